@@ -1,0 +1,120 @@
+#ifndef TMC_DIALECTS_INTERFACES_INTERFACES_TD
+#define TMC_DIALECTS_INTERFACES_INTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def CostOpInterface : OpInterface<"CostOpInterface"> {
+  let cppNamespace = "::tmc";
+  let description = [{
+    What one execution of an op costs. Planners compare ops only through this
+    interface; scratch memory belongs to the kernel (`KernelOpInterface`).
+  }];
+  let methods = [
+    InterfaceMethod<"Multiply-adds count as two.", "int64_t", "getFlops">,
+    InterfaceMethod<
+      "Bytes that must cross the memory bus, with no reuse between ops.",
+      "int64_t", "getBytesMoved", (ins), /*methodBody=*/"",
+      /*defaultImplementation=*/[{ return ::tmc::sumOfTensorBytes($_op); }]>,
+  ];
+}
+
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::tmc";
+  let description = [{
+    An op that can write its own vector-Jacobian product. An op without a
+    derivative says so with the trait `NotDifferentiable` instead.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Returns one gradient per operand, null where the operand takes none. A
+        null entry of `resultGrads` is a zero; at least one is not null.
+        `wanted[i]` is false where nobody asks for the gradient of operand i:
+        the op need not compute it. Any primal value the returned IR uses
+        becomes a saved activation; there is no separate list to keep in step.
+      }],
+      "::llvm::SmallVector<::mlir::Value>", "buildVjp",
+      (ins "::mlir::OpBuilder &":$builder,
+           "::llvm::ArrayRef<::mlir::Value>":$resultGrads,
+           "::llvm::ArrayRef<bool>":$wanted)>,
+  ];
+}
+
+/// Stops gradients: integers, comparisons, gradient ops themselves.
+def NotDifferentiable : NativeOpTrait<"NotDifferentiable"> {
+  let cppNamespace = "::tmc";
+}
+
+def BatchSplitOpInterface : OpInterface<"BatchSplitOpInterface"> {
+  let cppNamespace = "::tmc";
+  let description = [{
+    How an op behaves when the batch is cut into pieces of equal size. The op is
+    run on each piece with the same attributes and smaller types; `getSplit`
+    says how the pieces' results make up the result of the whole. It is tested:
+    interpreter(pieces, rejoined) = interpreter(whole).
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        `batchDims[i]` is the dimension of operand i that holds the batch, or -1
+        where the operand doesn't depend on it. Returns how each result rejoins,
+        or the reason why the op can't be cut.
+      }],
+      "::tmc::BatchSplit", "getSplit",
+      (ins "::llvm::ArrayRef<int64_t>":$batchDims)>,
+  ];
+}
+
+def KernelOpInterface : OpInterface<"KernelOpInterface"> {
+  let cppNamespace = "::tmc";
+  let description = [{
+    An op that one runtime kernel executes. The kernel is a class of the runtime
+    (`tmc::Matmul`) whose parameters are printed as designated initializers; its
+    inputs are the op's operands in order (absent optional ones as null), its
+    outputs the op's results.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        The kernel for buffers of these types, one per operand, null where an
+        optional operand is absent. Types carry strides where
+        `acceptsStrides` says that the kernel takes them.
+      }],
+      "::tmc::KernelCall", "getKernel",
+      (ins "::llvm::ArrayRef<::mlir::MemRefType>":$inputs)>,
+    InterfaceMethod<[{
+        True if the kernel reads operand `index` by strides, so that a slice
+        needs no copy. The innermost dimension is contiguous in any case.
+      }],
+      "bool", "acceptsStrides", (ins "unsigned":$index), /*methodBody=*/"",
+      /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<[{
+        Pairs of operand and result numbers that may share their bytes: the
+        kernel reads an element of the operand before it writes that element of
+        the result, and nothing of the operand afterwards.
+      }],
+      "::llvm::SmallVector<std::pair<unsigned, unsigned>>", "getOverwrites",
+      (ins), /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
+    InterfaceMethod<[{
+        The operand that result 0 accumulates onto, in place, or -1. The buffer
+        of that operand *is* the result's; on the first of several passes the
+        runtime tells the kernel to write instead of adding.
+      }],
+      "int64_t", "getAccumulator", (ins), /*methodBody=*/"",
+      /*defaultImplementation=*/"return -1;">,
+  ];
+}
+
+def ViewOpInterface : OpInterface<"ViewOpInterface"> {
+  let cppNamespace = "::tmc";
+  let description = [{
+    An op whose result is its first operand's bytes, read another way. It costs
+    nothing and is no launch.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        The result as a view of `source`, with strides and an offset in
+        elements, or null where it can't be one without a copy.
+      }],
+      "::mlir::MemRefType", "viewOf", (ins "::mlir::MemRefType":$source)>,
+  ];
+}
+
+#endif // TMC_DIALECTS_INTERFACES_INTERFACES_TD
