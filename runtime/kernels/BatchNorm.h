@@ -1,0 +1,62 @@
+//===- BatchNorm.h - batch normalization, channels last ---------*- C++ -*-===//
+//
+// Normalizes the columns of x [rows, channels] (NHWC flattened), in training
+// mode. Sums are taken over fixed chunks of rows, added in order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_BATCHNORM_H
+#define TMC_RUNTIME_KERNELS_BATCHNORM_H
+
+#include "runtime/kernels/Kernel.h"
+
+namespace tmc {
+
+struct BatchNormParams {
+  DType type;
+  int64_t rows, channels;
+  double epsilon;
+  /// The weight of the batch's statistics in the new running ones (PyTorch's
+  /// convention: new = (1 - momentum) old + momentum batch).
+  double momentum;
+  /// The running variance takes the batch's with rows - 1 in the divisor, as
+  /// PyTorch does; the normalization itself always divides by rows.
+  bool unbiasedRunning;
+  int64_t scratchBytes;
+};
+
+/// The most chunks of rows that statistics are cut into.
+constexpr int64_t kBatchNormChunks = 32;
+
+/// Two partial sums per chunk and channel, in f32, and two totals.
+inline int64_t batchNormScratchCap(const BatchNormParams &params, Backend) {
+  return 2 * (kBatchNormChunks + 1) * alignScratch(params.channels * 4);
+}
+
+/// ins: x [rows, channels], gamma, beta, runningMean, runningVariance
+///      [channels].
+/// outs: y, mean, inverseStd (f32 [channels], for the gradient),
+///       newRunningMean, newRunningVariance [channels] (may be the ins' own
+///       buffers, or nullptr: dropped).
+class BatchNorm : public Kernel {
+public:
+  using Params = BatchNormParams;
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return batchNormScratchCap(params, backend);
+  }
+  TMC_KERNEL(BatchNorm)
+};
+
+/// ins: dy, x, gamma, mean, inverseStd. outs: dx (may be dy's buffer), dgamma,
+/// dbeta [channels]. `accumulate` adds to dgamma and dbeta.
+class BatchNormGrad : public Kernel {
+public:
+  using Params = BatchNormParams;
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return batchNormScratchCap(params, backend);
+  }
+  TMC_KERNEL(BatchNormGrad)
+};
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_BATCHNORM_H

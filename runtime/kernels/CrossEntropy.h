@@ -1,0 +1,112 @@
+//===- CrossEntropy.h - the loss over a vocabulary --------------*- C++ -*-===//
+//
+//   loss = weight * sum over rows r with label[r] != ignoreIndex of
+//          (lse[r] - logits[r, label[r]]),   lse[r] = log sum_v exp logits[r,
+//          v]
+//
+// `weight` is usually one over the number of counted rows of the whole batch. A
+// label outside [0, vocabulary) that isn't ignoreIndex becomes the step's error
+// and counts as ignored.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_CROSSENTROPY_H
+#define TMC_RUNTIME_KERNELS_CROSSENTROPY_H
+
+#include "runtime/kernels/Kernel.h"
+
+namespace tmc {
+
+struct CrossEntropyParams {
+  DType type;      // of the logits
+  DType labelType; // I32, I64
+  int64_t rows, vocabulary;
+  int64_t ignoreIndex; // e.g. -100
+  int64_t scratchBytes;
+};
+
+/// ins: logits [rows, vocabulary], labels [rows], weight f32 scalar.
+/// outs: loss f32 scalar, lse f32 [rows]. `accumulate` adds to the loss.
+class CrossEntropy : public Kernel {
+public:
+  using Params = CrossEntropyParams;
+  /// The losses of the rows, before they are added in order.
+  static int64_t scratchCap(const Params &params, Backend) {
+    return alignScratch(params.rows * 4);
+  }
+  TMC_KERNEL(CrossEntropy)
+};
+
+/// ins: logits, labels, lse, scale (f32 scalar: dloss * weight).
+/// outs: dlogits [rows, vocabulary] (may be the logits' buffer) =
+///       scale * (exp(logits - lse) - [v = label]), 0 in ignored rows.
+class CrossEntropyGrad : public Kernel {
+public:
+  using Params = CrossEntropyParams;
+  static int64_t scratchCap(const Params &, Backend) { return 0; }
+  TMC_KERNEL(CrossEntropyGrad)
+};
+
+/// The loss of logits = x w^T, taken `chunkRows` rows at a time, so that no
+/// more than chunkRows * vocabulary logits exist at any moment.
+struct LinearCrossEntropyParams {
+  DType type;      // of x, w and the logits
+  DType labelType; // I32, I64
+  int64_t rows, channels, vocabulary;
+  int64_t chunkRows; // the last chunk may be shorter
+  int64_t ignoreIndex;
+  int64_t scratchBytes;
+};
+
+int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
+                                     Backend backend);
+
+/// ins: x [rows, channels], w [vocabulary, channels], labels, weight.
+/// outs: loss, lse [rows]. `accumulate` adds to the loss.
+class LinearCrossEntropy : public Kernel {
+public:
+  using Params = LinearCrossEntropyParams;
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return linearCrossEntropyScratchCap(params, backend);
+  }
+  TMC_KERNEL(LinearCrossEntropy)
+};
+
+/// ins: x, w, labels, lse, scale (dloss * weight). outs: dx [rows, channels],
+/// dw [vocabulary, channels]. `accumulate` adds to dw; dx is overwritten.
+class LinearCrossEntropyGrad : public Kernel {
+public:
+  using Params = LinearCrossEntropyParams;
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return linearCrossEntropyScratchCap(params, backend);
+  }
+  TMC_KERNEL(LinearCrossEntropyGrad)
+};
+
+} // namespace tmc
+
+#include "runtime/kernels/Matmul.h"
+
+namespace tmc {
+
+/// One chunk of logits, the rows' losses, and what a product of it may take.
+inline int64_t
+linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
+                             Backend backend) {
+  const int64_t chunk =
+      params.chunkRows < params.rows ? params.chunkRows : params.rows;
+  Matmul::Params product{.type = params.type,
+                         .batch = 1,
+                         .m = chunk,
+                         .n = params.vocabulary,
+                         .k = params.channels,
+                         .transposeLhs = false,
+                         .transposeRhs = true,
+                         .bias = false,
+                         .scratchBytes = 0};
+  return alignScratch(chunk * params.vocabulary * sizeOf(params.type)) +
+         alignScratch(params.rows * 4) + Matmul::scratchCap(product, backend);
+}
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_CROSSENTROPY_H

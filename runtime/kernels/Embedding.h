@@ -1,0 +1,45 @@
+//===- Embedding.h - rows of a table by index -------------------*- C++ -*-===//
+//
+// out[r, :] = table[index[r], :], and its gradient. An index outside the table
+// becomes the step's error (IndexFault) and reads row 0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_EMBEDDING_H
+#define TMC_RUNTIME_KERNELS_EMBEDDING_H
+
+#include "runtime/kernels/Kernel.h"
+
+namespace tmc {
+
+struct EmbeddingParams {
+  DType type;
+  DType indexType; // I32, I64
+  int64_t vocabulary, channels, rows;
+  int64_t scratchBytes;
+};
+
+/// ins: table [vocabulary, channels], index [rows]. outs: out [rows, channels].
+class Embedding : public Kernel {
+public:
+  using Params = EmbeddingParams;
+  static int64_t scratchCap(const Params &, Backend) { return 0; }
+  TMC_KERNEL(Embedding)
+};
+
+/// ins: index [rows], dout [rows, channels]. outs: dtable [vocabulary,
+/// channels]. `accumulate` adds to it, else it is zeroed first. Rows are added
+/// in their order, whatever the number of threads.
+class EmbeddingGrad : public Kernel {
+public:
+  using Params = EmbeddingParams;
+  /// cuda sorts the indices: pairs of (index, row), twice.
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return backend == Backend::Cuda ? alignScratch(params.rows * 32) + (1 << 20)
+                                    : 0;
+  }
+  TMC_KERNEL(EmbeddingGrad)
+};
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_EMBEDDING_H

@@ -1,0 +1,105 @@
+//===- Optimizer.h - updates of parameters ----------------------*- C++ -*-===//
+//
+// One rule per class, in PyTorch's order of operations. Parameters and states
+// are updated in place. The gradient is first multiplied by `clipScale` where
+// one is given. Each update can also report the sum of squares of the gradient
+// it read (before clipping), so that the norm costs no further pass; with
+// clipping SquareSum and GradNorm come first.
+//
+// Scalars: lr is f32; step is i64 and counts from 1; clipScale is f32.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_OPTIMIZER_H
+#define TMC_RUNTIME_KERNELS_OPTIMIZER_H
+
+#include "runtime/kernels/Kernel.h"
+
+namespace tmc {
+
+/// Elements of one part of an update; a sum of squares has one partial (f64)
+/// per part, added in order.
+constexpr int64_t kUpdateTile = 1 << 16;
+inline int64_t squareSumScratchBytes(int64_t count) {
+  return alignScratch((count + kUpdateTile - 1) / kUpdateTile * 8);
+}
+
+/// PyTorch's AdamW:
+///   p *= 1 - lr weightDecay;  m += (g - m)(1 - beta1)
+///   v = beta2 v + (1 - beta2) g g
+///   p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+/// Scalar factors are computed in double and rounded once.
+///
+/// ins: p, g, m, v [count], lr, step, clipScale (or absent).
+/// outs: p, m, v (the same buffers as the ins), squareSum f32 scalar (or
+///       absent).
+class AdamW : public Kernel {
+public:
+  struct Params {
+    DType type; // of parameters, gradients and moments
+    int64_t count;
+    double beta1, beta2, epsilon, weightDecay;
+    int64_t scratchBytes;
+  };
+  static int64_t scratchCap(const Params &params, Backend) {
+    return squareSumScratchBytes(params.count);
+  }
+  TMC_KERNEL(AdamW)
+};
+
+/// PyTorch's SGD:
+///   g += weightDecay p;  b = step == 1 ? g : momentum b + (1 - dampening) g
+///   p -= lr (nesterov ? g + momentum b : b)
+///
+/// ins: p, g, b [count] (nullptr if momentum is 0), lr, step, clipScale.
+/// outs: p, b (the same buffers), squareSum f32 scalar (or absent).
+class Sgd : public Kernel {
+public:
+  struct Params {
+    DType type;
+    int64_t count;
+    double momentum, dampening, weightDecay;
+    bool nesterov;
+    int64_t scratchBytes;
+  };
+  static int64_t scratchCap(const Params &params, Backend) {
+    return squareSumScratchBytes(params.count);
+  }
+  TMC_KERNEL(Sgd)
+};
+
+/// ins: g [count]. outs: the sum of squares, f32 scalar.
+class SquareSum : public Kernel {
+public:
+  struct Params {
+    DType type;
+    int64_t count;
+    int64_t scratchBytes;
+  };
+  static int64_t scratchCap(const Params &params, Backend) {
+    return squareSumScratchBytes(params.count);
+  }
+  TMC_KERNEL(SquareSum)
+};
+
+/// norm = sqrt(sum of the square sums, in order, in f64);
+/// clipScale = min(1, maxNorm / (norm + 1e-6)), 1 where maxNorm is 0.
+///
+/// ins: `count` f32 scalars, one per parameter, in a fixed order. outs: norm
+/// f32 scalar, clipScale f32 scalar (or absent). On cuda the addresses of the
+/// ins must be the same on each run.
+class GradNorm : public Kernel {
+public:
+  struct Params {
+    int64_t count;
+    double maxNorm;
+    int64_t scratchBytes;
+  };
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return backend == Backend::Cuda ? alignScratch(params.count * 8) : 0;
+  }
+  TMC_KERNEL(GradNorm)
+};
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_OPTIMIZER_H

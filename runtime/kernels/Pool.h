@@ -1,0 +1,73 @@
+//===- Pool.h - two-dimensional pooling -------------------------*- C++ -*-===//
+//
+// Pooling over windows of NHWC activations, and its gradients. The sizes of the
+// result are given, so that both rounding rules are expressible.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_POOL_H
+#define TMC_RUNTIME_KERNELS_POOL_H
+
+#include "runtime/kernels/Kernel.h"
+
+namespace tmc {
+
+struct PoolParams {
+  DType type;
+  int64_t batch, inHeight, inWidth, channels;
+  int64_t outHeight, outWidth;
+  int64_t kernelHeight, kernelWidth;
+  int64_t strideHeight, strideWidth;
+  int64_t padTop, padLeft, padBottom, padRight;
+  int64_t dilationHeight, dilationWidth;
+  bool countIncludePad; // averages only: padding counts in the divisor
+  int64_t scratchBytes;
+};
+
+/// Pooling needs no scratch on either backend.
+inline int64_t poolScratchCap(const PoolParams &, Backend) { return 0; }
+
+/// ins: x [N, H, W, C]. outs: y [N, outH, outW, C]. Padding counts as minus
+/// infinity.
+class MaxPool : public Kernel {
+public:
+  using Params = PoolParams;
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return poolScratchCap(params, backend);
+  }
+  TMC_KERNEL(MaxPool)
+};
+
+/// ins: x, dy. outs: dx. The gradient of a window goes to its first maximum in
+/// row-major order, as in PyTorch.
+class MaxPoolGrad : public Kernel {
+public:
+  using Params = PoolParams;
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return poolScratchCap(params, backend);
+  }
+  TMC_KERNEL(MaxPoolGrad)
+};
+
+/// ins: x. outs: y.
+class AvgPool : public Kernel {
+public:
+  using Params = PoolParams;
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return poolScratchCap(params, backend);
+  }
+  TMC_KERNEL(AvgPool)
+};
+
+/// ins: dy. outs: dx.
+class AvgPoolGrad : public Kernel {
+public:
+  using Params = PoolParams;
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return poolScratchCap(params, backend);
+  }
+  TMC_KERNEL(AvgPoolGrad)
+};
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_POOL_H

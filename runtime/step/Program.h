@@ -1,0 +1,160 @@
+//===- Program.h - what an emitted step defines -----------------*- C++ -*-===//
+//
+// An emitted step.cpp or step.cu defines one constant `StepProgram` and returns
+// it from `tmc_step_program()`. It is the whole contract between the emitter
+// and the runtime: how large the arena is, which tensors stand where in it,
+// which of them the runtime has to fill, and one function that queues the
+// launches.
+//
+//     static const tmc::TensorInfo tensors[] = {
+//         {.name = "fc.weight", .type = tmc::DType::F32, .rank = 2,
+//          .dims = {64, 32}, .offset = 0x1000, .role = tmc::Role::Param,
+//          .init = tmc::Init::Normal, .initStd = 0.02, .trainable = true},
+//         {.name = "tokens", .type = tmc::DType::I64, .rank = 2,
+//          .dims = {4, 64}, .offset = 0x3000, .role = tmc::Role::Batch,
+//          .feed = tmc::Feed::Data, .limit = 50257},
+//         ...
+//     };
+//     extern "C" const tmc::StepProgram *tmc_step_program() {
+//       static const tmc::StepProgram program = {...};
+//       return &program;
+//     }
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_STEP_PROGRAM_H
+#define TMC_RUNTIME_STEP_PROGRAM_H
+
+#include "runtime/kernels/Kernel.h"
+#include "runtime/step/Stream.h"
+
+#include <cstdint>
+
+namespace tmc {
+
+/// Bumped when a field changes its meaning; a runtime refuses other versions.
+constexpr int32_t kProgramVersion = 1;
+
+constexpr int kMaxRank = 8;
+
+enum class Role : uint8_t {
+  Param,  // a weight of the model, updated or frozen
+  State,  // state of the model, e.g. running statistics: saved with the weights
+  Moment, // state of the optimizer: only in checkpoints, never in weights
+  Batch,  // filled before each step with this step's data
+  Scalar, // filled before each step by the runtime
+  Output, // readable after a step
+};
+
+/// How `--init random:SEED` fills a tensor.
+enum class Init : uint8_t { None, Normal, Ones, Zeros };
+
+/// What fills an input before each step.
+enum class Feed : uint8_t {
+  None,         // not an input
+  Data,         // the data reader, or tmc_step_write
+  Samples,      // i64[B]: 0, 1, ..., B - 1, the samples' numbers in the batch
+  Seed,         // i64[2]: seed, step
+  LearningRate, // f32 scalar
+  Step,         // i64 scalar, counts from 1
+};
+
+/// A tensor with a fixed place that outlives a launch: what can be loaded, fed,
+/// read and saved.
+struct TensorInfo {
+  const char *name; // the model's own; unique within the program
+  DType type;
+  int32_t rank;
+  int64_t dims[kMaxRank];
+  int64_t offset; // bytes from the arena's start
+  Role role;
+  Init init = Init::None;
+  double initStd = 0; // Init::Normal
+  bool trainable = false;
+  Feed feed = Feed::None;
+  /// Integer inputs: values must be in [0, limit); 0: unknown. `ignore` is
+  /// allowed too where allowIgnore is set (a label that isn't counted).
+  int64_t limit = 0;
+  bool allowIgnore = false;
+  int64_t ignore = 0;
+
+  int64_t elements() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i)
+      n *= dims[i];
+    return n;
+  }
+  int64_t bytes() const { return elements() * sizeOf(type); }
+};
+
+/// Static data, copied to its place when the arena is made.
+struct ConstantInfo {
+  int64_t offset, bytes;
+  const void *data;
+};
+
+/// A piece of the arena.
+struct Region {
+  int64_t offset, bytes;
+  DType type = DType::I8; // what it holds, for --check-finite
+};
+
+/// One launch, in the order of run() (a loop's body once). `writes` are its
+/// results, `deaths` what is dead after it (every time that it runs).
+struct LaunchInfo {
+  const char *name;     // "h.3.mlp.gelu", with the instance where recomputed
+  const char *location; // the user's line, or ""
+  const Region *writes;
+  int32_t writeCount;
+  const Region *deaths;
+  int32_t deathCount;
+};
+
+/// Figures of the plan, for the trainer's first line and for statistics. -1:
+/// unknown.
+struct PlanSummary {
+  int64_t budgetBytes = -1;
+  int64_t livePeakBytes = -1;
+  int64_t unconstrainedBytes = -1;
+  double predictedSeconds = -1;
+  double unconstrainedSeconds = -1;
+  int64_t recomputedOps = -1;
+};
+
+struct StepProgram {
+  int32_t version; // kProgramVersion
+  Backend backend;
+  const char *model;       // the model's name, for messages
+  const char *fingerprint; // tells checkpoints of other models apart
+  int64_t arenaBytes;
+
+  const TensorInfo *tensors;
+  int64_t tensorCount;
+  const ConstantInfo *constants;
+  int64_t constantCount;
+  const LaunchInfo *launches;
+  int64_t launchCount;
+
+  int64_t lossTensor;     // index into tensors
+  int64_t gradNormTensor; // index into tensors, or -1
+  /// Samples and tokens that one step takes (tokens 0: not a token model).
+  int64_t samplesPerStep;
+  int64_t tokensPerStep;
+  PlanSummary plan;
+
+  /// The emitted struct of kernel objects.
+  void *(*createKernels)();
+  void (*destroyKernels)(void *kernels);
+  /// Calls visit for each kernel object, with its name.
+  void (*visitKernels)(void *kernels, void *context,
+                       void (*visit)(void *context, const char *name,
+                                     Kernel &kernel));
+  /// Queues one whole step.
+  void (*run)(Stream &stream, void *kernels, char *arena);
+};
+
+} // namespace tmc
+
+/// Defined by the emitted step.
+extern "C" const tmc::StepProgram *tmc_step_program(void);
+
+#endif // TMC_RUNTIME_STEP_PROGRAM_H

@@ -1,0 +1,136 @@
+/*===- tmc.h - the C interface of a compiled step
+ *----------------------------===
+ *
+ * For embedding a compiled step in a program: link libstep.so, include this.
+ *
+ *     tmc_options options;
+ *     tmc_options_init(&options);
+ *     tmc_step *step;
+ *     if (tmc_step_create(&options, &step))
+ *       die(tmc_last_error());
+ *     tmc_step_init_random(step, 42);
+ *     tmc_step_write(step, "tokens", tokens, sizeof tokens);
+ *     tmc_step_set_learning_rate(step, 3e-4);
+ *     double loss;
+ *     if (tmc_step_run(step, &loss))
+ *       die(tmc_last_error());
+ *     tmc_step_save(step, "checkpoint");
+ *     tmc_step_destroy(step);
+ *
+ * Every function that can fail returns 0 or a code: 1 bad input, 2 wrong use,
+ * 3 over the planned memory, 4 unsupported, 70 a defect of ours, 74 the world
+ * (disk full, out of memory). tmc_last_error() then holds one sentence, valid
+ * until the thread's next call. A step may be used by one thread at a time.
+ *
+ *===----------------------------------------------------------------------===*/
+#ifndef TMC_RUNTIME_TMC_H
+#define TMC_RUNTIME_TMC_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TMC_API __attribute__((visibility("default")))
+
+typedef struct tmc_step tmc_step;
+
+typedef struct tmc_options {
+  int32_t threads;      /* cpu: 0: one per core */
+  int32_t guard_pages;  /* cpu: 1: unmapped pages around the arena (default) */
+  int32_t poison;       /* 1: overwrite each buffer at its death */
+  int32_t check_finite; /* 1: fail at the first launch that makes NaN or Inf */
+  uint64_t seed;        /* of dropout and other draws; default 0 */
+} tmc_options;
+
+/* Element types, in the order of tmc::DType. */
+typedef enum tmc_dtype {
+  TMC_F32,
+  TMC_F16,
+  TMC_BF16,
+  TMC_F64,
+  TMC_I1,
+  TMC_I8,
+  TMC_U8,
+  TMC_I16,
+  TMC_U16,
+  TMC_I32,
+  TMC_I64,
+  TMC_F8E4M3,
+  TMC_F8E5M2
+} tmc_dtype;
+
+/* In the order of tmc::Role. */
+typedef enum tmc_role {
+  TMC_PARAM,
+  TMC_STATE,
+  TMC_MOMENT,
+  TMC_BATCH,
+  TMC_SCALAR,
+  TMC_OUTPUT
+} tmc_role;
+
+typedef struct tmc_tensor {
+  const char *name;
+  tmc_dtype dtype;
+  tmc_role role;
+  int32_t rank;
+  int64_t dims[8];
+  int64_t bytes;
+  int32_t trainable;
+} tmc_tensor;
+
+typedef struct tmc_statistics {
+  int64_t arena_bytes;      /* planned and mapped */
+  int64_t high_water_bytes; /* touched pages of the arena */
+  int64_t allocations; /* of more than 1 KiB outside it, in the last step */
+  int64_t largest_allocation_bytes; /* outside it, in the last step */
+  int64_t steps;                    /* done so far, resumed ones included */
+  double last_step_seconds;
+  double grad_norm; /* of the last step; NaN where it isn't computed */
+} tmc_statistics;
+
+TMC_API void tmc_options_init(tmc_options *options);
+
+/* Maps the arena and prepares the kernels. Nothing is loaded yet. */
+TMC_API int tmc_step_create(const tmc_options *options, tmc_step **step);
+TMC_API void tmc_step_destroy(tmc_step *step);
+
+/* The last error of this thread, or "". */
+TMC_API const char *tmc_last_error(void);
+
+/* Parameters and states: from a safetensors file by name, or random. */
+TMC_API int tmc_step_load(tmc_step *step, const char *safetensors_path);
+TMC_API int tmc_step_init_random(tmc_step *step, uint64_t seed);
+
+/* The tensors that can be named. */
+TMC_API int64_t tmc_step_tensor_count(const tmc_step *step);
+TMC_API int tmc_step_tensor(const tmc_step *step, int64_t index,
+                            tmc_tensor *tensor);
+
+/* Copies of whole tensors; `bytes` must be the tensor's size. Batch inputs are
+ * written before each step; integer inputs are checked against their range. */
+TMC_API int tmc_step_write(tmc_step *step, const char *name, const void *data,
+                           int64_t bytes);
+TMC_API int tmc_step_read(tmc_step *step, const char *name, void *data,
+                          int64_t bytes);
+
+TMC_API void tmc_step_set_learning_rate(tmc_step *step, double learning_rate);
+
+/* One training step. `loss` may be null. */
+TMC_API int tmc_step_run(tmc_step *step, double *loss);
+
+/* A checkpoint is a directory; it is replaced atomically. save writes
+ * parameters, states, moments, step count and seed; resume reads them back. */
+TMC_API int tmc_step_save(tmc_step *step, const char *directory);
+TMC_API int tmc_step_resume(tmc_step *step, const char *directory);
+
+TMC_API int tmc_step_get_statistics(const tmc_step *step,
+                                    tmc_statistics *statistics);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TMC_RUNTIME_TMC_H */
