@@ -63,7 +63,7 @@ public:
   TMC_KERNEL(Attention)
 };
 
-/// ins: dout [B, T, H, D], q, k, v, out, lse, mask, seed, samples.
+/// ins: q, k, v, out, lse, dout [B, T, H, D], mask, seed, samples.
 /// outs: dq [B, T, H, D], dk, dv [B, S, Hkv, D], all contiguous.
 class AttentionGrad : public Kernel {
 public:

@@ -34,9 +34,9 @@ inline int64_t batchNormScratchCap(const BatchNormParams &params, Backend) {
 
 /// ins: x [rows, channels], gamma, beta, runningMean, runningVariance
 ///      [channels].
-/// outs: y, mean, inverseStd (f32 [channels], for the gradient),
-///       newRunningMean, newRunningVariance [channels] (may be the ins' own
-///       buffers, or nullptr: dropped).
+/// outs: y, newRunningMean, newRunningVariance [channels] (may be the ins' own
+///       buffers, or nullptr: dropped), mean, inverseStd (f32 [channels], for
+///       the gradient).
 class BatchNorm : public Kernel {
 public:
   using Params = BatchNormParams;
@@ -46,7 +46,7 @@ public:
   TMC_KERNEL(BatchNorm)
 };
 
-/// ins: dy, x, gamma, mean, inverseStd. outs: dx (may be dy's buffer), dgamma,
+/// ins: x, gamma, mean, inverseStd, dy. outs: dx (may be dy's buffer), dgamma,
 /// dbeta [channels]. `accumulate` adds to dgamma and dbeta.
 class BatchNormGrad : public Kernel {
 public:

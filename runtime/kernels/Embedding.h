@@ -26,9 +26,9 @@ public:
   TMC_KERNEL(Embedding)
 };
 
-/// ins: index [rows], dout [rows, channels]. outs: dtable [vocabulary,
-/// channels]. `accumulate` adds to it, else it is zeroed first. Rows are added
-/// in their order, whatever the number of threads.
+/// ins: index [rows], dout [rows, channels] (a third in is ignored). outs:
+/// dtable [vocabulary, channels]. `accumulate` adds to it, else it is zeroed
+/// first. Rows are added in their order, whatever the number of threads.
 class EmbeddingGrad : public Kernel {
 public:
   using Params = EmbeddingParams;

@@ -15,7 +15,8 @@ namespace tmc {
 
 /// ins: lhs [batch, m, k] (stored [batch, k, m] if transposeLhs),
 ///      rhs [batch, k, n] (stored [batch, n, k] if transposeRhs),
-///      bias [n] if bias.
+///      bias [n] if bias. (What `accumulate` adds to is outs[0]; a fourth in is
+///      ignored.)
 /// outs: out [batch, m, n]. `accumulate` adds to it.
 class Matmul : public Kernel {
 public:

@@ -40,14 +40,13 @@ public:
   TMC_KERNEL(Concat)
 };
 
-/// ins: x of `shape`. outs: y of shape[i] + low[i] + high[i], `value` outside.
-/// Negative low or high crop.
+/// ins: x of `shape`. outs: y of `outShape`, zero except that element i along
+/// dimension d of x stands at low[d] + i * step[d].
 class Pad : public Kernel {
 public:
   struct Params {
     DType type;
-    std::vector<int64_t> shape, low, high;
-    double value;
+    std::vector<int64_t> shape, outShape, low, step;
     int64_t scratchBytes;
   };
   static int64_t scratchCap(const Params &, Backend) { return 0; }
