@@ -1,0 +1,74 @@
+// Solve.h - the entry point of planning: a problem and a budget in, a checked
+// plan with its proof out.
+//
+// The caller's loop, which ends because the budget only shrinks:
+//
+//     plan = solve(problem, {.budgetBytes = B})
+//     lower the plan to buffers, packArena (Arena.h)
+//     while the arena exceeds B: solve again with B less the excess
+
+#ifndef TMC_COMPILER_PLANNING_SOLVE_H
+#define TMC_COMPILER_PLANNING_SOLVE_H
+
+#include "compiler/planning/Bound.h"
+#include "compiler/planning/Problem.h"
+
+namespace tmc::planning {
+
+enum class OrderMode : uint8_t {
+  Fixed, // First executions keep the program's order.
+  Free,  // Any order that the data allows.
+};
+
+struct SolveOptions {
+  /// Bytes that live values and `reservedBytes` may take; -1: no limit.
+  int64_t budgetBytes = -1;
+  OrderMode order = OrderMode::Fixed;
+  uint64_t seed = 1;
+  /// Counted work, in percent of the default for the problem's size.
+  int64_t effort = 100;
+  /// A guard, off at 0; when it bites, `Stats::timeLimitHit` says so and the
+  /// answer may differ from run to run.
+  double timeLimitSeconds = 0;
+  /// Look for the certificate and the two frontiers of feasibility as well.
+  bool wantBound = true;
+  bool wantFrontier = true;
+};
+
+struct Stats {
+  int64_t work = 0; // Units counted.
+  int64_t recomputedExecutions = 0;
+  double seconds = 0;
+  bool timeLimitHit = false;
+};
+
+struct Plan {
+  Solution solution;
+  /// False: no plan within the budget was found, and `solution` is the one
+  /// with the smallest peak that is known.
+  bool feasible = false;
+  int64_t peakBytes = 0; // Live peak, reserved left out.
+  int64_t cost = 0;
+  int64_t baseCost = 0;
+  /// Budgets, reserved included: the smallest for which a plan is known, and
+  /// the one below which none can exist.
+  int64_t smallestFoundBytes = 0;
+  int64_t impossibleBelowBytes = 0;
+  /// Bounds `cost` from below over all plans with the program's order
+  /// (`Bound.h`); empty when not asked for.
+  Certificate certificate;
+  Stats stats;
+
+  double overheadPct() const {
+    return baseCost > 0 ? 100.0 * double(cost - baseCost) / double(baseCost)
+                        : 0;
+  }
+};
+
+/// The best plan found within the counted work. An error: the problem is
+/// malformed. An answer that isn't feasible is no error: see `Plan::feasible`.
+absl::StatusOr<Plan> solve(const Problem &problem, const SolveOptions &options);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_SOLVE_H

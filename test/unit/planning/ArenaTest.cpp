@@ -1,0 +1,122 @@
+#include "compiler/planning/Arena.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// The definition, pair by pair.
+bool overlaps(const ArenaProblem &problem, const Packing &packing) {
+  auto root = [&](size_t i) {
+    while (problem.buffers[i].inside >= 0)
+      i = problem.buffers[i].inside;
+    return i;
+  };
+  for (size_t i = 0; i < problem.buffers.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const Buffer &a = problem.buffers[i], &b = problem.buffers[j];
+      if (root(i) != root(j) && a.bytes && b.bytes &&
+          a.lifetime.meets(b.lifetime) &&
+          packing.offsets[i] < packing.offsets[j] + b.bytes &&
+          packing.offsets[j] < packing.offsets[i] + a.bytes)
+        return true;
+    }
+  return false;
+}
+
+ArenaProblem randomProblem(std::mt19937 &random, int n) {
+  ArenaProblem problem;
+  problem.alignment = 1 << random() % 3;
+  for (int i = 0; i < n; ++i) {
+    Buffer b;
+    b.name = "b" + std::to_string(i);
+    b.bytes = random() % 20;
+    b.lifetime.begin = random() % 20;
+    b.lifetime.end = b.lifetime.begin + random() % 8;
+    if (i && random() % 4 == 0) {
+      b.inside = random() % i;
+      b.distance = random() % 3 * problem.alignment;
+    }
+    problem.buffers.push_back(b);
+  }
+  return problem;
+}
+
+TEST(Arena, PacksThePictureOfTheHeader) {
+  ArenaProblem problem;
+  problem.alignment = 64;
+  problem.buffers = {{"a", 64, {0, 2}}, {"b", 64, {2, 6}}, {"c", 64, {2, 4}}};
+  Packing packing = packArena(problem);
+  EXPECT_EQ(verifyPacking(problem, packing), std::nullopt);
+  EXPECT_EQ(packing.arenaBytes, 128);
+  EXPECT_EQ(peakBytes(problem), 128);
+}
+
+TEST(Arena, RandomProblemsWithTiesPackRight) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 500; ++round) {
+    ArenaProblem problem = randomProblem(random, 1 + random() % 30);
+    ASSERT_EQ(checkArena(problem), std::nullopt);
+    Packing packing = packArena(problem);
+    ASSERT_EQ(verifyPacking(problem, packing), std::nullopt);
+    ASSERT_FALSE(overlaps(problem, packing));
+    EXPECT_GE(packing.arenaBytes, peakBytes(problem));
+  }
+}
+
+TEST(Arena, TheSweepFindsWhatThePairsFind) {
+  std::mt19937 random(2);
+  int wrong = 0;
+  for (int round = 0; round < 2000; ++round) {
+    ArenaProblem problem = randomProblem(random, 1 + random() % 12);
+    Packing packing = packArena(problem);
+    // Move one group somewhere else.
+    int64_t by = problem.alignment * (random() % 12);
+    size_t victim = random() % problem.buffers.size();
+    auto root = [&](size_t i) {
+      while (problem.buffers[i].inside >= 0)
+        i = problem.buffers[i].inside;
+      return i;
+    };
+    for (size_t i = 0; i < problem.buffers.size(); ++i)
+      if (root(i) == root(victim))
+        packing.offsets[i] += by;
+    packing.arenaBytes += by;
+    wrong += overlaps(problem, packing);
+    ASSERT_EQ(verifyPacking(problem, packing).has_value(),
+              overlaps(problem, packing))
+        << round;
+  }
+  EXPECT_GT(wrong, 300);
+}
+
+TEST(Arena, NamesTheDefect) {
+  ArenaProblem problem;
+  problem.alignment = 8;
+  problem.buffers = {
+      {"a", 16, {0, 2}}, {"b", 16, {1, 3}}, {"c", 8, {1, 3}, 0, 1, 8}};
+  Packing good{{0, 16, 24}, 32};
+  EXPECT_EQ(verifyPacking(problem, good), std::nullopt);
+  EXPECT_EQ(
+      verifyPacking(problem, {{0, 8, 16}, 32}),
+      "'a' at [0, 16) and 'b' at [8, 24) overlap while both are alive at 1");
+  EXPECT_EQ(verifyPacking(problem, {{0, 20, 28}, 64}),
+            "'b' is at misaligned offset 20");
+  EXPECT_EQ(verifyPacking(problem, {{0, 16, 16}, 32}),
+            "'c' is 0 bytes into 'b', not 8");
+  EXPECT_EQ(verifyPacking(problem, {{0, 16, 24}, 24}),
+            "'b' ends at 32, past the arena of 24 bytes");
+  EXPECT_EQ(verifyPacking(problem, {{0, 16}, 32}),
+            "packing places 2 of 3 buffers");
+  problem.buffers[0].fixedOffset = 32;
+  EXPECT_EQ(verifyPacking(problem, good),
+            "'a' is at 0, not at its fixed offset 32");
+  EXPECT_EQ(packArena(problem).offsets[0], 32);
+  problem.buffers[1].inside = 2;
+  EXPECT_EQ(checkArena(problem), "'b' is inside itself");
+}
+
+} // namespace
