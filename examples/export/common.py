@@ -11,6 +11,7 @@ FX text and the outer frames, which are most of a file's bytes, and whatever
 names a path of the machine that exported.
 """
 
+import io
 import logging
 import math
 import os
@@ -118,12 +119,13 @@ def histogram(proto):
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def export(model, inputs, path, *, outputs, dims=None, opset=18, optimize=False):
+def export(model, inputs, path, *, outputs, dims=None, opset=18, optimize=False, folded=False):
     """Export `model`, called with the keyword arguments `inputs`, to ROOT/path and say what is in it.
 
     `dims` maps the name of an input to {axis: name of a symbolic dimension}.
-    `optimize` runs the exporter's optimizer, which folds constants and merges equal
-    initializers: only for models whose parameters all differ.
+    `optimize` runs the exporter's optimizer, but keeps the parameters' values from it: it folds
+    a transposed weight into a new constant, merges parameters that are equal and drops biases
+    that are zero. With `folded` it does all that, as it would for a user who didn't look.
     """
     dims = dims or {}
     symbols = {name: torch.export.Dim(name, min=2, max=65536) for axes in dims.values() for name in axes.values()}
@@ -135,18 +137,23 @@ def export(model, inputs, path, *, outputs, dims=None, opset=18, optimize=False)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     program = torch.onnx.export(
-        model, kwargs=inputs, dynamo=True, optimize=optimize, do_constant_folding=False, opset_version=opset,
+        model, kwargs=inputs, dynamo=True, optimize=False, do_constant_folding=False, opset_version=opset,
         input_names=tensors, output_names=outputs, dynamic_shapes=shapes if symbols else None, verbose=False)
 
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    values = [v for name, v in program.model.graph.initializers.items() if name in parameters]
+    if not folded:
+        for value in values:  # Not wanted in the file, and what has no value can't be folded.
+            value.const_value = None
+    if optimize:
+        program.optimize()
     for node in program.model.graph.all_nodes():
         clean_node(node)
     for function in program.model.functions.values():
         for node in function.all_nodes():
             clean_node(node)
-    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    for name, value in program.model.graph.initializers.items():
-        if name in parameters:  # The value is not wanted, and a meta tensor has none.
-            value.const_value = ir.ExternalTensor("none", None, None, value.dtype, shape=value.shape, name=name)
+    for value in values:
+        value.const_value = ir.ExternalTensor("none", None, None, value.dtype, shape=value.shape, name=value.name)
     proto = ir.to_proto(program.model)
     clean_values(proto)
     train_batch_norms(proto)
@@ -157,6 +164,38 @@ def export(model, inputs, path, *, outputs, dims=None, opset=18, optimize=False)
             if wanted and dim.HasField("dim_param"):
                 renamed[dim.dim_param] = wanted
     rename_dims(proto, renamed)
+    return write(proto, model, path, opset)
+
+
+def export_torchscript(model, inputs, path, *, outputs, dims=None, opset=17, training=True):
+    """The same through the older, tracing exporter, which reaches back to opset 13."""
+    tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+    rest = {name: value for name, value in inputs.items() if name not in tensors}
+
+    class Positional(torch.nn.Module):
+        """Gives the tracer positional arguments and a tuple; adds no scope to a parameter's name."""
+
+        def forward(self, *values):
+            result = original(**dict(zip(tensors, values)), **rest)
+            return tuple(result.values()) if isinstance(result, dict) else result
+
+    mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL
+    original = model.forward
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    model.forward = Positional.forward.__get__(model)
+    buffer = io.BytesIO()
+    torch.onnx.export(
+        model, tuple(tensors.values()), buffer, dynamo=False, training=mode, do_constant_folding=not training,
+        opset_version=opset, input_names=list(tensors), output_names=outputs, dynamic_axes=dims)
+    del model.forward
+    proto = onnx.load_from_string(buffer.getvalue())
+    return write(proto, model, path, opset)
+
+
+def write(proto, model, path, opset):
+    """Write the graph to ROOT/path without its parameters' values, and print a summary."""
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     full = os.path.join(ROOT, path)
     os.makedirs(os.path.dirname(full), exist_ok=True)
     point_outside(proto, parameters, os.path.basename(full) + ".data")
@@ -173,4 +212,3 @@ def export(model, inputs, path, *, outputs, dims=None, opset=18, optimize=False)
         for value in values:
             shape = [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
             print(f"    {kind} {value.name} {onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type)} {shape}")
-    return proto

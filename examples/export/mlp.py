@@ -20,10 +20,10 @@ class MLP(nn.Module):
         return F.cross_entropy(logits, label), logits
 
 
-def run(path, sizes=(784, 256, 256, 10), **options):
+def run(path, sizes=(784, 256, 256, 10), how=export, **options):
     inputs = dict(image=torch.zeros(32, sizes[0]), label=torch.zeros(32, dtype=torch.int64))
-    export(MLP(sizes).train(), inputs, path, outputs=["loss", "logits"],
-           dims=dict(image={0: "batch"}, label={0: "batch"}), **options)
+    how(MLP(sizes).train(), inputs, path, outputs=["loss", "logits"],
+        dims=dict(image={0: "batch"}, label={0: "batch"}), **options)
 
 
 if __name__ == "__main__":

@@ -52,10 +52,10 @@ class ResNet(nn.Module):
         return F.cross_entropy(logits, label), logits
 
 
-def run(path, **options):
+def run(path, how=export, **options):
     inputs = dict(image=torch.zeros(16, 3, 24, 24), label=torch.zeros(16, dtype=torch.int64))
-    export(ResNet().train(), inputs, path, outputs=["loss", "logits"],
-           dims=dict(image={0: "batch"}, label={0: "batch"}), **options)
+    how(ResNet().train(), inputs, path, outputs=["loss", "logits"],
+        dims=dict(image={0: "batch"}, label={0: "batch"}), **options)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,208 @@
+"""Make the graph-only models of this folder: `make.py [name ...]`, all without arguments.
+
+Small relatives of models that users bring, by several exporters and opsets, so that
+no test depends on one exporter's habits. README.md says what differs.
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "export"))
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import (BertConfig, BertForMaskedLM, BertForSequenceClassification, GPT2Config, GPT2LMHeadModel,
+                          LlamaConfig, LlamaForCausalLM)
+
+import mlp
+import resnet
+from common import export, export_torchscript
+
+TOKENS = dict(input_ids={0: "batch", 1: "sequence"}, labels={0: "batch", 1: "sequence"})
+LM = ["loss", "logits"]
+
+
+def ids(batch=2, sequence=32, vocabulary=256):
+    return torch.randint(vocabulary, (batch, sequence))
+
+
+def gpt2(dropout=0.0, attention="eager"):
+    return GPT2LMHeadModel(GPT2Config(
+        vocab_size=256, n_positions=32, n_embd=64, n_layer=2, n_head=4, resid_pdrop=dropout, embd_pdrop=dropout,
+        attn_pdrop=dropout, attn_implementation=attention, use_cache=False, loss_type="ForCausalLM",
+        bos_token_id=0, eos_token_id=0)).train()
+
+
+def llama(hidden=64, attention="eager"):
+    return LlamaForCausalLM(LlamaConfig(
+        vocab_size=256, hidden_size=hidden, intermediate_size=5 * hidden // 2, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64, attn_implementation=attention, use_cache=False,
+        bos_token_id=0, eos_token_id=0)).train()
+
+
+def lm_inputs():
+    tokens = ids()
+    return dict(input_ids=tokens, labels=tokens.clone(), use_cache=False)
+
+
+def bert(kind, hidden=64, **options):
+    return kind(BertConfig(
+        vocab_size=256, hidden_size=hidden, num_hidden_layers=2, num_attention_heads=4, intermediate_size=2 * hidden,
+        max_position_embeddings=64, attn_implementation="eager", **options)).train()
+
+
+def bert_inputs(labels):
+    tokens = ids()
+    return dict(input_ids=tokens, attention_mask=torch.ones_like(tokens), labels=labels)
+
+
+class Decoder(nn.Module):
+    """A decoder written with torch's own rms_norm and scaled_dot_product_attention, which
+    opset 23 has operators for: grouped queries, rotary positions, SwiGLU."""
+
+    def __init__(self, vocabulary=256, dim=64, heads=4, groups=2, hidden=160, layers=2, length=32):
+        super().__init__()
+        self.heads, self.groups, self.size = heads, groups, dim // heads
+        self.embed = nn.Embedding(vocabulary, dim)
+        self.blocks = nn.ModuleList()
+        for _ in range(layers):
+            self.blocks.append(nn.ModuleDict(dict(
+                norm1=nn.RMSNorm(dim), q=nn.Linear(dim, dim, bias=False),
+                k=nn.Linear(dim, groups * self.size, bias=False), v=nn.Linear(dim, groups * self.size, bias=False),
+                o=nn.Linear(dim, dim, bias=False), norm2=nn.RMSNorm(dim), gate=nn.Linear(dim, hidden, bias=False),
+                up=nn.Linear(dim, hidden, bias=False), down=nn.Linear(hidden, dim, bias=False))))
+        self.norm = nn.RMSNorm(dim)
+        self.head = nn.Linear(dim, vocabulary, bias=False)
+        angles = torch.outer(torch.arange(length), 10000.0 ** -(torch.arange(0, self.size, 2) / self.size))
+        self.register_buffer("cos", torch.cos(torch.cat([angles, angles], -1)))
+        self.register_buffer("sin", torch.sin(torch.cat([angles, angles], -1)))
+
+    def rotate(self, x):
+        length = x.shape[2]
+        a, b = x.chunk(2, -1)
+        return x * self.cos[:length] + torch.cat([-b, a], -1) * self.sin[:length]
+
+    def forward(self, input_ids, labels):
+        x = self.embed(input_ids)
+        batch, length, dim = x.shape
+        for block in self.blocks:
+            y = block["norm1"](x)
+            q = self.rotate(block["q"](y).view(batch, length, self.heads, self.size).transpose(1, 2))
+            k = self.rotate(block["k"](y).view(batch, length, self.groups, self.size).transpose(1, 2))
+            v = block["v"](y).view(batch, length, self.groups, self.size).transpose(1, 2)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+            x = x + block["o"](y.transpose(1, 2).reshape(batch, length, dim))
+            y = block["norm2"](x)
+            x = x + block["down"](F.silu(block["gate"](y)) * block["up"](y))
+        logits = self.head(self.norm(x))
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten()), logits
+
+
+class UNet(nn.Module):
+    """Two levels down and up again: one by transposed convolution, one by upsampling."""
+
+    def __init__(self, width=8, norm="group"):
+        super().__init__()
+
+        def block(inputs, outputs):
+            layers = []
+            for channels in (inputs, outputs):
+                layers.append(nn.Conv2d(channels, outputs, 3, padding=1))
+                layers.append(nn.GroupNorm(4, outputs) if norm == "group" else nn.BatchNorm2d(outputs))
+                layers.append(nn.ReLU())
+            return nn.Sequential(*layers)
+
+        self.down1, self.down2 = block(3, width), block(width, 2 * width)
+        self.middle = block(2 * width, 4 * width)
+        self.up2 = nn.ConvTranspose2d(4 * width, 2 * width, 2, stride=2)
+        self.merge2 = block(4 * width, 2 * width)
+        self.up1 = nn.Sequential(nn.Upsample(scale_factor=2, mode="nearest"), nn.Conv2d(2 * width, width, 3, padding=1))
+        self.merge1 = block(2 * width, width)
+        self.out = nn.Conv2d(width, 3, 1)
+
+    def forward(self, image, target):
+        a = self.down1(image)
+        b = self.down2(F.max_pool2d(a, 2))
+        x = self.middle(F.max_pool2d(b, 2))
+        x = self.merge2(torch.cat([self.up2(x), b], 1))
+        x = self.merge1(torch.cat([self.up1(x), a], 1))
+        prediction = self.out(x)
+        return F.mse_loss(prediction, target), prediction
+
+
+def unet(path, norm, **options):
+    axes = {0: "batch"}
+    inputs = dict(image=torch.zeros(2, 3, 32, 32), target=torch.zeros(2, 3, 32, 32))
+    export(UNet(norm=norm).train(), inputs, path, outputs=["loss", "prediction"],
+           dims=dict(image=axes, target=axes), **options)
+
+
+def gpt2_torchscript(path, opset):
+    """With an attention mask: without one, transformers looks for packed sequences by
+    aten::diff, which this exporter doesn't know."""
+    inputs = dict(lm_inputs(), attention_mask=torch.ones(2, 32, dtype=torch.int64))
+    export_torchscript(gpt2(0.1), inputs, path, outputs=LM, dims=dict(TOKENS, attention_mask=TOKENS["labels"]), opset=opset)
+
+
+class Folded(nn.Module):
+    """Linear layers on sequences, tied, and a normalized convolution: all that folding takes apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.bn = nn.BatchNorm2d(8)
+        self.linear = nn.Linear(8, 8, bias=False)
+
+    def forward(self, image):
+        x = F.relu(self.bn(self.conv(image))).flatten(2).transpose(1, 2)
+        return self.linear(self.linear(x))
+
+
+def folded(path):
+    """A trap: exported to run, not to train. Weights are named onnx::MatMul_N and hold products of others."""
+    export_torchscript(Folded().eval(), dict(image=torch.zeros(2, 3, 8, 8)), path, outputs=["features"],
+                       dims=dict(image={0: "batch"}), opset=17, training=False)
+
+
+MODELS = {
+    "gpt2-tiny": lambda p: export(gpt2(), lm_inputs(), p, outputs=LM, dims=TOKENS),
+    "gpt2-tiny-dropout": lambda p: export(gpt2(0.1), lm_inputs(), p, outputs=LM, dims=TOKENS),
+    "gpt2-tiny-optimized": lambda p: export(gpt2(0.1), lm_inputs(), p, outputs=LM, dims=TOKENS, optimize=True),
+    "gpt2-tiny-sdpa-opset18": lambda p: export(gpt2(0.1, "sdpa"), lm_inputs(), p, outputs=LM, dims=TOKENS),
+    "gpt2-tiny-sdpa-opset23": lambda p: export(gpt2(0.1, "sdpa"), lm_inputs(), p, outputs=LM, dims=TOKENS, opset=23),
+    "gpt2-tiny-fixed": lambda p: export(gpt2(), lm_inputs(), p, outputs=LM, opset=20),
+    "gpt2-tiny-torchscript-opset14": lambda p: gpt2_torchscript(p, 14),
+    "gpt2-tiny-torchscript-opset17": lambda p: gpt2_torchscript(p, 17),
+    "llama-tiny": lambda p: export(llama(), lm_inputs(), p, outputs=LM, dims=TOKENS),
+    "llama-tiny-optimized": lambda p: export(llama(), lm_inputs(), p, outputs=LM, dims=TOKENS, opset=20, optimize=True),
+    "decoder-opset18": lambda p: export(Decoder().train(), dict(input_ids=ids(), labels=ids()), p, outputs=LM, dims=TOKENS),
+    "decoder-opset23": lambda p: export(Decoder().train(), dict(input_ids=ids(), labels=ids()), p, outputs=LM, dims=TOKENS, opset=23),
+    "bert-tiny-mlm": lambda p: export(
+        bert(BertForMaskedLM), bert_inputs(ids()), p, outputs=LM, dims=dict(TOKENS, attention_mask=TOKENS["labels"])),
+    "bert-tiny-classify": lambda p: export(
+        bert(BertForSequenceClassification, num_labels=4, problem_type="single_label_classification"),
+        bert_inputs(torch.zeros(2, dtype=torch.int64)), p, outputs=LM,
+        dims=dict(input_ids=TOKENS["labels"], attention_mask=TOKENS["labels"], labels={0: "batch"})),
+    "bert-tiny-mlm-optimized": lambda p: export(
+        bert(BertForMaskedLM), bert_inputs(ids()), p, outputs=LM,
+        dims=dict(TOKENS, attention_mask=TOKENS["labels"]), opset=20, optimize=True),
+    "unet-tiny": lambda p: unet(p, "group"),
+    "unet-tiny-opset21": lambda p: unet(p, "group", opset=21),
+    "unet-tiny-batchnorm": lambda p: unet(p, "batch"),
+    "mlp-small": lambda p: mlp.run(p, (64, 96, 96, 10)),
+    "mlp-small-torchscript-opset13": lambda p: mlp.run(p, (64, 96, 96, 10), how=export_torchscript, opset=13),
+    "resnet-tiny-torchscript-opset13": lambda p: resnet.run(p, how=export_torchscript, opset=13),
+    "folded-eval": folded,
+    "folded-bert": lambda p: export(
+        bert(BertForMaskedLM, 32), bert_inputs(ids()), p, outputs=LM,
+        dims=dict(TOKENS, attention_mask=TOKENS["labels"]), optimize=True, folded=True),
+}
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    for name in sys.argv[1:] or MODELS:
+        try:
+            MODELS[name](f"test/models/{name}.onnx")
+        except Exception as error:  # One exporter's failure shouldn't hide the other models.
+            print(f"{name}: FAILED: {type(error).__name__}: {str(error)[:600]}")
