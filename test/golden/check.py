@@ -24,6 +24,7 @@ import math
 import os
 import struct
 import sys
+import zlib
 
 RELATIVE = 1e-4  # of a tensor's own norm
 GLOBAL = 1e-6  # of the norm over all tensors compared
@@ -106,23 +107,39 @@ def read_safetensors(path):
     return tensors
 
 
+def mix(h):
+    """MurmurHash3's finalizer, modulo 2^32."""
+    h &= 0xFFFFFFFF
+    h ^= h >> 16
+    h = (h * 0x85EBCA6B) & 0xFFFFFFFF
+    h ^= h >> 13
+    h = (h * 0xC2B2AE35) & 0xFFFFFFFF
+    return h ^ h >> 16
+
+
 SIGNS = []
 
 
 def signs(count, k):
-    """The first `count` signs of projection `k`, as projection.py defines them."""
+    """The first `count` signs of projection `k`, as projection.py defines them; 1 is negative."""
     while len(SIGNS) <= k:
         SIGNS.append(bytearray())
     known = SIGNS[k]
-    start = (0x85EBCA77 * (k + 1)) & 0xFFFFFFFF
     for i in range(len(known), count):
-        h = (0x9E3779B1 * i + start) & 0xFFFFFFFF
-        h ^= h >> 16
-        h = (h * 0x85EBCA6B) & 0xFFFFFFFF
-        h ^= h >> 13
-        h = (h * 0xC2B2AE35) & 0xFFFFFFFF
-        known.append((h ^ h >> 16) >> 31)
+        known.append(mix(0x9E3779B1 * i + 0x85EBCA77 * (k + 1)) >> 31)
     return known
+
+
+def generate(name, count, scale, offset):
+    """A tensor that is in no file, as projection.py defines it."""
+    start = zlib.crc32(name.encode())
+    return array.array("f", (offset + scale * ((mix(0x9E3779B1 * i + start) >> 8) / (1 << 23) - 1) for i in range(count)))
+
+
+def read_weights(golden, here):
+    if isinstance(golden["weights"], str):
+        return read_safetensors(os.path.join(here, golden["weights"]))
+    return {n: generate(n, math.prod(shape), scale, offset) for n, (shape, scale, offset) in golden["weights"].items()}
 
 
 def project(values, k):
@@ -162,7 +179,11 @@ def compare_numbers(kind, golden, got, relative, noise=None):
 
 def start(directory, golden, here, threads):
     step = Step(directory, threads)
-    step.load(os.path.join(here, golden["weights"]))
+    if isinstance(golden["weights"], str):
+        step.load(os.path.join(here, golden["weights"]))
+    else:
+        for name, values in read_weights(golden, here).items():
+            step.write(name, values.tobytes())
     return step
 
 
@@ -187,7 +208,7 @@ def check_run(directory, golden, here, name, threads):
 
 
 def check_gradients(directory, golden, here, threads):
-    before = read_safetensors(os.path.join(here, golden["weights"]))
+    before = read_weights(golden, here)
     step = start(directory, golden, here, threads)
     feed(step, golden, here)
     loss = step.run(RATE)
@@ -203,7 +224,7 @@ def check_gradients(directory, golden, here, threads):
 
 def self_test(golden, here):
     """The weights stand for a result: unchanged they pass, with one planted fault they fail."""
-    weights = read_safetensors(os.path.join(here, golden["weights"]))
+    weights = read_weights(golden, here)
     summary = {}
     for name, values in weights.items():
         summary[name] = dict(

@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 import make as models
 import mlp
 import resnet
-from projection import project
+from projection import generate, project
 
 STEPS = 10
 ENTRIES = 8  # of each tensor
@@ -98,22 +98,31 @@ def train(model, call, run):
 def check_graph(path, weights, inputs, loss, logits):
     """The graph that ships computes what the module computes: run it in ONNX Runtime."""
     import onnxruntime
-    proto = onnx.load(path, load_external_data=False)
+    proto = onnx.load(os.path.join(ROOT, path), load_external_data=False)
     for tensor in proto.graph.initializer:
         if tensor.name in weights:
             tensor.CopyFrom(onnx.numpy_helper.from_array(weights[tensor.name], tensor.name))
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    got = session.run(["loss", "logits"], inputs)
+    got = session.run(None, inputs)  # The loss, then the model's output.
     if abs(got[0] - loss) > 1e-6 * abs(loss) or np.abs(got[1] - logits).max() > 1e-5 * np.abs(logits).max():
         raise SystemExit(f"{path}: the graph doesn't compute what the module does")
     print(f"{path}: loss {got[0]} in ONNX Runtime, {loss} in PyTorch")
 
 
-def golden(name, graph, model, inputs, call, runs, check=True):
-    """Write NAME.json, NAME.safetensors and NAME.INPUT.npy for `model` as the file `graph` has it."""
-    parameters, buffers = initializers(os.path.join(ROOT, graph))
+def golden(name, graphs, model, inputs, call, runs, check=True, keep=True):
+    """Write NAME.json and NAME.INPUT.npy for `model` as the files `graphs` have it.
+
+    The weights go to NAME.safetensors, or with `keep` off are replaced by generated ones, and only
+    their generator's constants are written.
+    """
+    parameters, buffers = initializers(os.path.join(ROOT, graphs[0]))
+    buffers = [b for b in buffers if "running" in b]  # Tables and masks don't change.
+    if keep:
+        source = f"{name}.safetensors"
+        save_file(arrays(model, parameters + buffers), os.path.join(HERE, source))
+    else:
+        source = replace(model, parameters)
     weights = arrays(model, parameters + buffers)
-    save_file(weights, os.path.join(HERE, f"{name}.safetensors"))
     for key, value in inputs.items():
         np.save(os.path.join(HERE, f"{name}.{key}.npy"), value)
     single = copy.deepcopy(model)
@@ -122,7 +131,7 @@ def golden(name, graph, model, inputs, call, runs, check=True):
     for each, kind in ((single, torch.float32), (double, torch.float64)):
         tensors = {k: torch.tensor(v, dtype=kind if v.dtype == np.float32 else None) for k, v in inputs.items()}
         results.append((each, lambda m, tensors=tensors: call(m, tensors)))
-    out = dict(graph=graph, weights=f"{name}.safetensors", inputs={k: f"{name}.{k}.npy" for k in inputs},
+    out = dict(graphs=graphs, weights=source, inputs={k: f"{name}.{k}.npy" for k in inputs},
                parameters=parameters, states=buffers, torch=torch.__version__)
     firsts = []
     for each, run_once in results:
@@ -136,7 +145,8 @@ def golden(name, graph, model, inputs, call, runs, check=True):
     out.update(loss=loss, loss_noise=digits(loss - loss64), logits=summary(logits, logits64, LOGITS),
                gradient_norm=digits(total), gradients=summaries(grads, grads64), states_after_forward=summaries(states, states64))
     if check:
-        check_graph(os.path.join(ROOT, graph), weights, inputs, loss, logits)
+        for graph in graphs:
+            check_graph(graph, weights, inputs, loss, logits)
     out["runs"] = {}
     for run in runs:
         trained = []
@@ -176,6 +186,23 @@ def scatter(model, generator, matrix):
     return model
 
 
+def replace(model, parameters):
+    """Give the model generated weights; returns {name: (shape, scale, offset)}."""
+    by_name = dict(model.named_parameters(remove_duplicate=False))
+    constants = {}
+    with torch.no_grad():
+        for name in parameters:
+            parameter = by_name[name]
+            shape = tuple(parameter.shape)
+            if len(shape) >= 2:  # About as wide as training wants it, by a power of two.
+                scale, offset = 2.0 ** -round(np.log2(fan_in(parameter) ** -1 / 1.7)), 0.0
+            else:
+                scale, offset = 0.125, 1.0 if name.endswith("weight") else 0.0
+            parameter.copy_(torch.from_numpy(generate(name, parameter.numel(), scale, offset).reshape(shape)))
+            constants[name] = (shape, scale, offset)
+    return constants
+
+
 def fan_in(parameter):
     return (parameter[0].numel()) ** -0.5
 
@@ -188,20 +215,39 @@ def main():
 
     image = torch.randn(16, 64, generator=draw).numpy()
     label = torch.randint(10, (16,), generator=draw).numpy()
-    golden("mlp-small", "test/models/mlp-small.onnx", scatter(mlp.MLP((64, 96, 96, 10)), draw, fan_in),
+    golden("mlp-small", ["test/models/mlp-small.onnx", "test/models/mlp-small-torchscript-opset13.onnx"], scatter(mlp.MLP((64, 96, 96, 10)), draw, fan_in),
            dict(image=image, label=label), lambda m, t: m(t["image"], t["label"]), list(RUNS))
 
     text = np.fromfile(os.path.join(data, "text.u16.bin"), dtype="<u2")[1000:1000 + 4 * 32].astype(np.int64).reshape(4, 32)
     def lm(m, t):
         result = m(input_ids=t["input_ids"], labels=t["labels"], use_cache=False)
         return result.loss, result.logits
-    golden("gpt2-tiny", "test/models/gpt2-tiny.onnx", scatter(models.gpt2(), draw, lambda p: 0.1),
+    golden("gpt2-tiny", ["test/models/gpt2-tiny.onnx"], scatter(models.gpt2(), draw, lambda p: 0.1),
            dict(input_ids=text, labels=text), lm, list(RUNS))
 
     image = np.load(os.path.join(data, "shapes-image.npy"))[:8]
     label = np.load(os.path.join(data, "shapes-label.npy"))[:8]
-    golden("resnet-tiny", "examples/resnet-tiny.onnx", scatter(resnet.ResNet().train(), draw, fan_in),
+    golden("resnet-tiny", ["examples/resnet-tiny.onnx", "test/models/resnet-tiny-torchscript-opset13.onnx"], scatter(resnet.ResNet().train(), draw, fan_in),
            dict(image=image, label=label), lambda m, t: m(t["image"], t["label"]), ["adamw", "sgd-momentum"], check=False)
+
+    files = lambda *names: [f"test/models/{n}.onnx" for n in names]
+    tokens = dict(input_ids=text, labels=text)
+    golden("llama-tiny", files("llama-tiny", "llama-tiny-optimized"), models.llama(), tokens, lm, ["adamw"], keep=False)
+    shifted = dict(input_ids=text, labels=np.concatenate([text[:, 1:], text[:, :1]], 1))
+    golden("decoder", files("decoder-opset18", "decoder-opset23"), models.Decoder().train(), shifted,
+           lambda m, t: m(t["input_ids"], t["labels"]), ["adamw"], keep=False)
+    mask = np.ones_like(text)
+    mask[1, 20:] = mask[3, 9:] = 0
+    labels = np.where((np.arange(text.size).reshape(text.shape) % 5 == 1) & (mask == 1), text, -100)
+    def masked(m, t):
+        result = m(input_ids=t["input_ids"], attention_mask=t["attention_mask"], labels=t["labels"])
+        return result.loss, result.logits
+    plain = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    golden("bert-tiny-mlm", files("bert-tiny-mlm-nodropout"), models.bert(models.BertForMaskedLM, **plain),
+           dict(input_ids=text, attention_mask=mask, labels=labels), masked, ["adamw"], keep=False)
+    image = torch.randn(2, 3, 32, 32, generator=draw).numpy()
+    golden("unet-tiny", files("unet-tiny", "unet-tiny-opset21"), models.UNet().train(), dict(image=image, target=image[:, ::-1].copy()),
+           lambda m, t: m(t["image"], t["target"]), ["adamw"], keep=False)
 
 
 if __name__ == "__main__":
