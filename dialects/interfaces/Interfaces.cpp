@@ -1,13 +1,14 @@
 #include "dialects/interfaces/Interfaces.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 #include "dialects/interfaces/Interfaces.cpp.inc"
 
 int64_t tmc::sizeInBytes(Type type) {
   auto shaped = cast<ShapedType>(type);
-  return shaped.getNumElements() *
-         ((shaped.getElementTypeBitWidth() + 7) / 8);
+  return shaped.getNumElements() * ((shaped.getElementTypeBitWidth() + 7) / 8);
 }
 
 int64_t tmc::sumOfTensorBytes(Operation *op) {
@@ -19,4 +20,56 @@ int64_t tmc::sumOfTensorBytes(Operation *op) {
     if (isa<RankedTensorType>(value.getType()))
       bytes += sizeInBytes(value.getType());
   return bytes;
+}
+
+tmc::DType tmc::runtimeType(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (element.isF32())
+    return DType::F32;
+  if (element.isF64())
+    return DType::F64;
+  if (element.isF16())
+    return DType::F16;
+  if (element.isBF16())
+    return DType::BF16;
+  if (element.isInteger(1))
+    return DType::I1;
+  if (element.isInteger(8))
+    return DType::I8;
+  if (element.isInteger(32))
+    return DType::I32;
+  assert(element.isInteger(64) && "no such element type in the nn dialect");
+  return DType::I64;
+}
+
+tmc::KernelCall &tmc::KernelCall::type(StringRef name, Type type) {
+  params.emplace_back(name.str(), TypeAttr::get(getElementTypeOrSelf(type)));
+  return *this;
+}
+
+tmc::KernelCall &tmc::KernelCall::integer(StringRef name, int64_t value) {
+  params.emplace_back(name.str(), Builder(context).getI64IntegerAttr(value));
+  return *this;
+}
+
+tmc::KernelCall &tmc::KernelCall::flag(StringRef name, bool value) {
+  params.emplace_back(name.str(), Builder(context).getBoolAttr(value));
+  return *this;
+}
+
+tmc::KernelCall &tmc::KernelCall::real(StringRef name, double value) {
+  params.emplace_back(name.str(), Builder(context).getF64FloatAttr(value));
+  return *this;
+}
+
+tmc::KernelCall &tmc::KernelCall::list(StringRef name,
+                                       ArrayRef<int64_t> values) {
+  params.emplace_back(name.str(),
+                      Builder(context).getDenseI64ArrayAttr(values));
+  return *this;
+}
+
+tmc::KernelCall &tmc::KernelCall::word(StringRef name, StringRef text) {
+  params.emplace_back(name.str(), Builder(context).getStringAttr(text));
+  return *this;
 }

@@ -11,6 +11,8 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
 
+#include "runtime/kernels/Kernel.h"
+
 #include <string>
 
 namespace mlir {
@@ -56,10 +58,29 @@ struct KernelCall {
   /// Integers (i1 as bool), floats (as double), dense i64 arrays, and types (as
   /// tmc::DType), in the order in which the kernel declares them.
   llvm::SmallVector<std::pair<std::string, mlir::Attribute>> params;
-  /// What the kernel may use beside its operands. The runtime refuses to start
-  /// if a library wants more.
+  /// The op's operands and results in the kernel's order, -1 where it takes an
+  /// optional one that is absent. Empty: all of them, in order.
+  llvm::SmallVector<int64_t> ins, outs;
+  /// What the kernel may use beside its operands: the cap that the kernel's own
+  /// header states. The runtime refuses to start if a library wants more.
   int64_t scratchBytes = 0;
+
+  KernelCall(mlir::MLIRContext *context, std::string symbol)
+      : symbol(std::move(symbol)), context(context) {}
+  KernelCall &type(llvm::StringRef name, mlir::Type elementOrShaped);
+  KernelCall &integer(llvm::StringRef name, int64_t value);
+  KernelCall &flag(llvm::StringRef name, bool value);
+  KernelCall &real(llvm::StringRef name, double value);
+  KernelCall &list(llvm::StringRef name, llvm::ArrayRef<int64_t> values);
+  /// A word of the runtime's, printed as it is: an enumerator.
+  KernelCall &word(llvm::StringRef name, llvm::StringRef text);
+
+private:
+  mlir::MLIRContext *context;
 };
+
+/// The runtime's name of an element type.
+DType runtimeType(mlir::Type elementOrShaped);
 
 /// Marks an op that has no derivative.
 template <typename ConcreteOp>

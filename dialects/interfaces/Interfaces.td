@@ -68,8 +68,7 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let description = [{
     An op that one runtime kernel executes. The kernel is a class of the runtime
     (`tmc::Matmul`) whose parameters are printed as designated initializers; its
-    inputs are the op's operands in order (absent optional ones as null), its
-    outputs the op's results.
+    inputs and outputs are the op's operands and results, by default in order.
   }];
   let methods = [
     InterfaceMethod<[{
@@ -78,7 +77,8 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
         `acceptsStrides` says that the kernel takes them.
       }],
       "::tmc::KernelCall", "getKernel",
-      (ins "::llvm::ArrayRef<::mlir::MemRefType>":$inputs)>,
+      (ins "::llvm::ArrayRef<::mlir::MemRefType>":$inputs,
+           "::tmc::Backend":$backend)>,
     InterfaceMethod<[{
         True if the kernel reads operand `index` by strides, so that a slice
         needs no copy. The innermost dimension is contiguous in any case.

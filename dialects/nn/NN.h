@@ -1,8 +1,8 @@
 // NN.h - the nn dialect: what is computed.
 //
 // Immutable, ranked, statically shaped tensors. Pointwise work is upstream's
-// arith and math on tensors; this dialect adds what they lack, and a `*_grad` op
-// only where a gradient can't be said with ops already there.
+// arith and math on tensors; this dialect adds what they lack, and a `*_grad`
+// op only where a gradient can't be said with ops already there.
 
 #ifndef TMC_DIALECTS_NN_NN_H
 #define TMC_DIALECTS_NN_NN_H

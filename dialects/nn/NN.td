@@ -301,7 +301,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
   let arguments = !con((ins NN_Float:$q, NN_Float:$k, NN_Float:$v,
                             Optional<NN_Tensor>:$mask, Optional<NN_Int>:$seed,
                             Optional<NN_Int>:$samples),
-                       NN_AttentionAttrs.arguments);
+                       NN_AttentionAttrs<>.arguments);
   let results = (outs NN_Float:$out, NN_Float:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`mask` `(` $mask^ `)`)?
@@ -324,7 +324,7 @@ def NN_AttentionGradOp : NN_InferredOp<"attention_grad", [
                             NN_Float:$out, NN_Float:$lse, NN_Float:$grad,
                             Optional<NN_Tensor>:$mask, Optional<NN_Int>:$seed,
                             Optional<NN_Int>:$samples),
-                       NN_AttentionAttrs.arguments);
+                       NN_AttentionAttrs<>.arguments);
   let results = (outs NN_Float:$dq, NN_Float:$dk, NN_Float:$dv);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)?
@@ -454,6 +454,7 @@ def NN_EmbeddingOp : NN_InferredOp<"embedding", [Differentiable, Kernel]> {
     Constraints:
     - C1: `table` has rank at least 1.
   }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
   let arguments = (ins NN_Tensor:$table, NN_Int:$ids);
   let results = (outs NN_Tensor:$result);
   let assemblyFormat = [{
@@ -472,6 +473,7 @@ def NN_EmbeddingGradOp : NN_Op<"embedding_grad", [
     - C1: `grad` has the shape of `ids` followed by a row of the result's.
     - C2: `acc` has the result's type.
   }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
   let arguments = (ins NN_Int:$ids, NN_Float:$grad, Optional<NN_Float>:$acc);
   let results = (outs NN_Float:$result);
   let assemblyFormat = [{
@@ -590,6 +592,7 @@ def NN_RandomOp : NN_Op<"random", [NotDifferentiable]> {
     - C1: `seed` has 2 elements; `samples` is a vector whose length divides
       dimension 0 of the result.
   }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
   let arguments = (ins NN_Int:$seed, NN_Int:$samples, I64Attr:$stream);
   let results = (outs NN_Float:$result);
   let assemblyFormat = [{
@@ -669,6 +672,7 @@ def NN_ReshapeOp : NN_Op<"reshape", [Differentiable, View]> {
     Constraints:
     - C1: as many elements, of the same type.
   }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
   let arguments = (ins NN_Tensor:$input);
   let results = (outs NN_Tensor:$result);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
@@ -687,6 +691,7 @@ def NN_SliceOp : NN_Op<"slice", [Differentiable, View]> {
       equal ranks and element types.
     - C2: the box lies inside the operand.
   }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
   let arguments = (ins NN_Tensor:$input, DenseI64ArrayAttr:$offsets,
                        DenseI64ArrayAttr:$steps);
   let results = (outs NN_Tensor:$result);
@@ -759,7 +764,7 @@ def NN_IotaOp : NN_Op<"iota", [NotDifferentiable]> {
 
 def NN_FusedOp : NN_Op<"fused", [
     IsolatedFromAbove, Differentiable, InPlaceKernel,
-    SingleBlockImplicitTerminator<"YieldOp">]> {
+    SingleBlock]> {
   let summary = "a group of ops that one kernel computes";
   let description = [{
     The region computes, on whole tensors, what one generated kernel computes
@@ -791,7 +796,7 @@ def NN_FusedOp : NN_Op<"fused", [
 }
 
 def NN_YieldOp : Op<NN_Dialect, "yield", [
-    Pure, Terminator, ReturnLike, ParentOneOf<["FusedOp"]>]> {
+    Pure, Terminator, ParentOneOf<["FusedOp"]>]> {
   let summary = "the results of a region";
   let arguments = (ins Variadic<NN_Tensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";

@@ -1,0 +1,159 @@
+// MathModels.cpp - costs, splits and derivatives of the math ops that tmc
+// accepts on tensors. All are pointwise.
+
+#include "dialects/interfaces/PointwiseModels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/DialectRegistry.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+
+namespace {
+
+/// Spells derivatives briefly.
+struct Spell {
+  OpBuilder &b;
+  Location loc;
+
+  Value constant(Value like, double value) const {
+    auto type = cast<RankedTensorType>(like.getType());
+    return arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(
+            type, Attribute(b.getFloatAttr(type.getElementType(), value))));
+  }
+  Value mul(Value x, Value y) const {
+    return arith::MulFOp::create(b, loc, x, y);
+  }
+  Value mul(Value x, double y) const { return mul(x, constant(x, y)); }
+  Value div(Value x, Value y) const {
+    return arith::DivFOp::create(b, loc, x, y);
+  }
+  Value sub(Value x, Value y) const {
+    return arith::SubFOp::create(b, loc, x, y);
+  }
+  Value oneMinusSquare(Value y) const { return sub(constant(y, 1), mul(y, y)); }
+  Value neg(Value x) const { return arith::NegFOp::create(b, loc, x); }
+};
+
+struct ExpVjp : Vjp<ExpVjp, math::ExpOp> {
+  static Grads build(math::ExpOp op, OpBuilder &b, Value dy) {
+    return {Spell{b, op.getLoc()}.mul(dy, op.getResult())};
+  }
+};
+
+struct LogVjp : Vjp<LogVjp, math::LogOp> {
+  static Grads build(math::LogOp op, OpBuilder &b, Value dy) {
+    return {Spell{b, op.getLoc()}.div(dy, op.getOperand())};
+  }
+};
+
+struct Log1pVjp : Vjp<Log1pVjp, math::Log1pOp> {
+  static Grads build(math::Log1pOp op, OpBuilder &b, Value dy) {
+    Spell s{b, op.getLoc()};
+    return {s.div(dy, arith::AddFOp::create(b, op.getLoc(), op.getOperand(),
+                                            s.constant(dy, 1)))};
+  }
+};
+
+struct TanhVjp : Vjp<TanhVjp, math::TanhOp> {
+  static Grads build(math::TanhOp op, OpBuilder &b, Value dy) {
+    Spell s{b, op.getLoc()};
+    return {s.mul(dy, s.oneMinusSquare(op.getResult()))};
+  }
+};
+
+struct ErfVjp : Vjp<ErfVjp, math::ErfOp> {
+  static Grads build(math::ErfOp op, OpBuilder &b, Value dy) {
+    Spell s{b, op.getLoc()};
+    Value x = op.getOperand();
+    Value bell = math::ExpOp::create(b, op.getLoc(), s.neg(s.mul(x, x)));
+    return {s.mul(dy, s.mul(bell, 2 / std::sqrt(M_PI)))};
+  }
+};
+
+struct SqrtVjp : Vjp<SqrtVjp, math::SqrtOp> {
+  static Grads build(math::SqrtOp op, OpBuilder &b, Value dy) {
+    Spell s{b, op.getLoc()};
+    return {s.div(s.mul(dy, 0.5), op.getResult())};
+  }
+};
+
+struct RsqrtVjp : Vjp<RsqrtVjp, math::RsqrtOp> {
+  static Grads build(math::RsqrtOp op, OpBuilder &b, Value dy) {
+    // y = x^(-1/2): dx = -dy y^3 / 2.
+    Spell s{b, op.getLoc()};
+    Value y = op.getResult();
+    return {s.mul(s.mul(dy, -0.5), s.mul(y, s.mul(y, y)))};
+  }
+};
+
+struct SinVjp : Vjp<SinVjp, math::SinOp> {
+  static Grads build(math::SinOp op, OpBuilder &b, Value dy) {
+    return {Spell{b, op.getLoc()}.mul(
+        dy, math::CosOp::create(b, op.getLoc(), op.getOperand()))};
+  }
+};
+
+struct CosVjp : Vjp<CosVjp, math::CosOp> {
+  static Grads build(math::CosOp op, OpBuilder &b, Value dy) {
+    Spell s{b, op.getLoc()};
+    return {
+        s.neg(s.mul(dy, math::SinOp::create(b, op.getLoc(), op.getOperand())))};
+  }
+};
+
+struct AbsVjp : Vjp<AbsVjp, math::AbsFOp> {
+  static Grads build(math::AbsFOp op, OpBuilder &b, Value dy) {
+    // The sign of x, and nothing at zero.
+    Spell s{b, op.getLoc()};
+    Value x = op.getOperand(), zero = s.constant(x, 0);
+    auto is = [&](arith::CmpFPredicate predicate) -> Value {
+      return arith::CmpFOp::create(b, op.getLoc(), predicate, x, zero);
+    };
+    Value below = arith::SelectOp::create(
+        b, op.getLoc(), is(arith::CmpFPredicate::OLT), s.neg(dy), zero);
+    return {arith::SelectOp::create(b, op.getLoc(),
+                                    is(arith::CmpFPredicate::OGT), dy, below)};
+  }
+};
+
+struct PowVjp : Vjp<PowVjp, math::PowFOp> {
+  static Grads build(math::PowFOp op, OpBuilder &b, Value dy) {
+    // y = x^p: dx = dy p x^(p-1), dp = dy y log(x).
+    Spell s{b, op.getLoc()};
+    Value x = op.getLhs(), p = op.getRhs();
+    Value less =
+        math::PowFOp::create(b, op.getLoc(), x, s.sub(p, s.constant(p, 1)));
+    Value dx = s.mul(dy, s.mul(p, less));
+    if (p.getDefiningOp<arith::ConstantOp>())
+      return {dx, Value()};
+    Value log = math::LogOp::create(b, op.getLoc(), x);
+    return {dx, s.mul(dy, s.mul(op.getResult(), log))};
+  }
+};
+
+} // namespace
+
+void tmc::registerMathModels(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *ctx, math::MathDialect *) {
+    using namespace math;
+    attachPointwise<ExpOp, LogOp, Log1pOp, TanhOp, ErfOp, SqrtOp, RsqrtOp,
+                    SinOp, CosOp, AbsFOp, PowFOp, FloorOp>(ctx);
+    ExpOp::attachInterface<ExpVjp>(*ctx);
+    LogOp::attachInterface<LogVjp>(*ctx);
+    Log1pOp::attachInterface<Log1pVjp>(*ctx);
+    TanhOp::attachInterface<TanhVjp>(*ctx);
+    ErfOp::attachInterface<ErfVjp>(*ctx);
+    SqrtOp::attachInterface<SqrtVjp>(*ctx);
+    RsqrtOp::attachInterface<RsqrtVjp>(*ctx);
+    SinOp::attachInterface<SinVjp>(*ctx);
+    CosOp::attachInterface<CosVjp>(*ctx);
+    AbsFOp::attachInterface<AbsVjp>(*ctx);
+    PowFOp::attachInterface<PowVjp>(*ctx);
+  });
+}

@@ -1,0 +1,236 @@
+// Attention.cpp - nn.attention and its gradient.
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "runtime/kernels/Attention.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+/// C1 to C4, shared by both ops.
+static LogicalResult checkAttention(std::optional<Location> loc, Value q,
+                                    Value k, Value v, Value mask, Value seed,
+                                    Value samples, double dropout) {
+  RankedTensorType tq = tensorType(q), tk = tensorType(k);
+  if (tq.getRank() != 4 || tk.getRank() != 4 || v.getType() != tk ||
+      tq.getElementType() != tk.getElementType() ||
+      tq.getDimSize(0) != tk.getDimSize(0) ||
+      tq.getDimSize(3) != tk.getDimSize(3)) // C1
+    return emitOptionalError(loc, "wants q [B, T, H, D] and k, v [B, S, G, D],",
+                             " and has ", tq, ", ", tk, " and ", v.getType());
+  if (tk.getDimSize(2) == 0 || tq.getDimSize(2) % tk.getDimSize(2) != 0) // C2
+    return emitOptionalError(loc, tk.getDimSize(2), " key heads don't divide ",
+                             tq.getDimSize(2), " query heads");
+  if (mask) { // C3
+    RankedTensorType tm = tensorType(mask);
+    int64_t full[] = {tq.getDimSize(0), tq.getDimSize(2), tq.getDimSize(1),
+                      tk.getDimSize(1)};
+    bool fits = tm.getRank() == 4 && tm.getDimSize(3) == full[3] &&
+                (tm.getElementType().isInteger(1) ||
+                 tm.getElementType() == tq.getElementType());
+    for (int i = 0; fits && i < 3; ++i)
+      fits = tm.getDimSize(i) == 1 || tm.getDimSize(i) == full[i];
+    if (!fits)
+      return emitOptionalError(loc, "a mask of type ", tm,
+                               " doesn't broadcast to scores of [",
+                               ArrayRef<int64_t>(full), "]");
+  }
+  if (dropout < 0 || dropout >= 1 || (dropout > 0) != bool(seed) ||
+      bool(seed) != bool(samples)) // C4
+    return emitOptionalError(loc, "dropout of ", dropout,
+                             seed ? " with" : " without", " random operands");
+  return success();
+}
+
+/// Log-sum-exps of the rows of the scores: [B, H, T].
+static RankedTensorType lseType(RankedTensorType q) {
+  return RankedTensorType::get(
+      {q.getDimSize(0), q.getDimSize(2), q.getDimSize(1)},
+      accumulationType(q.getElementType()));
+}
+
+/// Pairs of scores that are looked at, times heads and batch.
+static int64_t scoreCount(RankedTensorType q, RankedTensorType k, bool causal) {
+  int64_t queries = q.getDimSize(1), keys = k.getDimSize(1);
+  int64_t pairs = queries * keys;
+  if (causal) // The triangle that is cut off above the diagonal.
+    pairs -= queries * (queries - 1) / 2;
+  return pairs * q.getDimSize(0) * q.getDimSize(2);
+}
+
+/// Everything splits along dimension 0; `results` of them rejoin there.
+static BatchSplit splitAttention(ArrayRef<int64_t> batchDims, Value mask,
+                                 int64_t maskIndex, unsigned results) {
+  bool any = false;
+  for (auto [i, dim] : llvm::enumerate(batchDims)) {
+    bool batchless =
+        mask && int64_t(i) == maskIndex && tensorType(mask).getDimSize(0) == 1;
+    if (dim > 0 || (dim == 0 && batchless))
+      return BatchSplit::refuse("it mixes what it finds in the batch");
+    any |= dim == 0;
+  }
+  return {
+      SmallVector<Rejoin>(results, any ? Rejoin::concat(0) : Rejoin::whole()),
+      ""};
+}
+
+template <typename Kernel>
+static KernelCall
+attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
+                Value mask, unsigned maskIndex, bool causal, double scale,
+                double dropout, int64_t stream, Backend backend) {
+  AttentionParams p{};
+  MemRefType q = inputs[0], k = inputs[1];
+  p.type = runtimeType(q);
+  p.batch = q.getDimSize(0);
+  p.queries = q.getDimSize(1);
+  p.heads = q.getDimSize(2);
+  p.headDim = q.getDimSize(3);
+  p.keys = k.getDimSize(1);
+  p.kvHeads = k.getDimSize(2);
+  KernelCall call(op->getContext(), symbol.str());
+  call.type("type", q)
+      .integer("batch", p.batch)
+      .integer("heads", p.heads)
+      .integer("kvHeads", p.kvHeads)
+      .integer("queries", p.queries)
+      .integer("keys", p.keys)
+      .integer("headDim", p.headDim);
+  for (unsigned i = 0; i < 3; ++i) {
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    (void)inputs[i].getStridesAndOffset(strides, offset);
+    call.list(StringRef("qkv").substr(i, 1),
+              ArrayRef<int64_t>(strides).take_front(3));
+  }
+  p.mask = MaskKind::None;
+  int64_t maskStrides[3] = {0, 0, 0};
+  if (mask) {
+    RankedTensorType tm = tensorType(mask);
+    p.mask = tm.getElementType().isInteger(1) ? MaskKind::Boolean
+                                              : MaskKind::Additive;
+    int64_t stride = tm.getDimSize(3);
+    for (int dim = 2; dim >= 0; --dim) {
+      maskStrides[dim] = tm.getDimSize(dim) == 1 ? 0 : stride;
+      stride *= tm.getDimSize(dim);
+    }
+  }
+  call.flag("causal", causal)
+      .real("scale", scale)
+      .word("mask", p.mask == MaskKind::None      ? "MaskKind::None"
+                    : p.mask == MaskKind::Boolean ? "MaskKind::Boolean"
+                                                  : "MaskKind::Additive")
+      .integer("maskBatchStride", maskStrides[0])
+      .integer("maskHeadStride", maskStrides[1])
+      .integer("maskQueryStride", maskStrides[2])
+      .real("dropout", dropout)
+      .integer("stream", stream);
+  call.scratchBytes = Kernel::scratchCap(p, backend);
+  // Operands before the mask are always there; mask, seed and samples may not
+  // be.
+  for (unsigned i = 0; i < maskIndex; ++i)
+    call.ins.push_back(i);
+  int64_t next = maskIndex;
+  call.ins.push_back(mask ? next++ : -1);
+  call.ins.push_back(dropout > 0 ? next++ : -1);
+  call.ins.push_back(dropout > 0 ? next++ : -1);
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// nn.attention
+//===----------------------------------------------------------------------===//
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  if (failed(checkAttention(loc, op.getQ(), op.getK(), op.getV(), op.getMask(),
+                            op.getSeed(), op.getSamples(),
+                            op.getDropout().convertToDouble())))
+    return failure();
+  results.push_back(op.getQ().getType());
+  results.push_back(lseType(cast<RankedTensorType>(op.getQ().getType())));
+  return success();
+}
+
+int64_t AttentionOp::getFlops() {
+  RankedTensorType q = tensorType(getQ());
+  return scoreCount(q, tensorType(getK()), getCausal()) *
+         (4 * q.getDimSize(3) + 5);
+}
+
+SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                         ArrayRef<bool> wanted) {
+  assert(!grads[1] && "the log-sum-exp is no output of a model");
+  SmallVector<Value> result(getNumOperands());
+  if (!wanted[0] && !wanted[1] && !wanted[2])
+    return result;
+  auto grad = AttentionGradOp::create(
+      b, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), grads[0],
+      getMask(), getSeed(), getSamples(), getScaleAttr(), getCausalAttr(),
+      getDropoutAttr(), getStreamAttr());
+  for (unsigned i = 0; i < 3; ++i)
+    result[i] = grad.getResult(i);
+  return result;
+}
+
+BatchSplit AttentionOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitAttention(batchDims, getMask(), 3, 2);
+}
+
+bool AttentionOp::acceptsStrides(unsigned index) { return index < 3; }
+
+KernelCall AttentionOp::getKernel(ArrayRef<MemRefType> inputs,
+                                  Backend backend) {
+  return attentionKernel<Attention>(*this, "Attention", inputs, getMask(), 3,
+                                    getCausal(), getScale().convertToDouble(),
+                                    getDropout().convertToDouble(), getStream(),
+                                    backend);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.attention_grad
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+AttentionGradOp::inferReturnTypes(MLIRContext *context,
+                                  std::optional<Location> loc, Adaptor op,
+                                  SmallVectorImpl<Type> &results) {
+  if (failed(checkAttention(loc, op.getQ(), op.getK(), op.getV(), op.getMask(),
+                            op.getSeed(), op.getSamples(),
+                            op.getDropout().convertToDouble())))
+    return failure();
+  auto q = cast<RankedTensorType>(op.getQ().getType());
+  if (op.getOut().getType() != q || op.getGrad().getType() != q ||
+      op.getLse().getType() != lseType(q)) // C5
+    return emitOptionalError(
+        loc, "wants out and its gradient of type ", q, " and lse of type ",
+        lseType(q), ", and has ", op.getOut().getType(), ", ",
+        op.getGrad().getType(), " and ", op.getLse().getType());
+  results.append(
+      {op.getQ().getType(), op.getK().getType(), op.getV().getType()});
+  return success();
+}
+
+int64_t AttentionGradOp::getFlops() {
+  RankedTensorType q = tensorType(getQ());
+  return scoreCount(q, tensorType(getK()), getCausal()) *
+         (10 * q.getDimSize(3) + 8);
+}
+
+BatchSplit AttentionGradOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitAttention(batchDims, getMask(), 6, 3);
+}
+
+bool AttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }
+
+KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                      Backend backend) {
+  return attentionKernel<AttentionGrad>(
+      *this, "AttentionGrad", inputs, getMask(), 6, getCausal(),
+      getScale().convertToDouble(), getDropout().convertToDouble(), getStream(),
+      backend);
+}

@@ -1,0 +1,476 @@
+// Conv.cpp - convolutions, pools and their gradients.
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "runtime/kernels/Conv.h"
+#include "runtime/kernels/Pool.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+namespace {
+/// An activation's type by dimension, whatever its layout.
+struct Image {
+  int64_t n, c, h, w;
+
+  static Image of(RankedTensorType type, bool channelsLast) {
+    ArrayRef<int64_t> s = type.getShape();
+    return channelsLast ? Image{s[0], s[3], s[1], s[2]}
+                        : Image{s[0], s[1], s[2], s[3]};
+  }
+  RankedTensorType type(Type element, bool channelsLast) const {
+    return channelsLast ? RankedTensorType::get({n, h, w, c}, element)
+                        : RankedTensorType::get({n, c, h, w}, element);
+  }
+};
+
+/// The attributes that every op of this file has.
+struct Spatial {
+  ArrayRef<int64_t> strides, padding, dilations;
+  bool channelsLast;
+
+  template <typename OpTy> static Spatial of(OpTy op) {
+    return {op.getStrides(), op.getPadding(), op.getDilations(),
+            op.getChannelsLast()};
+  }
+};
+} // namespace
+
+/// C3: two positive entries each, and four of padding that aren't negative.
+static LogicalResult checkSpatial(std::optional<Location> loc, const Spatial &s,
+                                  ArrayRef<int64_t> window) {
+  auto isPositivePair = [](ArrayRef<int64_t> v) {
+    return v.size() == 2 && v[0] > 0 && v[1] > 0;
+  };
+  if (!isPositivePair(s.strides) || !isPositivePair(s.dilations) ||
+      !isPositivePair(window) || s.padding.size() != 4 ||
+      llvm::any_of(s.padding, [](int64_t p) { return p < 0; }))
+    return emitOptionalError(
+        loc, "has strides [", s.strides, "], dilations [", s.dilations,
+        "], window [", window, "] and padding [", s.padding,
+        "], where two positive numbers each, and four of padding, are due");
+  return success();
+}
+
+/// Output size of one spatial dimension, or nothing if the window (C4) is
+/// larger than the padded input.
+static std::optional<int64_t> outSize(const Spatial &s, int dim, int64_t in,
+                                      int64_t window) {
+  int64_t padded = in + s.padding[dim] + s.padding[dim + 2];
+  int64_t reach = (window - 1) * s.dilations[dim] + 1;
+  if (reach > padded)
+    return std::nullopt;
+  return (padded - reach) / s.strides[dim] + 1;
+}
+
+/// The result of sliding `window` over `input`, giving `channels` channels.
+static FailureOr<RankedTensorType>
+slide(std::optional<Location> loc, RankedTensorType input, const Spatial &s,
+      ArrayRef<int64_t> window, std::optional<int64_t> channels) {
+  if (input.getRank() != 4) // C1
+    return emitOptionalError(loc, input, " is no activation of rank 4");
+  if (failed(checkSpatial(loc, s, window)))
+    return failure();
+  Image image = Image::of(input, s.channelsLast);
+  std::optional<int64_t> h = outSize(s, 0, image.h, window[0]);
+  std::optional<int64_t> w = outSize(s, 1, image.w, window[1]);
+  if (!h || !w) // C4
+    return emitOptionalError(loc, "a window of [", window,
+                             "] doesn't fit in an input of ", image.h, " by ",
+                             image.w, " with padding [", s.padding, "]");
+  Image out{image.n, channels.value_or(image.c), *h, *w};
+  return out.type(input.getElementType(), s.channelsLast);
+}
+
+/// The type of a convolution's result.
+static FailureOr<RankedTensorType> convType(std::optional<Location> loc,
+                                            RankedTensorType input,
+                                            RankedTensorType filter,
+                                            const Spatial &s, int64_t groups) {
+  if (input.getRank() != 4 || filter.getRank() != 4 ||
+      input.getElementType() != filter.getElementType()) // C1
+    return emitOptionalError(loc, "wants an input and a filter of rank 4 and ",
+                             "one element type, and has ", input, " and ",
+                             filter);
+  int64_t channels = Image::of(input, s.channelsLast).c;
+  if (groups <= 0 || channels % groups || filter.getDimSize(0) % groups ||
+      filter.getDimSize(1) * groups != channels) // C2
+    return emitOptionalError(loc, groups, " groups of ", channels,
+                             " channels don't meet a filter of type ", filter);
+  return slide(loc, input, s, filter.getShape().drop_front(2),
+               filter.getDimSize(0));
+}
+
+/// C1 of the gradients: the forward op on `input` (and `filter`) has the type
+/// of `grad`.
+static LogicalResult
+checkAdjoint(Operation *op, FailureOr<RankedTensorType> forward, Value grad) {
+  if (failed(forward))
+    return failure();
+  if (grad.getType() != *forward)
+    return op->emitOpError("takes a gradient of type ")
+           << grad.getType() << " where the forward result is " << *forward;
+  return success();
+}
+
+template <typename Kernel>
+static KernelCall convKernel(StringRef symbol, Operation *op,
+                             RankedTensorType input, RankedTensorType filter,
+                             RankedTensorType result, const Spatial &s,
+                             int64_t groups, Backend backend) {
+  assert(s.channelsLast && "the layout pass comes before kernels");
+  Image in = Image::of(input, true), out = Image::of(result, true);
+  ConvParams p{};
+  p.type = runtimeType(input);
+  p.batch = in.n;
+  p.inHeight = in.h;
+  p.inWidth = in.w;
+  p.inChannels = in.c;
+  p.outHeight = out.h;
+  p.outWidth = out.w;
+  p.outChannels = out.c;
+  p.kernelHeight = filter.getDimSize(2);
+  p.kernelWidth = filter.getDimSize(3);
+  p.groups = groups;
+  KernelCall call(op->getContext(), symbol.str());
+  call.type("type", input)
+      .integer("batch", in.n)
+      .integer("inHeight", in.h)
+      .integer("inWidth", in.w)
+      .integer("inChannels", in.c)
+      .integer("outHeight", out.h)
+      .integer("outWidth", out.w)
+      .integer("outChannels", out.c)
+      .integer("kernelHeight", p.kernelHeight)
+      .integer("kernelWidth", p.kernelWidth)
+      .integer("strideHeight", s.strides[0])
+      .integer("strideWidth", s.strides[1])
+      .integer("padTop", s.padding[0])
+      .integer("padLeft", s.padding[1])
+      .integer("padBottom", s.padding[2])
+      .integer("padRight", s.padding[3])
+      .integer("dilationHeight", s.dilations[0])
+      .integer("dilationWidth", s.dilations[1])
+      .integer("groups", groups)
+      .flag("bias", false);
+  call.scratchBytes = Kernel::scratchCap(p, backend);
+  return call;
+}
+
+template <typename Kernel>
+static KernelCall poolKernel(StringRef symbol, Operation *op,
+                             RankedTensorType input, RankedTensorType result,
+                             const Spatial &s, ArrayRef<int64_t> window,
+                             bool countPadding, Backend backend) {
+  assert(s.channelsLast && "the layout pass comes before kernels");
+  Image in = Image::of(input, true), out = Image::of(result, true);
+  PoolParams p{};
+  p.type = runtimeType(input);
+  KernelCall call(op->getContext(), symbol.str());
+  call.type("type", input)
+      .integer("batch", in.n)
+      .integer("inHeight", in.h)
+      .integer("inWidth", in.w)
+      .integer("channels", in.c)
+      .integer("outHeight", out.h)
+      .integer("outWidth", out.w)
+      .integer("kernelHeight", window[0])
+      .integer("kernelWidth", window[1])
+      .integer("strideHeight", s.strides[0])
+      .integer("strideWidth", s.strides[1])
+      .integer("padTop", s.padding[0])
+      .integer("padLeft", s.padding[1])
+      .integer("padBottom", s.padding[2])
+      .integer("padRight", s.padding[3])
+      .integer("dilationHeight", s.dilations[0])
+      .integer("dilationWidth", s.dilations[1])
+      .flag("countIncludePad", countPadding);
+  call.scratchBytes = Kernel::scratchCap(p, backend);
+  return call;
+}
+
+/// Multiply-adds, as two flops, of a convolution with these types.
+static int64_t convFlops(RankedTensorType result, RankedTensorType filter) {
+  return 2 * result.getNumElements() *
+         llvm::product_of(filter.getShape().drop_front());
+}
+
+static BatchSplit splitImages(ArrayRef<int64_t> images,
+                              ArrayRef<int64_t> filters, Rejoin rejoin) {
+  if (llvm::any_of(filters, [](int64_t d) { return d >= 0; }))
+    return BatchSplit::refuse("its filter depends on the batch");
+  if (llvm::all_of(images, [](int64_t d) { return d < 0; }))
+    return {{Rejoin::whole()}, ""};
+  if (llvm::any_of(images, [](int64_t d) { return d != 0; }))
+    return BatchSplit::refuse("its images don't hold the batch in front");
+  return {{rejoin}, ""};
+}
+
+//===----------------------------------------------------------------------===//
+// nn.conv
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConvOp::inferReturnTypes(MLIRContext *context,
+                                       std::optional<Location> loc, Adaptor op,
+                                       SmallVectorImpl<Type> &results) {
+  FailureOr<RankedTensorType> type =
+      convType(loc, cast<RankedTensorType>(op.getInput().getType()),
+               cast<RankedTensorType>(op.getFilter().getType()),
+               Spatial::of(op), op.getGroups());
+  if (failed(type))
+    return failure();
+  results.push_back(*type);
+  return success();
+}
+
+int64_t ConvOp::getFlops() {
+  return convFlops(tensorType(getResult()), tensorType(getFilter()));
+}
+
+SmallVector<Value> ConvOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                    ArrayRef<bool> wanted) {
+  SmallVector<Value> result(2);
+  if (wanted[0])
+    result[0] = ConvGradInputOp::create(b, getLoc(), getInput().getType(),
+                                        grads[0], getFilter(), getStridesAttr(),
+                                        getPaddingAttr(), getDilationsAttr(),
+                                        getChannelsLastAttr(), getGroupsAttr());
+  if (wanted[1])
+    result[1] = ConvGradFilterOp::create(
+        b, getLoc(), getFilter().getType(), getInput(), grads[0],
+        getStridesAttr(), getPaddingAttr(), getDilationsAttr(),
+        getChannelsLastAttr(), getGroupsAttr());
+  return result;
+}
+
+BatchSplit ConvOp::getSplit(ArrayRef<int64_t> d) {
+  return splitImages({d[0]}, {d[1]}, Rejoin::concat(0));
+}
+
+KernelCall ConvOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
+  return convKernel<Conv>("Conv", *this, tensorType(getInput()),
+                          tensorType(getFilter()), tensorType(getResult()),
+                          Spatial::of(*this), getGroups(), backend);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.conv_grad_input
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConvGradInputOp::verify() {
+  return checkAdjoint(*this,
+                      convType(getLoc(), tensorType(getResult()),
+                               tensorType(getFilter()), Spatial::of(*this),
+                               getGroups()),
+                      getGrad()); // C1
+}
+
+int64_t ConvGradInputOp::getFlops() {
+  return convFlops(tensorType(getGrad()), tensorType(getFilter()));
+}
+
+SmallVector<Value> ConvGradInputOp::buildVjp(OpBuilder &b,
+                                             ArrayRef<Value> grads,
+                                             ArrayRef<bool> wanted) {
+  // The op is linear in both operands; its adjoint in `grad` is the
+  // convolution.
+  SmallVector<Value> result(2);
+  if (wanted[0])
+    result[0] = ConvOp::create(b, getLoc(), grads[0], getFilter(), getStrides(),
+                               getPadding(), getDilations(), getChannelsLast(),
+                               getGroups());
+  if (wanted[1])
+    result[1] = ConvGradFilterOp::create(
+        b, getLoc(), getFilter().getType(), grads[0], getGrad(),
+        getStridesAttr(), getPaddingAttr(), getDilationsAttr(),
+        getChannelsLastAttr(), getGroupsAttr());
+  return result;
+}
+
+BatchSplit ConvGradInputOp::getSplit(ArrayRef<int64_t> d) {
+  return splitImages({d[0]}, {d[1]}, Rejoin::concat(0));
+}
+
+KernelCall ConvGradInputOp::getKernel(ArrayRef<MemRefType> inputs,
+                                      Backend backend) {
+  return convKernel<ConvGradInput>(
+      "ConvGradInput", *this, tensorType(getResult()), tensorType(getFilter()),
+      tensorType(getGrad()), Spatial::of(*this), getGroups(), backend);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.conv_grad_filter
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConvGradFilterOp::verify() {
+  return checkAdjoint(*this,
+                      convType(getLoc(), tensorType(getInput()),
+                               tensorType(getResult()), Spatial::of(*this),
+                               getGroups()),
+                      getGrad()); // C1
+}
+
+int64_t ConvGradFilterOp::getFlops() {
+  return convFlops(tensorType(getGrad()), tensorType(getResult()));
+}
+
+SmallVector<Value> ConvGradFilterOp::buildVjp(OpBuilder &b,
+                                              ArrayRef<Value> grads,
+                                              ArrayRef<bool> wanted) {
+  SmallVector<Value> result(2);
+  if (wanted[0])
+    result[0] = ConvGradInputOp::create(b, getLoc(), getInput().getType(),
+                                        getGrad(), grads[0], getStridesAttr(),
+                                        getPaddingAttr(), getDilationsAttr(),
+                                        getChannelsLastAttr(), getGroupsAttr());
+  if (wanted[1])
+    result[1] = ConvOp::create(b, getLoc(), getInput(), grads[0], getStrides(),
+                               getPadding(), getDilations(), getChannelsLast(),
+                               getGroups());
+  return result;
+}
+
+BatchSplit ConvGradFilterOp::getSplit(ArrayRef<int64_t> d) {
+  return splitImages({d[0], d[1]}, {}, Rejoin::sum());
+}
+
+KernelCall ConvGradFilterOp::getKernel(ArrayRef<MemRefType> inputs,
+                                       Backend backend) {
+  return convKernel<ConvGradFilter>(
+      "ConvGradFilter", *this, tensorType(getInput()), tensorType(getResult()),
+      tensorType(getGrad()), Spatial::of(*this), getGroups(), backend);
+}
+
+//===----------------------------------------------------------------------===//
+// Pools
+//===----------------------------------------------------------------------===//
+
+template <typename Adaptor>
+static LogicalResult inferPool(std::optional<Location> loc, Adaptor op,
+                               SmallVectorImpl<Type> &results) {
+  FailureOr<RankedTensorType> type =
+      slide(loc, cast<RankedTensorType>(op.getInput().getType()),
+            Spatial::of(op), op.getWindow(), std::nullopt);
+  if (failed(type))
+    return failure();
+  results.push_back(*type);
+  return success();
+}
+
+LogicalResult MaxPoolOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location> loc,
+                                          Adaptor op,
+                                          SmallVectorImpl<Type> &results) {
+  return inferPool(loc, op, results);
+}
+
+int64_t MaxPoolOp::getFlops() {
+  return tensorType(getResult()).getNumElements() *
+         llvm::product_of(getWindow());
+}
+
+SmallVector<Value> MaxPoolOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                       ArrayRef<bool> wanted) {
+  return {MaxPoolGradOp::create(b, getLoc(), getInput().getType(), getInput(),
+                                grads[0], getStridesAttr(), getPaddingAttr(),
+                                getDilationsAttr(), getChannelsLastAttr(),
+                                getWindowAttr())};
+}
+
+BatchSplit MaxPoolOp::getSplit(ArrayRef<int64_t> d) {
+  return splitImages(d, {}, Rejoin::concat(0));
+}
+
+KernelCall MaxPoolOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
+  return poolKernel<MaxPool>("MaxPool", *this, tensorType(getInput()),
+                             tensorType(getResult()), Spatial::of(*this),
+                             getWindow(), false, backend);
+}
+
+LogicalResult MaxPoolGradOp::verify() {
+  if (getResult().getType() != getInput().getType()) // C1
+    return emitOpError("makes a gradient of type ")
+           << getResult().getType() << " for an input of type "
+           << getInput().getType();
+  return checkAdjoint(*this,
+                      slide(getLoc(), tensorType(getInput()),
+                            Spatial::of(*this), getWindow(), std::nullopt),
+                      getGrad()); // C1
+}
+
+int64_t MaxPoolGradOp::getFlops() {
+  return tensorType(getGrad()).getNumElements() * llvm::product_of(getWindow());
+}
+
+BatchSplit MaxPoolGradOp::getSplit(ArrayRef<int64_t> d) {
+  return splitImages(d, {}, Rejoin::concat(0));
+}
+
+KernelCall MaxPoolGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                    Backend backend) {
+  return poolKernel<MaxPoolGrad>("MaxPoolGrad", *this, tensorType(getInput()),
+                                 tensorType(getGrad()), Spatial::of(*this),
+                                 getWindow(), false, backend);
+}
+
+LogicalResult AvgPoolOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location> loc,
+                                          Adaptor op,
+                                          SmallVectorImpl<Type> &results) {
+  return inferPool(loc, op, results);
+}
+
+int64_t AvgPoolOp::getFlops() {
+  return tensorType(getResult()).getNumElements() *
+         llvm::product_of(getWindow());
+}
+
+SmallVector<Value> AvgPoolOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                       ArrayRef<bool> wanted) {
+  return {AvgPoolGradOp::create(b, getLoc(), getInput().getType(), grads[0],
+                                getStridesAttr(), getPaddingAttr(),
+                                getDilationsAttr(), getChannelsLastAttr(),
+                                getWindowAttr(), getCountPaddingAttr())};
+}
+
+BatchSplit AvgPoolOp::getSplit(ArrayRef<int64_t> d) {
+  return splitImages(d, {}, Rejoin::concat(0));
+}
+
+KernelCall AvgPoolOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
+  return poolKernel<AvgPool>("AvgPool", *this, tensorType(getInput()),
+                             tensorType(getResult()), Spatial::of(*this),
+                             getWindow(), getCountPadding(), backend);
+}
+
+LogicalResult AvgPoolGradOp::verify() {
+  return checkAdjoint(*this,
+                      slide(getLoc(), tensorType(getResult()),
+                            Spatial::of(*this), getWindow(), std::nullopt),
+                      getGrad()); // C1
+}
+
+int64_t AvgPoolGradOp::getFlops() {
+  return tensorType(getGrad()).getNumElements() * llvm::product_of(getWindow());
+}
+
+SmallVector<Value> AvgPoolGradOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                           ArrayRef<bool> wanted) {
+  return {AvgPoolOp::create(b, getLoc(), grads[0], getStridesAttr(),
+                            getPaddingAttr(), getDilationsAttr(),
+                            getChannelsLastAttr(), getWindowAttr(),
+                            getCountPaddingAttr())};
+}
+
+BatchSplit AvgPoolGradOp::getSplit(ArrayRef<int64_t> d) {
+  return splitImages(d, {}, Rejoin::concat(0));
+}
+
+KernelCall AvgPoolGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                    Backend backend) {
+  return poolKernel<AvgPoolGrad>("AvgPoolGrad", *this, tensorType(getResult()),
+                                 tensorType(getGrad()), Spatial::of(*this),
+                                 getWindow(), getCountPadding(), backend);
+}

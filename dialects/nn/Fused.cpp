@@ -1,0 +1,151 @@
+// Fused.cpp - nn.fused: a region that becomes one kernel.
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+YieldOp FusedOp::getYield() {
+  return cast<YieldOp>(getBlock().getTerminator());
+}
+
+ParseResult FusedOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  FunctionType type;
+  llvm::SMLoc at = parser.getCurrentLocation();
+  auto parsePair = [&]() -> ParseResult {
+    return failure(parser.parseArgument(arguments.emplace_back()) ||
+                   parser.parseEqual() ||
+                   parser.parseOperand(operands.emplace_back()));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parsePair) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.parseColonType(type))
+    return failure();
+  if (type.getNumInputs() != operands.size())
+    return parser.emitError(at, "has ")
+           << operands.size() << " operands and " << type.getNumInputs()
+           << " types for them";
+  for (auto [argument, input] : llvm::zip(arguments, type.getInputs()))
+    argument.type = input;
+  result.addTypes(type.getResults());
+  return failure(
+      parser.resolveOperands(operands, type.getInputs(), at, result.operands) ||
+      parser.parseRegion(*result.addRegion(), arguments));
+}
+
+void FusedOp::print(OpAsmPrinter &printer) {
+  printer << " (";
+  llvm::interleaveComma(llvm::zip(getBlock().getArguments(), getInputs()),
+                        printer, [&](auto pair) {
+                          printer << std::get<0>(pair) << " = "
+                                  << std::get<1>(pair);
+                        });
+  printer << ")";
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs());
+  printer << " : ";
+  printer.printFunctionalType(*this);
+  printer << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult FusedOp::verify() {
+  if (TypeRange(getBlock().getArgumentTypes()) !=
+      TypeRange(getInputs().getTypes())) // C1
+    return emitOpError("hands operands of types ")
+           << getInputs().getTypes() << " to a region that takes "
+           << getBlock().getArgumentTypes();
+  if (TypeRange(getYield().getOperandTypes()) != getResultTypes()) // C1
+    return emitOpError("yields ")
+           << getYield().getOperandTypes() << " as results of types "
+           << getResultTypes();
+  return success();
+}
+
+int64_t FusedOp::getFlops() {
+  int64_t flops = 0;
+  for (Operation &op : getBlock().without_terminator())
+    if (auto cost = dyn_cast<CostOpInterface>(op))
+      flops += cost.getFlops();
+  return flops;
+}
+
+SmallVector<Value> FusedOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                     ArrayRef<bool> wanted) {
+  // The chain rule inside the group: a group is differentiated as what it is
+  // made of, inlined at the builder's place.
+  IRMapping map;
+  map.map(getBlock().getArguments(), getInputs());
+  SmallVector<Operation *> clones;
+  for (Operation &op : getBlock().without_terminator())
+    clones.push_back(b.clone(op, map));
+  DenseMap<Value, Value> gradOf;
+  auto accumulate = [&](Value value, Value grad) {
+    if (!grad)
+      return;
+    Value &sum = gradOf[value];
+    sum = sum ? add(b, getLoc(), sum, grad) : grad;
+  };
+  for (auto [value, grad] : llvm::zip(getYield().getValues(), grads))
+    accumulate(map.lookupOrDefault(value), grad);
+  for (Operation *op : llvm::reverse(clones)) {
+    SmallVector<Value> resultGrads;
+    for (Value result : op->getResults())
+      resultGrads.push_back(gradOf.lookup(result));
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    if (!differentiable ||
+        llvm::none_of(resultGrads, [](Value v) { return bool(v); }))
+      continue;
+    SmallVector<bool> all(op->getNumOperands(), true);
+    SmallVector<Value> operandGrads =
+        differentiable.buildVjp(b, resultGrads, all);
+    for (auto [operand, grad] : llvm::zip(op->getOperands(), operandGrads))
+      accumulate(operand, grad);
+  }
+  SmallVector<Value> result;
+  for (Value input : getInputs())
+    result.push_back(gradOf.lookup(input));
+  return result;
+}
+
+BatchSplit FusedOp::getSplit(ArrayRef<int64_t> batchDims) {
+  // Each op of the group answers for itself, with the batch traced through.
+  DenseMap<Value, Rejoin> rejoins;
+  for (auto [argument, dim] : llvm::zip(getBlock().getArguments(), batchDims))
+    rejoins[argument] = dim < 0 ? Rejoin::whole() : Rejoin::concat(dim);
+  for (Operation &op : getBlock().without_terminator()) {
+    auto split = dyn_cast<BatchSplitOpInterface>(op);
+    if (!split)
+      return BatchSplit::refuse("it holds an op that can't be cut");
+    SmallVector<int64_t> dims;
+    for (Value operand : op.getOperands()) {
+      Rejoin rejoin = rejoins.lookup(operand);
+      if (rejoin.kind == Rejoin::Sum)
+        return BatchSplit::refuse("it uses a sum over the batch");
+      dims.push_back(rejoin.kind == Rejoin::Concat ? rejoin.dim : -1);
+    }
+    BatchSplit answer = split.getSplit(dims);
+    if (!answer)
+      return answer;
+    for (auto [value, rejoin] : llvm::zip(op.getResults(), answer.results))
+      rejoins[value] = rejoin;
+  }
+  BatchSplit result;
+  for (Value value : getYield().getValues())
+    result.results.push_back(rejoins.lookup(value));
+  return result;
+}
+
+SmallVector<std::pair<unsigned, unsigned>> FusedOp::getOverwrites() {
+  return {};
+}
+
+KernelCall FusedOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
+  // The symbol of the generated kernel is given when the region is outlined.
+  return KernelCall(getContext(), "");
+}

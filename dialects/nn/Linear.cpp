@@ -1,0 +1,281 @@
+// Linear.cpp - nn.matmul, nn.embedding and its gradient: products with
+// matrices, spelled out or one-hot.
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "runtime/kernels/Embedding.h"
+#include "runtime/kernels/Matmul.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+//===----------------------------------------------------------------------===//
+// nn.matmul
+//===----------------------------------------------------------------------===//
+
+/// The matrix of `type` as the product reads it: {rows, columns}.
+static std::pair<int64_t, int64_t> matrixDims(ShapedType type,
+                                              bool transposed) {
+  int64_t rows = type.getShape().drop_back().back();
+  int64_t cols = type.getShape().back();
+  return transposed ? std::pair(cols, rows) : std::pair(rows, cols);
+}
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location> loc,
+                                         Adaptor op,
+                                         SmallVectorImpl<Type> &results) {
+  auto lhs = cast<RankedTensorType>(op.getLhs().getType());
+  auto rhs = cast<RankedTensorType>(op.getRhs().getType());
+
+  if (lhs.getRank() < 2 || lhs.getRank() != rhs.getRank()) // C1
+    return emitOptionalError(loc, "operands must share a rank of at least 2, ",
+                             "but are ", lhs, " and ", rhs);
+  if (lhs.getElementType() != rhs.getElementType()) // C1
+    return emitOptionalError(loc,
+                             "element types differ: ", lhs.getElementType(),
+                             " and ", rhs.getElementType());
+  ArrayRef<int64_t> batch = lhs.getShape().drop_back(2);
+  if (batch != rhs.getShape().drop_back(2)) // C2
+    return emitOptionalError(loc, "batch dimensions differ: ", lhs, " and ",
+                             rhs);
+  auto [m, k] = matrixDims(lhs, op.getTransposeLhs());
+  auto [kRhs, n] = matrixDims(rhs, op.getTransposeRhs());
+  if (k != kRhs) // C3
+    return emitOptionalError(loc, "contracts ", k, " columns of the left ",
+                             "operand with ", kRhs, " rows of the right one");
+
+  SmallVector<int64_t> shape(batch);
+  shape.append({m, n});
+  auto result = RankedTensorType::get(shape, lhs.getElementType());
+  if (Value bias = op.getBias()) // C4
+    if (bias.getType() != RankedTensorType::get({n}, lhs.getElementType()))
+      return emitOptionalError(loc, "the bias is ", bias.getType(),
+                               " where a row of the result has ", n,
+                               " elements");
+  if (Value acc = op.getAcc()) // C5
+    if (acc.getType() != result)
+      return emitOptionalError(loc, "accumulates a result of type ", result,
+                               " onto ", acc.getType());
+  results.push_back(result);
+  return success();
+}
+
+int64_t MatmulOp::getFlops() {
+  auto [m, k] = matrixDims(tensorType(getLhs()), getTransposeLhs());
+  return 2 * k * tensorType(getResult()).getNumElements();
+}
+
+SmallVector<Value> MatmulOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                      ArrayRef<bool> wanted) {
+  Value dy = grads[0], x = getLhs(), w = getRhs();
+  bool tx = getTransposeLhs(), tw = getTransposeRhs();
+  // y = x·w: dx = dy·wᵀ and dw = xᵀ·dy; a transposed operand swaps the order.
+  auto matmul = [&](Value l, Value r, bool tl, bool tr) -> Value {
+    return MatmulOp::create(b, getLoc(), l, r, tl, tr);
+  };
+  SmallVector<Value> result(getNumOperands());
+  if (wanted[0])
+    result[0] = tx ? matmul(w, dy, tw, true) : matmul(dy, w, false, !tw);
+  if (wanted[1])
+    result[1] = tw ? matmul(dy, x, true, tx) : matmul(x, dy, !tx, false);
+  unsigned next = 2;
+  if (getBias()) {
+    if (wanted[next])
+      result[next] =
+          reduceSum(b, getLoc(), dy, firstDims(tensorType(dy).getRank() - 1));
+    ++next;
+  }
+  if (getAcc())
+    result[next] = dy;
+  return result;
+}
+
+BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
+  int64_t rank = tensorType(getLhs()).getRank();
+  int64_t lhs = batchDims[0], rhs = batchDims[1];
+  int64_t lhsRow = getTransposeLhs() ? rank - 1 : rank - 2;
+  int64_t rhsCol = getTransposeRhs() ? rank - 2 : rank - 1;
+  if (batchDims.size() > 2 && getBias() && batchDims[2] >= 0)
+    return BatchSplit::refuse("its bias depends on the batch");
+  Rejoin rejoin;
+  if (lhs >= 0 && lhs < rank - 2 && lhs == rhs)
+    rejoin = Rejoin::concat(lhs);
+  else if (lhs == lhsRow && rhs < 0)
+    rejoin = Rejoin::concat(rank - 2);
+  else if (lhs < 0 && rhs == rhsCol)
+    rejoin = Rejoin::concat(rank - 1);
+  else if (lhs >= rank - 2 && rhs >= rank - 2 && lhs != lhsRow &&
+           rhs != rhsCol && !getBias() && !getAcc())
+    rejoin = Rejoin::sum(); // Contracts the batch away.
+  else if (lhs < 0 && rhs < 0)
+    rejoin = Rejoin::whole();
+  else
+    return BatchSplit::refuse("its operands hold the batch in dimensions that "
+                              "don't meet");
+  if (getAcc() && batchDims.back() != rejoin.dim)
+    return BatchSplit::refuse("it accumulates across the batch");
+  return {{rejoin}, ""};
+}
+
+int64_t MatmulOp::getAccumulator() {
+  return getAcc() ? getNumOperands() - 1 : -1;
+}
+
+KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
+  auto [m, k] = matrixDims(tensorType(getLhs()), getTransposeLhs());
+  RankedTensorType out = tensorType(getResult());
+  int64_t batch = llvm::product_of(out.getShape().drop_back(2));
+  Matmul::Params p{.type = runtimeType(out),
+                   .batch = batch,
+                   .m = m,
+                   .n = out.getShape().back(),
+                   .k = k,
+                   .transposeLhs = getTransposeLhs(),
+                   .transposeRhs = getTransposeRhs(),
+                   .bias = bool(getBias()),
+                   .scratchBytes = 0};
+  KernelCall call(getContext(), "Matmul");
+  call.type("type", out)
+      .integer("batch", p.batch)
+      .integer("m", p.m)
+      .integer("n", p.n)
+      .integer("k", p.k)
+      .flag("transposeLhs", p.transposeLhs)
+      .flag("transposeRhs", p.transposeRhs)
+      .flag("bias", p.bias);
+  call.scratchBytes = Matmul::scratchCap(p, backend);
+  call.ins = {0, 1, getBias() ? 2 : -1};
+  return call;
+}
+
+/// The call of `Kernel`, which reads or adds rows of `table`.
+template <typename Kernel>
+static KernelCall lookupKernel(StringRef symbol, RankedTensorType table,
+                               RankedTensorType ids, Backend backend) {
+  EmbeddingParams p{.type = runtimeType(table),
+                    .indexType = runtimeType(ids),
+                    .vocabulary = table.getDimSize(0),
+                    .channels = llvm::product_of(table.getShape().drop_front()),
+                    .rows = ids.getNumElements(),
+                    .scratchBytes = 0};
+  KernelCall call(table.getContext(), symbol.str());
+  call.type("type", table)
+      .type("indexType", ids)
+      .integer("vocabulary", p.vocabulary)
+      .integer("channels", p.channels)
+      .integer("rows", p.rows);
+  call.scratchBytes = Kernel::scratchCap(p, backend);
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// nn.embedding
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbeddingOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  auto table = cast<RankedTensorType>(op.getTable().getType());
+  auto ids = cast<RankedTensorType>(op.getIds().getType());
+  if (table.getRank() < 1) // C1
+    return emitOptionalError(loc, "the table is a scalar");
+  SmallVector<int64_t> shape(ids.getShape());
+  llvm::append_range(shape, table.getShape().drop_front());
+  results.push_back(RankedTensorType::get(shape, table.getElementType()));
+  return success();
+}
+
+int64_t EmbeddingOp::getFlops() { return 0; }
+
+int64_t EmbeddingOp::getBytesMoved() {
+  return 2 * sizeInBytes(getResult().getType()) +
+         sizeInBytes(getIds().getType());
+}
+
+SmallVector<Value> EmbeddingOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                         ArrayRef<bool> wanted) {
+  if (!wanted[0])
+    return {Value(), Value()};
+  return {EmbeddingGradOp::create(b, getLoc(), getTable().getType(), getIds(),
+                                  grads[0], Value()),
+          Value()};
+}
+
+BatchSplit EmbeddingOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (batchDims[0] >= 0)
+    return BatchSplit::refuse("its table depends on the batch");
+  if (batchDims[1] < 0)
+    return {{Rejoin::whole()}, ""};
+  return {{Rejoin::concat(batchDims[1])}, ""};
+}
+
+KernelCall EmbeddingOp::getKernel(ArrayRef<MemRefType> inputs,
+                                  Backend backend) {
+  return lookupKernel<Embedding>("Embedding", tensorType(getTable()),
+                                 tensorType(getIds()), backend);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.embedding_grad
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbeddingGradOp::verify() {
+  RankedTensorType result = tensorType(getResult());
+  SmallVector<int64_t> shape(tensorType(getIds()).getShape());
+  if (result.getRank() < 1)
+    return emitOpError("makes a scalar table"); // C1
+  llvm::append_range(shape, result.getShape().drop_front());
+  auto expected = RankedTensorType::get(shape, result.getElementType());
+  if (getGrad().getType() != expected) // C1
+    return emitOpError("takes a gradient of type ")
+           << getGrad().getType() << " where " << expected << " is due";
+  if (getAcc() && getAcc().getType() != result) // C2
+    return emitOpError("accumulates a result of type ")
+           << result << " onto " << getAcc().getType();
+  return success();
+}
+
+int64_t EmbeddingGradOp::getFlops() {
+  return tensorType(getGrad()).getNumElements();
+}
+
+int64_t EmbeddingGradOp::getBytesMoved() {
+  int64_t bytes = 3 * sizeInBytes(getGrad().getType());
+  return getAcc() ? bytes : bytes + sizeInBytes(getResult().getType());
+}
+
+SmallVector<Value> EmbeddingGradOp::buildVjp(OpBuilder &b,
+                                             ArrayRef<Value> grads,
+                                             ArrayRef<bool> wanted) {
+  SmallVector<Value> result(getNumOperands());
+  if (wanted[1])
+    result[1] = EmbeddingOp::create(b, getLoc(), grads[0], getIds());
+  if (getAcc())
+    result[2] = grads[0];
+  return result;
+}
+
+BatchSplit EmbeddingGradOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (batchDims[0] < 0 && batchDims[1] < 0 && (!getAcc() || batchDims[2] < 0))
+    return {{Rejoin::whole()}, ""};
+  if (batchDims[0] != batchDims[1])
+    return BatchSplit::refuse("its ids and gradient hold the batch in "
+                              "different dimensions");
+  if (getAcc())
+    return BatchSplit::refuse("it accumulates across the batch");
+  return {{Rejoin::sum()}, ""};
+}
+
+int64_t EmbeddingGradOp::getAccumulator() { return getAcc() ? 2 : -1; }
+
+KernelCall EmbeddingGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                      Backend backend) {
+  KernelCall call = lookupKernel<EmbeddingGrad>(
+      "EmbeddingGrad", tensorType(getResult()), tensorType(getIds()), backend);
+  call.ins = {0, 1}; // The accumulator is the result's own buffer.
+  return call;
+}

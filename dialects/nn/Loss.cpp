@@ -1,0 +1,290 @@
+// Loss.cpp - cross-entropies, whole and in chunks.
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "runtime/kernels/CrossEntropy.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+/// C1 of the losses: one label per row, and scalars and lse in the type that
+/// losses have.
+static LogicalResult checkLoss(std::optional<Location> loc, int64_t rows,
+                               Type element, Value labels, Value scalar,
+                               Value lse) {
+  Type sums = accumulationType(element);
+  if (tensorType(labels).getShape() != ArrayRef<int64_t>{rows})
+    return emitOptionalError(loc, rows, " rows and labels of type ",
+                             labels.getType());
+  if (scalar.getType() != RankedTensorType::get({}, sums))
+    return emitOptionalError(loc, "the weight of the loss is ",
+                             scalar.getType(), ", no scalar of ", sums);
+  if (lse && lse.getType() != RankedTensorType::get({rows}, sums))
+    return emitOptionalError(loc, rows, " rows and log-sum-exps of type ",
+                             lse.getType());
+  return success();
+}
+
+static void lossTypes(int64_t rows, Type element,
+                      SmallVectorImpl<Type> &results) {
+  Type sums = accumulationType(element);
+  results.push_back(RankedTensorType::get({}, sums));
+  results.push_back(RankedTensorType::get({rows}, sums));
+}
+
+/// The gradient of the loss times the loss's weight.
+static Value lossScale(OpBuilder &b, Location loc, Value dloss, Value weight) {
+  return mul(b, loc, dloss, weight);
+}
+
+/// Losses add up and rows lie side by side; only dimension 0 may be cut.
+static BatchSplit splitLoss(ArrayRef<int64_t> rowOperands,
+                            ArrayRef<int64_t> otherOperands,
+                            ArrayRef<Rejoin> results) {
+  if (llvm::any_of(otherOperands, [](int64_t d) { return d >= 0; }))
+    return BatchSplit::refuse("its weights depend on the batch");
+  if (llvm::all_of(rowOperands, [](int64_t d) { return d < 0; }))
+    return {SmallVector<Rejoin>(results.size(), Rejoin::whole()), ""};
+  if (llvm::any_of(rowOperands, [](int64_t d) { return d != 0; }))
+    return BatchSplit::refuse("its rows don't hold the batch");
+  return {SmallVector<Rejoin>(results), ""};
+}
+
+//===----------------------------------------------------------------------===//
+// nn.cross_entropy
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkLogits(std::optional<Location> loc, Value logits) {
+  if (tensorType(logits).getRank() != 2) // C1
+    return emitOptionalError(loc, "wants logits [rows, classes], and has ",
+                             logits.getType());
+  return success();
+}
+
+LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *context,
+                                               std::optional<Location> loc,
+                                               Adaptor op,
+                                               SmallVectorImpl<Type> &results) {
+  if (failed(checkLogits(loc, op.getLogits())))
+    return failure();
+  auto logits = cast<RankedTensorType>(op.getLogits().getType());
+  int64_t rows = logits.getDimSize(0);
+  if (failed(checkLoss(loc, rows, logits.getElementType(), op.getLabels(),
+                       op.getWeight(), Value()))) // C1
+    return failure();
+  lossTypes(rows, logits.getElementType(), results);
+  return success();
+}
+
+int64_t CrossEntropyOp::getFlops() {
+  return 4 * tensorType(getLogits()).getNumElements();
+}
+
+SmallVector<Value> CrossEntropyOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                            ArrayRef<bool> wanted) {
+  SmallVector<Value> result(getNumOperands());
+  if (!grads[0])
+    return result;
+  if (wanted[0])
+    result[0] = CrossEntropyGradOp::create(
+        b, getLoc(), getLogits(), getLabels(), getLse(),
+        lossScale(b, getLoc(), grads[0], getWeight()), getIgnoreIndexAttr());
+  if (wanted[2]) // loss is weight times a sum.
+    result[2] =
+        mul(b, getLoc(), grads[0], div(b, getLoc(), getLoss(), getWeight()));
+  return result;
+}
+
+BatchSplit CrossEntropyOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitLoss(batchDims.take_front(2), batchDims.drop_front(2),
+                   {Rejoin::sum(), Rejoin::concat(0)});
+}
+
+template <typename Kernel>
+static KernelCall crossEntropyKernel(StringRef symbol, Value logits,
+                                     Value labels, int64_t ignoreIndex,
+                                     Backend backend) {
+  RankedTensorType type = tensorType(logits);
+  CrossEntropyParams p{.type = runtimeType(type),
+                       .labelType = runtimeType(labels.getType()),
+                       .rows = type.getDimSize(0),
+                       .vocabulary = type.getDimSize(1),
+                       .ignoreIndex = ignoreIndex,
+                       .scratchBytes = 0};
+  KernelCall call(logits.getContext(), symbol.str());
+  call.type("type", type)
+      .type("labelType", labels.getType())
+      .integer("rows", p.rows)
+      .integer("vocabulary", p.vocabulary)
+      .integer("ignoreIndex", p.ignoreIndex);
+  call.scratchBytes = Kernel::scratchCap(p, backend);
+  return call;
+}
+
+KernelCall CrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
+                                     Backend backend) {
+  return crossEntropyKernel<CrossEntropy>(
+      "CrossEntropy", getLogits(), getLabels(), getIgnoreIndex(), backend);
+}
+
+LogicalResult
+CrossEntropyGradOp::inferReturnTypes(MLIRContext *context,
+                                     std::optional<Location> loc, Adaptor op,
+                                     SmallVectorImpl<Type> &results) {
+  if (failed(checkLogits(loc, op.getLogits())))
+    return failure();
+  auto logits = cast<RankedTensorType>(op.getLogits().getType());
+  if (failed(checkLoss(loc, logits.getDimSize(0), logits.getElementType(),
+                       op.getLabels(), op.getScale(), op.getLse()))) // C1
+    return failure();
+  results.push_back(logits);
+  return success();
+}
+
+int64_t CrossEntropyGradOp::getFlops() {
+  return 3 * tensorType(getLogits()).getNumElements();
+}
+
+BatchSplit CrossEntropyGradOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitLoss(batchDims.take_front(3), batchDims.drop_front(3),
+                   {Rejoin::concat(0)});
+}
+
+SmallVector<std::pair<unsigned, unsigned>> CrossEntropyGradOp::getOverwrites() {
+  return {{0, 0}};
+}
+
+KernelCall CrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                         Backend backend) {
+  return crossEntropyKernel<CrossEntropyGrad>(
+      "CrossEntropyGrad", getLogits(), getLabels(), getIgnoreIndex(), backend);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.linear_cross_entropy
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkLinear(std::optional<Location> loc, Value x,
+                                 Value table, int64_t chunk) {
+  RankedTensorType tx = tensorType(x), tt = tensorType(table);
+  if (tx.getRank() != 2 || tt.getRank() != 2 ||
+      tx.getDimSize(1) != tt.getDimSize(1) ||
+      tx.getElementType() != tt.getElementType()) // C1
+    return emitOptionalError(loc, "wants x [rows, C] and a table [classes, C],",
+                             " and has ", tx, " and ", tt);
+  if (chunk <= 0) // C2
+    return emitOptionalError(loc, "takes ", chunk, " rows at a time");
+  return success();
+}
+
+LogicalResult
+LinearCrossEntropyOp::inferReturnTypes(MLIRContext *context,
+                                       std::optional<Location> loc, Adaptor op,
+                                       SmallVectorImpl<Type> &results) {
+  if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getChunk())))
+    return failure();
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  if (failed(checkLoss(loc, x.getDimSize(0), x.getElementType(), op.getLabels(),
+                       op.getWeight(), Value()))) // C1
+    return failure();
+  lossTypes(x.getDimSize(0), x.getElementType(), results);
+  return success();
+}
+
+static int64_t logitCount(Value x, Value table) {
+  return tensorType(x).getDimSize(0) * tensorType(table).getDimSize(0);
+}
+
+int64_t LinearCrossEntropyOp::getFlops() {
+  return logitCount(getX(), getTable()) *
+         (2 * tensorType(getX()).getDimSize(1) + 4);
+}
+
+SmallVector<Value> LinearCrossEntropyOp::buildVjp(OpBuilder &b,
+                                                  ArrayRef<Value> grads,
+                                                  ArrayRef<bool> wanted) {
+  SmallVector<Value> result(getNumOperands());
+  if (!grads[0])
+    return result;
+  if (wanted[0] || wanted[1]) {
+    auto grad = LinearCrossEntropyGradOp::create(
+        b, getLoc(), getX(), getTable(), getLabels(), getLse(),
+        lossScale(b, getLoc(), grads[0], getWeight()), getChunkAttr(),
+        getIgnoreIndexAttr());
+    result[0] = grad.getDx();
+    result[1] = grad.getDtable();
+  }
+  if (wanted[3])
+    result[3] =
+        mul(b, getLoc(), grads[0], div(b, getLoc(), getLoss(), getWeight()));
+  return result;
+}
+
+BatchSplit LinearCrossEntropyOp::getSplit(ArrayRef<int64_t> d) {
+  return splitLoss({d[0], d[2]}, {d[1], d[3]},
+                   {Rejoin::sum(), Rejoin::concat(0)});
+}
+
+template <typename Kernel>
+static KernelCall linearKernel(StringRef symbol, Value x, Value table,
+                               Value labels, int64_t chunk, int64_t ignoreIndex,
+                               Backend backend) {
+  RankedTensorType type = tensorType(x);
+  LinearCrossEntropyParams p{.type = runtimeType(type),
+                             .labelType = runtimeType(labels.getType()),
+                             .rows = type.getDimSize(0),
+                             .channels = type.getDimSize(1),
+                             .vocabulary = tensorType(table).getDimSize(0),
+                             .chunkRows = chunk,
+                             .ignoreIndex = ignoreIndex,
+                             .scratchBytes = 0};
+  KernelCall call(x.getContext(), symbol.str());
+  call.type("type", type)
+      .type("labelType", labels.getType())
+      .integer("rows", p.rows)
+      .integer("channels", p.channels)
+      .integer("vocabulary", p.vocabulary)
+      .integer("chunkRows", p.chunkRows)
+      .integer("ignoreIndex", p.ignoreIndex);
+  call.scratchBytes = Kernel::scratchCap(p, backend);
+  return call;
+}
+
+KernelCall LinearCrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
+                                           Backend backend) {
+  return linearKernel<LinearCrossEntropy>("LinearCrossEntropy", getX(),
+                                          getTable(), getLabels(), getChunk(),
+                                          getIgnoreIndex(), backend);
+}
+
+LogicalResult LinearCrossEntropyGradOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> loc, Adaptor op,
+    SmallVectorImpl<Type> &results) {
+  if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getChunk())))
+    return failure();
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  if (failed(checkLoss(loc, x.getDimSize(0), x.getElementType(), op.getLabels(),
+                       op.getScale(), op.getLse()))) // C1
+    return failure();
+  results.append({op.getX().getType(), op.getTable().getType()});
+  return success();
+}
+
+int64_t LinearCrossEntropyGradOp::getFlops() {
+  return logitCount(getX(), getTable()) *
+         (6 * tensorType(getX()).getDimSize(1) + 3);
+}
+
+BatchSplit LinearCrossEntropyGradOp::getSplit(ArrayRef<int64_t> d) {
+  return splitLoss({d[0], d[2], d[3]}, {d[1], d[4]},
+                   {Rejoin::concat(0), Rejoin::sum()});
+}
+
+KernelCall LinearCrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                               Backend backend) {
+  return linearKernel<LinearCrossEntropyGrad>(
+      "LinearCrossEntropyGrad", getX(), getTable(), getLabels(), getChunk(),
+      getIgnoreIndex(), backend);
+}

@@ -1,0 +1,381 @@
+// Norm.cpp - norms, softmax and GELU: checked, costed and differentiated whole.
+//
+// Apart from batch_norm these have no kernel: before kernels are chosen they
+// are taken apart into pointwise work and row reductions.
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "runtime/kernels/BatchNorm.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+/// A vector of `n` elements of the element type of `like`.
+static RankedTensorType vectorLike(RankedTensorType like, int64_t n) {
+  return RankedTensorType::get({n}, like.getElementType());
+}
+
+/// C1 of the row norms: `vector` (may be null) is as long as a row of `input`.
+static LogicalResult checkRowVector(std::optional<Location> loc, Value input,
+                                    Value vector, StringRef what) {
+  auto type = cast<RankedTensorType>(input.getType());
+  if (type.getRank() < 1)
+    return emitOptionalError(loc, "normalizes a scalar");
+  if (vector && vector.getType() != vectorLike(type, type.getShape().back()))
+    return emitOptionalError(loc, "the ", what, " is ", vector.getType(),
+                             " where a row of the input has ",
+                             type.getShape().back(), " elements");
+  return success();
+}
+
+/// Row-wise ops keep the batch where it is unless it lies within the row.
+static BatchSplit splitRows(Value input, ArrayRef<int64_t> batchDims) {
+  if (llvm::any_of(batchDims.drop_front(), [](int64_t d) { return d >= 0; }))
+    return BatchSplit::refuse("its parameters depend on the batch");
+  if (batchDims[0] < 0)
+    return {{Rejoin::whole()}, ""};
+  if (batchDims[0] == tensorType(input).getRank() - 1)
+    return BatchSplit::refuse("it normalizes over the batch");
+  return {{Rejoin::concat(batchDims[0])}, ""};
+}
+
+namespace {
+/// Spells row statistics: sums over the innermost dimension, and back.
+struct Rows {
+  OpBuilder &b;
+  Location loc;
+  RankedTensorType type;
+
+  Value mean(Value x) const {
+    int64_t n = type.getShape().back();
+    return scale(b, loc, reduceSum(b, loc, x, {type.getRank() - 1}), 1.0 / n);
+  }
+  Value spread(Value rowScalar) const {
+    return broadcastLeading(b, loc, rowScalar, type);
+  }
+  Value along(Value vector) const {
+    return broadcastTrailing(b, loc, vector, type);
+  }
+  Value sumOverRows(Value x) const {
+    return reduceSum(b, loc, x, firstDims(type.getRank() - 1));
+  }
+  /// 1 / sqrt(x + epsilon), one per row.
+  Value rsqrt(Value x, double epsilon) const {
+    return math::RsqrtOp::create(
+        b, loc, add(b, loc, x, splat(b, loc, x.getType(), epsilon)));
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// nn.layer_norm
+//===----------------------------------------------------------------------===//
+
+LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  if (failed(checkRowVector(loc, op.getInput(), op.getScale(), "scale")) ||
+      failed(checkRowVector(loc, op.getInput(), op.getShift(), "shift"))) // C1
+    return failure();
+  results.push_back(op.getInput().getType());
+  return success();
+}
+
+int64_t LayerNormOp::getFlops() {
+  return 8 * tensorType(getInput()).getNumElements();
+}
+
+SmallVector<Value> LayerNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                         ArrayRef<bool> wanted) {
+  Location loc = getLoc();
+  Rows rows{b, loc, tensorType(getInput())};
+  Value dy = grads[0], x = getInput();
+  // The statistics are made again from x: two reductions, cheaper than two
+  // more saved values, and fused with what follows.
+  Value centred = sub(b, loc, x, rows.spread(rows.mean(x)));
+  Value rstd = rows.rsqrt(rows.mean(mul(b, loc, centred, centred)),
+                          getEpsilon().convertToDouble());
+  Value xhat = mul(b, loc, centred, rows.spread(rstd));
+  SmallVector<Value> result(getNumOperands());
+  if (wanted[0]) {
+    // dx = rstd (g - mean(g) - xhat mean(g xhat)), g = dy scale.
+    Value g = getScale() ? mul(b, loc, dy, rows.along(getScale())) : dy;
+    Value meanG = rows.spread(rows.mean(g));
+    Value meanGX = rows.spread(rows.mean(mul(b, loc, g, xhat)));
+    Value inner = sub(b, loc, sub(b, loc, g, meanG), mul(b, loc, xhat, meanGX));
+    result[0] = mul(b, loc, inner, rows.spread(rstd));
+  }
+  unsigned next = 1;
+  if (getScale()) {
+    if (wanted[next])
+      result[next] = rows.sumOverRows(mul(b, loc, dy, xhat));
+    ++next;
+  }
+  if (getShift() && wanted[next])
+    result[next] = rows.sumOverRows(dy);
+  return result;
+}
+
+BatchSplit LayerNormOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitRows(getInput(), batchDims);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.rms_norm
+//===----------------------------------------------------------------------===//
+
+LogicalResult RMSNormOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location> loc,
+                                          Adaptor op,
+                                          SmallVectorImpl<Type> &results) {
+  if (failed(checkRowVector(loc, op.getInput(), op.getScale(), "scale"))) // C1
+    return failure();
+  results.push_back(op.getInput().getType());
+  return success();
+}
+
+int64_t RMSNormOp::getFlops() {
+  return 5 * tensorType(getInput()).getNumElements();
+}
+
+SmallVector<Value> RMSNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                       ArrayRef<bool> wanted) {
+  Location loc = getLoc();
+  Rows rows{b, loc, tensorType(getInput())};
+  Value dy = grads[0], x = getInput();
+  Value rstd =
+      rows.rsqrt(rows.mean(mul(b, loc, x, x)), getEpsilon().convertToDouble());
+  Value xhat = mul(b, loc, x, rows.spread(rstd));
+  SmallVector<Value> result(getNumOperands());
+  if (wanted[0]) {
+    // dx = rstd (g - xhat mean(g xhat)), g = dy scale.
+    Value g = getScale() ? mul(b, loc, dy, rows.along(getScale())) : dy;
+    Value meanGX = rows.spread(rows.mean(mul(b, loc, g, xhat)));
+    result[0] = mul(b, loc, sub(b, loc, g, mul(b, loc, xhat, meanGX)),
+                    rows.spread(rstd));
+  }
+  if (getScale() && wanted[1])
+    result[1] = rows.sumOverRows(mul(b, loc, dy, xhat));
+  return result;
+}
+
+BatchSplit RMSNormOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitRows(getInput(), batchDims);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.softmax
+//===----------------------------------------------------------------------===//
+
+LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location> loc,
+                                          Adaptor op,
+                                          SmallVectorImpl<Type> &results) {
+  if (failed(checkRowVector(loc, op.getInput(), Value(), "")))
+    return failure();
+  results.push_back(op.getInput().getType());
+  return success();
+}
+
+int64_t SoftmaxOp::getFlops() {
+  return 5 * tensorType(getInput()).getNumElements();
+}
+
+SmallVector<Value> SoftmaxOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                       ArrayRef<bool> wanted) {
+  Location loc = getLoc();
+  RankedTensorType type = tensorType(getInput());
+  auto rowSum = [&](Value x) {
+    return broadcastLeading(b, loc, reduceSum(b, loc, x, {type.getRank() - 1}),
+                            type);
+  };
+  Value dy = grads[0], y = getResult();
+  if (getLog()) // dx = dy - exp(y) sum(dy)
+    return {sub(b, loc, dy,
+                mul(b, loc, math::ExpOp::create(b, loc, y), rowSum(dy)))};
+  // dx = y (dy - sum(dy y))
+  return {mul(b, loc, y, sub(b, loc, dy, rowSum(mul(b, loc, dy, y))))};
+}
+
+BatchSplit SoftmaxOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitRows(getInput(), batchDims);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.gelu
+//===----------------------------------------------------------------------===//
+
+LogicalResult GeluOp::inferReturnTypes(MLIRContext *context,
+                                       std::optional<Location> loc, Adaptor op,
+                                       SmallVectorImpl<Type> &results) {
+  results.push_back(op.getInput().getType());
+  return success();
+}
+
+int64_t GeluOp::getFlops() {
+  return 12 * tensorType(getInput()).getNumElements();
+}
+
+SmallVector<Value> GeluOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                    ArrayRef<bool> wanted) {
+  Location loc = getLoc();
+  Value x = getInput(), derivative;
+  Type type = x.getType();
+  auto constant = [&](double v) { return splat(b, loc, type, v); };
+  if (getTanh()) {
+    // t = tanh(u), u = c (x + a x^3):
+    // y' = (1 + t) / 2 + x (1 - t^2) u' / 2, u' = c (1 + 3 a x^2).
+    const double c = std::sqrt(2 / M_PI), a = 0.044715;
+    Value x2 = mul(b, loc, x, x);
+    Value u = mul(b, loc, scale(b, loc, x, c),
+                  add(b, loc, constant(1), scale(b, loc, x2, a)));
+    Value t = math::TanhOp::create(b, loc, u);
+    Value du = add(b, loc, constant(c), scale(b, loc, x2, 3 * a * c));
+    Value sech2 = sub(b, loc, constant(1), mul(b, loc, t, t));
+    Value left = scale(b, loc, add(b, loc, constant(1), t), 0.5);
+    Value right = mul(b, loc, scale(b, loc, x, 0.5), mul(b, loc, sech2, du));
+    derivative = add(b, loc, left, right);
+  } else {
+    // y' = (1 + erf(x / sqrt 2)) / 2 + x exp(-x^2 / 2) / sqrt(2 pi).
+    Value e = math::ErfOp::create(b, loc, scale(b, loc, x, M_SQRT1_2));
+    Value left = scale(b, loc, add(b, loc, constant(1), e), 0.5);
+    Value bell =
+        math::ExpOp::create(b, loc, scale(b, loc, mul(b, loc, x, x), -0.5));
+    Value right = mul(b, loc, scale(b, loc, x, 1 / std::sqrt(2 * M_PI)), bell);
+    derivative = add(b, loc, left, right);
+  }
+  return {mul(b, loc, grads[0], derivative)};
+}
+
+BatchSplit GeluOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (batchDims[0] < 0)
+    return {{Rejoin::whole()}, ""};
+  return {{Rejoin::concat(batchDims[0])}, ""};
+}
+
+//===----------------------------------------------------------------------===//
+// nn.batch_norm and its gradient
+//===----------------------------------------------------------------------===//
+
+static int64_t channelsOf(RankedTensorType type, bool channelsLast) {
+  return channelsLast ? type.getShape().back() : type.getDimSize(1);
+}
+
+/// C1 of both: `vectors` have one element per channel of `input`.
+static LogicalResult checkChannels(std::optional<Location> loc, Value input,
+                                   ArrayRef<Value> vectors, bool channelsLast) {
+  auto type = cast<RankedTensorType>(input.getType());
+  if (type.getRank() < 2)
+    return emitOptionalError(loc, type, " has no channels");
+  Type expected = vectorLike(type, channelsOf(type, channelsLast));
+  for (Value vector : vectors)
+    if (vector.getType() != expected)
+      return emitOptionalError(loc, "a statistic or parameter is ",
+                               vector.getType(), " where the channels of ",
+                               type, " want ", expected);
+  return success();
+}
+
+LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  if (failed(checkChannels(loc, op.getInput(),
+                           {op.getScale(), op.getShift(), op.getRunningMean(),
+                            op.getRunningVar()},
+                           op.getChannelsLast()))) // C1
+    return failure();
+  results.push_back(op.getInput().getType());
+  results.append(4, op.getScale().getType());
+  return success();
+}
+
+int64_t BatchNormOp::getFlops() {
+  return 7 * tensorType(getInput()).getNumElements();
+}
+
+SmallVector<Value> BatchNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                         ArrayRef<bool> wanted) {
+  SmallVector<Value> result(getNumOperands());
+  // The statistics that leave the step carry no gradient.
+  if (!grads[0])
+    return result;
+  auto grad =
+      BatchNormGradOp::create(b, getLoc(), getInput(), getScale(), getMean(),
+                              getRstd(), grads[0], getChannelsLast());
+  result[0] = grad.getDinput();
+  result[1] = grad.getDscale();
+  result[2] = grad.getDshift();
+  return result;
+}
+
+BatchSplit BatchNormOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (llvm::all_of(batchDims, [](int64_t d) { return d < 0; }))
+    return {SmallVector<Rejoin>(5, Rejoin::whole()), ""};
+  return BatchSplit::refuse("its statistics are those of the whole batch");
+}
+
+static KernelCall batchNormKernel(Operation *op, StringRef symbol, Value input,
+                                  bool channelsLast, double epsilon,
+                                  double momentum, Backend backend) {
+  RankedTensorType type = tensorType(input);
+  BatchNormParams p{};
+  p.type = runtimeType(type);
+  p.channels = channelsOf(type, channelsLast);
+  p.rows = type.getNumElements() / std::max<int64_t>(p.channels, 1);
+  KernelCall call(op->getContext(), symbol.str());
+  call.type("type", type)
+      .integer("rows", p.rows)
+      .integer("channels", p.channels)
+      .real("epsilon", epsilon)
+      .real("momentum", momentum)
+      .flag("unbiasedRunning", true);
+  call.scratchBytes = batchNormScratchCap(p, backend);
+  return call;
+}
+
+KernelCall BatchNormOp::getKernel(ArrayRef<MemRefType> inputs,
+                                  Backend backend) {
+  return batchNormKernel(*this, "BatchNorm", getInput(), getChannelsLast(),
+                         getEpsilon().convertToDouble(),
+                         getMomentum().convertToDouble(), backend);
+}
+
+LogicalResult
+BatchNormGradOp::inferReturnTypes(MLIRContext *context,
+                                  std::optional<Location> loc, Adaptor op,
+                                  SmallVectorImpl<Type> &results) {
+  if (failed(checkChannels(loc, op.getInput(),
+                           {op.getScale(), op.getMean(), op.getRstd()},
+                           op.getChannelsLast()))) // C1
+    return failure();
+  if (op.getGrad().getType() != op.getInput().getType()) // C1
+    return emitOptionalError(loc, "the gradient is ", op.getGrad().getType(),
+                             " where the input is ", op.getInput().getType());
+  results.push_back(op.getInput().getType());
+  results.append(2, op.getScale().getType());
+  return success();
+}
+
+int64_t BatchNormGradOp::getFlops() {
+  return 10 * tensorType(getInput()).getNumElements();
+}
+
+BatchSplit BatchNormGradOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (llvm::all_of(batchDims, [](int64_t d) { return d < 0; }))
+    return {SmallVector<Rejoin>(3, Rejoin::whole()), ""};
+  return BatchSplit::refuse("its statistics are those of the whole batch");
+}
+
+KernelCall BatchNormGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                      Backend backend) {
+  return batchNormKernel(*this, "BatchNormGrad", getInput(), getChannelsLast(),
+                         0, 0, backend);
+}

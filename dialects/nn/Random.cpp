@@ -1,0 +1,40 @@
+// Random.cpp - nn.random.
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+LogicalResult RandomOp::verify() {
+  RankedTensorType seed = tensorType(getSeed()),
+                   samples = tensorType(getSamples());
+  RankedTensorType result = tensorType(getResult());
+  if (seed.getShape() != ArrayRef<int64_t>{2}) // C1
+    return emitOpError("wants a seed and a step, and has ") << seed;
+  if (samples.getRank() != 1 || result.getRank() < 1 ||
+      samples.getDimSize(0) == 0 ||
+      result.getDimSize(0) % samples.getDimSize(0)) // C1
+    return emitOpError("draws ")
+           << result << " for the samples " << samples
+           << ", whose number doesn't divide its first dimension";
+  return success();
+}
+
+/// Ten rounds of Philox, two multiplications each, make four numbers.
+static constexpr int64_t kFlopsPerDraw = 10;
+
+int64_t RandomOp::getFlops() {
+  return kFlopsPerDraw * tensorType(getResult()).getNumElements();
+}
+
+int64_t RandomOp::getBytesMoved() { return sizeInBytes(getResult().getType()); }
+
+BatchSplit RandomOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (batchDims[0] >= 0)
+    return BatchSplit::refuse("its seed depends on the batch");
+  if (batchDims[1] < 0)
+    return {{Rejoin::whole()}, ""};
+  return {{Rejoin::concat(0)}, ""};
+}

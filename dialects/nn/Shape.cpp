@@ -1,0 +1,549 @@
+// Shape.cpp - ops that move elements and compute none (reduce aside): reshape,
+// slice, pad, concat, transpose, broadcast, reduce, copy, iota.
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "runtime/kernels/Movement.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+/// The split of an op all of whose dimensions map one to one, `map[i]` being
+/// the result's dimension for the operand's dimension i (-1: none).
+static BatchSplit splitByMap(int64_t batchDim, ArrayRef<int64_t> map) {
+  if (batchDim < 0)
+    return {{Rejoin::whole()}, ""};
+  return {{Rejoin::concat(map[batchDim])}, ""};
+}
+
+//===----------------------------------------------------------------------===//
+// nn.reduce
+//===----------------------------------------------------------------------===//
+
+/// True if `dims` ascend, are distinct and lie in [0, rank).
+static bool areAscendingDims(ArrayRef<int64_t> dims, int64_t rank) {
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (dim < 0 || dim >= rank || (i && dims[i - 1] >= dim))
+      return false;
+  return true;
+}
+
+LogicalResult ReduceOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location> loc,
+                                         Adaptor op,
+                                         SmallVectorImpl<Type> &results) {
+  auto input = cast<RankedTensorType>(op.getInput().getType());
+  if (!areAscendingDims(op.getDims(), input.getRank())) // C1
+    return emitOptionalError(loc, "reduces over [", op.getDims(),
+                             "], which aren't distinct, ascending dimensions "
+                             "of ",
+                             input);
+  SmallVector<int64_t> shape;
+  for (int64_t dim = 0; dim < input.getRank(); ++dim)
+    if (!llvm::is_contained(op.getDims(), dim))
+      shape.push_back(input.getDimSize(dim));
+  results.push_back(RankedTensorType::get(shape, input.getElementType()));
+  return success();
+}
+
+/// The dimensions of `type` that `dims` leaves, in order.
+static SmallVector<int64_t> otherDims(RankedTensorType type,
+                                      ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> kept;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (!llvm::is_contained(dims, dim))
+      kept.push_back(dim);
+  return kept;
+}
+
+int64_t ReduceOp::getFlops() { return tensorType(getInput()).getNumElements(); }
+
+SmallVector<Value> ReduceOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                      ArrayRef<bool> wanted) {
+  RankedTensorType type = tensorType(getInput());
+  SmallVector<int64_t> kept = otherDims(type, getDims());
+  Value dy = broadcastTo(b, getLoc(), grads[0], type, kept);
+  if (getKind() == ReduceKind::Sum)
+    return {dy};
+  // The gradient of an extremum goes to where it is attained, in equal shares,
+  // as PyTorch's amax and amin do.
+  Value extremum = broadcastTo(b, getLoc(), getResult(), type, kept);
+  Value hit = arith::CmpFOp::create(b, getLoc(), arith::CmpFPredicate::OEQ,
+                                    getInput(), extremum);
+  Value one = arith::UIToFPOp::create(b, getLoc(), type, hit);
+  Value count = reduceSum(b, getLoc(), one, getDims());
+  Value share =
+      broadcastTo(b, getLoc(), div(b, getLoc(), grads[0], count), type, kept);
+  return {mul(b, getLoc(), one, share)};
+}
+
+BatchSplit ReduceOp::getSplit(ArrayRef<int64_t> batchDims) {
+  int64_t batch = batchDims[0];
+  if (batch < 0)
+    return {{Rejoin::whole()}, ""};
+  if (llvm::is_contained(getDims(), batch)) {
+    if (getKind() == ReduceKind::Sum)
+      return {{Rejoin::sum()}, ""};
+    return BatchSplit::refuse("it takes an extremum over the batch");
+  }
+  int64_t before =
+      llvm::count_if(getDims(), [&](int64_t dim) { return dim < batch; });
+  return {{Rejoin::concat(batch - before)}, ""};
+}
+
+//===----------------------------------------------------------------------===//
+// nn.broadcast
+//===----------------------------------------------------------------------===//
+
+LogicalResult BroadcastOp::verify() {
+  RankedTensorType input = tensorType(getInput()),
+                   result = tensorType(getResult());
+  if (int64_t(getDims().size()) != input.getRank() ||
+      !areAscendingDims(getDims(), result.getRank())) // C1
+    return emitOpError("maps the dimensions of ")
+           << input << " to [" << getDims() << "] of " << result;
+  if (input.getElementType() != result.getElementType()) // C2
+    return emitOpError("changes the element type from ")
+           << input.getElementType() << " to " << result.getElementType();
+  for (auto [i, dim] : llvm::enumerate(getDims()))
+    if (input.getDimSize(i) != result.getDimSize(dim)) // C2
+      return emitOpError("stretches dimension ")
+             << i << " from " << input.getDimSize(i) << " to "
+             << result.getDimSize(dim);
+  return success();
+}
+
+int64_t BroadcastOp::getFlops() { return 0; }
+
+SmallVector<Value> BroadcastOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                         ArrayRef<bool> wanted) {
+  return {reduceSum(b, getLoc(), grads[0],
+                    otherDims(tensorType(getResult()), getDims()))};
+}
+
+BatchSplit BroadcastOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitByMap(batchDims[0], getDims());
+}
+
+//===----------------------------------------------------------------------===//
+// nn.transpose
+//===----------------------------------------------------------------------===//
+
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  auto input = cast<RankedTensorType>(op.getInput().getType());
+  SmallVector<int64_t> sorted(op.getPerm());
+  llvm::sort(sorted);
+  if (sorted != firstDims(input.getRank())) // C1
+    return emitOptionalError(loc, "[", op.getPerm(),
+                             "] is no permutation of the dimensions of ",
+                             input);
+  SmallVector<int64_t> shape;
+  for (int64_t dim : op.getPerm())
+    shape.push_back(input.getDimSize(dim));
+  results.push_back(RankedTensorType::get(shape, input.getElementType()));
+  return success();
+}
+
+static SmallVector<int64_t> inverse(ArrayRef<int64_t> perm) {
+  SmallVector<int64_t> result(perm.size());
+  for (auto [i, dim] : llvm::enumerate(perm))
+    result[dim] = i;
+  return result;
+}
+
+int64_t TransposeOp::getFlops() { return 0; }
+
+SmallVector<Value> TransposeOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                         ArrayRef<bool> wanted) {
+  return {TransposeOp::create(b, getLoc(), grads[0], inverse(getPerm()))};
+}
+
+BatchSplit TransposeOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitByMap(batchDims[0], inverse(getPerm()));
+}
+
+KernelCall TransposeOp::getKernel(ArrayRef<MemRefType> inputs,
+                                  Backend backend) {
+  KernelCall call(getContext(), "Transpose");
+  call.type("type", getResult().getType())
+      .list("shape", tensorType(getInput()).getShape())
+      .list("perm", getPerm());
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// nn.reshape
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::verify() {
+  RankedTensorType input = tensorType(getInput()),
+                   result = tensorType(getResult());
+  if (input.getElementType() != result.getElementType() ||
+      input.getNumElements() != result.getNumElements()) // C1
+    return emitOpError("reads the ")
+           << input.getNumElements() << " elements of " << input << " as "
+           << result;
+  return success();
+}
+
+int64_t ReshapeOp::getFlops() { return 0; }
+int64_t ReshapeOp::getBytesMoved() { return 0; }
+
+SmallVector<Value> ReshapeOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                       ArrayRef<bool> wanted) {
+  return {reshapeTo(b, getLoc(), grads[0], tensorType(getInput()).getShape())};
+}
+
+BatchSplit ReshapeOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (batchDims[0] < 0)
+    return {{Rejoin::whole()}, ""};
+  // The batch is the outer part of some dimension: pieces stay in one run of
+  // memory per element of the dimensions before it. The result needs a
+  // dimension that begins at the same place.
+  ArrayRef<int64_t> from = tensorType(getInput()).getShape();
+  ArrayRef<int64_t> to = tensorType(getResult()).getShape();
+  int64_t before = llvm::product_of(from.take_front(batchDims[0]));
+  int64_t product = 1;
+  for (auto [dim, size] : llvm::enumerate(to)) {
+    if (product == before && size != 1)
+      return {{Rejoin::concat(dim)}, ""};
+    product *= size;
+  }
+  return BatchSplit::refuse(
+      "it moves the batch inside a dimension that begins with another");
+}
+
+MemRefType ReshapeOp::viewOf(MemRefType source) {
+  auto shape = tensorType(getResult()).getShape();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(source.getStridesAndOffset(strides, offset)))
+    return {};
+  // Walks both shapes from the inside, matching groups of dimensions that hold
+  // the same elements; inside a group of the source memory must be in a row.
+  SmallVector<int64_t> result(shape.size());
+  int64_t i = source.getRank() - 1, j = shape.size() - 1;
+  while (j >= 0) {
+    while (i >= 0 && source.getDimSize(i) == 1 && shape[j] != 1)
+      --i;
+    if (shape[j] == 1) {
+      result[j] =
+          j + 1 < int64_t(shape.size()) ? result[j + 1] * shape[j + 1] : 1;
+      --j;
+      continue;
+    }
+    if (i < 0)
+      return {};
+    int64_t stride = strides[i], have = source.getDimSize(i), need = 1;
+    // Collapse source dimensions until the group covers shape[j].
+    while (have % shape[j] != 0 || have < shape[j]) {
+      if (--i < 0)
+        return {};
+      if (source.getDimSize(i) == 1)
+        continue;
+      if (strides[i] != stride * have)
+        return {};
+      have *= source.getDimSize(i);
+    }
+    // Hand out the group to result dimensions.
+    while (j >= 0 && need < have) {
+      if (have % (need * shape[j]) != 0) {
+        // The group ends inside this dimension: take in more of the source.
+        if (--i < 0)
+          return {};
+        if (source.getDimSize(i) == 1)
+          continue;
+        if (strides[i] != stride * have)
+          return {};
+        have *= source.getDimSize(i);
+        continue;
+      }
+      result[j] = stride * need;
+      need *= shape[j];
+      --j;
+    }
+    --i;
+  }
+  return MemRefType::get(shape, source.getElementType(),
+                         StridedLayoutAttr::get(getContext(), offset, result),
+                         source.getMemorySpace());
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  if (getInput().getType() == getType())
+    return getInput();
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(adaptor.getInput()))
+    return splat.resizeSplat(cast<ShapedType>(getType()));
+  if (auto dense = dyn_cast_or_null<DenseElementsAttr>(adaptor.getInput()))
+    return dense.reshape(cast<ShapedType>(getType()));
+  return {};
+}
+
+namespace {
+/// reshape(reshape(x)) is one reshape.
+struct MergeReshapes : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto inner = op.getInput().getDefiningOp<ReshapeOp>();
+    if (!inner)
+      return failure();
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getInput());
+    return success();
+  }
+};
+} // namespace
+
+void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                            MLIRContext *context) {
+  patterns.add<MergeReshapes>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// nn.slice and nn.pad
+//===----------------------------------------------------------------------===//
+
+/// Checks that the box (`small`, from `begin` in steps) lies inside `large`.
+static LogicalResult verifyBox(Operation *op, RankedTensorType small,
+                               RankedTensorType large, ArrayRef<int64_t> begin,
+                               ArrayRef<int64_t> steps) {
+  int64_t rank = large.getRank();
+  if (small.getRank() != rank || int64_t(begin.size()) != rank ||
+      int64_t(steps.size()) != rank ||
+      small.getElementType() != large.getElementType() ||
+      llvm::any_of(begin, [](int64_t b) { return b < 0; }) ||
+      llvm::any_of(steps, [](int64_t s) { return s <= 0; })) // C1
+    return op->emitOpError("wants an offset and a positive step for each "
+                           "dimension of ")
+           << large << ", and has [" << begin << "] and [" << steps << "] for "
+           << small;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    int64_t size = small.getDimSize(dim);
+    int64_t last = begin[dim] + (size - 1) * steps[dim];
+    if (size > 0 && last >= large.getDimSize(dim)) // C2
+      return op->emitOpError("reaches element ")
+             << last << " of dimension " << dim << ", which has "
+             << large.getDimSize(dim);
+  }
+  return success();
+}
+
+LogicalResult SliceOp::verify() {
+  return verifyBox(*this, tensorType(getResult()), tensorType(getInput()),
+                   getOffsets(), getSteps());
+}
+
+int64_t SliceOp::getFlops() { return 0; }
+int64_t SliceOp::getBytesMoved() { return 0; }
+
+SmallVector<Value> SliceOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                     ArrayRef<bool> wanted) {
+  return {PadOp::create(b, getLoc(), getInput().getType(), grads[0],
+                        getOffsets(), getSteps())};
+}
+
+/// A box may be cut with the batch only if it holds that dimension whole.
+static BatchSplit splitBox(int64_t batchDim, RankedTensorType small,
+                           RankedTensorType large) {
+  if (batchDim < 0)
+    return {{Rejoin::whole()}, ""};
+  if (small.getDimSize(batchDim) != large.getDimSize(batchDim))
+    return BatchSplit::refuse("it takes a part of the batch");
+  return {{Rejoin::concat(batchDim)}, ""};
+}
+
+BatchSplit SliceOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitBox(batchDims[0], tensorType(getResult()),
+                  tensorType(getInput()));
+}
+
+MemRefType SliceOp::viewOf(MemRefType source) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(source.getStridesAndOffset(strides, offset)))
+    return {};
+  for (int64_t dim = 0; dim < source.getRank(); ++dim) {
+    offset += getOffsets()[dim] * strides[dim];
+    strides[dim] *= getSteps()[dim];
+  }
+  return MemRefType::get(tensorType(getResult()).getShape(),
+                         source.getElementType(),
+                         StridedLayoutAttr::get(getContext(), offset, strides),
+                         source.getMemorySpace());
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
+  return getInput().getType() == getType() ? getInput() : OpFoldResult();
+}
+
+LogicalResult PadOp::verify() {
+  return verifyBox(*this, tensorType(getInput()), tensorType(getResult()),
+                   getLow(), getSteps());
+}
+
+int64_t PadOp::getFlops() { return 0; }
+
+SmallVector<Value> PadOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                   ArrayRef<bool> wanted) {
+  return {SliceOp::create(b, getLoc(), getInput().getType(), grads[0], getLow(),
+                          getSteps())};
+}
+
+BatchSplit PadOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitBox(batchDims[0], tensorType(getInput()),
+                  tensorType(getResult()));
+}
+
+KernelCall PadOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
+  KernelCall call(getContext(), "Pad");
+  call.type("type", getResult().getType())
+      .list("shape", tensorType(getInput()).getShape())
+      .list("low", getLow())
+      .list("steps", getSteps())
+      .list("result", tensorType(getResult()).getShape());
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// nn.concat
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location> loc,
+                                         Adaptor op,
+                                         SmallVectorImpl<Type> &results) {
+  if (op.getInputs().empty()) // C1
+    return emitOptionalError(loc, "puts no operand beside none");
+  auto first = cast<RankedTensorType>(op.getInputs()[0].getType());
+  int64_t dim = op.getDim();
+  if (dim < 0 || dim >= first.getRank()) // C1
+    return emitOptionalError(loc, "dimension ", dim, " is none of ", first);
+  SmallVector<int64_t> shape(first.getShape());
+  shape[dim] = 0;
+  for (Value input : op.getInputs()) {
+    auto type = cast<RankedTensorType>(input.getType());
+    bool fits = type.getRank() == first.getRank() &&
+                type.getElementType() == first.getElementType();
+    for (int64_t i = 0; fits && i < type.getRank(); ++i)
+      fits = i == dim || type.getDimSize(i) == first.getDimSize(i);
+    if (!fits) // C1
+      return emitOptionalError(loc, type, " doesn't fit beside ", first,
+                               " along dimension ", dim);
+    shape[dim] += type.getDimSize(dim);
+  }
+  results.push_back(RankedTensorType::get(shape, first.getElementType()));
+  return success();
+}
+
+int64_t ConcatOp::getFlops() { return 0; }
+
+SmallVector<Value> ConcatOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                      ArrayRef<bool> wanted) {
+  SmallVector<Value> result(getNumOperands());
+  SmallVector<int64_t> offsets(tensorType(getResult()).getRank(), 0);
+  SmallVector<int64_t> steps(offsets.size(), 1);
+  for (auto [i, input] : llvm::enumerate(getInputs())) {
+    if (wanted[i])
+      result[i] = SliceOp::create(b, getLoc(), input.getType(), grads[0],
+                                  offsets, steps);
+    offsets[getDim()] += tensorType(input).getDimSize(getDim());
+  }
+  return result;
+}
+
+BatchSplit ConcatOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (!llvm::all_equal(batchDims))
+    return BatchSplit::refuse("its operands hold the batch in different "
+                              "dimensions");
+  if (batchDims[0] < 0)
+    return {{Rejoin::whole()}, ""};
+  if (batchDims[0] == int64_t(getDim()))
+    return BatchSplit::refuse("it concatenates along the batch");
+  return {{Rejoin::concat(batchDims[0])}, ""};
+}
+
+KernelCall ConcatOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
+  RankedTensorType out = tensorType(getResult());
+  int64_t dim = getDim();
+  SmallVector<int64_t> inner;
+  for (Value input : getInputs())
+    inner.push_back(
+        llvm::product_of(tensorType(input).getShape().drop_front(dim)));
+  KernelCall call(getContext(), "Concat");
+  call.type("type", out)
+      .integer("outer", llvm::product_of(out.getShape().take_front(dim)))
+      .list("inner", inner);
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// nn.copy
+//===----------------------------------------------------------------------===//
+
+LogicalResult CopyOp::inferReturnTypes(MLIRContext *context,
+                                       std::optional<Location> loc, Adaptor op,
+                                       SmallVectorImpl<Type> &results) {
+  results.push_back(op.getInput().getType());
+  return success();
+}
+
+int64_t CopyOp::getFlops() { return 0; }
+
+SmallVector<Value> CopyOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
+                                    ArrayRef<bool> wanted) {
+  return {grads[0]};
+}
+
+BatchSplit CopyOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitByMap(batchDims[0], firstDims(tensorType(getInput()).getRank()));
+}
+
+bool CopyOp::acceptsStrides(unsigned index) { return true; }
+
+KernelCall CopyOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  (void)inputs[0].getStridesAndOffset(strides, offset);
+  RankedTensorType out = tensorType(getResult());
+  SmallVector<int64_t> dense(out.getRank());
+  int64_t stride = 1;
+  for (int64_t dim = out.getRank() - 1; dim >= 0; --dim) {
+    dense[dim] = stride;
+    stride *= out.getDimSize(dim);
+  }
+  KernelCall call(getContext(), "Copy");
+  // The operand's pointer already stands at its offset.
+  call.type("type", out)
+      .list("shape", out.getShape())
+      .list("inStrides", strides)
+      .list("outStrides", dense)
+      .integer("inOffset", 0)
+      .integer("outOffset", 0);
+  return call;
+}
+
+//===----------------------------------------------------------------------===//
+// nn.iota
+//===----------------------------------------------------------------------===//
+
+LogicalResult IotaOp::verify() {
+  if (int64_t(getDim()) < 0 ||
+      int64_t(getDim()) >= tensorType(getResult()).getRank()) // C1
+    return emitOpError("counts along dimension ")
+           << getDim() << " of " << getResult().getType();
+  return success();
+}
+
+int64_t IotaOp::getFlops() { return 0; }
+
+BatchSplit IotaOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return {{Rejoin::whole()}, ""};
+}

@@ -1,0 +1,254 @@
+// Train.cpp - the train dialect: steps, micro-batches and optimizer rules.
+
+#include "dialects/train/Train.h"
+
+#include "runtime/kernels/Optimizer.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::train;
+
+#include "dialects/train/TrainDialect.cpp.inc"
+#include "dialects/train/TrainEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/train/TrainAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/train/Train.cpp.inc"
+
+void TrainDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/train/TrainAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/train/Train.cpp.inc"
+      >();
+}
+
+std::optional<Role> train::roleOf(FunctionOpInterface function,
+                                  unsigned index) {
+  auto attr = function.getArgAttrOfType<RoleAttr>(index, TrainDialect::kRole);
+  return attr ? std::optional(attr.getValue()) : std::nullopt;
+}
+
+StringRef train::argName(FunctionOpInterface function, unsigned index) {
+  auto attr = function.getArgAttrOfType<StringAttr>(index, TrainDialect::kName);
+  return attr ? attr.getValue() : StringRef();
+}
+
+StringRef train::resultName(FunctionOpInterface function, unsigned index) {
+  auto attr =
+      function.getResultAttrOfType<StringAttr>(index, TrainDialect::kName);
+  return attr ? attr.getValue() : StringRef();
+}
+
+std::optional<unsigned> train::lossResult(FunctionOpInterface function) {
+  for (unsigned i = 0, n = function.getNumResults(); i < n; ++i)
+    if (function.getResultAttr(i, TrainDialect::kLoss))
+      return i;
+  return std::nullopt;
+}
+
+std::optional<unsigned> train::updatedArg(FunctionOpInterface function,
+                                          unsigned index) {
+  auto attr =
+      function.getResultAttrOfType<IntegerAttr>(index, TrainDialect::kUpdates);
+  return attr ? std::optional<unsigned>(attr.getInt()) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// train.step and train.micro_batch
+//===----------------------------------------------------------------------===//
+
+ParseResult StepOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto buildType = [](Builder &builder, ArrayRef<Type> arguments,
+                      ArrayRef<Type> results,
+                      function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(arguments, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), buildType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void StepOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(
+      printer, *this, /*isVariadic=*/false, getFunctionTypeAttrName(),
+      getArgAttrsAttrName(), getResAttrsAttrName());
+}
+
+LogicalResult MicroBatchOp::verify() {
+  Block &block = getBlock();
+  size_t slices = getSlices().size();
+  if (int64_t(getCount()) < 1)
+    return emitOpError("runs ") << getCount() << " times"; // C1
+  if (block.getNumArguments() != slices + getNumResults()) // C1
+    return emitOpError("has a region of ")
+           << block.getNumArguments() << " arguments for " << slices
+           << " slices and " << getNumResults() << " carried values";
+  for (auto [slice, argument] : llvm::zip(getSlices(), block.getArguments())) {
+    auto whole = cast<RankedTensorType>(slice.getType());
+    SmallVector<int64_t> shape(whole.getShape());
+    if (shape.empty() || shape[0] % int64_t(getCount())) // C1
+      return emitOpError("can't cut ")
+             << whole << " into " << getCount() << " pieces";
+    shape[0] /= int64_t(getCount());
+    if (argument.getType() !=
+        RankedTensorType::get(shape, whole.getElementType())) // C1
+      return emitOpError("hands its region a piece of type ")
+             << argument.getType() << " of a slice of type " << whole;
+  }
+  auto yield = cast<YieldOp>(block.getTerminator());
+  for (auto [argument, value, type] :
+       llvm::zip_longest(getCarried(), yield.getValues(), getResultTypes()))
+    if (!argument || !value || !type || argument->getType() != *type ||
+        value->getType() != *type) // C2
+      return emitOpError("carries values of other types than it yields");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients and updates
+//===----------------------------------------------------------------------===//
+
+static RankedTensorType scalarOf(Type tensor) {
+  Type element = cast<RankedTensorType>(tensor).getElementType();
+  if (!element.isF64())
+    element = Float32Type::get(tensor.getContext());
+  return RankedTensorType::get({}, element);
+}
+
+static int64_t elements(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+LogicalResult SquareSumOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  results.push_back(scalarOf(op.getGrad().getType()));
+  return success();
+}
+
+int64_t SquareSumOp::getFlops() { return 2 * elements(getGrad()); }
+
+KernelCall SquareSumOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  KernelCall call(getContext(), "SquareSum");
+  call.type("type", getGrad().getType()).integer("count", elements(getGrad()));
+  call.scratchBytes = squareSumScratchBytes(elements(getGrad()));
+  return call;
+}
+
+LogicalResult GradNormOp::inferReturnTypes(MLIRContext *context,
+                                           std::optional<Location> loc,
+                                           Adaptor op,
+                                           SmallVectorImpl<Type> &results) {
+  for (Value square : op.getSquares())
+    if (square.getType() != op.getSquares()[0].getType() ||
+        cast<RankedTensorType>(square.getType()).getRank() != 0) // C1
+      return emitOptionalError(loc, "sums squares of type ", square.getType());
+  Type type = op.getSquares().empty()
+                  ? RankedTensorType::get({}, Float32Type::get(context))
+                  : op.getSquares()[0].getType();
+  results.append(2, type);
+  return success();
+}
+
+int64_t GradNormOp::getFlops() { return getSquares().size(); }
+
+KernelCall GradNormOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  GradNorm::Params p{.count = int64_t(getSquares().size()),
+                     .maxNorm = getMaxNorm().convertToDouble(),
+                     .scratchBytes = 0};
+  KernelCall call(getContext(), "GradNorm");
+  call.integer("count", p.count).real("maxNorm", p.maxNorm);
+  call.scratchBytes = GradNorm::scratchCap(p, backend);
+  return call;
+}
+
+/// C1 of the updates.
+static LogicalResult checkUpdate(std::optional<Location> loc, Value param,
+                                 ArrayRef<Value> like,
+                                 ArrayRef<Value> scalars) {
+  for (Value value : like)
+    if (value && value.getType() != param.getType())
+      return emitOptionalError(loc, "updates a parameter of type ",
+                               param.getType(), " by a value of type ",
+                               value.getType());
+  for (Value value : scalars)
+    if (value && cast<RankedTensorType>(value.getType()).getRank() != 0)
+      return emitOptionalError(loc, "takes ", value.getType(), " for a scalar");
+  return success();
+}
+
+LogicalResult AdamWOp::inferReturnTypes(MLIRContext *context,
+                                        std::optional<Location> loc, Adaptor op,
+                                        SmallVectorImpl<Type> &results) {
+  if (failed(checkUpdate(loc, op.getParam(),
+                         {op.getGrad(), op.getM(), op.getV()},
+                         {op.getLr(), op.getStep(), op.getClip()}))) // C1
+    return failure();
+  results.append(3, op.getParam().getType());
+  results.push_back(scalarOf(op.getParam().getType()));
+  return success();
+}
+
+int64_t AdamWOp::getFlops() { return 15 * elements(getParam()); }
+
+KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  KernelCall call(getContext(), "AdamW");
+  call.type("type", getParam().getType())
+      .integer("count", elements(getParam()))
+      .real("beta1", getBeta1().convertToDouble())
+      .real("beta2", getBeta2().convertToDouble())
+      .real("epsilon", getEpsilon().convertToDouble())
+      .real("weightDecay", getWeightDecay().convertToDouble());
+  call.scratchBytes = squareSumScratchBytes(elements(getParam()));
+  return call;
+}
+
+LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
+                                      std::optional<Location> loc, Adaptor op,
+                                      SmallVectorImpl<Type> &results) {
+  if (failed(checkUpdate(loc, op.getParam(),
+                         {op.getGrad(), op.getMomentumBuffer()},
+                         {op.getLr(), op.getStep(), op.getClip()}))) // C1
+    return failure();
+  if (bool(op.getMomentumBuffer()) !=
+      (op.getMomentum().convertToDouble() > 0)) // C1
+    return emitOptionalError(
+        loc, "has a momentum of ", op.getMomentum().convertToDouble(),
+        op.getMomentumBuffer() ? " and" : " but no", " buffer");
+  results.append(op.getMomentumBuffer() ? 2 : 1, op.getParam().getType());
+  results.push_back(scalarOf(op.getParam().getType()));
+  return success();
+}
+
+int64_t SGDOp::getFlops() { return 6 * elements(getParam()); }
+
+KernelCall SGDOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  KernelCall call(getContext(), "Sgd");
+  call.type("type", getParam().getType())
+      .integer("count", elements(getParam()))
+      .real("momentum", getMomentum().convertToDouble())
+      .real("dampening", getDampening().convertToDouble())
+      .real("weightDecay", getWeightDecay().convertToDouble())
+      .flag("nesterov", getNesterov());
+  call.scratchBytes = squareSumScratchBytes(elements(getParam()));
+  // param, grad, buffer, lr, step, clip; the buffer and the clip may be absent.
+  int64_t at = 2;
+  call.ins = {0, 1};
+  call.ins.push_back(getMomentumBuffer() ? at++ : -1);
+  call.ins.append({at, at + 1});
+  call.ins.push_back(getClip() ? at + 2 : -1);
+  call.outs = getMomentumBuffer() ? SmallVector<int64_t>{0, 1, 2}
+                                  : SmallVector<int64_t>{0, -1, 1};
+  return call;
+}

@@ -1,0 +1,40 @@
+// Train.h - the train dialect: what a training step is.
+
+#ifndef TMC_DIALECTS_TRAIN_TRAIN_H
+#define TMC_DIALECTS_TRAIN_TRAIN_H
+
+#include "dialects/interfaces/Interfaces.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/train/TrainDialect.h.inc"
+#include "dialects/train/TrainEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/train/TrainAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/train/Train.h.inc"
+
+namespace tmc::train {
+/// The role of argument `index`; nothing where it has none.
+std::optional<Role> roleOf(mlir::FunctionOpInterface function, unsigned index);
+
+/// The `train.name` of argument or result `index`, or "".
+llvm::StringRef argName(mlir::FunctionOpInterface function, unsigned index);
+llvm::StringRef resultName(mlir::FunctionOpInterface function, unsigned index);
+
+/// The number of the result marked `train.loss`; nothing where there is none.
+std::optional<unsigned> lossResult(mlir::FunctionOpInterface function);
+
+/// The argument whose new value result `index` is; nothing where it is none's.
+std::optional<unsigned> updatedArg(mlir::FunctionOpInterface function,
+                                   unsigned index);
+} // namespace tmc::train
+
+#endif // TMC_DIALECTS_TRAIN_TRAIN_H

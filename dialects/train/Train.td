@@ -1,0 +1,237 @@
+#ifndef TMC_DIALECTS_TRAIN_TRAIN_TD
+#define TMC_DIALECTS_TRAIN_TRAIN_TD
+
+include "dialects/interfaces/Interfaces.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Train_Dialect : Dialect {
+  let name = "train";
+  let cppNamespace = "::tmc::train";
+  let summary = "What a training step is";
+  let description = [{
+    Attributes that this dialect gives meaning to, on the arguments and results
+    of `func.func @forward` and of `train.step`:
+
+    | attribute | on | meaning |
+    |---|---|---|
+    | `train.role` | argument | `#train.role<param, state, batch or scalar>` |
+    | `train.name` | both | the model's own name |
+    | `train.frozen` | argument | unit: a param that isn't trained |
+    | `train.init` | argument | "normal", "ones" or "zeros": how a fresh one starts |
+    | `train.slot` | argument | the param's name, of which this is optimizer state |
+    | `train.loss` | result | unit: the loss, one f32 scalar |
+    | `train.updates` | result | the number of the argument whose new value it is |
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kRole = "train.role";
+    static constexpr ::llvm::StringLiteral kName = "train.name";
+    static constexpr ::llvm::StringLiteral kFrozen = "train.frozen";
+    static constexpr ::llvm::StringLiteral kInit = "train.init";
+    static constexpr ::llvm::StringLiteral kSlot = "train.slot";
+    static constexpr ::llvm::StringLiteral kLoss = "train.loss";
+    static constexpr ::llvm::StringLiteral kUpdates = "train.updates";
+    /// On `func.func @forward` after the split pass: how often the body runs.
+    static constexpr ::llvm::StringLiteral kMicroBatches =
+        "train.micro_batches";
+    /// On every op from `plan` on: which execution of its original it is.
+    static constexpr ::llvm::StringLiteral kInstance = "train.instance";
+  }];
+}
+
+def Train_Role : I32EnumAttr<"Role", "what an argument of a step is", [
+    I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"State", 1, "state">,
+    I32EnumAttrCase<"Batch", 2, "batch">,
+    I32EnumAttrCase<"Scalar", 3, "scalar">]> {
+  let cppNamespace = "::tmc::train";
+  let genSpecializedAttr = 0;
+}
+
+def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Train_AnyTensor : StaticShapeTensorOf<[F16, BF16, F32, F64, I1, I8, I32, I64]>;
+def Train_Float : StaticShapeTensorOf<[F16, BF16, F32, F64]>;
+
+//===----------------------------------------------------------------------===//
+// The step
+//===----------------------------------------------------------------------===//
+
+def Train_StepOp : Op<Train_Dialect, "step", [
+    FunctionOpInterface, IsolatedFromAbove,
+    SingleBlock]> {
+  let summary = "one training step, as a function";
+  let description = [{
+    Takes parameters, states, a batch and scalars; returns the new values of the
+    parameters and states (`train.updates`), the loss and further outputs. The
+    order of the ops in its block is the schedule.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeAttrOf<FunctionType>:$function_type,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       OptionalAttr<DictArrayAttr>:$res_attrs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() {
+      return getFunctionType().getInputs();
+    }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() {
+      return getFunctionType().getResults();
+    }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+  }];
+}
+
+def Train_ReturnOp : Op<Train_Dialect, "return", [
+    Pure, Terminator, ParentOneOf<["StepOp"]>]> {
+  let summary = "the results of a step";
+  let arguments = (ins Variadic<Train_AnyTensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def Train_MicroBatchOp : Op<Train_Dialect, "micro_batch", [
+    Pure, SingleBlock]> {
+  let summary = "the body of a step, run once for each piece of the batch";
+  let description = [{
+    Runs its region `count` times. The first block arguments are the pieces of
+    `slices`, cut along dimension 0 in order; the others are the values carried
+    from one run to the next, which begin as zeros (the first run writes where
+    the others add) and of which the op returns the last. The region may read
+    values from outside, which are the same for every run.
+
+    Constraints:
+    - C1: the region takes the pieces of `slices`, then the carried values;
+      `count` divides dimension 0 of each slice.
+    - C2: carried values, yielded values and results agree in type.
+  }];
+  let arguments = (ins I64Attr:$count, Variadic<Train_AnyTensor>:$slices);
+  let results = (outs Variadic<Train_AnyTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $count (`slices` `(` $slices^ `:` type($slices) `)`)?
+    (`->` type($results)^)? attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBlock() { return getBody().front(); }
+    /// The block arguments that carry values from run to run.
+    ::mlir::Block::BlockArgListType getCarried() {
+      return getBlock().getArguments().drop_front(getSlices().size());
+    }
+  }];
+}
+
+def Train_YieldOp : Op<Train_Dialect, "yield", [
+    Pure, Terminator, ParentOneOf<["MicroBatchOp"]>]> {
+  let summary = "what one run of the body carries to the next";
+  let arguments = (ins Variadic<Train_AnyTensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients and updates
+//===----------------------------------------------------------------------===//
+
+class Train_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Train_Dialect, mnemonic, !listconcat([
+        Pure, NotDifferentiable, InferTypeOpAdaptor,
+        DeclareOpInterfaceMethods<CostOpInterface>,
+        DeclareOpInterfaceMethods<KernelOpInterface>], traits)>;
+
+def Train_SquareSumOp : Train_Op<"square_sum"> {
+  let summary = "sum of the squares of a gradient's elements";
+  let description = [{
+    An f32 scalar (f64 for f64), accumulated in double in a fixed tree.
+  }];
+  let arguments = (ins Train_Float:$grad);
+  let results = (outs Train_Float:$result);
+  let assemblyFormat = "$grad attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_GradNormOp : Train_Op<"grad_norm"> {
+  let summary = "global norm of the gradients, and the factor that clips them";
+  let description = [{
+    `norm` is the square root of the sum, in order, of `squares`; `clip` is
+    min(1, max_norm / (norm + 1e-6)), or 1 if `max_norm` is 0.
+
+    Constraints:
+    - C1: `squares` are scalars of one type.
+  }];
+  let arguments = (ins Variadic<Train_Float>:$squares, F64Attr:$max_norm);
+  let results = (outs Train_Float:$norm, Train_Float:$clip);
+  let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_AdamWOp : Train_Op<"adamw"> {
+  let summary = "one AdamW update";
+  let description = [{
+    In PyTorch's order: p *= 1 - lr * weight_decay; m and v move towards g and
+    g^2; p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon).
+    `step` is t, counted from 1, `clip` a factor of the gradient. `square` is
+    the sum of squares of the gradient before clipping, so that its norm costs
+    no pass of its own when nothing clips. New values take the old ones' bytes.
+
+    Constraints:
+    - C1: `grad`, `m` and `v` have the parameter's type; `lr`, `step` and `clip`
+      are scalars.
+  }];
+  let arguments = (ins Train_Float:$param, Train_Float:$grad, Train_Float:$m,
+                       Train_Float:$v, Train_Float:$lr, Train_AnyTensor:$step,
+                       Optional<Train_Float>:$clip, F64Attr:$beta1,
+                       F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay);
+  let results = (outs Train_Float:$new_param, Train_Float:$new_m,
+                      Train_Float:$new_v, Train_Float:$square);
+  let assemblyFormat = [{
+    $param `,` $grad `,` $m `,` $v `lr` `(` $lr `)` `step` `(` $step `)`
+    (`clip` `(` $clip^ `)`)? attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites() {
+      return {{0, 0}, {2, 1}, {3, 2}};
+    }
+  }];
+}
+
+def Train_SGDOp : Train_Op<"sgd", [AttrSizedOperandSegments]> {
+  let summary = "one update of stochastic gradient descent";
+  let description = [{
+    In PyTorch's order: g += weight_decay * p; with momentum, m = momentum * m +
+    (1 - dampening) * g (m = g at the first step), g = m, or g + momentum * m if
+    `nesterov`; p -= lr * g.
+
+    Constraints:
+    - C1: `grad` and `momentum_buffer` have the parameter's type; `lr`, `step`
+      and `clip` are scalars; there is a buffer if, and only if, `momentum` is
+      positive.
+  }];
+  let arguments = (ins Train_Float:$param, Train_Float:$grad,
+                       Optional<Train_Float>:$momentum_buffer, Train_Float:$lr,
+                       Train_AnyTensor:$step, Optional<Train_Float>:$clip,
+                       F64Attr:$momentum, F64Attr:$dampening,
+                       F64Attr:$weight_decay, UnitAttr:$nesterov);
+  let results = (outs Train_Float:$new_param,
+                      Optional<Train_Float>:$new_momentum_buffer,
+                      Train_Float:$square);
+  let assemblyFormat = [{
+    $param `,` $grad (`momentum` `(` $momentum_buffer^ `)`)? `lr` `(` $lr `)`
+    `step` `(` $step `)` (`clip` `(` $clip^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites() {
+      if (getMomentumBuffer())
+        return {{0, 0}, {2, 1}};
+      return {{0, 0}};
+    }
+  }];
+}
+
+#endif // TMC_DIALECTS_TRAIN_TRAIN_TD

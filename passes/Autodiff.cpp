@@ -1,0 +1,440 @@
+// Autodiff.cpp - -tmc-autodiff: from the forward function to the training step.
+
+#include "passes/Passes.h"
+
+#include "dialects/nn/Builders.h"
+#include "dialects/train/Train.h"
+#include "passes/Optimizers.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/Support/Error.h"
+
+using namespace mlir;
+using namespace tmc;
+using train::TrainDialect;
+
+namespace tmc {
+#define GEN_PASS_DEF_AUTODIFF
+#include "passes/Passes.h.inc"
+
+namespace {
+
+bool isFloatTensor(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && isa<FloatType>(type.getElementType());
+}
+
+/// Reverse-mode differentiation of a straight line of ops. Gradients are built
+/// at `b`, in the reverse of the ops' order.
+class Gradient {
+public:
+  Gradient(OpBuilder &b, ArrayRef<Operation *> ops, ArrayRef<Value> roots)
+      : b(b), ops(ops) {
+    // Active: depends on a root. Only such values need gradients.
+    for (Value root : roots) {
+      active.insert(root);
+      isRoot.insert(root);
+    }
+    for (Operation *op : ops)
+      if (llvm::any_of(op->getOperands(),
+                       [&](Value v) { return active.contains(v); }))
+        for (Value result : op->getResults())
+          if (isFloatTensor(result))
+            active.insert(result);
+    for (auto [index, op] : llvm::enumerate(ops))
+      for (Value operand : op->getOperands())
+        if (isRoot.contains(operand))
+          firstUse.try_emplace(operand, index);
+  }
+
+  /// Walks from `loss` to the roots. `onFinal(root, gradient)` is called as
+  /// soon as nothing more can be added to a root's gradient and no later op of
+  /// the backward pass reads the root.
+  LogicalResult run(Value loss,
+                    llvm::function_ref<void(Value, Value)> onFinal) {
+    if (!active.contains(loss))
+      return emitError(loss.getLoc(),
+                       "the loss doesn't depend on any trained parameter");
+    gradOf[loss] = nn::splat(b, loss.getLoc(), loss.getType(), 1);
+    for (size_t i = ops.size(); i-- > 0;) {
+      if (failed(differentiate(ops[i])))
+        return failure();
+      for (Value operand : ops[i]->getOperands())
+        if (auto use = firstUse.find(operand);
+            use != firstUse.end() && use->second == i) {
+          Value root = operand;
+          firstUse.erase(use);
+          onFinal(root, gradOf.lookup(root));
+        }
+    }
+    return success();
+  }
+
+private:
+  LogicalResult differentiate(Operation *op) {
+    SmallVector<Value> resultGrads;
+    for (Value result : op->getResults())
+      resultGrads.push_back(gradOf.lookup(result));
+    if (llvm::none_of(resultGrads, [](Value g) { return bool(g); }))
+      return success();
+    SmallVector<bool> wanted;
+    for (Value operand : op->getOperands())
+      wanted.push_back(active.contains(operand));
+    if (llvm::none_of(wanted, [](bool w) { return w; }))
+      return success();
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    if (!differentiable)
+      return op->emitError("'")
+             << op->getName() << "' has no derivative, and the loss depends on "
+             << "a parameter through it";
+    SmallVector<Value> grads = differentiable.buildVjp(b, resultGrads, wanted);
+    for (auto [operand, grad, want] :
+         llvm::zip(op->getOperands(), grads, wanted)) {
+      if (!grad || !want)
+        continue;
+      Value &sum = gradOf[operand];
+      sum = sum ? nn::add(b, op->getLoc(), sum, grad) : grad;
+    }
+    return success();
+  }
+
+  OpBuilder &b;
+  ArrayRef<Operation *> ops;
+  DenseSet<Value> active, isRoot;
+  DenseMap<Value, size_t> firstUse;
+  DenseMap<Value, Value> gradOf;
+};
+
+/// One trained param of the step under construction.
+struct Trained {
+  unsigned arg;                // Of the forward function, and of the step.
+  SmallVector<unsigned> slots; // Arguments of the step.
+  Value grad;
+};
+
+struct Autodiff : impl::AutodiffBase<Autodiff> {
+  using AutodiffBase::AutodiffBase;
+
+  void runOnOperation() override {
+    forward = getOperation().lookupSymbol<func::FuncOp>("forward");
+    if (!forward) {
+      getOperation().emitError(
+          "there is no function @forward to differentiate");
+      return signalPassFailure();
+    }
+    llvm::Expected<std::unique_ptr<OptimizerRule>> made =
+        OptimizerRule::create(optimizer.getValue());
+    if (!made) {
+      forward.emitError(llvm::toString(made.takeError()));
+      return signalPassFailure();
+    }
+    rule = std::move(*made);
+    lossIndex = train::lossResult(forward);
+    if (!lossIndex) {
+      forward.emitError("no result is marked as the loss");
+      return signalPassFailure();
+    }
+    if (failed(declare()) || failed(fill()))
+      return signalPassFailure();
+    if (auto prologue = getOperation().lookupSymbol<func::FuncOp>("prologue"))
+      prologue.erase();
+    forward.erase();
+  }
+
+private:
+  func::FuncOp forward, prologue;
+  std::shared_ptr<OptimizerRule> rule; // Passes are copied.
+  std::optional<unsigned> lossIndex;
+  int64_t microBatches = 1;
+  train::StepOp step;
+  SmallVector<Trained> trained;
+  unsigned lrArg = 0, stepArg = 0;
+  // Results of the step, as they come about.
+  SmallVector<Value> results;
+  SmallVector<DictionaryAttr> resultAttrs;
+
+  NamedAttribute named(StringRef name, Attribute value) {
+    return {StringAttr::get(&getContext(), name), value};
+  }
+  NamedAttribute roleAttr(train::Role role) {
+    return named(TrainDialect::kRole,
+                 train::RoleAttr::get(&getContext(), role));
+  }
+  NamedAttribute nameAttr(StringRef name) {
+    return named(TrainDialect::kName, StringAttr::get(&getContext(), name));
+  }
+
+  void addResult(Value value, ArrayRef<NamedAttribute> attrs) {
+    results.push_back(value);
+    resultAttrs.push_back(DictionaryAttr::get(&getContext(), attrs));
+  }
+
+  void addUpdate(Value value, unsigned arg) {
+    Builder b(&getContext());
+    addResult(value, {nameAttr(train::argName(step, arg)),
+                      named(TrainDialect::kUpdates, b.getI64IntegerAttr(arg))});
+  }
+
+  /// Makes the empty step: the forward function's arguments, whole again, the
+  /// optimizer's states, the learning rate and the step's number.
+  LogicalResult declare() {
+    MLIRContext *c = &getContext();
+    Builder b(c);
+    if (auto count =
+            forward->getAttrOfType<IntegerAttr>(TrainDialect::kMicroBatches))
+      microBatches = count.getInt();
+    prologue = getOperation().lookupSymbol<func::FuncOp>("prologue");
+    unsigned facts = prologue ? prologue.getNumResults() : 0;
+    unsigned kept = forward.getNumArguments() - facts;
+
+    SmallVector<Type> types;
+    SmallVector<DictionaryAttr> attrs;
+    SmallVector<Location> locs;
+    auto addArg = [&](Type type, DictionaryAttr attr, Location loc) {
+      types.push_back(type);
+      attrs.push_back(attr);
+      locs.push_back(loc);
+      return unsigned(types.size() - 1);
+    };
+    for (unsigned i = 0; i < kept; ++i) {
+      Type type = forward.getArgumentTypes()[i];
+      if (train::roleOf(forward, i) == train::Role::Batch)
+        type = wholeBatch(cast<RankedTensorType>(type));
+      addArg(type, forward.getArgAttrDict(i), forward.getArgument(i).getLoc());
+    }
+    for (unsigned i = 0; i < kept; ++i) {
+      if (train::roleOf(forward, i) != train::Role::Param ||
+          forward.getArgAttr(i, TrainDialect::kFrozen))
+        continue;
+      Trained entry{i, {}, {}};
+      StringRef name = train::argName(forward, i);
+      for (const OptimizerSlot &slot :
+           rule->slotsOf(cast<RankedTensorType>(types[i]))) {
+        std::string slotName = (name + "." + slot.suffix).str();
+        entry.slots.push_back(
+            addArg(slot.type,
+                   b.getDictionaryAttr(
+                       {roleAttr(train::Role::State), nameAttr(slotName),
+                        named(TrainDialect::kSlot, b.getStringAttr(name)),
+                        named(TrainDialect::kInit, b.getStringAttr("zeros"))}),
+                   NameLoc::get(b.getStringAttr(slotName))));
+      }
+      trained.push_back(std::move(entry));
+    }
+    if (trained.empty())
+      return forward.emitError("there is no parameter to train");
+    auto scalar = [&](StringRef name, Type element) {
+      return addArg(
+          RankedTensorType::get({}, element),
+          b.getDictionaryAttr({roleAttr(train::Role::Scalar), nameAttr(name)}),
+          NameLoc::get(b.getStringAttr(name)));
+    };
+    lrArg = scalar("lr", b.getF32Type());
+    stepArg = scalar("step", b.getI64Type());
+
+    OpBuilder builder(forward);
+    step = train::StepOp::create(
+        builder, forward.getLoc(), "step", b.getFunctionType(types, {}),
+        b.getArrayAttr(SmallVector<Attribute>(attrs.begin(), attrs.end())),
+        ArrayAttr());
+    step.getBody().emplaceBlock().addArguments(types, locs);
+    return success();
+  }
+
+  RankedTensorType wholeBatch(RankedTensorType piece) {
+    SmallVector<int64_t> shape(piece.getShape());
+    shape[0] *= microBatches;
+    return RankedTensorType::get(shape, piece.getElementType());
+  }
+
+  LogicalResult fill() {
+    Block &block = step.getBody().front();
+    OpBuilder b = OpBuilder::atBlockEnd(&block);
+    SmallVector<Value> args(block.getArguments().begin(),
+                            block.getArguments().end());
+    SmallVector<Value> squares(trained.size());
+    Value loss;
+
+    bool early = rule->clipNorm() == 0 && microBatches == 1;
+    if (microBatches == 1) {
+      // Without a global clip each update follows its gradient at once, which
+      // frees the gradient.
+      if (failed(buildBody(b, args, loss, [&](unsigned index, Value grad) {
+            trained[index].grad = grad;
+            if (early)
+              squares[index] = buildUpdate(b, args, index, Value());
+          })))
+        return failure();
+    } else if (failed(buildLoop(b, args, loss))) {
+      return failure();
+    }
+
+    Value clip;
+    if (rule->clipNorm() > 0) {
+      for (auto [entry, square] : llvm::zip(trained, squares))
+        square = train::SquareSumOp::create(b, entry.grad.getLoc(), entry.grad);
+      auto norm = buildNorm(b, squares);
+      clip = norm.getClip();
+      addResult(norm.getNorm(), {nameAttr("grad_norm")});
+    }
+    if (!early)
+      for (unsigned i = 0; i < trained.size(); ++i) {
+        Value square = buildUpdate(b, args, i, clip);
+        if (!clip)
+          squares[i] = square;
+      }
+    if (!clip)
+      addResult(buildNorm(b, squares).getNorm(), {nameAttr("grad_norm")});
+    addResult(loss, {nameAttr(train::resultName(forward, *lossIndex)),
+                     named(TrainDialect::kLoss, b.getUnitAttr())});
+    if (keepGradients)
+      for (Trained &entry : trained)
+        addResult(
+            entry.grad,
+            {nameAttr((train::argName(step, entry.arg) + ".grad").str())});
+
+    train::ReturnOp::create(b, step.getLoc(), results);
+    step.setFunctionType(b.getFunctionType(step.getFunctionType().getInputs(),
+                                           ValueRange(results).getTypes()));
+    step.setResAttrsAttr(b.getArrayAttr(
+        SmallVector<Attribute>(resultAttrs.begin(), resultAttrs.end())));
+    return success();
+  }
+
+  train::GradNormOp buildNorm(OpBuilder &b, ArrayRef<Value> squares) {
+    return train::GradNormOp::create(b, step.getLoc(), squares,
+                                     b.getF64FloatAttr(rule->clipNorm()));
+  }
+
+  /// Updates trained param `index` from its gradient; returns the gradient's
+  /// sum of squares.
+  Value buildUpdate(OpBuilder &b, ArrayRef<Value> args, unsigned index,
+                    Value clip) {
+    Trained &entry = trained[index];
+    UpdateInputs in{train::argName(step, entry.arg),
+                    args[entry.arg],
+                    entry.grad,
+                    {},
+                    args[lrArg],
+                    args[stepArg],
+                    clip};
+    for (unsigned slot : entry.slots)
+      in.slots.push_back(args[slot]);
+    Location loc = NameLoc::get(b.getStringAttr(in.name));
+    UpdateOutputs out = rule->build(b, loc, in);
+    addUpdate(out.param, entry.arg);
+    for (auto [slot, value] : llvm::zip(entry.slots, out.slots))
+      addUpdate(value, slot);
+    return out.square;
+  }
+
+  /// Clones the forward function onto `inputs` and differentiates it.
+  LogicalResult
+  buildBody(OpBuilder &b, ArrayRef<Value> inputs, Value &loss,
+            llvm::function_ref<void(unsigned, Value)> onGradient) {
+    IRMapping map;
+    for (auto [argument, input] : llvm::zip(forward.getArguments(), inputs))
+      map.map(argument, input);
+    SmallVector<Operation *> clones;
+    Block &body = forward.getBody().front();
+    for (Operation &op : body.without_terminator())
+      clones.push_back(b.clone(op, map));
+    Operation *ret = body.getTerminator();
+    loss = map.lookupOrDefault(ret->getOperand(*lossIndex));
+
+    SmallVector<Value> roots;
+    DenseMap<Value, unsigned> indexOf;
+    for (auto [i, entry] : llvm::enumerate(trained)) {
+      roots.push_back(inputs[entry.arg]);
+      indexOf[inputs[entry.arg]] = i;
+    }
+    SmallVector<bool> seen(trained.size(), false);
+    Gradient gradient(b, clones, roots);
+    if (failed(gradient.run(loss, [&](Value root, Value grad) {
+          unsigned i = indexOf.at(root);
+          seen[i] = true;
+          onGradient(i, grad ? grad : zeros(b, root));
+        })))
+      return failure();
+    for (auto [i, root] : llvm::enumerate(roots))
+      if (!seen[i]) // Unused by the forward function.
+        onGradient(i, zeros(b, root));
+
+    for (unsigned i = 0, n = forward.getNumResults(); i < n; ++i) {
+      Value value = map.lookupOrDefault(ret->getOperand(i));
+      if (std::optional<unsigned> arg = train::updatedArg(forward, i))
+        addUpdate(value, *arg);
+      else if (i != *lossIndex && microBatches == 1)
+        addResult(value, {nameAttr(train::resultName(forward, i))});
+    }
+    return success();
+  }
+
+  Value zeros(OpBuilder &b, Value like) {
+    return nn::splat(b, like.getLoc(), like.getType(), 0);
+  }
+
+  /// The prologue's facts, then the body in a loop that accumulates loss and
+  /// gradients.
+  LogicalResult buildLoop(OpBuilder &b, ArrayRef<Value> args, Value &loss) {
+    IRMapping facts;
+    SmallVector<Value> factValues;
+    if (prologue) {
+      for (BlockArgument argument : prologue.getArguments())
+        for (unsigned i = 0; i < args.size(); ++i)
+          if (train::argName(step, i) ==
+              train::argName(prologue, argument.getArgNumber()))
+            facts.map(argument, args[i]);
+      for (Operation &op : prologue.getBody().front().without_terminator())
+        b.clone(op, facts);
+      for (Value v : prologue.getBody().front().getTerminator()->getOperands())
+        factValues.push_back(facts.lookupOrDefault(v));
+    }
+
+    unsigned kept = forward.getNumArguments() - factValues.size();
+    SmallVector<Value> slices;
+    SmallVector<unsigned> sliceArgs;
+    for (unsigned i = 0; i < kept; ++i)
+      if (train::roleOf(forward, i) == train::Role::Batch) {
+        slices.push_back(args[i]);
+        sliceArgs.push_back(i);
+      }
+    SmallVector<Type> carried{forward.getResultTypes()[*lossIndex]};
+    for (Trained &entry : trained)
+      carried.push_back(args[entry.arg].getType());
+
+    auto loop = train::MicroBatchOp::create(
+        b, step.getLoc(), carried, b.getI64IntegerAttr(microBatches), slices);
+    Block &block = loop.getBody().emplaceBlock();
+    OpBuilder inner = OpBuilder::atBlockEnd(&block);
+    SmallVector<Value> inputs(args.take_front(kept));
+    for (unsigned i : sliceArgs)
+      inputs[i] =
+          block.addArgument(forward.getArgumentTypes()[i], args[i].getLoc());
+    SmallVector<Value> sums;
+    for (Type type : carried)
+      sums.push_back(block.addArgument(type, step.getLoc()));
+    inputs.append(factValues);
+
+    Value pieceLoss;
+    SmallVector<Value> next(carried.size());
+    if (failed(buildBody(
+            inner, inputs, pieceLoss, [&](unsigned index, Value grad) {
+              next[index + 1] =
+                  nn::add(inner, grad.getLoc(), sums[index + 1], grad);
+            })))
+      return failure();
+    next[0] = nn::add(inner, pieceLoss.getLoc(), sums[0], pieceLoss);
+    train::YieldOp::create(inner, step.getLoc(), next);
+
+    loss = loop.getResult(0);
+    for (auto [i, entry] : llvm::enumerate(trained))
+      entry.grad = loop.getResult(i + 1);
+    return success();
+  }
+};
+
+} // namespace
+} // namespace tmc

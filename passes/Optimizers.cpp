@@ -1,0 +1,180 @@
+#include "passes/Optimizers.h"
+
+#include "dialects/train/Train.h"
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+using namespace tmc;
+
+static llvm::Error badSpec(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "optimizer: " + message);
+}
+
+llvm::Expected<OptimizerSpec> OptimizerSpec::parse(StringRef text) {
+  OptimizerSpec spec;
+  StringRef rest = text.trim();
+  size_t open = rest.find('(');
+  spec.name = rest.substr(0, open).trim().lower();
+  if (open == StringRef::npos)
+    return spec;
+  if (!rest.ends_with(")"))
+    return badSpec("'" + text + "' lacks a closing parenthesis");
+  SmallVector<StringRef> parts;
+  rest.substr(open + 1).drop_back().split(parts, ',', -1, false);
+  for (StringRef part : parts) {
+    auto [key, value] = part.split('=');
+    if (value.empty())
+      return badSpec("'" + part.trim() + "' isn't of the form key=value");
+    spec.options[key.trim().str()] = value.trim().str();
+  }
+  return spec;
+}
+
+double OptimizerRule::decayOf(StringRef name, RankedTensorType type) const {
+  if (matricesOnly && type.getRank() < 2)
+    return 0;
+  for (const std::string &glob : noDecay)
+    if (llvm::Expected<llvm::GlobPattern> pattern =
+            llvm::GlobPattern::create(glob);
+        pattern && pattern->match(name))
+      return 0;
+  return weightDecay;
+}
+
+namespace {
+
+/// Reads numbers out of a spec and remembers which keys were known.
+struct SpecReader {
+  OptimizerSpec spec;
+  std::string problem;
+
+  double number(const std::string &key, double standard) {
+    auto it = spec.options.find(key);
+    if (it == spec.options.end())
+      return standard;
+    double value = standard;
+    if (StringRef(it->second).getAsDouble(value) && problem.empty())
+      problem = key + "=" + it->second + " is no number";
+    spec.options.erase(it);
+    return value;
+  }
+  std::string word(const std::string &key, const std::string &standard) {
+    auto it = spec.options.find(key);
+    if (it == spec.options.end())
+      return standard;
+    std::string value = it->second;
+    spec.options.erase(it);
+    return value;
+  }
+};
+
+FloatAttr f64(OpBuilder &b, double value) { return b.getF64FloatAttr(value); }
+
+class AdamW : public OptimizerRule {
+public:
+  explicit AdamW(SpecReader &reader)
+      : beta1(reader.number("beta1", 0.9)),
+        beta2(reader.number("beta2", 0.999)),
+        epsilon(reader.number("eps", 1e-8)) {
+    weightDecay = 0.01;
+  }
+
+  std::vector<OptimizerSlot> slotsOf(RankedTensorType param) const override {
+    return {{"exp_avg", param}, {"exp_avg_sq", param}};
+  }
+
+  UpdateOutputs build(OpBuilder &b, Location loc,
+                      const UpdateInputs &in) const override {
+    auto type = cast<RankedTensorType>(in.param.getType());
+    auto op = train::AdamWOp::create(
+        b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.lr, in.step,
+        in.clip, f64(b, beta1), f64(b, beta2), f64(b, epsilon),
+        f64(b, decayOf(in.name, type)));
+    return {op.getNewParam(), {op.getNewM(), op.getNewV()}, op.getSquare()};
+  }
+
+private:
+  double beta1, beta2, epsilon;
+};
+
+class SGD : public OptimizerRule {
+public:
+  explicit SGD(SpecReader &reader)
+      : momentum(reader.number("momentum", 0)),
+        dampening(reader.number("dampening", 0)),
+        nesterov(reader.number("nesterov", 0) != 0) {}
+
+  std::vector<OptimizerSlot> slotsOf(RankedTensorType param) const override {
+    if (momentum == 0)
+      return {};
+    return {{"momentum_buffer", param}};
+  }
+
+  UpdateOutputs build(OpBuilder &b, Location loc,
+                      const UpdateInputs &in) const override {
+    auto type = cast<RankedTensorType>(in.param.getType());
+    auto op = train::SGDOp::create(
+        b, loc, in.param, in.grad, in.slots.empty() ? Value() : in.slots[0],
+        in.lr, in.step, in.clip, f64(b, momentum), f64(b, dampening),
+        f64(b, decayOf(in.name, type)),
+        nesterov ? b.getUnitAttr() : UnitAttr());
+    UpdateOutputs out{op.getNewParam(), {}, op.getSquare()};
+    if (momentum != 0)
+      out.slots.push_back(op.getNewMomentumBuffer());
+    return out;
+  }
+
+private:
+  double momentum, dampening;
+  bool nesterov;
+};
+
+template <typename Rule>
+std::unique_ptr<OptimizerRule> make(SpecReader &reader) {
+  return std::make_unique<Rule>(reader);
+}
+
+struct Entry {
+  const char *name;
+  std::unique_ptr<OptimizerRule> (*make)(SpecReader &);
+};
+constexpr Entry kRules[] = {{"adamw", make<AdamW>}, {"sgd", make<SGD>}};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<OptimizerRule>>
+OptimizerRule::create(StringRef text) {
+  llvm::Expected<OptimizerSpec> spec = OptimizerSpec::parse(text);
+  if (!spec)
+    return spec.takeError();
+  const Entry *entry = llvm::find_if(
+      kRules, [&](const Entry &e) { return spec->name == e.name; });
+  if (entry == std::end(kRules)) {
+    std::string known;
+    for (const Entry &e : kRules)
+      known += (known.empty() ? "" : ", ") + std::string(e.name);
+    return badSpec("'" + spec->name + "' is unknown; there are " + known);
+  }
+  SpecReader reader{*spec, ""};
+  std::unique_ptr<OptimizerRule> rule = entry->make(reader);
+  rule->weightDecay = reader.number("weight_decay", rule->weightDecay);
+  rule->clip = reader.number("clip", 0);
+  std::string decay = reader.word("decay", "all");
+  if (decay != "all" && decay != "matrices")
+    return badSpec("decay=" + decay + " is neither all nor matrices");
+  rule->matricesOnly = decay == "matrices";
+  SmallVector<StringRef> globs;
+  std::string noDecay = reader.word("no_decay", "");
+  StringRef(noDecay).split(globs, '|', -1, false);
+  for (StringRef glob : globs)
+    rule->noDecay.push_back(glob.str());
+  if (!reader.problem.empty())
+    return badSpec(reader.problem);
+  if (!reader.spec.options.empty())
+    return badSpec("'" + spec->name + "' has no option '" +
+                   reader.spec.options.begin()->first + "'");
+  return rule;
+}

@@ -1,0 +1,84 @@
+// Optimizers.h - optimizer rules: which states a param needs, and its update.
+//
+// A rule is named and parameterised by a text, as `--optimizer` takes it:
+//
+//     adamw(beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.01,
+//           decay=all|matrices,no_decay=GLOB|GLOB,clip=1.0)
+//     sgd(momentum=0.9,dampening=0,nesterov=0,weight_decay=0,...)
+//
+// Defaults are PyTorch's. `decay=matrices` exempts tensors of fewer than two
+// dimensions from weight decay, `no_decay` those whose names match a glob.
+// `clip` bounds the global norm of the gradients. Further rules register beside
+// these two; a state's name, type and shape belong to the rule.
+
+#ifndef TMC_PASSES_OPTIMIZERS_H
+#define TMC_PASSES_OPTIMIZERS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/Error.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+/// `name(key=value,...)`, taken apart.
+struct OptimizerSpec {
+  std::string name;
+  std::map<std::string, std::string> options;
+
+  /// The spec of `text`, or a message.
+  static llvm::Expected<OptimizerSpec> parse(llvm::StringRef text);
+};
+
+/// A state tensor that a rule keeps beside each param.
+struct OptimizerSlot {
+  std::string suffix; // "exp_avg": the state is named "<param>.exp_avg".
+  mlir::RankedTensorType type;
+};
+
+/// What one update reads.
+struct UpdateInputs {
+  llvm::StringRef name; // The param's, for masks.
+  mlir::Value param, grad;
+  llvm::SmallVector<mlir::Value> slots;
+  mlir::Value lr, step;
+  mlir::Value clip; // Null: no clipping.
+};
+
+/// What it makes.
+struct UpdateOutputs {
+  mlir::Value param;
+  llvm::SmallVector<mlir::Value> slots;
+  mlir::Value square; // Sum of squares of the gradient.
+};
+
+class OptimizerRule {
+public:
+  virtual ~OptimizerRule() = default;
+  virtual std::vector<OptimizerSlot>
+  slotsOf(mlir::RankedTensorType param) const = 0;
+  virtual UpdateOutputs build(mlir::OpBuilder &b, mlir::Location loc,
+                              const UpdateInputs &in) const = 0;
+
+  /// The bound of the global gradient norm; 0: none.
+  double clipNorm() const { return clip; }
+  /// The weight decay of a param.
+  double decayOf(llvm::StringRef name, mlir::RankedTensorType type) const;
+
+  /// The rule of `text`, or a message that names what is wrong.
+  static llvm::Expected<std::unique_ptr<OptimizerRule>>
+  create(llvm::StringRef text);
+
+protected:
+  double clip = 0, weightDecay = 0;
+  bool matricesOnly = false;
+  std::vector<std::string> noDecay; // Globs.
+};
+
+} // namespace tmc
+
+#endif // TMC_PASSES_OPTIMIZERS_H

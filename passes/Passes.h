@@ -1,0 +1,16 @@
+// Passes.h - one pass, one file; the records are in Passes.td.
+
+#ifndef TMC_PASSES_PASSES_H
+#define TMC_PASSES_PASSES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tmc {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+} // namespace tmc
+
+#endif // TMC_PASSES_PASSES_H

@@ -1,0 +1,17 @@
+// tmc-opt - run tmc passes on textual IR; the tool behind every lit test.
+
+#include "compiler/pipeline/Dialects.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  tmc::registerAllDialects(registry);
+  mlir::registerTransformsPasses();
+  tmc::registerTmcPasses();
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "tmc optimizer driver\n", registry));
+}
