@@ -180,6 +180,9 @@ MODELS = {
     "decoder-opset23": lambda p: export(Decoder().train(), dict(input_ids=ids(), labels=ids()), p, outputs=LM, dims=TOKENS, opset=23),
     "bert-tiny-mlm": lambda p: export(
         bert(BertForMaskedLM), bert_inputs(ids()), p, outputs=LM, dims=dict(TOKENS, attention_mask=TOKENS["labels"])),
+    "bert-tiny-mlm-nodropout": lambda p: export(
+        bert(BertForMaskedLM, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), bert_inputs(ids()), p,
+        outputs=LM, dims=dict(TOKENS, attention_mask=TOKENS["labels"])),
     "bert-tiny-classify": lambda p: export(
         bert(BertForSequenceClassification, num_labels=4, problem_type="single_label_classification"),
         bert_inputs(torch.zeros(2, dtype=torch.int64)), p, outputs=LM,

@@ -1,0 +1,147 @@
+"""One system under measurement, in a process of its own: `workers.py SPEC.json`.
+
+Commands come as JSON lines on standard input, one answer each on standard output:
+{"do": "steps", "count": n} runs n steps and answers their seconds and losses;
+{"do": "memory"} answers the peaks, in bytes above the level before the model was loaded.
+The process ends with its input.
+"""
+
+import json
+import os
+import sys
+import time
+
+SPEC = json.load(open(sys.argv[1]))
+
+
+def status(field):
+    """A field of /proc/self/status, in bytes."""
+    for line in open("/proc/self/status"):
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(field)
+
+
+def reset_peak():
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
+class Memory:
+    """Peaks above a base: over everything since, and over the steps alone."""
+
+    def __init__(self):
+        self.base, self.steps_only = None, False
+        self.all = 0
+
+    def start(self):
+        reset_peak()
+        self.base = status("VmRSS")
+
+    def loaded(self):
+        """What came before (building, compiling, the first step) no longer counts as steps."""
+        self.all = status("VmHWM")
+        reset_peak()
+
+    def answer(self):
+        steps = status("VmHWM")
+        return dict(base=self.base, peak=max(self.all, steps) - self.base, peak_of_steps=steps - self.base)
+
+
+MEMORY = Memory()
+
+
+def batches():
+    """Consecutive windows of the token file; the same for every system."""
+    import array
+    tokens = array.array("H", open(SPEC["tokens"], "rb").read())
+    size = SPEC["batch"] * SPEC["sequence"]
+    position = 0
+    while True:
+        if position + size > len(tokens):
+            position = 0
+        yield tokens[position:position + size]
+        position += size
+
+
+class Torch:
+    def __init__(self):
+        import torch
+        from safetensors.torch import load_file
+        from transformers import GPT2Config, GPT2LMHeadModel
+        from transformers.utils import logging
+        logging.disable_progress_bar()
+        torch.set_num_threads(SPEC["threads"])
+        torch.manual_seed(0)
+        self.torch = torch
+        MEMORY.start()
+        pdrop = SPEC["dropout"]
+        config = GPT2Config(resid_pdrop=pdrop, embd_pdrop=pdrop, attn_pdrop=pdrop, use_cache=False,
+                            attn_implementation=SPEC["attention"], loss_type="ForCausalLM", **SPEC["config"])
+        self.model = GPT2LMHeadModel(config).train()
+        weights = load_file(SPEC["weights"])
+        missing, unexpected = self.model.load_state_dict(weights, strict=False)
+        if unexpected or set(missing) - {"transformer.wte.weight"}:
+            raise SystemExit(f"weights: missing {missing}, unexpected {unexpected}")
+        del weights
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=SPEC["lr"], betas=(0.9, 0.999), eps=1e-8, weight_decay=SPEC["weight_decay"],
+            fused=SPEC["fused"])
+        self.forward = torch.compile(self.model) if SPEC["system"] == "compile" else self.model
+
+    def step(self, tokens):
+        torch = self.torch
+        ids = torch.tensor(list(tokens), dtype=torch.int64).view(SPEC["batch"], SPEC["sequence"])
+        start = time.perf_counter()
+        loss = self.forward(input_ids=ids, labels=ids, use_cache=False).loss
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        value = float(loss.detach())
+        return time.perf_counter() - start, value
+
+
+class Tmc:
+    """A step directory compiled beforehand, through its C interface."""
+
+    def __init__(self):
+        import array
+        self.array = array
+        sys.path.insert(0, SPEC["check"])
+        from check import Step
+        MEMORY.start()
+        self.compiled = Step(SPEC["directory"], SPEC["threads"])
+        self.compiled.load(SPEC["weights"])
+
+    def step(self, tokens):
+        data = self.array.array("q", tokens).tobytes()
+        start = time.perf_counter()
+        self.compiled.write("input_ids", data)
+        self.compiled.write("labels", data)
+        loss = self.compiled.run(SPEC["lr"])
+        return time.perf_counter() - start, loss
+
+
+def main():
+    os.nice(5)
+    system = Tmc() if SPEC["system"] == "tmc" else Torch()
+    source = batches()
+    first = True
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command["do"] == "memory":
+            print(json.dumps(MEMORY.answer()), flush=True)
+            continue
+        seconds, losses = [], []
+        for _ in range(command["count"]):
+            taken, loss = system.step(next(source))
+            seconds.append(taken)
+            losses.append(loss)
+            if first:  # Compiling, and memory that only the first step takes.
+                MEMORY.loaded()
+                first = False
+        print(json.dumps(dict(seconds=seconds, losses=losses)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
