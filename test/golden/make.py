@@ -64,6 +64,16 @@ def initializers(path):
     return ([n for n, k in kinds.items() if k == "PARAMETER"], [n for n, k in kinds.items() if k == "BUFFER"])
 
 
+def dimensions(path, inputs):
+    """What the graph's symbolic dimensions are in these inputs."""
+    dims = {}
+    for value in onnx.load(os.path.join(ROOT, path), load_external_data=False).graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if dim.dim_param:
+                dims[dim.dim_param] = inputs[value.name].shape[axis]
+    return dims
+
+
 def arrays(model, names, pick=lambda t: t):
     by_name = dict([*model.named_parameters(remove_duplicate=False), *model.named_buffers()])
     return {name: pick(by_name[name]).detach().numpy().copy() for name in names}
@@ -131,7 +141,7 @@ def golden(name, graphs, model, inputs, call, runs, check=True, keep=True):
     for each, kind in ((single, torch.float32), (double, torch.float64)):
         tensors = {k: torch.tensor(v, dtype=kind if v.dtype == np.float32 else None) for k, v in inputs.items()}
         results.append((each, lambda m, tensors=tensors: call(m, tensors)))
-    out = dict(graphs=graphs, weights=source, inputs={k: f"{name}.{k}.npy" for k in inputs},
+    out = dict(graphs=graphs, dims=dimensions(graphs[0], inputs), weights=source, inputs={k: f"{name}.{k}.npy" for k in inputs},
                parameters=parameters, states=buffers, torch=torch.__version__)
     firsts = []
     for each, run_once in results:
@@ -222,7 +232,8 @@ def main():
     def lm(m, t):
         result = m(input_ids=t["input_ids"], labels=t["labels"], use_cache=False)
         return result.loss, result.logits
-    golden("gpt2-tiny", ["test/models/gpt2-tiny.onnx"], scatter(models.gpt2(), draw, lambda p: 0.1),
+    variants = [f"test/models/gpt2-tiny-nodropout-{v}.onnx" for v in ("optimized", "sdpa-opset18", "sdpa-opset23")]
+    golden("gpt2-tiny", ["test/models/gpt2-tiny.onnx", *variants], scatter(models.gpt2(), draw, lambda p: 0.1),
            dict(input_ids=text, labels=text), lm, list(RUNS))
 
     image = np.load(os.path.join(data, "shapes-image.npy"))[:8]

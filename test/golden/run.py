@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Compile every golden model and compare the step with PyTorch; needs only the standard library.
+
+    run.py --tmc build/bin/tmc [--only SUBSTRING] [--keep DIR] [--threads N] [-- OPTION ...]
+
+One case is a graph and either its gradients or an optimizer's ten steps. Options after
+-- go to tmc compile, such as --budget. Ends with one line `N passed, M failed`.
+"""
+
+import argparse
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
+
+
+def spec(run):
+    """The optimizer of a golden run, as --optimizer takes it."""
+    if run["name"] == "sgd":
+        keys = dict(momentum=run["momentum"])
+    else:
+        keys = dict(beta1=run["beta1"], beta2=run["beta2"], eps=run["epsilon"])
+    keys.update(weight_decay=run["weight_decay"], decay=run["decay"])
+    if run["clip"]:
+        keys["clip"] = run["clip"]
+    return f"{run['name']}({','.join(f'{k}={v}' for k, v in keys.items())})"
+
+
+def cases():
+    """(name, golden file, its content, graph, optimizer, options of check.py)."""
+    for path in sorted(glob.glob(os.path.join(HERE, "*.json"))):
+        with open(path) as file:
+            golden = json.load(file)
+        for graph in golden["graphs"]:
+            stem = os.path.basename(graph).removesuffix(".onnx")
+            yield f"{stem}/gradients", path, golden, graph, "sgd(momentum=0,weight_decay=0)", ["--gradients"]
+            if graph != golden["graphs"][0]:
+                continue  # The optimizer doesn't depend on how the graph was exported.
+            for name, run in golden["runs"].items():
+                yield f"{stem}/{name}", path, golden, graph, spec(run), ["--run", name]
+
+
+def run_case(options, extra, directory, path, golden, graph, optimizer, check):
+    dims = [f"--dim={name}={value}" for name, value in golden["dims"].items()]
+    compiled = subprocess.run(
+        [options.tmc, "compile", os.path.join(ROOT, graph), "--target=cpu", *dims, f"--optimizer={optimizer}", "--emit=lib",
+         "-o", directory, *extra], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if compiled.returncode:
+        return False, f"tmc compile ended with {compiled.returncode}\n{compiled.stdout}"
+    checked = subprocess.run(
+        [sys.executable, os.path.join(HERE, "check.py"), directory, path, f"--threads={options.threads}", *check],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return checked.returncode == 0, checked.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tmc", default=os.path.join(ROOT, "build", "bin", "tmc"))
+    parser.add_argument("--only", default="", help="run the cases whose name holds this")
+    parser.add_argument("--keep", help="leave the compiled steps in this directory")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the figures of what passed, too")
+    parser.add_argument("extra", nargs="*", help="options of tmc compile")
+    options = parser.parse_args()
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="golden-") as scratch:
+        for name, *case in cases():
+            if options.only not in name:
+                continue
+            if options.list:
+                print(name, case[3])
+                continue
+            directory = os.path.join(options.keep or scratch, re.sub(r"\W", "-", name))
+            start = time.monotonic()
+            good, text = run_case(options, options.extra, directory, *case)
+            passed, failed = passed + good, failed + (not good)
+            print(f"{'PASS' if good else 'FAIL'}: {name} ({time.monotonic() - start:.1f} s)", flush=True)
+            if options.verbose or not good:
+                print("   ", text.strip().replace("\n", "\n    "), flush=True)
+    if not options.list:
+        print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
