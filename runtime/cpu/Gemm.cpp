@@ -3,6 +3,7 @@
 #include "runtime/cpu/Gemm.h"
 
 #include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/TransposeBlock.h"
 #include "runtime/kernels/Matmul.h"
 
 #include <algorithm>
@@ -17,7 +18,8 @@ using simd::V;
 namespace {
 
 /// The inner kernel for exactly M rows and N vectors of columns.
-template <int M, int N>
+/// a's element (i, p) is at a[p * M + i], or, if RowMajor, a[i * kPanelN + p].
+template <int M, int N, bool RowMajor>
 [[gnu::always_inline]] inline void innerFixed(int64_t k, const float *a,
                                               const float *b, V (&acc)[M][N]) {
   for (int i = 0; i < M; ++i)
@@ -30,17 +32,17 @@ template <int M, int N>
       row[j] = simd::load(b + j * kWidth);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
-      const V x = simd::splat(a[i]);
+      const V x = simd::splat(a[RowMajor ? i * kPanelN : i]);
 #pragma GCC unroll 4
       for (int j = 0; j < N; ++j)
         acc[i][j] = simd::fma(x, row[j], acc[i][j]);
     }
-    a += M;
+    a += RowMajor ? 1 : M;
     b += kPanelN;
   }
 }
 
-template <int M>
+template <int M, bool RowMajor>
 void innerRows(int64_t n, int64_t k, const float *a, const float *b, float *c,
                int64_t ldc, bool accumulate, const float *bias) {
   // What will be written or added to; its rows lie far apart.
@@ -48,7 +50,7 @@ void innerRows(int64_t n, int64_t k, const float *a, const float *b, float *c,
     for (int64_t j = 0; j < n; j += 16)
       __builtin_prefetch(c + i * ldc + j, 1);
   V acc[M][kVectors];
-  innerFixed<M, kVectors>(k, a, b, acc);
+  innerFixed<M, kVectors, RowMajor>(k, a, b, acc);
   if (n == kPanelN) {
     if (bias) {
       for (int j = 0; j < kVectors; ++j) {
@@ -78,72 +80,15 @@ void innerRows(int64_t n, int64_t k, const float *a, const float *b, float *c,
 
 using InnerFn = void (*)(int64_t, int64_t, const float *, const float *,
                          float *, int64_t, bool, const float *);
-template <int... I>
+template <bool RowMajor, int... I>
 constexpr std::array<InnerFn, sizeof...(I)>
 innerTable(std::integer_sequence<int, I...>) {
-  return {innerRows<I + 1>...};
+  return {innerRows<I + 1, RowMajor>...};
 }
-constexpr auto kInner = innerTable(std::make_integer_sequence<int, kPanelM>());
-
-/// to[j * toStride + i] = from[i * fromStride + j] for a kWidth x kWidth block.
-inline void transposeBlock(const float *from, int64_t fromStride, float *to,
-                           int64_t toStride) {
-  V r[kWidth];
-#pragma GCC unroll 16
-  for (int i = 0; i < kWidth; ++i)
-    r[i] = simd::load(from + i * fromStride);
-#if defined(__AVX512F__)
-  V t[kWidth];
-  // Interleave neighbours, then pairs: t[4g + c] holds, in its 128-bit part l,
-  // column 4l + c of rows 4g .. 4g + 3.
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 16, 1, 17, 4, 20, 5, 21,
-                                   8, 24, 9, 25, 12, 28, 13, 29);
-    t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 18, 3, 19, 6, 22, 7,
-                                       23, 10, 26, 11, 27, 14, 30, 15, 31);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4)
-#pragma GCC unroll 2
-    for (int h = 0; h < 2; ++h) {
-      r[i + 2 * h] =
-          __builtin_shufflevector(t[i + h], t[i + 2 + h], 0, 1, 16, 17, 4, 5,
-                                  20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
-      r[i + 2 * h + 1] =
-          __builtin_shufflevector(t[i + h], t[i + 2 + h], 2, 3, 18, 19, 6, 7,
-                                  22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-    }
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    // Parts 0 and 2, and 1 and 3, of the upper and of the lower eight rows.
-    const V a = __builtin_shufflevector(r[c], r[4 + c], 0, 1, 2, 3, 8, 9, 10,
-                                        11, 16, 17, 18, 19, 24, 25, 26, 27);
-    const V b = __builtin_shufflevector(r[c], r[4 + c], 4, 5, 6, 7, 12, 13, 14,
-                                        15, 20, 21, 22, 23, 28, 29, 30, 31);
-    const V d = __builtin_shufflevector(r[8 + c], r[12 + c], 0, 1, 2, 3, 8, 9,
-                                        10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
-    const V e = __builtin_shufflevector(r[8 + c], r[12 + c], 4, 5, 6, 7, 12, 13,
-                                        14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
-    auto even = [](V x, V y) {
-      return __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18,
-                                     19, 24, 25, 26, 27);
-    };
-    auto odd = [](V x, V y) {
-      return __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21,
-                                     22, 23, 28, 29, 30, 31);
-    };
-    simd::store(to + c * toStride, even(a, d));
-    simd::store(to + (4 + c) * toStride, even(b, e));
-    simd::store(to + (8 + c) * toStride, odd(a, d));
-    simd::store(to + (12 + c) * toStride, odd(b, e));
-  }
-#else
-  for (int j = 0; j < kWidth; ++j)
-    for (int i = 0; i < kWidth; ++i)
-      to[j * toStride + i] = r[i][j];
-#endif
-}
+constexpr auto kInner =
+    innerTable<false>(std::make_integer_sequence<int, kPanelM>());
+constexpr auto kInnerRowMajor =
+    innerTable<true>(std::make_integer_sequence<int, kPanelM>());
 
 /// Packs M rows of a, whose rows are contiguous, k outermost.
 template <int M>
@@ -154,12 +99,12 @@ void packRowsFixed(const float *a, int64_t rowStride, int64_t k, float *to) {
     for (; p + kWidth <= k; p += kWidth) {
       alignas(64) float block[kWidth][kWidth];
       if constexpr (M == kWidth) {
-        transposeBlock(a + p, rowStride, &block[0][0], kWidth);
+        simd::transposeBlock(a + p, rowStride, &block[0][0], kWidth);
       } else {
         alignas(64) float rows[kWidth][kWidth] = {};
         for (int i = 0; i < M; ++i)
           simd::store(rows[i], simd::load(a + i * rowStride + p));
-        transposeBlock(&rows[0][0], kWidth, &block[0][0], kWidth);
+        simd::transposeBlock(&rows[0][0], kWidth, &block[0][0], kWidth);
       }
       for (int q = 0; q < kWidth; ++q)
         std::memcpy(to + (p + q) * M, block[q], M * sizeof(float));
@@ -175,6 +120,11 @@ void packRowsFixed(const float *a, int64_t rowStride, int64_t k, float *to) {
 void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
            float *c, int64_t ldc, bool accumulate, const float *bias) {
   kInner[m - 1](n, k, a, b, c, ldc, accumulate, bias);
+}
+
+void innerRowMajor(int64_t m, int64_t n, int64_t k, const float *a,
+                   const float *b, float *c, int64_t ldc, bool accumulate) {
+  kInnerRowMajor[m - 1](n, k, a, b, c, ldc, accumulate, nullptr);
 }
 
 void packA(const Matrix &a, int64_t m, int64_t k, float *to) {
@@ -212,8 +162,8 @@ void packB(const Matrix &b, int64_t k, int64_t n, float *to) {
     int64_t p = 0;
     for (; p + kWidth <= k; p += kWidth)
       for (int j = 0; j < kVectors; ++j)
-        transposeBlock(b.data + p + j * kWidth * b.colStride, b.colStride,
-                       to + p * kPanelN + j * kWidth, kPanelN);
+        simd::transposeBlock(b.data + p + j * kWidth * b.colStride, b.colStride,
+                             to + p * kPanelN + j * kWidth, kPanelN);
     for (; p < k; ++p)
       for (int64_t j = 0; j < n; ++j)
         to[p * kPanelN + j] = b.data[p + j * b.colStride];

@@ -75,6 +75,10 @@ void packB(const Matrix &b, int64_t k, int64_t n, float *to);
 void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
            float *c, int64_t ldc, bool accumulate, const float *bias);
 
+/// The same with `a` unpacked: row i at a + i * kPanelN.
+void innerRowMajor(int64_t m, int64_t n, int64_t k, const float *a,
+                   const float *b, float *c, int64_t ldc, bool accumulate);
+
 } // namespace gemm
 } // namespace tmc
 
