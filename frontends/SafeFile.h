@@ -1,0 +1,59 @@
+// SafeFile.h - the one place where a frontend opens a file.
+//
+// Two kinds of file are read. The model itself is named by the user, who may
+// name anything. Files named *by the model* (external data) are named by
+// whoever made the model, who may be hostile: they must lie beneath the model's
+// directory and be reached without a symbolic link, and have one name only, so
+// that no link to a private file can be planted there.
+//
+//   model.onnx            openByUser("dir/model.onnx")
+//   model.onnx.data       openBeneath("dir", "model.onnx.data")
+//   ../../etc/passwd      refused, whatever it is
+//
+// Files are mapped, read only: a model of many gigabytes costs the pages that
+// are looked at.
+
+#ifndef TMC_FRONTENDS_SAFEFILE_H
+#define TMC_FRONTENDS_SAFEFILE_H
+
+#include "frontends/Failure.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tmc {
+
+/// A regular file, mapped into memory for reading. Movable, not copyable.
+class MappedFile {
+public:
+  MappedFile() = default;
+  MappedFile(MappedFile &&other) noexcept { *this = std::move(other); }
+  MappedFile &operator=(MappedFile &&other) noexcept;
+  ~MappedFile();
+
+  std::string_view bytes() const { return {data, size}; }
+  const std::string &path() const { return name; }
+
+  /// Takes over `fd`, an open file, and maps it. `path` is for messages.
+  static Expected<MappedFile> fromDescriptor(int fd, std::string path);
+
+private:
+  const char *data = nullptr;
+  size_t size = 0;
+  std::string name;
+};
+
+/// Opens the file that the user named. Fails with `World` if it can't be
+/// opened, with `Input` if it is no regular file.
+Expected<MappedFile> openByUser(const std::string &path);
+
+/// Opens `name`, which a model in `directory` names. Fails with `Input` if it
+/// is absolute, climbs out of `directory`, passes a symbolic link, or is a file
+/// with several hard links; with `World` if it isn't there or can't be read.
+Expected<MappedFile> openBeneath(const std::string &directory,
+                                 const std::string &name);
+
+} // namespace tmc
+
+#endif // TMC_FRONTENDS_SAFEFILE_H

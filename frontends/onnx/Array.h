@@ -1,0 +1,105 @@
+// Array.h - a tensor whose elements are known at import.
+//
+// Shape arithmetic, position tables and masks are computed while importing, so
+// that they cost nothing in the step. An array is a strided view of shared
+// elements; a stride of 0 repeats, so that expanding a mask over batch and
+// heads costs nothing, and pointwise work on it is done once:
+//
+//   [1, 1, T, T] expanded to [B, H, T, T]   strides (0, 0, T, 1): T * T
+//   elements
+//
+// Elements are held as double or int64_t whatever the element type, rounded or
+// wrapped to it after each operation.
+
+#ifndef TMC_FRONTENDS_ONNX_ARRAY_H
+#define TMC_FRONTENDS_ONNX_ARRAY_H
+
+#include "frontends/onnx/ElementType.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <memory>
+#include <vector>
+
+namespace tmc::onnx_import {
+
+using Dims = llvm::SmallVector<int64_t, 4>;
+
+/// Arrays with more distinct elements than this aren't computed at import.
+constexpr int64_t kMaxFoldElements = int64_t(1) << 24;
+
+class Array {
+public:
+  Array() = default;
+
+  static Array ofInts(ElementType type, llvm::ArrayRef<int64_t> dims,
+                      std::vector<int64_t> values);
+  static Array ofFloats(ElementType type, llvm::ArrayRef<int64_t> dims,
+                        std::vector<double> values);
+  /// A vector of i64, as shape arithmetic has them.
+  static Array ofShape(llvm::ArrayRef<int64_t> values);
+  /// `value` repeated to `dims`.
+  static Array splat(ElementType type, llvm::ArrayRef<int64_t> dims,
+                     double value);
+  static Array splatInt(ElementType type, llvm::ArrayRef<int64_t> dims,
+                        int64_t value);
+
+  ElementType type() const { return elementType; }
+  llvm::ArrayRef<int64_t> dims() const { return shape; }
+  int64_t rank() const { return static_cast<int64_t>(shape.size()); }
+  int64_t size() const;
+  /// The number of elements apart from repetition along stride 0.
+  int64_t distinct() const;
+
+  /// All elements in row-major order. Floats are truncated by `ints`.
+  std::vector<int64_t> ints() const;
+  std::vector<double> floats() const;
+
+  // Views of the same elements.
+  /// Broadcast by ONNX's rule; `dims` must be compatible.
+  Array broadcastTo(llvm::ArrayRef<int64_t> dims) const;
+  Array transposed(llvm::ArrayRef<int64_t> perm) const;
+  /// Element i along `dim` is start + i * step of this; `step` may be negative.
+  Array sliced(int64_t dim, int64_t start, int64_t step, int64_t length) const;
+
+  /// The same elements in another shape of the same size; copies where needed.
+  Array reshaped(llvm::ArrayRef<int64_t> dims) const;
+  /// With a stride of 0 along each dimension whose elements don't differ.
+  Array compressed() const;
+  Array cast(ElementType type) const;
+
+  /// The sub-array without its repeated dimensions, and which of this array's
+  /// dimensions it has kept.
+  Array unrepeated(llvm::SmallVectorImpl<int64_t> &kept) const;
+
+  /// As an attribute; the element type must exist in the IR.
+  mlir::DenseElementsAttr attribute(mlir::MLIRContext *context) const;
+
+  /// Pointwise functions, on arrays of equal shape, repetition preserved. The
+  /// function computes on doubles, or on integers, by the type of the operands.
+  static Array mapFloats(ElementType result, llvm::ArrayRef<Array> operands,
+                         llvm::function_ref<double(llvm::ArrayRef<double>)> fn);
+  static Array mapInts(ElementType result, llvm::ArrayRef<Array> operands,
+                       llvm::function_ref<int64_t(llvm::ArrayRef<int64_t>)> fn);
+
+private:
+  Array withDims(llvm::ArrayRef<int64_t> dims) const;
+  template <typename T>
+  void gather(const std::vector<T> &from, std::vector<T> &to) const;
+  Array distinctPart() const;
+
+  ElementType elementType = ElementType::F32;
+  Dims shape, strides;
+  int64_t offset = 0;
+  std::shared_ptr<const std::vector<int64_t>> intData;
+  std::shared_ptr<const std::vector<double>> floatData;
+};
+
+/// The common shape of `a` and `b` by ONNX's broadcasting rule, if there is
+/// one.
+std::optional<Dims> broadcastShape(llvm::ArrayRef<int64_t> a,
+                                   llvm::ArrayRef<int64_t> b);
+
+} // namespace tmc::onnx_import
+
+#endif // TMC_FRONTENDS_ONNX_ARRAY_H

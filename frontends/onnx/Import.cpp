@@ -1,0 +1,34 @@
+#include "frontends/onnx/Import.h"
+#include "frontends/onnx/Importer.h"
+
+#include "dialects/train/Train.h"
+
+#include "mlir/IR/DialectRegistry.h"
+
+using namespace tmc;
+using namespace tmc::onnx_import;
+
+void tmc::registerImportDialects(mlir::DialectRegistry &registry) {
+  registry
+      .insert<mlir::arith::ArithDialect, mlir::math::MathDialect,
+              mlir::func::FuncDialect, nn::NNDialect, train::TrainDialect>();
+}
+
+Expected<ImportedModel> tmc::importOnnx(const std::string &path,
+                                        const ImportOptions &options,
+                                        mlir::MLIRContext &context) {
+  auto model = openModel(path);
+  if (!model)
+    return std::move(model.failure()).note("in " + path);
+  return Importer(std::move(*model), options, context).run();
+}
+
+Expected<ImportedModel> tmc::importOnnxBytes(std::string bytes,
+                                             const std::string &directory,
+                                             const ImportOptions &options,
+                                             mlir::MLIRContext &context) {
+  auto model = parseModel(std::move(bytes), directory);
+  if (!model)
+    return model.failure();
+  return Importer(std::move(*model), options, context).run();
+}

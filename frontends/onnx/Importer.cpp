@@ -1,0 +1,454 @@
+#include "frontends/onnx/Importer.h"
+#include "frontends/Checked.h"
+
+#include "dialects/train/Train.h"
+
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/GlobPattern.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::onnx_import;
+
+/// Constant floats of more bytes than this aren't put in the IR: they are
+/// arguments that aren't trained.
+constexpr int64_t kMaxConstantBytes = 64 << 10;
+/// No tensor of the IR may have more elements.
+constexpr int64_t kMaxElements = int64_t(1) << 46;
+
+constexpr const char *kKind = "pkg.torch.export.graph_signature.InputSpec.kind";
+constexpr const char *kSignature =
+    "pkg.torch.export.ExportedProgram.graph_signature";
+
+Importer::Importer(Model model, const ImportOptions &options,
+                   MLIRContext &context)
+    : b(&context), model(std::move(model)), options(options), context(context) {
+}
+
+Expected<ImportedModel> Importer::run() {
+  context.loadDialect<arith::ArithDialect, math::MathDialect, func::FuncDialect,
+                      nn::NNDialect, train::TrainDialect>();
+  Location loc = UnknownLoc::get(&context);
+  module = ModuleOp::create(loc);
+  b.setInsertionPointToStart(module->getBody());
+  function = func::FuncOp::create(b, loc, "forward", b.getFunctionType({}, {}));
+  b.setInsertionPointToStart(function.addEntryBlock());
+  scopes.emplace_back();
+
+  bool done = succeeded(checkOperators()) && succeeded(readInitializers()) &&
+              succeeded(diagnoseFolding()) && succeeded(bindDims()) &&
+              succeeded(makeInputs()) &&
+              succeeded(importNodes(model.proto.graph().node(), opsetOf("")));
+  if (done && refusals.empty())
+    done = succeeded(importResults()) && succeeded(attachLoss()) &&
+           succeeded(finish());
+  if (failure)
+    return *failure;
+  if (!refusals.empty()) {
+    Failure all = Failure::unsupported(
+        refusals.size() == 1
+            ? "the model has an operator that isn't supported here"
+            : "the model has " + std::to_string(refusals.size()) +
+                  " operators that aren't supported here");
+    all.notes = refusals;
+    return all;
+  }
+  if (!done)
+    return Failure::defect("importing failed without saying why");
+
+  ImportedModel result;
+  std::vector<TensorData> tensors;
+  for (const Argument &argument : arguments)
+    if (argument.initializer >= 0)
+      tensors.push_back(std::move(initializers[argument.initializer].data));
+  result.module = std::move(module);
+  result.weights =
+      std::make_unique<Weights>(std::move(model.files), std::move(tensors));
+  result.warnings = std::move(warnings);
+  return result;
+}
+
+int64_t Importer::opsetOf(const std::string &domain) const {
+  auto found = model.opsets.find(domain == "ai.onnx" ? "" : domain);
+  return found == model.opsets.end() ? 1 : found->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Before the first node
+//===----------------------------------------------------------------------===//
+
+static std::string domainOf(const onnx::NodeProto &node) {
+  return node.domain() == "ai.onnx" ? "" : node.domain();
+}
+
+void Importer::collectUses(const onnx::GraphProto &graph) {
+  for (const auto &node : graph.node()) {
+    for (const std::string &name : node.input())
+      used.insert(name);
+    for (const auto &attribute : node.attribute())
+      if (attribute.has_g())
+        collectUses(attribute.g());
+  }
+  for (const auto &output : graph.output())
+    used.insert(output.name());
+}
+
+/// Lists every operator that has no importer, with the names of its nodes.
+LogicalResult Importer::checkOperators() {
+  std::set<std::pair<std::string, std::string>> functions;
+  for (const auto &function : model.proto.functions())
+    functions.insert({function.domain(), function.name()});
+  std::map<std::string, std::vector<std::string>> missing;
+  auto check = [&](const auto &nodes) {
+    for (const auto &node : nodes)
+      if (!findOperator(domainOf(node), node.op_type()) &&
+          !functions.count({node.domain(), node.op_type()})) {
+        std::string name = node.domain().empty()
+                               ? node.op_type()
+                               : node.domain() + "." + node.op_type();
+        missing[name].push_back(!node.name().empty()     ? node.name()
+                                : node.output_size() > 0 ? node.output(0)
+                                                         : "unnamed");
+      }
+  };
+  check(model.proto.graph().node());
+  for (const auto &function : model.proto.functions())
+    check(function.node());
+  collectUses(model.proto.graph());
+  for (const auto &function : model.proto.functions()) {
+    for (const auto &node : function.node())
+      for (const std::string &name : node.input())
+        used.insert(name);
+    for (const std::string &name : function.output())
+      used.insert(name);
+  }
+  if (missing.empty())
+    return success();
+  Failure all =
+      Failure::unsupported("the model has " + std::to_string(missing.size()) +
+                           (missing.size() == 1 ? " operator that isn't"
+                                                : " operators that aren't") +
+                           " supported");
+  for (const auto &[op, nodes] : missing) {
+    constexpr size_t kNamed = 4;
+    std::string text = op + ", " + std::to_string(nodes.size()) +
+                       (nodes.size() == 1 ? " time: " : " times: ");
+    for (size_t i = 0; i < nodes.size() && i < kNamed; ++i)
+      text += (i ? ", " : "") + nodes[i];
+    if (nodes.size() > kNamed)
+      text += " and " + std::to_string(nodes.size() - kNamed) + " more";
+    all.notes.push_back(text);
+  }
+  fail(std::move(all));
+  return mlir::failure();
+}
+
+/// Lines of the graph signature: "getitem_3: BUFFER_MUTATION target='bn.mean'".
+void Importer::readSignature() {
+  std::string signature =
+      metadata(model.proto.graph(), kGraphMetadata, kSignature);
+  StringRef rest(signature);
+  while (!rest.empty()) {
+    auto [line, more] = rest.split('\n');
+    rest = more;
+    auto [head, target] = line.split(" target='");
+    StringRef name = target.take_until([](char c) { return c == '\''; });
+    if (name.empty())
+      continue;
+    if (head.ends_with("BUFFER_MUTATION")) {
+      mutated.insert(name);
+      continue;
+    }
+    auto found = initializerOf.find(name);
+    if (found == initializerOf.end())
+      continue;
+    hasNotes = true;
+    initializers[found->second].note = head.ends_with("PARAMETER")
+                                           ? Initializer::Parameter
+                                           : Initializer::Buffer;
+  }
+}
+
+LogicalResult Importer::readInitializers() {
+  const auto &graph = model.proto.graph();
+  if (graph.sparse_initializer_size())
+    return fail(Failure::unsupported(
+               "the model has " +
+               std::to_string(graph.sparse_initializer_size()) +
+               " sparse initializers")),
+           mlir::failure();
+  for (const auto &tensor : graph.initializer()) {
+    auto data = locate(tensor);
+    if (!data)
+      return fail(data.failure()), mlir::failure();
+    if (!initializerOf.try_emplace(tensor.name(), initializers.size()).second)
+      return fail(Failure::input("the model has two initializers named '" +
+                                 tensor.name() + "'")),
+             mlir::failure();
+    initializers.push_back({std::move(*data), Initializer::None, {}});
+  }
+  readSignature();
+  for (const auto &value : graph.value_info()) {
+    std::string kind = metadata(value, kValueMetadata, kKind);
+    auto found = initializerOf.find(value.name());
+    if (kind.empty() || found == initializerOf.end())
+      continue;
+    hasNotes = true;
+    initializers[found->second].note =
+        kind == "PARAMETER" ? Initializer::Parameter : Initializer::Buffer;
+  }
+  for (auto [i, initializer] : llvm::enumerate(initializers)) {
+    const TensorData &data = initializer.data;
+    Val v;
+    v.type = data.type;
+    v.dims = data.dims;
+    bool isArgument = isTrainable(initializer);
+    // A large float table outside the file may be missing: nothing is folded
+    // from it.
+    if (isFloat(data.type) && data.place == TensorData::External &&
+        data.length > kMaxConstantBytes)
+      isArgument = true;
+    if (isArgument) {
+      if (!irType(data.type, &context))
+        return fail(Failure::unsupported("parameter '" + data.name +
+                                         "' has elements of type " +
+                                         nameOf(data.type))),
+               mlir::failure();
+      v = Val(Value(argumentOf(initializer)));
+    } else {
+      v.kind = Val::Const;
+      v.constant = std::make_shared<Constant>();
+      v.constant->initializer = i;
+    }
+    scopes.back()[data.name] = std::move(v);
+  }
+  return success();
+}
+
+/// A float initializer of more than one element, unless the exporter's notes
+/// say otherwise. Whether a path leads from it to the loss is seen at the end.
+bool Importer::isTrainable(const Initializer &initializer) const {
+  if (!isFloat(initializer.data.type))
+    return false;
+  if (hasNotes)
+    return initializer.note == Initializer::Parameter;
+  auto count = checkedNumElements(initializer.data.dims);
+  return count && *count > 1;
+}
+
+BlockArgument Importer::argumentOf(Initializer &initializer) {
+  if (!initializer.argument) {
+    const TensorData &data = initializer.data;
+    auto type = RankedTensorType::get(data.dims, irType(data.type, &context));
+    Argument argument;
+    argument.role = Argument::Param;
+    argument.name = data.name;
+    argument.initializer = &initializer - initializers.data();
+    argument.frozen = !isTrainable(initializer);
+    arguments.push_back(argument);
+    initializer.argument = function.getBody().front().addArgument(
+        type, NameLoc::get(b.getStringAttr(cleanName(data.name))));
+  }
+  return initializer.argument;
+}
+
+/// Exports with folded constants have lost their weights' names: training them
+/// is a mistake in the making.
+LogicalResult Importer::diagnoseFolding() {
+  std::vector<std::string> folded;
+  for (const Initializer &initializer : initializers) {
+    StringRef name = initializer.data.name;
+    bool isWeight = isFloat(initializer.data.type) &&
+                    initializer.data.dims.size() >= 2 &&
+                    initializer.data.length > 256;
+    bool byTorchScript = name.consume_front("onnx::");
+    auto count = name.rsplit('_').second;
+    bool counted = !count.empty() && llvm::all_of(count, llvm::isDigit);
+    bool byDynamo = name.starts_with("val_") && counted && hasNotes &&
+                    initializer.note == Initializer::None;
+    if (isWeight && ((byTorchScript && counted) || byDynamo))
+      folded.push_back(initializer.data.name);
+  }
+  if (folded.empty())
+    return success();
+  Failure f = Failure::input(
+      "the exporter has folded constants: " + std::to_string(folded.size()) +
+      (folded.size() == 1 ? " weight has" : " weights have") +
+      " lost the model's names");
+  constexpr size_t kNamed = 4;
+  std::string names = "folded: ";
+  for (size_t i = 0; i < folded.size() && i < kNamed; ++i)
+    names += (i ? ", " : "") + folded[i];
+  if (folded.size() > kNamed)
+    names += " and " + std::to_string(folded.size() - kNamed) + " more";
+  f.notes.push_back(names);
+  f.notes.push_back("export the model in training mode with "
+                    "do_constant_folding=False (and optimize=False)");
+  fail(std::move(f));
+  return mlir::failure();
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+const Val &Importer::lookup(const std::string &name) const {
+  static const Val absent;
+  auto found = scopes.back().find(name);
+  return found == scopes.back().end() ? absent : found->second;
+}
+
+LogicalResult Importer::define(const std::string &name, Val v) {
+  auto [entry, isNew] = scopes.back().try_emplace(name, std::move(v));
+  if (isNew)
+    return success();
+  fail(Failure::input("the graph defines '" + name + "' twice"));
+  return mlir::failure();
+}
+
+LogicalResult Importer::importNodes(
+    const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+    int64_t opset) {
+  for (const onnx::NodeProto &proto : nodes) {
+    std::string domain = domainOf(proto);
+    Node node(*this, proto, locationOf(proto, context),
+              domain.empty() ? opset : opsetOf(domain));
+    bool poisoned = false;
+    for (const std::string &name : proto.input()) {
+      if (name.empty())
+        continue;
+      const Val &v = lookup(name);
+      if (v.kind == Val::Absent)
+        return node.error("reads '" + name + "', which nothing defines");
+      poisoned |= v.kind == Val::Poisoned;
+    }
+    size_t refusalsBefore = refusals.size();
+    ImportFn import = findOperator(domain, proto.op_type());
+    if (!poisoned) {
+      LogicalResult done =
+          import ? import(node)
+                 : node.unsupported("functions of a model aren't inlined");
+      if (failure)
+        return mlir::failure();
+      if (failed(done) && refusals.size() == refusalsBefore)
+        return node.error("can't be imported");
+    }
+    if (poisoned || refusals.size() > refusalsBefore)
+      for (const std::string &name : proto.output())
+        if (!name.empty() && lookup(name).kind == Val::Absent) {
+          Val v;
+          v.kind = Val::Poisoned;
+          scopes.back()[name] = v;
+        }
+  }
+  return success();
+}
+
+FailureOr<Array> Importer::arrayOf(const Val &v) {
+  Constant &constant = *v.constant;
+  if (!constant.array) {
+    auto array =
+        readArray(*model.files, initializers[constant.initializer].data);
+    if (!array)
+      return fail(array.failure()), mlir::failure();
+    constant.array = std::move(*array);
+  }
+  return *constant.array;
+}
+
+FailureOr<Value> Importer::materialise(const Val &v) {
+  if (v.isTensor())
+    return v.value;
+  return broadcast(v, v.dims, UnknownLoc::get(&context));
+}
+
+/// The dimensions of `dims` that those of an operand of `rank` stand for.
+static Dims alignedDims(int64_t rank, ArrayRef<int64_t> dims) {
+  Dims aligned;
+  for (int64_t i = 0; i < rank; ++i)
+    aligned.push_back(static_cast<int64_t>(dims.size()) - rank + i);
+  return aligned;
+}
+
+FailureOr<Value> Importer::broadcast(const Val &v, ArrayRef<int64_t> dims,
+                                     Location loc) {
+  auto count = checkedNumElements(dims);
+  if (!count || *count > kMaxElements)
+    return fail(Failure::input("a tensor of shape " + str(dims) +
+                               " has too many elements")),
+           mlir::failure();
+  Type element = irType(v.type, &context);
+  auto type = RankedTensorType::get(dims, element);
+  Value source = v.value;
+  Dims sourceDims = v.dims;
+
+  if (v.isConst()) {
+    auto array = arrayOf(v);
+    if (failed(array))
+      return mlir::failure();
+    Value &known = constants[v.constant.get()];
+    // A large table is an argument; a constant is written without what repeats.
+    int64_t bytes = array->distinct() * sizeInFile(v.type);
+    if (!known && v.constant->initializer >= 0 && isFloat(v.type) &&
+        bytes > kMaxConstantBytes) {
+      known = argumentOf(initializers[v.constant->initializer]);
+      kept.push_back(v.constant);
+    }
+    if (known && known.getType() == type)
+      return known;
+    if (!known || !isa<BlockArgument>(known)) {
+      if (array->distinct() > kMaxFoldElements)
+        return fail(Failure::input("a constant of shape " + str(v.dims) +
+                                   " has too many elements")),
+               mlir::failure();
+      Array compact = array->compressed();
+      Dims keptDims;
+      Array part = compact.unrepeated(keptDims);
+      if (part.rank() == 0 || part.size() == 0) {
+        Array splat = part.size() == 0 ? part : part.reshaped({});
+        DenseElementsAttr attr = part.size() == 0
+                                     ? part.reshaped(dims).attribute(&context)
+                                     : splat.attribute(&context);
+        if (part.size() != 0)
+          attr = DenseElementsAttr::get(type, attr.getSplatValue<Attribute>());
+        return Value(arith::ConstantOp::create(b, loc, type, attr));
+      }
+      if (!known) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(&function.getBody().front());
+        DenseElementsAttr attr = part.attribute(&context);
+        known = arith::ConstantOp::create(b, UnknownLoc::get(&context),
+                                          attr.getType(), attr);
+        kept.push_back(v.constant);
+      }
+      if (known.getType() == type)
+        return known;
+      Dims to;
+      for (int64_t dim : keptDims)
+        to.push_back(alignedDims(v.rank(), dims)[dim]);
+      if (part.size() == *count) // Only dimensions of size 1 are missing.
+        return Value(nn::ReshapeOp::create(b, loc, type, known));
+      return Value(nn::BroadcastOp::create(b, loc, type, known, to));
+    }
+    source = known;
+  }
+
+  if (source.getType() == type)
+    return source;
+  auto sourceCount = checkedNumElements(sourceDims);
+  if (sourceCount == count)
+    return Value(nn::ReshapeOp::create(b, loc, type, source));
+  Dims to, keptSizes;
+  Dims aligned = alignedDims(sourceDims.size(), dims);
+  for (auto [i, dim] : llvm::enumerate(sourceDims))
+    if (dim != 1 || dims[aligned[i]] == 1) {
+      to.push_back(aligned[i]);
+      keptSizes.push_back(dim);
+    }
+  if (keptSizes.size() != sourceDims.size())
+    source = nn::ReshapeOp::create(
+        b, loc, RankedTensorType::get(keptSizes, element), source);
+  return Value(nn::BroadcastOp::create(b, loc, type, source, to));
+}

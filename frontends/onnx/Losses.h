@@ -1,0 +1,34 @@
+// Losses.h - mean losses in the nn dialect, for operators and for --loss.
+//
+// A mean is a weighted sum whose weight is one over the number of rows that
+// count, computed in the graph: passes that split the batch compute it for the
+// whole batch.
+
+#ifndef TMC_FRONTENDS_ONNX_LOSSES_H
+#define TMC_FRONTENDS_ONNX_LOSSES_H
+
+#include "mlir/IR/Builders.h"
+
+namespace tmc::onnx_import {
+
+/// The label that doesn't count where the model names none, as in PyTorch.
+constexpr int64_t kIgnoredLabel = -100;
+
+/// The number of entries of `labels` [R] that aren't `ignored`, as a scalar of
+/// float type `element`.
+mlir::Value countLabels(mlir::OpBuilder &b, mlir::Location loc,
+                        mlir::Value labels, int64_t ignored,
+                        mlir::Type element);
+
+/// Mean cross-entropy of `logits` [R, V] and `labels` [R]; a scalar.
+mlir::Value meanCrossEntropy(mlir::OpBuilder &b, mlir::Location loc,
+                             mlir::Value logits, mlir::Value labels,
+                             int64_t ignored);
+
+/// Mean of (x - y)^2 over all elements; a scalar.
+mlir::Value meanSquaredError(mlir::OpBuilder &b, mlir::Location loc,
+                             mlir::Value x, mlir::Value y);
+
+} // namespace tmc::onnx_import
+
+#endif // TMC_FRONTENDS_ONNX_LOSSES_H

@@ -1,0 +1,188 @@
+// Results.cpp - what the function returns, and what its arguments are.
+
+#include "frontends/onnx/Importer.h"
+
+#include "dialects/train/Train.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::onnx_import;
+
+using train::TrainDialect;
+
+int Importer::initializerBehind(const Val &v) const {
+  if (v.isConst())
+    return v.constant->initializer;
+  for (auto [i, initializer] : llvm::enumerate(initializers))
+    if (v.isTensor() && initializer.argument == v.value)
+      return i;
+  return -1;
+}
+
+bool Importer::isMutated(const Val &v) const {
+  int index = initializerBehind(v);
+  return index >= 0 && mutated.contains(initializers[index].data.name);
+}
+
+void Importer::freeze(const Val &v) {
+  int index = initializerBehind(v);
+  if (index >= 0 && initializers[index].argument)
+    arguments[initializers[index].argument.getArgNumber()].frozen = true;
+}
+
+FailureOr<Value> Importer::stateOf(const Val &v) {
+  int index = initializerBehind(v);
+  if (index < 0)
+    return mlir::failure();
+  for (Result &result : results)
+    if (result.updates == index)
+      return result.value;
+  BlockArgument argument = argumentOf(initializers[index]);
+  arguments[argument.getArgNumber()].role = Argument::State;
+  return Value(argument);
+}
+
+void Importer::updateState(const Val &v, Value next) {
+  int index = initializerBehind(v);
+  assert(index >= 0 && "stateOf comes first");
+  for (Result &result : results)
+    if (result.updates == index) {
+      result.value = next;
+      return;
+    }
+  results.push_back({next, initializers[index].data.name, false, index});
+}
+
+LogicalResult Importer::importResults() {
+  std::vector<Result> updates;
+  std::swap(updates, results);
+  for (const auto &output : model.proto.graph().output()) {
+    const Val &v = lookup(output.name());
+    if (v.kind == Val::Absent)
+      return fail(Failure::input("nothing defines the output '" +
+                                 output.name() + "'")),
+             mlir::failure();
+    if (v.kind == Val::Sequence || !irType(v.type, &context))
+      return fail(Failure::unsupported("output '" + output.name() +
+                                       "' is no tensor of a supported type")),
+             mlir::failure();
+    auto value = materialise(v);
+    if (failed(value))
+      return mlir::failure();
+    results.push_back({*value, output.name(), false, -1});
+  }
+  // The exporter may list new statistics among the outputs.
+  for (Result &update : updates) {
+    llvm::erase_if(results, [&](const Result &result) {
+      return result.value == update.value;
+    });
+    results.push_back(std::move(update));
+  }
+  return success();
+}
+
+void Importer::removeDeadCode() {
+  Block &block = function.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+/// Arguments that nothing reads: initializers that were only asked for their
+/// shape, inputs that no output depends on.
+void Importer::removeUnusedArguments() {
+  Block &block = function.getBody().front();
+  std::vector<Argument> keptArguments;
+  llvm::BitVector unused(arguments.size());
+  for (auto [i, argument] : llvm::enumerate(arguments)) {
+    if (!block.getArgument(i).use_empty()) {
+      keptArguments.push_back(argument);
+      continue;
+    }
+    unused.set(i);
+    if (argument.role == Argument::Batch)
+      warnings.push_back("input '" + argument.name +
+                         "' isn't used and was left out");
+    if (argument.initializer >= 0)
+      initializers[argument.initializer].argument = {};
+  }
+  block.eraseArguments(unused);
+  arguments = std::move(keptArguments);
+}
+
+LogicalResult Importer::setAttributes() {
+  std::vector<llvm::GlobPattern> globs;
+  std::vector<bool> matched(options.freeze.size());
+  for (const std::string &text : options.freeze) {
+    auto glob = llvm::GlobPattern::create(text);
+    if (!glob) {
+      llvm::consumeError(glob.takeError());
+      return fail(Failure::usage("--freeze=" + text + " is no pattern")),
+             mlir::failure();
+    }
+    globs.push_back(std::move(*glob));
+  }
+  Value loss;
+  for (auto [i, result] : llvm::enumerate(results)) {
+    function.setResultAttr(i, TrainDialect::kName,
+                           b.getStringAttr(result.name));
+    if (result.isLoss) {
+      function.setResultAttr(i, TrainDialect::kLoss, b.getUnitAttr());
+      loss = result.value;
+    }
+    if (result.updates >= 0) {
+      int64_t argument = initializers[result.updates].argument.getArgNumber();
+      function.setResultAttr(i, TrainDialect::kUpdates,
+                             b.getI64IntegerAttr(argument));
+    }
+  }
+  SmallVector<bool> reached = reachesLoss(function, loss);
+  SmallVector<bool> isParameter;
+  for (auto [i, argument] : llvm::enumerate(arguments)) {
+    auto role = argument.role == Argument::Param   ? train::Role::Param
+                : argument.role == Argument::State ? train::Role::State
+                : argument.role == Argument::Batch ? train::Role::Batch
+                                                   : train::Role::Scalar;
+    function.setArgAttr(i, TrainDialect::kRole,
+                        train::RoleAttr::get(&context, role));
+    function.setArgAttr(i, TrainDialect::kName, b.getStringAttr(argument.name));
+    isParameter.push_back(argument.initializer >= 0);
+    if (argument.role != Argument::Param)
+      continue;
+    bool frozen = argument.frozen || !reached[i];
+    for (auto [k, glob] : llvm::enumerate(globs))
+      if (glob.match(argument.name))
+        frozen = matched[k] = true;
+    if (frozen)
+      function.setArgAttr(i, TrainDialect::kFrozen, b.getUnitAttr());
+  }
+  for (auto [k, text] : llvm::enumerate(options.freeze))
+    if (!matched[k])
+      return fail(Failure::usage("--freeze=" + text +
+                                 " matches no parameter of the model")),
+             mlir::failure();
+  inferInitialization(function, loss, isParameter);
+  return success();
+}
+
+LogicalResult Importer::finish() {
+  SmallVector<Value> values;
+  for (const Result &result : results)
+    values.push_back(result.value);
+  func::ReturnOp::create(b, UnknownLoc::get(&context), values);
+  removeDeadCode();
+  removeUnusedArguments();
+  Block &block = function.getBody().front();
+  function.setFunctionType(
+      b.getFunctionType(block.getArgumentTypes(), ValueRange(values)));
+  if (failed(setAttributes()))
+    return mlir::failure();
+  if (succeeded(verify(*module)))
+    return success();
+  fail(Failure::defect("the imported module doesn't verify"));
+  return mlir::failure();
+}

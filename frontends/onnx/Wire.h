@@ -1,0 +1,49 @@
+// Wire.h - a first look at an ONNX file, before protobuf sees it.
+//
+// protobuf parses what it is given: a file of a hundred megabytes of empty
+// tensors makes it allocate twelve gigabytes, a file over two gigabytes is
+// refused, and a tensor's bytes are copied. So the file is walked once at the
+// level of the wire format:
+//
+//   model ─ graph ─ node ─ attribute ─ tensor ─ raw_data  <- 1 KiB or more
+//           │       └ bounded in number and depth            becomes
+//           └ initializer ─ raw_data                         (offset, length)
+//
+// and written again without the tensors' bytes, which stay where they are in
+// the mapped file. What protobuf parses afterwards is small, and its cost
+// known.
+
+#ifndef TMC_FRONTENDS_ONNX_WIRE_H
+#define TMC_FRONTENDS_ONNX_WIRE_H
+
+#include "frontends/Failure.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tmc::onnx_import {
+
+struct WireLimits {
+  int64_t maxMessages = 4 << 20;    ///< Messages of any kind, nested ones too.
+  int64_t maxFields = 16 << 20;     ///< Fields within them.
+  int64_t maxDepth = 90;            ///< protobuf itself stops at 100.
+  int64_t maxKeptBytes = 256 << 20; ///< What is left for protobuf.
+  int64_t minBlobBytes = 1 << 10;   ///< Data this large stay in the file.
+};
+
+/// Fields that stand in a TensorProto in place of its data: where in the file
+/// they are, in bytes. No ONNX version uses these numbers; those that a file
+/// carries are dropped.
+constexpr int kBlobOffsetField = 20001;
+constexpr int kBlobLengthField = 20002;
+
+/// The model in `file` without the data of its larger tensors (raw_data, and
+/// the packed float_data and double_data, which have the same bytes). Fails
+/// with `Input` if it isn't well formed or exceeds `limits`.
+Expected<std::string> stripTensorData(std::string_view file,
+                                      const WireLimits &limits = {});
+
+} // namespace tmc::onnx_import
+
+#endif // TMC_FRONTENDS_ONNX_WIRE_H

@@ -1,0 +1,137 @@
+// LossOps.cpp - the losses that ONNX has operators for.
+
+#include "frontends/onnx/Losses.h"
+#include "frontends/onnx/ops/Pointwise.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::onnx_import;
+
+namespace {
+/// Logits [R, V] and labels [R], from [N, V, ...] and [N, ...].
+struct Rows {
+  Value logits, labels;
+  Dims labelDims;
+  int64_t ignored;
+  std::string reduction;
+};
+} // namespace
+
+static FailureOr<Rows> rowsOf(Node &n) {
+  const Val x = n.input(0), y = n.input(1);
+  if (!isFloat(x.type) || isFloat(y.type))
+    return n.error("scores of type " + nameOf(x.type) + " and labels of type " +
+                   nameOf(y.type));
+  if (n.has(2))
+    return n.unsupported("weights of the classes");
+  Dims wanted(x.dims);
+  if (x.rank() < 2)
+    return n.error("scores of shape " + str(x.dims));
+  wanted.erase(wanted.begin() + 1);
+  if (y.dims != wanted)
+    return n.error("scores of shape " + str(x.dims) + " and labels of shape " +
+                   str(y.dims));
+  Rows rows;
+  rows.labelDims = wanted;
+  rows.ignored = n.intAttr("ignore_index", kIgnoredLabel);
+  rows.reduction = n.stringAttr("reduction", "mean");
+  ASSIGN_OR_FAIL(rows.logits, n.value(0));
+  ASSIGN_OR_FAIL(rows.labels, n.value(1));
+  int64_t classes = x.dims[1], count = 1;
+  for (int64_t dim : wanted)
+    count *= dim;
+  if (x.rank() > 2) {
+    Dims perm{0};
+    for (int64_t i = 2; i < x.rank(); ++i)
+      perm.push_back(i);
+    perm.push_back(1);
+    rows.logits = nn::TransposeOp::create(n.b, n.loc, rows.logits, perm);
+  }
+  rows.logits = nn::reshapeTo(n.b, n.loc, rows.logits, {count, classes});
+  rows.labels = nn::reshapeTo(n.b, n.loc, rows.labels, {count});
+  return rows;
+}
+
+/// The element of each row that its label names, 0 where the label doesn't
+/// count: a sum over a row of which one element is kept.
+static Value pick(Node &n, Value x, Value labels, int64_t ignored) {
+  auto type = nn::tensorType(x);
+  auto idType =
+      n.tensorType(type.getShape(), nn::tensorType(labels).getElementType());
+  Value column = nn::IotaOp::create(n.b, n.loc, idType, 1);
+  // An ignored label inside [0, V) must match no column.
+  Value counts =
+      arith::CmpIOp::create(n.b, n.loc, arith::CmpIPredicate::ne, labels,
+                            like(n.b, n.loc, labels, ignored));
+  Value valid = arith::SelectOp::create(n.b, n.loc, counts, labels,
+                                        like(n.b, n.loc, labels, -1));
+  Value wide = nn::broadcastTo(n.b, n.loc, valid, idType, {0});
+  Value hit =
+      arith::CmpIOp::create(n.b, n.loc, arith::CmpIPredicate::eq, column, wide);
+  Value kept =
+      arith::SelectOp::create(n.b, n.loc, hit, x, like(n.b, n.loc, x, 0));
+  return nn::reduceSum(n.b, n.loc, kept, {1});
+}
+
+/// Minus the log-probabilities of the labels, reduced as the node says.
+static LogicalResult negativeLog(Node &n, const Rows &rows, Value logs) {
+  Value picked = pick(n, logs, rows.labels, rows.ignored);
+  Value losses = arith::NegFOp::create(n.b, n.loc, picked);
+  if (rows.reduction == "none")
+    return n.set(nn::reshapeTo(n.b, n.loc, losses, rows.labelDims));
+  Value sum = nn::reduceSum(n.b, n.loc, losses, {0});
+  if (rows.reduction == "sum")
+    return n.set(sum);
+  Value count = countLabels(n.b, n.loc, rows.labels, rows.ignored,
+                            nn::tensorType(logs).getElementType());
+  return n.set(nn::div(n.b, n.loc, sum, count));
+}
+
+/// Cross-entropy of `logits` as one op, for a mean or a sum.
+static LogicalResult crossEntropy(Node &n, const Rows &rows, Value logits) {
+  if (rows.reduction == "mean")
+    return n.set(
+        meanCrossEntropy(n.b, n.loc, logits, rows.labels, rows.ignored));
+  Type element = nn::accumulationType(nn::tensorType(logits).getElementType());
+  Value one = nn::splat(n.b, n.loc, RankedTensorType::get({}, element), 1);
+  return n.set(nn::CrossEntropyOp::create(n.b, n.loc, logits, rows.labels, one,
+                                          rows.ignored)
+                   .getLoss());
+}
+
+static LogicalResult importSoftmaxCrossEntropyLoss(Node &n) {
+  ASSIGN_OR_FAIL(Rows rows, rowsOf(n));
+  if (n.isUsed(1)) {
+    const Val x = n.input(0);
+    if (x.rank() != 2)
+      return n.unsupported("log-probabilities of shape " + str(x.dims));
+    Value logs = nn::SoftmaxOp::create(n.b, n.loc, rows.logits, /*log=*/true);
+    if (failed(n.set(1, Val(logs))))
+      return failure();
+  }
+  if (rows.reduction != "none")
+    return crossEntropy(n, rows, rows.logits);
+  Value logs = nn::SoftmaxOp::create(n.b, n.loc, rows.logits, /*log=*/true);
+  return negativeLog(n, rows, logs);
+}
+static Register crossEntropyOp("SoftmaxCrossEntropyLoss",
+                               importSoftmaxCrossEntropyLoss);
+
+/// Of a log-softmax, this is cross-entropy; of anything else, a choice.
+static LogicalResult importNegativeLogLikelihoodLoss(Node &n) {
+  ASSIGN_OR_FAIL(Rows rows, rowsOf(n));
+  Value source = rows.logits;
+  while (auto view = source.getDefiningOp<nn::ReshapeOp>())
+    source = view.getInput();
+  auto softmax = source.getDefiningOp<nn::SoftmaxOp>();
+  auto type = nn::tensorType(rows.logits);
+  if (softmax && softmax.getLog() && rows.reduction != "none" &&
+      nn::tensorType(source).getShape().back() == type.getShape().back()) {
+    Value logits =
+        nn::reshapeTo(n.b, n.loc, softmax.getInput(), type.getShape());
+    return crossEntropy(n, rows, logits);
+  }
+  return negativeLog(n, rows, rows.logits);
+}
+static Register nll("NegativeLogLikelihoodLoss",
+                    importNegativeLogLikelihoodLoss);
