@@ -74,7 +74,7 @@ def compile_step(tmc, variant, batch, sequence, scratch, extra):
     directory = os.path.join(scratch, f"{variant}-{batch}x{sequence}")
     model = os.path.join(ROOT, "examples", MODELS[variant][0])
     command = [tmc, "compile", model, "--target", "cpu", "--dim", f"batch={batch}", "--dim", f"sequence={sequence}",
-               "--optimizer", f"adamw:weight_decay={DECAY}", "-o", directory, *extra]
+               "--optimizer", f"adamw(weight_decay={DECAY})", "-o", directory, *extra]
     start = time.perf_counter()
     subprocess.run(command, check=True)
     seconds = time.perf_counter() - start

@@ -1,5 +1,6 @@
 #include "compiler/planning/Solve.h"
 
+#include "compiler/planning/Anneal.h"
 #include "compiler/planning/Verify.h"
 
 #include "absl/strings/str_cat.h"
@@ -7,61 +8,186 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <optional>
 
 using namespace tmc::planning;
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// One call of `solve`, for one order of the instructions.
+class Search {
+public:
+  Search(const Problem &problem, const SolveOptions &options,
+         const std::vector<std::vector<InstructionId>> &orders,
+         Clock::time_point start)
+      : flat(flatten(problem, orders)), options(options), start(start),
+        random(options.seed) {
+    relaxation = relax(problem, orders);
+    int64_t n = int64_t(flat.stages.size());
+    // Small problems are worth seconds, large ones a fixed time per stage.
+    budgetWork = n <= 1000
+                     ? 6'000'000 * n
+                     : std::max<int64_t>(6'000'000'000'000 / n, 100'000 * n);
+    budgetWork = int64_t(double(budgetWork) *
+                         double(std::max<int64_t>(options.effort, 0)) / 100);
+    if (options.maxWork > 0)
+      budgetWork = std::min(budgetWork, options.maxWork);
+    impossible = impossibleBelow(problem, relaxation) - problem.reservedBytes;
+  }
+
+  /// The best plan found within `liveBytes`, persistent values included.
+  Plain plan(int64_t liveBytes, int64_t provenCost);
+
+  /// Plans for ever smaller limits, whatever budget is asked for.
+  void findFrontier(int64_t basePeak);
+
+  bool stopped() {
+    if (options.timeLimitSeconds > 0 &&
+        std::chrono::duration<double>(Clock::now() - start).count() >
+            options.timeLimitSeconds)
+      timeLimitHit = true;
+    return timeLimitHit;
+  }
+
+  struct Rung {
+    int64_t peak;
+    Plain plan;
+  };
+  Flat flat;
+  Relaxation relaxation;
+  std::vector<Rung> rungs; // By descending peak.
+  int64_t budgetWork;
+  int64_t impossible;
+  int64_t work = 0;
+  bool timeLimitHit = false;
+
+private:
+  Plain round(Schedule &schedule, int64_t amount, double temperature) {
+    AnnealOptions anneals;
+    anneals.work = amount;
+    anneals.startTemperature = temperature;
+    anneals.stop = [this] { return stopped(); };
+    int64_t before = schedule.work;
+    Plain found = anneal(flat, schedule, random, anneals);
+    work += schedule.work - before;
+    return found;
+  }
+
+  const SolveOptions &options;
+  Clock::time_point start;
+  Random random;
+};
+
+Plain Search::plan(int64_t liveBytes, int64_t provenCost) {
+  Schedule schedule(flat, liveBytes - flat.constantBytes);
+  Plain best = plainOf(flat, schedule);
+  for (const Rung &rung : rungs)
+    if (rung.peak <= liveBytes &&
+        (!best.feasible || rung.plan.cost < best.cost))
+      best = rung.plan;
+  if (best.feasible && best.cost <= provenCost)
+    return best;
+  // A third of the work cools from above; the rest warms the best plan up a
+  // little and cools it again, until that has stopped to help.
+  int idle = 0;
+  for (int i = 0; i < 6 && idle < 3 && !stopped(); ++i) {
+    if (i)
+      restore(flat, schedule, best);
+    Plain found = round(schedule, budgetWork * (i ? 2 : 5) / 15, i ? 0.03 : 1);
+    bool better = found.feasible && (!best.feasible || found.cost < best.cost);
+    idle = better ? 0 : idle + 1;
+    if (better || !best.feasible)
+      best = std::move(found);
+    if (best.feasible && best.cost <= provenCost)
+      break;
+  }
+  return best;
+}
+
+void Search::findFrontier(int64_t basePeak) {
+  int64_t amount = budgetWork / 24;
+  int64_t floor = impossible, ceiling = basePeak;
+  Schedule schedule(flat, ceiling - flat.constantBytes);
+  Plain best = plainOf(flat, schedule);
+  random = Random(options.seed + 1); // Whatever came before.
+  // Halve the distance to what is impossible; where that fails, come back.
+  for (int i = 0; i < 14 && !stopped(); ++i) {
+    int64_t target = floor + (ceiling - floor) / 2;
+    if (target >= ceiling || ceiling - floor <= ceiling / 500)
+      break;
+    schedule.setLimit(target - flat.constantBytes);
+    restore(flat, schedule, best);
+    Plain found = round(schedule, amount, 0.3);
+    restore(flat, schedule, found);
+    int64_t peak = schedule.peakBytes() + flat.constantBytes;
+    if (peak < ceiling) {
+      ceiling = peak;
+      best = found;
+      best.feasible = true;
+      rungs.push_back({peak, best});
+    }
+    if (peak > target)
+      floor = target;
+  }
+}
+
+} // namespace
+
 absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
                                           const SolveOptions &options) {
-  auto start = std::chrono::steady_clock::now();
+  Clock::time_point start = Clock::now();
   if (absl::Status status = check(problem); !status.ok())
     return status;
   Plan plan;
-  plan.solution = baseSolution(problem);
   plan.baseCost = baseCost(problem);
+  for (const Segment &segment : problem.segments)
+    plan.orders.push_back(segment.instructions);
   int64_t limit = options.budgetBytes < 0
-                      ? std::numeric_limits<int64_t>::max()
+                      ? std::numeric_limits<int64_t>::max() / 4
                       : options.budgetBytes - problem.reservedBytes;
 
-  // While the peak exceeds the budget, recompute before its next read the
-  // value at the peak that lowers what exceeds the budget most per cost.
-  absl::StatusOr<Profile> profile = simulate(problem, plan.solution);
-  for (int round = 0; profile.ok() && profile->peakBytes > limit && round < 400;
-       ++round) {
-    const Profile::Moment at = profile->moments[profile->peakMoment];
-    std::optional<Solution> best;
-    double bestScore = 0;
-    std::vector<Execution> &list = plan.solution.segments[at.segment];
-    for (size_t later = at.index + 1; later < list.size(); ++later)
-      for (ValueId v : problem.recipes[list[later].recipe].reads)
-        for (size_t r = 0; r < problem.recipes.size(); ++r) {
-          const Recipe &recipe = problem.recipes[r];
-          if (!recipe.recomputable || problem.values[v].pinned ||
-              std::find(recipe.writes.begin(), recipe.writes.end(), v) ==
-                  recipe.writes.end())
-            continue;
-          Solution trial = plan.solution;
-          std::vector<Execution> &trialList = trial.segments[at.segment];
-          trialList.insert(trialList.begin() + later, {RecipeId(r), kNone, {}});
-          takeOverwrites(problem, trial);
-          absl::StatusOr<Profile> now = simulate(problem, trial);
-          if (!now.ok() || now->peakBytes > profile->peakBytes)
-            continue;
-          auto excess = [&](const Profile &p) {
-            double sum = 0;
-            for (int64_t live : p.liveBytes)
-              sum += double(std::max<int64_t>(0, live - limit));
-            return sum;
-          };
-          double score =
-              (excess(*profile) - excess(*now)) / double(recipe.cost + 1);
-          if (score > bestScore)
-            best = std::move(trial), bestScore = score;
-        }
-    if (!best)
-      break;
-    plan.solution = std::move(*best);
-    profile = simulate(problem, plan.solution);
+  Search search(problem, options, plan.orders, start);
+  Schedule schedule(search.flat, limit - search.flat.constantBytes);
+  int64_t basePeak = schedule.peakBytes() + search.flat.constantBytes;
+  plan.impossibleBelowBytes = search.impossible + problem.reservedBytes;
+  std::vector<double> prices;
+  plan.certificate.budgetBytes = options.budgetBytes;
+  bool possible = limit >= search.impossible;
+  if (options.wantBound && options.budgetBytes >= 0) {
+    DualOptions dual;
+    dual.work =
+        std::min<int64_t>(search.budgetWork / 10 + 1'000'000, 200'000'000);
+    prices = ascend(search.relaxation, limit, dual);
+    plan.certificate =
+        certify(problem, search.relaxation, prices, options.budgetBytes);
+  }
+  if (options.wantFrontier)
+    search.findFrontier(basePeak);
+  Plain best = plainOf(search.flat, schedule);
+  if (possible)
+    best = search.plan(limit, plan.certificate.extraCost);
+  if (!best.feasible && search.rungs.empty())
+    search.findFrontier(basePeak);
+  int64_t smallest = basePeak;
+  for (const Search::Rung &rung : search.rungs)
+    smallest = std::min(smallest, rung.peak);
+  if (!best.feasible)
+    best = search.rungs.empty() ? Plain{} : search.rungs.back().plan;
+  restore(search.flat, schedule, best);
+  plan.solution = schedule.toSolution(problem);
+  if (options.wantBound && options.budgetBytes >= 0 && possible &&
+      best.cost > plan.certificate.extraCost) {
+    // Again, now that a plan tells how far prices can go at most.
+    DualOptions dual;
+    dual.work =
+        std::min<int64_t>(search.budgetWork / 10 + 1'000'000, 200'000'000);
+    dual.knownExtraCost = best.cost;
+    Certificate again =
+        certify(problem, search.relaxation,
+                ascend(search.relaxation, limit, dual), options.budgetBytes);
+    if (again.extraCost > plan.certificate.extraCost)
+      plan.certificate = std::move(again);
   }
 
   absl::StatusOr<Claim> claim = measure(problem, plan.solution);
@@ -71,9 +197,15 @@ absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
   plan.peakBytes = claim->peakBytes;
   plan.cost = claim->cost;
   plan.feasible = plan.peakBytes <= limit;
-  plan.smallestFoundBytes = plan.peakBytes + problem.reservedBytes;
+  if (plan.feasible && !options.wantFrontier)
+    smallest = std::min(smallest, plan.peakBytes);
+  plan.smallestFoundBytes = smallest + problem.reservedBytes;
+  plan.stats.work = search.work;
+  plan.stats.timeLimitHit = search.timeLimitHit;
+  for (const std::vector<Execution> &list : plan.solution.segments)
+    for (const Execution &e : list)
+      plan.stats.recomputedExecutions += e.instruction == kNone;
   plan.stats.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
+      std::chrono::duration<double>(Clock::now() - start).count();
   return plan;
 }

@@ -27,12 +27,15 @@ struct SolveOptions {
   uint64_t seed = 1;
   /// Counted work, in percent of the default for the problem's size.
   int64_t effort = 100;
+  /// Upper limit on counted work, about a nanosecond a unit; 0: none.
+  int64_t maxWork = 0;
   /// A guard, off at 0; when it bites, `Stats::timeLimitHit` says so and the
   /// answer may differ from run to run.
   double timeLimitSeconds = 0;
-  /// Look for the certificate and the two frontiers of feasibility as well.
+  /// Look for prices that prove a lower bound as well.
   bool wantBound = true;
-  bool wantFrontier = true;
+  /// Look for the smallest budget with a plan even when this one has a plan.
+  bool wantFrontier = false;
 };
 
 struct Stats {
@@ -51,11 +54,15 @@ struct Plan {
   int64_t cost = 0;
   int64_t baseCost = 0;
   /// Budgets, reserved included: the smallest for which a plan is known, and
-  /// the one below which none can exist.
+  /// the one below which none can exist. Given as the budget, with the other
+  /// options the same, `smallestFoundBytes` has a plan if it came with an
+  /// answer that isn't feasible or with `wantFrontier`.
   int64_t smallestFoundBytes = 0;
   int64_t impossibleBelowBytes = 0;
-  /// Bounds `cost` from below over all plans with the program's order
-  /// (`Bound.h`); empty when not asked for.
+  /// The order of first executions; the program's own unless free.
+  std::vector<std::vector<InstructionId>> orders;
+  /// Bounds `cost` from below over all plans with this order (`Bound.h`);
+  /// empty when not asked for.
   Certificate certificate;
   Stats stats;
 

@@ -41,6 +41,16 @@ static LogicalResult checkAttention(std::optional<Location> loc, Value q,
       bool(seed) != bool(samples)) // C4
     return emitOptionalError(loc, "dropout of ", dropout,
                              seed ? " with" : " without", " random operands");
+  if (seed && tensorType(seed).getShape() != ArrayRef<int64_t>{2}) // C4
+    return emitOptionalError(loc, "wants a seed and a step, and has ",
+                             seed.getType());
+  if (samples) { // C4
+    RankedTensorType ts = tensorType(samples);
+    if (ts.getRank() != 1 || ts.getDimSize(0) == 0 ||
+        tq.getDimSize(0) % ts.getDimSize(0) != 0)
+      return emitOptionalError(loc, "the samples ", ts, " don't divide the ",
+                               tq.getDimSize(0), " rows of the batch");
+  }
   return success();
 }
 
@@ -60,20 +70,21 @@ static int64_t scoreCount(RankedTensorType q, RankedTensorType k, bool causal) {
   return pairs * q.getDimSize(0) * q.getDimSize(2);
 }
 
-/// Everything splits along dimension 0; `results` of them rejoin there.
-static BatchSplit splitAttention(ArrayRef<int64_t> batchDims, Value mask,
-                                 int64_t maskIndex, unsigned results) {
-  bool any = false;
-  for (auto [i, dim] : llvm::enumerate(batchDims)) {
-    bool batchless =
-        mask && int64_t(i) == maskIndex && tensorType(mask).getDimSize(0) == 1;
-    if (dim > 0 || (dim == 0 && batchless))
+/// Everything is cut along dimension 0, and rejoins there, but for the seed and
+/// a mask that is the same for every row of the batch.
+template <typename OpTy>
+static BatchSplit splitAttention(OpTy op, ArrayRef<int64_t> batchDims) {
+  bool any = llvm::any_of(batchDims, [](int64_t dim) { return dim >= 0; });
+  if (!any)
+    return {SmallVector<Rejoin>(op->getNumResults(), Rejoin::whole()), ""};
+  Value mask = op.getMask();
+  bool sharedMask = mask && tensorType(mask).getDimSize(0) == 1;
+  for (auto [operand, dim] : llvm::zip_equal(op->getOperands(), batchDims)) {
+    bool shared = operand == op.getSeed() || (sharedMask && operand == mask);
+    if (dim != (shared ? -1 : 0))
       return BatchSplit::refuse("it mixes what it finds in the batch");
-    any |= dim == 0;
   }
-  return {
-      SmallVector<Rejoin>(results, any ? Rejoin::concat(0) : Rejoin::whole()),
-      ""};
+  return {SmallVector<Rejoin>(op->getNumResults(), Rejoin::concat(0)), ""};
 }
 
 template <typename Kernel>
@@ -178,7 +189,7 @@ SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
 }
 
 BatchSplit AttentionOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitAttention(batchDims, getMask(), 3, 2);
+  return splitAttention(*this, batchDims);
 }
 
 bool AttentionOp::acceptsStrides(unsigned index) { return index < 3; }
@@ -222,7 +233,7 @@ int64_t AttentionGradOp::getFlops() {
 }
 
 BatchSplit AttentionGradOp::getSplit(ArrayRef<int64_t> batchDims) {
-  return splitAttention(batchDims, getMask(), 6, 3);
+  return splitAttention(*this, batchDims);
 }
 
 bool AttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }

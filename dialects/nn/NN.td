@@ -288,7 +288,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     - C2: G divides H.
     - C3: mask dimensions are those above; it is i1 or the element type.
     - C4: `seed` and `samples` are given if, and only if, dropout is positive;
-      dropout is in [0, 1).
+      dropout is in [0, 1); they are as for `nn.random`, with B the batch.
 
     Example:
 

@@ -225,7 +225,7 @@ LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
       (op.getMomentum().convertToDouble() > 0)) // C1
     return emitOptionalError(
         loc, "has a momentum of ", op.getMomentum().convertToDouble(),
-        op.getMomentumBuffer() ? " and" : " but no", " buffer");
+        op.getMomentumBuffer() ? " and a" : " but no", " buffer");
   results.append(op.getMomentumBuffer() ? 2 : 1, op.getParam().getType());
   results.push_back(scalarOf(op.getParam().getType()));
   return success();

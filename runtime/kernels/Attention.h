@@ -47,9 +47,6 @@ struct AttentionParams {
   int64_t scratchBytes;
 };
 
-/// Rows of a block of queries and of a block of keys on cpu.
-constexpr int64_t kAttentionBlock = 64;
-
 /// A row that sees no key at all has output 0, and lse -infinity.
 ///
 /// ins: q [B, T, H, D], k, v [B, S, Hkv, D] (strided), mask (if any),
@@ -72,24 +69,54 @@ public:
   TMC_KERNEL(AttentionGrad)
 };
 
-/// cpu: per worker, packed blocks and one block of scores.
+/// Blocks of the cpu kernels: queries of a panel at most, panels of a group,
+/// keys of a chunk.
+constexpr int64_t kAttentionPanel = 32;
+constexpr int64_t kAttentionGroup = 16;
+constexpr int64_t kAttentionChunk = 256;
+
+/// Keys of a chunk.
+inline int64_t attentionChunk(const AttentionParams &p) {
+  return p.keys < kAttentionChunk ? p.keys : kAttentionChunk;
+}
+/// Panels of a group.
+inline int64_t attentionGroup(const AttentionParams &p) {
+  const int64_t panels = (p.queries + kAttentionPanel - 1) / kAttentionPanel;
+  return panels < kAttentionGroup ? panels : kAttentionGroup;
+}
+/// What one worker needs: packed keys and values, a tile and its dropout bits;
+/// per panel the packed queries, the sums, and two numbers per query.
+inline int64_t attentionWorkerBytes(const AttentionParams &p) {
+  const int64_t chunk = attentionChunk(p);
+  return alignScratch(
+      4 * (2 * chunk * p.headDim + 2 * chunk * kAttentionPanel +
+           attentionGroup(p) * (2 * p.headDim + 2) * kAttentionPanel));
+}
+/// Packed keys (twice) and values, three tiles; per panel queries and their
+/// gradients in both orders.
+inline int64_t attentionGradWorkerBytes(const AttentionParams &p) {
+  const int64_t chunk = attentionChunk(p);
+  const int64_t wide =
+      (p.headDim + kAttentionPanel - 1) / kAttentionPanel * kAttentionPanel;
+  return alignScratch(4 * (3 * chunk * p.headDim + 3 * chunk * kAttentionPanel +
+                           (3 * p.headDim + 2 * wide + 2) * kAttentionPanel));
+}
+inline int64_t attentionWorkers(int64_t tiles) {
+  return tiles < kScratchWorkers ? tiles : kScratchWorkers;
+}
+
 inline int64_t Attention::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return alignScratch(p.batch * p.heads * p.queries * 4);
-  const int64_t block = kAttentionBlock, depth = (p.headDim + 15) / 16 * 16;
-  return kScratchWorkers *
-         alignScratch((block * block + 4 * block * depth + 4 * block) * 4);
+  const int64_t panels = (p.queries + kAttentionPanel - 1) / kAttentionPanel;
+  const int64_t groups = (panels + kAttentionGroup - 1) / kAttentionGroup;
+  return attentionWorkers(p.batch * p.heads * groups) * attentionWorkerBytes(p);
 }
-/// cpu: per worker, blocks of scores and of their gradients, packed blocks, and
-/// the sums of dout * out of one head's rows.
 inline int64_t AttentionGrad::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return alignScratch(p.batch * p.heads * p.queries * 4) +
            alignScratch(p.batch * p.heads * p.queries * p.headDim * 4);
-  const int64_t block = kAttentionBlock, depth = (p.headDim + 15) / 16 * 16;
-  return kScratchWorkers * alignScratch((4 * block * block + 8 * block * depth +
-                                         p.queries + 4 * block) *
-                                        4);
+  return attentionWorkers(p.batch * p.kvHeads) * attentionGradWorkerBytes(p);
 }
 
 } // namespace tmc

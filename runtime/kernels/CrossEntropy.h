@@ -88,23 +88,30 @@ public:
 
 namespace tmc {
 
-/// One chunk of logits, the rows' losses, and what a product of it may take.
+/// One chunk of logits, the rows' losses, and what a product may take: of
+/// logits, of dx, or of dw.
 inline int64_t
 linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                              Backend backend) {
   const int64_t chunk =
       params.chunkRows < params.rows ? params.chunkRows : params.rows;
-  Matmul::Params product{.type = params.type,
-                         .batch = 1,
-                         .m = chunk,
-                         .n = params.vocabulary,
-                         .k = params.channels,
-                         .transposeLhs = false,
-                         .transposeRhs = true,
-                         .bias = false,
-                         .scratchBytes = 0};
-  return alignScratch(chunk * params.vocabulary * sizeOf(params.type)) +
-         alignScratch(params.rows * 4) + Matmul::scratchCap(product, backend);
+  const int64_t vocabulary = params.vocabulary, channels = params.channels;
+  int64_t product = 0;
+  const int64_t shapes[3][3] = {{chunk, vocabulary, channels},
+                                {chunk, channels, vocabulary},
+                                {vocabulary, channels, chunk}};
+  for (auto &shape : shapes) {
+    Matmul::Params p{};
+    p.type = params.type;
+    p.batch = 1;
+    p.m = shape[0];
+    p.n = shape[1];
+    p.k = shape[2];
+    const int64_t cap = Matmul::scratchCap(p, backend);
+    product = product > cap ? product : cap;
+  }
+  return alignScratch(chunk * vocabulary * sizeOf(params.type)) +
+         alignScratch(params.rows * 4) + product;
 }
 
 } // namespace tmc

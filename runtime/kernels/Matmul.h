@@ -2,7 +2,7 @@
 //
 //   out[b, i, j] = sum_k lhs[b, i, k] rhs[b, k, j] (+ bias[j])
 //
-// cpu: oneDNN on tiles that are a function of the shape; cuda: cuBLASLt.
+// cpu: runtime/cpu/Gemm.h; cuda: cuBLASLt.
 // Products accumulate in f32 (f64 for f64).
 //
 //===----------------------------------------------------------------------===//
@@ -30,17 +30,22 @@ public:
   TMC_KERNEL(Matmul)
 };
 
-/// The most parts that a cpu product is cut into.
-constexpr int64_t kMatmulTiles = 4;
-/// What one part may take for packed operands on cpu.
-constexpr int64_t kMatmulTileScratchBytes = 1 << 20;
+/// Blocks of the cpu product; see runtime/cpu/Gemm.h.
+constexpr int64_t kGemmBlockM = 1022; // a multiple of 14
+constexpr int64_t kGemmBlockK = 384;
+/// No cpu panel is wider, in columns.
+constexpr int64_t kGemmPanelN = 32;
 /// cuBLASLt's workspace.
 constexpr int64_t kCudaMatmulScratchBytes = 32 << 20;
 
-inline int64_t Matmul::scratchCap(const Params &, Backend backend) {
+inline int64_t Matmul::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaMatmulScratchBytes;
-  return kMatmulTiles * kMatmulTileScratchBytes;
+  const int64_t rows = p.m < kGemmBlockM ? p.m : kGemmBlockM;
+  const int64_t depth = p.k < kGemmBlockK ? p.k : kGemmBlockK;
+  // One block of lhs, and one panel of rhs per worker.
+  return alignScratch(rows * depth * 4) +
+         kScratchWorkers * alignScratch(depth * kGemmPanelN * 4);
 }
 
 } // namespace tmc

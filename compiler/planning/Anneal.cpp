@@ -1,0 +1,357 @@
+#include "compiler/planning/Anneal.h"
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+Plain tmc::planning::plainOf(const Flat &flat, const Schedule &schedule) {
+  Plain plain;
+  plain.clones = schedule.clones();
+  plain.cost = schedule.cost();
+  plain.feasible = schedule.excess() <= 0;
+  for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k)
+    if (schedule.mainIndex(k))
+      plain.mains.push_back({k, schedule.mainIndex(k)});
+  return plain;
+}
+
+void tmc::planning::restore(const Flat &flat, Schedule &schedule,
+                            const Plain &plain) {
+  std::vector<Schedule::Clone> was = schedule.clones();
+  auto less = [](const Schedule::Clone &a, const Schedule::Clone &b) {
+    return a.stage != b.stage ? a.stage < b.stage : a.op < b.op;
+  };
+  std::vector<Schedule::Clone> is = plain.clones;
+  std::sort(was.begin(), was.end(), less);
+  std::sort(is.begin(), is.end(), less);
+  std::vector<Schedule::Clone> gone, come;
+  std::set_difference(was.begin(), was.end(), is.begin(), is.end(),
+                      std::back_inserter(gone), less);
+  std::set_difference(is.begin(), is.end(), was.begin(), was.end(),
+                      std::back_inserter(come), less);
+  for (const Schedule::Clone &c : gone)
+    schedule.erase(c.op, c.stage);
+  for (const Schedule::Clone &c : come)
+    schedule.insert(c.op, c.stage);
+  for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k)
+    if (schedule.mainIndex(k))
+      schedule.switchMain(k, 0);
+  for (auto [stage, index] : plain.mains)
+    schedule.switchMain(stage, index);
+}
+
+namespace {
+
+class Annealer {
+public:
+  Annealer(const Flat &flat, Schedule &schedule, Random &random,
+           const AnnealOptions &options)
+      : flat(flat), schedule(schedule), random(random), options(options) {
+    for (ValueId v = 0; v < ValueId(flat.bytes.size()); ++v)
+      if (!flat.recomputes[v].empty() && flat.bytes[v] > 0)
+        movable.push_back(v);
+    for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k)
+      if (flat.stages[k].mains.size() > 1)
+        switchable.push_back(k);
+  }
+
+  Plain run();
+
+private:
+  struct Step {
+    enum { Insert, Erase, Switch } kind;
+    OpId op;
+    int32_t stage;
+    int32_t index = 0;
+  };
+
+  void insert(OpId op, int32_t stage) {
+    schedule.insert(op, stage);
+    log.push_back({Step::Insert, op, stage});
+  }
+  void erase(OpId op, int32_t stage) {
+    schedule.erase(op, stage);
+    log.push_back({Step::Erase, op, stage});
+  }
+  /// Erases, and then what has become useless by that.
+  void eraseWithFeeders(OpId op, int32_t stage) {
+    erase(op, stage);
+    pruneFeeders(op, stage);
+  }
+  void pruneFeeders(OpId op, int32_t stage) {
+    Key key = keyOf(stage, op == schedule.mainOf(stage) ? kMainRank
+                                                        : flat.ops[op].rank);
+    for (ValueId v : flat.ops[op].reads)
+      pruneInstance(v, key);
+  }
+  /// Erases the recomputation that made the instance of v before `key`, if
+  /// nothing it makes is read.
+  void pruneInstance(ValueId v, Key key) {
+    int32_t i = schedule.instanceBefore(v, key);
+    if (i <= 0)
+      return;
+    const Schedule::Instance &instance = schedule.instances(v)[i];
+    if (instance.last != instance.key)
+      return;
+    int32_t at = stageOf(instance.key);
+    for (OpId o : schedule.clonesAt(at))
+      if (flat.ops[o].rank == rankOf(instance.key)) {
+        if (schedule.isUseless(o, at))
+          eraseWithFeeders(o, at);
+        return;
+      }
+  }
+  /// After inserting `op`: earlier recomputations that it has made useless.
+  void prunePredecessors(OpId op, int32_t stage) {
+    Key key = keyOf(stage, flat.ops[op].rank);
+    for (ValueId v : flat.ops[op].writes)
+      pruneInstance(v, key);
+  }
+  void undo() {
+    while (!log.empty()) {
+      Step s = log.back();
+      log.pop_back();
+      if (s.kind == Step::Insert)
+        schedule.erase(s.op, s.stage);
+      else if (s.kind == Step::Erase)
+        schedule.insert(s.op, s.stage);
+      else
+        schedule.switchMain(s.stage, s.index);
+    }
+  }
+
+  bool insertChain(ValueId v, int32_t stage, int depth);
+  bool proposeInsert();
+  bool proposeErase();
+  bool proposeShift();
+  bool proposeSwitch();
+
+  const Flat &flat;
+  Schedule &schedule;
+  Random &random;
+  const AnnealOptions &options;
+  std::vector<ValueId> movable;
+  std::vector<int32_t> switchable;
+  std::vector<Step> log;
+  int32_t chainLeft = 0;
+};
+
+/// Remakes v at `stage`; inputs that this has made live longer may be remade
+/// as well.
+bool Annealer::insertChain(ValueId v, int32_t stage, int depth) {
+  const std::vector<OpId> &ops = flat.recomputes[v];
+  OpId op = ops[ops.size() == 1 ? 0 : random.below(uint32_t(ops.size()))];
+  if (!schedule.canInsert(op, stage))
+    return false;
+  insert(op, stage);
+  if (--chainLeft <= 0)
+    return true;
+  Key key = keyOf(stage, flat.ops[op].rank);
+  for (ValueId u : flat.ops[op].reads) {
+    if (flat.recomputes[u].empty())
+      continue;
+    int32_t i = schedule.instanceBefore(u, key);
+    const Schedule::Instance &instance = schedule.instances(u)[i];
+    if (instance.last != key || stageOf(instance.key) == stage)
+      continue;
+    // This use is the last: since when would it have been dead?
+    const std::vector<Key> &uses = schedule.uses(u);
+    auto at = std::lower_bound(uses.begin(), uses.end(), key);
+    Key before = at == uses.begin() ? instance.key
+                                    : std::max(instance.key, *std::prev(at));
+    int32_t length = stage - stageOf(before);
+    if (length <= 0)
+      continue;
+    if (chainLeft > 0 && random.chance(length > 4 ? 0.6 : 0.25))
+      insertChain(u, stage, depth + 1);
+  }
+  prunePredecessors(op, stage);
+  return true;
+}
+
+bool Annealer::proposeInsert() {
+  if (movable.empty())
+    return false;
+  int32_t over = -1;
+  if (schedule.excess() > 0 && random.chance(0.8))
+    over = schedule.stageAboveLimit(
+        int32_t(random.below(uint32_t(flat.stages.size()))));
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    ValueId v = movable[random.below(uint32_t(movable.size()))];
+    const std::vector<Key> &uses = schedule.uses(v);
+    if (uses.empty())
+      continue;
+    size_t u;
+    Key from;
+    if (over >= 0) {
+      // The gap of v that contains the stage.
+      u = size_t(
+          std::lower_bound(uses.begin(), uses.end(), keyOf(over + 1, 0)) -
+          uses.begin());
+      if (u == uses.size())
+        continue;
+    } else {
+      u = random.below(uint32_t(uses.size()));
+    }
+    int32_t i = schedule.instanceBefore(v, uses[u]);
+    from = schedule.instances(v)[i].key;
+    if (u > 0)
+      from = std::max(from, uses[u - 1]);
+    int32_t lo = stageOf(from) + 1, hi = stageOf(uses[u]);
+    if (over >= 0) {
+      if (stageOf(from) >= over)
+        continue;
+      lo = over + 1;
+    }
+    if (lo > hi)
+      continue;
+    int32_t stage = hi;
+    if (hi > lo && random.chance(0.25))
+      stage = lo + int32_t(random.below(uint32_t(hi - lo + 1)));
+    chainLeft = 1 + int32_t(random.exponential() * 3);
+    return insertChain(v, stage, 0);
+  }
+  return false;
+}
+
+bool Annealer::proposeErase() {
+  const std::vector<Schedule::Clone> &clones = schedule.clones();
+  if (clones.empty())
+    return false;
+  Schedule::Clone c = clones[random.below(uint32_t(clones.size()))];
+  eraseWithFeeders(c.op, c.stage);
+  return true;
+}
+
+bool Annealer::proposeShift() {
+  const std::vector<Schedule::Clone> &clones = schedule.clones();
+  if (clones.empty())
+    return false;
+  Schedule::Clone c = clones[random.below(uint32_t(clones.size()))];
+  const FlatOp &op = flat.ops[c.op];
+  Key key = keyOf(c.stage, op.rank);
+  // Between the last use before it and its own first use.
+  int32_t lo = op.firstStage, hi = op.lastStage;
+  for (ValueId v : op.writes) {
+    const std::vector<Key> &uses = schedule.uses(v);
+    auto at = std::lower_bound(uses.begin(), uses.end(), key);
+    int32_t i = schedule.instanceBefore(v, key);
+    lo = std::max(lo, stageOf(schedule.instances(v)[i].key) + 1);
+    if (at != uses.begin() && random.chance(0.8))
+      lo = std::max(lo, stageOf(*std::prev(at)));
+    if (at != uses.end())
+      hi = std::min(hi, stageOf(*at));
+  }
+  if (lo >= hi)
+    return false;
+  int32_t stage;
+  if (random.chance(0.5))
+    stage = lo + int32_t(random.below(uint32_t(hi - lo + 1)));
+  else
+    stage = std::clamp(c.stage + (random.chance(0.5) ? 1 : -1) *
+                                     int32_t(1 + random.below(4)),
+                       lo, hi);
+  if (stage == c.stage || schedule.has(c.op, stage))
+    return false;
+  // Sometimes only one more copy, earlier or later.
+  erase(c.op, c.stage);
+  insert(c.op, stage);
+  return true;
+}
+
+bool Annealer::proposeSwitch() {
+  int32_t stage = switchable[random.below(uint32_t(switchable.size()))];
+  int32_t was = schedule.mainIndex(stage);
+  int32_t is =
+      int32_t(random.below(uint32_t(flat.stages[stage].mains.size() - 1)));
+  is += is >= was;
+  OpId before = schedule.mainOf(stage);
+  schedule.switchMain(stage, is);
+  log.push_back({Step::Switch, kNone, stage, was});
+  for (ValueId v : flat.ops[before].reads)
+    pruneInstance(v, keyOf(stage, kMainRank));
+  return true;
+}
+
+Plain Annealer::run() {
+  Plain best = plainOf(flat, schedule);
+  int64_t bestExcess = schedule.excess();
+  double meanCost = 0;
+  int64_t count = 0;
+  for (ValueId v : movable)
+    for (OpId o : flat.recomputes[v])
+      meanCost += double(flat.ops[o].cost), ++count;
+  meanCost = std::max(1.0, count ? meanCost / double(count) : 1.0);
+  double meanBytes = 0;
+  for (ValueId v : movable)
+    meanBytes += double(flat.bytes[v]);
+  meanBytes =
+      std::max(1.0, movable.empty() ? 1.0 : meanBytes / double(movable.size()));
+
+  double penalty = options.penalty > 0 ? options.penalty : meanCost / meanBytes;
+  int64_t startWork = schedule.work, endWork = schedule.work + options.work;
+  double temperature = options.startTemperature * meanCost;
+  double ratio = options.endTemperature / options.startTemperature;
+  int64_t epochs = 0, above = 0, moves = 0;
+  constexpr int64_t kEpoch = 256;
+  while (schedule.work < endWork && !movable.empty()) {
+    if (++moves % kEpoch == 0) {
+      ++epochs;
+      double done = double(schedule.work - startWork) / double(options.work);
+      // ratio^done by repeated square roots: the same everywhere.
+      double factor = 1, root = ratio, part = done;
+      for (int i = 0; i < 24; ++i) {
+        root = __builtin_sqrt(root);
+        part *= 2;
+        if (part >= 1)
+          factor *= root, part -= 1;
+      }
+      temperature = options.startTemperature * meanCost * factor;
+      penalty *= above * 4 > kEpoch * 3 ? 1.05
+                 : above * 2 < kEpoch   ? 0.97
+                                        : 1.0;
+      above = 0;
+      if (options.stop && epochs % 16 == 0 && options.stop())
+        break;
+    }
+    int64_t costBefore = schedule.cost();
+    int64_t excessBefore = schedule.excess();
+    log.clear();
+    schedule.work += 20;
+    uint32_t kind = random.below(100);
+    bool moved;
+    if (!switchable.empty() && kind >= 95)
+      moved = proposeSwitch();
+    else if (kind < 40)
+      moved = proposeInsert();
+    else if (kind < 65)
+      moved = proposeErase();
+    else if (kind < 85)
+      moved = proposeShift();
+    else
+      moved = proposeErase() && (proposeInsert(), true);
+    if (moved || !log.empty()) {
+      double change = double(schedule.cost() - costBefore) +
+                      penalty * double(schedule.excess() - excessBefore);
+      if (change <= 0 || change <= temperature * random.exponential()) {
+        bool feasible = schedule.excess() <= 0;
+        if (feasible ? !best.feasible || schedule.cost() < best.cost
+                     : !best.feasible && schedule.excess() < bestExcess) {
+          best = plainOf(flat, schedule);
+          bestExcess = schedule.excess();
+        }
+      } else {
+        undo();
+      }
+    }
+    above += schedule.excess() > 0;
+  }
+  return best;
+}
+
+} // namespace
+
+Plain tmc::planning::anneal(const Flat &flat, Schedule &schedule,
+                            Random &random, const AnnealOptions &options) {
+  return Annealer(flat, schedule, random, options).run();
+}

@@ -1,0 +1,48 @@
+// Anneal.h - simulated annealing over sets of recomputations.
+//
+// The state is a `Schedule` that may exceed its limit; the energy is its cost
+// plus `penalty` times its excess. Moves insert a recomputation before a use
+// (and, when its inputs have been dropped too, theirs: a chain), erase one (and
+// what only it needed), shift one, swap one for another, or run an instruction
+// by another of its recipes. The penalty follows the walk: up while it stays
+// above the limit, down while it stays below, so that it crosses the border of
+// feasibility again and again. The cheapest feasible state met is the answer.
+
+#ifndef TMC_COMPILER_PLANNING_ANNEAL_H
+#define TMC_COMPILER_PLANNING_ANNEAL_H
+
+#include "compiler/planning/Random.h"
+#include "compiler/planning/Schedule.h"
+
+#include <functional>
+
+namespace tmc::planning {
+
+/// A schedule as plain data.
+struct Plain {
+  std::vector<Schedule::Clone> clones;
+  std::vector<std::pair<int32_t, int32_t>> mains; // (stage, index) if not 0.
+  int64_t cost = 0;
+  bool feasible = false;
+};
+
+Plain plainOf(const Flat &flat, const Schedule &schedule);
+/// Changes `schedule` into `plain`.
+void restore(const Flat &flat, Schedule &schedule, const Plain &plain);
+
+struct AnnealOptions {
+  int64_t work = 1'000'000'000; // Steps of `Schedule::work`.
+  double startTemperature = 1;  // In units of the mean cost of an operation.
+  double endTemperature = 0.001;
+  double penalty = 0;         // Cost per byte of excess; 0: chosen.
+  std::function<bool()> stop; // A guard; asked now and then.
+};
+
+/// Improves on `schedule`, which it leaves in some state; returns the best
+/// feasible state met, or else the one of least excess.
+Plain anneal(const Flat &flat, Schedule &schedule, Random &random,
+             const AnnealOptions &options);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_ANNEAL_H

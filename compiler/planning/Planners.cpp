@@ -1,0 +1,198 @@
+#include "compiler/planning/Planners.h"
+
+#include "compiler/planning/Graph.h"
+#include "compiler/planning/Verify.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <limits>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace tmc::planning;
+
+extern char **environ;
+
+namespace {
+
+std::vector<Planner> &registry() {
+  static std::vector<Planner> all = {
+      {"tmc", "annealing over recomputations, with a certificate",
+       [](const Problem &problem,
+          const SolveOptions &options) -> absl::StatusOr<Solution> {
+         absl::StatusOr<Plan> plan = solve(problem, options);
+         if (!plan.ok())
+           return plan.status();
+         return std::move(plan->solution);
+       }},
+      {"none", "keeps everything",
+       [](const Problem &problem, const SolveOptions &)
+           -> absl::StatusOr<Solution> { return baseSolution(problem); }},
+  };
+  return all;
+}
+
+/// Standard output of `/bin/sh -c 'COMMAND "$1" "$2"'`.
+absl::StatusOr<std::string> run(const std::string &command,
+                                const std::string &file,
+                                const std::string &budget) {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC))
+    return absl::UnavailableError("no pipe for the external planner");
+  std::string script = command + " \"$1\" \"$2\"";
+  std::string words[] = {"sh", "-c", script, "sh", file, budget};
+  char *argv[] = {words[0].data(), words[1].data(), words[2].data(),
+                  words[3].data(), words[4].data(), words[5].data(),
+                  nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
+  pid_t child = 0;
+  int error = posix_spawn(&child, "/bin/sh", &actions, nullptr, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(fds[1]);
+  if (error) {
+    close(fds[0]);
+    return absl::UnavailableError(
+        absl::StrCat("the external planner '", command, "' doesn't start"));
+  }
+  std::string out;
+  char buffer[65536];
+  constexpr size_t most = size_t(1) << 30;
+  ssize_t n;
+  while (out.size() < most && ((n = read(fds[0], buffer, sizeof buffer)) > 0 ||
+                               (n < 0 && errno == EINTR)))
+    if (n > 0)
+      out.append(buffer, size_t(n));
+  close(fds[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (!WIFEXITED(status) || WEXITSTATUS(status))
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the external planner '", command, "' ended with ",
+        WIFEXITED(status) ? "exit code " : "signal ",
+        WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
+  return out;
+}
+
+} // namespace
+
+void tmc::planning::registerPlanner(std::string name, std::string summary,
+                                    PlannerFunction plan) {
+  std::erase_if(registry(), [&](const Planner &p) { return p.name == name; });
+  registry().push_back({std::move(name), std::move(summary), std::move(plan)});
+}
+
+const std::vector<Planner> &tmc::planning::planners() { return registry(); }
+
+absl::StatusOr<Solution> tmc::planning::parseAnswer(const Problem &problem,
+                                                    std::string_view text,
+                                                    bool isGraph) {
+  std::vector<int64_t> numbers;
+  const char *at = text.data(), *end = at + text.size();
+  for (;;) {
+    while (at != end &&
+           (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
+      ++at;
+    if (at == end)
+      break;
+    int64_t number = 0;
+    auto [stop, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number < 0 ||
+        number > std::numeric_limits<int32_t>::max())
+      return absl::InvalidArgumentError(
+          absl::StrCat("the planner's answer has no number after ",
+                       numbers.size(), " of them"));
+    numbers.push_back(number);
+    at = stop;
+  }
+  if (isGraph)
+    return solutionOf(problem,
+                      std::vector<int32_t>(numbers.begin(), numbers.end()));
+  if (numbers.size() % 2)
+    return absl::InvalidArgumentError(
+        "the planner's answer ends within a pair of segment and recipe");
+  Solution solution;
+  solution.segments.resize(problem.segments.size());
+  std::vector<char> ran(problem.instructions.size(), 0);
+  for (size_t i = 0; i < numbers.size(); i += 2) {
+    if (numbers[i] >= int64_t(problem.segments.size()) ||
+        numbers[i + 1] >= int64_t(problem.recipes.size()))
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the planner's answer runs recipe ", numbers[i + 1], " in segment ",
+          numbers[i], ", of ", problem.recipes.size(), " and ",
+          problem.segments.size()));
+    RecipeId r = RecipeId(numbers[i + 1]);
+    InstructionId own = problem.recipes[r].instruction;
+    if (own != kNone && ran[own]++)
+      own = kNone;
+    solution.segments[numbers[i]].push_back({r, own, {}});
+  }
+  return solution;
+}
+
+absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
+                                           const Problem &problem,
+                                           const SolveOptions &options,
+                                           const std::string &problemFile) {
+  if (name.empty() || name == "tmc")
+    return solve(problem, options);
+  auto start = std::chrono::steady_clock::now();
+  if (absl::Status status = check(problem); !status.ok())
+    return status;
+  absl::StatusOr<Solution> answer = absl::NotFoundError(
+      absl::StrCat("there is no planner '", std::string(name), "'"));
+  if (name.substr(0, 5) == "exec:") {
+    absl::StatusOr<std::string> out =
+        run(std::string(name.substr(5)), problemFile,
+            std::to_string(options.budgetBytes));
+    if (!out.ok())
+      return out.status();
+    bool isGraph = problem.segments.size() == 1;
+    for (const Recipe &r : problem.recipes)
+      isGraph &= r.writes.size() == 1 && r.recomputable &&
+                 r.instruction != kNone && r.overwrites.empty();
+    answer = parseAnswer(problem, *out, isGraph);
+  }
+  for (const Planner &p : registry())
+    if (p.name == name)
+      answer = p.plan(problem, options);
+  if (!answer.ok())
+    return answer.status();
+  Plan plan;
+  plan.solution = std::move(*answer);
+  takeOverwrites(problem, plan.solution);
+  absl::StatusOr<Claim> claim = measure(problem, plan.solution);
+  if (!claim.ok())
+    return absl::FailedPreconditionError(
+        absl::StrCat("the answer of planner '", std::string(name),
+                     "' is wrong: ", claim.status().message()));
+  plan.baseCost = baseCost(problem);
+  plan.peakBytes = claim->peakBytes;
+  plan.cost = claim->cost;
+  plan.feasible = options.budgetBytes < 0 ||
+                  plan.peakBytes <= options.budgetBytes - problem.reservedBytes;
+  for (size_t s = 0; s < problem.segments.size(); ++s) {
+    plan.orders.emplace_back();
+    for (const Execution &e : plan.solution.segments[s]) {
+      if (e.instruction != kNone)
+        plan.orders[s].push_back(e.instruction);
+      plan.stats.recomputedExecutions += e.instruction == kNone;
+    }
+  }
+  Relaxation relaxation = relax(problem, plan.orders);
+  plan.impossibleBelowBytes = impossibleBelow(problem, relaxation);
+  plan.smallestFoundBytes = plan.peakBytes + problem.reservedBytes;
+  plan.certificate.budgetBytes = options.budgetBytes;
+  plan.stats.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return plan;
+}

@@ -1,0 +1,158 @@
+// Attention.cpp - attention row by row, with all probabilities of a row in
+// hand.
+
+#include "compiler/reference/Interpreter.h"
+#include "compiler/reference/Philox.h"
+#include "dialects/nn/NN.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace tmc::nn;
+using namespace tmc::reference;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+namespace {
+/// The operands and attributes that attention and its gradient share, with the
+/// indices worked out.
+template <typename OpTy> struct Attention {
+  const Tensor &q, &k, &v;
+  const Tensor *mask, *seed, *samples;
+  double scale, dropout;
+  bool causal;
+  int64_t stream;
+  int64_t batch, queries, keys, heads, groups, depth;
+
+  Attention(OpTy op, OpCall &call)
+      : q(call.in(op.getQ())), k(call.in(op.getK())), v(call.in(op.getV())),
+        mask(call.inOrNull(op.getMask())), seed(call.inOrNull(op.getSeed())),
+        samples(call.inOrNull(op.getSamples())),
+        scale(op.getScale().convertToDouble()),
+        dropout(op.getDropout().convertToDouble()), causal(op.getCausal()),
+        stream(op.getStream()), batch(q.shape[0]), queries(q.shape[1]),
+        keys(k.shape[1]), heads(q.shape[2]), groups(k.shape[2]),
+        depth(q.shape[3]) {}
+
+  int64_t query(int64_t b, int64_t t, int64_t h) const {
+    return linearIndex({b, t, h, 0}, q.shape);
+  }
+  int64_t key(int64_t b, int64_t s, int64_t h) const {
+    return linearIndex({b, s, h / (heads / groups), 0}, k.shape);
+  }
+
+  /// The scores of one query: -inf where it may not look.
+  std::vector<double> scores(int64_t b, int64_t h, int64_t t) const {
+    std::vector<double> row(keys, 0.0);
+    for (int64_t s = 0; s < keys; ++s) {
+      for (int64_t d = 0; d < depth; ++d)
+        row[s] += q.floats[query(b, t, h) + d] * k.floats[key(b, s, h) + d];
+      row[s] *= scale;
+      if (mask) {
+        auto along = [&](int64_t dim, int64_t i) {
+          return mask->shape[dim] == 1 ? 0 : i;
+        };
+        int64_t i = linearIndex({along(0, b), along(1, h), along(2, t), s},
+                                mask->shape);
+        if (mask->isFloat())
+          row[s] += mask->floats[i];
+        else if (!mask->ints[i])
+          row[s] = -kInfinity;
+      }
+      if (causal && s > t + keys - queries)
+        row[s] = -kInfinity;
+    }
+    return row;
+  }
+
+  /// What dropout multiplies the probability of key `s` with.
+  double keep(int64_t b, int64_t h, int64_t t, int64_t s) const {
+    if (dropout == 0)
+      return 1;
+    // `samples` may count several rows of the batch as one sample.
+    int64_t rows = batch / samples->size();
+    int64_t row = samples->ints[b / rows] * rows + b % rows;
+    int64_t index = ((row * heads + h) * queries + t) * keys + s;
+    double u = uniform(seed->ints[0], seed->ints[1], stream, index);
+    return u >= dropout ? 1 / (1 - dropout) : 0;
+  }
+
+  void
+  forEachRow(llvm::function_ref<void(int64_t, int64_t, int64_t)> visit) const {
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t t = 0; t < queries; ++t)
+          visit(b, h, t);
+  }
+};
+} // namespace
+
+static double logSumExp(const std::vector<double> &row) {
+  double largest = -kInfinity, sum = 0;
+  for (double value : row)
+    largest = std::max(largest, value);
+  if (largest == -kInfinity)
+    return -kInfinity; // a row that sees nothing
+  for (double value : row)
+    sum += std::exp(value - largest);
+  return largest + std::log(sum);
+}
+
+/// The probability that belongs to a score; a row that sees nothing has none.
+static double probability(double score, double lse) {
+  return lse == -kInfinity ? 0 : std::exp(score - lse);
+}
+
+static LogicalResult attention(AttentionOp op, OpCall &call) {
+  Attention<AttentionOp> a(op, call);
+  Tensor &out = call.out(0), &lses = call.out(1);
+  a.forEachRow([&](int64_t b, int64_t h, int64_t t) {
+    std::vector<double> row = a.scores(b, h, t);
+    double lse = logSumExp(row);
+    lses.floats[linearIndex({b, h, t}, lses.shape)] = lse;
+    for (int64_t s = 0; s < a.keys; ++s)
+      for (int64_t d = 0; d < a.depth; ++d)
+        out.floats[a.query(b, t, h) + d] += probability(row[s], lse) *
+                                            a.keep(b, h, t, s) *
+                                            a.v.floats[a.key(b, s, h) + d];
+  });
+  return success();
+}
+
+/// With probabilities p, their dropout factors m and g the gradient of out:
+/// dv = (p m)^T g; dp = m (g v^T); dscore = p (dp - g . out), since the sum of
+/// p dp over a row is g . out; dq = scale dscore k; dk = scale dscore^T q.
+static LogicalResult attentionGrad(AttentionGradOp op, OpCall &call) {
+  Attention<AttentionGradOp> a(op, call);
+  const Tensor &out = call.in(op.getOut()), &grad = call.in(op.getGrad());
+  const Tensor &lses = call.in(op.getLse());
+  Tensor &dq = call.out(0), &dk = call.out(1), &dv = call.out(2);
+  a.forEachRow([&](int64_t b, int64_t h, int64_t t) {
+    std::vector<double> row = a.scores(b, h, t);
+    double lse = lses.floats[linearIndex({b, h, t}, lses.shape)];
+    int64_t query = a.query(b, t, h);
+    double mean = 0;
+    for (int64_t d = 0; d < a.depth; ++d)
+      mean += grad.floats[query + d] * out.floats[query + d];
+    for (int64_t s = 0; s < a.keys; ++s) {
+      int64_t key = a.key(b, s, h);
+      double p = probability(row[s], lse), m = a.keep(b, h, t, s), dp = 0;
+      for (int64_t d = 0; d < a.depth; ++d) {
+        dp += m * grad.floats[query + d] * a.v.floats[key + d];
+        dv.floats[key + d] += p * m * grad.floats[query + d];
+      }
+      double dscore = p * (dp - mean);
+      for (int64_t d = 0; d < a.depth; ++d) {
+        dq.floats[query + d] += a.scale * dscore * a.k.floats[key + d];
+        dk.floats[key + d] += a.scale * dscore * a.q.floats[query + d];
+      }
+    }
+  });
+  return success();
+}
+
+void tmc::reference::addAttention(OpTable &table) {
+  table.add<AttentionOp>(attention);
+  table.add<AttentionGradOp>(attentionGrad);
+}

@@ -1,0 +1,187 @@
+#include "compiler/reference/Interpreter.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+using namespace tmc::reference;
+
+namespace tmc::reference {
+/// The values of a block that is being run, and those around it.
+struct Scope {
+  const Scope *parent = nullptr;
+  llvm::DenseMap<Value, Tensor> values;
+
+  /// Null where `value` isn't defined (yet).
+  const Tensor *find(Value value) const {
+    for (const Scope *scope = this; scope; scope = scope->parent)
+      if (auto it = scope->values.find(value); it != scope->values.end())
+        return &it->second;
+    return nullptr;
+  }
+};
+
+/// Runs blocks; holds what is the same for all of them.
+class Interpreter {
+public:
+  explicit Interpreter(const InterpreterOptions &options) : options(options) {}
+
+  FailureOr<SmallVector<Tensor>>
+  run(Operation *op, ArrayRef<const Tensor *> inputs, const Scope *scope);
+  FailureOr<SmallVector<Tensor>>
+  run(Block &block, SmallVector<Tensor> arguments, const Scope *parent);
+
+private:
+  const InterpreterOptions &options;
+};
+} // namespace tmc::reference
+
+OpCall::OpCall(Interpreter &interpreter, const Scope *scope, Operation *op,
+               ArrayRef<const Tensor *> inputs)
+    : interpreter(interpreter), scope(scope), op(op), inputs(inputs) {
+  for (Type type : op->getResultTypes())
+    outputs.emplace_back(cast<ShapedType>(type));
+}
+
+const Tensor &OpCall::in(Value operand) const {
+  for (OpOperand &candidate : op->getOpOperands())
+    if (candidate.get() == operand)
+      return *inputs[candidate.getOperandNumber()];
+  llvm::report_fatal_error("asked for a value that isn't an operand");
+}
+
+FailureOr<SmallVector<Tensor>> OpCall::run(Block &block,
+                                           SmallVector<Tensor> arguments) {
+  return interpreter.run(block, std::move(arguments), scope);
+}
+
+const OpTable::Function *OpTable::find(StringRef opName) const {
+  auto it = functions.find(opName);
+  return it == functions.end() ? nullptr : &it->second;
+}
+
+const OpTable &OpTable::all() {
+  static const OpTable table = [] {
+    OpTable table;
+    addArith(table);
+    addMath(table);
+    addProducts(table);
+    addPools(table);
+    addAttention(table);
+    addNorms(table);
+    addLookups(table);
+    addLosses(table);
+    addRandom(table);
+    addShapes(table);
+    addFused(table);
+    addTrain(table);
+    return table;
+  }();
+  return table;
+}
+
+FailureOr<SmallVector<Tensor>> Interpreter::run(Operation *op,
+                                                ArrayRef<const Tensor *> inputs,
+                                                const Scope *scope) {
+  const OpTable::Function *function =
+      OpTable::all().find(op->getName().getStringRef());
+  if (!function)
+    return op->emitOpError("has no entry in the reference interpreter");
+  for (Type type : op->getResultTypes())
+    if (!isa<RankedTensorType>(type))
+      return op->emitOpError("has a result that isn't a tensor, ") << type;
+
+  OpCall call(*this, scope, op, inputs);
+  if (failed((*function)(call)))
+    return failure();
+  if (options.rounding == Rounding::ToType)
+    for (Tensor &output : call.outputs)
+      output.roundToElement();
+  if (options.observe)
+    options.observe(op, call.outputs);
+  return std::move(call.outputs);
+}
+
+/// The op of `block` after which nothing uses `value` (the op itself, or what
+/// is inside it); null where nothing does at all.
+static Operation *lastUser(Value value, Block &block) {
+  Operation *last = nullptr;
+  for (Operation *user : value.getUsers()) {
+    Operation *here = block.findAncestorOpInBlock(*user);
+    if (!last || last->isBeforeInBlock(here))
+      last = here;
+  }
+  return last;
+}
+
+FailureOr<SmallVector<Tensor>> Interpreter::run(Block &block,
+                                                SmallVector<Tensor> arguments,
+                                                const Scope *parent) {
+  Scope scope;
+  scope.parent = parent;
+  llvm::DenseMap<Operation *, SmallVector<Value>> diesAfter;
+  auto define = [&](Value value, Tensor tensor) {
+    Operation *last = lastUser(value, block);
+    if (!last)
+      return;
+    diesAfter[last].push_back(value);
+    scope.values[value] = std::move(tensor);
+  };
+  for (auto [argument, tensor] :
+       llvm::zip_equal(block.getArguments(), arguments))
+    define(argument, std::move(tensor));
+
+  for (Operation &op : block.without_terminator()) {
+    SmallVector<const Tensor *> inputs;
+    for (Value operand : op.getOperands()) {
+      const Tensor *input = scope.find(operand);
+      if (!input)
+        return op.emitOpError("uses a value that the interpreter can't see");
+      inputs.push_back(input);
+    }
+    FailureOr<SmallVector<Tensor>> results = run(&op, inputs, &scope);
+    if (failed(results))
+      return failure();
+    for (Value value : diesAfter.lookup(&op))
+      scope.values.erase(value);
+    for (auto [result, tensor] : llvm::zip_equal(op.getResults(), *results))
+      define(result, std::move(tensor));
+  }
+
+  SmallVector<Tensor> results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(*scope.find(value));
+  return results;
+}
+
+FailureOr<SmallVector<Tensor>>
+tmc::reference::interpret(Operation *function, SmallVector<Tensor> inputs,
+                          const InterpreterOptions &options) {
+  if (function->getNumRegions() != 1 ||
+      !llvm::hasSingleElement(function->getRegion(0)))
+    return function->emitError("the interpreter wants a function of one block");
+  Block &block = function->getRegion(0).front();
+  if (inputs.size() != block.getNumArguments())
+    return function->emitError("takes ")
+           << block.getNumArguments() << " arguments, but is given "
+           << inputs.size();
+  for (auto [argument, tensor] :
+       llvm::zip_equal(block.getArguments(), inputs)) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || type.getShape() != ArrayRef<int64_t>(tensor.shape) ||
+        elementOf(type.getElementType()) != tensor.element)
+      return function->emitError("argument ")
+             << argument.getArgNumber() << " is a " << argument.getType()
+             << ", but is given another type";
+  }
+  if (options.rounding == Rounding::ToType)
+    for (Tensor &input : inputs)
+      input.roundToElement();
+  return Interpreter(options).run(block, std::move(inputs), nullptr);
+}
+
+FailureOr<SmallVector<Tensor>>
+tmc::reference::interpretOp(Operation *op, ArrayRef<const Tensor *> inputs,
+                            const InterpreterOptions &options) {
+  return Interpreter(options).run(op, inputs, nullptr);
+}

@@ -1,0 +1,140 @@
+// Interpreter.h - what a program of ours means, said as plainly as possible.
+//
+// The definition that kernels, passes and derivatives are compared with. For
+// each op there is one naive function over doubles; it knows nothing of speed,
+// layout, libraries or plans, and shares no code with the runtime. A pass is
+// right if the interpreter gives the same numbers before and after it, a kernel
+// if it comes as near to the interpreter's numbers as its element type allows,
+// a derivative if it agrees with differences of the interpreter's values.
+//
+//     FailureOr<SmallVector<Tensor>> results = interpret(function, inputs);
+//
+// `function` is a func.func, a train.step or any other op with one region of
+// one block whose terminator's operands are the results. A value is dropped
+// after its last use, so that a step of a real model fits in memory.
+//
+// ## A new op
+// is one entry in the file of its family (Shapes.cpp, Losses.cpp, ...):
+//
+//     table.add<CopyOp>([](CopyOp op, OpCall &call) {
+//       call.out(0) = call.in(op.getInput());
+//       return success();
+//     });
+//
+// `call.out(i)` is there already: zeros of the result's type. A function fails,
+// with a diagnostic at the op, where the *input* is at fault (an id outside its
+// table); verified IR can't fail otherwise.
+//
+// ## Rounding
+// By default every op computes and returns doubles, whatever its types say, and
+// two programs of one meaning agree to about 1e-12. `Rounding::ToType` rounds
+// each result to its element type, which bounds what a perfect kernel of that
+// type could give. Casts (extf, truncf) are what they say only under the
+// latter.
+
+#ifndef TMC_COMPILER_REFERENCE_INTERPRETER_H
+#define TMC_COMPILER_REFERENCE_INTERPRETER_H
+
+#include "compiler/reference/Tensor.h"
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace tmc::reference {
+
+class Interpreter;
+struct Scope;
+
+/// One execution of one op: what went in, and room for what comes out.
+class OpCall {
+public:
+  OpCall(Interpreter &interpreter, const Scope *scope, mlir::Operation *op,
+         llvm::ArrayRef<const Tensor *> inputs);
+
+  mlir::Operation *getOp() const { return op; }
+  /// The value of operand `index`.
+  const Tensor &in(unsigned index) const { return *inputs[index]; }
+  /// The value of `operand`, one of the op's.
+  const Tensor &in(mlir::Value operand) const;
+  /// The value of `operand`, or null where an optional operand is absent.
+  const Tensor *inOrNull(mlir::Value operand) const {
+    return operand ? &in(operand) : nullptr;
+  }
+  unsigned getNumInputs() const { return inputs.size(); }
+  /// Result `index`: zeros of its type until it is written.
+  Tensor &out(unsigned index) { return outputs[index]; }
+
+  /// Runs `block`, of a region of the op, on `arguments`; it may use values
+  /// from around the op. Returns its terminator's operands.
+  mlir::FailureOr<llvm::SmallVector<Tensor>>
+  run(mlir::Block &block, llvm::SmallVector<Tensor> arguments);
+
+private:
+  friend class Interpreter;
+  Interpreter &interpreter;
+  const Scope *scope;
+  mlir::Operation *op;
+  llvm::SmallVector<const Tensor *> inputs;
+  llvm::SmallVector<Tensor> outputs;
+};
+
+/// Op names and the functions that say what they mean.
+class OpTable {
+public:
+  using Function = std::function<mlir::LogicalResult(OpCall &)>;
+
+  template <typename OpTy, typename F> void add(F function) {
+    functions[OpTy::getOperationName()] = [function](OpCall &call) {
+      return function(mlir::cast<OpTy>(call.getOp()), call);
+    };
+  }
+  /// Null where an op has no entry.
+  const Function *find(llvm::StringRef opName) const;
+
+  /// Everything tmc knows.
+  static const OpTable &all();
+
+private:
+  llvm::StringMap<Function> functions;
+};
+
+enum class Rounding {
+  None,   ///< Doubles throughout.
+  ToType, ///< Each result is rounded to its element type.
+};
+
+struct InterpreterOptions {
+  Rounding rounding = Rounding::None;
+  /// Called with each op and its results, after it ran.
+  std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observe;
+};
+
+/// Runs the only block of `function` on `inputs`, one per block argument, and
+/// returns what its terminator yields. Fails, with a diagnostic, if an op has
+/// no entry or an input is at fault.
+mlir::FailureOr<llvm::SmallVector<Tensor>>
+interpret(mlir::Operation *function, llvm::SmallVector<Tensor> inputs,
+          const InterpreterOptions &options = {});
+
+/// Runs one op on values for its operands.
+mlir::FailureOr<llvm::SmallVector<Tensor>>
+interpretOp(mlir::Operation *op, llvm::ArrayRef<const Tensor *> inputs,
+            const InterpreterOptions &options = {});
+
+// One function per family; each lives in the file of its name.
+void addArith(OpTable &table);
+void addMath(OpTable &table);
+void addProducts(OpTable &table);
+void addPools(OpTable &table);
+void addAttention(OpTable &table);
+void addNorms(OpTable &table);
+void addLookups(OpTable &table);
+void addLosses(OpTable &table);
+void addRandom(OpTable &table);
+void addShapes(OpTable &table);
+void addFused(OpTable &table);
+void addTrain(OpTable &table);
+
+} // namespace tmc::reference
+
+#endif // TMC_COMPILER_REFERENCE_INTERPRETER_H

@@ -1,0 +1,135 @@
+// Losses.cpp - cross-entropy, alone and of a product. The chunk size of the
+// latter changes no number here.
+
+#include "compiler/reference/Interpreter.h"
+#include "dialects/nn/NN.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc::nn;
+using namespace tmc::reference;
+
+using Row = std::vector<double>;
+
+static double logSumExp(const Row &row) {
+  double largest = *std::max_element(row.begin(), row.end());
+  double sum = 0;
+  for (double value : row)
+    sum += std::exp(value - largest);
+  return largest + std::log(sum);
+}
+
+/// Row `r` of a matrix.
+static Row rowOf(const Tensor &matrix, int64_t r) {
+  auto begin = matrix.floats.begin() + r * matrix.shape[1];
+  return Row(begin, begin + matrix.shape[1]);
+}
+
+/// Row `r` of x times the transpose of `table`.
+static Row productRow(const Tensor &x, const Tensor &table, int64_t r) {
+  int64_t width = x.shape[1];
+  Row row(table.shape[0], 0.0);
+  for (int64_t v = 0; v < table.shape[0]; ++v)
+    for (int64_t c = 0; c < width; ++c)
+      row[v] += x.floats[r * width + c] * table.floats[v * width + c];
+  return row;
+}
+
+/// -1 in a row that doesn't count; failure where the label is no class.
+template <typename OpTy>
+static FailureOr<int64_t> labelOf(OpTy op, const Tensor &labels, int64_t r,
+                                  int64_t classes) {
+  int64_t label = labels.ints[r];
+  if (label == int64_t(op.getIgnoreIndex()))
+    return -1;
+  if (label < 0 || label >= classes)
+    return op.emitError("label ")
+           << label << " of row " << r << " is outside [0, " << classes << ")";
+  return label;
+}
+
+/// Loss and log-sum-exp, where `logits(r)` is row r of R x V logits.
+template <typename OpTy, typename F>
+static LogicalResult crossEntropy(OpTy op, OpCall &call, int64_t classes,
+                                  F logits) {
+  const Tensor &labels = call.in(op.getLabels());
+  double loss = 0;
+  for (int64_t r = 0; r < labels.size(); ++r) {
+    Row row = logits(r);
+    double lse = call.out(1).floats[r] = logSumExp(row);
+    FailureOr<int64_t> label = labelOf(op, labels, r, classes);
+    if (failed(label))
+      return failure();
+    if (*label >= 0)
+      loss += lse - row[*label];
+  }
+  call.out(0).floats[0] = call.in(op.getWeight()).floats[0] * loss;
+  return success();
+}
+
+/// scale * (exp(row - lse) - onehot(label)), or zeros.
+template <typename OpTy>
+static FailureOr<Row> rowGradient(OpTy op, OpCall &call, int64_t r, Row row) {
+  FailureOr<int64_t> label =
+      labelOf(op, call.in(op.getLabels()), r, row.size());
+  if (failed(label))
+    return failure();
+  if (*label < 0)
+    return Row(row.size(), 0.0);
+  double lse = call.in(op.getLse()).floats[r];
+  double scale = call.in(op.getScale()).floats[0];
+  for (auto [v, value] : llvm::enumerate(row))
+    value = scale * (std::exp(value - lse) - (int64_t(v) == *label));
+  return row;
+}
+
+void tmc::reference::addLosses(OpTable &table) {
+  table.add<CrossEntropyOp>([](CrossEntropyOp op, OpCall &call) {
+    const Tensor &logits = call.in(op.getLogits());
+    return crossEntropy(op, call, logits.shape[1],
+                        [&](int64_t r) { return rowOf(logits, r); });
+  });
+
+  table.add<CrossEntropyGradOp>(
+      [](CrossEntropyGradOp op, OpCall &call) -> LogicalResult {
+        const Tensor &logits = call.in(op.getLogits());
+        for (int64_t r = 0; r < logits.shape[0]; ++r) {
+          FailureOr<Row> row = rowGradient(op, call, r, rowOf(logits, r));
+          if (failed(row))
+            return failure();
+          std::copy(row->begin(), row->end(),
+                    call.out(0).floats.begin() + r * logits.shape[1]);
+        }
+        return success();
+      });
+
+  table.add<LinearCrossEntropyOp>([](LinearCrossEntropyOp op, OpCall &call) {
+    const Tensor &x = call.in(op.getX());
+    const Tensor &table = call.in(op.getTable());
+    return crossEntropy(op, call, table.shape[0],
+                        [&](int64_t r) { return productRow(x, table, r); });
+  });
+
+  // dx = dlogits * table, dtable = transposed dlogits * x.
+  table.add<LinearCrossEntropyGradOp>([](LinearCrossEntropyGradOp op,
+                                         OpCall &call) -> LogicalResult {
+    const Tensor &x = call.in(op.getX());
+    const Tensor &table = call.in(op.getTable());
+    Tensor &dx = call.out(0), &dtable = call.out(1);
+    int64_t width = x.shape[1];
+    for (int64_t r = 0; r < x.shape[0]; ++r) {
+      FailureOr<Row> row = rowGradient(op, call, r, productRow(x, table, r));
+      if (failed(row))
+        return failure();
+      for (int64_t v = 0; v < table.shape[0]; ++v) {
+        for (int64_t c = 0; c < width; ++c) {
+          dx.floats[r * width + c] += (*row)[v] * table.floats[v * width + c];
+          dtable.floats[v * width + c] += (*row)[v] * x.floats[r * width + c];
+        }
+      }
+    }
+    return success();
+  });
+}

@@ -1,0 +1,193 @@
+#include "compiler/reference/Tensor.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/Support/ErrorHandling.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+using namespace mlir;
+using namespace tmc::reference;
+
+bool tmc::reference::isFloat(Element element) {
+  return element <= Element::F64;
+}
+
+Element tmc::reference::elementOf(Type type) {
+  if (type.isF16())
+    return Element::F16;
+  if (type.isBF16())
+    return Element::BF16;
+  if (type.isF32())
+    return Element::F32;
+  if (type.isF64())
+    return Element::F64;
+  if (type.isInteger(1))
+    return Element::I1;
+  if (type.isInteger(8))
+    return Element::I8;
+  if (type.isInteger(32))
+    return Element::I32;
+  if (type.isInteger(64))
+    return Element::I64;
+  llvm::report_fatal_error("the interpreter met an element type unknown to nn");
+}
+
+int64_t tmc::reference::elementBytes(Element element) {
+  switch (element) {
+  case Element::I1:
+  case Element::I8:
+    return 1;
+  case Element::F16:
+  case Element::BF16:
+    return 2;
+  case Element::F32:
+  case Element::I32:
+    return 4;
+  case Element::F64:
+  case Element::I64:
+    return 8;
+  }
+  llvm_unreachable("all elements are listed");
+}
+
+/// Rounds to `digits` significant bits, with subnormals below
+/// 2^minExponent and infinity from half a unit above `largest` on.
+static double roundBinary(double value, int digits, int minExponent,
+                          double largest) {
+  if (value == 0 || !std::isfinite(value))
+    return value;
+  int exponent;
+  std::frexp(value, &exponent); // value = f * 2^exponent, f in [1/2, 1)
+  double unit = std::ldexp(1.0, std::max(exponent, minExponent + 1) - digits);
+  double rounded = std::nearbyint(value / unit) * unit; // ties to even
+  if (std::fabs(rounded) > largest)
+    return std::copysign(std::numeric_limits<double>::infinity(), value);
+  return rounded;
+}
+
+double tmc::reference::roundTo(Element element, double value) {
+  switch (element) {
+  case Element::F16:
+    return roundBinary(value, 11, -14, 65504.0);
+  case Element::BF16:
+    return roundBinary(value, 8, -126, std::ldexp(255.0, 120));
+  case Element::F32:
+    return float(value);
+  default:
+    return value;
+  }
+}
+
+Tensor::Tensor(Element element, ArrayRef<int64_t> shape)
+    : element(element), shape(shape) {
+  if (reference::isFloat(element))
+    floats.assign(numElements(shape), 0.0);
+  else
+    ints.assign(numElements(shape), 0);
+}
+
+Tensor::Tensor(ShapedType type)
+    : Tensor(elementOf(type.getElementType()), type.getShape()) {}
+
+Tensor Tensor::fromAttr(DenseElementsAttr attr) {
+  Tensor result(attr.getType());
+  if (result.isFloat()) {
+    int64_t i = 0;
+    for (APFloat value : attr.getValues<APFloat>()) {
+      bool losesInfo;
+      value.convert(llvm::APFloat::IEEEdouble(),
+                    llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+      result.floats[i++] = value.convertToDouble();
+    }
+    return result;
+  }
+  int64_t i = 0;
+  for (const APInt &value : attr.getValues<APInt>())
+    result.ints[i++] = result.element == Element::I1 ? value.getZExtValue()
+                                                     : value.getSExtValue();
+  return result;
+}
+
+template <typename T> static T load(const void *data, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const char *>(data) + index * sizeof(T),
+              sizeof(T));
+  return value;
+}
+
+Tensor Tensor::fromBytes(Element element, ArrayRef<int64_t> shape,
+                         const void *data) {
+  Tensor result(element, shape);
+  auto half = [&](const llvm::fltSemantics &semantics, int64_t i) {
+    llvm::APFloat value(semantics, APInt(16, load<uint16_t>(data, i)));
+    bool losesInfo;
+    value.convert(llvm::APFloat::IEEEdouble(),
+                  llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    return value.convertToDouble();
+  };
+  for (int64_t i = 0, e = numElements(shape); i < e; ++i) {
+    switch (element) {
+    case Element::F16:
+      result.floats[i] = half(llvm::APFloat::IEEEhalf(), i);
+      break;
+    case Element::BF16:
+      result.floats[i] = half(llvm::APFloat::BFloat(), i);
+      break;
+    case Element::F32:
+      result.floats[i] = load<float>(data, i);
+      break;
+    case Element::F64:
+      result.floats[i] = load<double>(data, i);
+      break;
+    case Element::I1:
+      result.ints[i] = load<uint8_t>(data, i) != 0;
+      break;
+    case Element::I8:
+      result.ints[i] = load<int8_t>(data, i);
+      break;
+    case Element::I32:
+      result.ints[i] = load<int32_t>(data, i);
+      break;
+    case Element::I64:
+      result.ints[i] = load<int64_t>(data, i);
+      break;
+    }
+  }
+  return result;
+}
+
+void Tensor::roundToElement() {
+  for (double &value : floats)
+    value = roundTo(element, value);
+}
+
+int64_t tmc::reference::numElements(ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+int64_t tmc::reference::linearIndex(ArrayRef<int64_t> index,
+                                    ArrayRef<int64_t> shape) {
+  int64_t position = 0;
+  for (auto [i, size] : llvm::zip_equal(index, shape))
+    position = position * size + i;
+  return position;
+}
+
+void tmc::reference::forEachIndex(
+    ArrayRef<int64_t> shape,
+    llvm::function_ref<void(ArrayRef<int64_t>, int64_t)> visit) {
+  SmallVector<int64_t> index(shape.size(), 0);
+  for (int64_t position = 0, e = numElements(shape); position < e; ++position) {
+    visit(index, position);
+    for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
+      if (++index[dim] < shape[dim])
+        break;
+      index[dim] = 0;
+    }
+  }
+}

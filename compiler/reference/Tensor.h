@@ -1,0 +1,93 @@
+// Tensor.h - the value the reference interpreter computes with.
+//
+// A shape, an element type, and the elements in row-major order: floating point
+// as double, whatever the element type, integers exactly as int64_t (an i1 is 0
+// or 1). Rounding to the element type is a separate, explicit step: the
+// interpreter's default is to compute in double throughout, so that two
+// programs that mean the same differ by about 1e-15 and not by 1e-7.
+//
+//     Tensor x(Element::F32, {2, 3});        // zeros
+//     x.floats[linearIndex({1, 2}, x.shape)] = 0.1;
+//     x.roundToElement();                    // now 0.1f
+
+#ifndef TMC_COMPILER_REFERENCE_TENSOR_H
+#define TMC_COMPILER_REFERENCE_TENSOR_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace tmc::reference {
+
+enum class Element : uint8_t { F16, BF16, F32, F64, I1, I8, I32, I64 };
+
+/// True for the floating-point elements.
+bool isFloat(Element element);
+
+/// The element of an MLIR type that nn accepts.
+Element elementOf(mlir::Type elementType);
+
+/// Bytes of one element; an i1 occupies one.
+int64_t elementBytes(Element element);
+
+/// `value` as `element` can hold it: to nearest, ties to even, infinities where
+/// it overflows. Doubles pass through.
+double roundTo(Element element, double value);
+
+struct Tensor {
+  Element element = Element::F64;
+  llvm::SmallVector<int64_t> shape;
+  std::vector<double> floats; ///< As many as elements, or empty for integers.
+  std::vector<int64_t> ints;  ///< As many as elements, or empty for floats.
+
+  Tensor() = default;
+  /// Zeros.
+  Tensor(Element element, llvm::ArrayRef<int64_t> shape);
+  /// Zeros of a statically shaped type.
+  explicit Tensor(mlir::ShapedType type);
+
+  /// The elements of a constant. Splats are spread.
+  static Tensor fromAttr(mlir::DenseElementsAttr attr);
+  /// Reads elements as the compiled step stores them, little-endian and dense.
+  static Tensor fromBytes(Element element, llvm::ArrayRef<int64_t> shape,
+                          const void *data);
+
+  bool isFloat() const { return reference::isFloat(element); }
+  int64_t rank() const { return shape.size(); }
+  int64_t size() const { return isFloat() ? floats.size() : ints.size(); }
+
+  /// Element `index` as a number, for ops that don't care which kind it is.
+  double number(int64_t index) const {
+    return isFloat() ? floats[index] : double(ints[index]);
+  }
+  /// Copies element `from` of `source`, which has the same kind of element.
+  void set(int64_t index, const Tensor &source, int64_t from) {
+    if (isFloat())
+      floats[index] = source.floats[from];
+    else
+      ints[index] = source.ints[from];
+  }
+
+  /// Rounds floating-point elements to the element type.
+  void roundToElement();
+};
+
+/// The number of elements of `shape`; 1 for a scalar.
+int64_t numElements(llvm::ArrayRef<int64_t> shape);
+
+/// The row-major position of `index` in `shape`.
+int64_t linearIndex(llvm::ArrayRef<int64_t> index,
+                    llvm::ArrayRef<int64_t> shape);
+
+/// Calls `visit(index, position)` for every index of `shape` in row-major
+/// order; a scalar has one, empty.
+void forEachIndex(
+    llvm::ArrayRef<int64_t> shape,
+    llvm::function_ref<void(llvm::ArrayRef<int64_t>, int64_t)> visit);
+
+} // namespace tmc::reference
+
+#endif // TMC_COMPILER_REFERENCE_TENSOR_H

@@ -1,0 +1,123 @@
+// Train.cpp - micro-batches and optimizer rules.
+
+#include "dialects/train/Train.h"
+#include "compiler/reference/Interpreter.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc::reference;
+using namespace tmc::train;
+
+/// Piece `k` of `count` along dimension 0, which is contiguous.
+static Tensor pieceOf(const Tensor &whole, int64_t count, int64_t k) {
+  SmallVector<int64_t> shape = whole.shape;
+  shape[0] /= count;
+  Tensor piece(whole.element, shape);
+  for (int64_t i = 0; i < piece.size(); ++i)
+    piece.set(i, whole, k * piece.size() + i);
+  return piece;
+}
+
+static LogicalResult microBatch(MicroBatchOp op, OpCall &call) {
+  SmallVector<Tensor> carried;
+  for (Value result : op.getResults())
+    carried.emplace_back(cast<ShapedType>(result.getType()));
+  for (int64_t k = 0; k < int64_t(op.getCount()); ++k) {
+    SmallVector<Tensor> arguments;
+    for (Value slice : op.getSlices())
+      arguments.push_back(pieceOf(call.in(slice), op.getCount(), k));
+    llvm::append_range(arguments, carried);
+    FailureOr<SmallVector<Tensor>> next =
+        call.run(op.getBody().front(), std::move(arguments));
+    if (failed(next))
+      return failure();
+    carried = std::move(*next);
+  }
+  for (auto [i, value] : llvm::enumerate(carried))
+    call.out(i) = std::move(value);
+  return success();
+}
+
+static double squareSum(const Tensor &x) {
+  double sum = 0;
+  for (double value : x.floats)
+    sum += value * value;
+  return sum;
+}
+
+/// A scalar operand as a number, or `otherwise` where it is absent.
+static double scalar(OpCall &call, Value operand, double otherwise = 0) {
+  return operand ? call.in(operand).number(0) : otherwise;
+}
+
+static LogicalResult gradNorm(GradNormOp op, OpCall &call) {
+  double sum = 0, maxNorm = op.getMaxNorm().convertToDouble();
+  for (Value square : op.getSquares())
+    sum += scalar(call, square);
+  double norm = std::sqrt(sum);
+  call.out(0).floats[0] = norm;
+  call.out(1).floats[0] =
+      maxNorm == 0 ? 1 : std::min(1.0, maxNorm / (norm + 1e-6));
+  return success();
+}
+
+static LogicalResult adamW(AdamWOp op, OpCall &call) {
+  const Tensor &grad = call.in(op.getGrad());
+  double lr = scalar(call, op.getLr()), t = scalar(call, op.getStep());
+  double clip = scalar(call, op.getClip(), 1);
+  double beta1 = op.getBeta1().convertToDouble();
+  double beta2 = op.getBeta2().convertToDouble();
+  double epsilon = op.getEpsilon().convertToDouble();
+  double decay = op.getWeightDecay().convertToDouble();
+  double stepSize = lr / (1 - std::pow(beta1, t));
+  double rootCorrection = std::sqrt(1 - std::pow(beta2, t));
+  for (int64_t i = 0; i < grad.size(); ++i) {
+    double g = grad.floats[i] * clip;
+    double m = call.in(op.getM()).floats[i], v = call.in(op.getV()).floats[i];
+    double p = call.in(op.getParam()).floats[i];
+    p *= 1 - lr * decay;
+    m += (g - m) * (1 - beta1);
+    v = v * beta2 + (1 - beta2) * g * g;
+    p -= stepSize * m / (std::sqrt(v) / rootCorrection + epsilon);
+    call.out(0).floats[i] = p;
+    call.out(1).floats[i] = m;
+    call.out(2).floats[i] = v;
+  }
+  call.out(3).floats[0] = squareSum(grad);
+  return success();
+}
+
+static LogicalResult sgd(SGDOp op, OpCall &call) {
+  const Tensor &grad = call.in(op.getGrad());
+  const Tensor *buffer = call.inOrNull(op.getMomentumBuffer());
+  double lr = scalar(call, op.getLr()), t = scalar(call, op.getStep());
+  double clip = scalar(call, op.getClip(), 1);
+  double momentum = op.getMomentum().convertToDouble();
+  double dampening = op.getDampening().convertToDouble();
+  double decay = op.getWeightDecay().convertToDouble();
+  for (int64_t i = 0; i < grad.size(); ++i) {
+    double p = call.in(op.getParam()).floats[i];
+    double g = grad.floats[i] * clip + decay * p;
+    if (buffer) {
+      double m =
+          t == 1 ? g : momentum * buffer->floats[i] + (1 - dampening) * g;
+      call.out(1).floats[i] = m;
+      g = op.getNesterov() ? g + momentum * m : m;
+    }
+    call.out(0).floats[i] = p - lr * g;
+  }
+  call.out(buffer ? 2 : 1).floats[0] = squareSum(grad);
+  return success();
+}
+
+void tmc::reference::addTrain(OpTable &table) {
+  table.add<MicroBatchOp>(microBatch);
+  table.add<SquareSumOp>([](SquareSumOp op, OpCall &call) {
+    call.out(0).floats[0] = squareSum(call.in(op.getGrad()));
+    return success();
+  });
+  table.add<GradNormOp>(gradNorm);
+  table.add<AdamWOp>(adamW);
+  table.add<SGDOp>(sgd);
+}

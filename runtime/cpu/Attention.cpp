@@ -1,0 +1,218 @@
+//===- Attention.cpp - scaled dot-product attention on cpu ----------------===//
+//
+// A part of the work is one head of one sample and a group of panels of
+// queries. Keys come in chunks; a chunk of k and v is packed once for the
+// group:
+//
+//     for each chunk of keys:
+//       pack k (rows: keys) and v^T (rows: channels)
+//       for each panel of queries:
+//         tile = k q^T              keys x panel
+//         scale, mask, exp          down the rows, one query per lane
+//         acc  = acc * shrink + v^T tile     channels x panel
+//     out = acc^T / sums
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/Attention.h"
+
+#include "runtime/cpu/AttentionTile.h"
+#include "runtime/cpu/Checks.h"
+#include "runtime/cpu/Parallel.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tmc {
+
+using gemm::kPanelM;
+using gemm::kPanelN;
+using gemm::kVectors;
+using simd::kWidth;
+using simd::V;
+using simd::VI;
+
+static_assert(kPanelN <= kAttentionPanel);
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// What one panel of queries carries from chunk to chunk.
+struct PanelState {
+  float *acc;  // [headDim, kPanelN]
+  float *top;  // [kPanelN], the largest score so far
+  float *sums; // [kPanelN], of exp(score - top)
+};
+
+/// Turns scores into exp(score - top), moves `top` on, and says by how much
+/// what was accumulated under the old top shrinks.
+void softmaxRows(float *tile, int64_t keys, const PanelState &state,
+                 V (&shrink)[kVectors]) {
+  for (int v = 0; v < kVectors; ++v) {
+    const V old = simd::load(state.top + v * kWidth);
+    V top = old;
+    for (int64_t r = 0; r < keys; ++r)
+      top = simd::max(top, simd::load(tile + r * kPanelN + v * kWidth));
+    // A lane that has seen nothing yet: any finite shift gives exp(-inf) = 0.
+    const V shift = top == -kInfinity ? V{} : top;
+    shrink[v] = simd::exp(old - shift);
+    V sum = simd::load(state.sums + v * kWidth) * shrink[v];
+    for (int64_t r = 0; r < keys; ++r) {
+      float *at = tile + r * kPanelN + v * kWidth;
+      const V e = simd::exp(simd::load(at) - shift);
+      simd::store(at, e);
+      sum += e;
+    }
+    simd::store(state.top + v * kWidth, top);
+    simd::store(state.sums + v * kWidth, sum);
+  }
+}
+
+void zeroDropped(float *tile, const int32_t *keep, int64_t keys) {
+  for (int64_t i = 0; i < keys * kPanelN; i += kWidth) {
+    VI bits;
+    std::memcpy(&bits, keep + i, sizeof bits);
+    simd::store(tile + i, (V)((VI)simd::load(tile + i) & bits));
+  }
+}
+
+} // namespace
+
+struct Attention::State {};
+Attention::Attention(const Params &params) : params_(params) {}
+Attention::~Attention() = default;
+
+Status Attention::prepare(Device &) {
+  if (Status s = cpu::requireType("attention", params_.type); !s)
+    return s;
+  return cpu::requireScratch("attention", scratchCap(params_, Backend::Cpu),
+                             params_.scratchBytes);
+}
+
+void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  const Params &p = params_;
+  const float *q = static_cast<const float *>(operand(ins, 0));
+  const float *k = static_cast<const float *>(operand(ins, 1));
+  const float *v = static_cast<const float *>(operand(ins, 2));
+  const cpu::AttentionOperands operands{
+      operand(ins, 3), static_cast<const int64_t *>(operand(ins, 4)),
+      static_cast<const int64_t *>(operand(ins, 5))};
+  float *out = static_cast<float *>(result(outs, 0));
+  float *lse = static_cast<float *>(result(outs, 1));
+
+  const int64_t depth = p.headDim;
+  const int64_t chunk = attentionChunk(p);
+  const int64_t panels = (p.queries + kPanelN - 1) / kPanelN;
+  const int64_t group =
+      std::min(panels, attentionGroup(p) * (kAttentionPanel / kPanelN));
+  const int64_t groups = (panels + group - 1) / group;
+  const int64_t workerBytes = attentionWorkerBytes(p);
+  const float dropScale = p.dropout > 0 ? float(1 / (1 - p.dropout)) : 1.0f;
+
+  auto part = [&](int64_t tileNumber, int64_t worker) {
+    const int64_t head = tileNumber / groups % p.heads;
+    const int64_t batch = tileNumber / groups / p.heads;
+    const int64_t kvHead = head / (p.heads / p.kvHeads);
+    const int64_t panel0 = tileNumber % groups * group;
+    const int64_t panelEnd = std::min(panels, panel0 + group);
+    const float *qHead = q + batch * p.q.batch + head * p.q.head;
+    const float *kHead = k + batch * p.k.batch + kvHead * p.k.head;
+    const float *vHead = v + batch * p.v.batch + kvHead * p.v.head;
+
+    float *memory = reinterpret_cast<float *>(static_cast<char *>(scratch) +
+                                              worker * workerBytes);
+    float *packedK = memory;
+    float *packedV = packedK + chunk * depth;
+    float *tile = packedV + chunk * depth;
+    int32_t *keep = reinterpret_cast<int32_t *>(tile + chunk * kPanelN);
+    float *states = tile + 2 * chunk * kPanelN;
+    const int64_t stateFloats = (2 * depth + 2) * kPanelN;
+    auto stateOf = [&](int64_t panel) {
+      float *acc = states + (panel - panel0) * stateFloats;
+      return PanelState{acc, acc + depth * kPanelN,
+                        acc + (depth + 1) * kPanelN};
+    };
+    auto packedQ = [&](int64_t panel) {
+      return states + (panel - panel0) * stateFloats + (depth + 2) * kPanelN;
+    };
+
+    for (int64_t panel = panel0; panel < panelEnd; ++panel) {
+      const int64_t q0 = panel * kPanelN;
+      const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
+      gemm::packB({qHead + q0 * p.q.time, 1, p.q.time}, depth, queries,
+                  packedQ(panel));
+      const PanelState state = stateOf(panel);
+      std::fill(state.acc, state.acc + depth * kPanelN, 0.0f);
+      std::fill(state.top, state.top + kPanelN, -kInfinity);
+      std::fill(state.sums, state.sums + kPanelN, 0.0f);
+    }
+
+    const int64_t groupSees =
+        cpu::visibleKeys(p, std::min(p.queries, panelEnd * kPanelN));
+    for (int64_t s0 = 0; s0 < groupSees; s0 += chunk) {
+      const int64_t here = std::min(chunk, groupSees - s0);
+      gemm::packA({kHead + s0 * p.k.time, p.k.time, 1}, here, depth, packedK);
+      gemm::packA({vHead + s0 * p.v.time, 1, p.v.time}, depth, here, packedV);
+      for (int64_t panel = panel0; panel < panelEnd; ++panel) {
+        const int64_t q0 = panel * kPanelN;
+        const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
+        const int64_t keys =
+            std::min(here, cpu::visibleKeys(p, q0 + queries) - s0);
+        if (keys <= 0)
+          continue;
+        // Whole panels of keys, which may reach beyond `keys`; the tile has
+        // room for the chunk.
+        for (int64_t r = 0; r < keys; r += kPanelM)
+          gemm::inner(std::min<int64_t>(kPanelM, here - r), kPanelN, depth,
+                      packedK + r * depth, packedQ(panel), tile + r * kPanelN,
+                      kPanelN, false, nullptr);
+        const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
+        cpu::scaleAndMask(p, operands, at, tile);
+        const PanelState state = stateOf(panel);
+        V shrink[kVectors];
+        softmaxRows(tile, keys, state, shrink);
+        if (p.dropout > 0) {
+          cpu::dropoutBits(p, operands, at, keep);
+          zeroDropped(tile, keep, keys);
+        }
+        if (s0 > 0)
+          for (int64_t d = 0; d < depth; ++d)
+            for (int j = 0; j < kVectors; ++j) {
+              float *acc = state.acc + d * kPanelN + j * kWidth;
+              simd::store(acc, simd::load(acc) * shrink[j]);
+            }
+        for (int64_t d = 0; d < depth; d += kPanelM)
+          gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
+                      packedV + d * here, tile, state.acc + d * kPanelN,
+                      kPanelN, s0 > 0, nullptr);
+      }
+    }
+
+    for (int64_t panel = panel0; panel < panelEnd; ++panel) {
+      const int64_t q0 = panel * kPanelN;
+      const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
+      const PanelState state = stateOf(panel);
+      for (int j = 0; j < kVectors; ++j) {
+        const V sum = simd::load(state.sums + j * kWidth);
+        const V factor = sum > 0.0f ? simd::splat(dropScale) / sum : V{};
+        for (int64_t d = 0; d < depth; ++d) {
+          float *acc = state.acc + d * kPanelN + j * kWidth;
+          simd::store(acc, simd::load(acc) * factor);
+        }
+      }
+      cpu::transposePanel(state.acc, depth, queries,
+                          out + ((batch * p.queries + q0) * p.heads + head) *
+                                    depth,
+                          p.heads * depth, false);
+      for (int64_t i = 0; i < queries; ++i)
+        lse[(batch * p.heads + head) * p.queries + q0 + i] =
+            state.sums[i] > 0 ? state.top[i] + std::log(state.sums[i])
+                              : -kInfinity;
+    }
+  };
+  const int64_t tiles = p.batch * p.heads * groups;
+  parallelFor(stream, tiles, attentionWorkers(tiles), part);
+}
+
+} // namespace tmc

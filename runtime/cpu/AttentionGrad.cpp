@@ -1,0 +1,252 @@
+//===- AttentionGrad.cpp - gradients of attention on cpu ------------------===//
+//
+// A part of the work is one key head of one sample. Probabilities are made
+// again from the saved log-sum-exp, tile by tile:
+//
+//     for each chunk of keys:
+//       pack k and v (rows: keys) and k^T (rows: channels)
+//       for each head that reads them, for each panel of queries:
+//         P  = exp(scale k q^T - lse)                 keys x panel
+//         dP = v dout^T
+//         dv += drop(P) dout                          keys x channels
+//         dS = scale P (drop(dP) - sum(dout * out))   in dP's place
+//         dk += dS q                                  keys x channels
+//         dq += (k^T dS)^T                            panel x channels
+//
+// Additions into an element come in this order whatever the number of threads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/Attention.h"
+
+#include "runtime/cpu/AttentionTile.h"
+#include "runtime/cpu/Checks.h"
+#include "runtime/cpu/Parallel.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tmc {
+
+using gemm::kPanelM;
+using gemm::kPanelN;
+using gemm::kVectors;
+using simd::kWidth;
+using simd::V;
+using simd::VI;
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// sum over channels of dout * out, for each query of a panel.
+void rowDots(const float *dout, const float *out, int64_t stride, int64_t depth,
+             int64_t queries, float *dots) {
+  for (int64_t i = 0; i < queries; ++i) {
+    V sum{};
+    int64_t d = 0;
+    for (; d + kWidth <= depth; d += kWidth)
+      sum = simd::fma(simd::load(dout + i * stride + d),
+                      simd::load(out + i * stride + d), sum);
+    float total = 0;
+    for (; d < depth; ++d)
+      total += dout[i * stride + d] * out[i * stride + d];
+    for (int j = 0; j < kWidth; ++j)
+      total += sum[j];
+    dots[i] = total;
+  }
+  for (int64_t i = queries; i < kPanelN; ++i)
+    dots[i] = 0;
+}
+
+/// The pieces of one worker's scratch.
+struct Pieces {
+  float *keysRows, *valuesRows, *keysColumns; // packed operands of a chunk
+  float *probabilities, *gradients;           // tiles
+  int32_t *keep;
+  float *queryPanel, *doutPanel; // [depth, kPanelN]: right operands
+  float *queryRows, *doutRows;   // panels of [kPanelN, kPanelN]
+  float *queryGradient;          // [depth, kPanelN]
+  float *dots, *lse;             // [kPanelN]
+
+  Pieces(const AttentionParams &p, float *at) {
+    const int64_t chunk = attentionChunk(p), depth = p.headDim;
+    const int64_t wide = (depth + kPanelN - 1) / kPanelN * kPanelN;
+    auto take = [&](int64_t floats) {
+      float *piece = at;
+      at += floats;
+      return piece;
+    };
+    keysRows = take(chunk * depth);
+    valuesRows = take(chunk * depth);
+    keysColumns = take(chunk * depth);
+    probabilities = take(chunk * kPanelN);
+    gradients = take(chunk * kPanelN);
+    keep = reinterpret_cast<int32_t *>(take(chunk * kPanelN));
+    queryPanel = take(depth * kPanelN);
+    doutPanel = take(depth * kPanelN);
+    queryRows = take(wide * kPanelN);
+    doutRows = take(wide * kPanelN);
+    queryGradient = take(depth * kPanelN);
+    dots = take(kPanelN);
+    lse = take(kPanelN);
+  }
+};
+
+/// From scores and products to the two tiles that multiply: probabilities
+/// after dropout, and gradients of the scores.
+void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
+                  bool dropout) {
+  const V scale = simd::splat(float(p.scale));
+  const V dropScale = simd::splat(float(1 / (1 - p.dropout)));
+  for (int v = 0; v < kVectors; ++v) {
+    const V shift = simd::load(m.lse + v * kWidth);
+    const V dot = simd::load(m.dots + v * kWidth);
+    for (int64_t r = 0; r < keys; ++r) {
+      const int64_t i = r * kPanelN + v * kWidth;
+      const V probability = simd::exp(simd::load(m.probabilities + i) - shift);
+      V kept = probability, gradient = simd::load(m.gradients + i);
+      if (dropout) {
+        VI bits;
+        std::memcpy(&bits, m.keep + i, sizeof bits);
+        kept = (V)((VI)(probability * dropScale) & bits);
+        gradient = (V)((VI)(gradient * dropScale) & bits);
+      }
+      simd::store(m.probabilities + i, kept);
+      simd::store(m.gradients + i, scale * probability * (gradient - dot));
+    }
+  }
+}
+
+/// rows += tile (keys x queries) times packed (queries x depth).
+void addRows(const float *tile, int64_t keys, int64_t queries,
+             const float *packed, int64_t depth, float *rows, int64_t stride) {
+  for (int64_t d = 0; d < depth; d += kPanelN)
+    for (int64_t r = 0; r < keys; r += kPanelM)
+      gemm::innerRowMajor(std::min<int64_t>(kPanelM, keys - r),
+                          std::min<int64_t>(kPanelN, depth - d), queries,
+                          tile + r * kPanelN, packed + d * kPanelN,
+                          rows + r * stride + d, stride, true);
+}
+
+} // namespace
+
+struct AttentionGrad::State {};
+AttentionGrad::AttentionGrad(const Params &params) : params_(params) {}
+AttentionGrad::~AttentionGrad() = default;
+
+Status AttentionGrad::prepare(Device &) {
+  if (Status s = cpu::requireType("attention_grad", params_.type); !s)
+    return s;
+  return cpu::requireScratch("attention_grad",
+                             scratchCap(params_, Backend::Cpu),
+                             params_.scratchBytes);
+}
+
+void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  const Params &p = params_;
+  auto in = [&](size_t i) {
+    return static_cast<const float *>(operand(ins, i));
+  };
+  const float *q = in(0), *k = in(1), *v = in(2);
+  const float *out = in(3), *lse = in(4), *dout = in(5);
+  const cpu::AttentionOperands operands{
+      operand(ins, 6), static_cast<const int64_t *>(operand(ins, 7)),
+      static_cast<const int64_t *>(operand(ins, 8))};
+  float *dq = static_cast<float *>(result(outs, 0));
+  float *dk = static_cast<float *>(result(outs, 1));
+  float *dv = static_cast<float *>(result(outs, 2));
+
+  const int64_t depth = p.headDim, chunk = attentionChunk(p);
+  const int64_t perKey = p.heads / p.kvHeads;
+  const int64_t queryStride = p.heads * depth, keyStride = p.kvHeads * depth;
+  const int64_t workerBytes = attentionGradWorkerBytes(p);
+
+  auto part = [&](int64_t number, int64_t worker) {
+    const int64_t batch = number / p.kvHeads, kvHead = number % p.kvHeads;
+    const Pieces m(p, reinterpret_cast<float *>(static_cast<char *>(scratch) +
+                                                worker * workerBytes));
+    const float *kHead = k + batch * p.k.batch + kvHead * p.k.head;
+    const float *vHead = v + batch * p.v.batch + kvHead * p.v.head;
+    const int64_t keyBase = batch * p.keys * keyStride + kvHead * depth;
+    for (int64_t s = 0; s < p.keys; ++s) {
+      std::fill_n(dk + keyBase + s * keyStride, depth, 0.0f);
+      std::fill_n(dv + keyBase + s * keyStride, depth, 0.0f);
+    }
+    const int64_t firstHead = kvHead * perKey;
+    for (int64_t t = 0; t < p.queries; ++t)
+      std::fill_n(dq + (batch * p.queries + t) * queryStride +
+                      firstHead * depth,
+                  perKey * depth, 0.0f);
+
+    for (int64_t s0 = 0; s0 < p.keys; s0 += chunk) {
+      const int64_t here = std::min(chunk, p.keys - s0);
+      const float *kRows = kHead + s0 * p.k.time;
+      const float *vRows = vHead + s0 * p.v.time;
+      gemm::packA({kRows, p.k.time, 1}, here, depth, m.keysRows);
+      gemm::packA({vRows, p.v.time, 1}, here, depth, m.valuesRows);
+      gemm::packA({kRows, 1, p.k.time}, depth, here, m.keysColumns);
+      for (int64_t head = firstHead; head < firstHead + perKey; ++head) {
+        const float *qHead = q + batch * p.q.batch + head * p.q.head;
+        const int64_t base = batch * p.queries * queryStride + head * depth;
+        for (int64_t q0 = 0; q0 < p.queries; q0 += kPanelN) {
+          const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
+          const int64_t keys =
+              std::min(here, cpu::visibleKeys(p, q0 + queries) - s0);
+          if (keys <= 0)
+            continue;
+          const float *qRows = qHead + q0 * p.q.time;
+          const float *gRows = dout + base + q0 * queryStride;
+          gemm::packB({qRows, 1, p.q.time}, depth, queries, m.queryPanel);
+          gemm::packB({gRows, 1, queryStride}, depth, queries, m.doutPanel);
+          for (int64_t d = 0; d < depth; d += kPanelN) {
+            const int64_t wide = std::min<int64_t>(kPanelN, depth - d);
+            gemm::packB({qRows + d, p.q.time, 1}, queries, wide,
+                        m.queryRows + d * kPanelN);
+            gemm::packB({gRows + d, queryStride, 1}, queries, wide,
+                        m.doutRows + d * kPanelN);
+          }
+          rowDots(gRows, out + base + q0 * queryStride, queryStride, depth,
+                  queries, m.dots);
+          for (int64_t i = 0; i < kPanelN; ++i) {
+            const float x =
+                i < queries ? lse[(batch * p.heads + head) * p.queries + q0 + i]
+                            : kInfinity;
+            // A row that sees nothing has no probabilities.
+            m.lse[i] = x == -kInfinity ? kInfinity : x;
+          }
+          for (int64_t r = 0; r < keys; r += kPanelM) {
+            const int64_t rows = std::min<int64_t>(kPanelM, here - r);
+            gemm::inner(rows, kPanelN, depth, m.keysRows + r * depth,
+                        m.queryPanel, m.probabilities + r * kPanelN, kPanelN,
+                        false, nullptr);
+            gemm::inner(rows, kPanelN, depth, m.valuesRows + r * depth,
+                        m.doutPanel, m.gradients + r * kPanelN, kPanelN, false,
+                        nullptr);
+          }
+          const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
+          cpu::scaleAndMask(p, operands, at, m.probabilities);
+          const bool dropout = p.dropout > 0;
+          if (dropout)
+            cpu::dropoutBits(p, operands, at, m.keep);
+          gradientTile(p, m, keys, dropout);
+
+          addRows(m.probabilities, keys, queries, m.doutRows, depth,
+                  dv + keyBase + s0 * keyStride, keyStride);
+          addRows(m.gradients, keys, queries, m.queryRows, depth,
+                  dk + keyBase + s0 * keyStride, keyStride);
+          for (int64_t d = 0; d < depth; d += kPanelM)
+            gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
+                        m.keysColumns + d * here, m.gradients,
+                        m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
+          cpu::transposePanel(m.queryGradient, depth, queries,
+                              dq + base + q0 * queryStride, queryStride, true);
+        }
+      }
+    }
+  };
+  const int64_t tiles = p.batch * p.kvHeads;
+  parallelFor(stream, tiles, attentionWorkers(tiles), part);
+}
+
+} // namespace tmc

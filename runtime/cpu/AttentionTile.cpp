@@ -1,0 +1,159 @@
+//===- AttentionTile.cpp - scores of one block, with keys in rows ---------===//
+
+#include "runtime/cpu/AttentionTile.h"
+
+#include "runtime/cpu/PhiloxSimd.h"
+#include "runtime/cpu/TransposeBlock.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tmc::cpu {
+
+using gemm::kPanelN;
+using gemm::kVectors;
+using simd::kWidth;
+using simd::V;
+using simd::VI;
+using simd::VU;
+
+namespace {
+
+constexpr float kUnseen = -std::numeric_limits<float>::infinity();
+
+/// 0, 1, 2, ... across the lanes.
+VI laneNumbers() {
+  VI v;
+  for (int i = 0; i < kWidth; ++i)
+    v[i] = i;
+  return v;
+}
+
+void addMask(const AttentionParams &p, const void *mask,
+             const AttentionTile &tile, float *scores) {
+  const int64_t offset = tile.batch * p.maskBatchStride +
+                         tile.head * p.maskHeadStride +
+                         tile.query * p.maskQueryStride + tile.key;
+  if (p.mask == MaskKind::Boolean) {
+    const unsigned char *m = static_cast<const unsigned char *>(mask) + offset;
+    for (int64_t q = 0; q < tile.queries; ++q)
+      for (int64_t r = 0; r < tile.keys; ++r)
+        if (!m[q * p.maskQueryStride + r])
+          scores[r * kPanelN + q] = kUnseen;
+    return;
+  }
+  const float *m = static_cast<const float *>(mask) + offset;
+  if (p.maskQueryStride == 0) {
+    for (int64_t r = 0; r < tile.keys; ++r)
+      for (int v = 0; v < kVectors; ++v) {
+        float *at = scores + r * kPanelN + v * kWidth;
+        simd::store(at, simd::load(at) + simd::splat(m[r]));
+      }
+    return;
+  }
+  alignas(64) float block[kWidth * kWidth];
+  for (int64_t q = 0; q < tile.queries; q += kWidth) {
+    const int64_t lanes = std::min<int64_t>(kWidth, tile.queries - q);
+    int64_t r = 0;
+    for (; lanes == kWidth && r + kWidth <= tile.keys; r += kWidth) {
+      simd::transposeBlock(m + q * p.maskQueryStride + r, p.maskQueryStride,
+                           block, kWidth);
+      for (int i = 0; i < kWidth; ++i) {
+        float *at = scores + (r + i) * kPanelN + q;
+        simd::store(at, simd::load(at) + simd::load(block + i * kWidth));
+      }
+    }
+    for (; r < tile.keys; ++r)
+      for (int64_t i = 0; i < lanes; ++i)
+        scores[r * kPanelN + q + i] += m[(q + i) * p.maskQueryStride + r];
+  }
+}
+
+} // namespace
+
+void scaleAndMask(const AttentionParams &p, const AttentionOperands &operands,
+                  const AttentionTile &tile, float *scores) {
+  const V scale = simd::splat(float(p.scale));
+  for (int64_t i = 0; i < tile.keys * kPanelN; i += kWidth)
+    simd::store(scores + i, simd::load(scores + i) * scale);
+  if (p.mask != MaskKind::None)
+    addMask(p, operands.mask, tile, scores);
+  if (!p.causal)
+    return;
+  // Lane l sees the rows up to query + l + keys - queries.
+  const int64_t last = tile.query + p.keys - p.queries - tile.key;
+  const VI lanes = laneNumbers();
+  for (int64_t r = std::max<int64_t>(0, last + 1); r < tile.keys; ++r)
+    for (int v = 0; v < kVectors; ++v) {
+      float *at = scores + r * kPanelN + v * kWidth;
+      const VI seen = lanes >= int32_t(r - last - v * kWidth);
+      simd::store(at, seen ? simd::load(at) : simd::splat(kUnseen));
+    }
+}
+
+void dropoutBits(const AttentionParams &p, const AttentionOperands &operands,
+                 const AttentionTile &tile, int32_t *keep) {
+  const Philox philox(operands.seed, p.stream);
+  const uint32_t threshold = philoxThreshold(float(p.dropout));
+  const uint64_t sample = uint64_t(operands.samples[tile.batch]);
+  const uint64_t row0 =
+      (sample * uint64_t(p.heads) + uint64_t(tile.head)) * uint64_t(p.queries) +
+      uint64_t(tile.query);
+  const uint64_t keys = uint64_t(p.keys);
+  if (keys % 4 || tile.key % 4) {
+    // Quads straddle the rows: one word at a time.
+    for (int64_t r = 0; r < tile.keys; ++r)
+      for (int64_t q = 0; q < kPanelN; ++q) {
+        const uint64_t index =
+            (row0 + uint64_t(q)) * keys + uint64_t(tile.key + r);
+        keep[r * kPanelN + q] =
+            q < tile.queries && (philox.word(index) >> 8) >= threshold ? -1 : 0;
+      }
+    return;
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    // The quad at (lane, key 0), in halves.
+    VU low, high;
+    for (int i = 0; i < kWidth; ++i) {
+      const uint64_t quad = (row0 + uint64_t(v * kWidth + i)) * (keys / 4);
+      low[i] = uint32_t(quad);
+      high[i] = uint32_t(quad >> 32);
+    }
+    for (int64_t r = 0; r < tile.keys; r += 4) {
+      const uint32_t step = uint32_t((tile.key + r) / 4);
+      const VU sum = low + step;
+      VU words[4];
+      simd::philoxQuads(philox, sum, high - (VU)(sum < step), words);
+      const int64_t rows = std::min<int64_t>(4, tile.keys - r);
+      for (int64_t j = 0; j < rows; ++j) {
+        const VI bits = (words[j] >> 8) >= threshold;
+        std::memcpy(keep + (r + j) * kPanelN + v * kWidth, &bits, sizeof bits);
+      }
+    }
+  }
+}
+
+void transposePanel(const float *from, int64_t depth, int64_t queries,
+                    float *to, int64_t stride, bool accumulate) {
+  alignas(64) float block[kWidth * kWidth];
+  for (int64_t q = 0; q < queries; q += kWidth) {
+    const int64_t lanes = std::min<int64_t>(kWidth, queries - q);
+    int64_t d = 0;
+    for (; d + kWidth <= depth; d += kWidth) {
+      simd::transposeBlock(from + d * kPanelN + q, kPanelN, block, kWidth);
+      for (int64_t i = 0; i < lanes; ++i) {
+        float *at = to + (q + i) * stride + d;
+        const V x = simd::load(block + i * kWidth);
+        simd::store(at, accumulate ? simd::load(at) + x : x);
+      }
+    }
+    for (; d < depth; ++d)
+      for (int64_t i = 0; i < lanes; ++i) {
+        float &at = to[(q + i) * stride + d];
+        const float x = from[d * kPanelN + q + i];
+        at = accumulate ? at + x : x;
+      }
+  }
+}
+
+} // namespace tmc::cpu

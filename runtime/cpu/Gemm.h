@@ -1,0 +1,85 @@
+//===- Gemm.h - single-precision matrix products in given memory -*- C++
+//-*-===//
+//
+//   c[i, j] (+)= sum_k a(i, k) b(k, j) (+ bias[j])
+//
+// Packed panels and a register-blocked inner kernel, in the manner of BLIS. The
+// library's own product isn't used here because it takes up to 15 MB of memory
+// a call outside its scratchpad (its gemm path), and its other path wants dense
+// operands and loses half its speed where a leading dimension is a multiple of
+// 4 KiB. Here every byte is in the caller's scratch, which is small:
+//
+//     k in steps of kBlockK:                   (results add up in c, in order)
+//       m in steps of kBlockM:
+//         pack a's block, in parallel          <= 1.5 MiB, shared
+//         panels of kPanelN columns, in parallel:
+//           pack b's panel                     <= 48 KiB per worker
+//           for each kPanelM rows: inner kernel
+//
+// The order of additions into an element of c depends on k alone: results have
+// the same bits for any number of threads and any m, n. A panel is computed by
+// one thread.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_CPU_GEMM_H
+#define TMC_RUNTIME_CPU_GEMM_H
+
+#include "runtime/cpu/Simd.h"
+
+#include <cstdint>
+
+namespace tmc {
+
+class Stream;
+
+namespace gemm {
+
+#if defined(__AVX512F__)
+constexpr int kPanelM = 14; // 28 accumulators of 32 registers
+#else
+constexpr int kPanelM = 6; // 12 of 16
+#endif
+constexpr int kVectors = 2;
+constexpr int kPanelN = kVectors * simd::kWidth;
+
+/// A matrix in memory: element (i, j) at data[i * rowStride + j * colStride];
+/// one of the strides is 1.
+struct Matrix {
+  const float *data;
+  int64_t rowStride, colStride;
+};
+
+struct Problem {
+  int64_t m, n, k;
+  Matrix a, b;       // a: [m, k]; b: [k, n]
+  const float *bias; // [n], or nullptr
+  float *c;          // [m, n]
+  int64_t ldc;
+  bool accumulate; // c += instead of c =
+};
+
+/// Runs `batch` products whose operands lie the given distances apart, on the
+/// stream's threads. scratch: scratchBytes(m, n, k) bytes.
+void run(Stream &stream, const Problem &problem, void *scratch,
+         int64_t batch = 1, int64_t aStride = 0, int64_t bStride = 0,
+         int64_t cStride = 0);
+
+/// Packs rows [0, m) x columns [0, k) of `a` into panels of kPanelM rows, k
+/// outermost within a panel: panel p at to + p * kPanelM * k. The last panel
+/// holds only the rows that there are.
+void packA(const Matrix &a, int64_t m, int64_t k, float *to);
+/// Packs k x n (n <= kPanelN) of `b`, row by row, each kPanelN long, zeros
+/// behind n.
+void packB(const Matrix &b, int64_t k, int64_t n, float *to);
+/// c[m, n] (+)= packed a (m <= kPanelM rows) times packed b; n <= kPanelN.
+void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+           float *c, int64_t ldc, bool accumulate, const float *bias);
+
+/// The same with `a` unpacked: row i at a + i * kPanelN.
+void innerRowMajor(int64_t m, int64_t n, int64_t k, const float *a,
+                   const float *b, float *c, int64_t ldc, bool accumulate);
+
+} // namespace gemm
+} // namespace tmc
+
+#endif // TMC_RUNTIME_CPU_GEMM_H

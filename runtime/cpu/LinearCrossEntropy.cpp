@@ -1,0 +1,159 @@
+//===- LinearCrossEntropy.cpp - the loss of a product, in chunks, on cpu --===//
+//
+// Logits of one chunk of rows at a time live in scratch; the gradient makes
+// them again, turns them into their own gradient in place, and multiplies.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/Checks.h"
+#include "runtime/cpu/CrossEntropyRows.h"
+#include "runtime/cpu/Gemm.h"
+#include "runtime/cpu/Parallel.h"
+#include "runtime/kernels/CrossEntropy.h"
+
+#include <algorithm>
+
+namespace tmc {
+
+namespace {
+
+Status prepareChunked(const char *name, const LinearCrossEntropyParams &p) {
+  if (Status s = cpu::requireType(name, p.type); !s)
+    return s;
+  if (Status s = cpu::requireIndexType(name, p.labelType); !s)
+    return s;
+  return cpu::requireScratch(
+      name, linearCrossEntropyScratchCap(p, Backend::Cpu), p.scratchBytes);
+}
+
+/// The pieces of the scratch region.
+struct Scratch {
+  float *logits, *losses;
+  void *product;
+  Scratch(const LinearCrossEntropyParams &p, void *base) {
+    const int64_t chunk = std::min(p.chunkRows, p.rows);
+    char *at = static_cast<char *>(base);
+    logits = reinterpret_cast<float *>(at);
+    at += alignScratch(chunk * p.vocabulary * 4);
+    losses = reinterpret_cast<float *>(at);
+    product = at + alignScratch(p.rows * 4);
+  }
+};
+
+/// logits = x[r0 .. r0 + rows) w^T
+void makeLogits(Stream &stream, const LinearCrossEntropyParams &p,
+                const float *x, const float *w, int64_t r0, int64_t rows,
+                const Scratch &scratch) {
+  gemm::run(stream,
+            {.m = rows,
+             .n = p.vocabulary,
+             .k = p.channels,
+             .a = {x + r0 * p.channels, p.channels, 1},
+             .b = {w, 1, p.channels},
+             .bias = nullptr,
+             .c = scratch.logits,
+             .ldc = p.vocabulary,
+             .accumulate = false},
+            scratch.product);
+}
+
+} // namespace
+
+struct LinearCrossEntropy::State {};
+LinearCrossEntropy::LinearCrossEntropy(const Params &params)
+    : params_(params) {}
+LinearCrossEntropy::~LinearCrossEntropy() = default;
+
+Status LinearCrossEntropy::prepare(Device &) {
+  return prepareChunked("linear_cross_entropy", params_);
+}
+
+void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *memory,
+                             bool accumulate) {
+  const Params &p = params_;
+  const float *x = static_cast<const float *>(operand(ins, 0));
+  const float *w = static_cast<const float *>(operand(ins, 1));
+  const void *labels = operand(ins, 2);
+  const float weight = *static_cast<const float *>(operand(ins, 3));
+  float *loss = static_cast<float *>(result(outs, 0));
+  float *lse = static_cast<float *>(result(outs, 1));
+  const Scratch scratch(p, memory);
+  for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
+    const int64_t rows = std::min(p.chunkRows, p.rows - r0);
+    makeLogits(stream, p, x, w, r0, rows, scratch);
+    parallelFor(stream, rows, [&](int64_t i, int64_t) {
+      const float *row = scratch.logits + i * p.vocabulary;
+      const int64_t r = r0 + i;
+      lse[r] = cpu::rowLogSumExp(row, p.vocabulary);
+      const int64_t label = cpu::indexAt(labels, p.labelType, r);
+      if (label >= 0 && label < p.vocabulary)
+        scratch.losses[r] = lse[r] - row[label];
+    });
+  }
+  const float total =
+      cpu::weightedLoss(stream, {p.labelType, p.vocabulary, p.ignoreIndex},
+                        labels, p.rows, scratch.losses, weight);
+  *loss = accumulate ? *loss + total : total;
+}
+
+struct LinearCrossEntropyGrad::State {};
+LinearCrossEntropyGrad::LinearCrossEntropyGrad(const Params &params)
+    : params_(params) {}
+LinearCrossEntropyGrad::~LinearCrossEntropyGrad() = default;
+
+Status LinearCrossEntropyGrad::prepare(Device &) {
+  return prepareChunked("linear_cross_entropy_grad", params_);
+}
+
+void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *memory,
+                                 bool accumulate) {
+  const Params &p = params_;
+  const float *x = static_cast<const float *>(operand(ins, 0));
+  const float *w = static_cast<const float *>(operand(ins, 1));
+  const void *labels = operand(ins, 2);
+  const float *lse = static_cast<const float *>(operand(ins, 3));
+  const float scale = *static_cast<const float *>(operand(ins, 4));
+  float *dx = static_cast<float *>(result(outs, 0));
+  float *dw = static_cast<float *>(result(outs, 1));
+  const Scratch scratch(p, memory);
+  for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
+    const int64_t rows = std::min(p.chunkRows, p.rows - r0);
+    makeLogits(stream, p, x, w, r0, rows, scratch);
+    parallelFor(stream, rows, [&](int64_t i, int64_t) {
+      float *row = scratch.logits + i * p.vocabulary;
+      const int64_t label = cpu::indexAt(labels, p.labelType, r0 + i);
+      if (label == p.ignoreIndex || label < 0 || label >= p.vocabulary) {
+        std::memset(row, 0, size_t(p.vocabulary) * 4);
+        return;
+      }
+      cpu::rowSoftmaxGrad(row, row, p.vocabulary, lse[r0 + i], scale);
+      row[label] -= scale;
+    });
+    if (dx)
+      gemm::run(stream,
+                {.m = rows,
+                 .n = p.channels,
+                 .k = p.vocabulary,
+                 .a = {scratch.logits, p.vocabulary, 1},
+                 .b = {w, p.channels, 1},
+                 .bias = nullptr,
+                 .c = dx + r0 * p.channels,
+                 .ldc = p.channels,
+                 .accumulate = false},
+                scratch.product);
+    if (dw)
+      gemm::run(stream,
+                {.m = p.vocabulary,
+                 .n = p.channels,
+                 .k = rows,
+                 .a = {scratch.logits, 1, p.vocabulary},
+                 .b = {x + r0 * p.channels, p.channels, 1},
+                 .bias = nullptr,
+                 .c = dw,
+                 .ldc = p.channels,
+                 .accumulate = accumulate || r0 > 0},
+                scratch.product);
+  }
+}
+
+} // namespace tmc

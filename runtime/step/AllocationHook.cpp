@@ -1,0 +1,70 @@
+//===- AllocationHook.cpp - counts the malloc family ----------------------===//
+//
+// Interposes malloc and its kin for the whole process, libraries included, and
+// hands on to glibc's own. Link it into executables only. operator new calls
+// malloc, so it is counted too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/step/AllocationCounter.h"
+
+#include <cerrno>
+#include <cstddef>
+
+extern "C" {
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+}
+
+namespace {
+tmc::AllocationCounter counter;
+
+void note(size_t bytes) {
+  if (!counter.counting.load(std::memory_order_relaxed))
+    return;
+  const int64_t size = int64_t(bytes);
+  if (size > tmc::kSmallAllocationBytes)
+    counter.large.fetch_add(1, std::memory_order_relaxed);
+  int64_t largest = counter.largestBytes.load(std::memory_order_relaxed);
+  while (size > largest && !counter.largestBytes.compare_exchange_weak(
+                               largest, size, std::memory_order_relaxed))
+    ;
+}
+} // namespace
+
+extern "C" {
+tmc::AllocationCounter *tmc_allocation_counter() { return &counter; }
+/// A strong reference to this pulls the hook out of its library.
+tmc::AllocationCounter *tmc_link_allocation_hook() { return &counter; }
+
+void *malloc(size_t bytes) {
+  note(bytes);
+  return __libc_malloc(bytes);
+}
+void *calloc(size_t count, size_t bytes) {
+  note(count * bytes);
+  return __libc_calloc(count, bytes);
+}
+void *realloc(void *old, size_t bytes) {
+  note(bytes);
+  return __libc_realloc(old, bytes);
+}
+void *memalign(size_t alignment, size_t bytes) {
+  note(bytes);
+  return __libc_memalign(alignment, bytes);
+}
+void *aligned_alloc(size_t alignment, size_t bytes) {
+  note(bytes);
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void **out, size_t alignment, size_t bytes) {
+  note(bytes);
+  void *block = __libc_memalign(alignment, bytes);
+  if (!block)
+    return ENOMEM;
+  *out = block;
+  return 0;
+}
+}

@@ -1,0 +1,156 @@
+//===- Api.cpp - the C interface over Step --------------------------------===//
+
+#include "runtime/step/Step.h"
+#include "runtime/tmc.h"
+
+#include <cstring>
+#include <new>
+
+struct tmc_step {
+  std::unique_ptr<tmc::Step> step;
+};
+
+namespace {
+thread_local std::string lastError;
+
+int give(const tmc::Status &status) {
+  lastError = status.message();
+  return static_cast<int>(status.code());
+}
+
+/// Runs `body`, and turns what a C caller can't catch into a code.
+template <typename F> int guarded(F &&body) {
+  try {
+    return give(body());
+  } catch (const std::bad_alloc &) {
+    return give({tmc::Code::World, "out of host memory"});
+  } catch (...) {
+    return give({tmc::Code::Defect, "an unexpected exception"});
+  }
+}
+
+const tmc::TensorInfo *findTensor(tmc_step *step, const char *name,
+                                  tmc::Status &status) {
+  const tmc::TensorInfo *tensor = step->step->find(name);
+  if (!tensor)
+    status = {tmc::Code::Usage,
+              std::string("no tensor has the name '") + name + "'"};
+  return tensor;
+}
+} // namespace
+
+extern "C" {
+
+void tmc_options_init(tmc_options *options) {
+  std::memset(options, 0, sizeof *options);
+  options->guard_pages = 1;
+}
+
+int tmc_step_create(const tmc_options *options, tmc_step **out) {
+  return guarded([&]() -> tmc::Status {
+    tmc_options defaults;
+    tmc_options_init(&defaults);
+    const tmc_options &given = options ? *options : defaults;
+    tmc::StepOptions o;
+    o.device.threads = given.threads;
+    o.device.guardPages = given.guard_pages != 0;
+    o.poison = given.poison != 0;
+    o.checkFinite = given.check_finite != 0;
+    o.seed = given.seed;
+    auto made = std::make_unique<tmc_step>();
+    if (tmc::Status s = tmc::Step::create(*tmc_step_program(), o, made->step);
+        !s)
+      return s;
+    *out = made.release();
+    return tmc::Status::ok();
+  });
+}
+
+void tmc_step_destroy(tmc_step *step) { delete step; }
+
+const char *tmc_last_error(void) { return lastError.c_str(); }
+
+int tmc_step_load(tmc_step *step, const char *path) {
+  return guarded([&] { return step->step->load(path); });
+}
+int tmc_step_init_random(tmc_step *step, uint64_t seed) {
+  return guarded([&] { return step->step->initRandom(seed); });
+}
+
+int64_t tmc_step_tensor_count(const tmc_step *step) {
+  return step->step->program().tensorCount;
+}
+int tmc_step_tensor(const tmc_step *step, int64_t index, tmc_tensor *out) {
+  return guarded([&]() -> tmc::Status {
+    const tmc::StepProgram &program = step->step->program();
+    if (index < 0 || index >= program.tensorCount)
+      return {tmc::Code::Usage, "tensor " + std::to_string(index) + " of " +
+                                    std::to_string(program.tensorCount) +
+                                    " doesn't exist"};
+    const tmc::TensorInfo &info = program.tensors[index];
+    std::memset(out, 0, sizeof *out);
+    out->name = info.name;
+    out->dtype = static_cast<tmc_dtype>(info.type);
+    out->role = static_cast<tmc_role>(info.role);
+    out->rank = info.rank;
+    for (int i = 0; i < info.rank; ++i)
+      out->dims[i] = info.dims[i];
+    out->bytes = info.bytes();
+    out->trainable = info.trainable;
+    return tmc::Status::ok();
+  });
+}
+
+int tmc_step_write(tmc_step *step, const char *name, const void *data,
+                   int64_t bytes) {
+  return guarded([&] {
+    tmc::Status status;
+    if (const tmc::TensorInfo *tensor = findTensor(step, name, status))
+      status = step->step->write(*tensor, data, bytes);
+    return status;
+  });
+}
+int tmc_step_read(tmc_step *step, const char *name, void *data, int64_t bytes) {
+  return guarded([&] {
+    tmc::Status status;
+    if (const tmc::TensorInfo *tensor = findTensor(step, name, status))
+      status = step->step->read(*tensor, data, bytes);
+    return status;
+  });
+}
+
+void tmc_step_set_learning_rate(tmc_step *step, double rate) {
+  step->step->setLearningRate(rate);
+}
+
+int tmc_step_run(tmc_step *step, double *loss) {
+  return guarded([&] {
+    double value = 0;
+    tmc::Status status = step->step->run(value);
+    if (status && loss)
+      *loss = value;
+    return status;
+  });
+}
+
+int tmc_step_save(tmc_step *step, const char *directory) {
+  return guarded([&] { return step->step->save(directory); });
+}
+int tmc_step_resume(tmc_step *step, const char *directory) {
+  return guarded([&] { return step->step->resume(directory); });
+}
+
+int tmc_step_get_statistics(const tmc_step *step, tmc_statistics *out) {
+  return guarded([&] {
+    const tmc::StepStatistics s = step->step->statistics();
+    out->arena_bytes = s.arenaBytes;
+    out->high_water_bytes = s.highWaterBytes;
+    out->allocations = s.allocations;
+    out->largest_allocation_bytes = s.largestAllocationBytes;
+    out->steps = s.steps;
+    out->last_step_seconds = s.lastStepSeconds;
+    out->grad_norm = s.gradNorm;
+    return tmc::Status::ok();
+  });
+}
+}

@@ -1,0 +1,194 @@
+//===- Arguments.cpp - the trainer's command line -------------------------===//
+
+#include "runtime/step/Arguments.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tmc {
+
+namespace {
+
+struct Flag {
+  const char *name, *value, *help;
+};
+constexpr Flag kFlags[] = {
+    {"--data", "FILE|NAME=FILE",
+     "tokens (uint16), .npy or .safetensors; "
+     "NAME=FILE+1: one token further on"},
+    {"--steps", "N", "training steps to take now"},
+    {"--lr", "X", "learning rate (default 0.001)"},
+    {"--lr-schedule", "SPEC",
+     "constant, linear or cosine, then "
+     "[:warmup=STEPS,min=FRACTION,total=STEPS]"},
+    {"--weights", "FILE", "start from a .safetensors file"},
+    {"--init", "random:SEED",
+     "start from random numbers (the default, seed 0)"},
+    {"--save", "DIR", "write a checkpoint there at the end and on Ctrl-C"},
+    {"--save-every", "N", "and after every N steps"},
+    {"--resume", "DIR", "go on from a checkpoint"},
+    {"--log", "FILE", "append one JSON object per step"},
+    {"--threads", "N", "threads (default: one per core)"},
+    {"--seed", "N", "seed of dropout and other draws (default 0)"},
+    {"--poison", nullptr, "overwrite each buffer at its death (a check)"},
+    {"--check-finite", nullptr,
+     "stop at the first launch that makes NaN or "
+     "infinity"},
+    {"--quiet", nullptr, "no line per step"},
+    {"--help", nullptr, "this text"},
+};
+
+/// Levenshtein's distance.
+size_t distance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+    }
+  }
+  return row[b.size()];
+}
+
+Status usage(const std::string &why) { return {Code::Usage, why}; }
+
+Status wholeNumber(const std::string &flag, const std::string &text,
+                   uint64_t &value) {
+  value = 0;
+  bool good = !text.empty();
+  for (char c : text)
+    good = good && c >= '0' && c <= '9' &&
+           !__builtin_mul_overflow(value, uint64_t(10), &value) &&
+           !__builtin_add_overflow(value, uint64_t(c - '0'), &value);
+  return good ? Status::ok()
+              : usage(flag + " takes a whole number, not '" + text + "'");
+}
+
+} // namespace
+
+Status parseArguments(const std::vector<std::string> &arguments,
+                      Arguments &parsed) {
+  bool weights = false, init = false, steps = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string name = arguments[i], value;
+    bool inlineValue = false;
+    if (const size_t equals = name.find('=');
+        name.compare(0, 2, "--") == 0 && equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+      inlineValue = true;
+    }
+    const Flag *flag = nullptr;
+    for (const Flag &known : kFlags)
+      if (name == known.name)
+        flag = &known;
+    if (!flag) {
+      if (name.empty() || name[0] != '-')
+        return usage("'" + name + "' isn't a flag; data is given by --data");
+      const Flag *nearest = &kFlags[0];
+      for (const Flag &known : kFlags)
+        if (distance(name, known.name) < distance(name, nearest->name))
+          nearest = &known;
+      return usage("unknown flag '" + name + "'; did you mean '" +
+                   nearest->name + "'?");
+    }
+    if (flag->value && !inlineValue) {
+      if (i + 1 == arguments.size())
+        return usage(name + " needs a value: " + flag->value);
+      value = arguments[++i];
+    }
+    if (!flag->value && inlineValue)
+      return usage(name + " takes no value");
+
+    uint64_t number = 0;
+    if (name == "--steps" || name == "--save-every" || name == "--threads" ||
+        name == "--seed")
+      if (Status s = wholeNumber(name, value, number); !s)
+        return s;
+    if (name == "--data") {
+      parsed.data.push_back(value);
+    } else if (name == "--steps") {
+      if (number > uint64_t(INT64_MAX / 2))
+        return usage("--steps is too large");
+      parsed.steps = int64_t(number);
+      steps = true;
+    } else if (name == "--save-every") {
+      parsed.saveEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
+    } else if (name == "--threads") {
+      if (number < 1 || number > 1024)
+        return usage("--threads takes a number from 1 to 1024, not '" + value +
+                     "'");
+      parsed.threads = int(number);
+    } else if (name == "--seed") {
+      parsed.seed = number;
+    } else if (name == "--lr") {
+      char *end;
+      parsed.rate = std::strtod(value.c_str(), &end);
+      if (value.empty() || *end || !(parsed.rate >= 0) || parsed.rate > 1e30)
+        return usage("--lr takes a non-negative number, not '" + value + "'");
+    } else if (name == "--lr-schedule") {
+      if (Status s = Schedule::parse(value, parsed.schedule); !s)
+        return s;
+    } else if (name == "--weights") {
+      parsed.weights = value;
+      weights = true;
+    } else if (name == "--init") {
+      if (value.compare(0, 7, "random:") ||
+          !wholeNumber(name, value.substr(7), parsed.initSeed))
+        return usage("--init takes random:SEED, not '" + value + "'");
+      init = true;
+    } else if (name == "--save") {
+      parsed.save = value;
+    } else if (name == "--resume") {
+      parsed.resume = value;
+    } else if (name == "--log") {
+      parsed.log = value;
+    } else if (name == "--poison") {
+      parsed.poison = true;
+    } else if (name == "--check-finite") {
+      parsed.checkFinite = true;
+    } else if (name == "--quiet") {
+      parsed.quiet = true;
+    } else if (name == "--help") {
+      parsed.help = true;
+    }
+  }
+  if (parsed.help)
+    return Status::ok();
+  if (int(weights) + int(init) + int(!parsed.resume.empty()) > 1)
+    return usage("only one of --weights, --init and --resume can say where the "
+                 "parameters start");
+  if (!parsed.resume.empty() && parsed.seed)
+    return usage("--seed can't be given with --resume: the checkpoint has the "
+                 "seed");
+  if (!steps)
+    return usage("--steps is missing");
+  if (parsed.data.empty())
+    return usage("--data is missing");
+  if (parsed.saveEvery && parsed.save.empty())
+    return usage("--save-every needs --save");
+  return Status::ok();
+}
+
+std::string helpText(const std::string &program) {
+  std::string text = "usage: " + program +
+                     " --data FILE --steps N [flags]\n\ntrains a compiled "
+                     "step\n\n";
+  for (const Flag &flag : kFlags) {
+    std::string left = std::string("  ") + flag.name;
+    if (flag.value)
+      left += std::string(" ") + flag.value;
+    left.resize(std::max<size_t>(left.size() + 2, 26), ' ');
+    text += left + flag.help + "\n";
+  }
+  return text + "\nexit codes: 0 done (Ctrl-C included), 1 the input is at "
+                "fault, 2 usage,\n3 more memory wanted than planned, 4 "
+                "unsupported, 70 a defect,\n74 the world is at fault (disk "
+                "full)\n";
+}
+
+} // namespace tmc

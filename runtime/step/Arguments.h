@@ -1,0 +1,43 @@
+//===- Arguments.h - the trainer's command line -----------------*- C++ -*-===//
+//
+// What `DIR/train` takes. Parsing is apart from the trainer so that it can be
+// tested without one.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_STEP_ARGUMENTS_H
+#define TMC_RUNTIME_STEP_ARGUMENTS_H
+
+#include "runtime/kernels/Status.h"
+#include "runtime/step/Schedule.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+struct Arguments {
+  std::vector<std::string> data;
+  int64_t steps = 0;
+  double rate = 1e-3;
+  Schedule schedule;
+  std::string weights; // or "": random
+  uint64_t initSeed = 0;
+  std::string save, resume, log; // "": not asked for
+  int64_t saveEvery = 0;         // steps; 0: at the end only
+  int threads = 0;
+  std::optional<uint64_t> seed;
+  bool poison = false, checkFinite = false, quiet = false, help = false;
+};
+
+/// `arguments` without the program's name. Every fault is Code::Usage.
+Status parseArguments(const std::vector<std::string> &arguments,
+                      Arguments &parsed);
+
+/// The text of --help.
+std::string helpText(const std::string &program);
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_STEP_ARGUMENTS_H

@@ -1,0 +1,192 @@
+//===- File.cpp - opening and replacing files -----------------------------===//
+
+#include "runtime/step/File.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+namespace tmc {
+
+namespace {
+Status openError(const std::string &path, int error) {
+  const bool theirs = error == ENOENT || error == ENOTDIR || error == EISDIR ||
+                      error == EXDEV || error == ELOOP || error == EACCES;
+  const char *why = std::strerror(error);
+  if (error == EXDEV)
+    why = "it lies outside the directory that may be read";
+  else if (error == ELOOP)
+    why = "it is, or passes through, a symbolic link";
+  return {theirs ? Code::BadInput : Code::World,
+          "can't open '" + path + "': " + why};
+}
+} // namespace
+
+std::string formatBytes(int64_t bytes) {
+  const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = double(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit)
+    value /= 1024;
+  char text[48];
+  std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", value,
+                units[unit]);
+  return text;
+}
+
+MappedFile::~MappedFile() {
+  if (data_)
+    munmap(const_cast<char *>(data_), size_t(bytes_));
+}
+MappedFile::MappedFile(MappedFile &&other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Status MappedFile::map(int descriptor, const std::string &shown,
+                       bool refuseHardLinks, MappedFile &file) {
+  struct stat info;
+  if (fstat(descriptor, &info)) {
+    const int error = errno;
+    close(descriptor);
+    return openError(shown, error);
+  }
+  Status bad;
+  if (!S_ISREG(info.st_mode))
+    bad = {Code::BadInput, "'" + shown + "' isn't a regular file"};
+  else if (refuseHardLinks && info.st_nlink != 1)
+    bad = {Code::BadInput, "'" + shown + "' has " +
+                               std::to_string(info.st_nlink) +
+                               " names; a file named by another one must have "
+                               "one"};
+  if (!bad) {
+    close(descriptor);
+    return bad;
+  }
+  file = MappedFile();
+  file.bytes_ = info.st_size;
+  if (info.st_size > 0) {
+    void *data = mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE,
+                      descriptor, 0);
+    if (data == MAP_FAILED) {
+      const int error = errno;
+      close(descriptor);
+      file.bytes_ = 0;
+      return {Code::World,
+              "can't map '" + shown + "': " + std::strerror(error)};
+    }
+    file.data_ = static_cast<const char *>(data);
+  }
+  close(descriptor);
+  return Status::ok();
+}
+
+Status MappedFile::open(const std::string &path, MappedFile &file) {
+  const int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0)
+    return openError(path, errno);
+  return map(descriptor, path, false, file);
+}
+
+Status MappedFile::openBeneath(const std::string &directory,
+                               const std::string &name, MappedFile &file) {
+  const std::string shown = directory + "/" + name;
+  if (name.empty() || name.find('\0') != std::string::npos)
+    return {Code::BadInput, "a file in '" + directory + "' has a bad name"};
+  const int base = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (base < 0)
+    return openError(directory, errno);
+  open_how how{};
+  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const int descriptor =
+      int(syscall(SYS_openat2, base, name.c_str(), &how, sizeof how));
+  const int error = errno;
+  close(base);
+  if (descriptor < 0)
+    return openError(shown, error);
+  return map(descriptor, shown, true, file);
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ >= 0) {
+    close(file_);
+    unlinkat(directory_, temporary_.c_str(), 0);
+  }
+  if (directory_ >= 0)
+    close(directory_);
+}
+
+Status AtomicFile::fail(const char *what) {
+  const int error = errno;
+  if (file_ >= 0) {
+    close(file_);
+    unlinkat(directory_, temporary_.c_str(), 0);
+    file_ = -1;
+  }
+  std::string message = std::string("can't ") + what + " '" + shown_ +
+                        "': " + std::strerror(error);
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+    message += "; what was saved there before is untouched";
+  return {Code::World, message};
+}
+
+Status AtomicFile::create(const std::string &directory,
+                          const std::string &name) {
+  shown_ = directory + "/" + name;
+  name_ = name;
+  temporary_ = "." + name + ".tmp." + std::to_string(getpid());
+  if (mkdir(directory.c_str(), 0777) && errno != EEXIST)
+    return fail("make the directory of");
+  directory_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory_ < 0)
+    return fail("open the directory of");
+  unlinkat(directory_, temporary_.c_str(), 0); // of a killed run of our number
+  file_ = openat(directory_, temporary_.c_str(),
+                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (file_ < 0)
+    return fail("create");
+  return Status::ok();
+}
+
+Status AtomicFile::write(const void *data, int64_t bytes) {
+  const char *at = static_cast<const char *>(data);
+  while (bytes > 0) {
+    const size_t some = size_t(bytes < (64 << 20) ? bytes : (64 << 20));
+    const ssize_t done = ::write(file_, at, some);
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done < 0)
+      return fail("write");
+    at += done;
+    bytes -= done;
+  }
+  return Status::ok();
+}
+
+Status AtomicFile::commit() {
+  if (fsync(file_))
+    return fail("write");
+  const int file = file_;
+  if (renameat(directory_, temporary_.c_str(), directory_, name_.c_str()))
+    return fail("replace");
+  file_ = -1;
+  close(file);
+  if (fsync(directory_))
+    return fail("sync the directory of");
+  return Status::ok();
+}
+
+} // namespace tmc

@@ -1,0 +1,361 @@
+//===- Safetensors.cpp - reading and writing named tensors ----------------===//
+
+#include "runtime/step/Safetensors.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace tmc {
+
+namespace {
+
+/// The format's own bound on a header.
+constexpr int64_t kMaxHeaderBytes = 100'000'000;
+/// More dimensions than any tensor has.
+constexpr size_t kMaxDims = 64;
+
+struct TypeName {
+  const char *name;
+  DType type;
+};
+constexpr TypeName kTypes[] = {
+    {"F32", DType::F32},        {"F16", DType::F16}, {"BF16", DType::BF16},
+    {"F64", DType::F64},        {"BOOL", DType::I1}, {"I8", DType::I8},
+    {"U8", DType::U8},          {"I16", DType::I16}, {"U16", DType::U16},
+    {"I32", DType::I32},        {"I64", DType::I64}, {"F8_E4M3", DType::F8E4M3},
+    {"F8_E5M2", DType::F8E5M2},
+};
+
+/// A reader of exactly the JSON that a header can hold: one object whose values
+/// are objects of strings, string, or lists of non-negative integers. Anything
+/// else is skipped to a fixed depth or refused.
+class HeaderParser {
+public:
+  HeaderParser(const char *begin, const char *end)
+      : at_(begin), begin_(begin), end_(end) {}
+
+  bool parse(std::map<std::string, SafeTensor> &tensors,
+             std::map<std::string, std::string> &metadata) {
+    if (!expect('{'))
+      return false;
+    if (accept('}'))
+      return finish();
+    do {
+      std::string name;
+      if (!string(name) || !expect(':'))
+        return false;
+      if (name == "__metadata__") {
+        if (!stringMap(metadata))
+          return false;
+        continue;
+      }
+      SafeTensor tensor;
+      if (!entry(tensor))
+        return false;
+      if (!tensors.emplace(name, std::move(tensor)).second)
+        return fail("the name '" + name + "' occurs twice");
+    } while (accept(','));
+    return expect('}') && finish();
+  }
+  const std::string &error() const { return error_; }
+
+private:
+  bool fail(const std::string &why) {
+    if (error_.empty())
+      error_ =
+          why + " (at byte " + std::to_string(at_ - begin_) + " of the header)";
+    return false;
+  }
+  void blanks() {
+    while (at_ < end_ &&
+           (*at_ == ' ' || *at_ == '\n' || *at_ == '\t' || *at_ == '\r'))
+      ++at_;
+  }
+  bool accept(char c) {
+    blanks();
+    if (at_ == end_ || *at_ != c)
+      return false;
+    ++at_;
+    return true;
+  }
+  bool expect(char c) {
+    return accept(c) || fail(std::string("'") + c + "' expected");
+  }
+  bool finish() {
+    blanks();
+    return at_ == end_ || fail("something follows the header's object");
+  }
+
+  bool string(std::string &out) {
+    if (!expect('"'))
+      return false;
+    out.clear();
+    while (at_ < end_ && *at_ != '"') {
+      if (static_cast<unsigned char>(*at_) < 0x20)
+        return fail("a control character in a string");
+      if (*at_ != '\\') {
+        out += *at_++;
+        continue;
+      }
+      if (++at_ == end_)
+        break;
+      const char c = *at_++;
+      if (c == 'u') {
+        if (end_ - at_ < 4)
+          return fail("an unfinished escape");
+        unsigned code = 0;
+        for (int i = 0; i < 4; ++i, ++at_) {
+          const char h = *at_;
+          const int digit = h >= '0' && h <= '9'   ? h - '0'
+                            : h >= 'a' && h <= 'f' ? h - 'a' + 10
+                            : h >= 'A' && h <= 'F' ? h - 'A' + 10
+                                                   : -1;
+          if (digit < 0)
+            return fail("a bad escape");
+          code = code * 16 + unsigned(digit);
+        }
+        // UTF-8 of the code unit; surrogates stay apart, which only names could
+        // notice.
+        if (code < 0x80) {
+          out += char(code);
+        } else if (code < 0x800) {
+          out += char(0xc0 | (code >> 6));
+          out += char(0x80 | (code & 63));
+        } else {
+          out += char(0xe0 | (code >> 12));
+          out += char(0x80 | ((code >> 6) & 63));
+          out += char(0x80 | (code & 63));
+        }
+        continue;
+      }
+      const char *from = "\"\\/bfnrt", *to = "\"\\/\b\f\n\r\t";
+      const char *found = std::strchr(from, c);
+      if (!c || !found)
+        return fail("a bad escape");
+      out += to[found - from];
+    }
+    return expect('"');
+  }
+
+  bool integer(int64_t &out) {
+    blanks();
+    const char *start = at_;
+    out = 0;
+    for (; at_ < end_ && *at_ >= '0' && *at_ <= '9'; ++at_)
+      if (__builtin_mul_overflow(out, int64_t(10), &out) ||
+          __builtin_add_overflow(out, int64_t(*at_ - '0'), &out))
+        return fail("a number that is too large");
+    return at_ != start || fail("a non-negative whole number expected");
+  }
+
+  bool list(std::vector<int64_t> &out) {
+    if (!expect('['))
+      return false;
+    if (accept(']'))
+      return true;
+    do {
+      int64_t value;
+      if (!integer(value))
+        return false;
+      if (out.size() == kMaxDims)
+        return fail("more than 64 dimensions");
+      out.push_back(value);
+    } while (accept(','));
+    return expect(']');
+  }
+
+  bool stringMap(std::map<std::string, std::string> &out) {
+    if (!expect('{'))
+      return false;
+    if (accept('}'))
+      return true;
+    do {
+      std::string key, value;
+      if (!string(key) || !expect(':') || !string(value))
+        return false;
+      out[key] = value;
+    } while (accept(','));
+    return expect('}');
+  }
+
+  bool entry(SafeTensor &tensor) {
+    bool type = false, shape = false, offsets = false;
+    if (!expect('{'))
+      return false;
+    do {
+      std::string key;
+      if (!string(key) || !expect(':'))
+        return false;
+      if (key == "dtype" && !type) {
+        std::string name;
+        if (!string(name))
+          return false;
+        for (const TypeName &known : kTypes)
+          if (name == known.name) {
+            tensor.type = known.type;
+            type = true;
+          }
+        if (!type)
+          return fail("the unknown type '" + name + "'");
+      } else if (key == "shape" && !shape) {
+        shape = list(tensor.shape);
+        if (!shape)
+          return false;
+      } else if (key == "data_offsets" && !offsets) {
+        std::vector<int64_t> pair;
+        if (!list(pair))
+          return false;
+        if (pair.size() != 2)
+          return fail("data_offsets must have two entries");
+        tensor.begin = pair[0];
+        tensor.end = pair[1];
+        offsets = true;
+      } else {
+        return fail("the unexpected key '" + key + "'");
+      }
+    } while (accept(','));
+    return expect('}') &&
+           ((type && shape && offsets) ||
+            fail("a tensor without dtype, shape or data_offsets"));
+  }
+
+  const char *at_, *begin_, *end_;
+  std::string error_;
+};
+
+} // namespace
+
+Status SafetensorsFile::parse(const std::string &shown, const char *data,
+                              int64_t bytes, SafetensorsFile &file) {
+  auto bad = [&](const std::string &why) {
+    return Status(Code::BadInput,
+                  "'" + shown + "' isn't a sound safetensors file: " + why);
+  };
+  if (bytes < 8)
+    return bad("it has " + std::to_string(bytes) +
+               " bytes, and the header's length alone takes 8");
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i)
+    length = length << 8 | static_cast<unsigned char>(data[i]);
+  if (length > uint64_t(kMaxHeaderBytes))
+    return bad("its header would take " + std::to_string(length) +
+               " bytes; at most 100000000 are allowed");
+  if (length > uint64_t(bytes - 8))
+    return bad("its header would take " + std::to_string(length) +
+               " bytes, and the file has " + std::to_string(bytes));
+  const int64_t bodyBytes = bytes - 8 - int64_t(length);
+
+  file.path_ = shown;
+  file.tensors_.clear();
+  file.metadata_.clear();
+  file.body_ = data + 8 + length;
+  HeaderParser parser(data + 8, data + 8 + length);
+  if (!parser.parse(file.tensors_, file.metadata_))
+    return bad(parser.error());
+
+  std::vector<std::pair<int64_t, int64_t>> spans;
+  for (const auto &[name, tensor] : file.tensors_) {
+    int64_t size = sizeOf(tensor.type);
+    for (int64_t dim : tensor.shape)
+      if (__builtin_mul_overflow(size, dim, &size))
+        return bad("the shape of '" + name + "' overflows");
+    if (tensor.begin > tensor.end || tensor.end > bodyBytes)
+      return bad("'" + name + "' ends at byte " + std::to_string(tensor.end) +
+                 " of " + std::to_string(bodyBytes));
+    if (tensor.end - tensor.begin != size)
+      return bad("'" + name + "' has " +
+                 std::to_string(tensor.end - tensor.begin) +
+                 " bytes where its shape needs " + std::to_string(size));
+    spans.emplace_back(tensor.begin, tensor.end);
+  }
+  std::sort(spans.begin(), spans.end());
+  int64_t covered = 0;
+  for (const auto &[begin, end] : spans) {
+    if (begin != covered)
+      return bad(begin < covered
+                     ? "tensors overlap at byte " + std::to_string(begin)
+                     : "a hole at byte " + std::to_string(covered));
+    covered = end;
+  }
+  if (covered != bodyBytes)
+    return bad(std::to_string(bodyBytes - covered) +
+               " bytes at the end belong to no tensor");
+  return Status::ok();
+}
+
+Status SafetensorsFile::open(const std::string &path, SafetensorsFile &file) {
+  if (Status s = MappedFile::open(path, file.mapped_); !s)
+    return s;
+  return parse(path, file.mapped_.data(), file.mapped_.bytes(), file);
+}
+
+Status SafetensorsFile::openBeneath(const std::string &directory,
+                                    const std::string &name,
+                                    SafetensorsFile &file) {
+  if (Status s = MappedFile::openBeneath(directory, name, file.mapped_); !s)
+    return s;
+  return parse(directory + "/" + name, file.mapped_.data(),
+               file.mapped_.bytes(), file);
+}
+
+const SafeTensor *SafetensorsFile::find(const std::string &name) const {
+  auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+std::string jsonString(const std::string &text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", unsigned(c));
+      out += escape;
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string
+safetensorsHeader(std::vector<std::pair<std::string, SafeTensor>> &tensors,
+                  const std::map<std::string, std::string> &metadata) {
+  std::string json = "{\"__metadata__\":{";
+  const char *comma = "";
+  for (const auto &[key, value] : metadata) {
+    json += comma + jsonString(key) + ":" + jsonString(value);
+    comma = ",";
+  }
+  json += "}";
+  int64_t at = 0;
+  for (auto &[name, tensor] : tensors) {
+    int64_t bytes = sizeOf(tensor.type);
+    std::string shape;
+    for (int64_t dim : tensor.shape) {
+      shape += (shape.empty() ? "" : ",") + std::to_string(dim);
+      bytes *= dim;
+    }
+    tensor.begin = at;
+    tensor.end = at += bytes;
+    const char *type = "F32";
+    for (const TypeName &known : kTypes)
+      if (known.type == tensor.type)
+        type = known.name;
+    json += "," + jsonString(name) + ":{\"dtype\":\"" + type +
+            "\",\"shape\":[" + shape + "],\"data_offsets\":[" +
+            std::to_string(tensor.begin) + "," + std::to_string(tensor.end) +
+            "]}";
+  }
+  json += "}";
+  json.append((8 - json.size() % 8) % 8, ' ');
+  std::string out(8, '\0');
+  for (int i = 0; i < 8; ++i)
+    out[size_t(i)] = char(json.size() >> (8 * i));
+  return out + json;
+}
+
+} // namespace tmc

@@ -1,0 +1,73 @@
+//===- Safetensors.h - reading and writing named tensors --------*- C++ -*-===//
+//
+// The safetensors format:
+//
+//     u64 little-endian length of the header | header, JSON | tensors' bytes
+//
+//     {"__metadata__": {"step": "12"},
+//      "fc.weight": {"dtype": "F32", "shape": [64, 32],
+//                    "data_offsets": [0, 8192]}}
+//
+// The reader trusts nothing: it bounds the header, checks each size against the
+// shape, and refuses holes, overlaps and doubled names. All offsets are counted
+// from the end of the header.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_STEP_SAFETENSORS_H
+#define TMC_RUNTIME_STEP_SAFETENSORS_H
+
+#include "runtime/kernels/DType.h"
+#include "runtime/step/File.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+struct SafeTensor {
+  DType type = DType::F32;
+  std::vector<int64_t> shape;
+  int64_t begin = 0, end = 0;
+};
+
+class SafetensorsFile {
+public:
+  /// Maps and checks a file. `path` appears in messages.
+  static Status open(const std::string &path, SafetensorsFile &file);
+  static Status openBeneath(const std::string &directory,
+                            const std::string &name, SafetensorsFile &file);
+  /// Checks bytes that are already in memory; they must outlive the object.
+  static Status parse(const std::string &shown, const char *data, int64_t bytes,
+                      SafetensorsFile &file);
+
+  const std::map<std::string, SafeTensor> &tensors() const { return tensors_; }
+  const std::map<std::string, std::string> &metadata() const {
+    return metadata_;
+  }
+  const SafeTensor *find(const std::string &name) const;
+  const char *data(const SafeTensor &tensor) const {
+    return body_ + tensor.begin;
+  }
+  const std::string &path() const { return path_; }
+
+private:
+  MappedFile mapped_;
+  std::string path_;
+  const char *body_ = nullptr;
+  std::map<std::string, SafeTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// The header of a file that holds these tensors one after the other, with its
+/// length in front, padded to a multiple of 8 bytes. Fills in begin and end.
+std::string
+safetensorsHeader(std::vector<std::pair<std::string, SafeTensor>> &tensors,
+                  const std::map<std::string, std::string> &metadata);
+
+/// `text` as a JSON string, quotes included.
+std::string jsonString(const std::string &text);
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_STEP_SAFETENSORS_H

@@ -1,0 +1,290 @@
+//===- Step.cpp - a compiled step at work ---------------------------------===//
+
+#include "runtime/step/Step.h"
+
+#include "runtime/step/AllocationCounter.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace tmc {
+
+AllocationCounter *allocationCounter() {
+  return tmc_allocation_counter ? tmc_allocation_counter() : nullptr;
+}
+
+/// Acts between launches, in host memory's time: debugging only.
+class Step::Observer final : public LaunchObserver {
+public:
+  Observer(Step &step, bool poison, bool checkFinite)
+      : step_(step), poison_(poison), checkFinite_(checkFinite) {}
+
+  void launched(Stream &, int64_t index) override {
+    const StepProgram &program = step_.program_;
+    if (index < 0 || index >= program.launchCount)
+      return;
+    const LaunchInfo &launch = program.launches[index];
+    if (checkFinite_ && bad_.isOk())
+      for (int32_t i = 0; i < launch.writeCount; ++i)
+        check(launch, launch.writes[i]);
+    if (poison_)
+      for (int32_t i = 0; i < launch.deathCount; ++i)
+        step_.device_->poison(step_.device_->arena() + launch.deaths[i].offset,
+                              launch.deaths[i].bytes);
+  }
+
+  void start() { bad_ = Status::ok(); }
+  const Status &bad() const { return bad_; }
+
+private:
+  void check(const LaunchInfo &launch, const Region &region) {
+    if (region.type != DType::F32 && region.type != DType::F64)
+      return;
+    (void)step_.device_->synchronize();
+    buffer_.resize(size_t(region.bytes));
+    step_.device_->download(
+        buffer_.data(), step_.device_->arena() + region.offset, region.bytes);
+    const int64_t count = region.bytes / sizeOf(region.type);
+    for (int64_t i = 0; i < count; ++i) {
+      double value;
+      if (region.type == DType::F32) {
+        float x;
+        std::memcpy(&x, buffer_.data() + i * 4, 4);
+        value = x;
+      } else {
+        std::memcpy(&value, buffer_.data() + i * 8, 8);
+      }
+      if (std::isfinite(value))
+        continue;
+      std::string where = launch.location && *launch.location
+                              ? std::string(" (") + launch.location + ")"
+                              : "";
+      bad_ = {Code::BadInput,
+              std::string(launch.name) + where + " makes " +
+                  (std::isnan(value) ? "a NaN" : "an infinity") +
+                  " at element " + std::to_string(i) + " of " +
+                  std::to_string(count)};
+      return;
+    }
+  }
+
+  Step &step_;
+  bool poison_, checkFinite_;
+  Status bad_;
+  std::vector<char> buffer_;
+};
+
+Step::Step(const StepProgram &program, const StepOptions &options)
+    : program_(program), options_(options) {}
+
+Step::~Step() {
+  if (kernels_)
+    program_.destroyKernels(kernels_);
+}
+
+Status Step::create(const StepProgram &program, const StepOptions &options,
+                    std::unique_ptr<Step> &step) {
+  if (program.version != kProgramVersion)
+    return {Code::Defect, "the step was emitted for version " +
+                              std::to_string(program.version) +
+                              " of the runtime; this is version " +
+                              std::to_string(kProgramVersion)};
+  std::unique_ptr<Step> made(new Step(program, options));
+  if (Status s = createDevice(options.device, made->device_); !s)
+    return s;
+  if (Status s = made->device_->allocateArena(program.arenaBytes); !s)
+    return s;
+  if (Status s = made->prepare(); !s)
+    return s;
+  step = std::move(made);
+  return Status::ok();
+}
+
+Status Step::prepare() {
+  kernels_ = program_.createKernels();
+  struct Context {
+    Device &device;
+    Status status;
+  } context{*device_, {}};
+  program_.visitKernels(
+      kernels_, &context, [](void *opaque, const char *name, Kernel &kernel) {
+        Context &c = *static_cast<Context *>(opaque);
+        if (!c.status)
+          return;
+        if (Status s = kernel.prepare(c.device); !s)
+          c.status = {s.code(), std::string(name) + ": " + s.message()};
+      });
+  if (!context.status)
+    return context.status;
+  for (int64_t i = 0; i < program_.constantCount; ++i) {
+    const ConstantInfo &constant = program_.constants[i];
+    device_->upload(device_->arena() + constant.offset, constant.data,
+                    constant.bytes);
+  }
+  if (options_.poison || options_.checkFinite) {
+    observer_ = std::make_unique<Observer>(*this, options_.poison,
+                                           options_.checkFinite);
+    device_->compute().setObserver(observer_.get());
+  }
+  return Status::ok();
+}
+
+char *Step::at(const TensorInfo &tensor) const {
+  return device_->arena() + tensor.offset;
+}
+
+const TensorInfo *Step::find(const std::string &name) const {
+  for (int64_t i = 0; i < program_.tensorCount; ++i)
+    if (name == program_.tensors[i].name)
+      return &program_.tensors[i];
+  return nullptr;
+}
+
+Status Step::checkRange(const TensorInfo &tensor, const void *data) const {
+  if (tensor.limit <= 0 ||
+      (tensor.type != DType::I64 && tensor.type != DType::I32))
+    return Status::ok();
+  const int64_t count = tensor.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t value = tensor.type == DType::I64
+                              ? static_cast<const int64_t *>(data)[i]
+                              : static_cast<const int32_t *>(data)[i];
+    if ((value < 0 || value >= tensor.limit) &&
+        !(tensor.allowIgnore && value == tensor.ignore))
+      return {Code::BadInput, "element " + std::to_string(i) + " of '" +
+                                  tensor.name + "' is " +
+                                  std::to_string(value) + ", outside [0, " +
+                                  std::to_string(tensor.limit) + ")"};
+  }
+  return Status::ok();
+}
+
+Status Step::write(const TensorInfo &tensor, const void *data, int64_t bytes) {
+  if (bytes != tensor.bytes())
+    return {Code::Usage, std::string("'") + tensor.name + "' has " +
+                             std::to_string(tensor.bytes()) + " bytes, not " +
+                             std::to_string(bytes)};
+  if (tensor.role == Role::Output)
+    return {Code::Usage, std::string("'") + tensor.name +
+                             "' is a result and can't be written"};
+  if (Status s = checkRange(tensor, data); !s)
+    return s;
+  device_->upload(at(tensor), data, bytes);
+  if (tensor.role == Role::Param)
+    filled_ = true;
+  return Status::ok();
+}
+
+Status Step::read(const TensorInfo &tensor, void *data, int64_t bytes) {
+  if (bytes != tensor.bytes())
+    return {Code::Usage, std::string("'") + tensor.name + "' has " +
+                             std::to_string(tensor.bytes()) + " bytes, not " +
+                             std::to_string(bytes)};
+  device_->download(data, at(tensor), bytes);
+  return Status::ok();
+}
+
+void Step::feed() {
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &tensor = program_.tensors[i];
+    switch (tensor.feed) {
+    case Feed::None:
+    case Feed::Data:
+      break;
+    case Feed::Samples:
+      for (int64_t s = 0; s < tensor.elements(); ++s)
+        device_->upload(at(tensor) + s * 8, &s, 8);
+      break;
+    case Feed::Seed: {
+      const int64_t words[2] = {int64_t(options_.seed), steps_ + 1};
+      device_->upload(at(tensor), words, sizeof words);
+      break;
+    }
+    case Feed::LearningRate: {
+      const float rate = float(learningRate_);
+      device_->upload(at(tensor), &rate, sizeof rate);
+      break;
+    }
+    case Feed::Step: {
+      const int64_t step = steps_ + 1;
+      device_->upload(at(tensor), &step, sizeof step);
+      break;
+    }
+    }
+  }
+}
+
+Status Step::faultOf(const IndexFault &fault) const {
+  return {Code::BadInput, "an index is " + std::to_string(fault.value) +
+                              " in row " + std::to_string(fault.row) +
+                              ", outside [0, " + std::to_string(fault.limit) +
+                              ")"};
+}
+
+Status Step::run(double &loss) {
+  if (!filled_)
+    return {Code::Usage,
+            "the parameters have no values yet: load or initialize them first"};
+  AllocationCounter *counter = allocationCounter();
+  if (observer_)
+    observer_->start();
+  else if (counter) {
+    counter->large = 0;
+    counter->largestBytes = 0;
+    counter->counting = true;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  feed();
+  Stream &stream = device_->compute();
+  stream.fault = {};
+  program_.run(stream, kernels_, device_->arena());
+  const Status done = device_->synchronize();
+  lastSeconds_ =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  if (counter && !observer_) {
+    counter->counting = false;
+    allocations_ = counter->large;
+    largestAllocation_ = counter->largestBytes;
+  }
+  if (!done)
+    return done;
+  if (stream.fault.set)
+    return faultOf(stream.fault);
+  if (observer_ && !observer_->bad())
+    return observer_->bad();
+
+  auto scalar = [&](int64_t index) {
+    if (index < 0)
+      return std::numeric_limits<double>::quiet_NaN();
+    const TensorInfo &tensor = program_.tensors[index];
+    if (tensor.type == DType::F64) {
+      double value;
+      device_->download(&value, at(tensor), 8);
+      return value;
+    }
+    float value;
+    device_->download(&value, at(tensor), 4);
+    return double(value);
+  };
+  loss = scalar(program_.lossTensor);
+  gradNorm_ = scalar(program_.gradNormTensor);
+  ++steps_;
+  return Status::ok();
+}
+
+StepStatistics Step::statistics() const {
+  StepStatistics s;
+  s.arenaBytes = program_.arenaBytes;
+  s.highWaterBytes = device_->highWaterBytes();
+  s.allocations = allocations_;
+  s.largestAllocationBytes = largestAllocation_;
+  s.steps = steps_;
+  s.lastStepSeconds = lastSeconds_;
+  s.gradNorm = gradNorm_;
+  return s;
+}
+
+} // namespace tmc

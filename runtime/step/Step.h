@@ -1,0 +1,107 @@
+//===- Step.h - a compiled step at work -------------------------*- C++ -*-===//
+//
+// Owns the device, the arena and the kernels of one emitted program, and does
+// everything that happens between two steps: filling parameters, feeding
+// inputs, running, reading results, checkpoints.
+//
+//     create -> (load | initRandom | resume) -> { write batch; run } ... ->
+//     save
+//
+// The C interface (tmc.h) and the trainer (Train.cpp) are thin covers of this.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_STEP_STEP_H
+#define TMC_RUNTIME_STEP_STEP_H
+
+#include "runtime/kernels/Status.h"
+#include "runtime/step/Device.h"
+#include "runtime/step/Program.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+struct StepOptions {
+  DeviceOptions device;
+  /// Overwrites each buffer at its death: a use after death shows as NaN.
+  bool poison = false;
+  /// Fails at the first launch that makes a NaN or an infinity, by its name.
+  bool checkFinite = false;
+  uint64_t seed = 0; // of dropout and other draws
+};
+
+struct StepStatistics {
+  int64_t arenaBytes = 0;
+  int64_t highWaterBytes = 0;
+  int64_t allocations = -1;            // over 1 KiB in the last step
+  int64_t largestAllocationBytes = -1; // in the last step
+  int64_t steps = 0;                   // done, resumed ones included
+  double lastStepSeconds = 0;
+  double gradNorm = 0; // NaN where the program doesn't compute it
+};
+
+class Step {
+public:
+  static Status create(const StepProgram &program, const StepOptions &options,
+                       std::unique_ptr<Step> &step);
+  ~Step();
+
+  const StepProgram &program() const { return program_; }
+  const TensorInfo *find(const std::string &name) const;
+
+  /// Parameters and states by name from a safetensors file; half-precision
+  /// floats are widened. States that the file lacks start at their initial
+  /// value, moments at zero.
+  Status load(const std::string &path);
+  /// By each tensor's own rule; the same numbers on every machine.
+  Status initRandom(uint64_t seed);
+
+  Status write(const TensorInfo &tensor, const void *data, int64_t bytes);
+  Status read(const TensorInfo &tensor, void *data, int64_t bytes);
+
+  void setLearningRate(double rate) { learningRate_ = rate; }
+  /// One whole step.
+  Status run(double &loss);
+
+  /// Everything a later run needs, in `directory`/checkpoint.safetensors.
+  /// `extra` travels in the file's metadata.
+  Status save(const std::string &directory,
+              const std::map<std::string, std::string> &extra = {});
+  Status resume(const std::string &directory,
+                std::map<std::string, std::string> *extra = nullptr);
+
+  StepStatistics statistics() const;
+  Device &device() { return *device_; }
+  int64_t steps() const { return steps_; }
+
+private:
+  class Observer;
+  Step(const StepProgram &program, const StepOptions &options);
+  Status prepare();
+  Status checkRange(const TensorInfo &tensor, const void *data) const;
+  Status faultOf(const IndexFault &fault) const;
+  void feed();
+  char *at(const TensorInfo &tensor) const;
+
+  const StepProgram &program_;
+  StepOptions options_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Observer> observer_;
+  void *kernels_ = nullptr;
+  bool filled_ = false;
+  double learningRate_ = 1e-3;
+  int64_t steps_ = 0;
+  double lastSeconds_ = 0, gradNorm_ = 0;
+  int64_t allocations_ = -1, largestAllocation_ = -1;
+};
+
+/// The file of a checkpoint directory.
+constexpr const char *kCheckpointFile = "checkpoint.safetensors";
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_STEP_STEP_H

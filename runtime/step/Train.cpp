@@ -1,0 +1,206 @@
+//===- Train.cpp - the trainer --------------------------------------------===//
+//
+// The main program of a step directory: feeds the step, logs, saves. Linked
+// with the emitted step and the runtime of a backend.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/step/AllocationCounter.h"
+#include "runtime/step/Arguments.h"
+#include "runtime/step/Data.h"
+#include "runtime/step/Step.h"
+
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace tmc {
+
+extern "C" AllocationCounter *tmc_link_allocation_hook();
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+/// The first signal asks for a clean end, the second one ends at once.
+void onSignal(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
+int report(const Status &status) {
+  std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  return static_cast<int>(status.code());
+}
+
+/// JSON has no NaN: null.
+std::string jsonNumber(double value) {
+  if (!std::isfinite(value))
+    return "null";
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+/// One open file for --log, or none.
+class Log {
+public:
+  ~Log() {
+    if (file_)
+      std::fclose(file_);
+  }
+  Status open(const std::string &path) {
+    path_ = path;
+    file_ = std::fopen(path.c_str(), "ae");
+    return file_ ? Status::ok() : failed("open");
+  }
+  Status line(const std::string &text) {
+    if (!file_)
+      return Status::ok();
+    if (std::fputs(text.c_str(), file_) < 0 || std::fflush(file_))
+      return failed("write");
+    return Status::ok();
+  }
+
+private:
+  Status failed(const char *what) {
+    return {Code::World, std::string("can't ") + what + " '" + path_ +
+                             "': " + std::strerror(errno)};
+  }
+  std::FILE *file_ = nullptr;
+  std::string path_;
+};
+
+struct Trainer {
+  const Arguments &arguments;
+  std::unique_ptr<Step> step;
+  DataReader data;
+  Log log;
+
+  Status start() {
+    StepOptions options;
+    options.device.threads = arguments.threads;
+    options.poison = arguments.poison;
+    options.checkFinite = arguments.checkFinite;
+    options.seed = arguments.seed.value_or(0);
+    const StepProgram &program = *tmc_step_program();
+    // The data comes first: it costs nothing to find out that it doesn't fit.
+    if (Status s = DataReader::create(program, arguments.data, data); !s)
+      return s;
+    if (Status s = Step::create(program, options, step); !s)
+      return s;
+    if (!arguments.resume.empty()) {
+      std::map<std::string, std::string> extra;
+      if (Status s = step->resume(arguments.resume, &extra); !s)
+        return s;
+      const int64_t position =
+          std::strtoll(extra["data_position"].c_str(), nullptr, 10);
+      data.setPosition(position > 0 ? position : 0);
+    } else if (!arguments.weights.empty()) {
+      if (Status s = step->load(arguments.weights); !s)
+        return s;
+    } else if (Status s = step->initRandom(arguments.initSeed); !s) {
+      return s;
+    }
+    return arguments.log.empty() ? Status::ok() : log.open(arguments.log);
+  }
+
+  Status save() {
+    if (arguments.save.empty())
+      return Status::ok();
+    return step->save(arguments.save,
+                      {{"data_position", std::to_string(data.position())}});
+  }
+
+  Status train() {
+    const StepProgram &program = step->program();
+    const int64_t last = step->steps() + arguments.steps;
+    while (step->steps() < last && !interrupted) {
+      const int64_t now = step->steps() + 1;
+      const double rate = arguments.rate * arguments.schedule.factor(now, last);
+      step->setLearningRate(rate);
+      if (Status s = data.next(*step); !s)
+        return s;
+      double loss = 0;
+      if (Status s = step->run(loss); !s)
+        return s;
+      const StepStatistics stats = step->statistics();
+      const bool tokens = program.tokensPerStep > 0;
+      const double perSecond =
+          double(tokens ? program.tokensPerStep : program.samplesPerStep) /
+          stats.lastStepSeconds;
+      if (!arguments.quiet) {
+        std::printf("step %lld/%lld  loss %.6f  grad norm %.5f  %.3f s  "
+                    "%.0f %s/s  arena %s\n",
+                    static_cast<long long>(now), static_cast<long long>(last),
+                    loss, stats.gradNorm, stats.lastStepSeconds, perSecond,
+                    tokens ? "tokens" : "samples",
+                    formatBytes(stats.highWaterBytes).c_str());
+        std::fflush(stdout);
+      }
+      if (Status s = log.line(
+              "{\"step\":" + std::to_string(now) +
+              ",\"loss\":" + jsonNumber(loss) + ",\"grad_norm\":" +
+              jsonNumber(stats.gradNorm) + ",\"lr\":" + jsonNumber(rate) +
+              ",\"seconds\":" + jsonNumber(stats.lastStepSeconds) + ",\"" +
+              (tokens ? "tokens" : "samples") +
+              "_per_second\":" + jsonNumber(perSecond) +
+              ",\"arena_bytes\":" + std::to_string(stats.arenaBytes) +
+              ",\"high_water_bytes\":" + std::to_string(stats.highWaterBytes) +
+              ",\"allocations\":" +
+              (stats.allocations < 0 ? "null"
+                                     : std::to_string(stats.allocations)) +
+              ",\"largest_allocation_bytes\":" +
+              (stats.largestAllocationBytes < 0
+                   ? "null"
+                   : std::to_string(stats.largestAllocationBytes)) +
+              "}\n");
+          !s)
+        return s;
+      if (arguments.saveEvery && now % arguments.saveEvery == 0 && now < last)
+        if (Status s = save(); !s)
+          return s;
+    }
+    if (interrupted && !arguments.quiet)
+      std::fprintf(stderr, "interrupted after step %lld%s\n",
+                   static_cast<long long>(step->steps()),
+                   arguments.save.empty() ? "" : "; saving");
+    return save();
+  }
+};
+
+} // namespace
+} // namespace tmc
+
+int main(int count, char **words) {
+  using namespace tmc;
+  Arguments arguments;
+  if (Status s = parseArguments({words + 1, words + count}, arguments); !s) {
+    const int code = report(s);
+    std::fprintf(stderr, "note: %s --help lists the flags\n", words[0]);
+    return code;
+  }
+  if (arguments.help) {
+    std::fputs(helpText(words[0]).c_str(), stdout);
+    return 0;
+  }
+  (void)tmc_link_allocation_hook();
+  std::signal(SIGINT, onSignal);
+  std::signal(SIGTERM, onSignal);
+  // A file that would grow past a limit is an error to report, not a death.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    Trainer trainer{arguments, nullptr, {}, {}};
+    if (Status s = trainer.start(); !s)
+      return report(s);
+    if (Status s = trainer.train(); !s)
+      return report(s);
+  } catch (const std::bad_alloc &) {
+    return report({Code::World, "out of host memory"});
+  }
+  return 0;
+}

@@ -1,0 +1,312 @@
+//===- Values.cpp - where a step's parameters come from and go to ---------===//
+//
+// Weights, random initialization, and checkpoints: the parts of Step that move
+// parameters and states.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/Philox.h"
+#include "runtime/step/Safetensors.h"
+#include "runtime/step/Step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace tmc {
+
+namespace {
+
+/// Bytes moved at a time, so that no copy of a large tensor is made.
+constexpr int64_t kPieceBytes = 1 << 20;
+
+/// FNV-1a: a tensor's own random stream, from its name alone.
+uint32_t streamOf(const char *name) {
+  uint32_t hash = 2166136261u;
+  for (; *name; ++name)
+    hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619u;
+  return hash;
+}
+
+/// Normal numbers by the Box-Muller transform of four uniform ones.
+void normals(const Philox &philox, uint64_t quad, float std, float (&out)[4]) {
+  const PhiloxWords words = philox.quad(quad);
+  for (int half = 0; half < 2; ++half) {
+    // The first in (0, 1], so that its logarithm is finite.
+    const float u = float((words.w[2 * half] >> 8) + 1) * (1.0f / 16777216);
+    const float angle =
+        Philox::uniform(words.w[2 * half + 1]) * 6.28318530717958648f;
+    const float radius = std * std::sqrt(-2 * std::log(u));
+    out[2 * half] = radius * std::cos(angle);
+    out[2 * half + 1] = radius * std::sin(angle);
+  }
+}
+
+float halfToFloat(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float sign = bits & 0x8000 ? -1.0f : 1.0f;
+  if (exponent == 31)
+    return fraction ? NAN : sign * INFINITY;
+  return sign * (exponent ? std::ldexp(float(fraction + 1024), exponent - 25)
+                          : std::ldexp(float(fraction), -24));
+}
+
+float bfloatToFloat(uint16_t bits) {
+  const uint32_t wide = uint32_t(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, 4);
+  return value;
+}
+
+bool sameShape(const TensorInfo &info, const SafeTensor &tensor) {
+  return size_t(info.rank) == tensor.shape.size() &&
+         std::equal(tensor.shape.begin(), tensor.shape.end(), info.dims);
+}
+
+std::string shapeText(const int64_t *dims, size_t rank) {
+  std::string text = "[";
+  for (size_t i = 0; i < rank; ++i)
+    text += (i ? ", " : "") + std::to_string(dims[i]);
+  return text + "]";
+}
+
+bool isValue(const TensorInfo &info) {
+  return info.role == Role::Param || info.role == Role::State ||
+         info.role == Role::Moment;
+}
+
+/// Fills by the tensor's rule; Init::None fills with zeros.
+void fill(Device &device, const TensorInfo &info, uint64_t seed) {
+  const int64_t count = info.elements();
+  char *to = device.arena() + info.offset;
+  if (info.type != DType::F32) {
+    // Other types start at zero; ones and normal numbers need a conversion
+    // that arrives with them.
+    std::vector<char> zeros(size_t(std::min(kPieceBytes, info.bytes())));
+    for (int64_t at = 0; at < info.bytes(); at += kPieceBytes)
+      device.upload(to + at, zeros.data(),
+                    std::min(kPieceBytes, info.bytes() - at));
+    return;
+  }
+  const int64_t words[2] = {int64_t(seed), 0};
+  const Philox philox(words, streamOf(info.name));
+  std::vector<float> piece(size_t(std::min(kPieceBytes / 4, count)));
+  for (int64_t at = 0; at < count; at += kPieceBytes / 4) {
+    const int64_t some = std::min(kPieceBytes / 4, count - at);
+    if (info.init == Init::Normal) {
+      for (int64_t i = 0; i < some; i += 4) {
+        float four[4];
+        normals(philox, uint64_t(at + i) / 4, float(info.initStd), four);
+        for (int64_t j = 0; j < 4 && i + j < some; ++j)
+          piece[size_t(i + j)] = four[j];
+      }
+    } else {
+      std::fill(piece.begin(), piece.end(),
+                info.init == Init::Ones ? 1.0f : 0.0f);
+    }
+    device.upload(to + at * 4, piece.data(), some * 4);
+  }
+}
+
+/// Copies one tensor of a file to its place, widening half-precision floats.
+Status place(Device &device, const SafetensorsFile &file,
+             const SafeTensor &tensor, const TensorInfo &info) {
+  if (!sameShape(info, tensor))
+    return {Code::BadInput,
+            std::string("'") + info.name + "' is " +
+                shapeText(tensor.shape.data(), tensor.shape.size()) + " in '" +
+                file.path() + "' and " +
+                shapeText(info.dims, size_t(info.rank)) + " in the step"};
+  char *to = device.arena() + info.offset;
+  const char *from = file.data(tensor);
+  if (tensor.type == info.type) {
+    device.upload(to, from, info.bytes());
+    return Status::ok();
+  }
+  const bool widen = info.type == DType::F32 &&
+                     (tensor.type == DType::F16 || tensor.type == DType::BF16 ||
+                      tensor.type == DType::F64);
+  if (!widen)
+    return {Code::BadInput, std::string("'") + info.name + "' is " +
+                                nameOf(tensor.type) + " in '" + file.path() +
+                                "' and " + nameOf(info.type) + " in the step"};
+  const int64_t count = info.elements(), size = sizeOf(tensor.type);
+  std::vector<float> piece(size_t(std::min(kPieceBytes / 4, count)));
+  for (int64_t at = 0; at < count; at += kPieceBytes / 4) {
+    const int64_t some = std::min(kPieceBytes / 4, count - at);
+    for (int64_t i = 0; i < some; ++i) {
+      const char *element = from + (at + i) * size;
+      if (tensor.type == DType::F64) {
+        double wide;
+        std::memcpy(&wide, element, 8);
+        piece[size_t(i)] = float(wide);
+        continue;
+      }
+      uint16_t bits;
+      std::memcpy(&bits, element, 2);
+      piece[size_t(i)] =
+          tensor.type == DType::F16 ? halfToFloat(bits) : bfloatToFloat(bits);
+    }
+    device.upload(to + at * 4, piece.data(), some * 4);
+  }
+  return Status::ok();
+}
+
+std::string listNames(const std::vector<std::string> &names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < 3; ++i)
+    text += (i ? ", '" : "'") + names[i] + "'";
+  if (names.size() > 3)
+    text += " and " + std::to_string(names.size() - 3) + " more";
+  return text;
+}
+
+} // namespace
+
+Status Step::initRandom(uint64_t seed) {
+  std::vector<std::string> without;
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (info.role == Role::Param && info.init == Init::None)
+      without.push_back(info.name);
+  }
+  if (!without.empty())
+    return {Code::BadInput, "no rule says how " + listNames(without) +
+                                " start; their values must come from a "
+                                "weights file"};
+  for (int64_t i = 0; i < program_.tensorCount; ++i)
+    if (isValue(program_.tensors[i]))
+      fill(*device_, program_.tensors[i], seed);
+  filled_ = true;
+  return Status::ok();
+}
+
+Status Step::load(const std::string &path) {
+  SafetensorsFile file;
+  if (Status s = SafetensorsFile::open(path, file); !s)
+    return s;
+  std::vector<std::string> missing;
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (info.role == Role::Param && !file.find(info.name))
+      missing.push_back(info.name);
+  }
+  if (!missing.empty())
+    return {Code::BadInput, "'" + path + "' has no " + listNames(missing) +
+                                "; it isn't of this model"};
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (!isValue(info))
+      continue;
+    const SafeTensor *tensor =
+        info.role == Role::Moment ? nullptr : file.find(info.name);
+    if (!tensor) {
+      fill(*device_, info, 0);
+      continue;
+    }
+    if (Status s = place(*device_, file, *tensor, info); !s)
+      return s;
+  }
+  filled_ = true;
+  steps_ = 0;
+  return Status::ok();
+}
+
+Status Step::save(const std::string &directory,
+                  const std::map<std::string, std::string> &extra) {
+  if (!filled_)
+    return {Code::Usage, "there is nothing to save yet"};
+  std::vector<std::pair<std::string, SafeTensor>> tensors;
+  std::vector<const TensorInfo *> infos;
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (!isValue(info))
+      continue;
+    SafeTensor tensor;
+    tensor.type = info.type;
+    tensor.shape.assign(info.dims, info.dims + info.rank);
+    tensors.emplace_back(info.name, tensor);
+    infos.push_back(&info);
+  }
+  std::map<std::string, std::string> metadata = extra;
+  metadata["format"] = "tmc-checkpoint-1";
+  metadata["model"] = program_.model;
+  metadata["fingerprint"] = program_.fingerprint;
+  metadata["step"] = std::to_string(steps_);
+  metadata["seed"] = std::to_string(options_.seed);
+
+  AtomicFile out;
+  if (Status s = out.create(directory, kCheckpointFile); !s)
+    return s;
+  const std::string header = safetensorsHeader(tensors, metadata);
+  if (Status s = out.write(header.data(), int64_t(header.size())); !s)
+    return s;
+  std::vector<char> piece(static_cast<size_t>(kPieceBytes));
+  for (const TensorInfo *info : infos) {
+    const char *from = device_->arena() + info->offset;
+    for (int64_t at = 0; at < info->bytes(); at += kPieceBytes) {
+      const int64_t some = std::min(kPieceBytes, info->bytes() - at);
+      device_->download(piece.data(), from + at, some);
+      if (Status s = out.write(piece.data(), some); !s)
+        return s;
+    }
+  }
+  return out.commit();
+}
+
+Status Step::resume(const std::string &directory,
+                    std::map<std::string, std::string> *extra) {
+  SafetensorsFile file;
+  const std::string path = directory + "/" + kCheckpointFile;
+  if (Status s = SafetensorsFile::open(path, file); !s)
+    return s;
+  auto meta = [&](const char *key) -> std::string {
+    auto found = file.metadata().find(key);
+    return found == file.metadata().end() ? "" : found->second;
+  };
+  if (meta("format") != "tmc-checkpoint-1")
+    return {Code::BadInput, "'" + path + "' isn't a checkpoint"};
+  if (meta("fingerprint") != program_.fingerprint)
+    return {Code::BadInput,
+            "'" + path + "' is a checkpoint of another model ('" +
+                meta("model") + "'); this step is of '" + program_.model + "'"};
+  auto number = [&](const char *key, uint64_t &value) {
+    const std::string text = meta(key);
+    value = 0;
+    for (char c : text)
+      if (c < '0' || c > '9' ||
+          __builtin_mul_overflow(value, uint64_t(10), &value) ||
+          __builtin_add_overflow(value, uint64_t(c - '0'), &value))
+        return false;
+    return !text.empty();
+  };
+  uint64_t step, seed;
+  if (!number("step", step) || step > uint64_t(INT64_MAX) ||
+      !number("seed", seed))
+    return {Code::BadInput, "'" + path + "' has no sound step and seed"};
+  // All is checked before anything is changed.
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (!isValue(info))
+      continue;
+    const SafeTensor *tensor = file.find(info.name);
+    if (!tensor || tensor->type != info.type || !sameShape(info, *tensor))
+      return {Code::BadInput, "'" + path + "' is a checkpoint of another " +
+                                  "model: '" + info.name + "' is " +
+                                  (tensor ? "of another shape" : "missing")};
+  }
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (isValue(info))
+      if (Status s = place(*device_, file, *file.find(info.name), info); !s)
+        return s;
+  }
+  steps_ = int64_t(step);
+  options_.seed = seed;
+  filled_ = true;
+  if (extra)
+    *extra = file.metadata();
+  return Status::ok();
+}
+
+} // namespace tmc

@@ -1,0 +1,116 @@
+// RUN: tmc-opt %s -split-input-file -verify-diagnostics
+
+// One function for each constraint of the train dialect.
+
+func.func @micro_batch_c1_count(%x: tensor<4xf32>) {
+  // expected-error @below {{can't cut 'tensor<4xf32>' into 3 pieces}}
+  %0 = train.micro_batch 3 slices(%x : tensor<4xf32>) -> tensor<f32> {
+  ^bb0(%p: tensor<1xf32>, %acc: tensor<f32>):
+    train.yield %acc : tensor<f32>
+  }
+  return
+}
+
+// -----
+
+func.func @micro_batch_c1_zero(%x: tensor<4xf32>) {
+  // expected-error @below {{runs 0 times}}
+  %0 = train.micro_batch 0 slices(%x : tensor<4xf32>) -> tensor<f32> {
+  ^bb0(%p: tensor<4xf32>, %acc: tensor<f32>):
+    train.yield %acc : tensor<f32>
+  }
+  return
+}
+
+// -----
+
+func.func @micro_batch_c1_piece(%x: tensor<4xf32>) {
+  // expected-error @below {{hands its region a piece of type 'tensor<4xf32>' of a slice of type 'tensor<4xf32>'}}
+  %0 = train.micro_batch 2 slices(%x : tensor<4xf32>) -> tensor<f32> {
+  ^bb0(%p: tensor<4xf32>, %acc: tensor<f32>):
+    train.yield %acc : tensor<f32>
+  }
+  return
+}
+
+// -----
+
+func.func @micro_batch_c1_arguments(%x: tensor<4xf32>) {
+  // expected-error @below {{has a region of 1 arguments for 1 slices and 1 carried values}}
+  %0 = train.micro_batch 2 slices(%x : tensor<4xf32>) -> tensor<2xf32> {
+  ^bb0(%p: tensor<2xf32>):
+    train.yield %p : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @micro_batch_c2(%x: tensor<4xf32>) {
+  // expected-error @below {{carries values of other types than it yields}}
+  %0 = train.micro_batch 2 slices(%x : tensor<4xf32>) -> tensor<f32> {
+  ^bb0(%p: tensor<2xf32>, %acc: tensor<f32>):
+    train.yield %p : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @grad_norm_c1_rank(%a: tensor<f32>, %b: tensor<1xf32>) {
+  // expected-error @below {{sums squares of type 'tensor<1xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = train.grad_norm %a, %b {max_norm = 1.0} : (tensor<f32>, tensor<1xf32>) -> (tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @grad_norm_c1_type(%a: tensor<f32>, %b: tensor<f64>) {
+  // expected-error @below {{sums squares of type 'tensor<f64>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = train.grad_norm %a, %b {max_norm = 1.0} : (tensor<f32>, tensor<f64>) -> (tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adamw_c1_grad(%p: tensor<4xf32>, %g: tensor<2x2xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{updates a parameter of type 'tensor<4xf32>' by a value of type 'tensor<2x2xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = train.adamw %p, %g, %p, %p lr(%lr) step(%t) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0}
+      : (tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adamw_c1_rate(%p: tensor<4xf32>, %t: tensor<i64>) {
+  // expected-error @below {{takes 'tensor<4xf32>' for a scalar}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = train.adamw %p, %p, %p, %p lr(%p) step(%t) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @sgd_c1_buffer(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{has a momentum of 9.000000e-01 but no buffer}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = train.sgd %p, %p lr(%lr) step(%t) {momentum = 0.9, dampening = 0.0, weight_decay = 0.0}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>) -> (tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @sgd_c1_no_momentum(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{has a momentum of 0.000000e+00 and a buffer}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = train.sgd %p, %p momentum(%p) lr(%lr) step(%t) {momentum = 0.0, dampening = 0.0, weight_decay = 0.0}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<f32>)
+  return
+}

@@ -1,0 +1,147 @@
+// RUN: tmc-opt %s -tmc-raise | FileCheck %s
+// RUN: tmc-opt %s -tmc-raise=loss-chunk=16 | FileCheck %s --check-prefix=CHUNK
+
+// Six rows of ten classes. The mean over the rows that count divides by their
+// number, which stays an operand: a weight of 1 / count.
+
+// CHECK-LABEL: func @mean_of_all(
+//       CHECK:   %[[WEIGHT:.*]] = arith.constant dense<0.166666672> : tensor<f32>
+//       CHECK:   %[[LOSS:.*]], %{{.*}} = nn.cross_entropy %arg0, %arg1, %[[WEIGHT]]
+//  CHECK-NEXT:   return %[[LOSS]]
+func.func @mean_of_all(%x: tensor<6x10xf32>, %labels: tensor<6xi64>) -> tensor<f32> {
+  %lp = nn.softmax %x {log} : (tensor<6x10xf32>) -> tensor<6x10xf32>
+  %i = nn.iota {dim = 1 : i64} : () -> tensor<6x10xi64>
+  %lb = nn.broadcast %labels to [0] : (tensor<6xi64>) -> tensor<6x10xi64>
+  %hit = arith.cmpi eq, %i, %lb : tensor<6x10xi64>
+  %zero = arith.constant dense<0.0> : tensor<6x10xf32>
+  %kept = arith.select %hit, %lp, %zero : tensor<6x10xi1>, tensor<6x10xf32>
+  %picked = nn.reduce sum %kept over [1] : (tensor<6x10xf32>) -> tensor<6xf32>
+  %n = arith.negf %picked : tensor<6xf32>
+  %s = nn.reduce sum %n over [0] : (tensor<6xf32>) -> tensor<f32>
+  %sixth = arith.constant dense<0.166666672> : tensor<f32>
+  %loss = arith.mulf %s, %sixth : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// As torch writes it: ignored labels made valid, chosen by GatherElements' extra
+// dimension, negated, masked, summed and divided by the count.
+
+// CHECK-LABEL: func @mean_of_those_that_count(
+//       CHECK:   %[[COUNT:.*]] = nn.reduce sum
+//       CHECK:   %[[WEIGHT:.*]] = arith.divf %{{.*}}, %[[COUNT]]
+//       CHECK:   %[[LOSS:.*]], %{{.*}} = nn.cross_entropy %arg0, %arg1, %[[WEIGHT]] {ignore_index = -1 : i64}
+//  CHECK-NEXT:   return %[[LOSS]]
+func.func @mean_of_those_that_count(%x: tensor<6x10xf32>, %labels: tensor<6xi64>) -> tensor<f32> {
+  %lp = nn.softmax %x {log} : (tensor<6x10xf32>) -> tensor<6x10xf32>
+  %ignored = arith.constant dense<-1> : tensor<6xi64>
+  %first = arith.constant dense<0> : tensor<6xi64>
+  %counts = arith.cmpi ne, %labels, %ignored : tensor<6xi64>
+  %safe = arith.select %counts, %labels, %first : tensor<6xi1>, tensor<6xi64>
+  %j = nn.iota {dim = 2 : i64} : () -> tensor<6x1x10xi64>
+  %s1 = nn.reshape %safe : (tensor<6xi64>) -> tensor<6x1x1xi64>
+  %s2 = nn.reshape %s1 : (tensor<6x1x1xi64>) -> tensor<6x1xi64>
+  %lb = nn.broadcast %s2 to [0, 1] : (tensor<6x1xi64>) -> tensor<6x1x10xi64>
+  %hit = arith.cmpi eq, %lb, %j : tensor<6x1x10xi64>
+  %x3 = nn.reshape %lp : (tensor<6x10xf32>) -> tensor<6x1x10xf32>
+  %zero = arith.constant dense<0.0> : tensor<6x1x10xf32>
+  %kept = arith.select %hit, %x3, %zero : tensor<6x1x10xi1>, tensor<6x1x10xf32>
+  %picked = nn.reduce sum %kept over [2] : (tensor<6x1x10xf32>) -> tensor<6x1xf32>
+  %p = nn.reshape %picked : (tensor<6x1xf32>) -> tensor<6xf32>
+  %n = arith.negf %p : tensor<6xf32>
+  %none = arith.constant dense<0.0> : tensor<6xf32>
+  %c = arith.select %counts, %n, %none : tensor<6xi1>, tensor<6xf32>
+  %s = nn.reduce sum %c over [0] : (tensor<6xf32>) -> tensor<f32>
+  %ones = arith.uitofp %counts : tensor<6xi1> to tensor<6xf32>
+  %count = nn.reduce sum %ones over [0] : (tensor<6xf32>) -> tensor<f32>
+  %loss = arith.divf %s, %count : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// Another label's mask: the rows that count aren't those that are chosen.
+
+// CHECK-LABEL: func @another_mask(
+//   CHECK-NOT:   nn.cross_entropy
+//       CHECK:   return
+func.func @another_mask(%x: tensor<6x10xf32>, %labels: tensor<6xi64>, %others: tensor<6xi64>) -> tensor<f32> {
+  %lp = nn.softmax %x {log} : (tensor<6x10xf32>) -> tensor<6x10xf32>
+  %i = nn.iota {dim = 1 : i64} : () -> tensor<6x10xi64>
+  %lb = nn.broadcast %labels to [0] : (tensor<6xi64>) -> tensor<6x10xi64>
+  %hit = arith.cmpi eq, %i, %lb : tensor<6x10xi64>
+  %zero = arith.constant dense<0.0> : tensor<6x10xf32>
+  %kept = arith.select %hit, %lp, %zero : tensor<6x10xi1>, tensor<6x10xf32>
+  %picked = nn.reduce sum %kept over [1] : (tensor<6x10xf32>) -> tensor<6xf32>
+  %ignored = arith.constant dense<-1> : tensor<6xi64>
+  %counts = arith.cmpi ne, %others, %ignored : tensor<6xi64>
+  %none = arith.constant dense<0.0> : tensor<6xf32>
+  %c = arith.select %counts, %picked, %none : tensor<6xi1>, tensor<6xf32>
+  %s = nn.reduce sum %c over [0] : (tensor<6xf32>) -> tensor<f32>
+  return %s : tensor<f32>
+}
+
+// A choice by something else than the class, and of plain probabilities.
+
+// CHECK-LABEL: func @chosen_by_row(
+//   CHECK-NOT:   nn.cross_entropy
+//       CHECK:   return
+func.func @chosen_by_row(%x: tensor<10x10xf32>, %labels: tensor<10xi64>) -> tensor<f32> {
+  %lp = nn.softmax %x {log} : (tensor<10x10xf32>) -> tensor<10x10xf32>
+  %i = nn.iota {dim = 0 : i64} : () -> tensor<10x10xi64>
+  %lb = nn.broadcast %labels to [0] : (tensor<10xi64>) -> tensor<10x10xi64>
+  %hit = arith.cmpi eq, %i, %lb : tensor<10x10xi64>
+  %zero = arith.constant dense<0.0> : tensor<10x10xf32>
+  %kept = arith.select %hit, %lp, %zero : tensor<10x10xi1>, tensor<10x10xf32>
+  %picked = nn.reduce sum %kept over [1] : (tensor<10x10xf32>) -> tensor<10xf32>
+  %s = nn.reduce sum %picked over [0] : (tensor<10xf32>) -> tensor<f32>
+  return %s : tensor<f32>
+}
+
+// CHECK-LABEL: func @no_logarithm(
+//   CHECK-NOT:   nn.cross_entropy
+//       CHECK:   return
+func.func @no_logarithm(%x: tensor<6x10xf32>, %labels: tensor<6xi64>) -> tensor<f32> {
+  %lp = nn.softmax %x : (tensor<6x10xf32>) -> tensor<6x10xf32>
+  %i = nn.iota {dim = 1 : i64} : () -> tensor<6x10xi64>
+  %lb = nn.broadcast %labels to [0] : (tensor<6xi64>) -> tensor<6x10xi64>
+  %hit = arith.cmpi eq, %i, %lb : tensor<6x10xi64>
+  %zero = arith.constant dense<0.0> : tensor<6x10xf32>
+  %kept = arith.select %hit, %lp, %zero : tensor<6x10xi1>, tensor<6x10xf32>
+  %picked = nn.reduce sum %kept over [1] : (tensor<6x10xf32>) -> tensor<6xf32>
+  %s = nn.reduce sum %picked over [0] : (tensor<6xf32>) -> tensor<f32>
+  return %s : tensor<f32>
+}
+
+// A product with a table before the loss, in chunks of 16 rows if asked. The
+// logits may still be returned.
+
+// CHECK-LABEL: func @linear(
+//       CHECK:   nn.matmul %arg0, %arg1 transpose_rhs
+//       CHECK:   nn.cross_entropy
+// CHUNK-LABEL: func @linear(
+//       CHUNK:   %[[LOGITS:.*]] = nn.matmul %arg0, %arg1 transpose_rhs
+//       CHUNK:   %[[LOSS:.*]], %{{.*}} = nn.linear_cross_entropy %arg0, %arg1, %arg2, %arg3 {chunk = 16 : i64}
+//       CHUNK:   return %[[LOSS]], %[[LOGITS]]
+func.func @linear(%x: tensor<64x32xf32>, %table: tensor<10x32xf32>, %labels: tensor<64xi64>, %weight: tensor<f32>) -> (tensor<f32>, tensor<64x10xf32>) {
+  %t = nn.transpose %table [1, 0] : (tensor<10x32xf32>) -> tensor<32x10xf32>
+  %logits = nn.matmul %x, %t : (tensor<64x32xf32>, tensor<32x10xf32>) -> tensor<64x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %weight : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
+  return %loss, %logits : tensor<f32>, tensor<64x10xf32>
+}
+
+// Logits that something else reads, and logits with a bias, stay whole.
+
+// CHUNK-LABEL: func @read_elsewhere(
+//       CHUNK:   nn.cross_entropy
+func.func @read_elsewhere(%x: tensor<64x32xf32>, %table: tensor<10x32xf32>, %labels: tensor<64xi64>, %weight: tensor<f32>) -> (tensor<f32>, tensor<64x10xf32>) {
+  %logits = nn.matmul %x, %table transpose_rhs : (tensor<64x32xf32>, tensor<10x32xf32>) -> tensor<64x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %weight : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
+  %e = math.exp %logits : tensor<64x10xf32>
+  return %loss, %e : tensor<f32>, tensor<64x10xf32>
+}
+
+// CHUNK-LABEL: func @with_bias(
+//       CHUNK:   nn.cross_entropy
+func.func @with_bias(%x: tensor<64x32xf32>, %table: tensor<10x32xf32>, %bias: tensor<10xf32>, %labels: tensor<64xi64>, %weight: tensor<f32>) -> tensor<f32> {
+  %logits = nn.matmul %x, %table transpose_rhs bias(%bias) : (tensor<64x32xf32>, tensor<10x32xf32>, tensor<10xf32>) -> tensor<64x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %weight : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
+  return %loss : tensor<f32>
+}

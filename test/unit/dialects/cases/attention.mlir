@@ -1,0 +1,35 @@
+// Cases of Attention.cpp. Nothing differentiates the log-sum-exp.
+
+func.func @attention(%q: tensor<2x3x2x4xf64>, %k: tensor<2x5x2x4xf64>, %v: tensor<2x5x2x4xf64>) -> (tensor<2x3x2x4xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v {scale = 0.5} : (tensor<2x3x2x4xf64>, tensor<2x5x2x4xf64>, tensor<2x5x2x4xf64>) -> (tensor<2x3x2x4xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x4xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_causal_grouped(%q: tensor<2x3x4x2xf64>, %k: tensor<2x3x2x2xf64>, %v: tensor<2x3x2x2xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v {causal, scale = 0.7} : (tensor<2x3x4x2xf64>, tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>) -> (tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x4x2xf64>, tensor<2x4x3xf64>
+}
+func.func @attention_causal_more_keys(%q: tensor<2x2x1x2xf64>, %k: tensor<2x4x1x2xf64>, %v: tensor<2x4x1x2xf64>) -> (tensor<2x2x1x2xf64>, tensor<2x1x2xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v {causal, scale = 0.7} : (tensor<2x2x1x2xf64>, tensor<2x4x1x2xf64>, tensor<2x4x1x2xf64>) -> (tensor<2x2x1x2xf64>, tensor<2x1x2xf64>)
+  return %0#0, %0#1 : tensor<2x2x1x2xf64>, tensor<2x1x2xf64>
+}
+// Fewer keys than queries: the first query sees nothing, and gets zeros.
+func.func @attention_causal_sees_nothing(%q: tensor<2x3x1x2xf64>, %k: tensor<2x2x1x2xf64>, %v: tensor<2x2x1x2xf64>) -> (tensor<2x3x1x2xf64>, tensor<2x1x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v {causal, scale = 0.7} : (tensor<2x3x1x2xf64>, tensor<2x2x1x2xf64>, tensor<2x2x1x2xf64>) -> (tensor<2x3x1x2xf64>, tensor<2x1x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x1x2xf64>, tensor<2x1x3xf64>
+}
+func.func @attention_boolean_mask(%q: tensor<2x3x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %m: tensor<2x1x3x4xi1>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v mask(%m) {scale = 1.0} : (tensor<2x3x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x1x3x4xi1>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_additive_mask(%q: tensor<2x3x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %m: tensor<1x2x1x4xf64> {test.constant}) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v mask(%m) {scale = 1.0} : (tensor<2x3x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<1x2x1x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_dropout(%q: tensor<2x3x2x2xf64>, %k: tensor<2x3x2x2xf64>, %v: tensor<2x3x2x2xf64>, %seed: tensor<2xi64>, %samples: tensor<2xi64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v random(%seed, %samples) {causal, scale = 1.0, dropout = 0.3, stream = 5 : i64} : (tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>, tensor<2xi64>, tensor<2xi64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_grad(%q: tensor<2x3x2x4xf64>, %k: tensor<2x5x1x4xf64>, %v: tensor<2x5x1x4xf64>, %o: tensor<2x3x2x4xf64>, %l: tensor<2x2x3xf64>, %g: tensor<2x3x2x4xf64>, %m: tensor<2x1x1x5xi1>, %seed: tensor<2xi64>, %samples: tensor<2xi64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>) {
+  %0:3 = nn.attention_grad %q, %k, %v, %o, %l, %g mask(%m) random(%seed, %samples) {scale = 0.5, dropout = 0.5, stream = 1 : i64} : (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x3x2x4xf64>, tensor<2x2x3xf64>, tensor<2x3x2x4xf64>, tensor<2x1x1x5xi1>, tensor<2xi64>, tensor<2xi64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>
+}

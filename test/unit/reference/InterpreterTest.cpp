@@ -1,0 +1,256 @@
+// InterpreterTest.cpp - values worked out by hand. The other tests compare the
+// interpreter with itself; here it is held to the ops' descriptions.
+
+#include "test/unit/reference/Harness.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc::test;
+using namespace tmc::reference;
+
+namespace {
+Tensor floats(ArrayRef<int64_t> shape, std::vector<double> values) {
+  Tensor t(Element::F64, shape);
+  EXPECT_EQ(t.floats.size(), values.size());
+  t.floats = std::move(values);
+  return t;
+}
+Tensor ints(ArrayRef<int64_t> shape, std::vector<int64_t> values) {
+  Tensor t(Element::I64, shape);
+  EXPECT_EQ(t.ints.size(), values.size());
+  t.ints = std::move(values);
+  return t;
+}
+
+/// Interprets the only function of `text`.
+FailureOr<SmallVector<Tensor>> evaluate(StringRef text,
+                                        SmallVector<Tensor> inputs,
+                                        Rounding rounding = Rounding::None) {
+  static std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = parse(*context, text);
+  if (!module)
+    return failure();
+  InterpreterOptions options;
+  options.rounding = rounding;
+  return interpret(&module->getBody()->front(), std::move(inputs), options);
+}
+
+void expectNear(const Tensor &actual, std::vector<double> expected) {
+  ASSERT_EQ(actual.floats.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(actual.floats[i], expected[i], 1e-12) << "element " << i;
+}
+} // namespace
+
+TEST(Interpreter, Matmul) {
+  // [1 2; 3 4] times the transpose of [5 6; 7 8] is [17 23; 39 53].
+  auto r = evaluate(R"(
+    func.func @f(%x: tensor<2x2xf64>, %y: tensor<2x2xf64>, %b: tensor<2xf64>) -> tensor<2x2xf64> {
+      %0 = nn.matmul %x, %y transpose_rhs bias(%b)
+          : (tensor<2x2xf64>, tensor<2x2xf64>, tensor<2xf64>) -> tensor<2x2xf64>
+      return %0 : tensor<2x2xf64>
+    })",
+                    {floats({2, 2}, {1, 2, 3, 4}), floats({2, 2}, {5, 6, 7, 8}),
+                     floats({2}, {100, 200})});
+  expectNear((*r)[0], {117, 223, 139, 253});
+}
+
+TEST(Interpreter, ConvolutionWithPaddingAndStride) {
+  // Windows of the padded row 0 1 2 3 0 at 0 and 2: 1*1+2*10 and 2*1 + 3*10...
+  auto r = evaluate(
+      R"(
+    func.func @f(%x: tensor<1x1x1x3xf64>, %f: tensor<1x1x1x3xf64>) -> tensor<1x1x1x2xf64> {
+      %0 = nn.conv %x, %f {strides = array<i64: 1, 2>, padding = array<i64: 0, 1, 0, 1>,
+                           dilations = array<i64: 1, 1>, groups = 1 : i64}
+          : (tensor<1x1x1x3xf64>, tensor<1x1x1x3xf64>) -> tensor<1x1x1x2xf64>
+      return %0 : tensor<1x1x1x2xf64>
+    })",
+      {floats({1, 1, 1, 3}, {1, 2, 3}), floats({1, 1, 1, 3}, {100, 10, 1})});
+  // 100*0 + 10*1 + 1*2 and 100*2 + 10*3 + 1*0.
+  expectNear((*r)[0], {12, 230});
+}
+
+TEST(Interpreter, MaxPoolGradGoesToTheFirstLargest) {
+  auto r = evaluate(
+      R"(
+    func.func @f(%x: tensor<1x1x1x4xf64>, %g: tensor<1x1x1x3xf64>) -> tensor<1x1x1x4xf64> {
+      %0 = nn.max_pool_grad %x, %g {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>,
+                                    dilations = array<i64: 1, 1>, window = array<i64: 1, 2>}
+          : (tensor<1x1x1x4xf64>, tensor<1x1x1x3xf64>) -> tensor<1x1x1x4xf64>
+      return %0 : tensor<1x1x1x4xf64>
+    })",
+      {floats({1, 1, 1, 4}, {5, 5, 1, 2}), floats({1, 1, 1, 3}, {1, 10, 100})});
+  expectNear((*r)[0], {1, 10, 0, 100});
+}
+
+TEST(Interpreter, AvgPoolCountsPaddingOnlyIfTold) {
+  for (bool countPadding : {false, true}) {
+    std::string text = R"(
+      func.func @f(%x: tensor<1x1x1x2xf64>) -> tensor<1x1x1x2xf64> {
+        %0 = nn.avg_pool %x {strides = array<i64: 1, 1>, padding = array<i64: 0, 1, 0, 0>,
+                             dilations = array<i64: 1, 1>, window = array<i64: 1, 2>)";
+    text += countPadding ? ", count_padding" : "";
+    text += R"(} : (tensor<1x1x1x2xf64>) -> tensor<1x1x1x2xf64>
+        return %0 : tensor<1x1x1x2xf64>
+      })";
+    auto r = evaluate(text, {floats({1, 1, 1, 2}, {4, 8})});
+    expectNear((*r)[0], {countPadding ? 2.0 : 4.0, 6});
+  }
+}
+
+TEST(Interpreter, CausalAttention) {
+  // One head of depth 1. Query 0 sees key 0 alone; query 1 weighs both keys
+  // with scores 0 and log 3: a quarter and three.
+  auto r = evaluate(R"(
+    func.func @f(%q: tensor<1x2x1x1xf64>, %k: tensor<1x2x1x1xf64>, %v: tensor<1x2x1x1xf64>)
+        -> (tensor<1x2x1x1xf64>, tensor<1x1x2xf64>) {
+      %0:2 = nn.attention %q, %k, %v {causal, scale = 0.5}
+          : (tensor<1x2x1x1xf64>, tensor<1x2x1x1xf64>, tensor<1x2x1x1xf64>)
+          -> (tensor<1x2x1x1xf64>, tensor<1x1x2xf64>)
+      return %0#0, %0#1 : tensor<1x2x1x1xf64>, tensor<1x1x2xf64>
+    })",
+                    {floats({1, 2, 1, 1}, {1, 2}),
+                     floats({1, 2, 1, 1}, {0, std::log(3.0)}),
+                     floats({1, 2, 1, 1}, {10, 20})});
+  expectNear((*r)[0], {10, 17.5});
+  expectNear((*r)[1], {0, std::log(4.0)});
+}
+
+TEST(Interpreter, GroupedHeadsReadTheirKeys) {
+  // Four query heads, two key heads: heads 0 and 1 read the first.
+  auto r =
+      evaluate(R"(
+    func.func @f(%q: tensor<1x1x4x1xf64>, %k: tensor<1x1x2x1xf64>, %v: tensor<1x1x2x1xf64>)
+        -> tensor<1x1x4x1xf64> {
+      %0:2 = nn.attention %q, %k, %v {scale = 1.0}
+          : (tensor<1x1x4x1xf64>, tensor<1x1x2x1xf64>, tensor<1x1x2x1xf64>)
+          -> (tensor<1x1x4x1xf64>, tensor<1x4x1xf64>)
+      return %0#0 : tensor<1x1x4x1xf64>
+    })",
+               {floats({1, 1, 4, 1}, {1, 2, 3, 4}),
+                floats({1, 1, 2, 1}, {1, 1}), floats({1, 1, 2, 1}, {5, 7})});
+  expectNear((*r)[0], {5, 5, 7, 7});
+}
+
+TEST(Interpreter, BatchNormMovesItsStatistics) {
+  // Values 1 and 3: mean 2, variance 1, unbiased variance 2.
+  auto r = evaluate(R"(
+    func.func @f(%x: tensor<2x1xf64>, %s: tensor<1xf64>, %b: tensor<1xf64>, %m: tensor<1xf64>, %v: tensor<1xf64>)
+        -> (tensor<2x1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>) {
+      %0:5 = nn.batch_norm %x, %s, %b, %m, %v {epsilon = 0.0, momentum = 0.25}
+          : (tensor<2x1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>)
+          -> (tensor<2x1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>)
+      return %0#0, %0#1, %0#2, %0#3, %0#4
+          : tensor<2x1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>
+    })",
+                    {floats({2, 1}, {1, 3}), floats({1}, {10}),
+                     floats({1}, {100}), floats({1}, {4}), floats({1}, {6})});
+  expectNear((*r)[0], {90, 110});
+  expectNear((*r)[1], {0.75 * 4 + 0.25 * 2});
+  expectNear((*r)[2], {0.75 * 6 + 0.25 * 2});
+  expectNear((*r)[3], {2});
+  expectNear((*r)[4], {1});
+}
+
+TEST(Interpreter, CrossEntropyLeavesOutWhatDoesNotCount) {
+  auto r = evaluate(R"(
+    func.func @f(%x: tensor<2x2xf64>, %l: tensor<2xi64>, %w: tensor<f64>) -> (tensor<f64>, tensor<2xf64>) {
+      %0:2 = nn.cross_entropy %x, %l, %w
+          : (tensor<2x2xf64>, tensor<2xi64>, tensor<f64>) -> (tensor<f64>, tensor<2xf64>)
+      return %0#0, %0#1 : tensor<f64>, tensor<2xf64>
+    })",
+                    {floats({2, 2}, {0, std::log(3.0), 1, 1}),
+                     ints({2}, {0, -100}), floats({}, {0.5})});
+  expectNear((*r)[0], {0.5 * std::log(4.0)});
+  expectNear((*r)[1], {std::log(4.0), 1 + std::log(2.0)});
+}
+
+TEST(Interpreter, AnIdOutsideItsTableIsAnError) {
+  EXPECT_TRUE(failed(evaluate(R"(
+    func.func @f(%t: tensor<3x1xf64>, %i: tensor<1xi64>) -> tensor<1x1xf64> {
+      %0 = nn.embedding %t, %i : (tensor<3x1xf64>, tensor<1xi64>) -> tensor<1x1xf64>
+      return %0 : tensor<1x1xf64>
+    })",
+                              {floats({3, 1}, {1, 2, 3}), ints({1}, {3})})));
+}
+
+TEST(Interpreter, DropoutKeepsWhatItDrew) {
+  // nn.random of two samples is the two halves of nn.random of each.
+  const char *text = R"(
+    func.func @f(%s: tensor<2xi64>, %n: tensor<2xi64>) -> tensor<2x3xf64> {
+      %0 = nn.random %s, %n {stream = 4 : i64} : (tensor<2xi64>, tensor<2xi64>) -> tensor<2x3xf64>
+      return %0 : tensor<2x3xf64>
+    })";
+  auto both = evaluate(text, {ints({2}, {1, 2}), ints({2}, {5, 6})});
+  auto swapped = evaluate(text, {ints({2}, {1, 2}), ints({2}, {6, 5})});
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ((*both)[0].floats[i], (*swapped)[0].floats[3 + i]);
+    EXPECT_NE((*both)[0].floats[i], (*both)[0].floats[3 + i]);
+  }
+}
+
+TEST(Interpreter, MicroBatchesCarryFromRunToRun) {
+  // The first run writes: 0 + 1 + 2, then 3 + 3 + 4.
+  auto r = evaluate(R"(
+    train.step @s(%x: tensor<4xf64>, %y: tensor<f64>) -> tensor<f64> {
+      %0 = train.micro_batch 2 slices(%x : tensor<4xf64>) -> tensor<f64> {
+      ^bb0(%p: tensor<2xf64>, %acc: tensor<f64>):
+        %1 = nn.reduce sum %p over [0] : (tensor<2xf64>) -> tensor<f64>
+        %2 = arith.mulf %1, %y : tensor<f64>
+        %3 = arith.addf %2, %acc : tensor<f64>
+        train.yield %3 : tensor<f64>
+      }
+      train.return %0 : tensor<f64>
+    })",
+                    {floats({4}, {1, 2, 3, 4}), floats({}, {10})});
+  ASSERT_TRUE(succeeded(r));
+  expectNear((*r)[0], {100});
+}
+
+TEST(Interpreter, AdamWInPyTorchsOrder) {
+  // p = 1 - 0.1 * 0.5 * 1 = 0.95; m = 0.1 * 2, v = 0.01 * 4, both corrected:
+  // 2 and 4, so p -= 0.1 * 2 / (2 + 0.5).
+  auto r = evaluate(R"(
+    func.func @f(%p: tensor<1xf64>, %g: tensor<1xf64>, %m: tensor<1xf64>, %v: tensor<1xf64>, %lr: tensor<f64>, %t: tensor<i64>)
+        -> (tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<f64>) {
+      %0:4 = train.adamw %p, %g, %m, %v lr(%lr) step(%t)
+          {beta1 = 0.9, beta2 = 0.99, epsilon = 0.5, weight_decay = 0.5}
+          : (tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<f64>, tensor<i64>)
+          -> (tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<f64>)
+      return %0#0, %0#1, %0#2, %0#3 : tensor<1xf64>, tensor<1xf64>, tensor<1xf64>, tensor<f64>
+    })",
+                    {floats({1}, {1}), floats({1}, {2}), floats({1}, {0}),
+                     floats({1}, {0}), floats({}, {0.1}), ints({}, {1})});
+  ASSERT_TRUE(succeeded(r));
+  expectNear((*r)[0], {0.95 - 0.1 * 2 / 2.5});
+  expectNear((*r)[1], {0.2});
+  expectNear((*r)[2], {0.04});
+  expectNear((*r)[3], {4});
+}
+
+TEST(Interpreter, RoundsIfTold) {
+  const char *text = R"(
+    func.func @f(%x: tensor<1xf32>) -> tensor<1xbf16> {
+      %0 = arith.truncf %x : tensor<1xf32> to tensor<1xbf16>
+      return %0 : tensor<1xbf16>
+    })";
+  Tensor x(Element::F32, {1});
+  x.floats[0] = 1.001;
+  EXPECT_EQ((*evaluate(text, {x}))[0].floats[0], 1.001);
+  EXPECT_EQ((*evaluate(text, {x}, Rounding::ToType))[0].floats[0], 1.0);
+}
+
+TEST(Interpreter, IntegersAreExactAndWrap) {
+  auto r = evaluate(R"(
+    func.func @f(%x: tensor<1xi64>) -> (tensor<1xi64>, tensor<1xi32>) {
+      %0 = arith.addi %x, %x : tensor<1xi64>
+      %1 = arith.trunci %x : tensor<1xi64> to tensor<1xi32>
+      return %0, %1 : tensor<1xi64>, tensor<1xi32>
+    })",
+                    {ints({1}, {(int64_t(1) << 62) + 1})});
+  EXPECT_EQ((*r)[0].ints[0], int64_t((uint64_t(1) << 63) + 2));
+  EXPECT_EQ((*r)[1].ints[0], 1);
+}

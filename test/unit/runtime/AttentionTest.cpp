@@ -1,0 +1,325 @@
+//===- AttentionTest.cpp - attention against a naive one in double --------===//
+//
+// The naive gradient is itself checked against finite differences of the naive
+// forward pass.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Testing.h"
+
+#include "runtime/kernels/Attention.h"
+#include "runtime/kernels/Philox.h"
+
+#include <limits>
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+using Doubles = std::vector<double>;
+
+struct Case {
+  AttentionParams p;
+  Doubles q, k, v; // contiguous [B, T, H, D] and [B, S, G, D]
+  std::vector<float> mask;
+  std::vector<unsigned char> booleans;
+  int64_t seed[2] = {0x123456789abcdef, 4};
+  std::vector<int64_t> samples;
+};
+
+bool keeps(const Case &c, int64_t b, int64_t h, int64_t t, int64_t s) {
+  if (c.p.dropout == 0)
+    return true;
+  const Philox philox(c.seed, c.p.stream);
+  const uint64_t e = uint64_t((h * c.p.queries + t) * c.p.keys + s);
+  const uint64_t per = uint64_t(c.p.heads * c.p.queries * c.p.keys);
+  return philox.uniformAt(uint64_t(c.samples[size_t(b)]) * per + e) >=
+         float(c.p.dropout);
+}
+
+/// Probabilities before dropout of one row; the log-sum-exp.
+double row(const Case &c, const Doubles &q, const Doubles &k, int64_t b,
+           int64_t h, int64_t t, Doubles &probability) {
+  const AttentionParams &p = c.p;
+  const int64_t g = h / (p.heads / p.kvHeads);
+  probability.assign(size_t(p.keys), 0);
+  double top = -INFINITY;
+  for (int64_t s = 0; s < p.keys; ++s) {
+    double x = 0;
+    for (int64_t d = 0; d < p.headDim; ++d)
+      x += q[size_t(((b * p.queries + t) * p.heads + h) * p.headDim + d)] *
+           k[size_t(((b * p.keys + s) * p.kvHeads + g) * p.headDim + d)];
+    x *= p.scale;
+    const size_t at = size_t(b * p.maskBatchStride + h * p.maskHeadStride +
+                             t * p.maskQueryStride + s);
+    if (p.mask == MaskKind::Additive)
+      x += c.mask[at];
+    if (p.mask == MaskKind::Boolean && !c.booleans[at])
+      x = -INFINITY;
+    if (p.causal && s > t + p.keys - p.queries)
+      x = -INFINITY;
+    probability[size_t(s)] = x;
+    top = std::max(top, x);
+  }
+  if (top == -INFINITY) {
+    std::fill(probability.begin(), probability.end(), 0.0);
+    return -INFINITY;
+  }
+  double sum = 0;
+  for (double &x : probability)
+    sum += x = std::exp(x - top);
+  for (double &x : probability)
+    x /= sum;
+  return top + std::log(sum);
+}
+
+void forward(const Case &c, const Doubles &q, const Doubles &k,
+             const Doubles &v, Doubles &out, Doubles &lse) {
+  const AttentionParams &p = c.p;
+  out.assign(q.size(), 0);
+  lse.assign(size_t(p.batch * p.heads * p.queries), 0);
+  Doubles probability;
+  for (int64_t b = 0; b < p.batch; ++b)
+    for (int64_t h = 0; h < p.heads; ++h)
+      for (int64_t t = 0; t < p.queries; ++t) {
+        const int64_t g = h / (p.heads / p.kvHeads);
+        lse[size_t((b * p.heads + h) * p.queries + t)] =
+            row(c, q, k, b, h, t, probability);
+        for (int64_t s = 0; s < p.keys; ++s)
+          if (keeps(c, b, h, t, s))
+            for (int64_t d = 0; d < p.headDim; ++d)
+              out[size_t(((b * p.queries + t) * p.heads + h) * p.headDim +
+                         d)] +=
+                  probability[size_t(s)] / (1 - p.dropout) *
+                  v[size_t(((b * p.keys + s) * p.kvHeads + g) * p.headDim + d)];
+      }
+}
+
+void backward(const Case &c, const Doubles &dout, Doubles &dq, Doubles &dk,
+              Doubles &dv) {
+  const AttentionParams &p = c.p;
+  dq.assign(c.q.size(), 0);
+  dk.assign(c.k.size(), 0);
+  dv.assign(c.v.size(), 0);
+  Doubles probability;
+  for (int64_t b = 0; b < p.batch; ++b)
+    for (int64_t h = 0; h < p.heads; ++h)
+      for (int64_t t = 0; t < p.queries; ++t) {
+        const int64_t g = h / (p.heads / p.kvHeads);
+        const size_t atQ =
+            size_t(((b * p.queries + t) * p.heads + h) * p.headDim);
+        row(c, c.q, c.k, b, h, t, probability);
+        Doubles dp(size_t(p.keys), 0.0);
+        double dot = 0;
+        for (int64_t s = 0; s < p.keys; ++s) {
+          const size_t atK =
+              size_t(((b * p.keys + s) * p.kvHeads + g) * p.headDim);
+          const double keep = keeps(c, b, h, t, s) ? 1 / (1 - p.dropout) : 0;
+          for (size_t d = 0; d < size_t(p.headDim); ++d) {
+            dp[size_t(s)] += keep * dout[atQ + d] * c.v[atK + d];
+            dv[atK + d] += keep * probability[size_t(s)] * dout[atQ + d];
+          }
+          dot += dp[size_t(s)] * probability[size_t(s)];
+        }
+        for (int64_t s = 0; s < p.keys; ++s) {
+          const size_t atK =
+              size_t(((b * p.keys + s) * p.kvHeads + g) * p.headDim);
+          const double ds =
+              p.scale * probability[size_t(s)] * (dp[size_t(s)] - dot);
+          for (size_t d = 0; d < size_t(p.headDim); ++d) {
+            dq[atQ + d] += ds * c.k[atK + d];
+            dk[atK + d] += ds * c.q[atQ + d];
+          }
+        }
+      }
+}
+
+Case makeCase(int64_t batch, int64_t heads, int64_t kvHeads, int64_t queries,
+              int64_t keys, int64_t depth, bool causal, MaskKind mask,
+              double dropout, bool perQuery = true) {
+  Case c;
+  c.p = {.type = DType::F32,
+         .batch = batch,
+         .heads = heads,
+         .kvHeads = kvHeads,
+         .queries = queries,
+         .keys = keys,
+         .headDim = depth,
+         .q = {queries * heads * depth, heads * depth, depth},
+         .k = {keys * kvHeads * depth, kvHeads * depth, depth},
+         .v = {keys * kvHeads * depth, kvHeads * depth, depth},
+         .causal = causal,
+         .scale = 0.4,
+         .mask = mask,
+         .maskBatchStride = mask == MaskKind::None ? 0
+                            : perQuery             ? queries * keys
+                                                   : keys,
+         .maskHeadStride = 0,
+         .maskQueryStride = mask == MaskKind::None || !perQuery ? 0 : keys,
+         .dropout = dropout,
+         .stream = 9,
+         .scratchBytes = 0};
+  auto fill = [](Doubles &to, int64_t count, unsigned seed) {
+    Floats from = randomFloats(count, seed);
+    to.assign(from.get(), from.get() + count);
+  };
+  fill(c.q, batch * queries * heads * depth, 1);
+  fill(c.k, batch * keys * kvHeads * depth, 2);
+  fill(c.v, batch * keys * kvHeads * depth, 3);
+  Floats m = randomFloats(batch * queries * keys, 4);
+  c.mask.assign(m.get(), m.get() + m.size());
+  for (float x : c.mask)
+    c.booleans.push_back(x > -0.5f);
+  for (int64_t b = 0; b < batch; ++b)
+    c.samples.push_back(b + 5);
+  return c;
+}
+
+Floats narrow(const Doubles &from) {
+  Floats to(int64_t(from.size()));
+  for (size_t i = 0; i < from.size(); ++i)
+    to[int64_t(i)] = float(from[i]);
+  return to;
+}
+
+const void *maskOf(const Case &c) {
+  return c.p.mask == MaskKind::None ? nullptr
+         : c.p.mask == MaskKind::Additive
+             ? static_cast<const void *>(c.mask.data())
+             : c.booleans.data();
+}
+
+void check(const Case &c) {
+  Doubles out, lse, dq, dk, dv;
+  forward(c, c.q, c.k, c.v, out, lse);
+  Floats grads = randomFloats(int64_t(out.size()), 8);
+  const Doubles dout(grads.get(), grads.get() + grads.size());
+  backward(c, dout, dq, dk, dv);
+
+  Floats q = narrow(c.q), k = narrow(c.k), v = narrow(c.v);
+  Floats o(int64_t(out.size())), l(int64_t(lse.size()));
+  runKernel<Attention>(1, c.p, {q, k, v, maskOf(c), c.seed, c.samples.data()},
+                       {o, l});
+  expectClose(o.get(), out, 1e-5, "out");
+  for (size_t i = 0; i < lse.size(); ++i)
+    if (std::isinf(lse[i]))
+      EXPECT_EQ(l[int64_t(i)], -INFINITY);
+    else
+      EXPECT_NEAR(l[int64_t(i)], lse[i], 1e-5 * (1 + std::abs(lse[i])));
+  Floats gq(q.size()), gk(k.size()), gv(v.size());
+  runKernel<AttentionGrad>(
+      1, c.p, {q, k, v, o, l, grads, maskOf(c), c.seed, c.samples.data()},
+      {gq, gk, gv});
+  expectClose(gq.get(), dq, 3e-5, "dq");
+  expectClose(gk.get(), dk, 3e-5, "dk");
+  expectClose(gv.get(), dv, 3e-5, "dv");
+
+  Floats o2(o.size()), l2(l.size());
+  Floats gq2(q.size()), gk2(k.size()), gv2(v.size());
+  runKernel<Attention>(2, c.p, {q, k, v, maskOf(c), c.seed, c.samples.data()},
+                       {o2, l2});
+  runKernel<AttentionGrad>(
+      2, c.p, {q, k, v, o, l, grads, maskOf(c), c.seed, c.samples.data()},
+      {gq2, gk2, gv2});
+  EXPECT_TRUE(o.sameBits(o2) && l.sameBits(l2));
+  EXPECT_TRUE(gq.sameBits(gq2) && gk.sameBits(gk2) && gv.sameBits(gv2));
+}
+
+} // namespace
+
+TEST(Attention, TheNaiveGradientIsADerivative) {
+  Case c = makeCase(2, 2, 1, 3, 5, 3, true, MaskKind::Additive, 0.3);
+  Doubles out, lse, dq, dk, dv;
+  Floats g = randomFloats(int64_t(c.q.size()), 8);
+  const Doubles dout(g.get(), g.get() + g.size());
+  backward(c, dout, dq, dk, dv);
+  auto loss = [&] {
+    forward(c, c.q, c.k, c.v, out, lse);
+    double sum = 0;
+    for (size_t i = 0; i < out.size(); ++i)
+      sum += out[i] * dout[i];
+    return sum;
+  };
+  const double h = 1e-5;
+  auto compare = [&](Doubles &x, const Doubles &dx) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double at = x[i];
+      x[i] = at + h;
+      const double high = loss();
+      x[i] = at - h;
+      const double low = loss();
+      x[i] = at;
+      EXPECT_NEAR((high - low) / (2 * h), dx[i], 1e-8);
+    }
+  };
+  compare(c.q, dq);
+  compare(c.k, dk);
+  compare(c.v, dv);
+}
+
+TEST(Attention, PlainShapes) {
+  // Around the panels: 14 keys, 32 queries, 256 keys of a chunk.
+  check(makeCase(1, 1, 1, 1, 1, 1, false, MaskKind::None, 0));
+  check(makeCase(2, 3, 3, 33, 47, 20, false, MaskKind::None, 0));
+  check(makeCase(1, 2, 2, 64, 64, 64, false, MaskKind::None, 0));
+  check(makeCase(1, 1, 1, 40, 300, 33, false, MaskKind::None, 0));
+}
+
+TEST(Attention, Causal) {
+  check(makeCase(1, 2, 2, 64, 64, 64, true, MaskKind::None, 0));
+  check(makeCase(1, 1, 1, 570, 570, 16, true, MaskKind::None, 0));
+  check(makeCase(1, 2, 2, 20, 50, 8, true, MaskKind::None, 0));
+  // The first rows see nothing.
+  check(makeCase(1, 2, 2, 50, 20, 8, true, MaskKind::None, 0));
+}
+
+TEST(Attention, Masks) {
+  check(makeCase(2, 2, 2, 35, 41, 16, false, MaskKind::Additive, 0));
+  check(makeCase(2, 2, 2, 35, 41, 16, true, MaskKind::Additive, 0));
+  check(makeCase(2, 2, 2, 35, 41, 16, false, MaskKind::Boolean, 0));
+  check(makeCase(2, 2, 2, 35, 41, 16, false, MaskKind::Additive, 0, false));
+  check(makeCase(2, 2, 2, 35, 41, 16, false, MaskKind::Boolean, 0, false));
+  Case nothing = makeCase(1, 1, 1, 3, 4, 4, false, MaskKind::Boolean, 0);
+  for (int s = 0; s < 4; ++s)
+    nothing.booleans[size_t(4 + s)] = 0; // query 1 attends nowhere
+  check(nothing);
+}
+
+TEST(Attention, SharedKeyHeads) {
+  check(makeCase(2, 6, 2, 40, 40, 16, true, MaskKind::None, 0));
+  check(makeCase(1, 4, 1, 33, 60, 24, false, MaskKind::None, 0.2));
+}
+
+TEST(Attention, Dropout) {
+  check(makeCase(2, 2, 2, 64, 64, 16, true, MaskKind::None, 0.1));
+  check(makeCase(2, 2, 2, 40, 300, 16, false, MaskKind::None, 0.5));
+  check(makeCase(2, 2, 2, 33, 37, 16, false, MaskKind::None, 0.25)); // odd keys
+}
+
+TEST(Attention, ReadsPackedOperands) {
+  // q, k and v as slices of [B, T, 3, H, D].
+  Case c = makeCase(2, 3, 3, 40, 40, 16, true, MaskKind::None, 0);
+  const int64_t row = 3 * 16, packed = 3 * row;
+  Floats all(2 * 40 * packed, NAN);
+  for (int64_t bt = 0; bt < 80; ++bt)
+    for (int64_t i = 0; i < row; ++i) {
+      all[bt * packed + i] = float(c.q[size_t(bt * row + i)]);
+      all[bt * packed + row + i] = float(c.k[size_t(bt * row + i)]);
+      all[bt * packed + 2 * row + i] = float(c.v[size_t(bt * row + i)]);
+    }
+  Floats q = narrow(c.q), k = narrow(c.k), v = narrow(c.v);
+  Floats o(q.size()), l(2 * 3 * 40), o2(q.size()), l2(l.size());
+  runKernel<Attention>(1, c.p, {q, k, v}, {o, l});
+  AttentionParams strided = c.p;
+  strided.q = strided.k = strided.v = {40 * packed, packed, 16};
+  runKernel<Attention>(1, strided, {all, all + row, all + 2 * row}, {o2, l2});
+  EXPECT_TRUE(o.sameBits(o2) && l.sameBits(l2));
+  Floats g = randomFloats(q.size(), 5);
+  Floats a(q.size()), b(q.size()), d(q.size());
+  Floats a2(q.size()), b2(q.size()), d2(q.size());
+  runKernel<AttentionGrad>(1, c.p, {q, k, v, o, l, g}, {a, b, d});
+  runKernel<AttentionGrad>(1, strided, {all, all + row, all + 2 * row, o, l, g},
+                           {a2, b2, d2});
+  EXPECT_TRUE(a.sameBits(a2) && b.sameBits(b2) && d.sameBits(d2));
+}

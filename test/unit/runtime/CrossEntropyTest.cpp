@@ -1,0 +1,172 @@
+//===- CrossEntropyTest.cpp - the loss, plain and chunked -----------------===//
+
+#include "Testing.h"
+
+#include "runtime/kernels/CrossEntropy.h"
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+struct Reference {
+  double loss = 0;
+  std::vector<double> lse, grad;
+};
+
+Reference reference(const std::vector<double> &logits, const int64_t *labels,
+                    int64_t rows, int64_t vocabulary, double weight,
+                    int64_t ignore) {
+  Reference r;
+  r.lse.resize(size_t(rows));
+  r.grad.resize(size_t(rows * vocabulary));
+  for (int64_t i = 0; i < rows; ++i) {
+    const double *row = logits.data() + i * vocabulary;
+    double top = row[0], sum = 0;
+    for (int64_t v = 0; v < vocabulary; ++v)
+      top = std::max(top, row[v]);
+    for (int64_t v = 0; v < vocabulary; ++v)
+      sum += std::exp(row[v] - top);
+    const double lse = r.lse[size_t(i)] = top + std::log(sum);
+    if (labels[i] == ignore)
+      continue;
+    r.loss += weight * (lse - row[labels[i]]);
+    for (int64_t v = 0; v < vocabulary; ++v)
+      r.grad[size_t(i * vocabulary + v)] =
+          weight * (std::exp(row[v] - lse) - (v == labels[i]));
+  }
+  return r;
+}
+
+} // namespace
+
+TEST(CrossEntropy, AgreesWithTheReference) {
+  for (int64_t vocabulary : {1, 3, 16, 64, 65, 130, 1000}) {
+    const int64_t rows = 9;
+    CrossEntropyParams p{.type = DType::F32,
+                         .labelType = DType::I64,
+                         .rows = rows,
+                         .vocabulary = vocabulary,
+                         .ignoreIndex = -100,
+                         .scratchBytes = 0};
+    Floats logits = randomFloats(rows * vocabulary, 1, 5);
+    Longs labels = randomLongs(rows, vocabulary, 2);
+    labels[4] = -100;
+    const float weight = 0.125f;
+    const Reference want =
+        reference({logits.get(), logits.get() + logits.size()}, labels, rows,
+                  vocabulary, weight, -100);
+    Floats lse(rows), grad(rows * vocabulary);
+    float loss = 0;
+    runKernel<CrossEntropy>(2, p, {logits, labels, &weight}, {&loss, lse});
+    EXPECT_NEAR(loss, want.loss, 1e-5 * (1 + std::abs(want.loss)));
+    expectClose(lse.get(), want.lse, 1e-6, "lse");
+    float twice = loss;
+    runKernel<CrossEntropy>(1, p, {logits, labels, &weight}, {&twice, lse},
+                            true);
+    EXPECT_EQ(twice, 2 * loss);
+
+    runKernel<CrossEntropyGrad>(2, p, {logits, labels, lse, &weight}, {grad});
+    expectClose(grad.get(), want.grad, 1e-6, "dlogits");
+    runKernel<CrossEntropyGrad>(1, p, {logits, labels, lse, &weight}, {logits});
+    EXPECT_TRUE(logits.sameBits(grad)) << "in place";
+  }
+}
+
+TEST(CrossEntropy, SurvivesExtremeLogits) {
+  CrossEntropyParams p{.type = DType::F32,
+                       .labelType = DType::I64,
+                       .rows = 1,
+                       .vocabulary = 70,
+                       .ignoreIndex = -100,
+                       .scratchBytes = 0};
+  Floats logits(70, -1e30f), lse(1), grad(70);
+  logits[3] = 1e4f;
+  logits[69] = -std::numeric_limits<float>::infinity();
+  Longs labels(1, 3);
+  const float weight = 1;
+  float loss = -1;
+  runKernel<CrossEntropy>(1, p, {logits, labels, &weight}, {&loss, lse});
+  EXPECT_EQ(loss, 0);
+  EXPECT_EQ(lse[0], 1e4f);
+  runKernel<CrossEntropyGrad>(1, p, {logits, labels, lse, &weight}, {grad});
+  for (int64_t v = 0; v < 70; ++v)
+    EXPECT_EQ(grad[v], 0);
+}
+
+TEST(CrossEntropy, ReportsALabelOutOfRange) {
+  auto device = makeDevice(1);
+  CrossEntropyParams p{.type = DType::F32,
+                       .labelType = DType::I64,
+                       .rows = 2,
+                       .vocabulary = 8,
+                       .ignoreIndex = -100,
+                       .scratchBytes = 64};
+  CrossEntropy kernel(p);
+  ASSERT_TRUE(kernel.prepare(*device));
+  Floats logits = randomFloats(16, 1), lse(2), scratch(16);
+  Longs labels(2, 8);
+  const float weight = 1;
+  float loss = 0;
+  kernel.run(device->compute(), {logits, labels, &weight}, {&loss, lse},
+             scratch.get());
+  EXPECT_TRUE(device->compute().fault.set);
+  EXPECT_EQ(device->compute().fault.value, 8);
+}
+
+TEST(LinearCrossEntropy, ChunksAgreeWithTheReference) {
+  const int64_t rows = 21, channels = 24, vocabulary = 150;
+  Floats x = randomFloats(rows * channels, 1),
+         w = randomFloats(vocabulary * channels, 2);
+  Longs labels = randomLongs(rows, vocabulary, 3);
+  labels[20] = -100;
+  const float weight = 0.05f;
+  std::vector<double> logits(size_t(rows * vocabulary));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t v = 0; v < vocabulary; ++v)
+      for (int64_t c = 0; c < channels; ++c)
+        logits[size_t(r * vocabulary + v)] +=
+            double(x[r * channels + c]) * w[v * channels + c];
+  const Reference want =
+      reference(logits, labels, rows, vocabulary, weight, -100);
+  std::vector<double> dx(size_t(rows * channels)),
+      dw(size_t(vocabulary * channels));
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t v = 0; v < vocabulary; ++v)
+      for (int64_t c = 0; c < channels; ++c) {
+        const double d = want.grad[size_t(r * vocabulary + v)];
+        dx[size_t(r * channels + c)] += d * w[v * channels + c];
+        dw[size_t(v * channels + c)] += d * x[r * channels + c];
+      }
+  for (int64_t chunk : {1, 8, 21, 64}) {
+    LinearCrossEntropyParams p{.type = DType::F32,
+                               .labelType = DType::I64,
+                               .rows = rows,
+                               .channels = channels,
+                               .vocabulary = vocabulary,
+                               .chunkRows = chunk,
+                               .ignoreIndex = -100,
+                               .scratchBytes = 0};
+    Floats lse(rows), gx(rows * channels), gw(vocabulary * channels, 7.0f);
+    float loss = 0;
+    runKernel<LinearCrossEntropy>(2, p, {x, w, labels, &weight}, {&loss, lse});
+    EXPECT_NEAR(loss, want.loss, 1e-5);
+    expectClose(lse.get(), want.lse, 1e-6, "lse");
+    runKernel<LinearCrossEntropyGrad>(2, p, {x, w, labels, lse, &weight},
+                                      {gx, gw});
+    expectClose(gx.get(), dx, 1e-5, "dx");
+    expectClose(gw.get(), dw, 1e-5, "dw");
+    Floats gx1(gx.size()), gw1(gw.size());
+    runKernel<LinearCrossEntropyGrad>(1, p, {x, w, labels, lse, &weight},
+                                      {gx1, gw1});
+    EXPECT_TRUE(gx1.sameBits(gx) && gw1.sameBits(gw));
+    runKernel<LinearCrossEntropyGrad>(1, p, {x, w, labels, lse, &weight},
+                                      {gx1, gw1}, true);
+    for (double &d : dw)
+      d *= 2;
+    expectClose(gw1.get(), dw, 1e-5, "accumulated dw");
+    for (double &d : dw)
+      d /= 2;
+    EXPECT_TRUE(gx1.sameBits(gx)) << "dx doesn't accumulate";
+  }
+}

@@ -1,0 +1,106 @@
+//===- MatmulTest.cpp - products against a naive one ----------------------===//
+
+#include "Testing.h"
+
+#include "runtime/kernels/Matmul.h"
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+std::vector<double> naive(const Matmul::Params &p, const float *a,
+                          const float *b, const float *bias,
+                          const float *before) {
+  std::vector<double> c(size_t(p.batch * p.m * p.n));
+  for (int64_t s = 0; s < p.batch; ++s)
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < p.n; ++j) {
+        double sum = bias ? bias[j] : 0;
+        if (before)
+          sum += before[(s * p.m + i) * p.n + j];
+        for (int64_t k = 0; k < p.k; ++k)
+          sum +=
+              double(a[s * p.m * p.k +
+                       (p.transposeLhs ? k * p.m + i : i * p.k + k)]) *
+              b[s * p.k * p.n + (p.transposeRhs ? j * p.k + k : k * p.n + j)];
+        c[size_t((s * p.m + i) * p.n + j)] = sum;
+      }
+  return c;
+}
+
+} // namespace
+
+TEST(Matmul, AgreesWithTheNaiveProduct) {
+  // Sizes around the panels (14 and 32) and the blocks (384 deep, 1022 high).
+  const int64_t shapes[][4] = {
+      {1, 1, 1, 1},      {1, 14, 32, 16},   {2, 15, 33, 17},  {3, 7, 5, 3},
+      {1, 70, 100, 400}, {1, 1030, 40, 20}, {1, 31, 64, 800}, {4, 64, 64, 64}};
+  unsigned seed = 1;
+  for (auto &shape : shapes)
+    for (int flags = 0; flags < 16; ++flags) {
+      Matmul::Params p{.type = DType::F32,
+                       .batch = shape[0],
+                       .m = shape[1],
+                       .n = shape[2],
+                       .k = shape[3],
+                       .transposeLhs = (flags & 1) != 0,
+                       .transposeRhs = (flags & 2) != 0,
+                       .bias = (flags & 4) != 0,
+                       .scratchBytes = 0};
+      const bool accumulate = (flags & 8) != 0;
+      Floats a = randomFloats(p.batch * p.m * p.k, seed++);
+      Floats b = randomFloats(p.batch * p.k * p.n, seed++);
+      Floats bias = randomFloats(p.n, seed++);
+      Floats c = randomFloats(p.batch * p.m * p.n, seed++);
+      const Floats before(c);
+      runKernel<Matmul>(1, p, {a, b, p.bias ? bias.get() : nullptr}, {c},
+                        accumulate);
+      expectClose(c.get(),
+                  naive(p, a, b, p.bias ? bias.get() : nullptr,
+                        accumulate ? before.get() : nullptr),
+                  2e-5 + 2e-6 * std::sqrt(double(p.k)), "c");
+      Floats two(before);
+      runKernel<Matmul>(2, p, {a, b, p.bias ? bias.get() : nullptr}, {two},
+                        accumulate);
+      EXPECT_TRUE(two.sameBits(c)) << "one thread and two differ";
+    }
+}
+
+TEST(Matmul, ThreadsChangeNoBitOfALargeProduct) {
+  Matmul::Params p{.type = DType::F32,
+                   .batch = 1,
+                   .m = 200,
+                   .n = 1000,
+                   .k = 900,
+                   .transposeLhs = false,
+                   .transposeRhs = true,
+                   .bias = false,
+                   .scratchBytes = 0};
+  Floats a = randomFloats(p.m * p.k, 1), b = randomFloats(p.k * p.n, 2);
+  Floats one(p.m * p.n), three(p.m * p.n);
+  runKernel<Matmul>(1, p, {a, b}, {one});
+  runKernel<Matmul>(3, p, {a, b}, {three});
+  EXPECT_TRUE(one.sameBits(three));
+}
+
+TEST(Matmul, RefusesWhatItDoesNotHave) {
+  auto device = makeDevice(1);
+  Matmul::Params p{.type = DType::BF16,
+                   .batch = 1,
+                   .m = 8,
+                   .n = 8,
+                   .k = 8,
+                   .transposeLhs = false,
+                   .transposeRhs = false,
+                   .bias = false,
+                   .scratchBytes = 1 << 20};
+  Matmul half(p);
+  EXPECT_EQ(half.prepare(*device).code(), Code::Unsupported);
+  p.type = DType::F32;
+  p.scratchBytes = 10;
+  Matmul small(p);
+  const Status status = small.prepare(*device);
+  EXPECT_EQ(status.code(), Code::OverBudget);
+  EXPECT_NE(status.message().find("10 were planned"), std::string::npos);
+}

@@ -1,0 +1,330 @@
+//===- StepTest.cpp - a whole step, its arena and its checkpoints ---------===//
+
+#include "Testing.h"
+#include "TinyProgram.h"
+
+#include "runtime/step/AllocationCounter.h"
+#include "runtime/step/Step.h"
+#include "runtime/tmc.h"
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sys/resource.h>
+
+using namespace tmc;
+using namespace tmc::test;
+namespace fs = std::filesystem;
+
+/// The C interface and the trainer find the step by this name.
+extern "C" const StepProgram *tmc_step_program() {
+  static const StepProgram program = tiny::program();
+  return &program;
+}
+extern "C" AllocationCounter *tmc_link_allocation_hook();
+
+namespace {
+
+struct TemporaryDirectory {
+  fs::path path;
+  TemporaryDirectory() {
+    char name[] = "/tmp/tmc-test-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~TemporaryDirectory() { fs::remove_all(path); }
+  std::string operator/(const char *name) const { return path / name; }
+};
+
+std::unique_ptr<Step> makeStep(int threads = 1, bool poison = false,
+                               bool checkFinite = false) {
+  StepOptions options;
+  options.device.threads = threads;
+  options.poison = poison;
+  options.checkFinite = checkFinite;
+  std::unique_ptr<Step> step;
+  const Status s = Step::create(*tmc_step_program(), options, step);
+  EXPECT_TRUE(s) << s.message();
+  return step;
+}
+
+void writeBatch(Step &step, unsigned seed) {
+  Longs tokens = randomLongs(tiny::kRows, tiny::kVocabulary, seed);
+  for (const char *name : {"tokens", "labels"}) {
+    const TensorInfo &info = *step.find(name);
+    const Status s = step.write(info, tokens, info.bytes());
+    EXPECT_TRUE(s) << s.message();
+  }
+}
+
+double runSteps(Step &step, int count, unsigned firstSeed) {
+  double loss = 0;
+  for (int i = 0; i < count; ++i) {
+    writeBatch(step, firstSeed + unsigned(i));
+    const Status s = step.run(loss);
+    EXPECT_TRUE(s) << s.message();
+  }
+  return loss;
+}
+
+std::vector<float> values(Step &step, const char *name) {
+  const TensorInfo &info = *step.find(name);
+  std::vector<float> v(size_t(info.elements()));
+  EXPECT_TRUE(step.read(info, v.data(), info.bytes()));
+  return v;
+}
+
+} // namespace
+
+TEST(Step, TrainsAndCountsItsMemory) {
+  tmc_link_allocation_hook();
+  auto step = makeStep();
+  ASSERT_TRUE(step->initRandom(1));
+  double first = 0, last = 0;
+  step->setLearningRate(0.05);
+  for (int i = 0; i < 30; ++i) {
+    writeBatch(*step, 5);
+    ASSERT_TRUE(step->run(i ? last : first));
+  }
+  EXPECT_NEAR(first, std::log(100.0), 0.01);
+  EXPECT_LT(last, 0.5);
+  const StepStatistics s = step->statistics();
+  EXPECT_EQ(s.arenaBytes, tiny::kArena);
+  EXPECT_EQ(s.steps, 30);
+  EXPECT_GT(s.gradNorm, 0);
+  EXPECT_EQ(s.allocations, 0);
+  EXPECT_EQ(s.largestAllocationBytes, 0);
+}
+
+TEST(Step, HighWaterCountsTouchedPagesOnly) {
+  std::unique_ptr<Device> device = makeDevice(1);
+  const int64_t page = 4096;
+  ASSERT_TRUE(device->allocateArena(100 * page - 5));
+  EXPECT_EQ(device->highWaterBytes(), 0);
+  device->arena()[0] = 1;
+  device->arena()[50 * page + 7] = 1;
+  device->arena()[100 * page - 6] = 1;
+  EXPECT_EQ(device->highWaterBytes(), 3 * page);
+}
+
+TEST(StepDeathTest, GuardPagesStopAnOverrun) {
+  std::unique_ptr<Device> device = makeDevice(1);
+  ASSERT_TRUE(device->allocateArena(8192));
+  volatile char *arena = device->arena();
+  arena[8191] = 1;
+  EXPECT_DEATH(arena[8192] = 1, "");
+  EXPECT_DEATH(arena[-1] = 1, "");
+}
+
+TEST(Step, TheAllocationHookSeesAnAllocation) {
+  AllocationCounter *counter = allocationCounter();
+  ASSERT_TRUE(counter);
+  counter->large = 0;
+  counter->largestBytes = 0;
+  counter->counting = true;
+  void *volatile block = std::malloc(5000);
+  std::free(block);
+  block = std::malloc(100);
+  std::free(block);
+  counter->counting = false;
+  EXPECT_EQ(counter->large, 1);
+  EXPECT_EQ(counter->largestBytes, 5000);
+}
+
+TEST(Step, PoisonAndThreadsChangeNoBit) {
+  auto plain = makeStep(1), poisoned = makeStep(1, true), two = makeStep(2);
+  for (Step *step : {plain.get(), poisoned.get(), two.get()}) {
+    ASSERT_TRUE(step->initRandom(3));
+    runSteps(*step, 5, 1);
+  }
+  for (const char *name : {"embed", "head", "head.v"}) {
+    EXPECT_EQ(values(*plain, name), values(*poisoned, name));
+    EXPECT_EQ(values(*plain, name), values(*two, name));
+  }
+  // The poison is really there: the logits died after their last use.
+  float dead;
+  std::memcpy(&dead, poisoned->device().arena() + tiny::kLogits, 4);
+  EXPECT_TRUE(std::isnan(dead));
+}
+
+TEST(Step, CheckFiniteNamesTheLaunch) {
+  auto step = makeStep(1, false, true);
+  ASSERT_TRUE(step->initRandom(1));
+  writeBatch(*step, 1);
+  double loss;
+  ASSERT_TRUE(step->run(loss));
+  std::vector<float> head = values(*step, "head");
+  head[5 * 16] = INFINITY;
+  const TensorInfo &info = *step->find("head");
+  ASSERT_TRUE(step->write(info, head.data(), info.bytes()));
+  writeBatch(*step, 1);
+  const Status s = step->run(loss);
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_EQ(s.message().find("head (model.py:7) makes a"), 0u) << s.message();
+}
+
+TEST(Step, RandomInitializationFollowsItsRules) {
+  auto a = makeStep(), b = makeStep(2);
+  ASSERT_TRUE(a->initRandom(7));
+  ASSERT_TRUE(b->initRandom(7));
+  EXPECT_EQ(values(*a, "embed"), values(*b, "embed"));
+  EXPECT_NE(values(*a, "embed"), values(*a, "head"));
+  double mean = 0, square = 0;
+  for (float x : values(*a, "embed")) {
+    mean += x / 1600;
+    square += x * x / 1600;
+  }
+  EXPECT_NEAR(mean, 0, 0.002);
+  EXPECT_NEAR(std::sqrt(square), 0.02, 0.002);
+  for (float x : values(*a, "head.m"))
+    ASSERT_EQ(x, 0);
+  ASSERT_TRUE(b->initRandom(8));
+  EXPECT_NE(values(*a, "embed"), values(*b, "embed"));
+}
+
+TEST(Step, RefusesBadTokensBeforeItRuns) {
+  auto step = makeStep();
+  ASSERT_TRUE(step->initRandom(1));
+  Longs tokens(tiny::kRows, 3);
+  const TensorInfo &input = *step->find("tokens");
+  const TensorInfo &labels = *step->find("labels");
+  tokens[9] = 100;
+  Status s = step->write(input, tokens, input.bytes());
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_NE(s.message().find("element 9 of 'tokens' is 100"),
+            std::string::npos);
+  tokens[9] = -100;
+  EXPECT_FALSE(step->write(input, tokens, input.bytes()));
+  EXPECT_TRUE(step->write(labels, tokens, labels.bytes()));
+  EXPECT_EQ(step->write(input, tokens, 8).code(), Code::Usage);
+}
+
+TEST(Step, NothingRunsBeforeThereAreParameters) {
+  auto step = makeStep();
+  double loss;
+  EXPECT_EQ(step->run(loss).code(), Code::Usage);
+  EXPECT_EQ(step->save("/nowhere").code(), Code::Usage);
+}
+
+TEST(Checkpoint, ResumingChangesNoBit) {
+  TemporaryDirectory dir;
+  auto straight = makeStep(), half = makeStep(), rest = makeStep();
+  ASSERT_TRUE(straight->initRandom(3));
+  const double want = runSteps(*straight, 8, 1);
+  ASSERT_TRUE(half->initRandom(3));
+  runSteps(*half, 4, 1);
+  ASSERT_TRUE(half->save(dir / "c", {{"data_position", "4"}}));
+  std::map<std::string, std::string> extra;
+  const Status s = rest->resume(dir / "c", &extra);
+  ASSERT_TRUE(s) << s.message();
+  EXPECT_EQ(extra["data_position"], "4");
+  EXPECT_EQ(rest->steps(), 4);
+  EXPECT_EQ(runSteps(*rest, 4, 5), want);
+  EXPECT_EQ(values(*straight, "embed"), values(*rest, "embed"));
+  EXPECT_EQ(values(*straight, "embed.v"), values(*rest, "embed.v"));
+  // A checkpoint is a weights file too; moments and the step start anew.
+  auto loaded = makeStep();
+  ASSERT_TRUE(loaded->load(dir / "c/checkpoint.safetensors"));
+  EXPECT_EQ(loaded->steps(), 0);
+  for (float x : values(*loaded, "embed.v"))
+    ASSERT_EQ(x, 0);
+}
+
+TEST(Checkpoint, OfAnotherModelIsRefused) {
+  TemporaryDirectory dir;
+  auto step = makeStep();
+  ASSERT_TRUE(step->initRandom(3));
+  ASSERT_TRUE(step->save(dir / "c"));
+  StepProgram other = tiny::program();
+  other.fingerprint = "tiny-2";
+  other.model = "other";
+  std::unique_ptr<Step> theirs;
+  ASSERT_TRUE(Step::create(other, {}, theirs));
+  const Status s = theirs->resume(dir / "c");
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_NE(s.message().find("another model ('tiny')"), std::string::npos);
+  EXPECT_EQ(step->resume(dir / "missing").code(), Code::BadInput);
+  // Truncated.
+  fs::resize_file(dir / "c/checkpoint.safetensors", 1000);
+  EXPECT_EQ(step->resume(dir / "c").code(), Code::BadInput);
+}
+
+TEST(Checkpoint, AFullDiskKeepsTheOldOne) {
+  TemporaryDirectory dir;
+  auto step = makeStep();
+  ASSERT_TRUE(step->initRandom(3));
+  ASSERT_TRUE(step->save(dir / "c"));
+  runSteps(*step, 1, 1);
+  struct rlimit before, limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  limit = before;
+  limit.rlim_cur = 20000;
+  std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const Status s = step->save(dir / "c");
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(int(s.code()), 74);
+  auto back = makeStep();
+  ASSERT_TRUE(back->resume(dir / "c"));
+  EXPECT_EQ(back->steps(), 0);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir / "c"), {}), 1);
+}
+
+TEST(Step, WeightsAreMatchedByNameAndShape) {
+  TemporaryDirectory dir;
+  auto step = makeStep();
+  const std::string path = dir / "w.safetensors";
+  auto file = [&](const char *header, size_t bytes) {
+    std::ofstream out(path, std::ios::binary);
+    const std::string text = header;
+    for (int i = 0; i < 8; ++i)
+      out.put(char(text.size() >> (8 * i)));
+    out << text << std::string(bytes, '\0');
+  };
+  file(R"({"embed":{"dtype":"F32","shape":[100,16],"data_offsets":[0,6400]}})",
+       6400);
+  Status s = step->load(path);
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_NE(s.message().find("has no 'head'"), std::string::npos);
+  file(
+      R"({"embed":{"dtype":"F32","shape":[100,16],"data_offsets":[0,6400]},)"
+      R"("head":{"dtype":"F32","shape":[16,100],"data_offsets":[6400,12800]}})",
+      12800);
+  s = step->load(path);
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_NE(s.message().find("[16, 100]"), std::string::npos) << s.message();
+  file(R"({"embed":{"dtype":"BF16","shape":[100,16],"data_offsets":[0,3200]},)"
+       R"("head":{"dtype":"F16","shape":[100,16],"data_offsets":[3200,6400]}})",
+       6400);
+  s = step->load(path);
+  EXPECT_TRUE(s) << s.message();
+}
+
+TEST(CInterface, IsAThinCover) {
+  tmc_options options;
+  tmc_options_init(&options);
+  options.threads = 1;
+  tmc_step *step = nullptr;
+  ASSERT_EQ(tmc_step_create(&options, &step), 0) << tmc_last_error();
+  ASSERT_EQ(tmc_step_init_random(step, 1), 0);
+  int64_t tokens[tiny::kRows] = {};
+  ASSERT_EQ(tmc_step_write(step, "tokens", tokens, sizeof tokens), 0);
+  ASSERT_EQ(tmc_step_write(step, "labels", tokens, sizeof tokens), 0);
+  EXPECT_EQ(tmc_step_write(step, "nothing", tokens, sizeof tokens), 2);
+  EXPECT_STREQ(tmc_last_error(), "no tensor has the name 'nothing'");
+  tmc_step_set_learning_rate(step, 0.1);
+  double loss = 0;
+  ASSERT_EQ(tmc_step_run(step, &loss), 0) << tmc_last_error();
+  EXPECT_NEAR(loss, std::log(100.0), 0.1);
+  tmc_statistics stats;
+  ASSERT_EQ(tmc_step_get_statistics(step, &stats), 0);
+  EXPECT_EQ(stats.steps, 1);
+  EXPECT_LE(stats.high_water_bytes, (stats.arena_bytes + 4095) / 4096 * 4096);
+  tmc_tensor info;
+  ASSERT_EQ(tmc_step_tensor(step, 0, &info), 0);
+  EXPECT_STREQ(info.name, "embed");
+  EXPECT_EQ(info.bytes, 6400);
+  EXPECT_EQ(tmc_step_tensor(step, 99, &info), 2);
+  std::vector<float> embed(1600);
+  EXPECT_EQ(tmc_step_read(step, "embed", embed.data(), 6400), 0);
+  tmc_step_destroy(step);
+}

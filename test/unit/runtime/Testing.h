@@ -1,0 +1,117 @@
+//===- Testing.h - what the runtime's tests share ---------------*- C++ -*-===//
+//
+// Random data, devices of one and of two threads, and comparison.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_TEST_UNIT_RUNTIME_TESTING_H
+#define TMC_TEST_UNIT_RUNTIME_TESTING_H
+
+#include "runtime/kernels/Kernel.h"
+#include "runtime/step/Device.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace tmc::test {
+
+/// A buffer aligned as the arena's are.
+template <typename T> class Buffer {
+public:
+  explicit Buffer(int64_t count, T value = T())
+      : count_(count),
+        data_(static_cast<T *>(std::aligned_alloc(
+            64, size_t((count * int64_t(sizeof(T)) + 64) / 64 * 64)))) {
+    for (int64_t i = 0; i < count; ++i)
+      data_[i] = value;
+  }
+  Buffer(const Buffer &other) : Buffer(other.count_) {
+    std::memcpy(data_, other.data_, size_t(count_) * sizeof(T));
+  }
+  Buffer &operator=(const Buffer &) = delete;
+  ~Buffer() { std::free(data_); }
+  T *get() const { return data_; }
+  operator T *() const { return data_; }
+  int64_t size() const { return count_; }
+  bool sameBits(const Buffer &other) const {
+    return count_ == other.count_ &&
+           !std::memcmp(data_, other.data_, size_t(count_) * sizeof(T));
+  }
+
+private:
+  int64_t count_;
+  T *data_;
+};
+using Floats = Buffer<float>;
+using Longs = Buffer<int64_t>;
+
+inline Floats randomFloats(int64_t count, unsigned seed, float scale = 1) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(0, scale);
+  Floats buffer(count);
+  for (int64_t i = 0; i < count; ++i)
+    buffer[i] = normal(engine);
+  return buffer;
+}
+
+inline Longs randomLongs(int64_t count, int64_t limit, unsigned seed) {
+  std::mt19937 engine(seed);
+  Longs buffer(count);
+  for (int64_t i = 0; i < count; ++i)
+    buffer[i] = int64_t(engine() % uint64_t(limit));
+  return buffer;
+}
+
+inline std::unique_ptr<Device> makeDevice(int threads) {
+  std::unique_ptr<Device> device;
+  DeviceOptions options;
+  options.threads = threads;
+  EXPECT_TRUE(createDevice(options, device));
+  return device;
+}
+
+/// Prepares and runs a kernel with garbage scratch of exactly the planned
+/// bytes, and checks that it writes nothing behind them.
+template <typename K>
+void runKernel(int threads, typename K::Params params, In ins, Out outs,
+               bool accumulate = false) {
+  auto device = makeDevice(threads);
+  params.scratchBytes = K::scratchCap(params, Backend::Cpu);
+  K kernel(params);
+  Status prepared = kernel.prepare(*device);
+  ASSERT_TRUE(prepared) << prepared.message();
+  const int64_t fence = 256;
+  Buffer<unsigned char> scratch(params.scratchBytes + fence, 0xff);
+  kernel.run(device->compute(), ins, outs, scratch.get(), accumulate);
+  EXPECT_TRUE(device->synchronize());
+  for (int64_t i = 0; i < fence; ++i)
+    ASSERT_EQ(scratch[params.scratchBytes + i], 0xff)
+        << "byte " << i << " behind the scratch was written";
+}
+
+/// |got - want| <= tolerance * (1 + |want|) for each element; names the worst.
+template <typename Want>
+void expectClose(const float *got, const Want &want, double tolerance,
+                 const char *what) {
+  double worst = 0;
+  size_t where = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double error = std::abs(got[i] - want[i]) / (1 + std::abs(want[i]));
+    if (!(error <= worst)) {
+      worst = error;
+      where = i;
+    }
+  }
+  EXPECT_LE(worst, tolerance) << what << " element " << where << ": got "
+                              << got[where] << ", want " << want[where];
+}
+
+} // namespace tmc::test
+
+#endif // TMC_TEST_UNIT_RUNTIME_TESTING_H

@@ -1,0 +1,413 @@
+// tmc-solve - the planners on plain files, without a compiler around them.
+//
+//   tmc-solve remat FILE --budget 0.8x|SIZE [--order fixed|free] [--seed N]
+//                        [--effort N] [--time-limit S]
+//                        [--planner NAME|exec:CMD] [--json FILE]
+//   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
+//
+// Exit codes: 0 done; 1 the input is at fault; 2 usage; 3 the budget or the
+// capacity isn't met; 70 a defect of ours; 74 the world is at fault.
+
+#include "compiler/planning/Arena.h"
+#include "compiler/planning/ArenaFile.h"
+#include "compiler/planning/Graph.h"
+#include "compiler/planning/Planners.h"
+#include "compiler/planning/ProblemFile.h"
+#include "compiler/planning/Text.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+
+using namespace tmc::planning;
+
+namespace {
+
+enum Exit {
+  kDone = 0,
+  kInput = 1,
+  kUsage = 2,
+  kBudget = 3,
+  kDefect = 70,
+  kWorld = 74
+};
+
+constexpr const char *kUsageText =
+    "usage: tmc-solve remat FILE --budget 0.8x|SIZE [--order fixed|free] "
+    "[--seed N]\n"
+    "                       [--effort N] [--time-limit S] [--frontier]\n"
+    "                       [--planner NAME|exec:CMD] [--json FILE]\n"
+    "       tmc-solve pack FILE.csv [--capacity N] [--seed N] [--effort N] [-o "
+    "OUT.csv]\n";
+
+int fail(int code, const std::string &message) {
+  fprintf(stderr, "error: %s\n", message.c_str());
+  return code;
+}
+
+void note(const std::string &message) {
+  fprintf(stderr, "note: %s\n", message.c_str());
+}
+
+/// Options by name; the one positional argument is `file`.
+struct Arguments {
+  std::string file;
+  std::map<std::string, std::string> options;
+  std::string error;
+
+  bool has(const std::string &name) const { return options.count(name); }
+  std::string get(const std::string &name,
+                  const std::string &otherwise = "") const {
+    auto it = options.find(name);
+    return it == options.end() ? otherwise : it->second;
+  }
+};
+
+Arguments parseArguments(int argc, char **argv,
+                         const std::map<std::string, bool> &known) {
+  Arguments out;
+  for (int i = 2; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word.size() > 1 && word[0] == '-') {
+      size_t equals = word.find('=');
+      std::string name = word.substr(0, equals);
+      auto it = known.find(name);
+      if (it == known.end()) {
+        out.error = "unknown option '" + name + "'";
+      } else if (!it->second) {
+        out.options[name] = "";
+      } else if (equals != std::string::npos) {
+        out.options[name] = word.substr(equals + 1);
+      } else if (i + 1 < argc) {
+        out.options[name] = argv[++i];
+      } else {
+        out.error = "option '" + name + "' wants a value";
+      }
+    } else if (out.file.empty()) {
+      out.file = word;
+    } else {
+      out.error = "two files given, '" + out.file + "' and '" + word + "'";
+    }
+  }
+  if (out.error.empty() && out.file.empty())
+    out.error = "no file given";
+  return out;
+}
+
+bool parseInteger(const std::string &text, int64_t least, int64_t &value) {
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() &&
+         value >= least;
+}
+
+/// The whole file, or an exit code.
+int readFile(const std::string &path, std::string &out) {
+  std::unique_ptr<FILE, int (*)(FILE *)> file(fopen(path.c_str(), "rb"),
+                                              fclose);
+  if (!file)
+    return fail(kInput, "can't open '" + path + "': " + strerror(errno));
+  char buffer[65536];
+  while (size_t n = fread(buffer, 1, sizeof buffer, file.get()))
+    out.append(buffer, n);
+  if (ferror(file.get()))
+    return fail(kInput, "can't read '" + path + "': " + strerror(errno));
+  return kDone;
+}
+
+/// "-" is standard output.
+int writeFile(const std::string &path, const std::string &text) {
+  FILE *file = path == "-" ? stdout : fopen(path.c_str(), "wb");
+  bool good = file && fwrite(text.data(), 1, text.size(), file) == text.size();
+  good = (file && (file == stdout ? fflush(file) : fclose(file)) == 0) && good;
+  if (good)
+    return kDone;
+  std::string why = strerror(errno);
+  if (file && file != stdout)
+    remove(path.c_str());
+  return fail(kWorld, "can't write '" + path + "': " + why);
+}
+
+double percent(int64_t part, int64_t whole) {
+  return whole ? 100.0 * double(part) / double(whole) : 0;
+}
+
+std::string describe(const Problem &problem, const Plan &plan,
+                     const SolveOptions &options, bool isGraph) {
+  JsonWriter json;
+  json.beginObject();
+  json.member("schema_version", int64_t(1));
+  json.member("budget", options.budgetBytes);
+  json.member("feasible", plan.feasible);
+  if (plan.feasible) {
+    json.member("peak", plan.peakBytes + problem.reservedBytes);
+    json.member("base_cost", plan.baseCost);
+    json.member("cost", plan.cost);
+    json.member("overhead_pct",
+                percent(plan.cost - plan.baseCost, plan.baseCost));
+  } else {
+    json.nullMember("peak");
+    json.member("base_cost", plan.baseCost);
+    json.nullMember("cost");
+    json.nullMember("overhead_pct");
+  }
+  json.member("lower_bound_pct",
+              percent(plan.certificate.extraCost, plan.baseCost));
+  json.member("lower_bound_scope", "fixed-order");
+  json.key("lambda");
+  json.beginArray();
+  for (auto [moment, price] : plan.certificate.lambda) {
+    json.beginArray();
+    json.value(int64_t(moment));
+    json.value(price);
+    json.endArray();
+  }
+  json.endArray();
+  json.member("lambda_denominator", plan.certificate.denominator);
+  json.key("other_bounds");
+  json.beginArray();
+  json.endArray();
+  json.member("smallest_found_bytes", plan.smallestFoundBytes);
+  json.member("impossible_below_bytes", plan.impossibleBelowBytes);
+  json.member("frontier_ratio", plan.impossibleBelowBytes
+                                    ? double(plan.smallestFoundBytes) /
+                                          double(plan.impossibleBelowBytes)
+                                    : 1.0);
+  json.key("sequence");
+  if (!plan.feasible) {
+    json.null();
+  } else {
+    json.beginArray();
+    if (isGraph)
+      for (int32_t node : sequenceOf(problem, plan.solution))
+        json.value(int64_t(node));
+    else
+      for (size_t s = 0; s < plan.solution.segments.size(); ++s)
+        for (const Execution &e : plan.solution.segments[s]) {
+          json.beginArray();
+          json.value(int64_t(s));
+          json.value(int64_t(e.recipe));
+          json.endArray();
+        }
+    json.endArray();
+  }
+  json.member("order", options.order == OrderMode::Free ? "free" : "fixed");
+  json.key("first_executions");
+  json.beginArray();
+  for (const std::vector<InstructionId> &order : plan.orders)
+    for (InstructionId i : order)
+      json.value(int64_t(i));
+  json.endArray();
+  json.member("recomputed_ops", plan.stats.recomputedExecutions);
+  json.member("work", plan.stats.work);
+  json.member("time_limit_hit", plan.stats.timeLimitHit);
+  json.member("seconds", plan.stats.seconds);
+  json.endObject();
+  return json.take();
+}
+
+int solveRemat(int argc, char **argv) {
+  Arguments args = parseArguments(argc, argv,
+                                  {{"--budget", true},
+                                   {"--order", true},
+                                   {"--seed", true},
+                                   {"--effort", true},
+                                   {"--time-limit", true},
+                                   {"--planner", true},
+                                   {"--json", true},
+                                   {"--frontier", false}});
+  SolveOptions options;
+  options.wantFrontier = args.has("--frontier");
+  int64_t seed = 1;
+  if (args.error.empty() && !args.has("--budget"))
+    args.error = "no --budget given";
+  if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
+    args.error =
+        "--seed wants a whole number, not '" + args.get("--seed") + "'";
+  if (args.has("--effort") &&
+      !parseInteger(args.get("--effort"), 0, options.effort))
+    args.error =
+        "--effort wants a percentage, not '" + args.get("--effort") + "'";
+  if (std::string limit = args.get("--time-limit"); !limit.empty()) {
+    char *end = nullptr;
+    options.timeLimitSeconds = strtod(limit.c_str(), &end);
+    if (*end || !(options.timeLimitSeconds > 0))
+      args.error = "--time-limit wants seconds, not '" + limit + "'";
+  }
+  std::string order = args.get("--order", "fixed");
+  if (order != "fixed" && order != "free")
+    args.error = "--order is fixed or free, not '" + order + "'";
+  std::string planner = args.get("--planner", "tmc");
+  bool known = planner.rfind("exec:", 0) == 0;
+  for (const Planner &p : planners())
+    known |= p.name == planner;
+  if (!known && args.error.empty()) {
+    args.error = "there is no planner '" + planner + "'; there are exec:CMD";
+    for (const Planner &p : planners())
+      args.error += ", " + p.name;
+  }
+  if (!args.error.empty()) {
+    fail(kUsage, args.error);
+    fputs(kUsageText, stderr);
+    return kUsage;
+  }
+  options.seed = uint64_t(seed);
+  options.order = order == "free" ? OrderMode::Free : OrderMode::Fixed;
+
+  std::string text;
+  if (int code = readFile(args.file, text))
+    return code;
+  bool isGraph = !isProblemFile(text);
+  absl::StatusOr<Problem> problem = absl::InternalError("");
+  if (isGraph) {
+    absl::StatusOr<Graph> graph = parseGraph(text);
+    problem = graph.ok() ? problemOf(*graph) : graph.status();
+  } else {
+    problem = parseProblem(text);
+  }
+  if (problem.ok())
+    if (absl::Status status = check(*problem); !status.ok())
+      problem = status;
+  if (!problem.ok())
+    return fail(kInput,
+                args.file + ": " + std::string(problem.status().message()));
+
+  std::string budget = args.get("--budget");
+  if (absl::StatusOr<Factor> factor = parseFactor(budget); factor.ok()) {
+    options.budgetBytes =
+        factor->times(simulate(*problem, baseSolution(*problem))->peakBytes) +
+        problem->reservedBytes;
+  } else if (absl::StatusOr<int64_t> size = parseSize(budget); size.ok()) {
+    options.budgetBytes = *size;
+  } else {
+    return fail(kUsage, "--budget " + std::string(size.status().message()) +
+                            ", or a factor such as 0.8x");
+  }
+
+  absl::StatusOr<Plan> plan = planBy(planner, *problem, options, args.file);
+  if (!plan.ok()) {
+    int code = plan.status().code() == absl::StatusCode::kInternal ? kDefect
+               : plan.status().code() == absl::StatusCode::kUnavailable
+                   ? kWorld
+                   : kInput;
+    if (code == kDefect)
+      note("the input '" + args.file + "' reproduces it");
+    return fail(code, std::string(plan.status().message()));
+  }
+  if (std::optional<std::string> defect =
+          checkCertificate(*problem, plan->certificate);
+      defect && order == "fixed") {
+    note("the input '" + args.file + "' reproduces it");
+    return fail(kDefect, "the certificate is wrong: " + *defect);
+  }
+  std::string json = args.get("--json");
+  if (!json.empty())
+    if (int code = writeFile(json, describe(*problem, *plan, options, isGraph)))
+      return code;
+  if (!plan->feasible) {
+    fail(kBudget,
+         "needs " + std::to_string(plan->smallestFoundBytes) + " bytes, " +
+             std::to_string(plan->smallestFoundBytes - options.budgetBytes) +
+             " over the budget of " + std::to_string(options.budgetBytes));
+    note("the smallest budget with a known plan is " +
+         std::to_string(plan->smallestFoundBytes) + " bytes; below " +
+         std::to_string(plan->impossibleBelowBytes) + " there is none");
+    return kBudget;
+  }
+  if (plan->stats.timeLimitHit)
+    note("the time limit ended the search: another run may find another plan");
+  if (json != "-")
+    fprintf(stderr,
+            "peak %lld of %lld bytes, overhead %.4f%%, at least %.4f%% (order "
+            "%s), %lld recomputed, frontier ratio %.3f, %.2f s\n",
+            (long long)(plan->peakBytes + problem->reservedBytes),
+            (long long)options.budgetBytes, plan->overheadPct(),
+            percent(plan->certificate.extraCost, plan->baseCost), order.c_str(),
+            (long long)plan->stats.recomputedExecutions,
+            plan->impossibleBelowBytes ? double(plan->smallestFoundBytes) /
+                                             double(plan->impossibleBelowBytes)
+                                       : 1.0,
+            plan->stats.seconds);
+  return kDone;
+}
+
+int solvePack(int argc, char **argv) {
+  Arguments args = parseArguments(argc, argv,
+                                  {{"--capacity", true},
+                                   {"--seed", true},
+                                   {"--effort", true},
+                                   {"--time-limit", true},
+                                   {"-o", true}});
+  int64_t capacity = -1, seed = 1;
+  PackOptions options;
+  if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
+    args.error =
+        "--seed wants a whole number, not '" + args.get("--seed") + "'";
+  if (args.has("--effort") &&
+      !parseInteger(args.get("--effort"), 0, options.effort))
+    args.error =
+        "--effort wants a percentage, not '" + args.get("--effort") + "'";
+  if (args.has("--capacity")) {
+    absl::StatusOr<int64_t> size = parseSize(args.get("--capacity"));
+    if (size.ok())
+      capacity = *size;
+    else
+      args.error = "--capacity " + std::string(size.status().message());
+  }
+  if (!args.error.empty()) {
+    fail(kUsage, args.error);
+    fputs(kUsageText, stderr);
+    return kUsage;
+  }
+  options.seed = uint64_t(seed);
+  std::string text;
+  if (int code = readFile(args.file, text))
+    return code;
+  absl::StatusOr<ArenaProblem> problem = parseArena(text);
+  if (!problem.ok())
+    return fail(kInput,
+                args.file + ": " + std::string(problem.status().message()));
+  problem->capacityBytes = capacity;
+  Packing packing = packArena(*problem, options);
+  if (std::optional<std::string> defect = verifyPacking(*problem, packing)) {
+    note("the input '" + args.file + "' reproduces it");
+    return fail(kDefect, "the packing is wrong: " + *defect);
+  }
+  int64_t peak = peakBytes(*problem);
+  if (capacity >= 0 && packing.arenaBytes > capacity) {
+    fail(kBudget, "needs " + std::to_string(packing.arenaBytes) + " bytes, " +
+                      std::to_string(packing.arenaBytes - capacity) +
+                      " over the capacity of " + std::to_string(capacity));
+    note("the smallest capacity with a known packing is " +
+         std::to_string(packing.arenaBytes) + " bytes; below " +
+         std::to_string(peak) + " there is none");
+    return kBudget;
+  }
+  if (args.has("-o"))
+    if (int code = writeFile(args.get("-o"), printPacking(*problem, packing)))
+      return code;
+  fprintf(stderr, "%zu buffers in %lld bytes, live peak %lld (%.4f%% above)\n",
+          problem->buffers.size(), (long long)packing.arenaBytes,
+          (long long)peak, percent(packing.arenaBytes - peak, peak));
+  return kDone;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  std::string command = argc > 1 ? argv[1] : "";
+  if (command == "remat")
+    return solveRemat(argc, argv);
+  if (command == "pack")
+    return solvePack(argc, argv);
+  if (command == "--help" || command == "-h" || command == "help") {
+    fputs(kUsageText, stdout);
+    return kDone;
+  }
+  fputs(kUsageText, stderr);
+  return kUsage;
+}
