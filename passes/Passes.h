@@ -3,6 +3,10 @@
 #ifndef TMC_PASSES_PASSES_H
 #define TMC_PASSES_PASSES_H
 
+#include "dialects/mem/Mem.h"
+#include "dialects/nn/NN.h"
+#include "dialects/train/Train.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

@@ -66,4 +66,61 @@ def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {
   ];
 }
 
+def CopyViews : Pass<"tmc-copy-views"> {
+  let summary = "copy a view where a kernel wants contiguous bytes";
+  let description = [{
+    After it every operand of a kernel is contiguous, or strided where the kernel
+    takes strides, and every view is one. Each `nn.copy` costs a launch; the
+    report counts them.
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect"];
+}
+
+def Plan : Pass<"tmc-plan", "::tmc::train::StepOp"> {
+  let summary = "order the step and recompute until it fits its budget";
+  let description = [{
+    States the step as a planning problem (`compiler/analysis/StepProblem.h`),
+    solves it, has the answer verified, and writes it into the IR: the order of
+    the ops is the schedule, a recomputation is a cloned op, `train.instance`
+    numbers the executions of each op. The plan's figures become the attribute
+    `train.plan`. Fails, with the smallest budget for which a plan is known, if
+    none within the budget is found.
+  }];
+  let options = [
+    Option<"budget", "budget", "int64_t", /*default=*/"-1",
+           "Bytes that the device may hold, reserved ones included; -1: no limit">,
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "What the step is planned for">,
+    Option<"quick", "quick", "bool", /*default=*/"false",
+           "Look for no bound and no frontier">,
+  ];
+}
+
+def Lower : Pass<"tmc-lower", "::mlir::ModuleOp"> {
+  let summary = "turn tensors into buffers, and ops into launches";
+  let description = [{
+    Each value that owns storage becomes a `mem.buffer`; values that overwrite
+    one another share it. Views become `mem.view`. The bodies of fused ops
+    become `mem.kernel`s, one for each different body.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "What the step is compiled for">,
+  ];
+  let dependentDialects = ["::tmc::mem::MemDialect"];
+}
+
+def Place : Pass<"tmc-place", "::tmc::mem::ProgramOp"> {
+  let summary = "give every buffer its place in the arena";
+  let description = [{
+    Packs the buffers by their lifetimes, has the packing verified, and writes
+    the offsets and the arena's size. The live peak counted here, from buffers
+    and launches alone, must be the one that the plan promised.
+  }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", /*default=*/"64",
+           "Of every offset, in bytes; a power of two">,
+  ];
+}
+
 #endif // TMC_PASSES_PASSES_TD

@@ -1,6 +1,7 @@
 #include "compiler/pipeline/Dialects.h"
 
 #include "dialects/interfaces/Interfaces.h"
+#include "dialects/mem/Mem.h"
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
 
@@ -11,8 +12,8 @@
 
 void tmc::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::math::MathDialect, tmc::nn::NNDialect,
-                  tmc::train::TrainDialect>();
+                  mlir::math::MathDialect, tmc::mem::MemDialect,
+                  tmc::nn::NNDialect, tmc::train::TrainDialect>();
   registerArithModels(registry);
   registerMathModels(registry);
 }

@@ -93,6 +93,12 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
       "::llvm::SmallVector<std::pair<unsigned, unsigned>>", "getOverwrites",
       (ins), /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
     InterfaceMethod<[{
+        Results that needn't be written where nobody uses them. An operand that
+        one of them overwrites isn't read then.
+      }],
+      "::llvm::SmallVector<unsigned>", "getDroppableResults", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
+    InterfaceMethod<[{
         The operand that result 0 accumulates onto, in place, or -1. The buffer
         of that operand *is* the result's; on the first of several passes the
         runtime tells the kernel to write instead of adding.

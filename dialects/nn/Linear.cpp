@@ -121,7 +121,7 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
 }
 
 int64_t MatmulOp::getAccumulator() {
-  return getAcc() ? getNumOperands() - 1 : -1;
+  return getAcc() ? int64_t(getNumOperands()) - 1 : -1;
 }
 
 KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {

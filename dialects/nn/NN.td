@@ -395,7 +395,9 @@ def NN_GeluOp : NN_InferredOp<"gelu", [Differentiable]> {
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
 }
 
-def NN_BatchNormOp : NN_InferredOp<"batch_norm", [Differentiable, Kernel]> {
+def NN_BatchNormOp : NN_InferredOp<"batch_norm", [
+    Differentiable, DeclareOpInterfaceMethods<KernelOpInterface, [
+        "getOverwrites", "getDroppableResults"]>]> {
   let summary = "normalization over all dimensions but the channels";
   let description = [{
     Training mode: statistics come from the batch. Results are the normalized

@@ -341,6 +341,12 @@ static KernelCall batchNormKernel(Operation *op, StringRef symbol, Value input,
   return call;
 }
 
+SmallVector<std::pair<unsigned, unsigned>> BatchNormOp::getOverwrites() {
+  return {{3, 1}, {4, 2}};
+}
+
+SmallVector<unsigned> BatchNormOp::getDroppableResults() { return {1, 2}; }
+
 KernelCall BatchNormOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
   return batchNormKernel(*this, "BatchNorm", getInput(), getChannelsLast(),

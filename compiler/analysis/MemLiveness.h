@@ -1,0 +1,45 @@
+// MemLiveness.h - when each buffer of a program is alive.
+//
+// Moments number the launches, fills and copies of a program in order, a loop's
+// body once:
+//
+//     launch      0
+//     loop        launch 1, launch 2, launch 3
+//     launch      4
+//
+// A buffer is alive from the first moment that touches it to the last, both
+// included; a persistent one always. In a loop, a buffer that is also touched
+// outside it, or that the body reads before it writes it, is alive from the
+// body's first moment to its last: its bytes pass from one trip to the next.
+
+#ifndef TMC_COMPILER_ANALYSIS_MEMLIVENESS_H
+#define TMC_COMPILER_ANALYSIS_MEMLIVENESS_H
+
+#include "dialects/mem/Mem.h"
+
+#include <vector>
+
+namespace tmc {
+
+struct MemLiveness {
+  /// Moments [begin, end); empty where nothing touches the buffer.
+  struct Span {
+    int64_t begin = 0, end = 0;
+  };
+  std::vector<mem::BufferOp> buffers;
+  std::vector<Span> spans;                // One per buffer.
+  std::vector<mlir::Operation *> moments; // What runs at each.
+
+  /// The largest sum of the bytes alive at one moment, each buffer rounded up
+  /// to `alignment`, and where it is.
+  std::pair<int64_t, int64_t> peak(int64_t alignment) const;
+};
+
+MemLiveness memLiveness(mem::ProgramOp program);
+
+/// The buffer that `memref` is a view or a piece of.
+mem::BufferOp bufferOf(mlir::Value memref);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_ANALYSIS_MEMLIVENESS_H

@@ -1,0 +1,62 @@
+// StepProblem.h - a training step as a planning problem, and back.
+//
+// `buildProblem` reads a `train.step` whose ops are kernels and views (what the
+// shape phase leaves) and states what a planner has to know. `applySolution`
+// writes a planner's answer into the step: the order of the ops in the block is
+// the schedule, a recomputation is a cloned op, and every op carries the number
+// of its instance so that nothing can merge a clone back.
+//
+// What becomes what:
+//
+//     argument                     persistent value (parameter, optimizer, ...)
+//     constant that a kernel reads persistent value
+//     op that is a kernel          instruction with one recipe; its used
+//                                  results are values
+//     view                         nothing: its users read the root
+//     train.micro_batch            a segment with trips; what stands before it
+//                                  and after it are segments of one trip
+//     carried block argument       carried value, from the yielded one
+//     returned new value           `updates` the argument, must overwrite it
+
+#ifndef TMC_COMPILER_ANALYSIS_STEPPROBLEM_H
+#define TMC_COMPILER_ANALYSIS_STEPPROBLEM_H
+
+#include "compiler/planning/Problem.h"
+#include "compiler/target/Target.h"
+#include "dialects/train/Train.h"
+
+#include <vector>
+
+namespace tmc {
+
+struct StepProblem {
+  planning::Problem problem;
+  /// The root that each planning value stands for; null for the zeros that a
+  /// loop's sum begins as.
+  std::vector<mlir::Value> valueOf;
+  llvm::DenseMap<mlir::Value, planning::ValueId> idOf;
+  /// The op that each recipe runs; null for a fill with zeros.
+  std::vector<mlir::Operation *> opOf;
+  train::MicroBatchOp loop; // Null where the step has one micro-batch.
+};
+
+/// States the problem of `step`; emits an error where an op is neither kernel
+/// nor view.
+mlir::FailureOr<StepProblem> buildProblem(train::StepOp step,
+                                          const Target &target);
+
+/// Rewrites `step` into the schedule that `solution` says. `problem` is stale
+/// afterwards.
+void applySolution(train::StepOp step, const StepProblem &problem,
+                   const planning::Solution &solution);
+
+/// What an op is called in messages and reports: its location's name, else its
+/// own.
+std::string nameOf(mlir::Operation *op);
+
+/// Results of `op` that must exist: used ones, and those its kernel can't drop.
+bool isWritten(mlir::OpResult result);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_ANALYSIS_STEPPROBLEM_H

@@ -1,0 +1,57 @@
+#include "dialects/mem/Mem.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tmc::mem;
+
+#include "dialects/mem/MemDialect.cpp.inc"
+#include "dialects/mem/MemEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/mem/MemAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/mem/Mem.cpp.inc"
+
+void MemDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/mem/MemAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/mem/Mem.cpp.inc"
+      >();
+}
+
+using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
+
+static void reads(OpOperand &operand, Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &operand);
+}
+
+static void writes(OpOperand &operand, Effects &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), &operand);
+}
+
+void LaunchOp::getEffects(Effects &effects) {
+  for (OpOperand &operand : getInputsMutable())
+    reads(operand, effects);
+  for (OpOperand &operand : getOutputsMutable()) {
+    if (getAccumulate())
+      reads(operand, effects);
+    writes(operand, effects);
+  }
+  for (OpOperand &operand : getScratchMutable())
+    writes(operand, effects);
+}
+
+void FillOp::getEffects(Effects &effects) {
+  writes(getTargetMutable(), effects);
+}
+
+void CopyOp::getEffects(Effects &effects) {
+  reads(getSourceMutable(), effects);
+  writes(getTargetMutable(), effects);
+}

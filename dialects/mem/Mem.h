@@ -1,0 +1,25 @@
+// Mem.h - the mem dialect: how a step runs.
+//
+// A `mem.program` is flat: buffers first, then launches in the order in which
+// they run, a loop's body written once. The live bytes of a program follow from
+// it alone (`compiler/analysis/MemLiveness.h`), and must equal the plan's.
+
+#ifndef TMC_DIALECTS_MEM_MEM_H
+#define TMC_DIALECTS_MEM_MEM_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/mem/MemDialect.h.inc"
+#include "dialects/mem/MemEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/mem/MemAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/mem/Mem.h.inc"
+
+#endif // TMC_DIALECTS_MEM_MEM_H

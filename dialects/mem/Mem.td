@@ -1,0 +1,187 @@
+#ifndef TMC_DIALECTS_MEM_MEM_TD
+#define TMC_DIALECTS_MEM_MEM_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Mem_Dialect : Dialect {
+  let name = "mem";
+  let cppNamespace = "::tmc::mem";
+  let summary = "How a step runs: an arena, launches, copies, events";
+  let useDefaultAttributePrinterParser = 1;
+}
+
+def Mem_SpaceKind : I32EnumAttr<"SpaceKind", "where bytes are", [
+    I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">,
+    I32EnumAttrCase<"Nvme", 2, "nvme">]> {
+  let cppNamespace = "::tmc::mem";
+  let genSpecializedAttr = 0;
+}
+
+def Mem_SpaceAttr : EnumAttr<Mem_Dialect, Mem_SpaceKind, "space"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Mem_StaticMemRef : Type<
+    And<[AnyMemRef.predicate, HasStaticShapePred]>, "memref of static shape",
+    "::mlir::MemRefType">;
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+def Mem_ProgramOp : Op<Mem_Dialect, "program", [
+    Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+  let summary = "one step: its buffers, then what runs on them, in order";
+  let description = [{
+    `arena_bytes` is -1 until buffers are placed.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       DefaultValuedAttr<I64Attr, "-1">:$arena_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBlock() { return getBody().front(); }
+  }];
+}
+
+def Mem_KernelOp : Op<Mem_Dialect, "kernel", [
+    Symbol, IsolatedFromAbove, SingleBlock]> {
+  let summary = "a generated kernel, as the tensor ops it computes";
+  let description = [{
+    The body of an `nn.fused` under a name; equal bodies are one kernel.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBlock() { return getBody().front(); }
+  }];
+}
+
+def Mem_YieldOp : Op<Mem_Dialect, "yield", [
+    Pure, Terminator, ParentOneOf<["KernelOp"]>]> {
+  let summary = "what a kernel writes";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+def Mem_BufferOp : Op<Mem_Dialect, "buffer"> {
+  let summary = "bytes in an arena";
+  let description = [{
+    `offset` counts bytes from the arena's start and is -1 until placed.
+    `buffer_class` says what it holds, as in reports. A persistent buffer is
+    alive during the whole step and between steps; another from the first launch
+    that touches it to the last. `tensor` is what the runtime must know of an
+    argument or an output of the step (its role, how it starts, ...), `constant`
+    the content of a constant.
+  }];
+  let arguments = (ins StrAttr:$name, StrAttr:$buffer_class,
+                       UnitAttr:$persistent,
+                       DefaultValuedAttr<I64Attr, "-1">:$offset,
+                       OptionalAttr<DictionaryAttr>:$tensor,
+                       OptionalAttr<ElementsAttr>:$constant);
+  let results = (outs Mem_StaticMemRef:$memref);
+  let assemblyFormat = "$name $buffer_class attr-dict `:` type($memref)";
+}
+
+def Mem_ViewOp : Op<Mem_Dialect, "view", [Pure]> {
+  let summary = "a buffer's bytes read another way";
+  let arguments = (ins AnyMemRef:$source);
+  let results = (outs AnyMemRef:$memref);
+  let assemblyFormat = "$source attr-dict `:` type($source) `to` type($memref)";
+}
+
+def Mem_PieceOp : Op<Mem_Dialect, "piece", [Pure]> {
+  let summary = "one of the equal pieces of a buffer along dimension 0";
+  let arguments = (ins Mem_StaticMemRef:$source, Index:$index);
+  let results = (outs AnyMemRef:$memref);
+  let assemblyFormat = [{
+    $source `[` $index `]` attr-dict `:` type($source) `to` type($memref)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "one run of one kernel";
+  let description = [{
+    `callee` is a class of the runtime, or the symbol of a `mem.kernel` if
+    `generated`. `params` are pairs of a name and a value in the order of the
+    kernel's declaration. `in_order` and `out_order` arrange operands for the
+    kernel, -1 for one that is absent; empty: all in order. An input may be an
+    output's buffer: an overwrite that the kernel allows. `accumulate` adds to
+    output 0; with `first_writes` only from the second run of the loop on. `op`
+    names the op that it was, `instance` counts its executions from 0.
+  }];
+  let arguments = (ins StrAttr:$callee, UnitAttr:$generated,
+                       Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs,
+                       Optional<AnyMemRef>:$scratch, ArrayAttr:$params,
+                       DenseI64ArrayAttr:$in_order,
+                       DenseI64ArrayAttr:$out_order, UnitAttr:$accumulate,
+                       UnitAttr:$first_writes, StrAttr:$op, I64Attr:$instance);
+  let assemblyFormat = [{
+    $callee `(` ($inputs^ `:` type($inputs))? `)` `->` `(`
+    ($outputs^ `:` type($outputs))? `)` (`scratch` `(` $scratch^ `:`
+    type($scratch) `)`)? attr-dict
+  }];
+}
+
+def Mem_LoopOp : Op<Mem_Dialect, "loop", [SingleBlock, NoTerminator]> {
+  let summary = "the body of a step, run `count` times";
+  let arguments = (ins I64Attr:$count);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$count attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBlock() { return getBody().front(); }
+    ::mlir::Value getIndex() { return getBlock().getArgument(0); }
+  }];
+}
+
+def Mem_FillOp : Op<Mem_Dialect, "fill", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "zeros, where a loop's sums begin";
+  let arguments = (ins AnyMemRef:$target);
+  let assemblyFormat = "$target attr-dict `:` type($target)";
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+def Mem_CopyOp : Op<Mem_Dialect, "copy", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "bytes from one buffer to another, on a stream of their own";
+  let arguments = (ins AnyMemRef:$source, AnyMemRef:$target, StrAttr:$stream);
+  let assemblyFormat = [{
+    $source `to` $target `on` $stream attr-dict
+    `:` type($source) `,` type($target)
+  }];
+}
+
+def Mem_RecordOp : Op<Mem_Dialect, "record"> {
+  let summary = "marks a point of a stream";
+  let arguments = (ins StrAttr:$stream, I64Attr:$event);
+  let assemblyFormat = "$event `on` $stream attr-dict";
+}
+
+def Mem_WaitOp : Op<Mem_Dialect, "wait"> {
+  let summary = "holds a stream until a point of another is reached";
+  let arguments = (ins StrAttr:$stream, I64Attr:$event);
+  let assemblyFormat = "$event `on` $stream attr-dict";
+}
+
+#endif // TMC_DIALECTS_MEM_MEM_TD

@@ -1,0 +1,323 @@
+// Lower.cpp - -tmc-lower: from tensors to buffers and launches.
+
+#include "passes/Passes.h"
+
+#include "compiler/analysis/StepProblem.h"
+#include "compiler/analysis/Storage.h"
+#include "dialects/mem/Mem.h"
+#include "dialects/nn/NN.h"
+#include "dialects/train/Train.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace tmc {
+#define GEN_PASS_DEF_LOWER
+#include "passes/Passes.h.inc"
+
+namespace {
+using planning::kNone;
+using planning::ValueId;
+
+/// Lowers one step. The problem of the planned step says which values share
+/// bytes; everything else follows from the ops.
+class Lowering {
+public:
+  Lowering(train::StepOp step, StepProblem stated)
+      : step(step), stated(std::move(stated)),
+        solution(planning::baseSolution(this->stated.problem)) {
+    planning::takeOverwrites(this->stated.problem, solution);
+  }
+
+  void run() {
+    shareStorage();
+    OpBuilder b(step);
+    program = mem::ProgramOp::create(b, step.getLoc(), step.getSymNameAttr(),
+                                     b.getI64IntegerAttr(-1));
+    if (Attribute plan = step->getAttr("train.plan"))
+      program->setAttr("train.plan", plan);
+    b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
+    makeBuffers(b);
+    size_t recipe = 0;
+    lowerBlock(step.getBody().front(), b, recipe);
+    step.erase();
+  }
+
+private:
+  train::StepOp step;
+  StepProblem stated;
+  planning::Solution solution;
+  mem::ProgramOp program;
+  /// The value whose buffer a value has, by union-find.
+  std::vector<ValueId> owner;
+  /// The buffer of each owner.
+  std::map<ValueId, Value> bufferOf;
+  std::map<std::string, std::string> kernelByBody;
+  IRMapping views; // Tensor view -> memref view, within the current block.
+
+  ValueId find(ValueId id) {
+    while (owner[id] != id)
+      id = owner[id] = owner[owner[id]];
+    return id;
+  }
+
+  void unite(ValueId a, ValueId b) {
+    a = find(a), b = find(b);
+    owner[std::max(a, b)] = std::min(a, b); // Arguments come first.
+  }
+
+  /// Values that overwrite one another, and those that a loop carries, are one
+  /// buffer.
+  void shareStorage() {
+    const planning::Problem &problem = stated.problem;
+    owner.resize(problem.values.size());
+    for (size_t i = 0; i < owner.size(); ++i)
+      owner[i] = i;
+    for (const auto &segment : solution.segments)
+      for (const planning::Execution &execution : segment) {
+        const planning::Recipe &recipe = problem.recipes[execution.recipe];
+        for (int32_t taken : execution.overwrites)
+          unite(recipe.overwrites[taken].read,
+                recipe.overwrites[taken].written);
+      }
+    for (size_t i = 0; i < owner.size(); ++i) {
+      const planning::Value &value = problem.values[i];
+      if (value.carriedFrom != kNone)
+        unite(i, value.carriedFrom);
+      if (value.initial != kNone)
+        unite(i, value.initial);
+    }
+  }
+
+  std::string className(ValueId id) {
+    return planning::nameOf(stated.problem.values[id].valueClass);
+  }
+
+  /// What the runtime must know of an argument.
+  DictionaryAttr tensorOf(BlockArgument argument) {
+    Builder b(step.getContext());
+    SmallVector<NamedAttribute> attrs(
+        step.getArgAttrDict(argument.getArgNumber()).getValue());
+    return b.getDictionaryAttr(attrs);
+  }
+
+  void makeBuffers(OpBuilder &b) {
+    const planning::Problem &problem = stated.problem;
+    llvm::DenseMap<ValueId, DictionaryAttr> outputs;
+    Operation *ret = step.getBody().front().getTerminator();
+    for (auto [i, value] : llvm::enumerate(ret->getOperands()))
+      if (!train::updatedArg(step, i))
+        outputs[find(stated.idOf.lookup(storageRoot(value)))] =
+            b.getDictionaryAttr(step.getResultAttrDict(i).getValue());
+
+    for (size_t i = 0; i < owner.size(); ++i) {
+      if (find(i) != ValueId(i))
+        continue;
+      const planning::Value &value = problem.values[i];
+      Value root = stated.valueOf[i];
+      Type type = root ? root.getType() : typeOfZeros(i);
+      auto buffer = mem::BufferOp::create(
+          b, root ? root.getLoc() : step.getLoc(), contiguous(type), value.name,
+          className(i),
+          /*persistent=*/value.kind == planning::ValueKind::Persistent,
+          /*offset=*/-1, DictionaryAttr(), ElementsAttr());
+      if (auto argument = dyn_cast_or_null<BlockArgument>(root);
+          argument && argument.getOwner()->getParentOp() == step)
+        buffer.setTensorAttr(tensorOf(argument));
+      else if (auto constant =
+                   root ? root.getDefiningOp<arith::ConstantOp>() : nullptr)
+        buffer.setConstantAttr(cast<ElementsAttr>(constant.getValue()));
+      if (DictionaryAttr output = outputs.lookup(i)) {
+        SmallVector<NamedAttribute> attrs(output.getValue());
+        attrs.push_back(b.getNamedAttr("train.output", b.getUnitAttr()));
+        buffer.setTensorAttr(b.getDictionaryAttr(attrs));
+      }
+      bufferOf[i] = buffer;
+    }
+  }
+
+  /// The type of a loop's zeros: that of the sum that begins as them.
+  Type typeOfZeros(ValueId zeros) {
+    for (size_t i = 0; i < owner.size(); ++i)
+      if (stated.problem.values[i].initial == zeros)
+        return stated.valueOf[i].getType();
+    llvm_unreachable("zeros that no sum begins as");
+  }
+
+  /// The buffer, or a view of it, that `value` is.
+  Value memrefOf(Value value, OpBuilder &b) {
+    if (Value known = views.lookupOrNull(value))
+      return known;
+    Value result;
+    if (Operation *op = value.getDefiningOp(); isView(op)) {
+      Value source = memrefOf(op->getOperand(0), b);
+      auto type =
+          cast<ViewOpInterface>(op).viewOf(cast<MemRefType>(source.getType()));
+      result = mem::ViewOp::create(b, op->getLoc(), type, source);
+      views.map(value, result);
+      return result;
+    }
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      if (auto loop =
+              dyn_cast<train::MicroBatchOp>(argument.getOwner()->getParentOp());
+          loop && argument.getArgNumber() < loop.getSlices().size()) {
+        Value whole = memrefOf(loop.getSlices()[argument.getArgNumber()], b);
+        result = mem::PieceOp::create(b, argument.getLoc(),
+                                      contiguous(argument.getType()), whole,
+                                      loopIndex);
+        views.map(value, result);
+        return result;
+      }
+    return bufferOf.at(find(stated.idOf.lookup(storageRoot(value))));
+  }
+
+  Value loopIndex;
+
+  void lowerBlock(Block &block, OpBuilder &b, size_t &recipe) {
+    for (Operation &op : block.without_terminator()) {
+      if (isView(&op) || isa<arith::ConstantOp>(op))
+        continue;
+      if (auto loop = dyn_cast<train::MicroBatchOp>(op))
+        lowerLoop(loop, b, recipe);
+      else
+        lowerLaunch(cast<KernelOpInterface>(op), b);
+    }
+  }
+
+  void lowerLoop(train::MicroBatchOp loop, OpBuilder &b, size_t &recipe) {
+    for (size_t i = 0; i < stated.problem.values.size(); ++i)
+      if (!stated.valueOf[i])
+        mem::FillOp::create(b, loop.getLoc(), bufferOf.at(find(i)));
+    auto lowered = mem::LoopOp::create(b, loop.getLoc(), loop.getCountAttr());
+    Block &body = lowered.getBody().emplaceBlock();
+    loopIndex = body.addArgument(b.getIndexType(), loop.getLoc());
+    OpBuilder inner = OpBuilder::atBlockEnd(&body);
+    IRMapping outside = views;
+    lowerBlock(loop.getBlock(), inner, recipe);
+    views = outside;
+  }
+
+  void lowerLaunch(KernelOpInterface op, OpBuilder &b) {
+    SmallVector<Value> inputs, outputs;
+    SmallVector<MemRefType> layouts;
+    for (Value operand : op->getOperands()) {
+      inputs.push_back(memrefOf(operand, b));
+      layouts.push_back(cast<MemRefType>(inputs.back().getType()));
+    }
+    SmallVector<int64_t> written; // Result -> output, or -1.
+    for (OpResult result : op->getResults()) {
+      written.push_back(isWritten(result) ? int64_t(outputs.size()) : -1);
+      if (isWritten(result))
+        outputs.push_back(bufferOf.at(find(stated.idOf.lookup(result))));
+    }
+    KernelCall call = op.getKernel(layouts, backend());
+    bool generated = isa<nn::FusedOp>(op);
+    if (generated)
+      call.symbol = outline(cast<nn::FusedOp>(op.getOperation()));
+
+    SmallVector<Attribute> params;
+    for (auto &[name, value] : call.params)
+      params.push_back(b.getArrayAttr({b.getStringAttr(name), value}));
+    SmallVector<int64_t> outOrder(call.outs);
+    if (outOrder.empty())
+      outOrder = written;
+    else
+      for (int64_t &out : outOrder)
+        out = out < 0 ? -1 : written[out];
+
+    Value scratch;
+    if (call.scratchBytes > 0) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(&program.getBlock(), program.getBlock().begin());
+      scratch = mem::BufferOp::create(
+          b, op.getLoc(), MemRefType::get({call.scratchBytes}, b.getI8Type()),
+          nameOf(op) + ".scratch", "workspace", false, -1, DictionaryAttr(),
+          ElementsAttr());
+    }
+    bool accumulates = op.getAccumulator() >= 0;
+    bool carried = false;
+    if (accumulates) {
+      Value acc = op->getOperand(op.getAccumulator());
+      // The sum itself, on its first trip, holds nothing yet.
+      auto argument = dyn_cast<BlockArgument>(acc);
+      carried = argument && argument.getOwner()->getParentOp() != step;
+      inputs.erase(inputs.begin() + op.getAccumulator());
+    }
+    auto instance =
+        op->getAttrOfType<IntegerAttr>(train::TrainDialect::kInstance);
+    mem::LaunchOp::create(b, op.getLoc(), call.symbol, generated, inputs,
+                          outputs, scratch, b.getArrayAttr(params), call.ins,
+                          outOrder, accumulates, carried && firstOfSum(op),
+                          nameOf(op), instance ? instance.getInt() : 0);
+  }
+
+  /// True if nothing in this trip has added to the sum before `op`.
+  bool firstOfSum(KernelOpInterface op) {
+    return isa<BlockArgument>(op->getOperand(op.getAccumulator())) &&
+           stated.problem
+                   .values[stated.idOf.lookup(
+                       op->getOperand(op.getAccumulator()))]
+                   .initial == kNone;
+  }
+
+  Backend backend() const { return target.backend; }
+
+  /// The symbol of a kernel with `op`'s body: equal bodies share one.
+  std::string outline(nn::FusedOp op) {
+    std::string body;
+    llvm::raw_string_ostream stream(body);
+    for (Value input : op.getInputs())
+      stream << input.getType() << ";";
+    op.getBody().front().print(stream);
+    std::string &symbol = kernelByBody[body];
+    if (!symbol.empty())
+      return symbol;
+    symbol = "fused_" + std::to_string(kernelByBody.size() - 1);
+    OpBuilder b(program);
+    auto kernel = mem::KernelOp::create(b, op.getLoc(), symbol);
+    Block &block = kernel.getBody().emplaceBlock();
+    IRMapping map;
+    for (BlockArgument argument : op.getBlock().getArguments())
+      map.map(argument,
+              block.addArgument(argument.getType(), argument.getLoc()));
+    b.setInsertionPointToEnd(&block);
+    for (Operation &inner : op.getBlock().without_terminator())
+      b.clone(inner, map);
+    SmallVector<Value> yielded;
+    for (Value value : op.getYield().getValues())
+      yielded.push_back(map.lookup(value));
+    mem::YieldOp::create(b, op.getLoc(), yielded);
+    return symbol;
+  }
+
+public:
+  Target target;
+};
+
+struct Lower : impl::LowerBase<Lower> {
+  using LowerBase::LowerBase;
+
+  void runOnOperation() override {
+    std::optional<Target> device = findTarget(target);
+    SmallVector<train::StepOp> steps(getOperation().getOps<train::StepOp>());
+    for (train::StepOp step : steps) {
+      if (!device) {
+        step.emitError("unknown target '") << target.getValue() << "'";
+        return signalPassFailure();
+      }
+      FailureOr<StepProblem> stated = buildProblem(step, *device);
+      if (failed(stated))
+        return signalPassFailure();
+      Lowering lowering(step, std::move(*stated));
+      lowering.target = *device;
+      lowering.run();
+    }
+  }
+};
+
+} // namespace
+} // namespace tmc

@@ -1,0 +1,135 @@
+// Plan.cpp - -tmc-plan: order the step and recompute until it fits its budget.
+
+#include "passes/Passes.h"
+
+#include "compiler/analysis/StepProblem.h"
+#include "compiler/planning/Solve.h"
+#include "compiler/planning/Verify.h"
+#include "dialects/train/Train.h"
+
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+
+namespace tmc {
+#define GEN_PASS_DEF_PLAN
+#include "passes/Passes.h.inc"
+
+namespace {
+
+std::string inMiB(int64_t bytes) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::format("%.2f MiB", double(bytes) / (1 << 20));
+  return text;
+}
+
+struct Plan : impl::PlanBase<Plan> {
+  using PlanBase::PlanBase;
+
+  void runOnOperation() override {
+    std::optional<Target> device = findTarget(target);
+    if (!device) {
+      getOperation().emitError("unknown target '") << target.getValue() << "'";
+      return signalPassFailure();
+    }
+    FailureOr<StepProblem> stated = buildProblem(getOperation(), *device);
+    if (failed(stated))
+      return signalPassFailure();
+    const planning::Problem &problem = stated->problem;
+    if (absl::Status status = planning::check(problem); !status.ok())
+      return defect(status.ToString());
+
+    planning::SolveOptions options;
+    options.budgetBytes = budget;
+    options.order = planning::OrderMode::Free;
+    options.wantBound = options.wantFrontier = !quick;
+    absl::StatusOr<planning::Plan> plan = planning::solve(problem, options);
+    if (!plan.ok())
+      return defect(plan.status().ToString());
+    if (!plan->feasible)
+      return reportOverBudget(*stated, *plan);
+    if (std::optional<std::string> wrong = planning::verifySolution(
+            problem, plan->solution,
+            {plan->peakBytes, plan->cost, int64_t(budget)}))
+      return defect(*wrong);
+    record(*stated, *plan);
+    applySolution(getOperation(), *stated, plan->solution);
+  }
+
+private:
+  /// Writes the plan's figures where reports and tests find them.
+  void record(const StepProblem &stated, const planning::Plan &plan) {
+    Builder b(&getContext());
+    const planning::Problem &problem = stated.problem;
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(problem, plan.solution);
+    absl::StatusOr<planning::Profile> unconstrained =
+        planning::simulate(problem, planning::baseSolution(problem));
+    SmallVector<NamedAttribute> figures;
+    auto figure = [&](StringRef name, int64_t value) {
+      figures.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(value)));
+    };
+    figure("live_peak_bytes", plan.peakBytes);
+    figure("reserved_bytes", problem.reservedBytes);
+    figure("cost_ps", plan.cost);
+    figure("unconstrained_cost_ps", plan.baseCost);
+    if (unconstrained.ok())
+      figure("unconstrained_bytes", unconstrained->peakBytes);
+    figure("recomputed_ops", plan.stats.recomputedExecutions);
+    if (!quick) {
+      figure("smallest_found_bytes", plan.smallestFoundBytes);
+      figure("impossible_below_bytes", plan.impossibleBelowBytes);
+      figure("bound_ps", plan.baseCost + plan.certificate.extraCost);
+    }
+    if (profile.ok())
+      for (size_t i = 0; i < planning::kNumClasses; ++i)
+        figure((Twine("peak_") +
+                planning::nameOf(static_cast<planning::ValueClass>(i)))
+                   .str(),
+               profile->peakByClass[i]);
+    getOperation()->setAttr("train.plan", b.getDictionaryAttr(figures));
+    for (const auto &segment : plan.solution.segments)
+      for (const planning::Execution &execution : segment)
+        if (execution.instruction == planning::kNone)
+          remark::passed(
+              stated.opOf[execution.recipe]->getLoc(),
+              remark::RemarkOpts::name("Recomputed").category("plan"))
+              << remark::metric("picoseconds",
+                                problem.recipes[execution.recipe].cost);
+  }
+
+  void reportOverBudget(const StepProblem &stated, const planning::Plan &plan) {
+    const planning::Problem &problem = stated.problem;
+    int64_t needs = plan.peakBytes + problem.reservedBytes;
+    InFlightDiagnostic diag = getOperation().emitError()
+                              << "needs " << inMiB(needs) << ", "
+                              << inMiB(needs - budget) << " over the budget of "
+                              << inMiB(budget);
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(problem, plan.solution);
+    if (profile.ok()) {
+      planning::Profile::Moment at = profile->moments[profile->peakMoment];
+      int32_t recipe = plan.solution.segments[at.segment][at.index].recipe;
+      Operation *op = stated.opOf[recipe];
+      diag.attachNote(op ? op->getLoc() : getOperation().getLoc())
+          << "the peak is at " << problem.recipes[recipe].name;
+    }
+    diag.attachNote() << "the smallest budget for which a plan is known is "
+                      << inMiB(plan.smallestFoundBytes) << " ("
+                      << plan.smallestFoundBytes
+                      << " bytes); none can exist below "
+                      << inMiB(plan.impossibleBelowBytes) << " ("
+                      << plan.impossibleBelowBytes << " bytes)";
+    signalPassFailure();
+  }
+
+  void defect(const std::string &message) {
+    getOperation().emitError("a defect of the planner: ") << message;
+    signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace tmc
