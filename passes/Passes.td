@@ -66,6 +66,34 @@ def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {
   ];
 }
 
+def Layout : Pass<"tmc-layout", "::mlir::func::FuncOp"> {
+  let summary = "convolutions, pools and batch norms with channels last";
+  let description = [{
+    Only channels-last images have kernels. Each convolution, pool and batch norm
+    reads and writes [N, H, W, C]; transposes move through pointwise work,
+    concatenations, pads, slices and reductions until they cancel. Filters and
+    parameters stay as they are.
+
+    Before:
+
+    ```mlir
+    %y = nn.conv %x, %w {...} : (tensor<2x3x8x8xf32>, tensor<4x3x1x1xf32>) -> tensor<2x4x8x8xf32>
+    %z = arith.maximumf %y, %zero : tensor<2x4x8x8xf32>
+    %p = nn.max_pool %z {...} : (tensor<2x4x8x8xf32>) -> tensor<2x4x4x4xf32>
+    ```
+
+    After, with transposes of %x and %p only:
+
+    ```mlir
+    %t = nn.transpose %x [0, 2, 3, 1] : (tensor<2x3x8x8xf32>) -> tensor<2x8x8x3xf32>
+    %y = nn.conv %t, %w {channels_last, ...} : (tensor<2x8x8x3xf32>, tensor<4x3x1x1xf32>) -> tensor<2x8x8x4xf32>
+    %z = arith.maximumf %y, %zero : tensor<2x8x8x4xf32>
+    %p = nn.max_pool %z {channels_last, ...} : (tensor<2x8x8x4xf32>) -> tensor<2x4x4x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect"];
+}
+
 def CopyViews : Pass<"tmc-copy-views"> {
   let summary = "copy a view where a kernel wants contiguous bytes";
   let description = [{
