@@ -94,8 +94,10 @@ void scaleAndMask(const AttentionParams &p, const AttentionOperands &operands,
 void dropoutBits(const AttentionParams &p, const AttentionOperands &operands,
                  const AttentionTile &tile, int32_t *keep) {
   const Philox philox(operands.seed, p.stream);
-  const uint32_t threshold = philoxThreshold(float(p.dropout));
-  const uint64_t sample = uint64_t(operands.samples[tile.batch]);
+  const uint32_t threshold = philoxThreshold(p.dropout);
+  const int64_t rows = p.rowsPerSample > 1 ? p.rowsPerSample : 1;
+  const uint64_t sample =
+      uint64_t(operands.samples[tile.batch / rows] * rows + tile.batch % rows);
   const uint64_t row0 =
       (sample * uint64_t(p.heads) + uint64_t(tile.head)) * uint64_t(p.queries) +
       uint64_t(tile.query);

@@ -43,15 +43,18 @@ struct AttentionParams {
   int64_t maskBatchStride, maskHeadStride, maskQueryStride;
   /// Probability of dropping an element of P; 0: no dropout.
   double dropout;
-  uint32_t stream; // of the random numbers
+  int64_t rowsPerSample; // samples has batch / rowsPerSample entries; 0: 1
+  uint32_t stream;       // of the random numbers
   int64_t scratchBytes;
 };
 
 /// A row that sees no key at all has output 0, and lse -infinity.
 ///
 /// ins: q [B, T, H, D], k, v [B, S, Hkv, D] (strided), mask (if any),
-///      seed i64[2] and samples i64[B] (if dropout > 0; see Philox.h; the
-///      element number of (h, t, s) is (h * T + t) * S + s of H * T * S).
+///      seed i64[2] and samples i64[B / rowsPerSample] (if dropout > 0; see
+///      Philox.h; the number of element (b, h, t, s) is
+///      ((row * H + h) * T + t) * S + s, where row = samples[b / rowsPerSample]
+///      * rowsPerSample + b % rowsPerSample).
 /// outs: out [B, T, H, D] contiguous, lse f32 [B, H, T].
 class Attention : public Kernel {
 public:

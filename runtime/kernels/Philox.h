@@ -72,9 +72,9 @@ struct Philox {
 
 /// A word keeps its element when `(word >> 8) >= philoxThreshold(p)`: the same
 /// set as uniform >= p, without a conversion per element (uniform is a multiple
-/// of 2^-24, so the comparison in integers is exact for the float p).
-TMC_HD inline uint32_t philoxThreshold(float p) {
-  const double scaled = double(p) * 16777216.0;
+/// of 2^-24, so the comparison in integers is exact).
+TMC_HD inline uint32_t philoxThreshold(double p) {
+  const double scaled = p * 16777216.0;
   const uint32_t whole = uint32_t(scaled);
   return double(whole) < scaled ? whole + 1 : whole;
 }

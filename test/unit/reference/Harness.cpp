@@ -1,6 +1,7 @@
 #include "test/unit/reference/Harness.h"
 
 #include "compiler/pipeline/Dialects.h"
+#include "dialects/train/Train.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -60,7 +61,11 @@ SmallVector<Tensor> tmc::test::randomInputs(FunctionOpInterface function,
   SmallVector<Tensor> inputs;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     Tensor tensor(cast<ShapedType>(type));
-    bool positive = bool(function.getArgAttr(i, "test.positive"));
+    // Numbers of a step (its seed and its number count from 1, the learning
+    // rate is positive) and moments of optimizers.
+    bool scalar = train::roleOf(function, i) == train::Role::Scalar;
+    bool positive = scalar || function.getArgAttr(i, "test.positive") ||
+                    function.getArgAttr(i, train::TrainDialect::kSlot);
     for (double &value : tensor.floats)
       value = 4 * *nextUnit++ * (positive ? 0.5 : 1) + (positive ? 0.5 : -2);
     auto below = function.getArgAttrOfType<IntegerAttr>(i, "test.below");
@@ -69,6 +74,8 @@ SmallVector<Tensor> tmc::test::randomInputs(FunctionOpInterface function,
         value = random.below(2);
       else if (below)
         value = random.below(below.getInt());
+      else if (scalar)
+        value = random.between(1, 8);
       else
         value = random.between(-3, 4);
     }

@@ -7,6 +7,8 @@
 // Inputs can be steered by attributes of the arguments:
 //   test.below = N   integers in [0, N); otherwise they are in [-3, 4)
 //   test.positive    floats in [0.5, 2.5); otherwise they are in [-2, 2)
+// Scalars of a step and states of an optimizer (train.role, train.slot) are
+// positive in any case.
 // All floats that one function takes are distinct and apart from each other, so
 // that a small step of one doesn't change which of two is the larger.
 

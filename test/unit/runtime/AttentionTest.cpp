@@ -34,8 +34,9 @@ bool keeps(const Case &c, int64_t b, int64_t h, int64_t t, int64_t s) {
   const Philox philox(c.seed, c.p.stream);
   const uint64_t e = uint64_t((h * c.p.queries + t) * c.p.keys + s);
   const uint64_t per = uint64_t(c.p.heads * c.p.queries * c.p.keys);
-  return philox.uniformAt(uint64_t(c.samples[size_t(b)]) * per + e) >=
-         float(c.p.dropout);
+  const int64_t rows = std::max<int64_t>(1, c.p.rowsPerSample);
+  const int64_t sample = c.samples[size_t(b / rows)] * rows + b % rows;
+  return double(philox.uniformAt(uint64_t(sample) * per + e)) >= c.p.dropout;
 }
 
 /// Probabilities before dropout of one row; the log-sum-exp.
@@ -158,6 +159,7 @@ Case makeCase(int64_t batch, int64_t heads, int64_t kvHeads, int64_t queries,
          .maskHeadStride = 0,
          .maskQueryStride = mask == MaskKind::None || !perQuery ? 0 : keys,
          .dropout = dropout,
+         .rowsPerSample = 1,
          .stream = 9,
          .scratchBytes = 0};
   auto fill = [](Doubles &to, int64_t count, unsigned seed) {
@@ -295,6 +297,13 @@ TEST(Attention, Dropout) {
   check(makeCase(2, 2, 2, 64, 64, 16, true, MaskKind::None, 0.1));
   check(makeCase(2, 2, 2, 40, 300, 16, false, MaskKind::None, 0.5));
   check(makeCase(2, 2, 2, 33, 37, 16, false, MaskKind::None, 0.25)); // odd keys
+}
+
+TEST(Attention, SamplesOfSeveralRows) {
+  Case c = makeCase(4, 2, 2, 20, 24, 8, false, MaskKind::None, 0.3);
+  c.p.rowsPerSample = 2;
+  c.samples = {3, 9};
+  check(c);
 }
 
 TEST(Attention, ReadsPackedOperands) {

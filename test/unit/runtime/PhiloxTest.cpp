@@ -41,14 +41,15 @@ TEST(Philox, ElementsFollowTheContract) {
 }
 
 TEST(Philox, ThresholdIsTheComparisonOfUniforms) {
-  for (float p : {0.0f, 0.1f, 0.25f, 0.5f, 0.9f, 0.999f, 1.0f / 16777216}) {
+  for (double p : {0.0, 0.1, 0.25, 0.5, 0.9, 0.999, 1.0 / 16777216}) {
     const uint32_t threshold = philoxThreshold(p);
     for (int64_t near = -2; near <= 2; ++near) {
       const int64_t u = int64_t(threshold) + near;
       if (u < 0 || u >= 16777216)
         continue;
       const uint32_t word = uint32_t(u) << 8 | 0x5a;
-      EXPECT_EQ((word >> 8) >= threshold, Philox::uniform(word) >= p) << p;
+      EXPECT_EQ((word >> 8) >= threshold, double(Philox::uniform(word)) >= p)
+          << p;
     }
   }
 }

@@ -1,0 +1,97 @@
+//===- FusedShape.h - how a fused kernel is cut into tiles ------*- C++ -*-===//
+//
+// A fused kernel runs over `rows` x `cols` elements, row-major. Everything here
+// is a function of that shape and of the backend, never of the number of
+// threads: the compiler plans scratch by it and the runtime runs by it.
+//
+//      cols ->      a tile: rowsPerTile rows of colsPerTile columns; sums over
+//    r +-----+---+  the rows are made per row of tiles into partials (in
+//    o |  0  | 1 |  scratch), which are then added in the order of the rows.
+//    w +-----+---+
+//    s |  2  | 3 |
+//      +-----+---+
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_FUSEDSHAPE_H
+#define TMC_RUNTIME_KERNELS_FUSEDSHAPE_H
+
+#include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Portable.h"
+
+namespace tmc {
+
+struct FusedShape {
+  int64_t rows, cols;
+  /// A tile must hold whole rows, since a row is reduced.
+  bool wholeRows = false;
+  /// Sums (or extrema) over all rows: of columns, and of one number per row.
+  int columnSums = 0;
+  int totals = 0;
+};
+
+struct FusedTiling {
+  int64_t rowsPerTile, colsPerTile;
+  int64_t rowTiles, colTiles;
+  /// Floats of one row of tiles' partials, and where each sum's begin.
+  int64_t paddedCols, partialFloats;
+
+  TMC_HD constexpr int64_t tiles() const { return rowTiles * colTiles; }
+  constexpr int64_t scratchBytes() const {
+    return alignScratch(rowTiles * partialFloats * int64_t(sizeof(float)));
+  }
+};
+
+constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t clampTo(int64_t x, int64_t low, int64_t high) {
+  return x < low ? low : x > high ? high : x;
+}
+
+/// Elements of a tile on the cpu: large beside the cost of handing one out,
+/// small enough to stay in a core's second-level cache.
+constexpr int64_t kTileElements = 16384;
+/// Columns of a tile whose partial sums stay in the first-level cache.
+constexpr int64_t kSumColumns = 2048;
+/// Rows of tiles that sums over rows are cut into.
+constexpr int64_t kCpuSumTiles = 16;
+constexpr int64_t kCudaSumTiles = 512;
+/// Columns that the threads of one block take at once on cuda.
+constexpr int64_t kCudaBlockColumns = 1024;
+
+constexpr FusedTiling tilingOf(const FusedShape &shape, Backend backend) {
+  const bool cuda = backend == Backend::Cuda;
+  const bool sums = shape.columnSums + shape.totals > 0;
+  const int64_t rows = clampTo(shape.rows, 1, INT64_MAX);
+  const int64_t cols = clampTo(shape.cols, 1, INT64_MAX);
+  FusedTiling t{};
+  t.colsPerTile = cols;
+  if (!shape.wholeRows) {
+    const int64_t widest = cuda   ? kCudaBlockColumns
+                           : sums ? kSumColumns
+                                  : kTileElements;
+    if (cols > widest)
+      t.colsPerTile = widest;
+  }
+  t.colTiles = ceilDiv(cols, t.colsPerTile);
+  if (sums) {
+    // Enough tiles to go round, of at least 8 rows each.
+    const int64_t most = cuda ? kCudaSumTiles : kCpuSumTiles;
+    const int64_t wanted =
+        clampTo(ceilDiv(most, t.colTiles), 1, ceilDiv(rows, 8));
+    t.rowsPerTile = ceilDiv(rows, wanted);
+  } else if (cuda) {
+    t.rowsPerTile = 1;
+  } else {
+    t.rowsPerTile = clampTo(kTileElements / t.colsPerTile, 1, rows);
+  }
+  t.rowTiles = ceilDiv(rows, t.rowsPerTile);
+  if (sums) {
+    t.paddedCols = ceilDiv(cols, 16) * 16;
+    t.partialFloats =
+        shape.columnSums * t.paddedCols + ceilDiv(shape.totals, 16) * 16;
+  }
+  return t;
+}
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_FUSEDSHAPE_H

@@ -1,0 +1,359 @@
+//===- Row.h - what the body of a fused kernel sees -------------*- C++ -*-===//
+//
+// A fused kernel's body is a function of a row. Row by row, it makes passes
+// over the columns; each pass is a lambda over `Columns<N>`, N columns in a
+// row. For instance, x - mean(x):
+//
+//     const float *x = x_ + row.index * 768;
+//     const auto sums = row.template reduce<Sum>([&](auto c) {
+//       return results(c.load(x));
+//     });
+//     const float mean = sums[0] * (1.0f / 768.0f);
+//     row.each([&](auto c) { c.store(y, c.load(x) - c.spread(mean)); });
+//
+// On the cpu a row is walked by one thread, in vectors; on cuda by the threads
+// of a warp or of a block, each of which runs the body.
+//
+// A reduction has one tree, whatever is computed on the way. On the cpu: column
+// c belongs to lane c % 64; lanes add up in order of columns; then the upper
+// half of the lanes is added to the lower half, until one is left. The width
+// of a vector doesn't matter. On cuda: column c belongs to the thread that
+// loads it, in order; then lanes, threads of a warp and warps combine in
+// halves.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_ROW_H
+#define TMC_RUNTIME_KERNELS_ROW_H
+
+#include "runtime/kernels/Draws.h"
+#include "runtime/kernels/FusedShape.h"
+#include "runtime/kernels/Math.h"
+
+namespace tmc {
+
+//===----------------------------------------------------------------------===//
+// Kinds of reductions, and several of them at once
+//===----------------------------------------------------------------------===//
+
+struct Sum {
+  static constexpr float init = 0;
+  template <typename V> TMC_HD static V combine(V a, V b) { return a + b; }
+};
+struct Max {
+  static constexpr float init = -__builtin_inff();
+  template <typename V> TMC_HD static V combine(V a, V b) { return max(a, b); }
+};
+struct Min {
+  static constexpr float init = __builtin_inff();
+  template <typename V> TMC_HD static V combine(V a, V b) { return min(a, b); }
+};
+
+/// What a reducing pass returns per element, and what it is reduced to.
+template <typename V, int N> struct Results {
+  V v[N];
+  TMC_HD V operator[](int i) const { return v[i]; }
+};
+template <typename V, typename... Vs>
+TMC_HD TMC_INLINE Results<V, 1 + sizeof...(Vs)> results(V first, Vs... rest) {
+  return {{first, rest...}};
+}
+
+template <typename... Kinds> struct Combine {
+  /// Combines entry i by kind i.
+  template <typename V> TMC_HD static TMC_INLINE void into(V *acc, const V *v) {
+    int i = 0;
+    ((acc[i] = Kinds::combine(acc[i], v[i]), ++i), ...);
+  }
+  template <typename V> TMC_HD static TMC_INLINE void start(V *acc) {
+    int i = 0;
+    ((acc[i++] = splat<lanesOf<V>>(Kinds::init)), ...);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Partial sums over rows
+//===----------------------------------------------------------------------===//
+
+/// Where a tile's sums over its rows are kept.
+struct Sums {
+  float *partials = nullptr; // this row of tiles'; all of them when finishing
+  FusedTiling tiling{};
+  int columnSums = 0;
+
+  TMC_HD float *column(int k) const { return partials + k * tiling.paddedCols; }
+  TMC_HD float *total(int k) const {
+    return partials + columnSums * tiling.paddedCols + k;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Columns
+//===----------------------------------------------------------------------===//
+
+/// N columns of a row, from `at` on. Pointers given to it point at column 0.
+template <int N, bool Aligned = false> struct Columns {
+  int64_t at;
+
+  template <typename T> TMC_HD TMC_INLINE auto load(const T *row) const {
+    return loadLanes<N, Aligned>(row + at);
+  }
+  template <typename T, typename V>
+  TMC_HD TMC_INLINE void store(T *row, V value) const {
+    storeLanes<N, Aligned>(row + at, value);
+  }
+  /// Elements at[i] of a table, one by one: where a view of the columns isn't a
+  /// run of memory.
+  template <typename T>
+  TMC_HD TMC_INLINE auto gather(const T *table, Longs<N> index) const {
+    if constexpr (N == 1) {
+      return loadLanes<1>(table + index);
+    } else {
+      decltype(loadLanes<N>(table)) r{};
+      for (int i = 0; i < N; ++i) {
+        auto x = loadLanes<1>(table + index[i]);
+#ifndef TMC_PACKED_LANES
+        if constexpr (sizeof(x) == 1)
+          r[i] = -int(x);
+        else
+#endif
+          r[i] = x;
+      }
+      return r;
+    }
+  }
+  /// One number per row, for each of its columns.
+  TMC_HD TMC_INLINE auto spread(float x) const { return splat<N>(x); }
+  TMC_HD TMC_INLINE auto spread(int32_t x) const { return splat<N>(x); }
+  TMC_HD TMC_INLINE auto spread(int64_t x) const { return splat<N>(x); }
+  TMC_HD TMC_INLINE auto spread(bool x) const { return splatMask<N>(x); }
+
+  /// The columns' numbers.
+  TMC_HD TMC_INLINE Longs<N> index() const {
+    if constexpr (N == 1) {
+      return at;
+    } else {
+      Longs<N> r;
+      for (int i = 0; i < N; ++i)
+        r[i] = at + i;
+      return r;
+    }
+  }
+  TMC_HD TMC_INLINE Floats<N> random(Draws &draws) const {
+    return draws.at<N>(at);
+  }
+  /// Adds to this tile's sum over rows.
+  template <typename Kind>
+  TMC_HD TMC_INLINE void add(float *partial, Floats<N> value) const {
+    storeLanes<N, Aligned>(
+        partial + at,
+        Kind::combine(loadLanes<N, Aligned>((const float *)partial + at),
+                      value));
+  }
+  /// The sum over all rows: the tiles' partials, in order.
+  template <typename Kind>
+  TMC_HD TMC_INLINE Floats<N> total(const Sums &sums, int k) const {
+    const float *partial = sums.column(k) + at;
+    Floats<N> sum = loadLanes<N, Aligned>(partial);
+    for (int64_t t = 1; t < sums.tiling.rowTiles; ++t)
+      sum = Kind::combine(
+          sum, loadLanes<N, Aligned>(partial + t * sums.tiling.partialFloats));
+    return sum;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// A row
+//===----------------------------------------------------------------------===//
+
+/// Columns in multiples of this fill whole vectors on every machine.
+constexpr int64_t kWholeColumns = 64;
+
+/// The walk over columns [begin, end) of row `index`. Unless `Ragged`, their
+/// number is a multiple of kWholeColumns, and no code is made for a tail.
+template <bool Ragged> class Row {
+public:
+  int64_t index, begin, end;
+
+  /// Elements that exist once per row, or once in all.
+  template <typename T> TMC_HD auto load(const T *p) const {
+    return loadLanes<1>(p);
+  }
+  template <typename T, typename V> TMC_HD void store(T *p, V value) const {
+    if (isFirst())
+      storeLanes<1>(p, value);
+  }
+  template <typename Kind> TMC_HD void add(float *partial, float value) const {
+    if (isFirst())
+      *partial = Kind::combine(*partial, value);
+  }
+  template <typename Kind> TMC_HD float total(const Sums &sums, int k) const {
+    const float *partial = sums.total(k);
+    float sum = *partial;
+    for (int64_t t = 1; t < sums.tiling.rowTiles; ++t)
+      sum = Kind::combine(sum, partial[t * sums.tiling.partialFloats]);
+    return sum;
+  }
+
+#ifdef __CUDACC__
+  // Threads of a row: `threads` of them, a warp or a whole block; this one is
+  // number `thread`. A row of fewer than 4 columns per thread idles some.
+  int thread, threads;
+  bool aligned;
+
+  TMC_HD bool isFirst() const { return begin == 0 && thread == 0; }
+
+  template <typename Fn> TMC_HD void each(Fn fn) const {
+    const int64_t whole = begin + (end - begin) / 4 * 4;
+    if (aligned) {
+      for (int64_t c = begin + thread * 4; c < whole; c += threads * 4)
+        fn(Columns<4, true>{c});
+    } else {
+      for (int64_t c = begin + thread * 4; c < whole; c += threads * 4)
+        fn(Columns<4>{c});
+    }
+    if constexpr (Ragged)
+      if (whole + thread < end)
+        fn(Columns<1>{whole + thread});
+  }
+
+  template <typename... Kinds, typename Fn>
+  TMC_HD Results<float, sizeof...(Kinds)> reduce(Fn fn) const {
+    constexpr int n = sizeof...(Kinds);
+    using All = Combine<Kinds...>;
+    Floats<4> lanes[n];
+    float tail[n];
+    All::start(lanes);
+    All::start(tail);
+    each([&](auto c) {
+      auto r = fn(c);
+      if constexpr (sizeof(r) == sizeof(tail))
+        All::into(tail, r.v);
+      else
+        All::into(lanes, r.v);
+    });
+    for (int half = 2; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i) {
+        float a[n], b[n];
+        for (int k = 0; k < n; ++k) {
+          a[k] = lanes[k][i];
+          b[k] = lanes[k][i + half];
+        }
+        All::into(a, b);
+        for (int k = 0; k < n; ++k)
+          lanes[k][i] = a[k];
+      }
+    Results<float, n> all;
+    for (int k = 0; k < n; ++k)
+      all.v[k] = lanes[k][0];
+    All::into(all.v, tail);
+#ifdef __CUDA_ARCH__
+    for (int offset = 16; offset > 0; offset /= 2) {
+      float other[n];
+      for (int k = 0; k < n; ++k)
+        other[k] = __shfl_xor_sync(0xffffffffu, all.v[k], offset);
+      All::into(all.v, other);
+    }
+    if (threads > 32) {
+      __shared__ float warps[n][32];
+      __syncthreads(); // the last reduction's values have been read
+      if (thread % 32 == 0)
+        for (int k = 0; k < n; ++k)
+          warps[k][thread / 32] = all.v[k];
+      __syncthreads();
+      for (int k = 0; k < n; ++k)
+        all.v[k] = warps[k][0];
+      for (int w = 1; w < threads / 32; ++w) {
+        float other[n];
+        for (int k = 0; k < n; ++k)
+          other[k] = warps[k][w];
+        All::into(all.v, other);
+      }
+    }
+#endif
+    return all;
+  }
+
+#else
+
+  bool isFirst() const { return begin == 0; }
+
+  template <typename Fn> TMC_INLINE void each(Fn fn) const {
+    const int64_t last = end; // else it is read again after each store
+    int64_t c = begin;
+    for (; c + kLanes <= last; c += kLanes)
+      fn(Columns<kLanes>{c});
+    if constexpr (Ragged) // the bound is there for the compiler
+      for (int i = 0; i < kLanes && c < last; ++i, ++c)
+        fn(Columns<1>{c});
+  }
+
+  template <typename... Kinds, typename Fn>
+  TMC_INLINE Results<float, sizeof...(Kinds)> reduce(Fn fn) const {
+    constexpr int n = sizeof...(Kinds), registers = kTree / kLanes;
+    using All = Combine<Kinds...>;
+    using V = Floats<kLanes>;
+    V acc[registers][n];
+    for (int r = 0; r < registers; ++r)
+      All::start(acc[r]);
+    const int64_t last = end;
+    int64_t c = begin;
+    for (; c + kTree <= last; c += kTree) {
+#pragma GCC unroll 16
+      for (int r = 0; r < registers; ++r)
+        All::into(acc[r], fn(Columns<kLanes>{c + r * kLanes}).v);
+    }
+    if constexpr (Ragged)
+      if (c < last)
+        reduceTail<All, n>(acc, fn, c);
+    for (int half = registers / 2; half > 0; half /= 2)
+#pragma GCC unroll 16
+      for (int r = 0; r < half; ++r)
+        All::into(acc[r], acc[r + half]);
+#pragma GCC unroll 16
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+      // Brings the upper half down; what the upper lanes hold then is of no
+      // use.
+      V upper[n];
+      for (int k = 0; k < n; ++k)
+        upper[k] = __builtin_shuffle(acc[0][k], laneNumbers() + half);
+      All::into(acc[0], upper);
+    }
+    Results<float, n> all;
+    for (int k = 0; k < n; ++k)
+      all.v[k] = acc[0][k][0];
+    return all;
+  }
+
+private:
+  static constexpr int kTree = 64;
+
+  static TMC_INLINE Ints<kLanes> laneNumbers() {
+    Ints<kLanes> r;
+    for (int i = 0; i < kLanes; ++i)
+      r[i] = i;
+    return r;
+  }
+
+  /// The last columns, fewer than kTree, from c on: each to its lane.
+  template <typename All, int n, typename V, typename Fn>
+  void reduceTail(V (*acc)[n], Fn fn, int64_t c) const {
+    int64_t lane = 0;
+    for (; c + kLanes <= end; c += kLanes, lane += kLanes)
+      All::into(acc[lane / kLanes], fn(Columns<kLanes>{c}).v);
+    for (int i = 0; i < kLanes && c < end; ++i, ++c, ++lane) {
+      auto r = fn(Columns<1>{c});
+      V *at = acc[lane / kLanes];
+      float one[n];
+      for (int k = 0; k < n; ++k)
+        one[k] = at[k][lane % kLanes];
+      All::into(one, r.v);
+      for (int k = 0; k < n; ++k)
+        at[k][lane % kLanes] = one[k];
+    }
+  }
+#endif
+};
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_ROW_H

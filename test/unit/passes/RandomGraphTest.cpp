@@ -1,0 +1,76 @@
+// RandomGraphTest.cpp - the random graphs themselves: the same for the same
+// seed, without NaN, and together holding every op.
+
+#include "test/unit/passes/Validation.h"
+
+#include "dialects/interfaces/Interfaces.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+using namespace mlir;
+using namespace tmc::test;
+using tmc::reference::Tensor;
+
+constexpr int64_t kGraphs = 1000;
+
+static std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  return text;
+}
+
+TEST(RandomGraph, IsTheSameForTheSameSeed) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  std::set<std::string> texts;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    std::string text = textOf(*randomGraph(*context, seed));
+    EXPECT_EQ(text, textOf(*randomGraph(*context, seed)));
+    texts.insert(text);
+  }
+  EXPECT_EQ(texts.size(), 50u);
+}
+
+TEST(RandomGraph, HasFiniteValues) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (bool batchSafe : {false, true}) {
+    for (uint64_t seed = 0; seed < kGraphs; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      GraphOptions options;
+      options.batchSafe = batchSafe;
+      OwningOpRef<ModuleOp> module = randomGraph(*context, seed, options);
+      FunctionOpInterface function = functionOf(*module);
+      Random random(seed);
+      auto results =
+          tmc::reference::interpret(function, randomInputs(function, random));
+      ASSERT_TRUE(succeeded(results)) << textOf(*module);
+      for (const Tensor &result : *results)
+        for (double value : result.floats)
+          ASSERT_TRUE(std::isfinite(value)) << textOf(*module);
+    }
+  }
+}
+
+// Every op that a forward graph may hold is in some graph, and every other is
+// in some step derived from one. nn.fused is made by the shape passes alone.
+TEST(RandomGraph, TogetherHoldEveryOp) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  std::map<std::string, int64_t> count;
+  for (uint64_t seed = 0; seed < kGraphs; ++seed) {
+    OwningOpRef<ModuleOp> module = randomGraph(*context, seed);
+    ASSERT_TRUE(succeeded(runPipeline(*module, "tmc-autodiff")));
+    module->walk(
+        [&](Operation *op) { ++count[op->getName().getStringRef().str()]; });
+  }
+  const std::set<std::string> later = {"nn.fused"};
+  for (RegisteredOperationName op : context->getRegisteredOperations())
+    if (op.hasInterface<tmc::CostOpInterface>() &&
+        op.getDialectNamespace() != "train" &&
+        !later.count(op.getStringRef().str())) {
+      EXPECT_GE(count[op.getStringRef().str()], 10) << op.getStringRef().str();
+    }
+}

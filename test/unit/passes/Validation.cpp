@@ -1,0 +1,103 @@
+#include "test/unit/passes/Validation.h"
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace tmc::test;
+using tmc::reference::Tensor;
+
+static void registerPasses() {
+  static bool once = [] {
+    tmc::registerTmcPasses();
+    registerTransformsPasses();
+    return true;
+  }();
+  (void)once;
+}
+
+LogicalResult tmc::test::runPipeline(ModuleOp module, StringRef pipeline) {
+  registerPasses();
+  if (pipeline.empty())
+    return success();
+  PassManager manager(module.getContext());
+  if (failed(parsePassPipeline(pipeline, manager, llvm::errs())))
+    return failure();
+  return manager.run(module);
+}
+
+FunctionOpInterface tmc::test::functionOf(ModuleOp module) {
+  auto functions = module.getOps<FunctionOpInterface>();
+  if (!llvm::hasSingleElement(functions))
+    llvm::report_fatal_error("a module of one function is expected");
+  return *functions.begin();
+}
+
+static std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  return text;
+}
+
+/// Compares one graph before and after; returns whether the pass changed it, or
+/// nothing if something is wrong, which is reported.
+static std::optional<bool> validateOne(MLIRContext &context,
+                                       const Validation &v, uint64_t seed) {
+  OwningOpRef<ModuleOp> before =
+      v.graph ? v.graph(context, seed) : randomGraph(context, seed, v.options);
+  if (failed(runPipeline(*before, v.prepare))) {
+    ADD_FAILURE() << "'" << v.prepare << "' fails\n" << textOf(*before);
+    return std::nullopt;
+  }
+  OwningOpRef<ModuleOp> after = before->clone();
+  if (failed(runPipeline(*after, v.pipeline))) {
+    ADD_FAILURE() << "'" << v.pipeline << "' fails on\n" << textOf(*before);
+    return std::nullopt;
+  }
+  Random random(seed + 1);
+  FunctionOpInterface function = functionOf(*before);
+  SmallVector<Tensor> inputs = randomInputs(function, random);
+  auto expected = tmc::reference::interpret(function, inputs);
+  auto actual = tmc::reference::interpret(functionOf(*after), inputs);
+  if (failed(expected) || failed(actual)) {
+    ADD_FAILURE() << "can't be interpreted:\n"
+                  << textOf(failed(expected) ? *before : *after);
+    return std::nullopt;
+  }
+  std::string difference = compare(*expected, *actual, v.tolerance);
+  if (!difference.empty()) {
+    ADD_FAILURE() << difference << "\nbefore:\n"
+                  << textOf(*before) << "\nafter:\n"
+                  << textOf(*after);
+    return std::nullopt;
+  }
+  return !OperationEquivalence::isEquivalentTo(
+      *before, *after, OperationEquivalence::IgnoreLocations);
+}
+
+void tmc::test::validate(const Validation &v) {
+  registerPasses();
+  std::unique_ptr<MLIRContext> context = makeContext();
+  int64_t changed = 0;
+  for (int64_t seed = 0; seed < v.graphs; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::optional<bool> result = validateOne(*context, v, seed);
+    if (!result)
+      return; // one counterexample is enough
+    changed += *result;
+  }
+  EXPECT_GE(changed, v.leastChanged)
+      << "too few of " << v.graphs << " graphs are changed by '" << v.pipeline
+      << "'";
+  testing::Test::RecordProperty("changed", int(changed));
+  std::printf("  %s: %lld graphs, %lld changed\n", v.pipeline.c_str(),
+              (long long)v.graphs, (long long)changed);
+}

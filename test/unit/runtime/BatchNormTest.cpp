@@ -1,0 +1,88 @@
+//===- BatchNormTest.cpp - batch normalization against a naive one --------===//
+
+#include "Testing.h"
+
+#include "runtime/kernels/BatchNorm.h"
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+void check(int64_t rows, int64_t channels, bool unbiased) {
+  BatchNormParams p{.type = DType::F32,
+                    .rows = rows,
+                    .channels = channels,
+                    .epsilon = 1e-5,
+                    .momentum = 0.1,
+                    .unbiasedRunning = unbiased,
+                    .scratchBytes = 0};
+  const int64_t n = rows * channels;
+  Floats x = randomFloats(n, 1, 3), dy = randomFloats(n, 2);
+  Floats gamma = randomFloats(channels, 3), beta = randomFloats(channels, 4);
+  Floats oldMean = randomFloats(channels, 5), oldVar(channels, 2.0f);
+  for (int64_t i = 0; i < n; ++i)
+    x[i] += 10; // far from zero, where a one-pass variance would lose digits
+  std::vector<double> y(size_t(n), 0.0), dx(size_t(n), 0.0);
+  std::vector<double> mean(size_t(channels), 0.0), rstd(mean), newMean(mean),
+      newVar(mean), dgamma(mean), dbeta(mean);
+  for (int64_t c = 0; c < channels; ++c) {
+    const size_t s = size_t(c);
+    double squares = 0;
+    for (int64_t r = 0; r < rows; ++r)
+      mean[s] += x[r * channels + c] / double(rows);
+    for (int64_t r = 0; r < rows; ++r)
+      squares += std::pow(x[r * channels + c] - mean[s], 2);
+    rstd[s] = 1 / std::sqrt(squares / double(rows) + 1e-5);
+    newMean[s] = 0.9 * oldMean[c] + 0.1 * mean[s];
+    newVar[s] = 0.9 * 2 + 0.1 * squares / double(unbiased ? rows - 1 : rows);
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t i = r * channels + c;
+      const double normal = (x[i] - mean[s]) * rstd[s];
+      y[size_t(i)] = normal * gamma[c] + beta[c];
+      dgamma[s] += dy[i] * normal;
+      dbeta[s] += dy[i];
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t i = r * channels + c;
+      const double normal = (x[i] - mean[s]) * rstd[s];
+      dx[size_t(i)] =
+          gamma[c] * rstd[s] *
+          (dy[i] - dbeta[s] / double(rows) - normal * dgamma[s] / double(rows));
+    }
+  }
+  Floats gy(n), gm(channels), gi(channels), nm(channels), nv(channels);
+  runKernel<BatchNorm>(1, p, {x, gamma, beta, oldMean, oldVar},
+                       {gy, nm, nv, gm, gi});
+  expectClose(gy.get(), y, 1e-5, "y");
+  expectClose(gm.get(), mean, 1e-6, "mean");
+  expectClose(gi.get(), rstd, 1e-5, "rstd");
+  expectClose(nm.get(), newMean, 1e-6, "new mean");
+  expectClose(nv.get(), newVar, 1e-5, "new variance");
+  Floats gx(n), gg(channels), gb(channels);
+  runKernel<BatchNormGrad>(1, p, {x, gamma, gm, gi, dy}, {gx, gg, gb});
+  expectClose(gx.get(), dx, 2e-5, "dx");
+  expectClose(gg.get(), dgamma, 1e-4, "dgamma");
+  expectClose(gb.get(), dbeta, 1e-4, "dbeta");
+
+  Floats y2(n), m2(channels), i2(channels), x2(dy), g2(gg), b2(gb);
+  runKernel<BatchNorm>(2, p, {x, gamma, beta, oldMean, oldVar},
+                       {y2, oldMean, oldVar, m2, i2}); // statistics in place
+  EXPECT_TRUE(gy.sameBits(y2) && nm.sameBits(oldMean) && nv.sameBits(oldVar));
+  runKernel<BatchNormGrad>(2, p, {x, gamma, gm, gi, x2}, {x2, g2, b2}, true);
+  EXPECT_TRUE(gx.sameBits(x2)) << "over dy, with two threads";
+  for (int64_t c = 0; c < channels; ++c) {
+    EXPECT_EQ(g2[c], gg[c] + gg[c]);
+    EXPECT_EQ(b2[c], gb[c] + gb[c]);
+  }
+}
+
+} // namespace
+
+TEST(BatchNorm, AgreesWithTheNaiveOne) {
+  check(2, 1, true);
+  check(50, 16, true);
+  check(333, 37, true);
+  check(4096, 64, false);
+  check(100, 200, true);
+}
