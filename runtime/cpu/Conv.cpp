@@ -28,9 +28,6 @@ using Tag = dnnl::memory::format_tag;
 
 enum class Pass { Forward, GradInput, GradFilter };
 
-/// Samples of a part: about 20 million multiply-adds are worth handing out.
-constexpr double kPartFlops = 4e7;
-
 /// One convolution in one direction, cut into parts.
 class Convolution {
 public:
@@ -215,14 +212,7 @@ private:
   }
 
   void build() {
-    const double flops = 2.0 * double(p_.outHeight * p_.outWidth) *
-                         double(p_.outChannels) *
-                         double(p_.inChannels / p_.groups) *
-                         double(p_.kernelHeight * p_.kernelWidth);
-    const double wanted = flops * double(p_.batch) / kPartFlops;
-    const int64_t count = std::clamp<int64_t>(
-        int64_t(wanted), 1, std::min<int64_t>(kConvTiles, p_.batch));
-    const int64_t size = (p_.batch + count - 1) / count;
+    const int64_t size = convPartSamples(p_);
     directions_.push_back(direction(size));
     if (const int64_t rest = p_.batch % size)
       directions_.push_back(direction(rest));
