@@ -42,6 +42,18 @@ void tmc::planning::restore(const Flat &flat, Schedule &schedule,
 
 namespace {
 
+/// base^exponent, exponent in [0, 1], by square roots: the same everywhere.
+double power(double base, double exponent) {
+  double result = 1;
+  for (int i = 0; i < 24; ++i) {
+    base = __builtin_sqrt(base);
+    exponent *= 2;
+    if (exponent >= 1)
+      result *= base, exponent -= 1;
+  }
+  return result;
+}
+
 class Annealer {
 public:
   Annealer(const Flat &flat, Schedule &schedule, Random &random,
@@ -298,18 +310,13 @@ Plain Annealer::run() {
     if (++moves % kEpoch == 0) {
       ++epochs;
       double done = double(schedule.work - startWork) / double(options.work);
-      // ratio^done by repeated square roots: the same everywhere.
-      double factor = 1, root = ratio, part = done;
-      for (int i = 0; i < 24; ++i) {
-        root = __builtin_sqrt(root);
-        part *= 2;
-        if (part >= 1)
-          factor *= root, part -= 1;
-      }
-      temperature = options.startTemperature * meanCost * factor;
-      penalty *= above * 4 > kEpoch * 3 ? 1.05
-                 : above * 2 < kEpoch   ? 0.97
-                                        : 1.0;
+      temperature = options.startTemperature * meanCost * power(ratio, done);
+      if (options.penaltyRamp > 0)
+        penalty = options.penalty * power(options.penaltyRamp, done);
+      else
+        penalty *= above * 4 > kEpoch * 3 ? 1.05
+                   : above * 2 < kEpoch   ? 0.97
+                                          : 1.0;
       above = 0;
       if (options.stop && epochs % 16 == 0 && options.stop())
         break;

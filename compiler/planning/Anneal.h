@@ -35,6 +35,7 @@ struct AnnealOptions {
   double startTemperature = 1;  // In units of the mean cost of an operation.
   double endTemperature = 0.001;
   double penalty = 0;         // Cost per byte of excess; 0: chosen.
+  double penaltyRamp = 0;     // If > 0: grows by this factor over the walk.
   std::function<bool()> stop; // A guard; asked now and then.
 };
 

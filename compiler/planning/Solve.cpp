@@ -1,6 +1,6 @@
 #include "compiler/planning/Solve.h"
 
-#include "compiler/planning/Anneal.h"
+#include "compiler/planning/Construct.h"
 #include "compiler/planning/Verify.h"
 
 #include "absl/strings/str_cat.h"
@@ -28,7 +28,7 @@ public:
     // Small problems are worth seconds, large ones a fixed time per stage.
     budgetWork = n <= 1000
                      ? 6'000'000 * n
-                     : std::max<int64_t>(6'000'000'000'000 / n, 100'000 * n);
+                     : std::max<int64_t>(6'000'000'000'000 / n, 60'000 * n);
     budgetWork = int64_t(double(budgetWork) *
                          double(std::max<int64_t>(options.effort, 0)) / 100);
     if (options.maxWork > 0)
@@ -37,7 +37,8 @@ public:
   }
 
   /// The best plan found within `liveBytes`, persistent values included.
-  Plain plan(int64_t liveBytes, int64_t provenCost);
+  Plain plan(int64_t liveBytes, int64_t provenCost,
+             const std::vector<double> &prices);
 
   /// Plans for ever smaller limits, whatever budget is asked for.
   void findFrontier(int64_t basePeak);
@@ -63,10 +64,14 @@ public:
   bool timeLimitHit = false;
 
 private:
-  Plain round(Schedule &schedule, int64_t amount, double temperature) {
+  std::vector<double> stagePrices(const std::vector<double> &prices) const;
+  Plain round(Schedule &schedule, int64_t amount, double temperature,
+              double penalty = 0) {
     AnnealOptions anneals;
     anneals.work = amount;
     anneals.startTemperature = temperature;
+    anneals.penalty = penalty;
+    anneals.penaltyRamp = penalty > 0 ? 400 : 0;
     anneals.stop = [this] { return stopped(); };
     int64_t before = schedule.work;
     Plain found = anneal(flat, schedule, random, anneals);
@@ -79,30 +84,61 @@ private:
   Random random;
 };
 
-Plain Search::plan(int64_t liveBytes, int64_t provenCost) {
+Plain Search::plan(int64_t liveBytes, int64_t provenCost,
+                   const std::vector<double> &prices) {
   Schedule schedule(flat, liveBytes - flat.constantBytes);
   Plain best = plainOf(flat, schedule);
+  if (best.feasible)
+    return best;
   for (const Rung &rung : rungs)
     if (rung.peak <= liveBytes &&
         (!best.feasible || rung.plan.cost < best.cost))
       best = rung.plan;
-  if (best.feasible && best.cost <= provenCost)
-    return best;
-  // A third of the work cools from above; the rest warms the best plan up a
-  // little and cools it again, until that has stopped to help.
-  int idle = 0;
-  for (int i = 0; i < 6 && idle < 3 && !stopped(); ++i) {
-    if (i)
-      restore(flat, schedule, best);
-    Plain found = round(schedule, budgetWork * (i ? 2 : 5) / 15, i ? 0.03 : 1);
+  auto keep = [&](Plain found) {
     bool better = found.feasible && (!best.feasible || found.cost < best.cost);
-    idle = better ? 0 : idle + 1;
     if (better || !best.feasible)
       best = std::move(found);
+    return better;
+  };
+  ConstructOptions constructs;
+  constructs.work = budgetWork / 5;
+  constructs.stop = [this] { return stopped(); };
+  Constructed constructed =
+      constructWithin(flat, liveBytes - flat.constantBytes, stagePrices(prices),
+                      constructs, work);
+  keep(std::move(constructed.plan));
+  // Then warm the best plan up a little and cool it again, until that has
+  // stopped to help; small problems are also cooled from above.
+  bool small = flat.stages.size() <= 2000;
+  int idle = 0;
+  for (int i = 0; i < 6 && idle < 3 && !stopped(); ++i) {
     if (best.feasible && best.cost <= provenCost)
       break;
+    bool fromAbove = small && i == 1;
+    restore(flat, schedule, fromAbove ? Plain{} : best);
+    idle =
+        keep(round(schedule,
+                   budgetWork *
+                       (fromAbove ? 5
+                        : small   ? 2
+                                  : 3) /
+                       15,
+                   fromAbove ? 1 : 0.03, small ? 0 : constructed.penalty / 2))
+            ? 0
+            : idle + 1;
   }
   return best;
+}
+
+/// Prices are per instruction; pseudo stages have none.
+std::vector<double>
+Search::stagePrices(const std::vector<double> &prices) const {
+  std::vector<double> out(flat.stages.size(), 0);
+  size_t at = 0;
+  for (size_t k = 0; k < out.size(); ++k)
+    if (flat.stages[k].instruction != kNone && at < prices.size())
+      out[k] = prices[at++];
+  return out;
 }
 
 void Search::findFrontier(int64_t basePeak) {
@@ -117,8 +153,16 @@ void Search::findFrontier(int64_t basePeak) {
     if (target >= ceiling || ceiling - floor <= ceiling / 500)
       break;
     schedule.setLimit(target - flat.constantBytes);
-    restore(flat, schedule, best);
-    Plain found = round(schedule, amount, 0.3);
+    ConstructOptions constructs;
+    constructs.rounds = 30;
+    constructs.work = amount;
+    constructs.stop = [this] { return stopped(); };
+    Plain found = constructWithin(flat, target - flat.constantBytes,
+                                  stagePrices({}), constructs, work)
+                      .plan;
+    restore(flat, schedule, found.feasible ? found : best);
+    if (!found.feasible)
+      found = round(schedule, amount, 0.3);
     restore(flat, schedule, found);
     int64_t peak = schedule.peakBytes() + flat.constantBytes;
     if (peak < ceiling) {
@@ -166,7 +210,7 @@ absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
     search.findFrontier(basePeak);
   Plain best = plainOf(search.flat, schedule);
   if (possible)
-    best = search.plan(limit, plan.certificate.extraCost);
+    best = search.plan(limit, plan.certificate.extraCost, prices);
   if (!best.feasible && search.rungs.empty())
     search.findFrontier(basePeak);
   int64_t smallest = basePeak;
