@@ -1,6 +1,7 @@
 // Fused.cpp - nn.fused: a region that becomes one kernel.
 
 #include "dialects/nn/Builders.h"
+#include "dialects/nn/FusedPlan.h"
 #include "dialects/nn/NN.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -142,10 +143,15 @@ BatchSplit FusedOp::getSplit(ArrayRef<int64_t> batchDims) {
 }
 
 SmallVector<std::pair<unsigned, unsigned>> FusedOp::getOverwrites() {
+  if (auto plan = planFused(getBlock()))
+    return overwritesOf(getBlock(), *plan);
   return {};
 }
 
 KernelCall FusedOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   // The symbol of the generated kernel is given when the region is outlined.
-  return KernelCall(getContext(), "");
+  KernelCall call(getContext(), "");
+  if (auto plan = planFused(getBlock()))
+    call.scratchBytes = tilingOf(plan->shape, backend).scratchBytes();
+  return call;
 }

@@ -53,47 +53,57 @@ constexpr bool hasSums = (Body::shape.columnSums + Body::shape.totals) > 0;
 /// Rows of a body: ragged where the columns don't fill whole vectors.
 template <typename Body>
 using RowOf = Row<(Body::shape.cols % kWholeColumns != 0)>;
+
+/// Floats of a row's kept values, and of one row's share of them.
+template <typename Body>
+constexpr int64_t keptFloats = Body::shape.kept *keptStride(Body::shape.cols);
 } // namespace detail
 
 #ifdef __CUDACC__
 
 namespace detail {
-/// Threads that share a row: a warp where 32 x 4 columns nearly cover it (then
-/// 8 rows share a block), else a block.
-constexpr int kBlockThreads = 256;
 template <typename Body>
-constexpr int rowThreads = (Body::shape.cols <= 512) ? 32 : kBlockThreads;
-
-template <typename Body>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kCudaBlockThreads)
     runRows(Body body, FusedTiling tiling, float *scratch, bool aligned) {
+  constexpr int rowsPerBlock =
+      kCudaBlockThreads / cudaRowThreads(Body::shape.cols);
+  constexpr int64_t kept = keptFloats<Body>;
+  __shared__ alignas(16) float keptValues[kept > 0 ? rowsPerBlock * kept : 1];
   const int64_t tile = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
   if (tile >= tiling.tiles()) // a whole warp, or a whole block
     return;
   const int64_t rowTile = tile / tiling.colTiles;
   const int64_t begin = tile % tiling.colTiles * tiling.colsPerTile;
-  const int64_t end =
-      detail::least(begin + tiling.colsPerTile, Body::shape.cols);
-  detail::RowOf<Body> row{0,      begin, end, int(threadIdx.x), int(blockDim.x),
-                          aligned};
-  Sums sums{scratch + rowTile * tiling.partialFloats, tiling,
-            Body::shape.columnSums};
+  RowOf<Body> row;
+  row.begin = begin;
+  row.end = least(begin + tiling.colsPerTile, Body::shape.cols);
+  row.thread = threadIdx.x;
+  row.threads = blockDim.x;
+  row.aligned = aligned;
+  row.keptValues = keptValues + threadIdx.y * kept;
+  row.keptStride = keptStride(Body::shape.cols);
+  const Sums sums{scratch + rowTile * tiling.partialFloats, tiling,
+                  Body::shape.columnSums};
   if constexpr (hasSums<Body>)
     body.start(row, sums);
   const int64_t last =
-      detail::least((rowTile + 1) * tiling.rowsPerTile, Body::shape.rows);
+      least((rowTile + 1) * tiling.rowsPerTile, Body::shape.rows);
   for (row.index = rowTile * tiling.rowsPerTile; row.index != last; ++row.index)
     body.row(row, sums);
 }
 
 template <typename Body>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kCudaBlockThreads)
     runFinish(Body body, FusedTiling tiling, float *scratch, bool aligned) {
-  const int64_t begin = int64_t(blockIdx.x) * kCudaBlockColumns;
-  const int64_t end =
-      detail::least(begin + kCudaBlockColumns, Body::shape.cols);
-  detail::RowOf<Body> row{0,      begin, end, int(threadIdx.x), int(blockDim.x),
-                          aligned};
+  RowOf<Body> row;
+  row.index = 0;
+  row.begin = int64_t(blockIdx.x) * kCudaBlockColumns;
+  row.end = least(row.begin + kCudaBlockColumns, Body::shape.cols);
+  row.thread = threadIdx.x;
+  row.threads = blockDim.x;
+  row.aligned = aligned;
+  row.keptValues = nullptr;
+  row.keptStride = 0;
   body.finish(row, Sums{scratch, tiling, Body::shape.columnSums});
 }
 
@@ -110,20 +120,21 @@ inline bool allAligned(In ins, Out outs) {
 
 template <typename Body> class Fused final : public Kernel {
 public:
-  explicit Fused(const FusedParams &params) : params_(params) {}
+  using Params = FusedParams;
+  explicit Fused(const Params &params) : params_(params) {}
 
   Status prepare(Device &) override {
-    return detail::checkFusedScratch(tiling(), params_.scratchBytes);
+    return detail::checkFusedScratch(tilingOf(Body::shape, Backend::Cuda),
+                                     params_.scratchBytes);
   }
 
-  void run(Stream &stream, In ins, Out outs, void *scratch,
-           bool accumulate = false) override {
+  void run(Stream &stream, In ins, Out outs, void *scratch, bool) override {
     if (Body::shape.rows == 0 || Body::shape.cols == 0)
       return;
-    constexpr FusedTiling t = tiling();
-    constexpr int threads = detail::rowThreads<Body>;
-    constexpr int rowsPerBlock = detail::kBlockThreads / threads;
-    const Body body(ins, outs, accumulate);
+    constexpr FusedTiling t = tilingOf(Body::shape, Backend::Cuda);
+    constexpr int threads = cudaRowThreads(Body::shape.cols);
+    constexpr int rowsPerBlock = kCudaBlockThreads / threads;
+    const Body body(ins, outs);
     auto native = static_cast<cudaStream_t>(stream.native());
     // Which thread takes which column doesn't depend on the alignment.
     const bool aligned =
@@ -132,68 +143,69 @@ public:
     detail::runRows<<<unsigned(ceilDiv(t.tiles(), rowsPerBlock)),
                       dim3(threads, rowsPerBlock), 0, native>>>(
         body, t, partials, aligned);
-    if constexpr (detail::hasSums<Body>)
-      detail::
-          runFinish<<<unsigned(ceilDiv(Body::shape.cols, kCudaBlockColumns)),
-                      detail::kBlockThreads, 0, native>>>(body, t, partials,
-                                                          aligned);
+    if constexpr (Body::shape.finish) {
+      constexpr int64_t blocks = ceilDiv(Body::shape.cols, kCudaBlockColumns);
+      detail::runFinish<<<unsigned(blocks), kCudaBlockThreads, 0, native>>>(
+          body, t, partials, aligned);
+    }
   }
 
 private:
-  static constexpr FusedTiling tiling() {
-    return tilingOf(Body::shape, Backend::Cuda);
-  }
-  FusedParams params_;
+  Params params_;
 };
 
 #else
 
 template <typename Body> class Fused final : public Kernel {
 public:
-  explicit Fused(const FusedParams &params) : params_(params) {}
+  using Params = FusedParams;
+  explicit Fused(const Params &params) : params_(params) {}
 
   Status prepare(Device &) override {
-    return detail::checkFusedScratch(tiling(), params_.scratchBytes);
+    return detail::checkFusedScratch(tilingOf(Body::shape, Backend::Cpu),
+                                     params_.scratchBytes);
   }
 
-  void run(Stream &stream, In ins, Out outs, void *scratch,
-           bool accumulate = false) override {
+  void run(Stream &stream, In ins, Out outs, void *scratch, bool) override {
     if (Body::shape.rows == 0 || Body::shape.cols == 0)
       return;
-    constexpr FusedTiling t = tiling();
-    const Body body(ins, outs, accumulate);
+    constexpr FusedTiling t = tilingOf(Body::shape, Backend::Cpu);
+    const Body body(ins, outs);
     auto *partials = static_cast<float *>(scratch);
     parallelFor(stream, t.tiles(), [&](int64_t tile, int64_t) {
+      constexpr int64_t kept = detail::keptFloats<Body>;
+      alignas(64) float keptValues[kept > 0 ? kept : 1];
       const int64_t rowTile = tile / t.colTiles;
-      const int64_t begin = tile % t.colTiles * t.colsPerTile;
-      detail::RowOf<Body> row{
-          0, begin, detail::least(begin + t.colsPerTile, Body::shape.cols)};
-      Sums sums{partials, t, Body::shape.columnSums};
-      if constexpr (detail::hasSums<Body>) {
-        sums.partials += rowTile * t.partialFloats;
+      detail::RowOf<Body> row;
+      row.begin = tile % t.colTiles * t.colsPerTile;
+      row.end = detail::least(row.begin + t.colsPerTile, Body::shape.cols);
+      row.keptValues = keptValues;
+      row.keptStride = keptStride(Body::shape.cols);
+      const Sums sums{partials + rowTile * t.partialFloats, t,
+                      Body::shape.columnSums};
+      if constexpr (detail::hasSums<Body>)
         body.start(row, sums);
-      }
       const int64_t last =
           detail::least((rowTile + 1) * t.rowsPerTile, Body::shape.rows);
       for (row.index = rowTile * t.rowsPerTile; row.index != last; ++row.index)
         body.row(row, sums);
     });
-    if constexpr (detail::hasSums<Body>)
+    if constexpr (Body::shape.finish)
       parallelFor(stream, ceilDiv(Body::shape.cols, kSumColumns),
                   [&](int64_t tile, int64_t) {
-                    const int64_t begin = tile * kSumColumns;
-                    detail::RowOf<Body> row{
-                        0, begin,
-                        detail::least(begin + kSumColumns, Body::shape.cols)};
+                    detail::RowOf<Body> row;
+                    row.index = 0;
+                    row.begin = tile * kSumColumns;
+                    row.end = detail::least(row.begin + kSumColumns,
+                                            Body::shape.cols);
+                    row.keptValues = nullptr;
+                    row.keptStride = 0;
                     body.finish(row, Sums{partials, t, Body::shape.columnSums});
                   });
   }
 
 private:
-  static constexpr FusedTiling tiling() {
-    return tilingOf(Body::shape, Backend::Cpu);
-  }
-  FusedParams params_;
+  Params params_;
 };
 
 #endif

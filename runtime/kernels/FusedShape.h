@@ -27,6 +27,10 @@ struct FusedShape {
   /// Sums (or extrema) over all rows: of columns, and of one number per row.
   int columnSums = 0;
   int totals = 0;
+  /// Something is done when all rows are.
+  bool finish = false;
+  /// Values of a row that are kept from pass to pass.
+  int kept = 0;
 };
 
 struct FusedTiling {
@@ -56,6 +60,20 @@ constexpr int64_t kCpuSumTiles = 16;
 constexpr int64_t kCudaSumTiles = 512;
 /// Columns that the threads of one block take at once on cuda.
 constexpr int64_t kCudaBlockColumns = 1024;
+
+/// Threads that share a row on cuda: a warp where few columns leave a block
+/// idle (then several rows share a block), else a block.
+constexpr int kCudaBlockThreads = 256;
+constexpr int cudaRowThreads(int64_t cols) {
+  return cols <= 512 ? 32 : kCudaBlockThreads;
+}
+/// Values of a row that a kernel may keep: what fits in the stack's part of the
+/// first-level cache, and in the shared memory of a block.
+constexpr int64_t mostKept(int64_t cols) {
+  return cols <= 0 ? 0 : (cols <= 512 ? 1536 : 8192) / cols;
+}
+/// Floats from one kept value to the next.
+constexpr int64_t keptStride(int64_t cols) { return ceilDiv(cols, 16) * 16; }
 
 constexpr FusedTiling tilingOf(const FusedShape &shape, Backend backend) {
   const bool cuda = backend == Backend::Cuda;

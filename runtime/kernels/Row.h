@@ -173,6 +173,11 @@ constexpr int64_t kWholeColumns = 64;
 template <bool Ragged> class Row {
 public:
   int64_t index, begin, end;
+  /// Where values of this row are kept between passes.
+  float *keptValues;
+  int64_t keptStride;
+
+  TMC_HD float *kept(int k) const { return keptValues + k * keptStride; }
 
   /// Elements that exist once per row, or once in all.
   template <typename T> TMC_HD auto load(const T *p) const {

@@ -1,0 +1,582 @@
+// FusedPrinter.cpp - a fused region as the text of one kernel body.
+
+#include "compiler/emit/FusedPrinter.h"
+
+#include "compiler/emit/FusedExpr.h"
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+namespace {
+
+Type elementOf(Value value) { return tensorType(value).getElementType(); }
+
+const char *kindName(ReduceOp reduce) {
+  switch (reduce.getKind()) {
+  case ReduceKind::Sum:
+    return "Sum";
+  case ReduceKind::Max:
+    return "Max";
+  case ReduceKind::Min:
+    return "Min";
+  }
+  llvm_unreachable("a kind of reduction");
+}
+
+/// The model's name of an op or value, or "".
+std::string locationName(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return name.getName().str();
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      if (std::string name = locationName(part); !name.empty())
+        return name;
+  return "";
+}
+
+/// Statements under construction, and the names of what they have computed.
+struct Scope {
+  std::string text;
+  unsigned indent;
+  DenseMap<Value, std::string> names;
+
+  void line(const Twine &statement) {
+    text.append(indent, ' ');
+    text += statement.str();
+    text += '\n';
+  }
+};
+
+class FusedPrinter {
+public:
+  FusedPrinter(llvm::raw_ostream &os, StringRef name, Block &block,
+               const FusedPlan &plan)
+      : os(os), name(name), block(block), plan(plan) {
+    for (auto [i, value] : llvm::enumerate(plan.kept))
+      slotOf[value] = i;
+    for (Operation &op : block.without_terminator()) {
+      auto reduction = plan.reductions.find(&op);
+      if (reduction == plan.reductions.end())
+        continue;
+      auto reduce = cast<ReduceOp>(op);
+      if (reduction->second == Reduction::Column)
+        columnSums.push_back(reduce);
+      else if (reduction->second == Reduction::Total)
+        totals.push_back(reduce);
+    }
+  }
+
+  void print(StringRef comment) {
+    const FusedShape &shape = plan.shape;
+    os << "/// " << comment << ": " << shape.rows << " rows of " << shape.cols
+       << ".\n";
+    os << "struct " << name << " {\n";
+    os << "  static constexpr tmc::FusedShape shape{.rows = " << shape.rows
+       << ", .cols = " << shape.cols;
+    if (shape.wholeRows)
+      os << ", .wholeRows = true";
+    if (shape.columnSums)
+      os << ", .columnSums = " << shape.columnSums;
+    if (shape.totals)
+      os << ", .totals = " << shape.totals;
+    if (shape.finish)
+      os << ", .finish = true";
+    if (shape.kept)
+      os << ", .kept = " << shape.kept;
+    os << "};\n";
+    printMembers();
+    if (shape.columnSums + shape.totals > 0)
+      printStart();
+    printRow();
+    if (shape.finish)
+      printFinish();
+    os << "};\n";
+  }
+
+private:
+  llvm::raw_ostream &os;
+  StringRef name;
+  Block &block;
+  const FusedPlan &plan;
+  DenseMap<Value, unsigned> slotOf;
+  SmallVector<ReduceOp> columnSums, totals;
+  DenseMap<Value, std::string> valueNames;
+  unsigned counter = 0;
+  /// The function under construction: what is computed once per row.
+  Scope row;
+  bool inFinish = false;
+  unsigned pass = 0;
+  /// Passes that already have made a kept value.
+  DenseSet<Value> made;
+
+  ValueRange results() { return block.getTerminator()->getOperands(); }
+
+  /// A result may be left out by a caller that recomputes only some.
+  std::string ifWanted(unsigned result) {
+    return results().size() > 1 ? llvm::formatv("if (out{0}) ", result).str()
+                                : "";
+  }
+
+  std::string nameOf(Value value) {
+    std::string &known = valueNames[value];
+    if (known.empty())
+      known = value.getDefiningOp()->getName().stripDialect().str() +
+              std::to_string(counter++);
+    return known;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Members
+  //===--------------------------------------------------------------------===//
+
+  void printMembers() {
+    auto member = [&](Value value, const Twine &memberName, const char *prefix) {
+      os << "  " << prefix << storageType(elementOf(value)) << " *"
+         << memberName << "; // ";
+      llvm::interleave(tensorType(value).getShape(), os, "x");
+      std::string from = locationName(value.getLoc());
+      os << (tensorType(value).getRank() ? "" : "scalar")
+         << (from.empty() ? "" : " " + from) << "\n";
+    };
+    for (BlockArgument argument : block.getArguments())
+      member(argument, "in" + Twine(argument.getArgNumber()), "const ");
+    for (auto [i, value] : llvm::enumerate(results()))
+      member(value, "out" + Twine(i), "");
+    os << "\n  " << name << "(tmc::In in, tmc::Out out)";
+    const char *separator = "\n      : ";
+    for (BlockArgument argument : block.getArguments()) {
+      os << separator
+         << llvm::formatv("in{0}(static_cast<const {1} *>(tmc::operand(in, "
+                          "{0})))",
+                          argument.getArgNumber(),
+                          storageType(elementOf(argument)));
+      separator = ",\n        ";
+    }
+    for (auto [i, value] : llvm::enumerate(results())) {
+      os << separator
+         << llvm::formatv("out{0}(static_cast<{1} *>(tmc::result(out, {0})))",
+                          i, storageType(elementOf(value)));
+      separator = ",\n        ";
+    }
+    os << " {\n    (void)in;\n  }\n\n";
+  }
+
+  void openFunction(StringRef function) {
+    os << "  template <typename R>\n  TMC_HD void " << function
+       << "(const R &row, const tmc::Sums &sums) const {\n"
+       << "    using namespace tmc;\n    (void)row, (void)sums;\n";
+    row = Scope{"", 4, {}};
+  }
+  void closeFunction() { os << row.text << "  }\n"; }
+
+  void printStart() {
+    openFunction("start");
+    if (!columnSums.empty()) {
+      row.line("row.each([&](auto c) {");
+      for (auto [i, reduce] : llvm::enumerate(columnSums))
+        row.line(llvm::formatv("  c.store(sums.column({0}), "
+                               "c.spread({1}::init));",
+                               i, kindName(reduce)));
+      row.line("});");
+    }
+    for (auto [i, reduce] : llvm::enumerate(totals))
+      row.line(llvm::formatv("row.store(sums.total({0}), {1}::init);", i,
+                             kindName(reduce)));
+    closeFunction();
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Places of elements
+  //===--------------------------------------------------------------------===//
+
+  /// The part of an element's number that comes from the atoms in [from, to),
+  /// with `coordinate` counting along them; "" if none.
+  std::string offset(Value value, unsigned from, unsigned to,
+                     StringRef coordinate) {
+    auto found = plan.place.find(value);
+    if (found == plan.place.end())
+      return "";
+    ArrayRef<unsigned> place = found->second;
+    auto sizeOf = [&](unsigned first, unsigned last) {
+      int64_t size = 1;
+      for (unsigned a = first; a < last; ++a)
+        size *= plan.atoms[a];
+      return size;
+    };
+    std::string sum;
+    for (unsigned i = 0; i < place.size();) {
+      if (place[i] < from || place[i] >= to) {
+        ++i;
+        continue;
+      }
+      unsigned j = i; // A run of adjacent atoms counts as one.
+      while (j + 1 < place.size() && place[j + 1] == place[j] + 1 &&
+             place[j + 1] < to)
+        ++j;
+      int64_t inner = sizeOf(place[j] + 1, to), stride = 1;
+      for (unsigned k = j + 1; k < place.size(); ++k)
+        stride *= plan.atoms[place[k]];
+      std::string term = coordinate.str();
+      if (inner != 1)
+        term += " / " + std::to_string(inner);
+      if (place[i] != from)
+        term += " % " + std::to_string(sizeOf(place[i], place[j] + 1));
+      if (stride != 1)
+        term = (term.find(' ') == std::string::npos ? term : "(" + term + ")") +
+               " * " + std::to_string(stride);
+      sum += (sum.empty() ? "" : " + ") + term;
+      i = j + 1;
+    }
+    return sum;
+  }
+
+  std::string rowOffset(Value value) {
+    return offset(value, 0, plan.rowAtoms, "row.index");
+  }
+
+  /// The element's number within the row, as 64-bit lanes; "" if none.
+  std::string colOffset(Value value) {
+    std::string text =
+        offset(value, plan.rowAtoms, plan.atoms.size(), "c.index()");
+    // Scalars beside lanes must be of the lanes' type.
+    std::string typed;
+    for (StringRef word : llvm::split(text, ' ')) {
+      bool isNumber = !word.empty() && llvm::all_of(word, llvm::isDigit);
+      StringRef bare = word.rtrim(')');
+      if (!isNumber && !bare.empty() && llvm::all_of(bare, llvm::isDigit)) {
+        typed += "int64_t(" + bare.str() + ")" +
+                 std::string(word.size() - bare.size(), ')') + " ";
+        continue;
+      }
+      typed += (isNumber ? "int64_t(" + word.str() + ")" : word.str()) + " ";
+    }
+    if (!typed.empty())
+      typed.pop_back();
+    return typed;
+  }
+
+  /// A pointer to column 0 of this row of an operand or result.
+  std::string rowPointer(Value value, const std::string &base) {
+    std::string from = rowOffset(value);
+    if (from.empty())
+      return base;
+    std::string pointer = base + "_row";
+    if (row.names.try_emplace(value, "").second ||
+        row.text.find("*" + pointer + " ") == std::string::npos)
+      row.line(llvm::formatv("auto *{0} = {1} + {2};", pointer, base, from));
+    return pointer;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Values
+  //===--------------------------------------------------------------------===//
+
+  std::optional<double> constantOf(Value value) { return splatValue(value); }
+
+  /// `value`, which is the same for all columns, as a name of the row's scope.
+  std::string once(Value value) {
+    if (auto number = constantOf(value))
+      return literalOf(elementOf(value), *number);
+    if (auto known = row.names.find(value);
+        known != row.names.end() && !known->second.empty())
+      return known->second;
+    Operation *op = value.getDefiningOp();
+    std::string expression, name;
+    if (!op) {
+      unsigned number = cast<BlockArgument>(value).getArgNumber();
+      std::string at = rowOffset(value);
+      expression = "row.load(in" + std::to_string(number) +
+                   (at.empty() ? "" : " + " + at) + ")";
+      name = "x" + std::to_string(number);
+    } else if (isTransparent(op)) {
+      return once(op->getOperand(0));
+    } else {
+      name = nameOf(value);
+      expression = onceExpression(op);
+    }
+    row.line("const auto " + name + " = " + expression + ";");
+    row.names[value] = name;
+    return name;
+  }
+
+  std::string onceExpression(Operation *op) {
+    if (isa<IotaOp>(op))
+      return iota(op, "int64_t(" + orZero(iotaOffset(op, true)) + ")", false);
+    if (auto random = dyn_cast<RandomOp>(op))
+      return drawsOf(random) + ".template at<1>(0)";
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      // Row reductions have names already; totals belong to the finish.
+      return llvm::formatv("row.template total<{0}>(sums, {1})",
+                           kindName(reduce), indexOf(totals, reduce));
+    }
+    auto text = [&](unsigned i) { return once(op->getOperand(i)); };
+    return expressionOf(op, text, text);
+  }
+
+  /// `value` in a pass over the columns.
+  std::string lanes(Value value, Scope &scope) {
+    if (auto number = constantOf(value))
+      return "c.spread(" + literalOf(elementOf(value), *number) + ")";
+    if (!plan.variesByCol(value))
+      return "c.spread(" + once(value) + ")";
+    if (auto known = scope.names.find(value); known != scope.names.end())
+      return known->second;
+    Operation *op = value.getDefiningOp();
+    if (op && isTransparent(op))
+      return scope.names[value] = lanes(op->getOperand(0), scope);
+    auto slot = slotOf.find(value);
+    std::string name, expression;
+    if (!op) {
+      unsigned number = cast<BlockArgument>(value).getArgNumber();
+      name = "x" + std::to_string(number);
+      std::string base =
+          rowPointer(value, "in" + std::to_string(number));
+      expression = plan.isContiguous(value)
+                       ? "c.load(" + base + ")"
+                       : "c.gather(" + base + ", " + colOffset(value) + ")";
+    } else {
+      name = nameOf(value);
+      if (slot != slotOf.end() && made.contains(value) && !inFinish)
+        expression =
+            llvm::formatv("c.load((const float *)row.kept({0}))", slot->second);
+      else
+        expression = lanesExpression(op, scope);
+    }
+    scope.line("const auto " + name + " = " + expression + ";");
+    scope.names[value] = name;
+    if (op && slot != slotOf.end() && !inFinish && !made.contains(value)) {
+      scope.line(
+          llvm::formatv("c.store(row.kept({0}), {1});", slot->second, name));
+      madeNow.push_back(value);
+    }
+    return name;
+  }
+  SmallVector<Value> madeNow;
+
+  std::string lanesExpression(Operation *op, Scope &scope) {
+    if (isa<IotaOp>(op)) {
+      std::string perRow = iotaOffset(op, true), perCol = iotaOffset(op, false);
+      return iota(op,
+                  perCol + (perRow.empty() ? "" : " + int64_t(" + perRow + ")"),
+                  true);
+    }
+    if (auto random = dyn_cast<RandomOp>(op))
+      return "c.random(" + drawsOf(random) + ")";
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      return llvm::formatv("c.template total<{0}>(sums, {1})", kindName(reduce),
+                           indexOf(columnSums, reduce));
+    auto text = [&](unsigned i) { return lanes(op->getOperand(i), scope); };
+    bool literalUsed = false;
+    auto mixed = [&](unsigned i) {
+      auto number = constantOf(op->getOperand(i));
+      if (!number || literalUsed)
+        return text(i);
+      literalUsed = true; // One of them must have lanes.
+      return literalOf(elementOf(op->getOperand(i)), *number);
+    };
+    return expressionOf(op, text, mixed);
+  }
+
+  /// Ops whose result is their operand, told otherwise.
+  bool isTransparent(Operation *op) {
+    return isa<BroadcastOp, ReshapeOp>(op) ||
+           (isa<ReduceOp>(op) && !plan.reductions.contains(op));
+  }
+
+  static size_t indexOf(ArrayRef<ReduceOp> list, ReduceOp reduce) {
+    return llvm::find(list, reduce) - list.begin();
+  }
+
+  static std::string orZero(const std::string &text) {
+    return text.empty() ? "0" : text;
+  }
+
+  /// What a row, or a column, adds to the position along iota's dimension.
+  std::string iotaOffset(Operation *op, bool byRow) {
+    auto iota = cast<IotaOp>(op);
+    // The dimension's atoms are a run of the place; the inner ones scale away.
+    int64_t inner = 1;
+    auto shape = tensorType(iota.getResult()).getShape();
+    for (int64_t size : shape.drop_front(iota.getDim() + 1))
+      inner *= size;
+    std::string whole =
+        byRow ? rowOffset(iota.getResult()) : colOffset(iota.getResult());
+    bool varies = byRow ? plan.variesByRow(iota.getResult())
+                        : plan.variesByCol(iota.getResult());
+    if (!varies || whole.empty())
+      return "";
+    auto number = [&](int64_t x) {
+      return byRow ? std::to_string(x) : "int64_t(" + std::to_string(x) + ")";
+    };
+    std::string text = "(" + whole + ")";
+    if (inner != 1)
+      text += " / " + number(inner);
+    return "(" + text + " % " + number(shape[iota.getDim()]) + ")";
+  }
+
+  std::string iota(Operation *op, const std::string &position, bool) {
+    Type element = elementOf(op->getResult(0));
+    if (element.isInteger(64))
+      return position;
+    return std::string("convert<") +
+           (isa<FloatType>(element) ? "float" : "int32_t") + ">(" + position +
+           ")";
+  }
+
+  /// The name of a row's random numbers.
+  std::string drawsOf(RandomOp random) {
+    std::string draws = "draws_" + nameOf(random.getResult());
+    if (row.text.find("Draws " + draws + "(") != std::string::npos)
+      return draws;
+    unsigned seed = cast<BlockArgument>(random.getSeed()).getArgNumber();
+    unsigned samples = cast<BlockArgument>(random.getSamples()).getArgNumber();
+    int64_t perSample = tensorType(random.getResult()).getNumElements() /
+                        tensorType(random.getSamples()).getNumElements();
+    std::string at = orZero(rowOffset(random.getResult()));
+    row.line(llvm::formatv("const int64_t at_{0} = {1};", draws, at));
+    row.line(llvm::formatv(
+        "Draws {0}(in{1}, {2}, uint64_t(in{3}[at_{0} / {4}] * {4} + at_{0} % "
+        "{4}));",
+        draws, seed, random.getStream(), samples, perSample));
+    return draws;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The row
+  //===--------------------------------------------------------------------===//
+
+  void printRow() {
+    openFunction("row");
+    inFinish = false;
+    made.clear();
+    for (pass = 0; pass + 1 < plan.passes; ++pass)
+      printReducingPass();
+    printStoringPass();
+    closeFunction();
+  }
+
+  /// All reductions whose inputs are known after `pass` passes.
+  void printReducingPass() {
+    SmallVector<ReduceOp> reductions;
+    for (Operation &op : block.without_terminator()) {
+      auto kind = plan.reductions.find(&op);
+      if (kind != plan.reductions.end() &&
+          kind->second != Reduction::Column && !isSumOfRowNumbers(&op) &&
+          plan.level.lookup(op.getOperand(0)) == pass)
+        reductions.push_back(cast<ReduceOp>(op));
+    }
+    if (reductions.empty())
+      return;
+    Scope scope{"", 6, {}};
+    std::string kinds, returned;
+    for (ReduceOp reduce : reductions) {
+      kinds += (kinds.empty() ? "" : ", ") + std::string(kindName(reduce));
+      returned += (returned.empty() ? "" : ", ") + lanes(reduce.getInput(), scope);
+    }
+    std::string sums = "reduced" + std::to_string(pass);
+    row.line(llvm::formatv("const auto {0} = row.template reduce<{1}>("
+                           "[&](auto c) {{",
+                           sums, kinds));
+    row.text += scope.text;
+    row.line("  return results(" + returned + ");");
+    row.line("});");
+    for (auto [i, reduce] : llvm::enumerate(reductions)) {
+      std::string value = llvm::formatv("{0}[{1}]", sums, i);
+      if (plan.reductions.lookup(reduce) == Reduction::Total) {
+        row.line(llvm::formatv("row.template add<{0}>(sums.total({1}), {2});",
+                               kindName(reduce), indexOf(totals, reduce),
+                               value));
+        continue;
+      }
+      std::string name = nameOf(reduce.getResult());
+      row.line("const float " + name + " = " + value + ";");
+      row.names[reduce.getResult()] = name;
+    }
+    made.insert(madeNow.begin(), madeNow.end());
+    madeNow.clear();
+  }
+
+  /// A total of one number per row needs no pass.
+  bool isSumOfRowNumbers(Operation *op) {
+    return plan.reductions.lookup(op) == Reduction::Total &&
+           !(plan.typeAtoms(op->getOperand(0)) & plan.colMask());
+  }
+
+  void printStoringPass() {
+    Scope scope{"", 6, {}};
+    SmallVector<std::string> stores;
+    for (auto [i, reduce] : llvm::enumerate(columnSums))
+      stores.push_back(llvm::formatv(
+          "c.template add<{0}>(sums.column({1}), {2});", kindName(reduce), i,
+          lanes(reduce.getInput(), scope)));
+    for (auto [i, reduce] : llvm::enumerate(totals))
+      if (isSumOfRowNumbers(reduce))
+        row.line(llvm::formatv("row.template add<{0}>(sums.total({1}), {2});",
+                               kindName(reduce), i, once(reduce.getInput())));
+    for (auto [i, value] : llvm::enumerate(results())) {
+      if (plan.isFinished(value))
+        continue;
+      std::string out = "out" + std::to_string(i);
+      if (plan.colMask() && !(plan.typeAtoms(value) & plan.colMask())) {
+        std::string number = once(value), at = rowOffset(value);
+        row.line(ifWanted(i) + "row.store(" + out +
+                 (at.empty() ? "" : " + " + at) + ", " + number + ");");
+        continue;
+      }
+      std::string text = lanes(value, scope);
+      std::string from = rowOffset(value);
+      if (!from.empty())
+        row.line(llvm::formatv("auto *{0}_row = {0} + {1};", out, from));
+      stores.push_back(ifWanted(i) + "c.store(" + out +
+                       (from.empty() ? "" : "_row") + ", " + text + ");");
+    }
+    printPass(scope, stores);
+  }
+
+  void printPass(Scope &scope, ArrayRef<std::string> stores) {
+    if (stores.empty())
+      return;
+    row.line("row.each([&](auto c) {");
+    row.text += scope.text;
+    for (const std::string &store : stores)
+      row.line("  " + store);
+    row.line("});");
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The finish
+  //===--------------------------------------------------------------------===//
+
+  void printFinish() {
+    openFunction("finish");
+    inFinish = true;
+    Scope scope{"", 6, {}};
+    SmallVector<std::string> stores;
+    for (auto [i, value] : llvm::enumerate(results())) {
+      if (!plan.isFinished(value))
+        continue;
+      std::string out = "out" + std::to_string(i);
+      if (plan.typeAtoms(value) & plan.colMask())
+        stores.push_back(ifWanted(i) + "c.store(" + out + ", " +
+                         lanes(value, scope) + ");");
+      else
+        row.line(ifWanted(i) + "row.store(" + out + ", " + once(value) + ");");
+    }
+    printPass(scope, stores);
+    closeFunction();
+  }
+};
+
+} // namespace
+
+void tmc::printFused(llvm::raw_ostream &os, StringRef name, Block &block,
+                     const FusedPlan &plan, StringRef comment) {
+  FusedPrinter(os, name, block, plan).print(comment);
+}

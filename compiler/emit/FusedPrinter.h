@@ -1,0 +1,28 @@
+// FusedPrinter.h - a fused region as the text of one kernel body.
+//
+// The text is a struct that `tmc::Fused` (runtime/kernels/Fused.h) runs; g++ and
+// nvcc compile the same. Passes over a row follow FusedPlan: each is a lambda
+// that computes what it needs and nothing else, loads first, stores last.
+
+#ifndef TMC_COMPILER_EMIT_FUSEDPRINTER_H
+#define TMC_COMPILER_EMIT_FUSEDPRINTER_H
+
+#include "dialects/nn/FusedPlan.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace tmc {
+
+/// Prints `struct <name> {...};`, the body of the kernel that computes `block`
+/// (of an nn.fused or a mem.kernel) by `plan`. Operands and results are in the
+/// order of the block's arguments and of its terminator's operands; a result
+/// whose pointer is null is not stored. `comment` says whose kernel it is.
+void printFused(llvm::raw_ostream &os, llvm::StringRef name, mlir::Block &block,
+                const nn::FusedPlan &plan, llvm::StringRef comment);
+
+/// The first line of a file of fused kernels.
+constexpr const char *kFusedInclude = "#include \"runtime/kernels/Fused.h\"\n";
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_EMIT_FUSEDPRINTER_H

@@ -1,0 +1,549 @@
+// FusedPlan.cpp - from a region to rows, columns, passes and sums.
+
+#include "dialects/nn/FusedPlan.h"
+
+#include "dialects/nn/Atoms.h"
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+//===----------------------------------------------------------------------===//
+// What may stand in a region
+//===----------------------------------------------------------------------===//
+
+/// Element types that the kernels' value types have.
+static bool hasKernelType(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    return false;
+  Type element = type.getElementType();
+  return element.isF32() || element.isBF16() || element.isF16() ||
+         element.isInteger(1) || element.isInteger(8) ||
+         element.isInteger(32) || element.isInteger(64);
+}
+
+static bool isSplat(Operation *op) {
+  auto constant = dyn_cast<arith::ConstantOp>(op);
+  return constant && isa<SplatElementsAttr>(constant.getValue());
+}
+
+static bool isPointwise(Operation *op) {
+  using namespace arith;
+  using namespace math;
+  return isa<AddFOp, SubFOp, MulFOp, DivFOp, NegFOp, MaximumFOp, MinimumFOp,
+             SelectOp, ExtFOp, TruncFOp, CmpFOp, CmpIOp, AddIOp, SubIOp, MulIOp,
+             DivSIOp, RemSIOp, AndIOp, OrIOp, XOrIOp, MaxSIOp, MinSIOp,
+             SIToFPOp, UIToFPOp, FPToSIOp, ExtSIOp, ExtUIOp, TruncIOp, ExpOp,
+             LogOp, Log1pOp, TanhOp, ErfOp, SqrtOp, RsqrtOp, SinOp, CosOp,
+             AbsFOp, PowFOp, FloorOp>(op);
+}
+
+bool tmc::nn::isFusible(Operation *op) {
+  if (!llvm::all_of(op->getOperands(), hasKernelType) ||
+      !llvm::all_of(op->getResults(), hasKernelType))
+    return false;
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    return isa<FloatType>(tensorType(reduce.getInput()).getElementType());
+  return isPointwise(op) || isSplat(op) ||
+         isa<BroadcastOp, ReshapeOp, IotaOp, RandomOp>(op);
+}
+
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+AtomSet FusedPlan::typeAtoms(Value value) const {
+  AtomSet set = 0;
+  auto found = place.find(value);
+  if (found != place.end())
+    for (unsigned atom : found->second)
+      set |= AtomSet(1) << atom;
+  return set;
+}
+
+bool FusedPlan::isContiguous(Value value) const {
+  // Column atoms all there, innermost and in order; or none.
+  AtomSet cols = typeAtoms(value) & colMask();
+  if (!cols)
+    return true;
+  if (cols != colMask())
+    return false;
+  ArrayRef<unsigned> own = place.find(value)->second;
+  for (auto [i, atom] : llvm::enumerate(own.take_back(atoms.size() - rowAtoms)))
+    if (atom != rowAtoms + i)
+      return false;
+  return true;
+}
+
+namespace {
+
+/// Rough cost of an op per element, in simple vector operations.
+unsigned costOf(Operation *op) {
+  if (isa<RandomOp>(op))
+    return 20;
+  if (isa<math::ExpOp, math::LogOp, math::Log1pOp, math::TanhOp, math::ErfOp,
+          math::SinOp, math::CosOp, math::PowFOp>(op))
+    return 16;
+  if (isa<arith::DivFOp, math::SqrtOp, math::RsqrtOp>(op))
+    return 8;
+  if (isSplat(op) || isa<BroadcastOp, ReshapeOp>(op))
+    return 0;
+  return 1;
+}
+
+/// What keeping a value costs: a store and a load.
+constexpr unsigned kKeepCost = 4;
+/// Columns that a sum over everything is best cut into.
+constexpr int64_t kTotalColumns = 4096;
+
+class Planner {
+public:
+  explicit Planner(Block &block) : block(block) {}
+
+  std::optional<FusedPlan> run(std::string &why) {
+    if (!collect() || !order()) {
+      why = reason;
+      return std::nullopt;
+    }
+    // The fewest rows, that is the longest columns, that do.
+    std::string first;
+    for (bool strict : {true, false})
+      for (unsigned p = 0; p <= plan.atoms.size(); ++p) {
+        FusedPlan candidate = plan;
+        if (split(candidate, p, strict))
+          return finish(std::move(candidate));
+        if (first.empty())
+          first = reason;
+      }
+    // A lone reduction over dimensions in the middle: they become the columns,
+    // and are read one by one.
+    if (permuteForReduction()) {
+      FusedPlan candidate = plan;
+      if (split(candidate, permutedRows, /*strict=*/false))
+        return finish(std::move(candidate));
+    }
+    why = first;
+    return std::nullopt;
+  }
+
+private:
+  Block &block;
+  Atoms atoms;
+  /// Per value, per dimension.
+  DenseMap<Value, SmallVector<Atoms::List>> dims;
+  FusedPlan plan;
+  std::string reason;
+  unsigned permutedRows = 0;
+
+  bool refuse(const llvm::Twine &why) {
+    reason = why.str();
+    return false;
+  }
+  bool refuse(Operation *op, const llvm::Twine &why) {
+    return refuse("'" + op->getName().getStringRef() + "' " + why);
+  }
+
+  Operation *terminator() { return block.getTerminator(); }
+
+  /// A random op's seed is no tensor of the iteration space.
+  static bool isSeed(Value value) {
+    return llvm::any_of(value.getUses(), [](OpOperand &use) {
+      return isa<RandomOp>(use.getOwner()) && use.getOperandNumber() == 0;
+    });
+  }
+
+  Atoms::List flat(Value value) {
+    Atoms::List list;
+    for (const Atoms::List &dim : dims[value])
+      list.append(dim.begin(), dim.end());
+    return list;
+  }
+
+  void declare(Value value) {
+    for (int64_t size : tensorType(value).getShape())
+      dims[value].push_back(atoms.make(size));
+  }
+
+  /// Equates dimensions, op by op.
+  bool collect() {
+    for (BlockArgument argument : block.getArguments()) {
+      if (!hasKernelType(argument))
+        return refuse("an operand's element type has no kernel");
+      if (!isSeed(argument))
+        declare(argument);
+    }
+    for (Operation &op : block.without_terminator()) {
+      if (!isFusible(&op))
+        return refuse(&op, "can't be fused");
+      if (auto random = dyn_cast<RandomOp>(op))
+        if (!isa<BlockArgument>(random.getSeed()) ||
+            !isa<BlockArgument>(random.getSamples()) ||
+            !tensorType(random.getSeed()).getElementType().isInteger(64) ||
+            !tensorType(random.getSamples()).getElementType().isInteger(64))
+          return refuse(&op, "has a seed or samples that the kernel makes");
+      for (Value operand : op.getOperands())
+        if (isa<BlockArgument>(operand) && isSeed(operand) &&
+            !isa<RandomOp>(op))
+          return refuse(&op, "computes with a seed");
+      for (Value result : op.getResults())
+        declare(result);
+      if (!equate(&op))
+        return refuse(&op, "has dimensions that don't go with the others'");
+    }
+    return true;
+  }
+
+  bool equate(Operation *op) {
+    if (isSplat(op) || isa<IotaOp>(op))
+      return true;
+    Value result = op->getResult(0);
+    if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+      for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
+        if (!atoms.unify(dims[broadcast.getInput()][i], dims[result][dim]))
+          return false;
+      return true;
+    }
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      unsigned next = 0;
+      for (int64_t dim = 0; dim < tensorType(reduce.getInput()).getRank();
+           ++dim)
+        if (!llvm::is_contained(reduce.getDims(), dim) &&
+            !atoms.unify(dims[reduce.getInput()][dim], dims[result][next++]))
+          return false;
+      return true;
+    }
+    if (auto reshape = dyn_cast<ReshapeOp>(op))
+      return atoms.unify(flat(reshape.getInput()), flat(result));
+    if (auto random = dyn_cast<RandomOp>(op)) {
+      // The samples are the outer part of dimension 0.
+      int64_t samples = tensorType(random.getSamples()).getDimSize(0);
+      Atoms::List whole = dims[random.getSamples()][0];
+      Atoms::List inner =
+          atoms.make(tensorType(result).getDimSize(0) / samples);
+      whole.append(inner.begin(), inner.end());
+      return atoms.unify(whole, dims[result][0]);
+    }
+    for (Value operand : op->getOperands())
+      if (!operand.getDefiningOp() || !isSplat(operand.getDefiningOp()))
+        for (auto [a, b] : llvm::zip(dims[operand], dims[result]))
+          if (!atoms.unify(a, b))
+            return false;
+    return true;
+  }
+
+  bool isConstant(Value value) {
+    return value.getDefiningOp() && isSplat(value.getDefiningOp());
+  }
+
+  /// Cuts a huge innermost atom that is summed up whole, so that the sum can be
+  /// made in parts.
+  void cutTotals(Value root) {
+    bool hasTotal = false;
+    for (Operation &op : block.without_terminator())
+      if (auto reduce = dyn_cast<ReduceOp>(op))
+        hasTotal |= reduce.getResult().getType() ==
+                    RankedTensorType::get(
+                        {}, tensorType(reduce.getInput()).getElementType());
+    Atoms::List list = atoms.resolve(flat(root));
+    if (!hasTotal || list.empty() ||
+        atoms.size(list.back()) <= 4 * kTotalColumns)
+      return;
+    int64_t size = atoms.size(list.back()), best = 1;
+    for (int64_t d = 1; d <= 2 * kTotalColumns; ++d)
+      if (size % d == 0 && (d % kTileQuantum == 0 || best % kTileQuantum != 0))
+        best = d;
+    atoms.split(list.back(), best);
+  }
+  static constexpr int64_t kTileQuantum = 64;
+
+  /// Orders the atoms by the value that has them all.
+  bool order() {
+    Value root;
+    size_t most = 0;
+    auto consider = [&](Value value) {
+      Atoms::List list = atoms.resolve(flat(value));
+      if (!isConstant(value) && (!root || list.size() > most)) {
+        root = value;
+        most = list.size();
+      }
+    };
+    for (BlockArgument argument : block.getArguments())
+      if (!isSeed(argument))
+        consider(argument);
+    for (Operation &op : block.without_terminator())
+      for (Value result : op.getResults())
+        consider(result);
+    if (!root)
+      return refuse("it holds nothing but constants");
+    cutTotals(root);
+    Atoms::List list = atoms.resolve(flat(root));
+    if (list.size() > 48)
+      return refuse("it has more than 48 dimensions");
+    DenseMap<unsigned, unsigned> number;
+    for (unsigned atom : list) {
+      number[atom] = plan.atoms.size();
+      plan.atoms.push_back(atoms.size(atom));
+    }
+    if (number.size() != list.size())
+      return refuse("a value has one dimension twice");
+    for (auto &[value, ignored] : dims) {
+      if (isConstant(value))
+        continue;
+      AtomSet seen = 0;
+      SmallVector<unsigned> &place = plan.place[value];
+      for (unsigned atom : atoms.resolve(flat(value))) {
+        auto found = number.find(atom);
+        if (found == number.end())
+          return refuse("two values have dimensions that no value has both of");
+        if (seen >> found->second & 1)
+          return refuse("a value has one dimension twice");
+        seen |= AtomSet(1) << found->second;
+        place.push_back(found->second);
+      }
+    }
+    return true;
+  }
+
+  AtomSet atomsOfDim(Value value, unsigned dim) {
+    AtomSet set = 0;
+    unsigned first = 0;
+    for (unsigned d = 0; d < dim; ++d)
+      first += atoms.resolve(dims[value][d]).size();
+    for (unsigned i = 0, n = atoms.resolve(dims[value][dim]).size(); i < n; ++i)
+      set |= AtomSet(1) << plan.place[value][first + i];
+    return set;
+  }
+
+  /// Tries rows of the first `p` atoms.
+  bool split(FusedPlan &candidate, unsigned p, bool strict) {
+    candidate.rowAtoms = p;
+    FusedShape &shape = candidate.shape;
+    shape.rows = shape.cols = 1;
+    for (auto [i, size] : llvm::enumerate(candidate.atoms))
+      (i < p ? shape.rows : shape.cols) *= size;
+    const AtomSet rows = candidate.rowMask(), cols = candidate.colMask();
+
+    for (BlockArgument argument : block.getArguments()) {
+      candidate.varies[argument] = candidate.typeAtoms(argument);
+      if (strict && !candidate.isContiguous(argument))
+        return refuse("an operand's columns are no run of memory");
+    }
+    for (Operation &op : block.without_terminator()) {
+      Value result = op.getResult(0);
+      unsigned level = 0;
+      AtomSet varies = 0;
+      for (Value operand : op.getOperands()) {
+        level = std::max(level, candidate.level.lookup(operand));
+        varies |= candidate.varies.lookup(operand);
+        if (candidate.late.contains(operand))
+          candidate.late.insert(result);
+      }
+      if (isa<IotaOp>(op)) {
+        varies = atomsOfDim(result, cast<IotaOp>(op).getDim());
+      } else if (auto random = dyn_cast<RandomOp>(op)) {
+        varies = candidate.typeAtoms(result);
+        // A sample begins at the first column of a row.
+        if (candidate.typeAtoms(random.getSamples()) & cols)
+          return refuse(&op, "has samples within its columns");
+        if (!candidate.isContiguous(result))
+          return refuse(&op, "has columns that are no run of its numbers");
+      } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
+        if (!classify(candidate, reduce, level))
+          return false;
+        if (candidate.reductions.contains(reduce))
+          varies = candidate.typeAtoms(result);
+      }
+      if (candidate.late.contains(result) && (varies & rows))
+        return refuse(&op, "uses in each row what all rows add up to");
+      candidate.level[result] = level;
+      candidate.varies[result] = varies;
+    }
+    for (Value yielded : terminator()->getOperands()) {
+      if (isConstant(yielded))
+        return refuse("it yields a constant");
+      if (isa<BlockArgument>(yielded))
+        return refuse("it yields an operand");
+      AtomSet type = candidate.typeAtoms(yielded);
+      bool wholeRows = (type & rows) == rows, wholeCols = (type & cols) == cols;
+      if ((type & rows && !wholeRows) || (type & cols && !wholeCols))
+        return refuse("a result has some dimensions of the rows or columns");
+      if (!candidate.isContiguous(yielded) ||
+          !llvm::is_sorted(candidate.place[yielded]))
+        return refuse("a result's elements are in another order");
+      if (shape.rows > 1 && !(type & rows) &&
+          (candidate.varies[yielded] & rows))
+        return refuse("a result has fewer rows than its value");
+      shape.finish |= candidate.isFinished(yielded);
+    }
+    return true;
+  }
+
+  bool classify(FusedPlan &candidate, ReduceOp reduce, unsigned &level) {
+    const AtomSet rows = candidate.rowMask(), cols = candidate.colMask();
+    AtomSet input = candidate.typeAtoms(reduce.getInput());
+    AtomSet kept = candidate.typeAtoms(reduce.getResult());
+    AtomSet gone = input & ~kept;
+    if (!gone) // Dimensions of size 1: nothing happens.
+      return true;
+    FusedShape &shape = candidate.shape;
+    if (candidate.late.contains(reduce.getInput()))
+      return refuse(reduce, "reduces what all rows add up to");
+    if (gone == cols && !(kept & cols)) {
+      candidate.reductions[reduce] = Reduction::Row;
+      shape.wholeRows = true;
+      ++level;
+      candidate.passes = std::max(candidate.passes, level + 1);
+      return true;
+    }
+    if (gone == (rows | cols) && rows) {
+      candidate.reductions[reduce] = Reduction::Total;
+      shape.wholeRows = true;
+      ++shape.totals;
+      ++level;
+      candidate.passes = std::max(candidate.passes, level + 1);
+    } else if (gone == rows && kept == cols && cols) {
+      candidate.reductions[reduce] = Reduction::Column;
+      ++shape.columnSums;
+    } else if (gone == rows && !kept && rows) {
+      // One number per row, added up over the rows.
+      candidate.reductions[reduce] = Reduction::Total;
+      ++shape.totals;
+    } else {
+      return refuse(reduce, "reduces neither the rows nor the columns");
+    }
+    candidate.late.insert(reduce.getResult());
+    return true;
+  }
+
+  /// Makes the reduced atoms of the only reduction the innermost ones.
+  bool permuteForReduction() {
+    ReduceOp only;
+    for (Operation &op : block.without_terminator())
+      if (auto reduce = dyn_cast<ReduceOp>(op)) {
+        if (only)
+          return false;
+        only = reduce;
+      }
+    if (!only)
+      return false;
+    AtomSet kept = plan.typeAtoms(only.getResult());
+    SmallVector<unsigned> newNumber(plan.atoms.size());
+    SmallVector<int64_t> sizes;
+    permutedRows = 0;
+    for (bool isRow : {true, false})
+      for (unsigned i = 0; i < newNumber.size(); ++i)
+        if (bool(kept >> i & 1) == isRow) {
+          newNumber[i] = sizes.size();
+          sizes.push_back(plan.atoms[i]);
+          permutedRows += isRow;
+        }
+    plan.atoms = sizes;
+    for (auto &[value, place] : plan.place)
+      for (unsigned &atom : place)
+        atom = newNumber[atom];
+    return true;
+  }
+
+  FusedPlan finish(FusedPlan plan) {
+    plan.shape.finish |= plan.shape.columnSums + plan.shape.totals > 0;
+    chooseKept(plan);
+    return plan;
+  }
+
+  /// Passes, as a set, in which an op's operands are wanted by the op.
+  void chooseKept(FusedPlan &plan) {
+    if (plan.passes < 2)
+      return;
+    DenseMap<Value, uint64_t> wanted;
+    const unsigned last = plan.passes - 1;
+    auto want = [&](Value value, uint64_t passes) {
+      if (plan.variesByCol(value) && !plan.late.contains(value))
+        wanted[value] |= passes;
+    };
+    for (Value yielded : terminator()->getOperands())
+      want(yielded, uint64_t(1) << last);
+    // What a value costs from what is in memory.
+    DenseMap<Value, unsigned> cost;
+    for (Operation &op : block.without_terminator()) {
+      unsigned sum = costOf(&op);
+      for (Value operand : op.getOperands())
+        if (plan.variesByCol(operand))
+          sum += isa<BlockArgument>(operand) ? 1 : cost.lookup(operand);
+      cost[op.getResult(0)] = sum;
+    }
+    const int64_t slots = mostKept(plan.shape.cols);
+    for (Operation &op : llvm::reverse(block.without_terminator())) {
+      Value result = op.getResult(0);
+      auto kind = plan.reductions.find(&op);
+      if (kind != plan.reductions.end()) {
+        // Made in the pass of its input's level; sums over rows in the last.
+        unsigned level = plan.level.lookup(op.getOperand(0));
+        want(op.getOperand(0),
+             uint64_t(1) << (kind->second == Reduction::Column ? last : level));
+        continue;
+      }
+      uint64_t passes = wanted.lookup(result);
+      if (!passes)
+        continue;
+      if (llvm::popcount(passes) > 1 && cost[result] > kKeepCost &&
+          int64_t(plan.kept.size()) < slots &&
+          isa<FloatType>(tensorType(result).getElementType()) &&
+          !isa<BroadcastOp, ReshapeOp>(op)) {
+        plan.kept.push_back(result);
+        passes = uint64_t(1) << llvm::countr_zero(passes);
+      }
+      for (Value operand : op.getOperands())
+        want(operand, passes);
+    }
+    plan.shape.kept = plan.kept.size();
+  }
+};
+
+} // namespace
+
+std::optional<FusedPlan> tmc::nn::planFused(Block &block, std::string *why) {
+  std::string reason;
+  std::optional<FusedPlan> plan = Planner(block).run(reason);
+  if (!plan && why)
+    *why = reason;
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// In-place results
+//===----------------------------------------------------------------------===//
+
+SmallVector<std::pair<unsigned, unsigned>>
+tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
+  SmallVector<std::pair<unsigned, unsigned>> pairs;
+  for (BlockArgument argument : block.getArguments()) {
+    auto type = tensorType(argument);
+    // Read with other columns than the result's: by gathering.
+    if (!plan.isContiguous(argument) ||
+        !llvm::is_sorted(plan.place.find(argument)->second))
+      continue;
+    for (auto [index, yielded] :
+         llvm::enumerate(block.getTerminator()->getOperands())) {
+      auto resultType = tensorType(yielded);
+      if (resultType.getElementType() != type.getElementType() ||
+          resultType.getNumElements() != type.getNumElements() ||
+          plan.place.find(yielded)->second != plan.place.find(argument)->second)
+        continue;
+      // An element of rows x cols is read by the thread that writes it, in the
+      // same pass or an earlier one; a column, by the finish or before it. One
+      // number per row, or in all, is read by several threads.
+      AtomSet type = plan.typeAtoms(yielded);
+      if (type == plan.allMask() || (type && plan.isFinished(yielded)))
+        pairs.push_back({argument.getArgNumber(), unsigned(index)});
+    }
+  }
+  return pairs;
+}
