@@ -101,9 +101,9 @@ static std::string compareInts(arith::CmpIOp op, const std::string &a,
                                const std::string &b) {
   using P = arith::CmpIPredicate;
   if (elementOf(op.getLhs()).isInteger(1))
-    return op.getPredicate() == P::eq ? "logicalNot(asMask(" + a + " ^ " + b +
-                                            "))"
-                                      : "asMask(" + a + " ^ " + b + ")";
+    return op.getPredicate() == P::eq
+               ? "logicalNot(asMask(" + a + " ^ " + b + "))"
+               : "asMask(" + a + " ^ " + b + ")";
   const char *sign = "==";
   switch (op.getPredicate()) {
   case P::eq:
@@ -149,10 +149,9 @@ static std::string narrow(Operation *op, const std::string &x) {
   return to.isInteger(8) ? "((" + low + " << 24) >> 24)" : low;
 }
 
-std::string
-tmc::expressionOf(Operation *op,
-                  llvm::function_ref<std::string(unsigned)> text,
-                  llvm::function_ref<std::string(unsigned)> mixed) {
+std::string tmc::expressionOf(Operation *op,
+                              llvm::function_ref<std::string(unsigned)> text,
+                              llvm::function_ref<std::string(unsigned)> mixed) {
   auto binary = [&](const char *sign) {
     return mixed(0) + " " + sign + " " + mixed(1);
   };
@@ -182,11 +181,11 @@ tmc::expressionOf(Operation *op,
       .Case<MaximumFOp, MaxSIOp>([&](auto) { return call2("max"); })
       .Case<MinimumFOp, MinSIOp>([&](auto) { return call2("min"); })
       .Case<SelectOp>([&](auto) {
-        return isTruth ? "asMask((" + text(0) + " & " + text(1) +
-                             ") | (logicalNot(" + text(0) + ") & " + text(2) +
-                             "))"
-                       : "select(" + text(0) + ", " + text(1) + ", " + text(2) +
-                             ")";
+        return isTruth
+                   ? "asMask((" + text(0) + " & " + text(1) +
+                         ") | (logicalNot(" + text(0) + ") & " + text(2) + "))"
+                   : "select(" + text(0) + ", " + text(1) + ", " + text(2) +
+                         ")";
       })
       .Case<CmpFOp>([&](CmpFOp compare) {
         return compareFloats(compare.getPredicate(), mixed(0), mixed(1));
@@ -203,8 +202,9 @@ tmc::expressionOf(Operation *op,
         return call("convert<float>");
       })
       .Case<FPToSIOp>([&](FPToSIOp cast) {
-        return call(elementOf(cast.getOut()).isInteger(64) ? "convert<int64_t>"
-                                                           : "convert<int32_t>");
+        return call(elementOf(cast.getOut()).isInteger(64)
+                        ? "convert<int64_t>"
+                        : "convert<int32_t>");
       })
       .Case<ExtSIOp>([&](auto) { return widen(op, text(0), true); })
       .Case<ExtUIOp>([&](auto) { return widen(op, text(0), false); })

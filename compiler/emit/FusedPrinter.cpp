@@ -44,7 +44,7 @@ std::string locationName(Location loc) {
 /// Statements under construction, and the names of what they have computed.
 struct Scope {
   std::string text;
-  unsigned indent;
+  unsigned indent = 6;
   DenseMap<Value, std::string> names;
 
   void line(const Twine &statement) {
@@ -137,7 +137,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   void printMembers() {
-    auto member = [&](Value value, const Twine &memberName, const char *prefix) {
+    auto member = [&](Value value, const Twine &memberName,
+                      const char *prefix) {
       os << "  " << prefix << storageType(elementOf(value)) << " *"
          << memberName << "; // ";
       llvm::interleave(tensorType(value).getShape(), os, "x");
@@ -172,7 +173,8 @@ private:
     os << "  template <typename R>\n  TMC_HD void " << function
        << "(const R &row, const tmc::Sums &sums) const {\n"
        << "    using namespace tmc;\n    (void)row, (void)sums;\n";
-    row = Scope{"", 4, {}};
+    row = Scope();
+    row.indent = 4;
   }
   void closeFunction() { os << row.text << "  }\n"; }
 
@@ -336,8 +338,7 @@ private:
     if (!op) {
       unsigned number = cast<BlockArgument>(value).getArgNumber();
       name = "x" + std::to_string(number);
-      std::string base =
-          rowPointer(value, "in" + std::to_string(number));
+      std::string base = rowPointer(value, "in" + std::to_string(number));
       expression = plan.isContiguous(value)
                        ? "c.load(" + base + ")"
                        : "c.gather(" + base + ", " + colOffset(value) + ")";
@@ -467,18 +468,19 @@ private:
     SmallVector<ReduceOp> reductions;
     for (Operation &op : block.without_terminator()) {
       auto kind = plan.reductions.find(&op);
-      if (kind != plan.reductions.end() &&
-          kind->second != Reduction::Column && !isSumOfRowNumbers(&op) &&
+      if (kind != plan.reductions.end() && kind->second != Reduction::Column &&
+          !isSumOfRowNumbers(&op) &&
           plan.level.lookup(op.getOperand(0)) == pass)
         reductions.push_back(cast<ReduceOp>(op));
     }
     if (reductions.empty())
       return;
-    Scope scope{"", 6, {}};
+    Scope scope;
     std::string kinds, returned;
     for (ReduceOp reduce : reductions) {
       kinds += (kinds.empty() ? "" : ", ") + std::string(kindName(reduce));
-      returned += (returned.empty() ? "" : ", ") + lanes(reduce.getInput(), scope);
+      returned +=
+          (returned.empty() ? "" : ", ") + lanes(reduce.getInput(), scope);
     }
     std::string sums = "reduced" + std::to_string(pass);
     row.line(llvm::formatv("const auto {0} = row.template reduce<{1}>("
@@ -510,12 +512,12 @@ private:
   }
 
   void printStoringPass() {
-    Scope scope{"", 6, {}};
+    Scope scope;
     SmallVector<std::string> stores;
     for (auto [i, reduce] : llvm::enumerate(columnSums))
-      stores.push_back(llvm::formatv(
-          "c.template add<{0}>(sums.column({1}), {2});", kindName(reduce), i,
-          lanes(reduce.getInput(), scope)));
+      stores.push_back(
+          llvm::formatv("c.template add<{0}>(sums.column({1}), {2});",
+                        kindName(reduce), i, lanes(reduce.getInput(), scope)));
     for (auto [i, reduce] : llvm::enumerate(totals))
       if (isSumOfRowNumbers(reduce))
         row.line(llvm::formatv("row.template add<{0}>(sums.total({1}), {2});",
@@ -557,7 +559,7 @@ private:
   void printFinish() {
     openFunction("finish");
     inFinish = true;
-    Scope scope{"", 6, {}};
+    Scope scope;
     SmallVector<std::string> stores;
     for (auto [i, value] : llvm::enumerate(results())) {
       if (!plan.isFinished(value))

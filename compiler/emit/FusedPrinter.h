@@ -1,8 +1,9 @@
 // FusedPrinter.h - a fused region as the text of one kernel body.
 //
-// The text is a struct that `tmc::Fused` (runtime/kernels/Fused.h) runs; g++ and
-// nvcc compile the same. Passes over a row follow FusedPlan: each is a lambda
-// that computes what it needs and nothing else, loads first, stores last.
+// The text is a struct that `tmc::Fused` (runtime/kernels/Fused.h) runs; g++
+// and nvcc compile the same. Passes over a row follow FusedPlan: each is a
+// lambda that computes what it needs and nothing else, loads first, stores
+// last.
 
 #ifndef TMC_COMPILER_EMIT_FUSEDPRINTER_H
 #define TMC_COMPILER_EMIT_FUSEDPRINTER_H
