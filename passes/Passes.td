@@ -94,6 +94,40 @@ def Layout : Pass<"tmc-layout", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect"];
 }
 
+def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
+  let summary = "make the forward function that of one micro-batch";
+  let description = [{
+    Cuts dimension 0 of every batch argument into `micro-batches` equal pieces.
+    Ops say how they are cut; one that can't be, such as a batch norm, is an
+    error. The loss must be a sum over the batch, so that the pieces' losses add
+    up to exactly that of the whole. What of the whole batch isn't linear in such
+    sums (one over the count of labels) is computed once by `@prologue`, and the
+    body takes it as further arguments of role `scalar`.
+
+    Before, with a batch of 8:
+
+    ```mlir
+    func.func @forward(%x: tensor<8x4xf32> {train.role = #train.role<batch>, ...}, ...)
+      %h = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x3xf32>) -> tensor<8x3xf32>
+    ```
+
+    After `-tmc-split=micro-batches=2`:
+
+    ```mlir
+    func.func @forward(%x: tensor<4x4xf32> {train.role = #train.role<batch>, ...}, ...)
+        attributes {train.micro_batches = 2 : i64}
+      %h = nn.matmul %x, %w : (tensor<4x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+    ```
+
+    Results that lie side by side keep their place, with `train.concat` naming
+    the dimension; further sums are dropped. With 1 nothing changes.
+  }];
+  let options = [
+    Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
+           "Pieces that the batch is cut into">,
+  ];
+}
+
 def CopyViews : Pass<"tmc-copy-views"> {
   let summary = "copy a view where a kernel wants contiguous bytes";
   let description = [{

@@ -26,6 +26,7 @@ struct Raise : impl::RaiseBase<Raise> {
     RewritePatternSet pieces(&getContext()), whole(&getContext());
     populateViewPatterns(pieces);
     populateRaiseMatmul(pieces);
+    populateRaiseLookups(pieces);
     populateRaiseSoftmax(pieces);
     populateRaiseNorms(pieces);
     populateRaiseActivations(pieces);

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 
@@ -59,6 +60,86 @@ static std::optional<double> constantNumber(Value value, int depth) {
 
 std::optional<double> tmc::constantNumber(Value value) {
   return ::constantNumber(value, maxConstantDepth);
+}
+
+/// Above this, constants are told by structure or not at all.
+constexpr int64_t maxEvaluated = int64_t(1) << 22;
+
+/// `from` read along `strides`, one list of (size, stride) per dimension.
+static std::vector<int64_t>
+gathered(const std::vector<int64_t> &from,
+         ArrayRef<SmallVector<std::pair<int64_t, int64_t>>> strides,
+         int64_t offset) {
+  std::vector<int64_t> at = {offset};
+  for (ArrayRef<std::pair<int64_t, int64_t>> dim : strides)
+    for (auto [size, stride] : dim) {
+      std::vector<int64_t> finer;
+      for (int64_t base : at)
+        for (int64_t i = 0; i < size; ++i)
+          finer.push_back(base + i * stride);
+      at = std::move(finer);
+    }
+  for (int64_t &position : at)
+    position = from[position];
+  return at;
+}
+
+static std::optional<std::vector<int64_t>> integerConstants(Value value,
+                                                            int depth) {
+  Operation *op = value.getDefiningOp();
+  RankedTensorType type = tensorType(value);
+  if (!op || depth == 0 || !type.getElementType().isInteger() ||
+      type.getNumElements() > maxEvaluated)
+    return std::nullopt;
+  std::vector<int64_t> result;
+  if (DenseElementsAttr attr; matchPattern(value, m_Constant(&attr))) {
+    for (const APInt &element : attr.getValues<APInt>())
+      result.push_back(element.getSExtValue());
+    return result;
+  }
+  if (auto iota = dyn_cast<IotaOp>(op)) {
+    int64_t inner =
+        llvm::product_of(type.getShape().drop_front(iota.getDim() + 1));
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      result.push_back(i / inner % type.getDimSize(iota.getDim()));
+    return result;
+  }
+  if (op->getNumOperands() == 0)
+    return std::nullopt;
+  auto x = integerConstants(op->getOperand(0), depth - 1);
+  if (!x)
+    return std::nullopt;
+  if (isa<arith::ExtSIOp, arith::TruncIOp>(op))
+    return x;
+  if (isa<ReshapeOp, TransposeOp, BroadcastOp>(op)) {
+    ViewMap map = ViewMap::identity(op->getOperand(0));
+    if (!map.apply(op))
+      return std::nullopt;
+    return gathered(*x, map.getStrides(), 0);
+  }
+  if (auto slice = dyn_cast<SliceOp>(op)) {
+    SmallVector<SmallVector<std::pair<int64_t, int64_t>>> strides(
+        type.getRank());
+    int64_t stride = 1, offset = 0;
+    for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+      strides[dim] = {{type.getDimSize(dim), slice.getSteps()[dim] * stride}};
+      offset += slice.getOffsets()[dim] * stride;
+      stride *= tensorType(slice.getInput()).getDimSize(dim);
+    }
+    return gathered(*x, strides, offset);
+  }
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return std::nullopt;
+  auto y = integerConstants(op->getOperand(1), depth - 1);
+  if (!y)
+    return std::nullopt;
+  for (auto [a, b] : llvm::zip(*x, *y))
+    a = isa<arith::AddIOp>(op) ? a + b : isa<arith::SubIOp>(op) ? a - b : a * b;
+  return x;
+}
+
+std::optional<std::vector<int64_t>> tmc::integerConstants(Value value) {
+  return ::integerConstants(value, maxConstantDepth);
 }
 
 Value tmc::skipCasts(Value value) {

@@ -12,12 +12,17 @@
 #include "mlir/IR/PatternMatch.h"
 
 #include <optional>
+#include <vector>
 
 namespace tmc {
 
 /// The number that every element of `value` is, if constants alone make it:
 /// seen through views, casts and arithmetic.
 std::optional<double> constantNumber(mlir::Value value);
+
+/// The elements of `value`, in row-major order, if it is made of integer
+/// constants by views, slices, sums and products, and isn't too large to tell.
+std::optional<std::vector<int64_t>> integerConstants(mlir::Value value);
 
 /// `value` before changes of its float type.
 mlir::Value skipCasts(mlir::Value value);
@@ -72,6 +77,7 @@ mlir::Value clonePointwise(mlir::OpBuilder &b, mlir::Operation *op,
 /// The families of patterns of -tmc-raise.
 void populateRaiseActivations(mlir::RewritePatternSet &patterns);
 void populateRaiseAttention(mlir::RewritePatternSet &patterns);
+void populateRaiseLookups(mlir::RewritePatternSet &patterns);
 void populateRaiseLosses(mlir::RewritePatternSet &patterns, int64_t chunk);
 void populateRaiseMatmul(mlir::RewritePatternSet &patterns);
 void populateRaiseNorms(mlir::RewritePatternSet &patterns);
