@@ -17,42 +17,88 @@ using simd::V;
 
 namespace {
 
-/// The inner kernel for exactly M rows and N vectors of columns.
-/// a's element (i, p) is at a[p * M + i], or, if RowMajor, a[i * kPanelN + p].
-template <int M, int N, bool RowMajor>
-[[gnu::always_inline]] inline void innerFixed(int64_t k, const float *a,
-                                              const float *b, V (&acc)[M][N]) {
-  for (int i = 0; i < M; ++i)
-    for (int j = 0; j < N; ++j)
-      acc[i][j] = V{};
-  for (int64_t p = 0; p < k; ++p) {
-    V row[N];
-#pragma GCC unroll 4
-    for (int j = 0; j < N; ++j)
-      row[j] = simd::load(b + j * kWidth);
+/// Lines of memory that will be wanted after this inner kernel, asked for a few
+/// at a time along its loop: all at once they would fill the buffers that its
+/// own loads need. Line l is at base + (l & mask) * fast + (l >> shift) * slow.
+struct Ahead {
+  const float *base = nullptr;
+  int64_t fast = 0, slow = 0, mask = 0;
+  int shift = 0;
+  int64_t line = 0, end = 0;
+
+  void fetch(int64_t count) {
+    for (; count > 0 && line < end; --count, ++line)
+      __builtin_prefetch(base + (line & mask) * fast + (line >> shift) * slow,
+                         0, 2);
+  }
+};
+
+/// Steps of k between two looks ahead.
+constexpr int64_t kAheadSteps = 8;
+constexpr int64_t kLineFloats = 16;
+
+/// Where the inner kernel finds b: packed, or in place, to be packed on the
+/// way.
+struct PanelB {
+  const float *data;
+  int64_t stride; // kPanelN where packed
+  float *pack;    // or nullptr
+};
+
+/// acc = a b for exactly M rows. a's element (i, p) is at a[p * M + i], or, if
+/// RowMajor, a[i * kPanelN + p].
+template <int M, bool RowMajor, bool Pack>
+[[gnu::always_inline]] inline void
+innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
+           Ahead &ahead, V (&acc)[M][kVectors]) {
 #pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) {
-      const V x = simd::splat(a[RowMajor ? i * kPanelN : i]);
+  for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
-      for (int j = 0; j < N; ++j)
-        acc[i][j] = simd::fma(x, row[j], acc[i][j]);
+    for (int j = 0; j < kVectors; ++j)
+      acc[i][j] = V{};
+  constexpr int64_t cLines =
+      (kPanelN + kLineFloats - 1) / kLineFloats; // of a row of c
+  const int64_t looks = (k + kAheadSteps - 1) / kAheadSteps;
+  const int64_t perLook = (ahead.end - ahead.line + looks - 1) / looks;
+  const int64_t cPerLook = (M * cLines + looks - 1) / looks;
+  int64_t cLine = 0;
+  for (int64_t p0 = 0; p0 < k; p0 += kAheadSteps) {
+    for (int64_t n = 0; n < cPerLook && cLine < M * cLines; ++n, ++cLine)
+      __builtin_prefetch(
+          c + cLine / cLines * ldc + cLine % cLines * kLineFloats, 1);
+    ahead.fetch(perLook);
+    const int64_t end = std::min(k, p0 + kAheadSteps);
+    for (int64_t p = p0; p < end; ++p) {
+      V row[kVectors];
+#pragma GCC unroll 4
+      for (int j = 0; j < kVectors; ++j) {
+        row[j] = simd::load(b.data + j * kWidth);
+        if (Pack)
+          simd::store(b.pack + j * kWidth, row[j]);
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) {
+        const V x = simd::splat(a[RowMajor ? i * kPanelN : i]);
+#pragma GCC unroll 4
+        for (int j = 0; j < kVectors; ++j)
+          acc[i][j] = simd::fma(x, row[j], acc[i][j]);
+      }
+      a += RowMajor ? 1 : M;
+      b.data += Pack ? b.stride : kPanelN;
+      if (Pack)
+        b.pack += kPanelN;
     }
-    a += RowMajor ? 1 : M;
-    b += kPanelN;
   }
 }
 
-template <int M, bool RowMajor>
-void innerRows(int64_t n, int64_t k, const float *a, const float *b, float *c,
-               int64_t ldc, bool accumulate, const float *bias) {
-  // What will be written or added to; its rows lie far apart.
-  for (int i = 0; i < M; ++i)
-    for (int64_t j = 0; j < n; j += 16)
-      __builtin_prefetch(c + i * ldc + j, 1);
+template <int M, bool RowMajor, bool Pack>
+void innerRows(int64_t n, int64_t k, const float *a, const PanelB &b, float *c,
+               int64_t ldc, bool accumulate, const float *bias, Ahead &ahead) {
   V acc[M][kVectors];
-  innerFixed<M, kVectors, RowMajor>(k, a, b, acc);
+  innerFixed<M, RowMajor, Pack>(k, a, b, c, ldc, ahead, acc);
   if (n == kPanelN) {
     if (bias) {
+#pragma GCC unroll 4
       for (int j = 0; j < kVectors; ++j) {
         const V add = simd::load(bias + j * kWidth);
 #pragma GCC unroll 16
@@ -60,17 +106,26 @@ void innerRows(int64_t n, int64_t k, const float *a, const float *b, float *c,
           acc[i][j] += add;
       }
     }
+    if (accumulate) {
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+        for (int j = 0; j < kVectors; ++j)
+          acc[i][j] = simd::load(c + i * ldc + j * kWidth) + acc[i][j];
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i)
 #pragma GCC unroll 4
-      for (int j = 0; j < kVectors; ++j) {
-        float *to = c + i * ldc + j * kWidth;
-        simd::store(to, accumulate ? simd::load(to) + acc[i][j] : acc[i][j]);
-      }
+      for (int j = 0; j < kVectors; ++j)
+        simd::store(c + i * ldc + j * kWidth, acc[i][j]);
     return;
   }
   float rows[M][kPanelN];
-  std::memcpy(rows, acc, sizeof rows);
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j)
+      simd::store(&rows[i][j * kWidth], acc[i][j]);
   for (int i = 0; i < M; ++i)
     for (int64_t j = 0; j < n; ++j) {
       const float x = bias ? rows[i][j] + bias[j] : rows[i][j];
@@ -78,17 +133,19 @@ void innerRows(int64_t n, int64_t k, const float *a, const float *b, float *c,
     }
 }
 
-using InnerFn = void (*)(int64_t, int64_t, const float *, const float *,
-                         float *, int64_t, bool, const float *);
-template <bool RowMajor, int... I>
+using InnerFn = void (*)(int64_t, int64_t, const float *, const PanelB &,
+                         float *, int64_t, bool, const float *, Ahead &);
+template <bool RowMajor, bool Pack, int... I>
 constexpr std::array<InnerFn, sizeof...(I)>
 innerTable(std::integer_sequence<int, I...>) {
-  return {innerRows<I + 1, RowMajor>...};
+  return {innerRows<I + 1, RowMajor, Pack>...};
 }
 constexpr auto kInner =
-    innerTable<false>(std::make_integer_sequence<int, kPanelM>());
+    innerTable<false, false>(std::make_integer_sequence<int, kPanelM>());
+constexpr auto kInnerPack =
+    innerTable<false, true>(std::make_integer_sequence<int, kPanelM>());
 constexpr auto kInnerRowMajor =
-    innerTable<true>(std::make_integer_sequence<int, kPanelM>());
+    innerTable<true, false>(std::make_integer_sequence<int, kPanelM>());
 
 /// Packs M rows of a, whose rows are contiguous, k outermost.
 template <int M>
@@ -119,12 +176,15 @@ void packRowsFixed(const float *a, int64_t rowStride, int64_t k, float *to) {
 
 void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
            float *c, int64_t ldc, bool accumulate, const float *bias) {
-  kInner[m - 1](n, k, a, b, c, ldc, accumulate, bias);
+  Ahead none;
+  kInner[m - 1](n, k, a, {b, kPanelN, nullptr}, c, ldc, accumulate, bias, none);
 }
 
 void innerRowMajor(int64_t m, int64_t n, int64_t k, const float *a,
                    const float *b, float *c, int64_t ldc, bool accumulate) {
-  kInnerRowMajor[m - 1](n, k, a, b, c, ldc, accumulate, nullptr);
+  Ahead none;
+  kInnerRowMajor[m - 1](n, k, a, {b, kPanelN, nullptr}, c, ldc, accumulate,
+                        nullptr, none);
 }
 
 void packA(const Matrix &a, int64_t m, int64_t k, float *to) {
@@ -178,26 +238,40 @@ void packB(const Matrix &b, int64_t k, int64_t n, float *to) {
 }
 
 namespace {
-/// Asks for lines [from, to) of the k x n panel at `b`, so that packing it
-/// finds it near. Returns how many lines the panel has.
-int64_t prefetchPanel(const Matrix &b, int64_t k, int64_t n, int64_t from,
-                      int64_t to) {
-  constexpr int64_t floats = 16; // of a cache line
-  const bool rows = b.colStride == 1;
-  const int64_t perRow = ((rows ? n : k) + floats - 1) / floats;
-  const int64_t stride = rows ? b.rowStride : b.colStride;
-  const int64_t lines = perRow * (rows ? k : n);
-  for (int64_t line = from; line < std::min(lines, to); ++line)
-    __builtin_prefetch(b.data + line / perRow * stride + line % perRow * floats,
-                       0, 2);
-  return lines;
+/// The lines of the k x n panel at `b`.
+Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
+  Ahead ahead;
+  if (n < kPanelN)
+    return ahead; // the last, narrow panel
+  ahead.base = b.data;
+  if (b.colStride == 1) {
+    constexpr int64_t perRow = (kPanelN + kLineFloats - 1) / kLineFloats;
+    ahead.mask = perRow - 1;
+    ahead.shift = perRow == 1 ? 0 : 1;
+    ahead.fast = kLineFloats;
+    ahead.slow = b.rowStride;
+    ahead.end = perRow * k;
+  } else {
+    static_assert((kPanelN & (kPanelN - 1)) == 0);
+    ahead.mask = kPanelN - 1;
+    ahead.shift = __builtin_ctz(kPanelN);
+    ahead.fast = b.colStride;
+    ahead.slow = kLineFloats;
+    ahead.end = (k + kLineFloats - 1) / kLineFloats * kPanelN;
+  }
+  return ahead;
 }
 } // namespace
 
 void run(Stream &stream, const Problem &problem, void *scratch, int64_t batch,
          int64_t aStride, int64_t bStride, int64_t cStride) {
   const int64_t m = problem.m, n = problem.n, k = problem.k;
-  const int64_t blockM = std::min(m, kGemmBlockM);
+  // Blocks of equal height: a low last one would read all of b for little.
+  const int64_t blocksM = (m + kGemmBlockM - 1) / kGemmBlockM;
+  const int64_t blockM =
+      blocksM <= 1
+          ? m
+          : ((m + blocksM - 1) / blocksM + kPanelM - 1) / kPanelM * kPanelM;
   const int64_t blockK = std::min(k, kGemmBlockK);
   const int64_t panels = (n + kPanelN - 1) / kPanelN;
   float *packedA = static_cast<float *>(scratch);
@@ -245,21 +319,27 @@ void run(Stream &stream, const Problem &problem, void *scratch, int64_t batch,
             const Matrix b{now.b.data + p0 * now.b.rowStride +
                                j0 * now.b.colStride,
                            now.b.rowStride, now.b.colStride};
-            packB(b, depth, cols, packed);
             // While this panel is computed, the next one comes nearer.
             Matrix next = b;
             next.data += kPanelN * b.colStride;
-            const int64_t nextCols =
-                std::clamp<int64_t>(n - j0 - kPanelN, 0, kPanelN);
-            const int64_t lines = prefetchPanel(next, depth, nextCols, 0, 0);
+            Ahead ahead = linesOf(
+                next, depth, std::clamp<int64_t>(n - j0 - kPanelN, 0, kPanelN));
+            const int64_t lines = ahead.end;
             const int64_t share = lines * kPanelM / rows + 1;
-            int64_t line = 0;
-            for (int64_t r = 0; r < rows; r += kPanelM, line += share) {
-              prefetchPanel(next, depth, nextCols, line, line + share);
-              inner(std::min<int64_t>(kPanelM, rows - r), cols, depth,
-                    packedA + r * depth, packed,
-                    now.c + (i0 + r) * now.ldc + j0, now.ldc, add,
-                    bias ? bias + j0 : nullptr);
+            // The first rows pack on the way, where b lies the right way.
+            const bool packNow = b.colStride == 1 && cols == kPanelN;
+            if (!packNow)
+              packB(b, depth, cols, packed);
+            for (int64_t r = 0; r < rows; r += kPanelM) {
+              const bool first = packNow && r == 0;
+              const PanelB panelB = first ? PanelB{b.data, b.rowStride, packed}
+                                          : PanelB{packed, kPanelN, nullptr};
+              ahead.end = std::min(lines, ahead.line + share);
+              const int64_t height = std::min<int64_t>(kPanelM, rows - r);
+              (first ? kInnerPack : kInner)[height - 1](
+                  cols, depth, packedA + r * depth, panelB,
+                  now.c + (i0 + r) * now.ldc + j0, now.ldc, add,
+                  bias ? bias + j0 : nullptr, ahead);
             }
           }
         };

@@ -11,7 +11,7 @@
 //
 //     k in steps of kBlockK:                   (results add up in c, in order)
 //       m in steps of kBlockM:
-//         pack a's block, in parallel          <= 1.5 MiB, shared
+//         pack a's block, in parallel          <= 1.6 MiB, shared
 //         panels of kPanelN columns, in parallel:
 //           pack b's panel                     <= 48 KiB per worker
 //           for each kPanelM rows: inner kernel

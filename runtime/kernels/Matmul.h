@@ -31,7 +31,7 @@ public:
 };
 
 /// Blocks of the cpu product; see runtime/cpu/Gemm.h.
-constexpr int64_t kGemmBlockM = 1022; // a multiple of 14
+constexpr int64_t kGemmBlockM = 1050; // a multiple of 14 and of 6
 constexpr int64_t kGemmBlockK = 384;
 /// No cpu panel is wider, in columns.
 constexpr int64_t kGemmPanelN = 32;

@@ -1,0 +1,187 @@
+//===- TrainerTest.cpp - the trainer as a user meets it -------------------===//
+//
+// Runs the trainer of the tiny program as a process of its own: exit codes,
+// messages, logs, resuming, signals, limits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "gtest/gtest.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Result {
+  int code = -1; // or minus the signal
+  std::string out, error;
+};
+
+class Trainer : public ::testing::Test {
+protected:
+  Trainer() {
+    char name[] = "/tmp/tmc-test-XXXXXX";
+    dir_ = mkdtemp(name);
+    std::ofstream tokens(dir_ / "tokens", std::ios::binary);
+    for (int i = 0; i < 2000; ++i)
+      tokens.put(char(i * i % 97)).put(0);
+  }
+  ~Trainer() override { fs::remove_all(dir_); }
+
+  std::string operator/(const char *name) const { return dir_ / name; }
+  std::string read(const std::string &path) const {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  /// Starts the trainer; `fileLimit` is a bound on the size of files, 0: none.
+  pid_t start(std::vector<std::string> arguments, rlim_t fileLimit = 0) {
+    const pid_t child = fork();
+    if (child)
+      return child;
+    for (auto [path, number] : {std::pair{"out", 1}, {"err", 2}}) {
+      const int file =
+          open((dir_ / path).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      dup2(file, number);
+    }
+    if (fileLimit) {
+      const struct rlimit limit { fileLimit, fileLimit };
+      setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    std::vector<char *> words = {const_cast<char *>(TINY_TRAIN)};
+    for (std::string &argument : arguments)
+      words.push_back(argument.data());
+    words.push_back(nullptr);
+    execv(TINY_TRAIN, words.data());
+    _exit(99);
+  }
+  Result finish(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+            read(dir_ / "out"), read(dir_ / "err")};
+  }
+  Result train(std::vector<std::string> arguments, rlim_t fileLimit = 0) {
+    arguments.insert(arguments.end(), {"--data", *this / "tokens"});
+    return finish(start(arguments, fileLimit));
+  }
+  /// The values of one field of a log, as text.
+  std::vector<std::string> field(const std::string &path, const char *name) {
+    std::vector<std::string> values;
+    std::stringstream lines(read(path));
+    const std::string key = std::string("\"") + name + "\":";
+    for (std::string line; std::getline(lines, line);) {
+      const size_t at = line.find(key);
+      if (at != std::string::npos)
+        values.push_back(line.substr(
+            at + key.size(), line.find_first_of(",}", at) - at - key.size()));
+    }
+    return values;
+  }
+
+  fs::path dir_;
+};
+
+} // namespace
+
+TEST_F(Trainer, TrainsAndLogs) {
+  const Result r = train({"--steps", "5", "--log", *this / "log", "--lr", "0.1",
+                          "--lr-schedule", "linear:warmup=2"});
+  ASSERT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(r.error, "");
+  EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 5);
+  EXPECT_NE(r.out.find("step 5/5  loss "), std::string::npos);
+  EXPECT_EQ(field(*this / "log", "step"),
+            (std::vector<std::string>{"1", "2", "3", "4", "5"}));
+  EXPECT_EQ(field(*this / "log", "lr")[0], "0.05");
+  EXPECT_EQ(field(*this / "log", "lr")[1], "0.1");
+  EXPECT_EQ(field(*this / "log", "allocations")[4], "0");
+  for (const char *name : {"loss", "grad_norm", "seconds", "tokens_per_second",
+                           "arena_bytes", "high_water_bytes"})
+    EXPECT_GT(std::stod(field(*this / "log", name)[2]), 0) << name;
+}
+
+TEST_F(Trainer, ResumesWithoutATrace) {
+  ASSERT_EQ(
+      train({"--steps", "8", "--log", *this / "whole", "--save", *this / "a"})
+          .code,
+      0);
+  ASSERT_EQ(
+      train({"--steps", "3", "--log", *this / "parts", "--save", *this / "b"})
+          .code,
+      0);
+  const Result r = train({"--steps", "5", "--log", *this / "parts", "--resume",
+                          *this / "b", "--save", *this / "b"});
+  ASSERT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(field(*this / "whole", "loss"), field(*this / "parts", "loss"));
+  EXPECT_EQ(field(*this / "parts", "step").back(), "8");
+  EXPECT_EQ(read(*this / "a/checkpoint.safetensors"),
+            read(*this / "b/checkpoint.safetensors"));
+}
+
+TEST_F(Trainer, ExitCodes) {
+  EXPECT_EQ(train({"--steps", "1", "--stepz", "2"}).code, 2);
+  EXPECT_EQ(train({"--help"}).code, 0);
+  EXPECT_EQ(train({"--steps", "1", "--weights", *this / "none"}).code, 1);
+  EXPECT_EQ(train({"--steps", "1", "--resume", *this / "none"}).code, 1);
+  Result r = finish(start({"--steps", "1", "--data", *this / "none"}));
+  EXPECT_EQ(r.code, 1);
+  EXPECT_EQ(r.error.find("error: can't open '"), 0u) << r.error;
+  EXPECT_EQ(r.out, "");
+  std::ofstream(*this / "wild", std::ios::binary) << std::string(800, '\1');
+  r = finish(start({"--steps", "1", "--data", *this / "wild"}));
+  EXPECT_EQ(r.code, 1); // token 257 of 100
+  EXPECT_NE(r.error.find("is 257, outside [0, 100)"), std::string::npos);
+  EXPECT_EQ(std::count(r.error.begin(), r.error.end(), '\n'), 1);
+}
+
+TEST_F(Trainer, AFullDiskLosesNothing) {
+  ASSERT_EQ(train({"--steps", "2", "--save", *this / "c"}).code, 0);
+  const std::string before = read(*this / "c/checkpoint.safetensors");
+  const Result r = train(
+      {"--steps", "1", "--resume", *this / "c", "--save", *this / "c"}, 20000);
+  EXPECT_EQ(r.code, 74) << r.error;
+  EXPECT_EQ(std::count(r.error.begin(), r.error.end(), '\n'), 1);
+  EXPECT_EQ(read(*this / "c/checkpoint.safetensors"), before);
+  EXPECT_EQ(std::distance(fs::directory_iterator(*this / "c"), {}), 1);
+}
+
+TEST_F(Trainer, CtrlCSavesAndLeaves) {
+  const pid_t child = start({"--steps", "100000000", "--save", *this / "c",
+                             "--data", *this / "tokens"});
+  while (read(*this / "out").find("step 3/") == std::string::npos)
+    usleep(1000);
+  kill(child, SIGINT);
+  const Result r = finish(child);
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(r.error.find("interrupted after step "), 0u);
+  const Result more = train({"--steps", "1", "--resume", *this / "c"});
+  EXPECT_EQ(more.code, 0) << more.error;
+  const std::string step = r.error.substr(23, r.error.find(';') - 23);
+  EXPECT_NE(more.out.find("step " + std::to_string(std::stoll(step) + 1)),
+            std::string::npos)
+      << more.out << step;
+}
+
+TEST_F(Trainer, AKillLeavesAWholeCheckpoint) {
+  ASSERT_EQ(train({"--steps", "1", "--save", *this / "c"}).code, 0);
+  for (int round = 0; round < 10; ++round) {
+    const pid_t child =
+        start({"--steps", "100000000", "--save", *this / "c", "--save-every",
+               "1", "--quiet", "--data", *this / "tokens"});
+    usleep(useconds_t(5000 + 3000 * round));
+    kill(child, SIGKILL);
+    EXPECT_EQ(finish(child).code, -SIGKILL);
+    const Result r = train({"--steps", "1", "--resume", *this / "c"});
+    ASSERT_EQ(r.code, 0) << r.error;
+  }
+}
