@@ -120,6 +120,14 @@ void copyBox(Stream &stream, Box box, const T *from, T *to) {
               });
 }
 
+void zero(Stream &stream, void *to, int64_t bytes) {
+  constexpr int64_t tile = 1 << 20;
+  parallelFor(stream, (bytes + tile - 1) / tile, [&](int64_t i, int64_t) {
+    std::memset(static_cast<char *>(to) + i * tile, 0,
+                size_t(std::min(tile, bytes - i * tile)));
+  });
+}
+
 /// Dispatches on the size of an element.
 void copyBox(Stream &stream, DType type, const Box &box, const void *from,
              int64_t inOffset, void *to, int64_t outOffset) {
@@ -238,12 +246,8 @@ Status Pad::prepare(Device &) {
   return Status::ok();
 }
 void Pad::run(Stream &stream, In ins, Out outs, void *, bool) {
-  char *to = static_cast<char *>(result(outs, 0));
-  constexpr int64_t tile = 1 << 20;
-  const int64_t bytes = state_->zeroBytes;
-  parallelFor(stream, (bytes + tile - 1) / tile, [&](int64_t i, int64_t) {
-    std::memset(to + i * tile, 0, size_t(std::min(tile, bytes - i * tile)));
-  });
+  void *to = result(outs, 0);
+  zero(stream, to, state_->zeroBytes);
   copyBox(stream, params_.type, state_->box, operand(ins, 0), 0, to,
           state_->offset);
 }
@@ -324,6 +328,14 @@ void GatherGrad::run(Stream &stream, In ins, Out outs, void *,
         to[at * p.inner + j] += from[j];
     }
   });
+}
+
+struct Fill::State {};
+Fill::Fill(const Params &params) : params_(params) {}
+Fill::~Fill() = default;
+Status Fill::prepare(Device &) { return Status::ok(); }
+void Fill::run(Stream &stream, In, Out outs, void *, bool) {
+  zero(stream, result(outs, 0), params_.bytes);
 }
 
 } // namespace tmc

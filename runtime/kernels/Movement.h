@@ -1,7 +1,7 @@
 //===- Movement.h - kernels that move elements ------------------*- C++ -*-===//
 //
-// Transpose, concat, pad, strided copy and gather. They look at the size of an
-// element, not at its type.
+// Transpose, concat, pad, strided copy, gather and fill. They look at the size
+// of an element, not at its type.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_MOVEMENT_H
@@ -97,6 +97,17 @@ public:
   };
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(GatherGrad)
+};
+
+/// outs: `bytes` bytes, set to zero.
+class Fill : public Kernel {
+public:
+  struct Params {
+    int64_t bytes;
+    int64_t scratchBytes;
+  };
+  static int64_t scratchCap(const Params &, Backend) { return 0; }
+  TMC_KERNEL(Fill)
 };
 
 } // namespace tmc

@@ -78,6 +78,13 @@ TEST(Pad, ZerosAroundAndBetween) {
     }
 }
 
+TEST(Fill, ZerosItsBytesOnly) {
+  Buffer<unsigned char> y(3000001, 7);
+  runKernel<Fill>(2, {3000000, 0}, {}, {y});
+  EXPECT_EQ(std::count(y.get(), y.get() + 3000000, 0), 3000000);
+  EXPECT_EQ(y[3000000], 7);
+}
+
 TEST(Copy, FollowsStrides) {
   // Column 1 of three in [4, 3, 5], to a contiguous [4, 5].
   Floats x = counting<float>(60), y(20), sum(20, 1.0f);
