@@ -15,10 +15,11 @@
 
 namespace tmc {
 
-/// The exit codes of `tmc` that a frontend can cause.
+/// The exit codes of `tmc`.
 enum class FailureKind : int {
   Input = 1,       ///< The model is at fault.
   Usage = 2,       ///< The command line is: a flag is missing or wrong.
+  OverBudget = 3,  ///< The step doesn't fit; the notes say what would.
   Unsupported = 4, ///< The model asks for something tmc doesn't have.
   Defect = 70,     ///< We are at fault.
   World = 74,      ///< A file can't be opened or read.

@@ -226,10 +226,11 @@ private:
     if (trained.empty())
       return forward.emitError("there is no parameter to train");
     auto scalar = [&](StringRef name, Type element) {
-      return addArg(
-          RankedTensorType::get({}, element),
-          b.getDictionaryAttr({roleAttr(train::Role::Scalar), nameAttr(name)}),
-          NameLoc::get(b.getStringAttr(name)));
+      return addArg(RankedTensorType::get({}, element),
+                    b.getDictionaryAttr(
+                        {roleAttr(train::Role::Scalar), nameAttr(name),
+                         named(TrainDialect::kFeed, b.getStringAttr(name))}),
+                    NameLoc::get(b.getStringAttr(name)));
     };
     lrArg = scalar("lr", b.getF32Type());
     stepArg = scalar("step", b.getI64Type());
@@ -366,7 +367,8 @@ private:
       Value value = map.lookupOrDefault(ret->getOperand(i));
       if (std::optional<unsigned> arg = train::updatedArg(forward, i))
         addUpdate(value, *arg);
-      else if (i != *lossIndex && microBatches == 1)
+      else if (i != *lossIndex && microBatches == 1 &&
+               llvm::is_contained(*outputs, train::resultName(forward, i)))
         addResult(value, {nameAttr(train::resultName(forward, i))});
     }
     return success();

@@ -102,6 +102,14 @@ private:
 
   void reportOverBudget(const StepProblem &stated, const planning::Plan &plan) {
     const planning::Problem &problem = stated.problem;
+    Builder b(&getContext());
+    getOperation()->setAttr(
+        "train.plan",
+        b.getDictionaryAttr(
+            {b.getNamedAttr("smallest_found_bytes",
+                            b.getI64IntegerAttr(plan.smallestFoundBytes)),
+             b.getNamedAttr("impossible_below_bytes",
+                            b.getI64IntegerAttr(plan.impossibleBelowBytes))}));
     int64_t needs = plan.peakBytes + problem.reservedBytes;
     InFlightDiagnostic diag = getOperation().emitError()
                               << "needs " << inMiB(needs) << ", "

@@ -86,6 +86,8 @@ private:
       if (first->reads || !std::all_of(list.begin(), list.end(), inside)) {
         span.begin = std::min(span.begin, loops[number].begin);
         span.end = std::max(span.end, loops[number].end);
+        // Dead after the loop's last launch, but not after each trip of it.
+        span.crossesTrips |= span.end == loops[number].end;
       }
     }
     return outputOf(buffer, span);

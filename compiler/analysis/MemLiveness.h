@@ -25,6 +25,7 @@ struct MemLiveness {
   /// Moments [begin, end); empty where nothing touches the buffer.
   struct Span {
     int64_t begin = 0, end = 0;
+    bool crossesTrips = false; // Its bytes pass from one trip to the next.
   };
   std::vector<mem::BufferOp> buffers;
   std::vector<Span> spans;                // One per buffer.

@@ -25,6 +25,9 @@ def Train_Dialect : Dialect {
     | `train.frozen` | argument | unit: a param that isn't trained |
     | `train.init` | argument | "normal", "ones" or "zeros": how a fresh one starts |
     | `train.slot` | argument | the param's name, of which this is optimizer state |
+    | `train.feed` | argument | "seed", "samples", "lr" or "step": the runtime fills it |
+    | `train.limit` | argument | integers must be in [0, limit) |
+    | `train.ignore` | argument | or may be this, a label that doesn't count |
     | `train.loss` | result | unit: the loss, one f32 scalar |
     | `train.updates` | result | the number of the argument whose new value it is |
   }];
@@ -35,6 +38,9 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kFrozen = "train.frozen";
     static constexpr ::llvm::StringLiteral kInit = "train.init";
     static constexpr ::llvm::StringLiteral kSlot = "train.slot";
+    static constexpr ::llvm::StringLiteral kFeed = "train.feed";
+    static constexpr ::llvm::StringLiteral kLimit = "train.limit";
+    static constexpr ::llvm::StringLiteral kIgnore = "train.ignore";
     static constexpr ::llvm::StringLiteral kLoss = "train.loss";
     static constexpr ::llvm::StringLiteral kUpdates = "train.updates";
     /// On `func.func @forward` after the split pass: how often the body runs.

@@ -1,0 +1,284 @@
+#include "compiler/emit/Emit.h"
+
+#include "compiler/analysis/MemLiveness.h"
+#include "compiler/emit/FusedBody.h"
+#include "compiler/emit/ProgramTable.h"
+#include "dialects/interfaces/Interfaces.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace tmc;
+
+std::string tmc::readableBytes(int64_t bytes) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (bytes >= int64_t(1) << 30)
+    os << llvm::format("%.2f GiB", double(bytes) / (int64_t(1) << 30));
+  else if (bytes >= 1 << 20)
+    os << llvm::format("%.1f MiB", double(bytes) / (1 << 20));
+  else if (bytes >= 1 << 10)
+    os << llvm::format("%.1f KiB", double(bytes) / (1 << 10));
+  else
+    os << bytes << " B";
+  return text;
+}
+
+std::string tmc::literal(Attribute value) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (auto flag = dyn_cast<BoolAttr>(value))
+    os << (flag.getValue() ? "true" : "false");
+  else if (auto integer = dyn_cast<IntegerAttr>(value))
+    os << integer.getInt();
+  else if (auto real = dyn_cast<FloatAttr>(value))
+    os << llvm::format("%.17g", real.getValueAsDouble());
+  else if (auto type = dyn_cast<TypeAttr>(value))
+    os << "DType::" << StringRef(nameOf(runtimeType(type.getValue()))).upper();
+  else if (auto word = dyn_cast<StringAttr>(value))
+    os << word.getValue();
+  else if (auto list = dyn_cast<DenseI64ArrayAttr>(value)) {
+    os << "{";
+    llvm::interleaveComma(list.asArrayRef(), os);
+    os << "}";
+  } else {
+    llvm_unreachable("a kernel's parameter of a kind that isn't printed");
+  }
+  return text;
+}
+
+namespace {
+
+/// Prints one step.
+class Emitter {
+public:
+  Emitter(ModuleOp module, mem::ProgramOp program, const EmitOptions &options)
+      : module(module), program(program), options(options),
+        liveness(memLiveness(program)) {
+    for (auto [buffer, span] : llvm::zip(liveness.buffers, liveness.spans))
+      spanOf[buffer] = span;
+  }
+
+  FailureOr<std::string> run() {
+    std::string body;
+    llvm::raw_string_ostream bodyStream(body);
+    printBlock(program.getBlock(), bodyStream, 1);
+
+    llvm::raw_string_ostream os(text);
+    printHead(os);
+    if (failed(printKernelBodies(os)))
+      return failure();
+    printKernelObjects(os);
+    os << "/// One whole step, in the order of the plan.\n"
+       << "void run(Stream &s, void *kernels, char *arena) {\n"
+       << "  auto &k = *static_cast<Kernels *>(kernels);\n"
+       << "  auto at = [arena](int64_t offset) { return arena + offset; };\n"
+       << body << "}\n\n";
+    printProgramTable(os, program, liveness, options);
+    os << "} // namespace\n\n"
+       << "extern \"C\" const StepProgram *tmc_step_program() { return "
+          "&program; }\n";
+    return text;
+  }
+
+private:
+  ModuleOp module;
+  mem::ProgramOp program;
+  const EmitOptions &options;
+  MemLiveness liveness;
+  DenseMap<Operation *, MemLiveness::Span> spanOf;
+  std::string text;
+  /// Kernel objects by what they are: `Matmul{{...}}` -> `matmul_3`.
+  std::vector<std::pair<std::string, std::string>> objects;
+  std::map<std::string, size_t> objectIndex;
+  std::map<std::string, int> objectCount;
+  int64_t moment = 0;
+
+  void printHead(raw_ostream &os) {
+    bool cuda = options.backend == Backend::Cuda;
+    os << "// " << (cuda ? "step.cu" : "step.cpp") << " - one training step of "
+       << options.model << ", compiled by tmc.\n"
+       << "//\n// Arena: " << int64_t(program.getArenaBytes()) << " bytes ("
+       << readableBytes(program.getArenaBytes()) << "), "
+       << liveness.moments.size() << " launches. Offsets are bytes from its "
+       << "start; a\n// buffer is alive from launch a up to launch b, [a, b)."
+       << "\n\n#include \"runtime/kernels/Kernels.h\"\n"
+       << "#include \"runtime/step/Program.h\"\n\n"
+       << "using namespace tmc;\n\nnamespace {\n\n";
+  }
+
+  LogicalResult printKernelBodies(raw_ostream &os) {
+    for (auto kernel : module.getOps<mem::KernelOp>()) {
+      if (failed(printFusedBody(kernel, os)))
+        return failure();
+      os << "\n";
+    }
+    return success();
+  }
+
+  void printKernelObjects(raw_ostream &os) {
+    os << "/// One object per different kernel: what a library has to prepare "
+          "is\n/// prepared once, at load.\nstruct Kernels {\n";
+    for (auto &[what, name] : objects)
+      os << "  " << StringRef(what).split('{').first << " " << name << "{"
+         << StringRef(what).split('{').second << ";\n";
+    os << "};\n\n"
+       << "void visitKernels(void *kernels, void *context,\n"
+          "                  void (*visit)(void *context, const char *name, "
+          "Kernel &kernel)) {\n"
+          "  auto &k = *static_cast<Kernels *>(kernels);\n";
+    for (auto &[what, name] : objects)
+      os << "  visit(context, \"" << name << "\", k." << name << ");\n";
+    os << "}\n\n";
+  }
+
+  void printBlock(Block &block, raw_ostream &os, int depth) {
+    for (Operation &op : block) {
+      if (auto launch = dyn_cast<mem::LaunchOp>(op))
+        printLaunch(launch, os, depth);
+      else if (auto fill = dyn_cast<mem::FillOp>(op))
+        printFill(fill, os, depth);
+      else if (auto loop = dyn_cast<mem::LoopOp>(op)) {
+        os.indent(2 * depth) << "for (int64_t i = 0; i < "
+                             << int64_t(loop.getCount()) << "; ++i) {\n";
+        printBlock(loop.getBlock(), os, depth + 1);
+        os.indent(2 * depth) << "}\n";
+      }
+    }
+  }
+
+  /// The name of the object `what`, empty where it is new.
+  std::string &nameOfObject(const std::string &what) {
+    auto [at, isNew] = objectIndex.try_emplace(what, objects.size());
+    if (isNew)
+      objects.emplace_back(what, "");
+    return objects[at->second].second;
+  }
+
+  /// The object that runs `launch`.
+  std::string objectFor(mem::LaunchOp launch) {
+    std::string what = launch.getGenerated()
+                           ? "Fused<" + launch.getCallee().str() + ">"
+                           : launch.getCallee().str();
+    what += "{{";
+    for (Attribute param : launch.getParams()) {
+      auto pair = cast<ArrayAttr>(param);
+      what += "." + cast<StringAttr>(pair[0]).str() + " = " + literal(pair[1]) +
+              ", ";
+    }
+    int64_t scratch =
+        launch.getScratch() ? sizeInBytes(launch.getScratch().getType()) : 0;
+    what += ".scratchBytes = " + std::to_string(scratch) + "}}";
+    std::string &name = nameOfObject(what);
+    if (name.empty()) {
+      name = launch.getGenerated() ? launch.getCallee().str() + "_kernel"
+                                   : launch.getCallee().lower();
+      if (!launch.getGenerated())
+        name += "_" + std::to_string(objectCount[name]++);
+    }
+    return name;
+  }
+
+  /// The address of `memref`: a place in the arena, a piece moving with i.
+  std::string address(Value memref) {
+    int64_t offset = 0;
+    std::string moving;
+    while (!memref.getDefiningOp<mem::BufferOp>()) {
+      Operation *op = memref.getDefiningOp();
+      auto type = cast<MemRefType>(memref.getType());
+      if (isa<mem::PieceOp>(op)) {
+        moving = " + i * " + std::to_string(sizeInBytes(type));
+      } else {
+        SmallVector<int64_t> strides;
+        int64_t elements = 0, before = 0;
+        (void)type.getStridesAndOffset(strides, elements);
+        auto source = cast<MemRefType>(op->getOperand(0).getType());
+        (void)source.getStridesAndOffset(strides, before);
+        offset += (elements - before) * bytesOfElement(type);
+      }
+      memref = op->getOperand(0);
+    }
+    offset += int64_t(memref.getDefiningOp<mem::BufferOp>().getOffset());
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << "at(" << llvm::format_hex(offset, 1) << moving << ")";
+    return text;
+  }
+
+  static int64_t bytesOfElement(MemRefType type) {
+    return (type.getElementTypeBitWidth() + 7) / 8;
+  }
+
+  std::string arguments(OperandRange values, ArrayRef<int64_t> order) {
+    SmallVector<std::string> list;
+    if (order.empty())
+      for (Value value : values)
+        list.push_back(address(value));
+    for (int64_t index : order)
+      list.push_back(index < 0 ? "nullptr" : address(values[index]));
+    return "{" + llvm::join(list, ", ") + "}";
+  }
+
+  void printComment(StringRef name, int64_t instance, ValueRange writes,
+                    raw_ostream &os, int depth) {
+    os.indent(2 * depth) << "// " << moment << " " << name;
+    if (instance > 0)
+      os << " (recomputed, " << instance << ")";
+    StringRef separator = ": ";
+    for (Value value : writes) {
+      mem::BufferOp buffer = bufferOf(value);
+      os << separator
+         << readableBytes(sizeInBytes(buffer.getMemref().getType())) << " at +"
+         << readableBytes(buffer.getOffset());
+      if (buffer.getPersistent())
+        os << ", " << buffer.getName();
+      else
+        os << ", alive [" << spanOf[buffer].begin << ", " << spanOf[buffer].end
+           << ")";
+      separator = "; ";
+    }
+    os << "\n";
+  }
+
+  void printLaunch(mem::LaunchOp launch, raw_ostream &os, int depth) {
+    printComment(launch.getOp(), launch.getInstance(), launch.getOutputs(), os,
+                 depth);
+    os.indent(2 * depth) << "k." << objectFor(launch) << ".run(s, "
+                         << arguments(launch.getInputs(), launch.getInOrder())
+                         << ", "
+                         << arguments(launch.getOutputs(), launch.getOutOrder())
+                         << ", "
+                         << (launch.getScratch() ? address(launch.getScratch())
+                                                 : "nullptr");
+    if (launch.getAccumulate())
+      os << (launch.getFirstWrites() ? ", i > 0" : ", true");
+    os << ");\n";
+    os.indent(2 * depth) << "s.launched(" << moment++ << ");\n";
+  }
+
+  void printFill(mem::FillOp fill, raw_ostream &os, int depth) {
+    printComment("zeros", 0, fill.getTarget(), os, depth);
+    std::string &name =
+        nameOfObject("Fill{{.bytes = " +
+                     std::to_string(sizeInBytes(fill.getTarget().getType())) +
+                     ", .scratchBytes = 0}}");
+    if (name.empty())
+      name = "fill_" + std::to_string(objectCount["fill"]++);
+    os.indent(2 * depth) << "k." << name << ".run(s, {}, {"
+                         << address(fill.getTarget()) << "}, nullptr);\n";
+    os.indent(2 * depth) << "s.launched(" << moment++ << ");\n";
+  }
+};
+
+} // namespace
+
+FailureOr<std::string> tmc::emitStep(ModuleOp module,
+                                     const EmitOptions &options) {
+  auto programs = module.getOps<mem::ProgramOp>();
+  assert(!programs.empty() && "lowering makes the program");
+  return Emitter(module, *programs.begin(), options).run();
+}

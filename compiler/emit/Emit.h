@@ -1,0 +1,53 @@
+// Emit.h - from a placed mem.program to C++ or CUDA text.
+//
+// The text is one file, `step.cpp` or `step.cu`, the same but for its kernels'
+// backend: the bodies of generated kernels, a struct with one object per
+// different kernel, `run` with a launch a line in the order of the plan, and
+// the table (`runtime/step/Program.h`) that tells the runtime where everything
+// is. It keeps the model's names and says of each launch what it writes, where,
+// and how long that lives:
+//
+//     // 118 h.3.mlp.act: 12.0 MiB at +301 MiB, alive [118, 127)
+//     k.fused_17.run(s, {at(0x2000)}, {at(0x12d00000)}, nullptr);
+//     s.launched(118);
+
+#ifndef TMC_COMPILER_EMIT_EMIT_H
+#define TMC_COMPILER_EMIT_EMIT_H
+
+#include "dialects/mem/Mem.h"
+#include "runtime/kernels/Kernel.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace tmc {
+
+struct EmitOptions {
+  std::string model; // Its name, for messages.
+  Backend backend = Backend::Cpu;
+  int64_t budgetBytes = -1; // -1: no limit.
+  double predictedSeconds = -1;
+  double unconstrainedSeconds = -1;
+};
+
+/// The text of the step in `module`, which holds one placed program and its
+/// kernels. Fails, with a diagnostic, where a kernel can't be printed.
+mlir::FailureOr<std::string> emitStep(mlir::ModuleOp module,
+                                      const EmitOptions &options);
+
+/// The text of step.h: how to embed the step, and its tensors' names.
+std::string emitHeader(mem::ProgramOp program, const EmitOptions &options);
+
+/// Tells checkpoints of different models apart: a hash of what is saved.
+std::string fingerprintOf(mem::ProgramOp program);
+
+/// A C++ literal of a kernel's parameter.
+std::string literal(mlir::Attribute value);
+
+/// "12.0 MiB", for comments and reports.
+std::string readableBytes(int64_t bytes);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_EMIT_EMIT_H

@@ -1,0 +1,368 @@
+#include "compiler/emit/ProgramTable.h"
+
+#include "dialects/interfaces/Interfaces.h"
+#include "dialects/train/Train.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+using namespace tmc;
+using train::TrainDialect;
+
+namespace {
+
+/// Standard deviation of freshly drawn weights.
+constexpr double kInitStd = 0.02;
+
+std::string quoted(StringRef text) {
+  std::string result = "\"";
+  llvm::raw_string_ostream os(result);
+  os.write_escaped(text);
+  return result + "\"";
+}
+
+/// What the attributes of a buffer's tensor say.
+struct Tensor {
+  mutable mem::BufferOp buffer; // Ops' accessors aren't const.
+  DictionaryAttr attrs;
+
+  StringRef text(StringRef name) const {
+    auto attr = attrs.getAs<StringAttr>(name);
+    return attr ? attr.getValue() : StringRef();
+  }
+  bool has(StringRef name) const { return bool(attrs.get(name)); }
+  StringRef name() const { return text(TrainDialect::kName); }
+  std::optional<train::Role> role() const {
+    auto attr = attrs.getAs<train::RoleAttr>(TrainDialect::kRole);
+    return attr ? std::optional(attr.getValue()) : std::nullopt;
+  }
+  MemRefType type() const { return buffer.getMemref().getType(); }
+
+  const char *runtimeRole() const {
+    if (!role())
+      return "Output";
+    switch (*role()) {
+    case train::Role::Param:
+      return "Param";
+    case train::Role::State:
+      return has(TrainDialect::kSlot) ? "Moment" : "State";
+    case train::Role::Batch:
+      return "Batch";
+    case train::Role::Scalar:
+      return "Scalar";
+    }
+    llvm_unreachable("a role");
+  }
+
+  /// Who fills it before a step.
+  const char *feed() const {
+    StringRef what = text(TrainDialect::kFeed);
+    if (what == "lr")
+      return "LearningRate";
+    if (what == "step")
+      return "Step";
+    if (what == "seed")
+      return "Seed";
+    if (what == "samples")
+      return "Samples";
+    return role() == train::Role::Batch || role() == train::Role::Scalar
+               ? "Data"
+               : "None";
+  }
+
+  const char *init() const {
+    StringRef what = text(TrainDialect::kInit);
+    if (what == "ones")
+      return "Ones";
+    if (what == "zeros")
+      return "Zeros";
+    if (what == "normal" || role() == train::Role::Param)
+      return "Normal";
+    return role() == train::Role::State ? "Zeros" : "None";
+  }
+};
+
+class Table {
+public:
+  Table(llvm::raw_ostream &os, mem::ProgramOp program,
+        const MemLiveness &liveness, const EmitOptions &options)
+      : os(os), program(program), liveness(liveness), options(options) {}
+
+  void print() {
+    printTensors();
+    printConstants();
+    printLaunches();
+    printProgram();
+  }
+
+private:
+  llvm::raw_ostream &os;
+  mem::ProgramOp program;
+  const MemLiveness &liveness;
+  const EmitOptions &options;
+  std::vector<Tensor> tensors;
+  size_t constants = 0;
+
+  void printTensors() {
+    for (mem::BufferOp buffer : liveness.buffers)
+      if (DictionaryAttr attrs = buffer.getTensorAttr())
+        tensors.push_back({buffer, attrs});
+    os << "const TensorInfo tensors[] = {\n";
+    for (const Tensor &tensor : tensors)
+      printTensor(tensor);
+    os << "};\n\n";
+  }
+
+  void printTensor(const Tensor &tensor) {
+    MemRefType type = tensor.type();
+    os << "    {.name = " << quoted(tensor.name())
+       << ", .type = " << literal(TypeAttr::get(type.getElementType()))
+       << ", .rank = " << type.getRank() << ", .dims = {";
+    llvm::interleaveComma(type.getShape(), os);
+    os << "},\n     .offset = "
+       << llvm::format_hex(uint64_t(tensor.buffer.getOffset()), 1)
+       << ", .role = Role::" << tensor.runtimeRole()
+       << ", .init = Init::" << tensor.init();
+    if (StringRef(tensor.init()) == "Normal")
+      os << ", .initStd = " << kInitStd;
+    bool trained = tensor.role() == train::Role::Param &&
+                   !tensor.has(TrainDialect::kFrozen);
+    os << ",\n     .trainable = " << (trained ? "true" : "false")
+       << ", .feed = Feed::" << tensor.feed();
+    if (auto limit = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kLimit)) {
+      os << ", .limit = " << limit.getInt();
+      if (auto ignore = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kIgnore))
+        os << ", .allowIgnore = true, .ignore = " << ignore.getInt();
+    }
+    os << "},\n";
+  }
+
+  /// The bytes of `value`'s elements, in rows of numbers.
+  void printBytes(ElementsAttr value, int64_t bytes) {
+    auto dense = cast<DenseElementsAttr>(value);
+    ArrayRef<char> raw = dense.getRawData();
+    bool isBool = dense.getElementType().isInteger(1);
+    int64_t element = bytes / std::max<int64_t>(dense.getNumElements(), 1);
+    for (int64_t i = 0; i < bytes; ++i) {
+      uint8_t byte;
+      if (isBool)
+        byte = dense.isSplat() ? dense.getSplatValue<bool>()
+                               : dense.getValues<bool>()[i];
+      else
+        byte = raw[dense.isSplat() ? i % element : i];
+      os << (i % 20 ? "" : "\n    ") << unsigned(byte) << ",";
+    }
+  }
+
+  void printConstants() {
+    std::vector<mem::BufferOp> list;
+    for (mem::BufferOp buffer : liveness.buffers)
+      if (buffer.getConstant())
+        list.push_back(buffer);
+    constants = list.size();
+    for (auto [i, buffer] : llvm::enumerate(list)) {
+      os << "alignas(8) const unsigned char constant_" << i << "[] = {";
+      printBytes(*buffer.getConstant(),
+                 sizeInBytes(buffer.getMemref().getType()));
+      os << "\n};\n";
+    }
+    if (list.empty())
+      return;
+    os << "const ConstantInfo constants[] = {\n";
+    for (size_t i = 0; i < list.size(); ++i) {
+      mem::BufferOp buffer = list[i];
+      os << "    {" << llvm::format_hex(uint64_t(buffer.getOffset()), 1) << ", "
+         << sizeInBytes(buffer.getMemref().getType()) << ", constant_" << i
+         << "},\n";
+    }
+    os << "};\n\n";
+  }
+
+  void printRegion(mem::BufferOp buffer) {
+    MemRefType type = buffer.getMemref().getType();
+    os << "    {" << llvm::format_hex(uint64_t(buffer.getOffset()), 1) << ", "
+       << sizeInBytes(type) << ", "
+       << literal(TypeAttr::get(type.getElementType())) << "},\n";
+  }
+
+  void printLaunches() {
+    std::vector<std::vector<mem::BufferOp>> deaths(liveness.moments.size());
+    for (auto [each, span] : llvm::zip(liveness.buffers, liveness.spans))
+      if (mem::BufferOp buffer = each; !buffer.getPersistent() &&
+                                       span.begin < span.end &&
+                                       !span.crossesTrips && !isOutput(buffer))
+        deaths[span.end - 1].push_back(buffer);
+    struct Row {
+      std::string name, location;
+      size_t firstWrite, writes, firstDeath, deaths;
+    };
+    std::vector<Row> rows;
+    size_t regions = 0;
+    os << "const Region regions[] = {\n";
+    for (auto [moment, op] : llvm::enumerate(liveness.moments)) {
+      Row row{"zeros", "", regions, 0, 0, 0};
+      SmallVector<Value> writes;
+      if (auto launch = dyn_cast<mem::LaunchOp>(op)) {
+        row.name = launch.getOp().str();
+        if (launch.getInstance() > 0)
+          row.name += "@" + std::to_string(launch.getInstance());
+        llvm::append_range(writes, launch.getOutputs());
+      } else if (auto fill = dyn_cast<mem::FillOp>(op)) {
+        writes.push_back(fill.getTarget());
+      }
+      row.location = sourceLine(op->getLoc());
+      for (Value value : writes)
+        printRegion(bufferOf(value));
+      row.writes = writes.size();
+      row.firstDeath = row.firstWrite + row.writes;
+      for (mem::BufferOp buffer : deaths[moment])
+        printRegion(buffer);
+      row.deaths = deaths[moment].size();
+      regions = row.firstDeath + row.deaths;
+      rows.push_back(std::move(row));
+    }
+    os << "};\n\nconst LaunchInfo launches[] = {\n";
+    for (const Row &row : rows)
+      os << "    {" << quoted(row.name) << ", " << quoted(row.location)
+         << ", regions + " << row.firstWrite << ", " << row.writes
+         << ", regions + " << row.firstDeath << ", " << row.deaths << "},\n";
+    os << "};\n\n";
+  }
+
+  static bool isOutput(mem::BufferOp buffer) {
+    DictionaryAttr attrs = buffer.getTensorAttr();
+    return attrs && attrs.get("train.output");
+  }
+
+  /// "train.py:212" where the location has a line of the user's file. The file
+  /// is cut to its last component: outputs hold no path of a machine.
+  static std::string sourceLine(Location loc) {
+    std::string found;
+    loc->walk([&](Location part) {
+      if (auto line = dyn_cast<FileLineColLoc>(part)) {
+        found = (line.getFilename().getValue().rsplit('/').second.empty()
+                     ? line.getFilename().getValue()
+                     : line.getFilename().getValue().rsplit('/').second)
+                    .str() +
+                ":" + std::to_string(line.getLine());
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    return found;
+  }
+
+  int64_t figure(StringRef name) {
+    auto plan = program->getAttrOfType<DictionaryAttr>("train.plan");
+    auto value = plan ? plan.getAs<IntegerAttr>(name) : IntegerAttr();
+    return value ? value.getInt() : -1;
+  }
+
+  void printProgram() {
+    int64_t loss = -1, norm = -1, samples = 0, tokens = 0;
+    for (auto [i, tensor] : llvm::enumerate(tensors)) {
+      if (tensor.has(TrainDialect::kLoss))
+        loss = i;
+      if (!tensor.role() && tensor.name() == "grad_norm")
+        norm = i;
+      if (tensor.role() != train::Role::Batch ||
+          StringRef(tensor.feed()) != "Data" || tensor.type().getRank() < 1)
+        continue;
+      samples = std::max(samples, tensor.type().getDimSize(0));
+      // Integers [batch, sequence] are tokens.
+      if (tensor.type().getRank() == 2 &&
+          tensor.type().getElementType().isInteger())
+        tokens = std::max(tokens, tensor.type().getNumElements());
+    }
+    os << "const StepProgram program = {\n"
+       << "    .version = kProgramVersion,\n    .backend = Backend::"
+       << (options.backend == Backend::Cpu ? "Cpu" : "Cuda") << ",\n"
+       << "    .model = " << quoted(options.model) << ",\n"
+       << "    .fingerprint = " << quoted(fingerprintOf(program)) << ",\n"
+       << "    .arenaBytes = " << int64_t(program.getArenaBytes()) << ",\n"
+       << "    .tensors = tensors,\n    .tensorCount = " << tensors.size()
+       << ",\n    .constants = " << (constants ? "constants" : "nullptr")
+       << ",\n    .constantCount = " << constants
+       << ",\n    .launches = launches,\n    .launchCount = "
+       << liveness.moments.size() << ",\n    .lossTensor = " << loss
+       << ",\n    .gradNormTensor = " << norm
+       << ",\n    .samplesPerStep = " << samples
+       << ",\n    .tokensPerStep = " << tokens
+       << ",\n    .plan = {.budgetBytes = " << options.budgetBytes
+       << ", .livePeakBytes = " << figure("live_peak_bytes")
+       << ",\n             .unconstrainedBytes = "
+       << figure("unconstrained_bytes")
+       << ",\n             .predictedSeconds = "
+       << llvm::format("%.6g", options.predictedSeconds)
+       << ", .unconstrainedSeconds = "
+       << llvm::format("%.6g", options.unconstrainedSeconds)
+       << ",\n             .recomputedOps = " << figure("recomputed_ops")
+       << "},\n    .createKernels = [] { return static_cast<void *>(new "
+          "Kernels); },\n"
+       << "    .destroyKernels = [](void *k) { delete static_cast<Kernels "
+          "*>(k); },\n"
+       << "    .visitKernels = visitKernels,\n    .run = run,\n};\n\n";
+  }
+};
+
+} // namespace
+
+void tmc::printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
+                            const MemLiveness &liveness,
+                            const EmitOptions &options) {
+  Table(os, program, liveness, options).print();
+}
+
+/// Calls `visit` for what a checkpoint holds: name, type.
+static void
+forSaved(mem::ProgramOp program,
+         llvm::function_ref<void(StringRef, MemRefType, bool)> visit) {
+  for (auto buffer : program.getBlock().getOps<mem::BufferOp>()) {
+    DictionaryAttr attrs = buffer.getTensorAttr();
+    if (!attrs)
+      continue;
+    Tensor tensor{buffer, attrs};
+    if (tensor.role() == train::Role::Param ||
+        tensor.role() == train::Role::State)
+      visit(tensor.name(), tensor.type(), true);
+    else
+      visit(tensor.name(), tensor.type(), false);
+  }
+}
+
+std::string tmc::fingerprintOf(mem::ProgramOp program) {
+  // What is saved, in an order that doesn't depend on where it is placed.
+  std::vector<std::string> lines;
+  forSaved(program, [&](StringRef name, MemRefType type, bool saved) {
+    if (!saved)
+      return;
+    std::string line;
+    llvm::raw_string_ostream(line) << name << ":" << type << "\n";
+    lines.push_back(line);
+  });
+  llvm::sort(lines);
+  llvm::SHA256 hash;
+  for (const std::string &line : lines)
+    hash.update(line);
+  return llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 16);
+}
+
+std::string tmc::emitHeader(mem::ProgramOp program,
+                            const EmitOptions &options) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "/* step.h - the compiled training step of " << options.model
+     << ".\n *\n * Link libstep.so and use the functions of tmc.h. Tensors by "
+        "name:\n *\n";
+  forSaved(program, [&](StringRef name, MemRefType type, bool saved) {
+    os << " *   " << name << ": ";
+    llvm::interleave(type.getShape(), os, "x");
+    os << (type.getRank() ? "x" : "") << type.getElementType() << "\n";
+  });
+  os << " */\n#ifndef TMC_STEP_H\n#define TMC_STEP_H\n\n#include \"tmc.h\"\n\n"
+     << "#define TMC_STEP_ARENA_BYTES " << int64_t(program.getArenaBytes())
+     << "LL\n\n#endif\n";
+  return text;
+}

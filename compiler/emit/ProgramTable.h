@@ -1,0 +1,20 @@
+// ProgramTable.h - the table that an emitted step hands to the runtime.
+
+#ifndef TMC_COMPILER_EMIT_PROGRAMTABLE_H
+#define TMC_COMPILER_EMIT_PROGRAMTABLE_H
+
+#include "compiler/analysis/MemLiveness.h"
+#include "compiler/emit/Emit.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace tmc {
+
+/// Prints the constants `tensors`, `constants`, `regions`, `launches` and
+/// `program` (see runtime/step/Program.h).
+void printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
+                       const MemLiveness &liveness, const EmitOptions &options);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_EMIT_PROGRAMTABLE_H

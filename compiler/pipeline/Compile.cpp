@@ -1,0 +1,138 @@
+#include "compiler/pipeline/Compile.h"
+
+#include "compiler/emit/Emit.h"
+#include "compiler/pipeline/HostCompiler.h"
+#include "compiler/pipeline/OutputDirectory.h"
+#include "compiler/pipeline/PlanReport.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <unistd.h>
+
+using namespace mlir;
+using namespace tmc;
+
+static bool isColoured() { return isatty(2) && !getenv("NO_COLOR"); }
+
+void tmc::report(const Failure &failure) {
+  llvm::raw_ostream &os = llvm::errs();
+  os << "tmc: " << (isColoured() ? "\033[31merror:\033[0m " : "error: ")
+     << failure.message << "\n";
+  for (const std::string &note : failure.notes)
+    os << "tmc: note: " << note << "\n";
+}
+
+void tmc::warn(const std::string &message) {
+  llvm::errs() << "tmc: warning: " << message << "\n";
+}
+
+/// Writes all that the output directory holds beside what is linked.
+static Expected<bool> writeFiles(Compilation &compilation,
+                                 OutputDirectory &directory) {
+  const CompileOptions &options = compilation.options();
+  if (auto done = directory.write("plan.json", planJson(compilation)); !done)
+    return done;
+  if (options.emit == Artifact::Plan)
+    return true;
+  EmitOptions emit;
+  emit.model = compilation.modelName();
+  emit.backend = compilation.target().backend;
+  emit.budgetBytes = compilation.figures().budgetBytes;
+  emit.predictedSeconds = compilation.figures().stepSeconds;
+  emit.unconstrainedSeconds = compilation.figures().unconstrainedSeconds;
+  FailureOr<std::string> source = emitStep(compilation.module(), emit);
+  if (failed(source))
+    return Failure::defect("the step can't be printed");
+  mem::ProgramOp program =
+      *compilation.module().getOps<mem::ProgramOp>().begin();
+  bool cuda = emit.backend == Backend::Cuda;
+  std::vector<std::pair<std::string, std::string>> files = {
+      {cuda ? "step.cu" : "step.cpp", *source},
+      {"step.h", emitHeader(program, emit)},
+      {"step.mlir", compilation.shapedText()},
+      {"report.html", planHtml(compilation)}};
+  for (const auto &[name, content] : files)
+    if (auto done = directory.write(name, content); !done)
+      return done;
+  return true;
+}
+
+static Expected<bool> link(Compilation &compilation,
+                           OutputDirectory &directory) {
+  Expected<Installation> installation = Installation::find();
+  if (!installation)
+    return std::move(installation.failure());
+  auto header =
+      llvm::MemoryBuffer::getFile(installation->includeDir + "/runtime/tmc.h");
+  if (!header)
+    return Failure::world("can't read '" + installation->includeDir +
+                          "/runtime/tmc.h'");
+  if (auto done = directory.write("tmc.h", (*header)->getBuffer().str()); !done)
+    return done;
+  Artifact emit = compilation.options().emit;
+  if (emit != Artifact::Exe && emit != Artifact::Lib)
+    return true;
+  bool cuda = compilation.target().backend == Backend::Cuda;
+  return compileStep(*installation, compilation.target(),
+                     directory.staged(cuda ? "step.cu" : "step.cpp"),
+                     directory.staged("libstep.so"),
+                     emit == Artifact::Exe ? directory.staged("train") : "");
+}
+
+/// A rule for make and ninja: the outputs follow from the model file.
+static Expected<bool> writeDepfile(const CompileOptions &options,
+                                   const std::string &output) {
+  std::error_code error;
+  llvm::raw_fd_ostream os(options.depfile, error);
+  if (error)
+    return Failure::world("can't write '" + options.depfile +
+                          "': " + error.message());
+  os << output << "/plan.json: " << options.model << "\n";
+  return true;
+}
+
+Expected<bool> tmc::compileModel(const CompileOptions &options) {
+  Compilation compilation(options);
+  Phase last = std::min(options.to.value_or(Phase::Place), Phase::Place);
+  if (options.emit == Artifact::Mlir)
+    last = std::min(last, Phase::Place);
+  Expected<bool> done = compilation.runTo(last);
+  for (const std::string &warning : compilation.warnings())
+    warn(warning);
+  if (!done)
+    return done;
+  if ((options.to && *options.to <= Phase::Place) ||
+      options.emit == Artifact::Mlir) {
+    compilation.module().print(llvm::outs());
+    return true;
+  }
+  if (options.to == Phase::Emit) {
+    EmitOptions emit;
+    emit.model = compilation.modelName();
+    emit.backend = compilation.target().backend;
+    FailureOr<std::string> source = emitStep(compilation.module(), emit);
+    if (failed(source))
+      return Failure::defect("the step can't be printed");
+    llvm::outs() << *source;
+    return true;
+  }
+  std::string output =
+      options.output.empty() ? compilation.modelName() : options.output;
+  Expected<OutputDirectory> directory = OutputDirectory::create(output);
+  if (!directory)
+    return std::move(directory.failure());
+  if (done = writeFiles(compilation, *directory); !done)
+    return done;
+  if (options.emit != Artifact::Plan)
+    if (done = link(compilation, *directory); !done)
+      return done;
+  if (done = directory->commit(); !done)
+    return done;
+  if (!options.depfile.empty())
+    if (done = writeDepfile(options, output); !done)
+      return done;
+  llvm::errs() << planTable(compilation) << "  wrote " << output << "/\n";
+  return true;
+}

@@ -1,0 +1,32 @@
+// HostCompiler.h - from an emitted step to libstep.so and the trainer.
+
+#ifndef TMC_COMPILER_PIPELINE_HOSTCOMPILER_H
+#define TMC_COMPILER_PIPELINE_HOSTCOMPILER_H
+
+#include "compiler/target/Target.h"
+#include "frontends/Failure.h"
+
+#include <string>
+
+namespace tmc {
+
+/// Where this installation keeps what emitted code needs.
+struct Installation {
+  std::string includeDir; // Holds runtime/...
+  std::string libraryDir; // Holds libtmc-runtime-*.a and libtmc-trainer-*.a.
+
+  /// Found beside the running program: a build tree or an installed one.
+  static Expected<Installation> find();
+};
+
+/// Compiles `source` and links `library` and, unless it is empty, `trainer`.
+/// A missing compiler or one that fails is the world's fault; its messages
+/// become notes.
+Expected<bool> compileStep(const Installation &installation,
+                           const Target &target, const std::string &source,
+                           const std::string &library,
+                           const std::string &trainer);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_HOSTCOMPILER_H

@@ -1,0 +1,69 @@
+// Options.h - what a user asks of `tmc compile` and `tmc plan`, as a value.
+//
+// The command line fills it; so can a test, or a build tool that links the
+// pipeline. Nothing here is global.
+
+#ifndef TMC_COMPILER_PIPELINE_OPTIONS_H
+#define TMC_COMPILER_PIPELINE_OPTIONS_H
+
+#include "frontends/Failure.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+/// The phases of a compilation, in order; each ends with IR or text that
+/// `--to` can print.
+enum class Phase {
+  Import,
+  Raise,
+  Split,
+  Layout,
+  Autodiff,
+  Shape,
+  Plan,
+  Lower,
+  Place,
+  Emit,
+  Link,
+};
+
+const char *nameOf(Phase phase);
+std::optional<Phase> phaseNamed(const std::string &name);
+std::vector<std::string> phaseNames();
+
+/// What ends up in the output directory.
+enum class Artifact { Exe, Lib, Source, Mlir, Plan };
+
+struct CompileOptions {
+  std::string model; // Path of the model file.
+  std::optional<int64_t> budgetBytes;
+  std::string target = "cpu";
+  std::optional<int64_t> batch;
+  std::map<std::string, int64_t> dims;
+  std::string loss;
+  std::string optimizer = "adamw";
+  std::vector<std::string> freeze;
+  std::vector<std::string> outputs; // Of the model, kept beside the loss.
+  int64_t microBatches = 1;
+  int64_t lossChunk = 0;
+  Artifact emit = Artifact::Exe;
+  std::optional<Phase> to; // Print this phase's result instead.
+  std::string output;      // Directory; empty: the model's name.
+  std::string weights;     // A .safetensors file to ship with the step.
+  std::string depfile;     // -MF; empty: none.
+  bool progress = false;   // Say on stderr what is going on.
+};
+
+/// A size as people write it: bytes, or KiB/MiB/GiB/TiB (binary) or
+/// KB/MB/GB/TB (decimal), fractions allowed. Fails on anything else, on
+/// negative sizes and on those over 2^62.
+Expected<int64_t> parseSize(const std::string &text);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_OPTIONS_H

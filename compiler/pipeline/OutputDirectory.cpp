@@ -1,0 +1,84 @@
+#include "compiler/pipeline/OutputDirectory.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <unistd.h>
+
+using namespace tmc;
+namespace fs = std::filesystem;
+
+static Failure worldFailure(const std::string &what, const std::string &path,
+                            const std::error_code &error) {
+  return Failure::world("can't " + what + " '" + path +
+                        "': " + error.message());
+}
+
+Expected<OutputDirectory> OutputDirectory::create(const std::string &path) {
+  std::error_code error;
+  bool made = fs::create_directories(path, error);
+  if (error)
+    return worldFailure("make the directory", path, error);
+  std::string staging =
+      (fs::path(path) / (".tmc-" + std::to_string(getpid()))).string();
+  fs::create_directory(staging, error);
+  if (error) {
+    std::error_code ignored;
+    if (made)
+      fs::remove(path, ignored);
+    return worldFailure("write in", path, error);
+  }
+  return OutputDirectory(path, staging, made);
+}
+
+OutputDirectory::OutputDirectory(OutputDirectory &&other)
+    : path(std::move(other.path)), staging(std::move(other.staging)),
+      made(other.made) {
+  other.staging.clear();
+}
+
+OutputDirectory::~OutputDirectory() {
+  if (staging.empty())
+    return;
+  std::error_code ignored;
+  fs::remove_all(staging, ignored);
+  if (made)
+    fs::remove(path, ignored); // Only where it is empty.
+}
+
+std::string OutputDirectory::staged(const std::string &name) const {
+  return (fs::path(staging) / name).string();
+}
+
+Expected<bool> OutputDirectory::write(const std::string &name,
+                                      const std::string &content) {
+  std::string file = staged(name);
+  FILE *out = std::fopen(file.c_str(), "wb");
+  bool ok = out && std::fwrite(content.data(), 1, content.size(), out) ==
+                       content.size();
+  int problem = errno;
+  if (out && std::fclose(out) != 0 && ok) {
+    ok = false;
+    problem = errno;
+  }
+  if (!ok)
+    return Failure::world("can't write '" + (fs::path(path) / name).string() +
+                          "': " + std::strerror(problem));
+  return true;
+}
+
+Expected<bool> OutputDirectory::commit() {
+  std::error_code error;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(staging, error)) {
+    fs::rename(entry.path(), fs::path(path) / entry.path().filename(), error);
+    if (error)
+      return worldFailure("move into place", entry.path().filename(), error);
+  }
+  if (error)
+    return worldFailure("read", staging, error);
+  fs::remove(staging, error);
+  staging.clear();
+  return true;
+}

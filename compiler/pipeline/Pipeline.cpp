@@ -1,0 +1,326 @@
+#include "compiler/pipeline/Pipeline.h"
+
+#include "compiler/analysis/MemLiveness.h"
+#include "compiler/pipeline/Dialects.h"
+#include "dialects/interfaces/Interfaces.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Support/Path.h"
+
+#include <chrono>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace tmc;
+
+double PlanFigures::overheadPct() const {
+  return unconstrainedSeconds > 0
+             ? 100 * (stepSeconds / unconstrainedSeconds - 1)
+             : 0;
+}
+
+double PlanFigures::lowerBoundPct() const {
+  return unconstrainedSeconds > 0 && boundSeconds >= 0
+             ? 100 * (boundSeconds / unconstrainedSeconds - 1)
+             : 0;
+}
+
+Compilation::Compilation(CompileOptions options) : asked(std::move(options)) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  context->printOpOnDiagnostic(false);
+}
+
+Compilation::~Compilation() = default;
+
+std::string Compilation::modelName() const {
+  return llvm::sys::path::stem(asked.model).str();
+}
+
+void Compilation::say(const std::string &what) {
+  if (asked.progress)
+    fprintf(stderr, "\r\033[K%s", what.c_str());
+}
+
+Expected<bool> Compilation::runTo(Phase last) {
+  std::optional<Target> found = findTarget(asked.target);
+  if (!found) {
+    Failure failure =
+        Failure::usage("there is no target named '" + asked.target + "'");
+    std::string names;
+    for (const std::string &name : targetNames())
+      names += (names.empty() ? "" : ", ") + name;
+    return std::move(failure).note("there are " + names);
+  }
+  device = *found;
+  Expected<bool> done = true;
+  for (Phase phase = Phase::Import; done && phase <= last;
+       phase = Phase(int(phase) + 1)) {
+    if (phase == Phase::Plan) {
+      done = planToPlace(last);
+      break;
+    }
+    say(std::string(nameOf(phase)) + " ...");
+    done = runPhase(phase);
+  }
+  say("");
+  return done;
+}
+
+Expected<bool> Compilation::runPhase(Phase phase) {
+  auto canonicalize = [](OpPassManager &pm) {
+    pm.addPass(createCanonicalizerPass());
+    pm.addPass(createCSEPass());
+  };
+  switch (phase) {
+  case Phase::Import:
+    return import();
+  case Phase::Raise:
+    return runPasses(phase, [&](OpPassManager &pm) {
+      pm.addNestedPass<func::FuncOp>(createRaise({asked.lossChunk}));
+      canonicalize(pm);
+    });
+  case Phase::Split: {
+    Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
+      pm.addPass(createSplit({asked.microBatches}));
+    });
+    if (done)
+      markInputRanges(*current);
+    return done;
+  }
+  case Phase::Layout:
+    return runPasses(phase, [&](OpPassManager &pm) {
+      pm.addNestedPass<func::FuncOp>(createLayout());
+      canonicalize(pm);
+    });
+  case Phase::Autodiff:
+    return runPasses(phase, [&](OpPassManager &pm) {
+      AutodiffOptions options;
+      options.optimizer = asked.optimizer;
+      options.outputs.assign(asked.outputs.begin(), asked.outputs.end());
+      pm.addPass(createAutodiff(options));
+      canonicalize(pm);
+    });
+  case Phase::Shape: {
+    Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
+#ifdef TMC_WITH_FUSION
+      pm.addPass(createExpandComposites());
+      canonicalize(pm);
+      pm.addPass(createFoldIntoKernels());
+      canonicalize(pm);
+      pm.addPass(createFuse());
+#endif
+      pm.addPass(createCopyViews());
+    });
+    if (done) {
+      llvm::raw_string_ostream os(shaped);
+      current->print(os);
+    }
+    return done;
+  }
+  default:
+    llvm_unreachable("phases from plan on are run together");
+  }
+}
+
+Expected<bool> Compilation::import() {
+  ImportOptions options;
+  options.batch = asked.batch;
+  options.dims = asked.dims;
+  options.loss = asked.loss;
+  options.freeze = asked.freeze;
+  Expected<ImportedModel> model = importOnnx(asked.model, options, *context);
+  if (!model)
+    return std::move(model.failure());
+  imported = std::make_unique<ImportedModel>(std::move(*model));
+  said = imported->warnings;
+  current = std::move(imported->module);
+  return true;
+}
+
+/// Where a diagnostic is, in the model's own names.
+static std::string describe(Location loc) {
+  std::string name, line;
+  loc->walk([&](Location part) {
+    if (auto named = dyn_cast<NameLoc>(part); named && name.empty())
+      name = named.getName().str();
+    if (auto file = dyn_cast<FileLineColLoc>(part); file && line.empty())
+      line = llvm::sys::path::filename(file.getFilename()).str() + ":" +
+             std::to_string(file.getLine());
+    return WalkResult::advance();
+  });
+  if (!name.empty() && !line.empty())
+    return name + " (" + line + ")";
+  return name + line;
+}
+
+Expected<bool>
+Compilation::runPasses(Phase phase,
+                       const std::function<void(OpPassManager &)> &build) {
+  PassManager pm(context.get());
+  build(pm);
+  std::vector<std::string> notes;
+  std::string first;
+  ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
+    auto textOf = [](Diagnostic &d) {
+      std::string where = describe(d.getLocation());
+      return d.str() + (where.empty() ? "" : " [" + where + "]");
+    };
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
+      said.push_back(textOf(diagnostic));
+      return success();
+    }
+    (first.empty() ? first : notes.emplace_back()) = textOf(diagnostic);
+    for (Diagnostic &note : diagnostic.getNotes())
+      notes.push_back(textOf(note));
+    return success();
+  });
+  if (succeeded(pm.run(*current)))
+    return true;
+  Failure failure = Failure::input(
+      first.empty() ? std::string("the ") + nameOf(phase) + " phase failed"
+                    : first);
+  failure.notes = notes;
+  return failure;
+}
+
+Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,
+                                       bool quick, Phase last) {
+  OwningOpRef<ModuleOp> saved = std::move(current);
+  current = module;
+  Expected<bool> done = runPasses(Phase::Plan, [&](OpPassManager &pm) {
+    PlanOptions options;
+    options.budget = budget;
+    options.target = device.name;
+    options.quick = quick;
+    pm.addNestedPass<train::StepOp>(createPlan(options));
+  });
+  if (done && last >= Phase::Lower)
+    done = runPasses(Phase::Lower, [&](OpPassManager &pm) {
+      pm.addPass(createLower({device.name}));
+    });
+  if (done && last >= Phase::Place)
+    done = runPasses(Phase::Place, [&](OpPassManager &pm) {
+      pm.addNestedPass<mem::ProgramOp>(createPlace({device.arenaAlignment}));
+    });
+  current.release();
+  current = std::move(saved);
+  if (!done)
+    return std::move(done.failure());
+  for (auto program : module.getOps<mem::ProgramOp>())
+    return int64_t(program.getArenaBytes());
+  return int64_t(-1);
+}
+
+/// A figure that the plan pass left on the step or the program.
+static std::optional<int64_t> figureOf(ModuleOp module, StringRef name) {
+  std::optional<int64_t> value;
+  for (Operation &op : module)
+    if (auto plan = op.getAttrOfType<DictionaryAttr>("train.plan"))
+      if (auto figure = plan.getAs<IntegerAttr>(name))
+        value = figure.getInt();
+  return value;
+}
+
+Expected<bool> Compilation::planToPlace(Phase last) {
+  auto start = std::chrono::steady_clock::now();
+  int64_t budget = asked.budgetBytes.value_or(device.memoryBytes);
+  plan.budgetBytes = budget;
+  plan.reservedBytes = device.reservedBytes;
+  int64_t limit = budget;
+  // Packing wastes a little; where that makes the arena too large, the plan is
+  // sought again under a budget smaller by the excess.
+  constexpr int kAttempts = 6;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    say("plan ...");
+    OwningOpRef<ModuleOp> trial = current->clone();
+    Expected<int64_t> arena =
+        tryPlan(*trial, limit, /*quick=*/attempt > 0, last);
+    if (!arena) {
+      if (figureOf(*trial, "smallest_found_bytes"))
+        return overBudget(*current, *trial, budget);
+      return std::move(arena.failure());
+    }
+    for (StringRef name : {"smallest_found_bytes", "impossible_below_bytes"})
+      if (std::optional<int64_t> value = figureOf(*trial, name))
+        (name[0] == 's' ? plan.smallestFoundBytes : plan.impossibleBelowBytes) =
+            *value;
+    if (std::optional<int64_t> bound = figureOf(*trial, "bound_ps"))
+      plan.boundSeconds = double(*bound) * 1e-12;
+    int64_t needs = *arena + device.reservedBytes;
+    if (budget < 0 || *arena < 0 || needs <= budget) {
+      current = std::move(trial);
+      plan.planSeconds = std::chrono::duration<double>(
+                             std::chrono::steady_clock::now() - start)
+                             .count();
+      readFigures();
+      return true;
+    }
+    limit -= needs - budget;
+  }
+  OwningOpRef<ModuleOp> trial = current->clone();
+  return overBudget(*current, *trial, budget);
+}
+
+/// Finds the smallest budget that works, arena included, and says so.
+Failure Compilation::overBudget(ModuleOp unplanned, ModuleOp failed,
+                                int64_t budget) {
+  int64_t limit = figureOf(failed, "smallest_found_bytes").value_or(-1);
+  if (limit < 0)
+    limit = plan.smallestFoundBytes;
+  plan.impossibleBelowBytes = figureOf(failed, "impossible_below_bytes")
+                                  .value_or(plan.impossibleBelowBytes);
+  OwningOpRef<ModuleOp> trial = unplanned.clone();
+  Expected<int64_t> arena = tryPlan(*trial, limit, true, Phase::Place);
+  if (arena)
+    plan.smallestFoundBytes = *arena + device.reservedBytes;
+  auto text = [](int64_t bytes) {
+    char buffer[64];
+    snprintf(buffer, sizeof buffer, "%.2f MiB (%lld bytes)",
+             double(bytes) / (1 << 20), (long long)bytes);
+    return std::string(buffer);
+  };
+  Failure failure{FailureKind::OverBudget,
+                  "the step doesn't fit the budget of " + text(budget),
+                  {}};
+  failure.notes.push_back("the smallest budget for which a plan is known is " +
+                          text(plan.smallestFoundBytes));
+  failure.notes.push_back("no plan can exist below " +
+                          text(plan.impossibleBelowBytes));
+  failure.notes.push_back("--micro-batches=N splits the batch; "
+                          "--loss-chunk=ROWS keeps fewer logits");
+  return failure;
+}
+
+void Compilation::readFigures() {
+  ModuleOp module = *current;
+  auto get = [&](StringRef name) {
+    return figureOf(module, name).value_or(-1);
+  };
+  plan.livePeakBytes = get("live_peak_bytes");
+  plan.unconstrainedBytes = get("unconstrained_bytes");
+  plan.stepSeconds = double(get("cost_ps")) * 1e-12;
+  plan.unconstrainedSeconds = double(get("unconstrained_cost_ps")) * 1e-12;
+  plan.recomputedOps = get("recomputed_ops");
+  plan.microBatches = asked.microBatches;
+  for (Operation &op : module)
+    if (auto figures = op.getAttrOfType<DictionaryAttr>("train.plan"))
+      for (NamedAttribute figure : figures)
+        if (StringRef name = figure.getName(); name.consume_front("peak_"))
+          plan.peakByClass[name.str()] =
+              cast<IntegerAttr>(figure.getValue()).getInt();
+  for (auto program : module.getOps<mem::ProgramOp>()) {
+    plan.arenaBytes = program.getArenaBytes();
+    plan.launches = memLiveness(program).moments.size();
+    plan.copies = 0;
+    program.walk([&](mem::LaunchOp launch) {
+      plan.copies += launch.getCallee() == "Copy";
+    });
+  }
+}

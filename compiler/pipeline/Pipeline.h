@@ -1,0 +1,94 @@
+// Pipeline.h - from a model file to a compiled step, phase by phase.
+//
+//     import  raise  split  layout  autodiff  shape | plan  lower  place | emit
+//                                                   |<-- while the arena -|
+//                                                   |    exceeds the budget
+//
+// A `Compilation` runs phases on one module. What is before `plan` is kept, so
+// that a plan whose arena turned out too large can be sought again under a
+// tighter budget.
+
+#ifndef TMC_COMPILER_PIPELINE_PIPELINE_H
+#define TMC_COMPILER_PIPELINE_PIPELINE_H
+
+#include "compiler/pipeline/Options.h"
+#include "compiler/target/Target.h"
+#include "frontends/onnx/Import.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace tmc {
+
+/// The figures of a finished plan: what plan.json and the reports hold. -1 or a
+/// negative number: unknown.
+struct PlanFigures {
+  int64_t budgetBytes = -1, arenaBytes = -1, livePeakBytes = -1;
+  int64_t reservedBytes = 0, unconstrainedBytes = -1;
+  std::map<std::string, int64_t> peakByClass;
+  double stepSeconds = -1, unconstrainedSeconds = -1, boundSeconds = -1;
+  int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
+  int64_t recomputedOps = -1, launches = -1, copies = -1;
+  int64_t microBatches = 1;
+  double planSeconds = 0;
+
+  double overheadPct() const;
+  double lowerBoundPct() const;
+};
+
+class Compilation {
+public:
+  explicit Compilation(CompileOptions options);
+  ~Compilation();
+
+  /// Runs all phases up to and including `last` (at most Place).
+  Expected<bool> runTo(Phase last);
+
+  mlir::ModuleOp module() { return *current; }
+  const Target &target() const { return device; }
+  const PlanFigures &figures() const { return plan; }
+  const CompileOptions &options() const { return asked; }
+  Weights *weights() { return imported ? imported->weights.get() : nullptr; }
+  /// The step as it was before planning, for `tmc verify`.
+  std::string shapedText() const { return shaped; }
+  /// The model's name: its file's, without directory and extension.
+  std::string modelName() const;
+  const std::vector<std::string> &warnings() const { return said; }
+
+private:
+  CompileOptions asked;
+  Target device;
+  std::unique_ptr<mlir::MLIRContext> context;
+  std::unique_ptr<ImportedModel> imported;
+  mlir::OwningOpRef<mlir::ModuleOp> current;
+  std::string shaped;
+  PlanFigures plan;
+  std::vector<std::string> said;
+  std::vector<std::string> errors; // Diagnostics of the phase that runs.
+
+  Expected<bool> runPhase(Phase phase);
+  Expected<bool> import();
+  Expected<bool> runPasses(Phase phase,
+                           const std::function<void(mlir::OpPassManager &)> &);
+  Expected<bool> planToPlace(Phase last);
+  Expected<int64_t> tryPlan(mlir::ModuleOp module, int64_t budget, bool quick,
+                            Phase last);
+  Failure overBudget(mlir::ModuleOp unplanned, mlir::ModuleOp failed,
+                     int64_t budget);
+  void readFigures();
+  void say(const std::string &what);
+};
+
+/// Marks the step's integer inputs with the range that their uses allow: rows
+/// of a table, classes of a loss.
+void markInputRanges(mlir::ModuleOp module);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_PIPELINE_H

@@ -1,0 +1,23 @@
+// PlanReport.h - a plan's figures, for machines (plan.json) and for people.
+
+#ifndef TMC_COMPILER_PIPELINE_PLANREPORT_H
+#define TMC_COMPILER_PIPELINE_PLANREPORT_H
+
+#include "compiler/pipeline/Pipeline.h"
+
+#include <string>
+
+namespace tmc {
+
+/// plan.json: the schema is versioned; what isn't known is null, never 0.
+std::string planJson(const Compilation &compilation);
+
+/// The table that `tmc plan` and `tmc compile` print.
+std::string planTable(const Compilation &compilation);
+
+/// report.html: the same figures, and the arena over the step as a picture.
+std::string planHtml(Compilation &compilation);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_PLANREPORT_H

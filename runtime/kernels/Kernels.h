@@ -1,0 +1,16 @@
+//===- Kernels.h - every kernel class, for emitted steps --------*- C++ -*-===//
+#ifndef TMC_RUNTIME_KERNELS_KERNELS_H
+#define TMC_RUNTIME_KERNELS_KERNELS_H
+
+#include "runtime/kernels/Attention.h"
+#include "runtime/kernels/BatchNorm.h"
+#include "runtime/kernels/Conv.h"
+#include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/Embedding.h"
+#include "runtime/kernels/Fused.h"
+#include "runtime/kernels/Matmul.h"
+#include "runtime/kernels/Movement.h"
+#include "runtime/kernels/Optimizer.h"
+#include "runtime/kernels/Pool.h"
+
+#endif // TMC_RUNTIME_KERNELS_KERNELS_H
