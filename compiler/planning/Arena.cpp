@@ -14,10 +14,6 @@ int64_t alignmentOf(const ArenaProblem &problem, const Buffer &buffer) {
   return buffer.alignment ? buffer.alignment : problem.alignment;
 }
 
-int64_t alignUp(int64_t value, int64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
-
 /// For each buffer, the one at the end of its chain of `inside` and its
 /// distance from that one's start.
 struct Root {
@@ -124,75 +120,6 @@ int64_t tmc::planning::peakBytes(const ArenaProblem &problem) {
   for (auto [time, change] : delta)
     peak = std::max(peak, live += change);
   return peak;
-}
-
-Packing tmc::planning::packArena(const ArenaProblem &problem,
-                                 const PackOptions &) {
-  std::vector<Root> roots = rootsOf(problem);
-  const std::vector<Buffer> &buffers = problem.buffers;
-  std::vector<std::vector<int32_t>> members(buffers.size());
-  std::vector<int64_t> extent(buffers.size(), 0), fixed(buffers.size(), -1),
-      align(buffers.size(), 1);
-  for (size_t i = 0; i < roots.size(); ++i) {
-    int32_t r = roots[i].buffer;
-    members[r].push_back(int32_t(i));
-    extent[r] = std::max(extent[r], roots[i].distance + buffers[i].bytes);
-    align[r] = std::lcm(align[r], alignmentOf(problem, buffers[i]));
-    if (buffers[i].fixedOffset >= 0)
-      fixed[r] = buffers[i].fixedOffset - roots[i].distance;
-  }
-  std::vector<int32_t> order;
-  for (size_t r = 0; r < buffers.size(); ++r)
-    if (!members[r].empty())
-      order.push_back(int32_t(r));
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    if ((fixed[a] >= 0) != (fixed[b] >= 0))
-      return fixed[a] >= 0;
-    return extent[a] > extent[b];
-  });
-
-  Packing packing{std::vector<int64_t>(buffers.size(), 0), 0};
-  std::vector<int32_t> placed; // Buffers with bytes, any order.
-  for (int32_t r : order) {
-    int64_t best = fixed[r];
-    if (best < 0) {
-      // Offsets of the group's start that some placed buffer forbids: open
-      // intervals, over which the lowest aligned free offset is sought.
-      std::vector<std::pair<int64_t, int64_t>> forbidden;
-      for (int32_t j : placed)
-        for (int32_t i : members[r])
-          if (buffers[i].bytes &&
-              buffers[i].lifetime.meets(buffers[j].lifetime))
-            forbidden.push_back(
-                {packing.offsets[j] - roots[i].distance - buffers[i].bytes,
-                 packing.offsets[j] + buffers[j].bytes - roots[i].distance});
-      std::sort(forbidden.begin(), forbidden.end());
-      best = 0;
-      int64_t bestWaste = std::numeric_limits<int64_t>::max();
-      int64_t at = 0;
-      bool found = false;
-      for (auto [lo, hi] : forbidden) {
-        if (at <= lo && lo - at < bestWaste) {
-          best = at, bestWaste = lo - at, found = true;
-        }
-        if (at < hi && at > lo)
-          at = alignUp(hi, align[r]);
-        else if (at <= lo)
-          at = std::max(at, alignUp(hi, align[r]));
-      }
-      if (!found)
-        best = at;
-    }
-    for (int32_t i : members[r]) {
-      packing.offsets[i] = best + roots[i].distance;
-      packing.arenaBytes =
-          std::max(packing.arenaBytes, packing.offsets[i] + buffers[i].bytes);
-      if (buffers[i].bytes &&
-          buffers[i].lifetime.begin < buffers[i].lifetime.end)
-        placed.push_back(i);
-    }
-  }
-  return packing;
 }
 
 std::optional<std::string>

@@ -1,0 +1,368 @@
+// packArena: greedy placements in several orders, then exact search.
+//
+// Greedy placement takes the groups of tied buffers in some order and gives
+// each the lowest offset it can have. On a problem of moderate size that looks
+// into the holes between what is placed already; on a large one only at the
+// tops, which a segment tree over time answers in O(log n). Lives of a training
+// step are nested, so long lives first is nearly perfect; groups that end up
+// highest are moved to the front of the order and it is tried again.
+
+#include "compiler/planning/Arena.h"
+#include "compiler/planning/PackSearch.h"
+#include "compiler/planning/Random.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+using namespace tmc::planning;
+
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+/// One member of a group, by sections of compressed time.
+struct Member {
+  int64_t distance, bytes;
+  int32_t first, last;
+};
+
+struct Group {
+  std::vector<Member> members;
+  int64_t fixed = -1;
+  int64_t alignment = 1;
+  int64_t extent = 0;
+  int32_t first = std::numeric_limits<int32_t>::max(), last = 0;
+};
+
+int64_t alignUp(int64_t value, int64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+/// Highest top over ranges of sections: raise a range, ask for its maximum.
+class Skyline {
+public:
+  explicit Skyline(size_t sections) {
+    while (size < sections)
+      size *= 2;
+    most.assign(2 * size, 0);
+    floor.assign(2 * size, 0);
+  }
+  int64_t top(size_t first, size_t last) const {
+    return ask(1, 0, size, first, last);
+  }
+  void raise(size_t first, size_t last, int64_t to) {
+    put(1, 0, size, first, last, to);
+  }
+
+private:
+  int64_t ask(size_t node, size_t lo, size_t hi, size_t first,
+              size_t last) const {
+    if (first >= hi || last <= lo)
+      return 0;
+    if (first <= lo && hi <= last)
+      return most[node];
+    size_t mid = (lo + hi) / 2;
+    return std::max({floor[node], ask(2 * node, lo, mid, first, last),
+                     ask(2 * node + 1, mid, hi, first, last)});
+  }
+  void put(size_t node, size_t lo, size_t hi, size_t first, size_t last,
+           int64_t to) {
+    if (first >= hi || last <= lo)
+      return;
+    most[node] = std::max(most[node], to);
+    if (first <= lo && hi <= last) {
+      floor[node] = std::max(floor[node], to);
+      return;
+    }
+    size_t mid = (lo + hi) / 2;
+    put(2 * node, lo, mid, first, last, to);
+    put(2 * node + 1, mid, hi, first, last, to);
+  }
+  size_t size = 1;
+  std::vector<int64_t> most;  // Over the node's range.
+  std::vector<int64_t> floor; // Of all of the node's range at least.
+};
+
+class Packer {
+public:
+  Packer(const ArenaProblem &problem, const PackOptions &options)
+      : problem(problem), options(options) {
+    const std::vector<Buffer> &buffers = problem.buffers;
+    std::vector<int64_t> times;
+    for (const Buffer &b : buffers) {
+      times.push_back(b.lifetime.begin);
+      times.push_back(b.lifetime.end);
+    }
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    sections = int32_t(times.size());
+    auto section = [&](int64_t t) {
+      return int32_t(std::lower_bound(times.begin(), times.end(), t) -
+                     times.begin());
+    };
+    std::vector<int32_t> groupOf(buffers.size(), -1);
+    place.resize(buffers.size());
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const Buffer &b = buffers[i];
+      int32_t root = int32_t(i);
+      int64_t distance = 0;
+      while (buffers[root].inside >= 0) {
+        distance += buffers[root].distance;
+        root = buffers[root].inside;
+      }
+      if (groupOf[root] < 0) {
+        groupOf[root] = int32_t(groups.size());
+        groups.emplace_back();
+      }
+      Group &g = groups[groupOf[root]];
+      place[i] = {groupOf[root], distance};
+      int64_t alignment = b.alignment ? b.alignment : problem.alignment;
+      g.alignment = std::lcm(g.alignment, alignment);
+      if (b.fixedOffset >= 0)
+        g.fixed = b.fixedOffset - distance;
+      g.extent = std::max(g.extent, distance + b.bytes);
+      int32_t first = section(b.lifetime.begin), last = section(b.lifetime.end);
+      if (b.bytes > 0 && first < last) {
+        g.members.push_back({distance, b.bytes, first, last});
+        g.first = std::min(g.first, first);
+        g.last = std::max(g.last, last);
+      }
+    }
+    lowest = peakBytes(problem);
+  }
+
+  Packing run();
+
+private:
+  /// Greedy placement; returns the arena and keeps it if it is the best.
+  int64_t greedy(const std::vector<int32_t> &order, bool holes);
+  void exact();
+  void keep(const std::vector<int64_t> &offsets, int64_t bytes) {
+    if (bytes < best) {
+      best = bytes;
+      bestOffsets = offsets;
+    }
+  }
+  /// Without a capacity, a thousandth above the live peak is good enough.
+  int64_t wanted() const {
+    if (problem.capacityBytes < 0)
+      return lowest + lowest / 1000;
+    return std::max(lowest, problem.capacityBytes);
+  }
+
+  struct Place {
+    int32_t group;
+    int64_t distance;
+  };
+  const ArenaProblem &problem;
+  const PackOptions &options;
+  std::vector<Group> groups;
+  std::vector<Place> place; // Of each buffer.
+  int32_t sections = 0;
+  int64_t lowest = 0;
+  int64_t best = kNever;
+  std::vector<int64_t> bestOffsets, lastOffsets;
+  int64_t work = 0;
+};
+
+int64_t Packer::greedy(const std::vector<int32_t> &order, bool holes) {
+  std::vector<int64_t> &offsets = lastOffsets;
+  offsets.assign(groups.size(), 0);
+  int64_t arena = 0;
+  std::vector<std::pair<int64_t, int64_t>> forbidden;
+  struct Put {
+    int64_t offset, end;
+    int32_t first, last;
+  };
+  std::vector<Put> put;
+  Skyline skyline(holes ? 1 : size_t(sections));
+  for (int32_t r : order) {
+    const Group &g = groups[r];
+    int64_t at = std::max<int64_t>(g.fixed, 0);
+    if (g.fixed < 0 && holes) {
+      // Offsets that some placed buffer forbids: open intervals; the lowest
+      // aligned offset outside of them, in the tightest hole.
+      forbidden.clear();
+      for (const Put &p : put)
+        if (p.first < g.last && g.first < p.last)
+          for (const Member &m : g.members)
+            if (p.first < m.last && m.first < p.last)
+              forbidden.push_back(
+                  {p.offset - m.distance - m.bytes, p.end - m.distance});
+      work += int64_t(put.size());
+      std::sort(forbidden.begin(), forbidden.end());
+      int64_t tightest = kNever, next = 0;
+      at = -1;
+      for (auto [lo, hi] : forbidden) {
+        if (next <= lo && lo - next < tightest)
+          at = next, tightest = lo - next;
+        if (hi > next)
+          next = alignUp(hi, g.alignment);
+      }
+      if (at < 0)
+        at = next;
+    } else if (g.fixed < 0) {
+      for (const Member &m : g.members)
+        at = std::max(at, skyline.top(m.first, m.last) - m.distance);
+      at = alignUp(at, g.alignment);
+    }
+    offsets[r] = at;
+    for (const Member &m : g.members) {
+      int64_t end = at + m.distance + m.bytes;
+      arena = std::max(arena, end);
+      if (holes)
+        put.push_back({at + m.distance, end, m.first, m.last});
+      else
+        skyline.raise(m.first, m.last, end);
+    }
+    work += 100;
+  }
+  for (size_t i = 0; i < problem.buffers.size(); ++i) // Empty ones count too.
+    arena = std::max(arena, offsets[place[i].group] + place[i].distance +
+                                problem.buffers[i].bytes);
+  keep(offsets, arena);
+  return arena;
+}
+
+/// Groups of one buffer each and one alignment are boxes to search exactly.
+void Packer::exact() {
+  std::vector<Box> boxes;
+  std::vector<int32_t> groupOf;
+  int64_t alignment = 0;
+  for (size_t r = 0; r < groups.size(); ++r) {
+    const Group &g = groups[r];
+    if (g.members.empty())
+      continue;
+    if (g.members.size() > 1 || g.members[0].distance || g.fixed >= 0 ||
+        (alignment && g.alignment != alignment))
+      return;
+    alignment = g.alignment;
+    boxes.push_back({alignUp(g.members[0].bytes, g.alignment) / g.alignment,
+                     g.members[0].first, g.members[0].last});
+    groupOf.push_back(int32_t(r));
+  }
+  if (boxes.empty())
+    return;
+  auto attempt = [&](int64_t target, int64_t amount) {
+    std::vector<int64_t> offsets;
+    int64_t used = amount;
+    // Sizes are rounded up, so the last may be shorter than it counts.
+    SearchResult result =
+        searchPacking(boxes, sections, (target + alignment - 1) / alignment,
+                      options.seed, used, offsets);
+    work += used;
+    if (result != SearchResult::Found)
+      return false;
+    std::vector<int64_t> all(groups.size(), 0);
+    int64_t arena = 0;
+    for (size_t b = 0; b < boxes.size(); ++b) {
+      all[groupOf[b]] = offsets[b] * alignment;
+      arena = std::max(arena,
+                       all[groupOf[b]] + groups[groupOf[b]].members[0].bytes);
+    }
+    keep(all, arena);
+    return true;
+  };
+  int64_t amount = 4'000'000'000 / 100 * options.effort;
+  if (problem.capacityBytes >= 0) {
+    attempt(wanted(), amount * 10);
+    return;
+  }
+  // The live peak itself, then halfway back to what is known.
+  int64_t floor = lowest;
+  for (int i = 0; i < 4 && best > floor; ++i) {
+    int64_t target = i == 0 ? floor : floor + (best - floor) / 2;
+    if (!attempt(target, amount / 64) && i > 0)
+      floor = target;
+  }
+}
+
+Packing Packer::run() {
+  std::vector<int32_t> order(groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  bool small = groups.size() <= 4000, holes = small;
+  for (const Group &g : groups) // Fixed offsets leave holes below them.
+    holes |= g.fixed >= 0;
+  auto length = [&](int32_t r) {
+    return double(groups[r].last) - double(groups[r].first);
+  };
+  auto size = [&](int32_t r) { return double(groups[r].extent); };
+  auto sortBy = [&](auto key) {
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      if ((groups[a].fixed >= 0) != (groups[b].fixed >= 0))
+        return groups[a].fixed >= 0;
+      return key(a) > key(b);
+    });
+  };
+  std::vector<int32_t> bestOrder = order;
+  auto attempt = [&] {
+    int64_t before = best;
+    greedy(order, holes);
+    if (best < before)
+      bestOrder = order;
+    return best <= wanted();
+  };
+  bool done = false;
+  for (int key = 0; key < 5 && !done; ++key) {
+    sortBy([&](int32_t r) {
+      return key == 0   ? size(r)
+             : key == 1 ? length(r)
+             : key == 2 ? length(r) * size(r)
+             : key == 3 ? -double(groups[r].first)
+                        : length(r) * length(r) * size(r);
+    });
+    done = attempt();
+  }
+  if (!done && !holes && groups.size() <= 20'000 &&
+      best > wanted() + wanted() / 100) {
+    holes = true; // Costs the square of the number, but skylines don't do.
+    for (int key = 0; key < 2 && !done; ++key) {
+      sortBy([&](int32_t r) { return key ? length(r) * size(r) : size(r); });
+      done = attempt();
+    }
+  }
+  if (!done && groups.size() <= 3000)
+    exact();
+  // Move what sticks out above the wanted size to the front, and try again.
+  Random random(options.seed);
+  int64_t rounds =
+      holes ? std::min<int64_t>(
+                  200, 40'000'000 / int64_t(groups.size() * groups.size() + 1))
+            : 12;
+  for (int64_t i = 0; i < rounds * options.effort / 100 && best > wanted();
+       ++i) {
+    order = bestOrder;
+    greedy(order, holes);
+    std::vector<char> high(groups.size(), 0);
+    for (int32_t r : order)
+      if (groups[r].fixed < 0 && lastOffsets[r] + groups[r].extent > wanted())
+        high[r] = 1;
+      else if (groups[r].fixed < 0 && random.chance(0.02))
+        high[r] = 1;
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      auto level = [&](int32_t r) {
+        return groups[r].fixed >= 0 ? 2 : int(high[r]);
+      };
+      return level(a) > level(b);
+    });
+    attempt();
+  }
+
+  Packing packing{std::vector<int64_t>(problem.buffers.size(), 0), 0};
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    packing.offsets[i] = bestOffsets[place[i].group] + place[i].distance;
+    packing.arenaBytes = std::max(
+        packing.arenaBytes, packing.offsets[i] + problem.buffers[i].bytes);
+  }
+  return packing;
+}
+
+} // namespace
+
+Packing tmc::planning::packArena(const ArenaProblem &problem,
+                                 const PackOptions &options) {
+  if (problem.buffers.empty())
+    return {};
+  return Packer(problem, options).run();
+}

@@ -1,0 +1,197 @@
+// SplitTest.cpp - the losses of micro-batches add up to that of the whole.
+//
+// Random graphs whose batch can be cut, with a mean over labels that count put
+// on top of some: the whole is interpreted once; after the pass the prologue is
+// interpreted on the whole batch and the body on each piece of it.
+
+#include "test/unit/passes/Validation.h"
+
+#include "dialects/nn/Builders.h"
+#include "dialects/train/Train.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::test;
+using reference::Tensor;
+
+/// Piece `k` of `pieces` along `dim`, or, if `into` is given, the other way.
+static Tensor piece(const Tensor &whole, int64_t dim, int64_t k,
+                    int64_t pieces) {
+  SmallVector<int64_t> shape = whole.shape;
+  shape[dim] /= pieces;
+  Tensor result(whole.element, shape);
+  reference::forEachIndex(shape, [&](ArrayRef<int64_t> index, int64_t i) {
+    SmallVector<int64_t> from(index);
+    from[dim] += k * shape[dim];
+    result.set(i, whole, reference::linearIndex(from, whole.shape));
+  });
+  return result;
+}
+
+namespace {
+struct Outcome {
+  bool refused = false;
+  bool hasFacts = false;
+  std::string difference;
+};
+} // namespace
+
+/// Interprets @forward whole and in `pieces`.
+static Outcome compareSplit(ModuleOp whole, int64_t pieces, uint64_t seed) {
+  Outcome outcome;
+  OwningOpRef<ModuleOp> split = whole.clone();
+  {
+    ScopedDiagnosticHandler quiet(whole.getContext(),
+                                  [](Diagnostic &) { return success(); });
+    if (failed(runPipeline(*split, "tmc-split{micro-batches=" +
+                                       std::to_string(pieces) + "}"))) {
+      outcome.refused = true;
+      return outcome;
+    }
+  }
+  auto forward = whole.lookupSymbol<func::FuncOp>("forward");
+  auto body = split->lookupSymbol<func::FuncOp>("forward");
+  auto prologue = split->lookupSymbol<func::FuncOp>("prologue");
+  outcome.hasFacts = bool(prologue);
+  Random random(seed);
+  SmallVector<Tensor> inputs = randomInputs(forward, random);
+  auto expected = reference::interpret(forward, inputs);
+  if (failed(expected)) {
+    outcome.difference = "the whole can't be interpreted";
+    return outcome;
+  }
+
+  SmallVector<Tensor> facts;
+  if (prologue) {
+    SmallVector<Tensor> taken;
+    for (unsigned i = 0; i < prologue.getNumArguments(); ++i)
+      for (unsigned j = 0; j < forward.getNumArguments(); ++j)
+        if (train::argName(prologue, i) == train::argName(forward, j))
+          taken.push_back(inputs[j]);
+    auto made = reference::interpret(prologue, taken);
+    if (failed(made)) {
+      outcome.difference = "the prologue can't be interpreted";
+      return outcome;
+    }
+    facts = *made;
+  }
+
+  unsigned lossAt = *train::lossResult(forward);
+  unsigned pieceLossAt = *train::lossResult(body);
+  Tensor loss((*expected)[lossAt].element, {});
+  for (int64_t k = 0; k < pieces; ++k) {
+    SmallVector<Tensor> mine;
+    for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+      mine.push_back(train::roleOf(forward, i) == train::Role::Batch
+                         ? piece(inputs[i], 0, k, pieces)
+                         : inputs[i]);
+    mine.append(facts.begin(), facts.end());
+    auto results = reference::interpret(body, mine);
+    if (failed(results)) {
+      outcome.difference = "a piece can't be interpreted";
+      return outcome;
+    }
+    loss.floats[0] += (*results)[pieceLossAt].floats[0];
+    // Results that lie side by side are those of the same name of the whole.
+    for (unsigned i = 0; i < body.getNumResults(); ++i) {
+      auto dim = body.getResultAttrOfType<IntegerAttr>(i, "train.concat");
+      for (unsigned j = 0; dim && j < forward.getNumResults(); ++j)
+        if (train::resultName(body, i) == train::resultName(forward, j))
+          outcome.difference +=
+              compare({piece((*expected)[j], dim.getInt(), k, pieces)},
+                      {(*results)[i]}, 1e-9);
+    }
+  }
+  outcome.difference += compare({(*expected)[lossAt]}, {loss}, 1e-9);
+  return outcome;
+}
+
+TEST(Split, RandomGraphs) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  GraphOptions options;
+  options.batchSafe = true;
+  int64_t cut = 0, refused = 0;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    OwningOpRef<ModuleOp> whole = randomGraph(*context, seed, options);
+    Outcome outcome = compareSplit(*whole, 2, seed + 1);
+    refused += outcome.refused;
+    cut += !outcome.refused;
+    if (!outcome.difference.empty()) {
+      std::string text;
+      llvm::raw_string_ostream(text) << *whole;
+      FAIL() << "seed " << seed << ": " << outcome.difference << "\n" << text;
+    }
+  }
+  // Those with a state to update, or a batch norm, can't be cut.
+  EXPECT_GE(cut, 500) << refused << " are refused";
+}
+
+/// Functions that are there to be cut, and how often: a mean over labels that
+/// count, one of weighted squares, a penalty on the parameters.
+static constexpr const char *functions[] = {
+    R"(func.func @forward(
+    %x: tensor<8x6xf64> {train.role = #train.role<batch>, train.name = "x"},
+    %labels: tensor<8xi64> {train.role = #train.role<batch>, train.name = "labels", test.below = 3},
+    %w: tensor<6x3xf64> {train.role = #train.role<param>, train.name = "w"})
+    -> (tensor<f64> {train.loss, train.name = "loss"}, tensor<8x3xf64> {train.name = "logits"}) {
+  %logits = nn.matmul %x, %w : (tensor<8x6xf64>, tensor<6x3xf64>) -> tensor<8x3xf64>
+  %none = arith.constant dense<2> : tensor<8xi64>
+  %counts = arith.cmpi ne, %labels, %none : tensor<8xi64>
+  %ones = arith.uitofp %counts : tensor<8xi1> to tensor<8xf64>
+  %count = nn.reduce sum %ones over [0] : (tensor<8xf64>) -> tensor<f64>
+  %one = arith.constant dense<1.0> : tensor<f64>
+  %weight = arith.divf %one, %count : tensor<f64>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %weight {ignore_index = 2 : i64} : (tensor<8x3xf64>, tensor<8xi64>, tensor<f64>) -> (tensor<f64>, tensor<8xf64>)
+  return %loss, %logits : tensor<f64>, tensor<8x3xf64>
+})",
+    R"(func.func @forward(
+    %x: tensor<8x5xf64> {train.role = #train.role<batch>, train.name = "x"},
+    %weights: tensor<8xf64> {train.role = #train.role<batch>, train.name = "weights", test.positive},
+    %b: tensor<5xf64> {train.role = #train.role<param>, train.name = "b"})
+    -> (tensor<f64> {train.loss, train.name = "loss"}) {
+  %total = nn.reduce sum %weights over [0] : (tensor<8xf64>) -> tensor<f64>
+  %root = math.sqrt %total : tensor<f64>
+  %wb = nn.broadcast %weights to [0] : (tensor<8xf64>) -> tensor<8x5xf64>
+  %bb = nn.broadcast %b to [1] : (tensor<5xf64>) -> tensor<8x5xf64>
+  %d = arith.subf %x, %bb : tensor<8x5xf64>
+  %d2 = arith.mulf %d, %d : tensor<8x5xf64>
+  %y = arith.mulf %d2, %wb : tensor<8x5xf64>
+  %s = nn.reduce sum %y over [0, 1] : (tensor<8x5xf64>) -> tensor<f64>
+  %t = arith.mulf %total, %s : tensor<f64>
+  %u = arith.divf %t, %root : tensor<f64>
+  %b2 = arith.mulf %b, %b : tensor<5xf64>
+  %penalty = nn.reduce sum %b2 over [0] : (tensor<5xf64>) -> tensor<f64>
+  %loss = arith.subf %penalty, %u : tensor<f64>
+  return %loss : tensor<f64>
+})",
+    R"(func.func @forward(
+    %x: tensor<8x3x5xf64> {train.role = #train.role<batch>, train.name = "x"},
+    %seed: tensor<2xi64> {train.role = #train.role<scalar>, train.name = "seed"},
+    %samples: tensor<8xi64> {train.role = #train.role<batch>, train.name = "samples", test.below = 100},
+    %table: tensor<7x5xf64> {train.role = #train.role<param>, train.name = "table"})
+    -> (tensor<f64> {train.loss, train.name = "loss"}) {
+  %ids = arith.constant dense<[[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2]]> : tensor<8x3xi64>
+  %e = nn.embedding %table, %ids : (tensor<7x5xf64>, tensor<8x3xi64>) -> tensor<8x3x5xf64>
+  %u = nn.random %seed, %samples {stream = 7 : i64} : (tensor<2xi64>, tensor<8xi64>) -> tensor<8x3x5xf64>
+  %y = arith.mulf %x, %u : tensor<8x3x5xf64>
+  %z = arith.addf %y, %e : tensor<8x3x5xf64>
+  %f = nn.reshape %z : (tensor<8x3x5xf64>) -> tensor<24x5xf64>
+  %g = math.tanh %f : tensor<24x5xf64>
+  %loss = nn.reduce sum %g over [0, 1] : (tensor<24x5xf64>) -> tensor<f64>
+  return %loss : tensor<f64>
+})"};
+
+TEST(Split, Facts) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (auto [i, text] : llvm::enumerate(functions))
+    for (int64_t pieces : {2, 4, 8}) {
+      OwningOpRef<ModuleOp> whole = parse(*context, text);
+      ASSERT_TRUE(whole);
+      Outcome outcome = compareSplit(*whole, pieces, i + 1);
+      EXPECT_FALSE(outcome.refused) << text;
+      EXPECT_EQ(outcome.hasFacts, i < 2) << text;
+      EXPECT_EQ(outcome.difference, "") << pieces << " pieces of\n" << text;
+    }
+}
