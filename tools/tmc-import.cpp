@@ -2,7 +2,7 @@
 // the tests and of whoever writes an importer, like tmc-opt.
 //
 //   tmc-import model.onnx --batch 4 --dim sequence=64
-//   tmc-import model.onnx.txt        the same in protobuf's text format
+//   tmc-import model.test            anything else is protobuf's text format
 
 #include "frontends/onnx/Import.h"
 
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   std::string path = input;
-  bool isText = llvm::StringRef(path).ends_with(".txt");
+  bool isText = !llvm::StringRef(path).ends_with(".onnx");
   std::string directory = path.find('/') == std::string::npos
                               ? "."
                               : path.substr(0, path.rfind('/'));

@@ -364,6 +364,13 @@ FailureOr<Value> Importer::materialise(const Val &v) {
   return broadcast(v, v.dims, UnknownLoc::get(&context));
 }
 
+Value tmc::onnx_import::reshape(OpBuilder &b, Location loc, Value x,
+                                ArrayRef<int64_t> dims) {
+  while (auto view = x.getDefiningOp<nn::ReshapeOp>())
+    x = view.getInput();
+  return nn::reshapeTo(b, loc, x, dims);
+}
+
 /// The dimensions of `dims` that those of an operand of `rank` stand for.
 static Dims alignedDims(int64_t rank, ArrayRef<int64_t> dims) {
   Dims aligned;
@@ -439,7 +446,7 @@ FailureOr<Value> Importer::broadcast(const Val &v, ArrayRef<int64_t> dims,
     return source;
   auto sourceCount = checkedNumElements(sourceDims);
   if (sourceCount == count)
-    return Value(nn::ReshapeOp::create(b, loc, type, source));
+    return Value(reshape(b, loc, source, dims));
   Dims to, keptSizes;
   Dims aligned = alignedDims(sourceDims.size(), dims);
   for (auto [i, dim] : llvm::enumerate(sourceDims))
@@ -448,7 +455,6 @@ FailureOr<Value> Importer::broadcast(const Val &v, ArrayRef<int64_t> dims,
       keptSizes.push_back(dim);
     }
   if (keptSizes.size() != sourceDims.size())
-    source = nn::ReshapeOp::create(
-        b, loc, RankedTensorType::get(keptSizes, element), source);
+    source = reshape(b, loc, source, keptSizes);
   return Value(nn::BroadcastOp::create(b, loc, type, source, to));
 }

@@ -76,6 +76,9 @@ public:
   mlir::FailureOr<mlir::Value> stateOf(const Val &v);
   /// `next` is the new value of the state behind `v`.
   void updateState(const Val &v, mlir::Value next);
+  /// The constant that `v` is if it is an initializer taken for a parameter by
+  /// its type alone.
+  std::optional<Val> asConstant(const Val &v) const;
   /// Keeps the initializer behind `v` from being trained.
   void freeze(const Val &v);
   /// True if the exporter's signature says that a step writes the initializer

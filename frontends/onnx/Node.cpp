@@ -122,6 +122,10 @@ bool Node::foldable(ArrayRef<int> indices) {
 FailureOr<Array> Node::array(int i) {
   if (!has(i))
     return error("input " + Twine(i) + " is missing");
+  // What has to be known can't be a parameter, though it looked like one.
+  if (input(i).isTensor())
+    if (std::optional<Val> known = importer.asConstant(input(i)))
+      return importer.arrayOf(*known);
   if (!foldable(i))
     return unsupported("input " + Twine(i) +
                        " must be known when the model is compiled");
@@ -222,6 +226,10 @@ FailureOr<Value> Node::broadcast(const Val &v, ArrayRef<int64_t> dims) {
   if (!irType(v.type, b.getContext()))
     return unsupported("elements of type " + nameOf(v.type));
   return importer.broadcast(v, dims, loc);
+}
+
+Value Node::reshape(Value x, ArrayRef<int64_t> dims) {
+  return onnx_import::reshape(b, loc, x, dims);
 }
 
 RankedTensorType Node::tensorType(ArrayRef<int64_t> dims, Type element) const {

@@ -118,6 +118,8 @@ public:
   /// `v` in the IR, repeated to `dims` by ONNX's broadcasting rule.
   mlir::FailureOr<mlir::Value> broadcast(const Val &v,
                                          llvm::ArrayRef<int64_t> dims);
+  /// `x` with `dims`, which have as many elements.
+  mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> dims);
   mlir::RankedTensorType tensorType(llvm::ArrayRef<int64_t> dims,
                                     mlir::Type element) const;
 
@@ -148,6 +150,10 @@ ImportFn findOperator(llvm::StringRef domain, llvm::StringRef name);
 
 /// The names of all operators in the table, sorted.
 std::vector<std::string> operatorNames();
+
+/// `x` with `dims`; a reshape of a reshape is one.
+mlir::Value reshape(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
+                    llvm::ArrayRef<int64_t> dims);
 
 /// The shortest decimal number that rounds to the same f32 as `value`: what the
 /// model's author wrote, most likely (0.1, not 0.10000000149).

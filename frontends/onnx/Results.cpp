@@ -28,6 +28,18 @@ bool Importer::isMutated(const Val &v) const {
   return index >= 0 && mutated.contains(initializers[index].data.name);
 }
 
+std::optional<Val> Importer::asConstant(const Val &v) const {
+  int index = initializerBehind(v);
+  if (index < 0 || initializers[index].note == Initializer::Parameter)
+    return std::nullopt;
+  Val constant = v;
+  constant.kind = Val::Const;
+  constant.value = {};
+  constant.constant = std::make_shared<Constant>();
+  constant.constant->initializer = index;
+  return constant;
+}
+
 void Importer::freeze(const Val &v) {
   int index = initializerBehind(v);
   if (index >= 0 && initializers[index].argument)

@@ -20,8 +20,7 @@ static FailureOr<Value> headsOf(Node &n, int i, StringRef headsAttr) {
   if (v.rank() != 3 || heads < 1 || v.dims[2] % heads)
     return n.error("input " + Twine(i) + " has shape " + str(v.dims) + " and " +
                    Twine(heads) + " heads");
-  return nn::reshapeTo(n.b, n.loc, x,
-                       {v.dims[0], v.dims[1], heads, v.dims[2] / heads});
+  return n.reshape(x, {v.dims[0], v.dims[1], heads, v.dims[2] / heads});
 }
 
 /// What a constant mask of [T, S] says.
@@ -116,6 +115,6 @@ static LogicalResult importAttention(Node &n) {
   Value out = attention.getOut();
   if (q.rank() == 4)
     return n.set(nn::TransposeOp::create(n.b, n.loc, out, Dims{0, 2, 1, 3}));
-  return n.set(nn::reshapeTo(n.b, n.loc, out, q.dims));
+  return n.set(n.reshape(out, q.dims));
 }
 static Register attention("Attention", importAttention);

@@ -33,7 +33,7 @@ static LogicalResult finish(Node &n, Value y, ArrayRef<int64_t> dims) {
       y = nn::add(n.b, n.loc, y, nn::broadcastTo(n.b, n.loc, b, type, {1}));
     }
   }
-  return n.set(nn::reshapeTo(n.b, n.loc, y, dims));
+  return n.set(n.reshape(y, dims));
 }
 
 static LogicalResult checkOperands(Node &n) {

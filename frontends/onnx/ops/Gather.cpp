@@ -101,7 +101,7 @@ static LogicalResult importGather(Node &n) {
               n.b, n.loc,
               n.tensorType(box, nn::tensorType(table).getElementType()), table,
               offsets, Dims(data.rank(), 1));
-        return n.set(nn::reshapeTo(n.b, n.loc, piece, dims));
+        return n.set(n.reshape(piece, dims));
       }
     }
   }
@@ -288,9 +288,7 @@ static LogicalResult importOneHot(Node &n) {
   Value i = nn::IotaOp::create(
       n.b, n.loc, n.tensorType(dims, nn::tensorType(index).getElementType()),
       axis);
-  ASSIGN_OR_FAIL(
-      Value wide,
-      n.broadcast(Val(nn::reshapeTo(n.b, n.loc, index, column)), dims));
+  ASSIGN_OR_FAIL(Value wide, n.broadcast(Val(n.reshape(index, column)), dims));
   Value hot =
       arith::CmpIOp::create(n.b, n.loc, arith::CmpIPredicate::eq, i, wide);
   auto type = n.tensorType(dims, element);

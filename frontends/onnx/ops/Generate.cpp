@@ -180,7 +180,7 @@ static LogicalResult importCumSum(Node &n) {
   column.insert(column.begin() + axis, 1);
   mask[axis] = mask[axis + 1] = size;
   ASSIGN_OR_FAIL(Value value, n.value(0));
-  Val apart(nn::reshapeTo(n.b, n.loc, value, column));
+  Val apart(n.reshape(value, column));
   ASSIGN_OR_FAIL(Value wide, n.broadcast(apart, withRow));
   ASSIGN_OR_FAIL(Value keep, n.broadcast(Val(counts.reshaped(mask)), withRow));
   Value chosen = arith::SelectOp::create(n.b, n.loc, keep, wide,

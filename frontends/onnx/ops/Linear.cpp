@@ -62,7 +62,7 @@ static LogicalResult importGemm(Node &n) {
   Value bias;
   if (isRow) {
     ASSIGN_OR_FAIL(bias, n.value(2));
-    bias = nn::reshapeTo(n.b, n.loc, bias, {dims[1]});
+    bias = n.reshape(bias, {dims[1]});
   }
   Value y = product(n, lhs, rhs, transA, transB, bias);
   if (alpha != 1)
@@ -104,23 +104,23 @@ static LogicalResult importMatMul(Node &n) {
     result.push_back(r.back());
   ASSIGN_OR_FAIL(Value lhs, n.value(0));
   ASSIGN_OR_FAIL(Value rhs, n.value(1));
-  lhs = nn::reshapeTo(n.b, n.loc, lhs, l);
-  rhs = nn::reshapeTo(n.b, n.loc, rhs, r);
+  lhs = n.reshape(lhs, l);
+  rhs = n.reshape(rhs, r);
 
   // Rows of any number of dimensions times one matrix are one product.
   if (r.size() == 2 && l.size() > 2) {
     auto rows = checkedNumElements(ArrayRef<int64_t>(l).drop_back());
     if (!rows)
       return n.error("the number of elements is too large");
-    lhs = nn::reshapeTo(n.b, n.loc, lhs, {*rows, l.back()});
+    lhs = n.reshape(lhs, {*rows, l.back()});
     Value y = product(n, lhs, rhs);
-    return n.set(nn::reshapeTo(n.b, n.loc, y, result));
+    return n.set(n.reshape(y, result));
   }
   Dims wideLhs = *batch, wideRhs = *batch;
   wideLhs.append(l.end() - 2, l.end());
   wideRhs.append(r.end() - 2, r.end());
   ASSIGN_OR_FAIL(lhs, n.broadcast(Val(lhs), wideLhs));
   ASSIGN_OR_FAIL(rhs, n.broadcast(Val(rhs), wideRhs));
-  return n.set(nn::reshapeTo(n.b, n.loc, product(n, lhs, rhs), result));
+  return n.set(n.reshape(product(n, lhs, rhs), result));
 }
 static Register matMul("MatMul", importMatMul);

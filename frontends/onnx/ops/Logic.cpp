@@ -69,7 +69,8 @@ static LogicalResult importNot(Node &n) {
       {nullptr, [](Ints x) -> int64_t { return !x[0]; },
        [](OpBuilder &b, Location loc, ValueRange v) -> Value {
          return arith::XOrIOp::create(b, loc, v[0], like(b, loc, v[0], 1));
-       }});
+       },
+       false, 1});
 }
 static Register logicalNot("Not", importNot);
 
@@ -81,7 +82,7 @@ static LogicalResult importIsNaN(Node &n) {
          return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, v[0],
                                       v[0]);
        },
-       true});
+       true, 1});
 }
 static Register isNaN("IsNaN", importIsNaN);
 

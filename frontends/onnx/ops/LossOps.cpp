@@ -11,6 +11,7 @@ namespace {
 /// Logits [R, V] and labels [R], from [N, V, ...] and [N, ...].
 struct Rows {
   Value logits, labels;
+  Value weights; ///< One number per class, or null.
   Dims labelDims;
   int64_t ignored;
   std::string reduction;
@@ -22,8 +23,6 @@ static FailureOr<Rows> rowsOf(Node &n) {
   if (!isFloat(x.type) || isFloat(y.type))
     return n.error("scores of type " + nameOf(x.type) + " and labels of type " +
                    nameOf(y.type));
-  if (n.has(2))
-    return n.unsupported("weights of the classes");
   Dims wanted(x.dims);
   if (x.rank() < 2)
     return n.error("scores of shape " + str(x.dims));
@@ -47,8 +46,14 @@ static FailureOr<Rows> rowsOf(Node &n) {
     perm.push_back(1);
     rows.logits = nn::TransposeOp::create(n.b, n.loc, rows.logits, perm);
   }
-  rows.logits = nn::reshapeTo(n.b, n.loc, rows.logits, {count, classes});
-  rows.labels = nn::reshapeTo(n.b, n.loc, rows.labels, {count});
+  rows.logits = n.reshape(rows.logits, {count, classes});
+  if (n.has(2)) {
+    if (n.input(2).dims != Dims{classes} || n.input(2).type != x.type)
+      return n.error("weights of shape " + str(n.input(2).dims) + " for " +
+                     Twine(classes) + " classes");
+    ASSIGN_OR_FAIL(rows.weights, n.value(2));
+  }
+  rows.labels = n.reshape(rows.labels, {count});
   return rows;
 }
 
@@ -77,13 +82,21 @@ static Value pick(Node &n, Value x, Value labels, int64_t ignored) {
 static LogicalResult negativeLog(Node &n, const Rows &rows, Value logs) {
   Value picked = pick(n, logs, rows.labels, rows.ignored);
   Value losses = arith::NegFOp::create(n.b, n.loc, picked);
+  Value counted;
+  if (rows.weights) {
+    Value table =
+        nn::broadcastTo(n.b, n.loc, rows.weights, logs.getType(), {1});
+    counted = pick(n, table, rows.labels, rows.ignored);
+    losses = nn::mul(n.b, n.loc, losses, counted);
+  }
   if (rows.reduction == "none")
-    return n.set(nn::reshapeTo(n.b, n.loc, losses, rows.labelDims));
+    return n.set(n.reshape(losses, rows.labelDims));
   Value sum = nn::reduceSum(n.b, n.loc, losses, {0});
   if (rows.reduction == "sum")
     return n.set(sum);
-  Value count = countLabels(n.b, n.loc, rows.labels, rows.ignored,
-                            nn::tensorType(logs).getElementType());
+  Value count = counted ? nn::reduceSum(n.b, n.loc, counted, {0})
+                        : countLabels(n.b, n.loc, rows.labels, rows.ignored,
+                                      nn::tensorType(logs).getElementType());
   return n.set(nn::div(n.b, n.loc, sum, count));
 }
 
@@ -102,14 +115,21 @@ static LogicalResult crossEntropy(Node &n, const Rows &rows, Value logits) {
 static LogicalResult importSoftmaxCrossEntropyLoss(Node &n) {
   ASSIGN_OR_FAIL(Rows rows, rowsOf(n));
   if (n.isUsed(1)) {
-    const Val x = n.input(0);
-    if (x.rank() != 2)
-      return n.unsupported("log-probabilities of shape " + str(x.dims));
+    // Back from [R, V] to [N, V, ...].
     Value logs = nn::SoftmaxOp::create(n.b, n.loc, rows.logits, /*log=*/true);
+    int64_t rank = n.input(0).rank();
+    if (rank > 2) {
+      Dims last(rows.labelDims), perm{0, rank - 1};
+      last.push_back(n.input(0).dims[1]);
+      for (int64_t i = 1; i < rank - 1; ++i)
+        perm.push_back(i);
+      logs = n.reshape(logs, last);
+      logs = nn::TransposeOp::create(n.b, n.loc, logs, perm);
+    }
     if (failed(n.set(1, Val(logs))))
       return failure();
   }
-  if (rows.reduction != "none")
+  if (rows.reduction != "none" && !rows.weights)
     return crossEntropy(n, rows, rows.logits);
   Value logs = nn::SoftmaxOp::create(n.b, n.loc, rows.logits, /*log=*/true);
   return negativeLog(n, rows, logs);
@@ -126,9 +146,9 @@ static LogicalResult importNegativeLogLikelihoodLoss(Node &n) {
   auto softmax = source.getDefiningOp<nn::SoftmaxOp>();
   auto type = nn::tensorType(rows.logits);
   if (softmax && softmax.getLog() && rows.reduction != "none" &&
+      !rows.weights &&
       nn::tensorType(source).getShape().back() == type.getShape().back()) {
-    Value logits =
-        nn::reshapeTo(n.b, n.loc, softmax.getInput(), type.getShape());
+    Value logits = n.reshape(softmax.getInput(), type.getShape());
     return crossEntropy(n, rows, logits);
   }
   return negativeLog(n, rows, rows.logits);

@@ -65,7 +65,7 @@ static FailureOr<Value> rowVector(Node &n, int i, ArrayRef<int64_t> row) {
     return n.error("input " + Twine(i) + " has shape " + str(v.dims) +
                    ", but a row has " + str(row));
   ASSIGN_OR_FAIL(Value wide, n.broadcast(v, row));
-  return nn::reshapeTo(n.b, n.loc, wide, {product(row)});
+  return n.reshape(wide, {product(row)});
 }
 
 /// Shape and axis of a norm over the innermost dimensions, and its input with
@@ -87,7 +87,7 @@ static FailureOr<RowNorm> rowsOf(Node &n, const Val &in) {
   result.row = ArrayRef<int64_t>(in.dims).drop_front(axis);
   Dims dims(in.dims.begin(), in.dims.begin() + axis);
   dims.push_back(product(result.row));
-  result.rows = nn::reshapeTo(n.b, n.loc, x, dims);
+  result.rows = n.reshape(x, dims);
   return result;
 }
 
@@ -98,7 +98,7 @@ static LogicalResult importLayerNormalization(Node &n) {
   ASSIGN_OR_FAIL(Value shift, rowVector(n, 2, norm.row));
   Value y = nn::LayerNormOp::create(n.b, n.loc, norm.rows, scale, shift,
                                     epsilonOf(n));
-  return n.set(nn::reshapeTo(n.b, n.loc, y, in.dims));
+  return n.set(n.reshape(y, in.dims));
 }
 static Register layerNorm("LayerNormalization", importLayerNormalization);
 
@@ -107,7 +107,7 @@ static LogicalResult importRMSNormalization(Node &n) {
   ASSIGN_OR_FAIL(RowNorm norm, rowsOf(n, in));
   ASSIGN_OR_FAIL(Value scale, rowVector(n, 1, norm.row));
   Value y = nn::RMSNormOp::create(n.b, n.loc, norm.rows, scale, epsilonOf(n));
-  return n.set(nn::reshapeTo(n.b, n.loc, y, in.dims));
+  return n.set(n.reshape(y, in.dims));
 }
 static Register rmsNorm("RMSNormalization", importRMSNormalization);
 
@@ -123,10 +123,10 @@ static LogicalResult groupNorm(Node &n, int64_t groups, Value scale,
   ASSIGN_OR_FAIL(Value x, n.value(0));
   int64_t samples = in.dims[0];
   int64_t row = product(in.dims) / std::max<int64_t>(samples * groups, 1);
-  Value rows = nn::reshapeTo(n.b, n.loc, x, {samples, groups, row});
+  Value rows = n.reshape(x, {samples, groups, row});
   Value y =
       nn::LayerNormOp::create(n.b, n.loc, rows, Value(), Value(), epsilonOf(n));
-  y = nn::reshapeTo(n.b, n.loc, y, in.dims);
+  y = n.reshape(y, in.dims);
   auto type = nn::tensorType(y);
   y = nn::mul(n.b, n.loc, y, nn::broadcastTo(n.b, n.loc, scale, type, {1}));
   y = nn::add(n.b, n.loc, y, nn::broadcastTo(n.b, n.loc, shift, type, {1}));
@@ -145,8 +145,7 @@ static FailureOr<Value> channelVector(Node &n, int i, int64_t channels) {
     return x;
   Dims both{v.dims[0], channels / v.dims[0]};
   auto type = n.tensorType(both, nn::tensorType(x).getElementType());
-  return nn::reshapeTo(n.b, n.loc, nn::broadcastTo(n.b, n.loc, x, type, {0}),
-                       {channels});
+  return n.reshape(nn::broadcastTo(n.b, n.loc, x, type, {0}), {channels});
 }
 
 static LogicalResult importGroupNormalization(Node &n) {

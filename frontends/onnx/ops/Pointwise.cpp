@@ -32,8 +32,8 @@ FailureOr<Dims> tmc::onnx_import::commonShape(Node &n, ArrayRef<Val> operands) {
 
 LogicalResult tmc::onnx_import::importPointwise(Node &n, ArrayRef<Val> operands,
                                                 const Pointwise &p) {
-  if (operands.empty())
-    return n.error("has no inputs");
+  if (operands.empty() || (p.arity && operands.size() != p.arity))
+    return n.error("has " + Twine(operands.size()) + " inputs");
   ElementType type = operands[0].type;
   for (auto [i, v] : llvm::enumerate(operands)) {
     if (v.kind != Val::Tensor && v.kind != Val::Const)
@@ -165,12 +165,14 @@ static LogicalResult variadic(Node &n, FloatFn floats, IntFn ints,
                               double scale = 1) {
   return importPointwise(
       n, inputsOf(n),
-      {floats, ints, [&](OpBuilder &b, Location loc, ValueRange v) -> Value {
+      {floats, ints,
+       [&](OpBuilder &b, Location loc, ValueRange v) -> Value {
          Value result = v[0];
          for (Value next : v.drop_front())
            result = build<F, I>(b, loc, {result, next});
          return scale == 1 ? result : nn::scale(b, loc, result, scale);
-       }});
+       },
+       false, 0});
 }
 
 static LogicalResult importMax(Node &n) {
@@ -272,7 +274,7 @@ static Register power("Pow", importPow);
 //===----------------------------------------------------------------------===//
 
 static LogicalResult unary(Node &n, FloatFn floats, IntFn ints, BuildFn build) {
-  return importPointwise(n, {n.input(0)}, {floats, ints, build});
+  return importPointwise(n, {n.input(0)}, {floats, ints, build, false, 1});
 }
 
 /// Registers `NAME` as a math op with the function of the same meaning.

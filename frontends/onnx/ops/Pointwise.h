@@ -24,6 +24,7 @@ struct Pointwise {
   IntFn ints = nullptr;     ///< On integers and booleans.
   BuildFn build;
   bool compares = false; ///< The result is boolean.
+  size_t arity = 2;      ///< The number of operands; 0 for any.
 };
 
 /// Imports `n` as `p` on `operands`, which must have one element type.

@@ -24,7 +24,7 @@ static LogicalResult importMaxPool(Node &n) {
   ASSIGN_OR_FAIL(Value input, asImage(n, 0));
   Value y = nn::MaxPoolOp::create(n.b, n.loc, input, w.strides, w.padding,
                                   w.dilations, /*channels_last=*/false, w.size);
-  return n.set(nn::reshapeTo(n.b, n.loc, y, pooledDims(y, x.rank())));
+  return n.set(n.reshape(y, pooledDims(y, x.rank())));
 }
 static Register maxPool("MaxPool", importMaxPool);
 
@@ -40,7 +40,7 @@ static LogicalResult importAveragePool(Node &n) {
   Value y = nn::AvgPoolOp::create(n.b, n.loc, input, w.strides, w.padding,
                                   w.dilations, /*channels_last=*/false, w.size,
                                   countPadding);
-  return n.set(nn::reshapeTo(n.b, n.loc, y, pooledDims(y, x.rank())));
+  return n.set(n.reshape(y, pooledDims(y, x.rank())));
 }
 static Register averagePool("AveragePool", importAveragePool);
 
@@ -60,7 +60,7 @@ static LogicalResult globalPool(Node &n, nn::ReduceKind kind, bool mean) {
   Value y = nn::ReduceOp::create(n.b, n.loc, value, kind, over);
   if (mean)
     y = nn::scale(n.b, n.loc, y, 1.0 / count);
-  return n.set(nn::reshapeTo(n.b, n.loc, y, dims));
+  return n.set(n.reshape(y, dims));
 }
 
 static LogicalResult importGlobalAveragePool(Node &n) {
@@ -96,23 +96,31 @@ static LogicalResult importResize(Node &n) {
     if (from < 1 || to < 1 || to % from)
       return n.unsupported("resizing shape " + str(x.dims) + " to " +
                            str(dims));
-    // Where sizes are multiples, every rule of rounding picks i / times, unless
-    // corners are aligned.
-    apart.append({from, 1});
-    repeated.append({from, to / from});
+    apart.push_back(from);
+    repeated.push_back(from);
+    if (to != from) {
+      apart.push_back(1);
+      repeated.push_back(to / from);
+    }
   }
+  // Element i of the result must be element i / times. With half pixels it lies
+  // at (i + 0.5) / times - 0.5, never halfway, so that rounding to nearest
+  // gives that; with i / times itself, rounding down does.
   std::string transform =
       n.stringAttr("coordinate_transformation_mode", "half_pixel");
-  if (transform != "half_pixel" && transform != "asymmetric" &&
-      transform != "pytorch_half_pixel")
-    return n.unsupported("resizing by coordinates '" + transform + "'");
-  std::string rounding = n.stringAttr("nearest_mode", "round_prefer_floor");
-  if (transform == "asymmetric" && rounding != "floor" && dims != x.dims)
-    return n.unsupported("resizing with rounding '" + rounding + "'");
+  std::string nearest = n.stringAttr("nearest_mode", "round_prefer_floor");
+  StringRef rounding(nearest);
+  bool halfPixel =
+      transform == "half_pixel" || transform == "pytorch_half_pixel";
+  bool repeats = (halfPixel && rounding.starts_with("round_")) ||
+                 (transform == "asymmetric" && rounding == "floor");
+  if (!repeats && dims != x.dims)
+    return n.unsupported("resizing by coordinates '" + transform +
+                         "' with rounding '" + rounding + "'");
   ASSIGN_OR_FAIL(Value value, n.value(0));
   // Dimensions of size 1 put in above are what repeats.
-  Val split(nn::reshapeTo(n.b, n.loc, value, apart));
+  Val split(n.reshape(value, apart));
   ASSIGN_OR_FAIL(Value wide, n.broadcast(split, repeated));
-  return n.set(nn::reshapeTo(n.b, n.loc, wide, dims));
+  return n.set(n.reshape(wide, dims));
 }
 static Register resize("Resize", importResize);

@@ -25,7 +25,7 @@ static FailureOr<Value> uniform(Node &n, ArrayRef<int64_t> dims) {
     drawn = {count};
   Value u = nn::RandomOp::create(n.b, n.loc, n.tensorType(drawn, element), seed,
                                  samples, n.importer.nextStream());
-  return nn::reshapeTo(n.b, n.loc, u, dims);
+  return n.reshape(u, dims);
 }
 
 static LogicalResult importDropout(Node &n) {

@@ -41,7 +41,7 @@ static FailureOr<Reduction> reductionOf(Node &n) {
 static Value reduce(Node &n, Value x, nn::ReduceKind kind, const Reduction &r) {
   if (!r.dims.empty())
     x = nn::ReduceOp::create(n.b, n.loc, x, kind, r.dims);
-  return nn::reshapeTo(n.b, n.loc, x, r.after);
+  return n.reshape(x, r.after);
 }
 
 /// Folds a constant; `step` joins the running value and an element.
@@ -146,3 +146,30 @@ static LogicalResult importReduceL1(Node &n) {
       [](Value s) { return s; });
 }
 static Register reduceL1("ReduceL1", importReduceL1);
+
+static LogicalResult importReduceLogSum(Node &n) {
+  return sumOf(
+      n, [](Value x) { return x; },
+      [&](Value s) -> Value { return math::LogOp::create(n.b, n.loc, s); });
+}
+static Register reduceLogSum("ReduceLogSum", importReduceLogSum);
+
+/// log(sum(exp(x))) as max + log(sum(exp(x - max))), which can't overflow.
+static LogicalResult importReduceLogSumExp(Node &n) {
+  ASSIGN_OR_FAIL(Reduction r, reductionOf(n));
+  ASSIGN_OR_FAIL(Value x, n.value(0));
+  if (!isFloat(n.input(0).type))
+    return n.unsupported("elements of type " + nameOf(n.input(0).type));
+  Reduction keep = r;
+  keep.after.clear();
+  for (auto [i, dim] : llvm::enumerate(n.input(0).dims))
+    keep.after.push_back(
+        llvm::is_contained(r.dims, static_cast<int64_t>(i)) ? 1 : dim);
+  Value most = reduce(n, x, nn::ReduceKind::Max, keep);
+  ASSIGN_OR_FAIL(Value wide, n.broadcast(Val(most), n.input(0).dims));
+  Value e = math::ExpOp::create(n.b, n.loc, nn::sub(n.b, n.loc, x, wide));
+  Value sum = reduce(n, e, nn::ReduceKind::Sum, r);
+  Value log = math::LogOp::create(n.b, n.loc, sum);
+  return n.set(nn::add(n.b, n.loc, log, n.reshape(most, r.after)));
+}
+static Register reduceLogSumExp("ReduceLogSumExp", importReduceLogSumExp);

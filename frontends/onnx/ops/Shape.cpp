@@ -41,7 +41,7 @@ static LogicalResult reshape(Node &n, ArrayRef<int64_t> dims) {
     return n.set(array.reshaped(dims));
   }
   ASSIGN_OR_FAIL(Value value, n.value(0));
-  return n.set(nn::reshapeTo(n.b, n.loc, value, dims));
+  return n.set(n.reshape(value, dims));
 }
 
 static LogicalResult importReshape(Node &n) {
@@ -164,7 +164,7 @@ static LogicalResult importTranspose(Node &n) {
       moved.push_back(dim);
   }
   if (llvm::is_sorted(moved))
-    return n.set(nn::reshapeTo(n.b, n.loc, value, dims));
+    return n.set(n.reshape(value, dims));
   return n.set(nn::TransposeOp::create(n.b, n.loc, value, perm));
 }
 static Register transpose("Transpose", importTranspose);
@@ -209,8 +209,43 @@ static LogicalResult importTile(Node &n) {
       return n.set(wide.reshaped(dims));
   }
   ASSIGN_OR_FAIL(Value value, n.value(0));
-  Val split(nn::reshapeTo(n.b, n.loc, value, apart));
+  Val split(n.reshape(value, apart));
   ASSIGN_OR_FAIL(Value wide, n.broadcast(split, repeated));
-  return n.set(nn::reshapeTo(n.b, n.loc, wide, dims));
+  return n.set(n.reshape(wide, dims));
 }
 static Register tile("Tile", importTile);
+
+/// [N, C, H, W] with blocks of pixels as channels, or the reverse: a reshape, a
+/// permutation and a reshape.
+static LogicalResult rearrange(Node &n, ArrayRef<int64_t> apart,
+                               ArrayRef<int64_t> perm, ArrayRef<int64_t> dims) {
+  ASSIGN_OR_FAIL(Value x, n.value(0));
+  Value y = n.reshape(x, apart);
+  y = nn::TransposeOp::create(n.b, n.loc, y, perm);
+  return n.set(n.reshape(y, dims));
+}
+
+static LogicalResult importDepthToSpace(Node &n) {
+  const Val x = n.input(0);
+  int64_t s = n.intAttr("blocksize", 0);
+  constexpr int64_t kLimit = 1 << 15;
+  if (x.rank() != 4 || s < 1 || s > kLimit || x.dims[1] % (s * s))
+    return n.error("shape " + str(x.dims) + " in blocks of " + Twine(s));
+  int64_t c = x.dims[1] / (s * s), h = x.dims[2], w = x.dims[3];
+  Dims dims{x.dims[0], c, h * s, w * s};
+  if (n.stringAttr("mode", "DCR") == "DCR")
+    return rearrange(n, {x.dims[0], s, s, c, h, w}, {0, 3, 4, 1, 5, 2}, dims);
+  return rearrange(n, {x.dims[0], c, s, s, h, w}, {0, 1, 4, 2, 5, 3}, dims);
+}
+static Register depthToSpace("DepthToSpace", importDepthToSpace);
+
+static LogicalResult importSpaceToDepth(Node &n) {
+  const Val x = n.input(0);
+  int64_t s = n.intAttr("blocksize", 0);
+  if (x.rank() != 4 || s < 1 || x.dims[2] % s || x.dims[3] % s)
+    return n.error("shape " + str(x.dims) + " in blocks of " + Twine(s));
+  int64_t c = x.dims[1], h = x.dims[2] / s, w = x.dims[3] / s;
+  return rearrange(n, {x.dims[0], c, h, s, w, s}, {0, 3, 5, 1, 2, 4},
+                   {x.dims[0], c * s * s, h, w});
+}
+static Register spaceToDepth("SpaceToDepth", importSpaceToDepth);

@@ -17,7 +17,7 @@ Dims tmc::onnx_import::asImageDims(ArrayRef<int64_t> dims) {
 FailureOr<Value> tmc::onnx_import::asImage(Node &n, int i) {
   const Val v = n.input(i);
   ASSIGN_OR_FAIL(Value x, n.value(i));
-  return nn::reshapeTo(n.b, n.loc, x, asImageDims(v.dims));
+  return n.reshape(x, asImageDims(v.dims));
 }
 
 int64_t tmc::onnx_import::windowCount(int64_t size, int64_t low, int64_t high,
