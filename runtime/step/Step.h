@@ -97,6 +97,7 @@ private:
   int64_t steps_ = 0;
   double lastSeconds_ = 0, gradNorm_ = 0;
   int64_t allocations_ = -1, largestAllocation_ = -1;
+  mutable int64_t highWater_ = 0, highWaterSteps_ = -1;
 };
 
 /// The file of a checkpoint directory.

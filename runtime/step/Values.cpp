@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/Philox.h"
+#include "runtime/step/Normal.h"
 #include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 namespace tmc {
 
@@ -26,20 +27,6 @@ uint32_t streamOf(const char *name) {
   for (; *name; ++name)
     hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619u;
   return hash;
-}
-
-/// Normal numbers by the Box-Muller transform of four uniform ones.
-void normals(const Philox &philox, uint64_t quad, float std, float (&out)[4]) {
-  const PhiloxWords words = philox.quad(quad);
-  for (int half = 0; half < 2; ++half) {
-    // The first in (0, 1], so that its logarithm is finite.
-    const float u = float((words.w[2 * half] >> 8) + 1) * (1.0f / 16777216);
-    const float angle =
-        Philox::uniform(words.w[2 * half + 1]) * 6.28318530717958648f;
-    const float radius = std * std::sqrt(-2 * std::log(u));
-    out[2 * half] = radius * std::cos(angle);
-    out[2 * half + 1] = radius * std::sin(angle);
-  }
 }
 
 float halfToFloat(uint16_t bits) {
@@ -90,22 +77,27 @@ void fill(Device &device, const TensorInfo &info, uint64_t seed) {
   }
   const int64_t words[2] = {int64_t(seed), 0};
   const Philox philox(words, streamOf(info.name));
-  std::vector<float> piece(size_t(std::min(kPieceBytes / 4, count)));
-  for (int64_t at = 0; at < count; at += kPieceBytes / 4) {
-    const int64_t some = std::min(kPieceBytes / 4, count - at);
-    if (info.init == Init::Normal) {
-      for (int64_t i = 0; i < some; i += 4) {
-        float four[4];
-        normals(philox, uint64_t(at + i) / 4, float(info.initStd), four);
-        for (int64_t j = 0; j < 4 && i + j < some; ++j)
-          piece[size_t(i + j)] = four[j];
-      }
-    } else {
-      std::fill(piece.begin(), piece.end(),
-                info.init == Init::Ones ? 1.0f : 0.0f);
+  constexpr int64_t pieceCount = kPieceBytes / 4;
+  auto fillEvery = [&](int64_t first, int64_t step) {
+    std::vector<float> piece(size_t(std::min(pieceCount, count)),
+                             info.init == Init::Ones ? 1.0f : 0.0f);
+    for (int64_t at = first * pieceCount; at < count; at += step * pieceCount) {
+      const int64_t some = std::min(pieceCount, count - at);
+      if (info.init == Init::Normal)
+        normalNumbers(philox, uint64_t(at), some, float(info.initStd),
+                      piece.data());
+      device.upload(to + at * 4, piece.data(), some * 4);
     }
-    device.upload(to + at * 4, piece.data(), some * 4);
-  }
+  };
+  // Numbers depend on their place alone, so any thread may draw them.
+  const int64_t pieces = (count + pieceCount - 1) / pieceCount;
+  const int64_t threads = std::min<int64_t>(device.threads(), pieces);
+  std::vector<std::thread> others;
+  for (int64_t i = 1; i < threads; ++i)
+    others.emplace_back(fillEvery, i, threads);
+  fillEvery(0, std::max<int64_t>(threads, 1));
+  for (std::thread &other : others)
+    other.join();
 }
 
 /// Copies one tensor of a file to its place, widening half-precision floats.

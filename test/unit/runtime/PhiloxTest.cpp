@@ -1,8 +1,12 @@
 //===- PhiloxTest.cpp - the random numbers are the published ones ---------===//
 
 #include "runtime/kernels/Philox.h"
+#include "runtime/step/Normal.h"
 
 #include "gtest/gtest.h"
+
+#include <cmath>
+#include <vector>
 
 using namespace tmc;
 
@@ -52,4 +56,31 @@ TEST(Philox, ThresholdIsTheComparisonOfUniforms) {
           << p;
     }
   }
+}
+
+TEST(Normal, IsTheInverseOfTheDistribution) {
+  const int64_t seed[2] = {11, 0};
+  const Philox philox(seed, 5);
+  std::vector<float> x(1000000);
+  normalNumbers(philox, 8, int64_t(x.size()), 2, x.data());
+  double mean = 0, square = 0, fourth = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double z = x[i] / 2;
+    mean += z / double(x.size());
+    square += z * z / double(x.size());
+    fourth += z * z * z * z / double(x.size());
+    const double u = ((philox.word(8 + i) >> 8) + 0.5) / 16777216;
+    // In the distribution, where it is smaller: 1e-6 relative at worst.
+    const double p = 0.5 * std::erfc(std::abs(z) / std::sqrt(2.0));
+    const double want = std::min(u, 1 - u);
+    ASSERT_NEAR(p, want, 2e-5 * want + 1e-8) << u << " " << z;
+  }
+  EXPECT_NEAR(mean, 0, 5e-3);
+  EXPECT_NEAR(square, 1, 5e-3);
+  EXPECT_NEAR(fourth, 3, 5e-2);
+  // A piece from the middle is the same numbers.
+  std::vector<float> piece(1001);
+  normalNumbers(philox, 8 + 4000, 1001, 2, piece.data());
+  for (size_t i = 0; i < piece.size(); ++i)
+    ASSERT_EQ(piece[i], x[4000 + i]);
 }
