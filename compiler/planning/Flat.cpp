@@ -62,7 +62,8 @@ Flat tmc::planning::flatten(
         op.overwrites.push_back({from, v, false});
     for (ValueId v : op.writes)
       flat.madeAt[v] = int32_t(flat.stages.size());
-    flat.stages.push_back({{OpId(flat.ops.size())}, kNone, s, 1});
+    flat.stages.push_back(
+        {{OpId(flat.ops.size())}, kNone, s, problem.segments[s].trips});
     flat.ops.push_back(std::move(op));
   };
 

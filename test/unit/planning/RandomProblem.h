@@ -1,0 +1,176 @@
+// RandomProblem.h - small random problems with every feature, and every
+// solution of a small problem.
+
+#ifndef TMC_TEST_UNIT_PLANNING_RANDOMPROBLEM_H
+#define TMC_TEST_UNIT_PLANNING_RANDOMPROBLEM_H
+
+#include "compiler/planning/Problem.h"
+#include "compiler/planning/Random.h"
+#include "compiler/planning/Verify.h"
+
+#include <functional>
+
+namespace tmc::planning {
+
+struct RandomShape {
+  int prologue = 1, body = 3, epilogue = 2; // Instructions.
+  int64_t trips = 1;
+  bool overwrites = true, variants = true, several = true, carried = true;
+};
+
+inline Problem randomProblem(Random &random, const RandomShape &shape) {
+  Problem p;
+  auto value = [&](const char *prefix) {
+    Value v;
+    v.name = prefix + std::to_string(p.values.size());
+    v.bytes = 1 + random.below(9);
+    return v;
+  };
+  Value parameter = value("p");
+  parameter.kind = ValueKind::Persistent;
+  ValueId old = p.addValue(parameter);
+  std::vector<ValueId> readable = {old};
+  ValueId carried = kNone;
+  auto addInstruction = [&](SegmentId s, std::vector<ValueId> must) {
+    Recipe r;
+    r.name = "i" + std::to_string(p.instructions.size());
+    r.reads = must;
+    for (uint32_t k = 0, many = 1 + random.below(3); k < many; ++k)
+      r.reads.push_back(
+          readable[random.chance(0.6)
+                       ? readable.size() - 1 -
+                             random.below(
+                                 uint32_t(std::min<size_t>(3, readable.size())))
+                       : random.below(uint32_t(readable.size()))]);
+    std::sort(r.reads.begin(), r.reads.end());
+    r.reads.erase(std::unique(r.reads.begin(), r.reads.end()), r.reads.end());
+    for (uint32_t k = 0, many = shape.several && random.chance(0.3) ? 2 : 1;
+         k < many; ++k)
+      r.writes.push_back(p.addValue(value("v")));
+    r.cost = 1 + random.below(9);
+    r.workspaceBytes = random.chance(0.3) ? random.below(5) : 0;
+    r.recomputable = random.chance(0.85);
+    if (shape.overwrites && random.chance(0.5)) {
+      ValueId read = r.reads[random.below(uint32_t(r.reads.size()))];
+      if (p.values[read].kind == ValueKind::Temporary)
+        r.overwrites.push_back({read, r.writes[0], false});
+    }
+    std::vector<ValueId> writes = r.writes, reads = r.reads;
+    bool again = r.recomputable;
+    InstructionId i = p.addInstruction(s, r);
+    SegmentId bound = p.recipes.back().segment;
+    if (shape.variants && random.chance(0.25)) { // Another kernel for it.
+      Recipe other;
+      other.name = r.name + "b";
+      other.reads = reads;
+      if (other.reads.size() > 1)
+        other.reads.erase(other.reads.begin() +
+                          random.below(uint32_t(other.reads.size())));
+      other.writes = writes;
+      other.cost = r.cost + random.below(6);
+      other.recomputable = false;
+      p.addVariant(i, other);
+    }
+    if (shape.variants && again && writes.size() > 1 && random.chance(0.5)) {
+      Recipe pruned; // Only the first result, for less.
+      pruned.name = r.name + "p";
+      pruned.reads = reads;
+      pruned.writes = {writes[0]};
+      pruned.cost = 1 + r.cost / 2;
+      pruned.recomputable = true;
+      pruned.segment = bound;
+      p.addRecipe(pruned);
+    }
+    for (ValueId w : writes)
+      readable.push_back(w);
+  };
+  SegmentId prologue = p.addSegment("prologue"),
+            body = p.addSegment("body", shape.trips),
+            epilogue = p.addSegment("epilogue");
+  for (int i = 0; i < shape.prologue; ++i)
+    addInstruction(prologue, {});
+  size_t outside = readable.size();
+  if (shape.carried) {
+    Value c = value("c");
+    c.kind = ValueKind::Carried;
+    carried = p.addValue(c);
+  }
+  for (int i = 0; i < shape.body; ++i)
+    addInstruction(body, {});
+  ValueId total = kNone;
+  if (shape.carried) {
+    Value t = value("t");
+    t.bytes = p.values[carried].bytes;
+    total = p.addValue(t);
+    p.values[carried].carriedFrom = total;
+    Recipe add;
+    add.name = "accumulate";
+    add.reads = {carried, readable.back()};
+    add.writes = {total};
+    add.cost = 1;
+    add.overwrites = {{carried, total, true}};
+    p.addInstruction(body, add);
+  }
+  // Of what the body makes, only what is carried, or all if it runs once.
+  if (shape.trips > 1)
+    readable.resize(outside);
+  for (int i = 0; i < shape.epilogue; ++i)
+    addInstruction(epilogue, total == kNone ? std::vector<ValueId>{}
+                                            : std::vector<ValueId>{total});
+  parameter.name = "p.new";
+  parameter.updates = old;
+  ValueId fresh = p.addValue(parameter);
+  Recipe update;
+  update.name = "update";
+  update.reads = {old, readable.back()};
+  if (update.reads[1] == old)
+    update.reads.pop_back();
+  update.writes = {fresh};
+  update.cost = 1;
+  update.overwrites = {{old, fresh, true}};
+  p.addInstruction(epilogue, update);
+  if (p.values[readable.back()].kind == ValueKind::Temporary)
+    p.values[readable.back()].liveOut = random.chance(0.3);
+  return p;
+}
+
+/// Every solution in the program's order with at most `most` recomputations,
+/// by every recipe; calls `visit` with those that the verifier accepts.
+inline void forEachSolution(
+    const Problem &p, int most,
+    const std::function<void(const Solution &, const Claim &)> &visit) {
+  Solution s;
+  s.segments.resize(p.segments.size());
+  std::function<void(size_t, size_t, int)> go = [&](size_t segment, size_t at,
+                                                    int left) {
+    if (segment == p.segments.size()) {
+      Solution full = s;
+      takeOverwrites(p, full);
+      if (absl::StatusOr<Claim> claim = measure(p, full); claim.ok())
+        visit(full, *claim);
+      return;
+    }
+    if (left > 0)
+      for (RecipeId r = 0; r < RecipeId(p.recipes.size()); ++r)
+        if (p.recipes[r].recomputable &&
+            (p.recipes[r].segment == kNone ||
+             p.recipes[r].segment == SegmentId(segment))) {
+          s.segments[segment].push_back({r, kNone, {}});
+          go(segment, at, left - 1);
+          s.segments[segment].pop_back();
+        }
+    if (at == p.segments[segment].instructions.size())
+      return go(segment + 1, 0, left);
+    InstructionId i = p.segments[segment].instructions[at];
+    for (RecipeId r : p.instructions[i].recipes) {
+      s.segments[segment].push_back({r, i, {}});
+      go(segment, at + 1, left);
+      s.segments[segment].pop_back();
+    }
+  };
+  go(0, 0, most);
+}
+
+} // namespace tmc::planning
+
+#endif // TMC_TEST_UNIT_PLANNING_RANDOMPROBLEM_H
