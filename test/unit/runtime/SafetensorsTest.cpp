@@ -141,12 +141,13 @@ TEST(MappedFile, StaysBeneathItsDirectory) {
   fs::create_symlink("../secret", dir / "in/link");
   fs::create_hard_link(dir / "secret", dir / "in/hard");
   fs::create_directory_symlink("..", dir / "in/up");
+  fs::create_symlink("plain", dir / "in/near");
   MappedFile file;
   const std::string base = dir / "in";
   ASSERT_TRUE(MappedFile::openBeneath(base, "plain", file));
   EXPECT_EQ(std::string(file.data(), size_t(file.bytes())), "plain");
-  for (const char *name : {"../secret", "link", "hard", "up/secret", "", ".",
-                           "missing", "/etc/passwd", "in/../../secret"}) {
+  for (const char *name : {"../secret", "link", "near", "hard", "up/secret", "",
+                           ".", "missing", "/etc/passwd", "in/../../secret"}) {
     const Status s = MappedFile::openBeneath(base, name, file);
     EXPECT_EQ(s.code(), Code::BadInput) << name << ": " << s.message();
   }

@@ -95,6 +95,27 @@ TEST(Step, TrainsAndCountsItsMemory) {
   EXPECT_EQ(s.largestAllocationBytes, 0);
 }
 
+TEST(Step, FeedsItsScalars) {
+  StepOptions options;
+  options.device.threads = 1;
+  options.seed = 0x123456789abcdef;
+  std::unique_ptr<Step> step;
+  ASSERT_TRUE(Step::create(*tmc_step_program(), options, step));
+  ASSERT_TRUE(step->initRandom(1));
+  step->setLearningRate(0.125);
+  runSteps(*step, 3, 1);
+  auto longs = [&](const char *name) {
+    const TensorInfo &info = *step->find(name);
+    std::vector<int64_t> v(size_t(info.elements()));
+    EXPECT_TRUE(step->read(info, v.data(), info.bytes()));
+    return v;
+  };
+  EXPECT_EQ(longs("step"), std::vector<int64_t>{3});
+  EXPECT_EQ(longs("seed"), (std::vector<int64_t>{0x123456789abcdef, 3}));
+  EXPECT_EQ(longs("samples"), (std::vector<int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(values(*step, "lr"), std::vector<float>{0.125f});
+}
+
 TEST(Step, HighWaterCountsTouchedPagesOnly) {
   std::unique_ptr<Device> device = makeDevice(1);
   const int64_t page = 4096;
@@ -196,6 +217,30 @@ TEST(Step, RefusesBadTokensBeforeItRuns) {
   EXPECT_FALSE(step->write(input, tokens, input.bytes()));
   EXPECT_TRUE(step->write(labels, tokens, labels.bytes()));
   EXPECT_EQ(step->write(input, tokens, 8).code(), Code::Usage);
+}
+
+TEST(Step, ReportsAnIndexThatNoLimitCaught) {
+  // The same program, whose table doesn't say how many tokens there are.
+  std::vector<TensorInfo> tensors(std::begin(tiny::kTensors),
+                                  std::end(tiny::kTensors));
+  for (TensorInfo &tensor : tensors)
+    tensor.limit = 0;
+  StepProgram program = tiny::program();
+  program.tensors = tensors.data();
+  std::unique_ptr<Step> step;
+  ASSERT_TRUE(Step::create(program, {}, step));
+  ASSERT_TRUE(step->initRandom(1));
+  writeBatch(*step, 1);
+  double loss;
+  ASSERT_TRUE(step->run(loss));
+  Longs tokens(tiny::kRows, 3);
+  tokens[9] = 200;
+  const TensorInfo &input = *step->find("tokens");
+  ASSERT_TRUE(step->write(input, tokens, input.bytes()));
+  const Status s = step->run(loss);
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_EQ(s.message(), "an index is 200 in row 9, outside [0, 100)");
+  EXPECT_EQ(step->steps(), 1);
 }
 
 TEST(Step, NothingRunsBeforeThereAreParameters) {

@@ -28,6 +28,7 @@ constexpr int64_t kTokens = 0xc000, kLabels = 0xc200; // inputs
 constexpr int64_t kRate = 0xc400, kStep = 0xc440, kWeight = 0xc480;
 constexpr int64_t kLoss = 0xc4c0, kNorm = 0xc500; // results
 constexpr int64_t kEmbedSquares = 0xc540, kHeadSquares = 0xc580;
+constexpr int64_t kSeed = 0xc5c0, kSamples = 0xc600;
 constexpr int64_t kHidden = 0xd000, kLogits = 0xe000; // activations
 constexpr int64_t kLse = 0x12000, kDHidden = 0x13000;
 constexpr int64_t kDEmbed = 0x14000, kDHead = 0x16000; // gradients
@@ -84,6 +85,20 @@ inline const TensorInfo kTensors[] = {
      .offset = kStep,
      .role = Role::Scalar,
      .feed = Feed::Step},
+    {.name = "seed",
+     .type = DType::I64,
+     .rank = 1,
+     .dims = {2},
+     .offset = kSeed,
+     .role = Role::Scalar,
+     .feed = Feed::Seed},
+    {.name = "samples",
+     .type = DType::I64,
+     .rank = 1,
+     .dims = {kBatch},
+     .offset = kSamples,
+     .role = Role::Batch,
+     .feed = Feed::Samples},
     {.name = "loss",
      .type = DType::F32,
      .rank = 0,
@@ -225,8 +240,8 @@ inline StepProgram program() {
   p.constantCount = std::size(kConstants);
   p.launches = kLaunches;
   p.launchCount = std::size(kLaunches);
-  p.lossTensor = 10;
-  p.gradNormTensor = 11;
+  p.lossTensor = 12;
+  p.gradNormTensor = 13;
   p.samplesPerStep = kBatch;
   p.tokensPerStep = kRows;
   p.createKernels = []() -> void * { return new Kernels; };
