@@ -187,4 +187,94 @@ def Place : Pass<"tmc-place", "::tmc::mem::ProgramOp"> {
   ];
 }
 
+def ExpandComposites : Pass<"tmc-expand-composites"> {
+  let summary = "take norms, softmax and GELU apart";
+  let description = [{
+    layer_norm, rms_norm, softmax and gelu have derivatives but no kernels: here
+    they become pointwise ops and reductions of rows, which fuse with what is
+    around them.
+
+    Before:
+
+    ```mlir
+    %y = nn.rms_norm %x {epsilon = 1.0e-6 : f64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %eighth = arith.constant dense<1.25e-01> : tensor<4xf32>
+    %epsilon = arith.constant dense<1.0e-6> : tensor<4xf32>
+    %square = arith.mulf %x, %x : tensor<4x8xf32>
+    %sum = nn.reduce sum %square over [1] : (tensor<4x8xf32>) -> tensor<4xf32>
+    %mean = arith.mulf %sum, %eighth : tensor<4xf32>
+    %more = arith.addf %mean, %epsilon : tensor<4xf32>
+    %rstd = math.rsqrt %more : tensor<4xf32>
+    %factor = nn.broadcast %rstd to [0] : (tensor<4xf32>) -> tensor<4x8xf32>
+    %y = arith.mulf %x, %factor : tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
+def FoldIntoKernels : Pass<"tmc-fold-into-kernels"> {
+  let summary = "hand kernels what they do for nothing, and drop what nobody needs";
+  let description = [{
+    A matmul takes an added bias, and adds onto the bytes of a sum that nobody
+    else reads, as does embedding_grad. Neutral elements, transposes of
+    transposes, reshapes of reshapes, sums of repetitions vanish; powers become
+    products and roots; a reduction over outer and inner dimensions becomes one
+    of rows and one of columns; the derivative of relu asks its result, not its
+    operand.
+
+    Before:
+
+    ```mlir
+    %p = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %r = nn.broadcast %b to [1] : (tensor<6xf32>) -> tensor<8x6xf32>
+    %y = arith.addf %p, %r : tensor<8x6xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %y = nn.matmul %x, %w bias(%b)
+        : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
+def Fuse : Pass<"tmc-fuse"> {
+  let summary = "make groups of pointwise work and reductions into one op each";
+  let description = [{
+    Every pointwise op, broadcast, reduction, iota and random op comes to stand
+    in an `nn.fused`, with as many of its neighbours as one kernel can do
+    (`dialects/nn/FusedPlan.h`) without another op in between. Cheap producers
+    that read next to nothing (random numbers, comparisons of them, broadcasts)
+    are made in each kernel that reads them. A kernel makes pointwise values of
+    another again where fewer bytes then stay alive.
+
+    Before:
+
+    ```mlir
+    %s = arith.addf %x, %y : tensor<8x4xf32>
+    %t = math.tanh %s : tensor<8x4xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %t = nn.fused (%a = %x, %b = %y) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32> {
+      %s = arith.addf %a, %b : tensor<8x4xf32>
+      %u = math.tanh %s : tensor<8x4xf32>
+      nn.yield %u : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect"];
+}
+
 #endif // TMC_PASSES_PASSES_TD

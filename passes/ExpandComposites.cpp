@@ -1,0 +1,129 @@
+// ExpandComposites.cpp - -tmc-expand-composites: norms, softmax and GELU taken
+// apart.
+
+#include "passes/Passes.h"
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace tmc {
+#define GEN_PASS_DEF_EXPANDCOMPOSITES
+#include "passes/Passes.h.inc"
+
+namespace {
+using namespace nn;
+
+/// Statistics of rows: over the innermost dimension, and back to the rows.
+struct Rows {
+  OpBuilder &b;
+  Location loc;
+  RankedTensorType type;
+
+  Value reduce(ReduceKind kind, Value x) const {
+    return ReduceOp::create(b, loc, x, kind,
+                            ArrayRef<int64_t>{type.getRank() - 1});
+  }
+  Value mean(Value x) const {
+    return scale(b, loc, reduce(ReduceKind::Sum, x),
+                 1.0 / type.getShape().back());
+  }
+  Value spread(Value rowScalar) const {
+    return broadcastLeading(b, loc, rowScalar, type);
+  }
+  Value along(Value vector) const {
+    return broadcastTrailing(b, loc, vector, type);
+  }
+  Value rsqrt(Value x, const APFloat &epsilon) const {
+    return math::RsqrtOp::create(
+        b, loc,
+        add(b, loc, x, splat(b, loc, x.getType(), epsilon.convertToDouble())));
+  }
+};
+
+template <typename OpTy> struct Expand : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op, PatternRewriter &b) const override {
+    Rows rows{b, op.getLoc(), tensorType(op.getInput())};
+    b.replaceOp(op, build(op, rows, b, op.getLoc()));
+    return success();
+  }
+
+private:
+  Value build(OpTy op, const Rows &rows, OpBuilder &b, Location loc) const;
+};
+
+template <>
+Value Expand<LayerNormOp>::build(LayerNormOp op, const Rows &rows, OpBuilder &b,
+                                 Location loc) const {
+  Value x = op.getInput();
+  Value centred = sub(b, loc, x, rows.spread(rows.mean(x)));
+  Value rstd =
+      rows.rsqrt(rows.mean(mul(b, loc, centred, centred)), op.getEpsilon());
+  Value y = mul(b, loc, centred, rows.spread(rstd));
+  if (op.getScale())
+    y = mul(b, loc, y, rows.along(op.getScale()));
+  if (op.getShift())
+    y = add(b, loc, y, rows.along(op.getShift()));
+  return y;
+}
+
+template <>
+Value Expand<RMSNormOp>::build(RMSNormOp op, const Rows &rows, OpBuilder &b,
+                               Location loc) const {
+  Value x = op.getInput();
+  Value rstd = rows.rsqrt(rows.mean(mul(b, loc, x, x)), op.getEpsilon());
+  Value y = mul(b, loc, x, rows.spread(rstd));
+  if (op.getScale())
+    y = mul(b, loc, y, rows.along(op.getScale()));
+  return y;
+}
+
+template <>
+Value Expand<SoftmaxOp>::build(SoftmaxOp op, const Rows &rows, OpBuilder &b,
+                               Location loc) const {
+  Value x = op.getInput();
+  Value shifted = sub(b, loc, x, rows.spread(rows.reduce(ReduceKind::Max, x)));
+  Value e = math::ExpOp::create(b, loc, shifted);
+  Value sum = rows.reduce(ReduceKind::Sum, e);
+  if (op.getLog())
+    return sub(b, loc, shifted, rows.spread(math::LogOp::create(b, loc, sum)));
+  // One division per row.
+  Value inverse = div(b, loc, splat(b, loc, sum.getType(), 1), sum);
+  return mul(b, loc, e, rows.spread(inverse));
+}
+
+template <>
+Value Expand<GeluOp>::build(GeluOp op, const Rows &, OpBuilder &b,
+                            Location loc) const {
+  Value x = op.getInput(), one = splat(b, loc, x.getType(), 1), gate;
+  if (op.getTanh()) {
+    // c (x + a x^3) = c x (1 + a x^2), as the derivative spells it.
+    const double c = std::sqrt(2 / M_PI), a = 0.044715;
+    Value u = mul(b, loc, scale(b, loc, x, c),
+                  add(b, loc, one, scale(b, loc, mul(b, loc, x, x), a)));
+    gate = math::TanhOp::create(b, loc, u);
+  } else {
+    gate = math::ErfOp::create(b, loc, scale(b, loc, x, M_SQRT1_2));
+  }
+  return mul(b, loc, scale(b, loc, x, 0.5), add(b, loc, one, gate));
+}
+
+struct ExpandComposites : impl::ExpandCompositesBase<ExpandComposites> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<Expand<LayerNormOp>, Expand<RMSNormOp>, Expand<SoftmaxOp>,
+                 Expand<GeluOp>>(&getContext());
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+};
+
+} // namespace
+} // namespace tmc

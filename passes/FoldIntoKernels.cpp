@@ -1,0 +1,358 @@
+// FoldIntoKernels.cpp - -tmc-fold-into-kernels: what a kernel does for nothing,
+// and what needn't be done.
+
+#include "passes/Passes.h"
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace tmc {
+#define GEN_PASS_DEF_FOLDINTOKERNELS
+#include "passes/Passes.h.inc"
+
+namespace {
+using namespace nn;
+
+//===----------------------------------------------------------------------===//
+// Into kernels
+//===----------------------------------------------------------------------===//
+
+/// The vector that `value` repeats along all but the innermost dimension.
+Value rowVector(Value value) {
+  auto broadcast = value.getDefiningOp<BroadcastOp>();
+  if (!broadcast || broadcast.getDims().size() != 1 ||
+      broadcast.getDims()[0] != tensorType(value).getRank() - 1)
+    return {};
+  return broadcast.getInput();
+}
+
+/// matmul + bias, through a reshape that leaves the rows as they are.
+struct FoldBias : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::AddFOp op,
+                                PatternRewriter &rewriter) const override {
+    for (auto [product, other] :
+         {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}}) {
+      Value bias = rowVector(other);
+      auto reshape = product.getDefiningOp<ReshapeOp>();
+      Value inner =
+          reshape && reshape->hasOneUse() ? reshape.getInput() : product;
+      auto matmul = inner.getDefiningOp<MatmulOp>();
+      if (!bias || !matmul || !matmul->hasOneUse() || matmul.getBias() ||
+          matmul.getAcc() ||
+          tensorType(matmul.getResult()).getShape().back() !=
+              tensorType(bias).getDimSize(0))
+        continue;
+      rewriter.setInsertionPoint(op);
+      Value fused = MatmulOp::create(
+          rewriter, matmul.getLoc(), matmul.getType(), matmul.getLhs(),
+          matmul.getRhs(), bias, Value(), matmul.getTransposeLhsAttr(),
+          matmul.getTransposeRhsAttr());
+      rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fused,
+                                       tensorType(op.getResult()).getShape()));
+      return success();
+    }
+    return failure();
+  }
+};
+
+/// True if nothing but `user` reads `value` and its bytes may be taken: it is
+/// computed here and no view, or a loop carries it.
+bool mayAccumulateOnto(Value value) {
+  if (!value.hasOneUse())
+    return false;
+  if (Operation *op = value.getDefiningOp())
+    return !isa<ViewOpInterface>(op) && !op->hasTrait<OpTrait::ConstantLike>();
+  // Of a function's or a step's arguments the caller keeps the bytes.
+  Operation *parent = cast<BlockArgument>(value).getOwner()->getParentOp();
+  auto loop = dyn_cast<train::MicroBatchOp>(parent);
+  return loop && llvm::is_contained(loop.getCarried(), value);
+}
+
+/// x + product, where the product can add onto x's bytes. Worth it where x
+/// isn't pointwise work, which would take the addition for nothing.
+template <typename OpTy> struct FoldAccumulator : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getAcc() || !op->hasOneUse())
+      return failure();
+    auto sum = dyn_cast<arith::AddFOp>(*op->user_begin());
+    if (!sum || sum->getBlock() != op->getBlock())
+      return failure();
+    Value x = sum.getLhs() == op.getResult() ? sum.getRhs() : sum.getLhs();
+    if (x == op.getResult() || !mayAccumulateOnto(x))
+      return failure();
+    if (Operation *made = x.getDefiningOp()) {
+      if (!isa<MatmulOp, EmbeddingGradOp>(made) ||
+          made->getBlock() != op->getBlock())
+        return failure();
+      if (!made->isBeforeInBlock(op)) {
+        // Then the other one adds onto this one, if it can.
+        return failure();
+      }
+    }
+    rewriter.modifyOpInPlace(op, [&] { op.getAccMutable().assign(x); });
+    rewriter.replaceOp(sum, op.getResult());
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Algebra
+//===----------------------------------------------------------------------===//
+
+/// A splat, told as broadcast or reshape of one.
+template <typename OpTy> struct FoldSplat : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<double> value = splatValue(op.getInput());
+    if (!value)
+      return failure();
+    rewriter.replaceOp(op, splat(rewriter, op.getLoc(), op.getType(), *value));
+    return success();
+  }
+};
+
+/// x + 0, x - 0, x * 1, x / 1.
+template <typename OpTy, int neutral, bool commutes>
+struct FoldNeutral : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    auto isNeutral = [](Value v) {
+      return splatValue(v) == std::optional<double>(neutral);
+    };
+    if (isNeutral(op.getRhs()))
+      rewriter.replaceOp(op, op.getLhs());
+    else if (commutes && isNeutral(op.getLhs()))
+      rewriter.replaceOp(op, op.getRhs());
+    else
+      return failure();
+    return success();
+  }
+};
+
+/// Products and sums of two splats.
+template <typename OpTy, typename Fn>
+struct FoldSplats : OpRewritePattern<OpTy> {
+  Fn compute;
+  FoldSplats(MLIRContext *context, Fn compute)
+      : OpRewritePattern<OpTy>(context), compute(compute) {}
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    auto a = splatValue(op.getLhs()), b = splatValue(op.getRhs());
+    if (!a || !b)
+      return failure();
+    rewriter.replaceOp(
+        op, splat(rewriter, op.getLoc(), op.getType(), compute(*a, *b)));
+    return success();
+  }
+};
+
+struct FoldSameShape : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getInput().getType() != op.getType())
+      return failure();
+    rewriter.replaceOp(op, op.getInput());
+    return success();
+  }
+};
+
+struct MergeTransposes : OpRewritePattern<TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    if (llvm::equal(op.getPerm(), firstDims(op.getPerm().size()))) {
+      rewriter.replaceOp(op, op.getInput());
+      return success();
+    }
+    auto inner = op.getInput().getDefiningOp<TransposeOp>();
+    if (!inner)
+      return failure();
+    SmallVector<int64_t> perm;
+    for (int64_t dim : op.getPerm())
+      perm.push_back(inner.getPerm()[dim]);
+    rewriter.replaceOpWithNewOp<TransposeOp>(op, inner.getInput(), perm);
+    return success();
+  }
+};
+
+struct MergeBroadcasts : OpRewritePattern<BroadcastOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(BroadcastOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getInput().getType() == op.getType()) {
+      rewriter.replaceOp(op, op.getInput());
+      return success();
+    }
+    auto inner = op.getInput().getDefiningOp<BroadcastOp>();
+    if (!inner)
+      return failure();
+    SmallVector<int64_t> dims;
+    for (int64_t dim : inner.getDims())
+      dims.push_back(op.getDims()[dim]);
+    rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), inner.getInput(),
+                                             dims);
+    return success();
+  }
+};
+
+/// A sum over dimensions that were made by repetition is a product.
+struct FoldSumOfBroadcast : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    Value input = op.getInput();
+    if (!isa<FloatType>(tensorType(input).getElementType()))
+      return failure();
+    int64_t count = 1;
+    for (int64_t dim : op.getDims())
+      count *= tensorType(input).getDimSize(dim);
+    double factor = op.getKind() == ReduceKind::Sum ? count : 1;
+    if (auto value = splatValue(input)) {
+      rewriter.replaceOp(
+          op, splat(rewriter, op.getLoc(), op.getType(), *value * factor));
+      return success();
+    }
+    auto broadcast = input.getDefiningOp<BroadcastOp>();
+    if (!broadcast || llvm::any_of(broadcast.getDims(), [&](int64_t dim) {
+          return llvm::is_contained(op.getDims(), dim);
+        }))
+      return failure();
+    SmallVector<int64_t> dims;
+    for (int64_t dim : broadcast.getDims())
+      dims.push_back(dim - llvm::count_if(op.getDims(), [&](int64_t gone) {
+                       return gone < dim;
+                     }));
+    Value rest = broadcastTo(rewriter, op.getLoc(), broadcast.getInput(),
+                             op.getType(), dims);
+    rewriter.replaceOp(
+        op, factor == 1 ? rest : scale(rewriter, op.getLoc(), rest, factor));
+    return success();
+  }
+};
+
+/// A reduction over outer and inner dimensions: the inner ones first, row by
+/// row, then the rows. A kernel does each of them in a run of memory.
+struct SplitReduction : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    ArrayRef<int64_t> dims = op.getDims();
+    int64_t rank = tensorType(op.getInput()).getRank();
+    if (int64_t(dims.size()) == rank || dims.empty() || dims.back() != rank - 1)
+      return failure();
+    size_t inner = 1; // The run of reduced dimensions at the end.
+    while (inner < dims.size() &&
+           dims[dims.size() - 1 - inner] == rank - 1 - int64_t(inner))
+      ++inner;
+    if (inner == dims.size())
+      return failure();
+    Value rows = ReduceOp::create(rewriter, op.getLoc(), op.getInput(),
+                                  op.getKind(), dims.take_back(inner));
+    rewriter.replaceOpWithNewOp<ReduceOp>(op, rows, op.getKind(),
+                                          dims.drop_back(inner));
+    return success();
+  }
+};
+
+/// Powers that are products and roots.
+struct ExpandPower : OpRewritePattern<math::PowFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::PowFOp op,
+                                PatternRewriter &b) const override {
+    std::optional<double> power = splatValue(op.getRhs());
+    if (!power)
+      return failure();
+    Location loc = op.getLoc();
+    Value x = op.getLhs();
+    auto one = [&] { return splat(b, loc, op.getType(), 1); };
+    if (*power == 0)
+      b.replaceOp(op, one());
+    else if (*power == 1)
+      b.replaceOp(op, x);
+    else if (*power == 2)
+      b.replaceOp(op, mul(b, loc, x, x));
+    else if (*power == 3)
+      b.replaceOp(op, mul(b, loc, mul(b, loc, x, x), x));
+    else if (*power == -1)
+      b.replaceOp(op, div(b, loc, one(), x));
+    else if (*power == 0.5)
+      b.replaceOpWithNewOp<math::SqrtOp>(op, x);
+    else if (*power == -0.5)
+      b.replaceOpWithNewOp<math::RsqrtOp>(op, x);
+    else
+      return failure();
+    return success();
+  }
+};
+
+/// x > 0 where max(x, 0) is at hand: the same of the latter, which is wanted
+/// anyway, so that x need not be saved for the derivative of relu.
+struct CompareRectified : OpRewritePattern<arith::CmpFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::CmpFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getPredicate() != arith::CmpFPredicate::OGT ||
+        splatValue(op.getRhs()) != std::optional<double>(0))
+      return failure();
+    for (Operation *user : op.getLhs().getUsers()) {
+      auto rectified = dyn_cast<arith::MaximumFOp>(user);
+      if (!rectified || rectified->getBlock() != op->getBlock() ||
+          !rectified->isBeforeInBlock(op))
+        continue;
+      Value other = rectified.getLhs() == op.getLhs() ? rectified.getRhs()
+                                                      : rectified.getLhs();
+      if (splatValue(other) != std::optional<double>(0))
+        continue;
+      rewriter.modifyOpInPlace(
+          op, [&] { op.getLhsMutable().assign(rectified.getResult()); });
+      return success();
+    }
+    return failure();
+  }
+};
+
+struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
+  void runOnOperation() override {
+    MLIRContext *c = &getContext();
+    RewritePatternSet patterns(c);
+    patterns.add<FoldBias, FoldAccumulator<MatmulOp>,
+                 FoldAccumulator<EmbeddingGradOp>, FoldSplat<BroadcastOp>,
+                 FoldSplat<ReshapeOp>, FoldNeutral<arith::AddFOp, 0, true>,
+                 FoldNeutral<arith::SubFOp, 0, false>,
+                 FoldNeutral<arith::MulFOp, 1, true>,
+                 FoldNeutral<arith::DivFOp, 1, false>, MergeTransposes,
+                 MergeBroadcasts, FoldSumOfBroadcast, SplitReduction,
+                 FoldSameShape, ExpandPower, CompareRectified>(c);
+    auto splats = [&]<typename OpTy>(auto compute) {
+      patterns.add(
+          std::make_unique<FoldSplats<OpTy, decltype(compute)>>(c, compute));
+    };
+    splats.operator()<arith::AddFOp>([](double a, double b) { return a + b; });
+    splats.operator()<arith::SubFOp>([](double a, double b) { return a - b; });
+    splats.operator()<arith::MulFOp>([](double a, double b) { return a * b; });
+    splats.operator()<arith::DivFOp>([](double a, double b) { return a / b; });
+    ReshapeOp::getCanonicalizationPatterns(patterns, c);
+    GreedyRewriteConfig config;
+    config.enableFolding(false); // Only what is said above.
+    config.enableConstantCSE(false);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
+      getOperation()->emitWarning(
+          "folding into kernels doesn't come to an end");
+  }
+};
+
+} // namespace
+} // namespace tmc
