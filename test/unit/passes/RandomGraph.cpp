@@ -179,7 +179,9 @@ bool GraphBuilder::keepsBatch(Operation *op) {
 bool GraphBuilder::applyRule() {
   Operation *before = block->empty() ? nullptr : &block->back();
   size_t lossCount = losses.size(), updateCount = updates.size();
-  allRules()[random.below(allRules().size())](*this);
+  ArrayRef<Rule> rules =
+      options.exported && random.coin() ? exportRules() : allRules();
+  rules[random.below(rules.size())](*this);
 
   bool wanted = true;
   for (Operation *op = before ? before->getNextNode()

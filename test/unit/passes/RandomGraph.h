@@ -33,6 +33,8 @@ struct GraphOptions {
   /// Dimension 0 of what depends on a batch input is always the batch, and the
   /// loss is a sum over it: the graph can be cut into micro-batches.
   bool batchSafe = false;
+  /// Half of the rules are those of ExportRules.cpp.
+  bool exported = false;
 };
 
 /// A graph under construction; what the rules see.
@@ -65,6 +67,11 @@ public:
   mlir::Value param(Shape shape);
   mlir::Value state(Shape shape);
   mlir::Value batch(mlir::RankedTensorType type, int64_t below = 0);
+  /// Sets a unit attribute of an argument, one that Harness.h knows.
+  void mark(mlir::Value argument, llvm::StringRef attribute) {
+    unsigned index = mlir::cast<mlir::BlockArgument>(argument).getArgNumber();
+    argAttrs[index].set(attribute, b.getUnitAttr());
+  }
   /// The seed, one for all; and the samples' numbers, one vector per size.
   mlir::Value seed();
   mlir::Value samples(int64_t count);
@@ -112,6 +119,7 @@ private:
 /// something else uses.
 using Rule = void (*)(GraphBuilder &);
 llvm::ArrayRef<Rule> allRules();
+llvm::ArrayRef<Rule> exportRules();
 
 mlir::OwningOpRef<mlir::ModuleOp> randomGraph(mlir::MLIRContext &context,
                                               uint64_t seed,

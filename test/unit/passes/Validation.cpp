@@ -47,10 +47,25 @@ static std::string textOf(ModuleOp module) {
   return text;
 }
 
-/// Compares one graph before and after; returns whether the pass changed it, or
-/// nothing if something is wrong, which is reported.
-static std::optional<bool> validateOne(MLIRContext &context,
-                                       const Validation &v, uint64_t seed) {
+namespace {
+/// What a pass did to one graph.
+struct Outcome {
+  bool changed;
+  std::vector<bool> made; ///< as Validation::makes
+};
+} // namespace
+
+static int64_t countOps(ModuleOp module, StringRef name) {
+  int64_t count = 0;
+  module.walk(
+      [&](Operation *op) { count += op->getName().getStringRef() == name; });
+  return count;
+}
+
+/// Compares one graph before and after; nothing if something is wrong, which is
+/// reported.
+static std::optional<Outcome> validateOne(MLIRContext &context,
+                                          const Validation &v, uint64_t seed) {
   OwningOpRef<ModuleOp> before =
       v.graph ? v.graph(context, seed) : randomGraph(context, seed, v.options);
   if (failed(runPipeline(*before, v.prepare))) {
@@ -79,25 +94,35 @@ static std::optional<bool> validateOne(MLIRContext &context,
                   << textOf(*after);
     return std::nullopt;
   }
-  return !OperationEquivalence::isEquivalentTo(
+  Outcome outcome;
+  outcome.changed = !OperationEquivalence::isEquivalentTo(
       *before, *after, OperationEquivalence::IgnoreLocations);
+  for (const std::string &name : v.makes)
+    outcome.made.push_back(countOps(*after, name) > countOps(*before, name));
+  return outcome;
 }
 
 void tmc::test::validate(const Validation &v) {
   registerPasses();
   std::unique_ptr<MLIRContext> context = makeContext();
   int64_t changed = 0;
+  std::vector<int64_t> made(v.makes.size(), 0);
   for (int64_t seed = 0; seed < v.graphs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    std::optional<bool> result = validateOne(*context, v, seed);
-    if (!result)
+    std::optional<Outcome> outcome = validateOne(*context, v, seed);
+    if (!outcome)
       return; // one counterexample is enough
-    changed += *result;
+    changed += outcome->changed;
+    for (size_t i = 0; i < made.size(); ++i)
+      made[i] += outcome->made[i];
   }
   EXPECT_GE(changed, v.leastChanged)
       << "too few of " << v.graphs << " graphs are changed by '" << v.pipeline
       << "'";
-  testing::Test::RecordProperty("changed", int(changed));
   std::printf("  %s: %lld graphs, %lld changed\n", v.pipeline.c_str(),
               (long long)v.graphs, (long long)changed);
+  for (auto [name, count] : llvm::zip_equal(v.makes, made)) {
+    EXPECT_GE(count, v.leastChanged) << name;
+    std::printf("    more %s in %lld\n", name.c_str(), (long long)count);
+  }
 }

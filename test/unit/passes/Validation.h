@@ -30,6 +30,8 @@ struct Validation {
   int64_t graphs = 1000;
   /// How many of them must be changed.
   int64_t leastChanged = 100;
+  /// Ops of which that many graphs must hold more after the pass than before.
+  std::vector<std::string> makes;
   /// Relative to the largest element of each result, or 1.
   double tolerance = 1e-8;
 };

@@ -79,6 +79,9 @@ SmallVector<Tensor> tmc::test::randomInputs(FunctionOpInterface function,
       else
         value = random.between(-3, 4);
     }
+    if (function.getArgAttr(i, "test.first"))
+      for (int64_t row = 0; row < tensor.size(); row += tensor.shape.back())
+        tensor.ints[row] = 1;
     inputs.push_back(std::move(tensor));
   }
   return inputs;

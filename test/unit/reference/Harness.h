@@ -6,6 +6,7 @@
 //
 // Inputs can be steered by attributes of the arguments:
 //   test.below = N   integers in [0, N); otherwise they are in [-3, 4)
+//   test.first       i1 whose first element of each row is true
 //   test.positive    floats in [0.5, 2.5); otherwise they are in [-2, 2)
 // Scalars of a step and states of an optimizer (train.role, train.slot) are
 // positive in any case.
