@@ -98,7 +98,8 @@ template <typename OpTy> struct TakeChannelsLast : OpRewritePattern<OpTy> {
 /// defines one of `values`; empty if there is none.
 ArrayRef<int64_t> firstPermutation(ValueRange values) {
   for (Value value : values)
-    if (auto transpose = value.getDefiningOp<TransposeOp>())
+    if (auto transpose = value.getDefiningOp<TransposeOp>();
+        transpose && !llvm::is_sorted(transpose.getPerm()))
       return transpose.getPerm();
   return {};
 }

@@ -241,6 +241,22 @@ static void linear(GraphBuilder &g) {
   g.add(y);
 }
 
+/// Columns of one product, each for a product of its own, as of joint
+/// projections: strided views that kernels read.
+static void splitColumns(GraphBuilder &g) {
+  Value x = asMatrix(g, g.pick());
+  int64_t rows = tensorType(x).getDimSize(0), k = tensorType(x).getDimSize(1);
+  int64_t n = g.size();
+  Value w = g.param({k, 2 * n});
+  Value joint = nn::MatmulOp::create(g.b, g.loc, g.squash(x), w);
+  for (int64_t part = 0; part < 2; ++part) {
+    Value columns = nn::SliceOp::create(g.b, g.loc, g.tensor({rows, n}), joint,
+                                        ArrayRef<int64_t>{0, part * n},
+                                        ArrayRef<int64_t>{1, 1});
+    g.add(nn::MatmulOp::create(g.b, g.loc, columns, g.param({n, g.size()})));
+  }
+}
+
 /// A product of two values, every pair of flags.
 static void products(GraphBuilder &g) {
   Value x = g.squash(g.pick(g.random.between(2, 4)));
@@ -601,12 +617,37 @@ static void triangle(GraphBuilder &g) {
 
 ArrayRef<Rule> tmc::test::allRules() {
   static const Rule rules[] = {
-      unary,    unary,         binary,      binary,    powerByConstant,
-      linear,   scaleAndShift, products,    casts,     chooseByComparison,
-      integers, rowStatistics, convolution, pool,      attention,
-      norm,     norm,          batchNorm,   embedding, crossEntropy,
-      dropout,  reduce,        broadcast,   transpose, reshape,
-      slice,    pad,           concat,      copy,      triangle,
+      splitColumns,
+      unary,
+      unary,
+      binary,
+      binary,
+      powerByConstant,
+      linear,
+      scaleAndShift,
+      products,
+      casts,
+      chooseByComparison,
+      integers,
+      rowStatistics,
+      convolution,
+      pool,
+      attention,
+      norm,
+      norm,
+      batchNorm,
+      embedding,
+      crossEntropy,
+      dropout,
+      reduce,
+      broadcast,
+      transpose,
+      reshape,
+      slice,
+      pad,
+      concat,
+      copy,
+      triangle,
   };
   return rules;
 }

@@ -50,7 +50,8 @@ static std::string textOf(ModuleOp module) {
 namespace {
 /// What a pass did to one graph.
 struct Outcome {
-  bool changed;
+  bool changed = false;
+  bool unstable = false;  ///< rounding alone decides what it computes
   std::vector<bool> made; ///< as Validation::makes
 };
 } // namespace
@@ -60,6 +61,24 @@ static int64_t countOps(ModuleOp module, StringRef name) {
   module.walk(
       [&](Operation *op) { count += op->getName().getStringRef() == name; });
   return count;
+}
+
+/// True if changes of the inputs as small as rounding's change the results: the
+/// graph compares two values that are equal but for rounding.
+static bool isUnstable(FunctionOpInterface function,
+                       const SmallVector<Tensor> &inputs, double tolerance) {
+  auto expected = tmc::reference::interpret(function, inputs);
+  Random random(0);
+  for (int trial = 0; trial < 8; ++trial) {
+    SmallVector<Tensor> moved = inputs;
+    for (Tensor &input : moved)
+      for (double &value : input.floats)
+        value *= 1 + 1e-14 * (2 * random.unit() - 1);
+    auto results = tmc::reference::interpret(function, moved);
+    if (!compare(*expected, *results, tolerance).empty())
+      return true;
+  }
+  return false;
 }
 
 /// Compares one graph before and after; nothing if something is wrong, which is
@@ -77,6 +96,7 @@ static std::optional<Outcome> validateOne(MLIRContext &context,
     ADD_FAILURE() << "'" << v.pipeline << "' fails on\n" << textOf(*before);
     return std::nullopt;
   }
+  Outcome outcome;
   Random random(seed + 1);
   FunctionOpInterface function = functionOf(*before);
   SmallVector<Tensor> inputs = randomInputs(function, random);
@@ -88,13 +108,16 @@ static std::optional<Outcome> validateOne(MLIRContext &context,
     return std::nullopt;
   }
   std::string difference = compare(*expected, *actual, v.tolerance);
+  if (!difference.empty() && isUnstable(function, inputs, v.tolerance)) {
+    outcome.unstable = true;
+    return outcome;
+  }
   if (!difference.empty()) {
     ADD_FAILURE() << difference << "\nbefore:\n"
                   << textOf(*before) << "\nafter:\n"
                   << textOf(*after);
     return std::nullopt;
   }
-  Outcome outcome;
   outcome.changed = !OperationEquivalence::isEquivalentTo(
       *before, *after, OperationEquivalence::IgnoreLocations);
   for (const std::string &name : v.makes)
@@ -105,7 +128,7 @@ static std::optional<Outcome> validateOne(MLIRContext &context,
 void tmc::test::validate(const Validation &v) {
   registerPasses();
   std::unique_ptr<MLIRContext> context = makeContext();
-  int64_t changed = 0;
+  int64_t changed = 0, unstable = 0;
   std::vector<int64_t> made(v.makes.size(), 0);
   for (int64_t seed = 0; seed < v.graphs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -113,14 +136,19 @@ void tmc::test::validate(const Validation &v) {
     if (!outcome)
       return; // one counterexample is enough
     changed += outcome->changed;
+    unstable += outcome->unstable;
+    if (outcome->unstable)
+      continue;
     for (size_t i = 0; i < made.size(); ++i)
       made[i] += outcome->made[i];
   }
   EXPECT_GE(changed, v.leastChanged)
       << "too few of " << v.graphs << " graphs are changed by '" << v.pipeline
       << "'";
-  std::printf("  %s: %lld graphs, %lld changed\n", v.pipeline.c_str(),
-              (long long)v.graphs, (long long)changed);
+  EXPECT_LE(unstable, v.graphs / 100);
+  std::printf("  %s: %lld graphs, %lld changed, %lld undecided\n",
+              v.pipeline.c_str(), (long long)v.graphs, (long long)changed,
+              (long long)unstable);
   for (auto [name, count] : llvm::zip_equal(v.makes, made)) {
     EXPECT_GE(count, v.leastChanged) << name;
     std::printf("    more %s in %lld\n", name.c_str(), (long long)count);
