@@ -179,6 +179,7 @@ bool GraphBuilder::keepsBatch(Operation *op) {
 bool GraphBuilder::applyRule() {
   Operation *before = block->empty() ? nullptr : &block->back();
   size_t lossCount = losses.size(), updateCount = updates.size();
+  unsigned argCount = block->getNumArguments();
   ArrayRef<Rule> rules =
       options.exported && random.coin() ? exportRules() : allRules();
   rules[random.below(rules.size())](*this);
@@ -199,6 +200,18 @@ bool GraphBuilder::applyRule() {
     llvm::erase_if(pool, [&](Value v) { return v.getDefiningOp() == op; });
     op->erase();
   }
+  for (unsigned i = argCount; i < block->getNumArguments(); ++i) {
+    Value argument = block->getArgument(i);
+    llvm::erase(pool, argument);
+    isBatch.erase(argument);
+    for (auto &[count, value] : samplesOf)
+      if (value == argument)
+        value = Value();
+    if (seedArgument == argument)
+      seedArgument = Value();
+  }
+  block->eraseArguments(argCount, block->getNumArguments() - argCount);
+  argAttrs.truncate(argCount);
   losses.truncate(lossCount);
   updates.truncate(updateCount);
   return false;
