@@ -152,19 +152,15 @@ template <int M>
 void packRowsFixed(const float *a, int64_t rowStride, int64_t k, float *to) {
   int64_t p = 0;
   if constexpr (M <= kWidth) {
-    // Whole vectors of k, transposed through a small block.
+    // Whole vectors of k, transposed through a small block. Rows of the panel
+    // are stored in order, each but the last one spilling into the next.
+    alignas(64) float block[kWidth][kWidth];
     for (; p + kWidth <= k; p += kWidth) {
-      alignas(64) float block[kWidth][kWidth];
-      if constexpr (M == kWidth) {
-        simd::transposeBlock(a + p, rowStride, &block[0][0], kWidth);
-      } else {
-        alignas(64) float rows[kWidth][kWidth] = {};
-        for (int i = 0; i < M; ++i)
-          simd::store(rows[i], simd::load(a + i * rowStride + p));
-        simd::transposeBlock(&rows[0][0], kWidth, &block[0][0], kWidth);
-      }
-      for (int q = 0; q < kWidth; ++q)
-        std::memcpy(to + (p + q) * M, block[q], M * sizeof(float));
+      simd::transposeBlock<M>(a + p, rowStride, &block[0][0], kWidth);
+      float *at = to + p * M;
+      for (int q = 0; q < kWidth - 1; ++q)
+        simd::store(at + q * M, simd::load(block[q]));
+      std::memcpy(at + (kWidth - 1) * M, block[kWidth - 1], M * sizeof(float));
     }
   }
   for (; p < k; ++p)

@@ -11,13 +11,15 @@
 
 namespace tmc::simd {
 
-/// to[j * toStride + i] = from[i * fromStride + j] for a kWidth x kWidth block.
+/// to[j * toStride + i] = from[i * fromStride + j] for a kWidth x kWidth block,
+/// of which only the first Rows rows are read; the others count as zeros.
+template <int Rows = kWidth>
 inline void transposeBlock(const float *from, int64_t fromStride, float *to,
                            int64_t toStride) {
   V r[kWidth];
 #pragma GCC unroll 16
   for (int i = 0; i < kWidth; ++i)
-    r[i] = load(from + i * fromStride);
+    r[i] = i < Rows ? load(from + i * fromStride) : V{};
 #if defined(__AVX512F__)
   V t[kWidth];
   // Interleave neighbours, then pairs: t[4g + c] holds, in its 128-bit part l,
