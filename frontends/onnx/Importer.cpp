@@ -102,7 +102,7 @@ LogicalResult Importer::checkOperators() {
     functions.insert({function.domain(), function.name()});
   std::map<std::string, std::vector<std::string>> missing;
   auto check = [&](const auto &nodes) {
-    for (const auto &node : nodes)
+    for (const onnx::NodeProto &node : nodes)
       if (!findOperator(domainOf(node), node.op_type()) &&
           !functions.count({node.domain(), node.op_type()})) {
         std::string name = node.domain().empty()
@@ -222,7 +222,7 @@ LogicalResult Importer::readInitializers() {
       v.constant = std::make_shared<Constant>();
       v.constant->initializer = i;
     }
-    scopes.back()[data.name] = std::move(v);
+    scopes.back().values[data.name] = std::move(v);
   }
   return success();
 }
@@ -296,13 +296,18 @@ LogicalResult Importer::diagnoseFolding() {
 
 const Val &Importer::lookup(const std::string &name) const {
   static const Val absent;
-  auto found = scopes.back().find(name);
-  return found == scopes.back().end() ? absent : found->second;
+  for (const Scope &scope : llvm::reverse(scopes)) {
+    auto found = scope.values.find(name);
+    if (found != scope.values.end())
+      return found->second;
+    if (!scope.seesOuter)
+      break;
+  }
+  return absent;
 }
 
 LogicalResult Importer::define(const std::string &name, Val v) {
-  auto [entry, isNew] = scopes.back().try_emplace(name, std::move(v));
-  if (isNew)
+  if (scopes.back().values.try_emplace(name, std::move(v)).second)
     return success();
   fail(Failure::input("the graph defines '" + name + "' twice"));
   return mlir::failure();
@@ -320,16 +325,18 @@ LogicalResult Importer::importNodes(
       if (name.empty())
         continue;
       const Val &v = lookup(name);
-      if (v.kind == Val::Absent)
+      // Within a function, an optional input may be absent.
+      if (v.kind == Val::Absent && scopes.size() == 1)
         return node.error("reads '" + name + "', which nothing defines");
       poisoned |= v.kind == Val::Poisoned;
     }
     size_t refusalsBefore = refusals.size();
     ImportFn import = findOperator(domain, proto.op_type());
     if (!poisoned) {
-      LogicalResult done =
-          import ? import(node)
-                 : node.unsupported("functions of a model aren't inlined");
+      const onnx::FunctionProto *callee = import ? nullptr : functionOf(proto);
+      LogicalResult done = import   ? import(node)
+                           : callee ? importCall(node, *callee)
+                                    : node.unsupported("isn't supported");
       if (failure)
         return mlir::failure();
       if (failed(done) && refusals.size() == refusalsBefore)
@@ -337,13 +344,109 @@ LogicalResult Importer::importNodes(
     }
     if (poisoned || refusals.size() > refusalsBefore)
       for (const std::string &name : proto.output())
-        if (!name.empty() && lookup(name).kind == Val::Absent) {
+        if (!name.empty()) {
           Val v;
           v.kind = Val::Poisoned;
-          scopes.back()[name] = v;
+          scopes.back().values.try_emplace(name, v);
         }
   }
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+/// Functions that call functions, and branches in branches.
+constexpr size_t kMaxBodies = 32;
+
+const onnx::FunctionProto *
+Importer::functionOf(const onnx::NodeProto &node) const {
+  for (const auto &function : model.proto.functions())
+    if (function.domain() == node.domain() && function.name() == node.op_type())
+      return &function;
+  return nullptr;
+}
+
+LogicalResult Importer::defineOutputs(Node &node, ArrayRef<Val> values) {
+  for (auto [i, v] : llvm::enumerate(values))
+    if (failed(node.set(i, v)))
+      return mlir::failure();
+  return success();
+}
+
+/// The nodes of a function with the call's attributes in place of references to
+/// them.
+static google::protobuf::RepeatedPtrField<onnx::NodeProto>
+boundNodes(const onnx::FunctionProto &function, const onnx::NodeProto &call) {
+  auto nodes = function.node();
+  for (onnx::NodeProto &node : nodes)
+    for (int i = node.attribute_size(); i-- > 0;) {
+      onnx::AttributeProto &attribute = *node.mutable_attribute(i);
+      if (attribute.ref_attr_name().empty())
+        continue;
+      std::string name = attribute.name();
+      bool given = false;
+      for (const auto &argument : call.attribute())
+        if (argument.name() == attribute.ref_attr_name()) {
+          onnx::AttributeProto copy = argument;
+          copy.set_name(name);
+          attribute = copy;
+          given = true;
+          break;
+        }
+      if (!given) // The operator's own default holds.
+        node.mutable_attribute()->DeleteSubrange(i, 1);
+    }
+  return nodes;
+}
+
+LogicalResult Importer::importCall(Node &node,
+                                   const onnx::FunctionProto &callee) {
+  if (scopes.size() > kMaxBodies)
+    return node.error("functions call each other more than " +
+                      Twine(kMaxBodies) + " deep");
+  if (node.numInputs() > callee.input_size())
+    return node.error("has " + Twine(node.numInputs()) +
+                      " inputs; the function takes " +
+                      Twine(callee.input_size()));
+  Scope scope;
+  for (int i = 0; i < callee.input_size(); ++i)
+    scope.values[callee.input(i)] = node.input(i);
+  int64_t opset = opsetOf("");
+  for (const auto &entry : callee.opset_import())
+    if (entry.domain().empty() || entry.domain() == "ai.onnx")
+      opset = entry.version();
+  scopes.push_back(std::move(scope));
+  auto nodes = boundNodes(callee, node.proto);
+  LogicalResult done = importNodes(nodes, opset);
+  SmallVector<Val> values;
+  for (const std::string &name : callee.output())
+    values.push_back(lookup(name));
+  scopes.pop_back();
+  if (failed(done))
+    return mlir::failure();
+  return defineOutputs(node, values);
+}
+
+LogicalResult Importer::importBranch(Node &node,
+                                     const onnx::GraphProto &graph) {
+  if (scopes.size() > kMaxBodies)
+    return node.error("branches are nested more than " + Twine(kMaxBodies) +
+                      " deep");
+  if (graph.initializer_size())
+    return node.unsupported("a branch with initializers of its own");
+  Scope scope;
+  scope.seesOuter = true;
+  scopes.push_back(std::move(scope));
+  LogicalResult done = importNodes(graph.node(), node.opset);
+  SmallVector<Val> values;
+  for (const auto &output : graph.output())
+    values.push_back(lookup(output.name()));
+  scopes.pop_back();
+  if (failed(done))
+    return mlir::failure();
+  return defineOutputs(node, values);
 }
 
 FailureOr<Array> Importer::arrayOf(const Val &v) {

@@ -54,6 +54,8 @@ public:
   mlir::LogicalResult
   importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
               int64_t opset);
+  /// Imports a branch that is taken: `node`'s outputs become the graph's.
+  mlir::LogicalResult importBranch(Node &node, const onnx::GraphProto &graph);
   void fail(Failure f) {
     if (!failure)
       failure = std::move(f);
@@ -89,6 +91,11 @@ public:
   int64_t opsetOf(const std::string &domain) const;
 
 private:
+  mlir::LogicalResult importCall(Node &node,
+                                 const onnx::FunctionProto &function);
+  const onnx::FunctionProto *functionOf(const onnx::NodeProto &node) const;
+  /// Defines `node`'s outputs as `values`.
+  mlir::LogicalResult defineOutputs(Node &node, llvm::ArrayRef<Val> values);
   // In the order in which `run` calls them.
   mlir::LogicalResult checkOperators();
   mlir::LogicalResult readInitializers();
@@ -130,7 +137,13 @@ private:
   llvm::StringSet<> mutated;
   std::map<std::string, int64_t> bound;
   int64_t batch = 1;
-  std::vector<llvm::StringMap<Val>> scopes;
+  /// What names mean: the graph, and the bodies that are being imported. A
+  /// branch sees what is around it, a function only its own.
+  struct Scope {
+    llvm::StringMap<Val> values;
+    bool seesOuter = false;
+  };
+  std::vector<Scope> scopes;
   llvm::StringSet<> used;
   llvm::DenseMap<const Constant *, mlir::Value> constants;
   std::vector<std::shared_ptr<Constant>> kept; ///< Keys of `constants`.

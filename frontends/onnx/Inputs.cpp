@@ -34,6 +34,26 @@ static bool meansBatch(StringRef name) {
          name.equals_insensitive("batch_size");
 }
 
+/// Sizes that the model itself proposes, for dimensions that the user leaves
+/// open: the metadata entry `default_dims`, "batch=4 sequence=64".
+static std::map<std::string, int64_t>
+defaultDims(const onnx::ModelProto &model) {
+  std::map<std::string, int64_t> dims;
+  for (const auto &entry : model.metadata_props()) {
+    if (entry.key() != "default_dims")
+      continue;
+    SmallVector<StringRef> parts;
+    StringRef(entry.value()).split(parts, ' ', -1, /*KeepEmpty=*/false);
+    for (StringRef part : parts) {
+      auto [name, size] = part.rsplit('=');
+      int64_t number;
+      if (!size.getAsInteger(10, number) && number > 0)
+        dims[name.str()] = number;
+    }
+  }
+  return dims;
+}
+
 LogicalResult Importer::bindDims() {
   auto stop = [&](Failure f) { return fail(std::move(f)), mlir::failure(); };
   std::vector<std::pair<std::string, std::string>> symbols; // and where
@@ -85,6 +105,8 @@ LogicalResult Importer::bindDims() {
                                    std::to_string(entry->second)));
     }
   }
+  for (const auto &[name, size] : defaultDims(model.proto))
+    bound.try_emplace(name, size);
   std::string missing, flags;
   int count = 0;
   for (const auto &[symbol, where] : symbols)

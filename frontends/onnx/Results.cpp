@@ -69,6 +69,27 @@ void Importer::updateState(const Val &v, Value next) {
   results.push_back({next, initializers[index].data.name, false, index});
 }
 
+/// The shape that the file gives `value`, if it contradicts `dims`. Exporters
+/// get this wrong, so that it is no error.
+static std::string declaredOtherwise(const onnx::ValueInfoProto &value,
+                                     ArrayRef<int64_t> dims) {
+  if (!value.type().tensor_type().has_shape())
+    return {};
+  const auto &shape = value.type().tensor_type().shape();
+  bool differs = shape.dim_size() != static_cast<int>(dims.size());
+  std::string text = "[";
+  for (int i = 0; i < shape.dim_size(); ++i) {
+    const auto &dim = shape.dim(i);
+    bool isFixed = dim.has_dim_value() && dim.dim_value() > 0;
+    text += (i ? ", " : "") + (isFixed ? std::to_string(dim.dim_value())
+                               : dim.has_dim_param() ? dim.dim_param()
+                                                     : std::string("?"));
+    if (!differs && isFixed && dim.dim_value() != dims[i])
+      differs = true;
+  }
+  return differs ? text + "]" : std::string();
+}
+
 LogicalResult Importer::importResults() {
   std::vector<Result> updates;
   std::swap(updates, results);
@@ -85,6 +106,10 @@ LogicalResult Importer::importResults() {
     auto value = materialise(v);
     if (failed(value))
       return mlir::failure();
+    if (std::string declared = declaredOtherwise(output, v.dims);
+        !declared.empty())
+      warn("output '" + output.name() + "' has shape " + str(v.dims) +
+           ", but the file says " + declared);
     results.push_back({*value, output.name(), false, -1});
   }
   // The exporter may list new statistics among the outputs.

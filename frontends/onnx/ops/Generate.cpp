@@ -188,3 +188,15 @@ static LogicalResult importCumSum(Node &n) {
   return n.set(nn::reduceSum(n.b, n.loc, chosen, {axis + 1}));
 }
 static Register cumSum("CumSum", importCumSum);
+
+/// Only a condition that is known: one branch is the graph, the other nothing.
+static LogicalResult importIf(Node &n) {
+  ASSIGN_OR_FAIL(Dims condition, n.ints(0));
+  const char *name =
+      condition.size() == 1 && condition[0] ? "then_branch" : "else_branch";
+  const auto *branch = n.attribute(name);
+  if (!branch || !branch->has_g())
+    return n.error("has no " + Twine(name));
+  return n.importer.importBranch(n, branch->g());
+}
+static Register conditional("If", importIf);

@@ -102,7 +102,8 @@ public:
     if (!model.ParseFromString(slurp(folder + "/model.onnx")))
       return {Case::Unsupported, "doesn't parse"};
     inputs.clear();
-    for (int i = 0; i < model.graph().input_size(); ++i) {
+    int given = model.graph().input_size();
+    for (int i = 0; i < given; ++i) {
       auto tensor = readTensor(folder + "/test_data_set_0/input_" +
                                std::to_string(i) + ".pb");
       if (!tensor)
@@ -172,8 +173,16 @@ private:
       llvm::StringRef name = train::argName(function, i);
       auto found = llvm::find_if(
           inputs, [&](const auto &tensor) { return tensor.name() == name; });
-      if (found == inputs.end())
-        return {Case::Unsupported, "needs the argument " + name.str()};
+      if (found == inputs.end()) {
+        auto bytes = imported.weights->read(name.str());
+        if (!bytes)
+          return {Case::Unsupported, "needs the argument " + name.str()};
+        auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+        values.push_back(reference::Tensor::fromBytes(
+            reference::elementOf(tensor.getElementType()), tensor.getShape(),
+            bytes->data()));
+        continue;
+      }
       auto array = arrayOf(*found);
       if (!array)
         return {Case::Unsupported, "an input's type"};
