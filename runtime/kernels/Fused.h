@@ -128,7 +128,8 @@ public:
                                      params_.scratchBytes);
   }
 
-  void run(Stream &stream, In ins, Out outs, void *scratch, bool) override {
+  void run(Stream &stream, In ins, Out outs, void *scratch,
+           bool = false) override {
     if (Body::shape.rows == 0 || Body::shape.cols == 0)
       return;
     constexpr FusedTiling t = tilingOf(Body::shape, Backend::Cuda);
@@ -166,7 +167,8 @@ public:
                                      params_.scratchBytes);
   }
 
-  void run(Stream &stream, In ins, Out outs, void *scratch, bool) override {
+  void run(Stream &stream, In ins, Out outs, void *scratch,
+           bool = false) override {
     if (Body::shape.rows == 0 || Body::shape.cols == 0)
       return;
     constexpr FusedTiling t = tilingOf(Body::shape, Backend::Cpu);
