@@ -1,4 +1,4 @@
-// Pool.cpp - the largest element or the mean of windows, and resizing.
+// Pool.cpp - the largest element or the mean of windows.
 
 #include "frontends/onnx/ops/Pointwise.h"
 #include "frontends/onnx/ops/Spatial.h"
@@ -72,55 +72,3 @@ static LogicalResult importGlobalMaxPool(Node &n) {
   return globalPool(n, nn::ReduceKind::Max, false);
 }
 static Register globalMax("GlobalMaxPool", importGlobalMaxPool);
-
-/// Repetition by whole numbers, the only resizing there is a gradient for.
-static LogicalResult importResize(Node &n) {
-  const Val x = n.input(0);
-  std::string mode = n.stringAttr("mode", "nearest");
-  if (mode != "nearest")
-    return n.unsupported("resizing by mode '" + mode + "'");
-  Dims dims;
-  if (n.has(3)) {
-    ASSIGN_OR_FAIL(Dims sizes, n.ints(3));
-    dims = sizes;
-  } else {
-    ASSIGN_OR_FAIL(Array scales, n.array(2));
-    std::vector<double> list = scales.floats();
-    for (auto [dim, scale] : llvm::zip(x.dims, list))
-      dims.push_back(static_cast<int64_t>(dim * scale));
-  }
-  if (n.attribute("axes") || static_cast<int64_t>(dims.size()) != x.rank())
-    return n.unsupported("resizing some axes only");
-  Dims apart, repeated;
-  for (auto [from, to] : llvm::zip(x.dims, dims)) {
-    if (from < 1 || to < 1 || to % from)
-      return n.unsupported("resizing shape " + str(x.dims) + " to " +
-                           str(dims));
-    apart.push_back(from);
-    repeated.push_back(from);
-    if (to != from) {
-      apart.push_back(1);
-      repeated.push_back(to / from);
-    }
-  }
-  // Element i of the result must be element i / times. With half pixels it lies
-  // at (i + 0.5) / times - 0.5, never halfway, so that rounding to nearest
-  // gives that; with i / times itself, rounding down does.
-  std::string transform =
-      n.stringAttr("coordinate_transformation_mode", "half_pixel");
-  std::string nearest = n.stringAttr("nearest_mode", "round_prefer_floor");
-  StringRef rounding(nearest);
-  bool halfPixel =
-      transform == "half_pixel" || transform == "pytorch_half_pixel";
-  bool repeats = (halfPixel && rounding.starts_with("round_")) ||
-                 (transform == "asymmetric" && rounding == "floor");
-  if (!repeats && dims != x.dims)
-    return n.unsupported("resizing by coordinates '" + transform +
-                         "' with rounding '" + rounding + "'");
-  ASSIGN_OR_FAIL(Value value, n.value(0));
-  // Dimensions of size 1 put in above are what repeats.
-  Val split(n.reshape(value, apart));
-  ASSIGN_OR_FAIL(Value wide, n.broadcast(split, repeated));
-  return n.set(n.reshape(wide, dims));
-}
-static Register resize("Resize", importResize);
