@@ -273,10 +273,7 @@ void run(Stream &stream, const Problem &problem, void *scratch, int64_t batch,
   float *packedA = static_cast<float *>(scratch);
   float *packedB = packedA + alignScratch(blockM * blockK * 4) / 4;
   const int64_t packedBFloats = alignScratch(blockK * kPanelN * 4) / 4;
-  // Panels of columns per tile: enough work to be worth handing out.
-  const int64_t panelFlops = 2 * blockM * blockK * kPanelN;
-  const int64_t perTile =
-      std::max<int64_t>(1, (1 << 21) / std::max<int64_t>(1, panelFlops));
+  const int64_t perTile = gemmTileColumns(m, k) / kPanelN;
   const int64_t tiles = (panels + perTile - 1) / perTile;
   const int64_t packRows = kPanelM * 8;
 
@@ -342,7 +339,7 @@ void run(Stream &stream, const Problem &problem, void *scratch, int64_t batch,
         if (tiles == 1)
           computeTile(0, 0);
         else
-          parallelFor(stream, tiles, kScratchWorkers, computeTile);
+          parallelFor(stream, tiles, gemmWorkers(m, n, k), computeTile);
       }
     }
   }
