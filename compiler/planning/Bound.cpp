@@ -139,7 +139,7 @@ tmc::planning::relax(const Problem &problem,
     }
     out.live[k] = footprint;
   }
-  out.floor = out.live;
+  out.floor = out.footprint = out.live;
 
   std::vector<int64_t> held(n + 1, 0); // Differences: gaps that can't break.
   std::vector<int64_t> gapped(n + 1, 0);
@@ -358,6 +358,14 @@ int64_t tmc::planning::impossibleBelow(const Problem &problem,
                                        const Relaxation &relaxation) {
   int64_t most = 0;
   for (int64_t bytes : relaxation.floor)
+    most = std::max(most, bytes);
+  return most + problem.reservedBytes;
+}
+
+int64_t tmc::planning::impossibleBelowFreely(const Problem &problem,
+                                             const Relaxation &relaxation) {
+  int64_t most = 0;
+  for (int64_t bytes : relaxation.footprint)
     most = std::max(most, bytes);
   return most + problem.reservedBytes;
 }

@@ -78,6 +78,8 @@ struct Gap {
 struct Relaxation {
   std::vector<int64_t> live;  // Gaps included, persistent values too.
   std::vector<int64_t> floor; // `live` with every gap broken.
+  /// What an instruction itself needs, whatever the order of the others.
+  std::vector<int64_t> footprint;
   std::vector<Gap> gaps;
   /// Cheapest recipes instead of first ones: at most 0, added to the bound.
   int64_t cheaperRecipes = 0;
@@ -107,6 +109,9 @@ Certificate certify(const Problem &problem, const Relaxation &relaxation,
 /// The largest budget, reserved included, for which no plan with this order
 /// exists, plus one: what some moment needs with every gap broken.
 int64_t impossibleBelow(const Problem &problem, const Relaxation &relaxation);
+/// The same for any order.
+int64_t impossibleBelowFreely(const Problem &problem,
+                              const Relaxation &relaxation);
 
 /// What the prices of a certificate prove, in exact integers and by code that
 /// shares nothing with the above: O(size of the problem). An error says why

@@ -1,6 +1,7 @@
 #include "compiler/planning/Solve.h"
 
 #include "compiler/planning/Construct.h"
+#include "compiler/planning/Order.h"
 #include "compiler/planning/Verify.h"
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
 
 using namespace tmc::planning;
 
@@ -27,7 +29,7 @@ public:
     int64_t n = int64_t(flat.stages.size());
     // Small problems are worth seconds, large ones a fixed time per stage.
     budgetWork = n <= 1000
-                     ? 6'000'000 * n
+                     ? std::min<int64_t>(12'000'000 * n, 6'000'000'000)
                      : std::max<int64_t>(6'000'000'000'000 / n, 60'000 * n);
     budgetWork = int64_t(double(budgetWork) *
                          double(std::max<int64_t>(options.effort, 0)) / 100);
@@ -107,25 +109,27 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
       constructWithin(flat, liveBytes - flat.constantBytes, stagePrices(prices),
                       constructs, work);
   keep(std::move(constructed.plan));
+  bool small = flat.stages.size() <= 2000;
+  for (int64_t tighter = 1; small && tighter <= 6; ++tighter) {
+    // Prices overshoot: aiming a little lower often lands better.
+    int64_t aim = liveBytes - liveBytes / 200 * tighter - flat.constantBytes;
+    keep(
+        constructWithin(flat, aim, stagePrices(prices), constructs, work).plan);
+  }
   // Then warm the best plan up a little and cool it again, until that has
   // stopped to help; small problems are also cooled from above.
-  bool small = flat.stages.size() <= 2000;
   int idle = 0;
-  for (int i = 0; i < 6 && idle < 3 && !stopped(); ++i) {
+  for (int i = 0; i < (small ? 9 : 6) && idle < (small ? 5 : 3) && !stopped();
+       ++i) {
     if (best.feasible && best.cost <= provenCost)
       break;
     bool fromAbove = small && i == 1;
     restore(flat, schedule, fromAbove ? Plain{} : best);
-    idle =
-        keep(round(schedule,
-                   budgetWork *
-                       (fromAbove ? 5
-                        : small   ? 2
-                                  : 3) /
-                       15,
-                   fromAbove ? 1 : 0.03, small ? 0 : constructed.penalty / 2))
-            ? 0
-            : idle + 1;
+    int64_t share = fromAbove ? 4 : small ? 2 : 3;
+    double temperature = fromAbove ? 1 : i % 3 == 0 ? 0.06 : 0.03;
+    Plain found = round(schedule, budgetWork * share / (small ? 20 : 15),
+                        temperature, small ? 0 : constructed.penalty / 2);
+    idle = keep(std::move(found)) ? 0 : idle + 1;
   }
   return best;
 }
@@ -178,11 +182,10 @@ void Search::findFrontier(int64_t basePeak) {
 
 } // namespace
 
-absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
-                                          const SolveOptions &options) {
-  Clock::time_point start = Clock::now();
-  if (absl::Status status = check(problem); !status.ok())
-    return status;
+/// The best plan for the program's own order.
+static absl::StatusOr<Plan> solveFixed(const Problem &problem,
+                                       const SolveOptions &options,
+                                       Clock::time_point start) {
   Plan plan;
   plan.baseCost = baseCost(problem);
   for (const Segment &segment : problem.segments)
@@ -209,7 +212,10 @@ absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
   if (options.wantFrontier)
     search.findFrontier(basePeak);
   Plain best = plainOf(search.flat, schedule);
-  if (possible)
+  absl::StatusOr<Claim> base = measure(problem, baseSolution(problem));
+  if (base.ok() && base->peakBytes <= limit)
+    best.feasible = true; // Folded loops may look larger than they are.
+  else if (possible)
     best = search.plan(limit, plan.certificate.extraCost, prices);
   if (!best.feasible && search.rungs.empty())
     search.findFrontier(basePeak);
@@ -252,4 +258,74 @@ absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
   plan.stats.seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
   return plan;
+}
+
+/// Reorders first where that helps, then plans the most promising orders.
+static absl::StatusOr<Plan> solveFree(const Problem &problem,
+                                      const SolveOptions &options,
+                                      Clock::time_point start) {
+  int64_t limit = options.budgetBytes - problem.reservedBytes;
+  Flat flat = flatten(problem);
+  int64_t n = int64_t(flat.stages.size());
+  int64_t amount =
+      std::max<int64_t>(n <= 2000 ? 600'000 * n : 20'000 * n, 1'000'000);
+  amount = int64_t(double(amount) * double(options.effort) / 100);
+  if (options.maxWork > 0)
+    amount = std::min(amount, options.maxWork / 4);
+  ReorderOptions reorders;
+  reorders.limitBytes = limit - flat.constantBytes;
+  reorders.work = amount;
+  Random random(options.seed);
+  int64_t work = 0;
+  struct Candidate {
+    Orders orders;
+    int64_t excess;
+  };
+  std::vector<Candidate> candidates;
+  for (Orders orders : {programOrders(problem), listSchedule(problem)}) {
+    int64_t excess = reorder(problem, orders, random, reorders, work);
+    candidates.push_back({std::move(orders), excess});
+    if (excess == 0)
+      break;
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return a.excess < b.excess;
+            });
+  if (candidates.front().excess > 0)
+    candidates.push_back({programOrders(problem), 0});
+  std::optional<Plan> best;
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  for (const Candidate &candidate : candidates) {
+    if (best && best->feasible && best->cost <= best->baseCost)
+      break;
+    Problem reordered = problem;
+    for (size_t s = 0; s < reordered.segments.size(); ++s)
+      reordered.segments[s].instructions = candidate.orders[s];
+    SolveOptions part = options;
+    part.effort = std::max<int64_t>(1, options.effort / 2);
+    absl::StatusOr<Plan> plan = solveFixed(reordered, part, start);
+    if (!plan.ok())
+      return plan.status();
+    smallest = std::min(smallest, plan->smallestFoundBytes);
+    if (!best ||
+        (plan->feasible && (!best->feasible || plan->cost < best->cost)))
+      best = std::move(*plan);
+  }
+  best->stats.work += work;
+  best->smallestFoundBytes = smallest;
+  best->impossibleBelowBytes = impossibleBelowFreely(problem, relax(problem));
+  best->stats.seconds =
+      std::chrono::duration<double>(Clock::now() - start).count();
+  return std::move(*best);
+}
+
+absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
+                                          const SolveOptions &options) {
+  Clock::time_point start = Clock::now();
+  if (absl::Status status = check(problem); !status.ok())
+    return status;
+  if (options.order == OrderMode::Fixed || options.budgetBytes < 0)
+    return solveFixed(problem, options, start);
+  return solveFree(problem, options, start);
 }

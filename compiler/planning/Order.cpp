@@ -1,0 +1,291 @@
+#include "compiler/planning/Order.h"
+
+#include <algorithm>
+#include <queue>
+
+using namespace tmc::planning;
+
+Orders tmc::planning::programOrders(const Problem &problem) {
+  Orders orders;
+  for (const Segment &segment : problem.segments)
+    orders.push_back(segment.instructions);
+  return orders;
+}
+
+namespace {
+
+/// Stages of the flat problem with what must come before what. Pseudo stages
+/// stay where they are, at the ends of their segments.
+struct Precedence {
+  Precedence(const Problem &problem, const Flat &flat)
+      : before(flat.stages.size()), after(flat.stages.size()),
+        first(flat.stages.size()), last(flat.stages.size()) {
+    int32_t n = int32_t(flat.stages.size());
+    std::vector<int32_t> stageOfInstruction(problem.instructions.size(), -1);
+    std::vector<std::vector<int32_t>> readers(problem.values.size());
+    std::vector<int32_t> maker(problem.values.size(), -1);
+    for (int32_t k = 0; k < n; ++k) {
+      if (flat.stages[k].instruction != kNone)
+        stageOfInstruction[flat.stages[k].instruction] = k;
+      // Segments are runs of stages; pseudo stages bound them.
+      bool joins = k > 0 &&
+                   flat.stages[k].segment == flat.stages[k - 1].segment &&
+                   flat.stages[k].instruction != kNone &&
+                   flat.stages[k - 1].instruction != kNone;
+      first[k] = joins ? first[k - 1] : k;
+    }
+    for (int32_t k = n; k-- > 0;)
+      last[k] = k + 1 < n && first[k + 1] == first[k] ? last[k + 1] : k;
+    for (const Instruction &instruction : problem.instructions)
+      for (ValueId v : problem.recipes[instruction.recipes.front()].writes)
+        maker[v] =
+            stageOfInstruction[&instruction - problem.instructions.data()];
+    for (size_t i = 0; i < problem.instructions.size(); ++i)
+      for (RecipeId r : problem.instructions[i].recipes)
+        for (ValueId v : problem.recipes[r].reads) {
+          readers[v].push_back(stageOfInstruction[i]);
+          add(maker[v], stageOfInstruction[i]);
+        }
+    for (size_t i = 0; i < problem.instructions.size(); ++i)
+      for (RecipeId r : problem.instructions[i].recipes)
+        for (const Overwrite &o : problem.recipes[r].overwrites)
+          if (o.must)
+            for (int32_t reader : readers[o.read])
+              add(reader, stageOfInstruction[i]);
+    for (std::vector<std::vector<int32_t>> *lists : {&before, &after})
+      for (std::vector<int32_t> &list : *lists) {
+        std::sort(list.begin(), list.end());
+        list.erase(std::unique(list.begin(), list.end()), list.end());
+      }
+  }
+  void add(int32_t a, int32_t b) {
+    if (a >= 0 && a != b && first[a] == first[b]) {
+      before[b].push_back(a);
+      after[a].push_back(b);
+    }
+  }
+  std::vector<std::vector<int32_t>> before, after;
+  std::vector<int32_t> first, last; // Of the run of stages it may move in.
+};
+
+Orders ordersOf(const Problem &problem, const Flat &flat,
+                const std::vector<int32_t> &sequence) {
+  Orders orders(problem.segments.size());
+  for (int32_t k : sequence)
+    if (flat.stages[k].instruction != kNone)
+      orders[flat.stages[k].segment].push_back(flat.stages[k].instruction);
+  return orders;
+}
+
+class Reorderer {
+public:
+  Reorderer(const Flat &flat, const Precedence &precedence, Random &random,
+            const ReorderOptions &options)
+      : flat(flat), precedence(precedence), random(random), options(options),
+        n(int32_t(flat.stages.size())), sequence(n), position(n),
+        readers(flat.bytes.size()), lastReader(flat.bytes.size(), -1), live(n),
+        through(n + 1) {
+    for (int32_t k = 0; k < n; ++k) {
+      sequence[k] = position[k] = k;
+      for (ValueId v : op(k).reads) {
+        readers[v].push_back(k);
+        lastReader[v] = k;
+      }
+    }
+    excess = walk(0, n, true);
+  }
+
+  int64_t run(int64_t &work);
+  std::vector<int32_t> best;
+
+private:
+  const FlatOp &op(int32_t stage) const {
+    return flat.ops[flat.stages[stage].mains.front()];
+  }
+
+  /// Recounts [lo, hi); the bytes above the limit there.
+  int64_t walk(int32_t lo, int32_t hi, bool store) {
+    int64_t alive = through[lo], above = 0;
+    for (int32_t p = lo; p < hi; ++p) {
+      int32_t stage = sequence[p];
+      const FlatOp &o = op(stage);
+      int64_t now = alive + o.writtenBytes + o.workspaceBytes;
+      ValueId spent = kNone;
+      for (const FlatOverwrite &w : o.overwrites)
+        if (lastReader[w.read] == stage && w.read != spent) {
+          now -= std::min(flat.bytes[w.read], flat.bytes[w.written]);
+          spent = w.read;
+        }
+      above += std::max<int64_t>(0, now - options.limitBytes);
+      alive += o.writtenBytes;
+      for (ValueId v : o.reads)
+        if (lastReader[v] == stage)
+          alive -= flat.bytes[v];
+      for (ValueId v : o.writes)
+        if (lastReader[v] < 0)
+          alive -= flat.bytes[v];
+      if (store) {
+        live[p] = now;
+        through[p + 1] = alive;
+      }
+      steps += 2 + int64_t(o.reads.size());
+    }
+    return above;
+  }
+
+  void findLastReaders(int32_t stage) {
+    for (ValueId v : op(stage).reads) {
+      int32_t late = readers[v].front();
+      for (int32_t r : readers[v])
+        if (position[r] > position[late])
+          late = r;
+      lastReader[v] = late;
+      steps += int64_t(readers[v].size());
+    }
+  }
+  void rotate(int32_t from, int32_t to) {
+    auto begin = sequence.begin();
+    if (from < to)
+      std::rotate(begin + from, begin + from + 1, begin + to + 1);
+    else
+      std::rotate(begin + to, begin + from, begin + from + 1);
+    for (int32_t p = std::min(from, to); p <= std::max(from, to); ++p)
+      position[sequence[p]] = p;
+    steps += std::abs(from - to);
+  }
+
+  const Flat &flat;
+  const Precedence &precedence;
+  Random &random;
+  const ReorderOptions &options;
+  int32_t n;
+  std::vector<int32_t> sequence, position;
+  std::vector<std::vector<int32_t>> readers;
+  std::vector<int32_t> lastReader; // Stage that reads it last, or -1.
+  std::vector<int64_t> live, through;
+  int64_t excess = 0, steps = 0;
+};
+
+int64_t Reorderer::run(int64_t &work) {
+  best = sequence;
+  int64_t bestExcess = excess;
+  double mean = 0;
+  for (int64_t b : flat.bytes)
+    mean += double(b);
+  mean = std::max(1.0, mean / double(std::max<size_t>(1, flat.bytes.size())));
+  double hot = 3 * mean, temperature = hot;
+  for (int64_t moves = 0; steps < options.work && excess > 0 && n > 1;
+       ++moves) {
+    if (moves % 256 == 0) {
+      double done = double(steps) / double(options.work);
+      temperature = hot * (1 - done) * (1 - done) + 0.001 * mean;
+      if (options.stop && moves % 4096 == 0 && options.stop())
+        break;
+    }
+    steps += 10;
+    int32_t from = int32_t(random.below(uint32_t(n))), stage = sequence[from];
+    int32_t lo = precedence.first[stage], hi = precedence.last[stage];
+    for (int32_t b : precedence.before[stage])
+      lo = std::max(lo, position[b] + 1);
+    for (int32_t a : precedence.after[stage])
+      hi = std::min(hi, position[a] - 1);
+    if (lo >= hi)
+      continue;
+    int32_t to;
+    if (random.chance(0.15))
+      to = lo + int32_t(random.below(uint32_t(hi - lo + 1)));
+    else
+      to = std::clamp(from + (random.chance(0.5) ? 1 : -1) *
+                                 int32_t(1 + random.exponential() * 6),
+                      lo, hi);
+    if (to == from)
+      continue;
+    int32_t first = std::min(from, to), last = std::max(from, to) + 1;
+    int64_t before = 0;
+    for (int32_t p = first; p < last; ++p)
+      before += std::max<int64_t>(0, live[p] - options.limitBytes);
+    rotate(from, to);
+    findLastReaders(stage);
+    int64_t after = walk(first, last, false);
+    double change = double(after - before);
+    if (change <= 0 || change <= temperature * random.exponential()) {
+      walk(first, last, true);
+      excess += after - before;
+      if (excess < bestExcess) {
+        bestExcess = excess;
+        best = sequence;
+        steps += n / 8;
+      }
+    } else {
+      rotate(to, from);
+      findLastReaders(stage);
+    }
+  }
+  work += steps;
+  return bestExcess;
+}
+
+} // namespace
+
+Orders tmc::planning::listSchedule(const Problem &problem) {
+  Flat flat = flatten(problem);
+  Precedence precedence(problem, flat);
+  int32_t n = int32_t(flat.stages.size());
+  std::vector<int32_t> missing(n), readersLeft(flat.bytes.size(), 0), sequence;
+  for (int32_t k = 0; k < n; ++k) {
+    missing[k] = int32_t(precedence.before[k].size());
+    for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+      ++readersLeft[v];
+  }
+  auto growth = [&](int32_t k) {
+    const FlatOp &op = flat.ops[flat.stages[k].mains.front()];
+    int64_t bytes = 0;
+    for (ValueId v : op.writes)
+      bytes += readersLeft[v] ? flat.bytes[v] : 0;
+    for (ValueId v : op.reads)
+      bytes -= readersLeft[v] == 1 ? flat.bytes[v] : 0;
+    return bytes;
+  };
+  for (int32_t begin = 0; begin < n; begin = precedence.last[begin] + 1) {
+    // A ready instruction's growth only falls as others run: a heap whose
+    // entries are brought up to date when they come up.
+    using Entry = std::pair<int64_t, int32_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    std::vector<char> done(size_t(precedence.last[begin] - begin + 1), 0);
+    for (int32_t k = begin; k <= precedence.last[begin]; ++k)
+      if (missing[k] == 0)
+        ready.push({growth(k), k});
+    std::vector<std::vector<int32_t>> readyReaders(flat.bytes.size());
+    while (!ready.empty()) {
+      auto [was, k] = ready.top();
+      ready.pop();
+      if (done[size_t(k - begin)])
+        continue;
+      done[size_t(k - begin)] = 1;
+      sequence.push_back(k);
+      for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+        if (--readersLeft[v] == 1)
+          for (int32_t r : readyReaders[v])
+            if (!done[size_t(r - begin)])
+              ready.push({growth(r), r});
+      for (int32_t a : precedence.after[k])
+        if (--missing[a] == 0) {
+          ready.push({growth(a), a});
+          for (ValueId v : flat.ops[flat.stages[a].mains.front()].reads)
+            readyReaders[v].push_back(a);
+        }
+    }
+  }
+  return ordersOf(problem, flat, sequence);
+}
+
+int64_t tmc::planning::reorder(const Problem &problem, Orders &orders,
+                               Random &random, const ReorderOptions &options,
+                               int64_t &work) {
+  Flat flat = flatten(problem, orders);
+  Precedence precedence(problem, flat);
+  Reorderer search(flat, precedence, random, options);
+  int64_t left = search.run(work);
+  orders = ordersOf(problem, flat, search.best);
+  return left;
+}
