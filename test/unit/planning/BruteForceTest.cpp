@@ -130,7 +130,7 @@ TEST(BruteForce, Loops) {
     EXPECT_LT(tally.missed * 2, tally.budgets)
         << tally.missed << " of " << tally.budgets << " missed, trips "
         << trips;
-    EXPECT_LT(tally.infeasible * 4, tally.budgets)
+    EXPECT_LT(tally.infeasible * 3, tally.budgets)
         << tally.infeasible << " of " << tally.budgets << " trips " << trips;
   }
 }
