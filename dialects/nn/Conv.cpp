@@ -133,6 +133,8 @@ static KernelCall convKernel(StringRef symbol, Operation *op,
   p.outChannels = out.c;
   p.kernelHeight = filter.getDimSize(2);
   p.kernelWidth = filter.getDimSize(3);
+  p.strideHeight = s.strides[0];
+  p.strideWidth = s.strides[1];
   p.groups = groups;
   KernelCall call(op->getContext(), symbol.str());
   call.type("type", input)
