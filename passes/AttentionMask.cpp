@@ -82,7 +82,8 @@ offsetsOf(ArrayRef<std::pair<int64_t, int64_t>> atoms) {
 }
 
 AttentionMask::Kind AttentionMask::classifyConstant(
-    ViewMap view, llvm::function_ref<std::optional<bool>(int64_t)> sees) const {
+    ViewMap view, Attribute constant, double meaning,
+    llvm::function_ref<std::optional<bool>(int64_t)> sees) const {
   for (unsigned dim = 0; dim < 4; ++dim)
     if (view.isConstantAlong(dim))
       view.dropDim(dim);
@@ -90,6 +91,14 @@ AttentionMask::Kind AttentionMask::classifyConstant(
   SmallVector<int64_t> offsets[4];
   for (unsigned dim = 0; dim < 4; ++dim)
     offsets[dim] = offsetsOf(strides[dim]);
+  std::vector<int64_t> reading(shape.begin(), shape.end());
+  for (auto &dim : strides)
+    for (auto [size, stride] : dim)
+      reading.insert(reading.end(), {size, stride});
+  auto [known, isNew] = cache->kinds.try_emplace(
+      {constant.getAsOpaquePointer(), meaning, reading}, Kind::Other);
+  if (!isNew)
+    return known->second;
   bool nothing = true, everyRow = true;
   bool diagonal = int64_t(offsets[2].size()) == shape[2] &&
                   int64_t(offsets[3].size()) == shape[3];
@@ -108,10 +117,10 @@ AttentionMask::Kind AttentionMask::classifyConstant(
         }
         everyRow &= any;
       }
-  return nothing    ? Kind::Nothing
-         : diagonal ? Kind::Causal
-         : everyRow ? Kind::EveryRowSees
-                    : Kind::Other;
+  return known->second = nothing    ? Kind::Nothing
+                         : diagonal ? Kind::Causal
+                         : everyRow ? Kind::EveryRowSees
+                                    : Kind::Other;
 }
 
 namespace {
@@ -321,7 +330,7 @@ AttentionMask::Kind AttentionMask::classify(const Condition &condition) const {
   if (!matchPattern(condition.view.getSource(), m_Constant(&attr)))
     return classifyComparison(condition);
   auto values = attr.getValues<bool>();
-  return classifyConstant(condition.view,
+  return classifyConstant(condition.view, attr, condition.keep,
                           [&](int64_t i) -> std::optional<bool> {
                             return values[i] == condition.keep;
                           });
@@ -366,11 +375,12 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
   if (DenseElementsAttr attr; matchPattern(source, m_Constant(&attr))) {
     if (attr.getElementType().isF32()) {
       auto values = attr.getValues<float>();
-      Kind kind = classifyConstant(view, [&](int64_t i) -> std::optional<bool> {
-        if (values[i] * factor <= forbids)
-          return false;
-        return values[i] == 0 ? std::optional<bool>(true) : std::nullopt;
-      });
+      Kind kind = classifyConstant(
+          view, attr, factor, [&](int64_t i) -> std::optional<bool> {
+            if (values[i] * factor <= forbids)
+              return false;
+            return values[i] == 0 ? std::optional<bool>(true) : std::nullopt;
+          });
       if (kind == Kind::Nothing)
         return true;
       if (kind == Kind::Causal) {

@@ -16,16 +16,22 @@
 
 #include "passes/ViewMap.h"
 
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tmc {
 
 class AttentionMask {
 public:
+  /// What constants were found to be: all layers of a model share their masks,
+  /// which may have millions of elements.
+  struct Cache;
+
   /// For scores of `shape` [B, H, T, S], whatever shape they have in the IR.
-  explicit AttentionMask(llvm::ArrayRef<int64_t> shape)
-      : shape(llvm::to_vector(shape)) {}
+  AttentionMask(llvm::ArrayRef<int64_t> shape, Cache &cache)
+      : shape(llvm::to_vector(shape)), cache(&cache) {}
 
   /// Scores plus `value` times `factor`. Where that can't be said by a mask,
   /// returns false and says why.
@@ -69,8 +75,10 @@ private:
                  std::vector<Condition> &out) const;
   Kind classify(const Condition &condition) const;
   Kind classifyComparison(const Condition &condition) const;
+  /// `sees` says whether element i of `constant` allows a key, if that is what
+  /// it says at all; `meaning` tells apart different readings of one constant.
   Kind
-  classifyConstant(ViewMap view,
+  classifyConstant(ViewMap view, mlir::Attribute constant, double meaning,
                    llvm::function_ref<std::optional<bool>(int64_t)> sees) const;
   bool addView(const ViewMap &view, double factor, std::string &why);
   bool addCondition(const ViewMap &view, bool keep, double fill,
@@ -81,6 +89,11 @@ private:
   std::vector<Condition> conditions;
   std::vector<Summand> summands;
   std::vector<Soft> softs;
+  Cache *cache;
+};
+
+struct AttentionMask::Cache {
+  std::map<std::tuple<const void *, double, std::vector<int64_t>>, Kind> kinds;
 };
 
 } // namespace tmc

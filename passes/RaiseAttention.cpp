@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <cmath>
+#include <memory>
 
 using namespace mlir;
 using namespace tmc;
@@ -45,6 +46,7 @@ struct MaskPart {
 
 class Matcher {
 public:
+  explicit Matcher(AttentionMask::Cache &cache) : cache(cache) {}
   /// Everything about the attention whose last product is `product`, or
   /// nothing; then `why` says which part is to blame.
   std::optional<Attention> match(MatmulOp product);
@@ -67,6 +69,7 @@ private:
       widest.assign(shape.begin(), shape.end());
   }
 
+  AttentionMask::Cache &cache;
   SoftmaxOp softmax;
   Value gate;            // The i1 of dropout, or null.
   bool gateKeeps = true; // It is true where an element is kept.
@@ -351,7 +354,8 @@ std::optional<Attention> Matcher::match(MatmulOp product) {
       !takeShape(result) || !takeOperands(result))
     return std::nullopt;
   result.mask.emplace(ArrayRef<int64_t>{result.batch, result.heads,
-                                        result.queries, result.keys});
+                                        result.queries, result.keys},
+                      cache);
   for (const MaskPart &part : parts)
     if (part.isSelect
             ? !result.mask->select(part.value, part.keep, part.number, why)
@@ -394,10 +398,12 @@ static Value buildOperand(OpBuilder &b, Location loc, const ViewMap &view) {
 namespace {
 
 struct RaiseAttention : OpRewritePattern<MatmulOp> {
-  using OpRewritePattern::OpRewritePattern;
+  RaiseAttention(MLIRContext *context,
+                 std::shared_ptr<AttentionMask::Cache> cache)
+      : OpRewritePattern(context), cache(std::move(cache)) {}
   LogicalResult matchAndRewrite(MatmulOp op,
                                 PatternRewriter &b) const override {
-    std::optional<Attention> found = Matcher().match(op);
+    std::optional<Attention> found = Matcher(*cache).match(op);
     if (!found)
       return failure();
     Location loc = op.getLoc();
@@ -422,12 +428,15 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
         op, nn::reshapeTo(b, loc, out, tensorType(op.getResult()).getShape()));
     return success();
   }
+
+  std::shared_ptr<AttentionMask::Cache> cache;
 };
 
 } // namespace
 
 void tmc::populateRaiseAttention(RewritePatternSet &patterns) {
-  patterns.add<RaiseAttention>(patterns.getContext());
+  patterns.add<RaiseAttention>(patterns.getContext(),
+                               std::make_shared<AttentionMask::Cache>());
 }
 
 //===----------------------------------------------------------------------===//
@@ -453,13 +462,14 @@ static bool isBatched(MatmulOp op) {
 }
 
 void tmc::warnAboutUnraisedAttention(Operation *root) {
-  root->walk([](MatmulOp op) {
+  AttentionMask::Cache cache;
+  root->walk([&](MatmulOp op) {
     if (!isBatched(op))
       return;
     auto softmax = findBefore<SoftmaxOp>(op.getLhs());
     if (!softmax || !isBatched(findBefore<MatmulOp>(softmax.getInput())))
       return;
-    Matcher matcher;
+    Matcher matcher(cache);
     if (!matcher.match(op))
       emitWarning(op.getLoc())
           << "looks like attention, but stays in pieces: " << matcher.why;
