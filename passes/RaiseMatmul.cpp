@@ -9,19 +9,18 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// What `value` is, with its two innermost dimensions exchanged; null if that
-/// isn't one transpose away.
-static Value matrixTransposed(Value value) {
-  auto transpose = value.getDefiningOp<TransposeOp>();
-  if (!transpose)
-    return {};
-  ArrayRef<int64_t> perm = transpose.getPerm();
-  int64_t rank = perm.size();
-  SmallVector<int64_t> wanted = firstDims(rank);
-  if (rank < 2)
-    return {};
-  std::swap(wanted[rank - 1], wanted[rank - 2]);
-  return perm == ArrayRef<int64_t>(wanted) ? transpose.getInput() : Value();
+/// `value` with its two innermost dimensions exchanged, if a transpose made it
+/// and that undoes it.
+static std::optional<ViewMap> matrixTransposed(Value value) {
+  ViewMap view = ViewMap::of(value);
+  if (!view.needsTranspose())
+    return std::nullopt;
+  SmallVector<int64_t> perm = firstDims(view.getRank());
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  view.transpose(perm);
+  if (!view.isReshape())
+    return std::nullopt;
+  return view;
 }
 
 namespace {
@@ -30,10 +29,15 @@ struct FoldTranspose : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(MatmulOp op,
                                 PatternRewriter &b) const override {
-    Value lhs = matrixTransposed(op.getLhs());
-    Value rhs = matrixTransposed(op.getRhs());
-    if (!lhs && !rhs)
+    std::optional<ViewMap> lhsView = matrixTransposed(op.getLhs());
+    std::optional<ViewMap> rhsView = matrixTransposed(op.getRhs());
+    if (!lhsView && !rhsView)
       return failure();
+    Value lhs, rhs;
+    if (lhsView)
+      lhs = lhsView->build(b, op.getLoc());
+    if (rhsView)
+      rhs = rhsView->build(b, op.getLoc());
     b.modifyOpInPlace(op, [&] {
       if (lhs) {
         op.getLhsMutable().assign(lhs);

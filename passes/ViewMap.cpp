@@ -291,7 +291,10 @@ Value ViewMap::build(OpBuilder &b, Location loc) const {
 // Transposes through other ops
 //===----------------------------------------------------------------------===//
 
-static bool canTransposeFreely(Value value, ArrayRef<int64_t> perm, int depth) {
+/// With `alone`, only if nothing else needs the ops on the way, so that none is
+/// there twice.
+static bool canTransposeFreely(Value value, ArrayRef<int64_t> perm, bool alone,
+                               int depth) {
   if (llvm::is_sorted(perm) || constantNumber(value))
     return true;
   ViewMap map = ViewMap::of(value);
@@ -299,12 +302,12 @@ static bool canTransposeFreely(Value value, ArrayRef<int64_t> perm, int depth) {
   if (!map.needsTranspose())
     return true;
   Operation *op = value.getDefiningOp();
-  if (!op || depth == 0)
+  if (!op || depth == 0 || (alone && !value.hasOneUse()))
     return false;
   if (!isPointwise(op) && !isa<SliceOp, ConcatOp>(op))
     return false;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
-    return canTransposeFreely(operand, perm, depth - 1);
+    return canTransposeFreely(operand, perm, alone, depth - 1);
   });
 }
 
@@ -312,7 +315,7 @@ static bool canTransposeFreely(Value value, ArrayRef<int64_t> perm, int depth) {
 constexpr int maxTransposeDepth = 8;
 
 bool tmc::canTransposeFreely(Value value, ArrayRef<int64_t> perm) {
-  return ::canTransposeFreely(value, perm, maxTransposeDepth);
+  return ::canTransposeFreely(value, perm, /*alone=*/false, maxTransposeDepth);
 }
 
 template <typename T>
@@ -388,6 +391,20 @@ template <typename ViewOp> struct ShortenViews : OpRewritePattern<ViewOp> {
   }
 };
 
+/// A transpose that undoes one before it, behind other ops.
+struct UndoTranspose : OpRewritePattern<TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!canTransposeFreely(op.getInput(), op.getPerm(), /*alone=*/true,
+                            maxTransposeDepth))
+      return failure();
+    rewriter.replaceOp(op,
+                       transposeFreely(rewriter, op.getInput(), op.getPerm()));
+    return success();
+  }
+};
+
 /// Two reshapes in a row are one.
 struct MergeReshapes : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -436,6 +453,6 @@ struct SliceBeforeTranspose : OpRewritePattern<SliceOp> {
 
 void tmc::populateViewPatterns(RewritePatternSet &patterns) {
   patterns.add<ShortenViews<ReshapeOp>, ShortenViews<TransposeOp>,
-               ShortenViews<BroadcastOp>, MergeReshapes, SliceBeforeTranspose>(
-      patterns.getContext());
+               ShortenViews<BroadcastOp>, UndoTranspose, MergeReshapes,
+               SliceBeforeTranspose>(patterns.getContext());
 }
