@@ -21,13 +21,15 @@ constexpr Flag kFlags[] = {
     {"--lr-schedule", "SPEC",
      "constant, linear or cosine, then "
      "[:warmup=STEPS,min=FRACTION,total=STEPS]"},
-    {"--weights", "FILE", "start from a .safetensors file"},
-    {"--init", "random:SEED",
-     "start from random numbers (the default, seed 0)"},
+    {"--weights", "FILE",
+     "start from a .safetensors file (default:\n                          "
+     "weights.safetensors beside this program, else\n                          "
+     "--init random:0)"},
+    {"--init", "random:SEED", "start from random numbers"},
     {"--save", "DIR", "write a checkpoint there at the end and on Ctrl-C"},
     {"--save-every", "N", "and after every N steps"},
     {"--resume", "DIR", "go on from a checkpoint"},
-    {"--log", "FILE", "append one JSON object per step"},
+    {"--log", "FILE", "write one JSON object per step (--resume: append)"},
     {"--threads", "N", "threads (default: one per core)"},
     {"--seed", "N", "seed of dropout and other draws (default 0)"},
     {"--poison", nullptr, "overwrite each buffer at its death (a check)"},
@@ -72,7 +74,7 @@ Status wholeNumber(const std::string &flag, const std::string &text,
 
 Status parseArguments(const std::vector<std::string> &arguments,
                       Arguments &parsed) {
-  bool weights = false, init = false, steps = false;
+  bool weights = false, steps = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string name = arguments[i], value;
     bool inlineValue = false;
@@ -140,7 +142,7 @@ Status parseArguments(const std::vector<std::string> &arguments,
       if (value.compare(0, 7, "random:") ||
           !wholeNumber(name, value.substr(7), parsed.initSeed))
         return usage("--init takes random:SEED, not '" + value + "'");
-      init = true;
+      parsed.init = true;
     } else if (name == "--save") {
       parsed.save = value;
     } else if (name == "--resume") {
@@ -159,7 +161,7 @@ Status parseArguments(const std::vector<std::string> &arguments,
   }
   if (parsed.help)
     return Status::ok();
-  if (int(weights) + int(init) + int(!parsed.resume.empty()) > 1)
+  if (int(weights) + int(parsed.init) + int(!parsed.resume.empty()) > 1)
     return usage("only one of --weights, --init and --resume can say where the "
                  "parameters start");
   if (!parsed.resume.empty() && parsed.seed)

@@ -22,7 +22,8 @@ struct Arguments {
   int64_t steps = 0;
   double rate = 1e-3;
   Schedule schedule;
-  std::string weights; // or "": random
+  std::string weights;
+  bool init = false; // from random numbers, by initSeed
   uint64_t initSeed = 0;
   std::string save, resume, log; // "": not asked for
   int64_t saveEvery = 0;         // steps; 0: at the end only

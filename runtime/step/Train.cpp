@@ -46,6 +46,18 @@ std::string jsonNumber(double value) {
   return text;
 }
 
+/// weights.safetensors beside the program, if there is one.
+std::string shippedWeights() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  if (length <= 0 || size_t(length) == sizeof path)
+    return "";
+  const std::string self(path, size_t(length));
+  const std::string file =
+      self.substr(0, self.rfind('/') + 1) + "weights.safetensors";
+  return access(file.c_str(), F_OK) ? "" : file;
+}
+
 /// One open file for --log, or none.
 class Log {
 public:
@@ -53,9 +65,9 @@ public:
     if (file_)
       std::fclose(file_);
   }
-  Status open(const std::string &path) {
+  Status open(const std::string &path, bool append) {
     path_ = path;
-    file_ = std::fopen(path.c_str(), "ae");
+    file_ = std::fopen(path.c_str(), append ? "ae" : "we");
     return file_ ? Status::ok() : failed("open");
   }
   Status line(const std::string &text) {
@@ -100,13 +112,19 @@ struct Trainer {
       const int64_t position =
           std::strtoll(extra["data_position"].c_str(), nullptr, 10);
       data.setPosition(position > 0 ? position : 0);
-    } else if (!arguments.weights.empty()) {
-      if (Status s = step->load(arguments.weights); !s)
+    } else if (const std::string weights =
+                   !arguments.weights.empty() || arguments.init
+                       ? arguments.weights
+                       : shippedWeights();
+               !weights.empty()) {
+      if (Status s = step->load(weights); !s)
         return s;
     } else if (Status s = step->initRandom(arguments.initSeed); !s) {
       return s;
     }
-    return arguments.log.empty() ? Status::ok() : log.open(arguments.log);
+    return arguments.log.empty()
+               ? Status::ok()
+               : log.open(arguments.log, !arguments.resume.empty());
   }
 
   Status save() {

@@ -128,6 +128,28 @@ TEST_F(Trainer, ResumesWithoutATrace) {
             read(*this / "b/checkpoint.safetensors"));
 }
 
+TEST_F(Trainer, StartsFromTheWeightsBesideIt) {
+  ASSERT_EQ(
+      train({"--steps", "3", "--save", *this / "c", "--init", "random:9"}).code,
+      0);
+  fs::copy(TINY_TRAIN, dir_ / "train");
+  const std::string tokens = *this / "tokens";
+  auto loss = [&](std::string more) {
+    const std::string command = (*this / "train") + " --steps 1 --quiet" +
+                                " --data " + tokens + " --log " +
+                                (*this / "log") + more;
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    EXPECT_EQ(field(*this / "log", "loss").size(), 1u); // a new log each time
+    return field(*this / "log", "loss")[0];
+  };
+  const std::string plain = loss("");
+  EXPECT_EQ(plain, loss(" --init random:0"));
+  fs::copy(dir_ / "c/checkpoint.safetensors", dir_ / "weights.safetensors");
+  EXPECT_NE(plain, loss(""));
+  EXPECT_EQ(plain, loss(" --init random:0"));
+  EXPECT_EQ(loss(""), loss(" --weights " + (*this / "weights.safetensors")));
+}
+
 TEST_F(Trainer, ExitCodes) {
   EXPECT_EQ(train({"--steps", "1", "--stepz", "2"}).code, 2);
   EXPECT_EQ(train({"--help"}).code, 0);
