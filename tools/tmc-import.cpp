@@ -5,6 +5,7 @@
 //   tmc-import model.test            anything else is protobuf's text format
 
 #include "frontends/onnx/Import.h"
+#include "frontends/onnx/Node.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
@@ -43,7 +44,8 @@ static Expected<std::string> fromText(const std::string &path) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::opt<std::string> input(cl::Positional, cl::desc("MODEL"), cl::Required);
+  cl::opt<std::string> input(cl::Positional, cl::desc("MODEL"));
+  cl::opt<bool> operators("operators", cl::desc("list the known operators"));
   cl::opt<int64_t> batch("batch", cl::desc("size of the batch"), cl::init(0));
   cl::list<std::string> dims("dim", cl::desc("NAME=N: size of a dimension"));
   cl::opt<std::string> loss("loss", cl::desc("what is minimised"));
@@ -54,6 +56,11 @@ int main(int argc, char **argv) {
   cl::opt<bool> weights("weights", cl::desc("say whether values are found"));
   cl::ParseCommandLineOptions(argc, argv, "prints an imported model\n");
 
+  if (operators) {
+    for (const std::string &name : onnx_import::operatorNames())
+      llvm::outs() << name << "\n";
+    return 0;
+  }
   ImportOptions options;
   if (batch.getNumOccurrences())
     options.batch = batch;

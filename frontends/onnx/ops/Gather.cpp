@@ -285,6 +285,12 @@ static LogicalResult importOneHot(Node &n) {
   Type element = irType(values.type(), n.b.getContext());
   if (!element)
     return n.unsupported("elements of type " + nameOf(values.type()));
+  // Negative indices count from the end.
+  Value fromEnd = arith::AddIOp::create(n.b, n.loc, index,
+                                        like(n.b, n.loc, index, depth[0]));
+  Value negative = arith::CmpIOp::create(n.b, n.loc, arith::CmpIPredicate::slt,
+                                         index, like(n.b, n.loc, index, 0));
+  index = arith::SelectOp::create(n.b, n.loc, negative, fromEnd, index);
   Value i = nn::IotaOp::create(
       n.b, n.loc, n.tensorType(dims, nn::tensorType(index).getElementType()),
       axis);

@@ -101,6 +101,11 @@ public:
     onnx::ModelProto model;
     if (!model.ParseFromString(slurp(folder + "/model.onnx")))
       return {Case::Unsupported, "doesn't parse"};
+    // A case names the set in which its operator last changed: what it says
+    // holds in set 13 too.
+    for (auto &entry : *model.mutable_opset_import())
+      if (entry.domain().empty() && entry.version() < 13)
+        entry.set_version(13);
     inputs.clear();
     int given = model.graph().input_size();
     for (int i = 0; i < given; ++i) {
