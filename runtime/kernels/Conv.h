@@ -94,7 +94,7 @@ inline int64_t packedFilterBytes(const ConvParams &p) {
 inline int64_t convPartScratchBytes(const ConvParams &p) {
   const bool compacted = p.kernelHeight == 1 && p.kernelWidth == 1 &&
                          (p.strideHeight > 1 || p.strideWidth > 1);
-  return (256 << 10) + (compacted ? alignScratch(p.outHeight * p.outWidth *
+  return (64 << 10) + (compacted ? alignScratch(p.outHeight * p.outWidth *
                                                  p.inChannels * sizeOf(p.type))
                                   : 0);
 }
