@@ -3,8 +3,11 @@
 #include "runtime/step/File.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/mman.h>
@@ -120,6 +123,28 @@ Status MappedFile::openBeneath(const std::string &directory,
   return map(descriptor, shown, true, file);
 }
 
+namespace {
+/// Removes what killed runs left: files whose name is `prefix` and the number
+/// of a process that there is no more (or that is us).
+void removeLeftovers(int directory, const std::string &prefix) {
+  DIR *entries = fdopendir(dup(directory));
+  if (!entries)
+    return;
+  while (const dirent *entry = readdir(entries)) {
+    const char *name = entry->d_name;
+    if (std::strncmp(name, prefix.c_str(), prefix.size()))
+      continue;
+    char *end;
+    const long number = std::strtol(name + prefix.size(), &end, 10);
+    if (*end || number <= 0)
+      continue;
+    if (number == getpid() || (kill(pid_t(number), 0) && errno == ESRCH))
+      unlinkat(directory, name, 0);
+  }
+  closedir(entries);
+}
+} // namespace
+
 AtomicFile::~AtomicFile() {
   if (file_ >= 0) {
     close(file_);
@@ -153,7 +178,7 @@ Status AtomicFile::create(const std::string &directory,
   directory_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory_ < 0)
     return fail("open the directory of");
-  unlinkat(directory_, temporary_.c_str(), 0); // of a killed run of our number
+  removeLeftovers(directory_, "." + name + ".tmp.");
   file_ = openat(directory_, temporary_.c_str(),
                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (file_ < 0)

@@ -206,4 +206,8 @@ TEST_F(Trainer, AKillLeavesAWholeCheckpoint) {
     const Result r = train({"--steps", "1", "--resume", *this / "c"});
     ASSERT_EQ(r.code, 0) << r.error;
   }
+  // The next run that saves tidies up what the killed ones left.
+  std::ofstream(dir_ / "c/.checkpoint.safetensors.tmp.99999999") << "half";
+  ASSERT_EQ(train({"--steps", "1", "--save", *this / "c"}).code, 0);
+  EXPECT_EQ(std::distance(fs::directory_iterator(*this / "c"), {}), 1);
 }
