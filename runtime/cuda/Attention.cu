@@ -1,0 +1,183 @@
+//===- Attention.cu - scaled dot-product attention on cuda ----------------===//
+//
+// A block takes one tile of queries of one head, and walks the keys:
+//
+//   q tile                                       once
+//   for each tile of keys that the queries see:
+//     k tile;  s = scale q k^T + mask
+//     top, sum, and what has been added up so far move to the new maximum
+//     p = exp(s - top), dropped where dropout says so, to shared memory
+//     v tile, in k's place;  out += p v
+//   out /= sum;  lse = top + log sum
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/Attention.h"
+
+#include "runtime/cuda/AttentionTile.h"
+
+namespace tmc {
+
+namespace cuda {
+namespace {
+
+template <typename Shape> constexpr int64_t sharedBytes() {
+  return (2 * Shape::kOperandFloats + Shape::kScoreFloats) *
+         int64_t(sizeof(float));
+}
+
+template <typename Shape>
+__global__ void __launch_bounds__(kAttentionThreads)
+    attention(AttentionParams p, const float *__restrict__ q,
+              const float *__restrict__ k, const float *__restrict__ v,
+              AttentionExtras extras, float *__restrict__ out,
+              float *__restrict__ lse) {
+  constexpr int kPer = Shape::kPer, Rows = Shape::Rows;
+  TMC_DYNAMIC_SHARED(memory);
+  float *qTile = reinterpret_cast<float *>(memory);
+  float *kvTile = qTile + Shape::kOperandFloats;
+  float *scores = kvTile + Shape::kOperandFloats;
+
+  // The last queries see most keys: they start first.
+  const int64_t query0 = int64_t(gridDim.x - 1 - blockIdx.x) * Rows;
+  const int64_t head = blockIdx.y, batch = blockIdx.z;
+  const int64_t kvHead = head / (p.heads / p.kvHeads);
+  const float *kHead = k + batch * p.k.batch + kvHead * p.k.head;
+  const float *vHead = v + batch * p.v.batch + kvHead * p.v.head;
+  const int tx = int(threadIdx.x), row0 = int(threadIdx.y) * kPer;
+  const bool drops = p.dropout > 0;
+
+  loadTile<Shape>(q + batch * p.q.batch + head * p.q.head, query0, p.queries,
+                  p.q.time, p.headDim, qTile);
+  Share<Shape> sum;
+  sum.zero();
+  float top[kPer], total[kPer];
+  for (int i = 0; i < kPer; ++i) {
+    top[i] = -INFINITY;
+    total[i] = 0;
+  }
+
+  const int64_t queryEnd =
+      query0 + Rows < p.queries ? query0 + Rows : p.queries;
+  const int64_t keyEnd = visibleKeys(p, queryEnd);
+  for (int64_t key0 = 0; key0 < keyEnd; key0 += Rows) {
+    __syncthreads(); // the tiles of the last round have been read
+    loadTile<Shape>(kHead, key0, p.keys, p.k.time, p.headDim, kvTile);
+    if (drops)
+      fillKept<Shape>(p, extras, batch, head, query0, key0, scores);
+    __syncthreads();
+    float s[kPer][kPer];
+    dotRows<Shape>(qTile, kvTile, s);
+#pragma unroll
+    for (int i = 0; i < kPer; ++i) {
+      float largest = top[i];
+#pragma unroll
+      for (int j = 0; j < kPer; ++j) {
+        s[i][j] = maskedScore(p, extras, batch, head, query0 + row0 + i,
+                              key0 + tx + kSide * j, s[i][j]);
+        largest = largest > s[i][j] ? largest : s[i][j];
+      }
+      largest = overRow(largest, MaxOp{});
+      // A row that has seen nothing: any finite shift gives exp(-inf) = 0.
+      const float shift = largest == -INFINITY ? 0.0f : largest;
+      const float shrink = expf(top[i] - shift);
+      top[i] = largest;
+      float rowSum = 0;
+#pragma unroll
+      for (int j = 0; j < kPer; ++j) {
+        float *at = scores + (row0 + i) * Shape::kScoreStride + tx + kSide * j;
+        const float e = expf(s[i][j] - shift);
+        rowSum += e;
+        *at = drops ? e * *at : e;
+      }
+      total[i] = total[i] * shrink + overRow(rowSum, AddOp{});
+      sum.scaleRow(i, shrink);
+    }
+    __syncthreads(); // k has been read, the scores are written
+    loadTile<Shape>(vHead, key0, p.keys, p.v.time, p.headDim, kvTile);
+    __syncthreads();
+    sum.template add<false>(scores, kvTile);
+  }
+
+  const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
+#pragma unroll
+  for (int i = 0; i < kPer; ++i) {
+    const int64_t query = query0 + row0 + i;
+    if (query >= p.queries)
+      continue;
+    sum.scaleRow(i, total[i] > 0 ? dropScale / total[i] : 0.0f);
+    sum.writeRow(
+        i, out + ((batch * p.queries + query) * p.heads + head) * p.headDim,
+        p.headDim);
+    if (tx == 0)
+      lse[(batch * p.heads + head) * p.queries + query] =
+          total[i] > 0 ? top[i] + logf(total[i]) : -INFINITY;
+  }
+}
+
+/// Calls body with the tiles for heads of that size.
+template <typename F> Status withShape(const AttentionParams &p, F &&body) {
+  if (p.headDim <= 64)
+    return body(TileShape<64, 64>{});
+  if (p.headDim <= 128)
+    return body(TileShape<64, 128>{});
+  return body(TileShape<32, 256>{});
+}
+
+} // namespace
+
+Status checkAttention(const char *name, const AttentionParams &p) {
+  if (Status s = requireType(name, p.type); !s)
+    return s;
+  if (p.headDim > 256)
+    return {Code::Unsupported, std::string(name) +
+                                   " on cuda takes heads of at most 256 "
+                                   "channels, not " +
+                                   std::to_string(p.headDim)};
+  if (p.heads > 65535 || p.batch > 65535)
+    return {Code::Unsupported,
+            std::string(name) +
+                " on cuda takes at most 65535 heads and samples"};
+  return Status::ok();
+}
+
+} // namespace cuda
+
+struct Attention::State : cuda::Prepared {};
+Attention::Attention(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+Attention::~Attention() = default;
+
+Status Attention::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::checkAttention("attention", params_); !s)
+    return s;
+  return cuda::withShape(params_, [](auto shape) {
+    using Shape = decltype(shape);
+    return cuda::allowShared("attention", cuda::attention<Shape>,
+                             cuda::sharedBytes<Shape>());
+  });
+}
+
+void Attention::run(Stream &stream, In ins, Out outs, void *, bool) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "attention");
+  auto in = [&](size_t i) {
+    return static_cast<const float *>(operand(ins, i));
+  };
+  const cuda::AttentionExtras extras{
+      operand(ins, 3), static_cast<const int64_t *>(operand(ins, 4)),
+      static_cast<const int64_t *>(operand(ins, 5))};
+  (void)cuda::withShape(p, [&](auto shape) {
+    using Shape = decltype(shape);
+    launch(queue, cuda::attention<Shape>,
+           dim3(unsigned(cuda::ceilDivide(p.queries, Shape::Rows)),
+                unsigned(p.heads), unsigned(p.batch)),
+           dim3(cuda::kSide, cuda::kSide), cuda::sharedBytes<Shape>(), p, in(0),
+           in(1), in(2), extras, static_cast<float *>(result(outs, 0)),
+           static_cast<float *>(result(outs, 1)));
+    return Status::ok();
+  });
+}
+
+} // namespace tmc

@@ -1,0 +1,305 @@
+//===- AttentionGrad.cu - gradients of attention on cuda ------------------===//
+//
+// Probabilities are made again from the saved log-sum-exp. Three launches, and
+// each result is added up by one block, in order:
+//
+//   dots:  for each query, the sum over channels of dout * out
+//   keys:  a block per tile of keys and key head: dk, dv
+//            for each head that reads them, for each tile of queries
+//   queries: a block per tile of queries and head: dq
+//            for each tile of keys
+//
+// where a tile of scores is, in both of the latter,
+//
+//   P = exp(scale q k^T + mask - lse);  dP = dout v^T
+//   dS = scale P (drop(dP) - dots);     dv += drop(P)^T dout
+//   dk += dS^T q;                       dq += dS k
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/Attention.h"
+
+#include "runtime/cuda/AttentionTile.h"
+
+namespace tmc {
+
+namespace cuda {
+
+Status checkAttention(const char *name, const AttentionParams &p);
+
+namespace {
+
+/// Four operand tiles and one of scores.
+template <typename Shape> constexpr int64_t sharedBytes() {
+  return (4 * Shape::kOperandFloats + Shape::kScoreFloats) *
+         int64_t(sizeof(float));
+}
+
+struct GradOperands {
+  const float *q, *k, *v, *out, *lse, *dout;
+  AttentionExtras extras;
+  float *dots, *dq, *dk, *dv;
+};
+
+constexpr int kDotBlock = 256;
+
+/// dots[b, h, t], a warp each.
+__global__ void __launch_bounds__(kDotBlock)
+    rowDots(AttentionParams p, GradOperands o) {
+  const int64_t row = globalThread() / kWarp; // (b, t, h)
+  const int lane = int(threadIdx.x) % kWarp;
+  if (row >= p.batch * p.queries * p.heads) // a whole warp
+    return;
+  float sum = 0;
+  for (int64_t d = lane; d < p.headDim; d += kWarp)
+    sum = fmaf(o.dout[row * p.headDim + d], o.out[row * p.headDim + d], sum);
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2)
+    sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+  const int64_t head = row % p.heads, query = row / p.heads % p.queries;
+  const int64_t batch = row / p.heads / p.queries;
+  if (lane == 0)
+    o.dots[(batch * p.heads + head) * p.queries + query] = sum;
+}
+
+/// The shared memory of a block.
+template <typename Shape> struct Tiles {
+  float *q, *k, *v, *dout, *scores;
+  __device__ explicit Tiles(unsigned char *memory)
+      : q(reinterpret_cast<float *>(memory)), k(q + Shape::kOperandFloats),
+        v(k + Shape::kOperandFloats), dout(v + Shape::kOperandFloats),
+        scores(dout + Shape::kOperandFloats) {}
+};
+
+/// This thread's scores of a tile: drop(P) in `kept`, dS in `slope`. If the
+/// kernel has dropout, tiles.scores holds what is kept.
+template <typename Shape>
+__device__ void gradientScores(const AttentionParams &p, const GradOperands &o,
+                               const Tiles<Shape> &tiles, int64_t batch,
+                               int64_t head, int64_t query0, int64_t key0,
+                               float (&kept)[Shape::kPer][Shape::kPer],
+                               float (&slope)[Shape::kPer][Shape::kPer]) {
+  constexpr int kPer = Shape::kPer;
+  const int tx = int(threadIdx.x), row0 = int(threadIdx.y) * kPer;
+  const bool drops = p.dropout > 0;
+  const float dropScale = drops ? float(1 / (1 - p.dropout)) : 1.0f;
+  dotRows<Shape>(tiles.q, tiles.k, kept);
+  dotRows<Shape>(tiles.dout, tiles.v, slope);
+#pragma unroll
+  for (int i = 0; i < kPer; ++i) {
+    const int64_t query = query0 + row0 + i;
+    const int64_t at = (batch * p.heads + head) * p.queries + query;
+    const bool exists = query < p.queries;
+    const float lse = exists ? o.lse[at] : -INFINITY;
+    const float dot = exists ? o.dots[at] : 0.0f;
+#pragma unroll
+    for (int j = 0; j < kPer; ++j) {
+      const int column = tx + kSide * j;
+      const float score = maskedScore(p, o.extras, batch, head, query,
+                                      key0 + column, kept[i][j]);
+      const float probability = lse == -INFINITY ? 0.0f : expf(score - lse);
+      float factor = 1;
+      if (drops)
+        factor =
+            tiles.scores[(row0 + i) * Shape::kScoreStride + column] * dropScale;
+      kept[i][j] = probability * factor;
+      slope[i][j] = float(p.scale) * probability * (slope[i][j] * factor - dot);
+    }
+  }
+}
+
+template <typename Shape>
+__device__ void writeScores(const float (&s)[Shape::kPer][Shape::kPer],
+                            float *scores) {
+  const int tx = int(threadIdx.x), row0 = int(threadIdx.y) * Shape::kPer;
+#pragma unroll
+  for (int i = 0; i < Shape::kPer; ++i)
+#pragma unroll
+    for (int j = 0; j < Shape::kPer; ++j)
+      scores[(row0 + i) * Shape::kScoreStride + tx + kSide * j] = s[i][j];
+}
+
+template <typename Shape>
+__global__ void __launch_bounds__(kAttentionThreads)
+    gradientOfKeys(AttentionParams p, GradOperands o) {
+  constexpr int kPer = Shape::kPer, Rows = Shape::Rows;
+  TMC_DYNAMIC_SHARED(memory);
+  const Tiles<Shape> tiles(memory);
+  const int64_t key0 = int64_t(blockIdx.x) * Rows;
+  const int64_t kvHead = blockIdx.y, batch = blockIdx.z;
+  const int row0 = int(threadIdx.y) * kPer;
+  const int64_t queryStride = p.heads * p.headDim;
+
+  loadTile<Shape>(o.k + batch * p.k.batch + kvHead * p.k.head, key0, p.keys,
+                  p.k.time, p.headDim, tiles.k);
+  loadTile<Shape>(o.v + batch * p.v.batch + kvHead * p.v.head, key0, p.keys,
+                  p.v.time, p.headDim, tiles.v);
+  Share<Shape> dk, dv;
+  dk.zero();
+  dv.zero();
+
+  const int64_t perKey = p.heads / p.kvHeads;
+  const int64_t firstTile = firstQuery(p, key0) / Rows;
+  for (int64_t head = kvHead * perKey; head < (kvHead + 1) * perKey; ++head) {
+    const float *qHead = o.q + batch * p.q.batch + head * p.q.head;
+    const float *doutHead =
+        o.dout + batch * p.queries * queryStride + head * p.headDim;
+    for (int64_t query0 = firstTile * Rows; query0 < p.queries;
+         query0 += Rows) {
+      __syncthreads(); // the tiles of the last round have been read
+      loadTile<Shape>(qHead, query0, p.queries, p.q.time, p.headDim, tiles.q);
+      loadTile<Shape>(doutHead, query0, p.queries, queryStride, p.headDim,
+                      tiles.dout);
+      if (p.dropout > 0)
+        fillKept<Shape>(p, o.extras, batch, head, query0, key0, tiles.scores);
+      __syncthreads();
+      float kept[kPer][kPer], slope[kPer][kPer];
+      gradientScores<Shape>(p, o, tiles, batch, head, query0, key0, kept,
+                            slope);
+      // A thread overwrites what it alone has read.
+      writeScores<Shape>(kept, tiles.scores);
+      __syncthreads();
+      dv.template add<true>(tiles.scores, tiles.dout);
+      __syncthreads();
+      writeScores<Shape>(slope, tiles.scores);
+      __syncthreads();
+      dk.template add<true>(tiles.scores, tiles.q);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kPer; ++i) {
+    const int64_t key = key0 + row0 + i;
+    if (key >= p.keys)
+      continue;
+    const int64_t at =
+        ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
+    dk.writeRow(i, o.dk + at, p.headDim);
+    dv.writeRow(i, o.dv + at, p.headDim);
+  }
+}
+
+template <typename Shape>
+__global__ void __launch_bounds__(kAttentionThreads)
+    gradientOfQueries(AttentionParams p, GradOperands o) {
+  constexpr int kPer = Shape::kPer, Rows = Shape::Rows;
+  TMC_DYNAMIC_SHARED(memory);
+  const Tiles<Shape> tiles(memory);
+  const int64_t query0 = int64_t(gridDim.x - 1 - blockIdx.x) * Rows;
+  const int64_t head = blockIdx.y, batch = blockIdx.z;
+  const int64_t kvHead = head / (p.heads / p.kvHeads);
+  const int row0 = int(threadIdx.y) * kPer;
+  const int64_t queryStride = p.heads * p.headDim;
+  const float *kHead = o.k + batch * p.k.batch + kvHead * p.k.head;
+  const float *vHead = o.v + batch * p.v.batch + kvHead * p.v.head;
+
+  loadTile<Shape>(o.q + batch * p.q.batch + head * p.q.head, query0, p.queries,
+                  p.q.time, p.headDim, tiles.q);
+  loadTile<Shape>(o.dout + batch * p.queries * queryStride + head * p.headDim,
+                  query0, p.queries, queryStride, p.headDim, tiles.dout);
+  Share<Shape> dq;
+  dq.zero();
+
+  const int64_t queryEnd =
+      query0 + Rows < p.queries ? query0 + Rows : p.queries;
+  const int64_t keyEnd = visibleKeys(p, queryEnd);
+  for (int64_t key0 = 0; key0 < keyEnd; key0 += Rows) {
+    __syncthreads(); // the tiles of the last round have been read
+    loadTile<Shape>(kHead, key0, p.keys, p.k.time, p.headDim, tiles.k);
+    loadTile<Shape>(vHead, key0, p.keys, p.v.time, p.headDim, tiles.v);
+    if (p.dropout > 0)
+      fillKept<Shape>(p, o.extras, batch, head, query0, key0, tiles.scores);
+    __syncthreads();
+    float kept[kPer][kPer], slope[kPer][kPer];
+    gradientScores<Shape>(p, o, tiles, batch, head, query0, key0, kept, slope);
+    writeScores<Shape>(slope, tiles.scores);
+    __syncthreads();
+    dq.template add<false>(tiles.scores, tiles.k);
+  }
+#pragma unroll
+  for (int i = 0; i < kPer; ++i) {
+    const int64_t query = query0 + row0 + i;
+    if (query < p.queries)
+      dq.writeRow(
+          i, o.dq + ((batch * p.queries + query) * p.heads + head) * p.headDim,
+          p.headDim);
+  }
+}
+
+/// Calls body with the tiles for heads of that size.
+template <typename F> Status withShape(const AttentionParams &p, F &&body) {
+  if (p.headDim <= 64)
+    return body(TileShape<64, 64>{});
+  if (p.headDim <= 128)
+    return body(TileShape<32, 128>{});
+  return body(TileShape<16, 256>{});
+}
+
+} // namespace
+} // namespace cuda
+
+struct AttentionGrad::State : cuda::Prepared {};
+AttentionGrad::AttentionGrad(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+AttentionGrad::~AttentionGrad() = default;
+
+Status AttentionGrad::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::checkAttention("attention_grad", params_); !s)
+    return s;
+  if (Status s = cuda::requireScratch(
+          "attention_grad", params_.batch * params_.heads * params_.queries * 4,
+          params_.scratchBytes);
+      !s)
+    return s;
+  return cuda::withShape(params_, [](auto shape) {
+    using Shape = decltype(shape);
+    if (Status s =
+            cuda::allowShared("attention_grad", cuda::gradientOfKeys<Shape>,
+                              cuda::sharedBytes<Shape>());
+        !s)
+      return s;
+    return cuda::allowShared("attention_grad", cuda::gradientOfQueries<Shape>,
+                             cuda::sharedBytes<Shape>());
+  });
+}
+
+void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "attention_grad");
+  auto in = [&](size_t i) {
+    return static_cast<const float *>(operand(ins, i));
+  };
+  auto out = [&](size_t i) { return static_cast<float *>(result(outs, i)); };
+  const cuda::GradOperands operands{
+      in(0),
+      in(1),
+      in(2),
+      in(3),
+      in(4),
+      in(5),
+      {operand(ins, 6), static_cast<const int64_t *>(operand(ins, 7)),
+       static_cast<const int64_t *>(operand(ins, 8))},
+      static_cast<float *>(scratch),
+      out(0),
+      out(1),
+      out(2)};
+  launch(queue, cuda::rowDots,
+         cuda::blocksFor(p.batch * p.queries * p.heads * cuda::kWarp,
+                         cuda::kDotBlock),
+         dim3(cuda::kDotBlock), 0, p, operands);
+  (void)cuda::withShape(p, [&](auto shape) {
+    using Shape = decltype(shape);
+    const dim3 block(cuda::kSide, cuda::kSide);
+    launch(queue, cuda::gradientOfKeys<Shape>,
+           dim3(unsigned(cuda::ceilDivide(p.keys, Shape::Rows)),
+                unsigned(p.kvHeads), unsigned(p.batch)),
+           block, cuda::sharedBytes<Shape>(), p, operands);
+    launch(queue, cuda::gradientOfQueries<Shape>,
+           dim3(unsigned(cuda::ceilDivide(p.queries, Shape::Rows)),
+                unsigned(p.heads), unsigned(p.batch)),
+           block, cuda::sharedBytes<Shape>(), p, operands);
+    return Status::ok();
+  });
+}
+
+} // namespace tmc

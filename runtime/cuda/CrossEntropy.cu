@@ -1,0 +1,158 @@
+//===- CrossEntropy.cu - the loss over a vocabulary, on cuda --------------===//
+
+#include "runtime/kernels/CrossEntropy.h"
+
+#include "runtime/cuda/CrossEntropyRows.h"
+#include "runtime/cuda/Launch.h"
+
+namespace tmc {
+
+namespace cuda {
+namespace {
+
+constexpr int kBlock = 256;
+
+/// Whether a row counts; `label` is then within the vocabulary.
+__device__ bool labelCounts(const LabelRule &rule, int64_t row,
+                            int64_t &label) {
+  label = indexAt(rule.labels, rule.type, rule.firstRow + row);
+  return label != rule.ignoreIndex && label >= 0 && label < rule.vocabulary;
+}
+
+__global__ void __launch_bounds__(kBlock)
+    lossOfRow(LabelRule rule, const float *__restrict__ logits, float *lse,
+              float *losses, DeviceFault *fault) {
+  __shared__ float shared[kBlock];
+  const int64_t row = blockIdx.x;
+  const float *x = logits + row * rule.vocabulary;
+
+  float top = -INFINITY;
+  for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
+    top = top > x[i] ? top : x[i];
+  top = blockReduce(top, shared, MaxOp{});
+  float sum = 0;
+  if (top != -INFINITY) {
+    for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
+      sum += expf(x[i] - top);
+  }
+  sum = blockReduce(sum, shared, AddOp{});
+  if (threadIdx.x != 0)
+    return;
+
+  const float total = top == -INFINITY ? top : top + logf(sum);
+  int64_t label = 0;
+  const bool counts = labelCounts(rule, row, label);
+  if (!counts && label != rule.ignoreIndex)
+    reportFault(fault, rule.firstRow + row, label, rule.vocabulary);
+  lse[rule.firstRow + row] = total;
+  losses[rule.firstRow + row] = counts ? total - x[label] : 0.0f;
+}
+
+__global__ void __launch_bounds__(kBlock)
+    sumOfLosses(const float *__restrict__ losses, int64_t rows,
+                const float *__restrict__ weight, float *loss,
+                bool accumulate) {
+  __shared__ double shared[kBlock];
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < rows; i += kBlock)
+    sum += losses[i];
+  sum = blockReduce(sum, shared, AddOp{});
+  if (threadIdx.x != 0)
+    return;
+  const float total = float(sum * *weight);
+  *loss = accumulate ? *loss + total : total;
+}
+
+// In place where dlogits is logits: hence no __restrict__.
+__global__ void __launch_bounds__(kBlock)
+    gradientOfRow(LabelRule rule, const float *logits, const float *lse,
+                  const float *scale, float *dlogits) {
+  const int64_t row = blockIdx.x;
+  const float *x = logits + row * rule.vocabulary;
+  float *dx = dlogits + row * rule.vocabulary;
+  int64_t label = 0;
+  const bool counts = labelCounts(rule, row, label);
+  const float shift = lse[rule.firstRow + row], factor = *scale;
+  for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock) {
+    const float p = factor * expf(x[i] - shift);
+    dx[i] = !counts ? 0.0f : i == label ? p - factor : p;
+  }
+}
+
+} // namespace
+
+void rowLosses(Queue &queue, const LabelRule &rule, const float *logits,
+               int64_t rows, float *lse, float *losses) {
+  launch(queue, lossOfRow, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
+         lse, losses, queue.device().fault());
+}
+
+void weightedLoss(Queue &queue, const float *losses, int64_t rows,
+                  const float *weight, float *loss, bool accumulate) {
+  launch(queue, sumOfLosses, dim3(1), dim3(kBlock), 0, losses, rows, weight,
+         loss, accumulate);
+}
+
+void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
+                  int64_t rows, const float *lse, const float *scale,
+                  float *dlogits) {
+  launch(queue, gradientOfRow, dim3(unsigned(rows)), dim3(kBlock), 0, rule,
+         logits, lse, scale, dlogits);
+}
+
+} // namespace cuda
+
+struct CrossEntropy::State : cuda::Prepared {};
+CrossEntropy::CrossEntropy(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+CrossEntropy::~CrossEntropy() = default;
+
+Status CrossEntropy::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::requireType("cross_entropy", params_.type); !s)
+    return s;
+  if (Status s = cuda::requireIndexType("cross_entropy", params_.labelType); !s)
+    return s;
+  return cuda::requireScratch("cross_entropy",
+                              scratchCap(params_, Backend::Cuda),
+                              params_.scratchBytes);
+}
+
+void CrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
+                       bool accumulate) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "cross_entropy");
+  float *losses = static_cast<float *>(scratch);
+  const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
+                             p.ignoreIndex, 0};
+  cuda::rowLosses(queue, rule, static_cast<const float *>(operand(ins, 0)),
+                  p.rows, static_cast<float *>(result(outs, 1)), losses);
+  cuda::weightedLoss(queue, losses, p.rows,
+                     static_cast<const float *>(operand(ins, 2)),
+                     static_cast<float *>(result(outs, 0)), accumulate);
+}
+
+struct CrossEntropyGrad::State : cuda::Prepared {};
+CrossEntropyGrad::CrossEntropyGrad(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+CrossEntropyGrad::~CrossEntropyGrad() = default;
+
+Status CrossEntropyGrad::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::requireType("cross_entropy_grad", params_.type); !s)
+    return s;
+  return cuda::requireIndexType("cross_entropy_grad", params_.labelType);
+}
+
+void CrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "cross_entropy_grad");
+  const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
+                             p.ignoreIndex, 0};
+  cuda::rowGradients(queue, rule, static_cast<const float *>(operand(ins, 0)),
+                     p.rows, static_cast<const float *>(operand(ins, 2)),
+                     static_cast<const float *>(operand(ins, 3)),
+                     static_cast<float *>(result(outs, 0)));
+}
+
+} // namespace tmc

@@ -1,0 +1,40 @@
+//===- CrossEntropyRows.h - what the losses share on cuda -------*- C++ -*-===//
+//
+// Launches over rows of logits, for cross_entropy and for the chunks of
+// linear_cross_entropy. A block takes a row; its threads read it twice, the
+// second time from the cache.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H
+#define TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H
+
+#include "runtime/cuda/Cuda.h"
+
+namespace tmc::cuda {
+
+/// What says which rows count. `firstRow` is the number of row 0 in the whole.
+struct LabelRule {
+  const void *labels; // of the whole
+  DType type;
+  int64_t vocabulary, ignoreIndex, firstRow;
+};
+
+/// lse[r] and losses[r] = lse - logits[r, label] (0 where the row doesn't
+/// count), for rows [firstRow, firstRow + rows) of which `logits` holds only
+/// these. A bad label becomes the step's fault.
+void rowLosses(Queue &queue, const LabelRule &rule, const float *logits,
+               int64_t rows, float *lse, float *losses);
+
+/// *loss (+)= weight * the sum of the losses, in f64.
+void weightedLoss(Queue &queue, const float *losses, int64_t rows,
+                  const float *weight, float *loss, bool accumulate);
+
+/// dlogits = scale * (exp(logits - lse) - [label]), 0 in rows that don't count;
+/// dlogits may be logits.
+void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
+                  int64_t rows, const float *lse, const float *scale,
+                  float *dlogits);
+
+} // namespace tmc::cuda
+
+#endif // TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H

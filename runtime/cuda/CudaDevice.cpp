@@ -1,0 +1,206 @@
+//===- CudaDevice.cpp - arena, transfers and stream of the cuda backend --===//
+//
+// One cudaMalloc is the arena. Uploads and downloads pass through four pinned
+// slots, so that the copy of one slot overlaps with filling the next; an upload
+// returns when its last slot is queued on the compute stream, a download when
+// its last byte is there.
+//
+//   host memory -> slot 0..3 (pinned) -> arena      in the stream's order
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Cuda.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tmc {
+namespace cuda {
+
+namespace {
+constexpr int kSlots = 4;
+constexpr int64_t kSlotBytes = 4 << 20;
+/// All bits set: a NaN in every float type, minus one in every integer type.
+constexpr int kPoison = 0xff;
+
+Status worldError(const std::string &what, cudaError_t error) {
+  return {Code::World, what + ": " + cudaGetErrorString(error)};
+}
+} // namespace
+
+struct Staging {
+  char *slots = nullptr;
+  cudaEvent_t done[kSlots] = {};
+  int next = 0;
+};
+
+CudaDevice::CudaDevice() = default;
+
+CudaDevice::~CudaDevice() {
+  // Nothing can be done about an error here.
+  if (native_)
+    (void)cudaStreamSynchronize(native_);
+  blas.reset();
+  dnn.reset();
+  if (staging_) {
+    for (cudaEvent_t event : staging_->done)
+      if (event)
+        (void)cudaEventDestroy(event);
+    (void)cudaFreeHost(staging_->slots);
+  }
+  (void)cudaFree(fault_);
+  (void)cudaFree(arena_);
+  if (native_)
+    (void)cudaStreamDestroy(native_);
+}
+
+Status CudaDevice::open() {
+  int devices = 0, device = 0;
+  if (cudaError_t e = cudaGetDeviceCount(&devices); e != cudaSuccess)
+    return worldError("can't use a cuda device", e);
+  if (devices == 0)
+    return {Code::World, "this machine has no cuda device"};
+  if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess)
+    return worldError("can't use a cuda device", e);
+  int count = 0;
+  if (cudaError_t e = cudaDeviceGetAttribute(
+          &count, cudaDevAttrMultiProcessorCount, device);
+      e != cudaSuccess)
+    return worldError("can't ask the cuda device", e);
+  multiprocessors_ = count;
+  if (cudaError_t e =
+          cudaStreamCreateWithFlags(&native_, cudaStreamNonBlocking);
+      e != cudaSuccess)
+    return worldError("can't create a stream", e);
+  stream_ = std::make_unique<Stream>(native_);
+
+  staging_ = std::make_unique<Staging>();
+  if (cudaError_t e =
+          cudaHostAlloc(reinterpret_cast<void **>(&staging_->slots),
+                        size_t(kSlots * kSlotBytes), cudaHostAllocDefault);
+      e != cudaSuccess)
+    return worldError("can't pin " + std::to_string(kSlots * kSlotBytes) +
+                          " bytes of host memory",
+                      e);
+  for (cudaEvent_t &event : staging_->done)
+    if (cudaError_t e =
+            cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+        e != cudaSuccess)
+      return worldError("can't create an event", e);
+
+  if (cudaError_t e =
+          cudaMalloc(reinterpret_cast<void **>(&fault_), sizeof(DeviceFault));
+      e != cudaSuccess)
+    return worldError("can't allocate device memory", e);
+  if (cudaError_t e = cudaMemsetAsync(fault_, 0, sizeof(DeviceFault), native_);
+      e != cudaSuccess)
+    return worldError("can't write device memory", e);
+  if (cudaError_t e = cudaStreamSynchronize(native_); e != cudaSuccess)
+    return worldError("the cuda device failed", e);
+  return Status::ok();
+}
+
+Status CudaDevice::allocateArena(int64_t bytes) {
+  if (bytes < 0 || bytes > INT64_MAX / 2)
+    return {Code::BadInput,
+            "an arena of " + std::to_string(bytes) + " bytes can't exist"};
+  arenaBytes_ = bytes;
+  const cudaError_t e = cudaMalloc(reinterpret_cast<void **>(&arena_),
+                                   size_t(std::max<int64_t>(bytes, 1)));
+  if (e == cudaSuccess)
+    return Status::ok();
+  (void)cudaGetLastError(); // it was reported: later calls start clean
+  size_t free = 0, total = 0;
+  std::string memory;
+  if (cudaMemGetInfo(&free, &total) == cudaSuccess)
+    memory = " (" + std::to_string(free) + " of " + std::to_string(total) +
+             " bytes are free)";
+  arena_ = nullptr;
+  arenaBytes_ = 0;
+  return worldError("can't allocate an arena of " + std::to_string(bytes) +
+                        " bytes" + memory,
+                    e);
+}
+
+void CudaDevice::fail(Code code, const std::string &message) {
+  if (error_)
+    (void)(error_ = {code, message});
+}
+
+void CudaDevice::upload(void *to, const void *from, int64_t bytes) {
+  const char *source = static_cast<const char *>(from);
+  char *target = static_cast<char *>(to);
+  for (int64_t at = 0; at < bytes; at += kSlotBytes) {
+    const int64_t piece = std::min(kSlotBytes, bytes - at);
+    const int slot = staging_->next;
+    staging_->next = (slot + 1) % kSlots;
+    char *pinned = staging_->slots + slot * kSlotBytes;
+    // The slot's last copy, in either direction, must be over.
+    check(cudaEventSynchronize(staging_->done[slot]), "upload");
+    std::memcpy(pinned, source + at, size_t(piece));
+    check(cudaMemcpyAsync(target + at, pinned, size_t(piece),
+                          cudaMemcpyHostToDevice, native_),
+          "upload");
+    check(cudaEventRecord(staging_->done[slot], native_), "upload");
+  }
+}
+
+void CudaDevice::download(void *to, const void *from, int64_t bytes) {
+  const char *source = static_cast<const char *>(from);
+  char *target = static_cast<char *>(to);
+  // One piece is on its way while the one before it is copied out.
+  const int64_t pieces = (bytes + kSlotBytes - 1) / kSlotBytes;
+  int slots[2] = {};
+  for (int64_t i = 0; i <= pieces; ++i) {
+    if (i < pieces) {
+      const int slot = slots[i % 2] = staging_->next;
+      staging_->next = (slot + 1) % kSlots;
+      check(cudaEventSynchronize(staging_->done[slot]), "download");
+      check(cudaMemcpyAsync(
+                staging_->slots + slot * kSlotBytes, source + i * kSlotBytes,
+                size_t(std::min(kSlotBytes, bytes - i * kSlotBytes)),
+                cudaMemcpyDeviceToHost, native_),
+            "download");
+      check(cudaEventRecord(staging_->done[slot], native_), "download");
+    }
+    if (i > 0) {
+      const int slot = slots[(i - 1) % 2];
+      const int64_t at = (i - 1) * kSlotBytes;
+      check(cudaEventSynchronize(staging_->done[slot]), "download");
+      std::memcpy(target + at, staging_->slots + slot * kSlotBytes,
+                  size_t(std::min(kSlotBytes, bytes - at)));
+    }
+  }
+}
+
+void CudaDevice::poison(void *device, int64_t bytes) {
+  if (bytes > 0)
+    check(cudaMemsetAsync(device, kPoison, size_t(bytes), native_), "poison");
+}
+
+Status CudaDevice::synchronize() {
+  DeviceFault fault{};
+  download(&fault, fault_, sizeof fault);
+  check(cudaStreamSynchronize(native_), "the step");
+  check(cudaGetLastError(), "a launch");
+  if (!error_)
+    return error_;
+  if (fault.set) {
+    if (!stream_->fault.set)
+      stream_->fault = {true, fault.row, fault.value, fault.limit};
+    check(cudaMemsetAsync(fault_, 0, sizeof(DeviceFault), native_), "a fault");
+  }
+  return Status::ok();
+}
+
+} // namespace cuda
+
+Status createDevice(const DeviceOptions &, std::unique_ptr<Device> &device) {
+  auto made = std::make_unique<cuda::CudaDevice>();
+  if (Status s = made->open(); !s)
+    return s;
+  device = std::move(made);
+  return Status::ok();
+}
+
+} // namespace tmc

@@ -1,0 +1,56 @@
+//===- Gemm.h - matrix products by cuBLASLt ---------------------*- C++ -*-===//
+//
+//   out[m, n] (+)= lhs[m, k] rhs[k, n] (+ bias[n])         all row-major
+//
+// The library is column-major, where a row-major matrix is its transpose. So
+// the product asked for is out^T = rhs^T lhs^T, and nothing is moved:
+//
+//            row-major         as the library sees it     operation
+//   its A:   rhs [k, n]        n x k, leading dim. n      none
+//            rhs [n, k] (T)    k x n, leading dim. k      transpose
+//   its B:   lhs [m, k]        k x m, leading dim. k      none
+//            lhs [k, m] (T)    m x k, leading dim. m      transpose
+//   its C:   out [m, n]        n x m, leading dim. n
+//
+// Accumulation is beta = 1 on out itself. A bias is the library's epilogue: one
+// number per row of its C.
+//
+// Bits: sums are in f32 (f64 for f64), TF32 is never used. The algorithm is
+// what the library's heuristics name first for the shape, the type and the
+// alignment of the operands, asked once in prepare(). Partial sums of a split k
+// go through the workspace in the type of the sums, in a fixed order, never
+// through the output.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_CUDA_GEMM_H
+#define TMC_RUNTIME_CUDA_GEMM_H
+
+#include "runtime/cuda/Cuda.h"
+#include "runtime/kernels/Matmul.h"
+
+namespace tmc::cuda {
+
+class Gemm {
+public:
+  Gemm();
+  ~Gemm();
+  Gemm(const Gemm &) = delete;
+  Gemm &operator=(const Gemm &) = delete;
+
+  /// `params.scratchBytes` is what the library may take as workspace, the
+  /// rounding to its alignment included.
+  Status prepare(const char *name, CudaDevice &device,
+                 const Matmul::Params &params);
+
+  /// Queues the product. `bias` is ignored unless params.bias.
+  void run(const Queue &queue, const void *lhs, const void *rhs,
+           const void *bias, void *out, void *workspace, bool accumulate);
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+} // namespace tmc::cuda
+
+#endif // TMC_RUNTIME_CUDA_GEMM_H

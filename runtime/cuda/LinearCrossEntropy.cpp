@@ -1,0 +1,188 @@
+//===- LinearCrossEntropy.cpp - loss of a product, chunk by chunk, on cuda ===//
+//
+// The logits of a chunk of rows exist only in scratch; the gradient makes them
+// again, turns them into their own gradient in place, and multiplies twice.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/CrossEntropy.h"
+
+#include "runtime/cuda/CrossEntropyRows.h"
+#include "runtime/cuda/Gemm.h"
+
+#include <algorithm>
+
+namespace tmc {
+
+namespace cuda {
+namespace {
+
+/// One product for whole chunks and one for a shorter last chunk.
+class ChunkedGemm {
+public:
+  /// `shape` gives m, n, k of a chunk of so many rows.
+  template <typename Shape>
+  Status prepare(const char *name, CudaDevice &device,
+                 const LinearCrossEntropyParams &p, int64_t productBytes,
+                 Shape &&shape) {
+    whole_ = std::min(p.chunkRows, p.rows);
+    const int64_t last = whole_ ? p.rows % whole_ : 0;
+    for (int64_t rows : {whole_, last}) {
+      if (rows == 0)
+        continue;
+      Matmul::Params m = shape(rows);
+      m.type = p.type;
+      m.batch = 1;
+      m.scratchBytes = productBytes;
+      if (Status s = (rows == whole_ ? full_ : rest_).prepare(name, device, m);
+          !s)
+        return s;
+    }
+    return Status::ok();
+  }
+  void run(const Queue &queue, int64_t rows, const void *lhs, const void *rhs,
+           void *out, void *workspace, bool accumulate) {
+    (rows == whole_ ? full_ : rest_)
+        .run(queue, lhs, rhs, nullptr, out, workspace, accumulate);
+  }
+
+private:
+  int64_t whole_ = 0;
+  Gemm full_, rest_;
+};
+
+/// The pieces of the scratch region; see linearCrossEntropyScratchCap.
+struct Pieces {
+  float *logits, *losses;
+  void *product;
+
+  Pieces(const LinearCrossEntropyParams &p, void *base) {
+    char *at = static_cast<char *>(base);
+    logits = reinterpret_cast<float *>(at);
+    at += alignScratch(std::min(p.chunkRows, p.rows) * p.vocabulary * 4);
+    losses = reinterpret_cast<float *>(at);
+    product = at + alignScratch(p.rows * 4);
+  }
+  static int64_t bytesBeforeProduct(const LinearCrossEntropyParams &p) {
+    return alignScratch(std::min(p.chunkRows, p.rows) * p.vocabulary * 4) +
+           alignScratch(p.rows * 4);
+  }
+};
+
+/// The gradients' products; the losses need only the first.
+struct Products {
+  CudaDevice *device = nullptr;
+  ChunkedGemm logits, dx, dw;
+
+  Status prepare(const char *name, Device &on,
+                 const LinearCrossEntropyParams &p, bool gradients) {
+    device = &deviceOf(on);
+    if (Status s = requireType(name, p.type); !s)
+      return s;
+    if (Status s = requireIndexType(name, p.labelType); !s)
+      return s;
+    if (Status s =
+            requireScratch(name, linearCrossEntropyScratchCap(p, Backend::Cuda),
+                           p.scratchBytes);
+        !s)
+      return s;
+    const int64_t left = p.scratchBytes - Pieces::bytesBeforeProduct(p);
+    const int64_t v = p.vocabulary, c = p.channels;
+    auto shape = [](int64_t m, int64_t n, int64_t k, bool transposeLhs,
+                    bool transposeRhs) {
+      Matmul::Params q{};
+      q.m = m;
+      q.n = n;
+      q.k = k;
+      q.transposeLhs = transposeLhs;
+      q.transposeRhs = transposeRhs;
+      return q;
+    };
+    // logits = x w^T
+    if (Status s = logits.prepare(
+            name, *device, p, left,
+            [&](int64_t rows) { return shape(rows, v, c, false, true); });
+        !s || !gradients)
+      return s;
+    // dx = dlogits w
+    if (Status s = dx.prepare(
+            name, *device, p, left,
+            [&](int64_t rows) { return shape(rows, c, v, false, false); });
+        !s)
+      return s;
+    // dw += dlogits^T x
+    return dw.prepare(name, *device, p, left, [&](int64_t rows) {
+      return shape(v, c, rows, true, false);
+    });
+  }
+};
+
+} // namespace
+} // namespace cuda
+
+struct LinearCrossEntropy::State : cuda::Products {};
+LinearCrossEntropy::LinearCrossEntropy(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+LinearCrossEntropy::~LinearCrossEntropy() = default;
+
+Status LinearCrossEntropy::prepare(Device &device) {
+  return state_->prepare("linear_cross_entropy", device, params_, false);
+}
+
+void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
+                             bool accumulate) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "linear_cross_entropy");
+  const cuda::Pieces pieces(p, scratch);
+  const float *x = static_cast<const float *>(operand(ins, 0));
+  for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
+    const int64_t rows = std::min(p.chunkRows, p.rows - r0);
+    state_->logits.run(queue, rows, x + r0 * p.channels, operand(ins, 1),
+                       pieces.logits, pieces.product, false);
+    cuda::rowLosses(
+        queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
+        pieces.logits, rows, static_cast<float *>(result(outs, 1)),
+        pieces.losses);
+  }
+  cuda::weightedLoss(queue, pieces.losses, p.rows,
+                     static_cast<const float *>(operand(ins, 3)),
+                     static_cast<float *>(result(outs, 0)), accumulate);
+}
+
+struct LinearCrossEntropyGrad::State : cuda::Products {};
+LinearCrossEntropyGrad::LinearCrossEntropyGrad(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+LinearCrossEntropyGrad::~LinearCrossEntropyGrad() = default;
+
+Status LinearCrossEntropyGrad::prepare(Device &device) {
+  return state_->prepare("linear_cross_entropy_grad", device, params_, true);
+}
+
+void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs,
+                                 void *scratch, bool accumulate) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "linear_cross_entropy_grad");
+  const cuda::Pieces pieces(p, scratch);
+  const float *x = static_cast<const float *>(operand(ins, 0));
+  const void *w = operand(ins, 1);
+  float *dx = static_cast<float *>(result(outs, 0));
+  void *dw = result(outs, 1);
+  for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
+    const int64_t rows = std::min(p.chunkRows, p.rows - r0);
+    const float *xChunk = x + r0 * p.channels;
+    state_->logits.run(queue, rows, xChunk, w, pieces.logits, pieces.product,
+                       false);
+    cuda::rowGradients(
+        queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
+        pieces.logits, rows, static_cast<const float *>(operand(ins, 3)),
+        static_cast<const float *>(operand(ins, 4)), pieces.logits);
+    if (dx)
+      state_->dx.run(queue, rows, pieces.logits, w, dx + r0 * p.channels,
+                     pieces.product, false);
+    if (dw)
+      state_->dw.run(queue, rows, pieces.logits, xChunk, dw, pieces.product,
+                     accumulate || r0 > 0);
+  }
+}
+
+} // namespace tmc

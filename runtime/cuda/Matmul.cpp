@@ -1,0 +1,29 @@
+//===- Matmul.cpp - batched matrix products on cuda ----------------------===//
+
+#include "runtime/kernels/Matmul.h"
+
+#include "runtime/cuda/Gemm.h"
+
+namespace tmc {
+
+struct Matmul::State {
+  cuda::CudaDevice *device = nullptr;
+  cuda::Gemm gemm;
+};
+Matmul::Matmul(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+Matmul::~Matmul() = default;
+
+Status Matmul::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  return state_->gemm.prepare("matmul", *state_->device, params_);
+}
+
+void Matmul::run(Stream &stream, In ins, Out outs, void *scratch,
+                 bool accumulate) {
+  cuda::Queue queue(*state_->device, stream, "matmul");
+  state_->gemm.run(queue, operand(ins, 0), operand(ins, 1), operand(ins, 2),
+                   result(outs, 0), scratch, accumulate);
+}
+
+} // namespace tmc

@@ -1,0 +1,365 @@
+//===- Movement.cu - kernels that move elements, on cuda ------------------===//
+
+#include "runtime/kernels/Movement.h"
+
+#include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Strided.h"
+
+namespace tmc {
+
+namespace cuda {
+namespace {
+
+constexpr int kBlock = 256;
+/// Rows of threads in a block that transposes a tile.
+constexpr int kTileRows = 8;
+
+template <typename T>
+__global__ void __launch_bounds__(kBlock)
+    moveElements(Move move, int64_t count, const T *__restrict__ in, T *out) {
+  const int64_t i = globalThread();
+  if (i >= count)
+    return;
+  int64_t from, to;
+  move.locate(i, from, to);
+  out[to] = in[from];
+}
+
+__global__ void __launch_bounds__(kBlock)
+    addElements(Move move, int64_t count, const float *__restrict__ in,
+                float *out) {
+  const int64_t i = globalThread();
+  if (i >= count)
+    return;
+  int64_t from, to;
+  move.locate(i, from, to);
+  out[to] += in[from];
+}
+
+template <typename T>
+__global__ void __launch_bounds__(int(kTransposeTile) * kTileRows)
+    transposeTiles(Transposition t, const T *__restrict__ in, T *out) {
+  __shared__ T tile[kTransposeTile][kTransposeTile + 1];
+  int64_t block = blockIdx.x;
+  const int64_t b0 = block % t.bTiles * kTransposeTile;
+  block /= t.bTiles;
+  const int64_t a0 = block % t.aTiles * kTransposeTile;
+  int64_t from, to;
+  t.rest.locate(block / t.aTiles, from, to);
+  const int x = int(threadIdx.x), y = int(threadIdx.y);
+  for (int row = y; row < kTransposeTile; row += kTileRows)
+    if (a0 + row < t.a && b0 + x < t.b)
+      tile[row][x] = in[from + (a0 + row) * t.inStride + b0 + x];
+  __syncthreads();
+  for (int row = y; row < kTransposeTile; row += kTileRows)
+    if (a0 + x < t.a && b0 + row < t.b)
+      out[to + (b0 + row) * t.outStride + a0 + x] = tile[x][row];
+}
+
+/// y[o, j, i] = x[o, index[j], i]
+template <typename T>
+__global__ void __launch_bounds__(kBlock)
+    gatherElements(Gather::Params p, int64_t count, const T *__restrict__ x,
+                   const void *__restrict__ index, T *__restrict__ y,
+                   DeviceFault *fault) {
+  const int64_t e = globalThread();
+  if (e >= count)
+    return;
+  const int64_t i = e % p.inner, j = e / p.inner % p.count;
+  const int64_t o = e / p.inner / p.count;
+  const int64_t given = indexAt(index, p.indexType, j);
+  int64_t at = given < 0 ? given + p.axis : given;
+  if (at < 0 || at >= p.axis) {
+    reportFault(fault, j, given, p.axis);
+    at = 0;
+  }
+  y[e] = x[(o * p.axis + at) * p.inner + i];
+}
+
+/// A thread owns dx[o, :, i] and adds in the order of the indices.
+__global__ void __launch_bounds__(kBlock)
+    scatterAdd(GatherGrad::Params p, const void *__restrict__ index,
+               const float *__restrict__ dy, float *dx, DeviceFault *fault) {
+  const int64_t e = globalThread();
+  if (e >= p.outer * p.inner)
+    return;
+  const int64_t o = e / p.inner, i = e % p.inner;
+  for (int64_t j = 0; j < p.count; ++j) {
+    const int64_t given = indexAt(index, p.indexType, j);
+    const int64_t at = given < 0 ? given + p.axis : given;
+    if (at < 0 || at >= p.axis) {
+      if (e == 0)
+        reportFault(fault, j, given, p.axis);
+      continue;
+    }
+    dx[(o * p.axis + at) * p.inner + i] += dy[(o * p.count + j) * p.inner + i];
+  }
+}
+
+/// A thread owns one element of dx and looks through the indices: the same
+/// sums, for shapes with few columns.
+__global__ void __launch_bounds__(kBlock)
+    scatterScan(GatherGrad::Params p, const void *__restrict__ index,
+                const float *__restrict__ dy, float *dx, DeviceFault *fault) {
+  const int64_t e = globalThread();
+  if (e >= p.outer * p.axis * p.inner)
+    return;
+  const int64_t i = e % p.inner, a = e / p.inner % p.axis;
+  const int64_t o = e / p.inner / p.axis;
+  float sum = dx[e];
+  for (int64_t j = 0; j < p.count; ++j) {
+    const int64_t given = indexAt(index, p.indexType, j);
+    const int64_t at = given < 0 ? given + p.axis : given;
+    if (at < 0 || at >= p.axis) {
+      if (e == 0)
+        reportFault(fault, j, given, p.axis);
+      continue;
+    }
+    if (at == a)
+      sum += dy[(o * p.count + j) * p.inner + i];
+  }
+  dx[e] = sum;
+}
+/// With so many columns each can have a thread of its own.
+constexpr int64_t kManyColumns = 1024;
+
+/// Calls body with a value of an unsigned type as wide as an element.
+template <typename F> void withWord(DType type, F &&body) {
+  switch (sizeOf(type)) {
+  case 8:
+    return body(uint64_t{});
+  case 4:
+    return body(uint32_t{});
+  case 2:
+    return body(uint16_t{});
+  default:
+    return body(uint8_t{});
+  }
+}
+
+Status tooManyDimensions(const char *name) {
+  return {Code::Unsupported, std::string(name) + " on cuda takes at most " +
+                                 std::to_string(kMoveRank) +
+                                 " dimensions that can't be merged"};
+}
+
+void queueMove(Queue &queue, DType type, const Move &move, const void *in,
+               void *out) {
+  const int64_t count = move.count();
+  Transposition t;
+  const bool tiles = asTransposition(move, t);
+  withWord(type, [&](auto word) {
+    using Word = decltype(word);
+    if (tiles)
+      launch(queue, transposeTiles<Word>, dim3(unsigned(t.blocks())),
+             dim3(kTransposeTile, kTileRows), 0, t,
+             static_cast<const Word *>(in), static_cast<Word *>(out));
+    else
+      launch(queue, moveElements<Word>, blocksFor(count, kBlock), dim3(kBlock),
+             0, move, count, static_cast<const Word *>(in),
+             static_cast<Word *>(out));
+  });
+}
+
+} // namespace
+} // namespace cuda
+
+struct Transpose::State : cuda::Prepared {
+  cuda::Move move;
+};
+Transpose::Transpose(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+Transpose::~Transpose() = default;
+
+Status Transpose::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  const Params &p = params_;
+  const std::vector<int64_t> inStrides = cuda::rowMajor(p.shape);
+  std::vector<int64_t> shape, strides;
+  for (int64_t d : p.perm) {
+    shape.push_back(p.shape[size_t(d)]);
+    strides.push_back(inStrides[size_t(d)]);
+  }
+  return cuda::makeMove(shape, strides, cuda::rowMajor(shape), 0, 0,
+                        state_->move)
+             ? Status::ok()
+             : cuda::tooManyDimensions("transpose");
+}
+
+void Transpose::run(Stream &stream, In ins, Out outs, void *, bool) {
+  cuda::Queue queue(*state_->device, stream, "transpose");
+  cuda::queueMove(queue, params_.type, state_->move, operand(ins, 0),
+                  result(outs, 0));
+}
+
+struct Concat::State : cuda::Prepared {};
+Concat::Concat(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+Concat::~Concat() = default;
+
+Status Concat::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  return Status::ok();
+}
+
+void Concat::run(Stream &stream, In ins, Out outs, void *, bool) {
+  cuda::Queue queue(*state_->device, stream, "concat");
+  int64_t width = 0, at = 0;
+  for (int64_t inner : params_.inner)
+    width += inner;
+  for (size_t i = 0; i < params_.inner.size(); ++i) {
+    const int64_t inner = params_.inner[i];
+    cuda::Move move;
+    move.rank = 2;
+    move.shape[0] = params_.outer;
+    move.shape[1] = inner;
+    move.inStrides[0] = inner;
+    move.outStrides[0] = width;
+    move.inStrides[1] = move.outStrides[1] = 1;
+    move.outOffset = at;
+    cuda::queueMove(queue, params_.type, move, operand(ins, i),
+                    result(outs, 0));
+    at += inner;
+  }
+}
+
+struct Pad::State : cuda::Prepared {
+  cuda::Move move;
+  int64_t outCount = 1;
+};
+Pad::Pad(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+Pad::~Pad() = default;
+
+Status Pad::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  const Params &p = params_;
+  std::vector<int64_t> shape, inStrides = cuda::rowMajor(p.shape);
+  std::vector<int64_t> outStrides = cuda::rowMajor(p.outShape);
+  int64_t inOffset = 0, outOffset = 0;
+  state_->outCount = 1;
+  for (size_t d = 0; d < p.shape.size(); ++d) {
+    const cuda::PadRange range =
+        cuda::padRange(p.shape[d], p.outShape[d], p.low[d], p.step[d]);
+    shape.push_back(range.count);
+    inOffset += range.first * inStrides[d];
+    outOffset += (p.low[d] + range.first * p.step[d]) * outStrides[d];
+    outStrides[d] *= p.step[d];
+    state_->outCount *= p.outShape[d];
+  }
+  return cuda::makeMove(shape, inStrides, outStrides, inOffset, outOffset,
+                        state_->move)
+             ? Status::ok()
+             : cuda::tooManyDimensions("pad");
+}
+
+void Pad::run(Stream &stream, In ins, Out outs, void *, bool) {
+  cuda::Queue queue(*state_->device, stream, "pad");
+  queue.fill(result(outs, 0), 0, state_->outCount * sizeOf(params_.type));
+  cuda::queueMove(queue, params_.type, state_->move, operand(ins, 0),
+                  result(outs, 0));
+}
+
+struct Copy::State : cuda::Prepared {
+  cuda::Move move;
+};
+Copy::Copy(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+Copy::~Copy() = default;
+
+Status Copy::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  const Params &p = params_;
+  return cuda::makeMove(p.shape, p.inStrides, p.outStrides, p.inOffset,
+                        p.outOffset, state_->move)
+             ? Status::ok()
+             : cuda::tooManyDimensions("copy");
+}
+
+void Copy::run(Stream &stream, In ins, Out outs, void *, bool accumulate) {
+  cuda::Queue queue(*state_->device, stream, "copy");
+  if (!accumulate) {
+    cuda::queueMove(queue, params_.type, state_->move, operand(ins, 0),
+                    result(outs, 0));
+    return;
+  }
+  if (params_.type != DType::F32) {
+    state_->device->fail(Code::Unsupported,
+                         std::string("copy on cuda adds only f32, not ") +
+                             nameOf(params_.type));
+    return;
+  }
+  const int64_t count = state_->move.count();
+  launch(queue, cuda::addElements, cuda::blocksFor(count, cuda::kBlock),
+         dim3(cuda::kBlock), 0, state_->move, count,
+         static_cast<const float *>(operand(ins, 0)),
+         static_cast<float *>(result(outs, 0)));
+}
+
+struct Gather::State : cuda::Prepared {};
+Gather::Gather(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+Gather::~Gather() = default;
+
+Status Gather::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  return cuda::requireIndexType("gather", params_.indexType);
+}
+
+void Gather::run(Stream &stream, In ins, Out outs, void *, bool) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "gather");
+  const int64_t count = p.outer * p.count * p.inner;
+  cuda::withWord(p.type, [&](auto word) {
+    using Word = decltype(word);
+    launch(queue, cuda::gatherElements<Word>,
+           cuda::blocksFor(count, cuda::kBlock), dim3(cuda::kBlock), 0, p,
+           count, static_cast<const Word *>(operand(ins, 0)), operand(ins, 1),
+           static_cast<Word *>(result(outs, 0)), state_->device->fault());
+  });
+}
+
+struct GatherGrad::State : cuda::Prepared {};
+GatherGrad::GatherGrad(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+GatherGrad::~GatherGrad() = default;
+
+Status GatherGrad::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::requireType("gather_grad", params_.type); !s)
+    return s;
+  return cuda::requireIndexType("gather_grad", params_.indexType);
+}
+
+void GatherGrad::run(Stream &stream, In ins, Out outs, void *,
+                     bool accumulate) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "gather_grad");
+  float *dx = static_cast<float *>(result(outs, 0));
+  const int64_t columns = p.outer * p.inner;
+  if (!accumulate)
+    queue.fill(dx, 0, columns * p.axis * 4);
+  const bool many = columns >= cuda::kManyColumns;
+  launch(queue, many ? cuda::scatterAdd : cuda::scatterScan,
+         cuda::blocksFor(many ? columns : columns * p.axis, cuda::kBlock),
+         dim3(cuda::kBlock), 0, p, operand(ins, 0),
+         static_cast<const float *>(operand(ins, 1)), dx,
+         state_->device->fault());
+}
+
+struct Fill::State : cuda::Prepared {};
+Fill::Fill(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+Fill::~Fill() = default;
+
+Status Fill::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  return Status::ok();
+}
+
+void Fill::run(Stream &stream, In, Out outs, void *, bool) {
+  cuda::Queue queue(*state_->device, stream, "fill");
+  queue.fill(result(outs, 0), 0, params_.bytes);
+}
+
+} // namespace tmc

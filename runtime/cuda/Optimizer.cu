@@ -1,0 +1,265 @@
+//===- Optimizer.cu - updates of parameters on cuda -----------------------===//
+//
+// The updates are pointwise: a thread takes every kBlock-th element of its
+// block's piece. Scalar factors are computed in f64 and rounded once, by one
+// thread of each block. The sum of squares is a pass of its own, one block per
+// kUpdateTile elements, whose partial sums a last block adds by a fixed tree.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/Optimizer.h"
+
+#include "runtime/cuda/Launch.h"
+
+namespace tmc {
+
+namespace cuda {
+namespace {
+
+constexpr int kBlock = 256;
+/// Elements of one block of an update.
+constexpr int64_t kPiece = 16 * kBlock;
+/// Threads that add up one part of a sum of squares.
+constexpr int kSumBlock = 1024;
+
+struct AdamFactors {
+  float decay, w1, b2, w2, root, epsilon, size, scale;
+};
+
+__global__ void __launch_bounds__(kBlock)
+    adamw(AdamW::Params q, const float *__restrict__ grad,
+          const float *__restrict__ rate, const int64_t *__restrict__ step,
+          const float *__restrict__ clip, float *param, float *first,
+          float *second) {
+  __shared__ AdamFactors shared;
+  if (threadIdx.x == 0) {
+    const double lr = *rate, t = double(*step);
+    shared.decay = float(1 - lr * q.weightDecay);
+    shared.w1 = float(1 - q.beta1);
+    shared.b2 = float(q.beta2);
+    shared.w2 = float(1 - q.beta2);
+    shared.root = float(sqrt(1 - pow(q.beta2, t)));
+    shared.epsilon = float(q.epsilon);
+    shared.size = float(-lr / (1 - pow(q.beta1, t)));
+    shared.scale = clip ? *clip : 1.0f;
+  }
+  __syncthreads();
+  const AdamFactors f = shared;
+  const int64_t begin = int64_t(blockIdx.x) * kPiece;
+  const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
+  for (int64_t i = begin + threadIdx.x; i < end; i += kBlock) {
+    const float g = grad[i] * f.scale;
+    const float p = param[i] * f.decay;
+    const float m = first[i] + f.w1 * (g - first[i]);
+    const float v = second[i] * f.b2 + f.w2 * g * g;
+    const float denominator = sqrtf(v) / f.root + f.epsilon;
+    param[i] = p + f.size * m / denominator;
+    first[i] = m;
+    second[i] = v;
+  }
+}
+
+__global__ void __launch_bounds__(kBlock)
+    sgd(Sgd::Params q, const float *__restrict__ grad,
+        const float *__restrict__ rate, const int64_t *__restrict__ step,
+        const float *__restrict__ clip, float *param, float *buffer) {
+  const float decay = float(q.weightDecay), momentum = float(q.momentum);
+  const float damped = float(1 - q.dampening);
+  const float minusRate = -*rate, scale = clip ? *clip : 1.0f;
+  const bool firstStep = *step <= 1;
+  const int64_t begin = int64_t(blockIdx.x) * kPiece;
+  const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
+  for (int64_t i = begin + threadIdx.x; i < end; i += kBlock) {
+    float g = grad[i] * scale;
+    const float p = param[i];
+    if (q.weightDecay != 0)
+      g = g + decay * p;
+    if (q.momentum != 0 && buffer) {
+      const float b = firstStep ? g : buffer[i] * momentum + damped * g;
+      buffer[i] = b;
+      g = q.nesterov ? g + momentum * b : b;
+    }
+    param[i] = p + minusRate * g;
+  }
+}
+
+/// partial[block] = the sum of squares of one part.
+__global__ void __launch_bounds__(kSumBlock)
+    squareParts(const float *__restrict__ x, int64_t count, double *partial) {
+  __shared__ double shared[kSumBlock];
+  const int64_t begin = int64_t(blockIdx.x) * kUpdateTile;
+  const int64_t end = begin + kUpdateTile < count ? begin + kUpdateTile : count;
+  float sum = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += kSumBlock)
+    sum = fmaf(x[i], x[i], sum);
+  const double total = blockReduce(double(sum), shared, AddOp{});
+  if (threadIdx.x == 0)
+    partial[blockIdx.x] = total;
+}
+
+__global__ void __launch_bounds__(kBlock)
+    addParts(const double *__restrict__ partial, int64_t parts, float *out) {
+  __shared__ double shared[kBlock];
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < parts; i += kBlock)
+    sum += partial[i];
+  const double total = blockReduce(sum, shared, AddOp{});
+  if (threadIdx.x == 0)
+    *out = float(total);
+}
+
+void squareSum(Queue &queue, const float *x, int64_t count, void *scratch,
+               float *out) {
+  if (!out)
+    return;
+  double *partial = static_cast<double *>(scratch);
+  const int64_t parts = ceilDivide(count, kUpdateTile);
+  launch(queue, squareParts, dim3(unsigned(parts)), dim3(kSumBlock), 0, x,
+         count, partial);
+  launch(queue, addParts, dim3(1), dim3(kBlock), 0, partial, parts, out);
+}
+
+/// As many addresses as the arguments of one launch hold with ease.
+constexpr int64_t kNormPiece = 256;
+struct NormPiece {
+  const float *squares[kNormPiece];
+};
+
+/// Adds the square sums of one piece, in order, to *total; the last piece
+/// writes the results.
+__global__ void __launch_bounds__(kBlock)
+    addSquares(NormPiece piece, int64_t count, bool first, bool last,
+               double maxNorm, double *total, float *norm, float *clip) {
+  __shared__ float squares[kNormPiece];
+  for (int64_t i = threadIdx.x; i < count; i += kBlock)
+    squares[i] = *piece.squares[i];
+  __syncthreads();
+  if (threadIdx.x != 0)
+    return;
+  double sum = first ? 0 : *total;
+  for (int64_t i = 0; i < count; ++i)
+    sum += squares[i];
+  if (!last) {
+    *total = sum;
+    return;
+  }
+  const double root = sqrt(sum);
+  if (norm)
+    *norm = float(root);
+  if (clip) {
+    const double ratio = maxNorm / (root + 1e-6);
+    // A NaN stays one, as on cpu.
+    *clip = maxNorm > 0 ? float(ratio < 1.0      ? ratio
+                                : ratio != ratio ? ratio
+                                                 : 1.0)
+                        : 1.0f;
+  }
+}
+
+float *floats(void *p) { return static_cast<float *>(p); }
+const float *floats(const void *p) { return static_cast<const float *>(p); }
+const int64_t *longs(const void *p) { return static_cast<const int64_t *>(p); }
+
+} // namespace
+} // namespace cuda
+
+using cuda::floats;
+using cuda::longs;
+
+struct AdamW::State : cuda::Prepared {};
+AdamW::AdamW(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+AdamW::~AdamW() = default;
+
+Status AdamW::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::requireType("adamw", params_.type); !s)
+    return s;
+  return cuda::requireScratch("adamw", scratchCap(params_, Backend::Cuda),
+                              params_.scratchBytes);
+}
+
+void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  cuda::Queue queue(*state_->device, stream, "adamw");
+  const float *grad = floats(operand(ins, 1));
+  cuda::squareSum(queue, grad, params_.count, scratch, floats(result(outs, 3)));
+  launch(queue, cuda::adamw, cuda::blocksFor(params_.count, cuda::kPiece),
+         dim3(cuda::kBlock), 0, params_, grad, floats(operand(ins, 4)),
+         longs(operand(ins, 5)), floats(operand(ins, 6)),
+         floats(result(outs, 0)), floats(result(outs, 1)),
+         floats(result(outs, 2)));
+}
+
+struct Sgd::State : cuda::Prepared {};
+Sgd::Sgd(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+Sgd::~Sgd() = default;
+
+Status Sgd::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::requireType("sgd", params_.type); !s)
+    return s;
+  return cuda::requireScratch("sgd", scratchCap(params_, Backend::Cuda),
+                              params_.scratchBytes);
+}
+
+void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  cuda::Queue queue(*state_->device, stream, "sgd");
+  const float *grad = floats(operand(ins, 1));
+  cuda::squareSum(queue, grad, params_.count, scratch, floats(result(outs, 2)));
+  launch(queue, cuda::sgd, cuda::blocksFor(params_.count, cuda::kPiece),
+         dim3(cuda::kBlock), 0, params_, grad, floats(operand(ins, 3)),
+         longs(operand(ins, 4)), floats(operand(ins, 5)),
+         floats(result(outs, 0)), floats(result(outs, 1)));
+}
+
+struct SquareSum::State : cuda::Prepared {};
+SquareSum::SquareSum(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+SquareSum::~SquareSum() = default;
+
+Status SquareSum::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::requireType("square_sum", params_.type); !s)
+    return s;
+  return cuda::requireScratch("square_sum", scratchCap(params_, Backend::Cuda),
+                              params_.scratchBytes);
+}
+
+void SquareSum::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  cuda::Queue queue(*state_->device, stream, "square_sum");
+  cuda::squareSum(queue, floats(operand(ins, 0)), params_.count, scratch,
+                  floats(result(outs, 0)));
+}
+
+struct GradNorm::State : cuda::Prepared {};
+GradNorm::GradNorm(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+GradNorm::~GradNorm() = default;
+
+Status GradNorm::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  // One running sum, needed only where the addresses don't fit one launch.
+  return cuda::requireScratch(
+      "grad_norm",
+      params_.count > cuda::kNormPiece ? int64_t(sizeof(double)) : 0,
+      params_.scratchBytes);
+}
+
+void GradNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  cuda::Queue queue(*state_->device, stream, "grad_norm");
+  const int64_t count = int64_t(ins.size());
+  for (int64_t from = 0; from < count || from == 0; from += cuda::kNormPiece) {
+    cuda::NormPiece piece{};
+    const int64_t here =
+        count - from < cuda::kNormPiece ? count - from : cuda::kNormPiece;
+    for (int64_t i = 0; i < here; ++i)
+      piece.squares[i] = floats(ins.begin()[from + i]);
+    launch(queue, cuda::addSquares, dim3(1), dim3(cuda::kBlock), 0, piece, here,
+           from == 0, from + here == count, params_.maxNorm,
+           static_cast<double *>(scratch), floats(result(outs, 0)),
+           floats(result(outs, 1)));
+  }
+}
+
+} // namespace tmc

@@ -1,0 +1,56 @@
+//===- RadixPass.h - the arithmetic of a stable radix sort ------*- C++ -*-===//
+//
+// Pairs (key, value) are sorted by one digit of the key per pass, least digit
+// first. A tile of pairs belongs to one block; thread d of it owns digit d:
+//
+//     counts[d][tile] = pairs of the tile with digit d          (one thread
+//     each) starts          = counts, summed up before each, digit by digit
+//     thread d walks the tile in order and moves its pairs to starts[d][tile]++
+//
+// Each pair's place is a function of the keys alone: no atomics, and equal keys
+// keep their order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_CUDA_RADIXPASS_H
+#define TMC_RUNTIME_CUDA_RADIXPASS_H
+
+#include "runtime/kernels/Portable.h"
+
+#include <cstdint>
+
+namespace tmc::cuda {
+
+constexpr int kDigitBits = 8;
+constexpr int kDigits = 1 << kDigitBits;
+/// Pairs of one tile.
+constexpr int64_t kSortTile = 2048;
+
+/// Passes that sort keys in [0, limit).
+constexpr int sortPasses(int64_t limit) {
+  int passes = 1;
+  while (passes < 4 && (limit - 1) >> (passes * kDigitBits) > 0)
+    ++passes;
+  return passes;
+}
+
+TMC_HD inline int digitOf(int32_t key, int pass) {
+  return int(uint32_t(key) >> (pass * kDigitBits)) & (kDigits - 1);
+}
+
+struct SortPair {
+  int32_t key, value;
+};
+
+/// Where the pieces of a sort's scratch begin, in bytes.
+struct SortScratch {
+  int64_t tiles, first, second, counts, bytes;
+
+  constexpr explicit SortScratch(int64_t pairs)
+      : tiles((pairs + kSortTile - 1) / kSortTile), first(0),
+        second(pairs * int64_t(sizeof(SortPair))), counts(2 * second),
+        bytes(counts + tiles * kDigits * 4) {}
+};
+
+} // namespace tmc::cuda
+
+#endif // TMC_RUNTIME_CUDA_RADIXPASS_H
