@@ -293,6 +293,11 @@ TEST(Attention, SharedKeyHeads) {
   check(makeCase(1, 4, 1, 33, 60, 24, false, MaskKind::None, 0.2));
 }
 
+TEST(Attention, WideHeads) {
+  check(makeCase(1, 2, 1, 40, 70, 96, true, MaskKind::None, 0.2));
+  check(makeCase(1, 2, 2, 33, 40, 160, true, MaskKind::None, 0));
+}
+
 TEST(Attention, Dropout) {
   check(makeCase(2, 2, 2, 64, 64, 16, true, MaskKind::None, 0.1));
   check(makeCase(2, 2, 2, 40, 300, 16, false, MaskKind::None, 0.5));

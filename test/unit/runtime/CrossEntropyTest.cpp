@@ -110,6 +110,7 @@ TEST(CrossEntropy, ReportsALabelOutOfRange) {
   float loss = 0;
   kernel.run(device->compute(), {logits, labels, &weight}, {&loss, lse},
              scratch.get());
+  ASSERT_TRUE(device->synchronize());
   EXPECT_TRUE(device->compute().fault.set);
   EXPECT_EQ(device->compute().fault.value, 8);
 }

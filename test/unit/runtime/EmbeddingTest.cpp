@@ -56,6 +56,7 @@ TEST(Embedding, ReportsAnIndexOutOfRange) {
   index[17] = 50;
   index[30] = -1;
   kernel.run(device->compute(), {table, index}, {out}, nullptr);
+  ASSERT_TRUE(device->synchronize());
   const IndexFault &fault = device->compute().fault;
   EXPECT_TRUE(fault.set);
   EXPECT_EQ(fault.row, 17);

@@ -86,7 +86,7 @@ TEST(Matmul, ThreadsChangeNoBitOfALargeProduct) {
 
 TEST(Matmul, RefusesWhatItDoesNotHave) {
   auto device = makeDevice(1);
-  Matmul::Params p{.type = DType::BF16,
+  Matmul::Params p{.type = DType::I32,
                    .batch = 1,
                    .m = 8,
                    .n = 8,
@@ -95,8 +95,8 @@ TEST(Matmul, RefusesWhatItDoesNotHave) {
                    .transposeRhs = false,
                    .bias = false,
                    .scratchBytes = 1 << 20};
-  Matmul half(p);
-  EXPECT_EQ(half.prepare(*device).code(), Code::Unsupported);
+  Matmul integers(p);
+  EXPECT_EQ(integers.prepare(*device).code(), Code::Unsupported);
   p.type = DType::F32;
   p.scratchBytes = 10;
   Matmul small(p);

@@ -137,6 +137,7 @@ TEST(Gather, ReportsAnIndexOutOfRange) {
   Floats x(5), y(2);
   Longs index(2, -6);
   kernel.run(device->compute(), {x, index}, {y}, nullptr);
+  ASSERT_TRUE(device->synchronize());
   EXPECT_TRUE(device->compute().fault.set);
   EXPECT_EQ(device->compute().fault.value, -6);
 }

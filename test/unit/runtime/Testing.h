@@ -19,7 +19,14 @@
 #include <string>
 #include <vector>
 
+// test/cuda compiles these tests a second time, against the cuda backend.
+#ifndef TMC_TEST_BACKEND
+#define TMC_TEST_BACKEND Cpu
+#endif
+
 namespace tmc::test {
+
+constexpr Backend kBackend = Backend::TMC_TEST_BACKEND;
 
 /// A buffer aligned as the arena's are.
 template <typename T> class Buffer {
@@ -82,7 +89,7 @@ template <typename K>
 void runKernel(int threads, typename K::Params params, In ins, Out outs,
                bool accumulate = false) {
   auto device = makeDevice(threads);
-  params.scratchBytes = K::scratchCap(params, Backend::Cpu);
+  params.scratchBytes = K::scratchCap(params, kBackend);
   K kernel(params);
   Status prepared = kernel.prepare(*device);
   ASSERT_TRUE(prepared) << prepared.message();

@@ -183,7 +183,7 @@ struct Kernels {
                            .vocabulary = kVocabulary,
                            .channels = kChannels,
                            .rows = kRows,
-                           .scratchBytes = 0}};
+                           .scratchBytes = kScratch}};
   AdamW update{{.type = DType::F32,
                 .count = kTable,
                 .beta1 = 0.9,
@@ -211,7 +211,8 @@ inline void run(Stream &s, void *kernels, char *arena) {
   s.launched(4);
   k.hiddenGrad.run(s, {at(kLogits), at(kHead)}, {at(kDHidden)}, at(kScratchAt));
   s.launched(5);
-  k.embedGrad.run(s, {at(kTokens), at(kDHidden)}, {at(kDEmbed)}, nullptr);
+  k.embedGrad.run(s, {at(kTokens), at(kDHidden)}, {at(kDEmbed)},
+                  at(kScratchAt));
   s.launched(6);
   k.update.run(
       s,

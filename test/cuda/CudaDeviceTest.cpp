@@ -1,0 +1,175 @@
+//===- CudaDeviceTest.cpp - the cuda device, emulated ---------------------===//
+//
+// Transfers, errors and faults of the device; and that the emulator itself
+// notices what it is there for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Testing.h"
+
+#include "runtime/cuda/Gemm.h"
+#include "runtime/cuda/Launch.h"
+#include "runtime/kernels/Embedding.h"
+#include "runtime/kernels/Optimizer.h"
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+/// A race: each thread reads its neighbour's element without a barrier.
+__global__ void racy(float *x) {
+  __shared__ float shared[32];
+  const int i = int(threadIdx.x);
+  shared[i] = float(i);
+  x[i] = shared[(i + 1) % 32];
+}
+
+__global__ void readsUnwritten(float *x) {
+  TMC_DYNAMIC_SHARED(memory);
+  x[threadIdx.x] = reinterpret_cast<float *>(memory)[threadIdx.x];
+}
+
+} // namespace
+
+TEST(CudaDevice, TransfersLargerThanItsStaging) {
+  auto device = makeDevice(1);
+  const int64_t bytes = (21 << 20) + 13;
+  ASSERT_TRUE(device->allocateArena(bytes));
+  Buffer<char> from(bytes), to(bytes);
+  for (int64_t i = 0; i < bytes; ++i)
+    from[i] = char(i * 2654435761u >> 11);
+  device->upload(device->arena(), from, bytes);
+  device->download(to, device->arena(), bytes);
+  EXPECT_TRUE(device->synchronize());
+  EXPECT_TRUE(from.sameBits(to));
+  device->poison(device->arena() + 5, 7);
+  device->download(to, device->arena(), 16);
+  for (int i = 0; i < 16; ++i)
+    EXPECT_EQ(to[i], i >= 5 && i < 12 ? char(-1) : from[i]) << i;
+}
+
+TEST(CudaDevice, ArenaThatDoesNotFit) {
+  auto device = makeDevice(1);
+  emulator::setMemoryLimit(1 << 20);
+  const Status s = device->allocateArena(3 << 20);
+  emulator::setMemoryLimit(size_t(1) << 34);
+  EXPECT_EQ(s.code(), Code::World);
+  EXPECT_EQ(s.message(), "can't allocate an arena of 3145728 bytes (1048576 of "
+                         "1048576 bytes are free): out of memory");
+  // The failure was told once and isn't an error of what follows.
+  EXPECT_TRUE(device->synchronize());
+}
+
+TEST(CudaDevice, ErrorsOfALaunchComeWithItsName) {
+  auto device = makeDevice(1);
+  SquareSum kernel({.type = DType::F32, .count = 4, .scratchBytes = 64});
+  ASSERT_TRUE(kernel.prepare(*device));
+  Floats x(4, 2.0f), scratch(16), sum(1);
+  emulator::failNext("launch");
+  kernel.run(device->compute(), {x}, {sum}, scratch);
+  const Status s = device->synchronize();
+  EXPECT_EQ(s.code(), Code::World);
+  EXPECT_EQ(s.message(), "square_sum: an emulated failure");
+}
+
+TEST(CudaDevice, FaultsAreToldOnce) {
+  auto device = makeDevice(1);
+  Embedding kernel({.type = DType::F32,
+                    .indexType = DType::I64,
+                    .vocabulary = 4,
+                    .channels = 3,
+                    .rows = 2,
+                    .scratchBytes = 0});
+  ASSERT_TRUE(kernel.prepare(*device));
+  Floats table(12, 1.0f), out(6);
+  Longs index(2, 9);
+  kernel.run(device->compute(), {table, index}, {out}, nullptr);
+  ASSERT_TRUE(device->synchronize());
+  EXPECT_TRUE(device->compute().fault.set);
+  EXPECT_EQ(device->compute().fault.limit, 4);
+  device->compute().fault = {};
+  ASSERT_TRUE(device->synchronize());
+  EXPECT_FALSE(device->compute().fault.set);
+}
+
+TEST(CudaGemm, ViewsThatAreAlignedToTheirElementOnly) {
+  auto device = makeDevice(1);
+  cuda::CudaDevice &cuda = cuda::deviceOf(*device);
+  Matmul::Params p{.type = DType::F32,
+                   .batch = 2,
+                   .m = 3,
+                   .n = 5,
+                   .k = 4,
+                   .transposeLhs = false,
+                   .transposeRhs = true,
+                   .bias = true,
+                   .scratchBytes = 1 << 20};
+  cuda::Gemm gemm;
+  ASSERT_TRUE(gemm.prepare("matmul", cuda, p));
+  Floats a = randomFloats(25, 1), b = randomFloats(41, 2);
+  Floats bias = randomFloats(5, 3), c(30, 1.0f), scratch((1 << 18) + 16);
+  cuda::Queue queue(cuda, device->compute(), "matmul");
+  // The workspace isn't aligned either: the stand-in refuses it as it is.
+  gemm.run(queue, a + 1, b + 1, bias, c, scratch + 16, true);
+  ASSERT_TRUE(device->synchronize());
+  for (int64_t n = 0; n < 2; ++n)
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t j = 0; j < 5; ++j) {
+        double sum = 1 + bias[j];
+        for (int64_t l = 0; l < 4; ++l)
+          sum += double(a[1 + n * 12 + i * 4 + l]) * b[1 + n * 20 + j * 4 + l];
+        EXPECT_NEAR(c[n * 15 + i * 5 + j], sum, 1e-5);
+      }
+}
+
+TEST(CudaGemm, SaysWhatTheLibraryWants) {
+  auto device = makeDevice(1);
+  Matmul::Params p{.type = DType::F32,
+                   .batch = 1,
+                   .m = 3,
+                   .n = 5,
+                   .k = 4,
+                   .transposeLhs = false,
+                   .transposeRhs = false,
+                   .bias = false,
+                   .scratchBytes = 1000};
+  cuda::Gemm gemm;
+  const Status s = gemm.prepare("matmul", cuda::deviceOf(*device), p);
+  EXPECT_EQ(s.code(), Code::OverBudget);
+  EXPECT_EQ(s.message(), "matmul on cuda wants 65792 bytes of scratch; 1000 "
+                         "were planned");
+}
+
+TEST(Emulator, ARaceShowsInTheReverseOrder) {
+  auto device = makeDevice(1);
+  cuda::Queue queue(cuda::deviceOf(*device), device->compute(), "racy");
+  Floats forward(32), reverse(32);
+  for (bool order : {false, true}) {
+    emulator::setReverse(order);
+    launch(queue, racy, dim3(1), dim3(32), 0,
+           order ? reverse.get() : forward.get());
+  }
+  emulator::setReverse(std::getenv("TMC_EMULATOR_REVERSE") != nullptr);
+  EXPECT_FALSE(forward.sameBits(reverse));
+}
+
+TEST(Emulator, UnwrittenSharedMemoryIsNaN) {
+  auto device = makeDevice(1);
+  cuda::Queue queue(cuda::deviceOf(*device), device->compute(), "unwritten");
+  Floats x(32, 1.0f);
+  launch(queue, readsUnwritten, dim3(1), dim3(32), 128, x.get());
+  EXPECT_TRUE(std::isnan(x[0]) && std::isnan(x[31]));
+}
+
+TEST(Emulator, RefusesWhatADeviceWould) {
+  auto device = makeDevice(1);
+  cuda::Queue queue(cuda::deviceOf(*device), device->compute(), "large");
+  Floats x(32);
+  launch(queue, readsUnwritten, dim3(1), dim3(32), 50 << 10, x.get());
+  EXPECT_FALSE(device->synchronize());
+  device = makeDevice(1);
+  cuda::Queue tall(cuda::deviceOf(*device), device->compute(), "tall");
+  launch(tall, readsUnwritten, dim3(1, 65536), dim3(32), 128, x.get());
+  EXPECT_FALSE(device->synchronize());
+}
