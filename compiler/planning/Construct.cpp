@@ -37,12 +37,13 @@ public:
 
   std::vector<Schedule::Clone> run() {
     for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k) {
-      allVisits += visits + 1;
-      visits = 0;
       const FlatOp &op = flat.ops[flat.stages[k].mains.front()];
       // Those already there must not be counted as missing by the others.
-      for (ValueId v : op.reads)
+      for (ValueId v : op.reads) {
+        visits = 0;
         fetch(v, k);
+        allVisits += visits + 1;
+      }
       for (ValueId v : op.reads)
         if (nextUse[v] < useBegin[v + 1] && uses[nextUse[v]] == k)
           ++nextUse[v];
@@ -55,8 +56,10 @@ public:
   int64_t allVisits = 0;
 
 private:
-  static constexpr int32_t kMostVisits =
-      64; // Of values, at one stage: a block or two.
+  // How far inputs of inputs are followed, and how many values in all for one
+  // that is missing: a block or two.
+  static constexpr int kMostDepth = 20;
+  static constexpr int32_t kMostVisits = 400;
   struct Memo {
     int32_t stage;
     double cost;
@@ -87,7 +90,7 @@ private:
     double best = held(v, last[v], s);
     OpId choice = kNone;
     m = {s, best, kNone}; // Also what a cycle of recipes meets.
-    if (best > 0 && depth < 2000 && ++visits < kMostVisits)
+    if (best > 0 && depth < kMostDepth && ++visits < kMostVisits)
       for (OpId o : flat.recomputes[v]) {
         const FlatOp &op = flat.ops[o];
         if (s < op.firstStage || s > op.lastStage)

@@ -1,5 +1,6 @@
 #include "compiler/planning/Planners.h"
 
+#include "compiler/planning/Baselines.h"
 #include "compiler/planning/Graph.h"
 #include "compiler/planning/Verify.h"
 
@@ -34,6 +35,9 @@ std::vector<Planner> &registry() {
       {"none", "keeps everything",
        [](const Problem &problem, const SolveOptions &)
            -> absl::StatusOr<Solution> { return baseSolution(problem); }},
+      {"sqrt", "segments of equal length, each recomputed at once", planSqrt},
+      {"blocks", "keeps only what leads from block to block", planBlocks},
+      {"greedy", "most bytes per cost first, where the peak is", planGreedy},
   };
   return all;
 }

@@ -1,5 +1,6 @@
 #include "compiler/planning/Solve.h"
 
+#include "compiler/planning/Baselines.h"
 #include "compiler/planning/Construct.h"
 #include "compiler/planning/Order.h"
 #include "compiler/planning/Verify.h"
@@ -110,6 +111,9 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
                       constructs, work);
   keep(std::move(constructed.plan));
   bool small = flat.stages.size() <= 2000;
+  // Prices may find nothing at a tight limit, or less than equal segments do.
+  if (flat.stages.size() <= 200'000)
+    keep(checkpoint(flat, liveBytes - flat.constantBytes));
   for (int64_t tighter = 1; small && tighter <= 6; ++tighter) {
     // Prices overshoot: aiming a little lower often lands better.
     int64_t aim = liveBytes - liveBytes / 200 * tighter - flat.constantBytes;
@@ -151,6 +155,15 @@ void Search::findFrontier(int64_t basePeak) {
   Schedule schedule(flat, ceiling - flat.constantBytes);
   Plain best = plainOf(flat, schedule);
   random = Random(options.seed + 1); // Whatever came before.
+  Plain segments = checkpoint(flat, floor - flat.constantBytes);
+  restore(flat, schedule, segments);
+  if (int64_t peak = schedule.peakBytes() + flat.constantBytes;
+      peak < ceiling) {
+    ceiling = peak;
+    best = segments;
+    best.feasible = true;
+    rungs.push_back({peak, best});
+  }
   // Halve the distance to what is impossible; where that fails, come back.
   for (int i = 0; i < 14 && !stopped(); ++i) {
     int64_t target = floor + (ceiling - floor) / 2;
