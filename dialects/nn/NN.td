@@ -722,6 +722,7 @@ def NN_PadOp : NN_Op<"pad", [Differentiable, Kernel]> {
     $input $low `step` $steps attr-dict
     `:` functional-type(operands, results)
   }];
+  let hasCanonicalizer = 1;
 }
 
 def NN_ConcatOp : NN_InferredOp<"concat", [Differentiable, Kernel]> {

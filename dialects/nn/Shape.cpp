@@ -397,6 +397,82 @@ SmallVector<Value> PadOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                           getSteps())};
 }
 
+/// The operands of a tree of additions whose inner sums have no other use.
+static void collectAddends(Value sum, SmallVectorImpl<Value> &addends) {
+  auto add = sum.getDefiningOp<arith::AddFOp>();
+  if (add && sum.hasOneUse()) {
+    collectAddends(add.getLhs(), addends);
+    collectAddends(add.getRhs(), addends);
+    return;
+  }
+  addends.push_back(sum);
+}
+
+namespace {
+/// Pads that fill a tensor side by side, added up, are a concatenation: the
+/// gradient of a tensor of which every part was sliced.
+struct SumOfPadsIsConcat : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::AddFOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = dyn_cast<RankedTensorType>(op.getType());
+    SmallVector<Value> addends;
+    if (!type)
+      return failure();
+    collectAddends(op.getLhs(), addends);
+    collectAddends(op.getRhs(), addends);
+    SmallVector<PadOp> pads;
+    for (Value addend : addends) {
+      pads.push_back(addend.getDefiningOp<PadOp>());
+      if (!pads.back())
+        return failure();
+    }
+    std::optional<int64_t> dim = commonDim(pads, type);
+    if (!dim)
+      return failure();
+    llvm::sort(pads, [&](PadOp a, PadOp b) {
+      return a.getLow()[*dim] < b.getLow()[*dim];
+    });
+    int64_t at = 0;
+    SmallVector<Value> inputs;
+    for (PadOp pad : pads) {
+      if (pad.getLow()[*dim] != at)
+        return failure();
+      inputs.push_back(pad.getInput());
+      at += tensorType(pad.getInput()).getDimSize(*dim);
+    }
+    if (at != type.getDimSize(*dim))
+      return failure();
+    rewriter.replaceOpWithNewOp<ConcatOp>(op, inputs, *dim);
+    return success();
+  }
+
+private:
+  /// The only dimension along which the pads add anything.
+  static std::optional<int64_t> commonDim(ArrayRef<PadOp> pads,
+                                          RankedTensorType type) {
+    std::optional<int64_t> found;
+    for (PadOp pad : llvm::to_vector(pads)) // Accessors aren't const.
+      for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+        int64_t size = tensorType(pad.getInput()).getDimSize(dim);
+        if (pad.getSteps()[dim] != 1)
+          return std::nullopt;
+        if (size == type.getDimSize(dim))
+          continue;
+        if (found && *found != dim)
+          return std::nullopt;
+        found = dim;
+      }
+    return found;
+  }
+};
+} // namespace
+
+void PadOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                        MLIRContext *context) {
+  patterns.add<SumOfPadsIsConcat>(context);
+}
+
 BatchSplit PadOp::getSplit(ArrayRef<int64_t> batchDims) {
   return splitBox(batchDims[0], tensorType(getInput()),
                   tensorType(getResult()));

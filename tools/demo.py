@@ -1,0 +1,82 @@
+"""What tools/demo does once everything is built; the standard library only."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+MODEL = "examples/gpt2-124m.onnx"
+TEXT = "examples/data/text.u16.bin"
+SHAPE = ["--batch", "4", "--dim", "sequence=64", "--target", "cpu"]
+
+
+def mib(count):
+    return "%.1f MiB" % (count / 2**20)
+
+
+def plan(tmc, *flags):
+    out = subprocess.run([tmc, "plan", MODEL, *SHAPE, "--json", *flags],
+                         stdout=subprocess.PIPE, check=False)
+    return json.loads(out.stdout)
+
+
+def train(directory, log, steps):
+    if os.path.exists(log):
+        os.remove(log)
+    command = [os.path.join(directory, "train"), "--data", TEXT,
+               "--steps", str(steps), "--lr", "3e-4",
+               "--lr-schedule", "cosine:warmup=5", "--init", "random:1",
+               "--log", log]
+    subprocess.run(command, check=True)
+    with open(log) as lines:
+        return [json.loads(line) for line in lines if '"loss"' in line]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tmc", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--budget-percent", type=float, required=True)
+    args = parser.parse_args()
+
+    free = plan(args.tmc)
+    tight = plan(args.tmc, "--budget", "1")  # Fails, and says what would do.
+    smallest, whole = tight["smallest_found_bytes"], free["arena_bytes"]
+    budget = int(smallest + (whole - smallest) * args.budget_percent / 100)
+    print("\nunconstrained the step needs %s; the smallest budget known to "
+          "work is %s; this one is %s\n" % (mib(whole), mib(smallest),
+                                            mib(budget)), flush=True)
+
+    runs = {}
+    for name, flags, steps in (("unconstrained", [], 5),
+                               ("budget", ["--budget", str(budget)],
+                                args.steps)):
+        directory = os.path.join(args.work, name)
+        subprocess.run([args.tmc, "compile", MODEL, *SHAPE, *flags, "-o",
+                        directory], check=True)
+        runs[name] = train(directory, directory + ".jsonl", steps)
+
+    def median(rows):
+        times = sorted(row["seconds"] for row in rows)
+        return times[len(times) // 2]
+
+    with open(os.path.join(args.work, "budget", "plan.json")) as file:
+        planned = json.load(file)
+    rows = runs["budget"]
+    print("""
+loss               %.4f at the first step, %.4f at step %d
+memory             %s planned, %s measured, budget %s
+time per step      %.0f ms
+overhead           %.1f %% over the unconstrained step (predicted %.1f %%)"""
+          % (rows[0]["loss"], rows[-1]["loss"], len(rows),
+             mib(planned["arena_bytes"]), mib(rows[-1]["high_water_bytes"]),
+             mib(budget), 1e3 * median(rows),
+             100 * (median(rows) / median(runs["unconstrained"]) - 1),
+             planned["overhead_pct"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
