@@ -109,13 +109,11 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     });
   case Phase::Shape: {
     Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
-#ifdef TMC_WITH_FUSION
       pm.addPass(createExpandComposites());
       canonicalize(pm);
       pm.addPass(createFoldIntoKernels());
       canonicalize(pm);
       pm.addPass(createFuse());
-#endif
       pm.addPass(createCopyViews());
     });
     if (done) {
