@@ -34,6 +34,7 @@ struct Plan : impl::PlanBase<Plan> {
       getOperation().emitError("unknown target '") << target.getValue() << "'";
       return signalPassFailure();
     }
+    sinkUpdates(getOperation());
     FailureOr<StepProblem> stated = buildProblem(getOperation(), *device);
     if (failed(stated))
       return signalPassFailure();

@@ -408,6 +408,28 @@ private:
 
 } // namespace
 
+void tmc::sinkUpdates(train::StepOp step) {
+  Block &block = step.getBody().front();
+  Operation *ret = block.getTerminator();
+  // The last op that reads each argument, by whatever views.
+  DenseMap<Value, Operation *> lastRead;
+  for (Operation &op : block.without_terminator())
+    op.walk([&](Operation *inner) {
+      if (!isView(inner))
+        for (Value operand : inner->getOperands())
+          lastRead[storageRoot(operand)] = block.findAncestorOpInBlock(*inner);
+    });
+  for (auto [i, value] : llvm::enumerate(ret->getOperands())) {
+    std::optional<unsigned> arg = train::updatedArg(step, i);
+    Operation *update = value.getDefiningOp();
+    if (!arg || !update || update->getBlock() != &block)
+      continue;
+    Operation *last = lastRead.lookup(step.getArgument(*arg));
+    if (last && update != last && update->isBeforeInBlock(last))
+      update->moveAfter(last);
+  }
+}
+
 FailureOr<StepProblem> tmc::buildProblem(train::StepOp step,
                                          const Target &target) {
   return ProblemBuilder(step, target).build();

@@ -526,16 +526,18 @@ tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   for (BlockArgument argument : block.getArguments()) {
     auto type = tensorType(argument);
-    // Read with other columns than the result's: by gathering.
-    if (!plan.isContiguous(argument) ||
-        !llvm::is_sorted(plan.place.find(argument)->second))
+    // What draws are keyed by has no place among the elements; and an operand
+    // may be read with other columns than the result's, by gathering.
+    auto place = plan.place.find(argument);
+    if (place == plan.place.end() || !plan.isContiguous(argument) ||
+        !llvm::is_sorted(place->second))
       continue;
     for (auto [index, yielded] :
          llvm::enumerate(block.getTerminator()->getOperands())) {
       auto resultType = tensorType(yielded);
       if (resultType.getElementType() != type.getElementType() ||
           resultType.getNumElements() != type.getNumElements() ||
-          plan.place.find(yielded)->second != plan.place.find(argument)->second)
+          plan.place.find(yielded)->second != place->second)
         continue;
       // An element of rows x cols is read by the thread that writes it, in the
       // same pass or an earlier one; a column, by the finish or before it. One
