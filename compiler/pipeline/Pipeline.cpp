@@ -109,10 +109,12 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     });
   case Phase::Shape: {
     Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
+      // No CSE from here on: the statistics that a norm's gradient makes again
+      // must not become values kept from its forward pass.
       pm.addPass(createExpandComposites());
-      canonicalize(pm);
+      pm.addPass(createCanonicalizerPass());
       pm.addPass(createFoldIntoKernels());
-      canonicalize(pm);
+      pm.addPass(createCanonicalizerPass());
       pm.addPass(createFuse());
       pm.addPass(createCopyViews());
     });

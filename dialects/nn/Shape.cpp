@@ -482,9 +482,9 @@ KernelCall PadOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   KernelCall call(getContext(), "Pad");
   call.type("type", getResult().getType())
       .list("shape", tensorType(getInput()).getShape())
+      .list("outShape", tensorType(getResult()).getShape())
       .list("low", getLow())
-      .list("steps", getSteps())
-      .list("result", tensorType(getResult()).getShape());
+      .list("step", getSteps());
   return call;
 }
 
