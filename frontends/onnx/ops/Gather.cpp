@@ -200,6 +200,55 @@ static LogicalResult importGatherElements(Node &n) {
 }
 static Register gatherElements("GatherElements", importGatherElements);
 
+/// Positions in `data`, whose first dimensions were made one, of the slices
+/// that the rows of `list` choose.
+static FailureOr<std::vector<int64_t>> rowsChosen(Node &n,
+                                                  ArrayRef<int64_t> data,
+                                                  ArrayRef<int64_t> list,
+                                                  int64_t depth) {
+  std::vector<int64_t> rows;
+  for (size_t row = 0; row + depth <= list.size(); row += depth) {
+    int64_t position = 0;
+    for (int64_t d = 0; d < depth; ++d) {
+      int64_t i = list[row + d], size = data[d];
+      if (i < -size || i >= size)
+        return n.error("reads entry " + Twine(i) + " of " + Twine(size));
+      position = position * size + (i < 0 ? i + size : i);
+    }
+    rows.push_back(position);
+  }
+  return rows;
+}
+
+/// The same for indices that a step computes: the sum of index[d] times the
+/// elements of a slice.
+static Value rowsComputed(Node &n, Value ids, ArrayRef<int64_t> data,
+                          int64_t depth, ArrayRef<int64_t> shape) {
+  OpBuilder &b = n.b;
+  auto type = nn::tensorType(ids);
+  Dims box(type.getShape());
+  box.back() = 1;
+  int64_t stride = 1;
+  for (int64_t d = 0; d < depth; ++d)
+    stride *= data[d];
+  Value position;
+  for (int64_t d = 0; d < depth; ++d) {
+    stride /= data[d];
+    Dims offsets(type.getRank(), 0);
+    offsets.back() = d;
+    Value part =
+        nn::SliceOp::create(b, n.loc, n.tensorType(box, type.getElementType()),
+                            ids, offsets, Dims(type.getRank(), 1));
+    part = n.reshape(part, shape);
+    if (stride != 1)
+      part =
+          arith::MulIOp::create(b, n.loc, part, like(b, n.loc, part, stride));
+    position = position ? Value(arith::AddIOp::create(b, n.loc, position, part))
+                        : part;
+  }
+  return position;
+}
+
 /// Rows of indices choose slices of `data`, whose first dimensions they count.
 static LogicalResult importGatherND(Node &n) {
   const Val data = n.input(0), indices = n.input(1);
@@ -215,56 +264,54 @@ static LogicalResult importGatherND(Node &n) {
   dims.append(rest.begin(), rest.end());
   auto count = checkedNumElements(dims);
   auto inner = checkedNumElements(rest);
-  if (!count || !inner)
-    return n.error("the number of elements is too large");
-  if (n.foldable({0, 1}) && *count <= kMaxFoldElements) {
-    ASSIGN_OR_FAIL(Array from, n.array(0));
-    ASSIGN_OR_FAIL(Array at, n.array(1));
-    if (from.size() > kMaxFoldElements || at.size() > kMaxFoldElements)
-      return n.unsupported("a gather from shape " + str(data.dims));
-    std::vector<int64_t> list = at.ints(), linear;
-    for (size_t row = 0; row + depth <= list.size(); row += depth) {
-      int64_t position = 0;
-      for (int64_t d = 0; d < depth; ++d) {
-        int64_t i = list[row + d], size = data.dims[d];
-        if (i < -size || i >= size)
-          return n.error("reads entry " + Twine(i) + " of " + Twine(size));
-        position = position * size + (i < 0 ? i + size : i);
-      }
-      for (int64_t k = 0; k < *inner; ++k)
-        linear.push_back(position * *inner + k);
-    }
-    return n.set(picked(from, dims, linear));
-  }
-  // One number per row: position = sum of index[d] * (elements of a slice).
-  ASSIGN_OR_FAIL(Value ids, n.value(1));
-  ASSIGN_OR_FAIL(Value table, n.value(0));
-  OpBuilder &b = n.b;
-  auto idType = nn::tensorType(ids);
-  Dims shape(lead), box(indices.dims);
-  box.back() = 1;
-  Value position;
-  int64_t rows = 1;
-  for (int64_t d = 0; d < depth; ++d)
-    rows *= data.dims[d];
-  for (int64_t d = 0, stride = rows; d < depth; ++d) {
-    stride /= data.dims[d];
-    Dims offsets(indices.rank(), 0);
-    offsets.back() = d;
-    Value part = nn::SliceOp::create(b, n.loc,
-                                     n.tensorType(box, idType.getElementType()),
-                                     ids, offsets, Dims(indices.rank(), 1));
-    part = nn::reshapeTo(b, n.loc, part, shape);
-    if (stride != 1)
-      part =
-          arith::MulIOp::create(b, n.loc, part, like(b, n.loc, part, stride));
-    position = position ? Value(arith::AddIOp::create(b, n.loc, position, part))
-                        : part;
-  }
-  Dims flat{rows};
+  auto rows =
+      checkedNumElements(ArrayRef<int64_t>(data.dims).take_front(depth));
+  if (!count || !inner || !rows || *rows == 0)
+    return n.error("the number of elements is too large, or zero");
+  Dims flat{*rows};
   flat.append(rest.begin(), rest.end());
-  Value slices = nn::reshapeTo(b, n.loc, table, flat);
-  return n.set(nn::EmbeddingOp::create(b, n.loc, slices, position));
+
+  Value position;
+  if (n.foldable(1)) {
+    ASSIGN_OR_FAIL(Array at, n.array(1));
+    if (at.size() > kMaxFoldElements)
+      return n.unsupported("indices of shape " + str(indices.dims));
+    std::vector<int64_t> list = at.ints();
+    ASSIGN_OR_FAIL(std::vector<int64_t> chosen,
+                   rowsChosen(n, data.dims, list, depth));
+    if (n.foldable(0) && *count <= kMaxFoldElements) {
+      ASSIGN_OR_FAIL(Array from, n.array(0));
+      if (from.size() > kMaxFoldElements)
+        return n.unsupported("a gather from shape " + str(data.dims));
+      std::vector<int64_t> linear;
+      for (int64_t row : chosen)
+        for (int64_t k = 0; k < *inner; ++k)
+          linear.push_back(row * *inner + k);
+      return n.set(picked(from, dims, linear));
+    }
+    // Rows one after the other are a slice; all of them, another shape.
+    ASSIGN_OR_FAIL(Value table, n.value(0));
+    if (auto start = asRun(chosen)) {
+      Dims box(flat), offsets(flat.size(), 0);
+      box[0] = chosen.size();
+      offsets[0] = *start;
+      Value piece = n.reshape(table, flat);
+      if (box != flat)
+        piece = nn::SliceOp::create(
+            n.b, n.loc,
+            n.tensorType(box, nn::tensorType(table).getElementType()), piece,
+            offsets, Dims(flat.size(), 1));
+      return n.set(n.reshape(piece, dims));
+    }
+    ASSIGN_OR_FAIL(position, n.materialise(Val(Array::ofInts(
+                                 ElementType::I64, lead, std::move(chosen)))));
+  } else {
+    ASSIGN_OR_FAIL(Value ids, n.value(1));
+    position = rowsComputed(n, ids, data.dims, depth, lead);
+  }
+  ASSIGN_OR_FAIL(Value table, n.value(0));
+  return n.set(
+      nn::EmbeddingOp::create(n.b, n.loc, n.reshape(table, flat), position));
 }
 static Register gatherND("GatherND", importGatherND);
 

@@ -141,12 +141,16 @@ static int64_t floorMod(int64_t a, int64_t b) {
 }
 
 static LogicalResult importMod(Node &n) {
+  if (n.intAttr("fmod", 0) && isFloat(n.input(0).type) && !n.foldable({0, 1}))
+    return n.unsupported("a value that isn't known when the model is compiled");
   if (n.intAttr("fmod", 0))
     return importPointwise(
         n, inputsOf(n),
         {[](Doubles x) { return std::fmod(x[0], x[1]); },
          [](Ints x) { return x[1] == 0 || x[1] == -1 ? 0 : x[0] % x[1]; },
-         build<arith::RemFOp, arith::RemSIOp>});
+         [](OpBuilder &b, Location loc, ValueRange v) -> Value {
+           return arith::RemSIOp::create(b, loc, v[0], v[1]);
+         }});
   // The sign is the divisor's: ((a rem b) + b) rem b.
   return importPointwise(
       n, inputsOf(n),
@@ -300,8 +304,23 @@ TMC_UNARY(Tanh, math::TanhOp, std::tanh(x));
 TMC_UNARY(Erf, math::ErfOp, std::erf(x));
 TMC_UNARY(Sin, math::SinOp, std::sin(x));
 TMC_UNARY(Cos, math::CosOp, std::cos(x));
-TMC_UNARY(Floor, math::FloorOp, std::floor(x));
-TMC_UNARY(Ceil, math::CeilOp, std::ceil(x));
+
+/// Only of what is known at import: there is no kernel, nor a gradient, for it.
+static LogicalResult foldOnly(Node &n, FloatFn floats) {
+  if (!n.foldable(0))
+    return n.unsupported("a value that isn't known when the model is compiled");
+  return importPointwise(n, {n.input(0)}, {floats, nullptr, {}, false, 1});
+}
+
+static LogicalResult importFloor(Node &n) {
+  return foldOnly(n, [](Doubles x) { return std::floor(x[0]); });
+}
+static Register floorOp("Floor", importFloor);
+
+static LogicalResult importCeil(Node &n) {
+  return foldOnly(n, [](Doubles x) { return std::ceil(x[0]); });
+}
+static Register ceilOp("Ceil", importCeil);
 
 static LogicalResult importNeg(Node &n) {
   return unary(
