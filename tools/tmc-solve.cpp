@@ -4,12 +4,15 @@
 //                        [--effort N] [--time-limit S]
 //                        [--planner NAME|exec:CMD] [--json FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
+//   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
+//                        [--repeats] [--lifetimes] [-o FILE]
 //
 // Exit codes: 0 done; 1 the input is at fault; 2 usage; 3 the budget or the
 // capacity isn't met; 70 a defect of ours; 74 the world is at fault.
 
 #include "compiler/planning/Arena.h"
 #include "compiler/planning/ArenaFile.h"
+#include "compiler/planning/Generate.h"
 #include "compiler/planning/Graph.h"
 #include "compiler/planning/Planners.h"
 #include "compiler/planning/ProblemFile.h"
@@ -396,6 +399,44 @@ int solvePack(int argc, char **argv) {
   return kDone;
 }
 
+int generate(int argc, char **argv) {
+  Arguments args = parseArguments(argc, argv,
+                                  {{"--nodes", true},
+                                   {"--seed", true},
+                                   {"--repeats", false},
+                                   {"--lifetimes", false},
+                                   {"-o", true}});
+  GenerateOptions options;
+  int64_t seed = 1;
+  if (!args.has("--nodes") ||
+      !parseInteger(args.get("--nodes"), 1, options.nodes) ||
+      options.nodes > 10'000'000)
+    args.error = "--nodes wants a number from 1 to 10000000";
+  if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
+    args.error =
+        "--seed wants a whole number, not '" + args.get("--seed") + "'";
+  if (args.file == "transformer")
+    options.family = Family::Transformer;
+  else if (args.file == "unet")
+    options.family = Family::UNet;
+  else if (args.file == "random-layered")
+    options.family = Family::RandomLayered;
+  else
+    args.error = "there is no family '" + args.file + "'";
+  if (!args.error.empty()) {
+    fail(kUsage, args.error);
+    fputs(kUsageText, stderr);
+    return kUsage;
+  }
+  options.seed = uint64_t(seed);
+  options.repeats = args.has("--repeats");
+  Graph graph = generateGraph(options);
+  if (!args.has("--lifetimes"))
+    return writeFile(args.get("-o", "-"), printGraph(graph));
+  ArenaProblem problem = lifetimesOf(graph);
+  return writeFile(args.get("-o", "-"), printLifetimes(problem));
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -404,6 +445,8 @@ int main(int argc, char **argv) {
     return solveRemat(argc, argv);
   if (command == "pack")
     return solvePack(argc, argv);
+  if (command == "generate")
+    return generate(argc, argv);
   if (command == "--help" || command == "-h" || command == "help") {
     fputs(kUsageText, stdout);
     return kDone;

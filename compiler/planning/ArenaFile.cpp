@@ -116,6 +116,14 @@ absl::StatusOr<ArenaProblem> tmc::planning::parseArena(std::string_view text) {
   return problem;
 }
 
+std::string tmc::planning::printLifetimes(const ArenaProblem &problem) {
+  std::string out = "id,lower,upper,size\n";
+  for (const Buffer &b : problem.buffers)
+    absl::StrAppend(&out, b.name, ",", b.lifetime.begin, ",", b.lifetime.end,
+                    ",", b.bytes, "\n");
+  return out;
+}
+
 std::string tmc::planning::printPacking(const ArenaProblem &problem,
                                         const Packing &packing) {
   bool more = false;

@@ -20,6 +20,8 @@ namespace tmc::planning {
 /// An error names the line. The problem has passed `checkArena`; offsets are
 /// aligned to 1 where the file doesn't say.
 absl::StatusOr<ArenaProblem> parseArena(std::string_view text);
+/// The problem without ties, as `parseArena` reads it.
+std::string printLifetimes(const ArenaProblem &problem);
 std::string printPacking(const ArenaProblem &problem, const Packing &packing);
 
 } // namespace tmc::planning
