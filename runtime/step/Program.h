@@ -101,7 +101,7 @@ struct Region {
 /// One launch, in the order of run() (a loop's body once). `writes` are its
 /// results, `deaths` what is dead after it (every time that it runs).
 struct LaunchInfo {
-  const char *name;     // "h.3.mlp.gelu", with the instance where recomputed
+  const char *name;     // "layers.3.gelu", with the instance where recomputed
   const char *location; // the user's line, or ""
   const Region *writes;
   int32_t writeCount;
