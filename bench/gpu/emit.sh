@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Emits the step directories that run.sh builds, for a machine without LLVM:
+#
+#   bench/gpu/emit.sh [-t TMC] [-a sm_90] [-o OUT]     (default OUT: bench/gpu/steps)
+#   bench/gpu/emit.sh --goldens                        losses on cpu -> goldens/
+#
+# OUT/bench/CASE/{loose,tight}: each case of cases.txt under the target's whole
+# memory, and under a budget a quarter of the way up from the smallest workable one.
+# OUT/golden/NAME/{adamw,gradients}: models of test/golden, whose weights are small.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+tmc=$root/build/bin/tmc arch=sm_90 out=$here/steps goldens= only=
+while [ $# -gt 0 ]; do
+  case $1 in
+    -t) tmc=$2; shift 2;;
+    -a) arch=$2; shift 2;;
+    -o) out=$2; shift 2;;
+    --only) only=$2; shift 2;;
+    --goldens) goldens=1; shift;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2;;
+  esac
+done
+steps=10 # of the stored losses
+
+# field FILE NAME: a number of a plan.json
+field() { sed -n "s/^ *\"$2\": \([0-9]*\),\{0,1\}$/\1/p" "$1" | head -1; }
+
+compile() { # directory, target, emit kind, graph, further options
+  local directory=$1 target=$2 kind=$3 graph=$4
+  shift 4
+  echo "$directory ($target)"
+  mkdir -p "$(dirname "$directory")"
+  "$tmc" compile "$root/$graph" --target="$target" --emit="$kind" -o "$directory" \
+    "$@" > "$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
+  rm -f "$directory.log"
+}
+
+each_case() { # calls $1 for each line
+  local name graph sizes optimizer data rate
+  while IFS='|' read -r name graph sizes optimizer data rate; do
+    read -r name <<< "$name"; read -r graph <<< "$graph"; read -r optimizer <<< "$optimizer"
+    read -r rate <<< "$rate"
+    [ -z "$only" ] || [ "$only" = "$name" ] || continue
+    "$1" "$name" "$graph" "$sizes" "$optimizer" "$data" "$rate"
+  done < <(grep -v '^#' "$here/cases.txt")
+}
+
+emit_case() {
+  local name=$1 graph=$2 sizes=$3 optimizer=$4
+  local to=$out/bench/$name
+  # shellcheck disable=SC2086 # sizes are words
+  compile "$to/loose" "cuda:$arch" source "$graph" $sizes --optimizer="$optimizer"
+  local least most
+  least=$(field "$to/loose/plan.json" smallest_found_bytes)
+  most=$(field "$to/loose/plan.json" arena_bytes)
+  # shellcheck disable=SC2086
+  compile "$to/tight" "cuda:$arch" source "$graph" $sizes --optimizer="$optimizer" \
+    --budget=$((least + (most - least) / 4))
+}
+
+golden_case() {
+  local name=$1 graph=$2 sizes=$3 optimizer=$4 data=$5 rate=$6
+  local work; work=$(mktemp -d)
+  # shellcheck disable=SC2086
+  compile "$work/step" cpu exe "$graph" $sizes --optimizer="$optimizer"
+  # shellcheck disable=SC2086
+  (cd "$root/examples/data" && "$work/step/train" $data --init=random:0 --seed=0 \
+    --steps=$steps --lr="$rate" --quiet --log="$work/log.jsonl")
+  {
+    echo '{'
+    echo "  \"from\": \"tmc, target cpu, --init random:0\","
+    echo "  \"losses\": [$(sed 's/.*"loss":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')],"
+    echo "  \"grad_norms\": [$(sed 's/.*"grad_norm":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')]"
+    echo '}'
+  } > "$here/goldens/$name.json"
+  rm -rf "$work"
+}
+
+if [ "$goldens" ]; then
+  each_case golden_case
+  exit
+fi
+
+each_case emit_case
+[ -z "$only" ] || exit 0
+adamw='adamw(beta1=0.9,beta2=0.999,eps=1e-08,weight_decay=0.01,decay=matrices)'
+while read -r name graph sizes; do
+  # shellcheck disable=SC2086
+  for kind in adamw gradients; do
+    optimizer=$adamw
+    [ $kind = adamw ] || optimizer='sgd(momentum=0,weight_decay=0)'
+    compile "$out/golden/$name/$kind" "cuda:$arch" source "$graph" $sizes --optimizer="$optimizer"
+  done
+done << 'LIST'
+mlp-small test/models/mlp-small.onnx --dim=batch=16
+gpt2-tiny test/models/gpt2-tiny.onnx --dim=batch=4 --dim=sequence=32
+resnet-tiny examples/resnet-tiny.onnx --dim=batch=8
+LIST
