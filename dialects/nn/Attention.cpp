@@ -128,6 +128,9 @@ attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
       stride *= tm.getDimSize(dim);
     }
   }
+  // The samples, if any, are the last operand.
+  const int64_t rowsPerSample =
+      dropout > 0 ? p.batch / inputs.back().getDimSize(0) : 1;
   call.flag("causal", causal)
       .real("scale", scale)
       .word("mask", p.mask == MaskKind::None      ? "MaskKind::None"
@@ -137,6 +140,7 @@ attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
       .integer("maskHeadStride", maskStrides[1])
       .integer("maskQueryStride", maskStrides[2])
       .real("dropout", dropout)
+      .integer("rowsPerSample", rowsPerSample)
       .integer("stream", stream);
   call.scratchBytes = Kernel::scratchCap(p, backend);
   // Operands before the mask are always there; mask, seed and samples may not
