@@ -72,6 +72,50 @@ static std::optional<int64_t> asRun(ArrayRef<int64_t> list) {
   return list[0];
 }
 
+/// The entries of `table` along `axis` that `indices` name.
+static FailureOr<Value> entries(Node &n, Value table, int64_t axis,
+                                const Val &indices) {
+  ArrayRef<int64_t> data = nn::tensorType(table).getShape();
+  int64_t rank = data.size();
+  // Known indices in a row are a slice.
+  if (indices.isConst()) {
+    ASSIGN_OR_FAIL(Array known, n.arrayOf(indices));
+    if (known.size() <= data[axis]) {
+      ASSIGN_OR_FAIL(std::vector<int64_t> list, resolved(n, known, data[axis]));
+      if (auto start = asRun(list)) {
+        Dims offsets(rank, 0), box(data);
+        offsets[axis] = *start;
+        box[axis] = list.size();
+        Value piece = table;
+        if (ArrayRef<int64_t>(box) != data)
+          piece = nn::SliceOp::create(
+              n.b, n.loc,
+              n.tensorType(box, nn::tensorType(table).getElementType()), table,
+              offsets, Dims(rank, 1));
+        return n.reshape(piece, gatheredDims(data, indices.dims, axis));
+      }
+    }
+  }
+  ASSIGN_OR_FAIL(Value ids, n.materialise(indices));
+  if (axis == 0)
+    return Value(nn::EmbeddingOp::create(n.b, n.loc, table, ids));
+  // Bring the axis to the front, look up, and put the indices' dimensions back.
+  Dims perm{axis};
+  for (int64_t i = 0; i < rank; ++i)
+    if (i != axis)
+      perm.push_back(i);
+  Value front = nn::TransposeOp::create(n.b, n.loc, table, perm);
+  Value rows = nn::EmbeddingOp::create(n.b, n.loc, front, ids);
+  Dims back;
+  for (int64_t i = 0; i < axis; ++i)
+    back.push_back(indices.rank() + i);
+  for (int64_t i = 0; i < indices.rank(); ++i)
+    back.push_back(i);
+  for (int64_t i = axis + 1; i < rank; ++i)
+    back.push_back(indices.rank() + i - 1);
+  return Value(nn::TransposeOp::create(n.b, n.loc, rows, back));
+}
+
 static LogicalResult importGather(Node &n) {
   const Val data = n.input(0), indices = n.input(1);
   ASSIGN_OR_FAIL(int64_t axis, n.axis(n.intAttr("axis", 0), data.rank()));
@@ -85,44 +129,27 @@ static LogicalResult importGather(Node &n) {
     return foldGather(n, axis, dims);
 
   ASSIGN_OR_FAIL(Value table, n.value(0));
-  // Known indices in a row are a slice.
-  if (n.foldable(1)) {
-    ASSIGN_OR_FAIL(Array known, n.array(1));
-    if (known.size() <= data.dims[axis]) {
-      ASSIGN_OR_FAIL(std::vector<int64_t> list,
-                     resolved(n, known, data.dims[axis]));
-      if (auto start = asRun(list)) {
-        Dims offsets(data.rank(), 0), box(data.dims);
-        offsets[axis] = *start;
-        box[axis] = list.size();
-        Value piece = table;
-        if (box != data.dims)
-          piece = nn::SliceOp::create(
-              n.b, n.loc,
-              n.tensorType(box, nn::tensorType(table).getElementType()), table,
-              offsets, Dims(data.rank(), 1));
-        return n.set(n.reshape(piece, dims));
-      }
-    }
+  if (!n.foldable(1)) {
+    ASSIGN_OR_FAIL(Value found, entries(n, table, axis, indices));
+    return n.set(found);
   }
-  ASSIGN_OR_FAIL(Value ids, n.value(1));
-  if (axis == 0)
-    return n.set(nn::EmbeddingOp::create(n.b, n.loc, table, ids));
-  // Bring the axis to the front, look up, and put the indices' dimensions back.
-  Dims perm{axis};
-  for (int64_t i = 0; i < data.rank(); ++i)
-    if (i != axis)
-      perm.push_back(i);
-  Value front = nn::TransposeOp::create(n.b, n.loc, table, perm);
-  Value rows = nn::EmbeddingOp::create(n.b, n.loc, front, ids);
-  Dims back;
-  for (int64_t i = 0; i < axis; ++i)
-    back.push_back(indices.rank() + i);
-  for (int64_t i = 0; i < indices.rank(); ++i)
-    back.push_back(i);
-  for (int64_t i = axis + 1; i < data.rank(); ++i)
-    back.push_back(indices.rank() + i - 1);
-  return n.set(nn::TransposeOp::create(n.b, n.loc, rows, back));
+  // Positions and types of tokens are the same for every sample: look up what
+  // differs, and repeat it.
+  ASSIGN_OR_FAIL(Array known, n.array(1));
+  Dims kept;
+  Array part = known.compressed().unrepeated(kept);
+  if (part.size() == 0)
+    return n.unsupported("a gather of nothing");
+  std::vector<int64_t> list;
+  ASSIGN_OR_FAIL(list, resolved(n, part, data.dims[axis]));
+  Val distinct(Array::ofInts(ElementType::I64, part.dims(), list));
+  ASSIGN_OR_FAIL(Value found, entries(n, table, axis, distinct));
+  Dims withOnes(indices.rank(), 1);
+  for (int64_t dim : kept)
+    withOnes[dim] = indices.dims[dim];
+  found = n.reshape(found, gatheredDims(data.dims, withOnes, axis));
+  ASSIGN_OR_FAIL(Value wide, n.broadcast(Val(found), dims));
+  return n.set(wide);
 }
 static Register gather("Gather", importGather);
 

@@ -38,6 +38,21 @@ TMC_COMPARISON(LessOrEqual, OLE, sle, <=);
 TMC_COMPARISON(Greater, OGT, sgt, >);
 TMC_COMPARISON(GreaterOrEqual, OGE, sge, >=);
 
+/// The one value of all elements of a constant, if they are equal.
+static FailureOr<std::optional<int64_t>> uniform(Node &n, const Val &v) {
+  if (!v.isConst())
+    return std::optional<int64_t>();
+  ASSIGN_OR_FAIL(Array array, n.arrayOf(v));
+  if (array.size() == 0 || array.distinct() > kMaxFoldElements)
+    return std::optional<int64_t>();
+  Array compact = array.compressed();
+  if (compact.distinct() != 1)
+    return std::optional<int64_t>();
+  Dims kept;
+  return std::optional<int64_t>(
+      compact.unrepeated(kept).reshaped({}).ints()[0]);
+}
+
 template <typename Op> static LogicalResult logic(Node &n, IntFn ints) {
   return importPointwise(
       n, inputsOf(n),
@@ -46,14 +61,34 @@ template <typename Op> static LogicalResult logic(Node &n, IntFn ints) {
        }});
 }
 
+/// Where one boolean operand is `neutral` throughout, the other is the result.
+template <typename Op>
+static LogicalResult junction(Node &n, IntFn ints, int64_t neutral) {
+  SmallVector<Val> in = inputsOf(n);
+  for (int i : {0, 1}) {
+    if (in.size() != 2 || in[i].type != ElementType::Bool ||
+        in[1 - i].type != ElementType::Bool || !in[1 - i].isTensor())
+      continue;
+    ASSIGN_OR_FAIL(std::optional<int64_t> always, uniform(n, in[i]));
+    if (always != neutral)
+      continue;
+    ASSIGN_OR_FAIL(Dims shape, commonShape(n, in));
+    ASSIGN_OR_FAIL(Value other, n.broadcast(in[1 - i], shape));
+    return n.set(other);
+  }
+  return logic<Op>(n, ints);
+}
+
 static LogicalResult importAnd(Node &n) {
-  return logic<arith::AndIOp>(n, [](Ints x) { return x[0] & x[1]; });
+  return junction<arith::AndIOp>(
+      n, [](Ints x) { return x[0] & x[1]; }, 1);
 }
 static Register logicalAnd("And", importAnd);
 static Register bitwiseAnd("BitwiseAnd", importAnd);
 
 static LogicalResult importOr(Node &n) {
-  return logic<arith::OrIOp>(n, [](Ints x) { return x[0] | x[1]; });
+  return junction<arith::OrIOp>(
+      n, [](Ints x) { return x[0] | x[1]; }, 0);
 }
 static Register logicalOr("Or", importOr);
 static Register bitwiseOr("BitwiseOr", importOr);
@@ -89,21 +124,6 @@ static Register isNaN("IsNaN", importIsNaN);
 //===----------------------------------------------------------------------===//
 // Choice
 //===----------------------------------------------------------------------===//
-
-/// The one value of all elements of a constant, if they are equal.
-static FailureOr<std::optional<int64_t>> uniform(Node &n, const Val &v) {
-  if (!v.isConst())
-    return std::optional<int64_t>();
-  ASSIGN_OR_FAIL(Array array, n.arrayOf(v));
-  if (array.size() == 0 || array.distinct() > kMaxFoldElements)
-    return std::optional<int64_t>();
-  Array compact = array.compressed();
-  if (compact.distinct() != 1)
-    return std::optional<int64_t>();
-  Dims kept;
-  return std::optional<int64_t>(
-      compact.unrepeated(kept).reshaped({}).ints()[0]);
-}
 
 static LogicalResult importWhere(Node &n) {
   if (n.numInputs() != 3)
