@@ -67,13 +67,14 @@ constexpr int kCudaBlockThreads = 256;
 constexpr int cudaRowThreads(int64_t cols) {
   return cols <= 512 ? 32 : kCudaBlockThreads;
 }
-/// Values of a row that a kernel may keep: what fits in the stack's part of the
-/// first-level cache, and in the shared memory of a block.
-constexpr int64_t mostKept(int64_t cols) {
-  return cols <= 0 ? 0 : (cols <= 512 ? 1536 : 8192) / cols;
-}
 /// Floats from one kept value to the next.
 constexpr int64_t keptStride(int64_t cols) { return ceilDiv(cols, 16) * 16; }
+/// Values of a row that a kernel may keep: what fits in the stack's part of the
+/// first-level cache, and in the 48 KiB of shared memory of a block: of 8 rows
+/// of up to 512 columns, with room for a reduction's words, or of one longer.
+constexpr int64_t mostKept(int64_t cols) {
+  return cols <= 0 ? 0 : (cols <= 512 ? 1440 : 8192) / keptStride(cols);
+}
 
 constexpr FusedTiling tilingOf(const FusedShape &shape, Backend backend) {
   const bool cuda = backend == Backend::Cuda;

@@ -193,10 +193,19 @@ void Step::feed() {
     case Feed::None:
     case Feed::Data:
       break;
-    case Feed::Samples:
-      for (int64_t s = 0; s < tensor.elements(); ++s)
-        device_->upload(at(tensor) + s * 8, &s, 8);
+    case Feed::Samples: {
+      // A few at a time: a transfer costs more than its bytes.
+      int64_t numbers[128];
+      const int64_t count = tensor.elements();
+      for (int64_t first = 0; first < count;) {
+        int64_t some = 0;
+        for (; some < 128 && first + some < count; ++some)
+          numbers[some] = first + some;
+        device_->upload(at(tensor) + first * 8, numbers, some * 8);
+        first += some;
+      }
       break;
+    }
     case Feed::Seed: {
       const int64_t words[2] = {int64_t(options_.seed), steps_ + 1};
       device_->upload(at(tensor), words, sizeof words);
