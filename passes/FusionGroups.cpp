@@ -339,12 +339,20 @@ private:
     llvm::SetVector<Value> leaves;
   };
 
+  /// A statistic of a row is made again with the row; a sum of all rows isn't.
+  static bool isSumOverRows(Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return reduce && !llvm::is_contained(
+                         reduce.getDims(),
+                         tensorType(reduce.getInput()).getRank() - 1);
+  }
+
   bool grow(Value value, Cone &cone) {
     constexpr size_t kMostOps = 24;
     Operation *op = value.getDefiningOp();
     if (isConstant(value))
       return true;
-    if (!op || !groupOf.contains(op) || isa<ReduceOp>(op)) {
+    if (!op || !groupOf.contains(op) || isSumOverRows(op)) {
       cone.leaves.insert(value);
       return true;
     }
@@ -380,7 +388,7 @@ private:
     SmallVector<Value> replaced;
     for (Value input : interface.inputs) {
       Operation *made = input.getDefiningOp();
-      if (!made || !groupOf.contains(made) || isa<ReduceOp, ReshapeOp>(made) ||
+      if (!made || !groupOf.contains(made) || isa<ReshapeOp>(made) || isSumOverRows(made) ||
           isAliveAnyway(input, group, moment))
         continue;
       Cone larger = cone;
