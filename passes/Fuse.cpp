@@ -35,28 +35,22 @@ struct Fuse : impl::FuseBase<Fuse> {
 private:
   void fuse(Block &block) {
     eraseDead(block);
+    mergeViews(block);
     cloneForEachUser(block);
     IRRewriter rewriter(&getContext());
-    SmallVector<FusionGroup> kernels;
-    DenseSet<Operation *> inside;
-    for (const FusionGroup &group : findFusionGroups(block)) {
-      kernels.push_back(withoutBorderViews(group));
-      inside.insert(kernels.back().begin(), kernels.back().end());
-    }
-    mergeViews(block, inside);
-    for (const FusionGroup &kernel : kernels)
-      replace(kernel, rewriter);
+    for (const FusionGroup &group : findFusionGroups(block))
+      replace(group, rewriter);
     eraseDead(block);
     sortTopologically(&block);
   }
 
   /// Equal reshapes outside of kernels become one, so that a kernel doesn't
   /// read one value as several.
-  static void mergeViews(Block &block, const DenseSet<Operation *> &inside) {
+  static void mergeViews(Block &block) {
     DenseMap<std::pair<Value, Type>, Value> known;
     for (Operation &op : llvm::make_early_inc_range(block)) {
       auto reshape = dyn_cast<ReshapeOp>(op);
-      if (!reshape || inside.contains(&op))
+      if (!reshape)
         continue;
       auto [found, isNew] = known.try_emplace(
           {reshape.getInput(), reshape.getType()}, reshape.getResult());
@@ -68,8 +62,6 @@ private:
   }
 
   void replace(ArrayRef<Operation *> group, IRRewriter &rewriter) {
-    if (group.empty())
-      return; // Views alone.
     rewriter.setInsertionPointAfter(group.back());
     GroupInterface interface = interfaceOf(group);
     auto fused = cast_or_null<FusedOp>(buildFused(rewriter, group));
@@ -81,9 +73,17 @@ private:
         return !llvm::is_contained(group, use.getOwner());
       });
     for (Operation *op : llvm::reverse(group))
-      rewriter.eraseOp(op);
+      eraseWithViews(op);
+    eraseDead(fused.getBlock());
     DominanceInfo dominance(fused);
     eliminateCommonSubExpressions(rewriter, dominance, fused);
+  }
+
+  /// Erases an op of which nothing but reshapes inside the group are left.
+  static void eraseWithViews(Operation *op) {
+    for (Operation *view : llvm::make_early_inc_range(op->getUsers()))
+      eraseWithViews(view);
+    op->erase();
   }
 
   static void eraseDead(Block &block) {

@@ -21,41 +21,52 @@ using namespace tmc::nn;
 
 static bool isConstant(Value value) { return splatValue(value).has_value(); }
 
+/// The value that `value` is a reshape of, or itself.
+static Value throughViews(Value value) {
+  while (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
+/// Calls f for each op that reads `value`, also through reshapes.
+static void forEachUser(Value value, llvm::function_ref<void(Operation *)> f) {
+  for (Operation *user : value.getUsers())
+    if (isa<ReshapeOp>(user))
+      forEachUser(user->getResult(0), f);
+    else
+      f(user);
+}
+
+static bool anyUser(Value value, llvm::function_ref<bool(Operation *)> holds) {
+  bool any = false;
+  forEachUser(value, [&](Operation *user) { any |= holds(user); });
+  return any;
+}
+
 GroupInterface tmc::interfaceOf(ArrayRef<Operation *> group) {
   GroupInterface interface;
   DenseSet<Operation *> members(group.begin(), group.end());
   for (Operation *op : group) {
     for (Value operand : op->getOperands())
-      if (!isConstant(operand) && !members.contains(operand.getDefiningOp()))
+      if (!isConstant(operand) &&
+          !members.contains(throughViews(operand).getDefiningOp()))
         interface.inputs.insert(operand);
     for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-            return !members.contains(user);
-          }))
+      if (anyUser(result,
+                  [&](Operation *user) { return !members.contains(user); }))
         interface.outputs.insert(result);
   }
   return interface;
 }
 
-FusionGroup tmc::withoutBorderViews(ArrayRef<Operation *> group) {
-  FusionGroup rest(group);
-  for (bool changed = true; changed;) {
-    changed = false;
-    DenseSet<Operation *> members(rest.begin(), rest.end());
-    llvm::erase_if(rest, [&](Operation *op) {
-      if (!isa<ReshapeOp>(op))
-        return false;
-      bool fromInside = members.contains(op->getOperand(0).getDefiningOp());
-      bool toInside = llvm::any_of(op->getUsers(), [&](Operation *user) {
-        return members.contains(user);
-      });
-      if (fromInside && toInside)
-        return false;
-      members.erase(op);
-      return changed = true;
-    });
-  }
-  return rest;
+/// Clones what makes `value` of what `map` knows: a constant, or reshapes.
+static void cloneOperand(OpBuilder &b, Value value, IRMapping &map) {
+  if (map.contains(value))
+    return;
+  Operation *op = value.getDefiningOp();
+  if (isa<ReshapeOp>(op))
+    cloneOperand(b, op->getOperand(0), map);
+  b.clone(*op, map);
 }
 
 static void cloneInto(FusedOp fused, ArrayRef<Operation *> group,
@@ -67,8 +78,7 @@ static void cloneInto(FusedOp fused, ArrayRef<Operation *> group,
   OpBuilder b = OpBuilder::atBlockEnd(&block);
   for (Operation *op : group) {
     for (Value operand : op->getOperands())
-      if (isConstant(operand) && !map.contains(operand))
-        b.clone(*operand.getDefiningOp(), map);
+      cloneOperand(b, operand, map);
     b.clone(*op, map);
   }
   SmallVector<Value> yielded;
@@ -104,10 +114,8 @@ static constexpr int64_t kSmallPart = 8;
 /// True if `op` makes much from little: all it reads, through other such ops,
 /// is small beside its result.
 static bool isLeafy(Operation *op, const DenseSet<Operation *> &leafy) {
-  if (!isFusible(op) || isa<ReduceOp>(op) || op->use_empty())
+  if (!isFusible(op) || isa<ReduceOp, ReshapeOp>(op) || op->use_empty())
     return false;
-  if (isa<ReshapeOp>(op)) // A view costs nothing.
-    return true;
   int64_t bytes = sizeInBytes(op->getResult(0).getType());
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     return isConstant(operand) || leafy.contains(operand.getDefiningOp()) ||
@@ -164,10 +172,14 @@ public:
 
   SmallVector<FusionGroup> run() {
     for (Operation *op : order)
-      if (isFusible(op) && !isConstant(op->getResult(0))) {
+      if (isFusible(op) && !isa<ReshapeOp>(op) &&
+          !isConstant(op->getResult(0))) {
         groupOf[op] = op;
         members[op] = {op};
       }
+    for (Operation *op : order)
+      rank[op] = place[op];
+    sequence.assign(order.begin(), order.end());
     // A broadcast waits for its reader: before, it has dimensions that nothing
     // else in its group has.
     for (bool broadcasts : {false, true})
@@ -207,7 +219,7 @@ private:
     SmallVector<Operation *> producers;
     auto collect = [&](Operation *of) {
       for (Value operand : of->getOperands())
-        if (Operation *made = operand.getDefiningOp();
+        if (Operation *made = throughViews(operand).getDefiningOp();
             made && groupOf.contains(made))
           producers.push_back(made);
     };
@@ -223,16 +235,25 @@ private:
       tryMerge(groupOf[producer], groupOf[op]);
   }
 
-  /// A reduction whose input nothing fusible makes joins those who read it.
+  /// A sum over rows joins a group that reads one of the large values that it
+  /// reads: the gradients of a norm's scale and shift, that of its input.
   void mergeWithReaders(Operation *op) {
-    Value input = op->getOperand(0);
-    if (input.getDefiningOp() && groupOf.contains(input.getDefiningOp()) &&
-        groupOf[input.getDefiningOp()] == groupOf[op])
+    if (!isSumOverRows(op))
       return;
-    for (Operation *user : input.getUsers())
-      if (Operation *group = groupAt(user); group && group != groupOf[op])
+    GroupInterface interface = interfaceOf(members[groupOf[op]]);
+    int64_t bytes = sizeInBytes(op->getOperand(0).getType());
+    for (Value input : interface.inputs) {
+      if (sizeInBytes(input.getType()) < bytes)
+        continue;
+      SmallVector<Operation *> readers;
+      forEachUser(throughViews(input), [&](Operation *user) {
+        if (Operation *group = groupAt(user); group && group != groupOf[op])
+          readers.push_back(group);
+      });
+      for (Operation *group : readers)
         if (tryMerge(groupOf[op], group))
           return;
+    }
   }
 
   bool tryMerge(Operation *a, Operation *b) {
@@ -245,65 +266,88 @@ private:
       return false;
     llvm::sort(both,
                [&](Operation *x, Operation *y) { return place[x] < place[y]; });
-    if (!isExpressible(both) || mustRunBetween(a, b))
+    if (rank[a] > rank[b])
+      std::swap(a, b);
+    if (!isExpressible(both) || !bringTogether(a, b))
       return false;
+    unsigned at = rank[b];
     members.erase(a);
     members.erase(b);
     for (Operation *op : both)
       groupOf[op] = both.front();
+    sequence[at] = both.front();
+    rank[both.front()] = at;
     members[both.front()] = std::move(both);
     return true;
   }
 
   static bool isExpressible(ArrayRef<Operation *> group) {
-    if (llvm::all_of(group, [](Operation *op) { return isa<ReshapeOp>(op); }))
-      return true; // Views: no kernel at all.
-    FusionGroup inner = withoutBorderViews(group);
-    if (inner.size() == 1)
-      return true;
     OpBuilder b(group.front()->getContext());
-    Operation *fused = buildFused(b, inner);
+    Operation *fused = buildFused(b, group);
     if (fused)
       fused->destroy();
     return fused;
   }
 
-  /// True if a path leads from one group to the other through others, which a
-  /// kernel of both would have to wait for, and they for it. Far apart counts
-  /// as that.
-  bool mustRunBetween(Operation *a, Operation *b) {
-    return reaches(a, b) || reaches(b, a);
+  /// Groups and ungrouped ops, in an order in which they could run; null where
+  /// one has merged with another.
+  SmallVector<Operation *> sequence;
+  DenseMap<Operation *, unsigned> rank;
+
+  void forEachReader(Operation *node, llvm::function_ref<void(Operation *)> f) {
+    auto visit = [&](Operation *op) {
+      for (Value result : op->getResults())
+        forEachUser(result, [&](Operation *user) {
+          if (Operation *next = here(user)) {
+            Operation *group = groupAt(next);
+            f(group ? group : next);
+          }
+        });
+    };
+    if (auto group = members.find(node); group != members.end())
+      llvm::for_each(group->second, visit);
+    else
+      visit(node);
   }
 
-  bool reaches(Operation *from, Operation *to) {
-    constexpr size_t kMostVisits = 1000;
-    DenseSet<Operation *> seen{from};
-    SmallVector<Operation *> work;
-    auto leave = [&](Operation *node, bool first) {
-      auto visit = [&](Operation *op) {
-        for (Operation *user : op->getUsers()) {
-          Operation *next = here(user);
-          if (Operation *group = groupAt(next))
-            next = group;
-          if (first && next == to)
-            continue; // A direct edge is what merging is for.
-          if (seen.insert(next).second)
-            work.push_back(next);
-        }
-      };
-      if (auto group = members.find(node); group != members.end())
-        llvm::for_each(group->second, visit);
-      else
-        visit(node);
-    };
-    leave(from, true);
-    while (!work.empty()) {
+  /// Moves what must run after `a` behind `b`, so that both can run as one at
+  /// b's rank. False if something must run between them. Groups far apart are
+  /// left so: one kernel of both would keep its inputs alive for long.
+  bool bringTogether(Operation *a, Operation *b) {
+    constexpr unsigned kFar = 400;
+    unsigned first = rank[a], last = rank[b];
+    if (last - first > kFar)
+      return false;
+    DenseSet<Operation *> after;
+    SmallVector<Operation *> work{a};
+    bool between = false;
+    while (!work.empty() && !between) {
       Operation *node = work.pop_back_val();
-      if (node == to || seen.size() > kMostVisits)
-        return true;
-      leave(node, false);
+      forEachReader(node, [&](Operation *reader) {
+        if (reader == b)
+          between |= node != a; // A direct edge is what merging is for.
+        else if (reader != node && rank.contains(reader) &&
+                 rank[reader] < last && after.insert(reader).second)
+          work.push_back(reader);
+      });
     }
-    return false;
+    if (between)
+      return false;
+    SmallVector<Operation *> reordered{nullptr}; // The place that falls vacant.
+    for (unsigned i = first + 1; i < last; ++i)
+      if (sequence[i] && !after.contains(sequence[i]))
+        reordered.push_back(sequence[i]);
+    reordered.push_back(b);
+    for (unsigned i = first + 1; i < last; ++i)
+      if (sequence[i] && after.contains(sequence[i]))
+        reordered.push_back(sequence[i]);
+    reordered.resize(last - first + 1, nullptr);
+    for (auto [i, node] : llvm::enumerate(reordered)) {
+      sequence[first + i] = node;
+      if (node)
+        rank[node] = first + i;
+    }
+    return true;
   }
 
   //===--------------------------------------------------------------------===//
@@ -342,24 +386,36 @@ private:
   /// A statistic of a row is made again with the row; a sum of all rows isn't.
   static bool isSumOverRows(Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
-    return reduce && !llvm::is_contained(
-                         reduce.getDims(),
-                         tensorType(reduce.getInput()).getRank() - 1);
+    return reduce &&
+           !llvm::is_contained(reduce.getDims(),
+                               tensorType(reduce.getInput()).getRank() - 1);
   }
 
-  bool grow(Value value, Cone &cone) {
-    constexpr size_t kMostOps = 24;
-    Operation *op = value.getDefiningOp();
+  /// True if a group writes `value` for others than itself and `group`.
+  bool isWrittenAnyway(Value value, ArrayRef<Operation *> group) {
+    return anyUser(value, [&](Operation *user) {
+      Operation *at = here(user);
+      return !llvm::is_contained(group, at) &&
+             (!groupAt(at) || groupAt(at) != groupAt(value.getDefiningOp()));
+    });
+  }
+
+  bool grow(Value value, ArrayRef<Operation *> group, Cone &cone,
+            bool isRoot = true) {
+    constexpr size_t kMostOps = 32;
     if (isConstant(value))
       return true;
-    if (!op || !groupOf.contains(op) || isSumOverRows(op)) {
+    value = throughViews(value);
+    Operation *op = value.getDefiningOp();
+    if (!op || !groupOf.contains(op) || isSumOverRows(op) ||
+        (!isRoot && isWrittenAnyway(value, group))) {
       cone.leaves.insert(value);
       return true;
     }
     if (cone.ops.contains(op))
       return true;
     for (Value operand : op->getOperands())
-      if (!grow(operand, cone))
+      if (!grow(operand, group, cone, false))
         return false;
     cone.ops.insert(op);
     return cone.ops.size() <= kMostOps;
@@ -369,9 +425,10 @@ private:
   /// step, or someone outside `group` reads it then or later.
   bool isAliveAnyway(Value value, ArrayRef<Operation *> group,
                      unsigned moment) {
+    value = throughViews(value);
     if (isa<BlockArgument>(value))
       return true;
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    return anyUser(value, [&](Operation *user) {
       Operation *at = here(user);
       return !llvm::is_contained(group, at) && placeOf(at) >= moment &&
              (!groupAt(at) || groupAt(at) != groupAt(value.getDefiningOp()));
@@ -382,63 +439,73 @@ private:
     FusionGroup group = members[head];
     const unsigned moment = lastPlace(group);
     GroupInterface interface = interfaceOf(group);
+    llvm::SetVector<Value> read;
+    for (Value input : interface.inputs)
+      read.insert(throughViews(input));
+    // One by one, as long as one gains: what is then read anyway may make the
+    // next one free.
     Cone cone;
-    int64_t saved = 0;
-    bool otherwiseUnused = true;
-    SmallVector<Value> replaced;
-    for (Value input : interface.inputs) {
-      Operation *made = input.getDefiningOp();
-      if (!made || !groupOf.contains(made) || isa<ReshapeOp>(made) || isSumOverRows(made) ||
-          isAliveAnyway(input, group, moment))
-        continue;
-      Cone larger = cone;
-      if (!grow(input, larger))
-        continue;
-      cone = std::move(larger);
-      replaced.push_back(input);
-      saved += sizeInBytes(input.getType());
-      otherwiseUnused &= llvm::all_of(input.getUsers(), [&](Operation *user) {
-        return llvm::is_contained(group, user) ||
-               groupAt(user) == groupAt(made);
-      });
+    DenseSet<Value> replaced;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Value input : read) {
+        Operation *made = input.getDefiningOp();
+        if (replaced.contains(input) || !made || !groupOf.contains(made) ||
+            isSumOverRows(made) || isAliveAnyway(input, group, moment))
+          continue;
+        Cone larger = cone;
+        if (!grow(input, group, larger))
+          continue;
+        int64_t saved = sizeInBytes(input.getType()), retained = 0;
+        for (Value leaf : larger.leaves)
+          if (!cone.leaves.contains(leaf) &&
+              (!read.contains(leaf) || replaced.contains(leaf)) &&
+              !isAliveAnyway(leaf, group, moment))
+            retained += sizeInBytes(leaf.getType());
+        if (retained > saved ||
+            (retained == saved && isWrittenAnyway(input, group)))
+          continue;
+        cone = std::move(larger);
+        replaced.insert(input);
+        changed = true;
+      }
     }
-    if (replaced.empty())
-      return;
-    int64_t retained = 0;
-    for (Value leaf : cone.leaves)
-      if (!interface.inputs.contains(leaf) &&
-          !isAliveAnyway(leaf, group, moment))
-        retained += sizeInBytes(leaf.getType());
-    if (retained > saved || (retained == saved && !otherwiseUnused))
-      return;
-    adopt(head, cone, replaced);
+    if (!replaced.empty())
+      adopt(head, cone, replaced);
   }
 
   /// Clones the cone before the group and makes it the group's.
-  void adopt(Operation *head, const Cone &cone, ArrayRef<Value> replaced) {
+  void adopt(Operation *head, const Cone &cone,
+             const DenseSet<Value> &replaced) {
     FusionGroup group = members[head];
     OpBuilder b(group.front());
+    Operation *before = group.front()->getPrevNode();
     IRMapping map;
     FusionGroup clones;
     SmallVector<Operation *> ordered(cone.ops.begin(), cone.ops.end());
     llvm::sort(ordered,
                [&](Operation *x, Operation *y) { return place[x] < place[y]; });
-    for (Operation *op : ordered)
+    for (Operation *op : ordered) {
+      for (Value operand : op->getOperands())
+        if (cone.ops.contains(throughViews(operand).getDefiningOp()))
+          cloneOperand(b, operand, map);
       clones.push_back(b.clone(*op, map));
+    }
     SmallVector<std::pair<OpOperand *, Value>> undo;
-    for (Value value : replaced)
-      for (OpOperand &use : llvm::make_early_inc_range(value.getUses()))
-        if (llvm::is_contained(group, use.getOwner())) {
-          undo.push_back({&use, value});
-          use.set(map.lookup(value));
+    for (Operation *op : group)
+      for (OpOperand &operand : op->getOpOperands())
+        if (replaced.contains(throughViews(operand.get()))) {
+          undo.push_back({&operand, operand.get()});
+          cloneOperand(b, operand.get(), map);
+          operand.set(map.lookup(operand.get()));
         }
     FusionGroup larger(clones);
     larger.append(group);
     if (!isExpressible(larger)) {
       for (auto [use, value] : undo)
         use->set(value);
-      for (Operation *clone : llvm::reverse(clones))
-        clone->erase();
+      while (group.front()->getPrevNode() != before)
+        group.front()->getPrevNode()->erase();
       return;
     }
     for (Operation *clone : clones) {

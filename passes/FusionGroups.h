@@ -17,8 +17,9 @@
 
 namespace tmc {
 
-/// A group of ops, in the order of the block. Splat constants belong to no
-/// group; each kernel has its own.
+/// A group of ops, in the order of the block. Splat constants and reshapes
+/// belong to no group: each kernel has its own, and reshapes of its inputs and
+/// outputs are views outside of it.
 using FusionGroup = llvm::SmallVector<mlir::Operation *>;
 
 /// What a group takes and gives, in the order of first use and of making.
@@ -33,10 +34,6 @@ void cloneForEachUser(mlir::Block &block);
 
 /// Groups the fusible ops of `block`. Clones what groups make again.
 llvm::SmallVector<FusionGroup> findFusionGroups(mlir::Block &block);
-
-/// The group without the reshapes at its border, of inputs and of results that
-/// only others read: they are views outside of the kernel.
-FusionGroup withoutBorderViews(llvm::ArrayRef<mlir::Operation *> group);
 
 /// An nn.fused with the group's ops cloned into it. Its results are the outputs
 /// of interfaceOf(group). Returns null if no kernel can do the group.
