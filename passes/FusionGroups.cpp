@@ -422,15 +422,17 @@ private:
   }
 
   /// True if `value` is in memory at `moment` anyway: nobody computes it in the
-  /// step, or someone outside `group` reads it then or later.
+  /// step, or someone outside `group` reads it then, later, or just before.
   bool isAliveAnyway(Value value, ArrayRef<Operation *> group,
                      unsigned moment) {
     value = throughViews(value);
     if (isa<BlockArgument>(value))
       return true;
+    constexpr unsigned kJustBefore = 16;
     return anyUser(value, [&](Operation *user) {
       Operation *at = here(user);
-      return !llvm::is_contained(group, at) && placeOf(at) >= moment &&
+      return !llvm::is_contained(group, at) &&
+             placeOf(at) + kJustBefore >= moment &&
              (!groupAt(at) || groupAt(at) != groupAt(value.getDefiningOp()));
     });
   }

@@ -503,7 +503,26 @@ private:
       for (Value operand : op.getOperands())
         want(operand, passes);
     }
+    dropCheap(plan);
     plan.shape.kept = plan.kept.size();
+  }
+
+  /// Of the values chosen, drops those that others of them make cheap.
+  void dropCheap(FusedPlan &plan) {
+    DenseMap<Value, unsigned> cost;
+    for (Operation &op : block.without_terminator()) {
+      Value result = op.getResult(0);
+      unsigned sum = costOf(&op);
+      for (Value operand : op.getOperands())
+        if (plan.variesByCol(operand))
+          sum += isa<BlockArgument>(operand) ? 1 : cost.lookup(operand);
+      auto chosen = llvm::find(plan.kept, result);
+      if (chosen != plan.kept.end() && sum <= kKeepCost)
+        plan.kept.erase(chosen);
+      else if (chosen != plan.kept.end())
+        sum = 1;
+      cost[result] = sum;
+    }
   }
 };
 
@@ -526,9 +545,8 @@ tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   for (BlockArgument argument : block.getArguments()) {
     auto type = tensorType(argument);
-    // What draws are keyed by has no place among the elements; and an operand
-    // may be read with other columns than the result's, by gathering.
     auto place = plan.place.find(argument);
+    // A seed is no part of it; what is gathered is read at other columns.
     if (place == plan.place.end() || !plan.isContiguous(argument) ||
         !llvm::is_sorted(place->second))
       continue;
