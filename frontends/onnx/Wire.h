@@ -25,8 +25,8 @@
 namespace tmc::onnx_import {
 
 struct WireLimits {
-  int64_t maxMessages = 4 << 20;    ///< Messages of any kind, nested ones too.
-  int64_t maxFields = 16 << 20;     ///< Fields within them.
+  int64_t maxMessages = 2 << 20;    ///< Messages of any kind, nested ones too.
+  int64_t maxFields = 8 << 20;      ///< Fields within them.
   int64_t maxDepth = 90;            ///< protobuf itself stops at 100.
   int64_t maxKeptBytes = 256 << 20; ///< What is left for protobuf.
   int64_t minBlobBytes = 1 << 10;   ///< Data this large stay in the file.
