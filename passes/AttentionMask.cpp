@@ -15,12 +15,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// What is added to forbid a key is at most this; exp() of it is zero beside
-/// any score that a model trains with.
+/// What forbids a key is at most this.
 constexpr double forbids = -1e4;
-/// Beside a number this large a score vanishes in f32: replacing the score by
-/// it and adding it are the same.
-constexpr double swallows = -1e9;
 
 ViewMap AttentionMask::viewOf(Value value, double *factor) const {
   double found = 1;
@@ -53,18 +49,20 @@ ViewMap AttentionMask::viewThrough(Value operand, const ViewMap &outer,
   return view;
 }
 
-void AttentionMask::conjuncts(const ViewMap &view, bool keep,
-                              std::vector<Condition> &out) const {
+void AttentionMask::addCondition(const ViewMap &view, bool keep) {
   Operation *op = view.getSource().getDefiningOp();
   if (op && (keep ? isa<arith::AndIOp>(op) : isa<arith::OrIOp>(op))) {
     for (Value operand : op->getOperands())
-      conjuncts(viewThrough(operand, view), keep, out);
+      addCondition(viewThrough(operand, view), keep);
     return;
   }
   for (auto [x, ones] : bothWays<arith::XOrIOp>(view.getSource()))
     if (constantNumber(ones) == 1)
-      return conjuncts(viewThrough(x, view), !keep, out);
-  out.push_back({view, keep});
+      return addCondition(viewThrough(x, view), !keep);
+  Kind kind = classify({view, keep});
+  causal |= kind == Kind::Causal;
+  if (kind == Kind::Other)
+    conditions.push_back({view, keep});
 }
 
 /// The offsets in the source of each index along a dimension.
@@ -99,27 +97,23 @@ AttentionMask::Kind AttentionMask::classifyConstant(
       {constant.getAsOpaquePointer(), meaning, reading}, Kind::Other);
   if (!isNew)
     return known->second;
-  bool nothing = true, everyRow = true;
+  bool nothing = true;
   bool diagonal = int64_t(offsets[2].size()) == shape[2] &&
                   int64_t(offsets[3].size()) == shape[3];
   int64_t last = shape[3] - shape[2]; // Of the keys that query 0 sees.
   for (int64_t b : offsets[0])
     for (int64_t h : offsets[1])
       for (auto [t, row] : llvm::enumerate(offsets[2])) {
-        bool any = false;
         for (auto [s, column] : llvm::enumerate(offsets[3])) {
           std::optional<bool> seen = sees(b + h + row + column);
           if (!seen)
             return Kind::Other;
-          any |= *seen;
           nothing &= *seen;
           diagonal &= *seen == (int64_t(s) <= int64_t(t) + last);
         }
-        everyRow &= any;
       }
   return known->second = nothing    ? Kind::Nothing
                          : diagonal ? Kind::Causal
-                         : everyRow ? Kind::EveryRowSees
                                     : Kind::Other;
 }
 
@@ -336,34 +330,29 @@ AttentionMask::Kind AttentionMask::classify(const Condition &condition) const {
                           });
 }
 
-bool AttentionMask::addCondition(const ViewMap &view, bool keep, double fill,
-                                 const Summand &number, std::string &why) {
-  std::vector<Condition> parts;
-  conjuncts(view, keep, parts);
-  SmallVector<Kind> kinds;
-  for (const Condition &part : parts)
-    kinds.push_back(classify(part));
-  if (std::isinf(fill)) {
-    for (auto [part, kind] : llvm::zip(parts, kinds)) {
-      causal |= kind == Kind::Causal;
-      if (kind != Kind::Causal && kind != Kind::Nothing)
-        conditions.push_back(part);
-    }
+/// Takes in a constant; false if it stays a number to be added.
+bool AttentionMask::addConstant(const ViewMap &view, double factor,
+                                DenseElementsAttr attr) {
+  if (!attr.getElementType().isF32())
+    return false;
+  auto values = attr.getValues<float>();
+  Kind kind = classifyConstant(
+      view, attr, factor, [&](int64_t i) -> std::optional<bool> {
+        if (values[i] * factor <= forbids)
+          return false;
+        return values[i] == 0 ? std::optional<bool>(true) : std::nullopt;
+      });
+  causal |= kind == Kind::Causal;
+  if (kind != Kind::Other)
     return true;
-  }
-  llvm::erase(kinds, Kind::Nothing);
-  if (kinds.empty())
-    return true;
-  if (llvm::all_equal(kinds) && kinds[0] == Kind::Causal) {
-    softs.push_back({Kind::Causal, parts[0], number});
-    return true;
-  }
-  if (parts.size() == 1 && kinds[0] == Kind::EveryRowSees) {
-    softs.push_back({Kind::EveryRowSees, parts[0], number});
-    return true;
-  }
-  softs.push_back({Kind::Other, parts[0], number});
-  return true;
+  // Numbers of their own for the keys that aren't forbidden, as for distances.
+  // The factor is positive; its negative marks another reading.
+  kind = classifyConstant(view, attr, -factor,
+                          [&](int64_t i) -> std::optional<bool> {
+                            return values[i] * factor > forbids;
+                          });
+  causal |= kind == Kind::Causal;
+  return false;
 }
 
 bool AttentionMask::addView(const ViewMap &view, double factor,
@@ -372,30 +361,17 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
   Operation *op = source.getDefiningOp();
   if (auto number = constantNumber(source); number && std::isfinite(*number))
     return true; // The same for every key.
-  if (DenseElementsAttr attr; matchPattern(source, m_Constant(&attr))) {
-    if (attr.getElementType().isF32()) {
-      auto values = attr.getValues<float>();
-      Kind kind = classifyConstant(
-          view, attr, factor, [&](int64_t i) -> std::optional<bool> {
-            if (values[i] * factor <= forbids)
-              return false;
-            return values[i] == 0 ? std::optional<bool>(true) : std::nullopt;
-          });
-      if (kind == Kind::Nothing)
-        return true;
-      if (kind == Kind::Causal) {
-        softs.push_back({kind, {view, true}, {view, factor}});
-        return true;
-      }
-    }
-  }
+  if (DenseElementsAttr attr; matchPattern(source, m_Constant(&attr)))
+    if (addConstant(view, factor, attr))
+      return true;
   if (auto choice = dyn_cast_or_null<arith::SelectOp>(op)) {
     auto yes = constantNumber(choice.getTrueValue());
     auto no = constantNumber(choice.getFalseValue());
     if (yes && no && (*yes == 0 || *no == 0) &&
-        std::min(*yes, *no) * factor <= forbids)
-      return addCondition(viewThrough(choice.getCondition(), view), *yes == 0,
-                          std::min(*yes, *no) * factor, {view, factor}, why);
+        std::min(*yes, *no) * factor <= forbids) {
+      addCondition(viewThrough(choice.getCondition(), view), *yes == 0);
+      return true;
+    }
   }
   if (isa_and_nonnull<arith::AddFOp>(op)) {
     for (Value operand : op->getOperands()) {
@@ -408,6 +384,11 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
   }
   if (dependsOnParameter(source)) {
     why = "its mask depends on a parameter, and the mask gets no gradient";
+    return false;
+  }
+  if (Type type = tensorType(source).getElementType(); type != elementType) {
+    llvm::raw_string_ostream(why) << "its mask has elements of " << type
+                                  << ", its products of " << elementType;
     return false;
   }
   summands.push_back({view, factor});
@@ -430,31 +411,7 @@ bool AttentionMask::select(Value condition, bool keep, double fill,
           ", which doesn't forbid a key";
     return false;
   }
-  ViewMap view = viewOf(condition);
-  return addCondition(view, keep, fill, {view, 1, fill, keep}, why);
-}
-
-bool AttentionMask::finish(std::string &why) {
-  bool alone = conditions.empty() && summands.empty();
-  bool allCausal = llvm::all_of(
-      softs, [](const Soft &soft) { return soft.kind == Kind::Causal; });
-  if (alone && !softs.empty() && allCausal) {
-    causal = true;
-    return true;
-  }
-  if (alone && !causal && softs.size() == 1 &&
-      softs[0].kind == Kind::EveryRowSees) {
-    conditions.push_back(softs[0].condition);
-    return true;
-  }
-  for (const Soft &soft : softs) {
-    if (soft.number.fill && *soft.number.fill > swallows) {
-      why = "scores are replaced by " + std::to_string(*soft.number.fill) +
-            ", in which a row without keys would still see scores";
-      return false;
-    }
-    summands.push_back(soft.number);
-  }
+  addCondition(viewOf(condition), keep);
   return true;
 }
 
@@ -546,7 +503,7 @@ static Value join(OpBuilder &b, Location loc, ArrayRef<Value> values,
   return result;
 }
 
-Value AttentionMask::build(OpBuilder &b, Location loc, Type elementType) const {
+Value AttentionMask::build(OpBuilder &b, Location loc) const {
   SmallVector<Value> allowed, added;
   for (const Condition &condition : conditions) {
     Value value = buildNarrow(b, loc, condition.view);
@@ -557,17 +514,8 @@ Value AttentionMask::build(OpBuilder &b, Location loc, Type elementType) const {
   }
   for (const Summand &summand : summands) {
     Value value = buildNarrow(b, loc, summand.view);
-    if (summand.fill) {
-      auto type =
-          RankedTensorType::get(tensorType(value).getShape(), elementType);
-      Value zero = splat(b, loc, type, 0),
-            fill = splat(b, loc, type, *summand.fill);
-      if (!summand.keep)
-        std::swap(zero, fill);
-      value = arith::SelectOp::create(b, loc, value, zero, fill);
-    } else if (summand.factor != 1) {
+    if (summand.factor != 1)
       value = nn::scale(b, loc, value, summand.factor);
-    }
     added.push_back(value);
   }
   Value condition = join(b, loc, allowed, [&](Value x, Value y) -> Value {

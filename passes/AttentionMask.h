@@ -6,10 +6,10 @@
 // the causal flag, what forbids nothing is dropped, the rest is one operand,
 // with the dimensions along which it is constant left out.
 //
-// A large negative number isn't minus infinity: a row that has it everywhere
-// attends to every key alike, where a row of minus infinities attends to none.
-// So a number becomes a condition only where no row can be without a key, which
-// is certain of a constant mask that stands alone.
+// A number of at most -10000, added to a score or in its place, forbids the key
+// as minus infinity does: beside any score that a model trains with, its
+// exponential is zero. Only of a query that may see no key at all do the pieces
+// make something else, the mean of all values, where nn.attention gives zeros.
 
 #ifndef TMC_PASSES_ATTENTIONMASK_H
 #define TMC_PASSES_ATTENTIONMASK_H
@@ -29,22 +29,22 @@ public:
   /// which may have millions of elements.
   struct Cache;
 
-  /// For scores of `shape` [B, H, T, S], whatever shape they have in the IR.
-  AttentionMask(llvm::ArrayRef<int64_t> shape, Cache &cache)
-      : shape(llvm::to_vector(shape)), cache(&cache) {}
+  /// For scores of `shape` [B, H, T, S], whatever shape they have in the IR,
+  /// and products of `elementType`.
+  AttentionMask(llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
+                Cache &cache)
+      : shape(llvm::to_vector(shape)), elementType(elementType), cache(&cache) {
+  }
 
   /// Scores plus `value` times `factor`. Where that can't be said by a mask,
   /// returns false and says why.
   bool add(mlir::Value value, double factor, std::string &why);
   /// Scores where `condition` is `keep`, else `fill`.
   bool select(mlir::Value condition, bool keep, double fill, std::string &why);
-  /// Decides; to be called once, after all parts of the mask.
-  bool finish(std::string &why);
 
   bool isCausal() const { return causal; }
   /// What the causal flag doesn't say, or null.
-  mlir::Value build(mlir::OpBuilder &b, mlir::Location loc,
-                    mlir::Type elementType) const;
+  mlir::Value build(mlir::OpBuilder &b, mlir::Location loc) const;
 
 private:
   /// An i1 that must be `keep` for a key to be seen.
@@ -52,27 +52,21 @@ private:
     ViewMap view;
     bool keep;
   };
-  /// A number added to the score: `view` times `factor`; or, with `fill`, zero
-  /// where the i1 `view` is `keep` and `fill` elsewhere.
+  /// A number added to the score: `view` times `factor`.
   struct Summand {
     ViewMap view;
-    double factor = 1;
-    std::optional<double> fill = std::nullopt;
-    bool keep = true;
+    double factor;
   };
-  enum class Kind { Nothing, Causal, EveryRowSees, Other };
-  /// Conditions that numbers stand for, and those numbers.
-  struct Soft {
-    Kind kind;
-    Condition condition; // If EveryRowSees.
-    Summand number;
-  };
+  enum class Kind { Nothing, Causal, Other };
 
   ViewMap viewOf(mlir::Value value, double *factor = nullptr) const;
   ViewMap viewThrough(mlir::Value operand, const ViewMap &outer,
                       double *factor = nullptr) const;
-  void conjuncts(const ViewMap &view, bool keep,
-                 std::vector<Condition> &out) const;
+  /// Takes in an i1 that must be `keep` for a key to be seen.
+  void addCondition(const ViewMap &view, bool keep);
+  bool addView(const ViewMap &view, double factor, std::string &why);
+  bool addConstant(const ViewMap &view, double factor,
+                   mlir::DenseElementsAttr attr);
   Kind classify(const Condition &condition) const;
   Kind classifyComparison(const Condition &condition) const;
   /// `sees` says whether element i of `constant` allows a key, if that is what
@@ -80,15 +74,12 @@ private:
   Kind
   classifyConstant(ViewMap view, mlir::Attribute constant, double meaning,
                    llvm::function_ref<std::optional<bool>(int64_t)> sees) const;
-  bool addView(const ViewMap &view, double factor, std::string &why);
-  bool addCondition(const ViewMap &view, bool keep, double fill,
-                    const Summand &number, std::string &why);
 
   llvm::SmallVector<int64_t> shape;
+  mlir::Type elementType;
   bool causal = false;
   std::vector<Condition> conditions;
   std::vector<Summand> summands;
-  std::vector<Soft> softs;
   Cache *cache;
 };
 

@@ -60,6 +60,10 @@ def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {
 
     A softmax between two batched products that stays in pieces gets a warning
     that says why.
+
+    Numbers of at most -10000 that are added to scores, or take their place,
+    forbid a key as minus infinity does. Of a query that may see no key at all
+    the pieces would make the mean of all values; nn.attention gives zeros.
   }];
   let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect"];
   let options = [

@@ -355,14 +355,12 @@ std::optional<Attention> Matcher::match(MatmulOp product) {
     return std::nullopt;
   result.mask.emplace(ArrayRef<int64_t>{result.batch, result.heads,
                                         result.queries, result.keys},
-                      cache);
+                      tensorType(product.getResult()).getElementType(), cache);
   for (const MaskPart &part : parts)
     if (part.isSelect
             ? !result.mask->select(part.value, part.keep, part.number, why)
             : !result.mask->add(part.value, part.number, why))
       return std::nullopt;
-  if (!result.mask->finish(why))
-    return std::nullopt;
   return result;
 }
 
@@ -407,11 +405,10 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
     if (!found)
       return failure();
     Location loc = op.getLoc();
-    Type element = tensorType(op.getResult()).getElementType();
     Value q = buildOperand(b, loc, *found->q);
     Value k = buildOperand(b, loc, *found->k);
     Value v = buildOperand(b, loc, *found->v);
-    Value mask = found->mask->build(b, loc, element);
+    Value mask = found->mask->build(b, loc);
     Value seed, samples;
     int64_t stream = 0;
     if (found->random) {

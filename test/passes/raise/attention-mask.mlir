@@ -144,8 +144,7 @@ func.func @forbids_nothing(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %
   return %r : tensor<2x8x4x16xf32>
 }
 
-// Keys at most two away: a constant in which every row sees something is a
-// condition.
+// Keys at most two away.
 
 // CHECK-LABEL: func @window(
 //       CHECK:   %[[M:.*]] = arith.constant dense<{{.*}}> : tensor<1x1x8x8xi1>
@@ -199,11 +198,10 @@ func.func @padding_added(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v:
   return %r : tensor<2x8x4x16xf32>
 }
 
-// A row with nothing to see averages all values, so the number stays a number;
-// but it is computed once per key, not per query and key.
+// The smallest f32 by a choice: the condition alone, once per key.
 
 // CHECK-LABEL: func @padding_chosen(
-//       CHECK:   %[[M:.*]] = arith.select %{{.*}} : tensor<2x1x1x8xi1>, tensor<2x1x1x8xf32>
+//       CHECK:   %[[M:.*]] = nn.reshape %arg3 : (tensor<2x8xi1>) -> tensor<2x1x1x8xi1>
 //       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%[[M]]) {scale
 func.func @padding_chosen(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %pad: tensor<2x8xi1>) -> tensor<2x8x4x16xf32> {
   %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
@@ -223,7 +221,28 @@ func.func @padding_chosen(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v
   return %r : tensor<2x8x4x16xf32>
 }
 
-// Minus infinity: the two conditions may come apart.
+// A comparison of what is repeated: made once per key.
+
+// CHECK-LABEL: func @condition_of_work(
+//       CHECK:   %[[M:.*]] = arith.cmpi ne, %{{.*}} : tensor<2x1x1x8xi64>
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%[[M]]) {scale
+func.func @condition_of_work(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %pad: tensor<2x8xi64>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %none = arith.constant dense<0> : tensor<2x4x8x8xi64>
+  %b = nn.broadcast %pad to [0, 3] : (tensor<2x8xi64>) -> tensor<2x4x8x8xi64>
+  %c = arith.cmpi ne, %b, %none : tensor<2x4x8x8xi64>
+  %low = arith.constant dense<-1.0e+04> : tensor<2x4x8x8xf32>
+  %t = arith.select %c, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// The two conditions come apart.
 
 // CHECK-LABEL: func @padding_and_causal(
 //       CHECK:   %[[M:.*]] = nn.reshape %arg3 : (tensor<2x8xi1>) -> tensor<2x1x1x8xi1>
@@ -248,12 +267,11 @@ func.func @padding_and_causal(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>
   return %r : tensor<2x8x4x16xf32>
 }
 
-// The smallest f32: a padded query averages all values, the later ones too. The
-// mask keeps both conditions, and drops the heads.
+// The same by the smallest f32.
 
 // CHECK-LABEL: func @padding_and_causal_by_a_number(
-//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%{{.*}}) {scale
-//   CHECK-SAME:     tensor<2x1x8x8xf32>
+//       CHECK:   %[[M:.*]] = nn.reshape %arg3 : (tensor<2x8xi1>) -> tensor<2x1x1x8xi1>
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%[[M]]) {causal,
 func.func @padding_and_causal_by_a_number(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %pad: tensor<2x8xi1>) -> tensor<2x8x4x16xf32> {
   %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
   %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
@@ -310,6 +328,95 @@ func.func @rows_without_a_key(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>
   %nan = arith.cmpf uno, %p0, %p0 : tensor<2x4x8x8xf32>
   %zero = arith.constant dense<0.0> : tensor<2x4x8x8xf32>
   %p = arith.select %nan, %zero, %p0 : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+
+// CHECK-LABEL: func @distances_and_causal(
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%{{.*}}) {causal,
+//   CHECK-SAME:     tensor<1x1x8x8xf32>
+func.func @distances_and_causal(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %d0 = arith.constant dense<[[[
+    [0.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0, -3.5],
+    [-0.5, 0.0, -0.5, -1.0, -1.5, -2.0, -2.5, -3.0],
+    [-1.0, -0.5, 0.0, -0.5, -1.0, -1.5, -2.0, -2.5],
+    [-1.5, -1.0, -0.5, 0.0, -0.5, -1.0, -1.5, -2.0],
+    [-2.0, -1.5, -1.0, -0.5, 0.0, -0.5, -1.0, -1.5],
+    [-2.5, -2.0, -1.5, -1.0, -0.5, 0.0, -0.5, -1.0],
+    [-3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, -0.5],
+    [-3.5, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0]
+  ]]]> : tensor<1x1x8x8xf32>
+  %d1 = nn.reshape %d0 : (tensor<1x1x8x8xf32>) -> tensor<8x8xf32>
+  %d = nn.broadcast %d1 to [2, 3] : (tensor<8x8xf32>) -> tensor<2x4x8x8xf32>
+  %qi = nn.iota {dim = 0 : i64} : () -> tensor<8xi64>
+  %ki = nn.iota {dim = 0 : i64} : () -> tensor<8xi64>
+  %qb = nn.broadcast %qi to [2] : (tensor<8xi64>) -> tensor<2x4x8x8xi64>
+  %kb = nn.broadcast %ki to [3] : (tensor<8xi64>) -> tensor<2x4x8x8xi64>
+  %c = arith.cmpi sgt, %kb, %qb : tensor<2x4x8x8xi64>
+  %low = arith.constant dense<-3.40282347E+38> : tensor<2x4x8x8xf32>
+  %u = arith.addf %scores, %d : tensor<2x4x8x8xf32>
+  %t = arith.select %c, %low, %u : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// One constant for both: the flag spares the work, the numbers stay.
+
+// CHECK-LABEL: func @distances_that_are_causal(
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%{{.*}}) {causal,
+//   CHECK-SAME:     tensor<1x1x8x8xf32>
+func.func @distances_that_are_causal(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %d0 = arith.constant dense<[[[
+    [0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38],
+    [-0.5, 0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38],
+    [-1.0, -0.5, 0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38],
+    [-1.5, -1.0, -0.5, 0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38],
+    [-2.0, -1.5, -1.0, -0.5, 0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38],
+    [-2.5, -2.0, -1.5, -1.0, -0.5, 0.0, -3.40282347E+38, -3.40282347E+38],
+    [-3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0, -3.40282347E+38],
+    [-3.5, -3.0, -2.5, -2.0, -1.5, -1.0, -0.5, 0.0]
+  ]]]> : tensor<1x1x8x8xf32>
+  %d1 = nn.reshape %d0 : (tensor<1x1x8x8xf32>) -> tensor<8x8xf32>
+  %d = nn.broadcast %d1 to [2, 3] : (tensor<8x8xf32>) -> tensor<2x4x8x8xf32>
+  %t = arith.addf %scores, %d : tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// Numbers per key stay numbers.
+
+// CHECK-LABEL: func @padding_and_causal_apart(
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%{{.*}}) {causal,
+//   CHECK-SAME:     tensor<2x1x1x8xf32>
+func.func @padding_and_causal_apart(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %pad: tensor<2x8xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %qi = nn.iota {dim = 0 : i64} : () -> tensor<8xi64>
+  %ki = nn.iota {dim = 0 : i64} : () -> tensor<8xi64>
+  %qb = nn.broadcast %qi to [2] : (tensor<8xi64>) -> tensor<2x4x8x8xi64>
+  %kb = nn.broadcast %ki to [3] : (tensor<8xi64>) -> tensor<2x4x8x8xi64>
+  %c = arith.cmpi sle, %kb, %qb : tensor<2x4x8x8xi64>
+  %low = arith.constant dense<-3.40282347E+38> : tensor<2x4x8x8xf32>
+  %u = arith.select %c, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %b = nn.broadcast %pad to [0, 3] : (tensor<2x8xf32>) -> tensor<2x4x8x8xf32>
+  %t = arith.addf %u, %b : tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
   %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
   %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
   return %r : tensor<2x8x4x16xf32>

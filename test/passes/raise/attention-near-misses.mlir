@@ -64,26 +64,6 @@ func.func @mild_fill(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: ten
 // -----
 
 
-// CHECK-LABEL: func @fill_beside_scores(
-//       CHECK:   nn.softmax
-func.func @fill_beside_scores(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %pad: tensor<2x8xi1>) -> tensor<2x8x4x16xf32> {
-  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
-  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
-  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
-  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
-  %b = nn.broadcast %pad to [0, 3] : (tensor<2x8xi1>) -> tensor<2x4x8x8xi1>
-  %low = arith.constant dense<-1.0e+04> : tensor<2x4x8x8xf32>
-  %t = arith.select %b, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
-  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
-  // expected-warning @below {{looks like attention, but stays in pieces: scores are replaced by -10000.000000, in which a row without keys would still see scores}}
-  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
-  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
-  return %r : tensor<2x8x4x16xf32>
-}
-
-// -----
-
-
 // CHECK-LABEL: func @random_compared_strictly(
 //       CHECK:   nn.softmax
 func.func @random_compared_strictly(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %seed: tensor<2xi64>, %samples: tensor<2xi64>) -> tensor<2x8x4x16xf32> {
@@ -215,4 +195,22 @@ func.func @weighted_sum(%s: tensor<2x4x8x8xf32>, %v: tensor<2x4x8x16xf32>) -> te
   %p = nn.softmax %s : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
   %o = nn.matmul %p, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
   return %o : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// A mask that is finer than what nn.attention takes beside bf16.
+
+// CHECK-LABEL: func @wide_mask(
+//       CHECK:   nn.softmax
+func.func @wide_mask(%q: tensor<2x4x8x16xbf16>, %m: tensor<8x8xf32>) -> tensor<2x4x8x16xbf16> {
+  %s = nn.matmul %q, %q transpose_rhs : (tensor<2x4x8x16xbf16>, tensor<2x4x8x16xbf16>) -> tensor<2x4x8x8xbf16>
+  %w = arith.extf %s : tensor<2x4x8x8xbf16> to tensor<2x4x8x8xf32>
+  %mb = nn.broadcast %m to [2, 3] : (tensor<8x8xf32>) -> tensor<2x4x8x8xf32>
+  %t = arith.addf %w, %mb : tensor<2x4x8x8xf32>
+  %pw = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %p = arith.truncf %pw : tensor<2x4x8x8xf32> to tensor<2x4x8x8xbf16>
+  // expected-warning @below {{its mask has elements of f32, its products of bf16}}
+  %o = nn.matmul %p, %q : (tensor<2x4x8x8xbf16>, tensor<2x4x8x16xbf16>) -> tensor<2x4x8x16xbf16>
+  return %o : tensor<2x4x8x16xbf16>
 }

@@ -85,3 +85,21 @@ func.func @no_factor(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: ten
   return %r : tensor<2x8x4x16xf32>
 }
 
+// A softmax in f32 between casts: nn.attention computes it so in any case.
+
+// CHECK-LABEL: func @softmax_in_f32(
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 {scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xbf16>,
+func.func @softmax_in_f32(%q: tensor<2x8x4x16xbf16>, %k: tensor<2x8x4x16xbf16>, %v: tensor<2x8x4x16xbf16>) -> tensor<2x8x4x16xbf16> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xbf16>) -> tensor<2x4x8x16xbf16>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xbf16>) -> tensor<2x4x16x8xbf16>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xbf16>) -> tensor<2x4x8x16xbf16>
+  %s = nn.matmul %qt, %kt : (tensor<2x4x8x16xbf16>, tensor<2x4x16x8xbf16>) -> tensor<2x4x8x8xbf16>
+  %f = arith.constant dense<0.25> : tensor<2x4x8x8xbf16>
+  %t = arith.mulf %s, %f : tensor<2x4x8x8xbf16>
+  %w = arith.extf %t : tensor<2x4x8x8xbf16> to tensor<2x4x8x8xf32>
+  %pw = nn.softmax %w : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %p = arith.truncf %pw : tensor<2x4x8x8xf32> to tensor<2x4x8x8xbf16>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xbf16>, tensor<2x4x8x16xbf16>) -> tensor<2x4x8x16xbf16>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xbf16>) -> tensor<2x8x4x16xbf16>
+  return %r : tensor<2x8x4x16xbf16>
+}
