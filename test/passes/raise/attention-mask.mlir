@@ -422,3 +422,78 @@ func.func @padding_and_causal_apart(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x1
   return %r : tensor<2x8x4x16xf32>
 }
 
+// Query 1 sees key 7: not causal.
+
+// CHECK-LABEL: func @almost_causal(
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%{{.*}}) {scale
+func.func @almost_causal(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %m0 = arith.constant dense<[[[
+    [true, false, false, false, false, false, false, false],
+    [true, true, false, false, false, false, false, true],
+    [true, true, true, false, false, false, false, false],
+    [true, true, true, true, false, false, false, false],
+    [true, true, true, true, true, false, false, false],
+    [true, true, true, true, true, true, false, false],
+    [true, true, true, true, true, true, true, false],
+    [true, true, true, true, true, true, true, true]
+  ]]]> : tensor<1x1x8x8xi1>
+  %m1 = nn.reshape %m0 : (tensor<1x1x8x8xi1>) -> tensor<8x8xi1>
+  %m = nn.broadcast %m1 to [2, 3] : (tensor<8x8xi1>) -> tensor<2x4x8x8xi1>
+  %low = arith.constant dense<0xFF800000> : tensor<2x4x8x8xf32>
+  %t = arith.select %m, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// s <= t + 1.
+
+// CHECK-LABEL: func @one_key_further(
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%{{.*}}) {scale
+//   CHECK-SAME:     tensor<1x1x8x8xi1>
+func.func @one_key_further(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %qi = arith.constant dense<[1, 2, 3, 4, 5, 6, 7, 8]> : tensor<8xi64>
+  %ki = nn.iota {dim = 0 : i64} : () -> tensor<8xi64>
+  %qb = nn.broadcast %qi to [2] : (tensor<8xi64>) -> tensor<2x4x8x8xi64>
+  %kb = nn.broadcast %ki to [3] : (tensor<8xi64>) -> tensor<2x4x8x8xi64>
+  %m = arith.cmpi sle, %kb, %qb : tensor<2x4x8x8xi64>
+  %low = arith.constant dense<0xFF800000> : tensor<2x4x8x8xf32>
+  %t = arith.select %m, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// Later keys only, s >= t.
+
+// CHECK-LABEL: func @queries_before_keys(
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%{{.*}}) {scale
+//   CHECK-SAME:     tensor<1x1x8x8xi1>
+func.func @queries_before_keys(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %qi = nn.iota {dim = 0 : i64} : () -> tensor<8xi64>
+  %ki = nn.iota {dim = 0 : i64} : () -> tensor<8xi64>
+  %qb = nn.broadcast %qi to [2] : (tensor<8xi64>) -> tensor<2x4x8x8xi64>
+  %kb = nn.broadcast %ki to [3] : (tensor<8xi64>) -> tensor<2x4x8x8xi64>
+  %m = arith.cmpi sge, %kb, %qb : tensor<2x4x8x8xi64>
+  %low = arith.constant dense<0xFF800000> : tensor<2x4x8x8xf32>
+  %t = arith.select %m, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
