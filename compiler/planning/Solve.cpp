@@ -284,7 +284,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
       std::max<int64_t>(n <= 2000 ? 600'000 * n : 20'000 * n, 1'000'000);
   amount = int64_t(double(amount) * double(options.effort) / 100);
   if (options.maxWork > 0)
-    amount = std::min(amount, options.maxWork / 4);
+    amount = std::min(amount, options.maxWork / 8);
   ReorderOptions reorders;
   reorders.limitBytes = limit - flat.constantBytes;
   reorders.work = amount;
@@ -317,6 +317,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
       reordered.segments[s].instructions = candidate.orders[s];
     SolveOptions part = options;
     part.effort = std::max<int64_t>(1, options.effort / 2);
+    part.maxWork = options.maxWork / 4;
     absl::StatusOr<Plan> plan = solveFixed(reordered, part, start);
     if (!plan.ok())
       return plan.status();

@@ -27,7 +27,8 @@ struct SolveOptions {
   uint64_t seed = 1;
   /// Counted work, in percent of the default for the problem's size.
   int64_t effort = 100;
-  /// Upper limit on counted work, about a nanosecond a unit; 0: none.
+  /// Upper limit on counted work, one to two nanoseconds a unit; 0: none. Small
+  /// problems get seconds by default; a compiler wants less.
   int64_t maxWork = 0;
   /// A guard, off at 0; when it bites, `Stats::timeLimitHit` says so and the
   /// answer may differ from run to run.

@@ -135,4 +135,41 @@ TEST(BruteForce, Loops) {
   }
 }
 
+TEST(BruteForce, AnyOrderIsStillRight) {
+  int cheaper = 0, dearer = 0, budgets = 0;
+  for (uint64_t seed = 0; seed < 80; ++seed) {
+    Random random(seed);
+    RandomShape shape;
+    shape.body = 8;
+    shape.epilogue = 3;
+    shape.trips = 1 + int64_t(seed % 3);
+    Problem p = randomProblem(random, shape);
+    int64_t base = simulate(p, baseSolution(p))->peakBytes;
+    for (int64_t budget : {base * 9 / 10, base * 7 / 10}) {
+      SolveOptions options;
+      options.budgetBytes = budget;
+      options.maxWork = 1'000'000;
+      Plan fixed = *solve(p, options);
+      options.order = OrderMode::Free;
+      absl::StatusOr<Plan> plan = solve(p, options);
+      ASSERT_TRUE(plan.ok()) << seed << ": " << plan.status().message();
+      ASSERT_EQ(verifySolution(p, plan->solution,
+                               {plan->peakBytes, plan->cost,
+                                plan->feasible ? budget : -1}),
+                std::nullopt)
+          << seed;
+      ASSERT_GE(plan->peakBytes, plan->impossibleBelowBytes) << seed;
+      ++budgets;
+      if (fixed.feasible && plan->feasible) {
+        cheaper += plan->cost < fixed.cost;
+        dearer += plan->cost > fixed.cost;
+      }
+      cheaper += plan->feasible && !fixed.feasible;
+      dearer += fixed.feasible && !plan->feasible;
+    }
+  }
+  EXPECT_LE(dearer * 20, budgets);
+  EXPECT_GT(cheaper, 10);
+}
+
 } // namespace
