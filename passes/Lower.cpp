@@ -172,7 +172,18 @@ private:
         views.map(value, result);
         return result;
       }
-    return bufferOf.at(find(stated.idOf.lookup(storageRoot(value))));
+    return wholeBuffer(stated.idOf.lookup(storageRoot(value)), value.getType(),
+                       b);
+  }
+
+  /// The buffer of value `id`, as `type`: a buffer that several values share
+  /// has the shape of one of them.
+  Value wholeBuffer(ValueId id, Type type, OpBuilder &b) {
+    Value buffer = bufferOf.at(find(id));
+    MemRefType wanted = contiguous(type);
+    if (buffer.getType() == wanted)
+      return buffer;
+    return mem::ViewOp::create(b, buffer.getLoc(), wanted, buffer);
   }
 
   Value loopIndex;
@@ -212,7 +223,8 @@ private:
     for (OpResult result : op->getResults()) {
       written.push_back(isWritten(result) ? int64_t(outputs.size()) : -1);
       if (isWritten(result))
-        outputs.push_back(bufferOf.at(find(stated.idOf.lookup(result))));
+        outputs.push_back(
+            wholeBuffer(stated.idOf.lookup(result), result.getType(), b));
     }
     KernelCall call = op.getKernel(layouts, backend());
     bool generated = isa<nn::FusedOp>(op);
