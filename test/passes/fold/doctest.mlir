@@ -1,0 +1,145 @@
+// RUN: tmc-opt %s -tmc-fold-into-kernels -split-input-file | FileCheck %s
+
+// CHECK-LABEL: @bias
+// CHECK-NEXT: %[[Y:.*]] = nn.matmul %arg0, %arg1 bias(%arg2)
+// CHECK-NEXT: return %[[Y]]
+func.func @bias(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> tensor<8x6xf32> {
+  %p = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %r = nn.broadcast %b to [1] : (tensor<6xf32>) -> tensor<8x6xf32>
+  %y = arith.addf %p, %r : tensor<8x6xf32>
+  return %y : tensor<8x6xf32>
+}
+
+// -----
+
+// On the left, and behind a reshape that keeps the rows: 8 = 2 * 4.
+// CHECK-LABEL: @bias_left_of_reshape
+// CHECK: %[[P:.*]] = nn.matmul %arg0, %arg1 bias(%arg2)
+// CHECK: nn.reshape %[[P]] : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
+// CHECK-NOT: arith.addf
+func.func @bias_left_of_reshape(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> tensor<2x4x6xf32> {
+  %p = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %q = nn.reshape %p : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  %r = nn.broadcast %b to [2] : (tensor<6xf32>) -> tensor<2x4x6xf32>
+  %y = arith.addf %r, %q : tensor<2x4x6xf32>
+  return %y : tensor<2x4x6xf32>
+}
+
+// -----
+
+// Not a bias: another reader wants the product without it.
+// CHECK-LABEL: @bias_of_a_shared_product
+// CHECK-NOT: bias
+// CHECK: arith.addf
+func.func @bias_of_a_shared_product(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+  %p = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %r = nn.broadcast %b to [1] : (tensor<6xf32>) -> tensor<8x6xf32>
+  %y = arith.addf %p, %r : tensor<8x6xf32>
+  return %p, %y : tensor<8x6xf32>, tensor<8x6xf32>
+}
+
+// -----
+
+// The second product adds onto the first one's bytes.
+// CHECK-LABEL: @accumulate
+// CHECK: %[[A:.*]] = nn.matmul %arg0, %arg1 :
+// CHECK: nn.matmul %arg0, %arg2 acc(%[[A]])
+// CHECK-NOT: arith.addf
+func.func @accumulate(%x: tensor<8x4xf32>, %v: tensor<4x6xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> {
+  %p = nn.matmul %x, %v : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %q = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %s = arith.addf %p, %q : tensor<8x6xf32>
+  return %s : tensor<8x6xf32>
+}
+
+// -----
+
+// The caller keeps an argument's bytes: nothing may add onto them.
+// CHECK-LABEL: @accumulate_onto_argument
+// CHECK-NOT: acc
+// CHECK: arith.addf
+func.func @accumulate_onto_argument(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %s: tensor<8x6xf32>) -> tensor<8x6xf32> {
+  %p = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %y = arith.addf %s, %p : tensor<8x6xf32>
+  return %y : tensor<8x6xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @neutral
+// CHECK-NEXT: return %arg0
+func.func @neutral(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %zeros = nn.broadcast %zero to [] : (tensor<f32>) -> tensor<4xf32>
+  %one = arith.constant dense<1.0> : tensor<4xf32>
+  %a = arith.addf %zeros, %x : tensor<4xf32>
+  %b = arith.mulf %a, %one : tensor<4xf32>
+  %c = arith.divf %b, %one : tensor<4xf32>
+  %d = arith.subf %c, %zeros : tensor<4xf32>
+  return %d : tensor<4xf32>
+}
+
+// -----
+
+// [1, 2, 0] after [2, 0, 1] is nothing at all.
+// CHECK-LABEL: @transposes
+// CHECK-NEXT: return %arg0
+func.func @transposes(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  %a = nn.transpose %x [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  %b = nn.transpose %a [1, 2, 0] : (tensor<4x2x3xf32>) -> tensor<2x3x4xf32>
+  return %b : tensor<2x3x4xf32>
+}
+
+// -----
+
+// Each element of x stands 8 times: the sum is 8 x.
+// CHECK-LABEL: @sum_of_broadcast
+// CHECK: %[[C:.*]] = arith.constant dense<8.000000e+00> : tensor<4xf32>
+// CHECK: arith.mulf %arg0, %[[C]]
+// CHECK-NOT: nn.reduce
+func.func @sum_of_broadcast(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %b = nn.broadcast %x to [1] : (tensor<4xf32>) -> tensor<8x4xf32>
+  %s = nn.reduce sum %b over [0] : (tensor<8x4xf32>) -> tensor<4xf32>
+  return %s : tensor<4xf32>
+}
+
+// -----
+
+// A channel's sum in NCHW: rows of 5 * 7 first, then the batch.
+// CHECK-LABEL: @channel_sum
+// CHECK: %[[R:.*]] = nn.reduce sum %arg0 over [2, 3] : (tensor<2x3x5x7xf32>) -> tensor<2x3xf32>
+// CHECK: nn.reduce sum %[[R]] over [0] : (tensor<2x3xf32>) -> tensor<3xf32>
+func.func @channel_sum(%x: tensor<2x3x5x7xf32>) -> tensor<3xf32> {
+  %s = nn.reduce sum %x over [0, 2, 3] : (tensor<2x3x5x7xf32>) -> tensor<3xf32>
+  return %s : tensor<3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @powers
+// CHECK: arith.mulf %arg0, %arg0
+// CHECK: math.sqrt %arg0
+// CHECK: math.rsqrt %arg0
+// CHECK-NOT: math.powf
+func.func @powers(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %two = arith.constant dense<2.0> : tensor<4xf32>
+  %half = arith.constant dense<0.5> : tensor<4xf32>
+  %minus = arith.constant dense<-0.5> : tensor<4xf32>
+  %a = math.powf %x, %two : tensor<4xf32>
+  %b = math.powf %x, %half : tensor<4xf32>
+  %c = math.powf %x, %minus : tensor<4xf32>
+  return %a, %b, %c : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// relu's derivative asks its result, so that its operand can go.
+// CHECK-LABEL: @relu
+// CHECK: %[[Y:.*]] = arith.maximumf %arg0
+// CHECK: arith.cmpf ogt, %[[Y]]
+func.func @relu(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi1>) {
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %y = arith.maximumf %x, %zero : tensor<4xf32>
+  %m = arith.cmpf ogt, %x, %zero : tensor<4xf32>
+  return %y, %m : tensor<4xf32>, tensor<4xi1>
+}
