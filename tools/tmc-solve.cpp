@@ -225,6 +225,7 @@ int solveRemat(int argc, char **argv) {
                                    {"--frontier", false}});
   SolveOptions options;
   options.wantFrontier = args.has("--frontier");
+  options.maxWork = 0; // As long as it helps.
   int64_t seed = 1;
   if (args.error.empty() && !args.has("--budget"))
     args.error = "no --budget given";

@@ -260,8 +260,8 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
   plan.peakBytes = claim->peakBytes;
   plan.cost = claim->cost;
   plan.feasible = plan.peakBytes <= limit;
-  if (plan.feasible && !options.wantFrontier)
-    smallest = std::min(smallest, plan.peakBytes);
+  if (plan.feasible && options.budgetBytes >= 0)
+    smallest = std::min(smallest, limit);
   plan.smallestFoundBytes = smallest + problem.reservedBytes;
   plan.stats.work = search.work;
   plan.stats.timeLimitHit = search.timeLimitHit;
@@ -293,6 +293,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   struct Candidate {
     Orders orders;
     int64_t excess;
+    bool isProgram = false;
   };
   std::vector<Candidate> candidates;
   for (Orders orders : {programOrders(problem), listSchedule(problem)}) {
@@ -306,28 +307,43 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
               return a.excess < b.excess;
             });
   if (candidates.front().excess > 0)
-    candidates.push_back({programOrders(problem), 0});
+    candidates.push_back({programOrders(problem), 0, true});
+  SolveOptions part = options;
+  part.effort = std::max<int64_t>(1, options.effort / 2);
+  part.maxWork = options.maxWork / 4;
   std::optional<Plan> best;
-  int64_t smallest = std::numeric_limits<int64_t>::max();
+  // Other budgets lead to other orders: what surely works again is the budget
+  // itself, and what the program's own order reaches.
+  std::optional<int64_t> smallest;
   for (const Candidate &candidate : candidates) {
     if (best && best->feasible && best->cost <= best->baseCost)
       break;
     Problem reordered = problem;
     for (size_t s = 0; s < reordered.segments.size(); ++s)
       reordered.segments[s].instructions = candidate.orders[s];
-    SolveOptions part = options;
-    part.effort = std::max<int64_t>(1, options.effort / 2);
-    part.maxWork = options.maxWork / 4;
+    part.wantFrontier = options.wantFrontier && candidate.isProgram;
     absl::StatusOr<Plan> plan = solveFixed(reordered, part, start);
     if (!plan.ok())
       return plan.status();
-    smallest = std::min(smallest, plan->smallestFoundBytes);
+    if (candidate.isProgram)
+      smallest = plan->smallestFoundBytes;
     if (!best ||
         (plan->feasible && (!best->feasible || plan->cost < best->cost)))
       best = std::move(*plan);
   }
+  if (!smallest && options.wantFrontier) {
+    Search search(problem, part, programOrders(problem), start);
+    int64_t basePeak =
+        Schedule(search.flat, 0).peakBytes() + search.flat.constantBytes;
+    search.findFrontier(basePeak);
+    smallest = (search.rungs.empty() ? basePeak : search.rungs.back().peak) +
+               problem.reservedBytes;
+  }
+  if (best->feasible)
+    smallest =
+        std::min(smallest.value_or(options.budgetBytes), options.budgetBytes);
   best->stats.work += work;
-  best->smallestFoundBytes = smallest;
+  best->smallestFoundBytes = smallest.value_or(best->smallestFoundBytes);
   best->impossibleBelowBytes = impossibleBelowFreely(problem, relax(problem));
   best->stats.seconds =
       std::chrono::duration<double>(Clock::now() - start).count();

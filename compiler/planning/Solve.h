@@ -27,9 +27,9 @@ struct SolveOptions {
   uint64_t seed = 1;
   /// Counted work, in percent of the default for the problem's size.
   int64_t effort = 100;
-  /// Upper limit on counted work, one to two nanoseconds a unit; 0: none. Small
-  /// problems get seconds by default; a compiler wants less.
-  int64_t maxWork = 0;
+  /// Upper limit on counted work, one to two nanoseconds a unit; 0: none. The
+  /// default suits a compiler; without it, small problems get some seconds.
+  int64_t maxWork = 500'000'000;
   /// A guard, off at 0; when it bites, `Stats::timeLimitHit` says so and the
   /// answer may differ from run to run.
   double timeLimitSeconds = 0;
@@ -54,10 +54,9 @@ struct Plan {
   int64_t peakBytes = 0; // Live peak, reserved left out.
   int64_t cost = 0;
   int64_t baseCost = 0;
-  /// Budgets, reserved included: the smallest for which a plan is known, and
-  /// the one below which none can exist. Given as the budget, with the other
-  /// options the same, `smallestFoundBytes` has a plan if it came with an
-  /// answer that isn't feasible or with `wantFrontier`.
+  /// Budgets, reserved included: the smallest known to work when given as the
+  /// budget with the other options the same (the given one, if it works and
+  /// nothing smaller is known), and the one below which none can.
   int64_t smallestFoundBytes = 0;
   int64_t impossibleBelowBytes = 0;
   /// The order of first executions; the program's own unless free.
