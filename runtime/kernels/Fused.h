@@ -24,7 +24,7 @@
 #include "runtime/kernels/Row.h"
 #include "runtime/step/Stream.h"
 
-#ifndef __CUDACC__
+#ifndef TMC_CUDA
 #include "runtime/cpu/Parallel.h"
 #endif
 
@@ -59,16 +59,28 @@ template <typename Body>
 constexpr int64_t keptFloats = Body::shape.kept *keptStride(Body::shape.cols);
 } // namespace detail
 
-#ifdef __CUDACC__
+#ifdef TMC_CUDA
 
 namespace detail {
+template <typename... P, typename... A>
+void launchFused(void (*kernel)(P...), dim3 grid, dim3 block,
+                 cudaStream_t stream, A... arguments) {
+#ifdef __CUDACC__
+  kernel<<<grid, block, 0, stream>>>(arguments...);
+#else
+  (void)stream;
+  emulator::launch(reinterpret_cast<const void *>(kernel), grid, block, 0,
+                   [=] { kernel(arguments...); });
+#endif
+}
+
 template <typename Body>
 __global__ void __launch_bounds__(kCudaBlockThreads)
     runRows(Body body, FusedTiling tiling, float *scratch, bool aligned) {
   constexpr int rowsPerBlock =
       kCudaBlockThreads / cudaRowThreads(Body::shape.cols);
   constexpr int64_t kept = keptFloats<Body>;
-  __shared__ alignas(16) float keptValues[kept > 0 ? rowsPerBlock * kept : 1];
+  alignas(16) __shared__ float keptValues[kept > 0 ? rowsPerBlock * kept : 1];
   const int64_t tile = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
   if (tile >= tiling.tiles()) // a whole warp, or a whole block
     return;
@@ -141,13 +153,14 @@ public:
     const bool aligned =
         Body::shape.cols % 4 == 0 && detail::allAligned(ins, outs);
     auto *partials = static_cast<float *>(scratch);
-    detail::runRows<<<unsigned(ceilDiv(t.tiles(), rowsPerBlock)),
-                      dim3(threads, rowsPerBlock), 0, native>>>(
-        body, t, partials, aligned);
+    detail::launchFused(
+        detail::runRows<Body>, dim3(unsigned(ceilDiv(t.tiles(), rowsPerBlock))),
+        dim3(threads, rowsPerBlock), native, body, t, partials, aligned);
     if constexpr (Body::shape.finish) {
       constexpr int64_t blocks = ceilDiv(Body::shape.cols, kCudaBlockColumns);
-      detail::runFinish<<<unsigned(blocks), kCudaBlockThreads, 0, native>>>(
-          body, t, partials, aligned);
+      detail::launchFused(detail::runFinish<Body>, dim3(unsigned(blocks)),
+                          dim3(kCudaBlockThreads), native, body, t, partials,
+                          aligned);
     }
   }
 

@@ -13,6 +13,12 @@
 #define TMC_HD
 #endif
 
+/// Where this text becomes kernels: of a GPU, or of the emulator by which the
+/// tests run them on the host (test/cuda/emulator).
+#if defined(__CUDACC__) || defined(TMC_CUDA_EMULATED)
+#define TMC_CUDA
+#endif
+
 #define TMC_INLINE inline __attribute__((always_inline))
 
 #endif // TMC_RUNTIME_KERNELS_PORTABLE_H

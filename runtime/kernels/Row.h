@@ -199,7 +199,7 @@ public:
     return sum;
   }
 
-#ifdef __CUDACC__
+#ifdef TMC_CUDA
   // Threads of a row: `threads` of them, a warp or a whole block; this one is
   // number `thread`. A row of fewer than 4 columns per thread idles some.
   int thread, threads;
@@ -251,7 +251,7 @@ public:
     for (int k = 0; k < n; ++k)
       all.v[k] = lanes[k][0];
     All::into(all.v, tail);
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) || defined(TMC_CUDA_EMULATED)
     for (int offset = 16; offset > 0; offset /= 2) {
       float other[n];
       for (int k = 0; k < n; ++k)

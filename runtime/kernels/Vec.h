@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__CUDACC__) && !defined(TMC_PACKED_LANES)
+#if defined(TMC_CUDA) && !defined(TMC_PACKED_LANES)
 #define TMC_PACKED_LANES 1
 #endif
 #if !defined(TMC_PACKED_LANES) && (defined(__AVX__) || defined(__SSE2__))

@@ -45,7 +45,10 @@ std::deque<Fiber> fibers; // they don't move
 size_t running = 0;
 const std::function<void()> *body = nullptr;
 std::vector<unsigned char> shared;
-bool reverse = std::getenv("TMC_EMULATOR_REVERSE") != nullptr;
+bool reverse = [] {
+  const char *text = std::getenv("TMC_EMULATOR_REVERSE");
+  return text && *text;
+}();
 size_t memoryLimit = size_t(1) << 34;
 std::string failing;
 cudaError_t lastError = cudaSuccess;
