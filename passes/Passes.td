@@ -134,29 +134,6 @@ def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
   ];
 }
 
-def JoinPads : Pass<"tmc-join-pads"> {
-  let summary = "write pads that tile a tensor as one concatenation";
-  let description = [{
-    The gradients of a value's slices are pads that are added. Where they fill
-    the tensor along one dimension, without overlap, they are put side by side.
-
-    Before:
-
-    ```mlir
-    %a = nn.pad %x [0, 0] step [1, 1] : (tensor<2x3xf32>) -> tensor<2x8xf32>
-    %b = nn.pad %y [0, 3] step [1, 1] : (tensor<2x5xf32>) -> tensor<2x8xf32>
-    %s = arith.addf %a, %b : tensor<2x8xf32>
-    ```
-
-    After:
-
-    ```mlir
-    %s = nn.concat %x, %y {dim = 1 : i64} : (tensor<2x3xf32>, tensor<2x5xf32>) -> tensor<2x8xf32>
-    ```
-  }];
-  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect"];
-}
-
 def CopyViews : Pass<"tmc-copy-views"> {
   let summary = "copy a view where a kernel wants contiguous bytes";
   let description = [{

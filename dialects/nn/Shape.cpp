@@ -410,7 +410,7 @@ static void collectAddends(Value sum, SmallVectorImpl<Value> &addends) {
 
 namespace {
 /// Pads that fill a tensor side by side, added up, are a concatenation: the
-/// gradient of a tensor of which every part was sliced.
+/// gradient of a tensor of which every part was sliced. Other addends stay.
 struct SumOfPadsIsConcat : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::AddFOp op,
@@ -422,11 +422,15 @@ struct SumOfPadsIsConcat : OpRewritePattern<arith::AddFOp> {
     collectAddends(op.getLhs(), addends);
     collectAddends(op.getRhs(), addends);
     SmallVector<PadOp> pads;
+    SmallVector<Value> others;
     for (Value addend : addends) {
-      pads.push_back(addend.getDefiningOp<PadOp>());
-      if (!pads.back())
-        return failure();
+      if (auto pad = addend.getDefiningOp<PadOp>())
+        pads.push_back(pad);
+      else
+        others.push_back(addend);
     }
+    if (pads.size() < 2)
+      return failure();
     std::optional<int64_t> dim = commonDim(pads, type);
     if (!dim)
       return failure();
@@ -443,7 +447,10 @@ struct SumOfPadsIsConcat : OpRewritePattern<arith::AddFOp> {
     }
     if (at != type.getDimSize(*dim))
       return failure();
-    rewriter.replaceOpWithNewOp<ConcatOp>(op, inputs, *dim);
+    Value sum = ConcatOp::create(rewriter, op.getLoc(), inputs, *dim);
+    for (Value other : others)
+      sum = add(rewriter, op.getLoc(), sum, other);
+    rewriter.replaceOp(op, sum);
     return success();
   }
 

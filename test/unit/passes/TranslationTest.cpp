@@ -55,12 +55,3 @@ TEST(Translation, CopyViews) {
   v.makes = {"nn.copy"};
   validate(v);
 }
-
-// The gradients of what exporters cut into pieces.
-TEST(Translation, JoinPads) {
-  Validation v;
-  v.options.exported = true;
-  v.prepare = "func.func(tmc-raise),tmc-autodiff,canonicalize,cse";
-  v.pipeline = "any(tmc-join-pads)";
-  validate(v);
-}
