@@ -279,12 +279,18 @@ private:
   Backend backend() const { return target.backend; }
 
   /// The symbol of a kernel with `op`'s body: equal bodies share one.
-  std::string outline(nn::FusedOp op) {
+  std::string outline(nn::FusedOp original) {
+    // Streams are parameters of the kernel: bodies that differ in them are one.
+    OwningOpRef<nn::FusedOp> plain(cast<nn::FusedOp>(original->clone()));
+    nn::FusedOp op = *plain;
+    int64_t stream = 0;
+    for (auto random : op.getBlock().getOps<nn::RandomOp>())
+      random.setStream(stream++);
     std::string body;
-    llvm::raw_string_ostream stream(body);
+    llvm::raw_string_ostream os(body);
     for (Value input : op.getInputs())
-      stream << input.getType() << ";";
-    op.getBody().front().print(stream);
+      os << input.getType() << ";";
+    op.getBody().front().print(os);
     std::string &symbol = kernelByBody[body];
     if (!symbol.empty())
       return symbol;

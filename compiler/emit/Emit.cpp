@@ -177,8 +177,9 @@ private:
     if (name.empty()) {
       name = launch.getGenerated() ? launch.getCallee().str() + "_kernel"
                                    : launch.getCallee().lower();
-      if (!launch.getGenerated())
-        name += "_" + std::to_string(objectCount[name]++);
+      int64_t number = objectCount[name]++;
+      if (!launch.getGenerated() || number > 0)
+        name += "_" + std::to_string(number);
     }
     return name;
   }

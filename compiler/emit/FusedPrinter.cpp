@@ -150,7 +150,11 @@ private:
       member(argument, "in" + Twine(argument.getArgNumber()), "const ");
     for (auto [i, value] : llvm::enumerate(results()))
       member(value, "out" + Twine(i), "");
-    os << "\n  " << name << "(tmc::In in, tmc::Out out)";
+    size_t streams = llvm::range_size(block.getOps<RandomOp>());
+    for (size_t i = 0; i < streams; ++i)
+      os << "  uint32_t stream" << i << ";\n";
+    os << "\n  " << name
+       << "(tmc::In in, tmc::Out out, const int64_t *streams)";
     const char *separator = "\n      : ";
     for (BlockArgument argument : block.getArguments()) {
       os << separator
@@ -166,7 +170,9 @@ private:
                           i, storageType(elementOf(value)));
       separator = ",\n        ";
     }
-    os << " {\n    (void)in;\n  }\n\n";
+    for (size_t i = 0; i < streams; ++i)
+      os << llvm::formatv(",\n        stream{0}(uint32_t(streams[{0}]))", i);
+    os << " {\n    (void)in, (void)streams;\n  }\n\n";
   }
 
   void openFunction(StringRef function) {
@@ -431,6 +437,17 @@ private:
            ")";
   }
 
+  /// The number of an op's stream among the kernel's.
+  size_t streamOf(RandomOp random) {
+    size_t number = 0;
+    for (auto other : block.getOps<RandomOp>()) {
+      if (other == random)
+        break;
+      ++number;
+    }
+    return number;
+  }
+
   /// The name of a row's random numbers.
   std::string drawsOf(RandomOp random) {
     std::string draws = "draws_" + nameOf(random.getResult());
@@ -442,10 +459,10 @@ private:
                         tensorType(random.getSamples()).getNumElements();
     std::string at = orZero(rowOffset(random.getResult()));
     row.line(llvm::formatv("const int64_t at_{0} = {1};", draws, at));
-    row.line(llvm::formatv(
-        "Draws {0}(in{1}, {2}, uint64_t(in{3}[at_{0} / {4}] * {4} + at_{0} % "
-        "{4}));",
-        draws, seed, random.getStream(), samples, perSample));
+    row.line(llvm::formatv("Draws {0}(in{1}, stream{2}, uint64_t(in{3}[at_{0} "
+                           "/ {4}] * {4} + at_{0} % "
+                           "{4}));",
+                           draws, seed, streamOf(random), samples, perSample));
     return draws;
   }
 

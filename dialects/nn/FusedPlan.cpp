@@ -174,6 +174,9 @@ private:
 
   /// Equates dimensions, op by op.
   bool collect() {
+    constexpr int kMostStreams = 8; // As runtime/kernels/Fused.h has it.
+    if (llvm::range_size(block.getOps<RandomOp>()) > kMostStreams)
+      return refuse("it draws from more than 8 streams");
     for (BlockArgument argument : block.getArguments()) {
       if (!hasKernelType(argument))
         return refuse("an operand's element type has no kernel");

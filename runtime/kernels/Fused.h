@@ -30,9 +30,14 @@
 
 namespace tmc {
 
-/// Parameters of every fused kernel: its shape is in its body's type.
+/// Random numbers of how many streams a fused kernel may draw.
+constexpr int kMostStreams = 8;
+
+/// Parameters of every fused kernel; its shape is in its body's type. One body
+/// serves several ops that draw from different streams.
 struct FusedParams {
-  int64_t scratchBytes;
+  int64_t streams[kMostStreams] = {};
+  int64_t scratchBytes = 0;
 };
 
 namespace detail {
@@ -147,7 +152,7 @@ public:
     constexpr FusedTiling t = tilingOf(Body::shape, Backend::Cuda);
     constexpr int threads = cudaRowThreads(Body::shape.cols);
     constexpr int rowsPerBlock = kCudaBlockThreads / threads;
-    const Body body(ins, outs);
+    const Body body(ins, outs, params_.streams);
     auto native = static_cast<cudaStream_t>(stream.native());
     // Which thread takes which column doesn't depend on the alignment.
     const bool aligned =
@@ -185,7 +190,7 @@ public:
     if (Body::shape.rows == 0 || Body::shape.cols == 0)
       return;
     constexpr FusedTiling t = tilingOf(Body::shape, Backend::Cpu);
-    const Body body(ins, outs);
+    const Body body(ins, outs, params_.streams);
     auto *partials = static_cast<float *>(scratch);
     parallelFor(stream, t.tiles(), [&](int64_t tile, int64_t) {
       constexpr int64_t kept = detail::keptFloats<Body>;

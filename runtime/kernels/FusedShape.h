@@ -45,8 +45,10 @@ struct FusedTiling {
   }
 };
 
-constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t clampTo(int64_t x, int64_t low, int64_t high) {
+TMC_HD constexpr int64_t ceilDiv(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+TMC_HD constexpr int64_t clampTo(int64_t x, int64_t low, int64_t high) {
   return x < low ? low : x > high ? high : x;
 }
 
@@ -64,19 +66,22 @@ constexpr int64_t kCudaBlockColumns = 1024;
 /// Threads that share a row on cuda: a warp where few columns leave a block
 /// idle (then several rows share a block), else a block.
 constexpr int kCudaBlockThreads = 256;
-constexpr int cudaRowThreads(int64_t cols) {
+TMC_HD constexpr int cudaRowThreads(int64_t cols) {
   return cols <= 512 ? 32 : kCudaBlockThreads;
 }
 /// Floats from one kept value to the next.
-constexpr int64_t keptStride(int64_t cols) { return ceilDiv(cols, 16) * 16; }
+TMC_HD constexpr int64_t keptStride(int64_t cols) {
+  return ceilDiv(cols, 16) * 16;
+}
 /// Values of a row that a kernel may keep: what fits in the stack's part of the
 /// first-level cache, and in the 48 KiB of shared memory of a block: of 8 rows
 /// of up to 512 columns, with room for a reduction's words, or of one longer.
-constexpr int64_t mostKept(int64_t cols) {
+TMC_HD constexpr int64_t mostKept(int64_t cols) {
   return cols <= 0 ? 0 : (cols <= 512 ? 1440 : 8192) / keptStride(cols);
 }
 
-constexpr FusedTiling tilingOf(const FusedShape &shape, Backend backend) {
+TMC_HD constexpr FusedTiling tilingOf(const FusedShape &shape,
+                                      Backend backend) {
   const bool cuda = backend == Backend::Cuda;
   const bool sums = shape.columnSums + shape.totals > 0;
   const int64_t rows = clampTo(shape.rows, 1, INT64_MAX);
