@@ -119,4 +119,43 @@ TEST(Arena, NamesTheDefect) {
   EXPECT_EQ(checkArena(problem), "'b' is inside itself");
 }
 
+/// Cuts time x bytes into boxes at random: they fill the arena exactly.
+void cut(std::mt19937 &random, int64_t t0, int64_t t1, int64_t b0, int64_t b1,
+         int pieces, ArenaProblem &problem) {
+  bool acrossTime = random() % 2;
+  int64_t room = acrossTime ? t1 - t0 : b1 - b0;
+  if (pieces <= 1 || room < 2) {
+    problem.buffers.push_back(
+        {"b" + std::to_string(problem.buffers.size()), b1 - b0, {t0, t1}});
+    return;
+  }
+  int64_t at = 1 + int64_t(random() % uint64_t(room - 1));
+  int first = 1 + int(random() % uint64_t(pieces - 1));
+  if (acrossTime) {
+    cut(random, t0, t0 + at, b0, b1, first, problem);
+    cut(random, t0 + at, t1, b0, b1, pieces - first, problem);
+  } else {
+    cut(random, t0, t1, b0, b0 + at, first, problem);
+    cut(random, t0, t1, b0 + at, b1, pieces - first, problem);
+  }
+}
+
+TEST(Arena, PerfectPackingsAreFound) {
+  std::mt19937 random(3);
+  int perfect = 0;
+  for (int round = 0; round < 40; ++round) {
+    ArenaProblem problem;
+    problem.alignment = 1;
+    problem.capacityBytes = 1000;
+    cut(random, 0, 60, 0, 1000, 40, problem);
+    ASSERT_EQ(peakBytes(problem), 1000);
+    PackOptions options;
+    options.effort = 2;
+    Packing packing = packArena(problem, options);
+    ASSERT_EQ(verifyPacking(problem, packing), std::nullopt);
+    perfect += packing.arenaBytes == 1000;
+  }
+  EXPECT_GE(perfect, 36);
+}
+
 } // namespace
