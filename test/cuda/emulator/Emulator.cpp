@@ -110,21 +110,29 @@ void runBlock(size_t threads) {
     fiber.thread = {unsigned(i) % size.x, unsigned(i) / size.x % size.y,
                     unsigned(i) / size.x / size.y};
   }
+  const size_t warps = (threads + kWarp - 1) / kWarp;
   for (;;) {
-    bool done = true, progress = false;
-    for (size_t n = 0; n < threads; ++n) {
-      const size_t i = reverse ? threads - 1 - n : n;
-      if (fibers[i].state != State::Ready)
-        continue;
-      progress = true;
-      resume(i);
+    // A warp runs as far as it can before the next one starts: what relies on
+    // the others' progress without a barrier then fails.
+    bool progress = false;
+    for (size_t n = 0; n < warps; ++n) {
+      const size_t begin = (reverse ? warps - 1 - n : n) * kWarp;
+      const size_t end = std::min(threads, begin + kWarp);
+      do {
+        for (size_t m = begin; m < end; ++m) {
+          const size_t i = reverse ? begin + end - 1 - m : m;
+          if (fibers[i].state != State::Ready)
+            continue;
+          progress = true;
+          resume(i);
+        }
+      } while (release(begin, end, State::AtWarp));
     }
+    bool done = true;
     for (size_t i = 0; i < threads; ++i)
       done = done && fibers[i].state == State::Done;
     if (done)
       return;
-    for (size_t w = 0; w < threads; w += kWarp)
-      progress |= release(w, std::min(threads, w + kWarp), State::AtWarp);
     progress |= release(0, threads, State::AtBlock);
     if (!progress)
       die("threads of a block wait for each other at different barriers");
