@@ -548,17 +548,20 @@ tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   for (BlockArgument argument : block.getArguments()) {
     auto type = tensorType(argument);
-    auto place = plan.place.find(argument);
-    // A seed is no part of it; what is gathered is read at other columns.
-    if (place == plan.place.end() || !plan.isContiguous(argument) ||
-        !llvm::is_sorted(place->second))
+    // A seed or the samples' numbers have no place, nor does a constant below.
+    auto own = plan.place.find(argument);
+    if (own == plan.place.end())
+      continue;
+    // Read with other columns than the result's: by gathering.
+    if (!plan.isContiguous(argument) || !llvm::is_sorted(own->second))
       continue;
     for (auto [index, yielded] :
          llvm::enumerate(block.getTerminator()->getOperands())) {
       auto resultType = tensorType(yielded);
+      auto place = plan.place.find(yielded);
       if (resultType.getElementType() != type.getElementType() ||
           resultType.getNumElements() != type.getNumElements() ||
-          plan.place.find(yielded)->second != place->second)
+          place == plan.place.end() || place->second != own->second)
         continue;
       // An element of rows x cols is read by the thread that writes it, in the
       // same pass or an earlier one; a column, by the finish or before it. One

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -73,4 +74,18 @@ TEST(RandomGraph, TogetherHoldEveryOp) {
         !later.count(op.getStringRef().str())) {
       EXPECT_GE(count[op.getStringRef().str()], 10) << op.getStringRef().str();
     }
+}
+
+// For the curious: --gtest_also_run_disabled_tests --gtest_filter=*Print, with
+// the seed in TMC_SEED; TMC_EXPORTED, TMC_BATCH_SAFE, TMC_F32 set the options.
+TEST(RandomGraph, DISABLED_Print) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  const char *seed = std::getenv("TMC_SEED");
+  GraphOptions options;
+  options.exported = std::getenv("TMC_EXPORTED");
+  options.batchSafe = std::getenv("TMC_BATCH_SAFE");
+  options.f32 = std::getenv("TMC_F32");
+  llvm::outs() << *randomGraph(*context, seed ? std::atoll(seed) : 0, options)
+               << "\n";
+  llvm::outs().flush();
 }

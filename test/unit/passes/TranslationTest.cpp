@@ -55,3 +55,40 @@ TEST(Translation, CopyViews) {
   v.makes = {"nn.copy"};
   validate(v);
 }
+
+// The gradients of what exporters cut into pieces.
+TEST(Translation, JoinPads) {
+  Validation v;
+  v.options.exported = true;
+  v.prepare = "func.func(tmc-raise),tmc-autodiff,canonicalize,cse";
+  v.pipeline = "any(tmc-join-pads)";
+  validate(v);
+}
+
+// The shape phase, pass by pass, on steps as autodiff leaves them.
+static const char *const kStep =
+    "func.func(tmc-layout),tmc-autodiff{optimizer=sgd},canonicalize,cse";
+
+TEST(Translation, ExpandComposites) {
+  Validation v;
+  v.prepare = kStep;
+  v.pipeline = "tmc-expand-composites";
+  validate(v);
+}
+
+TEST(Translation, FoldIntoKernels) {
+  Validation v;
+  v.prepare = std::string(kStep) + ",tmc-expand-composites,canonicalize,cse";
+  v.pipeline = "tmc-fold-into-kernels";
+  validate(v);
+}
+
+TEST(Translation, Fuse) {
+  Validation v;
+  v.prepare = std::string(kStep) +
+              ",tmc-expand-composites,tmc-fold-into-kernels,canonicalize,cse";
+  v.pipeline = "tmc-fuse";
+  v.options.f32 = true; // f64 has no fused kernels
+  v.makes = {"nn.fused"};
+  validate(v);
+}

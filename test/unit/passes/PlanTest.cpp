@@ -1,0 +1,117 @@
+// PlanTest.cpp - order and recomputation change no result; and after the shape
+// phase every op is a kernel or a view.
+
+#include "test/unit/passes/Validation.h"
+
+#include "dialects/interfaces/Interfaces.h"
+#include "dialects/train/Train.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::test;
+using reference::Tensor;
+
+/// From the forward graph to kernels and views, as the driver does it.
+static const char *const kShape =
+    "func.func(tmc-layout),canonicalize,cse,tmc-autodiff{optimizer=sgd},"
+    "canonicalize,cse,tmc-expand-composites,canonicalize,cse,"
+    "tmc-fold-into-kernels,canonicalize,cse,tmc-fuse,tmc-copy-views";
+
+static OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed) {
+  GraphOptions options;
+  options.f32 = true;
+  OwningOpRef<ModuleOp> module = randomGraph(context, seed, options);
+  EXPECT_TRUE(succeeded(runPipeline(*module, kShape)));
+  return module;
+}
+
+TEST(ShapePhase, LeavesKernelsAndViewsAlone) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  std::map<std::string, int64_t> others;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    OwningOpRef<ModuleOp> module = shapedStep(*context, seed);
+    Block &body = functionOf(*module).getFunctionBody().front();
+    for (Operation &op : body.without_terminator())
+      if (!isa<KernelOpInterface, ViewOpInterface>(op) &&
+          !op.hasTrait<OpTrait::ConstantLike>()) {
+        if (++others[op.getName().getStringRef().str()] == 1)
+          llvm::errs() << "seed " << seed << ": " << op << "\n";
+      }
+  }
+  for (auto &[name, count] : others)
+    ADD_FAILURE() << name << " is neither, " << count << " times";
+}
+
+namespace {
+/// What a plan says of itself.
+struct Figures {
+  int64_t live, reserved, recomputed;
+
+  explicit Figures(ModuleOp module) {
+    auto plan = functionOf(module)->getAttrOfType<DictionaryAttr>("train.plan");
+    auto figure = [&](StringRef name) {
+      return plan.getAs<IntegerAttr>(name).getInt();
+    };
+    live = figure("live_peak_bytes");
+    reserved = figure("reserved_bytes");
+    recomputed = figure("recomputed_ops");
+  }
+};
+} // namespace
+
+/// Plans a copy of `step`; null where the planner finds none within the budget.
+static OwningOpRef<ModuleOp> planned(ModuleOp step, int64_t budget) {
+  ScopedDiagnosticHandler quiet(step.getContext(),
+                                [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> module = step.clone();
+  std::string pipeline =
+      "train.step(tmc-plan{quick budget=" + std::to_string(budget) + "})";
+  if (failed(runPipeline(*module, pipeline)))
+    return {};
+  return module;
+}
+
+TEST(Plan, ChangesNoResult) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  int64_t graphs = 1000, recomputing = 0, reordered = 0;
+  for (int64_t seed = 0; seed < graphs; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    OwningOpRef<ModuleOp> step = shapedStep(*context, seed);
+    Random random(seed);
+    SmallVector<Tensor> inputs = randomInputs(functionOf(*step), random);
+    auto expected = reference::interpret(functionOf(*step), inputs);
+    ASSERT_TRUE(succeeded(expected));
+    auto check = [&](ModuleOp module) {
+      auto actual = reference::interpret(functionOf(module), inputs);
+      ASSERT_TRUE(succeeded(actual));
+      // The same kernels on the same values: not even rounding may differ.
+      ASSERT_EQ(compare(*expected, *actual, 0), "");
+    };
+
+    OwningOpRef<ModuleOp> free = planned(*step, -1);
+    ASSERT_TRUE(free);
+    check(*free);
+    reordered += !OperationEquivalence::isEquivalentTo(
+        *step, *free, OperationEquivalence::IgnoreLocations);
+    Figures figures(*free);
+    for (double share : {0.95, 0.85}) {
+      OwningOpRef<ModuleOp> tight =
+          planned(*step, figures.reserved + int64_t(share * figures.live));
+      if (!tight)
+        break;
+      check(*tight);
+      recomputing += Figures(*tight).recomputed > 0;
+    }
+  }
+  std::printf("  tmc-plan: %lld graphs, %lld reordered, %lld plans recompute\n",
+              (long long)graphs, (long long)reordered, (long long)recomputing);
+  EXPECT_GE(reordered, 100);
+  EXPECT_GE(recomputing, 100);
+}
