@@ -11,6 +11,8 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
 
+#include <queue>
+
 using namespace mlir;
 
 namespace tmc {
@@ -19,6 +21,52 @@ namespace tmc {
 
 namespace {
 using namespace nn;
+
+/// An optimizer's update takes the bytes of its parameter: it comes after every
+/// op that reads the parameter, and no later than it must. Values alone don't
+/// say so, and a kernel stands where the last of its parts stood.
+void sortUpdatesAfterReads(Block &block) {
+  SmallVector<Operation *> ops;
+  DenseMap<Operation *, unsigned> indexOf;
+  for (Operation &op : block.without_terminator()) {
+    indexOf[&op] = ops.size();
+    ops.push_back(&op);
+  }
+  SmallVector<SmallVector<unsigned>> after(ops.size());
+  SmallVector<unsigned> waitsFor(ops.size(), 0);
+  auto require = [&](Operation *first, Operation *second) {
+    auto from = indexOf.find(first), to = indexOf.find(second);
+    if (first == second || from == indexOf.end() || to == indexOf.end())
+      return;
+    after[from->second].push_back(to->second);
+    ++waitsFor[to->second];
+  };
+  for (Operation *op : ops) {
+    for (Value result : op->getResults())
+      for (Operation *user : result.getUsers())
+        require(op, block.findAncestorOpInBlock(*user));
+    auto kernel = dyn_cast<KernelOpInterface>(op);
+    if (!kernel || !isa<train::TrainDialect>(op->getDialect()))
+      continue;
+    for (auto [operand, result] : kernel.getOverwrites())
+      if (isa<BlockArgument>(op->getOperand(operand)))
+        for (Operation *reader : op->getOperand(operand).getUsers())
+          require(block.findAncestorOpInBlock(*reader), op);
+  }
+  // Of what is ready, always the first in the present order.
+  std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
+  for (unsigned i = 0; i < ops.size(); ++i)
+    if (waitsFor[i] == 0)
+      ready.push(i);
+  while (!ready.empty()) {
+    unsigned next = ready.top();
+    ready.pop();
+    ops[next]->moveBefore(block.getTerminator());
+    for (unsigned i : after[next])
+      if (--waitsFor[i] == 0)
+        ready.push(i);
+  }
+}
 
 struct Fuse : impl::FuseBase<Fuse> {
   void runOnOperation() override {
@@ -42,6 +90,7 @@ private:
       replace(group, rewriter);
     eraseDead(block);
     sortTopologically(&block);
+    sortUpdatesAfterReads(block);
   }
 
   /// Equal reshapes outside of kernels become one, so that a kernel doesn't

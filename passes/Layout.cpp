@@ -65,26 +65,32 @@ Type permutedType(Type type, ArrayRef<int64_t> perm) {
 // Ops that have the choice
 //===----------------------------------------------------------------------===//
 
-/// `OpTy` on its first operand with channels last; operand 0 and result 0 are
-/// activations, the rest has no channels dimension to move.
-template <typename OpTy> struct TakeChannelsLast : OpRewritePattern<OpTy> {
+/// `OpTy` with channels last; the first `activations` operands and, if
+/// `isImage`, result 0 are activations, the rest has no channels dimension to
+/// move.
+template <typename OpTy, unsigned activations = 1, bool isImage = true>
+struct TakeChannelsLast : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpTy op, PatternRewriter &b) const override {
     int64_t rank = tensorType(op->getOperand(0)).getRank();
     if (op.getChannelsLast() || rank < 3)
       return failure();
     SmallVector<Value> operands(op->getOperands());
-    operands[0] =
-        TransposeOp::create(b, op.getLoc(), operands[0], toLast(rank));
+    for (Value &operand :
+         MutableArrayRef<Value>(operands).take_front(activations))
+      operand = TransposeOp::create(b, op.getLoc(), operand, toLast(rank));
     SmallVector<Type> types(op->getResultTypes());
-    types[0] = permutedType(types[0], toLast(rank));
+    if (isImage)
+      types[0] = permutedType(types[0], toLast(rank));
     OperationState state(op.getLoc(), op->getName(), operands, types,
                          op->getDiscardableAttrDictionary().getValue());
     state.propertiesAttr = op->getPropertiesAsAttribute();
     auto made = cast<OpTy>(b.create(state));
     made.setChannelsLast(true);
     SmallVector<Value> results(made->getResults());
-    results[0] = TransposeOp::create(b, op.getLoc(), results[0], toFirst(rank));
+    if (isImage)
+      results[0] =
+          TransposeOp::create(b, op.getLoc(), results[0], toFirst(rank));
     b.replaceOp(op, results);
     return success();
   }
@@ -206,7 +212,10 @@ struct Layout : impl::LayoutBase<Layout> {
     RewritePatternSet patterns(&getContext());
     patterns.add<TakeChannelsLast<ConvOp>, TakeChannelsLast<ConvGradInputOp>,
                  TakeChannelsLast<MaxPoolOp>, TakeChannelsLast<AvgPoolOp>,
-                 TakeChannelsLast<BatchNormOp>, SinkThroughPointwise,
+                 TakeChannelsLast<BatchNormOp>,
+                 TakeChannelsLast<ConvGradFilterOp, 2, false>,
+                 TakeChannelsLast<MaxPoolGradOp, 2>,
+                 TakeChannelsLast<AvgPoolGradOp>, SinkThroughPointwise,
                  SinkThroughConcat, SinkThroughPad, SinkThroughReduce>(
         &getContext());
     populateViewPatterns(patterns);

@@ -18,15 +18,21 @@ using namespace tmc;
 using namespace tmc::test;
 using reference::Tensor;
 
+/// Small steps: a plan takes a thousand times as long as its interpretation.
+constexpr int64_t kRules = 3;
+
 /// From the forward graph to kernels and views, as the driver does it.
 static const char *const kShape =
     "func.func(tmc-layout),canonicalize,cse,tmc-autodiff{optimizer=sgd},"
     "canonicalize,cse,tmc-expand-composites,canonicalize,cse,"
     "tmc-fold-into-kernels,canonicalize,cse,tmc-fuse,tmc-copy-views";
 
-static OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed) {
+static OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed,
+                                        int64_t rules) {
   GraphOptions options;
   options.f32 = true;
+  options.accumulates = false;
+  options.rules = rules;
   OwningOpRef<ModuleOp> module = randomGraph(context, seed, options);
   EXPECT_TRUE(succeeded(runPipeline(*module, kShape)));
   return module;
@@ -35,8 +41,8 @@ static OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed) {
 TEST(ShapePhase, LeavesKernelsAndViewsAlone) {
   std::unique_ptr<MLIRContext> context = makeContext();
   std::map<std::string, int64_t> others;
-  for (uint64_t seed = 0; seed < 1000; ++seed) {
-    OwningOpRef<ModuleOp> module = shapedStep(*context, seed);
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    OwningOpRef<ModuleOp> module = shapedStep(*context, seed, 12);
     Block &body = functionOf(*module).getFunctionBody().front();
     for (Operation &op : body.without_terminator())
       if (!isa<KernelOpInterface, ViewOpInterface>(op) &&
@@ -80,10 +86,10 @@ static OwningOpRef<ModuleOp> planned(ModuleOp step, int64_t budget) {
 
 TEST(Plan, ChangesNoResult) {
   std::unique_ptr<MLIRContext> context = makeContext();
-  int64_t graphs = 1000, recomputing = 0, reordered = 0;
+  int64_t graphs = 100, recomputing = 0, reordered = 0;
   for (int64_t seed = 0; seed < graphs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    OwningOpRef<ModuleOp> step = shapedStep(*context, seed);
+    OwningOpRef<ModuleOp> step = shapedStep(*context, seed, kRules);
     Random random(seed);
     SmallVector<Tensor> inputs = randomInputs(functionOf(*step), random);
     auto expected = reference::interpret(functionOf(*step), inputs);
@@ -101,17 +107,15 @@ TEST(Plan, ChangesNoResult) {
     reordered += !OperationEquivalence::isEquivalentTo(
         *step, *free, OperationEquivalence::IgnoreLocations);
     Figures figures(*free);
-    for (double share : {0.95, 0.85}) {
-      OwningOpRef<ModuleOp> tight =
-          planned(*step, figures.reserved + int64_t(share * figures.live));
-      if (!tight)
-        break;
-      check(*tight);
-      recomputing += Figures(*tight).recomputed > 0;
-    }
+    OwningOpRef<ModuleOp> tight =
+        planned(*step, figures.reserved + figures.live * 9 / 10);
+    if (!tight)
+      continue;
+    check(*tight);
+    recomputing += Figures(*tight).recomputed > 0;
   }
   std::printf("  tmc-plan: %lld graphs, %lld reordered, %lld plans recompute\n",
               (long long)graphs, (long long)reordered, (long long)recomputing);
-  EXPECT_GE(reordered, 100);
-  EXPECT_GE(recomputing, 100);
+  EXPECT_GE(reordered, graphs / 2);
+  EXPECT_GE(recomputing, graphs / 20);
 }

@@ -33,6 +33,9 @@ struct GraphOptions {
   /// Dimension 0 of what depends on a batch input is always the batch, and the
   /// loss is a sum over it: the graph can be cut into micro-batches.
   bool batchSafe = false;
+  /// Products and lookups may accumulate onto a value. A plan then needs that
+  /// nobody else reads it, which holds of what passes make, not of any graph.
+  bool accumulates = true;
   /// Half of the rules are those of ExportRules.cpp.
   bool exported = false;
 };

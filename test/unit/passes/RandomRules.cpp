@@ -229,7 +229,7 @@ static void linear(GraphBuilder &g) {
   Value w = transposed ? g.param({n, k}) : g.param({k, n});
   Value bias = g.random.coin() ? g.param({n}) : Value();
   Value acc;
-  if (g.random.below(4) == 0)
+  if (g.options.accumulates && g.random.below(4) == 0)
     acc = g.like(g.random.coin()
                      ? x
                      : nn::MatmulOp::create(g.b, g.loc, x, w, false, transposed)
@@ -464,8 +464,9 @@ static void embedding(GraphBuilder &g) {
   Value x = nn::EmbeddingOp::create(g.b, g.loc, table, ids);
   g.add(x);
   if (!g.options.batchSafe && g.random.below(4) == 0)
-    g.add(nn::EmbeddingGradOp::create(g.b, g.loc, table.getType(), ids, x,
-                                      g.random.coin() ? table : Value()));
+    g.add(nn::EmbeddingGradOp::create(
+        g.b, g.loc, table.getType(), ids, x,
+        g.options.accumulates && g.random.coin() ? table : Value()));
 }
 
 /// One number per row, and a scalar weight.
