@@ -18,7 +18,8 @@ using namespace tmc;
 using namespace tmc::test;
 using reference::Tensor;
 
-/// Small steps: a plan takes a thousand times as long as its interpretation.
+/// Few and small steps: a plan takes a thousand times as long as interpreting
+/// it.
 constexpr int64_t kRules = 3;
 
 /// From the forward graph to kernels and views, as the driver does it.
@@ -41,7 +42,7 @@ static OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed,
 TEST(ShapePhase, LeavesKernelsAndViewsAlone) {
   std::unique_ptr<MLIRContext> context = makeContext();
   std::map<std::string, int64_t> others;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
     OwningOpRef<ModuleOp> module = shapedStep(*context, seed, 12);
     Block &body = functionOf(*module).getFunctionBody().front();
     for (Operation &op : body.without_terminator())
@@ -86,7 +87,7 @@ static OwningOpRef<ModuleOp> planned(ModuleOp step, int64_t budget) {
 
 TEST(Plan, ChangesNoResult) {
   std::unique_ptr<MLIRContext> context = makeContext();
-  int64_t graphs = 100, recomputing = 0, reordered = 0;
+  int64_t graphs = 20, recomputing = 0, reordered = 0;
   for (int64_t seed = 0; seed < graphs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     OwningOpRef<ModuleOp> step = shapedStep(*context, seed, kRules);
@@ -117,5 +118,5 @@ TEST(Plan, ChangesNoResult) {
   std::printf("  tmc-plan: %lld graphs, %lld reordered, %lld plans recompute\n",
               (long long)graphs, (long long)reordered, (long long)recomputing);
   EXPECT_GE(reordered, graphs / 2);
-  EXPECT_GE(recomputing, graphs / 20);
+  EXPECT_GE(recomputing, 1);
 }

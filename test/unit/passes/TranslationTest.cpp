@@ -56,15 +56,6 @@ TEST(Translation, CopyViews) {
   validate(v);
 }
 
-// The gradients of what exporters cut into pieces.
-TEST(Translation, JoinPads) {
-  Validation v;
-  v.options.exported = true;
-  v.prepare = "func.func(tmc-raise),tmc-autodiff,canonicalize,cse";
-  v.pipeline = "any(tmc-join-pads)";
-  validate(v);
-}
-
 // The shape phase, pass by pass, on steps as autodiff leaves them.
 static const char *const kStep =
     "func.func(tmc-layout),tmc-autodiff{optimizer=sgd},canonicalize,cse";
