@@ -114,8 +114,13 @@ private:
     rewriter.setInsertionPointAfter(group.back());
     GroupInterface interface = interfaceOf(group);
     auto fused = cast_or_null<FusedOp>(buildFused(rewriter, group));
-    if (!fused)
-      return; // A type without kernels; lowering names the op.
+    if (!fused) {
+      // One by one, then. A lone op without a kernel stays: lowering names it.
+      if (group.size() > 1)
+        for (Operation *op : group)
+          replace(op, rewriter);
+      return;
+    }
     for (auto [output, result] :
          llvm::zip(interface.outputs, fused.getResults()))
       rewriter.replaceUsesWithIf(output, result, [&](OpOperand &use) {
@@ -123,7 +128,6 @@ private:
       });
     for (Operation *op : llvm::reverse(group))
       eraseWithViews(op);
-    eraseDead(fused.getBlock());
     DominanceInfo dominance(fused);
     eliminateCommonSubExpressions(rewriter, dominance, fused);
   }

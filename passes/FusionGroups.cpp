@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <map>
 
@@ -85,6 +86,10 @@ static void cloneInto(FusedOp fused, ArrayRef<Operation *> group,
   for (Value output : interface.outputs)
     yielded.push_back(map.lookup(output));
   YieldOp::create(b, fused.getLoc(), yielded);
+  // What lost its readers to a copy elsewhere takes no part in the plan.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
 }
 
 Operation *tmc::buildFused(OpBuilder &b, ArrayRef<Operation *> group) {
