@@ -122,6 +122,13 @@ static bool checkSplit(Operation *op, ArrayRef<int64_t> batchDims,
   EXPECT_EQ(split.results.size(), op->getNumResults());
   for (auto [type, how] : llvm::zip_equal(op->getResultTypes(), split.results))
     if (how.kind == Rejoin::Concat &&
+        (how.dim < 0 || how.dim >= cast<ShapedType>(type).getRank())) {
+      ADD_FAILURE() << "it rejoins along dimension " << how.dim
+                    << ", which the result doesn't have";
+      return false;
+    }
+  for (auto [type, how] : llvm::zip_equal(op->getResultTypes(), split.results))
+    if (how.kind == Rejoin::Concat &&
         cast<ShapedType>(type).getDimSize(how.dim) % kPieces != 0)
       return false; // this number of pieces doesn't fit; others may
 
