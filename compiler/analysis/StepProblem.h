@@ -40,8 +40,8 @@ struct StepProblem {
   train::MicroBatchOp loop; // Null where the step has one micro-batch.
 };
 
-/// Moves each in-place update behind the last read of what it overwrites: fusion
-/// may have moved a read past the update, which values alone allow.
+/// Moves each in-place update behind the last read of what it overwrites:
+/// fusion may have moved a read past the update, which values alone allow.
 void sinkUpdates(train::StepOp step);
 
 /// States the problem of `step`; emits an error where an op is neither kernel

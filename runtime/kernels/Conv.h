@@ -95,8 +95,8 @@ inline int64_t convPartScratchBytes(const ConvParams &p) {
   const bool compacted = p.kernelHeight == 1 && p.kernelWidth == 1 &&
                          (p.strideHeight > 1 || p.strideWidth > 1);
   return (64 << 10) + (compacted ? alignScratch(p.outHeight * p.outWidth *
-                                                 p.inChannels * sizeOf(p.type))
-                                  : 0);
+                                                p.inChannels * sizeOf(p.type))
+                                 : 0);
 }
 
 inline int64_t Conv::scratchCap(const Params &params, Backend backend) {
