@@ -243,7 +243,9 @@ Expected<bool> Compilation::planToPlace(Phase last) {
     Expected<int64_t> arena =
         tryPlan(*trial, limit, /*quick=*/attempt > 0, last);
     if (!arena) {
-      if (figureOf(*trial, "smallest_found_bytes"))
+      // A plan that was found and failed later isn't a matter of the budget.
+      if (figureOf(*trial, "smallest_found_bytes") &&
+          !figureOf(*trial, "live_peak_bytes"))
         return overBudget(*current, *trial, budget);
       return std::move(arena.failure());
     }
