@@ -1,4 +1,4 @@
-// tmc - the command: compile, plan, verify, doctor.
+// tmc - the command: compile, plan.
 
 #include "compiler/pipeline/Compile.h"
 #include "compiler/pipeline/Config.h"

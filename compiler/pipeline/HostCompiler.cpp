@@ -41,7 +41,7 @@ static tmc::Expected<bool> runTool(ArrayRef<std::string> arguments,
   ErrorOr<std::string> program = sys::findProgramByName(arguments[0]);
   if (!program)
     return Failure::world("can't find the compiler '" + arguments[0] + "'")
-        .note("'tmc doctor' says what is missing on this machine");
+        .note("tmc needs it to compile a step; --emit=source does without");
   SmallVector<StringRef> args(arguments.begin(), arguments.end());
   std::optional<StringRef> redirects[] = {StringRef(), logPath, logPath};
   std::string error;
