@@ -119,6 +119,8 @@ def check_ctest(tally, build):
     done = run(["ctest", "--output-on-failure", "-E",
                 r"^tmc-.*-tests$|^ir$|\.|^cuda-emulated"], cwd=build)
     tally.skipped.append("ctest cuda-emulated*: minutes each (ctest -L cuda)")
+    if not os.path.exists("/usr/share/libonnx-testdata"):
+        tally.skipped.append("ctest onnx node cases: no libonnx-testdata")
     for name, verdict in re.findall(
             r"Test +#\d+: (\S+) \.*\s*(Passed|\*\*\*\w+)", done.stdout):
         if "Skipped" in verdict:
