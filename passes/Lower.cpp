@@ -42,8 +42,7 @@ public:
       program->setAttr("train.plan", plan);
     b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
     makeBuffers(b);
-    size_t recipe = 0;
-    lowerBlock(step.getBody().front(), b, recipe);
+    lowerBlock(step.getBody().front(), b);
     step.erase();
   }
 
@@ -188,18 +187,18 @@ private:
 
   Value loopIndex;
 
-  void lowerBlock(Block &block, OpBuilder &b, size_t &recipe) {
+  void lowerBlock(Block &block, OpBuilder &b) {
     for (Operation &op : block.without_terminator()) {
       if (isView(&op) || isa<arith::ConstantOp>(op))
         continue;
       if (auto loop = dyn_cast<train::MicroBatchOp>(op))
-        lowerLoop(loop, b, recipe);
+        lowerLoop(loop, b);
       else
         lowerLaunch(cast<KernelOpInterface>(op), b);
     }
   }
 
-  void lowerLoop(train::MicroBatchOp loop, OpBuilder &b, size_t &recipe) {
+  void lowerLoop(train::MicroBatchOp loop, OpBuilder &b) {
     for (size_t i = 0; i < stated.problem.values.size(); ++i)
       if (!stated.valueOf[i])
         mem::FillOp::create(b, loop.getLoc(), bufferOf.at(find(i)));
@@ -208,7 +207,7 @@ private:
     loopIndex = body.addArgument(b.getIndexType(), loop.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
     IRMapping outside = views;
-    lowerBlock(loop.getBlock(), inner, recipe);
+    lowerBlock(loop.getBlock(), inner);
     views = outside;
   }
 

@@ -86,7 +86,6 @@ private:
   planning::SegmentId segment = 0;
   /// The argument that a root replaces at the end of the step.
   DenseMap<Value, Value> updates;
-  DenseSet<Value> gradients;
 
   void collectUpdates(Operation *ret) {
     for (auto [i, value] : llvm::enumerate(ret->getOperands()))

@@ -54,7 +54,6 @@ struct CompileOptions {
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.
   std::string output;      // Directory; empty: the model's name.
-  std::string weights;     // A .safetensors file to ship with the step.
   std::string depfile;     // -MF; empty: none.
   bool progress = false;   // Say on stderr what is going on.
 };

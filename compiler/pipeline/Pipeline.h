@@ -54,7 +54,6 @@ public:
   const Target &target() const { return device; }
   const PlanFigures &figures() const { return plan; }
   const CompileOptions &options() const { return asked; }
-  Weights *weights() { return imported ? imported->weights.get() : nullptr; }
   /// The step as it was before planning, for `tmc verify`.
   std::string shapedText() const { return shaped; }
   /// The model's name: its file's, without directory and extension.
@@ -70,7 +69,6 @@ private:
   std::string shaped;
   PlanFigures plan;
   std::vector<std::string> said;
-  std::vector<std::string> errors; // Diagnostics of the phase that runs.
 
   Expected<bool> runPhase(Phase phase);
   Expected<bool> import();
