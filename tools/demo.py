@@ -8,7 +8,7 @@ import sys
 
 MODEL = "examples/gpt2-124m.onnx"
 TEXT = "examples/data/text.u16.bin"
-SHAPE = ["--batch", "4", "--dim", "sequence=64", "--target", "cpu"]
+SHAPE = ["--target", "cpu"]
 
 
 def mib(count):

@@ -111,6 +111,12 @@ def point_outside(proto, parameters, data_name):
         offset += -(-length // ALIGNMENT) * ALIGNMENT
 
 
+def set_default_dims(proto, defaults):
+    """Propose sizes for symbolic dimensions: a reader takes them where its user gives none."""
+    if defaults:
+        onnx.helper.set_model_props(proto, {"default_dims": " ".join(f"{k}={n}" for k, n in defaults.items())})
+
+
 def histogram(proto):
     counts = {}
     for node in proto.graph.node:
@@ -119,10 +125,11 @@ def histogram(proto):
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def export(model, inputs, path, *, outputs, dims=None, opset=18, optimize=False, folded=False):
+def export(model, inputs, path, *, outputs, dims=None, defaults=None, opset=18, optimize=False, folded=False):
     """Export `model`, called with the keyword arguments `inputs`, to ROOT/path and say what is in it.
 
-    `dims` maps the name of an input to {axis: name of a symbolic dimension}.
+    `dims` maps the name of an input to {axis: name of a symbolic dimension}, `defaults` the name
+    of a symbolic dimension to the size it has where a user gives none.
     `optimize` runs the exporter's optimizer, but keeps the parameters' values from it: it folds
     a transposed weight into a new constant, merges parameters that are equal and drops biases
     that are zero. With `folded` it does all that, as it would for a user who didn't look.
@@ -164,6 +171,7 @@ def export(model, inputs, path, *, outputs, dims=None, opset=18, optimize=False,
             if wanted and dim.HasField("dim_param"):
                 renamed[dim.dim_param] = wanted
     rename_dims(proto, renamed)
+    set_default_dims(proto, defaults)
     return write(proto, model, path, opset)
 
 

@@ -11,6 +11,10 @@ SIZES = {
     "gpt2-124m": dict(),
     "gpt2-xl": dict(n_embd=1600, n_layer=48, n_head=25),
 }
+DEFAULTS = {
+    "gpt2-124m": dict(batch=4, sequence=64),
+    "gpt2-xl": dict(batch=1, sequence=1024),
+}
 
 
 def make(name, dropout=True, **changes):
@@ -26,7 +30,7 @@ def run(name, path, dropout=True):
     ids = torch.zeros(4, 64, dtype=torch.int64, device="meta")
     axes = {0: "batch", 1: "sequence"}
     export(make(name, dropout), dict(input_ids=ids, labels=ids.clone(), use_cache=False), path,
-           outputs=["loss", "logits"], dims=dict(input_ids=axes, labels=axes))
+           outputs=["loss", "logits"], dims=dict(input_ids=axes, labels=axes), defaults=DEFAULTS[name])
 
 
 if __name__ == "__main__":

@@ -27,4 +27,4 @@ def run(path, sizes=(784, 256, 256, 10), how=export, **options):
 
 
 if __name__ == "__main__":
-    run("examples/mlp.onnx")
+    run("examples/mlp.onnx", defaults=dict(batch=32))

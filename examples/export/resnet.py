@@ -59,4 +59,4 @@ def run(path, how=export, **options):
 
 
 if __name__ == "__main__":
-    run("examples/resnet-tiny.onnx")
+    run("examples/resnet-tiny.onnx", defaults=dict(batch=16))
