@@ -2,6 +2,7 @@
 
 #include "passes/Passes.h"
 
+#include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/Storage.h"
 #include "dialects/mem/Mem.h"
@@ -38,8 +39,8 @@ public:
     OpBuilder b(step);
     program = mem::ProgramOp::create(b, step.getLoc(), step.getSymNameAttr(),
                                      b.getI64IntegerAttr(-1));
-    if (Attribute plan = step->getAttr("train.plan"))
-      program->setAttr("train.plan", plan);
+    if (std::optional<PlanRecord> plan = PlanRecord::of(step))
+      plan->attachTo(program);
     b.setInsertionPointToEnd(&program.getBody().emplaceBlock());
     makeBuffers(b);
     lowerBlock(step.getBody().front(), b);

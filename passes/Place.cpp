@@ -3,6 +3,7 @@
 #include "passes/Passes.h"
 
 #include "compiler/analysis/MemLiveness.h"
+#include "compiler/analysis/PlanRecord.h"
 #include "compiler/planning/Arena.h"
 #include "dialects/interfaces/Interfaces.h"
 
@@ -43,16 +44,15 @@ struct Place : impl::PlaceBase<Place> {
 private:
   /// The plan's promise, counted again from what will run.
   LogicalResult checkPeak(mem::ProgramOp program, const MemLiveness &liveness) {
-    auto plan = program->getAttrOfType<DictionaryAttr>("train.plan");
+    std::optional<PlanRecord> plan = PlanRecord::of(program);
     if (!plan)
       return success();
-    auto promised = cast<IntegerAttr>(plan.get("live_peak_bytes")).getInt();
     auto [live, moment] = liveness.peak(alignment);
-    if (live == promised)
+    if (live == plan->livePeakBytes)
       return success();
     InFlightDiagnostic diag = program.emitError("a defect: ")
                               << live << " bytes are alive at the peak where "
-                              << "the plan promised " << promised;
+                              << "the plan promised " << plan->livePeakBytes;
     diag.attachNote(liveness.moments[moment]->getLoc()) << "the peak is here";
     return failure();
   }

@@ -2,6 +2,7 @@
 
 #include "passes/Passes.h"
 
+#include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/planning/Solve.h"
 #include "compiler/planning/Verify.h"
@@ -63,7 +64,7 @@ struct Plan : impl::PlanBase<Plan> {
             problem, plan->solution,
             {plan->peakBytes, plan->cost, int64_t(budget)}))
       return defect(*wrong);
-    record(*stated, *plan);
+    writeDown(*stated, *plan);
     applySolution(getOperation(), *stated, plan->solution);
   }
 
@@ -71,38 +72,30 @@ private:
   bool boundHolds = true;
 
   /// Writes the plan's figures where reports and tests find them.
-  void record(const StepProblem &stated, const planning::Plan &plan) {
-    Builder b(&getContext());
+  void writeDown(const StepProblem &stated, const planning::Plan &plan) {
     const planning::Problem &problem = stated.problem;
-    absl::StatusOr<planning::Profile> profile =
-        planning::simulate(problem, plan.solution);
-    absl::StatusOr<planning::Profile> unconstrained =
-        planning::simulate(problem, planning::baseSolution(problem));
-    SmallVector<NamedAttribute> figures;
-    auto figure = [&](StringRef name, int64_t value) {
-      figures.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(value)));
-    };
-    figure("live_peak_bytes", plan.peakBytes);
-    figure("reserved_bytes", problem.reservedBytes);
-    figure("cost_ps", planning::costOf(problem, plan.solution));
-    figure("unconstrained_cost_ps", planning::baseCost(problem));
-    if (unconstrained.ok())
-      figure("unconstrained_bytes", unconstrained->peakBytes);
-    figure("recomputed_ops", plan.stats.recomputedExecutions);
+    PlanRecord record;
+    record.livePeakBytes = plan.peakBytes;
+    record.reservedBytes = problem.reservedBytes;
+    record.costPs = planning::costOf(problem, plan.solution);
+    record.unconstrainedCostPs = planning::baseCost(problem);
+    if (absl::StatusOr<planning::Profile> unconstrained =
+            planning::simulate(problem, planning::baseSolution(problem));
+        unconstrained.ok())
+      record.unconstrainedBytes = unconstrained->peakBytes;
+    record.recomputedOps = plan.stats.recomputedExecutions;
     if (!quick) {
-      figure("smallest_found_bytes", plan.smallestFoundBytes);
-      figure("impossible_below_bytes", plan.impossibleBelowBytes);
+      record.smallestFoundBytes = plan.smallestFoundBytes;
+      record.impossibleBelowBytes = plan.impossibleBelowBytes;
       if (boundHolds)
-        figure("bound_ps",
-               planning::baseCost(problem) + plan.certificate.extraCost);
+        record.boundPs =
+            planning::baseCost(problem) + plan.certificate.extraCost;
     }
-    if (profile.ok())
-      for (size_t i = 0; i < planning::kNumClasses; ++i)
-        figure((Twine("peak_") +
-                planning::nameOf(static_cast<planning::ValueClass>(i)))
-                   .str(),
-               profile->peakByClass[i]);
-    getOperation()->setAttr("train.plan", b.getDictionaryAttr(figures));
+    if (absl::StatusOr<planning::Profile> profile =
+            planning::simulate(problem, plan.solution);
+        profile.ok())
+      record.peakByClass = profile->peakByClass;
+    record.attachTo(getOperation());
     for (const auto &segment : plan.solution.segments)
       for (const planning::Execution &execution : segment)
         if (execution.instruction == planning::kNone)
@@ -115,14 +108,10 @@ private:
 
   void reportOverBudget(const StepProblem &stated, const planning::Plan &plan) {
     const planning::Problem &problem = stated.problem;
-    Builder b(&getContext());
-    getOperation()->setAttr(
-        "train.plan",
-        b.getDictionaryAttr(
-            {b.getNamedAttr("smallest_found_bytes",
-                            b.getI64IntegerAttr(plan.smallestFoundBytes)),
-             b.getNamedAttr("impossible_below_bytes",
-                            b.getI64IntegerAttr(plan.impossibleBelowBytes))}));
+    PlanRecord record;
+    record.smallestFoundBytes = plan.smallestFoundBytes;
+    record.impossibleBelowBytes = plan.impossibleBelowBytes;
+    record.attachTo(getOperation());
     int64_t needs = plan.peakBytes + problem.reservedBytes;
     InFlightDiagnostic diag = getOperation().emitError()
                               << "needs " << inMiB(needs) << ", "

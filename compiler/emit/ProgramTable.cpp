@@ -1,5 +1,6 @@
 #include "compiler/emit/ProgramTable.h"
 
+#include "compiler/analysis/PlanRecord.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Train.h"
 
@@ -254,13 +255,8 @@ private:
     return found;
   }
 
-  int64_t figure(StringRef name) {
-    auto plan = program->getAttrOfType<DictionaryAttr>("train.plan");
-    auto value = plan ? plan.getAs<IntegerAttr>(name) : IntegerAttr();
-    return value ? value.getInt() : -1;
-  }
-
   void printProgram() {
+    PlanRecord plan = PlanRecord::of(program).value_or(PlanRecord());
     int64_t loss = -1, norm = -1, samples = 0, tokens = 0;
     for (auto [i, tensor] : llvm::enumerate(tensors)) {
       if (tensor.has(TrainDialect::kLoss))
@@ -291,14 +287,13 @@ private:
        << ",\n    .samplesPerStep = " << samples
        << ",\n    .tokensPerStep = " << tokens
        << ",\n    .plan = {.budgetBytes = " << options.budgetBytes
-       << ", .livePeakBytes = " << figure("live_peak_bytes")
-       << ",\n             .unconstrainedBytes = "
-       << figure("unconstrained_bytes")
+       << ", .livePeakBytes = " << plan.livePeakBytes
+       << ",\n             .unconstrainedBytes = " << plan.unconstrainedBytes
        << ",\n             .predictedSeconds = "
        << llvm::format("%.6g", options.predictedSeconds)
        << ", .unconstrainedSeconds = "
        << llvm::format("%.6g", options.unconstrainedSeconds)
-       << ",\n             .recomputedOps = " << figure("recomputed_ops")
+       << ",\n             .recomputedOps = " << plan.recomputedOps
        << "},\n    .createKernels = [] { return static_cast<void *>(new "
           "Kernels); },\n"
        << "    .destroyKernels = [](void *k) { delete static_cast<Kernels "

@@ -1,6 +1,7 @@
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/analysis/MemLiveness.h"
+#include "compiler/analysis/PlanRecord.h"
 #include "compiler/pipeline/Dialects.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "passes/Passes.h"
@@ -218,14 +219,8 @@ Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,
   return int64_t(-1);
 }
 
-/// A figure that the plan pass left on the step or the program.
-static std::optional<int64_t> figureOf(ModuleOp module, StringRef name) {
-  std::optional<int64_t> value;
-  for (Operation &op : module)
-    if (auto plan = op.getAttrOfType<DictionaryAttr>("train.plan"))
-      if (auto figure = plan.getAs<IntegerAttr>(name))
-        value = figure.getInt();
-  return value;
+static double secondsOf(int64_t picoseconds) {
+  return double(picoseconds) * 1e-12;
 }
 
 Expected<bool> Compilation::planToPlace(Phase last) {
@@ -242,19 +237,19 @@ Expected<bool> Compilation::planToPlace(Phase last) {
     OwningOpRef<ModuleOp> trial = current->clone();
     Expected<int64_t> arena =
         tryPlan(*trial, limit, /*quick=*/attempt > 0, last);
+    PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
+    if (record.smallestFoundBytes >= 0) { // Quick plans leave them out.
+      plan.smallestFoundBytes = record.smallestFoundBytes;
+      plan.impossibleBelowBytes = record.impossibleBelowBytes;
+    }
+    if (record.boundPs >= 0)
+      plan.boundSeconds = secondsOf(record.boundPs);
     if (!arena) {
       // A plan that was found and failed later isn't a matter of the budget.
-      if (figureOf(*trial, "smallest_found_bytes") &&
-          !figureOf(*trial, "live_peak_bytes"))
-        return overBudget(*current, *trial, budget);
+      if (record.smallestFoundBytes >= 0 && !record.isPlanned())
+        return overBudget(*current, budget);
       return std::move(arena.failure());
     }
-    for (StringRef name : {"smallest_found_bytes", "impossible_below_bytes"})
-      if (std::optional<int64_t> value = figureOf(*trial, name))
-        (name[0] == 's' ? plan.smallestFoundBytes : plan.impossibleBelowBytes) =
-            *value;
-    if (std::optional<int64_t> bound = figureOf(*trial, "bound_ps"))
-      plan.boundSeconds = double(*bound) * 1e-12;
     int64_t needs = *arena + device.reservedBytes;
     if (budget < 0 || *arena < 0 || needs <= budget) {
       current = std::move(trial);
@@ -266,20 +261,14 @@ Expected<bool> Compilation::planToPlace(Phase last) {
     }
     limit -= needs - budget;
   }
-  OwningOpRef<ModuleOp> trial = current->clone();
-  return overBudget(*current, *trial, budget);
+  return overBudget(*current, budget);
 }
 
 /// Finds the smallest budget that works, arena included, and says so.
-Failure Compilation::overBudget(ModuleOp unplanned, ModuleOp failed,
-                                int64_t budget) {
-  int64_t limit = figureOf(failed, "smallest_found_bytes").value_or(-1);
-  if (limit < 0)
-    limit = plan.smallestFoundBytes;
-  plan.impossibleBelowBytes = figureOf(failed, "impossible_below_bytes")
-                                  .value_or(plan.impossibleBelowBytes);
+Failure Compilation::overBudget(ModuleOp unplanned, int64_t budget) {
   OwningOpRef<ModuleOp> trial = unplanned.clone();
-  Expected<int64_t> arena = tryPlan(*trial, limit, true, Phase::Place);
+  Expected<int64_t> arena =
+      tryPlan(*trial, plan.smallestFoundBytes, true, Phase::Place);
   if (arena)
     plan.smallestFoundBytes = *arena + device.reservedBytes;
   auto text = [](int64_t bytes) {
@@ -302,21 +291,17 @@ Failure Compilation::overBudget(ModuleOp unplanned, ModuleOp failed,
 
 void Compilation::readFigures() {
   ModuleOp module = *current;
-  auto get = [&](StringRef name) {
-    return figureOf(module, name).value_or(-1);
-  };
-  plan.livePeakBytes = get("live_peak_bytes");
-  plan.unconstrainedBytes = get("unconstrained_bytes");
-  plan.stepSeconds = double(get("cost_ps")) * 1e-12;
-  plan.unconstrainedSeconds = double(get("unconstrained_cost_ps")) * 1e-12;
-  plan.recomputedOps = get("recomputed_ops");
+  PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
+  plan.livePeakBytes = record.livePeakBytes;
+  plan.unconstrainedBytes = record.unconstrainedBytes;
+  plan.stepSeconds = secondsOf(record.costPs);
+  plan.unconstrainedSeconds = secondsOf(record.unconstrainedCostPs);
+  plan.recomputedOps = record.recomputedOps;
   plan.microBatches = asked.microBatches;
-  for (Operation &op : module)
-    if (auto figures = op.getAttrOfType<DictionaryAttr>("train.plan"))
-      for (NamedAttribute figure : figures)
-        if (StringRef name = figure.getName(); name.consume_front("peak_"))
-          plan.peakByClass[name.str()] =
-              cast<IntegerAttr>(figure.getValue()).getInt();
+  for (size_t i = 0; i < planning::kNumClasses; ++i)
+    if (record.peakByClass[i] >= 0)
+      plan.peakByClass[planning::nameOf(planning::ValueClass(i))] =
+          record.peakByClass[i];
   for (auto program : module.getOps<mem::ProgramOp>()) {
     plan.arenaBytes = program.getArenaBytes();
     plan.launches = memLiveness(program).moments.size();

@@ -77,8 +77,7 @@ private:
   Expected<bool> planToPlace(Phase last);
   Expected<int64_t> tryPlan(mlir::ModuleOp module, int64_t budget, bool quick,
                             Phase last);
-  Failure overBudget(mlir::ModuleOp unplanned, mlir::ModuleOp failed,
-                     int64_t budget);
+  Failure overBudget(mlir::ModuleOp unplanned, int64_t budget);
   void readFigures();
   void say(const std::string &what);
 };

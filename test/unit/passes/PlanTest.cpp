@@ -3,6 +3,7 @@
 
 #include "test/unit/passes/Validation.h"
 
+#include "compiler/analysis/PlanRecord.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Train.h"
 
@@ -56,23 +57,6 @@ TEST(ShapePhase, LeavesKernelsAndViewsAlone) {
     ADD_FAILURE() << name << " is neither, " << count << " times";
 }
 
-namespace {
-/// What a plan says of itself.
-struct Figures {
-  int64_t live, reserved, recomputed;
-
-  explicit Figures(ModuleOp module) {
-    auto plan = functionOf(module)->getAttrOfType<DictionaryAttr>("train.plan");
-    auto figure = [&](StringRef name) {
-      return plan.getAs<IntegerAttr>(name).getInt();
-    };
-    live = figure("live_peak_bytes");
-    reserved = figure("reserved_bytes");
-    recomputed = figure("recomputed_ops");
-  }
-};
-} // namespace
-
 /// Plans a copy of `step`; null where the planner finds none within the budget.
 static OwningOpRef<ModuleOp> planned(ModuleOp step, int64_t budget) {
   ScopedDiagnosticHandler quiet(step.getContext(),
@@ -107,13 +91,13 @@ TEST(Plan, ChangesNoResult) {
     check(*free);
     reordered += !OperationEquivalence::isEquivalentTo(
         *step, *free, OperationEquivalence::IgnoreLocations);
-    Figures figures(*free);
+    PlanRecord record = *PlanRecord::in(*free);
     OwningOpRef<ModuleOp> tight =
-        planned(*step, figures.reserved + figures.live * 9 / 10);
+        planned(*step, record.reservedBytes + record.livePeakBytes * 9 / 10);
     if (!tight)
       continue;
     check(*tight);
-    recomputing += Figures(*tight).recomputed > 0;
+    recomputing += PlanRecord::in(*tight)->recomputedOps > 0;
   }
   std::printf("  tmc-plan: %lld graphs, %lld reordered, %lld plans recompute\n",
               (long long)graphs, (long long)reordered, (long long)recomputing);

@@ -1,0 +1,50 @@
+// PlanRecord.h - what a plan promises, as the IR carries it.
+//
+// The plan pass leaves these figures on the step as attribute `train.plan`,
+// lowering hands them on to the program. Place counts the live peak again and
+// compares; the emitter and the reports print them. A figure that isn't known
+// is -1 and isn't in the attribute.
+
+#ifndef TMC_COMPILER_ANALYSIS_PLANRECORD_H
+#define TMC_COMPILER_ANALYSIS_PLANRECORD_H
+
+#include "compiler/planning/Problem.h"
+
+#include "mlir/IR/Operation.h"
+
+#include <optional>
+
+namespace tmc {
+
+struct PlanRecord {
+  /// Live bytes at the peak, reserved left out; by class they sum to this.
+  int64_t livePeakBytes = -1;
+  std::array<int64_t, planning::kNumClasses> peakByClass;
+  int64_t reservedBytes = -1;
+  /// The live peak of the program's own order, without recomputation.
+  int64_t unconstrainedBytes = -1;
+  /// Predicted picoseconds of the step, and of the step without a budget.
+  int64_t costPs = -1, unconstrainedCostPs = -1;
+  /// No plan with this order of first executions costs less.
+  int64_t boundPs = -1;
+  int64_t recomputedOps = -1;
+  /// Budgets, reserved included: the smallest with a plan, and the one below
+  /// which none can be.
+  int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
+
+  PlanRecord() { peakByClass.fill(-1); }
+
+  /// True if a plan was found, not only its frontiers.
+  bool isPlanned() const { return livePeakBytes >= 0; }
+
+  /// Puts the known figures on `op`.
+  void attachTo(mlir::Operation *op) const;
+  /// The figures on `op`; nothing where there are none.
+  static std::optional<PlanRecord> of(mlir::Operation *op);
+  /// The figures of the first op in `module` that has some.
+  static std::optional<PlanRecord> in(mlir::Operation *module);
+};
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_ANALYSIS_PLANRECORD_H
