@@ -1,8 +1,11 @@
 //===- BatchNorm.cpp - batch normalization on cpu -------------------------===//
 //
 // Column sums of [rows, channels]: rows are cut into at most kBatchNormChunks
-// chunks, each of which sums its rows in order; the chunks are added in order.
-// The variance is taken around the mean in a second pass.
+// chunks, these into blocks of kBlockRows. Rows are added up within a block,
+// blocks within a chunk, chunks in double, each in order: a mean is wrong by a
+// few units in the last place however many rows there are. One long chain of
+// additions would shift the whole channel by many, and what is near zero to the
+// other side of a ReLU. The variance is taken around the mean in a second pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +24,9 @@ using simd::kWidth;
 using simd::V;
 
 namespace {
+
+/// Rows that are added up in one chain.
+constexpr int64_t kBlockRows = 16;
 
 V loadSome(const float *p, int64_t count) {
   return count == kWidth ? simd::load(p) : simd::loadPart(p, count);
@@ -67,10 +73,16 @@ void columnSums(Stream &stream, const BatchNormParams &p, const Sums &sums,
     for (int64_t c0 = 0; c0 < p.channels; c0 += group) {
       const int64_t width = std::min<int64_t>(group, p.channels - c0);
       V a[4] = {}, b[4] = {};
-      for (int64_t r = r0; r < r1; ++r)
-        for (int64_t j = 0; j * kWidth < width; ++j)
-          body(r, c0 + j * kWidth,
-               std::min<int64_t>(kWidth, width - j * kWidth), a[j], b[j]);
+      for (int64_t block = r0; block < r1; block += kBlockRows) {
+        V blockA[4] = {}, blockB[4] = {};
+        for (int64_t r = block; r < std::min(r1, block + kBlockRows); ++r)
+          for (int64_t j = 0; j * kWidth < width; ++j)
+            body(r, c0 + j * kWidth,
+                 std::min<int64_t>(kWidth, width - j * kWidth), blockA[j],
+                 blockB[j]);
+        for (int64_t j = 0; j < 4; ++j)
+          a[j] += blockA[j], b[j] += blockB[j];
+      }
       for (int64_t j = 0; j * kWidth < width; ++j) {
         const int64_t n = std::min<int64_t>(kWidth, width - j * kWidth);
         const int64_t at = chunk * sums.stride + c0 + j * kWidth;
@@ -80,13 +92,13 @@ void columnSums(Stream &stream, const BatchNormParams &p, const Sums &sums,
     }
   });
   for (int64_t c = 0; c < p.channels; ++c) {
-    float a = 0, b = 0;
+    double a = 0, b = 0;
     for (int64_t chunk = 0; chunk < sums.chunks; ++chunk) {
       a += sums.first[chunk * sums.stride + c];
       b += sums.second[chunk * sums.stride + c];
     }
-    sums.total1[c] = a;
-    sums.total2[c] = b;
+    sums.total1[c] = float(a);
+    sums.total2[c] = float(b);
   }
 }
 

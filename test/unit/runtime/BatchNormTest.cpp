@@ -86,3 +86,31 @@ TEST(BatchNorm, AgreesWithTheNaiveOne) {
   check(4096, 64, false);
   check(100, 200, true);
 }
+
+// Where a mean is off by many units in the last place, the whole channel is
+// shifted, and what lies near zero to the other side of a ReLU.
+TEST(BatchNorm, FindsMeansToAFewUnitsInTheLastPlace) {
+  const int64_t rows = 8000, channels = 16;
+  BatchNormParams p{.type = DType::F32,
+                    .rows = rows,
+                    .channels = channels,
+                    .epsilon = 1e-5,
+                    .momentum = 0.1,
+                    .unbiasedRunning = true,
+                    .scratchBytes = 0};
+  Floats x = randomFloats(rows * channels, 1, 0.5);
+  Floats gamma(channels, 1.0f), beta(channels, 0.0f), old(channels, 0.0f);
+  for (int64_t i = 0; i < rows * channels; ++i)
+    x[i] += 1;
+  Floats y(rows * channels), newMean(channels), newVar(channels),
+      mean(channels), rstd(channels);
+  runKernel<BatchNorm>(1, p, {x, gamma, beta, old, old},
+                       {y, newMean, newVar, mean, rstd});
+  for (int64_t c = 0; c < channels; ++c) {
+    double sum = 0;
+    for (int64_t r = 0; r < rows; ++r)
+      sum += x[r * channels + c];
+    const double unit = 0x1p-24 * 2; // of numbers from 1 to 2
+    EXPECT_LT(std::fabs(mean[c] - sum / double(rows)), 1.5 * unit) << c;
+  }
+}
