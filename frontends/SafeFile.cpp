@@ -11,14 +11,14 @@
 
 using namespace tmc;
 
-MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
+SafeFile &SafeFile::operator=(SafeFile &&other) noexcept {
   std::swap(data, other.data);
   std::swap(size, other.size);
   std::swap(name, other.name);
   return *this;
 }
 
-MappedFile::~MappedFile() {
+SafeFile::~SafeFile() {
   if (size)
     munmap(const_cast<char *>(data), size);
 }
@@ -27,7 +27,7 @@ static Failure cannotOpen(const std::string &path, int error) {
   return Failure::world("cannot open '" + path + "': " + std::strerror(error));
 }
 
-Expected<MappedFile> MappedFile::fromDescriptor(int fd, std::string path) {
+Expected<SafeFile> SafeFile::fromDescriptor(int fd, std::string path) {
   struct stat info;
   if (fstat(fd, &info) != 0) {
     int error = errno;
@@ -38,7 +38,7 @@ Expected<MappedFile> MappedFile::fromDescriptor(int fd, std::string path) {
     close(fd);
     return Failure::input("'" + path + "' is not a regular file");
   }
-  MappedFile file;
+  SafeFile file;
   file.name = std::move(path);
   if (info.st_size > 0) {
     void *at = mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -54,12 +54,12 @@ Expected<MappedFile> MappedFile::fromDescriptor(int fd, std::string path) {
   return file;
 }
 
-Expected<MappedFile> tmc::openByUser(const std::string &path) {
+Expected<SafeFile> tmc::openByUser(const std::string &path) {
   // Not to wait for a writer if this is a pipe.
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return cannotOpen(path, errno);
-  return MappedFile::fromDescriptor(fd, path);
+  return SafeFile::fromDescriptor(fd, path);
 }
 
 /// What openat2 does, step by step, for kernels and sandboxes without it: every
@@ -102,8 +102,8 @@ static int resolveBeneath(int root, const std::string &name) {
   return fd;
 }
 
-Expected<MappedFile> tmc::openBeneath(const std::string &directory,
-                                      const std::string &name) {
+Expected<SafeFile> tmc::openBeneath(const std::string &directory,
+                                    const std::string &name) {
   if (name.empty() || name.find('\0') != std::string::npos)
     return Failure::input("the name of an external file is empty or holds a "
                           "zero byte");
@@ -134,5 +134,5 @@ Expected<MappedFile> tmc::openBeneath(const std::string &directory,
                           std::to_string(info.st_nlink) +
                           " hard links; it must have one");
   }
-  return MappedFile::fromDescriptor(fd, name);
+  return SafeFile::fromDescriptor(fd, name);
 }

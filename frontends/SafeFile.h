@@ -25,18 +25,18 @@
 namespace tmc {
 
 /// A regular file, mapped into memory for reading. Movable, not copyable.
-class MappedFile {
+class SafeFile {
 public:
-  MappedFile() = default;
-  MappedFile(MappedFile &&other) noexcept { *this = std::move(other); }
-  MappedFile &operator=(MappedFile &&other) noexcept;
-  ~MappedFile();
+  SafeFile() = default;
+  SafeFile(SafeFile &&other) noexcept { *this = std::move(other); }
+  SafeFile &operator=(SafeFile &&other) noexcept;
+  ~SafeFile();
 
   std::string_view bytes() const { return {data, size}; }
   const std::string &path() const { return name; }
 
   /// Takes over `fd`, an open file, and maps it. `path` is for messages.
-  static Expected<MappedFile> fromDescriptor(int fd, std::string path);
+  static Expected<SafeFile> fromDescriptor(int fd, std::string path);
 
 private:
   const char *data = nullptr;
@@ -46,13 +46,13 @@ private:
 
 /// Opens the file that the user named. Fails with `World` if it can't be
 /// opened, with `Input` if it is no regular file.
-Expected<MappedFile> openByUser(const std::string &path);
+Expected<SafeFile> openByUser(const std::string &path);
 
 /// Opens `name`, which a model in `directory` names. Fails with `Input` if it
 /// is absolute, climbs out of `directory`, passes a symbolic link, or is a file
 /// with several hard links; with `World` if it isn't there or can't be read.
-Expected<MappedFile> openBeneath(const std::string &directory,
-                                 const std::string &name);
+Expected<SafeFile> openBeneath(const std::string &directory,
+                               const std::string &name);
 
 } // namespace tmc
 

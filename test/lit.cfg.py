@@ -1,4 +1,4 @@
-import os, lit.formats
+import os, sys, lit.formats
 
 config.name = "tmc"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -6,9 +6,10 @@ config.suffixes = [".mlir", ".test"]
 root = os.path.dirname(__file__)
 config.test_source_root = root
 # Unit tests and goldens hold .mlir files of their own, which are no lit tests.
-config.excludes = ["unit", "golden", "models"]
+config.excludes = ["unit", "golden", "models", "Inputs"]
 build = os.environ.get("TMC_BUILD", os.path.join(root, "..", "build"))
 config.test_exec_root = os.path.join(build, "lit")
 llvm = "/usr/lib/llvm-22/bin"
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(build, "bin"), llvm, os.environ["PATH"]])
+config.substitutions.append(("%python", sys.executable))

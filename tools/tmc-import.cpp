@@ -2,7 +2,8 @@
 // the tests and of whoever writes an importer, like tmc-opt.
 //
 //   tmc-import model.onnx --batch 4 --dim sequence=64
-//   tmc-import model.test            anything else is protobuf's text format
+//   tmc-import model.txt             anything else is protobuf's text format
+//   tmc-import model.txt --encode    the same as the bytes of an .onnx file
 
 #include "frontends/onnx/Import.h"
 #include "frontends/onnx/Node.h"
@@ -52,6 +53,7 @@ int main(int argc, char **argv) {
   cl::opt<bool> noLoss("no-loss", cl::desc("a model without one will do"));
   cl::list<std::string> freeze("freeze", cl::desc("GLOB of untrained names"));
   cl::opt<bool> locations("locations", cl::desc("print locations"));
+  cl::opt<bool> encode("encode", cl::desc("print the model's bytes"));
   cl::opt<bool> quiet("quiet", cl::desc("print no module"));
   cl::opt<bool> weights("weights", cl::desc("say whether values are found"));
   cl::ParseCommandLineOptions(argc, argv, "prints an imported model\n");
@@ -89,6 +91,10 @@ int main(int argc, char **argv) {
     auto bytes = fromText(path);
     if (!bytes)
       return report(bytes.failure());
+    if (encode) {
+      llvm::outs() << *bytes;
+      return 0;
+    }
     model.emplace(importOnnxBytes(*bytes, directory, options, context));
   } else {
     model.emplace(importOnnx(path, options, context));

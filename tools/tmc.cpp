@@ -71,6 +71,11 @@ struct ModelFlags {
                             cl::desc("exe, lib, source, mlir or plan"),
                             cl::sub(compile),
                             cl::cat(category)};
+  cl::opt<std::string> weights{
+      "weights", cl::value_desc("FILE"),
+      cl::desc("a .safetensors file with the values to start from (default: "
+               "the model's)"),
+      cl::sub(compile), cl::cat(category)};
   cl::opt<std::string> output{"o", cl::value_desc("DIR"),
                               cl::desc("output directory (default: the "
                                        "model's name)"),
@@ -139,6 +144,7 @@ Expected<CompileOptions> ModelFlags::read() {
           .note("there are " + names);
     }
   }
+  options.weights = weights;
   options.output = output;
   if (depend || !dependFile.empty())
     options.depfile =
@@ -157,7 +163,8 @@ int finish(const Expected<bool> &done) {
   return done.failure().exitCode();
 }
 
-Expected<bool> planModel(const CompileOptions &options, bool json) {
+Expected<bool> planModel(CompileOptions options, bool json) {
+  options.emit = Artifact::Plan;
   Compilation compilation(options);
   Expected<bool> done = compilation.runTo(Phase::Place);
   for (const std::string &warning : compilation.warnings())

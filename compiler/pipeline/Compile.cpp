@@ -48,6 +48,8 @@ static Expected<bool> writeFiles(Compilation &compilation,
   mem::ProgramOp program =
       *compilation.module().getOps<mem::ProgramOp>().begin();
   bool cuda = emit.backend == Backend::Cuda;
+  if (auto done = writeWeights(*compilation.weights(), directory); !done)
+    return done;
   std::vector<std::pair<std::string, std::string>> files = {
       {cuda ? "step.cu" : "step.cpp", *source},
       {"step.h", emitHeader(program, emit)},
@@ -128,11 +130,19 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
   if (options.emit != Artifact::Plan)
     if (done = link(compilation, *directory); !done)
       return done;
+  if (compilation.weights() && compilation.weights()->tensors.empty())
+    removeOldWeights(output);
   if (done = directory->commit(); !done)
     return done;
   if (!options.depfile.empty())
     if (done = writeDepfile(options, output); !done)
       return done;
   llvm::errs() << planTable(compilation) << "  wrote " << output << "/\n";
+  if (const WeightSources *weights = compilation.weights();
+      weights && !weights->missing.empty())
+    llvm::errs() << "tmc: note: the values of " << weights->missing.size()
+                 << " of " << compilation.values().size()
+                 << " tensors aren't here: " << weights->why
+                 << "; train with --weights FILE or --init random:SEED\n";
   return true;
 }

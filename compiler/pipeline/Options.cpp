@@ -23,6 +23,12 @@ std::vector<std::string> tmc::phaseNames() {
   return {kPhaseNames.begin(), kPhaseNames.end()};
 }
 
+bool tmc::wantsWeights(const CompileOptions &options) {
+  bool printed = options.to && *options.to < Phase::Link;
+  return options.emit != Artifact::Plan && options.emit != Artifact::Mlir &&
+         !printed;
+}
+
 Expected<int64_t> tmc::parseSize(const std::string &text) {
   struct Unit {
     const char *name;

@@ -53,10 +53,14 @@ struct CompileOptions {
   int64_t lossChunk = 0;
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.
+  std::string weights;     // A .safetensors file; empty: the model's own.
   std::string output;      // Directory; empty: the model's name.
   std::string depfile;     // -MF; empty: none.
   bool progress = false;   // Say on stderr what is going on.
 };
+
+/// True where an output directory with the model's values will be written.
+bool wantsWeights(const CompileOptions &options);
 
 /// A size as people write it: bytes, or KiB/MiB/GiB/TiB (binary) or
 /// KB/MB/GB/TB (decimal), fractions allowed. Fails on anything else, on

@@ -51,12 +51,14 @@ std::string OutputDirectory::staged(const std::string &name) const {
   return (fs::path(staging) / name).string();
 }
 
-Expected<bool> OutputDirectory::write(const std::string &name,
-                                      const std::string &content) {
+Expected<bool>
+OutputDirectory::write(const std::string &name,
+                       const std::vector<std::string_view> &pieces) {
   std::string file = staged(name);
   FILE *out = std::fopen(file.c_str(), "wb");
-  bool ok = out && std::fwrite(content.data(), 1, content.size(), out) ==
-                       content.size();
+  bool ok = out;
+  for (std::string_view piece : pieces)
+    ok = ok && std::fwrite(piece.data(), 1, piece.size(), out) == piece.size();
   int problem = errno;
   if (out && std::fclose(out) != 0 && ok) {
     ok = false;

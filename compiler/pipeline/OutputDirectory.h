@@ -11,6 +11,8 @@
 #include "frontends/Failure.h"
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace tmc {
 
@@ -25,7 +27,12 @@ public:
   /// Where file `name` is until `commit`.
   std::string staged(const std::string &name) const;
   /// Writes `content` to the staged file `name`.
-  Expected<bool> write(const std::string &name, const std::string &content);
+  Expected<bool> write(const std::string &name, const std::string &content) {
+    return write(name, std::vector<std::string_view>{content});
+  }
+  /// Writes `pieces`, one after the other, without joining them in memory.
+  Expected<bool> write(const std::string &name,
+                       const std::vector<std::string_view> &pieces);
   /// Moves every staged file into place.
   Expected<bool> commit();
 

@@ -4,8 +4,10 @@
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/pipeline/Dialects.h"
 #include "dialects/interfaces/Interfaces.h"
+#include "dialects/train/Train.h"
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -142,7 +144,37 @@ Expected<bool> Compilation::import() {
   imported = std::make_unique<ImportedModel>(std::move(*model));
   said = imported->warnings;
   current = std::move(imported->module);
+  listValues();
+  if (!wantsWeights(asked))
+    return true;
+  Expected<WeightSources> gathered =
+      gatherWeights(modelValues, *imported->weights, asked.weights);
+  if (!gathered)
+    return std::move(gathered.failure());
+  sources = std::make_unique<WeightSources>(std::move(*gathered));
+  said.insert(said.end(), sources->warnings.begin(), sources->warnings.end());
   return true;
+}
+
+void Compilation::listValues() {
+  auto forward = current->lookupSymbol<func::FuncOp>("forward");
+  for (BlockArgument argument : forward.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    std::optional<train::Role> role = train::roleOf(forward, index);
+    if (role != train::Role::Param && role != train::Role::State)
+      continue;
+    auto type = cast<RankedTensorType>(argument.getType());
+    ModelValue value;
+    value.name = train::argName(forward, index).str();
+    value.kind = role == train::Role::State ? ModelValue::State
+                 : forward.getArgAttr(index, train::TrainDialect::kFrozen)
+                     ? ModelValue::Frozen
+                     : ModelValue::Trained;
+    value.type = runtimeType(type);
+    value.shape = type.getShape().vec();
+    value.bytes = sizeInBytes(type);
+    modelValues.push_back(std::move(value));
+  }
 }
 
 /// Where a diagnostic is, in the model's own names.

@@ -12,6 +12,7 @@
 #define TMC_COMPILER_PIPELINE_PIPELINE_H
 
 #include "compiler/pipeline/Options.h"
+#include "compiler/pipeline/WeightsFile.h"
 #include "compiler/target/Target.h"
 #include "frontends/onnx/Import.h"
 
@@ -59,12 +60,18 @@ public:
   /// The model's name: its file's, without directory and extension.
   std::string modelName() const;
   const std::vector<std::string> &warnings() const { return said; }
+  /// The model's parameters and states, in the order of the step's arguments.
+  const std::vector<ModelValue> &values() const { return modelValues; }
+  /// Where their values are; null where none are wanted (see `wantsWeights`).
+  const WeightSources *weights() const { return sources.get(); }
 
 private:
   CompileOptions asked;
   Target device;
   std::unique_ptr<mlir::MLIRContext> context;
   std::unique_ptr<ImportedModel> imported;
+  std::vector<ModelValue> modelValues;
+  std::unique_ptr<WeightSources> sources;
   mlir::OwningOpRef<mlir::ModuleOp> current;
   std::string shaped;
   PlanFigures plan;
@@ -72,6 +79,7 @@ private:
 
   Expected<bool> runPhase(Phase phase);
   Expected<bool> import();
+  void listValues();
   Expected<bool> runPasses(Phase phase,
                            const std::function<void(mlir::OpPassManager &)> &);
   Expected<bool> planToPlace(Phase last);

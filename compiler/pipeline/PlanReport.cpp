@@ -23,6 +23,25 @@ static json::Value known(double value) {
   return value < 0 ? json::Value(nullptr) : json::Value(value);
 }
 
+/// How many values of each kind the model has, their bytes and their names.
+static json::Object valuesJson(const Compilation &compilation) {
+  json::Object object;
+  for (auto kind :
+       {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {
+    int64_t bytes = 0;
+    json::Array names;
+    for (const ModelValue &value : compilation.values())
+      if (value.kind == kind) {
+        bytes += value.bytes;
+        names.push_back(value.name);
+      }
+    int64_t count = names.size();
+    object[nameOf(kind)] = json::Object{
+        {"count", count}, {"bytes", bytes}, {"names", std::move(names)}};
+  }
+  return object;
+}
+
 std::string tmc::planJson(const Compilation &compilation) {
   const PlanFigures &plan = compilation.figures();
   json::Object classes;
@@ -57,6 +76,7 @@ std::string tmc::planJson(const Compilation &compilation) {
       {"copies", known(plan.copies)},
       {"launches", known(plan.launches)},
       {"plan_seconds", plan.planSeconds},
+      {"values", valuesJson(compilation)},
   };
   std::string text;
   llvm::raw_string_ostream(text)
@@ -105,6 +125,21 @@ std::string tmc::planTable(const Compilation &compilation) {
   if (plan.copies > 0)
     row("  of them copies", std::to_string(plan.copies));
   row("micro-batches", std::to_string(plan.microBatches));
+  for (auto kind :
+       {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {
+    int64_t count = 0, bytes = 0;
+    for (const ModelValue &value : compilation.values())
+      if (value.kind == kind) {
+        ++count;
+        bytes += value.bytes;
+      }
+    if (count)
+      row(nameOf(kind) + std::string(" tensors"),
+          std::to_string(count) + ", " + readableBytes(bytes));
+  }
+  if (const WeightSources *weights = compilation.weights())
+    row("weights written",
+        weights->tensors.empty() ? "none" : readableBytes(weights->totalBytes));
   return text;
 }
 
@@ -172,6 +207,18 @@ std::string tmc::planHtml(Compilation &compilation) {
       os << "<span style=\"border-left:1em solid " << colour
          << ";padding:0 1em 0 .4em\">" << name << "</span>";
     os << "</p>";
+  }
+  for (auto kind :
+       {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {
+    std::string names;
+    int64_t count = 0;
+    for (const ModelValue &value : compilation.values())
+      if (value.kind == kind && ++count)
+        names += escaped(value.name) + "\n";
+    if (count)
+      os << "<details><summary>" << count << " " << nameOf(kind)
+         << (count == 1 ? " tensor" : " tensors") << "</summary><pre>" << names
+         << "</pre></details>";
   }
   os << "</html>\n";
   return text;

@@ -15,7 +15,7 @@ using namespace tmc::onnx_import;
 /// Operator sets between which a model's may be.
 constexpr int64_t kFirstOpset = 13, kLastOpset = 23;
 
-static Expected<Model> parse(MappedFile file, std::string owned,
+static Expected<Model> parse(SafeFile file, std::string owned,
                              std::string directory) {
   Model model;
   model.files = std::make_unique<ModelFiles>(std::move(file), std::move(owned),

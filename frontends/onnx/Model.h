@@ -38,7 +38,7 @@ struct TensorData {
 /// The files of a model, mapped as they are needed.
 class ModelFiles {
 public:
-  ModelFiles(MappedFile model, std::string owned, std::string directory)
+  ModelFiles(SafeFile model, std::string owned, std::string directory)
       : model(std::move(model)), owned(std::move(owned)),
         directory(std::move(directory)) {}
 
@@ -51,10 +51,10 @@ public:
   Expected<std::string_view> read(const TensorData &data);
 
 private:
-  MappedFile model;
+  SafeFile model;
   std::string owned;
   std::string directory;
-  std::map<std::string, MappedFile> external;
+  std::map<std::string, SafeFile> external;
 };
 
 struct Model {

@@ -23,8 +23,7 @@ constexpr Flag kFlags[] = {
      "[:warmup=STEPS,min=FRACTION,total=STEPS]"},
     {"--weights", "FILE",
      "start from a .safetensors file (default:\n                          "
-     "weights.safetensors beside this program, else\n                          "
-     "--init random:0)"},
+     "weights.safetensors beside this program)"},
     {"--init", "random:SEED", "start from random numbers"},
     {"--save", "DIR", "write a checkpoint there at the end and on Ctrl-C"},
     {"--save-every", "N", "and after every N steps"},

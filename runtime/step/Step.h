@@ -55,10 +55,13 @@ public:
 
   /// Parameters and states by name from a safetensors file; half-precision
   /// floats are widened. States that the file lacks start at their initial
-  /// value, moments at zero.
-  Status load(const std::string &path);
-  /// By each tensor's own rule; the same numbers on every machine.
-  Status initRandom(uint64_t seed);
+  /// value, moments at zero. Parameters that aren't trained and that it lacks
+  /// come from the file `beside`, if it has them.
+  Status load(const std::string &path, const std::string &beside = "");
+  /// By each tensor's own rule; the same numbers on every machine. Parameters
+  /// that aren't trained (tables, frozen ones) keep the values that the file
+  /// `beside` has of them.
+  Status initRandom(uint64_t seed, const std::string &beside = "");
 
   Status write(const TensorInfo &tensor, const void *data, int64_t bytes);
   Status read(const TensorInfo &tensor, void *data, int64_t bytes);

@@ -112,19 +112,28 @@ struct Trainer {
       const int64_t position =
           std::strtoll(extra["data_position"].c_str(), nullptr, 10);
       data.setPosition(position > 0 ? position : 0);
-    } else if (const std::string weights =
-                   !arguments.weights.empty() || arguments.init
-                       ? arguments.weights
-                       : shippedWeights();
-               !weights.empty()) {
-      if (Status s = step->load(weights); !s)
-        return s;
-    } else if (Status s = step->initRandom(arguments.initSeed); !s) {
+    } else if (Status s = startValues(); !s) {
       return s;
     }
     return arguments.log.empty()
                ? Status::ok()
                : log.open(arguments.log, !arguments.resume.empty());
+  }
+
+  /// From --weights, by --init, or what the compiler left beside the program.
+  Status startValues() {
+    const std::string shipped = shippedWeights();
+    if (!arguments.weights.empty())
+      return step->load(arguments.weights, shipped);
+    if (arguments.init)
+      return step->initRandom(arguments.initSeed, shipped);
+    const Status done =
+        shipped.empty() ? Status(Code::Usage, "the model came without values")
+                        : step->load(shipped);
+    if (done)
+      return done;
+    return {done.code(), done.message() + "; give --weights FILE or --init "
+                                          "random:SEED"};
   }
 
   Status save() {

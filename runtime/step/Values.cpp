@@ -155,32 +155,54 @@ std::string listNames(const std::vector<std::string> &names) {
 
 } // namespace
 
-Status Step::initRandom(uint64_t seed) {
+/// The tensor of `file` that holds what isn't trained, or null.
+static const SafeTensor *shipped(const SafetensorsFile &file,
+                                 const TensorInfo &info) {
+  return info.role == Role::Param && !info.trainable ? file.find(info.name)
+                                                     : nullptr;
+}
+
+Status Step::initRandom(uint64_t seed, const std::string &beside) {
+  SafetensorsFile file;
+  if (!beside.empty())
+    if (Status s = SafetensorsFile::open(beside, file); !s)
+      return s;
   std::vector<std::string> without;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::Param && info.init == Init::None)
+    if (info.role == Role::Param && info.init == Init::None &&
+        !shipped(file, info))
       without.push_back(info.name);
   }
   if (!without.empty())
     return {Code::BadInput, "no rule says how " + listNames(without) +
                                 " start; their values must come from a "
                                 "weights file"};
-  for (int64_t i = 0; i < program_.tensorCount; ++i)
-    if (isValue(program_.tensors[i]))
-      fill(*device_, program_.tensors[i], seed);
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (const SafeTensor *tensor = shipped(file, info)) {
+      if (Status s = place(*device_, file, *tensor, info); !s)
+        return s;
+    } else if (isValue(info)) {
+      fill(*device_, info, seed);
+    }
+  }
   filled_ = true;
   return Status::ok();
 }
 
-Status Step::load(const std::string &path) {
-  SafetensorsFile file;
+Status Step::load(const std::string &path, const std::string &beside) {
+  SafetensorsFile file, other;
   if (Status s = SafetensorsFile::open(path, file); !s)
     return s;
+  if (!beside.empty())
+    if (Status s = SafetensorsFile::open(beside, other); !s)
+      return s;
   std::vector<std::string> missing;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::Param && !file.find(info.name))
+    if (info.role == Role::Param && !file.find(info.name) &&
+        !shipped(other, info))
       missing.push_back(info.name);
   }
   if (!missing.empty())
@@ -192,11 +214,14 @@ Status Step::load(const std::string &path) {
       continue;
     const SafeTensor *tensor =
         info.role == Role::Moment ? nullptr : file.find(info.name);
-    if (!tensor) {
+    const SafeTensor *second = tensor ? nullptr : shipped(other, info);
+    if (!tensor && !second) {
       fill(*device_, info, 0);
       continue;
     }
-    if (Status s = place(*device_, file, *tensor, info); !s)
+    if (Status s = tensor ? place(*device_, file, *tensor, info)
+                          : place(*device_, other, *second, info);
+        !s)
       return s;
   }
   filled_ = true;

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
@@ -43,8 +44,15 @@ protected:
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  /// Starts the trainer; `fileLimit` is a bound on the size of files, 0: none.
+  /// Starts the trainer, from random numbers where `arguments` say nothing
+  /// else; `fileLimit` is a bound on the size of files, 0: none.
   pid_t start(std::vector<std::string> arguments, rlim_t fileLimit = 0) {
+    if (std::none_of(arguments.begin(), arguments.end(), [](const auto &word) {
+          return word == "--init" || word == "--resume" ||
+                 word == "--weights" || word == "--no-start";
+        }))
+      arguments.insert(arguments.end(), {"--init", "random:0"});
+    std::erase(arguments, "--no-start");
     const pid_t child = fork();
     if (child)
       return child;
@@ -142,8 +150,7 @@ TEST_F(Trainer, StartsFromTheWeightsBesideIt) {
     EXPECT_EQ(field(*this / "log", "loss").size(), 1u); // a new log each time
     return field(*this / "log", "loss")[0];
   };
-  const std::string plain = loss("");
-  EXPECT_EQ(plain, loss(" --init random:0"));
+  const std::string plain = loss(" --init random:0");
   fs::copy(dir_ / "c/checkpoint.safetensors", dir_ / "weights.safetensors");
   EXPECT_NE(plain, loss(""));
   EXPECT_EQ(plain, loss(" --init random:0"));
@@ -155,6 +162,10 @@ TEST_F(Trainer, ExitCodes) {
   EXPECT_EQ(train({"--help"}).code, 0);
   EXPECT_EQ(train({"--steps", "1", "--weights", *this / "none"}).code, 1);
   EXPECT_EQ(train({"--steps", "1", "--resume", *this / "none"}).code, 1);
+  // No values beside the program, and nothing says where they come from.
+  Result nothing = train({"--steps", "1", "--no-start"});
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_NE(nothing.error.find("--init random:SEED"), std::string::npos);
   Result r = finish(start({"--steps", "1", "--data", *this / "none"}));
   EXPECT_EQ(r.code, 1);
   EXPECT_EQ(r.error.find("error: can't open '"), 0u) << r.error;

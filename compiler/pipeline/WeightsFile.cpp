@@ -1,0 +1,163 @@
+#include "compiler/pipeline/WeightsFile.h"
+
+#include <algorithm>
+#include <set>
+#include <unistd.h>
+
+using namespace tmc;
+
+const char *tmc::nameOf(ModelValue::Kind kind) {
+  constexpr const char *kNames[] = {"trained", "frozen", "state"};
+  return kNames[kind];
+}
+
+/// "'a', 'b' and 3 more".
+static std::string listed(const std::vector<std::string> &names) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kShown; ++i)
+    text += (i ? ", '" : "'") + names[i] + "'";
+  if (names.size() > kShown)
+    text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+static std::string counted(size_t count, const char *thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+static std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+/// What the trainer can put in the place of a value of type `wanted`.
+static bool canBecome(DType found, DType wanted) {
+  return found == wanted ||
+         (wanted == DType::F32 &&
+          (found == DType::F16 || found == DType::BF16 || found == DType::F64));
+}
+
+/// What of `value` doesn't agree with `tensor`, or "".
+static std::string contradiction(const ModelValue &value,
+                                 const SafeTensor &tensor) {
+  if (tensor.shape != value.shape)
+    return "'" + value.name + "' is " + shapeText(tensor.shape) +
+           "; the model's is " + shapeText(value.shape);
+  if (!canBecome(tensor.type, value.type))
+    return "'" + value.name + "' is " + nameOf(tensor.type) +
+           "; the model's is " + nameOf(value.type);
+  return "";
+}
+
+/// Checks the names and shapes of --weights; returns what it should warn of.
+static Expected<std::string> check(const std::vector<ModelValue> &values,
+                                   Weights &model,
+                                   const SafetensorsFile &file) {
+  std::vector<std::string> missing, unexpected, wrong;
+  std::set<std::string> known;
+  for (const ModelValue &value : values) {
+    known.insert(value.name);
+    if (const SafeTensor *tensor = file.find(value.name)) {
+      if (std::string text = contradiction(value, *tensor); !text.empty())
+        wrong.push_back(text);
+    } else if (value.kind == ModelValue::Trained ||
+               (value.kind == ModelValue::Frozen && !model.read(value.name))) {
+      missing.push_back(value.name);
+    }
+  }
+  for (const auto &entry : file.tensors())
+    if (!known.count(entry.first))
+      unexpected.push_back(entry.first);
+  std::string extra;
+  if (!unexpected.empty())
+    extra = "'" + file.path() + "' has " +
+            counted(unexpected.size(), "tensor") +
+            " that the model doesn't: " + listed(unexpected);
+  if (!missing.empty()) {
+    Failure failure = Failure::input(
+        "'" + file.path() + "' lacks " + std::to_string(missing.size()) +
+        " of the model's " + counted(values.size(), "value") + ": " +
+        listed(missing));
+    if (!extra.empty())
+      failure.notes.push_back(extra);
+    return failure;
+  }
+  if (!wrong.empty()) {
+    Failure failure = Failure::input(
+        "'" + file.path() +
+        "' isn't of this model: " + counted(wrong.size(), "tensor") +
+        (wrong.size() == 1 ? " has" : " have") + " another shape or type");
+    constexpr size_t kShown = 8;
+    wrong.resize(std::min(wrong.size(), kShown));
+    failure.notes = wrong;
+    return failure;
+  }
+  return extra;
+}
+
+Expected<WeightSources>
+tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
+                   const std::string &path) {
+  WeightSources sources;
+  if (!path.empty()) {
+    if (Status s = SafetensorsFile::open(path, sources.given); !s)
+      return Failure{FailureKind(s.code()), s.message(), {}};
+    auto extra = check(values, model, sources.given);
+    if (!extra)
+      return std::move(extra.failure());
+    if (!extra->empty())
+      sources.warnings.push_back(*extra);
+  }
+  for (const ModelValue &value : values) {
+    SafeTensor tensor{value.type, value.shape, 0, 0};
+    std::string_view bytes;
+    if (const SafeTensor *found = sources.given.find(value.name)) {
+      tensor.type = found->type;
+      bytes = {sources.given.data(*found), size_t(found->end - found->begin)};
+    } else {
+      auto read = model.read(value.name);
+      if (!read && read.failure().kind != FailureKind::World)
+        return std::move(read.failure());
+      if (!read) {
+        sources.missing.push_back(value.name);
+        sources.why = read.failure().message;
+        continue;
+      }
+      bytes = *read;
+    }
+    sources.tensors.emplace_back(value.name, tensor);
+    sources.bytes.push_back(bytes);
+    sources.totalBytes += int64_t(bytes.size());
+  }
+  return sources;
+}
+
+/// Says in a file's metadata that it is ours.
+constexpr const char *kMakerKey = "made_by";
+constexpr const char *kMaker = "tmc compile";
+constexpr const char *kFile = "weights.safetensors";
+
+Expected<bool> tmc::writeWeights(const WeightSources &sources,
+                                 OutputDirectory &directory) {
+  if (sources.tensors.empty())
+    return true;
+  auto tensors = sources.tensors;
+  std::string header =
+      safetensorsHeader(tensors, {{"format", "pt"}, {kMakerKey, kMaker}});
+  std::vector<std::string_view> pieces = {header};
+  pieces.insert(pieces.end(), sources.bytes.begin(), sources.bytes.end());
+  return directory.write(kFile, pieces);
+}
+
+void tmc::removeOldWeights(const std::string &directory) {
+  std::string path = directory + "/" + kFile;
+  SafetensorsFile file;
+  if (!SafetensorsFile::open(path, file))
+    return;
+  auto maker = file.metadata().find(kMakerKey);
+  if (maker != file.metadata().end() && maker->second == kMaker)
+    unlink(path.c_str());
+}

@@ -1,0 +1,66 @@
+// WeightsFile.h - DIR/weights.safetensors: the values that a step starts from.
+//
+//     --weights F.safetensors ---+ wins
+//                                +--> gather: found, checked --> write: as they
+//     the model's own values ----+    against the model          are, piece by
+//     (in its file or beside it)                                 piece
+//
+// Values are mapped and written from where they are: none is copied through
+// memory of ours. A model whose external data isn't there compiles all the
+// same; the trainer then asks for --weights or --init.
+
+#ifndef TMC_COMPILER_PIPELINE_WEIGHTSFILE_H
+#define TMC_COMPILER_PIPELINE_WEIGHTSFILE_H
+
+#include "compiler/pipeline/OutputDirectory.h"
+#include "frontends/onnx/Weights.h"
+#include "runtime/step/Safetensors.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tmc {
+
+/// A parameter or state of the model: what has a value before the first step.
+struct ModelValue {
+  enum Kind { Trained, Frozen, State };
+  std::string name; // The model's own.
+  Kind kind = Trained;
+  DType type = DType::F32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+};
+
+/// "trained", "frozen", "state": the keys of plan.json.
+const char *nameOf(ModelValue::Kind kind);
+
+/// Where each value that is known comes from. The views are into mapped files.
+struct WeightSources {
+  SafetensorsFile given; // --weights, if any.
+  std::vector<std::pair<std::string, SafeTensor>> tensors;
+  std::vector<std::string_view> bytes; // Of `tensors`, one for one.
+  int64_t totalBytes = 0;
+  std::vector<std::string> missing; // Values that nothing gives.
+  std::string why;                  // ... and why, for a note.
+  std::vector<std::string> warnings;
+};
+
+/// Finds the values of `values`: in the file `path`, unless that is empty, else
+/// in the model. Fails where a file contradicts the model, where `path` lacks a
+/// parameter, and where the model names a file that it may not; a file that
+/// isn't there only leaves values missing.
+Expected<WeightSources> gatherWeights(const std::vector<ModelValue> &values,
+                                      Weights &model, const std::string &path);
+
+/// Writes them to the staged file weights.safetensors; none if there are none.
+Expected<bool> writeWeights(const WeightSources &sources,
+                            OutputDirectory &directory);
+
+/// Removes the weights.safetensors that an earlier compilation left in
+/// `directory`; a file that somebody else put there stays.
+void removeOldWeights(const std::string &directory);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_WEIGHTSFILE_H
