@@ -36,7 +36,8 @@ struct Plan : impl::PlanBase<Plan> {
       return signalPassFailure();
     }
     sinkUpdates(getOperation());
-    FailureOr<StepProblem> stated = buildProblem(getOperation(), *device);
+    FailureOr<StepProblem> stated =
+        buildProblem(getOperation(), *device, Recipes::Parts);
     if (failed(stated))
       return signalPassFailure();
     // With two trips the first lacks the sums and the last the values that are
@@ -100,7 +101,7 @@ private:
       for (const planning::Execution &execution : segment)
         if (execution.instruction == planning::kNone)
           remark::passed(
-              stated.opOf[execution.recipe]->getLoc(),
+              stated.kernelOf[execution.recipe].op->getLoc(),
               remark::RemarkOpts::name("Recomputed").category("plan"))
               << remark::metric("picoseconds",
                                 problem.recipes[execution.recipe].cost);
@@ -122,7 +123,7 @@ private:
     if (profile.ok()) {
       planning::Profile::Moment at = profile->moments[profile->peakMoment];
       int32_t recipe = plan.solution.segments[at.segment][at.index].recipe;
-      Operation *op = stated.opOf[recipe];
+      Operation *op = stated.kernelOf[recipe].op;
       diag.attachNote(op ? op->getLoc() : getOperation().getLoc())
           << "the peak is at " << problem.recipes[recipe].name;
     }

@@ -1,6 +1,7 @@
 #include "compiler/analysis/StepProblem.h"
 
 #include "compiler/analysis/Storage.h"
+#include "dialects/nn/FusedSlice.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -45,8 +46,8 @@ int64_t alignUp(int64_t bytes, int64_t alignment) {
 /// Builds the problem of one step, segment by segment.
 class ProblemBuilder {
 public:
-  ProblemBuilder(train::StepOp step, const Target &target)
-      : step(step), target(target) {}
+  ProblemBuilder(train::StepOp step, const Target &target, Recipes recipes)
+      : step(step), target(target), recipes(recipes) {}
 
   FailureOr<StepProblem> build() {
     out.problem.reservedBytes = target.reservedBytes;
@@ -72,6 +73,7 @@ public:
         return failure();
       segment = out.problem.addSegment("epilogue");
     }
+    addParts();
     for (Value value : block.getTerminator()->getOperands())
       if (ValueId id = idOf(value);
           out.problem.values[id].kind == ValueKind::Temporary)
@@ -82,6 +84,7 @@ public:
 private:
   train::StepOp step;
   const Target &target;
+  Recipes recipes;
   StepProblem out;
   planning::SegmentId segment = 0;
   /// The argument that a root replaces at the end of the step.
@@ -153,33 +156,38 @@ private:
     return ValueClass::Activation;
   }
 
-  LogicalResult addOp(Operation *op) {
-    if (isView(op) || isa<arith::ConstantOp>(op))
-      return success();
-    auto kernel = dyn_cast<KernelOpInterface>(op);
-    auto cost = dyn_cast<CostOpInterface>(op);
-    if (!kernel || !cost)
-      return op->emitError("'")
-             << op->getName() << "' is no kernel and no view";
-
+  /// The recipe of `kernel`, less what it writes and overwrites.
+  planning::Recipe recipeOf(KernelOpInterface kernel) {
+    auto cost = cast<CostOpInterface>(kernel.getOperation());
     SmallVector<MemRefType> layouts;
-    for (Value operand : op->getOperands())
+    for (Value operand : kernel->getOperands())
       layouts.push_back(layoutOf(operand));
     planning::Recipe recipe;
-    recipe.name = nameOf(op);
+    recipe.name = nameOf(kernel);
     recipe.cost = target.picoseconds(cost.getFlops(), cost.getBytesMoved());
     recipe.workspaceBytes =
         alignUp(kernel.getKernel(layouts, target.backend).scratchBytes,
                 target.arenaAlignment);
-    recipe.recomputable = kernel.getAccumulator() < 0;
-
     SmallVector<unsigned> unread = unreadOperands(kernel);
-    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    for (auto [i, operand] : llvm::enumerate(kernel->getOperands())) {
       ValueId id = idOf(operand);
       if (!llvm::is_contained(unread, i) &&
           !llvm::is_contained(recipe.reads, id))
         recipe.reads.push_back(id);
     }
+    return recipe;
+  }
+
+  LogicalResult addOp(Operation *op) {
+    if (isView(op) || isa<arith::ConstantOp>(op))
+      return success();
+    auto kernel = dyn_cast<KernelOpInterface>(op);
+    if (!kernel || !isa<CostOpInterface>(op))
+      return op->emitError("'")
+             << op->getName() << "' is no kernel and no view";
+
+    planning::Recipe recipe = recipeOf(kernel);
+    recipe.recomputable = kernel.getAccumulator() < 0;
     for (OpResult result : op->getResults()) {
       if (!isWritten(result))
         continue;
@@ -286,12 +294,80 @@ private:
     variant.instruction = kNone;
     variant.recomputable = true;
     out.problem.addRecipe(std::move(variant));
-    out.opOf.push_back(op);
+    out.kernelOf.push_back({op, {}, {}});
   }
 
   void add(Operation *op, planning::Recipe recipe) {
     out.problem.addInstruction(segment, std::move(recipe));
-    out.opOf.push_back(op);
+    out.kernelOf.push_back({op, {}, {}});
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Parts of fused kernels
+  //===--------------------------------------------------------------------===//
+
+  /// Adds the recipes that make one result of a fused kernel alone: from the
+  /// kernel's operands, and from other results that are in memory.
+  void addParts() {
+    if (recipes != Recipes::Parts)
+      return;
+    for (size_t i = 0, own = out.kernelOf.size(); i < own; ++i) {
+      auto fused = dyn_cast_or_null<nn::FusedOp>(out.kernelOf[i].op);
+      // What a problem already recomputes only as a whole stays as it is.
+      if (!fused || !out.problem.recipes[i].recomputable ||
+          fused.getNumResults() < 2)
+        continue;
+      for (OpResult result : fused->getResults()) {
+        if (!isWritten(result) || !isKept(result))
+          continue;
+        unsigned number = result.getResultNumber();
+        addPart(i, fused, number, {});
+        SmallVector<unsigned> behind = nn::resultsBehind(fused, number);
+        llvm::erase_if(behind, [&](unsigned other) {
+          return !isWritten(fused->getResult(other));
+        });
+        if (!behind.empty())
+          addPart(i, fused, number, behind);
+      }
+    }
+  }
+
+  /// True if a value is worth a recipe: several kernels read it, so that it is
+  /// held from one to the next.
+  static bool isKept(OpResult result) {
+    DenseSet<Operation *> readers;
+    SmallVector<Value> open = {result};
+    while (!open.empty())
+      for (Operation *user : open.pop_back_val().getUsers())
+        if (isView(user))
+          open.push_back(user->getResult(0));
+        else
+          readers.insert(user);
+    return readers.size() > 1;
+  }
+
+  void addPart(size_t whole, nn::FusedOp fused, unsigned wanted,
+               ArrayRef<unsigned> given) {
+    OpBuilder b(fused.getContext()); // Inserts nowhere.
+    nn::FusedOp part = nn::sliceFused(b, fused, wanted, given);
+    if (!part)
+      return;
+    planning::Recipe recipe =
+        recipeOf(cast<KernelOpInterface>(part.getOperation()));
+    for (auto [operand, result] : part.getOverwrites()) {
+      ValueId read = idOf(part->getOperand(operand));
+      ValueId written = out.idOf.lookup(fused->getResult(wanted));
+      if (out.problem.values[read].bytes == out.problem.values[written].bytes &&
+          out.problem.values[read].kind != ValueKind::Persistent)
+        recipe.overwrites.push_back({read, written, /*must=*/false});
+    }
+    part.erase();
+    recipe.writes = {out.idOf.lookup(fused->getResult(wanted))};
+    recipe.recomputable = true;
+    recipe.segment = out.problem.recipes[whole].segment;
+    out.problem.addRecipe(std::move(recipe));
+    out.kernelOf.push_back(
+        {fused, {wanted}, SmallVector<unsigned>(given.begin(), given.end())});
   }
 
   LogicalResult addLoop() {
@@ -353,9 +429,9 @@ public:
   /// Moves the schedule of segment `index` to the end of `to`.
   void run(const planning::Solution &solution, size_t index, OpBuilder &b) {
     for (const planning::Execution &execution : solution.segments[index]) {
-      Operation *op = problem.opOf[execution.recipe];
-      if (op) // Zeros come about in lowering.
-        execute(op, b);
+      const RecipeKernel &kernel = problem.kernelOf[execution.recipe];
+      if (kernel.op) // Zeros come about in lowering.
+        execute(kernel, b);
     }
   }
 
@@ -393,14 +469,29 @@ private:
   DenseMap<std::pair<Value, Value>, Value> views;
   DenseMap<Operation *, int64_t> instances;
 
-  void execute(Operation *op, OpBuilder &b) {
-    IRMapping operands;
-    for (Value operand : op->getOperands())
-      operands.map(operand, current(operand, b));
-    Operation *clone = b.clone(*op, operands);
-    clone->setAttr(train::TrainDialect::kInstance,
-                   b.getI64IntegerAttr(instances[op]++));
-    for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
+  void execute(const RecipeKernel &kernel, OpBuilder &b) {
+    Operation *op = kernel.op, *run;
+    SmallVector<Value> made;
+    if (kernel.wanted.empty()) {
+      IRMapping operands;
+      for (Value operand : op->getOperands())
+        operands.map(operand, current(operand, b));
+      run = b.clone(*op, operands);
+      llvm::append_range(made, op->getResults());
+    } else {
+      // Views of the operands come to stand before the part that reads them.
+      OpBuilder detached(b.getContext());
+      run = nn::sliceFused(detached, cast<nn::FusedOp>(op), kernel.wanted,
+                           kernel.given);
+      for (OpOperand &operand : run->getOpOperands())
+        operand.set(current(operand.get(), b));
+      b.insert(run);
+      for (unsigned result : kernel.wanted)
+        made.push_back(op->getResult(result));
+    }
+    run->setAttr(train::TrainDialect::kInstance,
+                 b.getI64IntegerAttr(instances[op]++));
+    for (auto [from, to] : llvm::zip(made, run->getResults()))
       map.map(from, to);
   }
 };
@@ -429,9 +520,9 @@ void tmc::sinkUpdates(train::StepOp step) {
   }
 }
 
-FailureOr<StepProblem> tmc::buildProblem(train::StepOp step,
-                                         const Target &target) {
-  return ProblemBuilder(step, target).build();
+FailureOr<StepProblem>
+tmc::buildProblem(train::StepOp step, const Target &target, Recipes recipes) {
+  return ProblemBuilder(step, target, recipes).build();
 }
 
 void tmc::applySolution(train::StepOp step, const StepProblem &problem,

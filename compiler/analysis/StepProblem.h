@@ -12,6 +12,8 @@
 //     constant that a kernel reads persistent value
 //     op that is a kernel          instruction with one recipe; its used
 //                                  results are values
+//     part of a fused kernel       recipe that only ever recomputes: a result
+//                                  alone, or from other results that are kept
 //     view                         nothing: its users read the root
 //     train.micro_batch            a segment with trips; what stands before it
 //                                  and after it are segments of one trip
@@ -29,14 +31,23 @@
 
 namespace tmc {
 
+/// What a recipe runs.
+struct RecipeKernel {
+  /// Null for a fill with zeros.
+  mlir::Operation *op = nullptr;
+  /// Where not empty, the part of a fused `op` that makes these results of it
+  /// from its operands and its results `given`.
+  llvm::SmallVector<unsigned> wanted, given;
+};
+
 struct StepProblem {
   planning::Problem problem;
   /// The root that each planning value stands for; null for the zeros that a
   /// loop's sum begins as.
   std::vector<mlir::Value> valueOf;
   llvm::DenseMap<mlir::Value, planning::ValueId> idOf;
-  /// The op that each recipe runs; null for a fill with zeros.
-  std::vector<mlir::Operation *> opOf;
+  /// What each recipe runs.
+  std::vector<RecipeKernel> kernelOf;
   train::MicroBatchOp loop; // Null where the step has one micro-batch.
 };
 
@@ -44,10 +55,17 @@ struct StepProblem {
 /// fusion may have moved a read past the update, which values alone allow.
 void sinkUpdates(train::StepOp step);
 
+/// Which recipes a problem offers beside each op's own.
+enum class Recipes {
+  Own,  // None: the step as it is.
+  Parts // Parts of fused kernels, too.
+};
+
 /// States the problem of `step`; emits an error where an op is neither kernel
 /// nor view.
 mlir::FailureOr<StepProblem> buildProblem(train::StepOp step,
-                                          const Target &target);
+                                          const Target &target,
+                                          Recipes recipes = Recipes::Own);
 
 /// Rewrites `step` into the schedule that `solution` says. `problem` is stale
 /// afterwards.
