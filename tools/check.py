@@ -2,7 +2,7 @@
 
     python3 tools/check.py --build build [--only SUITE ...]
 
-Suites: format, rules, unit, lit, golden. The closing line is
+Suites: format, rules, unit, lit, ctest, golden, steps. The closing line is
 `N passed, M failed`, with `, K skipped` where something could not be run here;
 what and why is named above it.
 """
@@ -142,9 +142,23 @@ def check_golden(tally, build):
                    any(verdict == "FAIL" for verdict, _ in rows))
 
 
+def check_steps(tally, build):
+    """Compiled steps against the interpreter and against themselves."""
+    done = run([sys.executable, os.path.join(ROOT, "test/steps/run.py"),
+                "--build", build], cwd=build)
+    rows = re.findall(r"^(PASS|FAIL): (.*)$", done.stdout, re.M)
+    tally.test("steps: there are cases", bool(rows), done.stdout[-4000:])
+    for verdict, name in rows:
+        tally.test("steps " + name, verdict == "PASS")
+    if done.returncode != 0:
+        print(done.stdout[-8000:])
+        tally.test("steps: the run itself",
+                   any(verdict == "FAIL" for verdict, _ in rows))
+
+
 SUITES = [("format", check_format), ("rules", check_rules),
           ("unit", check_unit), ("lit", check_lit), ("ctest", check_ctest),
-          ("golden", check_golden)]
+          ("golden", check_golden), ("steps", check_steps)]
 
 
 def main():

@@ -1,8 +1,9 @@
-// tmc - the command: compile, plan.
+// tmc - the command: compile, plan, verify.
 
 #include "compiler/pipeline/Compile.h"
 #include "compiler/pipeline/Config.h"
 #include "compiler/pipeline/PlanReport.h"
+#include "tools/VerifyCommand.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
@@ -182,18 +183,22 @@ Expected<bool> planModel(CompileOptions options, bool json) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   ModelFlags flags;
+  VerifyCommand verify;
   cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << "tmc " TMC_VERSION " (targets: default " TMC_DEFAULT_TARGET ")\n";
   });
   for (cl::SubCommand *command : {&flags.compile, &flags.plan})
     cl::HideUnrelatedOptions(flags.category, *command);
   cl::HideUnrelatedOptions(flags.category);
+  cl::HideUnrelatedOptions(verify.category, verify.command);
   if (!cl::ParseCommandLineOptions(
           argc, argv,
           "tmc - training steps that fit a memory budget\n\n"
           "  tmc compile model.onnx --budget 12GiB\n",
           &llvm::errs()))
     return int(FailureKind::Usage);
+  if (verify.command)
+    return verify.run();
   if (!flags.compile && !flags.plan) {
     report(Failure::usage("no command is given")
                .note("try 'tmc --help', or 'tmc compile MODEL --budget SIZE'"));

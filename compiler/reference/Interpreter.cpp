@@ -148,9 +148,19 @@ FailureOr<SmallVector<Tensor>> Interpreter::run(Block &block,
       define(result, std::move(tensor));
   }
 
+  // The results of a step are as large as its parameters: each value of this
+  // block is handed on, not copied, where it is a result once.
   SmallVector<Tensor> results;
-  for (Value value : block.getTerminator()->getOperands())
-    results.push_back(*scope.find(value));
+  OperandRange yielded = block.getTerminator()->getOperands();
+  llvm::DenseMap<Value, int64_t> times;
+  for (Value value : yielded)
+    ++times[value];
+  for (Value value : yielded)
+    if (auto it = scope.values.find(value);
+        it != scope.values.end() && times[value] == 1)
+      results.push_back(std::move(it->second));
+    else
+      results.push_back(*scope.find(value));
   return results;
 }
 

@@ -8,15 +8,62 @@ using namespace mlir;
 using namespace tmc::nn;
 using namespace tmc::reference;
 
+/// Calls `body(begin, end)` for [0, count) in pieces of at most `size`.
+template <typename F>
+static void forEachBlock(int64_t count, int64_t size, F &&body) {
+  for (int64_t begin = 0; begin < count; begin += size)
+    body(begin, std::min(count, begin + size));
+}
+
 /// The rows x cols matrix at `data`, or its transpose.
 static std::vector<double> matrixOf(const double *data, int64_t rows,
                                     int64_t cols, bool transposed) {
   std::vector<double> result(data, data + rows * cols);
-  if (transposed)
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < cols; ++j)
-        result[i * cols + j] = data[j * rows + i];
+  if (!transposed)
+    return result;
+  constexpr int64_t kTile = 16;
+  forEachBlock(rows, kTile, [&](int64_t i0, int64_t i1) {
+    forEachBlock(cols, kTile, [&](int64_t j0, int64_t j1) {
+      for (int64_t i = i0; i < i1; ++i)
+        for (int64_t j = j0; j < j1; ++j)
+          result[i * cols + j] = data[j * rows + i];
+    });
+  });
   return result;
+}
+
+/// Adds to out[j], for j < count, the products of four numbers of a row of x
+/// with four rows of y.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+static void
+addProducts4(double *__restrict out, int64_t count, const double *x,
+             const double *__restrict y, int64_t stride) {
+  const double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+  const double *y1 = y + stride, *y2 = y1 + stride, *y3 = y2 + stride;
+  for (int64_t j = 0; j < count; ++j)
+    out[j] += (x0 * y[j] + x1 * y1[j]) + (x2 * y2[j] + x3 * y3[j]);
+}
+
+/// out += x y, for m x k, k x n and m x n. A step of a real model is minutes of
+/// this: a block of y stays in the cache while rows of x go by.
+static void addProduct(double *out, const double *x, const double *y, int64_t m,
+                       int64_t k, int64_t n) {
+  constexpr int64_t kDepth = 128, kWidth = 256;
+  forEachBlock(n, kWidth, [&](int64_t j0, int64_t j1) {
+    forEachBlock(k, kDepth, [&](int64_t p0, int64_t p1) {
+      for (int64_t i = 0; i < m; ++i) {
+        double *row = out + i * n + j0;
+        int64_t p = p0;
+        for (; p + 4 <= p1; p += 4)
+          addProducts4(row, j1 - j0, x + i * k + p, y + p * n + j0, n);
+        for (; p < p1; ++p)
+          for (int64_t j = 0; j < j1 - j0; ++j)
+            row[j] += x[i * k + p] * y[p * n + j0 + j];
+      }
+    });
+  });
 }
 
 static LogicalResult matmul(MatmulOp op, OpCall &call) {
@@ -34,16 +81,11 @@ static LogicalResult matmul(MatmulOp op, OpCall &call) {
         matrixOf(&lhs.floats[b * m * k], m, k, op.getTransposeLhs());
     std::vector<double> y =
         matrixOf(&rhs.floats[b * k * n], k, n, op.getTransposeRhs());
-    for (int64_t i = 0; i < m; ++i) {
-      double *row = &out.floats[(b * m + i) * n];
-      // This order lets the compiler use vectors: a step of a real model is
-      // minutes of this loop.
-      for (int64_t p = 0; p < k; ++p)
-        for (int64_t j = 0; j < n; ++j)
-          row[j] += x[i * k + p] * y[p * n + j];
-      for (int64_t j = 0; bias && j < n; ++j)
-        row[j] += bias->floats[j];
-    }
+    double *to = &out.floats[b * m * n];
+    addProduct(to, x.data(), y.data(), m, k, n);
+    for (int64_t i = 0; bias && i < m; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        to[i * n + j] += bias->floats[j];
   }
   return success();
 }

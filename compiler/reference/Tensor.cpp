@@ -158,6 +158,45 @@ Tensor Tensor::fromBytes(Element element, ArrayRef<int64_t> shape,
   return result;
 }
 
+template <typename T> static void store(void *data, int64_t index, T value) {
+  std::memcpy(static_cast<char *>(data) + index * sizeof(T), &value, sizeof(T));
+}
+
+void Tensor::toBytes(void *data) const {
+  auto half = [](const llvm::fltSemantics &semantics, double number) {
+    llvm::APFloat value(number);
+    bool losesInfo;
+    value.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    return uint16_t(value.bitcastToAPInt().getZExtValue());
+  };
+  for (int64_t i = 0, e = size(); i < e; ++i) {
+    switch (element) {
+    case Element::F16:
+      store(data, i, half(llvm::APFloat::IEEEhalf(), floats[i]));
+      break;
+    case Element::BF16:
+      store(data, i, half(llvm::APFloat::BFloat(), floats[i]));
+      break;
+    case Element::F32:
+      store(data, i, float(floats[i]));
+      break;
+    case Element::F64:
+      store(data, i, floats[i]);
+      break;
+    case Element::I1:
+    case Element::I8:
+      store(data, i, int8_t(ints[i]));
+      break;
+    case Element::I32:
+      store(data, i, int32_t(ints[i]));
+      break;
+    case Element::I64:
+      store(data, i, ints[i]);
+      break;
+    }
+  }
+}
+
 void Tensor::roundToElement() {
   for (double &value : floats)
     value = roundTo(element, value);

@@ -54,6 +54,8 @@ struct Tensor {
   /// Reads elements as the compiled step stores them, little-endian and dense.
   static Tensor fromBytes(Element element, llvm::ArrayRef<int64_t> shape,
                           const void *data);
+  /// Writes the elements as fromBytes reads them; floats are rounded.
+  void toBytes(void *data) const;
 
   bool isFloat() const { return reference::isFloat(element); }
   int64_t rank() const { return shape.size(); }

@@ -1,0 +1,149 @@
+#include "compiler/verify/Arguments.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+using reference::Element;
+using reference::Tensor;
+using train::TrainDialect;
+
+namespace {
+
+/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number
+/// generators".
+class SplitMix {
+public:
+  explicit SplitMix(uint64_t seed) : state(seed) {}
+  uint64_t next() {
+    uint64_t z = state += 0x9E3779B97F4A7C15;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    return z ^ (z >> 31);
+  }
+  int64_t below(int64_t bound) { return next() % uint64_t(bound); }
+  double unit() { return double(next() >> 11) * 0x1p-53; }
+  /// Variance 1 and nearly normal: the sum of four uniform numbers.
+  double normal() {
+    return (unit() + unit() + unit() + unit() - 2) * std::sqrt(3.0);
+  }
+
+private:
+  uint64_t state;
+};
+
+class Drawer {
+public:
+  Drawer(train::StepOp step, const ArgumentDraw &draw)
+      : step(step), draw(draw) {}
+
+  Tensor argument(unsigned index) {
+    Tensor tensor(cast<RankedTensorType>(step.getArgumentTypes()[index]));
+    StringRef name = train::argName(step, index);
+    if (draw.given)
+      if (auto it = draw.given->find(name.str()); it != draw.given->end())
+        return Tensor::fromBytes(tensor.element, tensor.shape,
+                                 it->second.data());
+    // Of its own stream, so that an argument more or less changes no other.
+    SplitMix seeded(draw.seed ^ (uint64_t(draw.number) << 32));
+    SplitMix random(seeded.next() + index);
+    std::string feed = text(index, TrainDialect::kFeed);
+    train::Role role = train::roleOf(step, index).value_or(train::Role::Scalar);
+    if (!feed.empty())
+      fill(tensor, feed);
+    else if (tensor.isFloat())
+      fillFloats(tensor, index, role, random);
+    else
+      fillInts(tensor, index, role, random);
+    tensor.roundToElement();
+    return tensor;
+  }
+
+private:
+  train::StepOp step;
+  const ArgumentDraw &draw;
+
+  std::string text(unsigned index, StringRef attribute) {
+    auto attr = step.getArgAttrOfType<StringAttr>(index, attribute);
+    return attr ? attr.str() : "";
+  }
+
+  /// As the runtime feeds it.
+  void fill(Tensor &tensor, StringRef feed) {
+    if (feed == "lr")
+      tensor.floats[0] = kVerifyRate;
+    else if (feed == "step")
+      tensor.ints[0] = draw.number;
+    else if (feed == "seed")
+      tensor.ints = {int64_t(draw.seed), draw.number};
+    else
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        tensor.ints[i] = i;
+  }
+
+  void fillFloats(Tensor &tensor, unsigned index, train::Role role,
+                  SplitMix &random) {
+    double middle = 0, width = 1;
+    std::string init = text(index, TrainDialect::kInit);
+    if (step.getArgAttr(index, TrainDialect::kSlot)) {
+      auto scale = draw.slotScale.find(index);
+      if (scale == draw.slotScale.end())
+        return;
+      // Positive, and none of them small: then the next update is no matter of
+      // rounding, whichever way the rule divides by them.
+      for (double &value : tensor.floats)
+        value = scale->second * (0.5 + random.unit());
+      return;
+    }
+    if (role == train::Role::State && init == "ones") {
+      for (double &value : tensor.floats)
+        value = 0.5 + random.unit(); // a variance
+      return;
+    }
+    if (role == train::Role::Scalar) {
+      for (double &value : tensor.floats)
+        value = 0.5 + random.unit();
+      return;
+    }
+    if (role != train::Role::Batch) {
+      middle = init == "ones" ? 1 : 0;
+      width = 0.1;
+      if (init != "ones" && tensor.rank() >= 2)
+        width = std::sqrt(double(tensor.shape[0]) / double(tensor.size()));
+    }
+    for (double &value : tensor.floats)
+      value = middle + width * random.normal();
+  }
+
+  void fillInts(Tensor &tensor, unsigned index, train::Role role,
+                SplitMix &random) {
+    auto limit =
+        step.getArgAttrOfType<IntegerAttr>(index, TrainDialect::kLimit);
+    auto ignore =
+        step.getArgAttrOfType<IntegerAttr>(index, TrainDialect::kIgnore);
+    int64_t row = tensor.rank() ? tensor.shape.back() : 1;
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      if (limit)
+        tensor.ints[i] = ignore && random.below(16) == 0
+                             ? ignore.getInt()
+                             : random.below(limit.getInt());
+      else // A mask as likely as not: something of each row is seen.
+        tensor.ints[i] = i % row == 0 || random.below(4) != 0;
+    }
+  }
+};
+
+} // namespace
+
+SmallVector<Tensor> tmc::drawArguments(train::StepOp step,
+                                       const ArgumentDraw &draw) {
+  Drawer drawer(step, draw);
+  SmallVector<Tensor> tensors;
+  for (unsigned i = 0; i < step.getNumArguments(); ++i)
+    tensors.push_back(drawer.argument(i));
+  return tensors;
+}
+
+bool tmc::isFed(train::StepOp step, unsigned argument) {
+  return bool(step.getArgAttr(argument, TrainDialect::kFeed));
+}

@@ -1,0 +1,43 @@
+// Arguments.h - values to verify a step with.
+//
+// Every argument of a step gets random numbers that exercise it: weights about
+// as wide as training makes them, biases off zero and norms off one (so that no
+// term is invisible), integers in the range that the step says, masks that
+// leave something to see. The same seed and number give the same values.
+
+#ifndef TMC_COMPILER_VERIFY_ARGUMENTS_H
+#define TMC_COMPILER_VERIFY_ARGUMENTS_H
+
+#include "compiler/reference/Tensor.h"
+#include "dialects/train/Train.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+/// What the runtime feeds and the interpreter must be given alike.
+constexpr float kVerifyRate = 1e-3f;
+
+struct ArgumentDraw {
+  uint64_t seed = 0;
+  /// The number of the step, from 1 as the runtime counts them.
+  int64_t number = 1;
+  /// Root mean square of each optimizer state, by argument; those that are
+  /// absent begin as zeros, as in a fresh run.
+  std::map<unsigned, double> slotScale;
+  /// Values that aren't drawn, by name: of a weights file.
+  const std::map<std::string, std::vector<char>> *given = nullptr;
+};
+
+/// One tensor per argument of `step`, rounded to its element type.
+llvm::SmallVector<reference::Tensor> drawArguments(train::StepOp step,
+                                                   const ArgumentDraw &draw);
+
+/// True for what the runtime fills by itself before a step.
+bool isFed(train::StepOp step, unsigned argument);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_VERIFY_ARGUMENTS_H

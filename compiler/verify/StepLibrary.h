@@ -1,0 +1,55 @@
+// StepLibrary.h - a compiled step behind its C interface (runtime/tmc.h).
+//
+// Opens a libstep.so and makes one step of it. Nothing of the runtime is linked
+// here: what is verified is the library that a user would load.
+
+#ifndef TMC_COMPILER_VERIFY_STEPLIBRARY_H
+#define TMC_COMPILER_VERIFY_STEPLIBRARY_H
+
+#include "frontends/Failure.h"
+#include "runtime/tmc.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+class StepLibrary {
+public:
+  /// Loads the library at `path` and creates its step on `threads` threads (0:
+  /// one per core), which draws its random numbers from `seed`.
+  static Expected<std::unique_ptr<StepLibrary>>
+  open(const std::string &path, int threads, uint64_t seed);
+  ~StepLibrary();
+  StepLibrary(const StepLibrary &) = delete;
+  StepLibrary &operator=(const StepLibrary &) = delete;
+
+  /// What can be named, in the step's order.
+  const std::vector<tmc_tensor> &tensors() const { return list; }
+  /// Null where there is none of that name.
+  const tmc_tensor *find(const std::string &name) const;
+
+  /// Whole tensors, as many bytes as the tensor has.
+  Expected<bool> write(const std::string &name, const void *data,
+                       int64_t bytes);
+  Expected<bool> read(const std::string &name, void *data, int64_t bytes);
+  Expected<bool> load(const std::string &safetensors);
+  void setLearningRate(double rate);
+  /// One step; its loss.
+  Expected<double> run();
+
+private:
+  struct Functions;
+  StepLibrary();
+  std::string lastError() const;
+
+  void *handle = nullptr;
+  std::unique_ptr<Functions> f;
+  tmc_step *step = nullptr;
+  std::vector<tmc_tensor> list;
+};
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_VERIFY_STEPLIBRARY_H

@@ -1,0 +1,439 @@
+#include "compiler/verify/Verify.h"
+
+#include "compiler/pipeline/Dialects.h"
+#include "compiler/reference/Interpreter.h"
+#include "compiler/verify/Arguments.h"
+#include "compiler/verify/StepLibrary.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+
+#include <chrono>
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace tmc;
+using reference::Tensor;
+using train::TrainDialect;
+
+double Deviation::error() const {
+  if (difference == 0)
+    return 0;
+  double error = difference / scale;
+  return std::isnan(error) ? HUGE_VAL : error;
+}
+
+namespace {
+
+/// Draws that may be undecided before the comparison gives up.
+constexpr int kDraws = 5;
+/// Interpretations with changed inputs that say whether a draw is decided, and
+/// the size of the change.
+constexpr int kTrials = 6;
+constexpr double kChange = 0x1p-20;
+/// The share of a difference that changed inputs must make, too.
+constexpr double kShare = 0.125;
+/// A tensor's scale is at least this share of the norm of its kind.
+constexpr double kKindShare = 0.1;
+/// An optimizer state is drawn at least this share of its kind's size.
+constexpr double kSlotShare = 1e-3;
+
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+double normOf(const Tensor &tensor) {
+  double sum = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    sum += tensor.number(i) * tensor.number(i);
+  return std::sqrt(sum);
+}
+
+double differenceOf(const Tensor &a, const Tensor &b) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    double d = a.number(i) - b.number(i);
+    sum += d * d;
+  }
+  return std::sqrt(sum);
+}
+
+std::string shapeText(ArrayRef<int64_t> shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text.empty() ? "scalar" : text;
+}
+
+class Verifier {
+public:
+  explicit Verifier(const VerifyOptions &options) : options(options) {}
+
+  Expected<VerifyReport> run() {
+    if (Expected<bool> done = open(); !done)
+      return std::move(done.failure());
+    Expected<bool> done = compareSteps();
+    if (!done)
+      return std::move(done.failure());
+    llvm::stable_sort(report.deviations, [](const auto &a, const auto &b) {
+      return a.error() > b.error();
+    });
+    return std::move(report);
+  }
+
+private:
+  using Results = SmallVector<Tensor>;
+
+  const VerifyOptions &options;
+  std::unique_ptr<MLIRContext> context;
+  OwningOpRef<ModuleOp> module;
+  train::StepOp step;
+  std::unique_ptr<StepLibrary> library;
+  std::map<std::string, std::vector<char>> given;
+  VerifyReport report;
+  int64_t number = 0; ///< Steps that the library has run.
+  /// What the interpreter said last, where it failed.
+  std::string said;
+
+  //===--------------------------------------------------------------------===//
+  // The two steps
+  //===--------------------------------------------------------------------===//
+
+  Expected<bool> open() {
+    const std::string text = options.directory + "/step.mlir",
+                      binary = options.directory + "/libstep.so";
+    for (const std::string &path : {text, binary})
+      if (!llvm::sys::fs::exists(path))
+        return Failure::input("'" + options.directory +
+                              "' isn't a compiled step: it has no " +
+                              llvm::StringRef(path).rsplit('/').second.str())
+            .note("tmc compile MODEL -o DIR makes one");
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context = std::make_unique<MLIRContext>(registry,
+                                            MLIRContext::Threading::DISABLED);
+    context->loadAllAvailableDialects();
+    context->printOpOnDiagnostic(false);
+    context->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+      if (said.empty())
+        said = diagnostic.str();
+      return success();
+    });
+    module = parseSourceFile<ModuleOp>(text, context.get());
+    if (!module)
+      return Failure::input("'" + text + "' can't be read: " + said);
+    auto steps = module->getOps<train::StepOp>();
+    if (!llvm::hasSingleElement(steps))
+      return Failure::input("'" + text + "' holds no training step");
+    step = *steps.begin();
+
+    auto opened = StepLibrary::open(binary, options.threads, options.seed);
+    if (!opened)
+      return std::move(opened.failure());
+    library = std::move(*opened);
+    library->setLearningRate(kVerifyRate);
+    for (unsigned i = 0; i < step.getNumArguments(); ++i)
+      if (auto done =
+              checkTensor(train::argName(step, i), step.getArgumentTypes()[i]);
+          !done)
+        return done;
+    if (options.weights.empty())
+      return true;
+    return readWeights();
+  }
+
+  /// The library's tensor is the one that the text means.
+  Expected<bool> checkTensor(StringRef name, Type type) {
+    const tmc_tensor *tensor = library->find(name.str());
+    auto expected = cast<RankedTensorType>(type);
+    Tensor like(expected);
+    std::string what = "'" + options.directory +
+                       "/libstep.so' isn't of step.mlir: '" + name.str() + "' ";
+    if (!tensor)
+      return Failure::input(what + "is missing");
+    ArrayRef<int64_t> dims(tensor->dims, tensor->rank);
+    int64_t bytes = like.size() * reference::elementBytes(like.element);
+    if (dims != expected.getShape() || tensor->bytes != bytes)
+      return Failure::input(what + "is " + shapeText(dims) + ", " +
+                            std::to_string(tensor->bytes) +
+                            " bytes, instead of " +
+                            shapeText(expected.getShape()) + ", " +
+                            std::to_string(bytes) + " bytes");
+    return true;
+  }
+
+  Expected<bool> readWeights() {
+    if (auto done = library->load(options.weights); !done)
+      return done;
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      auto role = train::roleOf(step, i);
+      if ((role != train::Role::Param && role != train::Role::State) ||
+          step.getArgAttr(i, TrainDialect::kSlot))
+        continue;
+      std::string name = train::argName(step, i).str();
+      std::vector<char> &bytes = given[name];
+      bytes.resize(library->find(name)->bytes);
+      if (auto done = library->read(name, bytes.data(), bytes.size()); !done)
+        return done;
+    }
+    return true;
+  }
+
+  SmallVector<Tensor> draw(const ArgumentDraw &how) {
+    return drawArguments(step, how);
+  }
+
+  Expected<double> runCompiled(ArrayRef<Tensor> inputs) {
+    std::vector<char> bytes;
+    for (auto [i, input] : llvm::enumerate(inputs)) {
+      if (isFed(step, i))
+        continue;
+      bytes.resize(input.size() * reference::elementBytes(input.element));
+      input.toBytes(bytes.data());
+      if (auto done = library->write(train::argName(step, i).str(),
+                                     bytes.data(), bytes.size());
+          !done)
+        return std::move(done.failure());
+    }
+    double start = now();
+    Expected<double> loss = library->run();
+    report.stepSeconds += now() - start;
+    return loss;
+  }
+
+  Expected<Results> interpret(SmallVector<Tensor> inputs) {
+    reference::InterpreterOptions how;
+    double start = now(), shown = start;
+    int64_t ops = 0, all = 0;
+    step.walk([&](Operation *) { ++all; });
+    if (options.progress)
+      how.observe = [&](Operation *, ArrayRef<Tensor>) {
+        ++ops;
+        if (now() - shown < 1)
+          return;
+        shown = now();
+        fprintf(stderr, "\r\033[Kinterpreting step %lld: %lld of %lld ops",
+                (long long)number, (long long)ops, (long long)all);
+      };
+    said.clear();
+    auto results = reference::interpret(step, std::move(inputs), how);
+    report.interpreterSeconds += now() - start;
+    if (options.progress)
+      fprintf(stderr, "\r\033[K");
+    if (failed(results))
+      return Failure::input("the reference can't run the step: " + said);
+    return std::move(*results);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The comparison
+  //===--------------------------------------------------------------------===//
+
+  Expected<bool> compareSteps() {
+    std::map<unsigned, double> slotScale;
+    for (int64_t k = 0; k < options.steps; ++k) {
+      for (int drawn = 0;; ++drawn) {
+        ++number;
+        ArgumentDraw how{options.seed, number, slotScale, &given};
+        std::map<unsigned, double> nextScale;
+        auto compared = compareStep(how, nextScale);
+        if (!compared)
+          return std::move(compared.failure());
+        bool good = llvm::all_of(*compared, isGood);
+        bool last = drawn + 1 == kDraws;
+        if (!good && !last) {
+          Expected<bool> open = isUndecided(how, *compared);
+          if (!open)
+            return open;
+          if (*open) {
+            ++report.undecided;
+            continue;
+          }
+        }
+        llvm::append_range(report.deviations, *compared);
+        report.agrees &= good;
+        ++report.steps;
+        if (k == 0)
+          slotScale = std::move(nextScale);
+        break;
+      }
+      if (!report.agrees)
+        break;
+    }
+    return true;
+  }
+
+  static bool isGood(const Deviation &d) {
+    return d.error() <= kVerifyTolerance;
+  }
+
+  /// What result `index` is: its name, and its kind.
+  std::pair<std::string, std::string> resultOf(unsigned index) {
+    std::optional<unsigned> arg = train::updatedArg(step, index);
+    if (!arg)
+      return {train::resultName(step, index).str(),
+              train::lossResult(step) == index ? "loss" : "output"};
+    std::string name = train::argName(step, *arg).str();
+    if (auto slot =
+            step.getArgAttrOfType<StringAttr>(*arg, TrainDialect::kSlot)) {
+      StringRef suffix = name;
+      suffix.consume_front(slot.getValue());
+      suffix.consume_front(".");
+      return {name, suffix.str()};
+    }
+    return {name, train::roleOf(step, *arg) == train::Role::Param ? "parameter"
+                                                                  : "state"};
+  }
+
+  bool hasSlots(StringRef param) {
+    for (unsigned i = 0; i < step.getNumArguments(); ++i)
+      if (auto slot = step.getArgAttrOfType<StringAttr>(i, TrainDialect::kSlot))
+        if (slot.getValue() == param)
+          return true;
+    return false;
+  }
+
+  /// Runs both on one draw. `slotScale` gets what the next may start from.
+  Expected<std::vector<Deviation>>
+  compareStep(const ArgumentDraw &how, std::map<unsigned, double> &slotScale) {
+    SmallVector<Tensor> inputs = draw(how);
+    Expected<double> loss = runCompiled(inputs);
+    if (!loss)
+      return std::move(loss.failure());
+    Expected<Results> expected = interpret(std::move(inputs));
+    if (!expected)
+      return std::move(expected.failure());
+    std::vector<Deviation> list;
+    std::vector<char> bytes;
+    for (auto [i, want] : llvm::enumerate(*expected)) {
+      auto [name, kind] = resultOf(i);
+      const tmc_tensor *tensor = library->find(name);
+      if (!tensor)
+        return Failure::input("'" + options.directory +
+                              "/libstep.so' isn't of step.mlir: the result '" +
+                              name + "' is missing");
+      bytes.resize(tensor->bytes);
+      if (int64_t(bytes.size()) !=
+          want.size() * reference::elementBytes(want.element))
+        return Failure::input("the result '" + name + "' has " +
+                              std::to_string(bytes.size()) + " bytes");
+      if (auto done = library->read(name, bytes.data(), bytes.size()); !done)
+        return std::move(done.failure());
+      Tensor got = Tensor::fromBytes(want.element, want.shape, bytes.data());
+      if (kind == "loss" && !std::isfinite(want.number(0)))
+        return Failure::input(
+                   "the reference's loss isn't finite on random values")
+            .note("--weights F.safetensors gives it a model's own");
+      if (kind == "loss" && got.number(0) != *loss)
+        return Failure::input("the step says a loss of " +
+                              std::to_string(*loss) + " and holds one of " +
+                              std::to_string(got.number(0)));
+      list.push_back({how.number, name, kind, want.size(),
+                      differenceOf(got, want), normOf(want), 0});
+    }
+    setScales(list);
+    scaleSlots(list, slotScale);
+    // The first update of an adaptive rule is no matter of numbers.
+    if (how.slotScale.empty())
+      llvm::erase_if(list, [&](const Deviation &d) {
+        return d.kind == "parameter" && hasSlots(d.name);
+      });
+    if (Expected<bool> same = checkFrozen(how); !same)
+      return std::move(same.failure());
+    return list;
+  }
+
+  void setScales(std::vector<Deviation> &list) {
+    std::map<std::string, double> squares;
+    for (const Deviation &d : list)
+      squares[d.kind] += d.norm * d.norm;
+    for (Deviation &d : list)
+      d.scale = std::max(d.norm, kKindShare * std::sqrt(squares[d.kind]));
+  }
+
+  /// The size of each optimizer state, of this step's results.
+  void scaleSlots(const std::vector<Deviation> &list,
+                  std::map<unsigned, double> &scale) {
+    std::map<std::string, std::pair<double, double>> kinds; // squares, elements
+    for (const Deviation &d : list) {
+      kinds[d.kind].first += d.norm * d.norm;
+      kinds[d.kind].second += d.elements;
+    }
+    for (auto [i, d] : llvm::enumerate(list)) {
+      std::optional<unsigned> arg = train::updatedArg(step, i);
+      if (!arg || !step.getArgAttr(*arg, TrainDialect::kSlot))
+        continue;
+      auto [squares, elements] = kinds[d.kind];
+      scale[*arg] = std::max(d.norm / std::sqrt(double(d.elements)),
+                             kSlotShare * std::sqrt(squares / elements));
+    }
+  }
+
+  /// What the step doesn't update keeps every bit.
+  Expected<bool> checkFrozen(const ArgumentDraw &how) {
+    llvm::DenseSet<unsigned> updated;
+    for (unsigned i = 0; i < step.getNumResults(); ++i)
+      if (std::optional<unsigned> arg = train::updatedArg(step, i))
+        updated.insert(*arg);
+    SmallVector<Tensor> inputs;
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      if (train::roleOf(step, i) != train::Role::Param || updated.count(i))
+        continue;
+      if (inputs.empty())
+        inputs = draw(how);
+      std::string name = train::argName(step, i).str();
+      std::vector<char> want(library->find(name)->bytes), got(want);
+      inputs[i].toBytes(want.data());
+      if (auto done = library->read(name, got.data(), got.size()); !done)
+        return done;
+      if (want != got)
+        return Failure::input("the step changes '" + name +
+                              "', which it doesn't update");
+    }
+    return true;
+  }
+
+  /// True if changes of the inputs as small as a few roundings move what
+  /// differs by as much.
+  Expected<bool> isUndecided(const ArgumentDraw &how,
+                             const std::vector<Deviation> &list) {
+    auto expected = interpret(draw(how));
+    if (!expected)
+      return std::move(expected.failure());
+    llvm::StringMap<double> open; // Name -> what must be explained.
+    for (const Deviation &d : list)
+      if (!isGood(d))
+        open[d.name] = kShare * d.difference;
+    std::mt19937_64 random(how.number);
+    std::uniform_real_distribution<double> change(-kChange, kChange);
+    for (int trial = 0; trial < kTrials && !open.empty(); ++trial) {
+      SmallVector<Tensor> inputs = draw(how);
+      for (auto [i, input] : llvm::enumerate(inputs))
+        if (!isFed(step, i))
+          for (double &value : input.floats)
+            value *= 1 + change(random);
+      auto moved = interpret(std::move(inputs));
+      if (!moved)
+        return std::move(moved.failure());
+      for (auto [i, tensor] : llvm::enumerate(*moved)) {
+        auto it = open.find(resultOf(i).first);
+        if (it != open.end() &&
+            differenceOf(tensor, (*expected)[i]) >= it->second)
+          open.erase(it);
+      }
+    }
+    return open.empty();
+  }
+};
+
+} // namespace
+
+Expected<VerifyReport> tmc::verifyStep(const VerifyOptions &options) {
+  return Verifier(options).run();
+}

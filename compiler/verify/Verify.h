@@ -1,0 +1,83 @@
+// Verify.h - a compiled step against what it means.
+//
+// `DIR/step.mlir` is the step before it was planned, `DIR/libstep.so` what
+// became of it. Both are run on the same random values: the step as compiled
+// code through its C interface, its text by the reference interpreter in
+// double. Draws of dropout are a function of seed and step, so they are the
+// same in both.
+//
+// Each step is compared by itself, from the same state in both:
+//
+//     step 1     optimizer states are zero, as in a fresh run
+//     step 2..   optimizer states are drawn, about as large as step 1 left them
+//
+// In step 1 an adaptive rule moves a parameter by the sign of its gradient,
+// which rounding decides where the gradient is nearly zero; parameters with
+// optimizer states are compared from step 2 on, and the states themselves (the
+// first one is a multiple of the gradient) in every step.
+//
+// ## The measure
+// The error of a tensor is the Euclidean norm of the difference over that of
+// the reference, or over a tenth of the norm of all tensors of its kind
+// where that is more: a gradient that is zero but for rounding has no relative
+// error. It may be 1e-5.
+//
+// ## What rounding decides
+// A value so near the threshold of a ReLU or of a max-pooling that rounding
+// turns it over changes gradients by far more than 1e-5. Where tensors differ
+// by more, the interpreter is asked again with inputs that are changed in their
+// twentieth bit; if that alone moves each of them by an eighth of the
+// difference, the draw decides nothing, and another is taken.
+
+#ifndef TMC_COMPILER_VERIFY_VERIFY_H
+#define TMC_COMPILER_VERIFY_VERIFY_H
+
+#include "frontends/Failure.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+struct VerifyOptions {
+  std::string directory;
+  int64_t steps = 2;
+  uint64_t seed = 0;
+  int threads = 0;     ///< Of the compiled step; 0: one per core.
+  std::string weights; ///< A safetensors file; empty: drawn.
+  bool progress = false;
+};
+
+/// How far one tensor is from the reference.
+struct Deviation {
+  int64_t step;
+  std::string name;
+  std::string kind; ///< "loss", "parameter", "state", "exp_avg", "output", ...
+  int64_t elements;
+  double difference; ///< Norm of the difference.
+  double norm;       ///< Of the reference.
+  double scale;      ///< What the difference is measured by.
+  double error() const;
+};
+
+struct VerifyReport {
+  bool agrees = true;
+  /// Every comparison, the largest error first.
+  std::vector<Deviation> deviations;
+  int64_t steps = 0;
+  int64_t undecided = 0; ///< Draws that rounding decided.
+  double stepSeconds = 0, interpreterSeconds = 0;
+};
+
+constexpr double kVerifyTolerance = 1e-5;
+
+/// Fails where `directory` isn't one of a compiled step, or the step can't run.
+Expected<VerifyReport> verifyStep(const VerifyOptions &options);
+
+/// The worst tensors, and what was found.
+std::string verifyTable(const VerifyReport &report);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_VERIFY_VERIFY_H

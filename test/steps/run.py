@@ -1,0 +1,398 @@
+#!/usr/bin/env python3
+"""What must hold of compiled steps; needs only the standard library.
+
+    run.py --build build [--only SUBSTRING] [--jobs N] [--keep DIR]
+
+For each model of MODELS: `tmc verify` agrees; 20 steps with dropout under budgets of 75 %,
+50 % and 2 % of the way from the smallest workable one to the unconstrained need give the
+unconstrained step's losses, gradient norms, parameters, states and moments bit for bit, as do
+two threads, saving and resuming in the middle, and poisoning dead buffers; the arena's touched
+pages are the planned bytes, and no step allocates. Cutting the batch into micro-batches changes
+losses by less than 1e-6 and parameters by less than 1e-5. Planted faults are found.
+
+`--bench MODEL.onnx` does the same for one model given by `--batch`, `--dim` and `--data`, and
+prints what it measured (bench/same/README.md). Ends with one line `N passed, M failed`.
+"""
+
+import argparse
+import array
+import concurrent.futures
+import json
+import math
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
+TEXT = os.path.join(ROOT, "examples", "data", "text.u16.bin")
+
+STEPS = 20
+BUDGETS = {"75 %": 0.75, "50 %": 0.5, "2 %": 0.02}
+LOSS = 1e-6  # relative, of micro-batches against one
+PARAMETERS = 1e-5  # relative, the norm over all
+ADAMW = "adamw(weight_decay=0.1,clip=1.0)"
+
+# Name: graph, options of tmc compile, inputs (name: shape, kind), budgets, micro-batches.
+# Kinds: `text` tokens, `below N` integers, `mask` ones with some zeros, `normal` floats.
+MODELS = {
+    "gpt2-tiny": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
+        inputs={}, budgets=list(BUDGETS), micro=[2, 4]),
+    "llama-tiny": dict(
+        graph="test/models/llama-tiny.onnx", options=["--batch=2", "--dim=sequence=32"],
+        inputs={}, budgets=["2 %"], micro=[]),
+    "bert-tiny": dict(
+        graph="test/models/bert-tiny-mlm.onnx", options=["--batch=4", "--dim=sequence=16"],
+        inputs={"input_ids": ([64, 16], "below 128"), "labels": ([64, 16], "below 128"),
+                "attention_mask": ([64, 16], "mask")}, budgets=["2 %"], micro=[2]),
+    "unet-tiny": dict(
+        graph="test/models/unet-tiny.onnx", options=["--batch=2"],
+        inputs={"image": ([8, 3, 32, 32], "normal"), "target": ([8, 3, 32, 32], "normal")}, budgets=["2 %"], micro=[]),
+    "resnet-tiny": dict(
+        graph="examples/resnet-tiny.onnx", options=["--batch=8"],
+        inputs={"image": ([32, 3, 24, 24], "normal"), "label": ([32], "below 8")}, budgets=["2 %"], micro=[]),
+}
+
+
+class Tally:
+    def __init__(self):
+        self.passed, self.failed = 0, 0
+
+    def test(self, name, fault, figures=""):
+        """`fault` is "" where all is well."""
+        self.passed, self.failed = self.passed + (not fault), self.failed + bool(fault)
+        print(f"{'FAIL' if fault else 'PASS'}: {name}{': ' + figures if figures else ''}", flush=True)
+        if fault:
+            print("    " + fault.strip().replace("\n", "\n    "), flush=True)
+
+
+def npy(path, shape, kind, seed):
+    """An array of random numbers, of float32 or int64."""
+    draw = random.Random(seed)
+    count = math.prod(shape)
+    if kind == "normal":
+        data, descr = array.array("f", (draw.gauss(0, 1) for _ in range(count))), "<f4"
+    elif kind == "mask":
+        data, descr = array.array("q", (int(i % shape[-1] == 0 or draw.random() < 0.8) for i in range(count))), "<i8"
+    else:
+        data, descr = array.array("q", (draw.randrange(int(kind.split()[1])) for _ in range(count))), "<i8"
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({', '.join(map(str, shape))},), }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data.tobytes())
+
+
+def run(command, stderr=subprocess.STDOUT):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
+    return done.returncode, done.stdout
+
+
+class Checkpoint:
+    """A safetensors file: the bytes of each tensor, and what the metadata says."""
+
+    def __init__(self, directory):
+        with open(os.path.join(directory, "checkpoint.safetensors"), "rb") as file:
+            data = file.read()
+        length = struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:8 + length])
+        self.metadata = header.pop("__metadata__")
+        self.types = {n: e["dtype"] for n, e in header.items()}
+        self.tensors = {n: data[8 + length + e["data_offsets"][0]:8 + length + e["data_offsets"][1]] for n, e in header.items()}
+
+    def difference(self, other):
+        """Names what isn't the same bit for bit; "" where all is."""
+        if self.tensors.keys() != other.tensors.keys():
+            return "the checkpoints hold different tensors"
+        wrong = [n for n in self.tensors if self.tensors[n] != other.tensors[n]]
+        if wrong:
+            return f"{len(wrong)} of {len(self.tensors)} tensors differ: {', '.join(wrong[:4])}"
+        if self.metadata != other.metadata:
+            return f"the checkpoints say {self.metadata} and {other.metadata}"
+        return ""
+
+    def distance(self, other):
+        """The norm of the difference over the norm, over all parameters."""
+        moments = re.compile(r"\.(exp_avg|exp_avg_sq|momentum_buffer)$")
+        square = norm = 0.0
+        for name, data in self.tensors.items():
+            if moments.search(name) or self.types[name] != "F32":
+                continue
+            a, b = array.array("f", data), array.array("f", other.tensors[name])
+            square += math.fsum((x - y) ** 2 for x, y in zip(a, b))
+            norm += math.fsum(x * x for x in a)
+        return math.sqrt(square / norm)
+
+
+class Run:
+    """One call of a trainer: its log and its checkpoint."""
+
+    def __init__(self, step, name, data, *flags, steps=STEPS, init=True):
+        self.directory = os.path.join(step, "runs", name)
+        shutil.rmtree(self.directory, ignore_errors=True)
+        os.makedirs(self.directory)
+        log = os.path.join(self.directory, "log.jsonl")
+        start = ["--init", "random:1", "--seed", "7"] if init else []
+        begin = time.monotonic()
+        self.code, self.text = run(
+            [os.path.join(step, "train"), *[f"--data={d}" for d in data], f"--steps={steps}", "--lr=1e-3", "--quiet",
+             f"--save={self.directory}", f"--log={log}", *start, *flags])
+        self.seconds = time.monotonic() - begin
+        self.lines = []
+        if self.code == 0:
+            with open(log) as file:
+                self.lines = [json.loads(line) for line in file]
+            self.checkpoint = Checkpoint(self.directory)
+
+    def losses(self):
+        return [(line["step"], line["loss"], line["grad_norm"]) for line in self.lines]
+
+    def difference(self, other):
+        for each in (self, other):
+            if each.code:
+                return f"the trainer ended with {each.code}: {each.text}"
+        mine, others = self.losses(), other.losses()[-len(self.losses()):]
+        if mine != others:
+            first = next((m, o) for m, o in zip(mine, others) if m != o)
+            return f"step, loss and gradient norm are {first[0]} and {first[1]}"
+        return self.checkpoint.difference(other.checkpoint)
+
+
+class Case:
+    """One model: its compiled steps and what is asked of them."""
+
+    def __init__(self, name, model, options, scratch):
+        self.name, self.model, self.options = name, model, options
+        self.tmc = os.path.join(options.build, "bin", "tmc")
+        self.directory = os.path.join(scratch, name)
+        os.makedirs(self.directory, exist_ok=True)
+        self.data = list(model.get("data", []))
+        for i, (each, (shape, kind)) in enumerate(model["inputs"].items()):
+            path = os.path.join(self.directory, f"{each}.npy")
+            npy(path, shape, kind, i)
+            self.data.append(f"{each}={path}")
+        if not self.data:
+            self.data.append(TEXT)
+
+    def compile(self, name, *flags):
+        """The directory of a step, and the output where there is none."""
+        directory = os.path.join(self.directory, name)
+        code, text = run([self.tmc, "compile", os.path.join(ROOT, self.model["graph"]), "--target=cpu",
+                          f"--optimizer={ADAMW}", *self.model["options"], *flags, "-o", directory])
+        return directory, f"tmc compile ended with {code}\n{text}" if code else ""
+
+    def smallest(self):
+        """The smallest budget for which a plan is known, its arena packed."""
+        code, text = run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), "--target=cpu", f"--optimizer={ADAMW}",
+                          *self.model["options"], "--budget=1", "--json"], stderr=subprocess.DEVNULL)
+        return json.loads(text)["smallest_found_bytes"] if code == 3 else None
+
+    def plan(self, directory):
+        with open(os.path.join(directory, "plan.json")) as file:
+            return json.load(file)
+
+    def check(self, tally):
+        base, fault = self.compile("unconstrained")
+        if fault:
+            return tally.test(f"{self.name}: compile", fault)
+        if not self.options.bench:
+            code, text = run([self.tmc, "verify", "--threads=1", base])
+            tally.test(f"{self.name}: verify", "" if code == 0 else text)
+        first = Run(base, "one-thread", self.data, "--threads=1")
+        tally.test(f"{self.name}: {STEPS} steps", first.difference(first) or self.memory(first, base), self.figures(first, base))
+        if first.code:
+            return
+        self.check_same(tally, base, first)
+        self.check_budgets(tally, base, first)
+        self.check_micro_batches(tally, first)
+
+    def memory(self, done, directory):
+        """The arena is what was planned, and nothing is outside it."""
+        plan = self.plan(directory)
+        page = os.sysconf("SC_PAGE_SIZE")
+        for line in done.lines:
+            if line["arena_bytes"] != plan["arena_bytes"]:
+                return f"the arena has {line['arena_bytes']} bytes, {plan['arena_bytes']} were planned"
+            if plan["budget_bytes"] is not None and line["arena_bytes"] > plan["budget_bytes"]:
+                return f"the arena of {line['arena_bytes']} bytes is over the budget of {plan['budget_bytes']}"
+            if line["allocations"] not in (0, None):
+                return f"step {line['step']} allocates {line['allocations']} times outside the arena"
+        # A kernel may leave pages of its scratch alone: it is planned for 16 workers.
+        touched, most = done.lines[-1]["high_water_bytes"], -(-plan["arena_bytes"] // page) * page
+        if not most - plan["peak_by_class"]["workspace"] <= touched <= most:
+            return f"{touched} bytes are touched, {plan['arena_bytes']} were planned"
+        return ""
+
+    def figures(self, done, directory):
+        if done.code:
+            return ""
+        plan = self.plan(directory)
+        seconds = min(line["seconds"] for line in done.lines)
+        touched = done.lines[-1]["high_water_bytes"]
+        return (f"{plan['arena_bytes'] / 2**20:.2f} MiB planned, {touched / 2**20:.2f} touched, {plan['recomputed_ops']} recomputed, "
+                f"{seconds:.3g} s a step, loss {done.lines[0]['loss']} -> {done.lines[-1]['loss']}")
+
+    def check_same(self, tally, base, first):
+        two = Run(base, "two-threads", self.data, "--threads=2")
+        tally.test(f"{self.name}: two threads", two.difference(first))
+        half = Run(base, "half", self.data, "--threads=1", steps=STEPS // 2)
+        rest = Run(base, "resumed", self.data, "--threads=1", f"--resume={half.directory}", steps=STEPS - STEPS // 2, init=False)
+        tally.test(f"{self.name}: saved and resumed at step {STEPS // 2}", rest.difference(first))
+        poisoned = Run(base, "poisoned", self.data, "--threads=1", "--poison", steps=STEPS if not self.options.bench else 2)
+        if self.options.bench:
+            tally.test(f"{self.name}: dead buffers poisoned, 2 steps", "" if poisoned.losses() == first.losses()[:2] else "losses differ")
+        else:
+            tally.test(f"{self.name}: dead buffers poisoned", poisoned.difference(first))
+
+    def check_budgets(self, tally, base, first):
+        low, high = self.smallest(), self.plan(base)["arena_bytes"]
+        if low is None:
+            return tally.test(f"{self.name}: smallest budget", "a budget of one byte doesn't end with code 3")
+        for name in self.model["budgets"]:
+            budget = math.ceil(low + BUDGETS[name] * (high - low))
+            label = f"{self.name}: budget {budget} ({name} between {low} and {high})"
+            directory, fault = self.compile(f"budget-{name.split()[0]}", f"--budget={budget}")
+            if fault:
+                tally.test(label, fault)
+                continue
+            done = Run(directory, "one-thread", self.data, "--threads=1")
+            tally.test(label, done.difference(first) or self.memory(done, directory), self.figures(done, directory))
+            if not self.options.bench:
+                poisoned = Run(directory, "poisoned", self.data, "--threads=2", "--poison", steps=3)
+                tally.test(f"{label}, poisoned", "" if poisoned.losses() == first.losses()[:3] else f"losses differ {poisoned.text}")
+
+    def check_micro_batches(self, tally, first):
+        ten = None
+        for count in self.model["micro"]:
+            directory, fault = self.compile(f"micro-{count}", f"--micro-batches={count}")
+            name = f"{self.name}: {count} micro-batches"
+            if fault:
+                tally.test(name, fault)
+                continue
+            if not self.options.bench:
+                code, text = run([self.tmc, "verify", "--threads=1", directory])
+                tally.test(f"{name}: verify", "" if code == 0 else text)
+            ten = ten or Run(os.path.join(self.directory, "unconstrained"), "ten", self.data, "--threads=1", steps=10)
+            done = Run(directory, "ten", self.data, "--threads=1", steps=10)
+            if done.code:
+                tally.test(name, done.text)
+                continue
+            loss = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(done.lines, ten.lines))
+            distance = ten.checkpoint.distance(done.checkpoint)
+            fault = self.memory(done, directory)
+            if not (loss <= LOSS and distance <= PARAMETERS):
+                fault += f"losses may be off by {LOSS}, parameters by {PARAMETERS}"
+            tally.test(name, fault, f"losses off by {loss:.2g}, parameters by {distance:.2g} after ten steps")
+
+
+class Faults:
+    """Faults that are planted in a step; each must be found."""
+
+    def __init__(self, options, scratch):
+        self.options, self.directory = options, os.path.join(scratch, "faults")
+        self.tmc = os.path.join(options.build, "bin", "tmc")
+        with open(os.path.join(options.build, "CMakeCache.txt")) as file:
+            cache = dict(re.findall(r"^(\w+):\w+=(.*)$", file.read(), re.M))
+        self.compiler, self.flags = cache["CMAKE_CXX_COMPILER"], re.split("[; ]", cache["TMC_RUNTIME_CPU_FLAGS"])
+
+    def compile(self, name, *flags):
+        directory = os.path.join(self.directory, name)
+        code, text = run([self.tmc, "compile", os.path.join(ROOT, "examples/mlp.onnx"), "--target=cpu", "--batch=4",
+                          "--emit=lib", *flags, "-o", directory])
+        if code:
+            raise SystemExit(text)
+        return directory
+
+    def link(self, directory, text):
+        """Makes libstep.so anew from changed text."""
+        source = os.path.join(directory, "step.cpp")
+        with open(source, "w") as file:
+            file.write(text)
+        code, out = run([self.compiler, "-std=c++20", "-fPIC", *self.flags, "-I", ROOT, "-shared", source, "-o",
+                         os.path.join(directory, "libstep.so"), "-Wl,--whole-archive",
+                         os.path.join(self.options.build, "lib", "libtmc-runtime-cpu.a"), "-Wl,--no-whole-archive",
+                         "-Wl,--as-needed", "-ldnnl", "-lgomp", "-pthread"])
+        if code:
+            raise SystemExit(out)
+
+    def verify(self, directory, message):
+        code, text = run([self.tmc, "verify", "--threads=1", directory])
+        return "" if code == 1 and re.search(message, text) else f"tmc verify ended with {code}\n{text}"
+
+    def check(self, tally):
+        good = self.compile("good")
+        with open(os.path.join(good, "step.cpp")) as file:
+            text = file.read()
+        other = self.compile("other", "--optimizer=adamw(beta2=0.998)")
+        shutil.copy(os.path.join(other, "libstep.so"), os.path.join(good, "libstep.so"))
+        tally.test("faults: another beta2 is found", self.verify(good, r"error: the compiled step isn't what .* off by"))
+        # Each launch that takes a bias takes the bytes 64 further on.
+        offsets = re.findall(r"run\(s, \{at\(0x[0-9a-f]+\), at\(0x[0-9a-f]+\), at\((0x[0-9a-f]+)\)", text)
+        if not offsets:
+            return tally.test("faults: a launch to change", "the emitted text has no launch of the expected form")
+        moved = hex(int(offsets[0], 16) + 64)
+        self.link(good, re.sub(rf"(run\(s, \{{at\(0x[0-9a-f]+\), at\(0x[0-9a-f]+\), at\(){offsets[0]}\)", rf"\g<1>{moved})", text, count=1))
+        tally.test("faults: a wrong offset is found", self.verify(good, r"error: the compiled step isn't what .* off by"))
+        small = self.compile("small", "--batch=2")
+        shutil.copy(os.path.join(small, "libstep.so"), os.path.join(good, "libstep.so"))
+        tally.test("faults: a step of another batch is found", self.verify(good, r"isn't of step.mlir: .* is 2x784"))
+        self.check_comparison(tally)
+
+    def check_comparison(self, tally):
+        """One changed bit of a checkpoint, and one of a log, are differences."""
+        base, fault = Case("faults", MODELS["gpt2-tiny"], self.options, self.directory).compile("base")
+        one = Run(base, "one", [TEXT], "--threads=1", steps=2)
+        same = Run(base, "two", [TEXT], "--threads=1", steps=2)
+        other = Run(base, "other", [TEXT], "--threads=1", "--seed=8", steps=2)
+        tally.test("faults: two runs are the same", one.difference(same))
+        tally.test("faults: another seed of dropout isn't", "" if "loss" in one.difference(other) else "not found")
+        name = next(n for n in same.checkpoint.tensors if n.endswith("exp_avg_sq"))
+        data = bytearray(same.checkpoint.tensors[name])
+        data[8] ^= 1
+        same.checkpoint.tensors[name] = bytes(data)
+        tally.test("faults: one bit of a moment isn't", "" if name in one.difference(same) else "not found")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--only", default="", help="the models, or `faults`, whose name holds this")
+    parser.add_argument("--keep", help="leave the compiled steps in this directory")
+    parser.add_argument("--jobs", type=int, default=2, help="models at a time")
+    parser.add_argument("--bench", help="a model file, instead of the small ones")
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--dim", action="append", default=[])
+    parser.add_argument("--data", action="append", default=[])
+    parser.add_argument("--micro", type=int, action="append", default=[])
+    options = parser.parse_args()
+    options.build = os.path.abspath(options.build)
+    tally = Tally()
+    scratch = options.keep or tempfile.mkdtemp(prefix="steps-")
+    try:
+        if options.bench:
+            flags = ([f"--batch={options.batch}"] if options.batch else []) + [f"--dim={d}" for d in options.dim]
+            model = dict(graph=os.path.abspath(options.bench), options=flags, inputs={}, data=options.data,
+                         budgets=list(BUDGETS), micro=options.micro)
+            Case(os.path.basename(options.bench).removesuffix(".onnx"), model, options, scratch).check(tally)
+        else:
+            work = [Case(n, m, options, scratch).check for n, m in MODELS.items() if options.only in n]
+            if options.only in "faults":
+                work.append(Faults(options, scratch).check)
+            with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+                for done in [pool.submit(each, tally) for each in work]:
+                    done.result()
+    finally:
+        if not options.keep:
+            shutil.rmtree(scratch, ignore_errors=True)
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
