@@ -11,6 +11,7 @@
 #include "runtime/kernels/Conv.h"
 
 #include "runtime/cpu/Checks.h"
+#include "runtime/cpu/Depthwise.h"
 #include "runtime/cpu/Parallel.h"
 
 #include <algorithm>
@@ -359,15 +360,26 @@ struct ConvGradFilter::State {
 ConvGradFilter::ConvGradFilter(const Params &params) : params_(params) {}
 ConvGradFilter::~ConvGradFilter() = default;
 Status ConvGradFilter::prepare(Device &) {
+  if (isDepthwise(params_)) {
+    if (Status s = cpu::requireType("conv_grad_filter", params_.type); !s)
+      return s;
+    return cpu::requireScratch("conv_grad_filter",
+                               scratchCap(params_, Backend::Cpu),
+                               params_.scratchBytes);
+  }
   state_.reset(new State{Convolution(params_, Pass::GradFilter)});
   return state_->convolution.prepare("conv_grad_filter", params_.scratchBytes,
                                      scratchCap(params_, Backend::Cpu));
 }
 void ConvGradFilter::run(Stream &stream, In ins, Out outs, void *scratch,
                          bool accumulate) {
-  state_->convolution.run(
-      stream, floats(operand(ins, 0)), floats(operand(ins, 1)), nullptr,
-      floats(result(outs, 0)), static_cast<char *>(scratch), accumulate);
+  const float *x = floats(operand(ins, 0)), *dy = floats(operand(ins, 1));
+  float *out = floats(result(outs, 0));
+  char *bytes = static_cast<char *>(scratch);
+  if (isDepthwise(params_))
+    cpu::depthwiseGradFilter(stream, params_, x, dy, out, bytes, accumulate);
+  else
+    state_->convolution.run(stream, x, dy, nullptr, out, bytes, accumulate);
 }
 
 } // namespace tmc

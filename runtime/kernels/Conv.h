@@ -74,6 +74,11 @@ inline int64_t convParts(const ConvParams &p) {
   return (p.batch + samples - 1) / samples;
 }
 
+/// True if each channel has one filter of its own.
+inline bool isDepthwise(const ConvParams &p) {
+  return p.groups > 1 && p.inChannels == p.groups && p.outChannels == p.groups;
+}
+
 /// Bytes of one copy of the filter in a blocked layout, channels rounded up to
 /// the widest block.
 inline int64_t packedFilterBytes(const ConvParams &p) {
@@ -82,7 +87,7 @@ inline int64_t packedFilterBytes(const ConvParams &p) {
   };
   const int64_t in = p.inChannels / p.groups, out = p.outChannels / p.groups;
   const int64_t channels = p.groups == 1 ? up(out, 64) * up(in, 16)
-                           : in == 1 && out == 1
+                           : isDepthwise(p)
                                ? up(p.groups, 64)
                                : p.groups * up(out, 16) * up(in, 16);
   return alignScratch(channels * p.kernelHeight * p.kernelWidth *

@@ -63,6 +63,10 @@ template <typename F> void eachProduct(const ConvParams &p, F &&body) {
 }
 
 void checkConv(ConvParams p) {
+  SCOPED_TRACE(std::to_string(p.inChannels) + " to " +
+               std::to_string(p.outChannels) + " channels in " +
+               std::to_string(p.groups) + " groups, window " +
+               std::to_string(p.kernelHeight));
   const int64_t xs = p.batch * p.inHeight * p.inWidth * p.inChannels;
   const int64_t ys = p.batch * p.outHeight * p.outWidth * p.outChannels;
   const int64_t fs = p.outChannels * (p.inChannels / p.groups) *
@@ -147,6 +151,15 @@ TEST(Conv, AgreesWithTheNaiveOne) {
   checkConv(convParams(3, 7, 8, 8, 3, 1, 2, 2));
   checkConv(convParams(2, 8, 16, 32, 3, 1, 1, 1, 4));
   checkConv(convParams(2, 8, 32, 32, 3, 1, 1, 1, 32)); // depthwise
+  checkConv(convParams(2, 12, 48, 48, 7, 1, 3, 1, 48));
+  checkConv(convParams(2, 12, 20, 20, 5, 2, 2, 1, 20));
+  checkConv(convParams(3, 12, 24, 24, 3, 2, 1, 2, 24));
+  checkConv(convParams(2, 12, 7, 7, 9, 1, 4, 1, 7));
+  checkConv(convParams(2, 12, 16, 32, 3, 1, 1, 1, 16)); // two filters a channel
+  checkConv(convParams(2, 12, 128, 128, 3, 1, 1, 1, 32));
+  checkConv(convParams(2, 12, 24, 36, 5, 2, 2, 1, 2));
+  checkConv(convParams(2, 16, 3, 24, 8, 8, 0)); // patches
+  checkConv(convParams(2, 6, 40, 40, 1, 2, 0, 1, 2));
   checkConv(convParams(1, 16, 3, 8, 7, 2, 3));
   checkConv(convParams(9, 16, 64, 64, 3, 1, 1)); // several parts, one smaller
 }
