@@ -116,11 +116,50 @@ Value Expand<GeluOp>::build(GeluOp op, const Rows &, OpBuilder &b,
   return mul(b, loc, scale(b, loc, x, 0.5), add(b, loc, one, gate));
 }
 
+/// True if every element of `value`, an integer tensor, is 0 or 1.
+static bool isZeroOrOne(Value value) {
+  if (std::optional<double> splat = splatValue(value))
+    return *splat == 0 || *splat == 1;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<arith::ExtUIOp>(op))
+    return tensorType(op->getOperand(0)).getElementType().isInteger(1) ||
+           isZeroOrOne(op->getOperand(0));
+  if (isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op))
+    return isZeroOrOne(op->getOperand(0));
+  if (isa<arith::MulIOp, arith::SelectOp>(op))
+    return llvm::all_of(op->getOperands().take_back(2), isZeroOrOne);
+  return false;
+}
+
+/// How many of something: a sum of truth values, which kernels make in f32,
+/// exactly as long as it can't exceed f32's whole numbers. (The positions of
+/// tokens that aren't padding are such sums.)
+struct CountInFloats : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReduceOp op,
+                                PatternRewriter &b) const override {
+    constexpr int64_t kMostExact = int64_t(1) << 24;
+    RankedTensorType type = tensorType(op.getInput());
+    auto result = cast<RankedTensorType>(op.getType());
+    if (!type.getElementType().isInteger() || op.getKind() != ReduceKind::Sum ||
+        !isZeroOrOne(op.getInput()) ||
+        type.getNumElements() / result.getNumElements() > kMostExact)
+      return failure();
+    Value x = arith::SIToFPOp::create(
+        b, op.getLoc(), type.clone(b.getF32Type()), op.getInput());
+    Value sum = ReduceOp::create(b, op.getLoc(), x, op.getKind(), op.getDims());
+    b.replaceOpWithNewOp<arith::FPToSIOp>(op, result, sum);
+    return success();
+  }
+};
+
 struct ExpandComposites : impl::ExpandCompositesBase<ExpandComposites> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<Expand<LayerNormOp>, Expand<RMSNormOp>, Expand<SoftmaxOp>,
-                 Expand<GeluOp>>(&getContext());
+                 Expand<GeluOp>, CountInFloats>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };
