@@ -2,6 +2,7 @@
 
 #include "passes/Passes.h"
 
+#include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/train/Train.h"
 #include "passes/Optimizers.h"
@@ -55,40 +56,54 @@ public:
   LogicalResult run(Value loss,
                     llvm::function_ref<void(Value, Value)> onFinal) {
     if (!active.contains(loss))
-      return emitError(loss.getLoc(),
-                       "the loss doesn't depend on any trained parameter");
+      return emitFault(loss.getLoc(), Fault::Input)
+             << "the loss doesn't depend on any trained parameter";
     gradOf[loss] = nn::splat(b, loss.getLoc(), loss.getType(), 1);
     for (size_t i = ops.size(); i-- > 0;) {
-      if (failed(differentiate(ops[i])))
-        return failure();
+      differentiate(ops[i]);
       for (Value operand : ops[i]->getOperands())
         if (auto use = firstUse.find(operand);
             use != firstUse.end() && use->second == i) {
           Value root = operand;
           firstUse.erase(use);
-          onFinal(root, gradOf.lookup(root));
+          if (refused.empty())
+            onFinal(root, gradOf.lookup(root));
         }
     }
-    return success();
+    return refuse();
   }
 
 private:
-  LogicalResult differentiate(Operation *op) {
+  /// Names every op that has no derivative and would need one.
+  LogicalResult refuse() {
+    if (refused.empty())
+      return success();
+    InFlightDiagnostic diag =
+        emitFault(refused[0]->getLoc(), Fault::Unsupported)
+        << "'" << refused[0]->getName()
+        << "' has no derivative, and the loss depends on "
+           "a parameter through it";
+    for (Operation *op : ArrayRef(refused).drop_front())
+      diag.attachNote(op->getLoc()) << "nor has '" << op->getName() << "'";
+    return diag;
+  }
+
+  void differentiate(Operation *op) {
     SmallVector<Value> resultGrads;
     for (Value result : op->getResults())
       resultGrads.push_back(gradOf.lookup(result));
     if (llvm::none_of(resultGrads, [](Value g) { return bool(g); }))
-      return success();
+      return;
     SmallVector<bool> wanted;
     for (Value operand : op->getOperands())
       wanted.push_back(active.contains(operand));
     if (llvm::none_of(wanted, [](bool w) { return w; }))
-      return success();
+      return;
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
-    if (!differentiable)
-      return op->emitError("'")
-             << op->getName() << "' has no derivative, and the loss depends on "
-             << "a parameter through it";
+    if (!differentiable) {
+      refused.push_back(op);
+      return;
+    }
     SmallVector<Value> grads = differentiable.buildVjp(b, resultGrads, wanted);
     for (auto [operand, grad, want] :
          llvm::zip(op->getOperands(), grads, wanted)) {
@@ -97,7 +112,6 @@ private:
       Value &sum = gradOf[operand];
       sum = sum ? nn::add(b, op->getLoc(), sum, grad) : grad;
     }
-    return success();
   }
 
   OpBuilder &b;
@@ -105,6 +119,7 @@ private:
   DenseSet<Value> active, isRoot;
   DenseMap<Value, size_t> firstUse;
   DenseMap<Value, Value> gradOf;
+  SmallVector<Operation *> refused;
 };
 
 /// One trained param of the step under construction.
@@ -127,13 +142,15 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
     llvm::Expected<std::unique_ptr<OptimizerRule>> made =
         OptimizerRule::create(optimizer.getValue());
     if (!made) {
-      forward.emitError(llvm::toString(made.takeError()));
+      emitFault(forward.getLoc(), Fault::Usage)
+          << llvm::toString(made.takeError());
       return signalPassFailure();
     }
     rule = std::move(*made);
     lossIndex = train::lossResult(forward);
     if (!lossIndex) {
-      forward.emitError("no result is marked as the loss");
+      emitFault(forward.getLoc(), Fault::Input)
+          << "no result is marked as the loss";
       return signalPassFailure();
     }
     if (failed(declare()) || failed(fill()))
@@ -224,7 +241,8 @@ private:
       trained.push_back(std::move(entry));
     }
     if (trained.empty())
-      return forward.emitError("there is no parameter to train");
+      return emitFault(forward.getLoc(), Fault::Input)
+             << "there is no parameter to train";
     auto scalar = [&](StringRef name, Type element) {
       return addArg(RankedTensorType::get({}, element),
                     b.getDictionaryAttr(

@@ -6,6 +6,7 @@
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/planning/Solve.h"
 #include "compiler/planning/Verify.h"
+#include "dialects/interfaces/Fault.h"
 #include "dialects/train/Train.h"
 
 #include "mlir/IR/Remarks.h"
@@ -114,10 +115,10 @@ private:
     record.impossibleBelowBytes = plan.impossibleBelowBytes;
     record.attachTo(getOperation());
     int64_t needs = plan.peakBytes + problem.reservedBytes;
-    InFlightDiagnostic diag = getOperation().emitError()
-                              << "needs " << inMiB(needs) << ", "
-                              << inMiB(needs - budget) << " over the budget of "
-                              << inMiB(budget);
+    InFlightDiagnostic diag =
+        emitFault(getOperation().getLoc(), Fault::OverBudget)
+        << "needs " << inMiB(needs) << ", " << inMiB(needs - budget)
+        << " over the budget of " << inMiB(budget);
     absl::StatusOr<planning::Profile> profile =
         planning::simulate(problem, plan.solution);
     if (profile.ok()) {

@@ -16,6 +16,7 @@
 #include "passes/Passes.h"
 #include "passes/RaiseUtils.h"
 
+#include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -105,8 +106,9 @@ RankedTensorType Splitter::pieceType(Type type, int64_t dim) {
 }
 
 LogicalResult Splitter::refuse(Operation *op, const Twine &why) {
-  InFlightDiagnostic diag = op->emitError() << "can't be computed in " << pieces
-                                            << " micro-batches: " << why;
+  InFlightDiagnostic diag = emitFault(op->getLoc(), Fault::Unsupported)
+                            << "can't be computed in " << pieces
+                            << " micro-batches: " << why;
   diag.attachNote(whole.getLoc())
       << "--micro-batches=1 computes the whole batch at once";
   return diag;
@@ -315,9 +317,9 @@ LogicalResult Splitter::declare() {
       continue;
     auto type = cast<RankedTensorType>(arg.getType());
     if (type.getRank() == 0 || type.getDimSize(0) % pieces != 0) {
-      InFlightDiagnostic diag =
-          whole.emitError("the batch doesn't divide into ")
-          << pieces << " micro-batches";
+      InFlightDiagnostic diag = emitFault(whole.getLoc(), Fault::Usage)
+                                << "the batch doesn't divide into " << pieces
+                                << " micro-batches";
       diag.attachNote(arg.getLoc())
           << "'" << train::argName(whole, i) << "' is " << type;
       return diag;
@@ -327,8 +329,8 @@ LogicalResult Splitter::declare() {
     any = true;
   }
   if (!any)
-    return whole.emitError("has no argument that is a batch, and can't be cut "
-                           "into ")
+    return emitFault(whole.getLoc(), Fault::Input)
+           << "has no argument that is a batch, and can't be cut into "
            << pieces << " micro-batches";
   b.setInsertionPoint(whole);
   body = func::FuncOp::create(b, whole.getLoc(), whole.getName(),
@@ -564,8 +566,9 @@ struct Split : impl::SplitBase<Split> {
 
   void runOnOperation() override {
     if (microBatches < 1) {
-      getOperation().emitError("can't cut a batch into ")
-          << microBatches.getValue() << " micro-batches";
+      emitFault(getOperation().getLoc(), Fault::Usage)
+          << "can't cut a batch into " << microBatches.getValue()
+          << " micro-batches";
       return signalPassFailure();
     }
     auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");

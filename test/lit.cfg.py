@@ -13,3 +13,5 @@ llvm = "/usr/lib/llvm-22/bin"
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(build, "bin"), llvm, os.environ["PATH"]])
 config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(
+    ("%exits", sys.executable + " " + os.path.join(root, "exits.py")))

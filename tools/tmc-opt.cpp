@@ -1,6 +1,7 @@
 // tmc-opt - run tmc passes on textual IR; the tool behind every lit test.
 
 #include "compiler/pipeline/Dialects.h"
+#include "compiler/pipeline/PlantDefect.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -12,6 +13,7 @@ int main(int argc, char **argv) {
   tmc::registerAllDialects(registry);
   mlir::registerTransformsPasses();
   tmc::registerTmcPasses();
+  tmc::registerPlantDefect();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "tmc optimizer driver\n", registry));
 }

@@ -2,10 +2,13 @@
 
 #include "compiler/pipeline/Compile.h"
 #include "compiler/pipeline/Config.h"
+#include "compiler/pipeline/Interrupt.h"
 #include "compiler/pipeline/PlanReport.h"
+#include "tools/CommandLine.h"
 #include "tools/VerifyCommand.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -24,8 +27,7 @@ struct ModelFlags {
   cl::SubCommand plan{"plan", "say whether and how a step fits; no weights"};
 
 #define TMC_MODEL_FLAG cl::sub(compile), cl::sub(plan), cl::cat(category)
-  cl::opt<std::string> model{cl::Positional, cl::Required, cl::desc("MODEL"),
-                             TMC_MODEL_FLAG};
+  cl::opt<std::string> model{cl::Positional, cl::desc("MODEL"), TMC_MODEL_FLAG};
   cl::opt<std::string> budget{
       "budget", cl::value_desc("SIZE"),
       cl::desc("bytes the device may hold: 12GiB, 800MB, ... "
@@ -37,8 +39,8 @@ struct ModelFlags {
           "cpu, cuda:sm_90, cuda:rtx3060, ... (default: " TMC_DEFAULT_TARGET
           ")"),
       TMC_MODEL_FLAG};
-  cl::opt<int64_t> batch{"batch", cl::init(0), cl::value_desc("N"),
-                         cl::desc("samples per step"), TMC_MODEL_FLAG};
+  cl::opt<std::string> batch{"batch", cl::value_desc("N"),
+                             cl::desc("samples per step"), TMC_MODEL_FLAG};
   cl::list<std::string> dims{"dim", cl::value_desc("NAME=N"),
                              cl::desc("size of a symbolic dimension"),
                              TMC_MODEL_FLAG};
@@ -58,18 +60,29 @@ struct ModelFlags {
       cl::desc("an output of the model to keep readable"), TMC_MODEL_FLAG};
   cl::opt<std::string> microBatches{
       "micro-batches", cl::init("1"), cl::value_desc("N"),
-      cl::desc("pieces that the batch is cut into"), TMC_MODEL_FLAG};
-  cl::opt<int64_t> lossChunk{
-      "loss-chunk", cl::init(0), cl::value_desc("ROWS"),
+      cl::desc("pieces that the batch is cut into (default: 1)"),
+      TMC_MODEL_FLAG};
+  cl::opt<std::string> precision{
+      "precision", cl::init("f32"), cl::value_desc("SPEC"),
+      cl::desc("element types; only f32 so far"), TMC_MODEL_FLAG};
+  cl::opt<std::string> offload{
+      "offload", cl::init("none"), cl::value_desc("SPEC"),
+      cl::desc("what may leave the device; only none so far"), TMC_MODEL_FLAG};
+  cl::opt<std::string> lossChunk{
+      "loss-chunk", cl::value_desc("ROWS"),
       cl::desc("hold at most so many rows of logits (default: all)"),
       TMC_MODEL_FLAG};
-  cl::opt<std::string> to{"to", cl::value_desc("PHASE"),
-                          cl::desc("stop after a phase and print its result"),
-                          cl::sub(compile), cl::cat(category)};
+  cl::opt<std::string> to{
+      "to", cl::value_desc("PHASE"),
+      cl::desc("stop after import, raise, split, layout, autodiff, shape,\n"
+               "                          plan, lower, place or emit and print "
+               "its result"),
+      cl::sub(compile), cl::cat(category)};
   cl::opt<std::string> emit{"emit",
                             cl::init("exe"),
                             cl::value_desc("KIND"),
-                            cl::desc("exe, lib, source, mlir or plan"),
+                            cl::desc("exe, lib, source, mlir or plan "
+                                     "(default: exe)"),
                             cl::sub(compile),
                             cl::cat(category)};
   cl::opt<std::string> weights{
@@ -86,12 +99,25 @@ struct ModelFlags {
   cl::opt<std::string> dependFile{"MF", cl::value_desc("FILE"),
                                   cl::desc("where (default: DIR.d)"),
                                   cl::sub(compile), cl::cat(category)};
+  cl::opt<std::string> plantDefect{
+      "plant-defect",   cl::value_desc("PHASE:KIND"),
+      cl::ReallyHidden, cl::desc("go wrong after a phase, for tests"),
+      cl::sub(compile), cl::cat(category)};
   cl::opt<bool> json{"json", cl::desc("print plan.json"), cl::sub(plan),
                      cl::cat(category)};
 #undef TMC_MODEL_FLAG
 
   Expected<CompileOptions> read();
 };
+
+/// The positive number that `flag` is given.
+Expected<int64_t> countOf(const char *flag, const std::string &text) {
+  int64_t count;
+  if (!llvm::StringRef(text).getAsInteger(10, count) && count > 0)
+    return count;
+  return Failure::usage(std::string(flag) + "=" + text +
+                        " is no positive number");
+}
 
 Expected<CompileOptions> ModelFlags::read() {
   CompileOptions options;
@@ -103,10 +129,15 @@ Expected<CompileOptions> ModelFlags::read() {
     options.budgetBytes = *bytes;
   }
   options.target = target;
-  if (batch < 0)
-    return Failure::usage("--batch=" + std::to_string(batch) + " is negative");
-  if (batch > 0)
-    options.batch = batch;
+  auto count = [&](const char *flag, const std::string &text, auto &value) {
+    if (text.empty())
+      return Expected<bool>(true);
+    Expected<int64_t> number = countOf(flag, text);
+    if (!number)
+      return Expected<bool>(std::move(number.failure()));
+    value = *number;
+    return Expected<bool>(true);
+  };
   for (const std::string &dim : dims) {
     auto [name, size] = llvm::StringRef(dim).split('=');
     int64_t value;
@@ -118,11 +149,22 @@ Expected<CompileOptions> ModelFlags::read() {
   options.optimizer = optimizer;
   options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};
-  if (llvm::StringRef(microBatches).getAsInteger(10, options.microBatches) ||
-      options.microBatches < 1)
-    return Failure::usage("--micro-batches=" + microBatches +
-                          " is no positive number");
-  options.lossChunk = lossChunk;
+  for (const auto &[flag, value, known] :
+       {std::tuple<const char *, std::string, const char *>{
+            "--micro-batches", microBatches == "auto" ? "auto" : "", ""},
+        {"--precision", precision, "f32"},
+        {"--offload", offload, "none"}})
+    if (value != known)
+      return Failure::unsupported(std::string(flag) + "=" + value +
+                                  " isn't there yet")
+          .note(*known ? std::string("there is only ") + known
+                       : "give a number; 1 is the default");
+  for (auto done :
+       {count("--batch", batch, options.batch),
+        count("--loss-chunk", lossChunk, options.lossChunk),
+        count("--micro-batches", microBatches, options.microBatches)})
+    if (!done)
+      return std::move(done.failure());
   static const std::pair<const char *, Artifact> kArtifacts[] = {
       {"exe", Artifact::Exe},
       {"lib", Artifact::Lib},
@@ -145,6 +187,7 @@ Expected<CompileOptions> ModelFlags::read() {
           .note("there are " + names);
     }
   }
+  options.plantDefect = plantDefect;
   options.weights = weights;
   options.output = output;
   if (depend || !dependFile.empty())
@@ -180,33 +223,47 @@ Expected<bool> planModel(CompileOptions options, bool json) {
 
 } // namespace
 
+/// Runs `body`; a crash in it is a defect that is owned up to.
+static int guarded(llvm::function_ref<int()> body) {
+  int code = 0;
+  llvm::CrashRecoveryContext::Enable();
+  llvm::CrashRecoveryContext context;
+  context.DumpStackAndCleanupOnFailure = true;
+  if (context.RunSafely([&] { code = body(); }))
+    return code;
+  removeStaged();
+  return finish(Failure::defect("tmc crashed, which is a defect of tmc")
+                    .note("please report it with the command line and the "
+                          "model"));
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  installInterruptHandler();
   ModelFlags flags;
   VerifyCommand verify;
-  cl::SetVersionPrinter([](llvm::raw_ostream &os) {
-    os << "tmc " TMC_VERSION " (targets: default " TMC_DEFAULT_TARGET ")\n";
-  });
-  for (cl::SubCommand *command : {&flags.compile, &flags.plan})
-    cl::HideUnrelatedOptions(flags.category, *command);
-  cl::HideUnrelatedOptions(flags.category);
-  cl::HideUnrelatedOptions(verify.category, verify.command);
-  if (!cl::ParseCommandLineOptions(
-          argc, argv,
-          "tmc - training steps that fit a memory budget\n\n"
-          "  tmc compile model.onnx --budget 12GiB\n",
-          &llvm::errs()))
-    return int(FailureKind::Usage);
+  const Command commands[] = {
+      {&flags.compile, "MODEL [flags]", 1,
+       "compile a model into a training step that fits"},
+      {&flags.plan, "MODEL [flags]", 1,
+       "say whether and how a step fits; no weights, no code"},
+      {&verify.command, "DIR [flags]", 1,
+       "run a compiled step against the reference interpreter"}};
+  const Program program = {
+      "tmc", "training steps that fit a memory budget",
+      "tmc " TMC_VERSION " (default target: " TMC_DEFAULT_TARGET ")",
+      "for example: tmc compile model.onnx --budget 12GiB -o step\n"
+      "'tmc COMMAND --help' lists its flags\n",
+      commands};
+  if (std::optional<int> code = parseCommandLine(argc, argv, program))
+    return *code;
   if (verify.command)
-    return verify.run();
-  if (!flags.compile && !flags.plan) {
-    report(Failure::usage("no command is given")
-               .note("try 'tmc --help', or 'tmc compile MODEL --budget SIZE'"));
-    return int(FailureKind::Usage);
-  }
+    return guarded([&] { return verify.run(); });
   Expected<CompileOptions> options = flags.read();
   if (!options)
     return finish(std::move(options.failure()));
-  return finish(flags.compile ? compileModel(*options)
-                              : planModel(*options, flags.json));
+  return guarded([&] {
+    return finish(flags.compile ? compileModel(*options)
+                                : planModel(*options, flags.json));
+  });
 }

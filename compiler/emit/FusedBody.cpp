@@ -3,6 +3,7 @@
 #include "compiler/emit/FusedBody.h"
 
 #include "compiler/emit/FusedPrinter.h"
+#include "dialects/interfaces/Fault.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -35,7 +36,8 @@ LogicalResult tmc::printFusedBody(mem::KernelOp kernel, llvm::raw_ostream &os) {
   std::string why;
   std::optional<nn::FusedPlan> plan = nn::planFused(kernel.getBlock(), &why);
   if (!plan)
-    return kernel.emitError("has no kernel: ") << why;
+    return emitFault(kernel.getLoc(), Fault::Unsupported)
+           << "'" << kernel.getSymName() << "' has no kernel: " << why;
   printFused(os, kernel.getSymName(), kernel.getBlock(), *plan,
              namesOf(kernel.getBlock()));
   return success();

@@ -42,9 +42,9 @@ static Expected<bool> writeFiles(Compilation &compilation,
   emit.budgetBytes = compilation.figures().budgetBytes;
   emit.predictedSeconds = compilation.figures().stepSeconds;
   emit.unconstrainedSeconds = compilation.figures().unconstrainedSeconds;
-  FailureOr<std::string> source = emitStep(compilation.module(), emit);
-  if (failed(source))
-    return Failure::defect("the step can't be printed");
+  Expected<std::string> source = compilation.print(emit);
+  if (!source)
+    return std::move(source.failure());
   mem::ProgramOp program =
       *compilation.module().getOps<mem::ProgramOp>().begin();
   bool cuda = emit.backend == Backend::Cuda;
@@ -114,9 +114,9 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
     EmitOptions emit;
     emit.model = compilation.modelName();
     emit.backend = compilation.target().backend;
-    FailureOr<std::string> source = emitStep(compilation.module(), emit);
-    if (failed(source))
-      return Failure::defect("the step can't be printed");
+    Expected<std::string> source = compilation.print(emit);
+    if (!source)
+      return std::move(source.failure());
     llvm::outs() << *source;
     return true;
   }

@@ -1,6 +1,7 @@
 #include "compiler/pipeline/HostCompiler.h"
 
 #include "compiler/pipeline/Config.h"
+#include "compiler/pipeline/Interrupt.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -45,8 +46,17 @@ static tmc::Expected<bool> runTool(ArrayRef<std::string> arguments,
   SmallVector<StringRef> args(arguments.begin(), arguments.end());
   std::optional<StringRef> redirects[] = {StringRef(), logPath, logPath};
   std::string error;
-  int code = sys::ExecuteAndWait(*program, args, std::nullopt, redirects, 0, 0,
-                                 &error);
+  // In a session of its own, so that all of it can be ended when we are.
+  bool failed = false;
+  sys::ProcessInfo child =
+      sys::ExecuteNoWait(*program, args, std::nullopt, redirects, 0, &error,
+                         &failed, nullptr, /*DetachProcess=*/true);
+  int code = -1;
+  if (!failed) {
+    tmc::setRunningGroup(child.Pid);
+    code = sys::Wait(child, std::nullopt, &error).ReturnCode;
+    tmc::setRunningGroup(0);
+  }
   if (code == 0)
     return true;
   Failure failure = Failure::world("'" + arguments[0] + "' failed with code " +

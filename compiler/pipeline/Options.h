@@ -56,6 +56,7 @@ struct CompileOptions {
   std::string weights;     // A .safetensors file; empty: the model's own.
   std::string output;      // Directory; empty: the model's name.
   std::string depfile;     // -MF; empty: none.
+  std::string plantDefect; // "PHASE:KIND" of createPlantDefect, for tests.
   bool progress = false;   // Say on stderr what is going on.
 };
 

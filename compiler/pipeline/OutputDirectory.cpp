@@ -1,6 +1,9 @@
 #include "compiler/pipeline/OutputDirectory.h"
 
+#include "compiler/pipeline/Interrupt.h"
+
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -29,6 +32,7 @@ Expected<OutputDirectory> OutputDirectory::create(const std::string &path) {
       fs::remove(path, ignored);
     return worldFailure("write in", path, error);
   }
+  removeWhenStopped(staging, made ? path : "");
   return OutputDirectory(path, staging, made);
 }
 
@@ -41,6 +45,7 @@ OutputDirectory::OutputDirectory(OutputDirectory &&other)
 OutputDirectory::~OutputDirectory() {
   if (staging.empty())
     return;
+  keepWhenStopped();
   std::error_code ignored;
   fs::remove_all(staging, ignored);
   if (made)
@@ -70,7 +75,21 @@ OutputDirectory::write(const std::string &name,
   return true;
 }
 
+/// Signals wait while files are moved into place.
+namespace {
+struct SignalsHeld {
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old);
+  }
+  ~SignalsHeld() { sigprocmask(SIG_SETMASK, &old, nullptr); }
+  sigset_t old;
+};
+} // namespace
+
 Expected<bool> OutputDirectory::commit() {
+  SignalsHeld held;
   std::error_code error;
   for (const fs::directory_entry &entry :
        fs::directory_iterator(staging, error)) {
@@ -82,5 +101,6 @@ Expected<bool> OutputDirectory::commit() {
     return worldFailure("read", staging, error);
   fs::remove(staging, error);
   staging.clear();
+  keepWhenStopped();
   return true;
 }

@@ -3,6 +3,9 @@
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/pipeline/Dialects.h"
+#include "compiler/pipeline/PlantDefect.h"
+#include "compiler/pipeline/Reproducer.h"
+#include "dialects/interfaces/Fault.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Train.h"
 #include "passes/Passes.h"
@@ -193,34 +196,81 @@ static std::string describe(Location loc) {
   return name + line;
 }
 
+namespace {
+/// What was said while something ran: the first error, and all that goes with
+/// it.
+struct Heard {
+  std::string error;
+  std::vector<std::string> notes, warnings;
+  std::optional<Fault> fault; // Of the first error; none: ours.
+  std::function<bool()> isOver = [] { return false; };
+  ScopedDiagnosticHandler handler;
+
+  explicit Heard(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          if (!isOver())
+            hear(diagnostic);
+          return success();
+        }) {}
+
+  void hear(Diagnostic &diagnostic) {
+    auto textOf = [](Diagnostic &d) {
+      std::string where = describe(d.getLocation());
+      return d.str() + (where.empty() ? "" : " [" + where + "]");
+    };
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+      return warnings.push_back(textOf(diagnostic));
+    if (error.empty())
+      fault = faultOf(diagnostic);
+    (error.empty() ? error : notes.emplace_back()) = textOf(diagnostic);
+    for (Diagnostic &note : diagnostic.getNotes())
+      notes.push_back(textOf(note));
+  }
+
+  /// `reproducer`: the note that a defect ends with.
+  Failure failure(Phase phase, llvm::function_ref<std::string()> reproducer) {
+    if (fault)
+      return Failure{FailureKind(*fault), error, notes};
+    Failure ours = Failure::defect(std::string("a defect of tmc in its ") +
+                                   nameOf(phase) + " phase");
+    if (!error.empty())
+      ours.message += ": " + error;
+    ours.notes = notes;
+    ours.notes.push_back(reproducer());
+    return ours;
+  }
+};
+} // namespace
+
 Expected<bool>
 Compilation::runPasses(Phase phase,
                        const std::function<void(OpPassManager &)> &build) {
   PassManager pm(context.get());
   build(pm);
-  std::vector<std::string> notes;
-  std::string first;
-  ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
-    auto textOf = [](Diagnostic &d) {
-      std::string where = describe(d.getLocation());
-      return d.str() + (where.empty() ? "" : " [" + where + "]");
-    };
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
-      said.push_back(textOf(diagnostic));
-      return success();
-    }
-    (first.empty() ? first : notes.emplace_back()) = textOf(diagnostic);
-    for (Diagnostic &note : diagnostic.getNotes())
-      notes.push_back(textOf(note));
-    return success();
-  });
-  if (succeeded(pm.run(*current)))
+  StringRef planted(asked.plantDefect);
+  if (planted.consume_front(nameOf(phase)) && planted.consume_front(":"))
+    pm.addPass(createPlantDefect(planted.str()));
+  Heard heard(context.get());
+  Reproducer reproducer(pm, [&] { return !heard.fault; });
+  heard.isOver = [&] { return reproducer.hasFailed(); };
+  bool done = succeeded(pm.run(*current));
+  said.insert(said.end(), heard.warnings.begin(), heard.warnings.end());
+  if (done)
     return true;
-  Failure failure = Failure::input(
-      first.empty() ? std::string("the ") + nameOf(phase) + " phase failed"
-                    : first);
-  failure.notes = notes;
-  return failure;
+  return heard.failure(phase, [&] { return reproducer.write(); });
+}
+
+Expected<std::string> Compilation::print(const EmitOptions &options) {
+  Heard heard(context.get());
+  FailureOr<std::string> text = emitStep(*current, options);
+  if (succeeded(text))
+    return *text;
+  return heard.failure(Phase::Emit, [&] {
+    std::string module;
+    llvm::raw_string_ostream os(module);
+    current->print(os);
+    return writeReproducer(module);
+  });
 }
 
 Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,

@@ -11,6 +11,7 @@
 #ifndef TMC_COMPILER_PIPELINE_PIPELINE_H
 #define TMC_COMPILER_PIPELINE_PIPELINE_H
 
+#include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Options.h"
 #include "compiler/pipeline/WeightsFile.h"
 #include "compiler/target/Target.h"
@@ -50,6 +51,9 @@ public:
 
   /// Runs all phases up to and including `last` (at most Place).
   Expected<bool> runTo(Phase last);
+
+  /// The text of the placed step, step.cpp or step.cu.
+  Expected<std::string> print(const EmitOptions &options);
 
   mlir::ModuleOp module() { return *current; }
   const Target &target() const { return device; }

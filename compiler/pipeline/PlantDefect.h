@@ -1,0 +1,23 @@
+// PlantDefect.h - a pass that goes wrong, to test what is done about defects.
+
+#ifndef TMC_COMPILER_PIPELINE_PLANTDEFECT_H
+#define TMC_COMPILER_PIPELINE_PLANTDEFECT_H
+
+#include "mlir/Pass/Pass.h"
+
+#include <memory>
+#include <string>
+
+namespace tmc {
+
+/// `kind`: "error" emits an error, "silent" fails without one, "invalid" leaves
+/// IR that doesn't verify, "crash" reads address 0, "fault" says that the input
+/// is at fault.
+std::unique_ptr<mlir::Pass> createPlantDefect(const std::string &kind);
+
+/// -tmc-plant-defect, so that reproducers can be run.
+void registerPlantDefect();
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_PLANTDEFECT_H

@@ -1,0 +1,58 @@
+#include "compiler/pipeline/Reproducer.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace tmc;
+
+namespace {
+
+/// Where MLIR prints the reproducer when a pass has failed.
+struct TextStream : mlir::ReproducerStream {
+  explicit TextStream(std::string &text) : stream(text) {}
+  llvm::StringRef description() override { return "reproducer"; }
+  llvm::raw_ostream &os() override { return stream; }
+  llvm::raw_string_ostream stream;
+};
+
+} // namespace
+
+Reproducer::Reproducer(mlir::PassManager &manager,
+                       std::function<bool()> isDefect) {
+  manager.enableCrashReproducerGeneration(
+      [this, isDefect](
+          std::string &error) -> std::unique_ptr<mlir::ReproducerStream> {
+        failed = true;
+        if (isDefect())
+          return std::make_unique<TextStream>(text);
+        error = "none is wanted";
+        return nullptr;
+      });
+}
+
+std::string Reproducer::write() const { return writeReproducer(text); }
+
+std::string tmc::writeReproducer(const std::string &text) {
+  llvm::SmallString<128> path;
+  llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
+  llvm::sys::path::append(
+      path,
+      "tmc-crash-" + llvm::utohexstr(llvm::xxh3_64bits(text), true) + ".mlir");
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error);
+  if (!error) {
+    os << text;
+    os.close();
+    error = os.error();
+    os.clear_error();
+  }
+  if (error)
+    return "the reproducer '" + path.str().str() +
+           "' can't be written: " + error.message();
+  return "please report it with " + path.str().str() +
+         ", which 'tmc-opt --run-reproducer' runs";
+}
