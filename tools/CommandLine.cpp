@@ -123,9 +123,8 @@ static std::optional<int> look(ArrayRef<char *> arguments,
                                 "' is one argument too many"));
   if (words.size() < command.wordCount)
     return wrong(
-        Failure::usage("no " +
-                       StringRef(command.words).split(' ').first.lower() +
-                       " is given")
+        Failure::usage(StringRef(command.words).split(' ').first.str() +
+                       " is missing")
             .note(std::string("usage: ") + program.name + " " +
                   command.parser->getName().str() + " " + command.words));
   return std::nullopt;
