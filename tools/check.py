@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -129,6 +130,25 @@ def check_ctest(tally, build):
             tally.test(name, verdict == "Passed", done.stdout[-4000:])
 
 
+def check_install(tally, build):
+    """What `cmake --install` puts elsewhere compiles and trains by itself."""
+    with tempfile.TemporaryDirectory() as place:
+        prefix, step = os.path.join(place, "prefix"), os.path.join(place, "step")
+        done = run(["cmake", "--install", build, "--prefix", prefix])
+        data = os.path.join(ROOT, "examples/data/digits-")
+        for command in (
+                [os.path.join(prefix, "bin", "tmc"), "compile",
+                 os.path.join(ROOT, "examples/mlp.onnx"), "--target", "cpu",
+                 "-o", step],
+                [os.path.join(step, "train"), "--data",
+                 "image=" + data + "image.npy", "--data",
+                 "label=" + data + "label.npy", "--steps", "2", "--init",
+                 "random:1"]):
+            if done.returncode == 0:
+                done = run(command, cwd=place)
+    tally.test("install", done.returncode == 0, done.stdout[-4000:])
+
+
 def check_golden(tally, build):
     done = run([sys.executable, os.path.join(ROOT, "test/golden/run.py"),
                 "--tmc", os.path.join(build, "bin", "tmc")], cwd=build)
@@ -158,7 +178,7 @@ def check_steps(tally, build):
 
 SUITES = [("format", check_format), ("rules", check_rules),
           ("unit", check_unit), ("lit", check_lit), ("ctest", check_ctest),
-          ("golden", check_golden), ("steps", check_steps)]
+          ("install", check_install), ("golden", check_golden), ("steps", check_steps)]
 
 
 def main():

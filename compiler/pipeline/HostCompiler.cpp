@@ -18,6 +18,7 @@ tmc::Expected<tmc::Installation> tmc::Installation::find() {
       nullptr, reinterpret_cast<void *>(&tmc::compileStep));
   StringRef prefix = sys::path::parent_path(sys::path::parent_path(self));
   Installation found;
+  found.program = self;
   // A build tree keeps libraries in lib/ and headers in the source tree; an
   // installation has both under directories of its own.
   std::string built = (prefix + "/lib/libtmc-runtime-cpu.a").str();
@@ -36,20 +37,36 @@ tmc::Expected<tmc::Installation> tmc::Installation::find() {
   return found;
 }
 
+std::string tmc::Installation::runtimeLibrary(Backend backend) const {
+  return libraryDir + "/libtmc-runtime-" +
+         (backend == Backend::Cuda ? "cuda" : "cpu") + ".a";
+}
+
+tmc::Expected<std::string> tmc::stepCompiler(Backend backend) {
+  bool cuda = backend == Backend::Cuda;
+  StringRef built = cuda ? TMC_NVCC : TMC_CXX_COMPILER;
+  if (sys::fs::can_execute(built))
+    return built.str();
+  StringRef usual = cuda ? "nvcc" : "g++";
+  if (ErrorOr<std::string> program = sys::findProgramByName(usual))
+    return *program;
+  return Failure::world("there is no compiler '" + usual.str() +
+                        "' to compile the step with")
+      .note(cuda ? "install the CUDA toolkit, or use --target cpu"
+                 : "install it: apt-get install g++")
+      .note("--emit source does without a compiler");
+}
+
 /// Runs `arguments`, keeping what it prints.
 static tmc::Expected<bool> runTool(ArrayRef<std::string> arguments,
                                    StringRef logPath) {
-  ErrorOr<std::string> program = sys::findProgramByName(arguments[0]);
-  if (!program)
-    return Failure::world("can't find the compiler '" + arguments[0] + "'")
-        .note("tmc needs it to compile a step; --emit=source does without");
   SmallVector<StringRef> args(arguments.begin(), arguments.end());
   std::optional<StringRef> redirects[] = {StringRef(), logPath, logPath};
   std::string error;
   // In a session of its own, so that all of it can be ended when we are.
   bool failed = false;
   sys::ProcessInfo child =
-      sys::ExecuteNoWait(*program, args, std::nullopt, redirects, 0, &error,
+      sys::ExecuteNoWait(arguments[0], args, std::nullopt, redirects, 0, &error,
                          &failed, nullptr, /*DetachProcess=*/true);
   int code = -1;
   if (!failed) {
@@ -78,10 +95,22 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
                                      const std::string &library,
                                      const std::string &trainer) {
   bool cuda = target.backend == Backend::Cuda;
+  std::string runtime = installation.runtimeLibrary(target.backend);
+  if (!sys::fs::exists(runtime))
+    return Failure::world("this tmc was built without the " +
+                          std::string(cuda ? "cuda" : "cpu") +
+                          " runtime: there is no '" + runtime + "'")
+        .note(cuda ? "build it where a CUDA toolkit is found (cmake -DTMC_CUDA="
+                     "ON), or use --target cpu"
+                   : "build and install the whole of tmc")
+        .note("--emit source does without it");
+  Expected<std::string> compiler = stepCompiler(target.backend);
+  if (!compiler)
+    return std::move(compiler.failure());
   std::string object = source + ".o", log = source + ".log";
   std::vector<std::string> compile;
   if (cuda) {
-    compile = {"nvcc",
+    compile = {*compiler,
                "-std=c++20",
                "-O3",
                "-fmad=false",
@@ -91,7 +120,7 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
                "--expt-relaxed-constexpr",
                "--extended-lambda"};
   } else {
-    compile = {TMC_CXX_COMPILER, "-std=c++20", "-fPIC"};
+    compile = {*compiler, "-std=c++20", "-fPIC"};
     SmallVector<StringRef> flags;
     StringRef(TMC_RUNTIME_FLAGS).split(flags, ' ', -1, false);
     for (StringRef flag : flags)
@@ -102,15 +131,11 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
   if (auto done = runTool(compile, log); !done)
     return done;
 
-  const char *backend = cuda ? "cuda" : "cpu";
-  std::string driver = cuda ? "nvcc" : TMC_CXX_COMPILER;
-  std::string runtime =
-      installation.libraryDir + "/libtmc-runtime-" + backend + ".a";
   std::vector<std::string> libraries =
       cuda ? std::vector<std::string>{"-lcublasLt", "-lcudnn"}
            : std::vector<std::string>{"-Wl,--as-needed", "-ldnnl", "-lgomp",
                                       "-pthread"};
-  std::vector<std::string> link = {driver, "-shared", object, "-o", library};
+  std::vector<std::string> link = {*compiler, "-shared", object, "-o", library};
   // Everything that the C interface promises, whether the step calls it or not.
   std::string whole = "-Wl,--whole-archive," + runtime + ",--no-whole-archive";
   if (cuda)
@@ -123,7 +148,7 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
     return done;
   if (!trainer.empty()) {
     std::vector<std::string> exe = {
-        driver,
+        *compiler,
         object,
         "-o",
         trainer,

@@ -12,12 +12,20 @@ namespace tmc {
 
 /// Where this installation keeps what emitted code needs.
 struct Installation {
+  std::string program;    // tmc itself.
   std::string includeDir; // Holds runtime/...
   std::string libraryDir; // Holds libtmc-runtime-*.a and libtmc-trainer-*.a.
 
   /// Found beside the running program: a build tree or an installed one.
   static Expected<Installation> find();
+
+  /// libtmc-runtime-cpu.a or libtmc-runtime-cuda.a, whether it is there or not.
+  std::string runtimeLibrary(Backend backend) const;
 };
+
+/// The compiler of a backend's steps: the one that tmc was built with, or what
+/// goes by its usual name; fails where there is neither.
+Expected<std::string> stepCompiler(Backend backend);
 
 /// Compiles `source` and links `library` and, unless it is empty, `trainer`.
 /// A missing compiler or one that fails is the world's fault; its messages
