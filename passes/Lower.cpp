@@ -261,10 +261,12 @@ private:
     }
     auto instance =
         op->getAttrOfType<IntegerAttr>(train::TrainDialect::kInstance);
-    mem::LaunchOp::create(b, op.getLoc(), call.symbol, generated, inputs,
-                          outputs, scratch, b.getArrayAttr(params), call.ins,
-                          outOrder, accumulates, carried && firstOfSum(op),
-                          nameOf(op), instance ? instance.getInt() : 0);
+    auto cost = dyn_cast<CostOpInterface>(op.getOperation());
+    mem::LaunchOp::create(
+        b, op.getLoc(), call.symbol, generated, inputs, outputs, scratch,
+        b.getArrayAttr(params), call.ins, outOrder, accumulates,
+        carried && firstOfSum(op), nameOf(op), instance ? instance.getInt() : 0,
+        cost ? cost.getFlops() : 0, cost ? cost.getBytesMoved() : 0);
   }
 
   /// True if nothing in this trip has added to the sum before `op`.

@@ -78,7 +78,7 @@ public:
        << "  auto &k = *static_cast<Kernels *>(kernels);\n"
        << "  auto at = [arena](int64_t offset) { return arena + offset; };\n"
        << body << "}\n\n";
-    printProgramTable(os, program, liveness, options);
+    printProgramTable(os, program, liveness, kernelOf, options);
     os << "} // namespace\n\n"
        << "extern \"C\" const StepProgram *tmc_step_program() { return "
           "&program; }\n";
@@ -97,6 +97,8 @@ private:
   std::map<std::string, size_t> objectIndex;
   std::map<std::string, int> objectCount;
   int64_t moment = 0;
+  /// The object that runs each launch.
+  std::vector<std::string> kernelOf;
 
   void printHead(raw_ostream &os) {
     bool cuda = options.backend == Backend::Cuda;
@@ -248,7 +250,8 @@ private:
   void printLaunch(mem::LaunchOp launch, raw_ostream &os, int depth) {
     printComment(launch.getOp(), launch.getInstance(), launch.getOutputs(), os,
                  depth);
-    os.indent(2 * depth) << "k." << objectFor(launch) << ".run(s, "
+    kernelOf.push_back(objectFor(launch));
+    os.indent(2 * depth) << "k." << kernelOf.back() << ".run(s, "
                          << arguments(launch.getInputs(), launch.getInOrder())
                          << ", "
                          << arguments(launch.getOutputs(), launch.getOutOrder())
@@ -269,6 +272,7 @@ private:
                      ", .scratchBytes = 0}}");
     if (name.empty())
       name = "fill_" + std::to_string(objectCount["fill"]++);
+    kernelOf.push_back(name);
     os.indent(2 * depth) << "k." << name << ".run(s, {}, {"
                          << address(fill.getTarget()) << "}, nullptr);\n";
     os.indent(2 * depth) << "s.launched(" << moment++ << ");\n";

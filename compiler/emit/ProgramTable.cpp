@@ -88,8 +88,10 @@ struct Tensor {
 class Table {
 public:
   Table(llvm::raw_ostream &os, mem::ProgramOp program,
-        const MemLiveness &liveness, const EmitOptions &options)
-      : os(os), program(program), liveness(liveness), options(options) {}
+        const MemLiveness &liveness, ArrayRef<std::string> kernels,
+        const EmitOptions &options)
+      : os(os), program(program), liveness(liveness), kernels(kernels),
+        options(options) {}
 
   void print() {
     printTensors();
@@ -102,6 +104,7 @@ private:
   llvm::raw_ostream &os;
   mem::ProgramOp program;
   const MemLiveness &liveness;
+  ArrayRef<std::string> kernels;
   const EmitOptions &options;
   std::vector<Tensor> tensors;
   size_t constants = 0;
@@ -198,21 +201,31 @@ private:
     struct Row {
       std::string name, location;
       size_t firstWrite, writes, firstDeath, deaths;
+      std::string family;
+      int64_t flops, bytes, elements;
     };
     std::vector<Row> rows;
     size_t regions = 0;
     os << "const Region regions[] = {\n";
     for (auto [moment, op] : llvm::enumerate(liveness.moments)) {
-      Row row{"zeros", "", regions, 0, 0, 0};
+      Row row{"zeros", "", regions, 0, 0, 0, "Fill", 0, 0, 0};
       SmallVector<Value> writes;
       if (auto launch = dyn_cast<mem::LaunchOp>(op)) {
         row.name = launch.getOp().str();
         if (launch.getInstance() > 0)
           row.name += "@" + std::to_string(launch.getInstance());
         llvm::append_range(writes, launch.getOutputs());
+        row.family = launch.getGenerated() ? "Fused" : launch.getCallee().str();
+        row.flops = launch.getFlops();
+        row.bytes = launch.getBytes();
+        for (Value value : launch.getInputs())
+          row.elements = std::max(row.elements, elementsOf(value));
       } else if (auto fill = dyn_cast<mem::FillOp>(op)) {
         writes.push_back(fill.getTarget());
+        row.bytes = sizeInBytes(cast<MemRefType>(fill.getTarget().getType()));
       }
+      for (Value value : writes)
+        row.elements = std::max(row.elements, elementsOf(value));
       row.location = sourceLine(op->getLoc());
       for (Value value : writes)
         printRegion(bufferOf(value));
@@ -225,11 +238,17 @@ private:
       rows.push_back(std::move(row));
     }
     os << "};\n\nconst LaunchInfo launches[] = {\n";
-    for (const Row &row : rows)
+    for (auto [row, kernel] : llvm::zip_equal(rows, kernels))
       os << "    {" << quoted(row.name) << ", " << quoted(row.location)
          << ", regions + " << row.firstWrite << ", " << row.writes
-         << ", regions + " << row.firstDeath << ", " << row.deaths << "},\n";
+         << ", regions + " << row.firstDeath << ", " << row.deaths << ", "
+         << quoted(row.family) << ", " << quoted(kernel) << ", " << row.flops
+         << ", " << row.bytes << ", " << row.elements << "},\n";
     os << "};\n\n";
+  }
+
+  static int64_t elementsOf(Value memref) {
+    return cast<MemRefType>(memref.getType()).getNumElements();
   }
 
   static bool isOutput(mem::BufferOp buffer) {
@@ -306,8 +325,9 @@ private:
 
 void tmc::printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
                             const MemLiveness &liveness,
+                            ArrayRef<std::string> kernels,
                             const EmitOptions &options) {
-  Table(os, program, liveness, options).print();
+  Table(os, program, liveness, kernels, options).print();
 }
 
 /// Calls `visit` for what a checkpoint holds: name, type.

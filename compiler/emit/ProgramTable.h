@@ -11,9 +11,12 @@
 namespace tmc {
 
 /// Prints the constants `tensors`, `constants`, `regions`, `launches` and
-/// `program` (see runtime/step/Program.h).
+/// `program` (see runtime/step/Program.h). `kernels` names the object of each
+/// launch.
 void printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
-                       const MemLiveness &liveness, const EmitOptions &options);
+                       const MemLiveness &liveness,
+                       llvm::ArrayRef<std::string> kernels,
+                       const EmitOptions &options);
 
 } // namespace tmc
 

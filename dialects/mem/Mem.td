@@ -125,14 +125,17 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
     kernel, -1 for one that is absent; empty: all in order. An input may be an
     output's buffer: an overwrite that the kernel allows. `accumulate` adds to
     output 0; with `first_writes` only from the second run of the loop on. `op`
-    names the op that it was, `instance` counts its executions from 0.
+    names the op that it was, `instance` counts its executions from 0. `flops`
+    and `bytes` are what one run costs, as the op said.
   }];
   let arguments = (ins StrAttr:$callee, UnitAttr:$generated,
                        Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs,
                        Optional<AnyMemRef>:$scratch, ArrayAttr:$params,
                        DenseI64ArrayAttr:$in_order,
                        DenseI64ArrayAttr:$out_order, UnitAttr:$accumulate,
-                       UnitAttr:$first_writes, StrAttr:$op, I64Attr:$instance);
+                       UnitAttr:$first_writes, StrAttr:$op, I64Attr:$instance,
+                       DefaultValuedAttr<I64Attr, "0">:$flops,
+                       DefaultValuedAttr<I64Attr, "0">:$bytes);
   let assemblyFormat = [{
     $callee `(` ($inputs^ `:` type($inputs))? `)` `->` `(`
     ($outputs^ `:` type($outputs))? `)` (`scratch` `(` $scratch^ `:`

@@ -35,6 +35,9 @@ constexpr Flag kFlags[] = {
     {"--check-finite", nullptr,
      "stop at the first launch that makes NaN or "
      "infinity"},
+    {"--profile", "[=FILE]",
+     "say where the time goes, by kernel; into a .json\n"
+     "                          file: by launch"},
     {"--quiet", nullptr, "no line per step"},
     {"--help", nullptr, "this text"},
 };
@@ -97,7 +100,8 @@ Status parseArguments(const std::vector<std::string> &arguments,
       return usage("unknown flag '" + name + "'; did you mean '" +
                    nearest->name + "'?");
     }
-    if (flag->value && !inlineValue) {
+    const bool optional = flag->value && flag->value[0] == '[';
+    if (flag->value && !inlineValue && !optional) {
       if (i + 1 == arguments.size())
         return usage(name + " needs a value: " + flag->value);
       value = arguments[++i];
@@ -152,6 +156,11 @@ Status parseArguments(const std::vector<std::string> &arguments,
       parsed.poison = true;
     } else if (name == "--check-finite") {
       parsed.checkFinite = true;
+    } else if (name == "--profile") {
+      if (inlineValue && value.empty())
+        return usage("--profile= needs a file; --profile alone prints a table");
+      parsed.profile = true;
+      parsed.profileFile = value;
     } else if (name == "--quiet") {
       parsed.quiet = true;
     } else if (name == "--help") {
@@ -182,7 +191,7 @@ std::string helpText(const std::string &program) {
   for (const Flag &flag : kFlags) {
     std::string left = std::string("  ") + flag.name;
     if (flag.value)
-      left += std::string(" ") + flag.value;
+      left += std::string(flag.value[0] == '[' ? "" : " ") + flag.value;
     left.resize(std::max<size_t>(left.size() + 2, 26), ' ');
     text += left + flag.help + "\n";
   }

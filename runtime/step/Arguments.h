@@ -30,6 +30,8 @@ struct Arguments {
   int threads = 0;
   std::optional<uint64_t> seed;
   bool poison = false, checkFinite = false, quiet = false, help = false;
+  bool profile = false;
+  std::string profileFile; // "": a table on standard output
 };
 
 /// `arguments` without the program's name. Every fault is Code::Usage.

@@ -32,7 +32,7 @@
 namespace tmc {
 
 /// Bumped when a field changes its meaning; a runtime refuses other versions.
-constexpr int32_t kProgramVersion = 1;
+constexpr int32_t kProgramVersion = 2;
 
 constexpr int kMaxRank = 8;
 
@@ -107,6 +107,12 @@ struct LaunchInfo {
   int32_t writeCount;
   const Region *deaths;
   int32_t deathCount;
+  /// For profiles: the kernel class, the object that runs it, and what one run
+  /// does: floating-point operations (a multiply-add is two), bytes that must
+  /// cross the memory bus, elements of the largest operand. 0: unknown.
+  const char *family = "";
+  const char *kernel = "";
+  int64_t flops = 0, bytes = 0, elements = 0;
 };
 
 /// Figures of the plan, for the trainer's first line and for statistics. -1:

@@ -128,6 +128,10 @@ Status Step::prepare() {
                                            options_.checkFinite);
     device_->compute().setObserver(observer_.get());
   }
+  if (options_.profile) {
+    profile_ = std::make_unique<Profile>(program_, *device_, observer_.get());
+    device_->compute().setObserver(profile_.get());
+  }
   return Status::ok();
 }
 
@@ -248,8 +252,12 @@ Status Step::run(double &loss) {
   feed();
   Stream &stream = device_->compute();
   stream.fault = {};
+  if (profile_)
+    profile_->start();
   program_.run(stream, kernels_, device_->arena());
   const Status done = device_->synchronize();
+  if (profile_)
+    profile_->finish();
   lastSeconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();

@@ -15,6 +15,7 @@
 
 #include "runtime/kernels/Status.h"
 #include "runtime/step/Device.h"
+#include "runtime/step/Profile.h"
 #include "runtime/step/Program.h"
 
 #include <cstdint>
@@ -31,6 +32,8 @@ struct StepOptions {
   bool poison = false;
   /// Fails at the first launch that makes a NaN or an infinity, by its name.
   bool checkFinite = false;
+  /// Times each launch.
+  bool profile = false;
   uint64_t seed = 0; // of dropout and other draws
 };
 
@@ -78,6 +81,8 @@ public:
                 std::map<std::string, std::string> *extra = nullptr);
 
   StepStatistics statistics() const;
+  /// Where the time went, or nullptr where no profile was asked for.
+  const Profile *profile() const { return profile_.get(); }
   Device &device() { return *device_; }
   int64_t steps() const { return steps_; }
 
@@ -94,6 +99,7 @@ private:
   StepOptions options_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Observer> observer_;
+  std::unique_ptr<Profile> profile_;
   void *kernels_ = nullptr;
   bool filled_ = false;
   double learningRate_ = 1e-3;

@@ -98,6 +98,7 @@ struct Trainer {
     options.device.threads = arguments.threads;
     options.poison = arguments.poison;
     options.checkFinite = arguments.checkFinite;
+    options.profile = arguments.profile;
     options.seed = arguments.seed.value_or(0);
     const StepProgram &program = *tmc_step_program();
     // The data comes first: it costs nothing to find out that it doesn't fit.
@@ -196,7 +197,22 @@ struct Trainer {
       std::fprintf(stderr, "interrupted after step %lld%s\n",
                    static_cast<long long>(step->steps()),
                    arguments.save.empty() ? "" : "; saving");
-    return save();
+    if (Status s = save(); !s)
+      return s;
+    return report();
+  }
+
+  /// The profile, where one was asked for.
+  Status report() const {
+    const Profile *profile = step->profile();
+    if (!profile)
+      return Status::ok();
+    if (!arguments.profileFile.empty())
+      return profile->writeJson(arguments.profileFile);
+    if (!profile->steps())
+      std::fprintf(stderr, "no profile: it leaves out the first step\n");
+    std::fputs(profile->table().c_str(), stdout);
+    return Status::ok();
   }
 };
 

@@ -41,6 +41,17 @@ TEST(Arguments, AreReadAndChecked) {
   EXPECT_EQ(a.initSeed, 5u);
   EXPECT_EQ(*a.seed, 2u);
   EXPECT_EQ(a.threads, 2);
+  EXPECT_FALSE(a.profile);
+
+  Arguments table, file;
+  ASSERT_TRUE(
+      parseArguments({"--profile", "--data", "f", "--steps", "1"}, table));
+  EXPECT_TRUE(table.profile);
+  EXPECT_EQ(table.profileFile, "");
+  ASSERT_TRUE(parseArguments(
+      {"--profile=p.json", "--data", "f", "--steps", "1"}, file));
+  EXPECT_TRUE(file.profile);
+  EXPECT_EQ(file.profileFile, "p.json");
 
   auto fails = [](std::vector<std::string> words) {
     Arguments b;
@@ -59,6 +70,8 @@ TEST(Arguments, AreReadAndChecked) {
       {"--data", "f", "--steps", "1", "--init", "random:1", "--weights", "w"});
   fails({"--data", "f", "--steps", "1", "--resume", "d", "--seed", "1"});
   fails({"--data", "f", "--steps", "1", "--quiet=1"});
+  fails({"--data", "f", "--steps", "1", "--profile="});
+  fails({"--data", "f", "--steps", "1", "--profile", "p.json"});
   fails({"--data", "f", "--steps", "1", "stray"});
   fails({"--data", "f", "--steps", "1", "--lr", "abc"});
   fails({"--data", "f", "--steps", "1", "--threads", "0"});

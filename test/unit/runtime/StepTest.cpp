@@ -167,6 +167,36 @@ TEST(Step, PoisonAndThreadsChangeNoBit) {
   EXPECT_TRUE(std::isnan(dead));
 }
 
+TEST(Step, AProfileCountsEachLaunchAndChangesNoBit) {
+  std::unique_ptr<Step> plain = makeStep();
+  StepOptions options;
+  options.device.threads = 2;
+  options.poison = true; // both observers see each launch
+  options.profile = true;
+  std::unique_ptr<Step> profiled;
+  ASSERT_TRUE(Step::create(*tmc_step_program(), options, profiled));
+  ASSERT_TRUE(plain->initRandom(3));
+  ASSERT_TRUE(profiled->initRandom(3));
+  EXPECT_EQ(plain->profile(), nullptr);
+  const Profile *profile = profiled->profile();
+  ASSERT_NE(profile, nullptr);
+  EXPECT_EQ(profile->table(), "");
+  EXPECT_EQ(runSteps(*plain, 4, 1), runSteps(*profiled, 4, 1));
+  EXPECT_EQ(profile->steps(), 3);
+  // The two updates are one kernel, launched twice a step.
+  const std::string table = profile->table();
+  const size_t update = table.find("\nupdate ");
+  ASSERT_NE(update, std::string::npos) << table;
+  EXPECT_EQ(std::strtol(table.c_str() + update + 7, nullptr, 10), 2) << table;
+  // Each launch ran in each of the three steps.
+  const std::string json = profile->json();
+  size_t count = 0;
+  for (size_t at = 0; (at = json.find("\"runs\": 3,", at)) != std::string::npos;
+       ++at)
+    ++count;
+  EXPECT_EQ(count, size_t(tmc_step_program()->launchCount)) << json;
+}
+
 TEST(Step, CheckFiniteNamesTheLaunch) {
   auto step = makeStep(1, false, true);
   ASSERT_TRUE(step->initRandom(1));

@@ -120,16 +120,18 @@ inline const Region kLogitsRegion[] = {
     {kLogits, kRows *kVocabulary * 4, DType::F32}};
 inline const Region kHeadGradRegion[] = {{kDHead, kTable * 4, DType::F32}};
 inline const LaunchInfo kLaunches[] = {
-    {"embed", "", nullptr, 0, nullptr, 0},
-    {"head", "model.py:7", kLogitsRegion, 1, nullptr, 0},
-    {"loss", "", nullptr, 0, nullptr, 0},
-    {"loss.grad", "", nullptr, 0, nullptr, 0},
-    {"head.grad", "", kHeadGradRegion, 1, nullptr, 0},
-    {"hidden.grad", "", nullptr, 0, kLogitsRegion, 1},
-    {"embed.grad", "", nullptr, 0, nullptr, 0},
-    {"embed.update", "", nullptr, 0, nullptr, 0},
-    {"head.update", "", nullptr, 0, kHeadGradRegion, 1},
-    {"norm", "", nullptr, 0, nullptr, 0},
+    {"embed", "", nullptr, 0, nullptr, 0, "Embedding", "embed"},
+    {"head", "model.py:7", kLogitsRegion, 1, nullptr, 0, "Matmul", "head",
+     kTable *kRows * 2, 0, kRows *kVocabulary},
+    {"loss", "", nullptr, 0, nullptr, 0, "CrossEntropy", "loss"},
+    {"loss.grad", "", nullptr, 0, nullptr, 0, "CrossEntropyGrad", "loss.grad"},
+    {"head.grad", "", kHeadGradRegion, 1, nullptr, 0, "Matmul", "head.grad",
+     kTable *kRows * 2, 0, kTable},
+    {"hidden.grad", "", nullptr, 0, kLogitsRegion, 1, "Matmul", "hidden.grad"},
+    {"embed.grad", "", nullptr, 0, nullptr, 0, "EmbeddingGrad", "embed.grad"},
+    {"embed.update", "", nullptr, 0, nullptr, 0, "AdamW", "update"},
+    {"head.update", "", nullptr, 0, kHeadGradRegion, 1, "AdamW", "update"},
+    {"norm", "", nullptr, 0, nullptr, 0, "GradNorm", "norm"},
 };
 
 struct Kernels {

@@ -118,6 +118,34 @@ TEST_F(Trainer, TrainsAndLogs) {
     EXPECT_GT(std::stod(field(*this / "log", name)[2]), 0) << name;
 }
 
+TEST_F(Trainer, ProfilesItsLaunches) {
+  Result r = train({"--steps", "3", "--quiet", "--profile"});
+  ASSERT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(r.out.find("profile of 2 steps after the first: "), 0u) << r.out;
+  for (const char *row : {"\nMatmul ", "\nAdamW ", "\nhead.grad "})
+    EXPECT_NE(r.out.find(row), std::string::npos) << row << "\n" << r.out;
+
+  const std::string file = *this / "profile.json";
+  r = train({"--steps", "3", "--quiet", "--profile=" + file});
+  ASSERT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(r.out, "");
+  const std::string json = read(file);
+  EXPECT_NE(json.find("\"steps\": 2"), std::string::npos) << json;
+  EXPECT_NE(json.find("{\"name\": \"head\", \"location\": \"model.py:7\", "
+                      "\"family\": \"Matmul\", \"kernel\": \"head\", "
+                      "\"runs\": 2, \"seconds\": "),
+            std::string::npos)
+      << json;
+
+  // One step is the first one, which doesn't count.
+  r = train({"--steps", "1", "--quiet", "--profile"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_EQ(r.out, "");
+  EXPECT_EQ(r.error, "no profile: it leaves out the first step\n");
+  r = train({"--steps", "2", "--profile=" + *this / "none/p.json"});
+  EXPECT_EQ(r.code, 74);
+}
+
 TEST_F(Trainer, ResumesWithoutATrace) {
   ASSERT_EQ(
       train({"--steps", "8", "--log", *this / "whole", "--save", *this / "a"})

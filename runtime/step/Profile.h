@@ -1,0 +1,75 @@
+//===- Profile.h - where the time of a step goes ----------------*- C++ -*-===//
+//
+// Stamps the clock after each launch and adds up, by launch. A step without a
+// profile pays nothing for it. On the cpu backend a launch has run when it is
+// stamped; elsewhere the device is synchronized first, so that launches don't
+// overlap and the sum may exceed a step's usual time.
+//
+// The first step isn't counted: it touches memory for the first time.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_STEP_PROFILE_H
+#define TMC_RUNTIME_STEP_PROFILE_H
+
+#include "runtime/kernels/Status.h"
+#include "runtime/step/Device.h"
+#include "runtime/step/Program.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+class Profile final : public LaunchObserver {
+public:
+  /// `next`, where there is one, is told of each launch too; its time doesn't
+  /// count.
+  Profile(const StepProgram &program, Device &device, LaunchObserver *next)
+      : program_(program), device_(device), next_(next),
+        times_(size_t(program.launchCount)) {}
+
+  /// Begins a step.
+  void start();
+  void launched(Stream &stream, int64_t launch) override;
+  /// Ends it.
+  void finish();
+
+  /// Steps that counted.
+  int64_t steps() const { return steps_ > 1 ? steps_ - 1 : 0; }
+
+  /// A table of kernel families, then one of the kernels that took longest;
+  /// empty before anything counted. Times are of a mean step, "least" of one
+  /// made up of each launch's fastest run: on a busy machine it says more.
+  std::string table() const;
+  /// All launches, as JSON.
+  std::string json() const;
+  Status writeJson(const std::string &path) const;
+
+private:
+  struct Time {
+    double total = 0, least = 0; // seconds; of all runs, of the fastest one
+    int64_t runs = 0;
+  };
+  /// What several launches have in common.
+  struct Row {
+    std::string name, example;
+    int64_t launches = 0;                      // per step
+    double mean = 0, least = 0;                // seconds per step
+    double flops = 0, bytes = 0, elements = 0; // per step
+  };
+  std::vector<Row> rowsBy(const char *LaunchInfo::*key) const;
+  double leastOf(const Time &time) const;
+
+  const StepProgram &program_;
+  Device &device_;
+  LaunchObserver *next_;
+  std::vector<Time> times_;
+  int64_t steps_ = 0;
+  std::chrono::steady_clock::time_point last_;
+};
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_STEP_PROFILE_H
