@@ -6,6 +6,10 @@
 // kernel that runs off either end stops at once. Nothing is touched at
 // creation; /proc/self/pagemap then says which pages ever were.
 //
+// An arena of several huge pages begins at one and asks for them: a column of a
+// large matrix lies in as many small pages as it has rows. The system gives
+// them or doesn't; a touched one counts as a whole.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cpu/Parallel.h"
@@ -25,6 +29,9 @@ namespace {
 
 /// All bits set: a NaN in every float type, minus one in every integer type.
 constexpr int kPoison = 0xff;
+
+/// Of x86-64 and of most others.
+constexpr int64_t kHugePage = 2 << 20;
 
 class CpuDevice final : public Device {
 public:
@@ -50,15 +57,22 @@ public:
               "an arena of " + std::to_string(bytes) + " bytes can't exist"};
     arenaBytes_ = (std::max<int64_t>(bytes, 1) + page - 1) / page * page;
     const int64_t guard = guard_ ? page : 0;
-    mappingBytes_ = arenaBytes_ + 2 * guard;
+    const bool huge = arenaBytes_ >= 2 * kHugePage;
+    mappingBytes_ = arenaBytes_ + 2 * guard + (huge ? kHugePage : 0);
     void *mapping = mmap(nullptr, size_t(mappingBytes_), PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED)
       return noMemory(bytes);
     mapping_ = static_cast<char *>(mapping);
     arena_ = mapping_ + guard;
+    if (huge) {
+      const auto at = reinterpret_cast<uintptr_t>(arena_);
+      arena_ += (uintptr_t(kHugePage) - at % kHugePage) % kHugePage;
+    }
     if (mprotect(arena_, size_t(arenaBytes_), PROT_READ | PROT_WRITE))
       return noMemory(bytes);
+    if (huge) // Whether it is heard or not.
+      (void)madvise(arena_, size_t(arenaBytes_), MADV_HUGEPAGE);
     return Status::ok();
   }
   char *arena() const override { return arena_; }

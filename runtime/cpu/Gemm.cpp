@@ -168,6 +168,23 @@ void packRowsFixed(const float *a, int64_t rowStride, int64_t k, float *to) {
       to[p * M + i] = a[i * rowStride + p];
 }
 
+/// Packs `panels` times kPanelM rows of a, whose columns are contiguous: one
+/// column of all of them after the other, as they lie in memory.
+void packColumns(const float *a, int64_t colStride, int64_t panels, int64_t k,
+                 float *to) {
+  static_assert(kPanelM <= kWidth);
+  // All but the last column of a panel spill into the next one.
+  for (int64_t p = 0; p + 1 < k; ++p) {
+    __builtin_prefetch(a + (p + 2) * colStride);
+    for (int64_t i = 0; i < panels; ++i)
+      simd::store(to + (i * k + p) * kPanelM,
+                  simd::load(a + p * colStride + i * kPanelM));
+  }
+  for (int64_t i = 0; i < panels; ++i)
+    std::memcpy(to + (i * k + k - 1) * kPanelM,
+                a + (k - 1) * colStride + i * kPanelM, kPanelM * sizeof(float));
+}
+
 } // namespace
 
 void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
@@ -184,20 +201,21 @@ void innerRowMajor(int64_t m, int64_t n, int64_t k, const float *a,
 }
 
 void packA(const Matrix &a, int64_t m, int64_t k, float *to) {
-  for (int64_t i = 0; i < m; i += kPanelM) {
+  int64_t i = 0;
+  if (a.rowStride == 1 && a.colStride != 1 && k > 0) {
+    const int64_t panels = m / kPanelM;
+    packColumns(a.data, a.colStride, panels, k, to);
+    i = panels * kPanelM;
+  }
+  for (; i < m; i += kPanelM) {
     const int64_t rows = std::min<int64_t>(kPanelM, m - i);
     const float *from = a.data + i * a.rowStride;
     if (rows == kPanelM && a.colStride == 1)
-      packRowsFixed<kPanelM>(from, a.rowStride, k, to);
-    else if (rows == kPanelM && a.rowStride == 1)
-      for (int64_t p = 0; p < k; ++p)
-        std::memcpy(to + p * kPanelM, from + p * a.colStride,
-                    kPanelM * sizeof(float));
+      packRowsFixed<kPanelM>(from, a.rowStride, k, to + i * k);
     else
       for (int64_t p = 0; p < k; ++p)
         for (int64_t r = 0; r < rows; ++r)
-          to[p * rows + r] = from[r * a.rowStride + p * a.colStride];
-    to += rows * k;
+          to[i * k + p * rows + r] = from[r * a.rowStride + p * a.colStride];
   }
 }
 
@@ -257,23 +275,25 @@ Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
   }
   return ahead;
 }
+
+/// The part of `matrix` from (row, column) on.
+Matrix at(const Matrix &matrix, int64_t row, int64_t column) {
+  return {matrix.data + row * matrix.rowStride + column * matrix.colStride,
+          matrix.rowStride, matrix.colStride};
+}
 } // namespace
 
 void run(Stream &stream, const Problem &problem, void *scratch, int64_t batch,
          int64_t aStride, int64_t bStride, int64_t cStride) {
   const int64_t m = problem.m, n = problem.n, k = problem.k;
-  // Blocks of equal height: a low last one would read all of b for little.
-  const int64_t blocksM = (m + kGemmBlockM - 1) / kGemmBlockM;
-  const int64_t blockM =
-      blocksM <= 1
-          ? m
-          : ((m + blocksM - 1) / blocksM + kPanelM - 1) / kPanelM * kPanelM;
-  const int64_t blockK = std::min(k, kGemmBlockK);
+  const int64_t slabDepth = gemmSlabDepth(m, n, k);
+  const int64_t slabRows = gemmSlabRows(m, n, k);
   const int64_t panels = (n + kPanelN - 1) / kPanelN;
   float *packedA = static_cast<float *>(scratch);
-  float *packedB = packedA + alignScratch(blockM * blockK * 4) / 4;
-  const int64_t packedBFloats = alignScratch(blockK * kPanelN * 4) / 4;
-  const int64_t perTile = gemmTileColumns(m, k) / kPanelN;
+  float *packedB = packedA + alignScratch(slabRows * slabDepth * 4) / 4;
+  const int64_t packedBFloats =
+      alignScratch(std::min(k, kGemmDepth) * kPanelN * 4) / 4;
+  const int64_t perTile = gemmTileColumns(m, n, k) / kPanelN;
   const int64_t tiles = (panels + perTile - 1) / perTile;
   const int64_t packRows = kPanelM * 8;
 
@@ -282,18 +302,21 @@ void run(Stream &stream, const Problem &problem, void *scratch, int64_t batch,
     now.a.data += item * aStride;
     now.b.data += item * bStride;
     now.c += item * cStride;
-    for (int64_t i0 = 0; i0 < m; i0 += blockM) {
-      const int64_t rows = std::min(blockM, m - i0);
-      for (int64_t p0 = 0; p0 < k; p0 += blockK) {
-        const int64_t depth = std::min(blockK, k - p0);
-        const Matrix a{now.a.data + i0 * now.a.rowStride + p0 * now.a.colStride,
-                       now.a.rowStride, now.a.colStride};
+    for (int64_t i0 = 0; i0 < m; i0 += slabRows) {
+      const int64_t rows = std::min(slabRows, m - i0);
+      for (int64_t s0 = 0; s0 < k; s0 += slabDepth) {
+        const int64_t slab = std::min(slabDepth, k - s0);
+        // A depth after another, and in each the panels of rows.
         auto packTile = [&](int64_t tile, int64_t) {
           const int64_t r0 = tile * packRows;
-          const Matrix part{a.data + r0 * a.rowStride, a.rowStride,
-                            a.colStride};
-          packA(part, std::min(packRows, rows - r0), depth,
-                packedA + r0 * depth);
+          const int64_t height = std::min(packRows, rows - r0);
+          for (int64_t d0 = 0; d0 < slab; d0 += kGemmDepth) {
+            const int64_t depth = std::min(kGemmDepth, slab - d0);
+            packA({now.a.data + (i0 + r0) * now.a.rowStride +
+                       (s0 + d0) * now.a.colStride,
+                   now.a.rowStride, now.a.colStride},
+                  height, depth, packedA + d0 * rows + r0 * depth);
+          }
         };
         const int64_t packTiles = (rows + packRows - 1) / packRows;
         if (tiles == 1)
@@ -301,38 +324,43 @@ void run(Stream &stream, const Problem &problem, void *scratch, int64_t batch,
             packTile(tile, 0);
         else
           parallelFor(stream, packTiles, packTile);
-        const bool add = now.accumulate || p0 > 0;
-        const float *bias = p0 == 0 ? now.bias : nullptr;
         auto computeTile = [&](int64_t tile, int64_t worker) {
           float *packed = packedB + worker * packedBFloats;
           const int64_t last = std::min(panels, (tile + 1) * perTile);
           for (int64_t panel = tile * perTile; panel < last; ++panel) {
             const int64_t j0 = panel * kPanelN;
             const int64_t cols = std::min<int64_t>(kPanelN, n - j0);
-            const Matrix b{now.b.data + p0 * now.b.rowStride +
-                               j0 * now.b.colStride,
-                           now.b.rowStride, now.b.colStride};
-            // While this panel is computed, the next one comes nearer.
-            Matrix next = b;
-            next.data += kPanelN * b.colStride;
-            Ahead ahead = linesOf(
-                next, depth, std::clamp<int64_t>(n - j0 - kPanelN, 0, kPanelN));
-            const int64_t lines = ahead.end;
-            const int64_t share = lines * kPanelM / rows + 1;
-            // The first rows pack on the way, where b lies the right way.
-            const bool packNow = b.colStride == 1 && cols == kPanelN;
-            if (!packNow)
-              packB(b, depth, cols, packed);
-            for (int64_t r = 0; r < rows; r += kPanelM) {
-              const bool first = packNow && r == 0;
-              const PanelB panelB = first ? PanelB{b.data, b.rowStride, packed}
+            for (int64_t d0 = 0; d0 < slab; d0 += kGemmDepth) {
+              const int64_t depth = std::min(kGemmDepth, slab - d0);
+              const Matrix b = at(now.b, s0 + d0, j0);
+              // While this block is computed, the next one comes nearer.
+              const bool down = d0 + depth < slab;
+              const int64_t nextD = down ? d0 + depth : 0;
+              const int64_t nextJ = down ? j0 : j0 + kPanelN;
+              Ahead ahead = linesOf(at(now.b, s0 + nextD, nextJ),
+                                    std::min(kGemmDepth, slab - nextD),
+                                    std::clamp<int64_t>(n - nextJ, 0, kPanelN));
+              const int64_t lines = ahead.end;
+              const int64_t share = lines * kPanelM / rows + 1;
+              // The first rows pack on the way, where b lies the right way.
+              const bool packNow = b.colStride == 1 && cols == kPanelN;
+              if (!packNow)
+                packB(b, depth, cols, packed);
+              const bool add = now.accumulate || s0 + d0 > 0;
+              const float *bias =
+                  now.bias && s0 + d0 == 0 ? now.bias + j0 : nullptr;
+              const float *rowsA = packedA + d0 * rows;
+              for (int64_t r = 0; r < rows; r += kPanelM) {
+                const bool first = packNow && r == 0;
+                const PanelB panelB = first
+                                          ? PanelB{b.data, b.rowStride, packed}
                                           : PanelB{packed, kPanelN, nullptr};
-              ahead.end = std::min(lines, ahead.line + share);
-              const int64_t height = std::min<int64_t>(kPanelM, rows - r);
-              (first ? kInnerPack : kInner)[height - 1](
-                  cols, depth, packedA + r * depth, panelB,
-                  now.c + (i0 + r) * now.ldc + j0, now.ldc, add,
-                  bias ? bias + j0 : nullptr, ahead);
+                ahead.end = std::min(lines, ahead.line + share);
+                const int64_t height = std::min<int64_t>(kPanelM, rows - r);
+                (first ? kInnerPack : kInner)[height - 1](
+                    cols, depth, rowsA + r * depth, panelB,
+                    now.c + (i0 + r) * now.ldc + j0, now.ldc, add, bias, ahead);
+              }
             }
           }
         };

@@ -1,5 +1,4 @@
-//===- Gemm.h - single-precision matrix products in given memory -*- C++
-//-*-===//
+//===- Gemm.h - single-precision matrix products in memory ------*- C++ -*-===//
 //
 //   c[i, j] (+)= sum_k a(i, k) b(k, j) (+ bias[j])
 //
@@ -9,16 +8,17 @@
 // operands and loses half its speed where a leading dimension is a multiple of
 // 4 KiB. Here every byte is in the caller's scratch, which is small:
 //
-//     k in steps of kBlockK:                   (results add up in c, in order)
-//       m in steps of kBlockM:
-//         pack a's block, in parallel          <= 1.6 MiB, shared
-//         panels of kPanelN columns, in parallel:
-//           pack b's panel                     <= 48 KiB per worker
+//     m and k in slabs of a:
+//       pack the slab, in parallel             shared, in the L2 cache
+//       panels of kPanelN columns, in parallel:
+//         k in steps of kGemmDepth:            (results add up in c, in order)
+//           pack b's panel                     per worker, in the L1 cache
 //           for each kPanelM rows: inner kernel
 //
-// The order of additions into an element of c depends on k alone: results have
-// the same bits for any number of threads and any m, n. A panel is computed by
-// one thread.
+// A slab is one step deep, so that it can be high, unless c is so large that
+// going over it once per step costs more. The order of additions into an
+// element of c depends on k alone: results have the same bits for any number of
+// threads and any m, n. A panel is computed by one thread.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMM_H

@@ -8,7 +8,7 @@
 namespace tmc {
 
 static_assert(gemm::kPanelN <= kGemmPanelN);
-static_assert(kGemmBlockM % gemm::kPanelM == 0);
+static_assert(kGemmRowStep % gemm::kPanelM == 0);
 
 struct Matmul::State {};
 Matmul::Matmul(const Params &params) : params_(params) {}

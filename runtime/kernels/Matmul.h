@@ -30,24 +30,50 @@ public:
   TMC_KERNEL(Matmul)
 };
 
-/// Blocks of the cpu product; see runtime/cpu/Gemm.h.
-constexpr int64_t kGemmBlockM = 1050; // a multiple of 14 and of 6
-constexpr int64_t kGemmBlockK = 384;
+/// Parts of the cpu product; see runtime/cpu/Gemm.h. The depth of the inner
+/// kernel, whose panel of rhs stays in the first-level cache, and the slab of
+/// lhs that stays in the second-level one.
+constexpr int64_t kGemmDepth = 256;
+constexpr int64_t kGemmSlabFloats = 1 << 16;
+/// A result that the last-level cache doesn't keep is passed over as seldom as
+/// possible: slabs are deeper there.
+constexpr int64_t kGemmLargeResult = int64_t(1) << 23; // floats
+constexpr int64_t kGemmLargeSlabDepth = 4 * kGemmDepth;
+constexpr int64_t kGemmLargeSlabFloats = 1 << 18;
+/// Panels of lhs have 14 rows, or 6: slabs are cut at a multiple of both.
+constexpr int64_t kGemmRowStep = 42;
 /// No cpu panel is wider, in columns.
 constexpr int64_t kGemmPanelN = 32;
 /// Work that is worth handing to another thread.
 constexpr int64_t kGemmTileFlops = 1 << 21;
 
+/// Columns and rows of lhs that are packed at once.
+inline int64_t gemmSlabDepth(int64_t m, int64_t n, int64_t k) {
+  const int64_t most =
+      m * n > kGemmLargeResult ? kGemmLargeSlabDepth : kGemmDepth;
+  return k < most ? k : most;
+}
+inline int64_t gemmSlabRows(int64_t m, int64_t n, int64_t k) {
+  const int64_t floats =
+      m * n > kGemmLargeResult ? kGemmLargeSlabFloats : kGemmSlabFloats;
+  const int64_t most =
+      (floats / (gemmSlabDepth(m, n, k) + 1) / kGemmRowStep + 1) * kGemmRowStep;
+  // Of about equal height: a low last slab would read all of rhs for little.
+  const int64_t slabs = (m + most - 1) / most;
+  return slabs <= 1 ? m
+                    : ((m + slabs - 1) / slabs + kGemmRowStep - 1) /
+                          kGemmRowStep * kGemmRowStep;
+}
 /// Columns of a cpu product that one thread takes at a time, whole panels.
-inline int64_t gemmTileColumns(int64_t m, int64_t k) {
-  const int64_t rows = m < kGemmBlockM ? m : kGemmBlockM;
-  const int64_t depth = k < kGemmBlockK ? k : kGemmBlockK;
-  const int64_t panels = kGemmTileFlops / (2 * rows * depth * kGemmPanelN + 1);
+inline int64_t gemmTileColumns(int64_t m, int64_t n, int64_t k) {
+  const int64_t panels =
+      kGemmTileFlops /
+      (2 * gemmSlabRows(m, n, k) * gemmSlabDepth(m, n, k) * kGemmPanelN + 1);
   return (panels < 1 ? 1 : panels) * kGemmPanelN;
 }
 /// Threads that it can use: each has scratch of its own.
 inline int64_t gemmWorkers(int64_t m, int64_t n, int64_t k) {
-  const int64_t columns = gemmTileColumns(m, k);
+  const int64_t columns = gemmTileColumns(m, n, k);
   const int64_t tiles = (n + columns - 1) / columns;
   return tiles < kScratchWorkers ? tiles : kScratchWorkers;
 }
@@ -57,10 +83,10 @@ constexpr int64_t kCudaMatmulScratchBytes = 32 << 20;
 inline int64_t Matmul::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaMatmulScratchBytes;
-  const int64_t rows = p.m < kGemmBlockM ? p.m : kGemmBlockM;
-  const int64_t depth = p.k < kGemmBlockK ? p.k : kGemmBlockK;
-  // One block of lhs, and one panel of rhs per worker.
-  return alignScratch(rows * depth * 4) +
+  const int64_t depth = p.k < kGemmDepth ? p.k : kGemmDepth;
+  // One slab of lhs, and one panel of rhs per worker.
+  return alignScratch(gemmSlabRows(p.m, p.n, p.k) *
+                      gemmSlabDepth(p.m, p.n, p.k) * 4) +
          gemmWorkers(p.m, p.n, p.k) * alignScratch(depth * kGemmPanelN * 4);
 }
 

@@ -32,10 +32,12 @@ std::vector<double> naive(const Matmul::Params &p, const float *a,
 } // namespace
 
 TEST(Matmul, AgreesWithTheNaiveProduct) {
-  // Sizes around the panels (14 and 32) and the blocks (384 deep, 1050 high).
+  // Sizes around the panels (14 and 32), the depth of the inner kernel (256)
+  // and the slabs (some 290 high; deeper and higher for a large result).
   const int64_t shapes[][4] = {
-      {1, 1, 1, 1},      {1, 14, 32, 16},   {2, 15, 33, 17},  {3, 7, 5, 3},
-      {1, 70, 100, 400}, {1, 1060, 40, 20}, {1, 31, 64, 800}, {4, 64, 64, 64}};
+      {1, 1, 1, 1},     {1, 14, 32, 16},   {2, 15, 33, 17},
+      {3, 7, 5, 3},     {1, 70, 100, 400}, {1, 1060, 40, 20},
+      {1, 31, 64, 800}, {4, 64, 64, 64},   {1, 600, 40, 530}};
   unsigned seed = 1;
   for (auto &shape : shapes)
     for (int flags = 0; flags < 16; ++flags) {
@@ -82,6 +84,39 @@ TEST(Matmul, ThreadsChangeNoBitOfALargeProduct) {
   runKernel<Matmul>(1, p, {a, b}, {one});
   runKernel<Matmul>(3, p, {a, b}, {three});
   EXPECT_TRUE(one.sameBits(three));
+}
+
+TEST(Matmul, PartsOfALargeProductHaveItsBits) {
+  if (kBackend != Backend::Cpu)
+    GTEST_SKIP() << "the library's own affair";
+  // Slabs of a large result are deeper; the order of additions isn't theirs.
+  Matmul::Params p{.type = DType::F32,
+                   .batch = 1,
+                   .m = 299,
+                   .n = 28100,
+                   .k = 530,
+                   .transposeLhs = false,
+                   .transposeRhs = true,
+                   .bias = false,
+                   .scratchBytes = 0};
+  ASSERT_GT(p.m * p.n, kGemmLargeResult);
+  Floats a = randomFloats(p.m * p.k, 1), b = randomFloats(p.k * p.n, 2);
+  Floats whole(p.m * p.n);
+  runKernel<Matmul>(1, p, {a, b}, {whole});
+  Floats threads(p.m * p.n);
+  runKernel<Matmul>(2, p, {a, b}, {threads});
+  EXPECT_TRUE(whole.sameBits(threads));
+  const int64_t first = 14001, columns = 101, row = 290;
+  Matmul::Params q = p;
+  q.m = p.m - row;
+  q.n = columns;
+  Floats part(q.m * q.n);
+  runKernel<Matmul>(1, q, {a.get() + row * p.k, b.get() + first * p.k}, {part});
+  for (int64_t i = 0; i < q.m; ++i)
+    ASSERT_EQ(std::memcmp(part.get() + i * columns,
+                          whole.get() + (row + i) * p.n + first, columns * 4),
+              0)
+        << "row " << i;
 }
 
 TEST(Matmul, RefusesWhatItDoesNotHave) {
