@@ -15,3 +15,4 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(
     ("%exits", sys.executable + " " + os.path.join(root, "exits.py")))
+config.substitutions.append(("%tmc", os.path.join(build, "bin", "tmc")))

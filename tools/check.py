@@ -2,7 +2,7 @@
 
     python3 tools/check.py --build build [--only SUITE ...]
 
-Suites: format, rules, unit, lit, ctest, golden, steps. The closing line is
+Suites: format, rules, unit, lit, ctest, install, golden, steps. The closing line is
 `N passed, M failed`, with `, K skipped` where something could not be run here;
 what and why is named above it.
 """

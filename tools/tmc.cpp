@@ -2,6 +2,7 @@
 
 #include "compiler/pipeline/Compile.h"
 #include "compiler/pipeline/Config.h"
+#include "compiler/pipeline/Doctor.h"
 #include "compiler/pipeline/Interrupt.h"
 #include "compiler/pipeline/PlanReport.h"
 #include "tools/CommandLine.h"
@@ -221,6 +222,16 @@ Expected<bool> planModel(CompileOptions options, bool json) {
   return done;
 }
 
+/// Ends well where the default target works.
+int examineMachine() {
+  Diagnosis diagnosis = examine();
+  llvm::outs() << diagnosisTable(diagnosis, isatty(1) && !getenv("NO_COLOR"));
+  bool cuda = llvm::StringRef(TMC_DEFAULT_TARGET).starts_with("cuda");
+  return diagnosis.works(cuda ? Backend::Cuda : Backend::Cpu)
+             ? 0
+             : int(FailureKind::World);
+}
+
 } // namespace
 
 /// Runs `body`; a crash in it is a defect that is owned up to.
@@ -242,13 +253,15 @@ int main(int argc, char **argv) {
   installInterruptHandler();
   ModelFlags flags;
   VerifyCommand verify;
+  cl::SubCommand doctor{"doctor", "what is missing on this machine"};
   const Command commands[] = {
       {&flags.compile, "MODEL [flags]", 1,
        "compile a model into a training step that fits"},
       {&flags.plan, "MODEL [flags]", 1,
        "say whether and how a step fits; no weights, no code"},
       {&verify.command, "DIR [flags]", 1,
-       "run a compiled step against the reference interpreter"}};
+       "run a compiled step against the reference interpreter"},
+      {&doctor, "", 0, "say what is missing on this machine, and the fix"}};
   const Program program = {
       "tmc", "training steps that fit a memory budget",
       "tmc " TMC_VERSION " (default target: " TMC_DEFAULT_TARGET ")",
@@ -259,6 +272,8 @@ int main(int argc, char **argv) {
     return *code;
   if (verify.command)
     return guarded([&] { return verify.run(); });
+  if (doctor)
+    return guarded(examineMachine);
   Expected<CompileOptions> options = flags.read();
   if (!options)
     return finish(std::move(options.failure()));

@@ -11,7 +11,7 @@
 #include "llvm/Support/Program.h"
 
 using namespace llvm;
-using tmc::Failure;
+using namespace tmc;
 
 tmc::Expected<tmc::Installation> tmc::Installation::find() {
   std::string self = sys::fs::getMainExecutable(
@@ -57,11 +57,11 @@ tmc::Expected<std::string> tmc::stepCompiler(Backend backend) {
       .note("--emit source does without a compiler");
 }
 
-/// Runs `arguments`, keeping what it prints.
-static tmc::Expected<bool> runTool(ArrayRef<std::string> arguments,
-                                   StringRef logPath) {
+tmc::Expected<bool> tmc::runTool(const std::vector<std::string> &arguments,
+                                 const std::string &log) {
   SmallVector<StringRef> args(arguments.begin(), arguments.end());
-  std::optional<StringRef> redirects[] = {StringRef(), logPath, logPath};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),
+                                          StringRef(log)};
   std::string error;
   // In a session of its own, so that all of it can be ended when we are.
   bool failed = false;
@@ -70,23 +70,62 @@ static tmc::Expected<bool> runTool(ArrayRef<std::string> arguments,
                          &failed, nullptr, /*DetachProcess=*/true);
   int code = -1;
   if (!failed) {
-    tmc::setRunningGroup(child.Pid);
+    setRunningGroup(child.Pid);
     code = sys::Wait(child, std::nullopt, &error).ReturnCode;
-    tmc::setRunningGroup(0);
+    setRunningGroup(0);
   }
   if (code == 0)
     return true;
   Failure failure = Failure::world("'" + arguments[0] + "' failed with code " +
                                    std::to_string(code) +
                                    (error.empty() ? "" : ": " + error));
-  if (auto log = MemoryBuffer::getFile(logPath)) {
+  if (auto said = MemoryBuffer::getFile(log)) {
     SmallVector<StringRef> lines;
-    (*log)->getBuffer().split(lines, '\n', -1, false);
+    (*said)->getBuffer().split(lines, '\n', -1, false);
     constexpr size_t kShown = 12;
     for (StringRef line : ArrayRef(lines).take_front(kShown))
       failure.notes.push_back(line.str());
   }
   return failure;
+}
+
+std::vector<std::string> tmc::compileCommand(const std::string &compiler,
+                                             const Installation &installation,
+                                             const Target &target,
+                                             const std::string &source,
+                                             const std::string &object) {
+  std::vector<std::string> compile;
+  if (target.backend == Backend::Cuda) {
+    compile = {compiler,
+               "-std=c++20",
+               "-O3",
+               "-fmad=false",
+               "-arch=" + target.arch,
+               "-Xcompiler",
+               "-fPIC",
+               "--expt-relaxed-constexpr",
+               "--extended-lambda"};
+  } else {
+    compile = {compiler, "-std=c++20", "-fPIC"};
+    SmallVector<StringRef> flags;
+    StringRef(TMC_RUNTIME_FLAGS).split(flags, ' ', -1, false);
+    for (StringRef flag : flags)
+      compile.push_back(flag.str());
+  }
+  compile.insert(compile.end(),
+                 {"-I", installation.includeDir, "-c", source, "-o", object});
+  return compile;
+}
+
+std::vector<std::string> tmc::stepLibraries(Backend backend) {
+  std::vector<std::string> libraries;
+  SmallVector<StringRef> words;
+  StringRef(backend == Backend::Cuda ? TMC_CUDA_LIBRARIES
+                                     : "-Wl,--as-needed -ldnnl -lgomp -pthread")
+      .split(words, ' ', -1, false);
+  for (StringRef word : words)
+    libraries.push_back(word.str());
+  return libraries;
 }
 
 tmc::Expected<bool> tmc::compileStep(const Installation &installation,
@@ -104,37 +143,16 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
                      "ON), or use --target cpu"
                    : "build and install the whole of tmc")
         .note("--emit source does without it");
-  Expected<std::string> compiler = stepCompiler(target.backend);
+  tmc::Expected<std::string> compiler = stepCompiler(target.backend);
   if (!compiler)
     return std::move(compiler.failure());
   std::string object = source + ".o", log = source + ".log";
-  std::vector<std::string> compile;
-  if (cuda) {
-    compile = {*compiler,
-               "-std=c++20",
-               "-O3",
-               "-fmad=false",
-               "-arch=" + target.arch,
-               "-Xcompiler",
-               "-fPIC",
-               "--expt-relaxed-constexpr",
-               "--extended-lambda"};
-  } else {
-    compile = {*compiler, "-std=c++20", "-fPIC"};
-    SmallVector<StringRef> flags;
-    StringRef(TMC_RUNTIME_FLAGS).split(flags, ' ', -1, false);
-    for (StringRef flag : flags)
-      compile.push_back(flag.str());
-  }
-  compile.insert(compile.end(),
-                 {"-I", installation.includeDir, "-c", source, "-o", object});
-  if (auto done = runTool(compile, log); !done)
+  if (auto done = runTool(
+          compileCommand(*compiler, installation, target, source, object), log);
+      !done)
     return done;
 
-  std::vector<std::string> libraries =
-      cuda ? std::vector<std::string>{"-lcublasLt", "-lcudnn"}
-           : std::vector<std::string>{"-Wl,--as-needed", "-ldnnl", "-lgomp",
-                                      "-pthread"};
+  std::vector<std::string> libraries = stepLibraries(target.backend);
   std::vector<std::string> link = {*compiler, "-shared", object, "-o", library};
   // Everything that the C interface promises, whether the step calls it or not.
   std::string whole = "-Wl,--whole-archive," + runtime + ",--no-whole-archive";

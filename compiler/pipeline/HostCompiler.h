@@ -7,6 +7,7 @@
 #include "frontends/Failure.h"
 
 #include <string>
+#include <vector>
 
 namespace tmc {
 
@@ -26,6 +27,21 @@ struct Installation {
 /// The compiler of a backend's steps: the one that tmc was built with, or what
 /// goes by its usual name; fails where there is neither.
 Expected<std::string> stepCompiler(Backend backend);
+
+/// The words that compile a step for `target`.
+std::vector<std::string> compileCommand(const std::string &compiler,
+                                        const Installation &installation,
+                                        const Target &target,
+                                        const std::string &source,
+                                        const std::string &object);
+
+/// What steps are linked with, beside the runtime: "-ldnnl", ...
+std::vector<std::string> stepLibraries(Backend backend);
+
+/// Runs `arguments`; what it prints is in the file `log`, and the first lines
+/// of it are notes where it fails.
+Expected<bool> runTool(const std::vector<std::string> &arguments,
+                       const std::string &log);
 
 /// Compiles `source` and links `library` and, unless it is empty, `trainer`.
 /// A missing compiler or one that fails is the world's fault; its messages

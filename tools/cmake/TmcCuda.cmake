@@ -9,7 +9,14 @@ find_program(TMC_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda/bin
   PATH_SUFFIXES bin)
 find_path(TMC_CUDA_INCLUDE cublasLt.h HINTS ENV CUDA_HOME
   PATHS /usr/local/cuda/include PATH_SUFFIXES include)
-mark_as_advanced(TMC_NVCC TMC_CUDA_INCLUDE)
+# Without cuDNN the backend has plain convolutions only.
+find_path(TMC_CUDNN_INCLUDE cudnn.h HINTS ${TMC_CUDA_INCLUDE} ENV CUDA_HOME
+  PATH_SUFFIXES include)
+mark_as_advanced(TMC_NVCC TMC_CUDA_INCLUDE TMC_CUDNN_INCLUDE)
+set(TMC_CUDA_LIBRARIES "-lcublasLt")
+if(TMC_CUDNN_INCLUDE)
+  string(APPEND TMC_CUDA_LIBRARIES " -lcudnn")
+endif()
 # Older compilers than 12 don't know C++20.
 set(version 0)
 if(TMC_NVCC)

@@ -1,0 +1,258 @@
+#include "compiler/pipeline/Doctor.h"
+
+#include "compiler/emit/Emit.h"
+#include "compiler/pipeline/Config.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+using namespace llvm;
+using namespace tmc;
+
+namespace {
+
+/// Less than this for temporary files is worth a word: the host compiler's
+/// intermediate files of a large model take some tens of MiB.
+constexpr int64_t kLittleSpace = int64_t(256) << 20;
+
+/// A directory of our own for trials; removed at the end.
+struct Workplace {
+  SmallString<128> path;
+  std::error_code error;
+
+  Workplace() { error = sys::fs::createUniqueDirectory("tmc-doctor", path); }
+  ~Workplace() {
+    if (!error)
+      sys::fs::remove_directories(path);
+  }
+  std::string file(StringRef name) const { return (path + "/" + name).str(); }
+};
+
+Finding examineTemporary(const Workplace &place) {
+  SmallString<128> where;
+  sys::path::system_temp_directory(true, where);
+  Finding finding{Finding::Good, "temporary files", where.str().str(), ""};
+  struct statvfs info;
+  if (place.error) {
+    finding.state = Finding::Missing;
+    finding.detail += ": " + place.error.message();
+    finding.fix = "set TMPDIR to a directory that can be written";
+  } else if (statvfs(where.c_str(), &info) == 0) {
+    int64_t bytes = int64_t(info.f_bavail) * int64_t(info.f_frsize);
+    finding.detail += ", " + readableBytes(bytes) + " free";
+    if (bytes < kLittleSpace) {
+      finding.state = Finding::Doubt;
+      finding.fix = "set TMPDIR to a directory with more space";
+    }
+  }
+  return finding;
+}
+
+Finding examineCores() {
+  cpu_set_t set;
+  int allowed = sched_getaffinity(0, sizeof set, &set) == 0
+                    ? CPU_COUNT(&set)
+                    : int(sysconf(_SC_NPROCESSORS_ONLN));
+  return {Finding::Fact, "cores", std::to_string(allowed), ""};
+}
+
+Finding examineMemory() {
+  Finding finding{Finding::Fact, "memory", "unknown", ""};
+  auto file = MemoryBuffer::getFileAsStream("/proc/meminfo");
+  if (!file)
+    return finding;
+  int64_t total = -1, available = -1;
+  SmallVector<StringRef> lines;
+  (*file)->getBuffer().split(lines, '\n');
+  for (StringRef line : lines)
+    for (auto [key, value] :
+         {std::pair<const char *, int64_t *>{"MemTotal:", &total},
+          {"MemAvailable:", &available}})
+      if (line.consume_front(key) && !line.trim(" kB").getAsInteger(10, *value))
+        *value *= 1024;
+  finding.detail =
+      readableBytes(total) + ", " + readableBytes(available) + " of it free";
+  return finding;
+}
+
+/// A limit on what an arena or a saved file may take.
+void examineLimit(std::vector<Finding> &findings, int which, const char *name,
+                  const char *fix) {
+  struct rlimit limit;
+  if (getrlimit(which, &limit) || limit.rlim_cur == RLIM_INFINITY)
+    return;
+  findings.push_back({Finding::Doubt, name,
+                      "limited to " + readableBytes(int64_t(limit.rlim_cur)),
+                      fix});
+}
+
+/// The first line of what `tool --version` prints that has a digit in it.
+std::string versionOf(const std::string &tool, const Workplace &place) {
+  std::string log = place.file("version");
+  if (!runTool({tool, "--version"}, log))
+    return "";
+  auto text = MemoryBuffer::getFile(log);
+  SmallVector<StringRef> lines;
+  if (text)
+    (*text)->getBuffer().split(lines, '\n');
+  for (StringRef line : lines)
+    if (size_t at = line.find("release "); at != StringRef::npos)
+      return " " + line.substr(at + 8).split(',').first.str();
+  return lines.empty() ? "" : " " + lines[0].rsplit(' ').second.str();
+}
+
+/// Tries to compile a step's first line, and to link what a step is linked
+/// with.
+std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
+  bool cuda = backend == Backend::Cuda;
+  std::vector<Finding> findings;
+  tmc::Expected<std::string> compiler = stepCompiler(backend);
+  const char *getCuda = "install the CUDA toolkit, 12 or newer";
+  const char *getCompiler = "apt-get install g++";
+  Finding tool{Finding::Good, cuda ? "nvcc" : "c++ compiler", "", ""};
+  if (compiler) {
+    tool.detail = *compiler + versionOf(*compiler, place);
+  } else {
+    tool = {Finding::Missing, tool.name, "none is found",
+            cuda ? getCuda : getCompiler};
+  }
+
+  tmc::Expected<Installation> installation = Installation::find();
+  Finding runtime{Finding::Missing, cuda ? "cuda runtime" : "cpu runtime",
+                  "not beside tmc", "build or install the whole of tmc"};
+  if (installation) {
+    std::string library = installation->runtimeLibrary(backend);
+    std::string header = installation->includeDir + "/runtime/tmc.h";
+    bool there = sys::fs::exists(library);
+    runtime.detail = there ? library : library + " isn't there";
+    if (cuda && !there)
+      runtime.fix = "build tmc where the CUDA toolkit is found";
+    if (there && !sys::fs::exists(header))
+      runtime.detail = header + " isn't there";
+    else if (there)
+      runtime = {Finding::Good, runtime.name, library, ""};
+  }
+
+  std::string source = place.file(cuda ? "try.cu" : "try.cpp");
+  std::string object = source + ".o", log = source + ".log";
+  if (compiler && installation && !place.error &&
+      runtime.state == Finding::Good) {
+    std::error_code error;
+    raw_fd_ostream os(source, error);
+    os << "#include \"runtime/step/Program.h\"\nint main() { return 0; }\n";
+    os.close();
+    Target target;
+    target.backend = backend;
+    target.arch = "sm_80";
+    tmc::Expected<bool> compiled = runTool(
+        compileCommand(*compiler, *installation, target, source, object), log);
+    if (!compiled) {
+      tool.state = Finding::Missing;
+      tool.detail += ", which fails: " + (compiled.failure().notes.empty()
+                                              ? compiled.failure().message
+                                              : compiled.failure().notes[0]);
+      tool.fix = cuda ? getCuda : getCompiler;
+    }
+    struct Library {
+      const char *flag, *name, *fix;
+    };
+    std::vector<Library> libraries =
+        cuda ? std::vector<Library>{{"-lcublasLt", "cuBLASLt", getCuda},
+                                    {"-lcudnn", "cuDNN",
+                                     "install cuDNN, for convolutions"}}
+             : std::vector<Library>{
+                   {"-ldnnl", "oneDNN", "apt-get install libdnnl-dev"},
+                   {"-lgomp", "OpenMP", "apt-get install libgomp1 g++"}};
+    if (compiled)
+      for (const Library &library : libraries) {
+        bool linked(runTool(
+            {*compiler, object, "-o", place.file("try"), library.flag}, log));
+        bool wanted =
+            is_contained(stepLibraries(backend), StringRef(library.flag));
+        findings.push_back({linked   ? Finding::Good
+                            : wanted ? Finding::Missing
+                                     : Finding::Doubt,
+                            library.name, linked ? "linked" : "can't be linked",
+                            linked ? "" : library.fix});
+      }
+  }
+  findings.insert(findings.begin(), {tool, runtime});
+  if (cuda && access("/dev/nvidiactl", F_OK))
+    findings.push_back({Finding::Fact, "GPU",
+                        "none here; steps are compiled, and run elsewhere",
+                        ""});
+  else if (cuda)
+    findings.push_back({Finding::Good, "GPU", "there is a driver", ""});
+  return findings;
+}
+
+} // namespace
+
+bool Diagnosis::works(Backend backend) const {
+  auto isGood = [](const Finding &finding) {
+    return finding.state != Finding::Missing;
+  };
+  return all_of(machine, isGood) &&
+         all_of(backend == Backend::Cuda ? cuda : cpu, isGood);
+}
+
+Diagnosis tmc::examine() {
+  Workplace place;
+  Diagnosis diagnosis;
+  diagnosis.machine = {examineCores(), examineMemory(),
+                       examineTemporary(place)};
+  examineLimit(diagnosis.machine, RLIMIT_AS, "address space",
+               "ulimit -v unlimited");
+  examineLimit(diagnosis.machine, RLIMIT_FSIZE, "size of files",
+               "ulimit -f unlimited");
+  diagnosis.cpu = examineBackend(Backend::Cpu, place);
+  diagnosis.cuda = examineBackend(Backend::Cuda, place);
+  return diagnosis;
+}
+
+std::string tmc::diagnosisTable(const Diagnosis &diagnosis, bool isColoured) {
+  std::string text;
+  raw_string_ostream os(text);
+  StringRef usual = StringRef(TMC_DEFAULT_TARGET).split(':').first;
+  // What only another target than the default wants isn't alarming.
+  auto print = [&](const char *title, const std::vector<Finding> &findings,
+                   bool matters) {
+    os << title << "\n";
+    for (const Finding &finding : findings) {
+      static constexpr const char *kMarks[] = {"ok", "", "look", "missing"};
+      static constexpr const char *kColours[] = {"\033[32m", "", "\033[33m",
+                                                 "\033[31m"};
+      bool calm = finding.state == Finding::Missing && !matters;
+      os << "  " << (isColoured && !calm ? kColours[finding.state] : "")
+         << left_justify(calm ? "absent" : kMarks[finding.state], 9)
+         << (isColoured && !calm ? "\033[0m" : "")
+         << left_justify(finding.name, 17) << finding.detail << "\n";
+      if (!finding.fix.empty())
+        os << std::string(28, ' ') << "fix: " << finding.fix << "\n";
+    }
+  };
+  print("this machine", diagnosis.machine, true);
+  print("--target cpu", diagnosis.cpu, usual == "cpu");
+  print("--target cuda:...", diagnosis.cuda, usual == "cuda");
+  for (Backend backend : {Backend::Cpu, Backend::Cuda}) {
+    StringRef name = backend == Backend::Cuda ? "cuda" : "cpu";
+    os << "steps for " << name << (diagnosis.works(backend) ? " can" : " can't")
+       << " be compiled here";
+    if (usual == name)
+      os << " (the default target, " TMC_DEFAULT_TARGET ")";
+    os << "\n";
+  }
+  return text;
+}
