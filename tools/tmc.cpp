@@ -106,6 +106,10 @@ struct ModelFlags {
       cl::sub(compile), cl::cat(category)};
   cl::opt<bool> json{"json", cl::desc("print plan.json"), cl::sub(plan),
                      cl::cat(category)};
+  cl::opt<std::string> problem{
+      "problem", cl::value_desc("FILE"),
+      cl::desc("write the planning problem, as tmc-solve reads it"),
+      cl::sub(plan), cl::cat(category)};
 #undef TMC_MODEL_FLAG
 
   Expected<CompileOptions> read();
@@ -197,6 +201,7 @@ Expected<CompileOptions> ModelFlags::read() {
             ? (output.empty() ? std::string("step") : std::string(output)) +
                   ".d"
             : std::string(dependFile);
+  options.problemFile = problem;
   options.progress = isatty(2);
   return options;
 }

@@ -57,6 +57,7 @@ struct CompileOptions {
   std::string output;      // Directory; empty: the model's name.
   std::string depfile;     // -MF; empty: none.
   std::string plantDefect; // "PHASE:KIND" of createPlantDefect, for tests.
+  std::string problemFile; // The planning problem, as tmc-solve reads it.
   bool progress = false;   // Say on stderr what is going on.
 };
 

@@ -2,9 +2,11 @@
 
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/PlanRecord.h"
+#include "compiler/analysis/StepProblem.h"
 #include "compiler/pipeline/Dialects.h"
 #include "compiler/pipeline/PlantDefect.h"
 #include "compiler/pipeline/Reproducer.h"
+#include "compiler/planning/ProblemFile.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Train.h"
@@ -15,6 +17,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 #include <unistd.h>
@@ -305,7 +308,33 @@ static double secondsOf(int64_t picoseconds) {
   return double(picoseconds) * 1e-12;
 }
 
+/// The planning problem of the step, for `tmc-solve` and for other planners.
+Expected<bool> Compilation::writeProblem() {
+  OwningOpRef<ModuleOp> copy = current->clone();
+  for (auto step : copy->getOps<train::StepOp>()) {
+    sinkUpdates(step);
+    FailureOr<StepProblem> stated = buildProblem(step, device);
+    if (failed(stated))
+      return Failure::defect("the planning problem can't be stated");
+    std::error_code error;
+    llvm::raw_fd_ostream os(asked.problemFile, error);
+    if (!error) {
+      os << planning::printProblem(stated->problem);
+      os.flush();
+      error = os.error();
+      os.clear_error();
+    }
+    if (error)
+      return Failure::world("can't write '" + asked.problemFile +
+                            "': " + error.message());
+  }
+  return true;
+}
+
 Expected<bool> Compilation::planToPlace(Phase last) {
+  if (!asked.problemFile.empty())
+    if (Expected<bool> done = writeProblem(); !done)
+      return done;
   auto start = std::chrono::steady_clock::now();
   int64_t budget = asked.budgetBytes.value_or(device.memoryBytes);
   plan.budgetBytes = budget;

@@ -87,6 +87,7 @@ private:
   Expected<bool> runPasses(Phase phase,
                            const std::function<void(mlir::OpPassManager &)> &);
   Expected<bool> planToPlace(Phase last);
+  Expected<bool> writeProblem();
   Expected<int64_t> tryPlan(mlir::ModuleOp module, int64_t budget, bool quick,
                             Phase last);
   Failure overBudget(mlir::ModuleOp unplanned, int64_t budget);
