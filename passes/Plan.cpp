@@ -90,8 +90,7 @@ private:
       record.smallestFoundBytes = plan.smallestFoundBytes;
       record.impossibleBelowBytes = plan.impossibleBelowBytes;
       if (boundHolds)
-        record.boundPs =
-            planning::baseCost(problem) + plan.certificate.extraCost;
+        record.boundPs = planning::baseCost(problem) + plan.provenExtraCost();
     }
     if (absl::StatusOr<planning::Profile> profile =
             planning::simulate(problem, plan.solution);

@@ -139,6 +139,57 @@ double percent(int64_t part, int64_t whole) {
   return whole ? 100.0 * double(part) / double(whole) : 0;
 }
 
+/// The tree of cases with its prices (`Branch.h`).
+void describe(JsonWriter &json, const BranchCertificate &cases,
+              int64_t baseCost) {
+  auto pairs = [&](const char *name,
+                   const std::vector<std::pair<int32_t, int64_t>> &list) {
+    json.key(name);
+    json.beginArray();
+    for (auto [index, price] : list) {
+      json.beginArray();
+      json.value(int64_t(index));
+      json.value(price);
+      json.endArray();
+    }
+    json.endArray();
+  };
+  json.beginObject();
+  json.member("kind", "cases");
+  json.member("scope", "fixed-order");
+  json.member("lower_bound_pct", percent(cases.extraCost, baseCost));
+  json.member("denominator", cases.denominator);
+  json.key("moments");
+  json.beginArray();
+  for (int32_t k : cases.moments)
+    json.value(int64_t(k));
+  json.endArray();
+  json.key("rows"); // value, moment before its gap, moment number, input
+  json.beginArray();
+  for (const DependencyRow &row : cases.rows) {
+    json.beginArray();
+    for (int32_t x : {row.value, row.after, row.moment, row.read})
+      json.value(int64_t(x));
+    json.endArray();
+  }
+  json.endArray();
+  json.key("nodes"); // Preorder: a split, its kept case, its broken one.
+  json.beginArray();
+  for (const BranchCertificate::Node &node : cases.nodes) {
+    json.beginObject();
+    if (node.value != kNone) {
+      json.member("value", int64_t(node.value));
+      json.member("after", int64_t(node.after));
+    } else {
+      pairs("lambda", node.lambda);
+      pairs("mu", node.mu);
+    }
+    json.endObject();
+  }
+  json.endArray();
+  json.endObject();
+}
+
 std::string describe(const Problem &problem, const Plan &plan,
                      const SolveOptions &options, bool isGraph) {
   JsonWriter json;
@@ -173,6 +224,8 @@ std::string describe(const Problem &problem, const Plan &plan,
   json.member("lambda_denominator", plan.certificate.denominator);
   json.key("other_bounds");
   json.beginArray();
+  if (plan.cases)
+    describe(json, *plan.cases, plan.baseCost);
   json.endArray();
   json.member("smallest_found_bytes", plan.smallestFoundBytes);
   json.member("impossible_below_bytes", plan.impossibleBelowBytes);
@@ -308,6 +361,12 @@ int solveRemat(int argc, char **argv) {
     note("the input '" + args.file + "' reproduces it");
     return fail(kDefect, "the certificate is wrong: " + *defect);
   }
+  if (plan->cases && order == "fixed")
+    if (std::optional<std::string> defect =
+            checkBranching(*problem, *plan->cases)) {
+      note("the input '" + args.file + "' reproduces it");
+      return fail(kDefect, "the proof by cases is wrong: " + *defect);
+    }
   std::string json = args.get("--json");
   if (!json.empty())
     if (int code = writeFile(json, describe(*problem, *plan, options, isGraph)))
@@ -330,7 +389,7 @@ int solveRemat(int argc, char **argv) {
             "%s), %lld recomputed, frontier ratio %.3f, %.2f s\n",
             (long long)(plan->peakBytes + problem->reservedBytes),
             (long long)options.budgetBytes, plan->overheadPct(),
-            percent(plan->certificate.extraCost, plan->baseCost), order.c_str(),
+            percent(plan->provenExtraCost(), plan->baseCost), order.c_str(),
             (long long)plan->stats.recomputedExecutions,
             plan->impossibleBelowBytes ? double(plan->smallestFoundBytes) /
                                              double(plan->impossibleBelowBytes)

@@ -165,7 +165,8 @@ tmc::planning::relax(const Problem &problem,
     }
     gapped[first] += problem.values[v].bytes;
     gapped[last + 1] -= problem.values[v].bytes;
-    out.gaps.push_back({v, first, last, problem.values[v].bytes, cost});
+    out.gaps.push_back({v, first, last, problem.values[v].bytes, cost,
+                        from == to && extra < 0 ? from : kNone});
   };
 
   std::vector<char> carries(numValues, 0); // Needed when its trip ends.

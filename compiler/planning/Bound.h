@@ -73,6 +73,9 @@ struct Gap {
   int32_t last = -1;
   int64_t bytes = 0;
   int64_t cost = 0; // The least that breaking it costs.
+  /// The segment that both ends lie in, if only a recomputation breaks it; else
+  /// kNone.
+  SegmentId within = kNone;
 };
 
 struct Relaxation {

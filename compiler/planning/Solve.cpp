@@ -43,6 +43,10 @@ public:
   Plain plan(int64_t liveBytes, int64_t provenCost,
              const std::vector<double> &prices);
 
+  /// A bound by cases, where a plan costs more than the prices prove.
+  void findCases(const Problem &problem, const SolveOptions &options,
+                 int64_t cost, const std::vector<double> &prices, Plan &plan);
+
   /// Plans for ever smaller limits, whatever budget is asked for.
   void findFrontier(int64_t basePeak);
 
@@ -149,6 +153,21 @@ Search::stagePrices(const std::vector<double> &prices) const {
   return out;
 }
 
+void Search::findCases(const Problem &problem, const SolveOptions &options,
+                       int64_t cost, const std::vector<double> &prices,
+                       Plan &plan) {
+  constexpr size_t kMostStages = 5000;
+  if (flat.stages.size() > kMostStages || stopped())
+    return;
+  BranchOptions branches;
+  branches.knownExtraCost = cost;
+  branches.work = std::min<int64_t>(budgetWork / 4, 1'000'000'000);
+  BranchCertificate found =
+      branch(problem, relaxation, prices, options.budgetBytes, branches);
+  if (found.extraCost > plan.certificate.extraCost)
+    plan.cases = std::move(found);
+}
+
 void Search::findFrontier(int64_t basePeak) {
   int64_t amount = budgetWork / 24;
   int64_t floor = impossible, ceiling = basePeak;
@@ -246,11 +265,15 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
     dual.work =
         std::min<int64_t>(search.budgetWork / 10 + 1'000'000, 200'000'000);
     dual.knownExtraCost = best.cost;
+    std::vector<double> better = ascend(search.relaxation, limit, dual);
     Certificate again =
-        certify(problem, search.relaxation,
-                ascend(search.relaxation, limit, dual), options.budgetBytes);
-    if (again.extraCost > plan.certificate.extraCost)
+        certify(problem, search.relaxation, better, options.budgetBytes);
+    if (again.extraCost > plan.certificate.extraCost) {
       plan.certificate = std::move(again);
+      prices = std::move(better);
+    }
+    if (best.feasible && best.cost > plan.certificate.extraCost)
+      search.findCases(problem, options, best.cost, prices, plan);
   }
 
   absl::StatusOr<Claim> claim = measure(problem, plan.solution);

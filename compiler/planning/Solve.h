@@ -10,8 +10,10 @@
 #ifndef TMC_COMPILER_PLANNING_SOLVE_H
 #define TMC_COMPILER_PLANNING_SOLVE_H
 
-#include "compiler/planning/Bound.h"
+#include "compiler/planning/Branch.h"
 #include "compiler/planning/Problem.h"
+
+#include <algorithm>
 
 namespace tmc::planning {
 
@@ -64,7 +66,17 @@ struct Plan {
   /// Bounds `cost` from below over all plans with this order (`Bound.h`);
   /// empty when not asked for.
   Certificate certificate;
+  /// A second bound over the same plans, where it is affordable and proves more
+  /// than the prices do (`Branch.h`).
+  std::optional<BranchCertificate> cases;
   Stats stats;
+
+  /// The most that is proved: every plan with this order costs `baseCost` and
+  /// at least this.
+  int64_t provenExtraCost() const {
+    return cases ? std::max(cases->extraCost, certificate.extraCost)
+                 : certificate.extraCost;
+  }
 
   double overheadPct() const {
     return baseCost > 0 ? 100.0 * double(cost - baseCost) / double(baseCost)

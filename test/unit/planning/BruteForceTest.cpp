@@ -16,8 +16,35 @@ namespace {
 
 struct Tally {
   int instances = 0, budgets = 0, positive = 0, optimal = 0, missed = 0,
-      infeasible = 0;
+      infeasible = 0, lifted = 0, closed = 0;
 };
+
+/// No tree of cases proves more than the cheapest solution costs, whatever its
+/// prices are and however far it aims.
+void compareCases(const Problem &p, const Relaxation &relaxation,
+                  int64_t budget, int64_t best, const Plan &plan,
+                  Random &random, Tally &tally) {
+  BranchOptions options;
+  options.work = 300'000;
+  options.knownExtraCost = best - baseCost(p) + 5; // More than can be.
+  options.moments = 2 + int32_t(random.below(5));
+  BranchCertificate cases =
+      branch(p, relaxation, ascend(relaxation, budget, {}), budget, options);
+  ASSERT_EQ(checkBranching(p, cases), std::nullopt);
+  ASSERT_LE(baseCost(p) + cases.extraCost, best) << "the cases exceed a plan";
+  tally.lifted += cases.extraCost > plan.certificate.extraCost;
+  tally.closed += baseCost(p) + cases.extraCost == best;
+  for (int trial = 0; trial < 3; ++trial) {
+    BranchCertificate other = cases;
+    for (BranchCertificate::Node &node : other.nodes)
+      for (auto *list : {&node.lambda, &node.mu})
+        for (auto &[index, price] : *list)
+          price = int64_t(double(price) * 2 * random.unit());
+    absl::StatusOr<int64_t> proven = provenByBranching(p, other);
+    ASSERT_TRUE(proven.ok()) << proven.status().message();
+    ASSERT_LE(baseCost(p) + *proven, best) << "wild prices exceed a plan";
+  }
+}
 
 /// Solves one problem at each budget that makes a difference.
 void compare(const Problem &p, int most, Tally &tally) {
@@ -40,6 +67,7 @@ void compare(const Problem &p, int most, Tally &tally) {
   ++tally.instances;
   int64_t base = simulate(p, baseSolution(p))->peakBytes;
   Relaxation relaxation = relax(p);
+  Random random(uint64_t(base) * 7 + p.recipes.size());
   // No solution lies below what is proved impossible.
   ASSERT_GE(cheapest.begin()->first, impossibleBelow(p, relaxation));
   int64_t best = INT64_MAX;
@@ -57,6 +85,9 @@ void compare(const Problem &p, int most, Tally &tally) {
     ASSERT_LE(baseCost(p) + plan->certificate.extraCost, best)
         << "the bound exceeds a solution";
     tally.positive += plan->certificate.extraCost > 0;
+    compareCases(p, relaxation, peak, best, *plan, random, tally);
+    if (::testing::Test::HasFatalFailure())
+      return;
     if (!plan->feasible) {
       ++tally.infeasible;
       continue;
@@ -107,6 +138,10 @@ TEST(BruteForce, Graphs) {
   EXPECT_GT(tally.budgets, 200);
   EXPECT_GT(tally.positive * 2, tally.budgets)
       << tally.positive << " of " << tally.budgets;
+  // Most cases are closed, and many more than by prices alone.
+  EXPECT_GT(tally.lifted * 4, tally.budgets) << tally.lifted;
+  EXPECT_GT(tally.closed * 2, tally.budgets)
+      << tally.closed << " of " << tally.budgets;
   EXPECT_LT(tally.missed * 20, tally.budgets)
       << tally.missed << " of " << tally.budgets << " missed";
 }
