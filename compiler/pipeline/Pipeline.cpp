@@ -313,7 +313,7 @@ Expected<bool> Compilation::writeProblem() {
   OwningOpRef<ModuleOp> copy = current->clone();
   for (auto step : copy->getOps<train::StepOp>()) {
     sinkUpdates(step);
-    FailureOr<StepProblem> stated = buildProblem(step, device);
+    FailureOr<StepProblem> stated = buildProblem(step, device, Recipes::Parts);
     if (failed(stated))
       return Failure::defect("the planning problem can't be stated");
     std::error_code error;
