@@ -57,8 +57,15 @@ Expected<SafeFile> SafeFile::fromDescriptor(int fd, std::string path) {
 Expected<SafeFile> tmc::openByUser(const std::string &path) {
   // Not to wait for a writer if this is a pipe.
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0)
-    return cannotOpen(path, errno);
+  if (fd < 0) {
+    int error = errno;
+    Failure failure = cannotOpen(path, error);
+    // A wrong name is the user's; anything else is the world's.
+    if (error == ENOENT || error == ENOTDIR || error == EISDIR ||
+        error == EACCES || error == ELOOP || error == ENAMETOOLONG)
+      failure.kind = FailureKind::Input;
+    return failure;
+  }
   return SafeFile::fromDescriptor(fd, path);
 }
 

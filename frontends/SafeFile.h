@@ -44,8 +44,9 @@ private:
   std::string name;
 };
 
-/// Opens the file that the user named. Fails with `World` if it can't be
-/// opened, with `Input` if it is no regular file.
+/// Opens the file that the user named. Fails with `Input` if it isn't there,
+/// may not be read or is no regular file, with `World` if it can't be opened
+/// for another reason.
 Expected<SafeFile> openByUser(const std::string &path);
 
 /// Opens `name`, which a model in `directory` names. Fails with `Input` if it

@@ -27,6 +27,19 @@ std::string inMiB(int64_t bytes) {
   return text;
 }
 
+/// Sums that planning's checked arithmetic would refuse, which only absurd
+/// sizes reach: 2^61 ps are 26 days.
+bool isTooLarge(const planning::Problem &problem) {
+  double cost = 0, bytes = 0, trips = 1;
+  for (const planning::Segment &segment : problem.segments)
+    trips = std::max(trips, double(segment.trips));
+  for (const planning::Recipe &recipe : problem.recipes)
+    cost += double(recipe.cost) * trips;
+  for (const planning::Value &value : problem.values)
+    bytes += double(value.bytes);
+  return cost >= 0x1p61 || bytes >= 0x1p61;
+}
+
 struct Plan : impl::PlanBase<Plan> {
   using PlanBase::PlanBase;
 
@@ -50,6 +63,12 @@ struct Plan : impl::PlanBase<Plan> {
         segment.trips = 3;
         boundHolds = false; // It would be that of three trips.
       }
+    if (isTooLarge(problem)) {
+      emitFault(getOperation().getLoc(), Fault::Unsupported)
+          << "the step is too large to plan: its kernels would take weeks, or "
+             "its values over 2^61 bytes";
+      return signalPassFailure();
+    }
     if (absl::Status status = planning::check(problem); !status.ok())
       return defect(status.ToString());
 

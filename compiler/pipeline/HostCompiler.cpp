@@ -10,6 +10,8 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
+#include <sys/statvfs.h>
+
 using namespace llvm;
 using namespace tmc;
 
@@ -86,6 +88,11 @@ tmc::Expected<bool> tmc::runTool(const std::vector<std::string> &arguments,
     for (StringRef line : ArrayRef(lines).take_front(kShown))
       failure.notes.push_back(line.str());
   }
+  struct statvfs disk;
+  constexpr int64_t kNothing = 1 << 20;
+  if (statvfs(log.c_str(), &disk) == 0 &&
+      int64_t(disk.f_bavail) * int64_t(disk.f_frsize) < kNothing)
+    failure.notes.push_back("the disk is full where '" + log + "' is");
   return failure;
 }
 

@@ -49,13 +49,15 @@ void onSignal(int signal) {
 } // namespace
 
 void tmc::installInterruptHandler() {
+  // A file that would grow past a limit is an error to report, not a death.
+  signal(SIGXFSZ, SIG_IGN);
   struct sigaction action = {};
   action.sa_handler = onSignal;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction old;
     // A signal that is ignored (nohup) stays ignored.
-    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN)
-      sigaction(signal, &action, nullptr);
+    if (sigaction(number, nullptr, &old) == 0 && old.sa_handler != SIG_IGN)
+      sigaction(number, &action, nullptr);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -150,6 +151,8 @@ Expected<bool> Compilation::import() {
   imported = std::make_unique<ImportedModel>(std::move(*model));
   said = imported->warnings;
   current = std::move(imported->module);
+  if (Expected<bool> known = checkOutputs(); !known)
+    return known;
   listValues();
   if (!wantsWeights(asked))
     return true;
@@ -159,6 +162,21 @@ Expected<bool> Compilation::import() {
     return std::move(gathered.failure());
   sources = std::make_unique<WeightSources>(std::move(*gathered));
   said.insert(said.end(), sources->warnings.begin(), sources->warnings.end());
+  return true;
+}
+
+/// Every output that is to be kept must be one of the model's.
+Expected<bool> Compilation::checkOutputs() {
+  auto forward = current->lookupSymbol<func::FuncOp>("forward");
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < forward.getNumResults(); ++i)
+    if (!train::updatedArg(forward, i))
+      names.push_back(train::resultName(forward, i).str());
+  for (const std::string &name : asked.outputs)
+    if (!llvm::is_contained(names, name))
+      return Failure::usage("--keep-output=" + name +
+                            " names no output of the model")
+          .note("its outputs are " + llvm::join(names, " "));
   return true;
 }
 

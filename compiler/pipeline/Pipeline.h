@@ -83,6 +83,7 @@ private:
 
   Expected<bool> runPhase(Phase phase);
   Expected<bool> import();
+  Expected<bool> checkOutputs();
   void listValues();
   Expected<bool> runPasses(Phase phase,
                            const std::function<void(mlir::OpPassManager &)> &);

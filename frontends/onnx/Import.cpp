@@ -18,8 +18,12 @@ Expected<ImportedModel> tmc::importOnnx(const std::string &path,
                                         const ImportOptions &options,
                                         mlir::MLIRContext &context) {
   auto model = openModel(path);
-  if (!model)
-    return std::move(model.failure()).note("in " + path);
+  if (!model) {
+    Failure failure = std::move(model.failure());
+    if (failure.message.find(path) == std::string::npos)
+      failure.notes.push_back("in " + path);
+    return failure;
+  }
   return Importer(std::move(*model), options, context).run();
 }
 

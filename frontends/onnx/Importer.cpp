@@ -454,8 +454,13 @@ FailureOr<Array> Importer::arrayOf(const Val &v) {
   if (!constant.array) {
     auto array =
         readArray(*model.files, initializers[constant.initializer].data);
-    if (!array)
-      return fail(array.failure()), mlir::failure();
+    if (!array) {
+      // Its value is needed: without it the model isn't whole.
+      Failure failure = std::move(array.failure());
+      if (failure.kind == FailureKind::World)
+        failure.kind = FailureKind::Input;
+      return fail(std::move(failure)), mlir::failure();
+    }
     constant.array = std::move(*array);
   }
   return *constant.array;

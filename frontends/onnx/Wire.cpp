@@ -216,7 +216,8 @@ private:
   }
 
   bool malformed(int64_t at) {
-    return fail("not a whole ONNX model: the file makes no sense at byte " +
+    return fail("not an ONNX model, or not all of one: the file makes no sense "
+                "at byte " +
                 std::to_string(at) + " of " + std::to_string(file.size()));
   }
 

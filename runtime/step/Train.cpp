@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace tmc {
@@ -56,6 +57,32 @@ std::string shippedWeights() {
   const std::string file =
       self.substr(0, self.rfind('/') + 1) + "weights.safetensors";
   return access(file.c_str(), F_OK) ? "" : file;
+}
+
+/// Whether a checkpoint could be written in `directory`, which may not be there
+/// yet: better known before hours of training than after.
+Status checkPlace(const std::string &directory) {
+  const bool there = !access(directory.c_str(), F_OK);
+  std::string place = directory;
+  if (!there) {
+    while (place.size() > 1 && place.back() == '/')
+      place.pop_back();
+    const size_t slash = place.rfind('/');
+    place = slash == std::string::npos ? "."
+            : slash == 0               ? "/"
+                                       : place.substr(0, slash);
+  }
+  struct stat info;
+  int error = 0;
+  if (stat(place.c_str(), &info) || access(place.c_str(), W_OK | X_OK))
+    error = errno;
+  else if (!S_ISDIR(info.st_mode))
+    error = ENOTDIR;
+  if (error)
+    return {Code::World, "can't save in '" + directory +
+                             "': " + (there ? "" : "'" + place + "': ") +
+                             std::strerror(error)};
+  return Status::ok();
 }
 
 /// One open file for --log, or none.
@@ -104,6 +131,9 @@ struct Trainer {
     // The data comes first: it costs nothing to find out that it doesn't fit.
     if (Status s = DataReader::create(program, arguments.data, data); !s)
       return s;
+    if (!arguments.save.empty())
+      if (Status s = checkPlace(arguments.save); !s)
+        return s;
     if (Status s = Step::create(program, options, step); !s)
       return s;
     if (!arguments.resume.empty()) {

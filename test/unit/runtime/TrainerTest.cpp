@@ -194,6 +194,13 @@ TEST_F(Trainer, ExitCodes) {
   Result nothing = train({"--steps", "1", "--no-start"});
   EXPECT_EQ(nothing.code, 2);
   EXPECT_NE(nothing.error.find("--init random:SEED"), std::string::npos);
+  // A place for checkpoints that can't be is refused before the first step.
+  for (const char *place : {"nowhere/c", "tokens", "tokens/c"}) {
+    const Result r = train({"--steps", "3", "--save", *this / place});
+    EXPECT_EQ(r.code, 74) << place;
+    EXPECT_EQ(r.error.find("error: can't save in '"), 0u) << r.error;
+    EXPECT_EQ(r.out, "");
+  }
   Result r = finish(start({"--steps", "1", "--data", *this / "none"}));
   EXPECT_EQ(r.code, 1);
   EXPECT_EQ(r.error.find("error: can't open '"), 0u) << r.error;
