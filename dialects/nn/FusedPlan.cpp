@@ -384,9 +384,32 @@ private:
       if (shape.rows > 1 && !(type & rows) &&
           (candidate.varies[yielded] & rows))
         return refuse("a result has fewer rows than its value");
-      shape.finish |= candidate.isFinished(yielded);
+      if (candidate.isFinished(yielded)) {
+        if (wantsRowSum(candidate, yielded))
+          return refuse("what is made when all rows are done wants a sum over "
+                        "the columns");
+        shape.finish = true;
+      }
     }
     return true;
+  }
+
+  /// True if the finish, which knows sums over rows and what varies by column
+  /// alone, would need a row's reduction to make `value`.
+  bool wantsRowSum(const FusedPlan &candidate, Value value) {
+    DenseSet<Operation *> seen;
+    SmallVector<Value> open = {value};
+    while (!open.empty()) {
+      Operation *op = open.pop_back_val().getDefiningOp();
+      if (!op || !seen.insert(op).second)
+        continue;
+      auto kind = candidate.reductions.find(op);
+      if (kind == candidate.reductions.end())
+        llvm::append_range(open, op->getOperands());
+      else if (kind->second == Reduction::Row)
+        return true;
+    }
+    return false;
   }
 
   bool classify(FusedPlan &candidate, ReduceOp reduce, unsigned &level) {
