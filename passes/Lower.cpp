@@ -322,11 +322,11 @@ struct Lower : impl::LowerBase<Lower> {
   using LowerBase::LowerBase;
 
   void runOnOperation() override {
-    std::optional<Target> device = findTarget(target);
+    absl::StatusOr<Target> device = findTarget(target);
     SmallVector<train::StepOp> steps(getOperation().getOps<train::StepOp>());
     for (train::StepOp step : steps) {
-      if (!device) {
-        step.emitError("unknown target '") << target.getValue() << "'";
+      if (!device.ok()) {
+        step.emitError() << device.status().message();
         return signalPassFailure();
       }
       FailureOr<StepProblem> stated = buildProblem(step, *device);

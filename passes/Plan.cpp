@@ -44,9 +44,9 @@ struct Plan : impl::PlanBase<Plan> {
   using PlanBase::PlanBase;
 
   void runOnOperation() override {
-    std::optional<Target> device = findTarget(target);
-    if (!device) {
-      getOperation().emitError("unknown target '") << target.getValue() << "'";
+    absl::StatusOr<Target> device = findTarget(target);
+    if (!device.ok()) {
+      getOperation().emitError() << device.status().message();
       return signalPassFailure();
     }
     sinkUpdates(getOperation());

@@ -5,6 +5,7 @@
 #include "compiler/pipeline/Doctor.h"
 #include "compiler/pipeline/Interrupt.h"
 #include "compiler/pipeline/PlanReport.h"
+#include "tools/CalibrateCommand.h"
 #include "tools/CommandLine.h"
 #include "tools/VerifyCommand.h"
 
@@ -259,6 +260,7 @@ int main(int argc, char **argv) {
   ModelFlags flags;
   VerifyCommand verify;
   cl::SubCommand doctor{"doctor", "what is missing on this machine"};
+  CalibrateCommand calibrate;
   const Command commands[] = {
       {&flags.compile, "MODEL [flags]", 1,
        "compile a model into a training step that fits"},
@@ -266,7 +268,9 @@ int main(int argc, char **argv) {
        "say whether and how a step fits; no weights, no code"},
       {&verify.command, "DIR [flags]", 1,
        "run a compiled step against the reference interpreter"},
-      {&doctor, "", 0, "say what is missing on this machine, and the fix"}};
+      {&doctor, "", 0, "say what is missing on this machine, and the fix"},
+      {&calibrate.command, "-o FILE.json [flags]", 0,
+       "measure this machine into a target file"}};
   const Program program = {
       "tmc", "training steps that fit a memory budget",
       "tmc " TMC_VERSION " (default target: " TMC_DEFAULT_TARGET ")",
@@ -279,6 +283,8 @@ int main(int argc, char **argv) {
     return guarded([&] { return verify.run(); });
   if (doctor)
     return guarded(examineMachine);
+  if (calibrate.command)
+    return guarded([&] { return calibrate.run(); });
   Expected<CompileOptions> options = flags.read();
   if (!options)
     return finish(std::move(options.failure()));

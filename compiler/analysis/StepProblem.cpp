@@ -164,10 +164,12 @@ private:
       layouts.push_back(layoutOf(operand));
     planning::Recipe recipe;
     recipe.name = nameOf(kernel);
-    recipe.cost = target.picoseconds(cost.getFlops(), cost.getBytesMoved());
-    recipe.workspaceBytes =
-        alignUp(kernel.getKernel(layouts, target.backend).scratchBytes,
-                target.arenaAlignment);
+    KernelCall call = kernel.getKernel(layouts, target.backend);
+    // A generated kernel has no name before it is outlined.
+    recipe.cost =
+        target.picoseconds(call.symbol.empty() ? "Fused" : call.symbol,
+                           cost.getFlops(), cost.getBytesMoved());
+    recipe.workspaceBytes = alignUp(call.scratchBytes, target.arenaAlignment);
     SmallVector<unsigned> unread = unreadOperands(kernel);
     for (auto [i, operand] : llvm::enumerate(kernel->getOperands())) {
       ValueId id = idOf(operand);
@@ -389,7 +391,7 @@ private:
       zeros.pinned = true;
       planning::Recipe fill;
       fill.name = zeros.name;
-      fill.cost = target.picoseconds(0, zeros.bytes);
+      fill.cost = target.picoseconds("Fill", 0, zeros.bytes);
       ValueId id = out.problem.addValue(std::move(zeros));
       out.valueOf.push_back(Value());
       fill.writes = {id};

@@ -137,6 +137,8 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
   if (!options.depfile.empty())
     if (done = writeDepfile(options, output); !done)
       return done;
+  if (options.quiet)
+    return true;
   llvm::errs() << planTable(compilation) << "  wrote " << output << "/\n";
   if (const WeightSources *weights = compilation.weights();
       weights && !weights->missing.empty())

@@ -40,7 +40,7 @@ std::vector<std::string> phaseNames();
 enum class Artifact { Exe, Lib, Source, Mlir, Plan };
 
 struct CompileOptions {
-  std::string model; // Path of the model file.
+  std::string model; // Path of the model file: ONNX, or IR (.mlir).
   std::optional<int64_t> budgetBytes;
   std::string target = "cpu";
   std::optional<int64_t> batch;
@@ -59,6 +59,7 @@ struct CompileOptions {
   std::string plantDefect; // "PHASE:KIND" of createPlantDefect, for tests.
   std::string problemFile; // The planning problem, as tmc-solve reads it.
   bool progress = false;   // Say on stderr what is going on.
+  bool quiet = false;      // No summary on stderr at the end.
 };
 
 /// True where an output directory with the model's values will be written.

@@ -4,6 +4,7 @@
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/pipeline/Dialects.h"
+#include "compiler/pipeline/ForwardFile.h"
 #include "compiler/pipeline/PlantDefect.h"
 #include "compiler/pipeline/Reproducer.h"
 #include "compiler/planning/ProblemFile.h"
@@ -59,10 +60,13 @@ void Compilation::say(const std::string &what) {
 }
 
 Expected<bool> Compilation::runTo(Phase last) {
-  std::optional<Target> found = findTarget(asked.target);
-  if (!found) {
-    Failure failure =
-        Failure::usage("there is no target named '" + asked.target + "'");
+  absl::StatusOr<Target> found = findTarget(asked.target);
+  if (absl::IsUnavailable(found.status()))
+    return Failure::world(std::string(found.status().message()));
+  if (absl::IsInvalidArgument(found.status()))
+    return Failure::input(std::string(found.status().message()));
+  if (!found.ok()) {
+    Failure failure = Failure::usage(std::string(found.status().message()));
     std::string names;
     for (const std::string &name : targetNames())
       names += (names.empty() ? "" : ", ") + name;
@@ -145,6 +149,19 @@ Expected<bool> Compilation::import() {
   options.dims = asked.dims;
   options.loss = asked.loss;
   options.freeze = asked.freeze;
+  if (isForwardFile(asked.model)) {
+    if (!asked.weights.empty())
+      return Failure::unsupported(
+          "--weights goes with an ONNX model; give it to the trainer");
+    Expected<OwningOpRef<ModuleOp>> module = readForward(asked.model, *context);
+    if (!module)
+      return std::move(module.failure());
+    current = std::move(*module);
+    listValues();
+    if (wantsWeights(asked))
+      sources = std::make_unique<WeightSources>(); // It has none.
+    return true;
+  }
   Expected<ImportedModel> model = importOnnx(asked.model, options, *context);
   if (!model)
     return std::move(model.failure());
@@ -301,13 +318,13 @@ Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,
   Expected<bool> done = runPasses(Phase::Plan, [&](OpPassManager &pm) {
     PlanOptions options;
     options.budget = budget;
-    options.target = device.name;
+    options.target = asked.target;
     options.quick = quick;
     pm.addNestedPass<train::StepOp>(createPlan(options));
   });
   if (done && last >= Phase::Lower)
     done = runPasses(Phase::Lower, [&](OpPassManager &pm) {
-      pm.addPass(createLower({device.name}));
+      pm.addPass(createLower({asked.target}));
     });
   if (done && last >= Phase::Place)
     done = runPasses(Phase::Place, [&](OpPassManager &pm) {

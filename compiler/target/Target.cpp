@@ -1,7 +1,12 @@
 #include "compiler/target/Target.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <sstream>
 
 using namespace tmc;
 
@@ -38,9 +43,8 @@ Target cardTarget(const Card &card) {
   target.arch = card.arch;
   target.memoryBytes = card.gibibytes * kGiB;
   target.reservedBytes = kCudaReservedBytes;
-  target.flopsPerSecond = card.teraflops * kTera;
-  target.bytesPerSecond = card.gigabytesPerSecond * kGiga;
-  target.launchSeconds = kCudaLaunchSeconds;
+  target.roofline = {kCudaLaunchSeconds, card.teraflops * kTera,
+                     card.gigabytesPerSecond * kGiga};
   target.hostBytesPerSecond = kPcieBytesPerSecond;
   return target;
 }
@@ -49,9 +53,7 @@ Target cardTarget(const Card &card) {
 Target cpuTarget() {
   Target target;
   target.name = "cpu";
-  target.flopsPerSecond = 120 * kGiga;
-  target.bytesPerSecond = 12 * kGiga;
-  target.launchSeconds = 1e-6;
+  target.roofline = {1e-6, 120 * kGiga, 12 * kGiga};
   target.hostBytesPerSecond = 12 * kGiga;
   target.arenaAlignment = 64;
   return target;
@@ -59,16 +61,40 @@ Target cpuTarget() {
 
 } // namespace
 
-double Target::seconds(int64_t flops, int64_t bytes) const {
-  return launchSeconds + std::max(double(flops) / flopsPerSecond,
-                                  double(bytes) / bytesPerSecond);
+double Roofline::seconds(double flops, double bytes) const {
+  return launchSeconds +
+         std::max(flops / flopsPerSecond, bytes / bytesPerSecond);
 }
 
-int64_t Target::picoseconds(int64_t flops, int64_t bytes) const {
-  return std::max<int64_t>(1, std::llround(seconds(flops, bytes) * 1e12));
+double Target::seconds(const std::string &family, int64_t flops,
+                       int64_t bytes) const {
+  auto own = families.find(family);
+  return (own == families.end() ? roofline : own->second)
+      .seconds(double(flops), double(bytes));
 }
 
-std::optional<Target> tmc::findTarget(const std::string &text) {
+int64_t Target::picoseconds(const std::string &family, int64_t flops,
+                            int64_t bytes) const {
+  return std::max<int64_t>(1,
+                           std::llround(seconds(family, flops, bytes) * 1e12));
+}
+
+bool tmc::isTargetFile(const std::string &text) {
+  return absl::StrContains(text, '/') || absl::EndsWith(text, ".json");
+}
+
+static absl::StatusOr<Target> readTarget(const std::string &path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf()))
+    return absl::UnavailableError(
+        absl::StrCat("can't read the target file '", path, "'"));
+  return targetFromJson(text.str(), path);
+}
+
+absl::StatusOr<Target> tmc::findTarget(const std::string &text) {
+  if (isTargetFile(text))
+    return readTarget(text);
   if (text == "cpu")
     return cpuTarget();
   for (const Card &card : kCards)
@@ -81,12 +107,14 @@ std::optional<Target> tmc::findTarget(const std::string &text) {
       target.name = text;
       return target;
     }
-  return std::nullopt;
+  return absl::NotFoundError(
+      absl::StrCat("there is no target named '", text, "'"));
 }
 
 std::vector<std::string> tmc::targetNames() {
   std::vector<std::string> names = {"cpu", "cuda:sm_XX"};
   for (const Card &card : kCards)
     names.push_back(std::string("cuda:") + card.name);
+  names.push_back("a file of tmc calibrate");
   return names;
 }

@@ -1,0 +1,42 @@
+// Calibrate.h - `tmc calibrate`: this machine as a target description.
+//
+// The probes are compiled, each runs a few steps under the trainer's profile,
+// and the fastest run of each launch goes into the fit of its family. What no
+// probe has (a family that only other models need) is predicted by the roofline
+// of all generated kernels together.
+//
+// Measured times differ from run to run, so does the file; a plan made from it
+// is a function of the file alone.
+
+#ifndef TMC_COMPILER_CALIBRATE_CALIBRATE_H
+#define TMC_COMPILER_CALIBRATE_CALIBRATE_H
+
+#include "compiler/calibrate/Fit.h"
+#include "frontends/Failure.h"
+
+#include <map>
+#include <string>
+
+namespace tmc {
+
+struct CalibrateOptions {
+  std::string target = "cpu"; // What to describe: its sizes are kept.
+  int64_t threads = 0;        // Of the steps; 0: one per core.
+  int64_t steps = 4;          // Of each probe, after one to warm up.
+  bool progress = false;
+};
+
+struct Calibration {
+  Target target;
+  std::map<std::string, std::vector<MeasuredLaunch>> launches; // By family.
+};
+
+/// Measures. Needs a host compiler and, for a cuda target, its card.
+Expected<Calibration> calibrate(const CalibrateOptions &options);
+
+/// A table: rates by family, and how well they explain what was measured.
+std::string calibrationTable(const Calibration &calibration);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_CALIBRATE_CALIBRATE_H

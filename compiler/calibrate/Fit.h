@@ -1,0 +1,41 @@
+// Fit.h - from measured launches to a roofline for each family of kernels.
+//
+// A family's times are explained by three numbers (see target/Target.h):
+//
+//     seconds ~ launch + max(flops / F, bytes / B)
+//
+//      log s |            . /      The fit minimises the sum of squared log
+//            |        . ./ .       errors, weighted by the time spent, by a
+//            grid |  . . _./            search that is refined around its best
+//            point: | _.__/               three parameters, no derivatives, the
+//            same
+//            +----------- log work answer for the same measurements.
+
+#ifndef TMC_COMPILER_CALIBRATE_FIT_H
+#define TMC_COMPILER_CALIBRATE_FIT_H
+
+#include "compiler/target/Target.h"
+
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+/// One launch of a measured step.
+struct MeasuredLaunch {
+  std::string family; // The kernel's class, "Fused" for generated ones.
+  double flops = 0, bytes = 0;
+  double seconds = 0; // Of one run.
+};
+
+/// The roofline that explains `launches`, which are of one family. Rates stay
+/// within a factor of a thousand of the fastest that was seen.
+Roofline fitRoofline(const std::vector<MeasuredLaunch> &launches);
+
+/// Sum of predicted over sum of measured seconds.
+double predictedRatio(const Roofline &roofline,
+                      const std::vector<MeasuredLaunch> &launches);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_CALIBRATE_FIT_H

@@ -1,0 +1,42 @@
+// Probes.h - the training steps that a calibration measures.
+//
+// Forward graphs as text, of the shapes that matter: a transformer block with a
+// wide head at several widths and lengths, and a convolutional net. Each is
+// compiled and run like any model, so that what is measured is what will run.
+
+#ifndef TMC_COMPILER_CALIBRATE_PROBES_H
+#define TMC_COMPILER_CALIBRATE_PROBES_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+/// An input that the trainer is given as a file.
+struct ProbeInput {
+  std::string name;
+  bool isTokens = true; // Else f32.
+  std::vector<int64_t> shape;
+  int64_t limit = 0; // Tokens are below this.
+};
+
+struct Probe {
+  std::string name;
+  std::string forward; // IR, as readForward takes it.
+  std::vector<ProbeInput> inputs;
+};
+
+struct TransformerProbe {
+  int64_t batch, length, width, heads, hidden, vocabulary;
+};
+
+Probe transformerProbe(const TransformerProbe &sizes);
+Probe convolutionProbe(int64_t batch, int64_t size, int64_t channels);
+
+/// What `tmc calibrate` runs.
+std::vector<Probe> calibrationProbes();
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_CALIBRATE_PROBES_H

@@ -1,0 +1,52 @@
+// FitTest.cpp - rooflines are found again from what they explain.
+
+#include "compiler/calibrate/Fit.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace tmc;
+
+namespace {
+
+/// Launches of many sizes, under `truth`; `noise` as a share of each time.
+std::vector<MeasuredLaunch> launchesUnder(const Roofline &truth, double noise) {
+  std::vector<MeasuredLaunch> launches;
+  double sign = 1;
+  for (double bytes = 1e3; bytes < 1e9; bytes *= 4)
+    for (double intensity : {0.25, 4.0, 64.0}) {
+      double flops = bytes * intensity;
+      launches.push_back({"Matmul", flops, bytes,
+                          truth.seconds(flops, bytes) * (1 + sign * noise)});
+      sign = -sign;
+    }
+  return launches;
+}
+
+} // namespace
+
+TEST(Fit, FindsTheRooflineAgain) {
+  for (const Roofline &truth :
+       {Roofline{2e-6, 150e9, 12e9}, Roofline{5e-6, 2e13, 1.5e12},
+        Roofline{1e-7, 8e9, 30e9}}) {
+    Roofline found = fitRoofline(launchesUnder(truth, 0));
+    EXPECT_NEAR(found.flopsPerSecond / truth.flopsPerSecond, 1, 0.01);
+    EXPECT_NEAR(found.bytesPerSecond / truth.bytesPerSecond, 1, 0.01);
+    EXPECT_NEAR(found.launchSeconds / truth.launchSeconds, 1, 0.1);
+  }
+}
+
+TEST(Fit, LivesWithNoise) {
+  const Roofline truth{2e-6, 150e9, 12e9};
+  std::vector<MeasuredLaunch> launches = launchesUnder(truth, 0.1);
+  Roofline found = fitRoofline(launches);
+  EXPECT_NEAR(found.flopsPerSecond / truth.flopsPerSecond, 1, 0.1);
+  EXPECT_NEAR(found.bytesPerSecond / truth.bytesPerSecond, 1, 0.1);
+  EXPECT_NEAR(predictedRatio(found, launches), 1, 0.05);
+}
+
+TEST(Fit, OneLaunchIsExplainedExactly) {
+  std::vector<MeasuredLaunch> launches = {{"Fill", 0, 1e6, 1e-4}};
+  EXPECT_NEAR(predictedRatio(fitRoofline(launches), launches), 1, 0.02);
+}

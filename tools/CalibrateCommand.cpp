@@ -1,0 +1,66 @@
+#include "tools/CalibrateCommand.h"
+
+#include "compiler/calibrate/Calibrate.h"
+#include "compiler/pipeline/Compile.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <unistd.h>
+
+using namespace tmc;
+
+/// Writes through a file beside it, so that no half of one is ever there.
+static Expected<bool> writeTarget(const std::string &path,
+                                  const std::string &text) {
+  auto cant = [&](const std::string &why) {
+    return Failure::world("can't write '" + path + "': " + why);
+  };
+  auto file = llvm::sys::fs::TempFile::create(path + "-%%%%%%");
+  if (!file)
+    return cant(llvm::toString(file.takeError()));
+  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  os << text;
+  os.flush();
+  if (os.has_error()) {
+    std::string why = os.error().message();
+    os.clear_error();
+    llvm::consumeError(file->discard());
+    return cant(why);
+  }
+  if (llvm::Error error = file->keep(path))
+    return cant(llvm::toString(std::move(error)));
+  return true;
+}
+
+int CalibrateCommand::run() {
+  auto fail = [](const Failure &failure) {
+    report(failure);
+    return failure.exitCode();
+  };
+  if (!isTargetFile(output))
+    return fail(
+        Failure::usage("-o needs the path of a file that ends in .json"));
+  if (threads < 0)
+    return fail(Failure::usage("--threads=" + std::to_string(threads) +
+                               " is negative"));
+  // Half a minute of measuring must not be lost to a mistyped path.
+  std::string directory = llvm::sys::path::parent_path(output).str();
+  if (llvm::sys::fs::access(directory.empty() ? "." : directory,
+                            llvm::sys::fs::AccessMode::Write))
+    return fail(Failure::world("can't write in '" + directory + "'"));
+  CalibrateOptions options;
+  options.target = target;
+  options.threads = threads;
+  options.progress = isatty(2);
+  Expected<Calibration> done = calibrate(options);
+  if (!done)
+    return fail(done.failure());
+  if (auto written = writeTarget(output, targetToJson(done->target)); !written)
+    return fail(written.failure());
+  llvm::errs() << done->target.name << "\n"
+               << calibrationTable(*done) << "  wrote " << std::string(output)
+               << "; use it with --target=" << std::string(output) << "\n";
+  return 0;
+}

@@ -1,0 +1,39 @@
+// CalibrateCommand.h - `tmc calibrate -o FILE`: its flags and what it does.
+
+#ifndef TMC_TOOLS_CALIBRATECOMMAND_H
+#define TMC_TOOLS_CALIBRATECOMMAND_H
+
+#include "llvm/Support/CommandLine.h"
+
+namespace tmc {
+
+struct CalibrateCommand {
+  llvm::cl::SubCommand command{"calibrate",
+                               "measure this machine into a target file"};
+  llvm::cl::OptionCategory category{"options"};
+  llvm::cl::opt<std::string> output{
+      "o", llvm::cl::value_desc("FILE"),
+      llvm::cl::desc("the target file (NAME.json), for --target"),
+      llvm::cl::sub(command), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> target{
+      "target",
+      llvm::cl::init("cpu"),
+      llvm::cl::value_desc("NAME"),
+      llvm::cl::desc("what to measure (default: cpu)"),
+      llvm::cl::sub(command),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<int> threads{
+      "threads",
+      llvm::cl::init(0),
+      llvm::cl::value_desc("N"),
+      llvm::cl::desc("of the measured steps (default: one per core)"),
+      llvm::cl::sub(command),
+      llvm::cl::cat(category)};
+
+  /// Measures, prints a table; returns tmc's exit code.
+  int run();
+};
+
+} // namespace tmc
+
+#endif // TMC_TOOLS_CALIBRATECOMMAND_H
