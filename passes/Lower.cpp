@@ -34,7 +34,9 @@ public:
     planning::takeOverwrites(this->stated.problem, solution);
   }
 
-  void run() {
+  LogicalResult run() {
+    if (failed(checkCarried()))
+      return failure();
     shareStorage();
     OpBuilder b(step);
     program = mem::ProgramOp::create(b, step.getLoc(), step.getSymNameAttr(),
@@ -45,6 +47,7 @@ public:
     makeBuffers(b);
     lowerBlock(step.getBody().front(), b);
     step.erase();
+    return success();
   }
 
 private:
@@ -68,6 +71,27 @@ private:
   void unite(ValueId a, ValueId b) {
     a = find(a), b = find(b);
     owner[std::max(a, b)] = std::min(a, b); // Arguments come first.
+  }
+
+  /// A kernel that makes the next trip's value from this one's writes it over
+  /// what it reads: they are one buffer.
+  LogicalResult checkCarried() {
+    const planning::Problem &problem = stated.problem;
+    for (const auto &segment : solution.segments)
+      for (const planning::Execution &execution : segment) {
+        const planning::Recipe &recipe = problem.recipes[execution.recipe];
+        for (ValueId read : recipe.reads)
+          for (ValueId written : recipe.writes)
+            if (problem.values[read].carriedFrom == written &&
+                llvm::none_of(recipe.overwrites, [&](const auto &pair) {
+                  return pair.read == read && pair.written == written;
+                }))
+              return stated.kernelOf[execution.recipe].op->emitError(
+                         "can't write '")
+                     << problem.values[written].name
+                     << "' over the value of the trip before";
+      }
+    return success();
   }
 
   /// Values that overwrite one another, and those that a loop carries, are one
@@ -334,7 +358,8 @@ struct Lower : impl::LowerBase<Lower> {
         return signalPassFailure();
       Lowering lowering(step, std::move(*stated));
       lowering.target = *device;
-      lowering.run();
+      if (failed(lowering.run()))
+        return signalPassFailure();
     }
   }
 };

@@ -161,6 +161,8 @@ def Plan : Pass<"tmc-plan", "::tmc::train::StepOp"> {
            "What the step is planned for">,
     Option<"quick", "quick", "bool", /*default=*/"false",
            "Look for no bound and no frontier">,
+    Option<"effort", "effort", "int64_t", /*default=*/"100",
+           "Counted work, in percent of what is usual for the step's size">,
   ];
 }
 

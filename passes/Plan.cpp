@@ -76,6 +76,7 @@ struct Plan : impl::PlanBase<Plan> {
     options.budgetBytes = budget;
     options.order = planning::OrderMode::Free;
     options.wantBound = options.wantFrontier = !quick;
+    options.effort = effort;
     absl::StatusOr<planning::Plan> plan = planning::solve(problem, options);
     if (!plan.ok())
       return defect(plan.status().ToString());

@@ -566,6 +566,17 @@ std::optional<FusedPlan> tmc::nn::planFused(Block &block, std::string *why) {
 // In-place results
 //===----------------------------------------------------------------------===//
 
+/// True if `argument`, a number for all, is read for nothing but `yielded`:
+/// once, by the one thread that then stores it when everything else is done.
+static bool isRunningTotal(const FusedPlan &plan, BlockArgument argument,
+                           Value yielded) {
+  if (!argument.hasOneUse() || !yielded.hasOneUse() ||
+      *argument.user_begin() != yielded.getDefiningOp())
+    return false;
+  return plan.isFinished(yielded) ||
+         (plan.shape.rows == 1 && plan.shape.wholeRows);
+}
+
 SmallVector<std::pair<unsigned, unsigned>>
 tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
@@ -588,9 +599,11 @@ tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
         continue;
       // An element of rows x cols is read by the thread that writes it, in the
       // same pass or an earlier one; a column, by the finish or before it. One
-      // number per row, or in all, is read by several threads.
+      // number per row, or in all, is read by several threads, unless it is a
+      // total that is only added to.
       AtomSet type = plan.typeAtoms(yielded);
-      if (type == plan.allMask() || (type && plan.isFinished(yielded)))
+      if (type == plan.allMask() || (type && plan.isFinished(yielded)) ||
+          (!type && isRunningTotal(plan, argument, yielded)))
         pairs.push_back({argument.getArgNumber(), unsigned(index)});
     }
   }

@@ -4,8 +4,10 @@
 
 #include "runtime/kernels/Optimizer.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -112,6 +114,65 @@ LogicalResult MicroBatchOp::verify() {
         value->getType() != *type) // C2
       return emitOpError("carries values of other types than it yields");
   return success();
+}
+
+namespace {
+/// A carried value that every run hands on as it came is zeros, as it began:
+/// the gradient of a parameter that the loss doesn't depend on.
+struct DropIdleCarried : OpRewritePattern<MicroBatchOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(MicroBatchOp op,
+                                PatternRewriter &rewriter) const override {
+    auto yield = cast<YieldOp>(op.getBlock().getTerminator());
+    SmallVector<bool> idle;
+    SmallVector<Type> kept;
+    SmallVector<Value> yielded;
+    for (auto [argument, value] :
+         llvm::zip(op.getCarried(), yield.getValues())) {
+      idle.push_back(argument == value);
+      if (!idle.back()) {
+        kept.push_back(argument.getType());
+        yielded.push_back(value);
+      }
+    }
+    if (!llvm::is_contained(idle, true))
+      return failure();
+    rewriter.setInsertionPoint(op);
+    auto zeros = [&](Type type) -> Value {
+      return arith::ConstantOp::create(
+          rewriter, op.getLoc(), cast<TypedAttr>(rewriter.getZeroAttr(type)));
+    };
+    SmallVector<Value> results(op.getNumResults());
+    for (unsigned i = 0; i < idle.size(); ++i)
+      if (idle[i])
+        results[i] = zeros(op.getResult(i).getType());
+    auto fewer = MicroBatchOp::create(rewriter, op.getLoc(), kept,
+                                      op.getCountAttr(), op.getSlices());
+    rewriter.inlineRegionBefore(op.getBody(), fewer.getBody(),
+                                fewer.getBody().end());
+    rewriter.modifyOpInPlace(yield,
+                             [&] { yield.getValuesMutable().assign(yielded); });
+    Block &block = fewer.getBlock();
+    for (unsigned i = idle.size(); i-- > 0;)
+      if (idle[i]) {
+        unsigned index = fewer.getSlices().size() + i;
+        rewriter.replaceAllUsesWith(block.getArgument(index), results[i]);
+        block.eraseArgument(index);
+      }
+    auto next = fewer.getResults().begin();
+    for (unsigned i = 0; i < idle.size(); ++i)
+      if (!idle[i])
+        results[i] = *next++;
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+} // namespace
+
+void MicroBatchOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                               MLIRContext *context) {
+  patterns.add<DropIdleCarried>(context);
 }
 
 //===----------------------------------------------------------------------===//

@@ -126,6 +126,7 @@ def Train_MicroBatchOp : Op<Train_Dialect, "micro_batch", [
     (`->` type($results)^)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
     ::mlir::Block &getBlock() { return getBody().front(); }
     /// The block arguments that carry values from run to run.
