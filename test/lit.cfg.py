@@ -16,3 +16,4 @@ config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(
     ("%exits", sys.executable + " " + os.path.join(root, "exits.py")))
 config.substitutions.append(("%tmc", os.path.join(build, "bin", "tmc")))
+config.substitutions.append(("%build", os.path.abspath(build)))
