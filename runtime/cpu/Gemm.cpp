@@ -36,6 +36,8 @@ struct Ahead {
 /// Steps of k between two looks ahead.
 constexpr int64_t kAheadSteps = 8;
 constexpr int64_t kLineFloats = 16;
+/// Rows of b between packing one and asking for another.
+constexpr int64_t kPackAhead = 8;
 
 /// Where the inner kernel finds b: packed, or in place, to be packed on the
 /// way.
@@ -70,6 +72,10 @@ innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
     const int64_t end = std::min(k, p0 + kAheadSteps);
     for (int64_t p = p0; p < end; ++p) {
       V row[kVectors];
+      if (Pack) // Rows of b in place: the hardware doesn't see them coming.
+#pragma GCC unroll 4
+        for (int j = 0; j < kPanelN; j += kLineFloats)
+          __builtin_prefetch(b.data + kPackAhead * b.stride + j);
 #pragma GCC unroll 4
       for (int j = 0; j < kVectors; ++j) {
         row[j] = simd::load(b.data + j * kWidth);
@@ -152,16 +158,8 @@ template <int M>
 void packRowsFixed(const float *a, int64_t rowStride, int64_t k, float *to) {
   int64_t p = 0;
   if constexpr (M <= kWidth) {
-    // Whole vectors of k, transposed through a small block. Rows of the panel
-    // are stored in order, each but the last one spilling into the next.
-    alignas(64) float block[kWidth][kWidth];
-    for (; p + kWidth <= k; p += kWidth) {
-      simd::transposeBlock<M>(a + p, rowStride, &block[0][0], kWidth);
-      float *at = to + p * M;
-      for (int q = 0; q < kWidth - 1; ++q)
-        simd::store(at + q * M, simd::load(block[q]));
-      std::memcpy(at + (kWidth - 1) * M, block[kWidth - 1], M * sizeof(float));
-    }
+    for (; p + kWidth <= k; p += kWidth)
+      simd::transposeBlock<M, true>(a + p, rowStride, to + p * M, M);
   }
   for (; p < k; ++p)
     for (int i = 0; i < M; ++i)
@@ -223,9 +221,8 @@ void packB(const Matrix &b, int64_t k, int64_t n, float *to) {
   if (b.colStride == 1 && n == kPanelN) {
     for (int64_t p = 0; p < k; ++p) {
       const float *from = b.data + p * b.rowStride;
-      // Rows lie far apart: the hardware doesn't see them coming.
-      __builtin_prefetch(from + 8 * b.rowStride);
-      __builtin_prefetch(from + 8 * b.rowStride + kWidth);
+      __builtin_prefetch(from + kPackAhead * b.rowStride);
+      __builtin_prefetch(from + kPackAhead * b.rowStride + kWidth);
       for (int j = 0; j < kVectors; ++j)
         simd::store(to + p * kPanelN + j * kWidth,
                     simd::load(from + j * kWidth));

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 namespace tmc {
 
@@ -24,14 +25,25 @@ using simd::Wide;
 
 namespace {
 
+/// Elements between what is updated and what is asked for: a page, at which the
+/// hardware's own looking ahead ends.
+constexpr int64_t kAhead = 1024;
+
 /// Calls body(i, part, count) for the vectors of [begin, end): `part` is the
 /// register of a Wide that vector i belongs to, `count` < kWidth only at the
-/// very end.
-template <typename F> void eachVector(int64_t begin, int64_t end, F &&body) {
+/// very end. The memory of `streams` is asked for ahead.
+template <typename F>
+void eachVector(int64_t begin, int64_t end,
+                std::initializer_list<const float *> streams, F &&body) {
+  constexpr int64_t line = 64 / sizeof(float);
   int64_t i = begin;
-  for (; i + kLanes <= end; i += kLanes)
+  for (; i + kLanes <= end; i += kLanes) {
+    for (const float *stream : streams)
+      for (int64_t j = 0; j < kLanes; j += line)
+        __builtin_prefetch(stream + i + kAhead + j);
     for (int p = 0; p < kParts; ++p)
       body(i + p * kWidth, p, int64_t(kWidth));
+  }
   for (int p = 0; i < end; ++p, i += kWidth)
     body(i, p, std::min<int64_t>(kWidth, end - i));
 }
@@ -109,26 +121,27 @@ void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const V size = simd::splat(float(-lr / correction1));
   const V scale = simd::splat(clip ? *clip : 1.0f);
 
-  updateTiles(stream, q.count, scratch, squares,
-              [&](int64_t begin, int64_t end) {
-                Wide sum = simd::splatWide(0);
-                eachVector(begin, end, [&](int64_t i, int part, int64_t n) {
-                  V g = loadSome(grad + i, n);
-                  sum.part[part] = simd::fma(g, g, sum.part[part]);
-                  g = g * scale;
-                  V p = loadSome(param + i, n) * decay;
-                  V m = loadSome(first + i, n);
-                  V v = loadSome(second + i, n);
-                  m = m + w1 * (g - m);
-                  v = v * b2 + w2 * g * g;
-                  const V denominator = simd::sqrt(v) / root + epsilon;
-                  p = p + size * m / denominator;
-                  storeSome(param + i, p, n);
-                  storeSome(first + i, m, n);
-                  storeSome(second + i, v, n);
-                });
-                return double(simd::sum(sum));
-              });
+  updateTiles(
+      stream, q.count, scratch, squares, [&](int64_t begin, int64_t end) {
+        Wide sum = simd::splatWide(0);
+        eachVector(begin, end, {grad, param, first, second},
+                   [&](int64_t i, int part, int64_t n) {
+                     V g = loadSome(grad + i, n);
+                     sum.part[part] = simd::fma(g, g, sum.part[part]);
+                     g = g * scale;
+                     V p = loadSome(param + i, n) * decay;
+                     V m = loadSome(first + i, n);
+                     V v = loadSome(second + i, n);
+                     m = m + w1 * (g - m);
+                     v = v * b2 + w2 * g * g;
+                     const V denominator = simd::sqrt(v) / root + epsilon;
+                     p = p + size * m / denominator;
+                     storeSome(param + i, p, n);
+                     storeSome(first + i, m, n);
+                     storeSome(second + i, v, n);
+                   });
+        return double(simd::sum(sum));
+      });
 }
 
 struct Sgd::State {};
@@ -160,27 +173,28 @@ void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const V rate = simd::splat(-lr);
   const V scale = simd::splat(clip ? *clip : 1.0f);
 
-  updateTiles(stream, q.count, scratch, squares,
-              [&](int64_t begin, int64_t end) {
-                Wide sum = simd::splatWide(0);
-                eachVector(begin, end, [&](int64_t i, int part, int64_t n) {
-                  V g = loadSome(grad + i, n);
-                  sum.part[part] = simd::fma(g, g, sum.part[part]);
-                  g = g * scale;
-                  V p = loadSome(param + i, n);
-                  if (q.weightDecay != 0)
-                    g = g + decay * p;
-                  if (hasMomentum) {
-                    V b = g;
-                    if (!firstStep)
-                      b = loadSome(buffer + i, n) * momentum + damped * g;
-                    storeSome(buffer + i, b, n);
-                    g = q.nesterov ? g + momentum * b : b;
-                  }
-                  storeSome(param + i, p + rate * g, n);
-                });
-                return double(simd::sum(sum));
-              });
+  updateTiles(
+      stream, q.count, scratch, squares, [&](int64_t begin, int64_t end) {
+        Wide sum = simd::splatWide(0);
+        eachVector(begin, end, {grad, param, hasMomentum ? buffer : param},
+                   [&](int64_t i, int part, int64_t n) {
+                     V g = loadSome(grad + i, n);
+                     sum.part[part] = simd::fma(g, g, sum.part[part]);
+                     g = g * scale;
+                     V p = loadSome(param + i, n);
+                     if (q.weightDecay != 0)
+                       g = g + decay * p;
+                     if (hasMomentum) {
+                       V b = g;
+                       if (!firstStep)
+                         b = loadSome(buffer + i, n) * momentum + damped * g;
+                       storeSome(buffer + i, b, n);
+                       g = q.nesterov ? g + momentum * b : b;
+                     }
+                     storeSome(param + i, p + rate * g, n);
+                   });
+        return double(simd::sum(sum));
+      });
 }
 
 struct SquareSum::State {};
@@ -199,10 +213,11 @@ void SquareSum::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   updateTiles(stream, params_.count, scratch, floats(result(outs, 0)),
               [&](int64_t begin, int64_t end) {
                 Wide sum = simd::splatWide(0);
-                eachVector(begin, end, [&](int64_t i, int part, int64_t n) {
-                  const V g = loadSome(grad + i, n);
-                  sum.part[part] = simd::fma(g, g, sum.part[part]);
-                });
+                eachVector(begin, end, {grad},
+                           [&](int64_t i, int part, int64_t n) {
+                             const V g = loadSome(grad + i, n);
+                             sum.part[part] = simd::fma(g, g, sum.part[part]);
+                           });
                 return double(simd::sum(sum));
               });
 }
