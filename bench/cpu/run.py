@@ -82,6 +82,27 @@ def compile_step(tmc, variant, batch, sequence, scratch, extra):
         return directory, json.load(file), seconds
 
 
+def own_products(directory, tokens, threads, scratch):
+    """The step's time over the time of its own matrix products alone, by its own profile: of each launch
+    the fastest of several runs, so that a busy moment of the machine counts for neither."""
+    path = os.path.join(scratch, "profile.json")
+    subprocess.run([os.path.join(directory, "train"), "--data", tokens, "--steps", "6", "--quiet", "--init", "random:0",
+                    "--threads", str(threads), "--profile=" + path], check=True, stdout=subprocess.DEVNULL)
+    with open(path) as file:
+        launches = json.load(file)["launches"]
+    products = [x for x in launches if x["family"] in ("Matmul", "LinearCrossEntropy", "LinearCrossEntropyGrad")]
+    seconds = sum(x["least_seconds"] for x in products)
+    return dict(products_seconds=seconds, products_gflops=sum(x["flops"] for x in products) / seconds / 1e9,
+                step_over_products=sum(x["least_seconds"] for x in launches) / seconds)
+
+
+def peak(scratch):
+    """GFLOP/s of one thread that does nothing but multiply-adds in registers: the best of many short runs."""
+    program = os.path.join(scratch, "peak")
+    subprocess.run(["c++", "-O3", "-march=native", os.path.join(HERE, "peak.cpp"), "-o", program], check=True)
+    return float(subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
 def measure(options, variant, batch, sequence, threads, scratch):
     base = dict(batch=batch, sequence=sequence, threads=threads, dropout=MODELS[variant][1], lr=LR, weight_decay=DECAY,
                 weights=options.weights, tokens=os.path.join(ROOT, "examples", "data", "text.u16.bin"),
@@ -96,10 +117,10 @@ def measure(options, variant, batch, sequence, threads, scratch):
             result["plan"] = {k: plan.get(k) for k in ("arena_bytes", "live_peak_bytes", "launches", "plan_seconds", "overhead_pct")}
             result["compile_seconds"] = round(seconds, 2)
         workers.append(Worker(sys.executable if system == "tmc" else options.python, spec, scratch))
-    losses, seconds = {}, {}
+    losses, seconds, cpu = {}, {}, {}
     for worker in workers:  # The first step warms up and compiles; it counts for the losses alone.
         losses[worker.name] = worker.ask(do="steps", count=1)["losses"]
-        seconds[worker.name] = []
+        seconds[worker.name], cpu[worker.name] = [], []
     per_round = max(1, -(-(TRAJECTORY - 1) // options.rounds))
     for number in range(options.rounds):
         turn = workers[number % len(workers):] + workers[:number % len(workers)]
@@ -107,12 +128,16 @@ def measure(options, variant, batch, sequence, threads, scratch):
             answer = worker.ask(do="steps", count=per_round)
             losses[worker.name] += answer["losses"]
             seconds[worker.name] += answer["seconds"]
+            cpu[worker.name] += answer["cpu"]
     for worker in workers:
         memory = worker.ask(do="memory")
         worker.close()
         result["systems"][worker.name] = dict(
             median_seconds=statistics.median(seconds[worker.name]), least_seconds=min(seconds[worker.name]),
-            steps=len(seconds[worker.name]), losses=losses[worker.name][:TRAJECTORY], **memory)
+            median_cpu_seconds=statistics.median(cpu[worker.name]), steps=len(seconds[worker.name]), losses=losses[worker.name][:TRAJECTORY], **memory)
+    if "tmc" in result["systems"]:
+        directory = os.path.join(scratch, f"{variant}-{batch}x{sequence}")
+        result["systems"]["tmc"].update(own_products(directory, base["tokens"], threads, scratch))
     if "eager" in losses and MODELS[variant][1] == 0:
         for name, values in losses.items():
             pairs = zip(values[:TRAJECTORY], losses["eager"][:TRAJECTORY])
@@ -121,16 +146,19 @@ def measure(options, variant, batch, sequence, threads, scratch):
 
 
 def table(results):
-    lines = ["| variant | B x T | threads | system | ms/step (median) | least | of eager's time | peak GiB, steps | of eager's | peak GiB, all | losses off eager's by |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| variant | B x T | threads | system | ms/step (median) | least | processor ms | of eager's: median | least | processor | "
+             "of its own products | peak GiB, steps | of eager's | peak GiB, all | losses off eager's by |",
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for r in results:
         eager = r["systems"].get("eager")
         for name, s in r["systems"].items():
-            time_ratio = f"{s['median_seconds'] / eager['median_seconds']:.2f}" if eager else ""
+            ratios = [f"{s[k] / eager[k]:.2f}" if eager else "" for k in ("median_seconds", "least_seconds", "median_cpu_seconds")]
+            products = f"{s['step_over_products']:.2f}" if "step_over_products" in s else ""
             memory_ratio = f"{s['peak_of_steps'] / eager['peak_of_steps']:.2f}" if eager else ""
             off = f"{s['loss_difference']:.1e}" if "loss_difference" in s else ""
             lines.append(f"| {r['variant']} | {r['batch']} x {r['sequence']} | {r['threads']} | {name} | "
-                         f"{1e3 * s['median_seconds']:.0f} | {1e3 * s['least_seconds']:.0f} | {time_ratio} | "
+                         f"{1e3 * s['median_seconds']:.0f} | {1e3 * s['least_seconds']:.0f} | {1e3 * s['median_cpu_seconds']:.0f} | "
+                         f"{' | '.join(ratios)} | {products} | "
                          f"{s['peak_of_steps'] / GIB:.2f} | {memory_ratio} | {s['peak'] / GIB:.2f} | {off} |")
     return "\n".join(lines)
 
@@ -160,11 +188,14 @@ def main():
     options.systems = options.systems.split(",")
     if "tmc" in options.systems and not os.path.exists(options.tmc):
         parser.error(f"no tmc at {options.tmc}: build it, or say --systems eager,compile")
-    results = []
+    results, peak_gflops = [], None
     with tempfile.TemporaryDirectory(prefix="bench-cpu-") as scratch:
         if not options.weights:
             options.weights = os.path.join(scratch, "weights.safetensors")
             weights(options.python, options.weights)
+        if "tmc" in options.systems:
+            peak_gflops = peak(scratch)
+            print(f"{cpu_model()}, {os.cpu_count()} processors; peak of one thread {peak_gflops:.0f} GFLOP/s", flush=True)
         for threads in options.threads.split(","):
             for variant in options.variants.split(","):
                 for shape in options.shapes.split(","):
@@ -173,7 +204,7 @@ def main():
                     print(table(results[-1:]) if len(results) == 1 else table(results[-1:]).split("\n", 2)[2], flush=True)
     if options.output:
         with open(options.output, "w") as file:
-            json.dump(dict(cpu=cpu_model(), attention=options.attention, results=results), file, indent=1)
+            json.dump(dict(cpu=cpu_model(), peak_gflops=peak_gflops, attention=options.attention, results=results), file, indent=1)
             file.write("\n")
 
 

@@ -1,7 +1,8 @@
 """One system under measurement, in a process of its own: `workers.py SPEC.json`.
 
 Commands come as JSON lines on standard input, one answer each on standard output:
-{"do": "steps", "count": n} runs n steps and answers their seconds and losses;
+{"do": "steps", "count": n} runs n steps and answers their seconds, their processor seconds
+(of all threads) and losses;
 {"do": "memory"} answers the peaks, in bytes above the level before the model was loaded.
 The process ends with its input.
 """
@@ -132,15 +133,17 @@ def main():
         if command["do"] == "memory":
             print(json.dumps(MEMORY.answer()), flush=True)
             continue
-        seconds, losses = [], []
+        seconds, cpu, losses = [], [], []
         for _ in range(command["count"]):
+            before = time.process_time()
             taken, loss = system.step(next(source))
             seconds.append(taken)
+            cpu.append(time.process_time() - before)
             losses.append(loss)
             if first:  # Compiling, and memory that only the first step takes.
                 MEMORY.loaded()
                 first = False
-        print(json.dumps(dict(seconds=seconds, losses=losses)), flush=True)
+        print(json.dumps(dict(seconds=seconds, cpu=cpu, losses=losses)), flush=True)
 
 
 if __name__ == "__main__":
