@@ -269,7 +269,7 @@ int main(int argc, char **argv) {
       {&verify.command, "DIR [flags]", 1,
        "run a compiled step against the reference interpreter"},
       {&doctor, "", 0, "say what is missing on this machine, and the fix"},
-      {&calibrate.command, "-o FILE.json [flags]", 0,
+      {&calibrate.command, "-o FILE", 0,
        "measure this machine into a target file"}};
   const Program program = {
       "tmc", "training steps that fit a memory budget",
