@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Predicted against measured: step times of one model under ten budgets, on this machine's CPU.
+
+    predicted.py [--tmc build/bin/tmc] [--model examples/gpt2-124m.onnx] [--dim NAME=N ...]
+                 [--budgets 10] [--steps 3] [--rounds 2] [--target FILE.json] [-o FILE.md]
+
+Calibrates the machine first (unless --target is given), plans each budget with that file, and
+runs the compiled steps in turn, on one thread. Budgets are spread evenly from the smallest that
+works to the unconstrained need. Overheads are over the unconstrained step, predicted and measured.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+MIB = 1 << 20
+
+
+def plan(options, target, budget=None):
+    command = [options.tmc, "plan", options.model, "--json", f"--target={target}", *options.flags]
+    if budget:
+        command.append(f"--budget={budget}")
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return json.loads(done.stdout)
+
+
+def compile_step(options, target, budget, directory):
+    subprocess.run([options.tmc, "compile", options.model, f"--target={target}", f"--budget={budget}", *options.flags,
+                    "-o", directory], check=True, stderr=subprocess.DEVNULL)
+    with open(os.path.join(directory, "plan.json")) as file:
+        return json.load(file)
+
+
+def run_steps(options, directory):
+    """Seconds of each step but the first, and the arena's high-water mark."""
+    log = os.path.join(directory, "log.jsonl")
+    subprocess.run([os.path.join(directory, "train"), f"--data={options.data}", "--init=random:0", f"--threads={options.threads}",
+                    f"--steps={options.steps + 1}", f"--log={log}", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    with open(log) as file:
+        lines = [json.loads(line) for line in file]
+    os.remove(log)
+    return [line["seconds"] for line in lines[1:]], lines[-1]["high_water_bytes"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tmc", default=os.path.join(ROOT, "build", "bin", "tmc"))
+    parser.add_argument("--model", default=os.path.join(ROOT, "examples", "gpt2-124m.onnx"))
+    parser.add_argument("--data", default=os.path.join(ROOT, "examples", "data", "text.u16.bin"))
+    parser.add_argument("--dim", action="append", default=[], help="passed to tmc (default: batch=2, sequence=512)")
+    parser.add_argument("--budgets", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--target", help="a calibration (default: one is made)")
+    parser.add_argument("-o", "--output", help="write the table there, too")
+    options = parser.parse_args()
+    options.flags = [f"--dim={dim}" for dim in options.dim or ["batch=2", "sequence=512"]]
+    with tempfile.TemporaryDirectory(prefix="predicted-") as scratch:
+        target = options.target or os.path.join(scratch, "here.json")
+        if not options.target:
+            subprocess.run([options.tmc, "calibrate", "-o", target, f"--threads={options.threads}"], check=True)
+        whole = plan(options, target)
+        least, most = plan(options, target, 1)["smallest_found_bytes"], whole["arena_bytes"]
+        budgets = [most - (most - least) * i // (options.budgets - 1) for i in range(options.budgets)]
+        steps = []
+        for i, budget in enumerate(budgets):
+            directory = os.path.join(scratch, f"step{i}")
+            figures = compile_step(options, target, budget, directory)
+            steps.append(dict(directory=directory, plan=figures, seconds=[]))
+            print(f"compiled {i + 1} of {len(budgets)}", file=sys.stderr, flush=True)
+        for turn in range(options.rounds):
+            for step in steps[::-1] if turn % 2 else steps:
+                seconds, high_water = run_steps(options, step["directory"])
+                step["seconds"] += seconds
+                step["high_water"] = high_water
+                print(f"round {turn + 1}: {min(seconds):.3f} s", file=sys.stderr, flush=True)
+    free = statistics.median(steps[0]["seconds"])
+    lines = ["| budget, MiB | arena, MiB | touched, MiB | predicted, s | measured, s | ratio | overhead predicted, % | measured, % | apart |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for budget, step in zip(budgets, steps):
+        figures, measured = step["plan"], statistics.median(step["seconds"])
+        overhead = 100 * (measured / free - 1)
+        lines.append(f"| {budget / MIB:.0f} | {figures['arena_bytes'] / MIB:.1f} | {step['high_water'] / MIB:.1f} "
+                     f"| {figures['step_time_s']:.3f} | {measured:.3f} | {figures['step_time_s'] / measured:.2f} "
+                     f"| {figures['overhead_pct']:.1f} | {overhead:.1f} | {figures['overhead_pct'] - overhead:+.1f} |")
+    print("\n".join(lines))
+    if options.output:
+        with open(options.output, "w") as file:
+            file.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
