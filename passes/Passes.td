@@ -193,6 +193,29 @@ def Place : Pass<"tmc-place", "::tmc::mem::ProgramOp"> {
   ];
 }
 
+def VerifyPhase : Pass<"tmc-verify-phase", "::mlir::ModuleOp"> {
+  let summary = "check what must hold at the end of a phase";
+  let description = [{
+    | phase | what holds |
+    |---|---|
+    | import, raise, split, layout | arguments of @forward have roles, its loss is one scalar |
+    | autodiff | one step; each trained parameter and optimizer state has one new value |
+    | shape | ops are kernels, views, constants or the loop; fused regions have kernels |
+    | plan | kernels carry their instance; recomputed ops are those of the plan; what an update overwrites isn't read after it |
+    | lower | nothing but mem; kernels exist; buffers are written before they are read |
+    | place | offsets are aligned, inside the arena, and apart where lifetimes meet; the live peak is the plan's |
+
+    Each includes what the phases of the same IR before it leave. Changes
+    nothing. What it finds is a defect of tmc.
+  }];
+  let options = [
+    Option<"phase", "phase", "std::string", /*default=*/"\"\"",
+           "The phase that has just ended">,
+    Option<"alignment", "alignment", "int64_t", /*default=*/"64",
+           "Of every offset, in bytes; a power of two">,
+  ];
+}
+
 def ExpandComposites : Pass<"tmc-expand-composites"> {
   let summary = "take norms, softmax and GELU apart";
   let description = [{

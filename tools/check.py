@@ -152,7 +152,7 @@ def check_install(tally, build):
 def check_golden(tally, build):
     done = run([sys.executable, os.path.join(ROOT, "test/golden/run.py"),
                 "--tmc", os.path.join(build, "bin", "tmc")], cwd=build)
-    rows = re.findall(r"^(PASS|FAIL): (\S+)", done.stdout, re.M)
+    rows = re.findall(r"^(PASS|FAIL): (.*?) \(", done.stdout, re.M)
     tally.test("golden: there are cases", bool(rows), done.stdout[-4000:])
     for verdict, name in rows:
         tally.test("golden " + name, verdict == "PASS")

@@ -285,6 +285,7 @@ Compilation::runPasses(Phase phase,
                        const std::function<void(OpPassManager &)> &build) {
   PassManager pm(context.get());
   build(pm);
+  pm.addPass(createVerifyPhase({nameOf(phase), device.arenaAlignment}));
   StringRef planted(asked.plantDefect);
   if (planted.consume_front(nameOf(phase)) && planted.consume_front(":"))
     pm.addPass(createPlantDefect(planted.str()));

@@ -1,5 +1,4 @@
-// ShapePhaseTest.cpp - order and recomputation change no result; and after the
-// shape phase every op is a kernel or a view.
+// ShapePhaseTest.cpp - after the shape phase every op is a kernel or a view.
 
 #include "test/unit/passes/Validation.h"
 

@@ -1,0 +1,413 @@
+// FusedTextTest.cpp - generated kernels compute what their regions mean.
+//
+// Fused groups of random steps and of real models' steps are printed into one
+// file, which the host compiler compiles. Each kernel then runs on random
+// operands, on one thread and on two and with every overwrite that it permits,
+// and is compared with the interpreter.
+
+#include "test/unit/passes/Validation.h"
+
+#include "compiler/emit/FusedPrinter.h"
+#include "compiler/pipeline/HostCompiler.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "dialects/nn/NN.h"
+#include "dialects/train/Train.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::test;
+using reference::Tensor;
+
+namespace {
+
+constexpr int64_t kRandomGroups = 60;
+/// Relative to an element and to the tensor's largest: kernels compute in f32
+/// and sum up to a few hundred numbers here.
+constexpr double kTolerance = 2e-5;
+/// What a change of inputs by a few roundings may do before a comparison says
+/// nothing: a rounded cast or a comparison turns over.
+constexpr double kChange = 0x1p-21;
+
+using RunFunction = const char *(*)(int kernel, int threads,
+                                    const void *const *ins, void *const *outs,
+                                    void *scratch);
+
+/// The groups, and the text that runs them.
+class Groups {
+public:
+  /// Takes the groups of `module` that are like none before, at most `most`.
+  void take(ModuleOp module, int64_t most) {
+    module.walk([&](nn::FusedOp op) {
+      if (most == 0)
+        return;
+      std::string key;
+      llvm::raw_string_ostream stream(key);
+      op.getBody().front().print(stream);
+      if (seen.insert(key).second) {
+        list.push_back(op.clone());
+        --most;
+      }
+    });
+  }
+  ~Groups() {
+    for (nn::FusedOp op : list)
+      op->destroy();
+  }
+
+  int64_t scratchBytes(nn::FusedOp op) {
+    SmallVector<MemRefType> types;
+    for (Value input : op.getInputs())
+      types.push_back(MemRefType::get(
+          cast<RankedTensorType>(input.getType()).getShape(),
+          cast<RankedTensorType>(input.getType()).getElementType()));
+    return cast<KernelOpInterface>(op.getOperation())
+        .getKernel(types, Backend::Cpu)
+        .scratchBytes;
+  }
+
+  std::string text() {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << "#include \"runtime/kernels/Kernels.h\"\n"
+          "#include \"runtime/step/Device.h\"\n"
+          "#include \"runtime/step/Program.h\"\n"
+       << kFusedInclude << "using namespace tmc;\nnamespace {\n";
+    for (auto [i, op] : llvm::enumerate(list)) {
+      nn::FusedOp numbered = op.clone();
+      int64_t stream = 0;
+      for (auto random : numbered.getBlock().getOps<nn::RandomOp>())
+        random.setStream(stream++);
+      printFused(os, "fused_" + std::to_string(i), numbered.getBlock(),
+                 *nn::planFused(numbered.getBlock()), "a group");
+      numbered->destroy();
+    }
+    os << "template <typename K> const char *run(K kernel, int threads, In "
+          "ins, Out outs, void *scratch) {\n"
+          "  static std::string said;\n"
+          "  DeviceOptions options;\n  options.threads = threads;\n"
+          "  std::unique_ptr<Device> device;\n"
+          "  Status s = createDevice(options, device);\n"
+          "  if (s) s = kernel.prepare(*device);\n"
+          "  if (!s) return (said = s.message()).c_str();\n"
+          "  kernel.run(device->compute(), ins, outs, scratch);\n"
+          "  (void)device->synchronize();\n  return nullptr;\n}\n} // "
+          "namespace\n"
+          "extern \"C\" const tmc::StepProgram *tmc_step_program() {\n"
+          "  return nullptr;\n}\n"
+          "extern \"C\" __attribute__((visibility(\"default\"))) const char "
+          "*run_kernel(int kernel, int threads, const void *const *ins, void "
+          "*const *outs, void *scratch) {\n  switch (kernel) {\n";
+    for (auto [i, op] : llvm::enumerate(list)) {
+      os << "  case " << i << ":\n    return run(Fused<fused_" << i << ">{{";
+      SmallVector<int64_t> streams;
+      for (auto random : op.getBlock().getOps<nn::RandomOp>())
+        streams.push_back(random.getStream());
+      if (!streams.empty()) {
+        os << ".streams = {";
+        llvm::interleaveComma(streams, os);
+        os << "}, ";
+      }
+      os << ".scratchBytes = " << scratchBytes(op) << "}}, threads, {";
+      for (unsigned k = 0; k < op->getNumOperands(); ++k)
+        os << "ins[" << k << "], ";
+      os << "}, {";
+      for (unsigned k = 0; k < op->getNumResults(); ++k)
+        os << "outs[" << k << "], ";
+      os << "}, scratch);\n";
+    }
+    os << "  }\n  return \"no such kernel\";\n}\n";
+    return text;
+  }
+
+  std::vector<nn::FusedOp> list;
+
+private:
+  llvm::StringSet<> seen;
+};
+
+/// A compiled file of kernels, gone with its directory at the end.
+class Library {
+public:
+  explicit Library(const std::string &text) {
+    llvm::SmallString<128> directory;
+    llvm::sys::fs::createUniqueDirectory("fused", directory);
+    path = directory.str().str();
+    std::error_code error;
+    llvm::raw_fd_ostream(path + "/kernels.cpp", error) << text;
+    Expected<Installation> installation = Installation::find();
+    if (!installation) {
+      report(installation.failure());
+      return;
+    }
+    Expected<bool> done =
+        compileStep(*installation, *findTarget("cpu"), path + "/kernels.cpp",
+                    path + "/kernels.so", "");
+    if (!done) {
+      report(done.failure());
+      return;
+    }
+    handle = dlopen((path + "/kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+      ADD_FAILURE() << dlerror();
+    else
+      run = reinterpret_cast<RunFunction>(dlsym(handle, "run_kernel"));
+  }
+  ~Library() {
+    if (handle)
+      dlclose(handle);
+    llvm::sys::fs::remove_directories(path);
+  }
+  RunFunction run = nullptr;
+
+private:
+  std::string path;
+  void *handle = nullptr;
+
+  void report(const Failure &failure) {
+    ADD_FAILURE() << failure.message;
+    for (const std::string &note : failure.notes)
+      ADD_FAILURE() << note;
+  }
+};
+
+/// Operands: floats that are positive or not, small whole numbers, i1.
+SmallVector<Tensor> drawOperands(nn::FusedOp op, Random &random,
+                                 bool positive) {
+  SmallVector<Tensor> tensors;
+  for (Value input : op.getInputs()) {
+    Tensor tensor(cast<ShapedType>(input.getType()));
+    for (double &value : tensor.floats)
+      value = positive ? 0.5 + 2 * random.unit() : 4 * random.unit() - 2;
+    for (int64_t &value : tensor.ints)
+      value = random.below(tensor.element == reference::Element::I1 ? 2 : 8);
+    tensor.roundToElement();
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+SmallVector<Tensor> interpreted(nn::FusedOp op, ArrayRef<Tensor> inputs) {
+  SmallVector<const Tensor *> pointers;
+  for (const Tensor &input : inputs)
+    pointers.push_back(&input);
+  auto results = reference::interpretOp(op, pointers,
+                                        {reference::Rounding::ToType, nullptr});
+  return failed(results) ? SmallVector<Tensor>() : std::move(*results);
+}
+
+/// Where elements differ by more than rounding; "" if nowhere.
+std::string differenceOf(ArrayRef<Tensor> want, ArrayRef<Tensor> got) {
+  for (auto [i, w, g] : llvm::enumerate(want, got)) {
+    double scale = 0;
+    for (int64_t j = 0; j < w.size(); ++j)
+      if (std::isfinite(w.number(j)))
+        scale = std::max(scale, std::fabs(w.number(j)));
+    for (int64_t j = 0; j < w.size(); ++j) {
+      double a = w.number(j), b = g.number(j);
+      if (a == b || (std::isnan(a) && std::isnan(b)) ||
+          std::fabs(a - b) <= kTolerance * (std::fabs(a) + scale))
+        continue;
+      return "result " + std::to_string(i) + " has " + std::to_string(b) +
+             " instead of " + std::to_string(a) + " at element " +
+             std::to_string(j) + " of " + std::to_string(w.size());
+    }
+  }
+  return "";
+}
+
+/// True if small changes of the operands change the results as much as a fault.
+bool isUnstable(nn::FusedOp op, ArrayRef<Tensor> inputs,
+                ArrayRef<Tensor> want) {
+  Random random(1);
+  for (int trial = 0; trial < 16; ++trial) {
+    SmallVector<Tensor> moved(inputs.begin(), inputs.end());
+    for (Tensor &input : moved)
+      for (double &value : input.floats)
+        value *= 1 + kChange * (2 * random.unit() - 1);
+    if (!differenceOf(want, interpreted(op, moved)).empty())
+      return true;
+  }
+  return false;
+}
+
+/// One run of a compiled kernel in buffers of its own.
+class Call {
+public:
+  Call(nn::FusedOp op, ArrayRef<Tensor> inputs, int64_t scratchBytes) : op(op) {
+    for (const Tensor &input : inputs) {
+      ins.push_back(allocate(input.size() * elementBytes(input.element)));
+      input.toBytes(ins.back());
+    }
+    for (Type type : op->getResultTypes())
+      outs.push_back(allocate(sizeInBytes(type)));
+    scratch = allocate(scratchBytes);
+  }
+  ~Call() {
+    for (void *each : owned)
+      std::free(each);
+  }
+
+  /// Result `result` takes the bytes of operand `operand`.
+  void overwrite(unsigned operand, unsigned result) {
+    outs[result] = ins[operand];
+  }
+
+  SmallVector<Tensor> run(const Library &library, int kernel, int threads) {
+    std::vector<const void *> from(ins.begin(), ins.end());
+    if (const char *said =
+            library.run(kernel, threads, from.data(), outs.data(), scratch))
+      ADD_FAILURE() << said;
+    SmallVector<Tensor> results;
+    for (auto [type, out] : llvm::zip(op->getResultTypes(), outs)) {
+      auto tensor = cast<RankedTensorType>(type);
+      results.push_back(
+          Tensor::fromBytes(reference::elementOf(tensor.getElementType()),
+                            tensor.getShape(), out));
+    }
+    return results;
+  }
+
+private:
+  nn::FusedOp op;
+  std::vector<void *> ins, outs, owned;
+  void *scratch;
+
+  /// Aligned as the arena's buffers are, and full of NaNs.
+  void *allocate(int64_t bytes) {
+    int64_t rounded = (bytes + 64) / 64 * 64;
+    owned.push_back(std::aligned_alloc(64, rounded));
+    std::memset(owned.back(), 0xff, rounded);
+    return owned.back();
+  }
+};
+
+bool sameBits(ArrayRef<Tensor> a, ArrayRef<Tensor> b) {
+  for (auto [x, y] : llvm::zip(a, b)) {
+    std::vector<char> p(x.size() * 8), q(p);
+    x.toBytes(p.data());
+    y.toBytes(q.data());
+    if (p != q)
+      return false;
+  }
+  return true;
+}
+
+/// The step of a model of the tests as its kernels and views.
+void takeModel(Groups &groups, StringRef path, CompileOptions options,
+               std::vector<std::unique_ptr<Compilation>> &kept) {
+  options.model = (TMC_SOURCE_DIR "/" + path).str();
+  options.target = "cpu";
+  kept.push_back(std::make_unique<Compilation>(options));
+  Expected<bool> done = kept.back()->runTo(Phase::Shape);
+  ASSERT_TRUE(bool(done)) << done.failure().message;
+  groups.take(kept.back()->module(), -1);
+}
+
+} // namespace
+
+TEST(FusedText, ComputesWhatItsRegionMeans) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  std::vector<OwningOpRef<ModuleOp>> steps;
+  std::vector<std::unique_ptr<Compilation>> models;
+  Groups groups;
+  for (uint64_t seed = 0; int64_t(groups.list.size()) < kRandomGroups; ++seed) {
+    GraphOptions options;
+    options.f32 = true;
+    options.exported = seed % 2;
+    steps.push_back(randomGraph(*context, seed, options));
+    ASSERT_TRUE(succeeded(runPipeline(
+        *steps.back(),
+        "func.func(tmc-raise),func.func(tmc-layout),tmc-autodiff{optimizer="
+        "sgd},canonicalize,cse,tmc-expand-composites,canonicalize,"
+        "tmc-fold-into-kernels,canonicalize,tmc-fuse")));
+    groups.take(*steps.back(), 2);
+  }
+  CompileOptions tokens, images;
+  tokens.batch = images.batch = 2;
+  tokens.dims["sequence"] = 24;
+  takeModel(groups, "test/models/gpt2-tiny-dropout.onnx", tokens, models);
+  takeModel(groups, "test/models/llama-tiny.onnx", tokens, models);
+  takeModel(groups, "test/models/unet-tiny.onnx", images, models);
+
+  Library library(groups.text());
+  ASSERT_TRUE(library.run);
+  int64_t overwrites = 0, undecided = 0, compared = 0;
+  for (auto [i, op] : llvm::enumerate(groups.list)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << op;
+    SCOPED_TRACE(text);
+    Random random(i);
+    int64_t scratch = groups.scratchBytes(op);
+    for (bool positive : {true, false}) {
+      SmallVector<Tensor> inputs = drawOperands(op, random, positive);
+      SmallVector<Tensor> want = interpreted(op, inputs);
+      ASSERT_FALSE(want.empty());
+      SmallVector<Tensor> got =
+          Call(op, inputs, scratch).run(library, i, /*threads=*/1);
+      std::string difference = differenceOf(want, got);
+      ++compared;
+      if (!difference.empty() && isUnstable(op, inputs, want))
+        ++undecided;
+      else
+        EXPECT_EQ(difference, "");
+      EXPECT_TRUE(sameBits(
+          got, Call(op, inputs, scratch).run(library, i, /*threads=*/2)))
+          << "on two threads";
+      for (auto [operand, result] :
+           cast<KernelOpInterface>(op.getOperation()).getOverwrites()) {
+        Call call(op, inputs, scratch);
+        call.overwrite(operand, result);
+        EXPECT_TRUE(sameBits(got, call.run(library, i, /*threads=*/2)))
+            << "result " << result << " over operand " << operand;
+        ++overwrites;
+      }
+    }
+    if (HasFailure())
+      break;
+  }
+  std::printf("  %zu kernels, %lld comparisons, %lld undecided, %lld "
+              "overwrites\n",
+              groups.list.size(), (long long)compared, (long long)undecided,
+              (long long)overwrites);
+  EXPECT_LE(undecided, compared / 20);
+  EXPECT_GE(overwrites, 50);
+}
+
+// The comparison finds a kernel that computes something else.
+TEST(FusedText, FindsAnotherConstant) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = parse(*context, R"(
+    func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = nn.fused (%a = %x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+        %c = arith.constant dense<1.5> : tensor<4x8xf32>
+        %1 = arith.mulf %a, %c : tensor<4x8xf32>
+        nn.yield %1 : tensor<4x8xf32>
+      }
+      return %0 : tensor<4x8xf32>
+    })");
+  ASSERT_TRUE(module);
+  Groups groups;
+  groups.take(*module, -1);
+  std::string text = groups.text();
+  size_t at = text.find("1.5f");
+  ASSERT_NE(at, std::string::npos) << text;
+  Library library(text.replace(at, 4, "1.5001f"));
+  ASSERT_TRUE(library.run);
+  Random random(1);
+  nn::FusedOp op = groups.list[0];
+  SmallVector<Tensor> inputs = drawOperands(op, random, true);
+  SmallVector<Tensor> want = interpreted(op, inputs);
+  EXPECT_NE(differenceOf(want, Call(op, inputs, 0).run(library, 0, 1)), "");
+  EXPECT_FALSE(isUnstable(op, inputs, want));
+}
