@@ -152,7 +152,8 @@ def passes(steps, lacking):
     out = "# Passes\n\n" + head
     for part in parts:
         name = re.match(r"### `-([\w-]+)`", part).group(1)
-        if not ("Before" in part and "After" in part):
+        checks = name.startswith("tmc-verify-")  # They leave all as it is.
+        if not checks and not ("Before" in part and "After" in part):
             if name not in steps.ways:
                 lacking.append(name + " shows nothing before and after it")
             else:
