@@ -379,6 +379,14 @@ Expected<bool> Compilation::planToPlace(Phase last) {
   // Packing wastes a little; where that makes the arena too large, the plan is
   // sought again under a budget smaller by the excess.
   constexpr int kAttempts = 6;
+  auto take = [&](OwningOpRef<ModuleOp> planned) {
+    current = std::move(planned);
+    plan.planSeconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    readFigures();
+    return true;
+  };
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     say("plan ...");
     OwningOpRef<ModuleOp> trial = current->clone();
@@ -394,19 +402,22 @@ Expected<bool> Compilation::planToPlace(Phase last) {
     if (!arena) {
       // A plan that was found and failed later isn't a matter of the budget.
       if (record.smallestFoundBytes >= 0 && !record.isPlanned())
-        return overBudget(*current, budget);
+        break;
       return std::move(arena.failure());
     }
     int64_t needs = *arena + device.reservedBytes;
-    if (budget < 0 || *arena < 0 || needs <= budget) {
-      current = std::move(trial);
-      plan.planSeconds = std::chrono::duration<double>(
-                             std::chrono::steady_clock::now() - start)
-                             .count();
-      readFigures();
-      return true;
-    }
+    if (budget < 0 || *arena < 0 || needs <= budget)
+      return take(std::move(trial));
     limit -= needs - budget;
+  }
+  // How much packing wastes isn't a matter of the limit alone: the smallest
+  // plan may fit where those a little larger don't.
+  if (limit < budget && plan.smallestFoundBytes >= 0) {
+    OwningOpRef<ModuleOp> smallest = current->clone();
+    Expected<int64_t> arena =
+        tryPlan(*smallest, plan.smallestFoundBytes, /*quick=*/true, last);
+    if (arena && *arena + device.reservedBytes <= budget)
+      return take(std::move(smallest));
   }
   return overBudget(*current, budget);
 }
