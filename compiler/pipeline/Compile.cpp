@@ -91,7 +91,8 @@ static Expected<bool> writeDepfile(const CompileOptions &options,
   if (error)
     return Failure::world("can't write '" + options.depfile +
                           "': " + error.message());
-  os << output << "/plan.json: " << options.model << "\n";
+  os << output << "/plan.json: " << options.model
+     << (options.weights.empty() ? "" : " ") << options.weights << "\n";
   return true;
 }
 
@@ -132,7 +133,13 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
       return done;
   if (compilation.weights() && compilation.weights()->tensors.empty())
     removeOldWeights(output);
-  if (done = directory->commit(); !done)
+  // A trainer of another plan beside this one's text would mislead; but only a
+  // directory with a plan is one of ours.
+  std::vector<std::string> replaced;
+  if (llvm::sys::fs::exists(output + "/plan.json"))
+    replaced = {"train",  "libstep.so", "step.cpp",    "step.cu",
+                "step.h", "step.mlir",  "report.html", "tmc.h"};
+  if (done = directory->commit(replaced); !done)
     return done;
   if (!options.depfile.empty())
     if (done = writeDepfile(options, output); !done)

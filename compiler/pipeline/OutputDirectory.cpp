@@ -88,9 +88,14 @@ struct SignalsHeld {
 };
 } // namespace
 
-Expected<bool> OutputDirectory::commit() {
+Expected<bool>
+OutputDirectory::commit(const std::vector<std::string> &replaced) {
   SignalsHeld held;
   std::error_code error;
+  for (const std::string &name : replaced)
+    if (!fs::exists(staged(name), error))
+      fs::remove(fs::path(path) / name, error);
+  error.clear();
   for (const fs::directory_entry &entry :
        fs::directory_iterator(staging, error)) {
     fs::rename(entry.path(), fs::path(path) / entry.path().filename(), error);

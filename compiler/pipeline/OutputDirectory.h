@@ -33,8 +33,9 @@ public:
   /// Writes `pieces`, one after the other, without joining them in memory.
   Expected<bool> write(const std::string &name,
                        const std::vector<std::string_view> &pieces);
-  /// Moves every staged file into place.
-  Expected<bool> commit();
+  /// Moves every staged file into place. Of the files `replaced`, which an
+  /// earlier compilation may have left, none stays that isn't staged.
+  Expected<bool> commit(const std::vector<std::string> &replaced = {});
 
 private:
   OutputDirectory(std::string path, std::string staging, bool made)
