@@ -95,10 +95,12 @@ template <int N, bool Aligned = false> struct Columns {
   int64_t at;
 
   template <typename T> TMC_HD TMC_INLINE auto load(const T *row) const {
+    askAhead<0>(row);
     return loadLanes<N, Aligned>(row + at);
   }
   template <typename T, typename V>
   TMC_HD TMC_INLINE void store(T *row, V value) const {
+    askAhead<1>(row);
     storeLanes<N, Aligned>(row + at, value);
   }
   /// Elements at[i] of a table, one by one: where a view of the columns isn't a
@@ -120,6 +122,16 @@ template <int N, bool Aligned = false> struct Columns {
       }
       return r;
     }
+  }
+  /// Asks for what lies a page further on: there the hardware's own looking
+  /// ahead ends. A row that is shorter is followed by the next one.
+  template <int Write, typename T>
+  TMC_HD TMC_INLINE void askAhead(const T *row) const {
+#ifndef TMC_CUDA
+    if constexpr (N > 1)
+      __builtin_prefetch(reinterpret_cast<const char *>(row + at) + 4096,
+                         Write);
+#endif
   }
   /// One number per row, for each of its columns.
   TMC_HD TMC_INLINE auto spread(float x) const { return splat<N>(x); }
