@@ -97,10 +97,10 @@ def own_products(directory, tokens, threads, scratch):
 
 
 def peak(scratch):
-    """GFLOP/s of one thread that does nothing but multiply-adds in registers: the best of many short runs."""
+    """GFLOP/s of one thread that does nothing but multiply-adds in registers: median and best of many short runs."""
     program = os.path.join(scratch, "peak")
     subprocess.run(["c++", "-O3", "-march=native", os.path.join(HERE, "peak.cpp"), "-o", program], check=True)
-    return float(subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return [float(x) for x in subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout.split()]
 
 
 def measure(options, variant, batch, sequence, threads, scratch):
@@ -121,7 +121,7 @@ def measure(options, variant, batch, sequence, threads, scratch):
     for worker in workers:  # The first step warms up and compiles; it counts for the losses alone.
         losses[worker.name] = worker.ask(do="steps", count=1)["losses"]
         seconds[worker.name], cpu[worker.name] = [], []
-    per_round = max(1, -(-(TRAJECTORY - 1) // options.rounds))
+    per_round = max(1, -(-(options.steps - 1) // options.rounds))
     for number in range(options.rounds):
         turn = workers[number % len(workers):] + workers[:number % len(workers)]
         for worker in turn:
@@ -182,6 +182,7 @@ def main():
     parser.add_argument("--attention", default="eager", choices=["eager", "sdpa"], help="of the PyTorch model")
     parser.add_argument("--unfused", action="store_true", help="PyTorch's default AdamW, not fused=True")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=TRAJECTORY, help="of each system, at least (default: %(default)s)")
     parser.add_argument("--weights", help="a safetensors file to start from (default: made here)")
     parser.add_argument("-o", "--output", help="write the figures here as JSON")
     options = parser.parse_args()
@@ -195,7 +196,8 @@ def main():
             weights(options.python, options.weights)
         if "tmc" in options.systems:
             peak_gflops = peak(scratch)
-            print(f"{cpu_model()}, {os.cpu_count()} processors; peak of one thread {peak_gflops:.0f} GFLOP/s", flush=True)
+            print(f"{cpu_model()}, {os.cpu_count()} processors; one thread multiplies and adds "
+                  f"{peak_gflops[0]:.0f} GFLOP/s (best {peak_gflops[1]:.0f})", flush=True)
         for threads in options.threads.split(","):
             for variant in options.variants.split(","):
                 for shape in options.shapes.split(","):
