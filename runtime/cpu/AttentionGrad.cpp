@@ -13,7 +13,8 @@
 //         dk += dS q                                  keys x channels
 //         dq += (k^T dS)^T                            panel x channels
 //
-// Additions into an element come in this order whatever the number of threads.
+// The first addition into an element is a write. They come in this order
+// whatever the number of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -118,15 +119,29 @@ void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
   }
 }
 
-/// rows += tile (keys x queries) times packed (queries x depth).
-void addRows(const float *tile, int64_t keys, int64_t queries,
+/// rows (+)= tile (keys x queries) times packed (queries x depth): it adds to
+/// the first `written` rows, whole panels of them, and writes the others.
+void addRows(const float *tile, int64_t keys, int64_t written, int64_t queries,
              const float *packed, int64_t depth, float *rows, int64_t stride) {
   for (int64_t d = 0; d < depth; d += kPanelN)
     for (int64_t r = 0; r < keys; r += kPanelM)
       gemm::innerRowMajor(std::min<int64_t>(kPanelM, keys - r),
                           std::min<int64_t>(kPanelN, depth - d), queries,
                           tile + r * kPanelN, packed + d * kPanelN,
-                          rows + r * stride + d, stride, true);
+                          rows + r * stride + d, stride, r < written);
+}
+
+void zeroRows(float *rows, int64_t count, int64_t depth, int64_t stride) {
+  for (int64_t r = 0; r < count; ++r)
+    std::fill_n(rows + r * stride, depth, 0.0f);
+}
+
+/// Asks for rows that the next panel reads.
+void askFor(const float *rows, int64_t count, int64_t depth, int64_t stride) {
+  constexpr int64_t line = 64 / sizeof(float);
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t d = 0; d < depth; d += line)
+      __builtin_prefetch(rows + r * stride + d, 0, 2);
 }
 
 } // namespace
@@ -169,15 +184,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
     const float *kHead = k + batch * p.k.batch + kvHead * p.k.head;
     const float *vHead = v + batch * p.v.batch + kvHead * p.v.head;
     const int64_t keyBase = batch * p.keys * keyStride + kvHead * depth;
-    for (int64_t s = 0; s < p.keys; ++s) {
-      std::fill_n(dk + keyBase + s * keyStride, depth, 0.0f);
-      std::fill_n(dv + keyBase + s * keyStride, depth, 0.0f);
-    }
     const int64_t firstHead = kvHead * perKey;
-    for (int64_t t = 0; t < p.queries; ++t)
-      std::fill_n(dq + (batch * p.queries + t) * queryStride +
-                      firstHead * depth,
-                  perKey * depth, 0.0f);
 
     for (int64_t s0 = 0; s0 < p.keys; s0 += chunk) {
       const int64_t here = std::min(chunk, p.keys - s0);
@@ -186,6 +193,9 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
       gemm::packA({kRows, p.k.time, 1}, here, depth, m.keysRows);
       gemm::packA({vRows, p.v.time, 1}, here, depth, m.valuesRows);
       gemm::packA({kRows, 1, p.k.time}, depth, here, m.keysColumns);
+      float *dkRows = dk + keyBase + s0 * keyStride;
+      float *dvRows = dv + keyBase + s0 * keyStride;
+      int64_t written = 0; // rows of dk and dv that hold a sum
       for (int64_t head = firstHead; head < firstHead + perKey; ++head) {
         const float *qHead = q + batch * p.q.batch + head * p.q.head;
         const int64_t base = batch * p.queries * queryStride + head * depth;
@@ -193,10 +203,20 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
           const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
           const int64_t keys =
               std::min(here, cpu::visibleKeys(p, q0 + queries) - s0);
-          if (keys <= 0)
+          float *dqRows = dq + base + q0 * queryStride;
+          if (keys <= 0) {
+            if (s0 == 0)
+              zeroRows(dqRows, queries, depth, queryStride);
             continue;
+          }
           const float *qRows = qHead + q0 * p.q.time;
           const float *gRows = dout + base + q0 * queryStride;
+          const int64_t next =
+              std::min<int64_t>(kPanelN, p.queries - q0 - queries);
+          askFor(qRows + kPanelN * p.q.time, next, depth, p.q.time);
+          askFor(gRows + kPanelN * queryStride, next, depth, queryStride);
+          askFor(out + base + (q0 + kPanelN) * queryStride, next, depth,
+                 queryStride);
           gemm::packB({qRows, 1, p.q.time}, depth, queries, m.queryPanel);
           gemm::packB({gRows, 1, queryStride}, depth, queries, m.doutPanel);
           for (int64_t d = 0; d < depth; d += kPanelN) {
@@ -231,18 +251,28 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
             cpu::dropoutBits(p, operands, at, m.keep);
           gradientTile(p, m, keys, dropout);
 
-          addRows(m.probabilities, keys, queries, m.doutRows, depth,
-                  dv + keyBase + s0 * keyStride, keyStride);
-          addRows(m.gradients, keys, queries, m.queryRows, depth,
-                  dk + keyBase + s0 * keyStride, keyStride);
+          // Whole panels of rows, so that each is either new or not.
+          const int64_t whole =
+              std::min(here, (keys + kPanelM - 1) / kPanelM * int64_t(kPanelM));
+          std::fill(m.probabilities + keys * kPanelN,
+                    m.probabilities + whole * kPanelN, 0.0f);
+          std::fill(m.gradients + keys * kPanelN, m.gradients + whole * kPanelN,
+                    0.0f);
+          addRows(m.probabilities, whole, written, queries, m.doutRows, depth,
+                  dvRows, keyStride);
+          addRows(m.gradients, whole, written, queries, m.queryRows, depth,
+                  dkRows, keyStride);
+          written = std::max(written, whole);
           for (int64_t d = 0; d < depth; d += kPanelM)
             gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
                         m.keysColumns + d * here, m.gradients,
                         m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
-          cpu::transposePanel(m.queryGradient, depth, queries,
-                              dq + base + q0 * queryStride, queryStride, true);
+          cpu::transposePanel(m.queryGradient, depth, queries, dqRows,
+                              queryStride, s0 > 0);
         }
       }
+      zeroRows(dkRows + written * keyStride, here - written, depth, keyStride);
+      zeroRows(dvRows + written * keyStride, here - written, depth, keyStride);
     }
   };
   const int64_t tiles = p.batch * p.kvHeads;

@@ -158,8 +158,11 @@ template <int M>
 void packRowsFixed(const float *a, int64_t rowStride, int64_t k, float *to) {
   int64_t p = 0;
   if constexpr (M <= kWidth) {
-    for (; p + kWidth <= k; p += kWidth)
+    for (; p + kWidth <= k; p += kWidth) {
+      for (int i = 0; i < M; ++i) // the next panel's
+        __builtin_prefetch(a + (M + i) * rowStride + p, 0, 2);
       simd::transposeBlock<M, true>(a + p, rowStride, to + p * M, M);
+    }
   }
   for (; p < k; ++p)
     for (int i = 0; i < M; ++i)
