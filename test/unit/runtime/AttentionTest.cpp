@@ -200,7 +200,7 @@ void check(const Case &c) {
   backward(c, dout, dq, dk, dv);
 
   Floats q = narrow(c.q), k = narrow(c.k), v = narrow(c.v);
-  Floats o(int64_t(out.size())), l(int64_t(lse.size()));
+  Floats o(int64_t(out.size()), NAN), l(int64_t(lse.size()), NAN);
   runKernel<Attention>(1, c.p, {q, k, v, maskOf(c), c.seed, c.samples.data()},
                        {o, l});
   expectClose(o.get(), out, 1e-5, "out");
@@ -209,7 +209,8 @@ void check(const Case &c) {
       EXPECT_EQ(l[int64_t(i)], -INFINITY);
     else
       EXPECT_NEAR(l[int64_t(i)], lse[i], 1e-5 * (1 + std::abs(lse[i])));
-  Floats gq(q.size()), gk(k.size()), gv(v.size());
+  // Results hold NaNs before: all of them must be written, none added to.
+  Floats gq(q.size(), NAN), gk(k.size(), NAN), gv(v.size(), NAN);
   runKernel<AttentionGrad>(
       1, c.p, {q, k, v, o, l, grads, maskOf(c), c.seed, c.samples.data()},
       {gq, gk, gv});
@@ -218,7 +219,7 @@ void check(const Case &c) {
   expectClose(gv.get(), dv, 3e-5, "dv");
 
   Floats o2(o.size()), l2(l.size());
-  Floats gq2(q.size()), gk2(k.size()), gv2(v.size());
+  Floats gq2(q.size(), NAN), gk2(k.size(), NAN), gv2(v.size(), NAN);
   runKernel<Attention>(2, c.p, {q, k, v, maskOf(c), c.seed, c.samples.data()},
                        {o2, l2});
   runKernel<AttentionGrad>(
@@ -272,8 +273,9 @@ TEST(Attention, Causal) {
   check(makeCase(1, 2, 2, 64, 64, 64, true, MaskKind::None, 0));
   check(makeCase(1, 1, 1, 570, 570, 16, true, MaskKind::None, 0));
   check(makeCase(1, 2, 2, 20, 50, 8, true, MaskKind::None, 0));
-  // The first rows see nothing.
+  // The first rows see nothing; in the second case a whole panel of them.
   check(makeCase(1, 2, 2, 50, 20, 8, true, MaskKind::None, 0));
+  check(makeCase(1, 2, 2, 80, 20, 8, true, MaskKind::None, 0));
 }
 
 TEST(Attention, Masks) {
