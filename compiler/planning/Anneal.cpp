@@ -1,6 +1,7 @@
 #include "compiler/planning/Anneal.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace tmc::planning;
 
@@ -306,11 +307,15 @@ Plain Annealer::run() {
   double ratio = options.endTemperature / options.startTemperature;
   int64_t epochs = 0, above = 0, moves = 0;
   constexpr int64_t kEpoch = 256;
+  // A ramp need not end within the limit; its last part sees to that.
+  constexpr double kStrictFrom = 0.9;
+  bool strict = false;
   while (schedule.work < endWork && !movable.empty()) {
     if (++moves % kEpoch == 0) {
       ++epochs;
       double done = double(schedule.work - startWork) / double(options.work);
       temperature = options.startTemperature * meanCost * power(ratio, done);
+      strict = options.penaltyRamp > 0 && done > kStrictFrom;
       if (options.penaltyRamp > 0)
         penalty = options.penalty * power(options.penaltyRamp, done);
       else
@@ -325,7 +330,7 @@ Plain Annealer::run() {
     int64_t excessBefore = schedule.excess();
     log.clear();
     schedule.work += 20;
-    uint32_t kind = random.below(100);
+    uint32_t kind = random.below(strict && excessBefore > 0 ? 50 : 100);
     bool moved;
     if (!switchable.empty() && kind >= 95)
       moved = proposeSwitch();
@@ -338,8 +343,11 @@ Plain Annealer::run() {
     else
       moved = proposeErase() && (proposeInsert(), true);
     if (moved || !log.empty()) {
-      double change = double(schedule.cost() - costBefore) +
-                      penalty * double(schedule.excess() - excessBefore);
+      int64_t more = schedule.excess() - excessBefore;
+      double change =
+          double(schedule.cost() - costBefore) + penalty * double(more);
+      if (strict && more != 0)
+        change = more > 0 ? std::numeric_limits<double>::infinity() : -1;
       if (change <= 0 || change <= temperature * random.exponential()) {
         bool feasible = schedule.excess() <= 0;
         if (feasible ? !best.feasible || schedule.cost() < best.cost

@@ -360,9 +360,67 @@ Packing Packer::run() {
 
 } // namespace
 
+/// Free buffers that are alive all the time and of whole alignments: wherever
+/// a packing has them, they can as well lie at the bottom. Empty if an offset
+/// is fixed, for then they can't.
+static std::vector<char> alwaysAlive(const ArenaProblem &problem) {
+  const std::vector<Buffer> &buffers = problem.buffers;
+  int64_t begin = kNever, end = -kNever;
+  for (const Buffer &b : buffers) {
+    if (b.fixedOffset >= 0)
+      return {};
+    begin = std::min(begin, b.lifetime.begin);
+    end = std::max(end, b.lifetime.end);
+  }
+  std::vector<char> always(buffers.size(), 0);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer &b = buffers[i];
+    int64_t alignment = b.alignment ? b.alignment : problem.alignment;
+    always[i] = b.inside < 0 && b.lifetime.begin == begin &&
+                b.lifetime.end == end && alignment == problem.alignment &&
+                b.bytes % alignment == 0;
+  }
+  for (const Buffer &b : buffers)
+    if (b.inside >= 0)
+      always[b.inside] = 0;
+  return always;
+}
+
 Packing tmc::planning::packArena(const ArenaProblem &problem,
                                  const PackOptions &options) {
   if (problem.buffers.empty())
     return {};
-  return Packer(problem, options).run();
+  std::vector<char> always = alwaysAlive(problem);
+  ArenaProblem rest;
+  rest.alignment = problem.alignment;
+  int64_t bottom = 0;
+  std::vector<int32_t> number(problem.buffers.size(), -1);
+  Packing packing;
+  packing.offsets.resize(problem.buffers.size());
+  for (size_t i = 0; i < problem.buffers.size(); ++i)
+    if (!always.empty() && always[i]) {
+      packing.offsets[i] = bottom;
+      bottom += problem.buffers[i].bytes;
+    } else {
+      number[i] = int32_t(rest.buffers.size());
+      rest.buffers.push_back(problem.buffers[i]);
+    }
+  packing.arenaBytes = bottom;
+  // Other alignments than the problem's count from the true bottom.
+  for (const Buffer &b : rest.buffers)
+    if (b.alignment > 0 && bottom % b.alignment != 0)
+      return Packer(problem, options).run();
+  if (rest.buffers.empty() || bottom == 0)
+    return bottom ? packing : Packer(problem, options).run();
+  for (Buffer &b : rest.buffers)
+    if (b.inside >= 0)
+      b.inside = number[b.inside];
+  if (problem.capacityBytes >= 0)
+    rest.capacityBytes = std::max<int64_t>(0, problem.capacityBytes - bottom);
+  Packing above = Packer(rest, options).run();
+  for (size_t i = 0; i < problem.buffers.size(); ++i)
+    if (number[i] >= 0)
+      packing.offsets[i] = bottom + above.offsets[number[i]];
+  packing.arenaBytes = bottom + above.arenaBytes;
+  return packing;
 }

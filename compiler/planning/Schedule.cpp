@@ -55,6 +55,7 @@ Schedule::Schedule(const Flat &flat, int64_t limitBytes)
       delta[stageOf(i.last) + 1] -= flat.bytes[v];
     }
   blocks.resize((n + kBlockStages - 1) / kBlockStages);
+  spans.resize((blocks.size() + kSpanBlocks - 1) / kSpanBlocks);
   int64_t live = 0;
   for (int32_t k = 0; k < int32_t(n); ++k) {
     Block &block = blocks[k / kBlockStages];
@@ -71,12 +72,48 @@ Schedule::Schedule(const Flat &flat, int64_t limitBytes)
 void Schedule::recount(Block &block) {
   // Sums of 63 bits: a search for which that is too little would hold more
   // than 2^42 bytes over its limit at each of 2^21 moments.
+  Span &span = spanOf(block);
   auto [most, excess] = mostAndExcess(block.live.data(), block.live.size(),
-                                      limitBytes - block.lazy);
+                                      limitBytes - block.lazy - span.lazy);
   currentExcess += excess - block.excess;
+  span.above += (excess > 0) - (block.excess > 0);
   block.most = most;
   block.excess = excess;
+  span.most = std::max(span.most, most + block.lazy);
   work += int64_t(block.live.size());
+}
+
+void Schedule::settle(Block &block) {
+  Span &span = spanOf(block);
+  span.most = std::max(span.most, block.most + block.lazy);
+  if (block.excess > 0 || block.most + block.lazy + span.lazy > limitBytes)
+    recount(block);
+}
+
+void Schedule::addToBlocks(int32_t first, int32_t last, int64_t bytes) {
+  for (int32_t b = first; b < last;) {
+    Span &span = spans[b / kSpanBlocks];
+    bool whole = b % kSpanBlocks == 0 && b + kSpanBlocks <= last;
+    ++work;
+    if (whole && span.above == 0 &&
+        span.most + span.lazy + bytes <= limitBytes) {
+      span.lazy += bytes;
+      b += kSpanBlocks;
+      continue;
+    }
+    int32_t end = std::min(last, (b / kSpanBlocks + 1) * kSpanBlocks);
+    work += end - b - 1;
+    for (int32_t c = b; c < end; ++c) {
+      blocks[c].lazy += bytes;
+      settle(blocks[c]);
+    }
+    if (whole) { // Its blocks are all at hand: be exact again.
+      span.most = blocks[b].most + blocks[b].lazy;
+      for (int32_t c = b + 1; c < end; ++c)
+        span.most = std::max(span.most, blocks[c].most + blocks[c].lazy);
+    }
+    b = end;
+  }
 }
 
 void Schedule::setLimit(int64_t bytes) {
@@ -88,15 +125,15 @@ void Schedule::setLimit(int64_t bytes) {
 int64_t Schedule::peakBytes() const {
   int64_t peak = 0;
   for (const Block &block : blocks)
-    if (block.most + block.lazy > peak)
+    if (int64_t lazy = lazyOf(block); block.most + lazy > peak)
       for (int64_t live : block.live)
-        peak = std::max(peak, live + block.lazy);
+        peak = std::max(peak, live + lazy);
   return peak;
 }
 
 int64_t Schedule::liveAtMain(int32_t stage) const {
   const Block &block = blocks[stage / kBlockStages];
-  return block.live[offset[stage] + stageClones[stage].size()] + block.lazy;
+  return block.live[offset[stage] + stageClones[stage].size()] + lazyOf(block);
 }
 
 bool Schedule::has(OpId op, int32_t stage) const {
@@ -140,21 +177,14 @@ void Schedule::add(Key from, bool fromClosed, Key to, bool toClosed,
       block.live[i] += bytes;
     block.most += std::max<int64_t>(bytes, 0);
     work += 4;
-    if (block.excess > 0 || block.most + block.lazy > limitBytes)
-      recount(block);
+    settle(block);
   };
   if (first == last) {
     partial(blocks[first], begin, end);
     return;
   }
   partial(blocks[first], begin, int32_t(blocks[first].live.size()));
-  for (int32_t b = first + 1; b < last; ++b) {
-    Block &block = blocks[b];
-    block.lazy += bytes;
-    if (block.excess > 0 || block.most + block.lazy > limitBytes)
-      recount(block);
-  }
-  work += last - first;
+  addToBlocks(first + 1, last, bytes);
   partial(blocks[last], 0, end);
 }
 
@@ -298,8 +328,7 @@ void Schedule::insert(OpId op, int32_t stage) {
   for (int32_t k = stage + 1; k < end; ++k)
     ++offset[k];
   block.most = std::max(block.most, live + o.workspaceBytes);
-  if (block.excess > 0 || block.most + block.lazy > limitBytes)
-    recount(block);
+  settle(block);
 
   currentCost += o.cost * flat.stages[stage].trips;
   for (ValueId v : o.writes)
@@ -384,15 +413,21 @@ int32_t Schedule::stageAboveLimit(int32_t from) const {
   for (size_t i = 0; i < blocks.size(); ++i) {
     size_t b = (start + i) % blocks.size();
     const Block &block = blocks[b];
+    if (spans[b / kSpanBlocks].above == 0) {
+      size_t end = std::min(blocks.size(), (b / kSpanBlocks + 1) * kSpanBlocks);
+      i += end - b - 1; // None in the rest of the span.
+      continue;
+    }
     if (block.excess <= 0)
       continue;
+    int64_t lazy = lazyOf(block);
     int32_t first = int32_t(b) * kBlockStages;
     int32_t end = std::min(int32_t(flat.stages.size()), first + kBlockStages);
     int32_t worst = -1;
     int64_t most = limitBytes;
     for (int32_t k = first; k < end; ++k)
       for (size_t m = 0; m <= stageClones[k].size(); ++m)
-        if (int64_t live = block.live[offset[k] + m] + block.lazy; live > most)
+        if (int64_t live = block.live[offset[k] + m] + lazy; live > most)
           most = live, worst = k;
     if (worst >= 0)
       return worst;

@@ -7,10 +7,11 @@
 //   - the live bytes of each moment, and the *excess*: the sum over all moments
 //     of the bytes above the limit, which a search drives to zero.
 //
-// Moments live in blocks of 32 stages. Adding bytes to a range of moments walks
-// the two blocks at its ends and adds to a per-block sum in between; a block is
-// walked only if it reaches above the limit before or after. Near a solution
-// few do, so a change costs O(deg * blocks) small steps.
+// Moments live in blocks of 32 stages, blocks in spans of 64. Adding bytes to a
+// range of moments walks the two blocks at its ends and adds to a sum per
+// block, or per span, in between; a block is walked only if it reaches above
+// the limit before or after, a span only if one of its blocks does. Near a
+// solution few do, so a change costs O(deg * (64 + spans)) small steps.
 
 #ifndef TMC_COMPILER_PLANNING_SCHEDULE_H
 #define TMC_COMPILER_PLANNING_SCHEDULE_H
@@ -90,6 +91,12 @@ private:
     int64_t most = 0; // At least the largest of `live`.
     int64_t excess = 0;
   };
+  static constexpr int32_t kSpanBlocks = 64;
+  struct Span {
+    int64_t lazy = 0;  // Of all its blocks.
+    int64_t most = 0;  // At least the largest `most + lazy` of its blocks.
+    int32_t above = 0; // Blocks with an excess.
+  };
   struct ValueState {
     std::vector<Instance> instances;
     std::vector<Key> uses;
@@ -98,7 +105,19 @@ private:
   int32_t indexInStage(Key key) const;
   int32_t positionOf(Key key) const; // Within its block.
   OpId opAt(Key key) const;
+  Span &spanOf(const Block &block) {
+    return spans[size_t(&block - blocks.data()) / kSpanBlocks];
+  }
+  /// What isn't in `live`.
+  int64_t lazyOf(const Block &block) const {
+    return block.lazy +
+           spans[size_t(&block - blocks.data()) / kSpanBlocks].lazy;
+  }
   void recount(Block &block);
+  /// After a change of a block's `most` or `lazy`: recounts it if need be.
+  void settle(Block &block);
+  /// Adds to all moments of the blocks [first, last).
+  void addToBlocks(int32_t first, int32_t last, int64_t bytes);
   /// Adds to the moments between two keys; a closed end is included.
   void add(Key from, bool fromClosed, Key to, bool toClosed, int64_t bytes);
   void addUse(ValueId v, Key key);
@@ -119,6 +138,7 @@ private:
       discounts;               // Saved by overwrites; main last.
   std::vector<int32_t> offset; // Of a stage's first moment, within its block.
   std::vector<Block> blocks;
+  std::vector<Span> spans;
   std::vector<ValueState> values;
   std::vector<Clone> allClones;
   std::vector<Key> touched; // Moments whose discount may have changed.

@@ -156,12 +156,17 @@ Search::stagePrices(const std::vector<double> &prices) const {
 void Search::findCases(const Problem &problem, const SolveOptions &options,
                        int64_t cost, const std::vector<double> &prices,
                        Plan &plan) {
-  constexpr size_t kMostStages = 5000;
-  if (flat.stages.size() > kMostStages || stopped())
+  if (stopped())
     return;
   BranchOptions branches;
   branches.knownExtraCost = cost;
-  branches.work = std::min<int64_t>(budgetWork / 4, 1'000'000'000);
+  // Few moments prove nearly as much as many, and prices converge sooner.
+  int64_t n = int64_t(flat.stages.size());
+  branches.moments = n <= 3000 ? 8 : 4;
+  branches.work = std::min(budgetWork / 4 + 8000 * n,
+                           std::max<int64_t>(1'000'000'000, 15'000 * n));
+  if (options.maxWork > 0)
+    branches.work = std::min(branches.work, options.maxWork / 4);
   BranchCertificate found =
       branch(problem, relaxation, prices, options.budgetBytes, branches);
   if (found.extraCost > plan.certificate.extraCost)
