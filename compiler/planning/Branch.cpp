@@ -79,8 +79,11 @@ Model::Model(const Problem &problem, const Relaxation &relaxation,
   double bytes = 0;
   for (const Gap &g : relaxation.gaps)
     bytes += double(g.bytes);
-  byteUnit = std::max(
-      1.0, bytes / double(std::max<size_t>(1, relaxation.gaps.size())));
+  // A mean gap, times a factor by which the slopes along lambda (sums over all
+  // gaps) and along mu (one each) are of like size however long the step is.
+  double count = double(std::max<size_t>(1, relaxation.gaps.size()));
+  byteUnit =
+      std::max(1.0, bytes / count * std::max(1.0, __builtin_sqrt(count / 100)));
   for (int32_t k : moments)
     room.push_back(limit - relaxation.floor[k]);
   for (int32_t k : moments)

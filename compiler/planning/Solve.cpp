@@ -31,7 +31,9 @@ public:
     // Small problems are worth seconds, large ones a fixed time per stage.
     budgetWork = n <= 1000
                      ? std::min<int64_t>(12'000'000 * n, 6'000'000'000)
-                     : std::max<int64_t>(6'000'000'000'000 / n, 60'000 * n);
+                     : std::max<int64_t>(
+                           std::min<int64_t>(6'000'000'000'000 / n, 60'000 * n),
+                           18'000 * n);
     budgetWork = int64_t(double(budgetWork) *
                          double(std::max<int64_t>(options.effort, 0)) / 100);
     if (options.maxWork > 0)
@@ -116,7 +118,8 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   keep(std::move(constructed.plan));
   bool small = flat.stages.size() <= 2000;
   // Prices may find nothing at a tight limit, or less than equal segments do.
-  if (flat.stages.size() <= 200'000)
+  if (flat.stages.size() <= 5000 ||
+      (!best.feasible && flat.stages.size() <= 200'000))
     keep(checkpoint(flat, liveBytes - flat.constantBytes));
   for (int64_t tighter = 1; small && tighter <= 6; ++tighter) {
     // Prices overshoot: aiming a little lower often lands better.
