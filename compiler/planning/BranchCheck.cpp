@@ -57,7 +57,6 @@ private:
            certificate.moments.begin();
   }
   void addStrip(Strip strip);
-  bool makes(RecipeId recipe, ValueId v) const;
   /// Whether `recipe` may make a value again in segment s.
   bool mayRun(RecipeId recipe, SegmentId s) const;
   Wide plus(Wide a, Wide b) {
@@ -78,6 +77,8 @@ private:
   std::map<std::pair<ValueId, int64_t>, size_t> stripAt; // By moment before.
   std::vector<std::vector<int64_t>> naturals; // Moments of uses, production.
   std::vector<SegmentId> lastSegment, home;
+  std::vector<std::vector<RecipeId>> makers; // Recipes that write a value.
+  std::vector<char> isCarried;               // Into the next trip.
   size_t cells = 0;
   /// Of each row: where its value or its input is there, or its input made.
   struct Row {
@@ -106,11 +107,6 @@ absl::Status Judge::readMoments() {
   return absl::OkStatus();
 }
 
-bool Judge::makes(RecipeId r, ValueId v) const {
-  const std::vector<ValueId> &writes = problem.recipes[r].writes;
-  return std::find(writes.begin(), writes.end(), v) != writes.end();
-}
-
 bool Judge::mayRun(RecipeId r, SegmentId s) const {
   const Recipe &recipe = problem.recipes[r];
   for (ValueId v : recipe.writes)
@@ -137,6 +133,14 @@ void Judge::readGaps() {
   naturals.resize(problem.values.size());
   lastSegment.assign(problem.values.size(), kNone);
   home = lastSegment;
+  makers.resize(problem.values.size());
+  isCarried.assign(problem.values.size(), 0);
+  for (size_t r = 0; r < problem.recipes.size(); ++r)
+    for (ValueId v : problem.recipes[r].writes)
+      makers[v].push_back(RecipeId(r));
+  for (const Value &v : problem.values)
+    if (v.carriedFrom != kNone)
+      isCarried[v.carriedFrom] = 1;
   for (size_t k = 0; k < walk.order.size(); ++k) {
     const Instruction &instruction = problem.instructions[walk.order[k]];
     auto meet = [&](ValueId v) {
@@ -175,18 +179,17 @@ void Judge::addTail(ValueId v) {
   SegmentId s = lastSegment[v];
   if (value.kind != ValueKind::Temporary || value.liveOut || home[v] == kNone)
     return;
-  for (const Value &other : problem.values)
-    if (other.carriedFrom == v)
-      return;
+  if (isCarried[v])
+    return;
   if (problem.segments[s].trips > 1 && home[v] != s)
     return;
   int64_t begin = naturals[v].back() + 1, end = walk.starts[s + 1];
   if (begin >= end || stripAt.count({v, begin - 1}))
     return;
   Wide least = -1; // Of its share of what remakes it.
-  for (size_t r = 0; r < problem.recipes.size(); ++r) {
+  for (RecipeId r : makers[v]) {
     const Recipe &recipe = problem.recipes[r];
-    if (!makes(RecipeId(r), v) || !mayRun(RecipeId(r), s))
+    if (!mayRun(r, s))
       continue;
     Wide all = 0;
     for (ValueId w : recipe.writes)
@@ -218,9 +221,9 @@ absl::Status Judge::readRows() {
     const Strip &gap = strips[at->second];
     if (row.moment < gap.lo || row.moment >= gap.hi)
       return wrong(absl::StrCat(which, " isn't inside its gap"));
-    for (size_t r = 0; r < problem.recipes.size(); ++r) {
+    for (RecipeId r : makers[row.value]) {
       const std::vector<ValueId> &reads = problem.recipes[r].reads;
-      if (makes(RecipeId(r), row.value) && mayRun(RecipeId(r), gap.segment) &&
+      if (mayRun(r, gap.segment) &&
           std::find(reads.begin(), reads.end(), row.read) == reads.end())
         return wrong(absl::StrCat(which, " isn't read by '",
                                   problem.recipes[r].name, "'"));
