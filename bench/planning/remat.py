@@ -77,7 +77,7 @@ def main():
                                 "--order", args.order, "--json", out.name], stderr=subprocess.DEVNULL, check=False)
                 slowest = max(slowest, time.time() - start)
                 answer = json.load(open(out.name))
-            bounds.append(answer["lower_bound_pct"])
+            bounds.append(max([answer["lower_bound_pct"]] + [b["lower_bound_pct"] for b in answer["other_bounds"]]))
             ratio = "%d / %d" % (answer["smallest_found_bytes"], answer["impossible_below_bytes"])
             if answer["feasible"]:
                 peak, cost = simulate(path, answer["sequence"])

@@ -32,7 +32,7 @@ public:
     budgetWork = n <= 1000
                      ? std::min<int64_t>(12'000'000 * n, 6'000'000'000)
                      : std::max<int64_t>(
-                           std::min<int64_t>(6'000'000'000'000 / n, 60'000 * n),
+                           std::min<int64_t>(4'500'000'000'000 / n, 60'000 * n),
                            18'000 * n);
     budgetWork = int64_t(double(budgetWork) *
                          double(std::max<int64_t>(options.effort, 0)) / 100);
@@ -121,6 +121,7 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   if (flat.stages.size() <= 5000 ||
       (!best.feasible && flat.stages.size() <= 200'000))
     keep(checkpoint(flat, liveBytes - flat.constantBytes));
+  constructs.work = budgetWork / 30;
   for (int64_t tighter = 1; small && tighter <= 6; ++tighter) {
     // Prices overshoot: aiming a little lower often lands better.
     int64_t aim = liveBytes - liveBytes / 200 * tighter - flat.constantBytes;
@@ -136,7 +137,8 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
       break;
     bool fromAbove = small && i == 1;
     restore(flat, schedule, fromAbove ? Plain{} : best);
-    int64_t share = fromAbove ? 4 : small ? 2 : 3;
+    // What doesn't fit yet needs long walks.
+    int64_t share = fromAbove || !best.feasible ? 4 : small ? 2 : 3;
     double temperature = fromAbove ? 1 : i % 3 == 0 ? 0.06 : 0.03;
     Plain found = round(schedule, budgetWork * share / (small ? 20 : 15),
                         temperature, small ? 0 : constructed.penalty / 2);
@@ -166,8 +168,8 @@ void Search::findCases(const Problem &problem, const SolveOptions &options,
   // Few moments prove nearly as much as many, and prices converge sooner.
   int64_t n = int64_t(flat.stages.size());
   branches.moments = n <= 3000 ? 8 : 4;
-  branches.work = std::min(budgetWork / 4 + 8000 * n,
-                           std::max<int64_t>(1'000'000'000, 15'000 * n));
+  branches.work = std::min(budgetWork / 10 + 8000 * n,
+                           std::max<int64_t>(400'000'000, 15'000 * n));
   if (options.maxWork > 0)
     branches.work = std::min(branches.work, options.maxWork / 4);
   BranchCertificate found =
