@@ -4,7 +4,7 @@
 
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/PlanRecord.h"
-#include "compiler/planning/Arena.h"
+#include "compiler/planning/Fit.h"
 #include "dialects/interfaces/Interfaces.h"
 
 using namespace mlir;
@@ -25,13 +25,14 @@ struct Place : impl::PlaceBase<Place> {
 
     planning::ArenaProblem problem;
     problem.alignment = alignment;
+    problem.capacityBytes = capacity;
     for (auto [buffer, span] : llvm::zip(liveness.buffers, liveness.spans))
       problem.buffers.push_back({buffer.getName().str(),
                                  sizeInBytes(buffer.getMemref().getType()),
                                  {span.begin, span.end}});
     if (std::optional<std::string> wrong = planning::checkArena(problem))
       return defect(*wrong);
-    planning::Packing packing = planning::packArena(problem);
+    planning::Packing packing = planning::packSorted(problem);
     if (std::optional<std::string> wrong =
             planning::verifyPacking(problem, packing))
       return defect(*wrong);

@@ -1,10 +1,8 @@
 // Plan.cpp - -tmc-plan: order the step and recompute until it fits its budget.
 
-#include "passes/Passes.h"
+#include "passes/Plan.h"
 
 #include "compiler/analysis/PlanRecord.h"
-#include "compiler/analysis/StepProblem.h"
-#include "compiler/planning/Solve.h"
 #include "compiler/planning/Verify.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/train/Train.h"
@@ -42,6 +40,8 @@ bool isTooLarge(const planning::Problem &problem) {
 
 struct Plan : impl::PlanBase<Plan> {
   using PlanBase::PlanBase;
+  Plan(PlanOptions options, PlanHooks hooks)
+      : PlanBase(std::move(options)), hooks(std::move(hooks)) {}
 
   void runOnOperation() override {
     absl::StatusOr<Target> device = findTarget(target);
@@ -77,20 +77,27 @@ struct Plan : impl::PlanBase<Plan> {
     options.order = planning::OrderMode::Free;
     options.wantBound = options.wantFrontier = !quick;
     options.effort = effort;
-    absl::StatusOr<planning::Plan> plan = planning::solve(problem, options);
+    absl::StatusOr<planning::Plan> plan =
+        hooks.solve ? hooks.solve(problem) : planning::solve(problem, options);
     if (!plan.ok())
       return defect(plan.status().ToString());
-    if (!plan->feasible)
+    if (!plan->feasible) {
+      if (hooks.observe)
+        hooks.observe(*stated, problem, *plan);
       return reportOverBudget(*stated, *plan);
+    }
     if (std::optional<std::string> wrong = planning::verifySolution(
             problem, plan->solution,
             {plan->peakBytes, plan->cost, int64_t(budget)}))
       return defect(*wrong);
     writeDown(*stated, *plan);
+    if (hooks.observe)
+      hooks.observe(*stated, problem, *plan);
     applySolution(getOperation(), *stated, plan->solution);
   }
 
 private:
+  PlanHooks hooks;
   bool boundHolds = true;
 
   /// Writes the plan's figures where reports and tests find them.
@@ -163,4 +170,8 @@ private:
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createPlan(PlanOptions options, PlanHooks hooks) {
+  return std::make_unique<Plan>(std::move(options), std::move(hooks));
+}
 } // namespace tmc

@@ -147,13 +147,8 @@ private:
         ValueKind::Persistent);
   }
 
-  /// Gradients are what an optimizer's rule reads beside the param itself.
   ValueClass classOf(OpResult result) {
-    for (OpOperand &use : result.getUses())
-      if (use.getOperandNumber() == 1 &&
-          isa<train::AdamWOp, train::SGDOp>(use.getOwner()))
-        return ValueClass::Gradient;
-    return ValueClass::Activation;
+    return gradientOf(result) ? ValueClass::Gradient : ValueClass::Activation;
   }
 
   /// The recipe of `kernel`, less what it writes and overwrites.
@@ -499,6 +494,19 @@ private:
 };
 
 } // namespace
+
+Value tmc::gradientOf(Value value) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (use.getOperandNumber() == 1 && isa<train::AdamWOp, train::SGDOp>(user))
+      return storageRoot(user->getOperand(0));
+    if (auto kernel = dyn_cast<KernelOpInterface>(user);
+        kernel && kernel.getAccumulator() == int64_t(use.getOperandNumber()))
+      if (Value param = gradientOf(user->getResult(0)))
+        return param;
+  }
+  return {};
+}
 
 void tmc::sinkUpdates(train::StepOp step) {
   Block &block = step.getBody().front();

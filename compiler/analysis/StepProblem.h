@@ -76,6 +76,11 @@ void applySolution(train::StepOp step, const StepProblem &problem,
 /// own.
 std::string nameOf(mlir::Operation *op);
 
+/// The parameter that `value` is a gradient of, or a part of one that others
+/// are added onto: what an optimizer's rule reads beside the parameter itself.
+/// Null: it is no gradient.
+mlir::Value gradientOf(mlir::Value value);
+
 /// Results of `op` that must exist: used ones, and those its kernel can't drop.
 bool isWritten(mlir::OpResult result);
 

@@ -11,7 +11,7 @@
 #include "dialects/interfaces/Fault.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Train.h"
-#include "passes/Passes.h"
+#include "passes/Plan.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -312,16 +312,58 @@ Expected<std::string> Compilation::print(const EmitOptions &options) {
   });
 }
 
+/// The plan for `budget`, from the book; of infeasible ones the smallest.
+absl::StatusOr<planning::Plan>
+Compilation::choosePlan(const planning::Problem &problem, int64_t budget) {
+  if (!plans) {
+    planning::SolveOptions options;
+    options.order = planning::OrderMode::Free;
+    plans = std::make_unique<planning::PlanBook>(problem, device.arenaAlignment,
+                                                 options);
+    absl::StatusOr<const planning::FittedPlan *> found = plans->fit(budget);
+    if (!found.ok())
+      return found.status();
+  } else if (!plans->cheapestWithin(budget)) {
+    // The arena was larger than the book had it.
+    absl::StatusOr<const planning::FittedPlan *> found = plans->fit(
+        budget - (chosen->arenaBytes + problem.reservedBytes - budget));
+    if (!found.ok())
+      return found.status();
+  }
+  chosen = plans->cheapestWithin(budget);
+  absl::StatusOr<const planning::FittedPlan *> smallest = plans->smallest();
+  if (!smallest.ok())
+    return smallest.status();
+  int64_t least = (*smallest)->arenaBytes + problem.reservedBytes;
+  planning::Plan answer = (chosen ? *chosen : **smallest).plan;
+  answer.feasible = chosen;
+  // A budget that works and is smaller works again; its plan's arena need not.
+  answer.smallestFoundBytes =
+      chosen && budget >= 0 ? std::min(least, budget) : least;
+  answer.impossibleBelowBytes = plans->impossibleBelowBytes();
+  answer.certificate =
+      planning::restated(problem, answer.orders, answer.certificate, budget);
+  return answer;
+}
+
 Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,
-                                       bool quick, Phase last) {
+                                       Phase last) {
   OwningOpRef<ModuleOp> saved = std::move(current);
   current = module;
   Expected<bool> done = runPasses(Phase::Plan, [&](OpPassManager &pm) {
     PlanOptions options;
     options.budget = budget;
     options.target = asked.target;
-    options.quick = quick;
-    pm.addNestedPass<train::StepOp>(createPlan(options));
+    PlanHooks hooks;
+    hooks.solve = [&](const planning::Problem &problem) {
+      return choosePlan(problem, budget);
+    };
+    hooks.observe = [&](const StepProblem &stated,
+                        const planning::Problem &problem,
+                        const planning::Plan &plan) {
+      told = storyOf(stated, problem, plan);
+    };
+    pm.addNestedPass<train::StepOp>(createPlan(options, hooks));
   });
   if (done && last >= Phase::Lower)
     done = runPasses(Phase::Lower, [&](OpPassManager &pm) {
@@ -329,7 +371,9 @@ Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,
     });
   if (done && last >= Phase::Place)
     done = runPasses(Phase::Place, [&](OpPassManager &pm) {
-      pm.addNestedPass<mem::ProgramOp>(createPlace({device.arenaAlignment}));
+      pm.addNestedPass<mem::ProgramOp>(
+          createPlace({device.arenaAlignment,
+                       budget < 0 ? budget : budget - device.reservedBytes}));
     });
   current.release();
   current = std::move(saved);
@@ -375,60 +419,41 @@ Expected<bool> Compilation::planToPlace(Phase last) {
   int64_t budget = asked.budgetBytes.value_or(device.memoryBytes);
   plan.budgetBytes = budget;
   plan.reservedBytes = device.reservedBytes;
-  int64_t limit = budget;
-  // Packing wastes a little; where that makes the arena too large, the plan is
-  // sought again under a budget smaller by the excess.
+  // The book packs as the place phase does; where the two differ all the same,
+  // the phase is right, and another plan of the book is tried.
   constexpr int kAttempts = 6;
-  auto take = [&](OwningOpRef<ModuleOp> planned) {
-    current = std::move(planned);
-    plan.planSeconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count();
-    readFigures();
-    return true;
-  };
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     say("plan ...");
     OwningOpRef<ModuleOp> trial = current->clone();
-    Expected<int64_t> arena =
-        tryPlan(*trial, limit, /*quick=*/attempt > 0, last);
+    Expected<int64_t> arena = tryPlan(*trial, budget, last);
     PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
-    if (record.smallestFoundBytes >= 0) { // Quick plans leave them out.
-      plan.smallestFoundBytes = record.smallestFoundBytes;
-      plan.impossibleBelowBytes = record.impossibleBelowBytes;
-    }
-    if (record.boundPs >= 0)
-      plan.boundSeconds = secondsOf(record.boundPs);
+    plan.smallestFoundBytes = record.smallestFoundBytes;
+    plan.impossibleBelowBytes = record.impossibleBelowBytes;
+    plan.boundSeconds = record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
     if (!arena) {
       // A plan that was found and failed later isn't a matter of the budget.
       if (record.smallestFoundBytes >= 0 && !record.isPlanned())
-        break;
+        return overBudget(budget);
       return std::move(arena.failure());
     }
-    int64_t needs = *arena + device.reservedBytes;
-    if (budget < 0 || *arena < 0 || needs <= budget)
-      return take(std::move(trial));
-    limit -= needs - budget;
+    if (*arena >= 0)
+      plans->correct(chosen, *arena);
+    if (budget < 0 || *arena < 0 || *arena + device.reservedBytes <= budget) {
+      current = std::move(trial);
+      plan.planSeconds = std::chrono::duration<double>(
+                             std::chrono::steady_clock::now() - start)
+                             .count();
+      readFigures();
+      if (asked.microBatches > 1)
+        measureUnsplit();
+      return true;
+    }
   }
-  // How much packing wastes isn't a matter of the limit alone: the smallest
-  // plan may fit where those a little larger don't.
-  if (limit < budget && plan.smallestFoundBytes >= 0) {
-    OwningOpRef<ModuleOp> smallest = current->clone();
-    Expected<int64_t> arena =
-        tryPlan(*smallest, plan.smallestFoundBytes, /*quick=*/true, last);
-    if (arena && *arena + device.reservedBytes <= budget)
-      return take(std::move(smallest));
-  }
-  return overBudget(*current, budget);
+  return overBudget(budget);
 }
 
-/// Finds the smallest budget that works, arena included, and says so.
-Failure Compilation::overBudget(ModuleOp unplanned, int64_t budget) {
-  OwningOpRef<ModuleOp> trial = unplanned.clone();
-  Expected<int64_t> arena =
-      tryPlan(*trial, plan.smallestFoundBytes, true, Phase::Place);
-  if (arena)
-    plan.smallestFoundBytes = *arena + device.reservedBytes;
+/// Says what would fit, and where the smallest plan has its peak.
+Failure Compilation::overBudget(int64_t budget) {
   auto text = [](int64_t bytes) {
     char buffer[64];
     snprintf(buffer, sizeof buffer, "%.2f MiB (%lld bytes)",
@@ -442,19 +467,60 @@ Failure Compilation::overBudget(ModuleOp unplanned, int64_t budget) {
                           text(plan.smallestFoundBytes));
   failure.notes.push_back("no plan can exist below " +
                           text(plan.impossibleBelowBytes));
+  if (size_t(told.peakLaunch) < told.launches.size()) {
+    const Story::Launch &peak = told.launches[told.peakLaunch];
+    int64_t alive = llvm::count_if(told.tensors, [&](const Story::Tensor &t) {
+      return t.begin <= told.peakLaunch && told.peakLaunch < t.end;
+    });
+    failure.notes.push_back(
+        "the peak of that plan is at " + peak.name +
+        (peak.where.empty() ? "" : " (" + peak.where + ")") + ", with " +
+        std::to_string(alive) + " tensors alive");
+  }
   failure.notes.push_back("--micro-batches=N splits the batch; "
                           "--loss-chunk=ROWS keeps fewer logits");
   return failure;
 }
 
+/// What the step would need in one piece; left open where that can't be told.
+void Compilation::measureUnsplit() {
+  CompileOptions whole = asked;
+  whole.microBatches = 1;
+  whole.emit = Artifact::Plan; // Weights are of no concern.
+  whole.progress = false;
+  Compilation other(whole);
+  if (!other.runTo(Phase::Shape))
+    return;
+  for (train::StepOp step : other.module().getOps<train::StepOp>()) {
+    sinkUpdates(step);
+    FailureOr<StepProblem> stated = buildProblem(step, device);
+    if (failed(stated))
+      return;
+    planning::Problem &problem = stated->problem;
+    plan.unsplitSeconds = secondsOf(planning::baseCost(problem));
+    for (planning::Recipe &recipe : problem.recipes)
+      llvm::erase_if(recipe.overwrites, [](const auto &o) { return !o.must; });
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(problem, planning::baseSolution(problem));
+    if (profile.ok())
+      plan.unsplitBytes = profile->peakBytes;
+  }
+}
+
 void Compilation::readFigures() {
   ModuleOp module = *current;
+  told.model = modelName();
+  told.target = device.name;
+  told.budgetBytes = plan.budgetBytes;
+  placeStory(told, module);
   PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
   plan.livePeakBytes = record.livePeakBytes;
   plan.unconstrainedBytes = record.unconstrainedBytes;
   plan.stepSeconds = secondsOf(record.costPs);
   plan.unconstrainedSeconds = secondsOf(record.unconstrainedCostPs);
   plan.recomputedOps = record.recomputedOps;
+  told.stepSeconds = plan.stepSeconds;
+  told.unconstrainedSeconds = plan.unconstrainedSeconds;
   plan.microBatches = asked.microBatches;
   for (size_t i = 0; i < planning::kNumClasses; ++i)
     if (record.peakByClass[i] >= 0)

@@ -5,15 +5,18 @@
 //                                                   |    exceeds the budget
 //
 // A `Compilation` runs phases on one module. What is before `plan` is kept, so
-// that a plan whose arena turned out too large can be sought again under a
-// tighter budget.
+// that another plan can be written into it where the arena of the first turned
+// out too large. Plans are found in a book (compiler/planning/Fit.h), which a
+// sweep over budgets goes on using.
 
 #ifndef TMC_COMPILER_PIPELINE_PIPELINE_H
 #define TMC_COMPILER_PIPELINE_PIPELINE_H
 
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Options.h"
+#include "compiler/pipeline/Story.h"
 #include "compiler/pipeline/WeightsFile.h"
+#include "compiler/planning/Fit.h"
 #include "compiler/target/Target.h"
 #include "frontends/onnx/Import.h"
 
@@ -38,6 +41,10 @@ struct PlanFigures {
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
   int64_t recomputedOps = -1, launches = -1, copies = -1;
   int64_t microBatches = 1;
+  /// Of the step with one micro-batch and nothing in place, where there are
+  /// several; predicted time without a budget.
+  int64_t unsplitBytes = -1;
+  double unsplitSeconds = -1;
   double planSeconds = 0;
 
   double overheadPct() const;
@@ -59,6 +66,10 @@ public:
   const Target &target() const { return device; }
   const PlanFigures &figures() const { return plan; }
   const CompileOptions &options() const { return asked; }
+  /// The plan in detail; of one that doesn't fit, the smallest that is known.
+  const Story &story() const { return told; }
+  /// Every plan found so far; null before the plan phase.
+  planning::PlanBook *book() { return plans.get(); }
   /// The step as it was before planning, for `tmc verify`.
   std::string shapedText() const { return shaped; }
   /// The model's name: its file's, without directory and extension.
@@ -78,6 +89,9 @@ private:
   std::unique_ptr<WeightSources> sources;
   mlir::OwningOpRef<mlir::ModuleOp> current;
   std::string shaped;
+  std::unique_ptr<planning::PlanBook> plans;
+  const planning::FittedPlan *chosen = nullptr;
+  Story told;
   PlanFigures plan;
   std::vector<std::string> said;
 
@@ -89,10 +103,12 @@ private:
                            const std::function<void(mlir::OpPassManager &)> &);
   Expected<bool> planToPlace(Phase last);
   Expected<bool> writeProblem();
-  Expected<int64_t> tryPlan(mlir::ModuleOp module, int64_t budget, bool quick,
-                            Phase last);
-  Failure overBudget(mlir::ModuleOp unplanned, int64_t budget);
+  Expected<int64_t> tryPlan(mlir::ModuleOp module, int64_t budget, Phase last);
+  absl::StatusOr<planning::Plan> choosePlan(const planning::Problem &problem,
+                                            int64_t budget);
+  Failure overBudget(int64_t budget);
   void readFigures();
+  void measureUnsplit();
   void say(const std::string &what);
 };
 

@@ -42,6 +42,42 @@ static json::Object valuesJson(const Compilation &compilation) {
   return object;
 }
 
+/// Where the peak is; null where there is no plan.
+static json::Value peakJson(const Story &story) {
+  if (size_t(story.peakLaunch) >= story.launches.size())
+    return nullptr;
+  const Story::Launch &peak = story.launches[story.peakLaunch];
+  return json::Object{{"at", peak.name},
+                      {"line", peak.where.empty() ? json::Value(nullptr)
+                                                  : json::Value(peak.where)},
+                      {"phase", nameOf(peak.phase)},
+                      {"launch", story.peakLaunch},
+                      {"tensors_alive", int64_t(aliveAtPeak(story).size())}};
+}
+
+/// The peak with one lever more at a time, and what each costs.
+static json::Value leversJson(const PlanFigures &plan, const Story &story) {
+  const planning::Levers &levers = story.levers;
+  if (levers.plainPeak <= 0)
+    return nullptr;
+  bool split = plan.microBatches > 1 && plan.unsplitBytes >= 0;
+  return json::Object{
+      {"micro_batches_bytes",
+       split ? json::Value(plan.unsplitBytes - levers.plainPeak)
+             : json::Value(nullptr)},
+      {"micro_batches_s",
+       split ? json::Value(plan.unconstrainedSeconds - plan.unsplitSeconds)
+             : json::Value(nullptr)},
+      {"in_place_bytes", levers.plainPeak - levers.inPlacePeak},
+      {"order_bytes", levers.inPlacePeak - levers.orderPeak},
+      {"early_updates_bytes",
+       levers.lateUpdatePeak < 0
+           ? json::Value(nullptr)
+           : json::Value(levers.lateUpdatePeak - levers.orderPeak)},
+      {"recompute_bytes", levers.orderPeak - levers.planPeak},
+      {"recompute_s", double(levers.recomputeCost) * 1e-12}};
+}
+
 std::string tmc::planJson(const Compilation &compilation) {
   const PlanFigures &plan = compilation.figures();
   json::Object classes;
@@ -76,70 +112,13 @@ std::string tmc::planJson(const Compilation &compilation) {
       {"copies", known(plan.copies)},
       {"launches", known(plan.launches)},
       {"plan_seconds", plan.planSeconds},
+      {"peak", peakJson(compilation.story())},
+      {"levers", leversJson(plan, compilation.story())},
       {"values", valuesJson(compilation)},
   };
   std::string text;
   llvm::raw_string_ostream(text)
       << llvm::formatv("{0:2}", json::Value(std::move(object))) << "\n";
-  return text;
-}
-
-std::string tmc::planTable(const Compilation &compilation) {
-  const PlanFigures &plan = compilation.figures();
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  auto row = [&](StringRef name, const std::string &value) {
-    os << "  " << llvm::left_justify(name, 22) << llvm::right_justify(value, 14)
-       << "\n";
-  };
-  auto bytes = [&](StringRef name, int64_t value) {
-    if (value >= 0)
-      row(name, readableBytes(value));
-  };
-  os << compilation.modelName() << " on " << compilation.target().name << "\n";
-  bytes("budget", plan.budgetBytes);
-  bytes("arena and reserved", plan.arenaBytes < 0
-                                  ? plan.arenaBytes
-                                  : plan.arenaBytes + plan.reservedBytes);
-  bytes("live peak", plan.livePeakBytes);
-  for (const auto &[name, value] : plan.peakByClass)
-    if (value > 0)
-      bytes("  " + name, value);
-  if (plan.reservedBytes > 0)
-    bytes("  reserved", plan.reservedBytes);
-  bytes("unconstrained", plan.unconstrainedBytes);
-  bytes("smallest known", plan.smallestFoundBytes);
-  bytes("impossible below", plan.impossibleBelowBytes);
-  auto real = [](double value, const char *format) {
-    char buffer[64];
-    snprintf(buffer, sizeof buffer, format, value);
-    return std::string(buffer);
-  };
-  row("predicted step", real(plan.stepSeconds * 1e3, "%.2f ms"));
-  row("overhead", real(plan.overheadPct(), "%.2f %%"));
-  if (plan.boundSeconds >= 0)
-    row("  proven at least", real(plan.lowerBoundPct(), "%.2f %%"));
-  row("recomputed ops", std::to_string(plan.recomputedOps));
-  if (plan.launches >= 0)
-    row("launches", std::to_string(plan.launches));
-  if (plan.copies > 0)
-    row("  of them copies", std::to_string(plan.copies));
-  row("micro-batches", std::to_string(plan.microBatches));
-  for (auto kind :
-       {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {
-    int64_t count = 0, bytes = 0;
-    for (const ModelValue &value : compilation.values())
-      if (value.kind == kind) {
-        ++count;
-        bytes += value.bytes;
-      }
-    if (count)
-      row(nameOf(kind) + std::string(" tensors"),
-          std::to_string(count) + ", " + readableBytes(bytes));
-  }
-  if (const WeightSources *weights = compilation.weights())
-    row("weights written",
-        weights->tensors.empty() ? "none" : readableBytes(weights->totalBytes));
   return text;
 }
 

@@ -12,6 +12,14 @@ namespace tmc {
 /// plan.json: the schema is versioned; what isn't known is null, never 0.
 std::string planJson(const Compilation &compilation);
 
+/// "1.25 s", "3.40 ms", "12.0 us".
+std::string readableSeconds(double seconds);
+
+/// Where the peak is, in the model's names and with the user's line.
+std::string peakPlace(const Story &story);
+/// The tensors alive at the peak, the largest first.
+std::vector<int32_t> aliveAtPeak(const Story &story);
+
 /// The table that `tmc plan` and `tmc compile` print.
 std::string planTable(const Compilation &compilation);
 

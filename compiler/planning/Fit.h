@@ -1,0 +1,88 @@
+// Fit.h - plans of one problem whose arena fits, for one budget or many.
+//
+// A plan's live peak is a promise; what must fit the budget is the arena that
+// its buffers are packed into, a little larger at times. A `PlanBook` solves,
+// packs, and where the arena is too large solves again for a limit smaller by
+// the excess. It remembers every plan that it has seen with its arena:
+//
+//     fit(12 GiB)   solve, pack: 12.1 GiB; solve for 11.9 GiB, pack: fits
+//     fit(13 GiB)   solve, pack: fits; the cheapest of the three plans wins
+//
+// so that more memory never costs more time within one book, and the smallest
+// plan it knows is the answer wherever nothing better is found. That one is
+// sought without regard to any budget: hence it is the same in every book of
+// the problem, and its arena always works when given as the budget.
+
+#ifndef TMC_COMPILER_PLANNING_FIT_H
+#define TMC_COMPILER_PLANNING_FIT_H
+
+#include "compiler/planning/Arena.h"
+#include "compiler/planning/Solve.h"
+
+#include <memory>
+
+namespace tmc::planning {
+
+/// The buffers of a solution as they will be placed: values that take over one
+/// another's storage are one buffer, a loop's body is laid out once, and what
+/// passes from trip to trip is alive throughout the body. Persistent values
+/// first, then by begin.
+ArenaProblem arenaOf(const Problem &problem, const Solution &solution,
+                     int64_t alignment);
+
+/// Packs in an order that doesn't depend on the order of the buffers, so that
+/// whoever lists the same buffers finds the same arena.
+Packing packSorted(const ArenaProblem &problem,
+                   const PackOptions &options = {});
+
+/// `certificate` for another budget: its prices prove less where there is more
+/// room. `orders` are those of the plan that it belongs to.
+Certificate restated(const Problem &problem,
+                     const std::vector<std::vector<InstructionId>> &orders,
+                     Certificate certificate, int64_t budgetBytes);
+
+struct FittedPlan {
+  Plan plan;
+  int64_t arenaBytes = 0; // Reserved left out.
+};
+
+class PlanBook {
+public:
+  /// `options` less the budget hold for every plan.
+  PlanBook(Problem problem, int64_t alignment, SolveOptions options);
+
+  const Problem &problem() const { return stated; }
+
+  /// The cheapest plan in the book whose arena fits, after looking for one at
+  /// this budget (reserved included; -1: no limit). Null where none is known.
+  /// An error: the problem is malformed.
+  absl::StatusOr<const FittedPlan *> fit(int64_t budgetBytes);
+
+  /// The plan with the smallest arena that is known whatever the budget.
+  absl::StatusOr<const FittedPlan *> smallest();
+
+  /// The cheapest plan of the book within a budget; null: none.
+  const FittedPlan *cheapestWithin(int64_t budgetBytes) const;
+
+  /// No plan can be below, in any order.
+  int64_t impossibleBelowBytes() const { return impossible; }
+
+  /// Remembers that the arena of `plan` turned out to be another.
+  void correct(const FittedPlan *plan, int64_t arenaBytes);
+
+private:
+  Problem stated;
+  int64_t alignment;
+  SolveOptions options;
+  int64_t impossible;
+  std::vector<std::unique_ptr<FittedPlan>> plans;
+  const FittedPlan *smallestPlan = nullptr;
+
+  absl::StatusOr<const FittedPlan *>
+  solveFor(int64_t limitBytes, int64_t capacityBytes, const SolveOptions &how);
+  int64_t expectedWaste(int64_t budgetBytes) const;
+};
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_FIT_H

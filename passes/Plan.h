@@ -1,0 +1,33 @@
+// Plan.h - the plan pass for a caller that has plans of its own, or that wants
+// to know why.
+
+#ifndef TMC_PASSES_PLAN_H
+#define TMC_PASSES_PLAN_H
+
+#include "compiler/analysis/StepProblem.h"
+#include "compiler/planning/Solve.h"
+#include "passes/Passes.h"
+
+#include <functional>
+
+namespace tmc {
+
+struct PlanHooks {
+  /// Answers the problem in place of `planning::solve`. The answer is verified
+  /// like any other. Its `smallestFoundBytes` and `impossibleBelowBytes` are
+  /// reported as they are.
+  std::function<absl::StatusOr<planning::Plan>(const planning::Problem &)>
+      solve;
+  /// Sees a plan before it is written into the step, or the smallest one before
+  /// it is found too large. The problem is the one that was solved, which may
+  /// have other trip counts than the stated one.
+  std::function<void(const StepProblem &, const planning::Problem &,
+                     const planning::Plan &)>
+      observe;
+};
+
+std::unique_ptr<mlir::Pass> createPlan(PlanOptions options, PlanHooks hooks);
+
+} // namespace tmc
+
+#endif // TMC_PASSES_PLAN_H
