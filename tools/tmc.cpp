@@ -1,10 +1,10 @@
-// tmc - the command: compile, plan, verify.
+// tmc - the command: compile, plan, explain, verify.
 
 #include "compiler/pipeline/Compile.h"
 #include "compiler/pipeline/Config.h"
 #include "compiler/pipeline/Doctor.h"
 #include "compiler/pipeline/Interrupt.h"
-#include "compiler/pipeline/PlanReport.h"
+#include "compiler/pipeline/Show.h"
 #include "tools/CalibrateCommand.h"
 #include "tools/CommandLine.h"
 #include "tools/VerifyCommand.h"
@@ -28,7 +28,11 @@ struct ModelFlags {
                          "compile a model into a training step that fits"};
   cl::SubCommand plan{"plan", "say whether and how a step fits; no weights"};
 
-#define TMC_MODEL_FLAG cl::sub(compile), cl::sub(plan), cl::cat(category)
+  cl::SubCommand explain{"explain",
+                         "say why each tensor was kept or recomputed"};
+
+#define TMC_MODEL_FLAG                                                         \
+  cl::sub(compile), cl::sub(plan), cl::sub(explain), cl::cat(category)
   cl::opt<std::string> model{cl::Positional, cl::desc("MODEL"), TMC_MODEL_FLAG};
   cl::opt<std::string> budget{
       "budget", cl::value_desc("SIZE"),
@@ -111,6 +115,33 @@ struct ModelFlags {
       "problem", cl::value_desc("FILE"),
       cl::desc("write the planning problem, as tmc-solve reads it"),
       cl::sub(plan), cl::cat(category)};
+  cl::opt<bool> sweep{"sweep", cl::desc("plan for a row of budgets; print CSV"),
+                      cl::sub(plan), cl::cat(category)};
+  cl::opt<std::string> prefix{
+      "o", cl::value_desc("PREFIX"),
+      cl::desc("with --sweep: write PREFIX.csv and PREFIX.svg"), cl::sub(plan),
+      cl::cat(category)};
+  cl::opt<std::string> reportFile{"report", cl::value_desc("FILE"),
+                                  cl::desc("write report.html of the plan"),
+                                  cl::sub(plan), cl::cat(category)};
+  cl::opt<std::string> snapshot{
+      "snapshot",
+      cl::value_desc("FILE"),
+      cl::desc("write a memory snapshot for pytorch.org/memory_viz"),
+      cl::sub(compile),
+      cl::sub(plan),
+      cl::cat(category)};
+  cl::opt<std::string> trace{
+      "trace",
+      cl::value_desc("FILE"),
+      cl::desc("write a trace of the planned step for Perfetto or Chrome"),
+      cl::sub(compile),
+      cl::sub(plan),
+      cl::cat(category)};
+  cl::opt<std::string> tensor{
+      "tensor", cl::value_desc("GLOB"),
+      cl::desc("tensors by name (default: the largest)"), cl::sub(explain),
+      cl::cat(category)};
 #undef TMC_MODEL_FLAG
 
   Expected<CompileOptions> read();
@@ -195,6 +226,8 @@ Expected<CompileOptions> ModelFlags::read() {
   }
   options.plantDefect = plantDefect;
   options.weights = weights;
+  options.snapshot = snapshot;
+  options.trace = trace;
   options.output = output;
   if (depend || !dependFile.empty())
     options.depfile =
@@ -212,20 +245,6 @@ int finish(const Expected<bool> &done) {
     return 0;
   report(done.failure());
   return done.failure().exitCode();
-}
-
-Expected<bool> planModel(CompileOptions options, bool json) {
-  options.emit = Artifact::Plan;
-  Compilation compilation(options);
-  Expected<bool> done = compilation.runTo(Phase::Place);
-  for (const std::string &warning : compilation.warnings())
-    warn(warning);
-  bool infeasible = !done && done.failure().kind == FailureKind::OverBudget;
-  if (json && (done || infeasible))
-    llvm::outs() << planJson(compilation);
-  else if (done)
-    llvm::outs() << planTable(compilation);
-  return done;
 }
 
 /// Ends well where the default target works.
@@ -266,6 +285,8 @@ int main(int argc, char **argv) {
        "compile a model into a training step that fits"},
       {&flags.plan, "MODEL [flags]", 1,
        "say whether and how a step fits; no weights, no code"},
+      {&flags.explain, "DIR|MODEL [flags]", 1,
+       "say why each tensor was kept or recomputed"},
       {&verify.command, "DIR [flags]", 1,
        "run a compiled step against the reference interpreter"},
       {&doctor, "", 0, "say what is missing on this machine, and the fix"},
@@ -289,7 +310,12 @@ int main(int argc, char **argv) {
   if (!options)
     return finish(std::move(options.failure()));
   return guarded([&] {
-    return finish(flags.compile ? compileModel(*options)
-                                : planModel(*options, flags.json));
+    if (flags.explain)
+      return finish(explainPlan(*options, flags.tensor));
+    if (flags.compile)
+      return finish(compileModel(*options));
+    return finish(
+        planModel(*options, {flags.json, flags.sweep, flags.prefix,
+                             flags.reportFile, flags.snapshot, flags.trace}));
   });
 }

@@ -4,9 +4,11 @@
 #include "compiler/pipeline/HostCompiler.h"
 #include "compiler/pipeline/OutputDirectory.h"
 #include "compiler/pipeline/PlanReport.h"
+#include "compiler/pipeline/Snapshot.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <unistd.h>
@@ -54,7 +56,14 @@ static Expected<bool> writeFiles(Compilation &compilation,
       {cuda ? "step.cu" : "step.cpp", *source},
       {"step.h", emitHeader(program, emit)},
       {"step.mlir", compilation.shapedText()},
-      {"report.html", planHtml(compilation)}};
+      {"report.html", planHtml(compilation)},
+      {"story.json", storyJson(compilation.story())}};
+  if (!options.snapshot.empty())
+    files.push_back({llvm::sys::path::filename(options.snapshot).str(),
+                     memorySnapshot(compilation.story())});
+  if (!options.trace.empty())
+    files.push_back({llvm::sys::path::filename(options.trace).str(),
+                     stepTrace(compilation.story())});
   for (const auto &[name, content] : files)
     if (auto done = directory.write(name, content); !done)
       return done;

@@ -56,6 +56,8 @@ struct CompileOptions {
   std::string weights;     // A .safetensors file; empty: the model's own.
   std::string output;      // Directory; empty: the model's name.
   std::string depfile;     // -MF; empty: none.
+  /// Names of files for other viewers, in the output directory; empty: none.
+  std::string snapshot, trace;
   std::string plantDefect; // "PHASE:KIND" of createPlantDefect, for tests.
   std::string problemFile; // The planning problem, as tmc-solve reads it.
   bool progress = false;   // Say on stderr what is going on.

@@ -1,8 +1,6 @@
 #include "compiler/pipeline/PlanReport.h"
 
-#include "compiler/analysis/MemLiveness.h"
 #include "compiler/emit/Emit.h"
-#include "dialects/interfaces/Interfaces.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -119,86 +117,5 @@ std::string tmc::planJson(const Compilation &compilation) {
   std::string text;
   llvm::raw_string_ostream(text)
       << llvm::formatv("{0:2}", json::Value(std::move(object))) << "\n";
-  return text;
-}
-
-static std::string escaped(StringRef text) {
-  std::string result;
-  for (char c : text)
-    switch (c) {
-    case '&':
-      result += "&amp;";
-      break;
-    case '<':
-      result += "&lt;";
-      break;
-    case '"':
-      result += "&quot;";
-      break;
-    default:
-      result += c;
-    }
-  return result;
-}
-
-std::string tmc::planHtml(Compilation &compilation) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>"
-     << escaped(compilation.modelName())
-     << " - tmc</title><style>body{font:15px/1.5 system-ui;margin:2em auto;"
-        "max-width:72em;padding:0 1em}svg{width:100%;background:#f6f6f4;border:"
-        "1px solid #ddd}rect:hover{stroke:#000}</style><h1>"
-     << escaped(compilation.modelName()) << "</h1><pre>"
-     << escaped(planTable(compilation)) << "</pre>";
-  for (auto program : compilation.module().getOps<mem::ProgramOp>()) {
-    MemLiveness live = memLiveness(program);
-    double width = std::max<size_t>(live.moments.size(), 1);
-    double height = std::max<int64_t>(program.getArenaBytes(), 1);
-    constexpr double kWidth = 1000, kHeight = 420;
-    os << "<h2>The arena over the step</h2><p>Time from left to right in "
-          "launches, offsets from the bottom. Hover for names.</p><svg "
-          "viewBox=\"0 0 1000 420\" preserveAspectRatio=\"none\">";
-    static const std::map<std::string, const char *> kColours = {
-        {"parameters", "#9db4c0"}, {"gradients", "#c06c84"},
-        {"optimizer", "#5c6b73"},  {"activations", "#f2b880"},
-        {"workspace", "#d8d8c0"},  {"batch", "#84a59d"}};
-    for (auto [each, span] : llvm::zip(live.buffers, live.spans)) {
-      mem::BufferOp buffer = each;
-      if (span.begin == span.end)
-        continue;
-      int64_t size = sizeInBytes(buffer.getMemref().getType());
-      auto colour = kColours.find(buffer.getBufferClass().str());
-      os << llvm::format(
-                "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
-                "fill=\"%s\">",
-                span.begin / width * kWidth,
-                kHeight * (1 - (int64_t(buffer.getOffset()) + size) / height),
-                (span.end - span.begin) / width * kWidth,
-                size / height * kHeight,
-                colour == kColours.end() ? "#bbb" : colour->second)
-         << "<title>" << escaped(buffer.getName()) << ": "
-         << readableBytes(size) << " at +" << readableBytes(buffer.getOffset())
-         << ", alive [" << span.begin << ", " << span.end << ")</title></rect>";
-    }
-    os << "</svg><p>";
-    for (const auto &[name, colour] : kColours)
-      os << "<span style=\"border-left:1em solid " << colour
-         << ";padding:0 1em 0 .4em\">" << name << "</span>";
-    os << "</p>";
-  }
-  for (auto kind :
-       {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {
-    std::string names;
-    int64_t count = 0;
-    for (const ModelValue &value : compilation.values())
-      if (value.kind == kind && ++count)
-        names += escaped(value.name) + "\n";
-    if (count)
-      os << "<details><summary>" << count << " " << nameOf(kind)
-         << (count == 1 ? " tensor" : " tensors") << "</summary><pre>" << names
-         << "</pre></details>";
-  }
-  os << "</html>\n";
   return text;
 }

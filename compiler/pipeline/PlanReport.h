@@ -23,7 +23,8 @@ std::vector<int32_t> aliveAtPeak(const Story &story);
 /// The table that `tmc plan` and `tmc compile` print.
 std::string planTable(const Compilation &compilation);
 
-/// report.html: the same figures, and the arena over the step as a picture.
+/// report.html: the same table, memory over the step, the arena, the curve over
+/// budgets, and every decision, on one page that needs nothing else.
 std::string planHtml(Compilation &compilation);
 
 } // namespace tmc

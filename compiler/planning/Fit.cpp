@@ -199,24 +199,29 @@ Packing tmc::planning::packSorted(const ArenaProblem &problem,
   return out;
 }
 
-Certificate
-tmc::planning::restated(const Problem &problem,
-                        const std::vector<std::vector<InstructionId>> &orders,
-                        Certificate certificate, int64_t budgetBytes) {
-  if (certificate.budgetBytes == budgetBytes)
-    return certificate;
+void tmc::planning::restate(const Problem &problem, Plan &plan,
+                            int64_t budgetBytes) {
+  if (plan.certificate.budgetBytes == budgetBytes)
+    return;
   Problem ordered = problem;
-  for (size_t s = 0; s < orders.size(); ++s)
-    ordered.segments[s].instructions = orders[s];
-  certificate.budgetBytes = budgetBytes;
-  absl::StatusOr<int64_t> proven = provenExtraCost(ordered, certificate);
+  for (size_t s = 0; s < plan.orders.size(); ++s)
+    ordered.segments[s].instructions = plan.orders[s];
+  plan.certificate.budgetBytes = budgetBytes;
+  absl::StatusOr<int64_t> proven = provenExtraCost(ordered, plan.certificate);
   if (proven.ok() && *proven > 0) {
-    certificate.extraCost = *proven;
+    plan.certificate.extraCost = *proven;
   } else {
-    certificate.lambda.clear();
-    certificate.extraCost = 0;
+    plan.certificate.lambda.clear();
+    plan.certificate.extraCost = 0;
   }
-  return certificate;
+  if (!plan.cases)
+    return;
+  plan.cases->budgetBytes = budgetBytes;
+  proven = provenByBranching(ordered, *plan.cases);
+  if (proven.ok())
+    plan.cases->extraCost = *proven;
+  else
+    plan.cases.reset();
 }
 
 PlanBook::PlanBook(Problem problem, int64_t alignment, SolveOptions options)
@@ -246,6 +251,8 @@ absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
     return smallestPlan;
   SolveOptions how = options;
   how.wantBound = how.wantFrontier = false;
+  how.effort = SolveOptions().effort; // The same in every book.
+  how.maxWork = SolveOptions().maxWork;
   // What can't be makes the solver look for the least that can.
   absl::StatusOr<const FittedPlan *> found =
       solveFor(std::max<int64_t>(impossible - 1, 0), -1, how);

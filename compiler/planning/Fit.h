@@ -35,11 +35,9 @@ ArenaProblem arenaOf(const Problem &problem, const Solution &solution,
 Packing packSorted(const ArenaProblem &problem,
                    const PackOptions &options = {});
 
-/// `certificate` for another budget: its prices prove less where there is more
-/// room. `orders` are those of the plan that it belongs to.
-Certificate restated(const Problem &problem,
-                     const std::vector<std::vector<InstructionId>> &orders,
-                     Certificate certificate, int64_t budgetBytes);
+/// Restates what is proved of `plan` for another budget: the same prices prove
+/// less where there is more room.
+void restate(const Problem &problem, Plan &plan, int64_t budgetBytes);
 
 struct FittedPlan {
   Plan plan;
@@ -60,6 +58,12 @@ public:
 
   /// The plan with the smallest arena that is known whatever the budget.
   absl::StatusOr<const FittedPlan *> smallest();
+
+  /// Counted work of what is sought from here on, in percent of the default.
+  void setEffort(int64_t percent) {
+    options.effort = percent;
+    options.maxWork = SolveOptions().maxWork * percent / 100;
+  }
 
   /// The cheapest plan of the book within a budget; null: none.
   const FittedPlan *cheapestWithin(int64_t budgetBytes) const;

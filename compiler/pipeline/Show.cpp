@@ -1,0 +1,106 @@
+#include "compiler/pipeline/Show.h"
+
+#include "compiler/pipeline/Compile.h"
+#include "compiler/pipeline/Curve.h"
+#include "compiler/pipeline/Explain.h"
+#include "compiler/pipeline/PlanReport.h"
+#include "compiler/pipeline/Snapshot.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace tmc;
+
+static Expected<bool> writeFile(const std::string &path,
+                                const std::string &content) {
+  std::error_code error;
+  llvm::raw_fd_ostream os(path, error);
+  if (!error) {
+    os << content;
+    os.flush();
+    error = os.error();
+    os.clear_error();
+  }
+  if (error)
+    return Failure::world("can't write '" + path + "': " + error.message());
+  return true;
+}
+
+Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
+  options.emit = Artifact::Plan;
+  Compilation compilation(options);
+  Expected<bool> done = compilation.runTo(Phase::Place);
+  for (const std::string &warning : compilation.warnings())
+    warn(warning);
+  bool infeasible = !done && done.failure().kind == FailureKind::OverBudget;
+  if (!done && !infeasible)
+    return done;
+  if (show.sweep) {
+    // The curve holds whatever budget was asked for.
+    Curve curve = sweep(compilation);
+    if (show.output.empty()) {
+      llvm::outs() << curveCsv(curve);
+    } else {
+      for (const auto &[name, content] :
+           {std::pair(show.output + ".csv", curveCsv(curve)),
+            std::pair(show.output + ".svg", curveSvg(curve))})
+        if (auto written = writeFile(name, content); !written)
+          return written;
+    }
+  } else if (show.json) {
+    llvm::outs() << planJson(compilation);
+  } else if (done) {
+    llvm::outs() << planTable(compilation);
+  }
+  if (!done)
+    return done;
+  const Story &story = compilation.story();
+  if (!show.report.empty())
+    if (auto written = writeFile(show.report, planHtml(compilation)); !written)
+      return written;
+  if (!show.snapshot.empty())
+    if (auto written = writeFile(show.snapshot, memorySnapshot(story));
+        !written)
+      return written;
+  if (!show.trace.empty())
+    if (auto written = writeFile(show.trace, stepTrace(story)); !written)
+      return written;
+  return true;
+}
+
+static Expected<bool> printReasons(const Story &story,
+                                   const std::string &glob) {
+  if (glob.empty()) {
+    llvm::outs() << explainAll(story);
+    return true;
+  }
+  Expected<std::string> text = explainTensors(story, glob);
+  if (!text)
+    return std::move(text.failure());
+  llvm::outs() << *text;
+  return true;
+}
+
+Expected<bool> tmc::explainPlan(CompileOptions options,
+                                const std::string &glob) {
+  if (llvm::sys::fs::is_directory(options.model)) {
+    auto file = llvm::MemoryBuffer::getFile(options.model + "/story.json");
+    if (!file)
+      return Failure::input("'" + options.model +
+                            "' has no story.json: it is no directory that tmc "
+                            "compile wrote");
+    Expected<Story> story = readStory((*file)->getBuffer().str());
+    if (!story)
+      return std::move(story.failure());
+    return printReasons(*story, glob);
+  }
+  options.emit = Artifact::Plan;
+  Compilation compilation(options);
+  Expected<bool> done = compilation.runTo(Phase::Place);
+  for (const std::string &warning : compilation.warnings())
+    warn(warning);
+  if (!done)
+    return done;
+  return printReasons(compilation.story(), glob);
+}

@@ -1,0 +1,29 @@
+// Show.h - `tmc plan` and `tmc explain`: a plan as a table, a curve, reasons, a
+// page, or a file for another viewer. Data goes to standard output or to the
+// files that are named; nothing else is printed there.
+
+#ifndef TMC_COMPILER_PIPELINE_SHOW_H
+#define TMC_COMPILER_PIPELINE_SHOW_H
+
+#include "compiler/pipeline/Pipeline.h"
+
+namespace tmc {
+
+/// What is asked of a plan, beside what `tmc compile` takes.
+struct ShowOptions {
+  bool json = false;  // plan.json instead of the table.
+  bool sweep = false; // The curve instead of the table.
+  std::string output; // With `sweep`: PREFIX.csv and PREFIX.svg.
+  std::string report, snapshot, trace; // Files; empty: none.
+};
+
+/// Plans the model and shows what is asked for.
+Expected<bool> planModel(CompileOptions options, const ShowOptions &show);
+
+/// Explains a compiled directory (one with a story.json), or a model planned as
+/// `options` say; `glob` names tensors, empty: the largest.
+Expected<bool> explainPlan(CompileOptions options, const std::string &glob);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_SHOW_H
