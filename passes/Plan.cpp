@@ -1,13 +1,13 @@
 // Plan.cpp - -tmc-plan: order the step and recompute until it fits its budget.
 
 #include "passes/Plan.h"
+#include "passes/PlanRemarks.h"
 
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/planning/Verify.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/train/Train.h"
 
-#include "mlir/IR/Remarks.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -93,6 +93,7 @@ struct Plan : impl::PlanBase<Plan> {
     writeDown(*stated, *plan);
     if (hooks.observe)
       hooks.observe(*stated, problem, *plan);
+    emitPlanRemarks(getOperation(), *stated, problem, *plan);
     applySolution(getOperation(), *stated, plan->solution);
   }
 
@@ -124,14 +125,6 @@ private:
         profile.ok())
       record.peakByClass = profile->peakByClass;
     record.attachTo(getOperation());
-    for (const auto &segment : plan.solution.segments)
-      for (const planning::Execution &execution : segment)
-        if (execution.instruction == planning::kNone)
-          remark::passed(
-              stated.kernelOf[execution.recipe].op->getLoc(),
-              remark::RemarkOpts::name("Recomputed").category("plan"))
-              << remark::metric("picoseconds",
-                                problem.recipes[execution.recipe].cost);
   }
 
   void reportOverBudget(const StepProblem &stated, const planning::Plan &plan) {

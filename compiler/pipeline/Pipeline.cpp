@@ -341,8 +341,7 @@ Compilation::choosePlan(const planning::Problem &problem, int64_t budget) {
   answer.smallestFoundBytes =
       chosen && budget >= 0 ? std::min(least, budget) : least;
   answer.impossibleBelowBytes = plans->impossibleBelowBytes();
-  answer.certificate =
-      planning::restated(problem, answer.orders, answer.certificate, budget);
+  planning::restate(problem, answer, budget);
   return answer;
 }
 

@@ -1,0 +1,109 @@
+"""Checks what tmc writes for other viewers: show.py KIND FILE [FILE]."""
+
+import json
+import pickle
+import sys
+
+
+def snapshot(path):
+    """A memory snapshot: places never overlap, and what remains persists."""
+    with open(path, "rb") as file:
+        data = pickle.load(file)
+    segment = data["segments"][0]
+    assert sum(b["size"] for b in segment["blocks"]) == segment["total_size"]
+    start, end = segment["address"], segment["address"] + segment["total_size"]
+    live = {b["address"]: b["size"] for b in segment["blocks"]
+            if b["state"] == "active_allocated"}
+    events = data["device_traces"][0]
+    last = 0
+    for event in events:
+        at, size = event["addr"], event["size"]
+        assert event["time_us"] >= last
+        last = event["time_us"]
+        assert start <= at and at + size <= end
+        assert event["frames"][0]["name"]
+        if event["action"] == "alloc":
+            for other, held in live.items():
+                assert at + size <= other or other + held <= at, event
+            live[at] = size
+        elif event["action"] == "free_completed":
+            assert live.pop(at) == size
+    assert len(events) > 20
+    print("snapshot: arena of %d bytes" % segment["total_size"])
+
+
+def trace(path, plan):
+    """A trace: launches follow one another and take the predicted time."""
+    with open(path) as file:
+        events = json.load(file)["traceEvents"]
+    with open(plan) as file:
+        plan = json.load(file)
+    launches = [e for e in events if e["ph"] == "X"]
+    counters = [e for e in events if e["ph"] == "C"]
+    at = 0
+    for event in launches:
+        assert abs(event["ts"] - at) < 1e-3, (event, at)
+        at += event["dur"]
+    assert abs(at * 1e-6 - plan["step_time_s"]) < 1e-9 + 1e-6 * at
+    assert max(sum(e["args"].values()) for e in counters) == plan["live_peak_bytes"]
+    assert len(launches) == len(counters)
+    print("trace: %d again" % sum("made" in e["args"] for e in launches))
+
+
+def curve(path):
+    """A curve: more memory, less time; the bound stays below."""
+    with open(path) as file:
+        lines = [line.split(",") for line in file.read().split()]
+    rows = [dict(zip(lines[0], line)) for line in lines[1:]]
+    assert len(rows) > 3
+    for one, two in zip(rows, rows[1:]):
+        assert int(one["budget_bytes"]) < int(two["budget_bytes"])
+        assert float(one["step_time_s"]) >= float(two["step_time_s"])
+    for row in rows:
+        assert int(row["arena_bytes"]) <= int(row["budget_bytes"])
+        if row["lower_bound_pct"]:
+            assert float(row["lower_bound_pct"]) <= float(row["overhead_pct"]) + 1e-6
+    assert float(rows[-1]["overhead_pct"]) == 0
+    print("curve: from %s bytes" % rows[0]["budget_bytes"])
+
+
+def story(path, plan):
+    """A story: its tensors add up to the plan's peak."""
+    with open(path) as file:
+        told = json.load(file)
+    with open(plan) as file:
+        plan = json.load(file)
+    peak = told["peak_launch"]
+    live = told["launches"][peak]["workspace_bytes"]
+    for tensor in told["tensors"]:
+        begin = tensor["begin"] + (tensor["place_of"] >= 0)
+        if begin <= peak < tensor["end"]:
+            live += told["values"][tensor["value"]]["bytes"]
+    assert live == plan["live_peak_bytes"], live
+    paid = sum(launch["cost_ps"] for launch in told["launches"])
+    assert abs(paid * 1e-12 - plan["step_time_s"]) < 1e-9
+    assert plan["peak"]["launch"] == peak
+    levers = plan["levers"]
+    assert plan["live_peak_bytes"] == told["levers"]["plain_peak"] - (
+        levers["in_place_bytes"] + levers["order_bytes"] + levers["recompute_bytes"])
+    print("story: %d launches" % len(told["launches"]))
+
+
+def budgets(plan):
+    """The two budgets that a plan names, a line each."""
+    with open(plan) as file:
+        plan = json.load(file)
+    print(plan["smallest_found_bytes"], plan["impossible_below_bytes"] - 1)
+
+
+def page(path):
+    """A report: one file that asks for nothing."""
+    with open(path) as file:
+        text = file.read()
+    for word in ("src=", "href=", "@import", "fetch(", "import("):
+        assert word not in text, word
+    assert text.count("http") == text.count("http://www.w3.org/2000/svg")
+    print("page: %d KiB" % (len(text) // 1024))
+
+
+globals()[sys.argv[1]](*sys.argv[2:])

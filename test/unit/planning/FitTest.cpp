@@ -1,0 +1,138 @@
+// FitTest.cpp - buffers need what the plan says, what a book calls its smallest
+// plan works when its arena is the budget, and more memory never costs time.
+
+#include "compiler/planning/Fit.h"
+#include "test/unit/planning/RandomProblem.h"
+
+#include <gtest/gtest.h>
+
+using namespace tmc::planning;
+
+static SolveOptions quick() {
+  SolveOptions options;
+  options.order = OrderMode::Free;
+  options.maxWork = 200'000;
+  return options;
+}
+
+TEST(Fit, BuffersNeedTheLivePeak) {
+  int compared = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    RandomShape shape{.prologue = 2, .body = 4, .epilogue = 3};
+    shape.trips = seed % 2 ? 4 : 1;
+    Problem p = randomProblem(random, shape);
+    // Lowering shares whole buffers only.
+    for (Recipe &recipe : p.recipes)
+      std::erase_if(recipe.overwrites, [&](const Overwrite &o) {
+        return p.values[o.read].bytes != p.values[o.written].bytes;
+      });
+    Solution solution = baseSolution(p);
+    absl::StatusOr<Profile> profile = simulate(p, solution);
+    if (!profile.ok())
+      continue;
+    int64_t needed = peakBytes(arenaOf(p, solution, 1));
+    // Trips differ in what is alive; a buffer has one place for all of them.
+    EXPECT_GE(needed, profile->peakBytes);
+    if (shape.trips == 1)
+      EXPECT_EQ(needed, profile->peakBytes);
+    ++compared;
+  }
+  EXPECT_GT(compared, 200);
+}
+
+TEST(Fit, PacksTheSameWhateverTheOrderOfBuffers) {
+  Random random(1);
+  for (int round = 0; round < 20; ++round) {
+    ArenaProblem problem;
+    problem.alignment = 16;
+    for (int i = 0; i < 40; ++i) {
+      int64_t begin = random.below(30);
+      problem.buffers.push_back({"b",
+                                 1 + int64_t(random.below(500)),
+                                 {begin, begin + 1 + random.below(12)}});
+    }
+    ArenaProblem other = problem;
+    for (size_t i = other.buffers.size(); i > 1; --i)
+      std::swap(other.buffers[i - 1], other.buffers[random.below(uint32_t(i))]);
+    Packing one = packSorted(problem), two = packSorted(other);
+    EXPECT_EQ(one.arenaBytes, two.arenaBytes);
+    EXPECT_EQ(verifyPacking(problem, one), std::nullopt);
+    EXPECT_EQ(verifyPacking(other, two), std::nullopt);
+  }
+}
+
+TEST(Fit, TheSmallestPlanWorksInAnyBook) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    Problem p =
+        randomProblem(random, {.prologue = 4, .body = 6, .epilogue = 6});
+    if (!check(p).ok())
+      continue;
+    p.reservedBytes = 7;
+    PlanBook book(p, 1, quick());
+    absl::StatusOr<const FittedPlan *> smallest = book.smallest();
+    ASSERT_TRUE(smallest.ok()) << smallest.status();
+    int64_t budget = (*smallest)->arenaBytes + p.reservedBytes;
+    PlanBook again(p, 1, quick());
+    absl::StatusOr<const FittedPlan *> found = again.fit(budget);
+    ASSERT_TRUE(found.ok());
+    ASSERT_NE(*found, nullptr);
+    EXPECT_LE((*found)->arenaBytes + p.reservedBytes, budget);
+    PlanBook below(p, 1, quick());
+    found = below.fit(below.impossibleBelowBytes() - 1);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(*found, nullptr);
+  }
+}
+
+TEST(Fit, MoreMemoryNeverCostsTimeInOneBook) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    Random random(seed);
+    Problem p =
+        randomProblem(random, {.prologue = 5, .body = 8, .epilogue = 8});
+    if (!check(p).ok())
+      continue;
+    PlanBook book(p, 1, quick());
+    absl::StatusOr<const FittedPlan *> most = book.fit(-1);
+    ASSERT_TRUE(most.ok());
+    int64_t from = (*book.smallest())->arenaBytes, to = (*most)->arenaBytes;
+    for (int i = 0; i <= 6; ++i)
+      ASSERT_TRUE(book.fit(from + (to - from) * i / 6).ok());
+    int64_t last = -1;
+    for (int i = 0; i <= 6; ++i) {
+      const FittedPlan *best = book.cheapestWithin(from + (to - from) * i / 6);
+      ASSERT_NE(best, nullptr);
+      if (last >= 0)
+        EXPECT_LE(best->plan.cost, last);
+      last = best->plan.cost;
+    }
+  }
+}
+
+TEST(Fit, ProofsSurviveABiggerBudget) {
+  int proved = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    Random random(seed);
+    Problem p =
+        randomProblem(random, {.prologue = 5, .body = 8, .epilogue = 8});
+    absl::StatusOr<Profile> base = simulate(p, baseSolution(p));
+    if (!base.ok())
+      continue;
+    SolveOptions options = quick();
+    options.order = OrderMode::Fixed;
+    options.budgetBytes = base->peakBytes * 7 / 10;
+    absl::StatusOr<Plan> plan = solve(p, options);
+    ASSERT_TRUE(plan.ok());
+    int64_t before = plan->certificate.extraCost;
+    restate(p, *plan, base->peakBytes * 8 / 10);
+    EXPECT_LE(plan->certificate.extraCost, before);
+    EXPECT_EQ(checkCertificate(p, plan->certificate), std::nullopt);
+    proved += plan->certificate.extraCost > 0;
+    restate(p, *plan, base->peakBytes);
+    EXPECT_EQ(plan->certificate.extraCost, 0);
+  }
+  EXPECT_GT(proved, 3);
+}
