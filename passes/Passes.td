@@ -190,8 +190,6 @@ def Place : Pass<"tmc-place", "::tmc::mem::ProgramOp"> {
   let options = [
     Option<"alignment", "alignment", "int64_t", /*default=*/"64",
            "Of every offset, in bytes; a power of two">,
-    Option<"capacity", "capacity", "int64_t", /*default=*/"-1",
-           "Stop making the arena smaller once it fits; -1: go on">,
   ];
 }
 

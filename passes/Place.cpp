@@ -25,7 +25,6 @@ struct Place : impl::PlaceBase<Place> {
 
     planning::ArenaProblem problem;
     problem.alignment = alignment;
-    problem.capacityBytes = capacity;
     for (auto [buffer, span] : llvm::zip(liveness.buffers, liveness.spans))
       problem.buffers.push_back({buffer.getName().str(),
                                  sizeInBytes(buffer.getMemref().getType()),

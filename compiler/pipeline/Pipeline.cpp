@@ -342,6 +342,8 @@ Compilation::choosePlan(const planning::Problem &problem, int64_t budget) {
       chosen && budget >= 0 ? std::min(least, budget) : least;
   answer.impossibleBelowBytes = plans->impossibleBelowBytes();
   planning::restate(problem, answer, budget);
+  if (chosen)
+    planning::proveByCases(problem, answer, budget);
   return answer;
 }
 
@@ -370,9 +372,7 @@ Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,
     });
   if (done && last >= Phase::Place)
     done = runPasses(Phase::Place, [&](OpPassManager &pm) {
-      pm.addNestedPass<mem::ProgramOp>(
-          createPlace({device.arenaAlignment,
-                       budget < 0 ? budget : budget - device.reservedBytes}));
+      pm.addNestedPass<mem::ProgramOp>(createPlace({device.arenaAlignment}));
     });
   current.release();
   current = std::move(saved);

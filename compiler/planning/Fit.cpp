@@ -34,8 +34,8 @@ public:
     for (size_t b = 0; b < owner.size(); ++b)
       if (find(int32_t(b)) == int32_t(b))
         if (Lifetime life = lifeOf(int32_t(b)); life.begin < life.end)
-          out.buffers.push_back({problem.values[valueOf[b]].name,
-                                 problem.values[valueOf[b]].bytes, life});
+          out.buffers.push_back(
+              {problem.values[valueOf[b]].name, bytes[b], life});
     for (size_t s = 0; s < solution.segments.size(); ++s)
       for (size_t i = 0; i < solution.segments[s].size(); ++i) {
         const Recipe &recipe = problem.recipes[solution.segments[s][i].recipe];
@@ -63,6 +63,7 @@ private:
   /// Buffers: one per place in the lists that writes a value, then joined.
   std::vector<int32_t> owner;
   std::vector<ValueId> valueOf;
+  std::vector<int64_t> bytes; // The most of what shares a buffer.
   std::vector<char> persistent, liveOut;
   std::vector<int32_t> bufferOf; // Of each instance.
   std::vector<std::vector<Touch>> touches;
@@ -78,6 +79,7 @@ private:
     if (a == b)
       return;
     owner[std::max(a, b)] = std::min(a, b);
+    bytes[std::min(a, b)] = std::max(bytes[a], bytes[b]);
     persistent[std::min(a, b)] |= persistent[std::max(a, b)];
     liveOut[std::min(a, b)] |= liveOut[std::max(a, b)];
   }
@@ -97,6 +99,7 @@ private:
       if (fresh) {
         owner.push_back(at->second);
         valueOf.push_back(instance.value);
+        bytes.push_back(value.bytes);
         persistent.push_back(value.kind == ValueKind::Persistent);
         liveOut.push_back(false);
       }
@@ -224,13 +227,37 @@ void tmc::planning::restate(const Problem &problem, Plan &plan,
     plan.cases.reset();
 }
 
+void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
+                                 int64_t budgetBytes) {
+  int64_t extra = plan.cost - plan.baseCost;
+  constexpr size_t kMostInstructions = 5000;
+  if (budgetBytes < 0 || extra <= plan.certificate.extraCost ||
+      problem.instructions.size() > kMostInstructions)
+    return;
+  Problem ordered = problem;
+  for (size_t s = 0; s < plan.orders.size(); ++s)
+    ordered.segments[s].instructions = plan.orders[s];
+  Relaxation relaxation = relax(ordered);
+  std::vector<double> prices(relaxation.live.size(), 0);
+  for (auto [moment, lambda] : plan.certificate.lambda)
+    prices[moment] = double(lambda) / double(plan.certificate.denominator);
+  BranchOptions options; // Of counted work, about a tenth of a second.
+  options.knownExtraCost = extra;
+  options.work = 100'000'000;
+  BranchCertificate found =
+      branch(ordered, relaxation, prices, budgetBytes, options);
+  if (found.extraCost > plan.certificate.extraCost)
+    plan.cases = std::move(found);
+}
+
 PlanBook::PlanBook(Problem problem, int64_t alignment, SolveOptions options)
     : stated(std::move(problem)), alignment(alignment),
       options(std::move(options)),
-      impossible(impossibleBelowFreely(stated, relax(stated))) {}
+      impossible(impossibleBelowFreely(stated, relax(stated))) {
+  this->options.wantCases = false;
+}
 
 absl::StatusOr<const FittedPlan *> PlanBook::solveFor(int64_t limitBytes,
-                                                      int64_t capacityBytes,
                                                       const SolveOptions &how) {
   SolveOptions here = how;
   here.budgetBytes = limitBytes;
@@ -239,9 +266,8 @@ absl::StatusOr<const FittedPlan *> PlanBook::solveFor(int64_t limitBytes,
     return plan.status();
   auto fitted = std::make_unique<FittedPlan>();
   fitted->plan = std::move(*plan);
-  ArenaProblem arena = arenaOf(stated, fitted->plan.solution, alignment);
-  arena.capacityBytes = capacityBytes;
-  fitted->arenaBytes = packSorted(arena).arenaBytes;
+  fitted->arenaBytes =
+      packSorted(arenaOf(stated, fitted->plan.solution, alignment)).arenaBytes;
   plans.push_back(std::move(fitted));
   return plans.back().get();
 }
@@ -255,7 +281,7 @@ absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
   how.maxWork = SolveOptions().maxWork;
   // What can't be makes the solver look for the least that can.
   absl::StatusOr<const FittedPlan *> found =
-      solveFor(std::max<int64_t>(impossible - 1, 0), -1, how);
+      solveFor(std::max<int64_t>(impossible - 1, 0), how);
   if (found.ok())
     smallestPlan = *found;
   return found;
@@ -295,14 +321,21 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
   if (auto found = smallest(); !found.ok())
     return found.status();
   if (budgetBytes < 0) {
-    if (auto found = solveFor(-1, -1, options); !found.ok())
+    if (auto found = solveFor(-1, options); !found.ok())
       return found.status();
     return cheapestWithin(budgetBytes);
   }
   int64_t room = budgetBytes - stated.reservedBytes;
-  int64_t limit = budgetBytes - expectedWaste(budgetBytes);
+  // Large problems take long: what packing may lose is left out at once.
+  constexpr size_t kLarge = 1000;
+  int64_t limit = budgetBytes;
+  if (stated.instructions.size() > kLarge)
+    limit -= expectedWaste(budgetBytes);
   for (int attempt = 0; attempt < kAttempts && limit >= impossible; ++attempt) {
-    absl::StatusOr<const FittedPlan *> found = solveFor(limit, room, options);
+    SolveOptions how = options;
+    if (attempt > 0) // The same plans less a little, not worth the same again.
+      how.maxWork = options.maxWork / 4;
+    absl::StatusOr<const FittedPlan *> found = solveFor(limit, how);
     if (!found.ok())
       return found.status();
     int64_t excess = (*found)->arenaBytes - room;

@@ -39,6 +39,10 @@ Packing packSorted(const ArenaProblem &problem,
 /// less where there is more room.
 void restate(const Problem &problem, Plan &plan, int64_t budgetBytes);
 
+/// Looks for a proof by cases of a plan that costs more than its prices prove
+/// at `budgetBytes`.
+void proveByCases(const Problem &problem, Plan &plan, int64_t budgetBytes);
+
 struct FittedPlan {
   Plan plan;
   int64_t arenaBytes = 0; // Reserved left out.
@@ -46,7 +50,8 @@ struct FittedPlan {
 
 class PlanBook {
 public:
-  /// `options` less the budget hold for every plan.
+  /// `options` less the budget hold for every plan. No plan is proved by cases:
+  /// that is for the one that is chosen (`proveByCases`).
   PlanBook(Problem problem, int64_t alignment, SolveOptions options);
 
   const Problem &problem() const { return stated; }
@@ -82,8 +87,8 @@ private:
   std::vector<std::unique_ptr<FittedPlan>> plans;
   const FittedPlan *smallestPlan = nullptr;
 
-  absl::StatusOr<const FittedPlan *>
-  solveFor(int64_t limitBytes, int64_t capacityBytes, const SolveOptions &how);
+  absl::StatusOr<const FittedPlan *> solveFor(int64_t limitBytes,
+                                              const SolveOptions &how);
   int64_t expectedWaste(int64_t budgetBytes) const;
 };
 

@@ -282,7 +282,8 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
       plan.certificate = std::move(again);
       prices = std::move(better);
     }
-    if (best.feasible && best.cost > plan.certificate.extraCost)
+    if (options.wantCases && best.feasible &&
+        best.cost > plan.certificate.extraCost)
       search.findCases(problem, options, best.cost, prices, plan);
   }
 

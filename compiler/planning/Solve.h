@@ -37,6 +37,8 @@ struct SolveOptions {
   double timeLimitSeconds = 0;
   /// Look for prices that prove a lower bound as well.
   bool wantBound = true;
+  /// And for a proof by cases, where that is affordable and proves more.
+  bool wantCases = true;
   /// Look for the smallest budget with a plan even when this one has a plan.
   bool wantFrontier = false;
 };

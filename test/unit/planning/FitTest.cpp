@@ -35,8 +35,9 @@ TEST(Fit, BuffersNeedTheLivePeak) {
     int64_t needed = peakBytes(arenaOf(p, solution, 1));
     // Trips differ in what is alive; a buffer has one place for all of them.
     EXPECT_GE(needed, profile->peakBytes);
-    if (shape.trips == 1)
+    if (shape.trips == 1) {
       EXPECT_EQ(needed, profile->peakBytes);
+    }
     ++compared;
   }
   EXPECT_GT(compared, 200);
@@ -105,8 +106,9 @@ TEST(Fit, MoreMemoryNeverCostsTimeInOneBook) {
     for (int i = 0; i <= 6; ++i) {
       const FittedPlan *best = book.cheapestWithin(from + (to - from) * i / 6);
       ASSERT_NE(best, nullptr);
-      if (last >= 0)
+      if (last >= 0) {
         EXPECT_LE(best->plan.cost, last);
+      }
       last = best->plan.cost;
     }
   }
