@@ -146,8 +146,8 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
   // directory with a plan is one of ours.
   std::vector<std::string> replaced;
   if (llvm::sys::fs::exists(output + "/plan.json"))
-    replaced = {"train",  "libstep.so", "step.cpp",    "step.cu",
-                "step.h", "step.mlir",  "report.html", "tmc.h"};
+    replaced = {"train",     "libstep.so", "step.cpp",    "step.cu", "step.h",
+                "step.mlir", "story.json", "report.html", "tmc.h"};
   if (done = directory->commit(replaced); !done)
     return done;
   if (!options.depfile.empty())
