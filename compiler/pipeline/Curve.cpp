@@ -13,6 +13,9 @@ using namespace tmc;
 /// Percent of the work that a plan of its own is worth.
 static constexpr int64_t kSweepEffort = 20;
 
+/// Steps of more launches than this are proved by prices alone.
+static constexpr size_t kMostProved = 1000;
+
 Curve tmc::sweep(Compilation &compilation, int count) {
   Curve curve;
   curve.model = compilation.modelName();
@@ -56,6 +59,8 @@ Curve tmc::sweep(Compilation &compilation, int count) {
     if (best->plan.certificate.budgetBytes >= 0) {
       planning::Plan proved = best->plan;
       planning::restate(problem, proved, budget);
+      if (problem.instructions.size() <= kMostProved)
+        planning::proveByCases(problem, proved, budget);
       point.lowerBoundPct = 100.0 * double(proved.provenExtraCost()) /
                             double(std::max<int64_t>(proved.baseCost, 1));
     }

@@ -190,7 +190,8 @@ std::string tmc::planTable(const Compilation &compilation) {
     table.row("launches", std::to_string(plan.launches),
               std::to_string(plan.recomputedOps) + " of them again" +
                   (plan.copies > 0
-                       ? ", " + std::to_string(plan.copies) + " copies"
+                       ? ", " + std::to_string(plan.copies) +
+                             (plan.copies == 1 ? " copy" : " copies")
                        : ""));
   table.row("micro-batches", std::to_string(plan.microBatches));
   for (auto kind :
