@@ -79,8 +79,15 @@ struct Plan : impl::PlanBase<Plan> {
     options.effort = effort;
     absl::StatusOr<planning::Plan> plan =
         hooks.solve ? hooks.solve(problem) : planning::solve(problem, options);
-    if (!plan.ok())
-      return defect(plan.status().ToString());
+    if (!plan.ok()) {
+      if (!absl::IsFailedPrecondition(plan.status()) &&
+          !absl::IsUnavailable(plan.status()))
+        return defect(plan.status().ToString());
+      // Somebody else's planner, not ours.
+      emitFault(getOperation().getLoc(), Fault::Input)
+          << std::string(plan.status().message());
+      return signalPassFailure();
+    }
     if (!plan->feasible) {
       if (hooks.observe)
         hooks.observe(*stated, problem, *plan);

@@ -5,6 +5,7 @@
 #include "compiler/pipeline/Doctor.h"
 #include "compiler/pipeline/Interrupt.h"
 #include "compiler/pipeline/Show.h"
+#include "compiler/planning/Planners.h"
 #include "tools/CalibrateCommand.h"
 #include "tools/CommandLine.h"
 #include "tools/VerifyCommand.h"
@@ -77,6 +78,11 @@ struct ModelFlags {
   cl::opt<std::string> lossChunk{
       "loss-chunk", cl::value_desc("ROWS"),
       cl::desc("hold at most so many rows of logits (default: all)"),
+      TMC_MODEL_FLAG};
+  cl::opt<std::string> planner{
+      "planner", cl::value_desc("NAME|exec:CMD"),
+      cl::desc("who plans: tmc (default), another by name, or a program that\n"
+               "                          reads the problem and writes a plan"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> to{
       "to", cl::value_desc("PHASE"),
@@ -156,6 +162,20 @@ Expected<int64_t> countOf(const char *flag, const std::string &text) {
                         " is no positive number");
 }
 
+/// Fails where nobody of that name plans.
+Expected<bool> checkPlanner(const std::string &name) {
+  std::string names;
+  for (const planning::Planner &each : planning::planners()) {
+    if (name == each.name)
+      return true;
+    names += each.name + ", ";
+  }
+  if (name.empty() || llvm::StringRef(name).starts_with("exec:"))
+    return true;
+  return Failure::usage("there is no planner '" + name + "'")
+      .note("there are " + names + "exec:COMMAND");
+}
+
 Expected<CompileOptions> ModelFlags::read() {
   CompileOptions options;
   options.model = model;
@@ -224,6 +244,9 @@ Expected<CompileOptions> ModelFlags::read() {
           .note("there are " + names);
     }
   }
+  if (Expected<bool> known = checkPlanner(planner); !known)
+    return std::move(known.failure());
+  options.planner = planner == "tmc" ? std::string() : planner;
   options.plantDefect = plantDefect;
   options.weights = weights;
   options.snapshot = snapshot;

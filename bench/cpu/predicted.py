@@ -29,9 +29,9 @@ def plan(options, target, budget=None):
     return json.loads(done.stdout)
 
 
-def compile_step(options, target, budget, directory):
-    subprocess.run([options.tmc, "compile", options.model, f"--target={target}", f"--budget={budget}", *options.flags,
-                    "-o", directory], check=True, stderr=subprocess.DEVNULL)
+def compile_step(options, target, directory, *more):
+    subprocess.run([options.tmc, "compile", options.model, f"--target={target}", *options.flags, *more, "-o", directory],
+                   check=True, stderr=subprocess.DEVNULL)
     with open(os.path.join(directory, "plan.json")) as file:
         return json.load(file)
 
@@ -39,7 +39,7 @@ def compile_step(options, target, budget, directory):
 def run_steps(options, directory):
     """Seconds of each step but the first, and the arena's high-water mark."""
     log = os.path.join(directory, "log.jsonl")
-    subprocess.run([os.path.join(directory, "train"), f"--data={options.data}", "--init=random:0", f"--threads={options.threads}",
+    subprocess.run([os.path.join(directory, "train"), *(f"--data={data}" for data in options.data), "--init=random:0", f"--threads={options.threads}",
                     f"--steps={options.steps + 1}", f"--log={log}", "--quiet"], check=True, stdout=subprocess.DEVNULL)
     with open(log) as file:
         lines = [json.loads(line) for line in file]
@@ -51,7 +51,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tmc", default=os.path.join(ROOT, "build", "bin", "tmc"))
     parser.add_argument("--model", default=os.path.join(ROOT, "examples", "gpt2-124m.onnx"))
-    parser.add_argument("--data", default=os.path.join(ROOT, "examples", "data", "text.u16.bin"))
+    parser.add_argument("--data", nargs="+", default=[os.path.join(ROOT, "examples", "data", "text.u16.bin")])
     parser.add_argument("--dim", action="append", default=[], help="passed to tmc (default: batch=2, sequence=512)")
     parser.add_argument("--budgets", type=int, default=10)
     parser.add_argument("--steps", type=int, default=3)
@@ -71,7 +71,7 @@ def main():
         steps = []
         for i, budget in enumerate(budgets):
             directory = os.path.join(scratch, f"step{i}")
-            figures = compile_step(options, target, budget, directory)
+            figures = compile_step(options, target, directory, f"--budget={budget}")
             steps.append(dict(directory=directory, plan=figures, seconds=[]))
             print(f"compiled {i + 1} of {len(budgets)}", file=sys.stderr, flush=True)
         for turn in range(options.rounds):

@@ -60,6 +60,7 @@ struct CompileOptions {
   std::string snapshot, trace;
   std::string plantDefect; // "PHASE:KIND" of createPlantDefect, for tests.
   std::string problemFile; // The planning problem, as tmc-solve reads it.
+  std::string planner;     // By name, or "exec:COMMAND"; empty: our own.
   bool progress = false;   // Say on stderr what is going on.
   bool quiet = false;      // No summary on stderr at the end.
 };

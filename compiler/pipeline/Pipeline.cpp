@@ -312,14 +312,35 @@ Expected<std::string> Compilation::print(const EmitOptions &options) {
   });
 }
 
+/// Writes the problem where a planner that is a program can read it.
+absl::Status Compilation::stateForPlanner(const planning::Problem &problem) {
+  if (!StringRef(asked.planner).starts_with("exec:"))
+    return absl::OkStatus();
+  int fd;
+  SmallString<128> path;
+  if (!llvm::sys::fs::createTemporaryFile("tmc-problem", "txt", fd, path)) {
+    plannerFile = path.str().str();
+    removePlannerFile.setFile(path);
+    llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
+    os << planning::printProblem(problem);
+    os.flush();
+    if (!os.error())
+      return absl::OkStatus();
+    os.clear_error();
+  }
+  return absl::UnavailableError("the planner's problem file can't be written");
+}
+
 /// The plan for `budget`, from the book; of infeasible ones the smallest.
 absl::StatusOr<planning::Plan>
 Compilation::choosePlan(const planning::Problem &problem, int64_t budget) {
   if (!plans) {
     planning::SolveOptions options;
     options.order = planning::OrderMode::Free;
-    plans = std::make_unique<planning::PlanBook>(problem, device.arenaAlignment,
-                                                 options);
+    if (absl::Status status = stateForPlanner(problem); !status.ok())
+      return status;
+    plans = std::make_unique<planning::PlanBook>(
+        problem, device.arenaAlignment, options, asked.planner, plannerFile);
     absl::StatusOr<const planning::FittedPlan *> found = plans->fit(budget);
     if (!found.ok())
       return found.status();

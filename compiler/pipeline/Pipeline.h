@@ -25,6 +25,8 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
 
+#include "llvm/Support/FileUtilities.h"
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -90,6 +92,8 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> current;
   std::string shaped;
   std::unique_ptr<planning::PlanBook> plans;
+  std::string plannerFile; // What a planner that is a program reads.
+  llvm::FileRemover removePlannerFile;
   const planning::FittedPlan *chosen = nullptr;
   Story told;
   PlanFigures plan;
@@ -104,6 +108,7 @@ private:
   Expected<bool> planToPlace(Phase last);
   Expected<bool> writeProblem();
   Expected<int64_t> tryPlan(mlir::ModuleOp module, int64_t budget, Phase last);
+  absl::Status stateForPlanner(const planning::Problem &problem);
   absl::StatusOr<planning::Plan> choosePlan(const planning::Problem &problem,
                                             int64_t budget);
   Failure overBudget(int64_t budget);

@@ -5,8 +5,9 @@
 //            where few bytes cross, keep what crosses, recompute each segment
 //            when its first value is needed again. The number of segments is
 //            the best of all powers of the square root of two.
-//   blocks   every-block checkpointing: cut wherever the fewest bytes cross
-//            (a residual stream between two blocks), keep only those.
+//   blocks   every-block checkpointing: cut where a block begins that the model
+//            repeats (if none does: wherever the fewest bytes cross), keep what
+//            enters each block, and the last part, the head and the loss, whole.
 //   greedy   XLA's rematerialization: while the peak exceeds the budget, walk
 //            forward; at each moment over it, give up the value that saves the
 //            most bytes for its cost, and compute it again before its next use.

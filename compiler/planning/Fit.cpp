@@ -1,5 +1,6 @@
 #include "compiler/planning/Fit.h"
 
+#include "compiler/planning/Planners.h"
 #include "compiler/planning/Unroll.h"
 
 #include <algorithm>
@@ -227,6 +228,26 @@ void tmc::planning::restate(const Problem &problem, Plan &plan,
     plan.cases.reset();
 }
 
+/// What is proved of the order of a plan that came without a proof.
+static void proveByPrices(const Problem &problem, Plan &plan,
+                          int64_t budgetBytes) {
+  int64_t extra = plan.cost - plan.baseCost;
+  if (extra <= plan.certificate.extraCost)
+    return;
+  Problem ordered = problem;
+  for (size_t s = 0; s < plan.orders.size(); ++s)
+    ordered.segments[s].instructions = plan.orders[s];
+  Relaxation relaxation = relax(ordered);
+  DualOptions dual;
+  dual.knownExtraCost = extra;
+  Certificate found =
+      certify(ordered, relaxation,
+              ascend(relaxation, budgetBytes - problem.reservedBytes, dual),
+              budgetBytes);
+  if (found.extraCost > plan.certificate.extraCost)
+    plan.certificate = std::move(found);
+}
+
 void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
                                  int64_t budgetBytes) {
   int64_t extra = plan.cost - plan.baseCost;
@@ -250,18 +271,31 @@ void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
     plan.cases = std::move(found);
 }
 
-PlanBook::PlanBook(Problem problem, int64_t alignment, SolveOptions options)
+PlanBook::PlanBook(Problem problem, int64_t alignment, SolveOptions options,
+                   std::string planner, std::string problemFile)
     : stated(std::move(problem)), alignment(alignment),
-      options(std::move(options)),
+      options(std::move(options)), planner(std::move(planner)),
+      problemFile(std::move(problemFile)),
       impossible(impossibleBelowFreely(stated, relax(stated))) {
   this->options.wantCases = false;
+}
+
+absl::StatusOr<Plan> PlanBook::planFor(const SolveOptions &how) const {
+  if (planner.empty())
+    return solve(stated, how);
+  absl::StatusOr<Plan> plan = planBy(planner, stated, how, problemFile);
+  if (!plan.ok()) // The planner is at fault, and not the problem.
+    return absl::FailedPreconditionError(plan.status().message());
+  if (how.wantBound && how.budgetBytes >= 0)
+    proveByPrices(stated, *plan, how.budgetBytes);
+  return plan;
 }
 
 absl::StatusOr<const FittedPlan *> PlanBook::solveFor(int64_t limitBytes,
                                                       const SolveOptions &how) {
   SolveOptions here = how;
   here.budgetBytes = limitBytes;
-  absl::StatusOr<Plan> plan = solve(stated, here);
+  absl::StatusOr<Plan> plan = planFor(here);
   if (!plan.ok())
     return plan.status();
   auto fitted = std::make_unique<FittedPlan>();

@@ -52,7 +52,10 @@ class PlanBook {
 public:
   /// `options` less the budget hold for every plan. No plan is proved by cases:
   /// that is for the one that is chosen (`proveByCases`).
-  PlanBook(Problem problem, int64_t alignment, SolveOptions options);
+  /// `planner` finds the plans (see Planners.h; empty: our own search), and
+  /// `problemFile` is what a program gets to read that plans.
+  PlanBook(Problem problem, int64_t alignment, SolveOptions options,
+           std::string planner = {}, std::string problemFile = {});
 
   const Problem &problem() const { return stated; }
 
@@ -83,10 +86,12 @@ private:
   Problem stated;
   int64_t alignment;
   SolveOptions options;
+  std::string planner, problemFile;
   int64_t impossible;
   std::vector<std::unique_ptr<FittedPlan>> plans;
   const FittedPlan *smallestPlan = nullptr;
 
+  absl::StatusOr<Plan> planFor(const SolveOptions &how) const;
   absl::StatusOr<const FittedPlan *> solveFor(int64_t limitBytes,
                                               const SolveOptions &how);
   int64_t expectedWaste(int64_t budgetBytes) const;

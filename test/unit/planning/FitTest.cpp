@@ -65,7 +65,7 @@ TEST(Fit, PacksTheSameWhateverTheOrderOfBuffers) {
 }
 
 TEST(Fit, TheSmallestPlanWorksInAnyBook) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     Problem p =
