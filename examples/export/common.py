@@ -125,11 +125,13 @@ def histogram(proto):
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def export(model, inputs, path, *, outputs, dims=None, defaults=None, opset=18, optimize=False, folded=False):
+def export(model, inputs, path, *, outputs, dims=None, defaults=None, opset=18, optimize=False, folded=False,
+           buffers=None):
     """Export `model`, called with the keyword arguments `inputs`, to ROOT/path and say what is in it.
 
     `dims` maps the name of an input to {axis: name of a symbolic dimension}, `defaults` the name
     of a symbolic dimension to the size it has where a user gives none.
+    `buffers` maps the name of a buffer to its values, where the model is on the meta device.
     `optimize` runs the exporter's optimizer, but keeps the parameters' values from it: it folds
     a transposed weight into a new constant, merges parameters that are equal and drops biases
     that are zero. With `folded` it does all that, as it would for a user who didn't look.
@@ -149,6 +151,9 @@ def export(model, inputs, path, *, outputs, dims=None, defaults=None, opset=18, 
 
     parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     values = [v for name, v in program.model.graph.initializers.items() if name in parameters]
+    for name, buffer in (buffers or {}).items():
+        if name in program.model.graph.initializers:
+            program.model.graph.initializers[name].const_value = ir.tensor(buffer.numpy(), name=name)
     if not folded:
         for value in values:  # Not wanted in the file, and what has no value can't be folded.
             value.const_value = None
