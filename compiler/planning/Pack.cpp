@@ -322,7 +322,9 @@ Packing Packer::run() {
       done = attempt();
     }
   }
-  if (!done && groups.size() <= 3000)
+  // For large ones only a capacity to be met is worth the time.
+  size_t mostSearched = problem.capacityBytes < 0 ? 1000 : 3000;
+  if (!done && groups.size() <= mostSearched)
     exact();
   // Move what sticks out above the wanted size to the front, and try again.
   Random random(options.seed);
