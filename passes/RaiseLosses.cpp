@@ -192,24 +192,56 @@ static bool isOnlyReturned(Value value, Operation *reader) {
   });
 }
 
-/// cross_entropy(x * table^T) by chunks of rows. The logits may still be
+/// Logits as a product with a table, plus a number per class where there is
+/// one.
+struct Linear {
+  MatmulOp product;
+  Value bias;
+};
+
+/// `logits` as such, where nothing but `reader` and the function's return reads
+/// what is made on the way.
+static std::optional<Linear> linearOf(Value logits, Operation *reader) {
+  Value value = flat(logits), bias;
+  Operation *above = reader;
+  for (auto [sum, term] : bothWays<arith::AddFOp>(value)) {
+    ViewMap row = ViewMap::of(term);
+    int64_t last = tensorType(value).getRank() - 1;
+    if (!flat(sum).getDefiningOp<MatmulOp>() ||
+        tensorType(row.getSource()).getRank() != 1 ||
+        !row.isDimOfSource(last, 0))
+      continue;
+    above = value.getDefiningOp();
+    if (!isOnlyReturned(value, reader))
+      return std::nullopt;
+    bias = row.getSource();
+    value = flat(sum);
+    break;
+  }
+  auto product = value.getDefiningOp<MatmulOp>();
+  if (!product || product.getAcc() || product.getTransposeLhs() ||
+      !product.getTransposeRhs() || (bias && product.getBias()) ||
+      tensorType(product.getResult()).getRank() != 2 ||
+      !isOnlyReturned(product.getResult(), above))
+    return std::nullopt;
+  return Linear{product, bias ? bias : product.getBias()};
+}
+
+/// cross_entropy(x * table^T + bias) by chunks of rows. The logits may still be
 /// returned, but nothing else may read them.
 struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
   RaiseLinear(MLIRContext *context, int64_t chunk)
       : OpRewritePattern(context), chunk(chunk) {}
   LogicalResult matchAndRewrite(CrossEntropyOp op,
                                 PatternRewriter &b) const override {
-    ViewMap view = ViewMap::of(op.getLogits());
-    auto product = view.getSource().getDefiningOp<MatmulOp>();
-    if (!product || !view.isReshape() || product.getBias() ||
-        product.getAcc() || product.getTransposeLhs() ||
-        !product.getTransposeRhs() ||
-        tensorType(product.getResult()).getRank() != 2 ||
-        !isOnlyReturned(product.getResult(), op))
+    std::optional<Linear> found = linearOf(op.getLogits(), op);
+    if (!found)
       return failure();
+    MatmulOp product = found->product;
     auto linear = LinearCrossEntropyOp::create(
         b, op.getLoc(), product.getLhs(), product.getRhs(), op.getLabels(),
-        op.getWeight(), b.getI64IntegerAttr(chunk), op.getIgnoreIndexAttr());
+        op.getWeight(), found->bias, b.getI64IntegerAttr(chunk),
+        op.getIgnoreIndexAttr());
     b.replaceOp(op, linear.getResults());
     return success();
   }

@@ -28,9 +28,12 @@ static Row rowOf(const Tensor &matrix, int64_t r) {
 }
 
 /// Row `r` of x times the transpose of `table`.
-static Row productRow(const Tensor &x, const Tensor &table, int64_t r) {
+static Row productRow(const Tensor &x, const Tensor &table, const Tensor *bias,
+                      int64_t r) {
   int64_t width = x.shape[1];
   Row row(table.shape[0], 0.0);
+  if (bias)
+    row.assign(bias->floats.begin(), bias->floats.end());
   for (int64_t v = 0; v < table.shape[0]; ++v)
     for (int64_t c = 0; c < width; ++c)
       row[v] += x.floats[r * width + c] * table.floats[v * width + c];
@@ -108,22 +111,29 @@ void tmc::reference::addLosses(OpTable &table) {
   table.add<LinearCrossEntropyOp>([](LinearCrossEntropyOp op, OpCall &call) {
     const Tensor &x = call.in(op.getX());
     const Tensor &table = call.in(op.getTable());
-    return crossEntropy(op, call, table.shape[0],
-                        [&](int64_t r) { return productRow(x, table, r); });
+    const Tensor *bias = op.getBias() ? &call.in(op.getBias()) : nullptr;
+    return crossEntropy(op, call, table.shape[0], [&](int64_t r) {
+      return productRow(x, table, bias, r);
+    });
   });
 
-  // dx = dlogits * table, dtable = transposed dlogits * x.
+  // dx = dlogits * table, dtable = transposed dlogits * x, dbias = the sum of
+  // the rows of dlogits.
   table.add<LinearCrossEntropyGradOp>([](LinearCrossEntropyGradOp op,
                                          OpCall &call) -> LogicalResult {
     const Tensor &x = call.in(op.getX());
     const Tensor &table = call.in(op.getTable());
+    const Tensor *bias = op.getBias() ? &call.in(op.getBias()) : nullptr;
     Tensor &dx = call.out(0), &dtable = call.out(1);
     int64_t width = x.shape[1];
     for (int64_t r = 0; r < x.shape[0]; ++r) {
-      FailureOr<Row> row = rowGradient(op, call, r, productRow(x, table, r));
+      FailureOr<Row> row =
+          rowGradient(op, call, r, productRow(x, table, bias, r));
       if (failed(row))
         return failure();
       for (int64_t v = 0; v < table.shape[0]; ++v) {
+        if (bias)
+          call.out(2).floats[v] += (*row)[v];
         for (int64_t c = 0; c < width; ++c) {
           dx.floats[r * width + c] += (*row)[v] * table.floats[v * width + c];
           dtable.floats[v * width + c] += (*row)[v] * x.floats[r * width + c];

@@ -167,7 +167,7 @@ KernelCall CrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
 //===----------------------------------------------------------------------===//
 
 static LogicalResult checkLinear(std::optional<Location> loc, Value x,
-                                 Value table, int64_t chunk) {
+                                 Value table, Value bias, int64_t chunk) {
   RankedTensorType tx = tensorType(x), tt = tensorType(table);
   if (tx.getRank() != 2 || tt.getRank() != 2 ||
       tx.getDimSize(1) != tt.getDimSize(1) ||
@@ -176,6 +176,11 @@ static LogicalResult checkLinear(std::optional<Location> loc, Value x,
                              " and has ", tx, " and ", tt);
   if (chunk <= 0) // C2
     return emitOptionalError(loc, "takes ", chunk, " rows at a time");
+  if (bias &&
+      bias.getType() != RankedTensorType::get({tt.getDimSize(0)},
+                                              tt.getElementType())) // C3
+    return emitOptionalError(loc, "the bias is ", bias.getType(), " for ",
+                             tt.getDimSize(0), " classes");
   return success();
 }
 
@@ -183,7 +188,8 @@ LogicalResult
 LinearCrossEntropyOp::inferReturnTypes(MLIRContext *context,
                                        std::optional<Location> loc, Adaptor op,
                                        SmallVectorImpl<Type> &results) {
-  if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getChunk())))
+  if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getBias(),
+                         op.getChunk())))
     return failure();
   auto x = cast<RankedTensorType>(op.getX().getType());
   if (failed(checkLoss(loc, x.getDimSize(0), x.getElementType(), op.getLabels(),
@@ -208,13 +214,15 @@ SmallVector<Value> LinearCrossEntropyOp::buildVjp(OpBuilder &b,
   SmallVector<Value> result(getNumOperands());
   if (!grads[0])
     return result;
-  if (wanted[0] || wanted[1]) {
+  if (wanted[0] || wanted[1] || (getBias() && wanted[4])) {
     auto grad = LinearCrossEntropyGradOp::create(
         b, getLoc(), getX(), getTable(), getLabels(), getLse(),
-        lossScale(b, getLoc(), grads[0], getWeight()), getChunkAttr(),
-        getIgnoreIndexAttr());
+        lossScale(b, getLoc(), grads[0], getWeight()), getBias(),
+        getChunkAttr(), getIgnoreIndexAttr());
     result[0] = grad.getDx();
     result[1] = grad.getDtable();
+    if (getBias())
+      result[4] = grad.getDbias();
   }
   if (wanted[3])
     result[3] =
@@ -223,14 +231,15 @@ SmallVector<Value> LinearCrossEntropyOp::buildVjp(OpBuilder &b,
 }
 
 BatchSplit LinearCrossEntropyOp::getSplit(ArrayRef<int64_t> d) {
-  return splitLoss({d[0], d[2]}, {d[1], d[3]},
-                   {Rejoin::sum(), Rejoin::concat(0)});
+  SmallVector<int64_t> others{d[1]};
+  llvm::append_range(others, d.drop_front(3));
+  return splitLoss({d[0], d[2]}, others, {Rejoin::sum(), Rejoin::concat(0)});
 }
 
 template <typename Kernel>
 static KernelCall linearKernel(StringRef symbol, Value x, Value table,
-                               Value labels, int64_t chunk, int64_t ignoreIndex,
-                               Backend backend) {
+                               Value labels, bool bias, int64_t chunk,
+                               int64_t ignoreIndex, Backend backend) {
   RankedTensorType type = tensorType(x);
   LinearCrossEntropyParams p{.type = runtimeType(type),
                              .labelType = runtimeType(labels.getType()),
@@ -239,6 +248,7 @@ static KernelCall linearKernel(StringRef symbol, Value x, Value table,
                              .vocabulary = tensorType(table).getDimSize(0),
                              .chunkRows = chunk,
                              .ignoreIndex = ignoreIndex,
+                             .bias = bias,
                              .scratchBytes = 0};
   KernelCall call(x.getContext(), symbol.str());
   call.type("type", type)
@@ -247,28 +257,32 @@ static KernelCall linearKernel(StringRef symbol, Value x, Value table,
       .integer("channels", p.channels)
       .integer("vocabulary", p.vocabulary)
       .integer("chunkRows", p.chunkRows)
-      .integer("ignoreIndex", p.ignoreIndex);
+      .integer("ignoreIndex", p.ignoreIndex)
+      .flag("bias", p.bias);
   call.scratchBytes = Kernel::scratchCap(p, backend);
   return call;
 }
 
 KernelCall LinearCrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
                                            Backend backend) {
-  return linearKernel<LinearCrossEntropy>("LinearCrossEntropy", getX(),
-                                          getTable(), getLabels(), getChunk(),
-                                          getIgnoreIndex(), backend);
+  return linearKernel<LinearCrossEntropy>(
+      "LinearCrossEntropy", getX(), getTable(), getLabels(), bool(getBias()),
+      getChunk(), getIgnoreIndex(), backend);
 }
 
 LogicalResult LinearCrossEntropyGradOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> loc, Adaptor op,
     SmallVectorImpl<Type> &results) {
-  if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getChunk())))
+  if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getBias(),
+                         op.getChunk())))
     return failure();
   auto x = cast<RankedTensorType>(op.getX().getType());
   if (failed(checkLoss(loc, x.getDimSize(0), x.getElementType(), op.getLabels(),
                        op.getScale(), op.getLse()))) // C1
     return failure();
   results.append({op.getX().getType(), op.getTable().getType()});
+  if (op.getBias())
+    results.push_back(op.getBias().getType());
   return success();
 }
 
@@ -278,13 +292,17 @@ int64_t LinearCrossEntropyGradOp::getFlops() {
 }
 
 BatchSplit LinearCrossEntropyGradOp::getSplit(ArrayRef<int64_t> d) {
-  return splitLoss({d[0], d[2], d[3]}, {d[1], d[4]},
-                   {Rejoin::concat(0), Rejoin::sum()});
+  SmallVector<int64_t> others{d[1]};
+  llvm::append_range(others, d.drop_front(4));
+  SmallVector<Rejoin> results{Rejoin::concat(0), Rejoin::sum()};
+  if (getBias())
+    results.push_back(Rejoin::sum());
+  return splitLoss({d[0], d[2], d[3]}, others, results);
 }
 
 KernelCall LinearCrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                Backend backend) {
   return linearKernel<LinearCrossEntropyGrad>(
-      "LinearCrossEntropyGrad", getX(), getTable(), getLabels(), getChunk(),
-      getIgnoreIndex(), backend);
+      "LinearCrossEntropyGrad", getX(), getTable(), getLabels(),
+      bool(getBias()), getChunk(), getIgnoreIndex(), backend);
 }

@@ -536,20 +536,23 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
     Differentiable, Kernel]> {
   let summary = "cross-entropy of a product, in chunks of rows";
   let description = [{
-    `nn.cross_entropy` of `x` [R, C] times the transpose of `table` [V, C]
-    without ever holding more than `chunk` rows of logits.
+    `nn.cross_entropy` of `x` [R, C] times the transpose of `table` [V, C], plus
+    `bias` [V] in each row, without ever holding more than `chunk` rows of
+    logits.
 
     Constraints:
     - C1: `x` and `table` have rank 2, equal C and one element type; `labels`
       one label per row; `weight` is a scalar of the loss's type.
     - C2: `chunk` is positive.
+    - C3: `bias` is one number per class, of the table's element type.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
-                       NN_Float:$weight, I64Attr:$chunk,
+                       NN_Float:$weight, Optional<NN_Float>:$bias,
+                       I64Attr:$chunk,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
   let results = (outs NN_Float:$loss, NN_Float:$lse);
   let assemblyFormat = [{
-    $x `,` $table `,` $labels `,` $weight attr-dict
+    $x `,` $table `,` $labels `,` $weight (`bias` `(` $bias^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
 }
@@ -558,19 +561,23 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
     NotDifferentiable, Kernel]> {
   let summary = "gradient of linear_cross_entropy, logits made again by chunks";
   let description = [{
-    Gradients of `x` and `table`; `scale` is the loss's gradient times its
-    weight.
+    Gradients of `x`, `table` and, where there is one, `bias`; `scale` is the
+    loss's gradient times its weight.
 
     Constraints:
     - C1: as for `nn.linear_cross_entropy`, with `lse` one number per row.
     - C2: `chunk` is positive.
+    - C3: `bias` is one number per class, of the table's element type.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
-                       NN_Float:$lse, NN_Float:$scale, I64Attr:$chunk,
+                       NN_Float:$lse, NN_Float:$scale, Optional<NN_Float>:$bias,
+                       I64Attr:$chunk,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
-  let results = (outs NN_Float:$dx, NN_Float:$dtable);
+  let results = (outs NN_Float:$dx, NN_Float:$dtable,
+                      Optional<NN_Float>:$dbias);
   let assemblyFormat = [{
-    $x `,` $table `,` $labels `,` $lse `,` $scale attr-dict
+    $x `,` $table `,` $labels `,` $lse `,` $scale (`bias` `(` $bias^ `)`)?
+    attr-dict
     `:` functional-type(operands, results)
   }];
 }

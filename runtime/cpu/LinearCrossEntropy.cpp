@@ -40,21 +40,39 @@ struct Scratch {
   }
 };
 
-/// logits = x[r0 .. r0 + rows) w^T
+/// logits = x[r0 .. r0 + rows) w^T (+ bias)
 void makeLogits(Stream &stream, const LinearCrossEntropyParams &p,
-                const float *x, const float *w, int64_t r0, int64_t rows,
-                const Scratch &scratch) {
+                const float *x, const float *w, const void *bias, int64_t r0,
+                int64_t rows, const Scratch &scratch) {
   gemm::run(stream,
             {.m = rows,
              .n = p.vocabulary,
              .k = p.channels,
              .a = {x + r0 * p.channels, p.channels, 1},
              .b = {w, 1, p.channels},
-             .bias = nullptr,
+             .bias = static_cast<const float *>(bias),
              .c = scratch.logits,
              .ldc = p.vocabulary,
              .accumulate = false},
             scratch.product);
+}
+
+/// sums[v] (+)= logits[0, v] + logits[1, v] + ..., in this order.
+void addRows(Stream &stream, const LinearCrossEntropyParams &p, int64_t rows,
+             const Scratch &scratch, float *sums, bool accumulate) {
+  constexpr int64_t kColumns = 1024;
+  parallelFor(stream, (p.vocabulary + kColumns - 1) / kColumns,
+              [&](int64_t tile, int64_t) {
+                const int64_t first = tile * kColumns;
+                const int64_t last = std::min(p.vocabulary, first + kColumns);
+                if (!accumulate)
+                  std::fill(sums + first, sums + last, 0.0f);
+                for (int64_t r = 0; r < rows; ++r) {
+                  const float *row = scratch.logits + r * p.vocabulary;
+                  for (int64_t v = first; v < last; ++v)
+                    sums[v] += row[v];
+                }
+              });
 }
 
 } // namespace
@@ -75,12 +93,13 @@ void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *memory,
   const float *w = static_cast<const float *>(operand(ins, 1));
   const void *labels = operand(ins, 2);
   const float weight = *static_cast<const float *>(operand(ins, 3));
+  const void *bias = p.bias ? operand(ins, 4) : nullptr;
   float *loss = static_cast<float *>(result(outs, 0));
   float *lse = static_cast<float *>(result(outs, 1));
   const Scratch scratch(p, memory);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    makeLogits(stream, p, x, w, r0, rows, scratch);
+    makeLogits(stream, p, x, w, bias, r0, rows, scratch);
     parallelFor(stream, rows, [&](int64_t i, int64_t) {
       const float *row = scratch.logits + i * p.vocabulary;
       const int64_t r = r0 + i;
@@ -115,10 +134,12 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *memory,
   const float scale = *static_cast<const float *>(operand(ins, 4));
   float *dx = static_cast<float *>(result(outs, 0));
   float *dw = static_cast<float *>(result(outs, 1));
+  const void *bias = p.bias ? operand(ins, 5) : nullptr;
+  float *dbias = p.bias ? static_cast<float *>(result(outs, 2)) : nullptr;
   const Scratch scratch(p, memory);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    makeLogits(stream, p, x, w, r0, rows, scratch);
+    makeLogits(stream, p, x, w, bias, r0, rows, scratch);
     parallelFor(stream, rows, [&](int64_t i, int64_t) {
       float *row = scratch.logits + i * p.vocabulary;
       const int64_t label = cpu::indexAt(labels, p.labelType, r0 + i);
@@ -129,6 +150,8 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *memory,
       cpu::rowSoftmaxGrad(row, row, p.vocabulary, lse[r0 + i], scale);
       row[label] -= scale;
     });
+    if (dbias)
+      addRows(stream, p, rows, scratch, dbias, accumulate || r0 > 0);
     if (dx)
       gemm::run(stream,
                 {.m = rows,

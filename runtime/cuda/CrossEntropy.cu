@@ -79,6 +79,20 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
+/// A thread takes a column: neighbours read neighbours, and the order of the
+/// rows is kept.
+__global__ void __launch_bounds__(kBlock)
+    sumOfRows(const float *__restrict__ values, int64_t rows, int64_t columns,
+              float *__restrict__ sums, bool accumulate) {
+  const int64_t v = int64_t(blockIdx.x) * kBlock + threadIdx.x;
+  if (v >= columns)
+    return;
+  float sum = accumulate ? sums[v] : 0.0f;
+  for (int64_t r = 0; r < rows; ++r)
+    sum += values[r * columns + v];
+  sums[v] = sum;
+}
+
 } // namespace
 
 void rowLosses(Queue &queue, const LabelRule &rule, const float *logits,
@@ -98,6 +112,12 @@ void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
                   float *dlogits) {
   launch(queue, gradientOfRow, dim3(unsigned(rows)), dim3(kBlock), 0, rule,
          logits, lse, scale, dlogits);
+}
+
+void addRows(Queue &queue, const float *values, int64_t rows, int64_t columns,
+             float *sums, bool accumulate) {
+  launch(queue, sumOfRows, dim3(unsigned((columns + kBlock - 1) / kBlock)),
+         dim3(kBlock), 0, values, rows, columns, sums, accumulate);
 }
 
 } // namespace cuda

@@ -35,6 +35,10 @@ void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
                   int64_t rows, const float *lse, const float *scale,
                   float *dlogits);
 
+/// sums[v] (+)= values[0, v] + values[1, v] + ..., in this order.
+void addRows(Queue &queue, const float *values, int64_t rows, int64_t columns,
+             float *sums, bool accumulate);
+
 } // namespace tmc::cuda
 
 #endif // TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H

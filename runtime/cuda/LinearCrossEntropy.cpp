@@ -41,9 +41,9 @@ public:
     return Status::ok();
   }
   void run(const Queue &queue, int64_t rows, const void *lhs, const void *rhs,
-           void *out, void *workspace, bool accumulate) {
+           const void *bias, void *out, void *workspace, bool accumulate) {
     (rows == whole_ ? full_ : rest_)
-        .run(queue, lhs, rhs, nullptr, out, workspace, accumulate);
+        .run(queue, lhs, rhs, bias, out, workspace, accumulate);
   }
 
 private:
@@ -98,10 +98,14 @@ struct Products {
       q.transposeRhs = transposeRhs;
       return q;
     };
-    // logits = x w^T
-    if (Status s = logits.prepare(
-            name, *device, p, left,
-            [&](int64_t rows) { return shape(rows, v, c, false, true); });
+    // logits = x w^T (+ bias)
+    if (Status s = logits.prepare(name, *device, p, left,
+                                  [&](int64_t rows) {
+                                    Matmul::Params q =
+                                        shape(rows, v, c, false, true);
+                                    q.bias = p.bias;
+                                    return q;
+                                  });
         !s || !gradients)
       return s;
     // dx = dlogits w
@@ -138,7 +142,8 @@ void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     state_->logits.run(queue, rows, x + r0 * p.channels, operand(ins, 1),
-                       pieces.logits, pieces.product, false);
+                       p.bias ? operand(ins, 4) : nullptr, pieces.logits,
+                       pieces.product, false);
     cuda::rowLosses(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
         pieces.logits, rows, static_cast<float *>(result(outs, 1)),
@@ -170,18 +175,23 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs,
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     const float *xChunk = x + r0 * p.channels;
-    state_->logits.run(queue, rows, xChunk, w, pieces.logits, pieces.product,
-                       false);
+    state_->logits.run(queue, rows, xChunk, w,
+                       p.bias ? operand(ins, 5) : nullptr, pieces.logits,
+                       pieces.product, false);
     cuda::rowGradients(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
         pieces.logits, rows, static_cast<const float *>(operand(ins, 3)),
         static_cast<const float *>(operand(ins, 4)), pieces.logits);
+    if (p.bias && result(outs, 2))
+      cuda::addRows(queue, pieces.logits, rows, p.vocabulary,
+                    static_cast<float *>(result(outs, 2)),
+                    accumulate || r0 > 0);
     if (dx)
-      state_->dx.run(queue, rows, pieces.logits, w, dx + r0 * p.channels,
-                     pieces.product, false);
+      state_->dx.run(queue, rows, pieces.logits, w, nullptr,
+                     dx + r0 * p.channels, pieces.product, false);
     if (dw)
-      state_->dw.run(queue, rows, pieces.logits, xChunk, dw, pieces.product,
-                     accumulate || r0 > 0);
+      state_->dw.run(queue, rows, pieces.logits, xChunk, nullptr, dw,
+                     pieces.product, accumulate || r0 > 0);
   }
 }
 

@@ -46,21 +46,23 @@ public:
   TMC_KERNEL(CrossEntropyGrad)
 };
 
-/// The loss of logits = x w^T, taken `chunkRows` rows at a time, so that no
-/// more than chunkRows * vocabulary logits exist at any moment.
+/// The loss of logits = x w^T (+ bias), taken `chunkRows` rows at a time, so
+/// that no more than chunkRows * vocabulary logits exist at any moment.
 struct LinearCrossEntropyParams {
   DType type;      // of x, w and the logits
   DType labelType; // I32, I64
   int64_t rows, channels, vocabulary;
   int64_t chunkRows; // the last chunk may be shorter
   int64_t ignoreIndex;
+  bool bias;
   int64_t scratchBytes;
 };
 
 int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                                      Backend backend);
 
-/// ins: x [rows, channels], w [vocabulary, channels], labels, weight.
+/// ins: x [rows, channels], w [vocabulary, channels], labels, weight, bias
+///      [vocabulary] if bias.
 /// outs: loss, lse [rows]. `accumulate` adds to the loss.
 class LinearCrossEntropy : public Kernel {
 public:
@@ -71,8 +73,10 @@ public:
   TMC_KERNEL(LinearCrossEntropy)
 };
 
-/// ins: x, w, labels, lse, scale (dloss * weight). outs: dx [rows, channels],
-/// dw [vocabulary, channels]. `accumulate` adds to dw; dx is overwritten.
+/// ins: x, w, labels, lse, scale (dloss * weight), bias if bias.
+/// outs: dx [rows, channels], dw [vocabulary, channels], dbias [vocabulary] if
+/// bias, summed row after row. `accumulate` adds to dw and dbias; dx is
+/// overwritten.
 class LinearCrossEntropyGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;

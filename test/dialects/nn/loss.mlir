@@ -134,3 +134,21 @@ func.func @linear_cross_entropy_grad_c2(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>
   %0:2 = nn.linear_cross_entropy_grad %x, %t, %l, %e, %w {chunk = -1 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> (tensor<4x2xf32>, tensor<3x2xf32>)
   return
 }
+
+// -----
+
+func.func @linear_cross_entropy_c3(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %w: tensor<f32>, %b: tensor<2xf32>) {
+  // expected-error @below {{the bias is 'tensor<2xf32>' for 3 classes}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.linear_cross_entropy %x, %t, %l, %w bias(%b) {chunk = 2 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<2xf32>) -> (tensor<f32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_grad_c3(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %e: tensor<4xf32>, %w: tensor<f32>, %b: tensor<3xf64>) {
+  // expected-error @below {{the bias is 'tensor<3xf64>' for 3 classes}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = nn.linear_cross_entropy_grad %x, %t, %l, %e, %w bias(%b) {chunk = 2 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<3xf64>) -> (tensor<4x2xf32>, tensor<3x2xf32>, tensor<3xf64>)
+  return
+}

@@ -127,7 +127,7 @@ func.func @linear(%x: tensor<64x32xf32>, %table: tensor<10x32xf32>, %labels: ten
   return %loss, %logits : tensor<f32>, tensor<64x10xf32>
 }
 
-// Logits that something else reads, and logits with a bias, stay whole.
+// Logits that something else reads stay whole.
 
 // CHUNK-LABEL: func @read_elsewhere(
 //       CHUNK:   nn.cross_entropy
@@ -138,10 +138,49 @@ func.func @read_elsewhere(%x: tensor<64x32xf32>, %table: tensor<10x32xf32>, %lab
   return %loss, %e : tensor<f32>, tensor<64x10xf32>
 }
 
+// A bias goes along, the product's own or one that is added to rows of another
+// shape, and on either side.
+
 // CHUNK-LABEL: func @with_bias(
-//       CHUNK:   nn.cross_entropy
+//       CHUNK:   nn.linear_cross_entropy %arg0, %arg1, %arg3, %arg4 bias(%arg2) {chunk = 16 : i64}
 func.func @with_bias(%x: tensor<64x32xf32>, %table: tensor<10x32xf32>, %bias: tensor<10xf32>, %labels: tensor<64xi64>, %weight: tensor<f32>) -> tensor<f32> {
   %logits = nn.matmul %x, %table transpose_rhs bias(%bias) : (tensor<64x32xf32>, tensor<10x32xf32>, tensor<10xf32>) -> tensor<64x10xf32>
   %loss, %lse = nn.cross_entropy %logits, %labels, %weight : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
   return %loss : tensor<f32>
+}
+
+// CHUNK-LABEL: func @with_a_bias_added(
+//       CHUNK:   nn.linear_cross_entropy %arg0, %arg1, %arg3, %arg4 bias(%arg2) {chunk = 16 : i64}
+func.func @with_a_bias_added(%x: tensor<64x32xf32>, %table: tensor<10x32xf32>, %bias: tensor<10xf32>, %labels: tensor<64xi64>, %weight: tensor<f32>) -> (tensor<f32>, tensor<4x16x10xf32>) {
+  %product = nn.matmul %x, %table transpose_rhs : (tensor<64x32xf32>, tensor<10x32xf32>) -> tensor<64x10xf32>
+  %rows = nn.reshape %product : (tensor<64x10xf32>) -> tensor<4x16x10xf32>
+  %b = nn.broadcast %bias to [2] : (tensor<10xf32>) -> tensor<4x16x10xf32>
+  %logits = arith.addf %b, %rows : tensor<4x16x10xf32>
+  %flat = nn.reshape %logits : (tensor<4x16x10xf32>) -> tensor<64x10xf32>
+  %loss, %lse = nn.cross_entropy %flat, %labels, %weight : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
+  return %loss, %logits : tensor<f32>, tensor<4x16x10xf32>
+}
+
+// What is added along rows instead is no bias, and neither is one whose sum is
+// read elsewhere.
+
+// CHUNK-LABEL: func @added_along_rows(
+//       CHUNK:   nn.cross_entropy
+func.func @added_along_rows(%x: tensor<10x32xf32>, %table: tensor<10x32xf32>, %bias: tensor<10xf32>, %labels: tensor<10xi64>, %weight: tensor<f32>) -> tensor<f32> {
+  %product = nn.matmul %x, %table transpose_rhs : (tensor<10x32xf32>, tensor<10x32xf32>) -> tensor<10x10xf32>
+  %b = nn.broadcast %bias to [0] : (tensor<10xf32>) -> tensor<10x10xf32>
+  %logits = arith.addf %b, %product : tensor<10x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %weight : (tensor<10x10xf32>, tensor<10xi64>, tensor<f32>) -> (tensor<f32>, tensor<10xf32>)
+  return %loss : tensor<f32>
+}
+
+// CHUNK-LABEL: func @sum_read_elsewhere(
+//       CHUNK:   nn.cross_entropy
+func.func @sum_read_elsewhere(%x: tensor<64x32xf32>, %table: tensor<10x32xf32>, %bias: tensor<10xf32>, %labels: tensor<64xi64>, %weight: tensor<f32>) -> (tensor<f32>, tensor<64x10xf32>) {
+  %product = nn.matmul %x, %table transpose_rhs : (tensor<64x32xf32>, tensor<10x32xf32>) -> tensor<64x10xf32>
+  %b = nn.broadcast %bias to [1] : (tensor<10xf32>) -> tensor<64x10xf32>
+  %logits = arith.addf %product, %b : tensor<64x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %weight : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
+  %e = math.exp %logits : tensor<64x10xf32>
+  return %loss, %e : tensor<f32>, tensor<64x10xf32>
 }

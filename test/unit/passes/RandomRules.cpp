@@ -483,8 +483,8 @@ static void crossEntropy(GraphBuilder &g) {
   if (isLinear)
     return g.addLoss(nn::LinearCrossEntropyOp::create(
                          g.b, g.loc, x, g.param({classes, width}), labels,
-                         weight, g.b.getI64IntegerAttr(g.random.between(1, 4)),
-                         ignored)
+                         weight, g.random.coin() ? g.param({classes}) : Value(),
+                         g.b.getI64IntegerAttr(g.random.between(1, 4)), ignored)
                          .getLoss());
   g.addLoss(nn::CrossEntropyOp::create(g.b, g.loc, x, labels, weight, ignored)
                 .getLoss());

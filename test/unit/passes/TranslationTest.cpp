@@ -2,6 +2,8 @@
 
 #include "test/unit/passes/Validation.h"
 
+#include "llvm/ADT/Twine.h"
+
 #include <gtest/gtest.h>
 
 using namespace tmc::test;
@@ -69,15 +71,17 @@ TEST(Translation, ExpandComposites) {
 
 TEST(Translation, FoldIntoKernels) {
   Validation v;
-  v.prepare = std::string(kStep) + ",tmc-expand-composites,canonicalize,cse";
+  v.prepare =
+      (llvm::Twine(kStep) + ",tmc-expand-composites,canonicalize,cse").str();
   v.pipeline = "tmc-fold-into-kernels";
   validate(v);
 }
 
 TEST(Translation, Fuse) {
   Validation v;
-  v.prepare = std::string(kStep) +
-              ",tmc-expand-composites,tmc-fold-into-kernels,canonicalize,cse";
+  v.prepare = (llvm::Twine(kStep) +
+               ",tmc-expand-composites,tmc-fold-into-kernels,canonicalize,cse")
+                  .str();
   v.pipeline = "tmc-fuse";
   v.options.f32 = true; // f64 has no fused kernels
   v.makes = {"nn.fused"};

@@ -115,30 +115,36 @@ TEST(CrossEntropy, ReportsALabelOutOfRange) {
   EXPECT_EQ(device->compute().fault.value, 8);
 }
 
-TEST(LinearCrossEntropy, ChunksAgreeWithTheReference) {
+/// With and without a bias, whole and in chunks, one thread and two.
+static void compareChunks(bool hasBias) {
   const int64_t rows = 21, channels = 24, vocabulary = 150;
   Floats x = randomFloats(rows * channels, 1),
-         w = randomFloats(vocabulary * channels, 2);
+         w = randomFloats(vocabulary * channels, 2),
+         bias = randomFloats(vocabulary, 4);
   Longs labels = randomLongs(rows, vocabulary, 3);
   labels[20] = -100;
   const float weight = 0.05f;
   std::vector<double> logits(size_t(rows * vocabulary));
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t v = 0; v < vocabulary; ++v)
+    for (int64_t v = 0; v < vocabulary; ++v) {
+      double &logit = logits[size_t(r * vocabulary + v)];
+      logit = hasBias ? bias[v] : 0;
       for (int64_t c = 0; c < channels; ++c)
-        logits[size_t(r * vocabulary + v)] +=
-            double(x[r * channels + c]) * w[v * channels + c];
+        logit += double(x[r * channels + c]) * w[v * channels + c];
+    }
   const Reference want =
       reference(logits, labels, rows, vocabulary, weight, -100);
   std::vector<double> dx(size_t(rows * channels)),
-      dw(size_t(vocabulary * channels));
+      dw(size_t(vocabulary * channels)), db(static_cast<size_t>(vocabulary));
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t v = 0; v < vocabulary; ++v)
+    for (int64_t v = 0; v < vocabulary; ++v) {
+      const double d = want.grad[size_t(r * vocabulary + v)];
+      db[size_t(v)] += d;
       for (int64_t c = 0; c < channels; ++c) {
-        const double d = want.grad[size_t(r * vocabulary + v)];
         dx[size_t(r * channels + c)] += d * w[v * channels + c];
         dw[size_t(v * channels + c)] += d * x[r * channels + c];
       }
+    }
   for (int64_t chunk : {1, 8, 21, 64}) {
     LinearCrossEntropyParams p{.type = DType::F32,
                                .labelType = DType::I64,
@@ -147,27 +153,49 @@ TEST(LinearCrossEntropy, ChunksAgreeWithTheReference) {
                                .vocabulary = vocabulary,
                                .chunkRows = chunk,
                                .ignoreIndex = -100,
+                               .bias = hasBias,
                                .scratchBytes = 0};
-    Floats lse(rows), gx(rows * channels), gw(vocabulary * channels, 7.0f);
+    Floats lse(rows);
     float loss = 0;
-    runKernel<LinearCrossEntropy>(2, p, {x, w, labels, &weight}, {&loss, lse});
+    // A bias that isn't wanted isn't looked at.
+    runKernel<LinearCrossEntropy>(2, p, {x, w, labels, &weight, bias},
+                                  {&loss, lse});
     EXPECT_NEAR(loss, want.loss, 1e-5);
     expectClose(lse.get(), want.lse, 1e-6, "lse");
-    runKernel<LinearCrossEntropyGrad>(2, p, {x, w, labels, lse, &weight},
-                                      {gx, gw});
-    expectClose(gx.get(), dx, 1e-5, "dx");
-    expectClose(gw.get(), dw, 1e-5, "dw");
-    Floats gx1(gx.size()), gw1(gw.size());
-    runKernel<LinearCrossEntropyGrad>(1, p, {x, w, labels, lse, &weight},
-                                      {gx1, gw1});
-    EXPECT_TRUE(gx1.sameBits(gx) && gw1.sameBits(gw));
-    runKernel<LinearCrossEntropyGrad>(1, p, {x, w, labels, lse, &weight},
-                                      {gx1, gw1}, true);
-    for (double &d : dw)
-      d *= 2;
-    expectClose(gw1.get(), dw, 1e-5, "accumulated dw");
-    for (double &d : dw)
-      d /= 2;
-    EXPECT_TRUE(gx1.sameBits(gx)) << "dx doesn't accumulate";
+    struct Gradients {
+      Floats x, w, b;
+    };
+    auto gradients = [&](int threads, Gradients &g, bool accumulate) {
+      runKernel<LinearCrossEntropyGrad>(threads, p,
+                                        {x, w, labels, lse, &weight, bias},
+                                        {g.x, g.w, g.b}, accumulate);
+    };
+    // What is there before doesn't count.
+    Gradients two{Floats(rows * channels), Floats(vocabulary * channels, 7.0f),
+                  Floats(vocabulary, 7.0f)};
+    gradients(2, two, false);
+    expectClose(two.x.get(), dx, 1e-5, "dx");
+    expectClose(two.w.get(), dw, 1e-5, "dw");
+    if (hasBias)
+      expectClose(two.b.get(), db, 1e-5, "dbias");
+    Gradients one{Floats(rows * channels), Floats(vocabulary * channels),
+                  Floats(vocabulary, 7.0f)};
+    gradients(1, one, false);
+    EXPECT_TRUE(one.x.sameBits(two.x) && one.w.sameBits(two.w) &&
+                one.b.sameBits(two.b));
+    gradients(1, one, true);
+    auto doubled = [](std::vector<double> of) {
+      for (double &d : of)
+        d *= 2;
+      return of;
+    };
+    expectClose(one.w.get(), doubled(dw), 1e-5, "accumulated dw");
+    if (hasBias)
+      expectClose(one.b.get(), doubled(db), 1e-5, "accumulated dbias");
+    EXPECT_TRUE(one.x.sameBits(two.x)) << "dx doesn't accumulate";
   }
 }
+
+TEST(LinearCrossEntropy, ChunksAgreeWithTheReference) { compareChunks(false); }
+
+TEST(LinearCrossEntropy, ABiasIsAddedToEachRow) { compareChunks(true); }

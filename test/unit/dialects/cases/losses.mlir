@@ -25,3 +25,11 @@ func.func @linear_cross_entropy_grad(%x: tensor<4x2xf64>, %t: tensor<3x2xf64>, %
   %0:2 = nn.linear_cross_entropy_grad %x, %t, %l, %e, %s {chunk = 2 : i64, ignore_index = 2 : i64} : (tensor<4x2xf64>, tensor<3x2xf64>, tensor<4xi64>, tensor<4xf64>, tensor<f64>) -> (tensor<4x2xf64>, tensor<3x2xf64>)
   return %0#0, %0#1 : tensor<4x2xf64>, tensor<3x2xf64>
 }
+func.func @linear_cross_entropy_bias(%x: tensor<4x2xf64>, %t: tensor<3x2xf64>, %l: tensor<4xi64> {test.below = 3}, %w: tensor<f64>, %b: tensor<3xf64>) -> (tensor<f64>, tensor<4xf64> {test.constant}) {
+  %0:2 = nn.linear_cross_entropy %x, %t, %l, %w bias(%b) {chunk = 3 : i64, ignore_index = 2 : i64} : (tensor<4x2xf64>, tensor<3x2xf64>, tensor<4xi64>, tensor<f64>, tensor<3xf64>) -> (tensor<f64>, tensor<4xf64>)
+  return %0#0, %0#1 : tensor<f64>, tensor<4xf64>
+}
+func.func @linear_cross_entropy_grad_bias(%x: tensor<4x2xf64>, %t: tensor<3x2xf64>, %l: tensor<4xi64> {test.below = 3}, %e: tensor<4xf64>, %s: tensor<f64>, %b: tensor<3xf64>) -> (tensor<4x2xf64>, tensor<3x2xf64>, tensor<3xf64>) {
+  %0:3 = nn.linear_cross_entropy_grad %x, %t, %l, %e, %s bias(%b) {chunk = 2 : i64} : (tensor<4x2xf64>, tensor<3x2xf64>, tensor<4xi64>, tensor<4xf64>, tensor<f64>, tensor<3xf64>) -> (tensor<4x2xf64>, tensor<3x2xf64>, tensor<3xf64>)
+  return %0#0, %0#1, %0#2 : tensor<4x2xf64>, tensor<3x2xf64>, tensor<3xf64>
+}
