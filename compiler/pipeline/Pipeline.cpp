@@ -10,6 +10,7 @@
 #include "compiler/planning/ProblemFile.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/interfaces/Interfaces.h"
+#include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
 #include "passes/Plan.h"
 
@@ -87,6 +88,12 @@ Expected<bool> Compilation::runTo(Phase last) {
   return done;
 }
 
+static bool hasChunkedLoss(ModuleOp module) {
+  return module
+      ->walk([](nn::LinearCrossEntropyOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 Expected<bool> Compilation::runPhase(Phase phase) {
   auto canonicalize = [](OpPassManager &pm) {
     pm.addPass(createCanonicalizerPass());
@@ -95,11 +102,17 @@ Expected<bool> Compilation::runPhase(Phase phase) {
   switch (phase) {
   case Phase::Import:
     return import();
-  case Phase::Raise:
-    return runPasses(phase, [&](OpPassManager &pm) {
+  case Phase::Raise: {
+    Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
       pm.addNestedPass<func::FuncOp>(createRaise({asked.lossChunk}));
       canonicalize(pm);
     });
+    if (done && asked.lossChunk > 0 && !hasChunkedLoss(*current))
+      said.push_back("--loss-chunk has no effect: the loss isn't a "
+                     "cross-entropy of rows times a table, or something else "
+                     "reads the logits");
+    return done;
+  }
   case Phase::Split: {
     Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
       pm.addPass(createSplit({asked.microBatches}));
