@@ -6,8 +6,8 @@
 //            when its first value is needed again. The number of segments is
 //            the best of all powers of the square root of two.
 //   blocks   every-block checkpointing: cut where a block begins that the model
-//            repeats (if none does: wherever the fewest bytes cross), keep what
-//            enters each block, and the last part, the head and the loss, whole.
+//            repeats (if none does: wherever the fewest bytes cross); keep what
+//            enters each block, and all of the last part, the head and loss.
 //   greedy   XLA's rematerialization: while the peak exceeds the budget, walk
 //            forward; at each moment over it, give up the value that saves the
 //            most bytes for its cost, and compute it again before its next use.
