@@ -8,7 +8,7 @@ import sys
 
 MODEL = "examples/gpt2-124m.onnx"
 TEXT = "examples/data/text.u16.bin"
-SHAPE = ["--target", "cpu"]
+SHAPE = ["--target", "cpu", "--dim", "batch=4", "--dim", "sequence=128"]
 
 
 def mib(count):
@@ -50,7 +50,7 @@ def main():
                                             mib(budget)), flush=True)
 
     runs = {}
-    for name, flags, steps in (("unconstrained", [], 5),
+    for name, flags, steps in (("unconstrained", [], 10),
                                ("budget", ["--budget", str(budget)],
                                 args.steps)):
         directory = os.path.join(args.work, name)
@@ -62,6 +62,9 @@ def main():
         times = sorted(row["seconds"] for row in rows)
         return times[len(times) // 2]
 
+    def least(rows):
+        return min(row["seconds"] for row in rows)
+
     with open(os.path.join(args.work, "budget", "plan.json")) as file:
         planned = json.load(file)
     rows = runs["budget"]
@@ -69,12 +72,13 @@ def main():
 loss               %.4f at the first step, %.4f at step %d
 memory             %s planned, %s measured, budget %s
 time per step      %.0f ms
-overhead           %.1f %% over the unconstrained step (predicted %.1f %%)"""
+overhead           %.1f %% over the unconstrained step, by the fastest of each
+                   (predicted: %.1f %%, %d launches run again)"""
           % (rows[0]["loss"], rows[-1]["loss"], len(rows),
              mib(planned["arena_bytes"]), mib(rows[-1]["high_water_bytes"]),
              mib(budget), 1e3 * median(rows),
-             100 * (median(rows) / median(runs["unconstrained"]) - 1),
-             planned["overhead_pct"]))
+             100 * (least(rows) / least(runs["unconstrained"]) - 1),
+             planned["overhead_pct"], planned["recomputed_ops"]))
     return 0
 
 
