@@ -1,0 +1,82 @@
+// Attention.td - attention, recognised whole.
+
+#ifndef TMC_DIALECTS_NN_ATTENTION_TD
+#define TMC_DIALECTS_NN_ATTENTION_TD
+
+include "dialects/nn/Base.td"
+
+/// Attributes shared by attention and its gradient.
+class NN_AttentionAttrs {
+  dag arguments = (ins F64Attr:$scale, UnitAttr:$causal,
+                       DefaultValuedAttr<F64Attr, "0.0">:$dropout,
+                       DefaultValuedAttr<I64Attr, "0">:$stream);
+}
+
+def NN_AttentionOp : NN_InferredOp<"attention", [
+    AttrSizedOperandSegments, Differentiable, StridedKernel]> {
+  let summary = "scaled dot-product attention";
+  let description = [{
+    For each batch and head, softmax(scale * q k^T + mask) v, with dropout on
+    the probabilities.
+
+    Shapes: `q` [B, T, H, D]; `k` [B, S, G, D] and `v` [B, S, G, D] where G
+    divides H (query head h reads key head h / (H / G)); `mask`, added to the
+    scores or, if i1, true where attention is allowed, [B or 1, H or 1, T or 1,
+    S]; results `out` [B, T, H, D] and `lse` [B, H, T] in f32 (f64 for f64),
+    the log of the sum of exponentials of the scores. If `causal`, query t sees
+    keys s <= t + S - T. A row that sees nothing gives zeros and an lse of -inf.
+
+    Dropout keeps the probability of element ((b * H + h) * T + t) * S + s by
+    the rule of `nn.random`, with b the sample.
+
+    Constraints:
+    - C1: q, k, v have rank 4, one element type, equal B and D; k and v agree.
+    - C2: G divides H.
+    - C3: mask dimensions are those above; it is i1 or the element type.
+    - C4: `seed` and `samples` are given if, and only if, dropout is positive;
+      dropout is in [0, 1); they are as for `nn.random`, with B the batch.
+
+    Example:
+
+    ```mlir
+    %o, %lse = nn.attention %q, %k, %v {causal, scale = 0.125}
+        : (tensor<4x64x12x64xf32>, tensor<4x64x12x64xf32>, tensor<4x64x12x64xf32>)
+        -> (tensor<4x64x12x64xf32>, tensor<4x12x64xf32>)
+    ```
+  }];
+  let arguments = !con((ins NN_Float:$q, NN_Float:$k, NN_Float:$v,
+                            Optional<NN_Tensor>:$mask, Optional<NN_Int>:$seed,
+                            Optional<NN_Int>:$samples),
+                       NN_AttentionAttrs<>.arguments);
+  let results = (outs NN_Float:$out, NN_Float:$lse);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`mask` `(` $mask^ `)`)?
+    (`random` `(` $seed^ `,` $samples `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_AttentionGradOp : NN_InferredOp<"attention_grad", [
+    AttrSizedOperandSegments, NotDifferentiable, StridedKernel]> {
+  let summary = "gradient of attention, with the probabilities recomputed";
+  let description = [{
+    Gradients of q, k and v from the gradient of `out`. Only `out` and `lse`
+    were saved; probabilities and dropout masks are made again, tile by tile.
+
+    Constraints: those of `nn.attention`, and
+    - C5: `out`, `grad` have the type of q; `lse` is that of the forward op.
+  }];
+  let arguments = !con((ins NN_Float:$q, NN_Float:$k, NN_Float:$v,
+                            NN_Float:$out, NN_Float:$lse, NN_Float:$grad,
+                            Optional<NN_Tensor>:$mask, Optional<NN_Int>:$seed,
+                            Optional<NN_Int>:$samples),
+                       NN_AttentionAttrs<>.arguments);
+  let results = (outs NN_Float:$dq, NN_Float:$dk, NN_Float:$dv);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)?
+    (`random` `(` $seed^ `,` $samples `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+#endif // TMC_DIALECTS_NN_ATTENTION_TD

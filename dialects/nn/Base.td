@@ -1,0 +1,47 @@
+// Base.td - what the records of nn are made of.
+
+#ifndef TMC_DIALECTS_NN_BASE_TD
+#define TMC_DIALECTS_NN_BASE_TD
+
+include "dialects/interfaces/Interfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def NN_Dialect : Dialect {
+  let name = "nn";
+  let cppNamespace = "::tmc::nn";
+  let summary = "Tensor operations of a neural network, as values";
+}
+
+def NN_Float : StaticShapeTensorOf<[F16, BF16, F32, F64]>;
+def NN_Int : StaticShapeTensorOf<[I32, I64]>;
+def NN_Bool : StaticShapeTensorOf<[I1]>;
+def NN_Tensor : StaticShapeTensorOf<[F16, BF16, F32, F64, I1, I8, I32, I64]>;
+
+/// A pure op that answers every planner's question about cost and batch.
+class NN_Op<string mnemonic, list<Trait> traits = []>
+    : Op<NN_Dialect, mnemonic, !listconcat([
+        Pure, DeclareOpInterfaceMethods<CostOpInterface>,
+        DeclareOpInterfaceMethods<BatchSplitOpInterface>], traits)> {
+  let hasVerifier = 1;
+}
+
+/// Result types follow from the operands: one function checks and infers.
+class NN_InferredOp<string mnemonic, list<Trait> traits = []>
+    : NN_Op<mnemonic, !listconcat([InferTypeOpAdaptor], traits)> {
+  let hasVerifier = 0;
+}
+
+defvar Differentiable = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
+defvar Kernel = DeclareOpInterfaceMethods<KernelOpInterface>;
+defvar InPlaceKernel =
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getOverwrites"]>;
+defvar AccumulatingKernel =
+    DeclareOpInterfaceMethods<KernelOpInterface, ["getAccumulator"]>;
+defvar StridedKernel =
+    DeclareOpInterfaceMethods<KernelOpInterface, ["acceptsStrides"]>;
+defvar View = DeclareOpInterfaceMethods<ViewOpInterface>;
+
+#endif // TMC_DIALECTS_NN_BASE_TD

@@ -1,0 +1,91 @@
+// Linear.td - products, and rows of a table.
+
+#ifndef TMC_DIALECTS_NN_LINEAR_TD
+#define TMC_DIALECTS_NN_LINEAR_TD
+
+include "dialects/nn/Base.td"
+
+def NN_MatmulOp : NN_InferredOp<"matmul", [
+    AttrSizedOperandSegments, Differentiable, AccumulatingKernel]> {
+  let summary = "batched matrix product";
+  let description = [{
+    Multiplies the two innermost dimensions of `lhs` and `rhs`; leading
+    dimensions are batch dimensions. Products accumulate in f32 whatever the
+    element type. `bias` is added to each row of the result. `acc`, of the
+    result's type, is added to the result and gives it its bytes: this is how a
+    gradient accumulates in place.
+
+    The transpose flags read an operand transposed in place. They exist so that
+    the gradient of a matmul is two matmuls and nothing else.
+
+    Constraints:
+    - C1: operands have the same rank, at least 2, and the same element type.
+    - C2: batch dimensions agree.
+    - C3: contracted dimensions agree.
+    - C4: `bias` is a vector as long as a row of the result.
+    - C5: `acc` has the result's type.
+
+    Example:
+
+    ```mlir
+    %y = nn.matmul %x, %w transpose_rhs bias(%b)
+        : (tensor<128x64xf16>, tensor<256x64xf16>, tensor<256xf16>) -> tensor<128x256xf16>
+    ```
+  }];
+  let arguments = (ins NN_Float:$lhs, NN_Float:$rhs, Optional<NN_Float>:$bias,
+                       Optional<NN_Float>:$acc, UnitAttr:$transpose_lhs,
+                       UnitAttr:$transpose_rhs);
+  let results = (outs NN_Float:$result);
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs,
+                   CArg<"bool", "false">:$transposeLhs,
+                   CArg<"bool", "false">:$transposeRhs), [{
+      build($_builder, $_state, lhs, rhs, ::mlir::Value(), ::mlir::Value(),
+            transposeLhs, transposeRhs);
+    }]>];
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)?
+    (`transpose_rhs` $transpose_rhs^)? (`bias` `(` $bias^ `)`)?
+    (`acc` `(` $acc^ `)`)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_EmbeddingOp : NN_InferredOp<"embedding", [Differentiable, Kernel]> {
+  let summary = "rows of a table";
+  let description = [{
+    `table` [V, ...], `ids` of any shape: the result has the shape of `ids`
+    followed by a row's. An id outside [0, V) is an error of the input, which
+    the runtime reports.
+
+    Constraints:
+    - C1: `table` has rank at least 1.
+  }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
+  let arguments = (ins NN_Tensor:$table, NN_Int:$ids);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = [{
+    $table `,` $ids attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_EmbeddingGradOp : NN_Op<"embedding_grad", [
+    Differentiable, AccumulatingKernel]> {
+  let summary = "gradient of embedding: adds rows into a table";
+  let description = [{
+    A table of zeros, or `acc`, to whose row ids[i] row i of `grad` is added, in
+    the order of i. `acc` gives the result its bytes.
+
+    Constraints:
+    - C1: `grad` has the shape of `ids` followed by a row of the result's.
+    - C2: `acc` has the result's type.
+  }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
+  let arguments = (ins NN_Int:$ids, NN_Float:$grad, Optional<NN_Float>:$acc);
+  let results = (outs NN_Float:$result);
+  let assemblyFormat = [{
+    $ids `,` $grad (`acc` `(` $acc^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+#endif // TMC_DIALECTS_NN_LINEAR_TD

@@ -1,0 +1,102 @@
+// Loss.td - losses, and their chunks.
+
+#ifndef TMC_DIALECTS_NN_LOSS_TD
+#define TMC_DIALECTS_NN_LOSS_TD
+
+include "dialects/nn/Base.td"
+
+def NN_CrossEntropyOp : NN_InferredOp<"cross_entropy", [
+    Differentiable, Kernel]> {
+  let summary = "weighted sum of the rows' cross-entropies";
+  let description = [{
+    `logits` [R, V], `labels` [R], `weight` a scalar. `loss` is weight times the
+    sum, over the rows whose label isn't `ignore_index`, of
+    lse(row) - logit[label]; `lse` [R] holds the rows' log-sum-exp. Both are f32
+    (f64 for f64). A mean is a sum whose weight is one over the number of rows
+    that count *in the whole batch*: that number is an operand so that a
+    micro-batch contributes its exact share.
+
+    Constraints:
+    - C1: `logits` has rank 2, `labels` one label per row; `weight` is a scalar
+      of the loss's type.
+  }];
+  let arguments = (ins NN_Float:$logits, NN_Int:$labels, NN_Float:$weight,
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs NN_Float:$loss, NN_Float:$lse);
+  let assemblyFormat = [{
+    $logits `,` $labels `,` $weight attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_CrossEntropyGradOp : NN_InferredOp<"cross_entropy_grad", [
+    NotDifferentiable, InPlaceKernel]> {
+  let summary = "gradient of cross_entropy by the logits";
+  let description = [{
+    scale * (exp(logits - lse) - onehot(label)), zero in rows that don't count;
+    may overwrite the logits. `scale` is the loss's gradient times its weight.
+
+    Constraints:
+    - C1: as for `nn.cross_entropy`, with `lse` one number per row.
+  }];
+  let arguments = (ins NN_Float:$logits, NN_Int:$labels, NN_Float:$lse,
+                       NN_Float:$scale,
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs NN_Float:$dlogits);
+  let assemblyFormat = [{
+    $logits `,` $labels `,` $lse `,` $scale attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
+    Differentiable, Kernel]> {
+  let summary = "cross-entropy of a product, in chunks of rows";
+  let description = [{
+    `nn.cross_entropy` of `x` [R, C] times the transpose of `table` [V, C], plus
+    `bias` [V] in each row, without ever holding more than `chunk` rows of
+    logits.
+
+    Constraints:
+    - C1: `x` and `table` have rank 2, equal C and one element type; `labels`
+      one label per row; `weight` is a scalar of the loss's type.
+    - C2: `chunk` is positive.
+    - C3: `bias` is one number per class, of the table's element type.
+  }];
+  let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
+                       NN_Float:$weight, Optional<NN_Float>:$bias,
+                       I64Attr:$chunk,
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs NN_Float:$loss, NN_Float:$lse);
+  let assemblyFormat = [{
+    $x `,` $table `,` $labels `,` $weight (`bias` `(` $bias^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
+    NotDifferentiable, Kernel]> {
+  let summary = "gradient of linear_cross_entropy, logits made again by chunks";
+  let description = [{
+    Gradients of `x`, `table` and, where there is one, `bias`; `scale` is the
+    loss's gradient times its weight.
+
+    Constraints:
+    - C1: as for `nn.linear_cross_entropy`, with `lse` one number per row.
+    - C2: `chunk` is positive.
+    - C3: `bias` is one number per class, of the table's element type.
+  }];
+  let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
+                       NN_Float:$lse, NN_Float:$scale, Optional<NN_Float>:$bias,
+                       I64Attr:$chunk,
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs NN_Float:$dx, NN_Float:$dtable,
+                      Optional<NN_Float>:$dbias);
+  let assemblyFormat = [{
+    $x `,` $table `,` $labels `,` $lse `,` $scale (`bias` `(` $bias^ `)`)?
+    attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+#endif // TMC_DIALECTS_NN_LOSS_TD
