@@ -8,16 +8,19 @@
 //                        [--repeats] [--lifetimes] [-o FILE]
 //
 // Exit codes: 0 done; 1 the input is at fault; 2 usage; 3 the budget or the
-// capacity isn't met; 70 a defect of ours; 74 the world is at fault.
+// capacity isn't met; 4 the planner can't take this problem; 70 a defect of
+// ours; 74 the world is at fault.
 
 #include "compiler/planning/Arena.h"
 #include "compiler/planning/ArenaFile.h"
 #include "compiler/planning/Generate.h"
 #include "compiler/planning/Graph.h"
+#include "compiler/planning/Milp.h"
 #include "compiler/planning/Planners.h"
 #include "compiler/planning/ProblemFile.h"
 #include "compiler/planning/Text.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -25,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 using namespace tmc::planning;
 
@@ -35,17 +39,60 @@ enum Exit {
   kInput = 1,
   kUsage = 2,
   kBudget = 3,
+  kUnsupported = 4,
   kDefect = 70,
   kWorld = 74
 };
 
 constexpr const char *kUsageText =
-    "usage: tmc-solve remat FILE --budget 0.8x|SIZE [--order fixed|free] "
-    "[--seed N]\n"
-    "                       [--effort N] [--time-limit S] [--frontier]\n"
-    "                       [--planner NAME|exec:CMD] [--json FILE]\n"
-    "       tmc-solve pack FILE.csv [--capacity N] [--seed N] [--effort N] [-o "
-    "OUT.csv]\n";
+    "usage: tmc-solve remat FILE --budget 0.8x|SIZE [options]\n"
+    "       tmc-solve pack FILE.csv [--capacity SIZE] [options]\n"
+    "       tmc-solve generate FAMILY --nodes N [options]\n"
+    "       tmc-solve --help\n";
+
+/// What `--help` prints after the usage; planners follow.
+constexpr const char *kHelpText =
+    "\n"
+    "remat: which values to recompute, and when, within a budget of bytes.\n"
+    "FILE is a graph (n m; n lines: bytes cost; m lines: from to) or a full\n"
+    "problem, as tmc plan --problem writes it.\n"
+    "  --budget 0.8x|SIZE    of the peak without recomputation, or bytes, "
+    "KiB,\n"
+    "                        MiB, GiB, KB, MB, GB\n"
+    "  --order fixed|free    keep the order of first executions (default) or "
+    "not\n"
+    "  --planner NAME        one of those below, or exec:CMD: a program that "
+    "gets\n"
+    "                        FILE and the budget, and writes executions\n"
+    "  --frontier            look for the smallest budget with a plan as well\n"
+    "  --seed N              another search (default 1)\n"
+    "  --effort N            counted work, in percent (default 100)\n"
+    "  --time-limit S        stop after S seconds with the best so far\n"
+    "  --json FILE           the plan and its proof; - is standard output\n"
+    "\n"
+    "pack: offsets for buffers with lifetimes, in one arena.\n"
+    "FILE.csv has columns id,lower,upper,size and may have "
+    "alignment,inside,distance,fixed.\n"
+    "  --capacity SIZE       what the arena must fit (default: as small as "
+    "found)\n"
+    "  --seed N, --effort N  as above\n"
+    "  -o OUT.csv            the rows with their offset\n"
+    "\n"
+    "generate: graphs of training steps; FAMILY is transformer, unet or "
+    "random-layered.\n"
+    "  --nodes N             about as many nodes\n"
+    "  --seed N              another graph (default 1)\n"
+    "  --repeats             all layers alike\n"
+    "  --lifetimes           its buffers, for pack\n"
+    "  -o FILE               default: standard output\n"
+    "\n"
+    "exit codes: 0 done, 1 the input is at fault, 2 usage, 3 the budget or "
+    "the\n"
+    "capacity isn't met, 4 the planner can't take this problem, 70 a defect "
+    "of\n"
+    "tmc-solve, 74 a file can't be written\n"
+    "\n"
+    "planners:\n";
 
 int fail(int code, const std::string &message) {
   fprintf(stderr, "error: %s\n", message.c_str());
@@ -62,6 +109,11 @@ struct Arguments {
   std::map<std::string, std::string> options;
   std::string error;
 
+  /// The first that is wrong is what is told.
+  void wrong(const std::string &what) {
+    if (error.empty())
+      error = what;
+  }
   bool has(const std::string &name) const { return options.count(name); }
   std::string get(const std::string &name,
                   const std::string &otherwise = "") const {
@@ -69,6 +121,24 @@ struct Arguments {
     return it == options.end() ? otherwise : it->second;
   }
 };
+
+/// At most two letters swapped, missing, added or wrong.
+bool isNear(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t corner = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t here = std::min(
+          {row[j] + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1])});
+      corner = row[j];
+      row[j] = here;
+    }
+  }
+  return row[b.size()] <= 2;
+}
 
 Arguments parseArguments(int argc, char **argv,
                          const std::map<std::string, bool> &known) {
@@ -80,7 +150,11 @@ Arguments parseArguments(int argc, char **argv,
       std::string name = word.substr(0, equals);
       auto it = known.find(name);
       if (it == known.end()) {
-        out.error = "unknown option '" + name + "'";
+        std::string what = "unknown option '" + name + "'";
+        for (const auto &[other, takesValue] : known)
+          if (isNear(name, other))
+            what += "; did you mean '" + other + "'?";
+        out.wrong(what);
       } else if (!it->second) {
         out.options[name] = "";
       } else if (equals != std::string::npos) {
@@ -88,16 +162,16 @@ Arguments parseArguments(int argc, char **argv,
       } else if (i + 1 < argc) {
         out.options[name] = argv[++i];
       } else {
-        out.error = "option '" + name + "' wants a value";
+        out.wrong("option '" + name + "' wants a value");
       }
     } else if (out.file.empty()) {
       out.file = word;
     } else {
-      out.error = "two files given, '" + out.file + "' and '" + word + "'";
+      out.wrong("two files given, '" + out.file + "' and '" + word + "'");
     }
   }
-  if (out.error.empty() && out.file.empty())
-    out.error = "no file given";
+  if (out.file.empty())
+    out.wrong("no file given");
   return out;
 }
 
@@ -281,29 +355,28 @@ int solveRemat(int argc, char **argv) {
   options.maxWork = 0; // As long as it helps.
   int64_t seed = 1;
   if (args.error.empty() && !args.has("--budget"))
-    args.error = "no --budget given";
+    args.wrong("no --budget given");
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
-    args.error =
-        "--seed wants a whole number, not '" + args.get("--seed") + "'";
+    args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
   if (args.has("--effort") &&
       !parseInteger(args.get("--effort"), 0, options.effort))
-    args.error =
-        "--effort wants a percentage, not '" + args.get("--effort") + "'";
+    args.wrong("--effort wants a percentage, not '" + args.get("--effort") +
+               "'");
   if (std::string limit = args.get("--time-limit"); !limit.empty()) {
     char *end = nullptr;
     options.timeLimitSeconds = strtod(limit.c_str(), &end);
     if (*end || !(options.timeLimitSeconds > 0))
-      args.error = "--time-limit wants seconds, not '" + limit + "'";
+      args.wrong("--time-limit wants seconds, not '" + limit + "'");
   }
   std::string order = args.get("--order", "fixed");
   if (order != "fixed" && order != "free")
-    args.error = "--order is fixed or free, not '" + order + "'";
+    args.wrong("--order is fixed or free, not '" + order + "'");
   std::string planner = args.get("--planner", "tmc");
   bool known = planner.rfind("exec:", 0) == 0;
   for (const Planner &p : planners())
     known |= p.name == planner;
   if (!known && args.error.empty()) {
-    args.error = "there is no planner '" + planner + "'; there are exec:CMD";
+    args.wrong("there is no planner '" + planner + "'; there are exec:CMD");
     for (const Planner &p : planners())
       args.error += ", " + p.name;
   }
@@ -348,8 +421,9 @@ int solveRemat(int argc, char **argv) {
   absl::StatusOr<Plan> plan = planBy(planner, *problem, options, args.file);
   if (!plan.ok()) {
     int code = plan.status().code() == absl::StatusCode::kInternal ? kDefect
-               : plan.status().code() == absl::StatusCode::kUnavailable
-                   ? kWorld
+               : plan.status().code() == absl::StatusCode::kUnavailable ? kWorld
+               : plan.status().code() == absl::StatusCode::kUnimplemented
+                   ? kUnsupported
                    : kInput;
     if (code == kDefect)
       note("the input '" + args.file + "' reproduces it");
@@ -403,23 +477,21 @@ int solvePack(int argc, char **argv) {
                                   {{"--capacity", true},
                                    {"--seed", true},
                                    {"--effort", true},
-                                   {"--time-limit", true},
                                    {"-o", true}});
   int64_t capacity = -1, seed = 1;
   PackOptions options;
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
-    args.error =
-        "--seed wants a whole number, not '" + args.get("--seed") + "'";
+    args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
   if (args.has("--effort") &&
       !parseInteger(args.get("--effort"), 0, options.effort))
-    args.error =
-        "--effort wants a percentage, not '" + args.get("--effort") + "'";
+    args.wrong("--effort wants a percentage, not '" + args.get("--effort") +
+               "'");
   if (args.has("--capacity")) {
     absl::StatusOr<int64_t> size = parseSize(args.get("--capacity"));
     if (size.ok())
       capacity = *size;
     else
-      args.error = "--capacity " + std::string(size.status().message());
+      args.wrong("--capacity " + std::string(size.status().message()));
   }
   if (!args.error.empty()) {
     fail(kUsage, args.error);
@@ -471,10 +543,9 @@ int generate(int argc, char **argv) {
   if (!args.has("--nodes") ||
       !parseInteger(args.get("--nodes"), 1, options.nodes) ||
       options.nodes > 10'000'000)
-    args.error = "--nodes wants a number from 1 to 10000000";
+    args.wrong("--nodes wants a number from 1 to 10000000");
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
-    args.error =
-        "--seed wants a whole number, not '" + args.get("--seed") + "'";
+    args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
   if (args.file == "transformer")
     options.family = Family::Transformer;
   else if (args.file == "unet")
@@ -482,7 +553,8 @@ int generate(int argc, char **argv) {
   else if (args.file == "random-layered")
     options.family = Family::RandomLayered;
   else
-    args.error = "there is no family '" + args.file + "'";
+    args.wrong("there is no family '" + args.file +
+               "'; there are transformer, unet, random-layered");
   if (!args.error.empty()) {
     fail(kUsage, args.error);
     fputs(kUsageText, stderr);
@@ -501,6 +573,10 @@ int generate(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   std::string command = argc > 1 ? argv[1] : "";
+  registerMilp();
+  for (int i = 2; i < argc; ++i)
+    if (std::string(argv[i]) == "--help" || std::string(argv[i]) == "-h")
+      command = "--help";
   if (command == "remat")
     return solveRemat(argc, argv);
   if (command == "pack")
@@ -509,8 +585,13 @@ int main(int argc, char **argv) {
     return generate(argc, argv);
   if (command == "--help" || command == "-h" || command == "help") {
     fputs(kUsageText, stdout);
+    fputs(kHelpText, stdout);
+    for (const Planner &planner : planners())
+      printf("  %-10s%s\n", planner.name.c_str(), planner.summary.c_str());
     return kDone;
   }
+  if (!command.empty())
+    fail(kUsage, "there is no command '" + command + "'");
   fputs(kUsageText, stderr);
   return kUsage;
 }

@@ -68,7 +68,6 @@ struct Packing {
 struct PackOptions {
   uint64_t seed = 1;
   int64_t effort = 100; // Counted work, in percent of the default.
-  double timeLimitSeconds = 0;
 };
 
 /// Largest total size of bytes alive at one instruction (groups counted by the

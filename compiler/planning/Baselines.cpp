@@ -188,7 +188,26 @@ Schedule checkpointed(const Flat &flat, const std::vector<int32_t> &partOf,
           schedule.insert(o, k);
       }
     }
-  // What nobody reads needn't have been made.
+  dropUseless(schedule);
+  return schedule;
+}
+
+} // namespace
+
+int64_t tmc::planning::liveLimit(const Problem &problem,
+                                 const SolveOptions &options,
+                                 const Flat &flat) {
+  int64_t budget = options.budgetBytes < 0
+                       ? std::numeric_limits<int64_t>::max() / 4
+                       : options.budgetBytes;
+  return budget - problem.reservedBytes - flat.constantBytes;
+}
+
+int32_t tmc::planning::turningStage(const Flat &flat) {
+  return turningPoint(crossing(flat));
+}
+
+void tmc::planning::dropUseless(Schedule &schedule) {
   for (bool again = true; again;) {
     again = false;
     std::vector<Schedule::Clone> clones = schedule.clones();
@@ -198,18 +217,7 @@ Schedule checkpointed(const Flat &flat, const std::vector<int32_t> &partOf,
         again = true;
       }
   }
-  return schedule;
 }
-
-int64_t limitOf(const Problem &problem, const SolveOptions &options,
-                const Flat &flat) {
-  int64_t budget = options.budgetBytes < 0
-                       ? std::numeric_limits<int64_t>::max() / 4
-                       : options.budgetBytes;
-  return budget - problem.reservedBytes - flat.constantBytes;
-}
-
-} // namespace
 
 Plain tmc::planning::checkpoint(const Flat &flat, int64_t limit) {
   std::vector<int64_t> across = crossing(flat);
@@ -242,7 +250,7 @@ Plain tmc::planning::checkpoint(const Flat &flat, int64_t limit) {
 absl::StatusOr<Solution> tmc::planning::planSqrt(const Problem &problem,
                                                  const SolveOptions &options) {
   Flat flat = flatten(problem);
-  Schedule schedule(flat, limitOf(problem, options, flat));
+  Schedule schedule(flat, liveLimit(problem, options, flat));
   restore(flat, schedule, checkpoint(flat, schedule.limit()));
   return schedule.toSolution(problem);
 }
@@ -255,7 +263,7 @@ tmc::planning::planBlocks(const Problem &problem, const SolveOptions &options) {
   std::vector<std::vector<int32_t>> cuts = repeatedBlocks(flat, across);
   if (cuts.empty())
     cuts.push_back(narrowPlaces(across));
-  int64_t limit = limitOf(problem, options, flat);
+  int64_t limit = liveLimit(problem, options, flat);
   std::optional<Schedule> best;
   for (const std::vector<int32_t> &starts : cuts) {
     std::vector<int32_t> partOf(turn, 0);
@@ -274,7 +282,7 @@ tmc::planning::planBlocks(const Problem &problem, const SolveOptions &options) {
 absl::StatusOr<Solution>
 tmc::planning::planGreedy(const Problem &problem, const SolveOptions &options) {
   Flat flat = flatten(problem);
-  Schedule schedule(flat, limitOf(problem, options, flat));
+  Schedule schedule(flat, liveLimit(problem, options, flat));
   for (int32_t k = 0; k < int32_t(flat.stages.size()) && schedule.excess() > 0;
        ++k) {
     for (int tries = 0;

@@ -12,7 +12,9 @@
 //            forward; at each moment over it, give up the value that saves the
 //            most bytes for its cost, and compute it again before its next use.
 //
-// Registered as planners of these names (`Planners.h`).
+// PyTorch's min cut with a knapsack has its own header (`MinCut.h`), and so has
+// Checkmate's MILP (`Milp.h`). Registered as planners of these names
+// (`Planners.h`).
 
 #ifndef TMC_COMPILER_PLANNING_BASELINES_H
 #define TMC_COMPILER_PLANNING_BASELINES_H
@@ -25,6 +27,16 @@ namespace tmc::planning {
 /// The segments of `planSqrt` as a start for the search; the schedule of least
 /// excess if none fits.
 Plain checkpoint(const Flat &flat, int64_t limitBytes);
+
+/// The first stage after the forward part: where the most is alive.
+int32_t turningStage(const Flat &flat);
+
+/// What live bytes may reach, persistent values left out.
+int64_t liveLimit(const Problem &problem, const SolveOptions &options,
+                  const Flat &flat);
+
+/// Erases recomputations that nobody reads.
+void dropUseless(Schedule &schedule);
 
 absl::StatusOr<Solution> planSqrt(const Problem &problem,
                                   const SolveOptions &options);

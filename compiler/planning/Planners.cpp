@@ -2,16 +2,20 @@
 
 #include "compiler/planning/Baselines.h"
 #include "compiler/planning/Graph.h"
+#include "compiler/planning/MinCut.h"
 #include "compiler/planning/Verify.h"
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <limits>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,14 +42,20 @@ std::vector<Planner> &registry() {
       {"sqrt", "segments of equal length, each recomputed at once", planSqrt},
       {"blocks", "keeps only what leads from block to block", planBlocks},
       {"greedy", "most bytes per cost first, where the peak is", planGreedy},
+      {"mincut", "PyTorch's: a min cut, and a knapsack of dear values",
+       planMinCut},
   };
   return all;
 }
 
+/// How long an external planner may take where nobody says.
+constexpr double kPatienceSeconds = 600;
+constexpr size_t kMostAnswerBytes = size_t(1) << 30;
+
 /// Standard output of `/bin/sh -c 'COMMAND "$1" "$2"'`.
 absl::StatusOr<std::string> run(const std::string &command,
                                 const std::string &file,
-                                const std::string &budget) {
+                                const std::string &budget, double seconds) {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC))
     return absl::UnavailableError("no pipe for the external planner");
@@ -61,28 +71,59 @@ absl::StatusOr<std::string> run(const std::string &command,
   int error = posix_spawn(&child, "/bin/sh", &actions, nullptr, argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   close(fds[1]);
+  auto named = [&](auto... what) {
+    return absl::StrCat("the external planner '", command, "' ", what...);
+  };
   if (error) {
     close(fds[0]);
-    return absl::UnavailableError(
-        absl::StrCat("the external planner '", command, "' doesn't start"));
+    return absl::UnavailableError(named("doesn't start"));
   }
-  std::string out;
+  using Clock = std::chrono::steady_clock;
+  auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  auto left = [&] { // Milliseconds, at most a quarter of a second.
+    double ms =
+        std::chrono::duration<double, std::milli>(end - Clock::now()).count();
+    return int(std::clamp(ms, 0.0, 250.0));
+  };
+  std::string out, defect;
   char buffer[65536];
-  constexpr size_t most = size_t(1) << 30;
-  ssize_t n;
-  while (out.size() < most && ((n = read(fds[0], buffer, sizeof buffer)) > 0 ||
-                               (n < 0 && errno == EINTR)))
-    if (n > 0)
-      out.append(buffer, size_t(n));
+  for (bool open = true; open && defect.empty();) {
+    pollfd ready = {fds[0], POLLIN, 0};
+    if (poll(&ready, 1, left()) > 0) {
+      ssize_t n = read(fds[0], buffer, sizeof buffer);
+      if (n > 0)
+        out.append(buffer, size_t(n));
+      open = n > 0 || (n < 0 && errno == EINTR);
+    }
+    if (out.size() > kMostAnswerBytes)
+      defect = named("writes more than ", kMostAnswerBytes, " bytes");
+    else if (open && Clock::now() >= end)
+      defect = named("hasn't ended after ", seconds,
+                     " s; --time-limit says how long it may take");
+  }
   close(fds[0]);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-    ;
+  // It may have closed its output and go on.
+  while (defect.empty()) {
+    pid_t done = waitpid(child, &status, WNOHANG);
+    if (done == child || (done < 0 && errno != EINTR))
+      break;
+    if (Clock::now() >= end)
+      defect = named("hasn't ended after ", seconds,
+                     " s; --time-limit says how long it may take");
+    else
+      poll(nullptr, 0, std::min(left(), 5));
+  }
+  if (!defect.empty()) {
+    kill(child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+      ;
+    return absl::FailedPreconditionError(defect);
+  }
   if (!WIFEXITED(status) || WEXITSTATUS(status))
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the external planner '", command, "' ended with ",
-        WIFEXITED(status) ? "exit code " : "signal ",
-        WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
+    return absl::FailedPreconditionError(
+        named("ended with ", WIFEXITED(status) ? "exit code " : "signal ",
+              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
   return out;
 }
 
@@ -156,7 +197,9 @@ absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
   if (name.substr(0, 5) == "exec:") {
     absl::StatusOr<std::string> out =
         run(std::string(name.substr(5)), problemFile,
-            std::to_string(options.budgetBytes));
+            std::to_string(options.budgetBytes),
+            options.timeLimitSeconds > 0 ? options.timeLimitSeconds
+                                         : kPatienceSeconds);
     if (!out.ok())
       return out.status();
     bool isGraph = problem.segments.size() == 1;

@@ -1,7 +1,7 @@
 // Planners.h - solvers by name, ours and anybody's.
 //
 // A planner takes a problem and a budget and answers with a solution; whatever
-// comes back is checked by `Verify.h` before use. Three ways to add one:
+// comes back is checked by `Verify.h` before use. Two ways to add one:
 //
 //  - in C++: `registerPlanner("mine", "what it does", function)` from any file
 //    linked into the tool;
@@ -9,7 +9,10 @@
 //    its first argument and the budget in bytes as its second, and writes the
 //    answer to standard output: for a graph, node numbers in execution order
 //    separated by white space; for a full problem, one line per execution,
-//    `segment recipe` by number. Exit code 0, or it has no plan.
+//    `segment recipe` by number. Exit code 0, or it has no plan. It may take
+//    ten minutes, or `timeLimitSeconds`, and is killed then.
+//
+// docs/planning.md works an example of both.
 
 #ifndef TMC_COMPILER_PLANNING_PLANNERS_H
 #define TMC_COMPILER_PLANNING_PLANNERS_H
