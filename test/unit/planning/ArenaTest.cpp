@@ -158,4 +158,60 @@ TEST(Arena, PerfectPackingsAreFound) {
   EXPECT_GE(perfect, 36);
 }
 
+/// The same with pieces of like area, in spirals of five now and then, which no
+/// straight cut takes apart.
+void cutEvenly(std::mt19937 &random, int64_t t0, int64_t t1, int64_t b0,
+               int64_t b1, int pieces, ArenaProblem &problem) {
+  int64_t time = t1 - t0, bytes = b1 - b0;
+  auto inside = [&](int64_t from, int64_t room, int64_t of, int64_t many) {
+    return from + 1 + (room - 1) * of / many +
+           int64_t(random() % uint64_t((room - 1) / many));
+  };
+  struct Part {
+    int64_t t0, t1, b0, b1;
+  };
+  std::vector<Part> parts;
+  if (pieces >= 5 && time > 4 && bytes > 4 && random() % 3 == 0) {
+    int64_t a = inside(t0, time, 0, 2), c = inside(t0, time, 1, 2);
+    int64_t x = inside(b0, bytes, 0, 2), y = inside(b0, bytes, 1, 2);
+    parts = {{t0, c, b0, x},
+             {c, t1, b0, y},
+             {a, t1, y, b1},
+             {t0, a, x, b1},
+             {a, c, x, y}};
+  } else if (pieces > 1 && time > 1 && (bytes < 2 || random() % 2)) {
+    int64_t a = inside(t0, time, 0, 1);
+    parts = {{t0, a, b0, b1}, {a, t1, b0, b1}};
+  } else if (pieces > 1 && bytes > 1) {
+    int64_t x = inside(b0, bytes, 0, 1);
+    parts = {{t0, t1, b0, x}, {t0, t1, x, b1}};
+  } else {
+    problem.buffers.push_back(
+        {"b" + std::to_string(problem.buffers.size()), bytes, {t0, t1}});
+    return;
+  }
+  for (const Part &p : parts)
+    cutEvenly(random, p.t0, p.t1, p.b0, p.b1,
+              int(pieces * ((p.t1 - p.t0) * (p.b1 - p.b0)) / (time * bytes)),
+              problem);
+}
+
+TEST(Arena, HundredsOfBuffersArePackedPerfectly) {
+  std::mt19937 random(2);
+  int perfect = 0;
+  for (int round = 0; round < 10; ++round) {
+    ArenaProblem problem;
+    problem.alignment = 1;
+    problem.capacityBytes = 1024;
+    cutEvenly(random, 0, 1024, 0, 1024, 260, problem);
+    ASSERT_GT(problem.buffers.size(), 100u);
+    PackOptions options;
+    options.effort = 1;
+    Packing packing = packArena(problem, options);
+    ASSERT_EQ(verifyPacking(problem, packing), std::nullopt);
+    perfect += packing.arenaBytes == 1024;
+  }
+  EXPECT_EQ(perfect, 10);
+}
+
 } // namespace
