@@ -31,6 +31,7 @@ struct Raise : impl::RaiseBase<Raise> {
     populateRaiseNorms(pieces);
     populateRaiseActivations(pieces);
     populateRaiseLosses(pieces, lossChunk);
+    populateRaiseSigns(pieces);
     populateRaiseAttention(whole);
     populateViewPatterns(whole);
     populateRaiseMatmul(whole);

@@ -76,6 +76,7 @@ mlir::Value clonePointwise(mlir::OpBuilder &b, mlir::Operation *op,
 
 /// The families of patterns of -tmc-raise.
 void populateRaiseActivations(mlir::RewritePatternSet &patterns);
+void populateRaiseSigns(mlir::RewritePatternSet &patterns);
 void populateRaiseAttention(mlir::RewritePatternSet &patterns);
 void populateRaiseLookups(mlir::RewritePatternSet &patterns);
 void populateRaiseLosses(mlir::RewritePatternSet &patterns, int64_t chunk);

@@ -332,8 +332,39 @@ static void linear(GraphBuilder &g) {
   g.add(y);
 }
 
+/// Positions turned in: x * cos + concat(-high half, low half) * sin, with
+/// tables of constants, per row or the same for all.
+static void rotation(GraphBuilder &g) {
+  Exporter e(g);
+  Value x = g.pick(2);
+  int64_t rows = tensorType(x).getDimSize(0), half = g.size();
+  x = nn::MatmulOp::create(g.b, g.loc, g.squash(x),
+                           g.param({e.width(x), 2 * half}));
+  auto part = [&](int64_t first) -> Value {
+    return nn::SliceOp::create(g.b, g.loc, g.tensor({rows, half}), x,
+                               ArrayRef<int64_t>{0, first},
+                               ArrayRef<int64_t>{1, 1});
+  };
+  Value turned = nn::ConcatOp::create(
+      g.b, g.loc,
+      ValueRange{arith::NegFOp::create(g.b, g.loc, part(half)), part(0)}, 1);
+  auto table = [&]() -> Value {
+    bool perRow = e.coin() && !g.options.batchSafe;
+    RankedTensorType type =
+        perRow ? g.tensor({rows, 2 * half}) : g.tensor({2 * half});
+    SmallVector<Attribute> numbers;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      numbers.push_back(g.b.getFloatAttr(g.element(), g.number(-1, 1)));
+    Value constant = arith::ConstantOp::create(
+        g.b, g.loc, DenseElementsAttr::get(type, numbers));
+    return perRow ? constant : e.along(constant, x);
+  };
+  g.add(e.add(e.mul(x, table()), e.mul(turned, table())));
+}
+
 ArrayRef<Rule> tmc::test::exportRules() {
-  static const Rule rules[] = {layerNorm, rmsNorm,   gelu,         softmax,
-                               attention, attention, crossEntropy, linear};
+  static const Rule rules[] = {layerNorm,    rmsNorm,   gelu,
+                               softmax,      attention, attention,
+                               crossEntropy, linear,    rotation};
   return rules;
 }
