@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 using namespace tmc::planning;
 
@@ -68,7 +69,7 @@ public:
         switchable.push_back(k);
   }
 
-  Plain run();
+  void run();
 
 private:
   struct Step {
@@ -120,17 +121,23 @@ private:
     for (ValueId v : flat.ops[op].writes)
       pruneInstance(v, key);
   }
-  void undo() {
-    while (!log.empty()) {
-      Step s = log.back();
-      log.pop_back();
-      if (s.kind == Step::Insert)
-        schedule.erase(s.op, s.stage);
-      else if (s.kind == Step::Erase)
-        schedule.insert(s.op, s.stage);
-      else
-        schedule.switchMain(s.stage, s.index);
+  /// Takes a step back; doing so again takes it forth.
+  void reverse(Step &s) {
+    if (s.kind == Step::Insert) {
+      schedule.erase(s.op, s.stage);
+      s.kind = Step::Erase;
+    } else if (s.kind == Step::Erase) {
+      schedule.insert(s.op, s.stage);
+      s.kind = Step::Insert;
+    } else {
+      int32_t index = schedule.mainIndex(s.stage);
+      schedule.switchMain(s.stage, s.index);
+      s.index = index;
     }
+  }
+  void undo(std::vector<Step> &steps) {
+    for (size_t i = steps.size(); i-- > 0;)
+      reverse(steps[i]);
   }
 
   bool insertChain(ValueId v, int32_t stage, int depth);
@@ -138,6 +145,7 @@ private:
   bool proposeErase();
   bool proposeShift();
   bool proposeSwitch();
+  void propose(bool repair);
 
   const Flat &flat;
   Schedule &schedule;
@@ -145,7 +153,8 @@ private:
   const AnnealOptions &options;
   std::vector<ValueId> movable;
   std::vector<int32_t> switchable;
-  std::vector<Step> log;
+  std::vector<Step> log;     // Of the move at hand.
+  std::vector<Step> journal; // Accepted since the best state.
   int32_t chainLeft = 0;
 };
 
@@ -286,23 +295,40 @@ bool Annealer::proposeSwitch() {
   return true;
 }
 
-Plain Annealer::run() {
-  Plain best = plainOf(flat, schedule);
-  int64_t bestExcess = schedule.excess();
-  double meanCost = 0;
+void Annealer::propose(bool repair) {
+  uint32_t kind = random.below(repair ? 50 : 100);
+  if (!switchable.empty() && kind >= 95)
+    proposeSwitch();
+  else if (kind < 40)
+    proposeInsert();
+  else if (kind < 65)
+    proposeErase();
+  else if (kind < 85)
+    proposeShift();
+  else if (proposeErase())
+    proposeInsert();
+}
+
+/// Heats and cools; ends in the best state met.
+void Annealer::run() {
+  if (movable.empty())
+    return;
+  bool bestFits = schedule.excess() <= 0;
+  int64_t bestCost = schedule.cost(), bestExcess = schedule.excess();
+  std::optional<Plain> written; // The best state, if the journal got long.
+
+  double meanCost = 0, meanBytes = 0;
   int64_t count = 0;
-  for (ValueId v : movable)
+  for (ValueId v : movable) {
     for (OpId o : flat.recomputes[v])
       meanCost += double(flat.ops[o].cost), ++count;
-  meanCost = std::max(1.0, count ? meanCost / double(count) : 1.0);
-  double meanBytes = 0;
-  for (ValueId v : movable)
     meanBytes += double(flat.bytes[v]);
-  meanBytes =
-      std::max(1.0, movable.empty() ? 1.0 : meanBytes / double(movable.size()));
+  }
+  meanCost = std::max(1.0, count ? meanCost / double(count) : 1.0);
+  meanBytes = std::max(1.0, meanBytes / double(movable.size()));
 
   double penalty = options.penalty > 0 ? options.penalty : meanCost / meanBytes;
-  int64_t startWork = schedule.work, endWork = schedule.work + options.work;
+  int64_t startWork = schedule.work(), endWork = startWork + options.work;
   double temperature = options.startTemperature * meanCost;
   double ratio = options.endTemperature / options.startTemperature;
   int64_t epochs = 0, above = 0, moves = 0;
@@ -310,10 +336,10 @@ Plain Annealer::run() {
   // A ramp need not end within the limit; its last part sees to that.
   constexpr double kStrictFrom = 0.9;
   bool strict = false;
-  while (schedule.work < endWork && !movable.empty()) {
+  while (schedule.work() < endWork) {
     if (++moves % kEpoch == 0) {
       ++epochs;
-      double done = double(schedule.work - startWork) / double(options.work);
+      double done = double(schedule.work() - startWork) / double(options.work);
       temperature = options.startTemperature * meanCost * power(ratio, done);
       strict = options.penaltyRamp > 0 && done > kStrictFrom;
       if (options.penaltyRamp > 0)
@@ -329,44 +355,49 @@ Plain Annealer::run() {
     int64_t costBefore = schedule.cost();
     int64_t excessBefore = schedule.excess();
     log.clear();
-    schedule.work += 20;
-    uint32_t kind = random.below(strict && excessBefore > 0 ? 50 : 100);
-    bool moved;
-    if (!switchable.empty() && kind >= 95)
-      moved = proposeSwitch();
-    else if (kind < 40)
-      moved = proposeInsert();
-    else if (kind < 65)
-      moved = proposeErase();
-    else if (kind < 85)
-      moved = proposeShift();
-    else
-      moved = proposeErase() && (proposeInsert(), true);
-    if (moved || !log.empty()) {
+    schedule.addWork(20);
+    propose(strict && excessBefore > 0);
+    if (!log.empty()) {
       int64_t more = schedule.excess() - excessBefore;
       double change =
           double(schedule.cost() - costBefore) + penalty * double(more);
       if (strict && more != 0)
         change = more > 0 ? std::numeric_limits<double>::infinity() : -1;
       if (change <= 0 || change <= temperature * random.exponential()) {
-        bool feasible = schedule.excess() <= 0;
-        if (feasible ? !best.feasible || schedule.cost() < best.cost
-                     : !best.feasible && schedule.excess() < bestExcess) {
-          best = plainOf(flat, schedule);
+        bool fits = schedule.excess() <= 0;
+        if (fits ? !bestFits || schedule.cost() < bestCost
+                 : !bestFits && schedule.excess() < bestExcess) {
+          bestFits = fits;
+          bestCost = schedule.cost();
           bestExcess = schedule.excess();
+          journal.clear();
+          written.reset();
+        } else if (!written) {
+          journal.insert(journal.end(), log.begin(), log.end());
+          if (journal.size() > options.longestJournal) {
+            undo(journal);
+            written = plainOf(flat, schedule);
+            for (Step &step : journal)
+              reverse(step);
+            journal.clear();
+          }
         }
       } else {
-        undo();
+        undo(log);
       }
     }
     above += schedule.excess() > 0;
   }
-  return best;
+  if (written)
+    restore(flat, schedule, *written);
+  else
+    undo(journal);
 }
 
 } // namespace
 
 Plain tmc::planning::anneal(const Flat &flat, Schedule &schedule,
                             Random &random, const AnnealOptions &options) {
-  return Annealer(flat, schedule, random, options).run();
+  Annealer(flat, schedule, random, options).run();
+  return plainOf(flat, schedule);
 }

@@ -7,16 +7,15 @@
 //   - the live bytes of each moment, and the *excess*: the sum over all moments
 //     of the bytes above the limit, which a search drives to zero.
 //
-// Moments live in blocks of 32 stages, blocks in spans of 64. Adding bytes to a
-// range of moments walks the two blocks at its ends and adds to a sum per
-// block, or per span, in between; a block is walked only if it reaches above
-// the limit before or after, a span only if one of its blocks does. Near a
-// solution few do, so a change costs O(deg * (64 + spans)) small steps.
+// Moments live in blocks of 32 stages under a tree (`Moments.h`): adding bytes
+// to a range of them walks the two blocks at its ends and a few nodes in
+// between. Near a solution a change costs O(deg * (64 + log n)) small steps.
 
 #ifndef TMC_COMPILER_PLANNING_SCHEDULE_H
 #define TMC_COMPILER_PLANNING_SCHEDULE_H
 
 #include "compiler/planning/Flat.h"
+#include "compiler/planning/Moments.h"
 
 namespace tmc::planning {
 
@@ -47,10 +46,10 @@ public:
   bool isUseless(OpId op, int32_t stage) const;
 
   int64_t cost() const { return currentCost; } // Above the base cost.
-  int64_t excess() const { return currentExcess; }
-  int64_t peakBytes() const;
-  int64_t limit() const { return limitBytes; }
-  void setLimit(int64_t bytes);
+  int64_t excess() const { return moments.excess(); }
+  int64_t peakBytes() const { return moments.peak(); }
+  int64_t limit() const { return moments.limit(); }
+  void setLimit(int64_t bytes) { moments.setLimit(bytes); }
   /// Live bytes while `stage` itself runs.
   int64_t liveAtMain(int32_t stage) const;
 
@@ -81,22 +80,12 @@ public:
   /// The schedule as a solution of the problem that was flattened.
   Solution toSolution(const Problem &problem) const;
 
-  int64_t work = 0; // Small steps taken so far.
+  /// Small steps taken so far.
+  int64_t work() const { return moments.work; }
+  void addWork(int64_t steps) { moments.work += steps; }
 
 private:
   static constexpr int32_t kBlockStages = 32;
-  struct Block {
-    std::vector<int64_t> live; // Less `lazy`.
-    int64_t lazy = 0;
-    int64_t most = 0; // At least the largest of `live`.
-    int64_t excess = 0;
-  };
-  static constexpr int32_t kSpanBlocks = 64;
-  struct Span {
-    int64_t lazy = 0;  // Of all its blocks.
-    int64_t most = 0;  // At least the largest `most + lazy` of its blocks.
-    int32_t above = 0; // Blocks with an excess.
-  };
   struct ValueState {
     std::vector<Instance> instances;
     std::vector<Key> uses;
@@ -104,20 +93,9 @@ private:
 
   int32_t indexInStage(Key key) const;
   int32_t positionOf(Key key) const; // Within its block.
-  OpId opAt(Key key) const;
-  Span &spanOf(const Block &block) {
-    return spans[size_t(&block - blocks.data()) / kSpanBlocks];
+  int64_t discountOf(int32_t stage, int32_t index) const {
+    return anyOverwrites ? discounts[stage][index] : 0;
   }
-  /// What isn't in `live`.
-  int64_t lazyOf(const Block &block) const {
-    return block.lazy +
-           spans[size_t(&block - blocks.data()) / kSpanBlocks].lazy;
-  }
-  void recount(Block &block);
-  /// After a change of a block's `most` or `lazy`: recounts it if need be.
-  void settle(Block &block);
-  /// Adds to all moments of the blocks [first, last).
-  void addToBlocks(int32_t first, int32_t last, int64_t bytes);
   /// Adds to the moments between two keys; a closed end is included.
   void add(Key from, bool fromClosed, Key to, bool toClosed, int64_t bytes);
   void addUse(ValueId v, Key key);
@@ -128,17 +106,14 @@ private:
   void refreshTouched();
 
   const Flat &flat;
-  int64_t limitBytes;
+  Moments moments;
   int64_t currentCost = 0;
-  int64_t currentExcess = 0;
   std::vector<int32_t> mains;
   std::vector<std::vector<OpId>> stageClones;
   std::vector<std::vector<int32_t>> cloneIndex; // In `allClones`.
-  std::vector<std::vector<int64_t>>
-      discounts;               // Saved by overwrites; main last.
+  /// Saved by overwrites, main last; empty where no op overwrites.
+  std::vector<std::vector<int64_t>> discounts;
   std::vector<int32_t> offset; // Of a stage's first moment, within its block.
-  std::vector<Block> blocks;
-  std::vector<Span> spans;
   std::vector<ValueState> values;
   std::vector<Clone> allClones;
   std::vector<Key> touched; // Moments whose discount may have changed.

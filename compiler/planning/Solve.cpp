@@ -18,6 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Anneals of a problem that isn't small: the first gains most, and those of a
+/// large one take long.
+int roundsOf(size_t stages) { return stages <= 5000 ? 6 : 3; }
+
 /// One call of `solve`, for one order of the instructions.
 class Search {
 public:
@@ -82,9 +86,9 @@ private:
     anneals.penalty = penalty;
     anneals.penaltyRamp = penalty > 0 ? 400 : 0;
     anneals.stop = [this] { return stopped(); };
-    int64_t before = schedule.work;
+    int64_t before = schedule.work();
     Plain found = anneal(flat, schedule, random, anneals);
-    work += schedule.work - before;
+    work += schedule.work() - before;
     return found;
   }
 
@@ -130,9 +134,9 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   }
   // Then warm the best plan up a little and cool it again, until that has
   // stopped to help; small problems are also cooled from above.
+  int rounds = small ? 9 : roundsOf(flat.stages.size());
   int idle = 0;
-  for (int i = 0; i < (small ? 9 : 6) && idle < (small ? 5 : 3) && !stopped();
-       ++i) {
+  for (int i = 0; i < rounds && idle < (small ? 5 : 3) && !stopped(); ++i) {
     if (best.feasible && best.cost <= provenCost)
       break;
     bool fromAbove = small && i == 1;

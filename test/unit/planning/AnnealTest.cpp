@@ -1,0 +1,82 @@
+// A walk ends in the best state that it met, however far it strayed from it.
+
+#include "RandomProblem.h"
+
+#include "compiler/planning/Anneal.h"
+#include "compiler/planning/Construct.h"
+#include "compiler/planning/Generate.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// The schedule, the plain answer and a schedule built from it agree.
+void expectTrue(const Flat &flat, const Schedule &schedule,
+                const Plain &plain) {
+  Schedule anew(flat, schedule.limit());
+  restore(flat, anew, plain);
+  EXPECT_EQ(anew.cost(), plain.cost);
+  EXPECT_EQ(anew.excess() <= 0, plain.feasible);
+  EXPECT_EQ(schedule.cost(), plain.cost);
+  EXPECT_EQ(schedule.excess(), anew.excess());
+  EXPECT_EQ(schedule.peakBytes(), anew.peakBytes());
+}
+
+TEST(Anneal, EndsInTheBestState) {
+  for (Family family :
+       {Family::Transformer, Family::UNet, Family::RandomLayered}) {
+    Flat flat = flatten(*problemOf(generateGraph({family, 300, 5, false})));
+    int64_t peak = Schedule(flat, 0).peakBytes();
+    for (size_t journal : {size_t(1), size_t(40), size_t(1) << 20}) {
+      Schedule schedule(flat, peak * 8 / 10);
+      int64_t excess = schedule.excess();
+      Random random(3);
+      AnnealOptions options;
+      options.work = 1'000'000;
+      options.longestJournal = journal;
+      Plain first = anneal(flat, schedule, random, options);
+      expectTrue(flat, schedule, first);
+      EXPECT_LT(schedule.excess(), excess);
+      // Far too hot to keep what it has: the best state is the first.
+      options.work = 100'000;
+      options.startTemperature = options.endTemperature = 1000;
+      Plain second = anneal(flat, schedule, random, options);
+      expectTrue(flat, schedule, second);
+      EXPECT_GE(second.feasible, first.feasible);
+      if (first.feasible) {
+        EXPECT_LE(second.cost, first.cost);
+      }
+    }
+  }
+}
+
+TEST(Anneal, SwitchesBackToTheBestState) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(seed);
+    RandomShape shape;
+    shape.body = 8;
+    Problem problem = randomProblem(random, shape);
+    Flat flat = flatten(problem);
+    Schedule schedule(flat, Schedule(flat, 0).peakBytes() * 3 / 4);
+    AnnealOptions options;
+    options.work = 20'000;
+    options.longestJournal = seed % 2 ? 3 : 1 << 20;
+    Plain first = anneal(flat, schedule, random, options);
+    int64_t excess = schedule.excess();
+    options.startTemperature = options.endTemperature = 1000;
+    Plain second = anneal(flat, schedule, random, options);
+    expectTrue(flat, schedule, second);
+    if (first.feasible) {
+      EXPECT_TRUE(second.feasible);
+      EXPECT_LE(second.cost, first.cost);
+    } else {
+      EXPECT_LE(schedule.excess(), excess);
+    }
+    ASSERT_FALSE(HasFailure()) << seed;
+  }
+}
+
+} // namespace
