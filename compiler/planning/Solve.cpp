@@ -183,7 +183,7 @@ void Search::findCases(const Problem &problem, const SolveOptions &options,
 }
 
 void Search::findFrontier(int64_t basePeak) {
-  int64_t amount = budgetWork / 24;
+  int64_t amount = budgetWork / 5;
   int64_t floor = impossible, ceiling = basePeak;
   Schedule schedule(flat, ceiling - flat.constantBytes);
   Plain best = plainOf(flat, schedule);
