@@ -28,18 +28,20 @@ static int64_t sourceDimOf(const ViewMap &view, int64_t dim) {
 }
 
 /// `values` with the sign of those changed whose index along `dim` is in
-/// `negative`.
+/// `negative`. Each use of a table makes it again, so this goes by bytes: the
+/// sign is the highest bit.
 static DenseElementsAttr withSigns(DenseElementsAttr values, int64_t dim,
                                    const llvm::BitVector &negative) {
   ArrayRef<int64_t> shape = values.getType().getShape();
   int64_t stride = 1;
   for (int64_t extent : shape.drop_front(dim + 1))
     stride *= extent;
-  SmallVector<APFloat> changed(values.getValues<APFloat>());
-  for (size_t i = 0; i < changed.size(); ++i)
-    if (negative[int64_t(i) / stride % shape[dim]])
-      changed[i].changeSign();
-  return DenseElementsAttr::get(values.getType(), changed);
+  size_t width = values.getElementType().getIntOrFloatBitWidth() / 8;
+  SmallVector<char> bytes(values.getRawData());
+  for (int64_t i = 0, n = values.getNumElements(); i < n; ++i)
+    if (negative[i / stride % shape[dim]])
+      bytes[(i + 1) * width - 1] ^= char(0x80);
+  return DenseElementsAttr::getFromRawBuffer(values.getType(), bytes);
 }
 
 namespace {

@@ -280,9 +280,18 @@ PlanBook::PlanBook(Problem problem, int64_t alignment, SolveOptions options,
   this->options.wantCases = false;
 }
 
-absl::StatusOr<Plan> PlanBook::planFor(const SolveOptions &how) const {
-  if (planner.empty())
+absl::StatusOr<Plan> PlanBook::planFor(const SolveOptions &how,
+                                       const Orders *orders) const {
+  if (planner.empty() && !orders)
     return solve(stated, how);
+  if (planner.empty()) {
+    Problem ordered = stated;
+    for (size_t s = 0; s < orders->size(); ++s)
+      ordered.segments[s].instructions = (*orders)[s];
+    SolveOptions fixed = how;
+    fixed.order = OrderMode::Fixed;
+    return solve(ordered, fixed);
+  }
   absl::StatusOr<Plan> plan = planBy(planner, stated, how, problemFile);
   if (!plan.ok()) // The planner is at fault, and not the problem.
     return absl::FailedPreconditionError(plan.status().message());
@@ -292,10 +301,11 @@ absl::StatusOr<Plan> PlanBook::planFor(const SolveOptions &how) const {
 }
 
 absl::StatusOr<const FittedPlan *> PlanBook::solveFor(int64_t limitBytes,
-                                                      const SolveOptions &how) {
+                                                      const SolveOptions &how,
+                                                      const Orders *orders) {
   SolveOptions here = how;
   here.budgetBytes = limitBytes;
-  absl::StatusOr<Plan> plan = planFor(here);
+  absl::StatusOr<Plan> plan = planFor(here, orders);
   if (!plan.ok())
     return plan.status();
   auto fitted = std::make_unique<FittedPlan>();
@@ -365,13 +375,16 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
   int64_t limit = budgetBytes;
   if (stated.instructions.size() > kLarge)
     limit -= expectedWaste(budgetBytes);
+  const FittedPlan *last = nullptr;
   for (int attempt = 0; attempt < kAttempts && limit >= impossible; ++attempt) {
     SolveOptions how = options;
     if (attempt > 0) // The same plans less a little, not worth the same again.
-      how.maxWork = options.maxWork / 4;
-    absl::StatusOr<const FittedPlan *> found = solveFor(limit, how);
+      how.maxWork = options.maxWork / 16;
+    absl::StatusOr<const FittedPlan *> found =
+        solveFor(limit, how, last ? &last->plan.orders : nullptr);
     if (!found.ok())
       return found.status();
+    last = *found;
     int64_t excess = (*found)->arenaBytes - room;
     if (excess <= 0 || !(*found)->plan.feasible)
       break;

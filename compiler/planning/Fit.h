@@ -91,9 +91,14 @@ private:
   std::vector<std::unique_ptr<FittedPlan>> plans;
   const FittedPlan *smallestPlan = nullptr;
 
-  absl::StatusOr<Plan> planFor(const SolveOptions &how) const;
+  using Orders = std::vector<std::vector<InstructionId>>;
+
+  /// `orders`: those of first executions, if they are to stay; else null.
+  absl::StatusOr<Plan> planFor(const SolveOptions &how,
+                               const Orders *orders) const;
   absl::StatusOr<const FittedPlan *> solveFor(int64_t limitBytes,
-                                              const SolveOptions &how);
+                                              const SolveOptions &how,
+                                              const Orders *orders = nullptr);
   int64_t expectedWaste(int64_t budgetBytes) const;
 };
 

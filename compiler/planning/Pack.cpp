@@ -175,7 +175,7 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, bool holes) {
     int64_t offset, end;
     int32_t first, last;
   };
-  std::vector<Put> put;
+  std::vector<Put> put; // By offset.
   Skyline skyline(holes ? 1 : size_t(sections));
   for (int32_t r : order) {
     const Group &g = groups[r];
@@ -183,22 +183,31 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, bool holes) {
     if (g.fixed < 0 && holes) {
       // Offsets that some placed buffer forbids: open intervals; the lowest
       // aligned offset outside of them, in the tightest hole.
-      forbidden.clear();
-      for (const Put &p : put)
-        if (p.first < g.last && g.first < p.last)
-          for (const Member &m : g.members)
-            if (p.first < m.last && m.first < p.last)
-              forbidden.push_back(
-                  {p.offset - m.distance - m.bytes, p.end - m.distance});
-      work += int64_t(put.size());
-      std::sort(forbidden.begin(), forbidden.end());
       int64_t tightest = kNever, next = 0;
       at = -1;
-      for (auto [lo, hi] : forbidden) {
+      auto forbid = [&](int64_t lo, int64_t hi) {
         if (next <= lo && lo - next < tightest)
           at = next, tightest = lo - next;
         if (hi > next)
           next = alignUp(hi, g.alignment);
+      };
+      work += int64_t(put.size());
+      if (g.members.size() == 1) { // In the order of what is placed.
+        const Member &m = g.members.front();
+        for (const Put &p : put)
+          if (p.first < m.last && m.first < p.last)
+            forbid(p.offset - m.distance - m.bytes, p.end - m.distance);
+      } else {
+        forbidden.clear();
+        for (const Put &p : put)
+          if (p.first < g.last && g.first < p.last)
+            for (const Member &m : g.members)
+              if (p.first < m.last && m.first < p.last)
+                forbidden.push_back(
+                    {p.offset - m.distance - m.bytes, p.end - m.distance});
+        std::sort(forbidden.begin(), forbidden.end());
+        for (auto [lo, hi] : forbidden)
+          forbid(lo, hi);
       }
       if (at < 0)
         at = next;
@@ -212,7 +221,11 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, bool holes) {
       int64_t end = at + m.distance + m.bytes;
       arena = std::max(arena, end);
       if (holes)
-        put.push_back({at + m.distance, end, m.first, m.last});
+        put.insert(std::upper_bound(put.begin(), put.end(), at + m.distance,
+                                    [](int64_t offset, const Put &p) {
+                                      return offset < p.offset;
+                                    }),
+                   {at + m.distance, end, m.first, m.last});
       else
         skyline.raise(m.first, m.last, end);
     }
@@ -335,10 +348,9 @@ Packing Packer::run() {
   for (int64_t i = 0; i < rounds * options.effort / 100 && best > wanted();
        ++i) {
     order = bestOrder;
-    greedy(order, holes);
     std::vector<char> high(groups.size(), 0);
     for (int32_t r : order)
-      if (groups[r].fixed < 0 && lastOffsets[r] + groups[r].extent > wanted())
+      if (groups[r].fixed < 0 && bestOffsets[r] + groups[r].extent > wanted())
         high[r] = 1;
       else if (groups[r].fixed < 0 && random.chance(0.02))
         high[r] = 1;
