@@ -4,6 +4,7 @@
 #include "compiler/pipeline/Compile.h"
 
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -37,9 +38,10 @@ static std::string npyOf(const ProbeInput &input) {
     count *= size;
     shape += std::to_string(size) + ", ";
   }
-  std::string header = std::string("{'descr': '") +
-                       (input.isTokens ? "<i8" : "<f4") +
-                       "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string header =
+      (llvm::Twine("{'descr': '") + (input.isTokens ? "<i8" : "<f4") +
+       "', 'fortran_order': False, 'shape': (" + shape + "), }")
+          .str();
   constexpr size_t kAlignment = 64, kPreamble = 10;
   header.resize((header.size() + kPreamble + kAlignment) / kAlignment *
                         kAlignment -

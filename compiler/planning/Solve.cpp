@@ -114,7 +114,7 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
     return better;
   };
   ConstructOptions constructs;
-  constructs.work = budgetWork / 5;
+  constructs.work = budgetWork / 12;
   constructs.stop = [this] { return stopped(); };
   Constructed constructed =
       constructWithin(flat, liveBytes - flat.constantBytes, stagePrices(prices),
