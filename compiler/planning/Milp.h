@@ -1,4 +1,4 @@
-// Milp.h - Checkmate's way: the optimum as a mixed-integer program, through CBC.
+// Milp.h - Checkmate's way: the optimum as an integer program, through CBC.
 //
 // The order is fixed, and each node runs at most once per stage, as in
 // Checkmate; stage t ends with the own execution of instruction t:
@@ -15,7 +15,7 @@
 //     U[t,j]    in [0,1]   bytes alive while slot j runs, over the limit
 //
 //     minimise  sum of cost R
-//     R[t,j]   <= S[t,v] + R[t, maker of v]                for each v that j reads
+//     R[t,j]   <= S[t,v] + R[t, maker of v]          for each v that j reads
 //     S[t+1,v] <= S[t,v] + R[t, maker of v],  S[t,v] + R[t, maker of v] <= 1
 //     F[t,j,v] <= R[t,j],  1 - S[t+1,v],  1 - R[t,j'] for each later reader j'
 //     U[t,0]    = sum of bytes S[t,.] + bytes R[t,0]
@@ -26,8 +26,8 @@
 // the limit's; where an answer exceeds the limit by a few bytes for that, it is
 // asked again with as much less.
 //
-// The program has about n^2 rows for each edge of a node: it is meant for graphs
-// of up to a hundred nodes or so, and larger ones are refused rather than begun.
+// The program has about n^2 rows for each edge of a node: it is meant for
+// graphs of up to a hundred nodes or so; larger ones are refused at once.
 // The search ends after counted nodes (`effort` scales them), or with a time
 // limit, with the best plan that it has met.
 //

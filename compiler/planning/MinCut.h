@@ -5,10 +5,10 @@
 // of its values to the backward part, which computes whatever else it needs of
 // the forward's from them. What to hand over is a minimum cut:
 //
-//                      bytes(v)
-//     source --inf--> v.in --> v.out --inf--> in of each forward reader
-//       if v is an               \--inf--> sink, if a backward operation reads v
-//       input, or banned
+//                    bytes(v)
+//   source --inf--> v.in --> v.out --inf--> in of each forward reader
+//     if v is an               \--inf--> sink, if backward reads v
+//     input, or banned
 //
 // A cut edge is a saved value, its weight what it takes. Fewest bytes alone
 // would compute everything again, so dear operations (matmul, convolution,

@@ -8,22 +8,22 @@
 //
 //     min over u alive in s of low_u  +  sum of what is left in s  <= capacity
 //
-// The search takes a buffer b that nothing unplaced can lie under and branches: b
-// lies at low_b; or it lies higher, hence on one of the buffers not yet placed,
-// which raises low_b to the least top that these can have:
+// The search takes a buffer b that nothing unplaced can lie under and branches:
+// b lies at low_b; or it lies higher, hence on one of the buffers not yet
+// placed, which raises low_b to the least top that these can have:
 //
 //     capacity ------------------------
-//                |     | e ?   |             Runs of sections: [c] lies lower
-//       |   a    |  c? +-------+             than a and b beside it, so only
-//       |        |-----|   b   |             what lives within it can lie at its
-//     0 +--------+-----+-------+--> time     bottom: few buffers, often one.
+//                |     | e ?   |           Runs of sections: [c] lies lower
+//       |   a    |  c? +-------+           than a and b beside it, so only what
+//       |        |-----|   b   |           lives within it can lie at its
+//     0 +--------+-----+-------+--> time   bottom: few buffers, often one.
 //
 // Which b decides most: of the runs that lie lower than their neighbours, a
 // section with few buffers that have the least offset there, for how often it
 // has failed before (the first-fail rule of constraint programming, weighted as
-// by Boussemart et al., ECAI 2004). Of its buffers, one that leaves an even top.
-// Every second restart, and every one where there is room to spare, takes the
-// lowest buffer of the tightest section instead.
+// by Boussemart et al., ECAI 2004). Of its buffers, one that leaves an even
+// top. Every second restart, and every one where there is room to spare, takes
+// the lowest buffer of the tightest section instead.
 //
 // What is left falls apart into components with no time in common, which are
 // solved one by one: when one fails, no choice in another can help. A component
