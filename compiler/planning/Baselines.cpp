@@ -59,6 +59,8 @@ std::vector<int64_t> crossingForward(const Flat &flat, int32_t turn) {
 std::vector<std::vector<int32_t>>
 repeatedBlocks(const Flat &flat, const std::vector<int64_t> &across) {
   int32_t turn = int32_t(across.size()) - 1;
+  if (turn < 4)
+    return {};
   // Small work, a count of the labels, may stand anywhere in between.
   auto written = [&](int32_t k) {
     return flat.ops[flat.stages[k].mains.front()].writtenBytes;
@@ -255,15 +257,12 @@ absl::StatusOr<Solution> tmc::planning::planSqrt(const Problem &problem,
   return schedule.toSolution(problem);
 }
 
-absl::StatusOr<Solution>
-tmc::planning::planBlocks(const Problem &problem, const SolveOptions &options) {
-  Flat flat = flatten(problem);
+Plain tmc::planning::checkpointBlocks(const Flat &flat, int64_t limit) {
   int32_t turn = turningPoint(crossing(flat));
   std::vector<int64_t> across = crossingForward(flat, turn);
   std::vector<std::vector<int32_t>> cuts = repeatedBlocks(flat, across);
   if (cuts.empty())
     cuts.push_back(narrowPlaces(across));
-  int64_t limit = liveLimit(problem, options, flat);
   std::optional<Schedule> best;
   for (const std::vector<int32_t> &starts : cuts) {
     std::vector<int32_t> partOf(turn, 0);
@@ -276,7 +275,15 @@ tmc::planning::planBlocks(const Problem &problem, const SolveOptions &options) {
                      std::pair(best->peakBytes(), best->cost()))
       best.emplace(std::move(schedule));
   }
-  return best->toSolution(problem);
+  return plainOf(flat, *best);
+}
+
+absl::StatusOr<Solution>
+tmc::planning::planBlocks(const Problem &problem, const SolveOptions &options) {
+  Flat flat = flatten(problem);
+  Schedule schedule(flat, liveLimit(problem, options, flat));
+  restore(flat, schedule, checkpointBlocks(flat, schedule.limit()));
+  return schedule.toSolution(problem);
 }
 
 absl::StatusOr<Solution>

@@ -27,6 +27,8 @@ namespace tmc::planning {
 /// The segments of `planSqrt` as a start for the search; the schedule of least
 /// excess if none fits.
 Plain checkpoint(const Flat &flat, int64_t limitBytes);
+/// The same of `planBlocks`.
+Plain checkpointBlocks(const Flat &flat, int64_t limitBytes);
 
 /// The first stage after the forward part: where the most is alive.
 int32_t turningStage(const Flat &flat);

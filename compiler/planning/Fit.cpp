@@ -251,6 +251,8 @@ static void proveByPrices(const Problem &problem, Plan &plan,
 void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
                                  int64_t budgetBytes) {
   int64_t extra = plan.cost - plan.baseCost;
+  if (budgetBytes >= 0 && plan.certificate.lambda.empty())
+    proveByPrices(problem, plan, budgetBytes);
   constexpr size_t kMostInstructions = 5000;
   if (budgetBytes < 0 || extra <= plan.certificate.extraCost ||
       problem.instructions.size() > kMostInstructions)
@@ -308,12 +310,16 @@ absl::StatusOr<const FittedPlan *> PlanBook::solveFor(int64_t limitBytes,
   absl::StatusOr<Plan> plan = planFor(here, orders);
   if (!plan.ok())
     return plan.status();
+  keep(std::move(*plan));
+  return plans.back().get();
+}
+
+void PlanBook::keep(Plan plan) {
   auto fitted = std::make_unique<FittedPlan>();
-  fitted->plan = std::move(*plan);
+  fitted->plan = std::move(plan);
   fitted->arenaBytes =
       packSorted(arenaOf(stated, fitted->plan.solution, alignment)).arenaBytes;
   plans.push_back(std::move(fitted));
-  return plans.back().get();
 }
 
 absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
@@ -326,9 +332,26 @@ absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
   // What can't be makes the solver look for the least that can.
   absl::StatusOr<const FittedPlan *> found =
       solveFor(std::max<int64_t>(impossible - 1, 0), how);
-  if (found.ok())
-    smallestPlan = *found;
-  return found;
+  if (!found.ok())
+    return found;
+  smallestPlan = *found;
+  if (planner.empty())
+    addBlocks();
+  return smallestPlan;
+}
+
+/// What everybody does by hand is never refused for something dearer.
+void PlanBook::addBlocks() {
+  constexpr size_t kMostInstructions = 5000;
+  if (stated.instructions.size() > kMostInstructions)
+    return;
+  absl::StatusOr<Plan> plan = planBy("blocks", stated, {}, {});
+  if (!plan.ok())
+    return;
+  plan->feasible = true; // Of the budgets that its arena fits.
+  keep(std::move(*plan));
+  if (plans.back()->arenaBytes < smallestPlan->arenaBytes)
+    smallestPlan = plans.back().get();
 }
 
 /// What packing may lose of a budget: the share that it loses of what the

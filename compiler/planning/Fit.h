@@ -99,6 +99,8 @@ private:
   absl::StatusOr<const FittedPlan *> solveFor(int64_t limitBytes,
                                               const SolveOptions &how,
                                               const Orders *orders = nullptr);
+  void keep(Plan plan);
+  void addBlocks();
   int64_t expectedWaste(int64_t budgetBytes) const;
 };
 

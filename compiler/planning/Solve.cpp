@@ -124,7 +124,8 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   // Prices may find nothing at a tight limit, or less than equal segments do.
   if (flat.stages.size() <= 5000 ||
       (!best.feasible && flat.stages.size() <= 200'000))
-    keep(checkpoint(flat, liveBytes - flat.constantBytes));
+    for (auto start : {checkpoint, checkpointBlocks})
+      keep(start(flat, liveBytes - flat.constantBytes));
   constructs.work = budgetWork / 30;
   for (int64_t tighter = 1; small && tighter <= 6; ++tighter) {
     // Prices overshoot: aiming a little lower often lands better.

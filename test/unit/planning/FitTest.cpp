@@ -2,6 +2,8 @@
 // plan works when its arena is the budget, and more memory never costs time.
 
 #include "compiler/planning/Fit.h"
+#include "compiler/planning/Generate.h"
+#include "compiler/planning/Planners.h"
 #include "test/unit/planning/RandomProblem.h"
 
 #include <gtest/gtest.h>
@@ -87,6 +89,23 @@ TEST(Fit, TheSmallestPlanWorksInAnyBook) {
     ASSERT_TRUE(found.ok());
     EXPECT_EQ(*found, nullptr);
   }
+}
+
+// At a tight budget the search may end with the smallest plan it knows; what
+// checkpointing every block costs there is the most that may be asked.
+TEST(Fit, CostsAtMostWhatEveryBlockCosts) {
+  absl::StatusOr<Problem> p =
+      problemOf(generateGraph({Family::Transformer, 120, 1, true}));
+  ASSERT_TRUE(p.ok()) << p.status();
+  absl::StatusOr<Plan> blocks = planBy("blocks", *p, {}, "");
+  ASSERT_TRUE(blocks.ok()) << blocks.status();
+  int64_t arena = packSorted(arenaOf(*p, blocks->solution, 1)).arenaBytes;
+  PlanBook book(*p, 1, quick());
+  ASSERT_TRUE(book.smallest().ok());
+  const FittedPlan *found = book.cheapestWithin(arena);
+  ASSERT_NE(found, nullptr);
+  EXPECT_LE(found->arenaBytes, arena);
+  EXPECT_LE(found->plan.cost, blocks->cost);
 }
 
 TEST(Fit, MoreMemoryNeverCostsTimeInOneBook) {
