@@ -372,14 +372,9 @@ int solveRemat(int argc, char **argv) {
   if (order != "fixed" && order != "free")
     args.wrong("--order is fixed or free, not '" + order + "'");
   std::string planner = args.get("--planner", "tmc");
-  bool known = planner.rfind("exec:", 0) == 0;
-  for (const Planner &p : planners())
-    known |= p.name == planner;
-  if (!known && args.error.empty()) {
-    args.wrong("there is no planner '" + planner + "'; there are exec:CMD");
-    for (const Planner &p : planners())
-      args.error += ", " + p.name;
-  }
+  if (!isPlanner(planner))
+    args.wrong("there is no planner '" + planner + "'; there are " +
+               plannerNames());
   if (!args.error.empty()) {
     fail(kUsage, args.error);
     fputs(kUsageText, stderr);

@@ -162,20 +162,6 @@ Expected<int64_t> countOf(const char *flag, const std::string &text) {
                         " is no positive number");
 }
 
-/// Fails where nobody of that name plans.
-Expected<bool> checkPlanner(const std::string &name) {
-  std::string names;
-  for (const planning::Planner &each : planning::planners()) {
-    if (name == each.name)
-      return true;
-    names += each.name + ", ";
-  }
-  if (name.empty() || llvm::StringRef(name).starts_with("exec:"))
-    return true;
-  return Failure::usage("there is no planner '" + name + "'")
-      .note("there are " + names + "exec:COMMAND");
-}
-
 Expected<CompileOptions> ModelFlags::read() {
   CompileOptions options;
   options.model = model;
@@ -244,8 +230,9 @@ Expected<CompileOptions> ModelFlags::read() {
           .note("there are " + names);
     }
   }
-  if (Expected<bool> known = checkPlanner(planner); !known)
-    return std::move(known.failure());
+  if (!planner.empty() && !planning::isPlanner(planner.getValue()))
+    return Failure::usage("there is no planner '" + planner + "'")
+        .note("there are " + planning::plannerNames());
   options.planner = planner == "tmc" ? std::string() : planner;
   options.plantDefect = plantDefect;
   options.weights = weights;

@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from predicted import MIB, ROOT, compile_step, run_steps  # noqa: E402
+from predicted import MIB, ROOT, compile_step, publish, run_steps  # noqa: E402
 
 
 def main():
@@ -63,10 +63,7 @@ def main():
         lines.append(f"| {each['name']} | {figures['arena_bytes'] / MIB:.1f} | {each['high_water'] / MIB:.1f} | {figures['recomputed_ops']} "
                      f"| {1000 * statistics.median(each['seconds']):.0f} | {1000 * least:.0f} | {100 * (least / free - 1):.1f} "
                      f"| {figures['overhead_pct']:.2f} | {'' if bound is None else f'{bound:.2f}'} |")
-    print("\n".join(lines))
-    if options.output:
-        with open(options.output, "w") as file:
-            file.write("\n".join(lines) + "\n")
+    publish(lines, options.output)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,15 @@ def run_steps(options, directory):
     return [line["seconds"] for line in lines[1:]], lines[-1]["high_water_bytes"]
 
 
+def publish(lines, path):
+    """Prints a table, and writes it to `path` if there is one."""
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if path:
+        with open(path, "w") as file:
+            file.write(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tmc", default=os.path.join(ROOT, "build", "bin", "tmc"))
@@ -89,10 +98,7 @@ def main():
         lines.append(f"| {budget / MIB:.0f} | {figures['arena_bytes'] / MIB:.1f} | {step['high_water'] / MIB:.1f} "
                      f"| {figures['step_time_s']:.3f} | {measured:.3f} | {figures['step_time_s'] / measured:.2f} "
                      f"| {figures['overhead_pct']:.1f} | {overhead:.1f} | {figures['overhead_pct'] - overhead:+.1f} |")
-    print("\n".join(lines))
-    if options.output:
-        with open(options.output, "w") as file:
-            file.write("\n".join(lines) + "\n")
+    publish(lines, options.output)
 
 
 if __name__ == "__main__":

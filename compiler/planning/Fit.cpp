@@ -12,6 +12,9 @@ using namespace tmc::planning;
 
 namespace {
 
+/// What is done on top for a plan is for steps of at most this size.
+constexpr size_t kMostInstructions = 5000;
+
 /// Lays out the buffers of one solution.
 class BufferLayout {
 public:
@@ -253,7 +256,6 @@ void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
   int64_t extra = plan.cost - plan.baseCost;
   if (budgetBytes >= 0 && plan.certificate.lambda.empty())
     proveByPrices(problem, plan, budgetBytes);
-  constexpr size_t kMostInstructions = 5000;
   if (budgetBytes < 0 || extra <= plan.certificate.extraCost ||
       problem.instructions.size() > kMostInstructions)
     return;
@@ -342,7 +344,6 @@ absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
 
 /// What everybody does by hand is never refused for something dearer.
 void PlanBook::addBlocks() {
-  constexpr size_t kMostInstructions = 5000;
   if (stated.instructions.size() > kMostInstructions)
     return;
   absl::StatusOr<Plan> plan = planBy("blocks", stated, {}, {});

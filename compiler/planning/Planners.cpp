@@ -137,6 +137,19 @@ void tmc::planning::registerPlanner(std::string name, std::string summary,
 
 const std::vector<Planner> &tmc::planning::planners() { return registry(); }
 
+bool tmc::planning::isPlanner(std::string_view name) {
+  return name.starts_with("exec:") ||
+         std::ranges::any_of(registry(),
+                             [&](const Planner &p) { return p.name == name; });
+}
+
+std::string tmc::planning::plannerNames() {
+  std::string names;
+  for (const Planner &p : registry())
+    names += p.name + ", ";
+  return names + "exec:COMMAND";
+}
+
 absl::StatusOr<Solution> tmc::planning::parseAnswer(const Problem &problem,
                                                     std::string_view text,
                                                     bool isGraph) {

@@ -37,6 +37,10 @@ struct Planner {
 void registerPlanner(std::string name, std::string summary,
                      PlannerFunction plan);
 const std::vector<Planner> &planners();
+/// Whether `planBy` knows `name`.
+bool isPlanner(std::string_view name);
+/// All names, for messages: "tmc, none, ..., exec:COMMAND".
+std::string plannerNames();
 
 /// Runs the planner `name` ("exec:CMD" included) and checks its answer. The
 /// `tmc` planner is `solve` itself; others come without certificate.
