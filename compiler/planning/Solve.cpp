@@ -114,7 +114,7 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
     return better;
   };
   ConstructOptions constructs;
-  constructs.work = budgetWork / 12;
+  constructs.work = budgetWork / 5;
   constructs.stop = [this] { return stopped(); };
   Constructed constructed =
       constructWithin(flat, liveBytes - flat.constantBytes, stagePrices(prices),
@@ -184,7 +184,7 @@ void Search::findCases(const Problem &problem, const SolveOptions &options,
 }
 
 void Search::findFrontier(int64_t basePeak) {
-  int64_t amount = budgetWork / 5;
+  int64_t amount = budgetWork / 12;
   int64_t floor = impossible, ceiling = basePeak;
   Schedule schedule(flat, ceiling - flat.constantBytes);
   Plain best = plainOf(flat, schedule);
