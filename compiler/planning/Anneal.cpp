@@ -44,6 +44,11 @@ void tmc::planning::restore(const Flat &flat, Schedule &schedule,
 
 namespace {
 
+/// With a ramp, where the penalty starts, as a part of what giving up a single
+/// recomputation says: low enough that much is given up at once, since many
+/// together are over the limit for longer.
+constexpr double kFirstPenalty = 0.05;
+
 /// base^exponent, exponent in [0, 1], by square roots: the same everywhere.
 double power(double base, double exponent) {
   double result = 1;
@@ -146,6 +151,7 @@ private:
   bool proposeShift();
   bool proposeSwitch();
   void propose(bool repair);
+  double marginalPenalty();
 
   const Flat &flat;
   Schedule &schedule;
@@ -309,6 +315,34 @@ void Annealer::propose(bool repair) {
     proposeInsert();
 }
 
+/// What a byte above the limit saves at the margin: the median, over a sample
+/// of recomputations that are given up, of the cost that one saves by the
+/// excess that it leaves. 0: nothing to learn it from.
+double Annealer::marginalPenalty() {
+  constexpr size_t kSample = 64;
+  std::vector<Step> steps;
+  std::vector<double> ratios;
+  while (!schedule.clones().empty() && ratios.size() < kSample) {
+    int64_t cost = schedule.cost(), excess = schedule.excess();
+    log.clear();
+    proposeErase();
+    if (schedule.excess() > excess)
+      ratios.push_back(double(cost - schedule.cost()) /
+                       double(schedule.excess() - excess));
+    // What leaves no excess goes for good, until the limit is reached.
+    if (excess == 0)
+      steps.insert(steps.end(), log.begin(), log.end());
+    else
+      undo(log);
+  }
+  undo(steps);
+  if (ratios.empty())
+    return 0;
+  auto middle = ratios.begin() + ptrdiff_t(ratios.size() / 2);
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  return *middle;
+}
+
 /// Heats and cools; ends in the best state met.
 void Annealer::run() {
   if (movable.empty())
@@ -327,7 +361,11 @@ void Annealer::run() {
   meanCost = std::max(1.0, count ? meanCost / double(count) : 1.0);
   meanBytes = std::max(1.0, meanBytes / double(movable.size()));
 
-  double penalty = options.penalty > 0 ? options.penalty : meanCost / meanBytes;
+  double firstPenalty = meanCost / meanBytes;
+  if (options.penaltyRamp > 0)
+    if (double marginal = marginalPenalty(); marginal > 0)
+      firstPenalty = marginal * kFirstPenalty;
+  double penalty = firstPenalty;
   int64_t startWork = schedule.work(), endWork = startWork + options.work;
   double temperature = options.startTemperature * meanCost;
   double ratio = options.endTemperature / options.startTemperature;
@@ -343,7 +381,7 @@ void Annealer::run() {
       temperature = options.startTemperature * meanCost * power(ratio, done);
       strict = options.penaltyRamp > 0 && done > kStrictFrom;
       if (options.penaltyRamp > 0)
-        penalty = options.penalty * power(options.penaltyRamp, done);
+        penalty = firstPenalty * power(options.penaltyRamp, done);
       else
         penalty *= above * 4 > kEpoch * 3 ? 1.05
                    : above * 2 < kEpoch   ? 0.97

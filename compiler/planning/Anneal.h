@@ -6,8 +6,10 @@
 // what only it needed), shift one, swap one for another, or run an instruction
 // by another of its recipes. The penalty follows the walk: up while it stays
 // above the limit, down while it stays below, so that it crosses the border of
-// feasibility again and again. The cheapest feasible state met is the answer: a
-// journal of what has been accepted since leads back to it.
+// feasibility again and again. Or, for what is large, it grows by a ramp, from
+// what is measured at the start to be low enough that too much is given up. The
+// cheapest feasible state met is the answer: a journal of what has been
+// accepted since leads back to it.
 
 #ifndef TMC_COMPILER_PLANNING_ANNEAL_H
 #define TMC_COMPILER_PLANNING_ANNEAL_H
@@ -35,8 +37,8 @@ struct AnnealOptions {
   int64_t work = 1'000'000'000; // Steps of `Schedule::work`.
   double startTemperature = 1;  // In units of the mean cost of an operation.
   double endTemperature = 0.001;
-  double penalty = 0;     // Cost per byte of excess; 0: chosen.
-  double penaltyRamp = 0; // If > 0: grows by this factor over the walk.
+  /// If > 0: the penalty grows by this factor over the walk.
+  double penaltyRamp = 0;
   /// Steps from the best state on after which it is written down.
   size_t longestJournal = 1 << 20;
   std::function<bool()> stop; // A guard; asked now and then.

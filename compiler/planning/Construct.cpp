@@ -225,13 +225,12 @@ tmc::planning::liveOf(const Flat &flat, std::vector<Schedule::Clone> clones) {
   return live;
 }
 
-Constructed tmc::planning::constructWithin(const Flat &flat, int64_t limitBytes,
-                                           std::vector<double> prices,
-                                           const ConstructOptions &options,
-                                           int64_t &work) {
+Plain tmc::planning::constructWithin(const Flat &flat, int64_t limitBytes,
+                                     std::vector<double> prices,
+                                     const ConstructOptions &options,
+                                     int64_t &work) {
   size_t n = flat.stages.size();
-  Constructed out;
-  Plain &best = out.plan;
+  Plain best;
   double bestExcess = std::numeric_limits<double>::infinity();
   double scale = 0;
   for (double p : prices)
@@ -272,13 +271,6 @@ Constructed tmc::planning::constructWithin(const Flat &flat, int64_t limitBytes,
       best.cost = cost;
       best.feasible = feasible;
       bestExcess = excess;
-      int64_t near = 0;
-      double sum = 0;
-      for (size_t k = 0; k < n; ++k) {
-        near += live[k] > limitBytes - limitBytes / 50;
-        sum += prices[k];
-      }
-      out.penalty = sum / double(std::max<int64_t>(near, 1));
     }
     if (size <= 0)
       break;
@@ -293,5 +285,5 @@ Constructed tmc::planning::constructWithin(const Flat &flat, int64_t limitBytes,
     scale = std::max(scale * 0.9, sum);
     step = std::max(step * 0.95, 0.02);
   }
-  return out;
+  return best;
 }

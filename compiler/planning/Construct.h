@@ -40,18 +40,11 @@ struct ConstructOptions {
   std::function<bool()> stop;
 };
 
-struct Constructed {
-  Plain plan;
-  /// Cost per byte at one moment above the limit, about: the sum of the prices
-  /// over the moments near the limit.
-  double penalty = 0;
-};
-
 /// The cheapest schedule within `limitBytes` that the loop meets from `prices`
 /// on, or else the one nearest to fitting.
-Constructed constructWithin(const Flat &flat, int64_t limitBytes,
-                            std::vector<double> prices,
-                            const ConstructOptions &options, int64_t &work);
+Plain constructWithin(const Flat &flat, int64_t limitBytes,
+                      std::vector<double> prices,
+                      const ConstructOptions &options, int64_t &work);
 
 } // namespace tmc::planning
 

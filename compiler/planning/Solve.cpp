@@ -20,7 +20,9 @@ using Clock = std::chrono::steady_clock;
 
 /// Anneals of a problem that isn't small: the first gains most, and those of a
 /// large one take long.
-int roundsOf(size_t stages) { return stages <= 5000 ? 6 : 3; }
+int roundsOf(size_t stages) {
+  return stages <= 5000 ? 6 : stages <= 300'000 ? 3 : 2;
+}
 
 /// One call of `solve`, for one order of the instructions.
 class Search {
@@ -32,12 +34,13 @@ public:
         random(options.seed) {
     relaxation = relax(problem, orders);
     int64_t n = int64_t(flat.stages.size());
-    // Small problems are worth seconds, large ones a fixed time per stage.
-    budgetWork = n <= 1000
-                     ? std::min<int64_t>(12'000'000 * n, 6'000'000'000)
-                     : std::max<int64_t>(
-                           std::min<int64_t>(4'500'000'000'000 / n, 60'000 * n),
-                           18'000 * n);
+    // Small problems are worth seconds, large ones a fixed time per stage; for
+    // those in between it matters whether anybody waits for a compiler.
+    int64_t middle = 4'000'000'000'000 / n;
+    if (options.maxWork > 0)
+      middle = std::min(middle, 60'000 * n);
+    budgetWork = n <= 1000 ? std::min<int64_t>(12'000'000 * n, 6'000'000'000)
+                           : std::max(middle, 18'000 * n);
     budgetWork = int64_t(double(budgetWork) *
                          double(std::max<int64_t>(options.effort, 0)) / 100);
     if (options.maxWork > 0)
@@ -79,12 +82,11 @@ public:
 private:
   std::vector<double> stagePrices(const std::vector<double> &prices) const;
   Plain round(Schedule &schedule, int64_t amount, double temperature,
-              double penalty = 0) {
+              double penaltyRamp = 0) {
     AnnealOptions anneals;
     anneals.work = amount;
     anneals.startTemperature = temperature;
-    anneals.penalty = penalty;
-    anneals.penaltyRamp = penalty > 0 ? 400 : 0;
+    anneals.penaltyRamp = penaltyRamp;
     anneals.stop = [this] { return stopped(); };
     int64_t before = schedule.work();
     Plain found = anneal(flat, schedule, random, anneals);
@@ -116,10 +118,8 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   ConstructOptions constructs;
   constructs.work = budgetWork / 5;
   constructs.stop = [this] { return stopped(); };
-  Constructed constructed =
-      constructWithin(flat, liveBytes - flat.constantBytes, stagePrices(prices),
-                      constructs, work);
-  keep(std::move(constructed.plan));
+  keep(constructWithin(flat, liveBytes - flat.constantBytes,
+                       stagePrices(prices), constructs, work));
   bool small = flat.stages.size() <= 2000;
   // Prices may find nothing at a tight limit, or less than equal segments do.
   if (flat.stages.size() <= 5000 ||
@@ -130,8 +130,7 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   for (int64_t tighter = 1; small && tighter <= 6; ++tighter) {
     // Prices overshoot: aiming a little lower often lands better.
     int64_t aim = liveBytes - liveBytes / 200 * tighter - flat.constantBytes;
-    keep(
-        constructWithin(flat, aim, stagePrices(prices), constructs, work).plan);
+    keep(constructWithin(flat, aim, stagePrices(prices), constructs, work));
   }
   // Then warm the best plan up a little and cool it again, until that has
   // stopped to help; small problems are also cooled from above.
@@ -146,7 +145,7 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
     int64_t share = fromAbove || !best.feasible ? 4 : small ? 2 : 3;
     double temperature = fromAbove ? 1 : i % 3 == 0 ? 0.06 : 0.03;
     Plain found = round(schedule, budgetWork * share / (small ? 20 : 15),
-                        temperature, small ? 0 : constructed.penalty / 2);
+                        temperature, small ? 0 : 400);
     idle = keep(std::move(found)) ? 0 : idle + 1;
   }
   return best;
@@ -209,8 +208,7 @@ void Search::findFrontier(int64_t basePeak) {
     constructs.work = amount;
     constructs.stop = [this] { return stopped(); };
     Plain found = constructWithin(flat, target - flat.constantBytes,
-                                  stagePrices({}), constructs, work)
-                      .plan;
+                                  stagePrices({}), constructs, work);
     restore(flat, schedule, found.feasible ? found : best);
     if (!found.feasible)
       found = round(schedule, amount, 0.3);

@@ -5,6 +5,8 @@
 #include "compiler/planning/Anneal.h"
 #include "compiler/planning/Construct.h"
 #include "compiler/planning/Generate.h"
+#include "compiler/planning/Solve.h"
+#include "compiler/planning/Verify.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -77,6 +79,19 @@ TEST(Anneal, SwitchesBackToTheBestState) {
     }
     ASSERT_FALSE(HasFailure()) << seed;
   }
+}
+
+/// Equal layers are all worth recomputing at one price: what prices construct
+/// recomputes too much, and the walk that follows has to give much of it up.
+TEST(Anneal, PlansEqualLayersNearTheBound) {
+  Problem problem =
+      *problemOf(generateGraph({Family::Transformer, 3000, 1, true}));
+  SolveOptions options;
+  options.budgetBytes = measure(problem, baseSolution(problem))->peakBytes / 2;
+  Plan plan = *solve(problem, options);
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_LE(double(plan.cost - plan.baseCost - plan.provenExtraCost()),
+            0.005 * double(plan.baseCost));
 }
 
 } // namespace
