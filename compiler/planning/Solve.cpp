@@ -310,7 +310,25 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
   return plan;
 }
 
-/// Reorders first where that helps, then plans the most promising orders.
+/// Whether it is proved that a plan in the program's own order costs at least
+/// `cost`.
+static bool isBeaten(const Problem &problem, int64_t budgetBytes, int64_t cost,
+                     int64_t work) {
+  Relaxation relaxation = relax(problem);
+  DualOptions dual;
+  dual.work = std::min<int64_t>(work + 1'000'000, 200'000'000);
+  dual.knownExtraCost = cost - baseCost(problem);
+  std::vector<double> prices =
+      dual.knownExtraCost <= 0
+          ? std::vector<double>(relaxation.live.size(), 0)
+          : ascend(relaxation, budgetBytes - problem.reservedBytes, dual);
+  return certify(problem, relaxation, prices, budgetBytes).extraCost >=
+         dual.knownExtraCost;
+}
+
+/// Reorders where that helps, and plans the orders found beside the program's
+/// own. That one is planned exactly as if it were fixed, unless it is proved
+/// that it can't win: so freedom never costs anything.
 static absl::StatusOr<Plan> solveFree(const Problem &problem,
                                       const SolveOptions &options,
                                       Clock::time_point start) {
@@ -330,7 +348,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   struct Candidate {
     Orders orders;
     int64_t excess;
-    bool isProgram = false;
+    std::optional<int64_t> cost = {}; // Of a plan that fits.
   };
   std::vector<Candidate> candidates;
   for (Orders orders : {programOrders(problem), listSchedule(problem)}) {
@@ -343,33 +361,66 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
             [](const Candidate &a, const Candidate &b) {
               return a.excess < b.excess;
             });
-  if (candidates.front().excess > 0)
-    candidates.push_back({programOrders(problem), 0, true});
-  SolveOptions part = options;
-  part.effort = std::max<int64_t>(1, options.effort / 2);
-  part.maxWork = options.maxWork / 4;
   std::optional<Plan> best;
+  auto keep = [&](Plan plan) {
+    work += plan.stats.work;
+    // What comes later has had more work, and is better proved.
+    if (!best ||
+        (plan.feasible ? !best->feasible || plan.cost <= best->cost
+                       : !best->feasible && plan.peakBytes <= best->peakBytes))
+      best = std::move(plan);
+  };
+  auto planOrders = [&](const Orders &orders, int64_t part) {
+    Problem reordered = problem;
+    for (size_t s = 0; s < reordered.segments.size(); ++s)
+      reordered.segments[s].instructions = orders[s];
+    SolveOptions how = options;
+    how.effort = std::max<int64_t>(1, options.effort / part);
+    if (options.maxWork > 0)
+      how.maxWork = std::max<int64_t>(1, options.maxWork / part);
+    how.wantFrontier = false;
+    return solveFixed(reordered, how, start);
+  };
+
+  // An eighth of the work tells which of the new orders are worth more, unless
+  // only the smallest plan is asked for.
+  int64_t impossible = impossibleBelowFreely(problem, relax(problem));
+  bool possible = options.budgetBytes >= impossible;
+  for (Candidate &candidate : candidates) {
+    if (!possible)
+      break;
+    absl::StatusOr<Plan> plan = planOrders(candidate.orders, 8);
+    if (!plan.ok())
+      return plan.status();
+    if (plan->feasible)
+      candidate.cost = plan->cost;
+    keep(std::move(*plan));
+    if (candidate.excess == 0)
+      break; // Nothing is left to win.
+  }
   // Other budgets lead to other orders: what surely works again is the budget
   // itself, and what the program's own order reaches.
   std::optional<int64_t> smallest;
-  for (const Candidate &candidate : candidates) {
-    if (best && best->feasible && best->cost <= best->baseCost)
-      break;
-    Problem reordered = problem;
-    for (size_t s = 0; s < reordered.segments.size(); ++s)
-      reordered.segments[s].instructions = candidate.orders[s];
-    part.wantFrontier = options.wantFrontier && candidate.isProgram;
-    absl::StatusOr<Plan> plan = solveFixed(reordered, part, start);
+  if (!best || !best->feasible ||
+      !isBeaten(problem, options.budgetBytes, best->cost, amount)) {
+    absl::StatusOr<Plan> plan = solveFixed(problem, options, start);
     if (!plan.ok())
       return plan.status();
-    if (candidate.isProgram)
-      smallest = plan->smallestFoundBytes;
-    if (!best ||
-        (plan->feasible && (!best->feasible || plan->cost < best->cost)))
-      best = std::move(*plan);
+    smallest = plan->smallestFoundBytes;
+    keep(std::move(*plan));
+  }
+  for (const Candidate &candidate : candidates) {
+    bool leads =
+        candidate.cost && *candidate.cost <= best->cost && best->feasible;
+    if (candidate.excess == 0 || (best->feasible && !leads))
+      continue;
+    absl::StatusOr<Plan> plan = planOrders(candidate.orders, possible ? 2 : 4);
+    if (!plan.ok())
+      return plan.status();
+    keep(std::move(*plan));
   }
   if (!smallest && options.wantFrontier) {
-    Search search(problem, part, programOrders(problem), start);
+    Search search(problem, options, programOrders(problem), start);
     int64_t basePeak =
         Schedule(search.flat, 0).peakBytes() + search.flat.constantBytes;
     search.findFrontier(basePeak);
@@ -379,9 +430,9 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   if (best->feasible)
     smallest =
         std::min(smallest.value_or(options.budgetBytes), options.budgetBytes);
-  best->stats.work += work;
+  best->stats.work = work;
   best->smallestFoundBytes = smallest.value_or(best->smallestFoundBytes);
-  best->impossibleBelowBytes = impossibleBelowFreely(problem, relax(problem));
+  best->impossibleBelowBytes = impossible;
   best->stats.seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
   return std::move(*best);

@@ -211,7 +211,8 @@ TEST(BruteForce, AnyOrderIsStillRight) {
       dearer += fixed.feasible && !plan->feasible;
     }
   }
-  EXPECT_LE(dearer * 20, budgets);
+  EXPECT_EQ(dearer, 0);
+  EXPECT_GT(budgets, 90);
   EXPECT_GT(cheaper, 10);
 }
 
