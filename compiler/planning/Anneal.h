@@ -25,6 +25,9 @@ namespace tmc::planning {
 struct Plain {
   std::vector<Schedule::Clone> clones;
   std::vector<std::pair<int32_t, int32_t>> mains; // (stage, index) if not 0.
+  /// The recomputations in the order in which they run, where a schedule can't
+  /// say it (`Beam.h`): `clones` are then the nearest that it can say.
+  std::vector<Schedule::Clone> sequence;
   int64_t cost = 0;
   bool feasible = false;
 };

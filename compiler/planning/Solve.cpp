@@ -1,6 +1,7 @@
 #include "compiler/planning/Solve.h"
 
 #include "compiler/planning/Baselines.h"
+#include "compiler/planning/Beam.h"
 #include "compiler/planning/Construct.h"
 #include "compiler/planning/Order.h"
 #include "compiler/planning/Verify.h"
@@ -81,6 +82,9 @@ public:
 
 private:
   std::vector<double> stagePrices(const std::vector<double> &prices) const;
+  void findByBeam(Schedule &schedule, int64_t liveBytes,
+                  const std::vector<double> &prices, Plain &best,
+                  bool wantAny = false);
   Plain round(Schedule &schedule, int64_t amount, double temperature,
               double penaltyRamp = 0) {
     AnnealOptions anneals;
@@ -126,6 +130,8 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
       (!best.feasible && flat.stages.size() <= 200'000))
     for (auto start : {checkpoint, checkpointBlocks})
       keep(start(flat, liveBytes - flat.constantBytes));
+  if (flat.stages.size() <= kMostBeamStages)
+    findByBeam(schedule, liveBytes, prices, best);
   constructs.work = budgetWork / 30;
   for (int64_t tighter = 1; small && tighter <= 6; ++tighter) {
     // Prices overshoot: aiming a little lower often lands better.
@@ -149,6 +155,35 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
     idle = keep(std::move(found)) ? 0 : idle + 1;
   }
   return best;
+}
+
+/// Betters `best` by a beam; the first plan will do for `wantAny`.
+void Search::findByBeam(Schedule &schedule, int64_t liveBytes,
+                        const std::vector<double> &prices, Plain &best,
+                        bool wantAny) {
+  std::vector<double> known = prices;
+  if (known.empty()) {
+    DualOptions dual;
+    dual.work = std::min<int64_t>(budgetWork / 20, 20'000'000);
+    known = ascend(relaxation, liveBytes, dual);
+  }
+  BeamOptions beams;
+  // Where nothing fits yet, this is what finds the most.
+  beams.work = wantAny         ? budgetWork / 40
+               : best.feasible ? std::min<int64_t>(budgetWork / 10, 150'000'000)
+                               : std::min<int64_t>(budgetWork / 4, 400'000'000);
+  beams.wantAny = wantAny;
+  beams.stop = [this] { return stopped(); };
+  if (best.feasible)
+    beams.costBelow = best.cost;
+  Plain found = beam(flat, liveBytes - flat.constantBytes, stagePrices(known),
+                     beams, work);
+  if (found.feasible) {
+    best = std::move(found);
+    restore(flat, schedule, best);
+    if (schedule.excess() <= 0 && schedule.cost() <= best.cost)
+      best = plainOf(flat, schedule);
+  }
 }
 
 /// Prices are per instruction; pseudo stages have none.
@@ -210,10 +245,14 @@ void Search::findFrontier(int64_t basePeak) {
     Plain found = constructWithin(flat, target - flat.constantBytes,
                                   stagePrices({}), constructs, work);
     restore(flat, schedule, found.feasible ? found : best);
+    if (!found.feasible && flat.stages.size() <= kMostBeamStages)
+      findByBeam(schedule, target, {}, found, /*wantAny=*/true);
     if (!found.feasible)
       found = round(schedule, amount, 0.3);
     restore(flat, schedule, found);
     int64_t peak = schedule.peakBytes() + flat.constantBytes;
+    if (!found.sequence.empty())
+      peak = target;
     if (peak < ceiling) {
       ceiling = peak;
       best = found;
@@ -270,7 +309,9 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
   if (!best.feasible)
     best = search.rungs.empty() ? Plain{} : search.rungs.back().plan;
   restore(search.flat, schedule, best);
-  plan.solution = schedule.toSolution(problem);
+  plan.solution = best.sequence.empty()
+                      ? schedule.toSolution(problem)
+                      : solutionOf(problem, search.flat, best);
   if (options.wantBound && options.budgetBytes >= 0 && possible &&
       best.cost > plan.certificate.extraCost) {
     // Again, now that a plan tells how far prices can go at most.
@@ -400,19 +441,21 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   }
   // Other budgets lead to other orders: what surely works again is the budget
   // itself, and what the program's own order reaches.
-  std::optional<int64_t> smallest;
+  std::optional<int64_t> smallest, programCost;
   if (!best || !best->feasible ||
       !isBeaten(problem, options.budgetBytes, best->cost, amount)) {
     absl::StatusOr<Plan> plan = solveFixed(problem, options, start);
     if (!plan.ok())
       return plan.status();
     smallest = plan->smallestFoundBytes;
+    if (plan->feasible)
+      programCost = plan->cost;
     keep(std::move(*plan));
   }
   for (const Candidate &candidate : candidates) {
-    bool leads =
-        candidate.cost && *candidate.cost <= best->cost && best->feasible;
-    if (candidate.excess == 0 || (best->feasible && !leads))
+    if (candidate.excess == 0 ||
+        (best->feasible && (!candidate.cost || *candidate.cost > best->cost ||
+                            candidate.cost == programCost)))
       continue;
     absl::StatusOr<Plan> plan = planOrders(candidate.orders, possible ? 2 : 4);
     if (!plan.ok())

@@ -28,7 +28,7 @@ TEST(Order, FreeIsNeverDearerThanFixed) {
           SolveOptions options;
           options.budgetBytes = base * percent / 100;
           options.seed = seed;
-          options.maxWork = 1'000'000;
+          options.maxWork = 500'000;
           options.wantCases = false;
           Plan fixed = *solve(p, options);
           options.order = OrderMode::Free;
