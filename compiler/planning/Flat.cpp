@@ -135,6 +135,15 @@ Flat tmc::planning::flatten(
         for (const Overwrite &o : problem.recipes[r].overwrites)
           if (o.must)
             overwrittenAt[o.read] = std::min(overwrittenAt[o.read], int32_t(k));
+  // So is, in the first trip, what a carried value begins as; and a body that
+  // runs again would read it in each trip.
+  for (size_t v = 0; v < numValues; ++v)
+    if (ValueId from = problem.values[v].initial;
+        from != kNone && overwrittenAt[v] < int32_t(flat.stages.size())) {
+      int32_t last = problem.segments[home[v]].trips > 1 ? firstOf[home[v]] - 1
+                                                         : overwrittenAt[v];
+      overwrittenAt[from] = std::min(overwrittenAt[from], last);
+    }
 
   // Rank: where the outputs' maker stands in the order.
   std::vector<std::pair<int32_t, OpId>> ranks;

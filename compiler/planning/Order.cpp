@@ -49,9 +49,11 @@ struct Precedence {
     for (size_t i = 0; i < problem.instructions.size(); ++i)
       for (RecipeId r : problem.instructions[i].recipes)
         for (const Overwrite &o : problem.recipes[r].overwrites)
-          if (o.must)
-            for (int32_t reader : readers[o.read])
-              add(reader, stageOfInstruction[i]);
+          if (o.must) // And what a carried value begins as.
+            for (ValueId old : {o.read, problem.values[o.read].initial})
+              if (old != kNone)
+                for (int32_t reader : readers[old])
+                  add(reader, stageOfInstruction[i]);
     for (std::vector<std::vector<int32_t>> *lists : {&before, &after})
       for (std::vector<int32_t> &list : *lists) {
         std::sort(list.begin(), list.end());

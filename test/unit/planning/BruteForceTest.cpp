@@ -48,7 +48,7 @@ void compareCases(const Problem &p, const Relaxation &relaxation,
 
 /// Solves one problem at each budget that makes a difference.
 void compare(const Problem &p, int most, Tally &tally) {
-  ASSERT_EQ(check(p).message(), "");
+  ASSERT_TRUE(check(p).ok()) << check(p).message();
   std::map<int64_t, int64_t> cheapest; // By peak.
   forEachSolution(p, most, [&](const Solution &s, const Claim &claim) {
     ASSERT_EQ(verifySolution(p, s, claim), std::nullopt);
@@ -69,7 +69,8 @@ void compare(const Problem &p, int most, Tally &tally) {
   Relaxation relaxation = relax(p);
   Random random(uint64_t(base) * 7 + p.recipes.size());
   // No solution lies below what is proved impossible.
-  ASSERT_GE(cheapest.begin()->first, impossibleBelow(p, relaxation));
+  ASSERT_GE(cheapest.begin()->first + p.reservedBytes,
+            impossibleBelow(p, relaxation));
   int64_t best = INT64_MAX;
   for (auto [peak, cost] : cheapest) {
     best = std::min(best, cost);
@@ -77,7 +78,7 @@ void compare(const Problem &p, int most, Tally &tally) {
       break;
     ++tally.budgets;
     SolveOptions options;
-    options.budgetBytes = peak;
+    options.budgetBytes = peak + p.reservedBytes;
     options.maxWork = 400'000;
     absl::StatusOr<Plan> plan = solve(p, options);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
@@ -85,7 +86,8 @@ void compare(const Problem &p, int most, Tally &tally) {
     ASSERT_LE(baseCost(p) + plan->certificate.extraCost, best)
         << "the bound exceeds a solution";
     tally.positive += plan->certificate.extraCost > 0;
-    compareCases(p, relaxation, peak, best, *plan, random, tally);
+    compareCases(p, relaxation, options.budgetBytes, best, *plan, random,
+                 tally);
     if (::testing::Test::HasFatalFailure())
       return;
     if (!plan->feasible) {
@@ -93,7 +95,8 @@ void compare(const Problem &p, int most, Tally &tally) {
       continue;
     }
     ASSERT_EQ(
-        verifySolution(p, plan->solution, {plan->peakBytes, plan->cost, peak}),
+        verifySolution(p, plan->solution,
+                       {plan->peakBytes, plan->cost, options.budgetBytes}),
         std::nullopt);
     ASSERT_LE(baseCost(p) + plan->certificate.extraCost, plan->cost);
     tally.optimal += plan->cost <= best;
@@ -167,6 +170,45 @@ TEST(BruteForce, Loops) {
         << trips;
     EXPECT_LT(tally.infeasible * 3, tally.budgets)
         << tally.infeasible << " of " << tally.budgets << " trips " << trips;
+  }
+}
+
+// All that a problem can say, together: kernels from other values and inverses,
+// workspaces, overwrites to choose from, pinned values, carried values that
+// begin as something, reserved bytes, with loops and without.
+TEST(BruteForce, Everything) {
+  Tally straight, loops;
+  int others = 0, initials = 0, pinned = 0;
+  for (uint64_t seed = 0; seed < 184; ++seed) {
+    Random random(seed);
+    RandomShape shape;
+    shape.extras = true;
+    shape.trips = 1 + int64_t(seed % 4);
+    shape.epilogue = 1;
+    Problem p = randomProblem(random, shape);
+    compare(p, 2, shape.trips == 1 ? straight : loops);
+    if (HasFatalFailure())
+      FAIL() << "seed " << seed;
+    for (const Recipe &r : p.recipes)
+      others += r.name.back() == 'o';
+    for (const Value &v : p.values) {
+      initials += v.initial != kNone;
+      pinned += v.pinned;
+    }
+  }
+  EXPECT_GT(others, 100);
+  EXPECT_GT(initials, 30);
+  EXPECT_GT(pinned, 50);
+  for (const Tally &tally : {straight, loops}) {
+    EXPECT_GT(tally.budgets, 50);
+    EXPECT_GT(tally.positive, 10);
+    std::string what = std::to_string(tally.missed) + " missed, " +
+                       std::to_string(tally.infeasible) + " without plan of " +
+                       std::to_string(tally.budgets);
+    EXPECT_LT(tally.missed * (&tally == &straight ? 20 : 4), tally.budgets)
+        << what;
+    EXPECT_LT(tally.infeasible * (&tally == &straight ? 20 : 4), tally.budgets)
+        << what;
   }
 }
 

@@ -12,6 +12,60 @@ using namespace tmc::planning;
 
 namespace {
 
+// The body begins to add onto what `start` holds: whoever reads that runs
+// before, and nothing makes it or reads it again later.
+TEST(Order, ReadersComeBeforeWhatIsAddedOnto) {
+  Problem p;
+  auto value = [&](const char *name, int64_t bytes) {
+    Value v;
+    v.name = name;
+    v.bytes = bytes;
+    return p.addValue(v);
+  };
+  auto run = [&](const char *name, std::vector<ValueId> reads,
+                 ValueId written) {
+    Recipe r;
+    r.name = name;
+    r.reads = std::move(reads);
+    r.writes = {written};
+    r.cost = 1;
+    r.recomputable = true;
+    return r;
+  };
+  SegmentId prologue = p.addSegment("prologue"), body = p.addSegment("body"),
+            epilogue = p.addSegment("epilogue");
+  ValueId start = value("start", 10), seen = value("seen", 40),
+          addend = value("addend", 30), sum = value("sum", 10),
+          end = value("end", 1);
+  p.values[start].pinned = true;
+  Value c = p.values[sum];
+  c.name = "c";
+  c.kind = ValueKind::Carried;
+  c.carriedFrom = sum;
+  c.initial = start;
+  ValueId carried = p.addValue(c);
+  p.addInstruction(prologue, run("begin", {}, start));
+  p.addInstruction(body, run("make", {}, addend));
+  p.addInstruction(body, run("look", {start}, seen));
+  Recipe add = run("add", {carried, addend}, sum);
+  add.recomputable = false;
+  add.overwrites = {{carried, sum, true}};
+  p.addInstruction(body, add);
+  p.addInstruction(epilogue, run("finish", {seen, sum}, end));
+  ASSERT_TRUE(check(p).ok()) << check(p).message();
+  // Making `addend` and adding it first would need less.
+  for (OrderMode order : {OrderMode::Fixed, OrderMode::Free})
+    for (int64_t budget : {40, 51, 60, 79}) {
+      SolveOptions options;
+      options.budgetBytes = budget;
+      options.order = order;
+      options.maxWork = 1'000'000;
+      absl::StatusOr<Plan> plan = solve(p, options);
+      ASSERT_TRUE(plan.ok()) << plan.status().message();
+      EXPECT_EQ(plan->feasible, false) << "at " << budget;
+    }
+}
+
 TEST(Order, FreeIsNeverDearerThanFixed) {
   int planned = 0, cheaper = 0;
   for (Family family :

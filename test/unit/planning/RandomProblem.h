@@ -16,7 +16,53 @@ struct RandomShape {
   int prologue = 1, body = 3, epilogue = 2; // Instructions.
   int64_t trips = 1;
   bool overwrites = true, variants = true, several = true, carried = true;
+  /// Kernels from other values, pinned values, carried ones that begin as
+  /// something, overwrites to choose from, reserved bytes.
+  bool extras = false;
 };
+
+/// Adds recipes that make a value again from one or two others, made before it
+/// or, as an inverse does, after it.
+inline void addOtherRecipes(Random &random, Problem &p) {
+  std::vector<int32_t> madeAt(p.values.size(), -1);
+  std::vector<SegmentId> home(p.values.size(), 0);
+  std::vector<ValueId> made;
+  int32_t at = 0;
+  for (const Segment &segment : p.segments)
+    for (InstructionId i : segment.instructions) {
+      for (ValueId v : p.recipes[p.instructions[i].recipes[0]].writes) {
+        madeAt[v] = at;
+        home[v] = p.instructions[i].segment;
+        if (p.values[v].kind == ValueKind::Temporary)
+          made.push_back(v);
+      }
+      ++at;
+    }
+  for (int trial = 0; trial < 3; ++trial) {
+    ValueId w = made[random.below(uint32_t(made.size()))];
+    bool inverse = random.chance(0.3);
+    Recipe other;
+    other.name = p.values[w].name + "o";
+    for (uint32_t k = 0, many = 1 + random.below(2); k < many; ++k) {
+      ValueId v = made[random.below(uint32_t(made.size()))];
+      bool fits = inverse ? madeAt[v] > madeAt[w] && home[v] == home[w]
+                          : madeAt[v] < madeAt[w];
+      if (fits && (home[v] == home[w] || p.segments[home[v]].trips == 1) &&
+          !std::count(other.reads.begin(), other.reads.end(), v))
+        other.reads.push_back(v);
+    }
+    if (other.reads.empty())
+      continue;
+    std::sort(other.reads.begin(), other.reads.end());
+    other.writes = {w};
+    other.cost = 1 + random.below(6);
+    other.workspaceBytes = random.below(4);
+    other.recomputable = true;
+    if (p.segments[home[w]].trips > 1)
+      other.segment = home[w];
+    p.addRecipe(other);
+  }
+}
 
 inline Problem randomProblem(Random &random, const RandomShape &shape) {
   Problem p;
@@ -55,6 +101,11 @@ inline Problem randomProblem(Random &random, const RandomShape &shape) {
       if (p.values[read].kind == ValueKind::Temporary)
         r.overwrites.push_back({read, r.writes[0], false});
     }
+    if (shape.extras)
+      for (ValueId read : r.reads)
+        if (p.values[read].kind == ValueKind::Temporary && random.chance(0.3) &&
+            (r.overwrites.empty() || r.overwrites[0].read != read))
+          r.overwrites.push_back({read, r.writes.back(), false});
     std::vector<ValueId> writes = r.writes, reads = r.reads;
     bool again = r.recomputable;
     InstructionId i = p.addInstruction(s, r);
@@ -93,6 +144,15 @@ inline Problem randomProblem(Random &random, const RandomShape &shape) {
   if (shape.carried) {
     Value c = value("c");
     c.kind = ValueKind::Carried;
+    ValueId from = readable.back();
+    if (shape.extras && p.values[from].kind == ValueKind::Temporary &&
+        random.chance(0.5)) {
+      p.values[from].pinned = true;
+      c.initial = from;
+      c.bytes = p.values[from].bytes;
+      readable.pop_back(); // The body overwrites it.
+      outside = readable.size();
+    }
     carried = p.addValue(c);
   }
   for (int i = 0; i < shape.body; ++i)
@@ -131,6 +191,12 @@ inline Problem randomProblem(Random &random, const RandomShape &shape) {
   p.addInstruction(epilogue, update);
   if (p.values[readable.back()].kind == ValueKind::Temporary)
     p.values[readable.back()].liveOut = random.chance(0.3);
+  if (shape.extras) {
+    addOtherRecipes(random, p);
+    for (Value &v : p.values)
+      v.pinned |= v.kind == ValueKind::Temporary && random.chance(0.1);
+    p.reservedBytes = random.chance(0.3) ? 1 + random.below(20) : 0;
+  }
   return p;
 }
 
