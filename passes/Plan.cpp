@@ -54,15 +54,7 @@ struct Plan : impl::PlanBase<Plan> {
         buildProblem(getOperation(), *device, Recipes::Parts);
     if (failed(stated))
       return signalPassFailure();
-    // With two trips the first lacks the sums and the last the values that are
-    // dead by then; buffers have one place for both. A third trip, with all of
-    // them alive, stands for that.
-    planning::Problem problem = stated->problem;
-    for (planning::Segment &segment : problem.segments)
-      if (segment.trips == 2) {
-        segment.trips = 3;
-        boundHolds = false; // It would be that of three trips.
-      }
+    const planning::Problem &problem = stated->problem;
     if (isTooLarge(problem)) {
       emitFault(getOperation().getLoc(), Fault::Unsupported)
           << "the step is too large to plan: its kernels would take weeks, or "
@@ -106,7 +98,6 @@ struct Plan : impl::PlanBase<Plan> {
 
 private:
   PlanHooks hooks;
-  bool boundHolds = true;
 
   /// Writes the plan's figures where reports and tests find them.
   void writeDown(const StepProblem &stated, const planning::Plan &plan) {
@@ -124,8 +115,7 @@ private:
     if (!quick) {
       record.smallestFoundBytes = plan.smallestFoundBytes;
       record.impossibleBelowBytes = plan.impossibleBelowBytes;
-      if (boundHolds)
-        record.boundPs = planning::baseCost(problem) + plan.provenExtraCost();
+      record.boundPs = planning::baseCost(problem) + plan.provenExtraCost();
     }
     if (absl::StatusOr<planning::Profile> profile =
             planning::simulate(problem, plan.solution);

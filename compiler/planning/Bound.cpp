@@ -173,7 +173,7 @@ tmc::planning::relax(const Problem &problem,
   for (size_t c = 0; c < numValues; ++c)
     if (const Value &value = problem.values[c];
         value.kind == ValueKind::Carried &&
-        tripsOf(home[value.carriedFrom]) > 2)
+        tripsOf(home[value.carriedFrom]) > 1)
       for (const Event &e : events[c])
         carries[value.carriedFrom] |= e.certain;
 

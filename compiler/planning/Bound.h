@@ -31,9 +31,9 @@
 //    recomputation and that recipe's extra cost, shared over what it spares.
 //  - live_k subtracts the most that overwriting can save at k, takes the least
 //    workspace of the recipes, and leaves out what a first trip doesn't have:
-//    a segment of several trips is seen in one trip, the second of three or
-//    more, the last of two. A gap inside a body costs once per trip; values
-//    from outside count inside a body only between their uses in it.
+//    a segment of several trips is seen in a middle trip. A gap inside a body
+//    costs once per trip; values from outside count inside a body only between
+//    their uses in it.
 //  - The cost of a recipe is shared among its results in proportion to their
 //    bytes, and a value's share is the least over its recipes: then the shares
 //    of what any one execution makes never exceed its cost.

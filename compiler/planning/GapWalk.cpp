@@ -118,7 +118,7 @@ void GapWalk::visit(int64_t k) {
     last[w] = {k, s};
   }
   onMoment(k, footprint);
-  if (k + 1 == starts[s + 1] && trips(s) > 2)
+  if (k + 1 == starts[s + 1] && trips(s) > 1)
     endOfTrip(s);
 }
 

@@ -45,11 +45,15 @@
 //     read must come after a write of the same trip; carrying is the only
 //     bridge). A value made outside may be read in each trip, hence is alive
 //     over all of them but the last, and there to its last read.
+//  R8 A buffer has one place for all trips. So what is alive in a body is what
+//     is alive in a middle trip, which begins with what is carried and ends
+//     with what the next one needs, even where there are but two trips.
 //
 // So the live bytes of a step are those of its unrolled execution list, of
-// which the first, one middle and the last trip of each segment show every
-// moment there is (`simulate`). The peak is their maximum; `reservedBytes` is
-// added by whoever compares with a budget of the whole device.
+// which the first, a middle and the last trip of each segment of several show
+// every moment there is (`simulate`). The peak is their maximum;
+// `reservedBytes` is added by whoever compares with a budget of the whole
+// device.
 //
 // A view is not a value: whoever builds a problem collapses a view into the
 // value whose storage it reads. Sizes are as they will be placed, that is,
@@ -221,7 +225,7 @@ int64_t costOf(const Problem &problem, const Solution &solution);
 int64_t baseCost(const Problem &problem);
 
 /// Memory of one solution over the moments of its unrolled list, of which
-/// segments of more than three trips show the first, the second and the last.
+/// segments of several trips show the first, a middle one and the last.
 struct Profile {
   struct Moment {
     SegmentId segment = 0;

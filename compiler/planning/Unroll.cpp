@@ -104,7 +104,7 @@ absl::StatusOr<Unrolled> tmc::planning::unroll(const Problem &problem,
 
   for (size_t s = 0; s < problem.segments.size(); ++s) {
     const std::vector<Execution> &list = solution.segments[s];
-    int32_t trips = int32_t(std::min<int64_t>(problem.segments[s].trips, 3));
+    int32_t trips = problem.segments[s].trips > 1 ? 3 : 1;
     for (int32_t trip = 0; trip < trips; ++trip) {
       std::vector<int32_t> bindings;
       for (ValueId c : carried[s]) {

@@ -1,9 +1,9 @@
 // Unroll.h - the execution list of a solution with its loops laid out, and the
 // instances that it makes.
 //
-// Of a segment with more than three trips the first, the second and the last
-// are laid out: what is alive in a trip depends on the trip before and on
-// whether another follows, so every moment of the rest is one of those shown.
+// Of a segment with several trips the first, a middle one and the last are laid
+// out: what is alive in a trip depends on the trip before and on whether
+// another follows, so every moment of the rest is one of those shown.
 
 #ifndef TMC_COMPILER_PLANNING_UNROLL_H
 #define TMC_COMPILER_PLANNING_UNROLL_H

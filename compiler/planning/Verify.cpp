@@ -35,15 +35,14 @@ public:
       if (value.updates != kNone)
         drop(value.updates); // What the step leaves is the new version.
     for (SegmentId s = SegmentId(problem.segments.size()) - 1; s >= 0; --s) {
-      int64_t trips = std::min<int64_t>(problem.segments[s].trips, 3);
+      int64_t trips = problem.segments[s].trips > 1 ? 3 : 1;
       for (int64_t trip = trips - 1; trip >= 0; --trip)
         if (std::optional<std::string> defect = walkTrip(s, trip == 0))
-          return absl::StrCat(*defect, trips > 1 ? trip == 0
-                                                       ? " in the first trip"
-                                                   : trip == 1 && trips == 3
-                                                       ? " in a middle trip"
-                                                       : " in the last trip"
-                                                 : "");
+          return absl::StrCat(*defect, trips > 1
+                                           ? trip == 0   ? " in the first trip"
+                                             : trip == 1 ? " in a middle trip"
+                                                         : " in the last trip"
+                                           : "");
     }
     for (size_t v = 0; v < problem.values.size(); ++v)
       if (needed[v] && (problem.values[v].kind != ValueKind::Persistent ||

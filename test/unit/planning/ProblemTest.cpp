@@ -163,10 +163,52 @@ TEST(Problem, CarriedValuesAreNothingInTheFirstTrip) {
     if (trips > 1) {
       EXPECT_EQ(profile.liveBytes[2], 135); // acc is there from the start.
     }
-    EXPECT_EQ(profile.moments.size(),
-              size_t(std::min<int64_t>(trips, 3)) * 2 + 1);
+    EXPECT_EQ(profile.moments.size(), size_t(trips > 1 ? 3 : 1) * 2 + 1);
     EXPECT_EQ(verifySolution(problem, solution, {135, 5 * trips + 1, -1}),
               std::nullopt);
+  }
+}
+
+// Of two trips the first has no sum yet, and the last no z any more; but a
+// buffer has one place in both.
+TEST(Problem, TwoTripsHoldWhatAMiddleOneHolds) {
+  for (int64_t trips : {1, 2, 3}) {
+    Problem problem;
+    Value batch = temp("batch", 5);
+    batch.kind = ValueKind::Persistent;
+    ValueId x = problem.addValue(batch), z = problem.addValue(temp("z", 50)),
+            t = problem.addValue(temp("t", 30)),
+            u = problem.addValue(temp("u", 1)),
+            out = problem.addValue(temp("acc'", 100));
+    Value in = temp("acc", 100);
+    in.kind = ValueKind::Carried;
+    in.carriedFrom = out;
+    ValueId acc = problem.addValue(in), e = problem.addValue(temp("e", 1));
+    SegmentId start = problem.addSegment("prologue"),
+              body = problem.addSegment("body", trips),
+              end = problem.addSegment("epilogue");
+    problem.addInstruction(start, recipe("z", {x}, {z}, 1));
+    problem.addInstruction(body, recipe("f", {z}, {t}, 1));
+    Recipe m = recipe("m", {t}, {u}, 1);
+    m.workspaceBytes = 70;
+    problem.addInstruction(body, m);
+    Recipe g = recipe("g", {u, acc}, {out}, 3, false);
+    g.overwrites = {{acc, out, true}};
+    problem.addInstruction(body, g);
+    problem.addInstruction(end, recipe("h", {out}, {e}, 1));
+    ASSERT_TRUE(check(problem).ok()) << check(problem).message();
+    Solution solution = baseSolution(problem);
+    // At m: the batch, t, u, its workspace; of several trips the sum, and z for
+    // the next one.
+    int64_t peak = 5 + 30 + 1 + 70 + (trips > 1 ? 100 + 50 : 0);
+    EXPECT_EQ(simulate(problem, solution)->peakBytes, peak);
+    EXPECT_EQ(verifySolution(problem, solution, {peak, 5 * trips + 2, -1}),
+              std::nullopt);
+    // The same plan fits with two trips and with three; its cost is its own.
+    SolveOptions options;
+    options.budgetBytes = peak;
+    EXPECT_TRUE(solve(problem, options)->feasible);
+    EXPECT_EQ(solve(problem, options)->baseCost, 5 * trips + 2);
   }
 }
 
