@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <tuple>
 #include <unordered_map>
 
 using namespace tmc::planning;
@@ -87,7 +88,7 @@ private:
   struct Leaver {
     ValueId value;
     int64_t bytes;
-    double loss;
+    double loss, lossPerByte;
     int64_t left = 0; // Bytes of this one and all behind it.
   };
   std::vector<Leaver> leavers;
@@ -157,8 +158,7 @@ void Beam::pick(size_t from, int64_t need, double loss) {
     // What is still needed costs at least this per byte from here on.
     if (picksLeft <= 0 ||
         (rooms.size() == kMostRooms &&
-         loss + double(need) * leavers[i].loss / double(leavers[i].bytes) >=
-             rooms.front().loss))
+         loss + double(need) * leavers[i].lossPerByte >= rooms.front().loss))
       return;
     picked.push_back(i);
     pick(i + 1, need - leavers[i].bytes, loss + leavers[i].loss);
@@ -194,14 +194,12 @@ void Beam::findRoom(const FlatOp &op, int32_t stage, bool own, int64_t need) {
       }
       double loss = outlook.loss(set.data(), v, stage, before);
       if (double(at.cost) + before + loss < double(cheapest) - 0.5)
-        leavers.push_back({v, bytes, loss});
+        leavers.push_back({v, bytes, loss, loss / double(bytes)});
     }
   std::sort(leavers.begin(), leavers.end(),
             [](const Leaver &a, const Leaver &b) {
-              double x = a.loss * double(b.bytes), y = b.loss * double(a.bytes);
-              return x != y               ? x < y
-                     : a.bytes != b.bytes ? a.bytes > b.bytes
-                                          : a.value < b.value;
+              return std::tuple(a.lossPerByte, -a.bytes, a.value) <
+                     std::tuple(b.lossPerByte, -b.bytes, b.value);
             });
   int64_t left = 0;
   for (size_t i = leavers.size(); i-- > 0;)
