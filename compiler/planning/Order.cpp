@@ -85,8 +85,8 @@ public:
             const ReorderOptions &options)
       : flat(flat), precedence(precedence), random(random), options(options),
         n(int32_t(flat.stages.size())), sequence(n), position(n),
-        readers(flat.bytes.size()), lastReader(flat.bytes.size(), -1), live(n),
-        through(n + 1) {
+        readers(flat.bytes.size()), lastReader(flat.bytes.size(), -1), saved(n),
+        freed(n), live(n), through(n + 1), newLive(n), newThrough(n + 1) {
     for (int32_t k = 0; k < n; ++k) {
       sequence[k] = position[k] = k;
       for (ValueId v : op(k).reads) {
@@ -94,7 +94,17 @@ public:
         lastReader[v] = k;
       }
     }
-    excess = walk(0, n, true);
+    for (int32_t k = 0; k < n; ++k) {
+      for (ValueId v : op(k).reads)
+        freed[k] += lastReader[v] == k ? flat.bytes[v] : 0;
+      for (ValueId v : op(k).writes)
+        freed[k] += lastReader[v] < 0 ? flat.bytes[v] : 0;
+      saved[k] = savedBy(k);
+      written.push_back(op(k).writtenBytes);
+      workspace.push_back(op(k).workspaceBytes);
+    }
+    excess = walk(0, n);
+    accept(0, n);
   }
 
   int64_t run(int64_t &work);
@@ -105,44 +115,55 @@ private:
     return flat.ops[flat.stages[stage].mains.front()];
   }
 
-  /// Recounts [lo, hi); the bytes above the limit there.
-  int64_t walk(int32_t lo, int32_t hi, bool store) {
+  /// What a stage saves by overwriting what it reads last.
+  int64_t savedBy(int32_t stage) const {
+    int64_t bytes = 0;
+    ValueId spent = kNone;
+    for (const FlatOverwrite &w : op(stage).overwrites)
+      if (lastReader[w.read] == stage && w.read != spent) {
+        bytes += std::min(flat.bytes[w.read], flat.bytes[w.written]);
+        spent = w.read;
+      }
+    return bytes;
+  }
+
+  /// Counts [lo, hi) anew, aside; the bytes above the limit there.
+  int64_t walk(int32_t lo, int32_t hi) {
     int64_t alive = through[lo], above = 0;
     for (int32_t p = lo; p < hi; ++p) {
       int32_t stage = sequence[p];
-      const FlatOp &o = op(stage);
-      int64_t now = alive + o.writtenBytes + o.workspaceBytes;
-      ValueId spent = kNone;
-      for (const FlatOverwrite &w : o.overwrites)
-        if (lastReader[w.read] == stage && w.read != spent) {
-          now -= std::min(flat.bytes[w.read], flat.bytes[w.written]);
-          spent = w.read;
-        }
+      alive += written[stage];
+      int64_t now = alive + workspace[stage] - saved[stage];
       above += std::max<int64_t>(0, now - options.limitBytes);
-      alive += o.writtenBytes;
-      for (ValueId v : o.reads)
-        if (lastReader[v] == stage)
-          alive -= flat.bytes[v];
-      for (ValueId v : o.writes)
-        if (lastReader[v] < 0)
-          alive -= flat.bytes[v];
-      if (store) {
-        live[p] = now;
-        through[p + 1] = alive;
-      }
-      steps += 2 + int64_t(o.reads.size());
+      alive -= freed[stage];
+      newLive[p] = now;
+      newThrough[p + 1] = alive;
     }
+    steps += 2 * (hi - lo);
     return above;
+  }
+  /// Makes what `walk` has counted what counts.
+  void accept(int32_t lo, int32_t hi) {
+    std::copy(newLive.begin() + lo, newLive.begin() + hi, live.begin() + lo);
+    std::copy(newThrough.begin() + lo + 1, newThrough.begin() + hi + 1,
+              through.begin() + lo + 1);
+    steps += (hi - lo) / 4;
   }
 
   void findLastReaders(int32_t stage) {
     for (ValueId v : op(stage).reads) {
-      int32_t late = readers[v].front();
+      int32_t late = readers[v].front(), was = lastReader[v];
       for (int32_t r : readers[v])
         if (position[r] > position[late])
           late = r;
-      lastReader[v] = late;
       steps += int64_t(readers[v].size());
+      if (late == was)
+        continue;
+      lastReader[v] = late;
+      freed[was] -= flat.bytes[v];
+      freed[late] += flat.bytes[v];
+      saved[was] = savedBy(was);
+      saved[late] = savedBy(late);
     }
   }
   void rotate(int32_t from, int32_t to) {
@@ -153,7 +174,7 @@ private:
       std::rotate(begin + to, begin + from, begin + from + 1);
     for (int32_t p = std::min(from, to); p <= std::max(from, to); ++p)
       position[sequence[p]] = p;
-    steps += std::abs(from - to);
+    steps += std::abs(from - to) / 2;
   }
 
   const Flat &flat;
@@ -164,7 +185,12 @@ private:
   std::vector<int32_t> sequence, position;
   std::vector<std::vector<int32_t>> readers;
   std::vector<int32_t> lastReader; // Stage that reads it last, or -1.
-  std::vector<int64_t> live, through;
+  /// Of each stage: what it makes, needs beside, saves by overwriting, and what
+  /// dies with it.
+  std::vector<int64_t> written, workspace, saved, freed;
+  /// Of each position: the bytes alive there, and those alive before it; and
+  /// what a move would make of them.
+  std::vector<int64_t> live, through, newLive, newThrough;
   int64_t excess = 0, steps = 0;
 };
 
@@ -208,10 +234,10 @@ int64_t Reorderer::run(int64_t &work) {
       before += std::max<int64_t>(0, live[p] - options.limitBytes);
     rotate(from, to);
     findLastReaders(stage);
-    int64_t after = walk(first, last, false);
+    int64_t after = walk(first, last);
     double change = double(after - before);
     if (change <= 0 || change <= temperature * random.exponential()) {
-      walk(first, last, true);
+      accept(first, last);
       excess += after - before;
       if (excess < bestExcess) {
         bestExcess = excess;

@@ -1,11 +1,17 @@
-// packArena: greedy placements in several orders, then exact search.
+// packArena: greedy placements in several orders, then a search for a better
+// order, then exact search.
 //
 // Greedy placement takes the groups of tied buffers in some order and gives
 // each the lowest offset it can have. On a problem of moderate size that looks
 // into the holes between what is placed already; on a large one only at the
 // tops, which a segment tree over time answers in O(log n). Lives of a training
-// step are nested, so long lives first is nearly perfect; groups that end up
-// highest are moved to the front of the order and it is tried again.
+// step are nested, so long lives first is nearly perfect where all is kept.
+//
+// Where much is recomputed the arena is nearly full for most of the step, and
+// no such order is good. Then the groups that end up high complain: each moves
+// forward in the order, a random part of the way, and all are placed again
+// (squeaky wheel optimization, Joslin and Clements 1999). Small groups, which
+// find a hole anyway, wait for the end.
 
 #include "compiler/planning/Arena.h"
 #include "compiler/planning/PackSearch.h"
@@ -20,6 +26,11 @@ using namespace tmc::planning;
 namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+/// Counted steps, about a nanosecond each, for better orders.
+constexpr int64_t kImproveWork = 100'000'000;
+/// Orders tried in one go: of few groups, more don't help.
+constexpr int kMostOrders = 200;
 
 /// One member of a group, by sections of compressed time.
 struct Member {
@@ -135,8 +146,22 @@ public:
   Packing run();
 
 private:
-  /// Greedy placement; returns the arena and keeps it if it is the best.
-  int64_t greedy(const std::vector<int32_t> &order, bool holes);
+  /// Where greedy placement looks for an offset.
+  enum class Look : uint8_t { Tops, TightestHole, LowestHole };
+  /// Greedy placement of the groups in `order`; returns the arena.
+  int64_t greedy(const std::vector<int32_t> &order, Look look);
+  /// The same of all groups, kept if it is the best.
+  int64_t attempt(const std::vector<int32_t> &order, Look look) {
+    int64_t arena = greedy(order, look);
+    for (size_t i = 0; i < problem.buffers.size(); ++i) // Empty ones count too.
+      arena = std::max(arena, lastOffsets[place[i].group] + place[i].distance +
+                                  problem.buffers[i].bytes);
+    keep(lastOffsets, arena);
+    return arena;
+  }
+  /// Changes `order` to the best that is found; returns its arena, small groups
+  /// left out.
+  int64_t improveOrder(std::vector<int32_t> &order, int64_t amount);
   void exact();
   void keep(const std::vector<int64_t> &offsets, int64_t bytes) {
     if (bytes < best) {
@@ -166,7 +191,8 @@ private:
   int64_t work = 0;
 };
 
-int64_t Packer::greedy(const std::vector<int32_t> &order, bool holes) {
+int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
+  bool holes = look != Look::Tops;
   std::vector<int64_t> &offsets = lastOffsets;
   offsets.assign(groups.size(), 0);
   int64_t arena = 0;
@@ -190,14 +216,17 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, bool holes) {
           at = next, tightest = lo - next;
         if (hi > next)
           next = alignUp(hi, g.alignment);
+        return at < 0 || look == Look::TightestHole;
       };
-      work += int64_t(put.size());
       if (g.members.size() == 1) { // In the order of what is placed.
         const Member &m = g.members.front();
-        for (const Put &p : put)
-          if (p.first < m.last && m.first < p.last)
-            forbid(p.offset - m.distance - m.bytes, p.end - m.distance);
+        size_t i = 0;
+        for (bool more = true; more && i < put.size(); ++i)
+          if (const Put &p = put[i]; p.first < m.last && m.first < p.last)
+            more = forbid(p.offset - m.distance - m.bytes, p.end - m.distance);
+        work += int64_t(i);
       } else {
+        work += 2 * int64_t(put.size());
         forbidden.clear();
         for (const Put &p : put)
           if (p.first < g.last && g.first < p.last)
@@ -207,7 +236,8 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, bool holes) {
                     {p.offset - m.distance - m.bytes, p.end - m.distance});
         std::sort(forbidden.begin(), forbidden.end());
         for (auto [lo, hi] : forbidden)
-          forbid(lo, hi);
+          if (!forbid(lo, hi))
+            break;
       }
       if (at < 0)
         at = next;
@@ -231,11 +261,58 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, bool holes) {
     }
     work += 100;
   }
-  for (size_t i = 0; i < problem.buffers.size(); ++i) // Empty ones count too.
-    arena = std::max(arena, offsets[place[i].group] + place[i].distance +
-                                problem.buffers[i].bytes);
-  keep(offsets, arena);
   return arena;
+}
+
+int64_t Packer::improveOrder(std::vector<int32_t> &order, int64_t amount) {
+  // Many small groups cost time and hardly matter.
+  constexpr size_t kMany = 500;
+  auto isSmall = [&](int32_t r) {
+    return groups.size() > kMany && groups[r].fixed < 0 &&
+           groups[r].extent < lowest / 1000;
+  };
+  auto smallOnes = std::stable_partition(
+      order.begin(), order.end(), [&](int32_t r) { return !isSmall(r); });
+  std::vector<int32_t> small(smallOnes, order.end());
+  std::stable_sort(small.begin(), small.end(), [&](int32_t a, int32_t b) {
+    return groups[a].extent > groups[b].extent;
+  });
+  order.erase(smallOnes, order.end());
+
+  Random random(options.seed);
+  std::vector<int32_t> mine = order; // The best order of this search.
+  int64_t least = kNever;
+  std::vector<double> rank(groups.size(), 0);
+  int64_t end = work + amount;
+  for (int i = 0; i < kMostOrders && work < end && best > wanted(); ++i) {
+    int64_t arena = greedy(order, Look::LowestHole);
+    if (arena <= least) {
+      if (arena < least && arena < best) { // Perhaps with the small ones, too.
+        std::vector<int32_t> all = order;
+        all.insert(all.end(), small.begin(), small.end());
+        attempt(all, Look::LowestHole);
+      }
+      least = arena;
+      mine = order;
+    } else if (random.chance(0.1)) {
+      order = mine;
+      greedy(order, Look::LowestHole);
+    }
+    int64_t aim = lowest + (least - lowest) * 3 / 4;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const Group &g = groups[order[i]];
+      rank[order[i]] = double(i);
+      if (g.fixed >= 0)
+        rank[order[i]] = -double(order.size());
+      else if (lastOffsets[order[i]] + g.extent > aim)
+        rank[order[i]] -= 0.2 * double(order.size()) * random.unit();
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t a, int32_t b) { return rank[a] < rank[b]; });
+  }
+  order = std::move(mine);
+  order.insert(order.end(), small.begin(), small.end());
+  return least;
 }
 
 /// Groups of one buffer each and one alignment are boxes to search exactly.
@@ -308,16 +385,8 @@ Packing Packer::run() {
       return key(a) > key(b);
     });
   };
-  std::vector<int32_t> bestOrder = order;
-  auto attempt = [&] {
-    int64_t before = best;
-    greedy(order, holes);
-    if (best < before)
-      bestOrder = order;
-    return best <= wanted();
-  };
-  bool done = false;
-  for (int key = 0; key < 5 && !done; ++key) {
+  // Size, length of life, and their products.
+  auto sortByKey = [&](int key) {
     sortBy([&](int32_t r) {
       return key == 0   ? size(r)
              : key == 1 ? length(r)
@@ -325,42 +394,63 @@ Packing Packer::run() {
              : key == 3 ? -double(groups[r].first)
                         : length(r) * length(r) * size(r);
     });
-    done = attempt();
-  }
+  };
+  std::vector<int32_t> bestOrder = order;
+  auto tryKey = [&](int key, Look look) {
+    sortByKey(key);
+    if (int64_t before = best; attempt(order, look) < before)
+      bestOrder = order;
+    return best <= wanted();
+  };
+  bool done = false;
+  for (int key = 0; key < 5 && !done; ++key)
+    done = tryKey(key, holes ? Look::TightestHole : Look::Tops);
   if (!done && !holes && groups.size() <= 20'000 &&
       best > wanted() + wanted() / 100) {
-    holes = true; // Costs the square of the number, but skylines don't do.
-    for (int key = 0; key < 2 && !done; ++key) {
-      sortBy([&](int32_t r) { return key ? length(r) * size(r) : size(r); });
-      done = attempt();
-    }
+    // Costs the square of the number, but skylines don't do.
+    holes = true;
+    for (int key : {0, 2})
+      done = done || tryKey(key, Look::TightestHole);
   }
-  // For large ones only a capacity to be met is worth the time.
-  size_t mostSearched = problem.capacityBytes < 0 ? 1000 : 3000;
-  if (!done && groups.size() <= mostSearched)
+  auto improve = [&] { // Half of the work for the most promising.
+    int64_t amount = kImproveWork / 100 * options.effort, least = kNever;
+    for (int key = 0; key < 3 && best > wanted(); ++key) {
+      sortByKey(key);
+      if (int64_t arena = improveOrder(order, amount / 6); arena < least) {
+        least = arena;
+        bestOrder = order;
+      }
+    }
+    if (best > wanted())
+      improveOrder(bestOrder, amount / 2);
+  };
+  // Where a capacity is to be met, it is worth the time also for many.
+  if (problem.capacityBytes < 0 && small)
+    improve();
+  if (groups.size() <= (problem.capacityBytes < 0 ? 1000 : 3000) &&
+      best > wanted())
     exact();
+  if (problem.capacityBytes >= 0 && small)
+    improve();
   // Move what sticks out above the wanted size to the front, and try again.
   Random random(options.seed);
-  int64_t rounds =
-      holes ? std::min<int64_t>(
-                  200, 40'000'000 / int64_t(groups.size() * groups.size() + 1))
-            : 12;
-  for (int64_t i = 0; i < rounds * options.effort / 100 && best > wanted();
-       ++i) {
+  for (int64_t i = 0;
+       !small && i < 12 * options.effort / 100 && best > wanted(); ++i) {
     order = bestOrder;
     std::vector<char> high(groups.size(), 0);
     for (int32_t r : order)
-      if (groups[r].fixed < 0 && bestOffsets[r] + groups[r].extent > wanted())
-        high[r] = 1;
-      else if (groups[r].fixed < 0 && random.chance(0.02))
-        high[r] = 1;
+      high[r] =
+          groups[r].fixed < 0 &&
+          (bestOffsets[r] + groups[r].extent > wanted() || random.chance(0.02));
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
       auto level = [&](int32_t r) {
         return groups[r].fixed >= 0 ? 2 : int(high[r]);
       };
       return level(a) > level(b);
     });
-    attempt();
+    if (int64_t before = best;
+        attempt(order, holes ? Look::TightestHole : Look::Tops) < before)
+      bestOrder = order;
   }
 
   Packing packing{std::vector<int64_t>(problem.buffers.size(), 0), 0};

@@ -4,6 +4,7 @@
 #include "compiler/planning/Fit.h"
 #include "compiler/planning/Generate.h"
 #include "compiler/planning/Planners.h"
+#include "compiler/planning/Verify.h"
 #include "test/unit/planning/RandomProblem.h"
 
 #include <gtest/gtest.h>
@@ -108,8 +109,23 @@ TEST(Fit, CostsAtMostWhatEveryBlockCosts) {
   EXPECT_LE(found->plan.cost, blocks->cost);
 }
 
+// Where much is recomputed memory is nearly full for most of the step, and no
+// simple order of placing buffers is good.
+TEST(Fit, PacksWhatIsRecomputedClosely) {
+  Problem p = *problemOf(generateGraph({Family::Transformer, 800, 1, false}));
+  SolveOptions options = quick();
+  options.order = OrderMode::Fixed;
+  options.maxWork = 50'000'000;
+  options.wantBound = false;
+  options.budgetBytes = measure(p, baseSolution(p))->peakBytes * 3 / 10;
+  absl::StatusOr<Plan> plan = solve(p, options);
+  ASSERT_TRUE(plan.ok() && plan->feasible);
+  int64_t arena = packSorted(arenaOf(p, plan->solution, 1)).arenaBytes;
+  EXPECT_LE(double(arena), 1.025 * double(plan->peakBytes));
+}
+
 TEST(Fit, MoreMemoryNeverCostsTimeInOneBook) {
-  for (uint64_t seed = 0; seed < 10; ++seed) {
+  for (uint64_t seed = 0; seed < 3; ++seed) {
     Random random(seed);
     Problem p =
         randomProblem(random, {.prologue = 5, .body = 8, .epilogue = 8});
