@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 /// Counted steps, about a nanosecond each, for better orders.
-constexpr int64_t kImproveWork = 100'000'000;
+constexpr int64_t kImproveWork = 30'000'000;
 /// Orders tried in one go: of few groups, more don't help.
 constexpr int kMostOrders = 200;
 
@@ -47,6 +47,8 @@ struct Group {
 };
 
 int64_t alignUp(int64_t value, int64_t alignment) {
+  if ((alignment & (alignment - 1)) == 0)
+    return (value + alignment - 1) & -alignment;
   return (value + alignment - 1) / alignment * alignment;
 }
 
@@ -146,6 +148,11 @@ public:
   Packing run();
 
 private:
+  /// Many small groups cost time, and find a place in any hole.
+  bool isSmall(const Group &group) const {
+    return groups.size() > 500 && group.fixed < 0 &&
+           group.extent < lowest / 1000;
+  }
   /// Where greedy placement looks for an offset.
   enum class Look : uint8_t { Tops, TightestHole, LowestHole };
   /// Greedy placement of the groups in `order`; returns the arena.
@@ -209,6 +216,7 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
     if (g.fixed < 0 && holes) {
       // Offsets that some placed buffer forbids: open intervals; the lowest
       // aligned offset outside of them, in the tightest hole.
+      bool tight = look == Look::TightestHole && !isSmall(g);
       int64_t tightest = kNever, next = 0;
       at = -1;
       auto forbid = [&](int64_t lo, int64_t hi) {
@@ -216,7 +224,7 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
           at = next, tightest = lo - next;
         if (hi > next)
           next = alignUp(hi, g.alignment);
-        return at < 0 || look == Look::TightestHole;
+        return at < 0 || tight;
       };
       if (g.members.size() == 1) { // In the order of what is placed.
         const Member &m = g.members.front();
@@ -265,14 +273,9 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
 }
 
 int64_t Packer::improveOrder(std::vector<int32_t> &order, int64_t amount) {
-  // Many small groups cost time and hardly matter.
-  constexpr size_t kMany = 500;
-  auto isSmall = [&](int32_t r) {
-    return groups.size() > kMany && groups[r].fixed < 0 &&
-           groups[r].extent < lowest / 1000;
-  };
-  auto smallOnes = std::stable_partition(
-      order.begin(), order.end(), [&](int32_t r) { return !isSmall(r); });
+  auto smallOnes =
+      std::stable_partition(order.begin(), order.end(),
+                            [&](int32_t r) { return !isSmall(groups[r]); });
   std::vector<int32_t> small(smallOnes, order.end());
   std::stable_sort(small.begin(), small.end(), [&](int32_t a, int32_t b) {
     return groups[a].extent > groups[b].extent;

@@ -380,7 +380,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
       std::max<int64_t>(n <= 2000 ? 600'000 * n : 20'000 * n, 1'000'000);
   amount = int64_t(double(amount) * double(options.effort) / 100);
   if (options.maxWork > 0)
-    amount = std::min(amount, options.maxWork / 8);
+    amount = std::min(amount, options.maxWork / 16);
   ReorderOptions reorders;
   reorders.limitBytes = limit - flat.constantBytes;
   reorders.work = amount;
@@ -452,6 +452,11 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
       programCost = plan->cost;
     keep(std::move(*plan));
   }
+  // The cheapest first: what that becomes, the others have to beat as they are.
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate &a, const Candidate &b) {
+                     return a.cost && (!b.cost || *a.cost < *b.cost);
+                   });
   for (const Candidate &candidate : candidates) {
     if (candidate.excess == 0 ||
         (best->feasible && (!candidate.cost || *candidate.cost > best->cost ||

@@ -120,7 +120,8 @@ TEST(Fit, PacksWhatIsRecomputedClosely) {
   options.budgetBytes = measure(p, baseSolution(p))->peakBytes * 3 / 10;
   absl::StatusOr<Plan> plan = solve(p, options);
   ASSERT_TRUE(plan.ok() && plan->feasible);
-  int64_t arena = packSorted(arenaOf(p, plan->solution, 1)).arenaBytes;
+  int64_t arena =
+      packSorted(arenaOf(p, plan->solution, 1), {.effort = 300}).arenaBytes;
   EXPECT_LE(double(arena), 1.025 * double(plan->peakBytes));
 }
 
