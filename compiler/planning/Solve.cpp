@@ -40,7 +40,7 @@ public:
     int64_t middle = 4'000'000'000'000 / n;
     if (options.maxWork > 0)
       middle = std::min(middle, 60'000 * n);
-    budgetWork = n <= 1000 ? std::min<int64_t>(12'000'000 * n, 6'000'000'000)
+    budgetWork = n <= 1000 ? std::min<int64_t>(5'500'000 * n, 6'000'000'000)
                            : std::max(middle, 18'000 * n);
     budgetWork = int64_t(double(budgetWork) *
                          double(std::max<int64_t>(options.effort, 0)) / 100);
@@ -139,13 +139,15 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
     keep(constructWithin(flat, aim, stagePrices(prices), constructs, work));
   }
   // Then warm the best plan up a little and cool it again, until that has
-  // stopped to help; small problems are also cooled from above.
-  int rounds = small ? 9 : roundsOf(flat.stages.size());
+  // stopped to help; small problems are also cooled from above, which leads to
+  // other plans altogether: several times where nobody waits for a compiler.
+  int lastFromAbove = !small ? -1 : options.maxWork > 0 ? 1 : 5;
+  int rounds = small ? 7 : roundsOf(flat.stages.size());
   int idle = 0;
   for (int i = 0; i < rounds && idle < (small ? 5 : 3) && !stopped(); ++i) {
     if (best.feasible && best.cost <= provenCost)
       break;
-    bool fromAbove = small && i == 1;
+    bool fromAbove = i % 2 == 1 && i <= lastFromAbove;
     restore(flat, schedule, fromAbove ? Plain{} : best);
     // What doesn't fit yet needs long walks.
     int64_t share = fromAbove || !best.feasible ? 4 : small ? 2 : 3;
