@@ -322,7 +322,10 @@ double Annealer::marginalPenalty() {
   constexpr size_t kSample = 64;
   std::vector<Step> steps;
   std::vector<double> ratios;
-  while (!schedule.clones().empty() && ratios.size() < kSample) {
+  // Not all of them need leave any: some only hold bytes themselves.
+  for (size_t tries = 0; tries < 16 * kSample && ratios.size() < kSample;) {
+    if (schedule.clones().empty())
+      break;
     int64_t cost = schedule.cost(), excess = schedule.excess();
     log.clear();
     proposeErase();
@@ -330,10 +333,12 @@ double Annealer::marginalPenalty() {
       ratios.push_back(double(cost - schedule.cost()) /
                        double(schedule.excess() - excess));
     // What leaves no excess goes for good, until the limit is reached.
-    if (excess == 0)
+    if (excess == 0) {
       steps.insert(steps.end(), log.begin(), log.end());
-    else
+    } else {
       undo(log);
+      ++tries;
+    }
   }
   undo(steps);
   if (ratios.empty())

@@ -9,6 +9,10 @@
 
 using namespace tmc::planning;
 
+static bool isIn(const std::vector<ValueId> &list, ValueId v) {
+  return std::find(list.begin(), list.end(), v) != list.end();
+}
+
 namespace {
 
 class Beam {
@@ -46,8 +50,6 @@ private:
     int32_t parent;
     OpId op;
     int32_t stage;
-    int64_t cost;
-    bool own; // The stage's own execution.
   };
   struct Room { // A way to make room.
     double loss;
@@ -175,27 +177,22 @@ void Beam::findRoom(const FlatOp &op, int32_t stage, bool own, int64_t need) {
   }
   leavers.clear();
   double before = outlook.bound(set.data(), stage);
-  auto isIn = [](const std::vector<ValueId> &list, ValueId v) {
-    return std::find(list.begin(), list.end(), v) != list.end();
-  };
-  for (size_t w = 0; w < words; ++w)
-    for (Word rest = set[w]; rest; rest &= rest - 1) {
-      ValueId v = ValueId(w * 64 + size_t(__builtin_ctzll(rest)));
-      int64_t bytes = flat.bytes[v];
-      if (isIn(op.writes, v) || bytes == 0)
-        continue;
-      if (isIn(op.reads, v)) { // It may still be overwritten.
-        bytes = 0;
-        for (const FlatOverwrite &o : op.overwrites)
-          if (o.read == v && !(own && outlook.useful[v] <= stage))
-            bytes = std::min(flat.bytes[v], flat.bytes[o.written]);
-        if (bytes == 0)
-          continue;
-      }
-      double loss = outlook.loss(set.data(), v, stage, before);
-      if (double(at.cost) + before + loss < double(cheapest) - 0.5)
-        leavers.push_back({v, bytes, loss, loss / double(bytes)});
+  forEach(set.data(), words, [&](ValueId v) {
+    int64_t bytes = flat.bytes[v];
+    if (isIn(op.writes, v))
+      return;
+    if (isIn(op.reads, v)) { // It may still be overwritten.
+      bytes = 0;
+      for (const FlatOverwrite &o : op.overwrites)
+        if (o.read == v && !(own && outlook.useful[v] <= stage))
+          bytes = std::min(flat.bytes[v], flat.bytes[o.written]);
     }
+    if (bytes == 0)
+      return;
+    double loss = outlook.loss(set.data(), v, stage, before);
+    if (double(at.cost) + before + loss < double(cheapest) - 0.5)
+      leavers.push_back({v, bytes, loss, loss / double(bytes)});
+  });
   std::sort(leavers.begin(), leavers.end(),
             [](const Leaver &a, const Leaver &b) {
               return std::tuple(a.lossPerByte, -a.bytes, a.value) <
@@ -219,29 +216,14 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
     if (!contains(set.data(), v))
       bytes += flat.bytes[v];
   // What dies here for good may be overwritten.
-  auto savedBy = [&](auto dies) {
-    int64_t saved = 0;
-    for (size_t o = 0; o < op.overwrites.size(); ++o) {
-      bool used = !dies(op.overwrites[o].read);
-      for (size_t p = 0; p < o && !used; ++p)
-        used = dies(op.overwrites[p].read) &&
-               (op.overwrites[p].read == op.overwrites[o].read ||
-                op.overwrites[p].written == op.overwrites[o].written);
-      if (!used)
-        saved += std::min(flat.bytes[op.overwrites[o].read],
-                          flat.bytes[op.overwrites[o].written]);
-    }
-    return saved;
-  };
   auto isSpent = [&](ValueId v) { return own && outlook.useful[v] <= stage; };
-  int64_t need = bytes + op.workspaceBytes - savedBy(isSpent) - limit;
+  int64_t need =
+      bytes + op.workspaceBytes - savedByOverwrites(flat, op, isSpent) - limit;
   findRoom(op, stage, own, need);
-  int64_t cost = at.cost + (own && id == flat.stages[stage].mains.front()
-                                ? 0
-                                : op.cost * flat.stages[stage].trips);
-  if (own && id != flat.stages[stage].mains.front())
-    cost -= flat.ops[flat.stages[stage].mains.front()].cost *
-            flat.stages[stage].trips;
+  // An instruction costs what its recipe does beyond the first one's.
+  int64_t spared =
+      own ? flat.ops[flat.stages[stage].mains.front()].cost : int64_t(0);
+  int64_t cost = at.cost + (op.cost - spared) * flat.stages[stage].trips;
   for (const Room &room : rooms) {
     std::copy(set.begin(), set.end(), scratch.begin());
     Node node{step, id, cost, bytes, 0};
@@ -250,13 +232,13 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
       node.bytes -= flat.bytes[v];
     }
     auto leaves = [&](ValueId v) {
-      return isSpent(v) || std::find(room.leaving.begin(), room.leaving.end(),
-                                     v) != room.leaving.end();
+      return isSpent(v) || isIn(room.leaving, v);
     };
     if (!op.overwrites.empty() && need > 0) {
-      int64_t alive = bytes + op.workspaceBytes - savedBy(leaves);
+      int64_t alive =
+          bytes + op.workspaceBytes - savedByOverwrites(flat, op, leaves);
       for (ValueId v : room.leaving)
-        if (std::find(op.reads.begin(), op.reads.end(), v) == op.reads.end())
+        if (!isIn(op.reads, v))
           alive -= flat.bytes[v];
       if (alive > limit)
         continue;
@@ -264,14 +246,12 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
     for (ValueId v : op.writes)
       add(scratch.data(), v);
     if (own)
-      for (size_t w = 0; w < words; ++w)
-        for (Word rest = scratch[w]; rest; rest &= rest - 1) {
-          ValueId v = ValueId(w * 64 + size_t(__builtin_ctzll(rest)));
-          if (outlook.useful[v] <= stage) {
-            drop(scratch.data(), v);
-            node.bytes -= flat.bytes[v];
-          }
+      forEach(scratch.data(), words, [&](ValueId v) {
+        if (outlook.useful[v] <= stage) {
+          drop(scratch.data(), v);
+          node.bytes -= flat.bytes[v];
         }
+      });
     node.total =
         double(cost) + outlook.bound(scratch.data(), own ? stage + 1 : stage);
     if (node.total > double(cheapest) - 0.5)
@@ -309,22 +289,22 @@ void Beam::expand(int32_t step, int32_t stage) {
       }
   // What can be made now of larger values that are held for it alone.
   outlook.bound(set.data(), stage, missing.data());
-  for (size_t w = 0; w < words; ++w)
-    for (Word rest = missing[w] & ~seen[w]; rest; rest &= rest - 1) {
-      ValueId v = ValueId(w * 64 + size_t(__builtin_ctzll(rest)));
-      int32_t use = outlook.nextUse(v, stage);
-      for (OpId o : flat.recomputes[v]) {
-        const FlatOp &op = flat.ops[o];
-        if (stage < op.firstStage || stage > op.lastStage)
-          continue;
-        int64_t held = 0;
-        for (ValueId u : op.reads)
-          if (outlook.nextUse(u, stage + 1) >= use)
-            held += flat.bytes[u];
-        if (held > flat.bytes[v])
-          tryOp(o, step, stage, false);
-      }
+  forEach(missing.data(), words, [&](ValueId v) {
+    if (contains(seen.data(), v))
+      return;
+    int32_t use = outlook.nextUse(v, stage);
+    for (OpId o : flat.recomputes[v]) {
+      const FlatOp &op = flat.ops[o];
+      if (stage < op.firstStage || stage > op.lastStage)
+        continue;
+      int64_t held = 0;
+      for (ValueId u : op.reads)
+        if (outlook.nextUse(u, stage + 1) >= use)
+          held += flat.bytes[u];
+      if (held > flat.bytes[v])
+        tryOp(o, step, stage, false);
     }
+  });
 }
 
 bool Beam::run(Plain &plan) {
@@ -365,9 +345,7 @@ bool Beam::run(Plain &plan) {
       ++count;
       followed.insert(followed.end(), set.begin(), set.end());
       followedCost.push_back(at.cost);
-      trail.push_back({at.parent, at.op, stage, at.cost, false});
-      // A node whose maker was the instruction before is the first of its
-      // stage: see `planOf`.
+      trail.push_back({at.parent, at.op, stage});
       expand(int32_t(trail.size()) - 1, stage);
       for (int32_t f : fresh)
         enqueue(f);
@@ -383,7 +361,7 @@ bool Beam::run(Plain &plan) {
   auto least = std::min_element(
       next.nodes.begin(), next.nodes.end(),
       [](const Node &a, const Node &b) { return a.cost < b.cost; });
-  trail.push_back({least->parent, least->op, n, least->cost, false});
+  trail.push_back({least->parent, least->op, n});
   plan = planOf(int32_t(trail.size()) - 1);
   return true;
 }
@@ -392,19 +370,14 @@ bool Beam::run(Plain &plan) {
 Plain Beam::planOf(int32_t step) {
   Plain plan;
   plan.feasible = true;
-  std::vector<Step> steps;
-  for (; step >= 0 && trail[step].op != kNone; step = trail[step].parent) {
-    Step s = trail[step];
-    // An instruction's own execution leads to the stage after its own.
-    s.own = trail[s.parent].stage != s.stage;
-    s.stage = trail[s.parent].stage;
-    steps.push_back(s);
-  }
   // Last first, with what is read later.
   std::vector<char> needed(flat.bytes.size(), 0);
-  for (const Step &s : steps) {
-    const FlatOp &op = flat.ops[s.op];
-    bool read = s.own;
+  for (; step >= 0 && trail[step].op != kNone; step = trail[step].parent) {
+    const FlatOp &op = flat.ops[trail[step].op];
+    int32_t stage = trail[trail[step].parent].stage; // Where it ran.
+    // An instruction's own execution leads to the stage after its own.
+    bool own = stage != trail[step].stage;
+    bool read = own;
     for (ValueId v : op.writes)
       read |= needed[v] != 0;
     if (!read)
@@ -413,15 +386,15 @@ Plain Beam::planOf(int32_t step) {
       needed[v] = 0;
     for (ValueId v : op.reads)
       needed[v] = 1;
-    const std::vector<OpId> &mains = flat.stages[s.stage].mains;
-    int64_t trips = flat.stages[s.stage].trips;
-    if (!s.own) {
-      plan.sequence.push_back({s.op, s.stage});
+    const std::vector<OpId> &mains = flat.stages[stage].mains;
+    int64_t trips = flat.stages[stage].trips;
+    if (OpId o = trail[step].op; !own) {
+      plan.sequence.push_back({o, stage});
       plan.cost += op.cost * trips;
-    } else if (s.op != mains.front()) {
+    } else if (o != mains.front()) {
       plan.mains.push_back(
-          {s.stage, int32_t(std::find(mains.begin(), mains.end(), s.op) -
-                            mains.begin())});
+          {stage,
+           int32_t(std::find(mains.begin(), mains.end(), o) - mains.begin())});
       plan.cost += (op.cost - flat.ops[mains.front()].cost) * trips;
     }
   }

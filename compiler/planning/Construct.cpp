@@ -195,16 +195,8 @@ tmc::planning::liveOf(const Flat &flat, std::vector<Schedule::Clone> clones) {
     const FlatOp &op = flat.ops[opAt[i]];
     for (ValueId v : op.writes)
       needed[v] = 0;
-    for (size_t o = 0; o < op.overwrites.size(); ++o) {
-      bool used = needed[op.overwrites[o].read];
-      for (size_t p = 0; p < o && !used; ++p)
-        used = !needed[op.overwrites[p].read] &&
-               (op.overwrites[p].read == op.overwrites[o].read ||
-                op.overwrites[p].written == op.overwrites[o].written);
-      if (!used)
-        saved[i] += std::min(flat.bytes[op.overwrites[o].read],
-                             flat.bytes[op.overwrites[o].written]);
-    }
+    saved[i] =
+        savedByOverwrites(flat, op, [&](ValueId v) { return !needed[v]; });
     for (ValueId v : op.reads)
       needed[v] = 1;
   }

@@ -23,6 +23,7 @@
 
 #include "compiler/planning/Problem.h"
 
+#include <algorithm>
 #include <span>
 
 namespace tmc::planning {
@@ -70,6 +71,25 @@ struct Flat {
 /// program's own. The problem has passed `check`.
 Flat flatten(const Problem &problem,
              std::span<const std::vector<InstructionId>> orders = {});
+
+/// The bytes that `op` saves by writing results in the place of what dies with
+/// it: each result and each operand serve once, in the order of the options.
+template <typename Dies>
+int64_t savedByOverwrites(const Flat &flat, const FlatOp &op, Dies &&dies) {
+  const std::vector<FlatOverwrite> &options = op.overwrites;
+  int64_t saved = 0;
+  for (size_t o = 0; o < options.size(); ++o) {
+    bool used = !dies(options[o].read);
+    for (size_t p = 0; p < o && !used; ++p)
+      used = (options[p].read == options[o].read ||
+              options[p].written == options[o].written) &&
+             dies(options[p].read);
+    if (!used)
+      saved +=
+          std::min(flat.bytes[options[o].read], flat.bytes[options[o].written]);
+  }
+  return saved;
+}
 
 /// Time of an execution: stage in the high half, rank in the low one; a
 /// stage's own execution comes last.

@@ -31,6 +31,14 @@ inline bool contains(const Word *set, ValueId v) {
 inline void add(Word *set, ValueId v) { set[v / 64] |= Word(1) << v % 64; }
 inline void drop(Word *set, ValueId v) { set[v / 64] &= ~(Word(1) << v % 64); }
 
+/// Calls `visit` with each value of a set; it may change the set.
+template <typename Visit>
+void forEach(const Word *set, size_t words, Visit &&visit) {
+  for (size_t w = 0; w < words; ++w)
+    for (Word rest = set[w]; rest; rest &= rest - 1)
+      visit(ValueId(w * 64 + size_t(__builtin_ctzll(rest))));
+}
+
 class Outlook {
 public:
   Outlook(const Flat &flat, int64_t limit, const std::vector<double> &prices);

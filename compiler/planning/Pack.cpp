@@ -388,7 +388,7 @@ Packing Packer::run() {
       return key(a) > key(b);
     });
   };
-  // Size, length of life, and their products.
+  // Size, length of life, their products; what begins early.
   auto sortByKey = [&](int key) {
     sortBy([&](int32_t r) {
       return key == 0   ? size(r)

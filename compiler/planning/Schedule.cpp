@@ -168,24 +168,10 @@ void Schedule::dropWrite(ValueId v, Key key) {
 }
 
 int64_t Schedule::discountAt(Key key, OpId op) const {
-  const std::vector<FlatOverwrite> &options = flat.ops[op].overwrites;
-  int64_t discount = 0;
-  for (size_t o = 0; o < options.size(); ++o) {
-    int32_t i = instanceBefore(options[o].read, key);
-    if (i < 0 || values[options[o].read].instances[i].last != key)
-      continue;
-    bool used = false; // By an option before it that was taken.
-    for (size_t p = 0; p < o; ++p)
-      if (options[p].read == options[o].read ||
-          options[p].written == options[o].written) {
-        int32_t j = instanceBefore(options[p].read, key);
-        used |= j >= 0 && values[options[p].read].instances[j].last == key;
-      }
-    if (!used)
-      discount +=
-          std::min(flat.bytes[options[o].read], flat.bytes[options[o].written]);
-  }
-  return discount;
+  return savedByOverwrites(flat, flat.ops[op], [&](ValueId v) {
+    int32_t i = instanceBefore(v, key);
+    return i >= 0 && values[v].instances[i].last == key;
+  });
 }
 
 void Schedule::refreshTouched() {

@@ -128,8 +128,8 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   // Prices may find nothing at a tight limit, or less than equal segments do.
   if (flat.stages.size() <= 5000 ||
       (!best.feasible && flat.stages.size() <= 200'000))
-    for (auto start : {checkpoint, checkpointBlocks})
-      keep(start(flat, liveBytes - flat.constantBytes));
+    for (auto classic : {checkpoint, checkpointBlocks})
+      keep(classic(flat, liveBytes - flat.constantBytes));
   if (flat.stages.size() <= kMostBeamStages)
     findByBeam(schedule, liveBytes, prices, best);
   constructs.work = budgetWork / 30;
@@ -357,14 +357,14 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
 /// `cost`.
 static bool isBeaten(const Problem &problem, int64_t budgetBytes, int64_t cost,
                      int64_t work) {
-  Relaxation relaxation = relax(problem);
   DualOptions dual;
   dual.work = std::min<int64_t>(work + 1'000'000, 200'000'000);
   dual.knownExtraCost = cost - baseCost(problem);
+  if (dual.knownExtraCost <= 0)
+    return true;
+  Relaxation relaxation = relax(problem);
   std::vector<double> prices =
-      dual.knownExtraCost <= 0
-          ? std::vector<double>(relaxation.live.size(), 0)
-          : ascend(relaxation, budgetBytes - problem.reservedBytes, dual);
+      ascend(relaxation, budgetBytes - problem.reservedBytes, dual);
   return certify(problem, relaxation, prices, budgetBytes).extraCost >=
          dual.knownExtraCost;
 }

@@ -1,6 +1,7 @@
 // Files named by a model: only those beneath its directory, reached honestly.
 
 #include "frontends/SafeFile.h"
+#include "test/unit/TemporaryDirectory.h"
 
 #include <gtest/gtest.h>
 
@@ -16,9 +17,6 @@ namespace {
 class SafeFileTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "safe-file-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    outer = pattern;
     root = outer + "/model";
     ASSERT_EQ(mkdir(root.c_str(), 0755), 0);
     ASSERT_EQ(mkdir((root + "/sub").c_str(), 0755), 0);
@@ -26,16 +24,6 @@ protected:
     write(root + "/weights.data", "12345678");
     write(root + "/sub/more.data", "abc");
     write(root + "/empty.data", "");
-  }
-  void TearDown() override {
-    for (const char *name :
-         {"/model/link", "/model/linked-dir", "/model/hard", "/model/pipe",
-          "/model/weights.data", "/model/empty.data", "/model/sub/more.data",
-          "/secret"})
-      unlink((outer + name).c_str());
-    rmdir((root + "/sub").c_str());
-    rmdir(root.c_str());
-    rmdir(outer.c_str());
   }
   static void write(const std::string &path, const std::string &text) {
     std::ofstream(path) << text;
@@ -48,7 +36,8 @@ protected:
     return {file.failure().exitCode(), file.failure().message};
   }
 
-  std::string outer, root;
+  test::TemporaryDirectory directory;
+  std::string outer = directory.path, root;
 };
 
 TEST_F(SafeFileTest, OpensWhatLiesBeneath) {

@@ -81,6 +81,26 @@ TEST(Anneal, SwitchesBackToTheBestState) {
   }
 }
 
+/// Over the limit everywhere, whatever is given up frees bytes: a ramp can't be
+/// measured, and begins somewhere.
+TEST(Anneal, RampsWhereNothingIsLeftOver) {
+  Flat flat = flatten(*problemOf(generateGraph({Family::UNet, 60, 1, false})));
+  Schedule schedule(flat, 0);
+  for (OpId o = 0; o < OpId(flat.ops.size()) && schedule.clones().empty(); ++o)
+    if (int32_t stage = flat.ops[o].firstStage; schedule.canInsert(o, stage)) {
+      int64_t before = schedule.excess();
+      schedule.insert(o, stage);
+      if (schedule.excess() < before)
+        schedule.erase(o, stage);
+    }
+  ASSERT_EQ(schedule.clones().size(), 1u);
+  Random random(1);
+  AnnealOptions options;
+  options.work = 100'000;
+  options.penaltyRamp = 400;
+  expectTrue(flat, schedule, anneal(flat, schedule, random, options));
+}
+
 /// Equal layers are all worth recomputing at one price: what prices construct
 /// recomputes too much, and the walk that follows has to give much of it up.
 TEST(Anneal, PlansEqualLayersNearTheBound) {

@@ -11,8 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 using namespace tmc::planning;
 
 namespace {
@@ -53,16 +51,7 @@ TEST(Beam, AgreesWithBruteForce) {
     shape.carried = seed % 3 == 0;
     shape.overwrites = seed % 2 == 0;
     Problem p = randomProblem(random, shape);
-    std::map<int64_t, int64_t> cheapest; // By peak.
-    forEachSolution(p, 2, [&](const Solution &, const Claim &claim) {
-      auto [it, fresh] = cheapest.insert({claim.peakBytes, claim.cost});
-      it->second = std::min(it->second, claim.cost);
-    });
-    int64_t base = simulate(p, baseSolution(p))->peakBytes, best = INT64_MAX;
-    for (auto [peak, cost] : cheapest) {
-      best = std::min(best, cost);
-      if (peak >= base)
-        break;
+    for (auto [peak, best] : worthwhileBudgets(p, 2)) {
       int64_t found = extraCostByBeam(p, peak);
       ASSERT_FALSE(HasFailure()) << "at " << peak;
       ++budgets;

@@ -8,8 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 using namespace tmc::planning;
 
 namespace {
@@ -27,16 +25,7 @@ TEST(Milp, FindsTheOptimumOfSmallGraphs) {
     shape.epilogue = 1;
     shape.overwrites = shape.variants = shape.several = shape.carried = false;
     Problem p = randomProblem(random, shape);
-    std::map<int64_t, int64_t> cheapest; // By peak.
-    forEachSolution(p, 2, [&](const Solution &, const Claim &claim) {
-      auto [it, fresh] = cheapest.insert({claim.peakBytes, claim.cost});
-      it->second = std::min(it->second, claim.cost);
-    });
-    int64_t base = simulate(p, baseSolution(p))->peakBytes, best = INT64_MAX;
-    for (auto [peak, cost] : cheapest) {
-      best = std::min(best, cost);
-      if (peak >= base)
-        break;
+    for (auto [peak, best] : worthwhileBudgets(p, 2)) {
       SolveOptions options;
       options.budgetBytes = peak;
       options.maxWork = 400'000;

@@ -8,7 +8,9 @@
 #include "compiler/planning/Random.h"
 #include "compiler/planning/Verify.h"
 
+#include <cstdint>
 #include <functional>
+#include <map>
 
 namespace tmc::planning {
 
@@ -235,6 +237,24 @@ inline void forEachSolution(
     }
   };
   go(0, 0, most);
+}
+
+/// Peaks below that of the base solution, ascending, each with the least cost
+/// of all solutions of `forEachSolution` within it.
+inline std::map<int64_t, int64_t> worthwhileBudgets(const Problem &p,
+                                                    int most) {
+  std::map<int64_t, int64_t> cheapest;
+  int64_t base = simulate(p, baseSolution(p))->peakBytes;
+  forEachSolution(p, most, [&](const Solution &, const Claim &claim) {
+    if (claim.peakBytes >= base)
+      return;
+    auto [it, fresh] = cheapest.insert({claim.peakBytes, claim.cost});
+    it->second = std::min(it->second, claim.cost);
+  });
+  int64_t best = INT64_MAX;
+  for (auto &[peak, cost] : cheapest)
+    cost = best = std::min(best, cost);
+  return cheapest;
 }
 
 } // namespace tmc::planning

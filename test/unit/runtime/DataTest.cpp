@@ -4,6 +4,7 @@
 #include "TinyProgram.h"
 
 #include "runtime/step/Data.h"
+#include "test/unit/TemporaryDirectory.h"
 
 #include <filesystem>
 #include <fstream>
@@ -17,17 +18,14 @@ namespace {
 class Data : public ::testing::Test {
 protected:
   Data() {
-    char name[] = "/tmp/tmc-test-XXXXXX";
-    path_ = mkdtemp(name);
     program_ = tiny::program();
     StepOptions options;
     options.device.threads = 1;
     EXPECT_TRUE(Step::create(program_, options, step_));
   }
-  ~Data() override { fs::remove_all(path_); }
 
   std::string file(const char *name, const std::string &bytes) {
-    const std::string path = path_ / name;
+    const std::string path = dir_ / name;
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
@@ -53,7 +51,7 @@ protected:
     EXPECT_NE(s.message().find(why), std::string::npos) << s.message();
   }
 
-  fs::path path_;
+  TemporaryDirectory dir_;
   StepProgram program_;
   std::unique_ptr<Step> step_;
   DataReader reader_;
@@ -126,8 +124,8 @@ TEST_F(Data, RefusesWhatDoesNotFit) {
   fails({"tokens=" + f, "tokens=" + f, "labels=" + f}, Code::Usage, "twice");
   fails({"token=" + f}, Code::Usage, "the inputs are 'tokens', 'labels'");
   fails({f, f}, Code::Usage, "feeds no input");
-  fails({(path_ / "missing").string()}, Code::BadInput, "can't open");
-  fails({path_.string()}, Code::BadInput, "regular file");
+  fails({dir_ / "missing"}, Code::BadInput, "can't open");
+  fails({dir_.path.string()}, Code::BadInput, "regular file");
 }
 
 TEST_F(Data, NamesATokenOutOfRange) {

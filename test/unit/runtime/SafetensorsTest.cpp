@@ -1,6 +1,7 @@
 //===- SafetensorsTest.cpp - hostile files and atomic replacement ---------===//
 
 #include "runtime/step/Safetensors.h"
+#include "test/unit/TemporaryDirectory.h"
 
 #include "gtest/gtest.h"
 
@@ -13,20 +14,10 @@
 #include <unistd.h>
 
 using namespace tmc;
+using namespace tmc::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A directory that vanishes with the test.
-struct TemporaryDirectory {
-  fs::path path;
-  TemporaryDirectory() {
-    char name[] = "/tmp/tmc-test-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~TemporaryDirectory() { fs::remove_all(path); }
-  std::string operator/(const char *name) const { return path / name; }
-};
 
 std::string fileOf(const std::string &header, const std::string &body) {
   std::string out(8, '\0');

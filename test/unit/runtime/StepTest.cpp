@@ -6,6 +6,7 @@
 #include "runtime/step/AllocationCounter.h"
 #include "runtime/step/Step.h"
 #include "runtime/tmc.h"
+#include "test/unit/TemporaryDirectory.h"
 
 #include <csignal>
 #include <filesystem>
@@ -24,16 +25,6 @@ extern "C" const StepProgram *tmc_step_program() {
 extern "C" AllocationCounter *tmc_link_allocation_hook();
 
 namespace {
-
-struct TemporaryDirectory {
-  fs::path path;
-  TemporaryDirectory() {
-    char name[] = "/tmp/tmc-test-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~TemporaryDirectory() { fs::remove_all(path); }
-  std::string operator/(const char *name) const { return path / name; }
-};
 
 std::unique_ptr<Step> makeStep(int threads = 1, bool poison = false,
                                bool checkFinite = false) {

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/unit/TemporaryDirectory.h"
+
 #include "gtest/gtest.h"
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+using namespace tmc::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -30,14 +33,10 @@ struct Result {
 class Trainer : public ::testing::Test {
 protected:
   Trainer() {
-    char name[] = "/tmp/tmc-test-XXXXXX";
-    dir_ = mkdtemp(name);
     std::ofstream tokens(dir_ / "tokens", std::ios::binary);
     for (int i = 0; i < 2000; ++i)
       tokens.put(char(i * i % 97)).put(0);
   }
-  ~Trainer() override { fs::remove_all(dir_); }
-
   std::string operator/(const char *name) const { return dir_ / name; }
   std::string read(const std::string &path) const {
     std::ifstream in(path, std::ios::binary);
@@ -96,7 +95,7 @@ protected:
     return values;
   }
 
-  fs::path dir_;
+  TemporaryDirectory dir_;
 };
 
 } // namespace
