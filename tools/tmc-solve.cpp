@@ -1,7 +1,7 @@
 // tmc-solve - the planners on plain files, without a compiler around them.
 //
 //   tmc-solve remat FILE --budget 0.8x|SIZE [--order fixed|free] [--seed N]
-//                        [--effort N] [--time-limit S]
+//                        [--effort N] [--time-limit S] [--no-repeats]
 //                        [--planner NAME|exec:CMD] [--json FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
@@ -67,6 +67,7 @@ constexpr const char *kHelpText =
     "  --frontier            look for the smallest budget with a plan as well\n"
     "  --seed N              another search (default 1)\n"
     "  --effort N            counted work, in percent (default 100)\n"
+    "  --no-repeats          don't copy between layers that repeat each other\n"
     "  --time-limit S        stop after S seconds with the best so far\n"
     "  --json FILE           the plan and its proof; - is standard output\n"
     "\n"
@@ -333,6 +334,7 @@ std::string describe(const Problem &problem, const Plan &plan,
       json.value(int64_t(i));
   json.endArray();
   json.member("recomputed_ops", plan.stats.recomputedExecutions);
+  json.member("repeated_instructions", plan.stats.repeatedInstructions);
   json.member("work", plan.stats.work);
   json.member("time_limit_hit", plan.stats.timeLimitHit);
   json.member("seconds", plan.stats.seconds);
@@ -349,8 +351,10 @@ int solveRemat(int argc, char **argv) {
                                    {"--time-limit", true},
                                    {"--planner", true},
                                    {"--json", true},
+                                   {"--no-repeats", false},
                                    {"--frontier", false}});
   SolveOptions options;
+  options.useRepeats = !args.has("--no-repeats");
   options.wantFrontier = args.has("--frontier");
   options.maxWork = 0; // As long as it helps.
   int64_t seed = 1;

@@ -12,28 +12,14 @@ import json
 import subprocess
 import tempfile
 
+import chart
+
 
 def solve(args, budget, frontier=False):
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [args.solve, "remat", args.graph, "--budget", budget, "--effort", str(args.effort), "--json", out.name]
         subprocess.run(command + (["--frontier"] if frontier else []), stderr=subprocess.DEVNULL, check=False)
         return json.load(open(out.name))
-
-
-def draw(points, path):
-    """Overhead and proven bound over the budget, as an SVG of its own."""
-    lo, hi = points[0][0], points[-1][0]
-    top = max(p[1] for p in points) or 1
-    def line(column, colour):
-        coordinates = " ".join("%.1f,%.1f" % (40 + 540 * (p[0] - lo) / max(1, hi - lo), 260 - 240 * p[column] / top) for p in points)
-        return '<polyline fill="none" stroke="%s" points="%s"/>' % (colour, coordinates)
-    with open(path, "w") as out:
-        out.write('<svg xmlns="http://www.w3.org/2000/svg" width="600" height="300" font-size="11">'
-                  + '<rect x="40" y="20" width="540" height="240" fill="none" stroke="#888"/>'
-                  + line(1, "#06c") + line(2, "#c60")
-                  + '<text x="2" y="25">%.1f %%</text><text x="12" y="264">0</text>' % top
-                  + '<text x="40" y="278">%.4g bytes</text><text x="500" y="278">%.4g bytes</text>' % (lo, hi)
-                  + '<text x="200" y="294">overhead (blue), proven at least (orange)</text></svg>\n')
 
 
 def main():
@@ -64,7 +50,8 @@ def main():
     print("%s: %d budgets from %d to %d, %d without a plan; largest rise %.3f points, %d above 0.1; gap median %.3f, most %.3f" % (
         args.graph.split("/")[-1], len(points), least, whole, missing, rise, violations, gaps[len(gaps) // 2], gaps[-1]))
     if args.svg:
-        draw(points, args.svg)
+        chart.draw(args.svg, "%s, %d budgets" % (args.graph.split("/")[-1], len(points)), "budget, GB", "overhead, %",
+                   {"plan": [(p[0] / 1e9, p[1]) for p in points], "proved at least": [(p[0] / 1e9, p[2]) for p in points]})
 
 
 if __name__ == "__main__":

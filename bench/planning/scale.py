@@ -3,13 +3,14 @@
 
     bench/planning/scale.py [--solve build/bin/tmc-solve] [--sizes 100,1000,10000,100000] [--budget 0.5x]
 
-Writes a table, and with --svg FILE a drawing of time and overhead over size.
+Writes a table, and with --svg FILE a drawing of time over size.
 """
 import argparse
 import json
-import math
 import subprocess
 import tempfile
+
+import chart
 
 FAMILIES = ["transformer", "unet"]
 
@@ -24,25 +25,6 @@ def run(solve, family, size, budget, repeats):
         answer = json.load(open(out.name))
         answer["bound"] = max([answer["lower_bound_pct"]] + [b["lower_bound_pct"] for b in answer["other_bounds"]])
         return answer
-
-
-def draw(points, path):
-    """points: {family: [(nodes, seconds, overhead)]}."""
-    width, height, pad = 640, 400, 50
-    rows = [p for list_ in points.values() for p in list_]
-    x0, x1 = math.log10(min(p[0] for p in rows)), math.log10(max(p[0] for p in rows))
-    y0, y1 = math.log10(min(max(p[1], 1e-3) for p in rows)), math.log10(max(max(p[1], 1e-3) for p in rows))
-    place = lambda n, s: (pad + (math.log10(n) - x0) / max(x1 - x0, 1e-9) * (width - 2 * pad),
-                          height - pad - (math.log10(max(s, 1e-3)) - y0) / max(y1 - y0, 1e-9) * (height - 2 * pad))
-    out = ['<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">' % (width, height),
-           '<text x="%d" y="20">planning time in seconds over nodes, both logarithmic; overhead in percent beside the points</text>' % pad]
-    for colour, (family, list_) in zip(["#1b6ca8", "#c0504d", "#4f8f4f"], points.items()):
-        places = [place(n, s) for n, s, _ in list_]
-        out.append('<polyline fill="none" stroke="%s" points="%s"/>' % (colour, " ".join("%.1f,%.1f" % p for p in places)))
-        for (x, y), (n, s, overhead) in zip(places, list_):
-            out.append('<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/><text x="%.1f" y="%.1f">%s %.2f%%, %.1f s</text>'
-                       % (x, y, colour, x + 5, y - 5, family, overhead, s))
-    open(path, "w").write("\n".join(out + ["</svg>\n"]))
 
 
 def main():
@@ -64,9 +46,9 @@ def main():
             print("| %s | %d | %.3f | %.3f | %.3f | %.1f |" % (
                 family, size, answer["overhead_pct"], answer["lower_bound_pct"],
                 answer["overhead_pct"] - answer["bound"], answer["seconds"]), flush=True)
-            points.setdefault(family, []).append((size, answer["seconds"], answer["overhead_pct"]))
+            points.setdefault(family, []).append((size, answer["seconds"]))
     if args.svg and points:
-        draw(points, args.svg)
+        chart.draw(args.svg, "tmc-solve remat, %s" % args.budget, "nodes", "seconds", points, log=True)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,12 @@ namespace {
 /// together are over the limit for longer.
 constexpr double kFirstPenalty = 0.05;
 
+/// The part of the moves that copy from one repeat to another: each is dozens
+/// of small changes, and most are refused. Where a walk has but few moves for
+/// every stage, they are better spent on single recomputations.
+constexpr double kMostCopies = 0.01;
+constexpr double kCopiesTimesStages = 20;
+
 /// base^exponent, exponent in [0, 1], by square roots: the same everywhere.
 double power(double base, double exponent) {
   double result = 1;
@@ -72,6 +78,8 @@ public:
     for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k)
       if (flat.stages[k].mains.size() > 1)
         switchable.push_back(k);
+    if (options.repeats && options.repeats->count() > 0)
+      repeats = options.repeats;
   }
 
   void run();
@@ -150,6 +158,11 @@ private:
   bool proposeErase();
   bool proposeShift();
   bool proposeSwitch();
+  bool proposeCopy();
+  double copyChance() const {
+    return std::min(kMostCopies,
+                    kCopiesTimesStages / double(flat.stages.size()));
+  }
   void propose(bool repair);
   double marginalPenalty();
 
@@ -162,6 +175,8 @@ private:
   std::vector<Step> log;     // Of the move at hand.
   std::vector<Step> journal; // Accepted since the best state.
   int32_t chainLeft = 0;
+  Repeats *repeats = nullptr;
+  std::vector<Schedule::Clone> copies;
 };
 
 /// Remakes v at `stage`; inputs that this has made live longer may be remade
@@ -301,7 +316,59 @@ bool Annealer::proposeSwitch() {
   return true;
 }
 
+/// Recomputes in one stretch of stages what another that is like it does, at
+/// most a layer long.
+bool Annealer::proposeCopy() {
+  const std::vector<Schedule::Clone> &clones = schedule.clones();
+  if (clones.empty())
+    return false;
+  int32_t stage = clones[random.below(uint32_t(clones.size()))].stage;
+  std::span<const int32_t> like = repeats->like(stage);
+  if (like.size() < 2)
+    return false;
+  auto at = std::lower_bound(like.begin(), like.end(), stage);
+  int32_t period =
+      at + 1 == like.end() ? stage - *std::prev(at) : *std::next(at) - stage;
+  // The next one, or any.
+  auto other = like.begin();
+  if (random.chance(0.5)) {
+    if (at + 1 == like.end() || (at != like.begin() && random.chance(0.5)))
+      other = std::prev(at);
+    else
+      other = std::next(at);
+  } else {
+    other += ptrdiff_t(random.below(uint32_t(like.size() - 1)));
+    other += other >= at;
+  }
+  int32_t shift = *other - stage;
+  int32_t length = 1 + int32_t(random.below(uint32_t(period)));
+  int32_t from = stage - int32_t(random.below(uint32_t(length)));
+  int32_t to = from + length - 1;
+  if (std::min(from, from + shift) < 0 ||
+      std::max(to, to + shift) >= int32_t(flat.stages.size()))
+    return false;
+  schedule.addWork(2 * length);
+  if (!repeats->translate(schedule, from, to, shift, copies))
+    return false;
+  for (int32_t k = from + shift; k <= to + shift; ++k) {
+    std::vector<OpId> here = schedule.clonesAt(k);
+    for (OpId o : here)
+      if (schedule.has(o, k) &&
+          std::find(copies.begin(), copies.end(), Schedule::Clone{o, k}) ==
+              copies.end())
+        eraseWithFeeders(o, k);
+  }
+  for (const Schedule::Clone &c : copies)
+    if (schedule.canInsert(c.op, c.stage)) {
+      insert(c.op, c.stage);
+      prunePredecessors(c.op, c.stage);
+    }
+  return true;
+}
+
 void Annealer::propose(bool repair) {
+  if (repeats && !repair && random.chance(copyChance()) && proposeCopy())
+    return;
   uint32_t kind = random.below(repair ? 50 : 100);
   if (!switchable.empty() && kind >= 95)
     proposeSwitch();

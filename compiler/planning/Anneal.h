@@ -3,19 +3,19 @@
 // The state is a `Schedule` that may exceed its limit; the energy is its cost
 // plus `penalty` times its excess. Moves insert a recomputation before a use
 // (and, when its inputs have been dropped too, theirs: a chain), erase one (and
-// what only it needed), shift one, swap one for another, or run an instruction
-// by another of its recipes. The penalty follows the walk: up while it stays
-// above the limit, down while it stays below, so that it crosses the border of
-// feasibility again and again. Or, for what is large, it grows by a ramp, from
-// what is measured at the start to be low enough that too much is given up. The
-// cheapest feasible state met is the answer: a journal of what has been
-// accepted since leads back to it.
+// what only it needed), shift one, swap one for another, run an instruction by
+// another of its recipes, or do in one layer as another does. The penalty
+// follows the walk: up while it stays above the limit, down while it stays
+// below, so that it crosses the border of feasibility again and again. Or, for
+// what is large, it grows by a ramp, from what is measured at the start to be
+// low enough that too much is given up. The cheapest feasible state met is the
+// answer: a journal of what has been accepted since leads back to it.
 
 #ifndef TMC_COMPILER_PLANNING_ANNEAL_H
 #define TMC_COMPILER_PLANNING_ANNEAL_H
 
 #include "compiler/planning/Random.h"
-#include "compiler/planning/Schedule.h"
+#include "compiler/planning/Repeats.h"
 
 #include <functional>
 
@@ -44,6 +44,8 @@ struct AnnealOptions {
   double penaltyRamp = 0;
   /// Steps from the best state on after which it is written down.
   size_t longestJournal = 1 << 20;
+  /// What repeats in the schedule's problem, if that is to be used.
+  Repeats *repeats = nullptr;
   std::function<bool()> stop; // A guard; asked now and then.
 };
 

@@ -47,6 +47,8 @@ public:
     if (options.maxWork > 0)
       budgetWork = std::min(budgetWork, options.maxWork);
     impossible = impossibleBelow(problem, relaxation) - problem.reservedBytes;
+    if (options.useRepeats)
+      repeats.emplace(flat);
   }
 
   /// The best plan found within `liveBytes`, persistent values included.
@@ -74,6 +76,7 @@ public:
   };
   Flat flat;
   Relaxation relaxation;
+  std::optional<Repeats> repeats;
   std::vector<Rung> rungs; // By descending peak.
   int64_t budgetWork;
   int64_t impossible;
@@ -91,6 +94,7 @@ private:
     anneals.work = amount;
     anneals.startTemperature = temperature;
     anneals.penaltyRamp = penaltyRamp;
+    anneals.repeats = repeats ? &*repeats : nullptr;
     anneals.stop = [this] { return stopped(); };
     int64_t before = schedule.work();
     Plain found = anneal(flat, schedule, random, anneals);
@@ -345,6 +349,8 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
   plan.smallestFoundBytes = smallest + problem.reservedBytes;
   plan.stats.work = search.work;
   plan.stats.timeLimitHit = search.timeLimitHit;
+  if (search.repeats)
+    plan.stats.repeatedInstructions = search.repeats->count();
   for (const std::vector<Execution> &list : plan.solution.segments)
     for (const Execution &e : list)
       plan.stats.recomputedExecutions += e.instruction == kNone;

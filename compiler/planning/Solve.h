@@ -35,6 +35,9 @@ struct SolveOptions {
   /// A guard, off at 0; when it bites, `Stats::timeLimitHit` says so and the
   /// answer may differ from run to run.
   double timeLimitSeconds = 0;
+  /// Let what is found out about one layer be tried in those that repeat it
+  /// (`Repeats.h`).
+  bool useRepeats = true;
   /// Look for prices that prove a lower bound as well.
   bool wantBound = true;
   /// And for a proof by cases, where that is affordable and proves more.
@@ -46,6 +49,8 @@ struct SolveOptions {
 struct Stats {
   int64_t work = 0; // Units counted.
   int64_t recomputedExecutions = 0;
+  int64_t repeatedInstructions =
+      0; // Those like another one; 0: not looked for.
   double seconds = 0;
   bool timeLimitHit = false;
 };
