@@ -355,21 +355,6 @@ void PlanBook::addBlocks() {
     smallestPlan = plans.back().get();
 }
 
-/// What packing may lose of a budget: the share that it loses of what the
-/// smallest plan has beside persistent values.
-int64_t PlanBook::expectedWaste(int64_t budgetBytes) const {
-  int64_t persistent = stated.reservedBytes;
-  for (const Value &value : stated.values)
-    if (value.kind == ValueKind::Persistent && value.updates == kNone)
-      persistent += value.bytes;
-  int64_t loose =
-      smallestPlan->plan.peakBytes + stated.reservedBytes - persistent;
-  int64_t lost = smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
-  if (loose <= 0 || lost <= 0 || budgetBytes <= persistent)
-    return 0;
-  return int64_t(__int128(lost) * (budgetBytes - persistent) / loose);
-}
-
 const FittedPlan *PlanBook::cheapestWithin(int64_t budgetBytes) const {
   const FittedPlan *best = nullptr;
   for (const auto &each : plans) {
@@ -394,11 +379,12 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
     return cheapestWithin(budgetBytes);
   }
   int64_t room = budgetBytes - stated.reservedBytes;
-  // Large problems take long: what packing may lose is left out at once.
+  // Large problems take long: as much as packing has lost of the smallest plan
+  // is left out at once.
   constexpr size_t kLarge = 1000;
   int64_t limit = budgetBytes;
   if (stated.instructions.size() > kLarge)
-    limit -= expectedWaste(budgetBytes);
+    limit -= smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
   const FittedPlan *last = nullptr;
   for (int attempt = 0; attempt < kAttempts && limit >= impossible; ++attempt) {
     SolveOptions how = options;

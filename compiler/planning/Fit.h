@@ -101,7 +101,6 @@ private:
                                               const Orders *orders = nullptr);
   void keep(Plan plan);
   void addBlocks();
-  int64_t expectedWaste(int64_t budgetBytes) const;
 };
 
 } // namespace tmc::planning

@@ -103,7 +103,7 @@ public:
       written.push_back(op(k).writtenBytes);
       workspace.push_back(op(k).workspaceBytes);
     }
-    excess = walk(0, n);
+    excess = walk(0, n).above;
     accept(0, n);
   }
 
@@ -127,20 +127,28 @@ private:
     return bytes;
   }
 
-  /// Counts [lo, hi) anew, aside; the bytes above the limit there.
-  int64_t walk(int32_t lo, int32_t hi) {
-    int64_t alive = through[lo], above = 0;
+  struct Bytes { // Summed over moments.
+    int64_t above = 0, held = 0;
+    void add(int64_t now, int64_t limit) {
+      above += std::max<int64_t>(0, now - limit);
+      held += now;
+    }
+  };
+  /// Counts [lo, hi) anew, aside.
+  Bytes walk(int32_t lo, int32_t hi) {
+    int64_t alive = through[lo];
+    Bytes bytes;
     for (int32_t p = lo; p < hi; ++p) {
       int32_t stage = sequence[p];
       alive += written[stage];
       int64_t now = alive + workspace[stage] - saved[stage];
-      above += std::max<int64_t>(0, now - options.limitBytes);
+      bytes.add(now, options.limitBytes);
       alive -= freed[stage];
       newLive[p] = now;
       newThrough[p + 1] = alive;
     }
     steps += 2 * (hi - lo);
-    return above;
+    return bytes;
   }
   /// Makes what `walk` has counted what counts.
   void accept(int32_t lo, int32_t hi) {
@@ -197,6 +205,7 @@ private:
 int64_t Reorderer::run(int64_t &work) {
   best = sequence;
   int64_t bestExcess = excess;
+  double energy = double(excess), least = energy; // But for a constant.
   double mean = 0;
   for (int64_t b : flat.bytes)
     mean += double(b);
@@ -229,17 +238,20 @@ int64_t Reorderer::run(int64_t &work) {
     if (to == from)
       continue;
     int32_t first = std::min(from, to), last = std::max(from, to) + 1;
-    int64_t before = 0;
+    Bytes before;
     for (int32_t p = first; p < last; ++p)
-      before += std::max<int64_t>(0, live[p] - options.limitBytes);
+      before.add(live[p], options.limitBytes);
     rotate(from, to);
     findLastReaders(stage);
-    int64_t after = walk(first, last);
-    double change = double(after - before);
+    Bytes after = walk(first, last);
+    double change = double(after.above - before.above) +
+                    options.heldWeight * double(after.held - before.held);
     if (change <= 0 || change <= temperature * random.exponential()) {
       accept(first, last);
-      excess += after - before;
-      if (excess < bestExcess) {
+      excess += after.above - before.above;
+      energy += change;
+      if (energy < least || excess == 0) {
+        least = energy;
         bestExcess = excess;
         best = sequence;
         steps += n / 8;

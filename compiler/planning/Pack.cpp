@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 /// Counted steps, about a nanosecond each, for better orders.
-constexpr int64_t kImproveWork = 30'000'000;
+constexpr int64_t kImproveWork = 20'000'000;
 /// Orders tried in one go: of few groups, more don't help.
 constexpr int kMostOrders = 200;
 

@@ -19,6 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Whether somebody waits: a compiler's user.
+bool isHurried(const SolveOptions &options) { return options.maxWork > 0; }
+
 /// Anneals of a problem that isn't small: the first gains most, and those of a
 /// large one take long.
 int roundsOf(size_t stages) {
@@ -35,13 +38,16 @@ public:
         random(options.seed) {
     relaxation = relax(problem, orders);
     int64_t n = int64_t(flat.stages.size());
-    // Small problems are worth seconds, large ones a fixed time per stage; for
-    // those in between it matters whether anybody waits for a compiler.
+    // Small problems are worth seconds if nobody waits, large ones a fixed time
+    // per stage.
+    int64_t small = std::min<int64_t>(5'500'000 * n, 6'000'000'000);
     int64_t middle = 4'000'000'000'000 / n;
-    if (options.maxWork > 0)
+    if (isHurried(options)) {
+      small = std::min(
+          small, std::clamp<int64_t>(600'000 * n, 120'000'000, 250'000'000));
       middle = std::min(middle, 60'000 * n);
-    budgetWork = n <= 1000 ? std::min<int64_t>(5'500'000 * n, 6'000'000'000)
-                           : std::max(middle, 18'000 * n);
+    }
+    budgetWork = n <= 1000 ? small : std::max(middle, 18'000 * n);
     budgetWork = int64_t(double(budgetWork) *
                          double(std::max<int64_t>(options.effort, 0)) / 100);
     if (options.maxWork > 0)
@@ -144,11 +150,12 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   }
   // Then warm the best plan up a little and cool it again, until that has
   // stopped to help; small problems are also cooled from above, which leads to
-  // other plans altogether: several times where nobody waits for a compiler.
-  int lastFromAbove = !small ? -1 : options.maxWork > 0 ? 1 : 5;
+  // other plans altogether: several times where nobody waits.
+  int lastFromAbove = !small ? -1 : isHurried(options) ? 1 : 5;
   int rounds = small ? 7 : roundsOf(flat.stages.size());
   int idle = 0;
-  for (int i = 0; i < rounds && idle < (small ? 5 : 3) && !stopped(); ++i) {
+  int patience = !small ? 3 : isHurried(options) ? 4 : 5;
+  for (int i = 0; i < rounds && idle < patience && !stopped(); ++i) {
     if (best.feasible && best.cost <= provenCost)
       break;
     bool fromAbove = i % 2 == 1 && i <= lastFromAbove;
@@ -377,7 +384,8 @@ static bool isBeaten(const Problem &problem, int64_t budgetBytes, int64_t cost,
 
 /// Reorders where that helps, and plans the orders found beside the program's
 /// own. That one is planned exactly as if it were fixed, unless it is proved
-/// that it can't win: so freedom never costs anything.
+/// that it can't win: so freedom never costs anything. Where somebody waits, it
+/// is one of the orders to choose from.
 static absl::StatusOr<Plan> solveFree(const Problem &problem,
                                       const SolveOptions &options,
                                       Clock::time_point start) {
@@ -400,12 +408,19 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
     std::optional<int64_t> cost = {}; // Of a plan that fits.
   };
   std::vector<Candidate> candidates;
-  for (Orders orders : {programOrders(problem), listSchedule(problem)}) {
-    int64_t excess = reorder(problem, orders, random, reorders, work);
-    candidates.push_back({std::move(orders), excess});
-    if (excess == 0)
-      break;
-  }
+  // Which order recomputes least, none of these knows: a small problem is worth
+  // more of them.
+  bool hurried = isHurried(options);
+  int64_t fewInstructions = hurried ? 400 : 2000;
+  for (bool tidy : {true, false})
+    for (Orders orders : {programOrders(problem), listSchedule(problem)}) {
+      if ((!tidy && n > fewInstructions) ||
+          (!candidates.empty() && candidates.back().excess == 0))
+        break;
+      reorders.heldWeight = tidy ? ReorderOptions().heldWeight : 0;
+      int64_t excess = reorder(problem, orders, random, reorders, work);
+      candidates.push_back({std::move(orders), excess});
+    }
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate &a, const Candidate &b) {
               return a.excess < b.excess;
@@ -435,6 +450,8 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   // only the smallest plan is asked for.
   int64_t impossible = impossibleBelowFreely(problem, relax(problem));
   bool possible = options.budgetBytes >= impossible;
+  if (hurried && possible && candidates.front().excess > 0)
+    candidates.push_back({programOrders(problem), candidates.back().excess});
   for (Candidate &candidate : candidates) {
     if (!possible)
       break;
@@ -451,7 +468,8 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   // itself, and what the program's own order reaches.
   std::optional<int64_t> smallest, programCost;
   if (!best || !best->feasible ||
-      !isBeaten(problem, options.budgetBytes, best->cost, amount)) {
+      (!hurried &&
+       !isBeaten(problem, options.budgetBytes, best->cost, amount))) {
     absl::StatusOr<Plan> plan = solveFixed(problem, options, start);
     if (!plan.ok())
       return plan.status();
@@ -470,10 +488,13 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
         (best->feasible && (!candidate.cost || *candidate.cost > best->cost ||
                             candidate.cost == programCost)))
       continue;
-    absl::StatusOr<Plan> plan = planOrders(candidate.orders, possible ? 2 : 4);
+    int64_t part = !possible ? 4 : hurried ? 1 : 2;
+    absl::StatusOr<Plan> plan = planOrders(candidate.orders, part);
     if (!plan.ok())
       return plan.status();
     keep(std::move(*plan));
+    if (hurried && possible)
+      break;
   }
   if (!smallest && options.wantFrontier) {
     Search search(problem, options, programOrders(problem), start);
