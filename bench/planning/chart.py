@@ -9,6 +9,8 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 360, 60, 20, 34, 46
 def ticks(low, high, log):
     if log:
         return [10.0 ** e for e in range(math.floor(low), math.ceil(high) + 1) if low - 1e-9 <= e <= high + 1e-9]
+    if high <= low:
+        return [low]
     step = 10.0 ** math.floor(math.log10((high - low) / 4))
     step *= next(s for s in (1, 2, 5, 10) if (high - low) / (step * s) <= 7)
     return [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]

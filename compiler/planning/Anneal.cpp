@@ -78,8 +78,6 @@ public:
     for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k)
       if (flat.stages[k].mains.size() > 1)
         switchable.push_back(k);
-    if (options.repeats && options.repeats->count() > 0)
-      repeats = options.repeats;
   }
 
   void run();
@@ -175,7 +173,6 @@ private:
   std::vector<Step> log;     // Of the move at hand.
   std::vector<Step> journal; // Accepted since the best state.
   int32_t chainLeft = 0;
-  Repeats *repeats = nullptr;
   std::vector<Schedule::Clone> copies;
 };
 
@@ -323,7 +320,7 @@ bool Annealer::proposeCopy() {
   if (clones.empty())
     return false;
   int32_t stage = clones[random.below(uint32_t(clones.size()))].stage;
-  std::span<const int32_t> like = repeats->like(stage);
+  std::span<const int32_t> like = options.repeats->like(stage);
   if (like.size() < 2)
     return false;
   auto at = std::lower_bound(like.begin(), like.end(), stage);
@@ -348,7 +345,7 @@ bool Annealer::proposeCopy() {
       std::max(to, to + shift) >= int32_t(flat.stages.size()))
     return false;
   schedule.addWork(2 * length);
-  if (!repeats->translate(schedule, from, to, shift, copies))
+  if (!options.repeats->translate(schedule, from, to, shift, copies))
     return false;
   for (int32_t k = from + shift; k <= to + shift; ++k) {
     std::vector<OpId> here = schedule.clonesAt(k);
@@ -367,7 +364,8 @@ bool Annealer::proposeCopy() {
 }
 
 void Annealer::propose(bool repair) {
-  if (repeats && !repair && random.chance(copyChance()) && proposeCopy())
+  if (options.repeats && !repair && random.chance(copyChance()) &&
+      proposeCopy())
     return;
   uint32_t kind = random.below(repair ? 50 : 100);
   if (!switchable.empty() && kind >= 95)

@@ -44,7 +44,7 @@ struct AnnealOptions {
   double penaltyRamp = 0;
   /// Steps from the best state on after which it is written down.
   size_t longestJournal = 1 << 20;
-  /// What repeats in the schedule's problem, if that is to be used.
+  /// What repeats in the schedule's problem; null: nothing, or not to be used.
   Repeats *repeats = nullptr;
   std::function<bool()> stop; // A guard; asked now and then.
 };

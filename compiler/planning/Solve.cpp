@@ -100,7 +100,8 @@ private:
     anneals.work = amount;
     anneals.startTemperature = temperature;
     anneals.penaltyRamp = penaltyRamp;
-    anneals.repeats = repeats ? &*repeats : nullptr;
+    if (repeats && repeats->count() > 0)
+      anneals.repeats = &*repeats;
     anneals.stop = [this] { return stopped(); };
     int64_t before = schedule.work();
     Plain found = anneal(flat, schedule, random, anneals);
@@ -402,9 +403,10 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   reorders.work = amount;
   Random random(options.seed);
   int64_t work = 0;
+  constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
   struct Candidate {
     Orders orders;
-    int64_t excess;
+    int64_t excess; // Of bytes, all kept; kUnknown: not counted, above 0.
     std::optional<int64_t> cost = {}; // Of a plan that fits.
   };
   std::vector<Candidate> candidates;
@@ -451,7 +453,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   int64_t impossible = impossibleBelowFreely(problem, relax(problem));
   bool possible = options.budgetBytes >= impossible;
   if (hurried && possible && candidates.front().excess > 0)
-    candidates.push_back({programOrders(problem), candidates.back().excess});
+    candidates.push_back({programOrders(problem), kUnknown});
   for (Candidate &candidate : candidates) {
     if (!possible)
       break;

@@ -30,7 +30,8 @@ struct SolveOptions {
   /// Counted work, in percent of the default for the problem's size.
   int64_t effort = 100;
   /// Upper limit on counted work, one to two nanoseconds a unit; 0: none. The
-  /// default suits a compiler; without it, small problems get some seconds.
+  /// default suits a compiler; without it, small problems get some seconds, and
+  /// `Free` never costs more than `Fixed` does.
   int64_t maxWork = 500'000'000;
   /// A guard, off at 0; when it bites, `Stats::timeLimitHit` says so and the
   /// answer may differ from run to run.
@@ -49,8 +50,7 @@ struct SolveOptions {
 struct Stats {
   int64_t work = 0; // Units counted.
   int64_t recomputedExecutions = 0;
-  int64_t repeatedInstructions =
-      0; // Those like another one; 0: not looked for.
+  int64_t repeatedInstructions = 0; // Like another one (`Repeats.h`).
   double seconds = 0;
   bool timeLimitHit = false;
 };

@@ -55,6 +55,31 @@ TEST(Anneal, EndsInTheBestState) {
   }
 }
 
+// Copies of what another layer recomputes are taken back like other moves.
+TEST(Anneal, CopiesBetweenEqualLayers) {
+  Flat flat = flatten(*problemOf(generateGraph({Family::Transformer, 300, 5})));
+  int64_t peak = Schedule(flat, 0).peakBytes();
+  Repeats repeats(flat);
+  Plain plans[2];
+  for (bool copies : {false, true}) {
+    Schedule schedule(flat, peak * 6 / 10);
+    Random random(3);
+    AnnealOptions options;
+    options.work = 1'000'000;
+    options.repeats = copies ? &repeats : nullptr;
+    plans[copies] = anneal(flat, schedule, random, options);
+    expectTrue(flat, schedule, plans[copies]);
+    ASSERT_TRUE(plans[copies].feasible);
+    // Far too hot to keep what it has: the best state is near the first.
+    options.startTemperature = options.endTemperature = 1000;
+    Plain again = anneal(flat, schedule, random, options);
+    expectTrue(flat, schedule, again);
+    EXPECT_TRUE(again.feasible);
+    EXPECT_LE(again.cost, plans[copies].cost);
+  }
+  EXPECT_NE(plans[0].clones, plans[1].clones); // They have been tried.
+}
+
 TEST(Anneal, SwitchesBackToTheBestState) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Random random(seed);

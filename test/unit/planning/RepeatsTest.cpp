@@ -59,7 +59,8 @@ TEST(Repeats, SeesThroughASumOverAllLayers) {
     graph.edges.insert(graph.edges.end(),
                        {{0, first}, {first, first + 1}, {first + 1, kSum}});
   }
-  Repeats repeats(flatten(*problemOf(graph)));
+  Flat flat = flatten(*problemOf(graph));
+  Repeats repeats(flat);
   EXPECT_EQ(repeats.like(1).size(), size_t(kLayers));
   EXPECT_EQ(repeats.like(2).size(), size_t(kLayers));
   EXPECT_EQ(repeats.like(0).size(), 1u);
