@@ -90,8 +90,7 @@ template <typename OpTy> struct FoldAccumulator : OpRewritePattern<OpTy> {
     if (x == op.getResult() || !mayAccumulateOnto(x))
       return failure();
     if (Operation *made = x.getDefiningOp()) {
-      if (!isa<MatmulOp, EmbeddingGradOp>(made) ||
-          made->getBlock() != op->getBlock())
+      if (!isa<KernelOpInterface>(made) || made->getBlock() != op->getBlock())
         return failure();
       if (!made->isBeforeInBlock(op)) {
         // Then the other one adds onto this one, if it can.

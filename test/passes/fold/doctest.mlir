@@ -54,6 +54,21 @@ func.func @accumulate(%x: tensor<8x4xf32>, %v: tensor<4x6xf32>, %w: tensor<4x6xf
 
 // -----
 
+// Tied tables: the lookup's gradient is added onto the head's, whichever kernel
+// made that, so there is never a second one.
+// CHECK-LABEL: @accumulate_onto_the_head
+// CHECK: %{{.*}}, %[[T:.*]] = nn.linear_cross_entropy_grad
+// CHECK: nn.embedding_grad %arg5, %arg6 acc(%[[T]])
+// CHECK-NOT: arith.addf
+func.func @accumulate_onto_the_head(%x: tensor<4x3xf32>, %w: tensor<5x3xf32>, %y: tensor<4xi64>, %l: tensor<4xf32>, %n: tensor<f32>, %i: tensor<4xi64>, %g: tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<5x3xf32>) {
+  %dx, %dw = nn.linear_cross_entropy_grad %x, %w, %y, %l, %n {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> (tensor<4x3xf32>, tensor<5x3xf32>)
+  %e = nn.embedding_grad %i, %g : (tensor<4xi64>, tensor<4x3xf32>) -> tensor<5x3xf32>
+  %s = arith.addf %dw, %e : tensor<5x3xf32>
+  return %dx, %s : tensor<4x3xf32>, tensor<5x3xf32>
+}
+
+// -----
+
 // The caller keeps an argument's bytes: nothing may add onto them.
 // CHECK-LABEL: @accumulate_onto_argument
 // CHECK-NOT: acc
