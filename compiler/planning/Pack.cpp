@@ -153,6 +153,11 @@ private:
     return groups.size() > 500 && group.fixed < 0 &&
            group.extent < lowest / 1000;
   }
+  /// But for those that live long, which would come to lie on top of all: they
+  /// go to the bottom, where they waste next to nothing.
+  bool isSediment(const Group &group) const {
+    return isSmall(group) && group.last - group.first > sections / 8;
+  }
   /// Where greedy placement looks for an offset.
   enum class Look : uint8_t { Tops, TightestHole, LowestHole };
   /// Greedy placement of the groups in `order`; returns the arena.
@@ -274,13 +279,16 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
 
 int64_t Packer::improveOrder(std::vector<int32_t> &order, int64_t amount) {
   auto smallOnes =
-      std::stable_partition(order.begin(), order.end(),
-                            [&](int32_t r) { return !isSmall(groups[r]); });
+      std::stable_partition(order.begin(), order.end(), [&](int32_t r) {
+        return !isSmall(groups[r]) || isSediment(groups[r]);
+      });
   std::vector<int32_t> small(smallOnes, order.end());
   std::stable_sort(small.begin(), small.end(), [&](int32_t a, int32_t b) {
     return groups[a].extent > groups[b].extent;
   });
   order.erase(smallOnes, order.end());
+  std::stable_partition(order.begin(), order.end(),
+                        [&](int32_t r) { return isSediment(groups[r]); });
 
   Random random(options.seed);
   std::vector<int32_t> mine = order; // The best order of this search.
@@ -305,7 +313,7 @@ int64_t Packer::improveOrder(std::vector<int32_t> &order, int64_t amount) {
     for (size_t i = 0; i < order.size(); ++i) {
       const Group &g = groups[order[i]];
       rank[order[i]] = double(i);
-      if (g.fixed >= 0)
+      if (g.fixed >= 0 || isSediment(g))
         rank[order[i]] = -double(order.size());
       else if (lastOffsets[order[i]] + g.extent > aim)
         rank[order[i]] -= 0.2 * double(order.size()) * random.unit();
@@ -362,11 +370,13 @@ void Packer::exact() {
     attempt(wanted(), amount * 10);
     return;
   }
-  // The live peak itself, then halfway back to what is known.
+  // The live peak itself, then halfway back to what is known: that seldom ends
+  // otherwise if it hasn't soon.
+  amount = std::min<int64_t>(amount, 4'000'000'000) / 256;
   int64_t floor = lowest;
   for (int i = 0; i < 4 && best > floor; ++i) {
     int64_t target = i == 0 ? floor : floor + (best - floor) / 2;
-    if (!attempt(target, amount / 64) && i > 0)
+    if (!attempt(target, amount) && i > 0)
       floor = target;
   }
 }

@@ -196,6 +196,27 @@ void cutEvenly(std::mt19937 &random, int64_t t0, int64_t t1, int64_t b0,
               problem);
 }
 
+// Small buffers that live long would lie on top of everything, wherever the
+// others leave no room; at the bottom they take next to none.
+TEST(Arena, SmallBuffersThatLiveLongLieBelow) {
+  std::mt19937 random(3);
+  ArenaProblem problem;
+  problem.alignment = 1;
+  for (int i = 0; i < 900; ++i) { // Towers that leave a hole now and then.
+    int64_t begin = int64_t(random() % 900), bytes = 1000 + random() % 9000;
+    problem.buffers.push_back(
+        {"large", bytes, {begin, begin + 4 + int64_t(random() % 40)}});
+  }
+  for (int i = 0; i < 600; ++i)
+    problem.buffers.push_back({"small", 2, {i, 950}});
+  Packing packing = packArena(problem);
+  ASSERT_EQ(verifyPacking(problem, packing), std::nullopt);
+  int64_t highest = 0;
+  for (size_t i = 900; i < problem.buffers.size(); ++i)
+    highest = std::max(highest, packing.offsets[i]);
+  EXPECT_LT(highest, packing.arenaBytes / 10);
+}
+
 TEST(Arena, HundredsOfBuffersArePackedPerfectly) {
   std::mt19937 random(2);
   int perfect = 0;
