@@ -108,6 +108,7 @@ public:
   }
 
   int64_t run(int64_t &work);
+  void settle(int64_t &work);
   std::vector<int32_t> best;
 
 private:
@@ -174,6 +175,36 @@ private:
       saved[late] = savedBy(late);
     }
   }
+  /// The places between what must come before a stage and what after it.
+  std::pair<int32_t, int32_t> rangeOf(int32_t stage) const {
+    int32_t lo = precedence.first[stage], hi = precedence.last[stage];
+    for (int32_t b : precedence.before[stage])
+      lo = std::max(lo, position[b] + 1);
+    for (int32_t a : precedence.after[stage])
+      hi = std::min(hi, position[a] - 1);
+    return {lo, hi};
+  }
+  /// Moves the stage at `from`; returns what was alive in between, and what is.
+  std::pair<Bytes, Bytes> move(int32_t from, int32_t to) {
+    int32_t stage = sequence[from];
+    int32_t first = std::min(from, to), last = std::max(from, to) + 1;
+    Bytes before;
+    for (int32_t p = first; p < last; ++p)
+      before.add(live[p], options.limitBytes);
+    rotate(from, to);
+    findLastReaders(stage);
+    return {before, walk(first, last)};
+  }
+  void accept(int32_t from, int32_t to, const Bytes &before,
+              const Bytes &after) {
+    accept(std::min(from, to), std::max(from, to) + 1);
+    excess += after.above - before.above;
+  }
+  void takeBack(int32_t from, int32_t to) {
+    int32_t stage = sequence[to];
+    rotate(to, from);
+    findLastReaders(stage);
+  }
   void rotate(int32_t from, int32_t to) {
     auto begin = sequence.begin();
     if (from < to)
@@ -221,11 +252,7 @@ int64_t Reorderer::run(int64_t &work) {
     }
     steps += 10;
     int32_t from = int32_t(random.below(uint32_t(n))), stage = sequence[from];
-    int32_t lo = precedence.first[stage], hi = precedence.last[stage];
-    for (int32_t b : precedence.before[stage])
-      lo = std::max(lo, position[b] + 1);
-    for (int32_t a : precedence.after[stage])
-      hi = std::min(hi, position[a] - 1);
+    auto [lo, hi] = rangeOf(stage);
     if (lo >= hi)
       continue;
     int32_t to;
@@ -237,18 +264,11 @@ int64_t Reorderer::run(int64_t &work) {
                       lo, hi);
     if (to == from)
       continue;
-    int32_t first = std::min(from, to), last = std::max(from, to) + 1;
-    Bytes before;
-    for (int32_t p = first; p < last; ++p)
-      before.add(live[p], options.limitBytes);
-    rotate(from, to);
-    findLastReaders(stage);
-    Bytes after = walk(first, last);
+    auto [before, after] = move(from, to);
     double change = double(after.above - before.above) +
                     options.heldWeight * double(after.held - before.held);
     if (change <= 0 || change <= temperature * random.exponential()) {
-      accept(first, last);
-      excess += after.above - before.above;
+      accept(from, to, before, after);
       energy += change;
       if (energy < least || excess == 0) {
         least = energy;
@@ -257,12 +277,49 @@ int64_t Reorderer::run(int64_t &work) {
         steps += n / 8;
       }
     } else {
-      rotate(to, from);
-      findLastReaders(stage);
+      takeBack(from, to);
     }
   }
   work += steps;
   return bestExcess;
+}
+
+/// What frees as much as it takes moves to where it can first run, and what
+/// takes more to where it can last, if all others then hold less. An anneal
+/// doesn't see to that: it counts the moment of the one that moves as well,
+/// which weighs more than few bytes do, and so sends small updates to where
+/// little is alive, the end. Their gradients wait for no reason then, and are
+/// in the way of what must be packed.
+void Reorderer::settle(int64_t &work) {
+  constexpr int kPasses = 3;
+  bool moved = true;
+  for (int pass = 0; pass < kPasses && moved; ++pass) {
+    moved = false;
+    for (int32_t stage : std::vector<int32_t>(sequence)) {
+      auto [lo, hi] = rangeOf(stage);
+      int32_t from = position[stage];
+      int32_t to = written[stage] <= freed[stage] ? lo : hi;
+      if (to == from || lo >= hi)
+        continue;
+      int64_t was = live[from];
+      auto [before, after] = move(from, to);
+      int64_t is = newLive[to];
+      int64_t beside = newLive[to < from ? to + 1 : to - 1];
+      auto above = [&](int64_t bytes) {
+        return std::max<int64_t>(0, bytes - options.limitBytes);
+      };
+      if (after.above - above(is) <= before.above - above(was) &&
+          after.held - is < before.held - was &&
+          is <= std::max(options.limitBytes, beside)) {
+        accept(from, to, before, after);
+        moved = true;
+      } else {
+        takeBack(from, to);
+      }
+    }
+  }
+  best = sequence;
+  work += steps;
 }
 
 } // namespace
@@ -327,5 +384,10 @@ int64_t tmc::planning::reorder(const Problem &problem, Orders &orders,
   Reorderer search(flat, precedence, random, options);
   int64_t left = search.run(work);
   orders = ordersOf(problem, flat, search.best);
+  flat = flatten(problem, orders);
+  precedence = Precedence(problem, flat);
+  Reorderer settling(flat, precedence, random, options);
+  settling.settle(work);
+  orders = ordersOf(problem, flat, settling.best);
   return left;
 }

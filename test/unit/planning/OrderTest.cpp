@@ -1,6 +1,7 @@
 // Freedom of order never costs anything: whatever is planned with the order
 // fixed is planned with it free, for no more, and mostly for less.
 
+#include "compiler/planning/Order.h"
 #include "compiler/planning/Generate.h"
 #include "compiler/planning/Graph.h"
 #include "compiler/planning/Solve.h"
@@ -64,6 +65,49 @@ TEST(Order, ReadersComeBeforeWhatIsAddedOnto) {
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       EXPECT_EQ(plan->feasible, false) << "at " << budget;
     }
+}
+
+// A small gradient is used up as soon as it is there, though few bytes wait and
+// much is alive then: it would be in the way of what must be packed.
+TEST(Order, SmallUpdatesDontWait) {
+  Problem p;
+  SegmentId step = p.addSegment("step");
+  auto run = [&](std::vector<ValueId> reads, int64_t bytes) {
+    Value value;
+    value.bytes = bytes;
+    Recipe recipe;
+    recipe.reads = std::move(reads);
+    recipe.cost = 1;
+    if (bytes > 0)
+      recipe.writes = {p.addValue(value)};
+    p.addInstruction(step, recipe);
+    return ValueId(p.values.size()) - 1;
+  };
+  std::vector<ValueId> kept, small;
+  for (int i = 0; i < 20; ++i) // Forward,
+    kept.push_back(run(kept.empty() ? kept : std::vector{kept.back()}, 1000));
+  ValueId grad = run({kept.back()}, 1000);
+  for (int i = 20; i-- > 0;) { // backward,
+    small.push_back(run({kept[size_t(i)], grad}, 2));
+    grad = run({kept[size_t(i)], grad}, 1000);
+  }
+  for (ValueId v : small) // and at the end all updates.
+    run({v}, 0);
+  ASSERT_TRUE(check(p).ok()) << check(p).message();
+  Orders orders = programOrders(p);
+  Random random(1);
+  ReorderOptions options;
+  options.limitBytes = 15'000; // Out of reach.
+  options.work = 1'000'000;
+  int64_t work = 0;
+  EXPECT_GT(reorder(p, orders, random, options, work), 0);
+  std::vector<size_t> at(p.instructions.size());
+  for (size_t i = 0; i < orders[0].size(); ++i)
+    at[size_t(orders[0][i])] = i;
+  for (size_t i = 0; i < small.size(); ++i) {
+    size_t made = at[21 + 2 * i], used = at[21 + 2 * 20 + i];
+    EXPECT_LE(used - made, 2u) << "update " << i;
+  }
 }
 
 TEST(Order, FreeIsNeverDearerThanFixed) {
