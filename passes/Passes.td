@@ -190,6 +190,10 @@ def Place : Pass<"tmc-place", "::tmc::mem::ProgramOp"> {
   let options = [
     Option<"alignment", "alignment", "int64_t", /*default=*/"64",
            "Of every offset, in bytes; a power of two">,
+    Option<"effort", "effort", "int64_t", /*default=*/"100",
+           "Counted work of the packing, in percent of the default">,
+    Option<"seed", "seed", "int64_t", /*default=*/"1",
+           "Another packing">,
   ];
 }
 

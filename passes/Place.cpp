@@ -31,7 +31,8 @@ struct Place : impl::PlaceBase<Place> {
                                  {span.begin, span.end}});
     if (std::optional<std::string> wrong = planning::checkArena(problem))
       return defect(*wrong);
-    planning::Packing packing = planning::packSorted(problem);
+    planning::Packing packing = planning::packSorted(
+        problem, {.seed = uint64_t(int64_t(seed)), .effort = effort});
     if (std::optional<std::string> wrong =
             planning::verifyPacking(problem, packing))
       return defect(*wrong);

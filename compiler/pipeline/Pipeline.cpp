@@ -406,7 +406,9 @@ Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,
     });
   if (done && last >= Phase::Place)
     done = runPasses(Phase::Place, [&](OpPassManager &pm) {
-      pm.addNestedPass<mem::ProgramOp>(createPlace({device.arenaAlignment}));
+      pm.addNestedPass<mem::ProgramOp>(
+          createPlace({device.arenaAlignment, chosen->packing.effort,
+                       int64_t(chosen->packing.seed)}));
     });
   current.release();
   current = std::move(saved);

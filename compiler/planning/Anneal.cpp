@@ -6,6 +6,10 @@
 
 using namespace tmc::planning;
 
+static bool byStage(const Schedule::Clone &a, const Schedule::Clone &b) {
+  return a.stage != b.stage ? a.stage < b.stage : a.op < b.op;
+}
+
 Plain tmc::planning::plainOf(const Flat &flat, const Schedule &schedule) {
   Plain plain;
   plain.clones = schedule.clones();
@@ -17,20 +21,62 @@ Plain tmc::planning::plainOf(const Flat &flat, const Schedule &schedule) {
   return plain;
 }
 
+Plain tmc::planning::plainOf(const Flat &flat, const Solution &solution) {
+  std::vector<int32_t> stageOf, lastOf(solution.segments.size(), -1);
+  for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k) {
+    const FlatStage &stage = flat.stages[k];
+    lastOf[stage.segment] = k;
+    if (stage.instruction == kNone)
+      continue;
+    if (size_t(stage.instruction) >= stageOf.size())
+      stageOf.resize(stage.instruction + 1, -1);
+    stageOf[stage.instruction] = k;
+  }
+  Plain plain;
+  for (size_t s = 0; s < solution.segments.size(); ++s) {
+    size_t placed = plain.clones.size();
+    auto place = [&](int32_t stage) {
+      for (; placed < plain.clones.size(); ++placed)
+        plain.clones[placed].stage = stage;
+    };
+    for (const Execution &e : solution.segments[s]) {
+      if (e.instruction == kNone) { // Its operation is its recipe.
+        plain.clones.push_back({e.recipe, kNone});
+        continue;
+      }
+      int32_t stage = stageOf[e.instruction];
+      place(stage);
+      const std::vector<OpId> &mains = flat.stages[stage].mains;
+      if (auto at = std::find_if(
+              mains.begin(), mains.end(),
+              [&](OpId o) { return flat.ops[o].recipe == e.recipe; });
+          at != mains.begin())
+        plain.mains.push_back({stage, int32_t(at - mains.begin())});
+    }
+    place(lastOf[s]);
+  }
+  // A stage runs each operation once, and some plans do more (`Beam.h`).
+  std::sort(plain.clones.begin(), plain.clones.end(), byStage);
+  plain.clones.erase(std::unique(plain.clones.begin(), plain.clones.end()),
+                     plain.clones.end());
+  std::erase_if(plain.clones, [&](const Schedule::Clone &c) {
+    const FlatOp &op = flat.ops[c.op];
+    return c.stage < op.firstStage || c.stage > op.lastStage;
+  });
+  return plain;
+}
+
 void tmc::planning::restore(const Flat &flat, Schedule &schedule,
                             const Plain &plain) {
   std::vector<Schedule::Clone> was = schedule.clones();
-  auto less = [](const Schedule::Clone &a, const Schedule::Clone &b) {
-    return a.stage != b.stage ? a.stage < b.stage : a.op < b.op;
-  };
   std::vector<Schedule::Clone> is = plain.clones;
-  std::sort(was.begin(), was.end(), less);
-  std::sort(is.begin(), is.end(), less);
+  std::sort(was.begin(), was.end(), byStage);
+  std::sort(is.begin(), is.end(), byStage);
   std::vector<Schedule::Clone> gone, come;
   std::set_difference(was.begin(), was.end(), is.begin(), is.end(),
-                      std::back_inserter(gone), less);
+                      std::back_inserter(gone), byStage);
   std::set_difference(is.begin(), is.end(), was.begin(), was.end(),
-                      std::back_inserter(come), less);
+                      std::back_inserter(come), byStage);
   for (const Schedule::Clone &c : gone)
     schedule.erase(c.op, c.stage);
   for (const Schedule::Clone &c : come)

@@ -33,6 +33,10 @@ struct Plain {
 };
 
 Plain plainOf(const Flat &flat, const Schedule &schedule);
+/// The recomputations and recipes of a solution whose first executions may
+/// stand in another order: each recomputation goes to the stage it ran before.
+/// Neither its cost nor whether it fits is known.
+Plain plainOf(const Flat &flat, const Solution &solution);
 /// Changes `schedule` into `plain`.
 void restore(const Flat &flat, Schedule &schedule, const Plain &plain);
 

@@ -1,5 +1,6 @@
 #include "compiler/planning/Fit.h"
 
+#include "compiler/planning/Parallel.h"
 #include "compiler/planning/Planners.h"
 #include "compiler/planning/Unroll.h"
 
@@ -14,6 +15,9 @@ namespace {
 
 /// What is done on top for a plan is for steps of at most this size.
 constexpr size_t kMostInstructions = 5000;
+
+/// Of more instructions a plan takes long.
+constexpr size_t kLarge = 1000;
 
 /// Lays out the buffers of one solution.
 class BufferLayout {
@@ -304,55 +308,112 @@ absl::StatusOr<Plan> PlanBook::planFor(const SolveOptions &how,
   return plan;
 }
 
-absl::StatusOr<const FittedPlan *> PlanBook::solveFor(int64_t limitBytes,
-                                                      const SolveOptions &how,
-                                                      const Orders *orders) {
+absl::StatusOr<FittedPlan> PlanBook::fittedFor(int64_t limitBytes,
+                                               const SolveOptions &how,
+                                               const Orders *orders) const {
   SolveOptions here = how;
   here.budgetBytes = limitBytes;
   absl::StatusOr<Plan> plan = planFor(here, orders);
   if (!plan.ok())
     return plan.status();
-  keep(std::move(*plan));
+  return packed(std::move(*plan));
+}
+
+FittedPlan PlanBook::packed(Plan plan) const {
+  FittedPlan fitted{.plan = std::move(plan)};
+  fitted.arenaBytes =
+      packSorted(arenaOf(stated, fitted.plan.solution, alignment)).arenaBytes;
+  return fitted;
+}
+
+/// Packs in other ways what has lost more than twice what it is over: that
+/// costs less than another plan does, now and in each step.
+void PlanBook::packHarder(FittedPlan &plan, int64_t roomBytes) const {
+  int64_t lost = plan.arenaBytes - plan.plan.peakBytes;
+  int64_t over = plan.arenaBytes - roomBytes;
+  if (roomBytes < 0 || over <= 0 || 2 * over > lost)
+    return;
+  ArenaProblem arena = arenaOf(stated, plan.plan.solution, alignment);
+  uint64_t tries = stated.instructions.size() > kLarge ? 1 : 3;
+  for (uint64_t seed = 1; seed <= tries && plan.arenaBytes > roomBytes;
+       ++seed) {
+    PackOptions packing{.seed = seed, .effort = 400};
+    int64_t bytes = packSorted(arena, packing).arenaBytes;
+    if (bytes < plan.arenaBytes) {
+      plan.arenaBytes = bytes;
+      plan.packing = packing;
+    }
+  }
+}
+
+/// Of each instruction, by how much the buffers that are alive there stick out
+/// of the room.
+std::vector<int64_t> PlanBook::overAt(const FittedPlan &plan,
+                                      int64_t roomBytes) const {
+  ArenaProblem arena = arenaOf(stated, plan.plan.solution, alignment);
+  Packing packing = packSorted(arena, plan.packing);
+  size_t rows = 0;
+  for (const auto &list : plan.plan.solution.segments)
+    rows += list.size();
+  std::vector<int64_t> over(rows, 0);
+  for (size_t b = 0; b < arena.buffers.size(); ++b) {
+    const Buffer &buffer = arena.buffers[b];
+    int64_t excess = packing.offsets[b] + buffer.bytes - roomBytes;
+    for (int64_t row = buffer.lifetime.begin;
+         excess > 0 && row < buffer.lifetime.end; ++row)
+      over[row] = std::max(over[row], excess);
+  }
+  std::vector<int64_t> result(stated.instructions.size(), 0);
+  size_t row = 0;
+  for (const auto &list : plan.plan.solution.segments) {
+    int64_t most = 0; // Of what runs before an instruction as well.
+    for (const Execution &e : list) {
+      most = std::max(most, over[row++]);
+      if (e.instruction == kNone)
+        continue;
+      result[e.instruction] = most;
+      most = 0;
+    }
+  }
+  return result;
+}
+
+const FittedPlan *PlanBook::keep(FittedPlan plan) {
+  plans.push_back(std::make_unique<FittedPlan>(std::move(plan)));
   return plans.back().get();
 }
 
-void PlanBook::keep(Plan plan) {
-  auto fitted = std::make_unique<FittedPlan>();
-  fitted->plan = std::move(plan);
-  fitted->arenaBytes =
-      packSorted(arenaOf(stated, fitted->plan.solution, alignment)).arenaBytes;
-  plans.push_back(std::move(fitted));
-}
-
-absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
-  if (smallestPlan)
-    return smallestPlan;
+absl::StatusOr<FittedPlan> PlanBook::leastFitted() const {
   SolveOptions how = options;
   how.wantBound = how.wantFrontier = false;
   how.effort = SolveOptions().effort; // The same in every book.
   how.maxWork = SolveOptions().maxWork;
   // What can't be makes the solver look for the least that can.
-  absl::StatusOr<const FittedPlan *> found =
-      solveFor(std::max<int64_t>(impossible - 1, 0), how);
-  if (!found.ok())
-    return found;
-  smallestPlan = *found;
-  if (planner.empty())
-    addBlocks();
+  return fittedFor(std::max<int64_t>(impossible - 1, 0), how);
+}
+
+absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
+  if (!smallestPlan) {
+    absl::StatusOr<FittedPlan> found = leastFitted();
+    if (!found.ok())
+      return found.status();
+    keepSmallest(std::move(*found));
+  }
   return smallestPlan;
 }
 
-/// What everybody does by hand is never refused for something dearer.
-void PlanBook::addBlocks() {
-  if (stated.instructions.size() > kMostInstructions)
+void PlanBook::keepSmallest(FittedPlan plan) {
+  smallestPlan = keep(std::move(plan));
+  if (!planner.empty() || stated.instructions.size() > kMostInstructions)
     return;
-  absl::StatusOr<Plan> plan = planBy("blocks", stated, {}, {});
-  if (!plan.ok())
+  // What everybody does by hand is never refused for something dearer.
+  absl::StatusOr<Plan> blocks = planBy("blocks", stated, {}, {});
+  if (!blocks.ok())
     return;
-  plan->feasible = true; // Of the budgets that its arena fits.
-  keep(std::move(*plan));
-  if (plans.back()->arenaBytes < smallestPlan->arenaBytes)
-    smallestPlan = plans.back().get();
+  blocks->feasible = true; // Of the budgets that its arena fits.
+  const FittedPlan *kept = keep(packed(std::move(*blocks)));
+  if (kept->arenaBytes < smallestPlan->arenaBytes)
+    smallestPlan = kept;
 }
 
 const FittedPlan *PlanBook::cheapestWithin(int64_t budgetBytes) const {
@@ -369,38 +430,91 @@ const FittedPlan *PlanBook::cheapestWithin(int64_t budgetBytes) const {
 }
 
 absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
-  // What is planned once more is planned for a little less each time.
-  constexpr int kAttempts = 6;
-  if (auto found = smallest(); !found.ok())
-    return found.status();
-  if (budgetBytes < 0) {
-    if (auto found = solveFor(-1, options); !found.ok())
-      return found.status();
-    return cheapestWithin(budgetBytes);
-  }
-  int64_t room = budgetBytes - stated.reservedBytes;
-  // Large problems take long: as much as packing has lost of the smallest plan
-  // is left out at once.
-  constexpr size_t kLarge = 1000;
-  int64_t limit = budgetBytes;
-  if (stated.instructions.size() > kLarge)
-    limit -= smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
-  const FittedPlan *last = nullptr;
-  for (int attempt = 0; attempt < kAttempts && limit >= impossible; ++attempt) {
+  bool solves = budgetBytes < 0 || budgetBytes >= impossible;
+  bool ours = planner.empty();
+  absl::StatusOr<Plan> rough(Plan{});
+  absl::StatusOr<FittedPlan> least(FittedPlan{});
+  auto begin = [&](size_t i) {
     SolveOptions how = options;
-    if (attempt > 0) // The same plans less a little, not worth the same again.
-      how.maxWork = options.maxWork / 16;
-    absl::StatusOr<const FittedPlan *> found =
-        solveFor(limit, how, last ? &last->plan.orders : nullptr);
+    how.budgetBytes = budgetBytes;
+    how.roughly = true;
+    if (i == 0 && solves)
+      rough = planFor(how, nullptr);
+    if (i == 1 && !smallestPlan)
+      least = leastFitted();
+  };
+  if (ours)
+    inParallel(2, begin);
+  else // Somebody's program, which need not like to run twice at a time.
+    begin(1), begin(0);
+  if (!least.ok())
+    return least.status();
+  if (!rough.ok())
+    return rough.status();
+  if (!smallestPlan)
+    keepSmallest(std::move(*least));
+  if (!solves)
+    return cheapestWithin(budgetBytes);
+
+  int64_t room = budgetBytes - stated.reservedBytes, limit = budgetBytes;
+  SolveOptions how = options;
+  const FittedPlan *first = nullptr;
+  if (ours && rough->feasible && rough->cost > rough->baseCost) {
+    // As much as packing has lost of the smallest plan is left out at once.
+    if (stated.instructions.size() > kLarge)
+      limit -= smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
+    how.start = &rough->solution;
+    absl::StatusOr<FittedPlan> fine = fittedFor(limit, how, &rough->orders);
+    if (!fine.ok())
+      return fine.status();
+    packHarder(*fine, room);
+    if (fine->plan.feasible)
+      first = keep(std::move(*fine));
+  }
+  if (!first) {
+    FittedPlan only = packed(std::move(*rough));
+    packHarder(only, room);
+    first = keep(std::move(only));
+  }
+  if (budgetBytes < 0 || !first->plan.feasible)
+    return cheapestWithin(budgetBytes);
+
+  if (absl::Status status = mend(*first, limit, room); !status.ok())
+    return status;
+  return cheapestWithin(budgetBytes);
+}
+
+/// Looks for a plan that fits from `first` on, which was planned for a limit
+/// and whose arena may be too large.
+absl::Status PlanBook::mend(const FittedPlan &first, int64_t limitBytes,
+                            int64_t roomBytes) {
+  constexpr int kAttempts = 4;
+  SolveOptions how = options;
+  how.maxWork = options.maxWork / 16;
+  how.start = &first.plan.solution;
+  how.spared = overAt(first, roomBytes);
+  int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
+  bool fits = first.arenaBytes <= roomBytes;
+  // Somebody else's planner knows of limits only.
+  for (int attempt = planner.empty() ? 1 : 2; attempt <= kAttempts && !fits;
+       ++attempt) {
+    if (attempt > 1) { // Less at a few places didn't do: less everywhere.
+      how.spared.clear();
+      limitBytes =
+          roomBytes + stated.reservedBytes - lost * (1 + 2 * attempt) / 4;
+    }
+    if (limitBytes < impossible)
+      break;
+    absl::StatusOr<FittedPlan> found =
+        fittedFor(limitBytes, how, &first.plan.orders);
     if (!found.ok())
       return found.status();
-    last = *found;
-    int64_t excess = (*found)->arenaBytes - room;
-    if (excess <= 0 || !(*found)->plan.feasible)
-      break;
-    limit -= excess;
+    packHarder(*found, roomBytes);
+    lost = std::max(lost, found->arenaBytes - found->plan.peakBytes);
+    fits = found->plan.feasible && found->arenaBytes <= roomBytes;
+    keep(std::move(*found));
   }
-  return cheapestWithin(budgetBytes);
+  return absl::OkStatus();
 }
 
 void PlanBook::correct(const FittedPlan *plan, int64_t arenaBytes) {

@@ -2,10 +2,12 @@
 //
 // A plan's live peak is a promise; what must fit the budget is the arena that
 // its buffers are packed into, a little larger at times. A `PlanBook` solves,
-// packs, and where the arena is too large solves again for a limit smaller by
-// the excess. It remembers every plan that it has seen with its arena:
+// packs, and where the arena is too large packs in other ways, changes the plan
+// where buffers stick out, and then plans for a smaller limit. It remembers
+// every plan that it has seen with its arena:
 //
-//     fit(12 GiB)   solve, pack: 12.1 GiB; solve for 11.9 GiB, pack: fits
+//     fit(12 GiB)   solve, pack: 12.1 GiB; spare 0.1 GiB at the backward of
+//                   two layers, pack: fits
 //     fit(13 GiB)   solve, pack: fits; the cheapest of the three plans wins
 //
 // so that more memory never costs more time within one book, and the smallest
@@ -45,7 +47,8 @@ void proveByCases(const Problem &problem, Plan &plan, int64_t budgetBytes);
 
 struct FittedPlan {
   Plan plan;
-  int64_t arenaBytes = 0; // Reserved left out.
+  int64_t arenaBytes = 0;   // Reserved left out.
+  PackOptions packing = {}; // That finds this arena.
 };
 
 class PlanBook {
@@ -96,11 +99,18 @@ private:
   /// `orders`: those of first executions, if they are to stay; else null.
   absl::StatusOr<Plan> planFor(const SolveOptions &how,
                                const Orders *orders) const;
-  absl::StatusOr<const FittedPlan *> solveFor(int64_t limitBytes,
-                                              const SolveOptions &how,
-                                              const Orders *orders = nullptr);
-  void keep(Plan plan);
-  void addBlocks();
+  /// Solves and packs.
+  absl::StatusOr<FittedPlan> fittedFor(int64_t limitBytes,
+                                       const SolveOptions &how,
+                                       const Orders *orders = nullptr) const;
+  absl::StatusOr<FittedPlan> leastFitted() const;
+  FittedPlan packed(Plan plan) const;
+  void packHarder(FittedPlan &plan, int64_t roomBytes) const;
+  std::vector<int64_t> overAt(const FittedPlan &plan, int64_t roomBytes) const;
+  absl::Status mend(const FittedPlan &first, int64_t limitBytes,
+                    int64_t roomBytes);
+  const FittedPlan *keep(FittedPlan plan);
+  void keepSmallest(FittedPlan plan);
 };
 
 } // namespace tmc::planning

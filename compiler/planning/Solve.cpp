@@ -4,6 +4,7 @@
 #include "compiler/planning/Beam.h"
 #include "compiler/planning/Construct.h"
 #include "compiler/planning/Order.h"
+#include "compiler/planning/Parallel.h"
 #include "compiler/planning/Verify.h"
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,7 @@ public:
     if (options.maxWork > 0)
       budgetWork = std::min(budgetWork, options.maxWork);
     impossible = impossibleBelow(problem, relaxation) - problem.reservedBytes;
+    spare(options.spared);
     if (options.useRepeats)
       repeats.emplace(flat);
   }
@@ -90,6 +92,7 @@ public:
   bool timeLimitHit = false;
 
 private:
+  void spare(const std::vector<int64_t> &bytes);
   std::vector<double> stagePrices(const std::vector<double> &prices) const;
   void findByBeam(Schedule &schedule, int64_t liveBytes,
                   const std::vector<double> &prices, Plain &best,
@@ -114,6 +117,21 @@ private:
   Random random;
 };
 
+/// Makes first executions need so much more: operations of their own, which
+/// never recompute.
+void Search::spare(const std::vector<int64_t> &bytes) {
+  for (FlatStage &stage : flat.stages)
+    if (stage.instruction != kNone && !bytes.empty() &&
+        bytes[stage.instruction] > 0)
+      for (OpId &main : stage.mains) {
+        FlatOp op = flat.ops[main];
+        op.workspaceBytes += bytes[stage.instruction];
+        op.firstStage = 0, op.lastStage = -1;
+        main = OpId(flat.ops.size());
+        flat.ops.push_back(std::move(op));
+      }
+}
+
 Plain Search::plan(int64_t liveBytes, int64_t provenCost,
                    const std::vector<double> &prices) {
   Schedule schedule(flat, liveBytes - flat.constantBytes);
@@ -130,21 +148,28 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
       best = std::move(found);
     return better;
   };
+  bool small = flat.stages.size() <= 2000;
+  std::optional<Plain> given;
+  if (options.start) {
+    restore(flat, schedule, plainOf(flat, *options.start));
+    given = plainOf(flat, schedule);
+    keep(*given);
+  }
   ConstructOptions constructs;
   constructs.work = budgetWork / 5;
   constructs.stop = [this] { return stopped(); };
-  keep(constructWithin(flat, liveBytes - flat.constantBytes,
-                       stagePrices(prices), constructs, work));
-  bool small = flat.stages.size() <= 2000;
+  if (!given)
+    keep(constructWithin(flat, liveBytes - flat.constantBytes,
+                         stagePrices(prices), constructs, work));
   // Prices may find nothing at a tight limit, or less than equal segments do.
   if (flat.stages.size() <= 5000 ||
       (!best.feasible && flat.stages.size() <= 200'000))
     for (auto classic : {checkpoint, checkpointBlocks})
       keep(classic(flat, liveBytes - flat.constantBytes));
-  if (flat.stages.size() <= kMostBeamStages)
+  if (!given && flat.stages.size() <= kMostBeamStages)
     findByBeam(schedule, liveBytes, prices, best);
   constructs.work = budgetWork / 30;
-  for (int64_t tighter = 1; small && tighter <= 6; ++tighter) {
+  for (int64_t tighter = 1; !given && small && tighter <= 6; ++tighter) {
     // Prices overshoot: aiming a little lower often lands better.
     int64_t aim = liveBytes - liveBytes / 200 * tighter - flat.constantBytes;
     keep(constructWithin(flat, aim, stagePrices(prices), constructs, work));
@@ -156,17 +181,38 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   int rounds = small ? 7 : roundsOf(flat.stages.size());
   int idle = 0;
   int patience = !small ? 3 : isHurried(options) ? 4 : 5;
+  int64_t earlier = 0; // What `best` cost before the last rounds.
   for (int i = 0; i < rounds && idle < patience && !stopped(); ++i) {
     if (best.feasible && best.cost <= provenCost)
       break;
     bool fromAbove = i % 2 == 1 && i <= lastFromAbove;
-    restore(flat, schedule, fromAbove ? Plain{} : best);
+    bool fromGiven = i == 0 && given;
+    restore(flat, schedule, fromAbove ? Plain{} : fromGiven ? *given : best);
     // What doesn't fit yet needs long walks.
-    int64_t share = fromAbove || !best.feasible ? 4 : small ? 2 : 3;
+    int64_t share = fromGiven                     ? 8
+                    : fromAbove || !best.feasible ? 4
+                    : small                       ? 2
+                                                  : 3;
     double temperature = fromAbove ? 1 : i % 3 == 0 ? 0.06 : 0.03;
     Plain found = round(schedule, budgetWork * share / (small ? 20 : 15),
                         temperature, small ? 0 : 400);
     idle = keep(std::move(found)) ? 0 : idle + 1;
+    if (i == 1)
+      earlier = best.cost;
+  }
+  // Near the smallest budgets plans go on to get better for long: who waits for
+  // one waits a little longer, as long as that pays.
+  constexpr int kMostExtra = 12, kMostBlind = 2;
+  const int64_t far = flat.baseCost / 50, worth = flat.baseCost / 2000;
+  for (int i = 0; small && isHurried(options) && i < kMostExtra; ++i) {
+    bool pays = best.feasible ? best.cost - provenCost >= far &&
+                                    earlier - best.cost >= worth
+                              : i < kMostBlind;
+    if (!pays || stopped())
+      break;
+    earlier = best.cost;
+    restore(flat, schedule, best);
+    keep(round(schedule, budgetWork / 2, 0.1));
   }
   return best;
 }
@@ -311,7 +357,7 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
     search.findFrontier(basePeak);
   Plain best = plainOf(search.flat, schedule);
   absl::StatusOr<Claim> base = measure(problem, baseSolution(problem));
-  if (base.ok() && base->peakBytes <= limit)
+  if (base.ok() && base->peakBytes <= limit && options.spared.empty())
     best.feasible = true; // Folded loops may look larger than they are.
   else if (possible)
     best = search.plan(limit, plan.certificate.extraCost, prices);
@@ -413,7 +459,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   // Which order recomputes least, none of these knows: a small problem is worth
   // more of them.
   bool hurried = isHurried(options);
-  int64_t fewInstructions = hurried ? 400 : 2000;
+  int64_t fewInstructions = hurried ? 600 : 2000;
   for (bool tidy : {true, false})
     for (Orders orders : {programOrders(problem), listSchedule(problem)}) {
       if ((!tidy && n > fewInstructions) ||
@@ -454,21 +500,25 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   bool possible = options.budgetBytes >= impossible;
   if (hurried && possible && candidates.front().excess > 0)
     candidates.push_back({programOrders(problem), kUnknown});
-  for (Candidate &candidate : candidates) {
-    if (!possible)
-      break;
-    absl::StatusOr<Plan> plan = planOrders(candidate.orders, 8);
-    if (!plan.ok())
-      return plan.status();
-    if (plan->feasible)
-      candidate.cost = plan->cost;
-    keep(std::move(*plan));
-    if (candidate.excess == 0)
-      break; // Nothing is left to win.
+  // Nothing is left to win for others where one order holds everything.
+  size_t tried = !possible                        ? 0
+                 : candidates.front().excess == 0 ? 1
+                                                  : candidates.size();
+  std::vector<absl::StatusOr<Plan>> firsts(tried, absl::UnknownError(""));
+  inParallel(tried, [&](size_t i) {
+    firsts[i] = planOrders(candidates[i].orders, 8);
+  });
+  for (size_t i = 0; i < tried; ++i) {
+    if (!firsts[i].ok())
+      return firsts[i].status();
+    if (firsts[i]->feasible)
+      candidates[i].cost = firsts[i]->cost;
+    keep(std::move(*firsts[i]));
   }
   // Other budgets lead to other orders: what surely works again is the budget
   // itself, and what the program's own order reaches.
   std::optional<int64_t> smallest, programCost;
+  bool settled = options.roughly && hurried && best && best->feasible;
   if (!best || !best->feasible ||
       (!hurried &&
        !isBeaten(problem, options.budgetBytes, best->cost, amount))) {
@@ -486,7 +536,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
                      return a.cost && (!b.cost || *a.cost < *b.cost);
                    });
   for (const Candidate &candidate : candidates) {
-    if (candidate.excess == 0 ||
+    if (settled || candidate.excess == 0 ||
         (best->feasible && (!candidate.cost || *candidate.cost > best->cost ||
                             candidate.cost == programCost)))
       continue;

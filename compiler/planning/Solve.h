@@ -36,6 +36,16 @@ struct SolveOptions {
   /// A guard, off at 0; when it bites, `Stats::timeLimitHit` says so and the
   /// answer may differ from run to run.
   double timeLimitSeconds = 0;
+  /// A plan to begin with, which need not fit: one for a little more memory
+  /// leads to one for less sooner than nothing does. Null: none.
+  const Solution *start = nullptr;
+  /// Of each instruction, bytes that stay free while it runs first, beside the
+  /// limit: where a packing was seen to stick out. Empty: none. Says nothing
+  /// about what can be, and no bound knows of it.
+  std::vector<int64_t> spared = {};
+  /// With `Free` and `maxWork`: choose an order by an eighth of the work, and
+  /// leave it at that where one has a plan.
+  bool roughly = false;
   /// Let what is found out about one layer be tried in those that repeat it
   /// (`Repeats.h`).
   bool useRepeats = true;

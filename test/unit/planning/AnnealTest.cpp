@@ -55,6 +55,38 @@ TEST(Anneal, EndsInTheBestState) {
   }
 }
 
+// A solution says what the schedule was that it was written from.
+TEST(Anneal, ReadsASolutionBack) {
+  size_t clones = 0, switched = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    RandomShape shape{.prologue = 3, .body = 5, .epilogue = 4};
+    shape.trips = seed % 2 ? 3 : 1;
+    shape.extras = seed % 3 == 0;
+    Problem p = randomProblem(random, shape);
+    if (!check(p).ok())
+      continue;
+    Flat flat = flatten(p);
+    Schedule schedule(flat, 0);
+    schedule.setLimit(schedule.peakBytes() * 3 / 4);
+    AnnealOptions options;
+    options.work = 20'000;
+    Plain was = anneal(flat, schedule, random, options);
+    Plain is = plainOf(flat, schedule.toSolution(p));
+    EXPECT_EQ(is.mains, was.mains);
+    Schedule anew(flat, schedule.limit());
+    restore(flat, anew, is);
+    EXPECT_EQ(anew.cost(), schedule.cost());
+    EXPECT_EQ(anew.excess(), schedule.excess());
+    EXPECT_EQ(anew.clones().size(), schedule.clones().size());
+    clones += was.clones.size();
+    switched += was.mains.size();
+  }
+  EXPECT_GT(clones, 100u);
+  EXPECT_GT(switched, 20u);
+}
+
 // Copies of what another layer recomputes are taken back like other moves.
 TEST(Anneal, CopiesBetweenEqualLayers) {
   Flat flat = flatten(*problemOf(generateGraph({Family::Transformer, 300, 5})));

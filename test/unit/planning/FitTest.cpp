@@ -130,6 +130,80 @@ TEST(Fit, PacksWhatIsRecomputedClosely) {
   EXPECT_LE(searched * 20, simple * 19);
 }
 
+// Whoever places the buffers gets the arena that the book promised.
+TEST(Fit, TheArenaIsFoundAgain) {
+  Problem p = *problemOf(generateGraph({Family::Transformer, 120, 1, false}));
+  int64_t peak = measure(p, baseSolution(p))->peakBytes;
+  SolveOptions options = quick();
+  options.maxWork = 2'000'000;
+  PlanBook book(p, 1, options);
+  int harder = 0;
+  for (int64_t percent = 30; percent < 100; percent += 4) {
+    absl::StatusOr<const FittedPlan *> found = book.fit(peak * percent / 100);
+    ASSERT_TRUE(found.ok());
+    if (!*found)
+      continue;
+    ArenaProblem arena = arenaOf(p, (*found)->plan.solution, 1);
+    EXPECT_EQ(packSorted(arena, (*found)->packing).arenaBytes,
+              (*found)->arenaBytes);
+    EXPECT_LE((*found)->arenaBytes, peak * percent / 100);
+    harder += (*found)->packing.effort > PackOptions().effort;
+  }
+  EXPECT_GT(harder, 0);
+}
+
+TEST(Fit, AStartIsNeverLost) {
+  Problem p = *problemOf(generateGraph({Family::Transformer, 250, 2, false}));
+  SolveOptions options = quick();
+  options.order = OrderMode::Fixed;
+  options.maxWork = 20'000'000;
+  options.budgetBytes = measure(p, baseSolution(p))->peakBytes / 2;
+  absl::StatusOr<Plan> good = solve(p, options);
+  ASSERT_TRUE(good.ok() && good->feasible);
+  options.maxWork = 10'000;
+  absl::StatusOr<Plan> poor = solve(p, options);
+  ASSERT_TRUE(poor.ok());
+  EXPECT_TRUE(!poor->feasible || poor->cost > good->cost);
+  options.start = &good->solution;
+  absl::StatusOr<Plan> started = solve(p, options);
+  ASSERT_TRUE(started.ok() && started->feasible);
+  EXPECT_LE(started->cost, good->cost);
+}
+
+// What is to stay free while an instruction runs stays free, beside a limit
+// that every plan keeps; and what is proved is what was proved without it.
+TEST(Fit, SparesWhatIsAskedFor) {
+  Problem p = *problemOf(generateGraph({Family::Transformer, 120, 2, false}));
+  SolveOptions options = quick();
+  options.order = OrderMode::Fixed;
+  options.maxWork = 20'000'000;
+  options.budgetBytes = measure(p, baseSolution(p))->peakBytes * 6 / 10;
+  absl::StatusOr<Plan> plain = solve(p, options);
+  ASSERT_TRUE(plain.ok() && plain->feasible);
+  auto liveAt = [&](const Plan &plan, InstructionId i) {
+    Profile profile = *simulate(p, plan.solution);
+    for (size_t m = 0; m < profile.moments.size(); ++m)
+      if (plan.solution.segments[0][size_t(profile.moments[m].index)]
+              .instruction == i)
+        return profile.liveBytes[m];
+    return int64_t(-1);
+  };
+  int changed = 0;
+  for (InstructionId i = 20; i < 100; i += 8) {
+    options.spared.assign(p.instructions.size(), 0);
+    options.spared[size_t(i)] = options.budgetBytes / 20;
+    absl::StatusOr<Plan> spared = solve(p, options);
+    ASSERT_TRUE(spared.ok());
+    EXPECT_EQ(spared->impossibleBelowBytes, plain->impossibleBelowBytes);
+    if (!spared->feasible)
+      continue;
+    int64_t most = options.budgetBytes - options.spared[size_t(i)];
+    EXPECT_LE(liveAt(*spared, i), most) << "at " << i;
+    changed += liveAt(*plain, i) > most;
+  }
+  EXPECT_GT(changed, 0);
+}
+
 TEST(Fit, MoreMemoryNeverCostsTimeInOneBook) {
   for (uint64_t seed = 0; seed < 3; ++seed) {
     Random random(seed);

@@ -1,0 +1,35 @@
+// Parallel.h - a few independent pieces of work at the same time.
+//
+// What they find must not depend on when they run: planning gives the same
+// answer on any machine.
+
+#ifndef TMC_COMPILER_PLANNING_PARALLEL_H
+#define TMC_COMPILER_PLANNING_PARALLEL_H
+
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+namespace tmc::planning {
+
+/// Calls `f(i)` for each i below `count`, on as many threads as there are
+/// processors.
+template <typename F> void inParallel(size_t count, F &&f) {
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i = next++; i < count; i = next++)
+      f(i);
+  };
+  size_t most = std::thread::hardware_concurrency();
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < count && i < most; ++i)
+    others.emplace_back(work);
+  work();
+  for (std::thread &other : others)
+    other.join();
+}
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_PARALLEL_H
