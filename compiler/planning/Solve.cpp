@@ -34,9 +34,11 @@ class Search {
 public:
   Search(const Problem &problem, const SolveOptions &options,
          const std::vector<std::vector<InstructionId>> &orders,
-         Clock::time_point start)
+         Clock::time_point start, bool keepsDear = false)
       : flat(flatten(problem, orders)), options(options), start(start),
         random(options.seed) {
+    if (keepsDear)
+      keepDear();
     relaxation = relax(problem, orders);
     int64_t n = int64_t(flat.stages.size());
     // Small problems are worth seconds if nobody waits, large ones a fixed time
@@ -59,9 +61,14 @@ public:
       repeats.emplace(flat);
   }
 
-  /// The best plan found within `liveBytes`, persistent values included.
+  /// The best plan found within `liveBytes`, persistent values included, from
+  /// `known` on if that is feasible.
   Plain plan(int64_t liveBytes, int64_t provenCost,
-             const std::vector<double> &prices);
+             const std::vector<double> &prices, Plain known = {});
+
+  /// The least that a plan costs which recomputes something dear: a loss over a
+  /// large vocabulary can take a quarter of a step.
+  int64_t dearCost() const;
 
   /// A bound by cases, where a plan costs more than the prices prove.
   void findCases(const Problem &problem, const SolveOptions &options,
@@ -92,6 +99,10 @@ public:
   bool timeLimitHit = false;
 
 private:
+  bool isDear(const FlatOp &op) const {
+    return op.cost >= flat.baseCost / 10 && op.firstStage <= op.lastStage;
+  }
+  void keepDear();
   void spare(const std::vector<int64_t> &bytes);
   std::vector<double> stagePrices(const std::vector<double> &prices) const;
   void findByBeam(Schedule &schedule, int64_t liveBytes,
@@ -132,12 +143,31 @@ void Search::spare(const std::vector<int64_t> &bytes) {
       }
 }
 
+int64_t Search::dearCost() const {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const FlatOp &op : flat.ops)
+    if (isDear(op))
+      least = std::min(least, op.cost);
+  return least;
+}
+
+/// Nothing dear is recomputed.
+void Search::keepDear() {
+  for (std::vector<OpId> &ops : flat.recomputes)
+    std::erase_if(ops, [&](OpId o) { return isDear(flat.ops[o]); });
+  for (FlatOp &op : flat.ops)
+    if (isDear(op))
+      op.firstStage = 0, op.lastStage = -1;
+}
+
 Plain Search::plan(int64_t liveBytes, int64_t provenCost,
-                   const std::vector<double> &prices) {
+                   const std::vector<double> &prices, Plain known) {
   Schedule schedule(flat, liveBytes - flat.constantBytes);
   Plain best = plainOf(flat, schedule);
   if (best.feasible)
     return best;
+  if (known.feasible)
+    best = std::move(known);
   for (const Rung &rung : rungs)
     if (rung.peak <= liveBytes &&
         (!best.feasible || rung.plan.cost < best.cost))
@@ -326,6 +356,27 @@ void Search::findFrontier(int64_t basePeak) {
 
 } // namespace
 
+/// The best plan of `search`. A walk that once recomputes something dear hardly
+/// gets away from it, for much else would have to change at the same time:
+/// where somebody waits, plans that don't are sought first, and are the answer
+/// if they cost less than that alone.
+static Plain findPlan(const Problem &problem, const SolveOptions &options,
+                      const std::vector<std::vector<InstructionId>> &orders,
+                      Clock::time_point start, Search &search,
+                      int64_t limitBytes, int64_t provenCost,
+                      const std::vector<double> &prices) {
+  Plain known;
+  int64_t dear = search.dearCost();
+  if (isHurried(options) && dear < std::numeric_limits<int64_t>::max()) {
+    Search lean(problem, options, orders, start, /*keepsDear=*/true);
+    known = lean.plan(limitBytes, provenCost, prices);
+    search.work += lean.work;
+    if (known.feasible && known.cost <= dear)
+      return known;
+  }
+  return search.plan(limitBytes, provenCost, prices, std::move(known));
+}
+
 /// The best plan for the program's own order.
 static absl::StatusOr<Plan> solveFixed(const Problem &problem,
                                        const SolveOptions &options,
@@ -360,7 +411,8 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
   if (base.ok() && base->peakBytes <= limit && options.spared.empty())
     best.feasible = true; // Folded loops may look larger than they are.
   else if (possible)
-    best = search.plan(limit, plan.certificate.extraCost, prices);
+    best = findPlan(problem, options, plan.orders, start, search, limit,
+                    plan.certificate.extraCost, prices);
   if (!best.feasible && search.rungs.empty())
     search.findFrontier(basePeak);
   int64_t smallest = basePeak;

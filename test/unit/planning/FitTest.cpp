@@ -170,6 +170,37 @@ TEST(Fit, AStartIsNeverLost) {
   EXPECT_LE(started->cost, good->cost);
 }
 
+// That something dear could be made again never makes a plan dearer.
+TEST(Fit, WhatIsDearIsKept) {
+  int dearer = 0;
+  for (uint64_t seed = 1; seed <= 3; ++seed)
+    for (size_t dear : {30, 60})
+      for (int64_t percent : {45, 60}) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + " instruction " +
+                     std::to_string(dear) + " at " + std::to_string(percent));
+        Problem p =
+            *problemOf(generateGraph({Family::Transformer, 150, seed, false}));
+        Recipe &recipe = p.recipes[p.instructions[dear].recipes[0]];
+        recipe.cost = baseCost(p) / 3;
+        p.values[recipe.writes[0]].bytes *= 4;
+        SolveOptions options = quick();
+        options.order = OrderMode::Fixed;
+        options.maxWork = 2'000'000;
+        options.budgetBytes =
+            measure(p, baseSolution(p))->peakBytes * percent / 100;
+        absl::StatusOr<Plan> free = solve(p, options);
+        recipe.recomputable = false;
+        absl::StatusOr<Plan> kept = solve(p, options);
+        ASSERT_TRUE(free.ok() && kept.ok());
+        EXPECT_GE(free->feasible, kept->feasible);
+        if (kept->feasible) {
+          EXPECT_LE(free->cost, kept->cost);
+          dearer += kept->cost > kept->baseCost;
+        }
+      }
+  EXPECT_GT(dearer, 5);
+}
+
 // What is to stay free while an instruction runs stays free, beside a limit
 // that every plan keeps; and what is proved is what was proved without it.
 TEST(Fit, SparesWhatIsAskedFor) {
