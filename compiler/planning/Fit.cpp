@@ -378,6 +378,23 @@ std::vector<int64_t> PlanBook::overAt(const FittedPlan &plan,
   return result;
 }
 
+/// Whether some instruction leaves less free than it is to spare.
+bool PlanBook::isOver(const Solution &solution,
+                      const std::vector<int64_t> &spared,
+                      int64_t limitBytes) const {
+  absl::StatusOr<Profile> profile = simulate(stated, solution);
+  if (!profile.ok())
+    return false;
+  for (size_t m = 0; m < profile->moments.size(); ++m) {
+    const Profile::Moment &at = profile->moments[m];
+    InstructionId i = solution.segments[at.segment][at.index].instruction;
+    if (i != kNone &&
+        profile->liveBytes[m] + spared[i] > limitBytes - stated.reservedBytes)
+      return true;
+  }
+  return false;
+}
+
 const FittedPlan *PlanBook::keep(FittedPlan plan) {
   plans.push_back(std::make_unique<FittedPlan>(std::move(plan)));
   return plans.back().get();
@@ -496,8 +513,9 @@ absl::Status PlanBook::mend(const FittedPlan &first, int64_t limitBytes,
   int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
   bool fits = first.arenaBytes <= roomBytes;
   // Somebody else's planner knows of limits only.
-  for (int attempt = planner.empty() ? 1 : 2; attempt <= kAttempts && !fits;
-       ++attempt) {
+  bool local = planner.empty() && !fits &&
+               isOver(first.plan.solution, how.spared, limitBytes);
+  for (int attempt = local ? 1 : 2; attempt <= kAttempts && !fits; ++attempt) {
     if (attempt > 1) { // Less at a few places didn't do: less everywhere.
       how.spared.clear();
       limitBytes =

@@ -107,6 +107,8 @@ private:
   FittedPlan packed(Plan plan) const;
   void packHarder(FittedPlan &plan, int64_t roomBytes) const;
   std::vector<int64_t> overAt(const FittedPlan &plan, int64_t roomBytes) const;
+  bool isOver(const Solution &solution, const std::vector<int64_t> &spared,
+              int64_t limitBytes) const;
   absl::Status mend(const FittedPlan &first, int64_t limitBytes,
                     int64_t roomBytes);
   const FittedPlan *keep(FittedPlan plan);
