@@ -32,7 +32,7 @@ struct Failure {
 
   int exitCode() const { return static_cast<int>(kind); }
   Failure &&note(std::string text) && {
-    notes.push_back(std::move(text));
+    notes.emplace_back() = std::move(text); // Of push_back gcc 12 warns.
     return std::move(*this);
   }
 
