@@ -460,10 +460,12 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
     if (i == 1 && !smallestPlan)
       least = leastFitted();
   };
-  if (ours)
+  if (ours) {
     inParallel(2, begin);
-  else // Somebody's program, which need not like to run twice at a time.
-    begin(1), begin(0);
+  } else { // Somebody's program, which need not like to run twice at a time.
+    begin(1);
+    begin(0);
+  }
   if (!least.ok())
     return least.status();
   if (!rough.ok())

@@ -107,8 +107,9 @@ public:
     accept(0, n);
   }
 
-  int64_t run(int64_t &work);
+  void run(int64_t &work);
   void settle(int64_t &work);
+  int64_t aboveLimit() const { return excess; }
   std::vector<int32_t> best;
 
 private:
@@ -233,9 +234,8 @@ private:
   int64_t excess = 0, steps = 0;
 };
 
-int64_t Reorderer::run(int64_t &work) {
+void Reorderer::run(int64_t &work) {
   best = sequence;
-  int64_t bestExcess = excess;
   double energy = double(excess), least = energy; // But for a constant.
   double mean = 0;
   for (int64_t b : flat.bytes)
@@ -272,7 +272,6 @@ int64_t Reorderer::run(int64_t &work) {
       energy += change;
       if (energy < least || excess == 0) {
         least = energy;
-        bestExcess = excess;
         best = sequence;
         steps += n / 8;
       }
@@ -281,7 +280,6 @@ int64_t Reorderer::run(int64_t &work) {
     }
   }
   work += steps;
-  return bestExcess;
 }
 
 /// What frees as much as it takes moves to where it can first run, and what
@@ -382,12 +380,12 @@ int64_t tmc::planning::reorder(const Problem &problem, Orders &orders,
   Flat flat = flatten(problem, orders);
   Precedence precedence(problem, flat);
   Reorderer search(flat, precedence, random, options);
-  int64_t left = search.run(work);
+  search.run(work);
   orders = ordersOf(problem, flat, search.best);
   flat = flatten(problem, orders);
   precedence = Precedence(problem, flat);
   Reorderer settling(flat, precedence, random, options);
   settling.settle(work);
   orders = ordersOf(problem, flat, settling.best);
-  return left;
+  return settling.aboveLimit();
 }

@@ -9,6 +9,8 @@
 // leaves the fewest bytes alive. `reorder` anneals: it moves one instruction to
 // another place between its predecessors and its successors; what is alive
 // changes only between the two places, so a move costs as much as it is long.
+// In the end what frees bytes goes to where it can first run, and what takes
+// them to where it can last: an anneal leaves them anywhere.
 
 #ifndef TMC_COMPILER_PLANNING_ORDER_H
 #define TMC_COMPILER_PLANNING_ORDER_H
@@ -39,7 +41,7 @@ struct ReorderOptions {
 };
 
 /// Changes `orders` to lessen the sum over all moments of the bytes above the
-/// limit, and a little of all that are alive; returns what is left above it.
+/// limit, and a little of all that are alive; returns the sum that is left.
 int64_t reorder(const Problem &problem, Orders &orders, Random &random,
                 const ReorderOptions &options, int64_t &work);
 

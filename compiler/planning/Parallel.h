@@ -8,13 +8,14 @@
 
 #include <atomic>
 #include <cstddef>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace tmc::planning {
 
 /// Calls `f(i)` for each i below `count`, on as many threads as there are
-/// processors.
+/// processors, or as the system gives.
 template <typename F> void inParallel(size_t count, F &&f) {
   std::atomic<size_t> next{0};
   auto work = [&] {
@@ -23,8 +24,11 @@ template <typename F> void inParallel(size_t count, F &&f) {
   };
   size_t most = std::thread::hardware_concurrency();
   std::vector<std::thread> others;
-  for (size_t i = 1; i < count && i < most; ++i)
-    others.emplace_back(work);
+  try {
+    for (size_t i = 1; i < count && i < most; ++i)
+      others.emplace_back(work);
+  } catch (const std::system_error &) { // No more of them.
+  }
   work();
   for (std::thread &other : others)
     other.join();

@@ -66,9 +66,9 @@ public:
   Plain plan(int64_t liveBytes, int64_t provenCost,
              const std::vector<double> &prices, Plain known = {});
 
-  /// The least that a plan costs which recomputes something dear: a loss over a
-  /// large vocabulary can take a quarter of a step.
-  int64_t dearCost() const;
+  /// The least that a plan costs which recomputes something dear, if there is
+  /// any: a loss over a large vocabulary can take a quarter of a step.
+  std::optional<int64_t> dearCost() const;
 
   /// A bound by cases, where a plan costs more than the prices prove.
   void findCases(const Problem &problem, const SolveOptions &options,
@@ -102,6 +102,7 @@ private:
   bool isDear(const FlatOp &op) const {
     return op.cost >= flat.baseCost / 10 && op.firstStage <= op.lastStage;
   }
+  static void forbidAgain(FlatOp &op) { op.firstStage = 0, op.lastStage = -1; }
   void keepDear();
   void spare(const std::vector<int64_t> &bytes);
   std::vector<double> stagePrices(const std::vector<double> &prices) const;
@@ -131,23 +132,24 @@ private:
 /// Makes first executions need so much more: operations of their own, which
 /// never recompute.
 void Search::spare(const std::vector<int64_t> &bytes) {
+  if (bytes.empty())
+    return;
   for (FlatStage &stage : flat.stages)
-    if (stage.instruction != kNone && !bytes.empty() &&
-        bytes[stage.instruction] > 0)
+    if (stage.instruction != kNone && bytes[stage.instruction] > 0)
       for (OpId &main : stage.mains) {
         FlatOp op = flat.ops[main];
         op.workspaceBytes += bytes[stage.instruction];
-        op.firstStage = 0, op.lastStage = -1;
+        forbidAgain(op);
         main = OpId(flat.ops.size());
         flat.ops.push_back(std::move(op));
       }
 }
 
-int64_t Search::dearCost() const {
-  int64_t least = std::numeric_limits<int64_t>::max();
+std::optional<int64_t> Search::dearCost() const {
+  std::optional<int64_t> least;
   for (const FlatOp &op : flat.ops)
     if (isDear(op))
-      least = std::min(least, op.cost);
+      least = std::min(least.value_or(op.cost), op.cost);
   return least;
 }
 
@@ -157,7 +159,7 @@ void Search::keepDear() {
     std::erase_if(ops, [&](OpId o) { return isDear(flat.ops[o]); });
   for (FlatOp &op : flat.ops)
     if (isDear(op))
-      op.firstStage = 0, op.lastStage = -1;
+      forbidAgain(op);
 }
 
 Plain Search::plan(int64_t liveBytes, int64_t provenCost,
@@ -366,12 +368,12 @@ static Plain findPlan(const Problem &problem, const SolveOptions &options,
                       int64_t limitBytes, int64_t provenCost,
                       const std::vector<double> &prices) {
   Plain known;
-  int64_t dear = search.dearCost();
-  if (isHurried(options) && dear < std::numeric_limits<int64_t>::max()) {
+  std::optional<int64_t> dear = search.dearCost();
+  if (dear && isHurried(options)) {
     Search lean(problem, options, orders, start, /*keepsDear=*/true);
     known = lean.plan(limitBytes, provenCost, prices);
     search.work += lean.work;
-    if (known.feasible && known.cost <= dear)
+    if (known.feasible && known.cost <= *dear)
       return known;
   }
   return search.plan(limitBytes, provenCost, prices, std::move(known));
