@@ -103,6 +103,37 @@ template <typename OpTy> struct FoldAccumulator : OpRewritePattern<OpTy> {
   }
 };
 
+/// A loss in chunks and its gradient: one kernel, which makes the logits once.
+/// Only the gradient may read the log-sum-exps, for nobody keeps them then.
+struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(LinearCrossEntropyGradOp op,
+                                PatternRewriter &rewriter) const override {
+    auto loss = op.getLse().getDefiningOp<LinearCrossEntropyOp>();
+    if (!loss || loss->getBlock() != op->getBlock() ||
+        !loss.getLse().hasOneUse() || loss.getX() != op.getX() ||
+        loss.getTable() != op.getTable() ||
+        loss.getLabels() != op.getLabels() || loss.getBias() != op.getBias() ||
+        loss.getChunk() != op.getChunk() ||
+        loss.getIgnoreIndex() != op.getIgnoreIndex())
+      return failure();
+    // A gradient that is scaled by what comes of the loss has to wait for it.
+    Operation *scale = op.getScale().getDefiningOp();
+    if (scale && scale->getBlock() == loss->getBlock() &&
+        !scale->isBeforeInBlock(loss))
+      return failure();
+    rewriter.setInsertionPoint(loss);
+    auto both = LinearCrossEntropyWithGradOp::create(
+        rewriter, loss.getLoc(), loss.getX(), loss.getTable(), loss.getLabels(),
+        loss.getWeight(), op.getScale(), loss.getBias(), loss.getChunkAttr(),
+        loss.getIgnoreIndexAttr());
+    rewriter.replaceOp(op, both->getResults().drop_front());
+    rewriter.replaceAllUsesWith(loss.getLoss(), both.getLoss());
+    rewriter.eraseOp(loss);
+    return success();
+  }
+};
+
 //===----------------------------------------------------------------------===//
 // Algebra
 //===----------------------------------------------------------------------===//
@@ -327,8 +358,9 @@ struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
     MLIRContext *c = &getContext();
     RewritePatternSet patterns(c);
     patterns.add<FoldBias, FoldAccumulator<MatmulOp>,
-                 FoldAccumulator<EmbeddingGradOp>, FoldSplat<BroadcastOp>,
-                 FoldSplat<ReshapeOp>, FoldNeutral<arith::AddFOp, 0, true>,
+                 FoldAccumulator<EmbeddingGradOp>, FoldLossIntoGrad,
+                 FoldSplat<BroadcastOp>, FoldSplat<ReshapeOp>,
+                 FoldNeutral<arith::AddFOp, 0, true>,
                  FoldNeutral<arith::SubFOp, 0, false>,
                  FoldNeutral<arith::MulFOp, 1, true>,
                  FoldNeutral<arith::DivFOp, 1, false>, MergeTransposes,

@@ -74,19 +74,56 @@ static LogicalResult crossEntropy(OpTy op, OpCall &call, int64_t classes,
 
 /// scale * (exp(row - lse) - onehot(label)), or zeros.
 template <typename OpTy>
-static FailureOr<Row> rowGradient(OpTy op, OpCall &call, int64_t r, Row row) {
+static FailureOr<Row> rowGradient(OpTy op, OpCall &call, int64_t r, double lse,
+                                  Row row) {
   FailureOr<int64_t> label =
       labelOf(op, call.in(op.getLabels()), r, row.size());
   if (failed(label))
     return failure();
   if (*label < 0)
     return Row(row.size(), 0.0);
-  double lse = call.in(op.getLse()).floats[r];
   double scale = call.in(op.getScale()).floats[0];
   for (auto [v, value] : llvm::enumerate(row))
     value = scale * (std::exp(value - lse) - (int64_t(v) == *label));
   return row;
 }
+
+namespace {
+
+/// dx = dlogits * table, dtable = transposed dlogits * x, dbias = the sum of
+/// the rows of dlogits: the results of an op from `first` on.
+struct LinearGradients {
+  template <typename OpTy>
+  LinearGradients(OpTy op, OpCall &call, int first)
+      : x(call.in(op.getX())), table(call.in(op.getTable())),
+        bias(op.getBias() ? &call.in(op.getBias()) : nullptr),
+        dx(call.out(first)), dtable(call.out(first + 1)),
+        dbias(bias ? &call.out(first + 2) : nullptr) {}
+
+  Row logits(int64_t r) const { return productRow(x, table, bias, r); }
+
+  template <typename OpTy>
+  LogicalResult add(OpTy op, OpCall &call, int64_t r, double lse, Row logits) {
+    FailureOr<Row> row = rowGradient(op, call, r, lse, std::move(logits));
+    if (failed(row))
+      return failure();
+    int64_t width = x.shape[1];
+    for (int64_t v = 0; v < table.shape[0]; ++v) {
+      if (dbias)
+        dbias->floats[v] += (*row)[v];
+      for (int64_t c = 0; c < width; ++c) {
+        dx.floats[r * width + c] += (*row)[v] * table.floats[v * width + c];
+        dtable.floats[v * width + c] += (*row)[v] * x.floats[r * width + c];
+      }
+    }
+    return success();
+  }
+
+  const Tensor &x, &table, *bias;
+  Tensor &dx, &dtable, *dbias;
+};
+
+} // namespace
 
 void tmc::reference::addLosses(OpTable &table) {
   table.add<CrossEntropyOp>([](CrossEntropyOp op, OpCall &call) {
@@ -99,7 +136,8 @@ void tmc::reference::addLosses(OpTable &table) {
       [](CrossEntropyGradOp op, OpCall &call) -> LogicalResult {
         const Tensor &logits = call.in(op.getLogits());
         for (int64_t r = 0; r < logits.shape[0]; ++r) {
-          FailureOr<Row> row = rowGradient(op, call, r, rowOf(logits, r));
+          FailureOr<Row> row = rowGradient(
+              op, call, r, call.in(op.getLse()).floats[r], rowOf(logits, r));
           if (failed(row))
             return failure();
           std::copy(row->begin(), row->end(),
@@ -117,29 +155,33 @@ void tmc::reference::addLosses(OpTable &table) {
     });
   });
 
-  // dx = dlogits * table, dtable = transposed dlogits * x, dbias = the sum of
-  // the rows of dlogits.
-  table.add<LinearCrossEntropyGradOp>([](LinearCrossEntropyGradOp op,
-                                         OpCall &call) -> LogicalResult {
-    const Tensor &x = call.in(op.getX());
-    const Tensor &table = call.in(op.getTable());
-    const Tensor *bias = op.getBias() ? &call.in(op.getBias()) : nullptr;
-    Tensor &dx = call.out(0), &dtable = call.out(1);
-    int64_t width = x.shape[1];
-    for (int64_t r = 0; r < x.shape[0]; ++r) {
-      FailureOr<Row> row =
-          rowGradient(op, call, r, productRow(x, table, bias, r));
-      if (failed(row))
-        return failure();
-      for (int64_t v = 0; v < table.shape[0]; ++v) {
-        if (bias)
-          call.out(2).floats[v] += (*row)[v];
-        for (int64_t c = 0; c < width; ++c) {
-          dx.floats[r * width + c] += (*row)[v] * table.floats[v * width + c];
-          dtable.floats[v * width + c] += (*row)[v] * x.floats[r * width + c];
+  table.add<LinearCrossEntropyGradOp>(
+      [](LinearCrossEntropyGradOp op, OpCall &call) -> LogicalResult {
+        LinearGradients gradients(op, call, 0);
+        for (int64_t r = 0; r < gradients.x.shape[0]; ++r)
+          if (failed(gradients.add(op, call, r, call.in(op.getLse()).floats[r],
+                                   gradients.logits(r))))
+            return failure();
+        return success();
+      });
+
+  table.add<LinearCrossEntropyWithGradOp>(
+      [](LinearCrossEntropyWithGradOp op, OpCall &call) -> LogicalResult {
+        LinearGradients gradients(op, call, 1);
+        double loss = 0;
+        for (int64_t r = 0; r < gradients.x.shape[0]; ++r) {
+          Row row = gradients.logits(r);
+          double lse = logSumExp(row);
+          FailureOr<int64_t> label =
+              labelOf(op, call.in(op.getLabels()), r, row.size());
+          if (failed(label))
+            return failure();
+          if (*label >= 0)
+            loss += lse - row[*label];
+          if (failed(gradients.add(op, call, r, lse, std::move(row))))
+            return failure();
         }
-      }
-    }
-    return success();
-  });
+        call.out(0).floats[0] = call.in(op.getWeight()).floats[0] * loss;
+        return success();
+      });
 }

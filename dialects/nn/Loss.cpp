@@ -203,6 +203,20 @@ static int64_t logitCount(Value x, Value table) {
   return tensorType(x).getDimSize(0) * tensorType(table).getDimSize(0);
 }
 
+/// What chunks move: each so often the table (or its gradient), and each logit.
+static int64_t chunkBytes(Value x, Value table, int64_t chunk,
+                          int64_t tablePasses, int64_t logitPasses) {
+  int64_t rows = tensorType(x).getDimSize(0);
+  int64_t chunks = rows / chunk + (rows % chunk != 0);
+  int64_t width = tensorType(x).getElementTypeBitWidth() / 8;
+  return chunks * tablePasses * sizeInBytes(table.getType()) +
+         logitPasses * logitCount(x, table) * width + sizeInBytes(x.getType());
+}
+
+int64_t LinearCrossEntropyOp::getBytesMoved() {
+  return chunkBytes(getX(), getTable(), getChunk(), 1, 2);
+}
+
 int64_t LinearCrossEntropyOp::getFlops() {
   return logitCount(getX(), getTable()) *
          (2 * tensorType(getX()).getDimSize(1) + 4);
@@ -286,6 +300,13 @@ LogicalResult LinearCrossEntropyGradOp::inferReturnTypes(
   return success();
 }
 
+/// Two products read the table, or add onto its gradient; the logits are made,
+/// turned into their gradient, and read twice.
+int64_t LinearCrossEntropyGradOp::getBytesMoved() {
+  return chunkBytes(getX(), getTable(), getChunk(), 4, 5) +
+         sizeInBytes(getX().getType());
+}
+
 int64_t LinearCrossEntropyGradOp::getFlops() {
   return logitCount(getX(), getTable()) *
          (6 * tensorType(getX()).getDimSize(1) + 3);
@@ -304,5 +325,48 @@ KernelCall LinearCrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                Backend backend) {
   return linearKernel<LinearCrossEntropyGrad>(
       "LinearCrossEntropyGrad", getX(), getTable(), getLabels(),
+      bool(getBias()), getChunk(), getIgnoreIndex(), backend);
+}
+
+LogicalResult LinearCrossEntropyWithGradOp::inferReturnTypes(
+    MLIRContext *context, std::optional<Location> loc, Adaptor op,
+    SmallVectorImpl<Type> &results) {
+  if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getBias(),
+                         op.getChunk())))
+    return failure();
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  for (Value scalar : {op.getWeight(), op.getScale()})
+    if (failed(checkLoss(loc, x.getDimSize(0), x.getElementType(),
+                         op.getLabels(), scalar, Value()))) // C1
+      return failure();
+  results.append({op.getWeight().getType(), x, op.getTable().getType()});
+  if (op.getBias())
+    results.push_back(op.getBias().getType());
+  return success();
+}
+
+int64_t LinearCrossEntropyWithGradOp::getBytesMoved() {
+  return chunkBytes(getX(), getTable(), getChunk(), 4, 6) +
+         sizeInBytes(getX().getType());
+}
+
+int64_t LinearCrossEntropyWithGradOp::getFlops() {
+  return logitCount(getX(), getTable()) *
+         (6 * tensorType(getX()).getDimSize(1) + 7);
+}
+
+BatchSplit LinearCrossEntropyWithGradOp::getSplit(ArrayRef<int64_t> d) {
+  SmallVector<int64_t> others{d[1]};
+  llvm::append_range(others, d.drop_front(3));
+  SmallVector<Rejoin> results{Rejoin::sum(), Rejoin::concat(0), Rejoin::sum()};
+  if (getBias())
+    results.push_back(Rejoin::sum());
+  return splitLoss({d[0], d[2]}, others, results);
+}
+
+KernelCall LinearCrossEntropyWithGradOp::getKernel(ArrayRef<MemRefType> inputs,
+                                                   Backend backend) {
+  return linearKernel<LinearCrossEntropyWithGrad>(
+      "LinearCrossEntropyWithGrad", getX(), getTable(), getLabels(),
       bool(getBias()), getChunk(), getIgnoreIndex(), backend);
 }

@@ -72,6 +72,7 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
     $x `,` $table `,` $labels `,` $weight (`bias` `(` $bias^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
 }
 
 def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
@@ -97,6 +98,35 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
     attr-dict
     `:` functional-type(operands, results)
   }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
+}
+
+def NN_LinearCrossEntropyWithGradOp
+    : NN_InferredOp<"linear_cross_entropy_with_grad", [
+    NotDifferentiable, Kernel]> {
+  let summary = "linear_cross_entropy and its gradient, logits made once";
+  let description = [{
+    The loss of `nn.linear_cross_entropy` and the gradients of
+    `nn.linear_cross_entropy_grad`: a chunk's logits become their own gradient as
+    soon as they have given their share of the loss.
+
+    Constraints:
+    - C1: as for `nn.linear_cross_entropy`; `scale` is a scalar like `weight`.
+    - C2: `chunk` is positive.
+    - C3: `bias` is one number per class, of the table's element type.
+  }];
+  let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
+                       NN_Float:$weight, NN_Float:$scale,
+                       Optional<NN_Float>:$bias, I64Attr:$chunk,
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs NN_Float:$loss, NN_Float:$dx, NN_Float:$dtable,
+                      Optional<NN_Float>:$dbias);
+  let assemblyFormat = [{
+    $x `,` $table `,` $labels `,` $weight `,` $scale (`bias` `(` $bias^ `)`)?
+    attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
 }
 
 #endif // TMC_DIALECTS_NN_LOSS_TD

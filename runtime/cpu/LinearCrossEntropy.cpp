@@ -1,7 +1,8 @@
 //===- LinearCrossEntropy.cpp - the loss of a product, in chunks, on cpu --===//
 //
 // Logits of one chunk of rows at a time live in scratch; the gradient makes
-// them again, turns them into their own gradient in place, and multiplies.
+// them again, or goes on where the loss has them, turns them into their own
+// gradient in place, and multiplies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +18,13 @@ namespace tmc {
 
 namespace {
 
-Status prepareChunked(const char *name, const LinearCrossEntropyParams &p) {
+Status prepareChunked(const char *name, const LinearCrossEntropyParams &p,
+                      int64_t scratchBytes) {
   if (Status s = cpu::requireType(name, p.type); !s)
     return s;
   if (Status s = cpu::requireIndexType(name, p.labelType); !s)
     return s;
-  return cpu::requireScratch(
-      name, linearCrossEntropyScratchCap(p, Backend::Cpu), p.scratchBytes);
+  return cpu::requireScratch(name, scratchBytes, p.scratchBytes);
 }
 
 /// The pieces of the scratch region.
@@ -75,6 +76,66 @@ void addRows(Stream &stream, const LinearCrossEntropyParams &p, int64_t rows,
               });
 }
 
+/// The log-sum-exp of a row of logits, and its loss if it counts.
+float takeLoss(const LinearCrossEntropyParams &p, const void *labels, int64_t r,
+               const float *row, float *losses) {
+  const float lse = cpu::rowLogSumExp(row, p.vocabulary);
+  const int64_t label = cpu::indexAt(labels, p.labelType, r);
+  if (label >= 0 && label < p.vocabulary)
+    losses[r] = lse - row[label];
+  return lse;
+}
+
+/// A row of logits becomes its gradient.
+void turnIntoGradient(const LinearCrossEntropyParams &p, const void *labels,
+                      int64_t r, float *row, float lse, float scale) {
+  const int64_t label = cpu::indexAt(labels, p.labelType, r);
+  if (label == p.ignoreIndex || label < 0 || label >= p.vocabulary) {
+    std::memset(row, 0, size_t(p.vocabulary) * 4);
+    return;
+  }
+  cpu::rowSoftmaxGrad(row, row, p.vocabulary, lse, scale);
+  row[label] -= scale;
+}
+
+/// What is wanted; null: not.
+struct Gradients {
+  float *dx, *dw, *dbias;
+};
+
+/// Multiplies the logits' gradient of a chunk, which is in scratch.
+void addGradients(Stream &stream, const LinearCrossEntropyParams &p,
+                  const float *x, const float *w, int64_t r0, int64_t rows,
+                  const Scratch &scratch, const Gradients &to,
+                  bool accumulate) {
+  if (to.dbias)
+    addRows(stream, p, rows, scratch, to.dbias, accumulate || r0 > 0);
+  if (to.dx)
+    gemm::run(stream,
+              {.m = rows,
+               .n = p.channels,
+               .k = p.vocabulary,
+               .a = {scratch.logits, p.vocabulary, 1},
+               .b = {w, p.channels, 1},
+               .bias = nullptr,
+               .c = to.dx + r0 * p.channels,
+               .ldc = p.channels,
+               .accumulate = false},
+              scratch.product);
+  if (to.dw)
+    gemm::run(stream,
+              {.m = p.vocabulary,
+               .n = p.channels,
+               .k = rows,
+               .a = {scratch.logits, 1, p.vocabulary},
+               .b = {x + r0 * p.channels, p.channels, 1},
+               .bias = nullptr,
+               .c = to.dw,
+               .ldc = p.channels,
+               .accumulate = accumulate || r0 > 0},
+              scratch.product);
+}
+
 } // namespace
 
 struct LinearCrossEntropy::State {};
@@ -83,7 +144,8 @@ LinearCrossEntropy::LinearCrossEntropy(const Params &params)
 LinearCrossEntropy::~LinearCrossEntropy() = default;
 
 Status LinearCrossEntropy::prepare(Device &) {
-  return prepareChunked("linear_cross_entropy", params_);
+  return prepareChunked("linear_cross_entropy", params_,
+                        scratchCap(params_, Backend::Cpu));
 }
 
 void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *memory,
@@ -101,12 +163,8 @@ void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *memory,
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     makeLogits(stream, p, x, w, bias, r0, rows, scratch);
     parallelFor(stream, rows, [&](int64_t i, int64_t) {
-      const float *row = scratch.logits + i * p.vocabulary;
-      const int64_t r = r0 + i;
-      lse[r] = cpu::rowLogSumExp(row, p.vocabulary);
-      const int64_t label = cpu::indexAt(labels, p.labelType, r);
-      if (label >= 0 && label < p.vocabulary)
-        scratch.losses[r] = lse[r] - row[label];
+      lse[r0 + i] = takeLoss(p, labels, r0 + i,
+                             scratch.logits + i * p.vocabulary, scratch.losses);
     });
   }
   const float total =
@@ -121,7 +179,8 @@ LinearCrossEntropyGrad::LinearCrossEntropyGrad(const Params &params)
 LinearCrossEntropyGrad::~LinearCrossEntropyGrad() = default;
 
 Status LinearCrossEntropyGrad::prepare(Device &) {
-  return prepareChunked("linear_cross_entropy_grad", params_);
+  return prepareChunked("linear_cross_entropy_grad", params_,
+                        scratchCap(params_, Backend::Cpu));
 }
 
 void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *memory,
@@ -132,51 +191,58 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *memory,
   const void *labels = operand(ins, 2);
   const float *lse = static_cast<const float *>(operand(ins, 3));
   const float scale = *static_cast<const float *>(operand(ins, 4));
-  float *dx = static_cast<float *>(result(outs, 0));
-  float *dw = static_cast<float *>(result(outs, 1));
   const void *bias = p.bias ? operand(ins, 5) : nullptr;
-  float *dbias = p.bias ? static_cast<float *>(result(outs, 2)) : nullptr;
+  const Gradients to{static_cast<float *>(result(outs, 0)),
+                     static_cast<float *>(result(outs, 1)),
+                     p.bias ? static_cast<float *>(result(outs, 2)) : nullptr};
+  const Scratch scratch(p, memory);
+  for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
+    const int64_t rows = std::min(p.chunkRows, p.rows - r0);
+    makeLogits(stream, p, x, w, bias, r0, rows, scratch);
+    parallelFor(stream, rows, [&](int64_t i, int64_t) {
+      turnIntoGradient(p, labels, r0 + i, scratch.logits + i * p.vocabulary,
+                       lse[r0 + i], scale);
+    });
+    addGradients(stream, p, x, w, r0, rows, scratch, to, accumulate);
+  }
+}
+
+struct LinearCrossEntropyWithGrad::State {};
+LinearCrossEntropyWithGrad::LinearCrossEntropyWithGrad(const Params &params)
+    : params_(params) {}
+LinearCrossEntropyWithGrad::~LinearCrossEntropyWithGrad() = default;
+
+Status LinearCrossEntropyWithGrad::prepare(Device &) {
+  return prepareChunked("linear_cross_entropy_with_grad", params_,
+                        scratchCap(params_, Backend::Cpu));
+}
+
+void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
+                                     void *memory, bool accumulate) {
+  const Params &p = params_;
+  const float *x = static_cast<const float *>(operand(ins, 0));
+  const float *w = static_cast<const float *>(operand(ins, 1));
+  const void *labels = operand(ins, 2);
+  const float weight = *static_cast<const float *>(operand(ins, 3));
+  const float scale = *static_cast<const float *>(operand(ins, 4));
+  const void *bias = p.bias ? operand(ins, 5) : nullptr;
+  const Gradients to{static_cast<float *>(result(outs, 1)),
+                     static_cast<float *>(result(outs, 2)),
+                     p.bias ? static_cast<float *>(result(outs, 3)) : nullptr};
   const Scratch scratch(p, memory);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     makeLogits(stream, p, x, w, bias, r0, rows, scratch);
     parallelFor(stream, rows, [&](int64_t i, int64_t) {
       float *row = scratch.logits + i * p.vocabulary;
-      const int64_t label = cpu::indexAt(labels, p.labelType, r0 + i);
-      if (label == p.ignoreIndex || label < 0 || label >= p.vocabulary) {
-        std::memset(row, 0, size_t(p.vocabulary) * 4);
-        return;
-      }
-      cpu::rowSoftmaxGrad(row, row, p.vocabulary, lse[r0 + i], scale);
-      row[label] -= scale;
+      const float lse = takeLoss(p, labels, r0 + i, row, scratch.losses);
+      turnIntoGradient(p, labels, r0 + i, row, lse, scale);
     });
-    if (dbias)
-      addRows(stream, p, rows, scratch, dbias, accumulate || r0 > 0);
-    if (dx)
-      gemm::run(stream,
-                {.m = rows,
-                 .n = p.channels,
-                 .k = p.vocabulary,
-                 .a = {scratch.logits, p.vocabulary, 1},
-                 .b = {w, p.channels, 1},
-                 .bias = nullptr,
-                 .c = dx + r0 * p.channels,
-                 .ldc = p.channels,
-                 .accumulate = false},
-                scratch.product);
-    if (dw)
-      gemm::run(stream,
-                {.m = p.vocabulary,
-                 .n = p.channels,
-                 .k = rows,
-                 .a = {scratch.logits, 1, p.vocabulary},
-                 .b = {x + r0 * p.channels, p.channels, 1},
-                 .bias = nullptr,
-                 .c = dw,
-                 .ldc = p.channels,
-                 .accumulate = accumulate || r0 > 0},
-                scratch.product);
+    addGradients(stream, p, x, w, r0, rows, scratch, to, accumulate);
   }
+  *static_cast<float *>(result(outs, 0)) =
+      cpu::weightedLoss(stream, {p.labelType, p.vocabulary, p.ignoreIndex},
+                        labels, p.rows, scratch.losses, weight);
 }
 
 } // namespace tmc

@@ -1,7 +1,8 @@
 //===- LinearCrossEntropy.cpp - loss of a product, chunk by chunk, on cuda ===//
 //
 // The logits of a chunk of rows exist only in scratch; the gradient makes them
-// again, turns them into their own gradient in place, and multiplies twice.
+// again, or goes on where the loss has them, turns them into their own gradient
+// in place, and multiplies twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,10 +70,33 @@ struct Pieces {
   }
 };
 
-/// The gradients' products; the losses need only the first.
+/// The products, and what is done with each chunk of logits.
 struct Products {
   CudaDevice *device = nullptr;
   ChunkedGemm logits, dx, dw;
+
+  /// What is wanted; null: not.
+  struct Gradients {
+    float *dx;
+    void *dw;
+    float *dbias;
+  };
+
+  /// Multiplies the logits' gradient of a chunk, which is in scratch.
+  void addGradients(Queue &queue, const LinearCrossEntropyParams &p,
+                    const float *x, const void *w, int64_t r0, int64_t rows,
+                    const Pieces &pieces, const Gradients &to,
+                    bool accumulate) {
+    if (to.dbias)
+      addRows(queue, pieces.logits, rows, p.vocabulary, to.dbias,
+              accumulate || r0 > 0);
+    if (to.dx)
+      dx.run(queue, rows, pieces.logits, w, nullptr, to.dx + r0 * p.channels,
+             pieces.product, false);
+    if (to.dw)
+      dw.run(queue, rows, pieces.logits, x + r0 * p.channels, nullptr, to.dw,
+             pieces.product, accumulate || r0 > 0);
+  }
 
   Status prepare(const char *name, Device &on,
                  const LinearCrossEntropyParams &p, bool gradients) {
@@ -170,29 +194,62 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs,
   const cuda::Pieces pieces(p, scratch);
   const float *x = static_cast<const float *>(operand(ins, 0));
   const void *w = operand(ins, 1);
-  float *dx = static_cast<float *>(result(outs, 0));
-  void *dw = result(outs, 1);
+  const cuda::Products::Gradients to{
+      static_cast<float *>(result(outs, 0)), result(outs, 1),
+      p.bias ? static_cast<float *>(result(outs, 2)) : nullptr};
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    const float *xChunk = x + r0 * p.channels;
-    state_->logits.run(queue, rows, xChunk, w,
+    state_->logits.run(queue, rows, x + r0 * p.channels, w,
                        p.bias ? operand(ins, 5) : nullptr, pieces.logits,
                        pieces.product, false);
     cuda::rowGradients(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
         pieces.logits, rows, static_cast<const float *>(operand(ins, 3)),
         static_cast<const float *>(operand(ins, 4)), pieces.logits);
-    if (p.bias && result(outs, 2))
-      cuda::addRows(queue, pieces.logits, rows, p.vocabulary,
-                    static_cast<float *>(result(outs, 2)),
-                    accumulate || r0 > 0);
-    if (dx)
-      state_->dx.run(queue, rows, pieces.logits, w, nullptr,
-                     dx + r0 * p.channels, pieces.product, false);
-    if (dw)
-      state_->dw.run(queue, rows, pieces.logits, xChunk, nullptr, dw,
-                     pieces.product, accumulate || r0 > 0);
+    state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);
   }
+}
+
+struct LinearCrossEntropyWithGrad::State : cuda::Products {};
+LinearCrossEntropyWithGrad::LinearCrossEntropyWithGrad(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+LinearCrossEntropyWithGrad::~LinearCrossEntropyWithGrad() = default;
+
+Status LinearCrossEntropyWithGrad::prepare(Device &device) {
+  Params without = params_; // The log-sum-exps, which lie before the rest.
+  without.scratchBytes -= alignScratch(params_.rows * 4);
+  return state_->prepare("linear_cross_entropy_with_grad", device, without,
+                         true);
+}
+
+void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
+                                     void *scratch, bool accumulate) {
+  const Params &p = params_;
+  cuda::Queue queue(*state_->device, stream, "linear_cross_entropy_with_grad");
+  float *lse = static_cast<float *>(scratch);
+  const cuda::Pieces pieces(p, static_cast<char *>(scratch) +
+                                   alignScratch(p.rows * 4));
+  const float *x = static_cast<const float *>(operand(ins, 0));
+  const void *w = operand(ins, 1);
+  const cuda::Products::Gradients to{
+      static_cast<float *>(result(outs, 1)), result(outs, 2),
+      p.bias ? static_cast<float *>(result(outs, 3)) : nullptr};
+  for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
+    const int64_t rows = std::min(p.chunkRows, p.rows - r0);
+    const cuda::LabelRule rule{operand(ins, 2), p.labelType, p.vocabulary,
+                               p.ignoreIndex, r0};
+    state_->logits.run(queue, rows, x + r0 * p.channels, w,
+                       p.bias ? operand(ins, 5) : nullptr, pieces.logits,
+                       pieces.product, false);
+    cuda::rowLosses(queue, rule, pieces.logits, rows, lse, pieces.losses);
+    cuda::rowGradients(queue, rule, pieces.logits, rows, lse,
+                       static_cast<const float *>(operand(ins, 4)),
+                       pieces.logits);
+    state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);
+  }
+  cuda::weightedLoss(queue, pieces.losses, p.rows,
+                     static_cast<const float *>(operand(ins, 3)),
+                     static_cast<float *>(result(outs, 0)), false);
 }
 
 } // namespace tmc

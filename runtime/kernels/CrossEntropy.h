@@ -86,6 +86,20 @@ public:
   TMC_KERNEL(LinearCrossEntropyGrad)
 };
 
+/// The two before in one, with the logits of each chunk made once.
+/// ins: x, w, labels, weight, scale (dloss * weight), bias if bias.
+/// outs: loss, dx, dw, dbias if bias. `accumulate` adds to dw and dbias.
+class LinearCrossEntropyWithGrad : public Kernel {
+public:
+  using Params = LinearCrossEntropyParams;
+  /// The log-sum-exps, which nobody else reads, lie in scratch as well.
+  static int64_t scratchCap(const Params &params, Backend backend) {
+    return linearCrossEntropyScratchCap(params, backend) +
+           alignScratch(params.rows * 4);
+  }
+  TMC_KERNEL(LinearCrossEntropyWithGrad)
+};
+
 } // namespace tmc
 
 #include "runtime/kernels/Matmul.h"

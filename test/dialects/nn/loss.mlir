@@ -152,3 +152,30 @@ func.func @linear_cross_entropy_grad_c3(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>
   %0:3 = nn.linear_cross_entropy_grad %x, %t, %l, %e, %w bias(%b) {chunk = 2 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<3xf64>) -> (tensor<4x2xf32>, tensor<3x2xf32>, tensor<3xf64>)
   return
 }
+
+// -----
+
+func.func @linear_cross_entropy_with_grad_c1(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %w: tensor<f32>, %s: tensor<f64>) {
+  // expected-error @below {{the weight of the loss is 'tensor<f64>', no scalar of 'f32'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s {chunk = 2 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f64>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_with_grad_c2(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %w: tensor<f32>, %s: tensor<f32>) {
+  // expected-error @below {{takes 0 rows at a time}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s {chunk = 0 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_with_grad_c3(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %w: tensor<f32>, %s: tensor<f32>, %b: tensor<2xf32>) {
+  // expected-error @below {{the bias is 'tensor<2xf32>' for 3 classes}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s bias(%b) {chunk = 2 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>, tensor<2xf32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>, tensor<2xf32>)
+  return
+}

@@ -69,6 +69,52 @@ func.func @accumulate_onto_the_head(%x: tensor<4x3xf32>, %w: tensor<5x3xf32>, %y
 
 // -----
 
+// The logits of a chunk are made once, for the loss and for its gradient.
+// CHECK-LABEL: @loss_with_gradient
+// CHECK-NEXT: %[[L:.*]], %[[X:.*]], %[[T:.*]], %[[B:.*]] = nn.linear_cross_entropy_with_grad %arg0, %arg1, %arg2, %arg4, %arg5 bias(%arg3) {chunk = 2 : i64, ignore_index = 3 : i64}
+// CHECK-NEXT: return %[[L]], %[[X]], %[[T]], %[[B]]
+func.func @loss_with_gradient(%x: tensor<4x3xf32>, %w: tensor<5x3xf32>, %y: tensor<4xi64>, %b: tensor<5xf32>, %n: tensor<f32>, %s: tensor<f32>) -> (tensor<f32>, tensor<4x3xf32>, tensor<5x3xf32>, tensor<5xf32>) {
+  %l, %e = nn.linear_cross_entropy %x, %w, %y, %n bias(%b) {chunk = 2 : i64, ignore_index = 3 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<f32>, tensor<5xf32>) -> (tensor<f32>, tensor<4xf32>)
+  %dx, %dw, %db = nn.linear_cross_entropy_grad %x, %w, %y, %e, %s bias(%b) {chunk = 2 : i64, ignore_index = 3 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<5xf32>) -> (tensor<4x3xf32>, tensor<5x3xf32>, tensor<5xf32>)
+  return %l, %dx, %dw, %db : tensor<f32>, tensor<4x3xf32>, tensor<5x3xf32>, tensor<5xf32>
+}
+
+// -----
+
+// Not where somebody else wants the log-sum-exps,
+// CHECK-LABEL: @loss_whose_lse_is_wanted
+// CHECK-NOT: with_grad
+func.func @loss_whose_lse_is_wanted(%x: tensor<4x3xf32>, %w: tensor<5x3xf32>, %y: tensor<4xi64>, %n: tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<4x3xf32>) {
+  %l, %e = nn.linear_cross_entropy %x, %w, %y, %n {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>)
+  %dx, %dw = nn.linear_cross_entropy_grad %x, %w, %y, %e, %n {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> (tensor<4x3xf32>, tensor<5x3xf32>)
+  return %l, %e, %dx : tensor<f32>, tensor<4xf32>, tensor<4x3xf32>
+}
+
+// -----
+
+// where the gradient is scaled by something that is known after the loss,
+// CHECK-LABEL: @loss_that_scales_its_gradient
+// CHECK-NOT: with_grad
+func.func @loss_that_scales_its_gradient(%x: tensor<4x3xf32>, %w: tensor<5x3xf32>, %y: tensor<4xi64>, %n: tensor<f32>) -> tensor<4x3xf32> {
+  %l, %e = nn.linear_cross_entropy %x, %w, %y, %n {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>)
+  %s = arith.mulf %l, %n : tensor<f32>
+  %dx, %dw = nn.linear_cross_entropy_grad %x, %w, %y, %e, %s {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> (tensor<4x3xf32>, tensor<5x3xf32>)
+  return %dx : tensor<4x3xf32>
+}
+
+// -----
+
+// or where the gradient is that of other labels.
+// CHECK-LABEL: @loss_of_other_labels
+// CHECK-NOT: with_grad
+func.func @loss_of_other_labels(%x: tensor<4x3xf32>, %w: tensor<5x3xf32>, %y: tensor<4xi64>, %z: tensor<4xi64>, %n: tensor<f32>) -> (tensor<f32>, tensor<4x3xf32>) {
+  %l, %e = nn.linear_cross_entropy %x, %w, %y, %n {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>)
+  %dx, %dw = nn.linear_cross_entropy_grad %x, %w, %z, %e, %n {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> (tensor<4x3xf32>, tensor<5x3xf32>)
+  return %l, %dx : tensor<f32>, tensor<4x3xf32>
+}
+
+// -----
+
 // The caller keeps an argument's bytes: nothing may add onto them.
 // CHECK-LABEL: @accumulate_onto_argument
 // CHECK-NOT: acc

@@ -480,12 +480,16 @@ static void crossEntropy(GraphBuilder &g) {
   Value weight = nn::splat(g.b, g.loc, g.tensor({}), 1.0 / rows);
   IntegerAttr ignored =
       g.b.getI64IntegerAttr(g.random.coin() ? -100 : classes - 1);
-  if (isLinear)
-    return g.addLoss(nn::LinearCrossEntropyOp::create(
-                         g.b, g.loc, x, g.param({classes, width}), labels,
-                         weight, g.random.coin() ? g.param({classes}) : Value(),
-                         g.b.getI64IntegerAttr(g.random.between(1, 4)), ignored)
-                         .getLoss());
+  if (isLinear) {
+    Value loss = nn::LinearCrossEntropyOp::create(
+                     g.b, g.loc, x, g.param({classes, width}), labels, weight,
+                     g.random.coin() ? g.param({classes}) : Value(),
+                     g.b.getI64IntegerAttr(g.random.between(1, 4)), ignored)
+                     .getLoss();
+    // The gradient of a square waits for the loss.
+    bool squared = g.random.coin() && !g.options.batchSafe;
+    return g.addLoss(squared ? nn::mul(g.b, g.loc, loss, loss) : loss);
+  }
   g.addLoss(nn::CrossEntropyOp::create(g.b, g.loc, x, labels, weight, ignored)
                 .getLoss());
 }

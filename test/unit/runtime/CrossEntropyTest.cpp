@@ -193,6 +193,24 @@ static void compareChunks(bool hasBias) {
     if (hasBias)
       expectClose(one.b.get(), doubled(db), 1e-5, "accumulated dbias");
     EXPECT_TRUE(one.x.sameBits(two.x)) << "dx doesn't accumulate";
+    // All in one: the same bits, beside another scale than the weight.
+    const float scale = 2 * weight;
+    for (int threads : {1, 2}) {
+      Gradients apart{Floats(rows * channels), Floats(vocabulary * channels),
+                      Floats(vocabulary)};
+      runKernel<LinearCrossEntropyGrad>(threads, p,
+                                        {x, w, labels, lse, &scale, bias},
+                                        {apart.x, apart.w, apart.b});
+      Gradients both{Floats(rows * channels), Floats(vocabulary * channels),
+                     Floats(vocabulary)};
+      float sameLoss = 0;
+      runKernel<LinearCrossEntropyWithGrad>(
+          threads, p, {x, w, labels, &weight, &scale, bias},
+          {&sameLoss, both.x, both.w, both.b});
+      EXPECT_EQ(sameLoss, loss);
+      EXPECT_TRUE(both.x.sameBits(apart.x) && both.w.sameBits(apart.w) &&
+                  (!hasBias || both.b.sameBits(apart.b)));
+    }
   }
 }
 
