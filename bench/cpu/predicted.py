@@ -6,8 +6,9 @@
 
 Calibrates the machine first (unless --target is given), plans each budget with that file, and
 runs the compiled steps in turn, on one thread. Budgets are spread evenly from the smallest that
-works to the unconstrained need. A step's time is that of its fastest run, for other programs only
-add to it; overheads are over the unconstrained step, predicted and measured.
+works to the unconstrained need. Other programs only add to a launch's time: a step's is the sum of
+what each of its launches took when that was fastest (the fastest whole step stands beside it).
+Overheads are over the unconstrained step, predicted and measured.
 """
 
 import argparse
@@ -36,15 +37,35 @@ def compile_step(options, target, directory, *more):
         return json.load(file)
 
 
-def run_steps(options, directory):
-    """Seconds of each step but the first, and the arena's high-water mark."""
-    log = os.path.join(directory, "log.jsonl")
-    subprocess.run([os.path.join(directory, "train"), *(f"--data={data}" for data in options.data), "--init=random:0", f"--threads={options.threads}",
-                    f"--steps={options.steps + 1}", f"--log={log}", "--quiet"], check=True, stdout=subprocess.DEVNULL)
-    with open(log) as file:
-        lines = [json.loads(line) for line in file]
-    os.remove(log)
-    return [line["seconds"] for line in lines[1:]], lines[-1]["high_water_bytes"]
+class Step:
+    """A compiled step and what has been measured of it, the first step of each run left out."""
+
+    def __init__(self, options, target, directory, *more):
+        self.directory = directory
+        self.plan = compile_step(options, target, directory, *more)
+        self.whole = []  # Seconds of each step.
+        self.launches = []  # Of each launch, the least.
+
+    def run(self, options):
+        """Seconds of the fastest step of this run."""
+        log, profile = (os.path.join(self.directory, name) for name in ("log.jsonl", "profile.json"))
+        subprocess.run([os.path.join(self.directory, "train"), *(f"--data={data}" for data in options.data), "--init=random:0",
+                        f"--threads={options.threads}", f"--steps={options.steps + 1}", f"--log={log}", f"--profile={profile}",
+                        "--quiet"], check=True, stdout=subprocess.DEVNULL)
+        with open(log) as file:
+            lines = [json.loads(line) for line in file]
+        with open(profile) as file:
+            least = [launch["least_seconds"] for launch in json.load(file)["launches"]]
+        os.remove(log)
+        self.high_water = lines[-1]["high_water_bytes"]
+        self.launches = [min(pair) for pair in zip(self.launches or least, least)]
+        seconds = [line["seconds"] for line in lines[1:]]
+        self.whole += seconds
+        return min(seconds)
+
+    @property
+    def seconds(self):
+        return sum(self.launches)
 
 
 def publish(lines, path):
@@ -80,24 +101,20 @@ def main():
         steps = []
         for i, budget in enumerate(budgets):
             directory = os.path.join(scratch, f"step{i}")
-            figures = compile_step(options, target, directory, f"--budget={budget}")
-            steps.append(dict(directory=directory, plan=figures, seconds=[]))
+            steps.append(Step(options, target, directory, f"--budget={budget}"))
             print(f"compiled {i + 1} of {len(budgets)}", file=sys.stderr, flush=True)
         for turn in range(options.rounds):
             for step in steps[::-1] if turn % 2 else steps:
-                seconds, high_water = run_steps(options, step["directory"])
-                step["seconds"] += seconds
-                step["high_water"] = high_water
-                print(f"round {turn + 1}: {min(seconds):.3f} s", file=sys.stderr, flush=True)
-    free = min(steps[0]["seconds"])
-    lines = ["| budget, MiB | arena, MiB | touched, MiB | predicted, s | measured, s | ratio | overhead predicted, % | measured, % | apart |",
-             "|---|---|---|---|---|---|---|---|---|"]
+                print(f"round {turn + 1}: {step.run(options):.3f} s", file=sys.stderr, flush=True)
+    free = steps[0].seconds
+    lines = ["| budget, MiB | arena, MiB | touched, MiB | predicted, s | measured, s | ratio | fastest whole step, s | overhead predicted, % | measured, % | apart |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
     for budget, step in zip(budgets, steps):
-        figures, measured = step["plan"], min(step["seconds"])
-        overhead = 100 * (measured / free - 1)
-        lines.append(f"| {budget / MIB:.0f} | {figures['arena_bytes'] / MIB:.1f} | {step['high_water'] / MIB:.1f} "
-                     f"| {figures['step_time_s']:.3f} | {measured:.3f} | {figures['step_time_s'] / measured:.2f} "
-                     f"| {figures['overhead_pct']:.1f} | {overhead:.1f} | {figures['overhead_pct'] - overhead:+.1f} |")
+        figures = step.plan
+        overhead = 100 * (step.seconds / free - 1)
+        lines.append(f"| {budget / MIB:.0f} | {figures['arena_bytes'] / MIB:.1f} | {step.high_water / MIB:.1f} "
+                     f"| {figures['step_time_s']:.3f} | {step.seconds:.3f} | {figures['step_time_s'] / step.seconds:.2f} "
+                     f"| {min(step.whole):.3f} | {figures['overhead_pct']:.1f} | {overhead:.1f} | {figures['overhead_pct'] - overhead:+.1f} |")
     publish(lines, options.output)
 
 

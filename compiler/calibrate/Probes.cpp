@@ -179,6 +179,30 @@ Probe tmc::transformerProbe(const TransformerProbe &s) {
            {"labels", true, tokens, s.vocabulary}}};
 }
 
+Probe tmc::chunkedLossProbe(int64_t rows, int64_t width, int64_t vocabulary,
+                            int64_t chunk) {
+  Writer w;
+  const Shape tokens = {rows}, table = {vocabulary, width};
+  std::string ids = w.argument("ids", tokens, "batch", "", "i64");
+  std::string labels = w.argument("labels", tokens, "batch", "", "i64");
+  std::string x =
+      w.value("nn.embedding " + w.weight("table", table) + ", " + ids + " : (" +
+              Writer::type(table) + ", " + Writer::type(tokens, "i64") +
+              ") -> " + Writer::type({rows, width}));
+  std::string loss = w.value(
+      "nn.linear_cross_entropy " + x + ", " + w.weight("head", table) + ", " +
+          labels + ", " + w.constant(std::to_string(1.0 / double(rows)), {}) +
+          " {chunk = " + std::to_string(chunk) + " : i64} : (" +
+          Writer::type({rows, width}) + ", " + Writer::type(table) + ", " +
+          Writer::type(tokens, "i64") + ", tensor<f32>) -> (tensor<f32>, " +
+          Writer::type(tokens) + ")",
+      2);
+  return {"chunks-" + std::to_string(chunk),
+          w.finish(loss),
+          {{"ids", true, tokens, vocabulary},
+           {"labels", true, tokens, vocabulary}}};
+}
+
 Probe tmc::convolutionProbe(int64_t batch, int64_t size, int64_t channels) {
   Writer w;
   const Shape image = {batch, 3, size, size};
@@ -237,5 +261,8 @@ std::vector<Probe> tmc::calibrationProbes() {
   return {transformerProbe({2, 512, 768, 12, 3072, 8192}),
           transformerProbe({4, 64, 512, 8, 2048, 16384}),
           transformerProbe({1, 256, 1024, 16, 4096, 4096}),
-          convolutionProbe(8, 56, 64), convolutionProbe(16, 28, 32)};
+          chunkedLossProbe(256, 768, 32768, 32),
+          chunkedLossProbe(512, 768, 32768, 256),
+          convolutionProbe(8, 56, 64),
+          convolutionProbe(16, 28, 32)};
 }

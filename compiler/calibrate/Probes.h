@@ -1,8 +1,9 @@
 // Probes.h - the training steps that a calibration measures.
 //
 // Forward graphs as text, of the shapes that matter: a transformer block with a
-// wide head at several widths and lengths, and a convolutional net. Each is
-// compiled and run like any model, so that what is measured is what will run.
+// wide head at several widths and lengths, a head whose loss is taken in
+// chunks, and a convolutional net. Each is compiled and run like any model, so
+// that what is measured is what will run.
 
 #ifndef TMC_COMPILER_CALIBRATE_PROBES_H
 #define TMC_COMPILER_CALIBRATE_PROBES_H
@@ -32,6 +33,9 @@ struct TransformerProbe {
 };
 
 Probe transformerProbe(const TransformerProbe &sizes);
+/// Nothing but a head over `rows` tokens, `chunk` at a time.
+Probe chunkedLossProbe(int64_t rows, int64_t width, int64_t vocabulary,
+                       int64_t chunk);
 Probe convolutionProbe(int64_t batch, int64_t size, int64_t channels);
 
 /// What `tmc calibrate` runs.

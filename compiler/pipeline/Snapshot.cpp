@@ -158,18 +158,21 @@ private:
 
   /// Frees come before allocations: who takes over a place follows who had it.
   void writeEvents() {
+    std::vector<int32_t> until; // Of each tensor, or until it gives its place.
+    for (const Story::Tensor &tensor : story.tensors)
+      until.push_back(tensor.end);
+    for (const Story::Tensor &next : story.tensors)
+      if (next.placeOf >= 0)
+        until[next.placeOf] = std::min(until[next.placeOf], next.begin);
     std::vector<Piece> pieces;
-    for (const Story::Tensor &tensor : story.tensors) {
+    for (auto [tensor, end] : llvm::zip(story.tensors, until)) {
       const Story::Value &value = story.values[tensor.value];
       if (value.persistent || tensor.buffer < 0 ||
           story.buffers[tensor.buffer].offset < 0)
         continue;
       const Story::Buffer &buffer = story.buffers[tensor.buffer];
       pieces.push_back(
-          {tensor.begin, tensor.end, buffer.offset, buffer.bytes, value.name});
-      for (const Story::Tensor &next : story.tensors)
-        if (next.placeOf >= 0 && &story.tensors[next.placeOf] == &tensor)
-          pieces.back().end = std::min(pieces.back().end, next.begin);
+          {tensor.begin, end, buffer.offset, buffer.bytes, value.name});
     }
     for (const Story::Buffer &buffer : story.buffers)
       if (!buffer.persistent && buffer.bufferClass == "workspace" &&

@@ -18,7 +18,8 @@ using namespace tmc;
 TEST(Probes, CompileToTheKernelsThatModelsHave) {
   std::set<std::string> families;
   for (const Probe &probe :
-       {transformerProbe({2, 16, 32, 4, 64, 50}), convolutionProbe(2, 8, 4)}) {
+       {transformerProbe({2, 16, 32, 4, 64, 50}),
+        chunkedLossProbe(16, 32, 50, 8), convolutionProbe(2, 8, 4)}) {
     llvm::SmallString<128> path;
     int fd;
     ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("probe", "mlir", fd, path));
@@ -40,6 +41,7 @@ TEST(Probes, CompileToTheKernelsThatModelsHave) {
   }
   for (const char *family :
        {"AdamW", "Attention", "AttentionGrad", "BatchNorm", "Conv",
-        "ConvGradFilter", "CrossEntropy", "Embedding", "Fused", "Matmul"})
+        "ConvGradFilter", "CrossEntropy", "Embedding", "Fused",
+        "LinearCrossEntropyWithGrad", "Matmul"})
     EXPECT_TRUE(families.count(family)) << family;
 }
