@@ -476,47 +476,99 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
     return cheapestWithin(budgetBytes);
 
   int64_t room = budgetBytes - stated.reservedBytes, limit = budgetBytes;
-  SolveOptions how = options;
-  const FittedPlan *first = nullptr;
+  std::vector<FittedPlan> walks;
   if (ours && rough->feasible && rough->cost > rough->baseCost) {
     // As much as packing has lost of the smallest plan is left out at once.
     if (stated.instructions.size() > kLarge)
       limit -= smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
-    how.start = &rough->solution;
-    absl::StatusOr<FittedPlan> fine = fittedFor(limit, how, &rough->orders);
-    if (!fine.ok())
-      return fine.status();
-    packHarder(*fine, room);
-    if (fine->plan.feasible)
-      first = keep(std::move(*fine));
+    bool dear = makesDearAgain(stated, rough->solution);
+    for (Dear how : {Dear::Kept, Dear::Free}) {
+      if (how == Dear::Free && (!dear || !walks.empty()))
+        continue;
+      if (absl::Status status = walk(*rough, limit, room, how, walks);
+          !status.ok())
+        return status;
+    }
   }
-  if (!first) {
-    FittedPlan only = packed(std::move(*rough));
-    packHarder(only, room);
-    first = keep(std::move(only));
+  std::vector<const FittedPlan *> firsts;
+  for (FittedPlan &plan : walks)
+    firsts.push_back(keep(std::move(plan)));
+  // The rough plan had all of the room, and that can be worth more.
+  const FittedPlan *best = cheapestWithin(budgetBytes);
+  if (firsts.empty() || !best || rough->cost < best->plan.cost) {
+    FittedPlan plan = packed(std::move(*rough));
+    if (firsts.empty())
+      packHarder(plan, room);
+    const FittedPlan *kept = keep(std::move(plan));
+    if (firsts.empty())
+      firsts.push_back(kept);
   }
-  if (budgetBytes < 0 || !first->plan.feasible)
+  if (budgetBytes < 0)
     return cheapestWithin(budgetBytes);
 
-  if (absl::Status status = mend(*first, limit, room); !status.ok())
-    return status;
+  // What costs much less than all that fits is worth mending.
+  best = cheapestWithin(budgetBytes);
+  std::erase_if(firsts, [&](const FittedPlan *plan) {
+    return !plan->plan.feasible ||
+           (best &&
+            plan->plan.cost > best->plan.cost - best->plan.baseCost / 1000);
+  });
+  std::vector<absl::StatusOr<std::vector<FittedPlan>>> mended(
+      firsts.size(), std::vector<FittedPlan>());
+  inParallel(firsts.size(), [&](size_t i) {
+    mended[i] = mend(*firsts[i], limit, room, options.seed + i);
+  });
+  for (absl::StatusOr<std::vector<FittedPlan>> &each : mended) {
+    if (!each.ok())
+      return each.status();
+    for (FittedPlan &plan : *each)
+      keep(std::move(plan));
+  }
   return cheapestWithin(budgetBytes);
 }
 
-/// Looks for a plan that fits from `first` on, which was planned for a limit
-/// and whose arena may be too large.
-absl::Status PlanBook::mend(const FittedPlan &first, int64_t limitBytes,
-                            int64_t roomBytes) {
+/// Adds where two walks from `rough` on end, if that is a plan within the
+/// limit: near the smallest budgets no two end alike.
+absl::Status PlanBook::walk(const Plan &rough, int64_t limitBytes,
+                            int64_t roomBytes, Dear dear,
+                            std::vector<FittedPlan> &found) const {
+  std::vector<absl::StatusOr<FittedPlan>> walks(2, FittedPlan{});
+  inParallel(walks.size(), [&](size_t i) {
+    SolveOptions how = options;
+    how.seed += i;
+    how.dear = dear;
+    how.start = &rough.solution;
+    walks[i] = fittedFor(limitBytes, how, &rough.orders);
+    if (walks[i].ok())
+      packHarder(*walks[i], roomBytes);
+  });
+  for (absl::StatusOr<FittedPlan> &each : walks) {
+    if (!each.ok())
+      return each.status();
+    if (each->plan.feasible)
+      found.push_back(std::move(*each));
+  }
+  return absl::OkStatus();
+}
+
+/// Plans that may fit, from `first` on, which was planned for a limit and whose
+/// arena is too large.
+absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
+                                                       int64_t limitBytes,
+                                                       int64_t roomBytes,
+                                                       uint64_t seed) const {
   constexpr int kAttempts = 4;
+  std::vector<FittedPlan> found;
   SolveOptions how = options;
+  how.seed = seed;
   how.maxWork = options.maxWork / 16;
   how.start = &first.plan.solution;
   how.spared = overAt(first, roomBytes);
   int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
-  bool fits = first.arenaBytes <= roomBytes;
+  bool fits = false;
   // Somebody else's planner knows of limits only.
-  bool local = planner.empty() && !fits &&
-               isOver(first.plan.solution, how.spared, limitBytes);
+  bool local =
+      planner.empty() && isOver(first.plan.solution, how.spared, limitBytes);
   for (int attempt = local ? 1 : 2; attempt <= kAttempts && !fits; ++attempt) {
     if (attempt > 1) { // Less at a few places didn't do: less everywhere.
       how.spared.clear();
@@ -525,16 +577,16 @@ absl::Status PlanBook::mend(const FittedPlan &first, int64_t limitBytes,
     }
     if (limitBytes < impossible)
       break;
-    absl::StatusOr<FittedPlan> found =
+    absl::StatusOr<FittedPlan> next =
         fittedFor(limitBytes, how, &first.plan.orders);
-    if (!found.ok())
-      return found.status();
-    packHarder(*found, roomBytes);
-    lost = std::max(lost, found->arenaBytes - found->plan.peakBytes);
-    fits = found->plan.feasible && found->arenaBytes <= roomBytes;
-    keep(std::move(*found));
+    if (!next.ok())
+      return next.status();
+    packHarder(*next, roomBytes);
+    lost = std::max(lost, next->arenaBytes - next->plan.peakBytes);
+    fits = next->plan.feasible && next->arenaBytes <= roomBytes;
+    found.push_back(std::move(*next));
   }
-  return absl::OkStatus();
+  return found;
 }
 
 void PlanBook::correct(const FittedPlan *plan, int64_t arenaBytes) {

@@ -109,8 +109,12 @@ private:
   std::vector<int64_t> overAt(const FittedPlan &plan, int64_t roomBytes) const;
   bool isOver(const Solution &solution, const std::vector<int64_t> &spared,
               int64_t limitBytes) const;
-  absl::Status mend(const FittedPlan &first, int64_t limitBytes,
-                    int64_t roomBytes);
+  absl::Status walk(const Plan &rough, int64_t limitBytes, int64_t roomBytes,
+                    Dear dear, std::vector<FittedPlan> &found) const;
+  absl::StatusOr<std::vector<FittedPlan>> mend(const FittedPlan &first,
+                                               int64_t limitBytes,
+                                               int64_t roomBytes,
+                                               uint64_t seed) const;
   const FittedPlan *keep(FittedPlan plan);
   void keepSmallest(FittedPlan plan);
 };

@@ -100,7 +100,8 @@ public:
 
 private:
   bool isDear(const FlatOp &op) const {
-    return op.cost >= flat.baseCost / 10 && op.firstStage <= op.lastStage;
+    return tmc::planning::isDear(op.cost, flat.baseCost) &&
+           op.firstStage <= op.lastStage;
   }
   static void forbidAgain(FlatOp &op) { op.firstStage = 0, op.lastStage = -1; }
   void keepDear();
@@ -369,11 +370,13 @@ static Plain findPlan(const Problem &problem, const SolveOptions &options,
                       const std::vector<double> &prices) {
   Plain known;
   std::optional<int64_t> dear = search.dearCost();
-  if (dear && isHurried(options)) {
+  bool keeps = options.dear == Dear::Kept ||
+               (options.dear == Dear::KeptFirst && isHurried(options));
+  if (dear && keeps) {
     Search lean(problem, options, orders, start, /*keepsDear=*/true);
     known = lean.plan(limitBytes, provenCost, prices);
     search.work += lean.work;
-    if (known.feasible && known.cost <= *dear)
+    if (options.dear == Dear::Kept || (known.feasible && known.cost <= *dear))
       return known;
   }
   return search.plan(limitBytes, provenCost, prices, std::move(known));
@@ -451,7 +454,9 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
         absl::StrCat("planned a wrong schedule: ", claim.status().message()));
   plan.peakBytes = claim->peakBytes;
   plan.cost = claim->cost;
-  plan.feasible = plan.peakBytes <= limit;
+  plan.feasible =
+      plan.peakBytes <= limit &&
+      (options.dear != Dear::Kept || !makesDearAgain(problem, plan.solution));
   if (plan.feasible && options.budgetBytes >= 0)
     smallest = std::min(smallest, limit);
   plan.smallestFoundBytes = smallest + problem.reservedBytes;
@@ -619,6 +624,17 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   best->stats.seconds =
       std::chrono::duration<double>(Clock::now() - start).count();
   return std::move(*best);
+}
+
+bool tmc::planning::makesDearAgain(const Problem &problem,
+                                   const Solution &solution) {
+  int64_t base = baseCost(problem);
+  for (const std::vector<Execution> &list : solution.segments)
+    for (const Execution &e : list)
+      if (e.instruction == kNone &&
+          isDear(problem.recipes[e.recipe].cost, base))
+        return true;
+  return false;
 }
 
 absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,

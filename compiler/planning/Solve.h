@@ -22,6 +22,14 @@ enum class OrderMode : uint8_t {
   Free,  // Any order that the data allows.
 };
 
+/// Whether what is dear, as a loss over a large vocabulary is, may be made
+/// again.
+enum class Dear : uint8_t {
+  KeptFirst, // With `maxWork`, plans are sought first in which it isn't.
+  Kept,      // It isn't.
+  Free,      // It may.
+};
+
 struct SolveOptions {
   /// Bytes that live values and `reservedBytes` may take; -1: no limit.
   int64_t budgetBytes = -1;
@@ -43,8 +51,9 @@ struct SolveOptions {
   /// limit: where a packing was seen to stick out. Empty: none. Says nothing
   /// about what can be, and no bound knows of it.
   std::vector<int64_t> spared = {};
-  /// With `Free` and `maxWork`: choose an order by an eighth of the work, and
-  /// leave it at that where one has a plan.
+  Dear dear = Dear::KeptFirst;
+  /// With a free order and `maxWork`: choose an order by an eighth of the work,
+  /// and leave it at that where one has a plan.
   bool roughly = false;
   /// Let what is found out about one layer be tried in those that repeat it
   /// (`Repeats.h`).
@@ -100,6 +109,13 @@ struct Plan {
                         : 0;
   }
 };
+
+/// Whether an operation makes a twenty-fifth of the step by itself.
+inline bool isDear(int64_t cost, int64_t baseCost) {
+  return cost >= baseCost / 25;
+}
+
+bool makesDearAgain(const Problem &problem, const Solution &solution);
 
 /// The best plan found within the counted work. An error: the problem is
 /// malformed. An answer that isn't feasible is no error: see `Plan::feasible`.

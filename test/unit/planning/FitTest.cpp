@@ -130,13 +130,14 @@ TEST(Fit, PacksWhatIsRecomputedClosely) {
   EXPECT_LE(searched * 20, simple * 19);
 }
 
-// Whoever places the buffers gets the arena that the book promised.
+// Whoever places the buffers gets the arena that the book promised, however it
+// was packed. (As somebody's planner, ours walks once, and needs that more.)
 TEST(Fit, TheArenaIsFoundAgain) {
   Problem p = *problemOf(generateGraph({Family::Transformer, 120, 1, false}));
   int64_t peak = measure(p, baseSolution(p))->peakBytes;
   SolveOptions options = quick();
   options.maxWork = 2'000'000;
-  PlanBook book(p, 1, options);
+  PlanBook book(p, 1, options, "tmc");
   int harder = 0;
   for (int64_t percent = 30; percent < 100; percent += 4) {
     absl::StatusOr<const FittedPlan *> found = book.fit(peak * percent / 100);

@@ -64,6 +64,33 @@ TEST(Solve, WhatIsDearIsKept) {
   EXPECT_GT(dearer, 5);
 }
 
+TEST(Solve, WhatIsDearIsKeptIfAsked) {
+  int freely = 0, kept = 0;
+  for (size_t dear : {10, 20, 30, 40, 50})
+    for (int64_t percent : {35, 40, 45, 50}) {
+      SCOPED_TRACE("instruction " + std::to_string(dear) + " at " +
+                   std::to_string(percent));
+      Problem p = transformer(150, 1);
+      Recipe &recipe = p.recipes[p.instructions[dear].recipes[0]];
+      recipe.cost = baseCost(p) / 20;
+      p.values[recipe.writes[0]].bytes *= 4;
+      SolveOptions options = within(p, percent, 2'000'000);
+      options.dear = Dear::Free;
+      absl::StatusOr<Plan> plan = solve(p, options);
+      ASSERT_TRUE(plan.ok());
+      freely += plan->feasible && makesDearAgain(p, plan->solution);
+      options.dear = Dear::Kept;
+      plan = solve(p, options);
+      ASSERT_TRUE(plan.ok());
+      if (!plan->feasible)
+        continue;
+      EXPECT_FALSE(makesDearAgain(p, plan->solution));
+      ++kept;
+    }
+  EXPECT_GT(freely, 0);
+  EXPECT_GT(kept, 0);
+}
+
 // What is to stay free while an instruction runs stays free, beside a limit
 // that every plan keeps; and what is proved is what was proved without it.
 TEST(Solve, SparesWhatIsAskedFor) {
