@@ -221,25 +221,42 @@ Story tmc::storyOf(const StepProblem &stated, const planning::Problem &problem,
   return StoryBuilder(stated, problem, plan).build();
 }
 
-/// Which buffer each output of `launch` is, by what the story's launch writes;
-/// -1 where a result was dropped.
+namespace {
+
+/// What becomes of one result of one launch.
+struct Made {
+  bool isRead = false;
+  bool updates = false; // Something that persists, in its place.
+};
+
+} // namespace
+
+/// Which buffer each result that the story's launch writes is in; -1 where it
+/// was dropped. A launch doesn't write what nobody reads; and of several by
+/// which something could be updated, the last one does it.
 static std::vector<int32_t>
-outputsOf(mem::LaunchOp launch, const Story &story, const Story::Launch &told,
+outputsOf(mem::LaunchOp launch, const Story &story,
+          const std::vector<Made> &made,
           const llvm::DenseMap<Operation *, int32_t> &indexOf) {
-  std::vector<int32_t> buffers;
-  for (Value output : launch.getOutputs())
-    buffers.push_back(indexOf.lookup(bufferOf(output)));
-  if (buffers.size() == told.writes.size())
-    return buffers;
-  // Fewer: a recomputation dropped what nobody reads. Sizes tell which, and
-  // where they don't, it doesn't matter for the picture.
-  std::vector<int32_t> matched(told.writes.size(), -1);
-  size_t next = 0;
-  for (size_t i = 0; i < matched.size() && next < buffers.size(); ++i)
-    if (story.buffers[buffers[next]].bytes <=
-        story.values[told.writes[i]].bytes)
-      matched[i] = buffers[next++];
-  return matched;
+  std::vector<int32_t> result(made.size(), -1);
+  for (bool updates : {false, true}) {
+    std::vector<int32_t> buffers;
+    for (Value output : launch.getOutputs())
+      if (int32_t index = indexOf.lookup(bufferOf(output));
+          story.buffers[index].persistent == updates)
+        buffers.push_back(index);
+    size_t left = llvm::count_if(
+        made, [&](const Made &m) { return m.updates == updates; });
+    size_t next = 0;
+    for (size_t i = 0; i < made.size() && next < buffers.size(); ++i) {
+      if (made[i].updates != updates)
+        continue;
+      if (made[i].isRead || left <= buffers.size() - next)
+        result[i] = buffers[next++];
+      --left;
+    }
+  }
+  return result;
 }
 
 void tmc::placeStory(Story &story, ModuleOp module) {
@@ -278,13 +295,24 @@ void tmc::placeStory(Story &story, ModuleOp module) {
            sizeInBytes(buffer.getMemref().getType()),
            int64_t(buffer.getOffset()), begin, end, buffer.getPersistent()});
     }
+    std::map<std::pair<int32_t, int32_t>, Made> madeAt;
+    std::vector<bool> stays; // Of each tensor: in the place of what persists.
+    for (const Story::Tensor &tensor : story.tensors) {
+      bool updates = tensor.placeOf >= 0 && stays[tensor.placeOf];
+      stays.push_back(story.values[tensor.value].persistent || updates);
+      madeAt[{tensor.begin, tensor.value}] = {tensor.end > tensor.begin + 1,
+                                              updates};
+    }
     std::map<std::pair<int32_t, int32_t>, int32_t> written;
     for (size_t m = 0; m < live.moments.size(); ++m) {
       auto launch = dyn_cast<mem::LaunchOp>(live.moments[m]);
       if (!launch || launchAt[m] < 0)
         continue;
       const Story::Launch &told = story.launches[launchAt[m]];
-      std::vector<int32_t> outputs = outputsOf(launch, story, told, indexOf);
+      std::vector<Made> made;
+      for (int32_t value : told.writes)
+        made.push_back(madeAt[{launchAt[m], value}]);
+      std::vector<int32_t> outputs = outputsOf(launch, story, made, indexOf);
       for (size_t i = 0; i < outputs.size(); ++i)
         written[{launchAt[m], told.writes[i]}] = outputs[i];
     }
