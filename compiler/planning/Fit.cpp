@@ -481,14 +481,11 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
     // As much as packing has lost of the smallest plan is left out at once.
     if (stated.instructions.size() > kLarge)
       limit -= smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
-    bool dear = makesDearAgain(stated, rough->solution);
-    for (Dear how : {Dear::Kept, Dear::Free}) {
-      if (how == Dear::Free && (!dear || !walks.empty()))
-        continue;
-      if (absl::Status status = walk(*rough, limit, room, how, walks);
-          !status.ok())
-        return status;
-    }
+    absl::Status status = walk(*rough, limit, room, Dear::Kept, walks);
+    if (status.ok() && walks.empty() && makesDearAgain(stated, rough->solution))
+      status = walk(*rough, limit, room, Dear::Free, walks);
+    if (!status.ok())
+      return status;
   }
   std::vector<const FittedPlan *> firsts;
   for (FittedPlan &plan : walks)

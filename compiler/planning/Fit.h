@@ -1,8 +1,9 @@
 // Fit.h - plans of one problem whose arena fits, for one budget or many.
 //
 // A plan's live peak is a promise; what must fit the budget is the arena that
-// its buffers are packed into, a little larger at times. A `PlanBook` solves,
-// packs, and where the arena is too large packs in other ways, changes the plan
+// its buffers are packed into, a little larger at times. A `PlanBook` solves
+// roughly, walks on from there twice, packs, and where the arena is too large
+// and nothing as cheap fits, packs in other ways, changes the plan
 // where buffers stick out, and then plans for a smaller limit. It remembers
 // every plan that it has seen with its arena:
 //

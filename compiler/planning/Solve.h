@@ -115,6 +115,7 @@ inline bool isDear(int64_t cost, int64_t baseCost) {
   return cost >= baseCost / 25;
 }
 
+/// Whether `solution` recomputes anything dear.
 bool makesDearAgain(const Problem &problem, const Solution &solution);
 
 /// The best plan found within the counted work. An error: the problem is
