@@ -126,10 +126,27 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
     auto both = LinearCrossEntropyWithGradOp::create(
         rewriter, loss.getLoc(), loss.getX(), loss.getTable(), loss.getLabels(),
         loss.getWeight(), op.getScale(), loss.getBias(), loss.getChunkAttr(),
-        loss.getIgnoreIndexAttr());
+        loss.getIgnoreIndexAttr(), /*unread=*/nullptr);
     rewriter.replaceOp(op, both->getResults().drop_front());
     rewriter.replaceAllUsesWith(loss.getLoss(), both.getLoss());
     rewriter.eraseOp(loss);
+    return success();
+  }
+};
+
+/// Gradients that nobody reads aren't made. Told once, before there is a plan:
+/// of what runs again, a plan may leave results alone that it counts as made.
+template <typename OpTy> struct MarkUnread : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    SmallVector<int64_t> unread;
+    for (Value gradient : {op.getDx(), op.getDtable(), op.getDbias()})
+      if (gradient && gradient.use_empty())
+        unread.push_back(cast<OpResult>(gradient).getResultNumber());
+    if (ArrayRef(unread) == op.getUnread().value_or(ArrayRef<int64_t>()))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.setUnread(unread); });
     return success();
   }
 };
@@ -357,15 +374,16 @@ struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
   void runOnOperation() override {
     MLIRContext *c = &getContext();
     RewritePatternSet patterns(c);
-    patterns.add<FoldBias, FoldAccumulator<MatmulOp>,
-                 FoldAccumulator<EmbeddingGradOp>, FoldLossIntoGrad,
-                 FoldSplat<BroadcastOp>, FoldSplat<ReshapeOp>,
-                 FoldNeutral<arith::AddFOp, 0, true>,
-                 FoldNeutral<arith::SubFOp, 0, false>,
-                 FoldNeutral<arith::MulFOp, 1, true>,
-                 FoldNeutral<arith::DivFOp, 1, false>, MergeTransposes,
-                 MergeBroadcasts, FoldSumOfBroadcast, SplitReduction,
-                 FoldSameShape, ExpandPower, CompareRectified>(c);
+    patterns.add<
+        FoldBias, FoldAccumulator<MatmulOp>, FoldAccumulator<EmbeddingGradOp>,
+        FoldLossIntoGrad, MarkUnread<LinearCrossEntropyGradOp>,
+        MarkUnread<LinearCrossEntropyWithGradOp>, FoldSplat<BroadcastOp>,
+        FoldSplat<ReshapeOp>, FoldNeutral<arith::AddFOp, 0, true>,
+        FoldNeutral<arith::SubFOp, 0, false>,
+        FoldNeutral<arith::MulFOp, 1, true>,
+        FoldNeutral<arith::DivFOp, 1, false>, MergeTransposes, MergeBroadcasts,
+        FoldSumOfBroadcast, SplitReduction, FoldSameShape, ExpandPower,
+        CompareRectified>(c);
     auto splats = [&]<typename OpTy>(auto compute) {
       patterns.add(
           std::make_unique<FoldSplats<OpTy, decltype(compute)>>(c, compute));

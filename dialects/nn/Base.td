@@ -38,6 +38,9 @@ defvar Differentiable = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 defvar Kernel = DeclareOpInterfaceMethods<KernelOpInterface>;
 defvar InPlaceKernel =
     DeclareOpInterfaceMethods<KernelOpInterface, ["getOverwrites"]>;
+/// Some of its results cost nothing where nobody reads them.
+defvar DroppingKernel =
+  DeclareOpInterfaceMethods<KernelOpInterface, ["getDroppableResults"]>;
 defvar AccumulatingKernel =
     DeclareOpInterfaceMethods<KernelOpInterface, ["getAccumulator"]>;
 defvar StridedKernel =

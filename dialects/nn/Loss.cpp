@@ -184,17 +184,33 @@ static LogicalResult checkLinear(std::optional<Location> loc, Value x,
   return success();
 }
 
-LogicalResult
-LinearCrossEntropyOp::inferReturnTypes(MLIRContext *context,
-                                       std::optional<Location> loc, Adaptor op,
-                                       SmallVectorImpl<Type> &results) {
+/// C1 to C3 of the losses in chunks, for one of their scalars.
+template <typename Adaptor>
+static LogicalResult checkChunked(std::optional<Location> loc, Adaptor op,
+                                  Value scalar, Value lse) {
   if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getBias(),
                          op.getChunk())))
     return failure();
   auto x = cast<RankedTensorType>(op.getX().getType());
-  if (failed(checkLoss(loc, x.getDimSize(0), x.getElementType(), op.getLabels(),
-                       op.getWeight(), Value()))) // C1
+  return checkLoss(loc, x.getDimSize(0), x.getElementType(), op.getLabels(),
+                   scalar, lse);
+}
+
+/// Gradients are like what they are of.
+template <typename Adaptor>
+static void appendGradients(Adaptor op, SmallVectorImpl<Type> &results) {
+  results.append({op.getX().getType(), op.getTable().getType()});
+  if (op.getBias())
+    results.push_back(op.getBias().getType());
+}
+
+LogicalResult
+LinearCrossEntropyOp::inferReturnTypes(MLIRContext *context,
+                                       std::optional<Location> loc, Adaptor op,
+                                       SmallVectorImpl<Type> &results) {
+  if (failed(checkChunked(loc, op, op.getWeight(), Value())))
     return failure();
+  auto x = cast<RankedTensorType>(op.getX().getType());
   lossTypes(x.getDimSize(0), x.getElementType(), results);
   return success();
 }
@@ -232,7 +248,7 @@ SmallVector<Value> LinearCrossEntropyOp::buildVjp(OpBuilder &b,
     auto grad = LinearCrossEntropyGradOp::create(
         b, getLoc(), getX(), getTable(), getLabels(), getLse(),
         lossScale(b, getLoc(), grads[0], getWeight()), getBias(),
-        getChunkAttr(), getIgnoreIndexAttr());
+        getChunkAttr(), getIgnoreIndexAttr(), /*unread=*/nullptr);
     result[0] = grad.getDx();
     result[1] = grad.getDtable();
     if (getBias())
@@ -287,29 +303,51 @@ KernelCall LinearCrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
 LogicalResult LinearCrossEntropyGradOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> loc, Adaptor op,
     SmallVectorImpl<Type> &results) {
-  if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getBias(),
-                         op.getChunk())))
+  if (failed(checkChunked(loc, op, op.getScale(), op.getLse())))
     return failure();
-  auto x = cast<RankedTensorType>(op.getX().getType());
-  if (failed(checkLoss(loc, x.getDimSize(0), x.getElementType(), op.getLabels(),
-                       op.getScale(), op.getLse()))) // C1
-    return failure();
-  results.append({op.getX().getType(), op.getTable().getType()});
-  if (op.getBias())
-    results.push_back(op.getBias().getType());
+  appendGradients(op, results);
   return success();
 }
 
-/// Two products read the table, or add onto its gradient; the logits are made,
-/// turned into their gradient, and read twice.
-int64_t LinearCrossEntropyGradOp::getBytesMoved() {
-  return chunkBytes(getX(), getTable(), getChunk(), 4, 5) +
-         sizeInBytes(getX().getType());
+static SmallVector<unsigned>
+unreadResults(std::optional<ArrayRef<int64_t>> numbers) {
+  return numbers ? SmallVector<unsigned>(numbers->begin(), numbers->end())
+                 : SmallVector<unsigned>();
 }
 
-int64_t LinearCrossEntropyGradOp::getFlops() {
-  return logitCount(getX(), getTable()) *
-         (6 * tensorType(getX()).getDimSize(1) + 3);
+static bool isMade(Value gradient) {
+  auto result = cast<OpResult>(gradient);
+  return !llvm::is_contained(
+      cast<KernelOpInterface>(result.getOwner()).getDroppableResults(),
+      result.getResultNumber());
+}
+
+/// The logits' product and that of dx pass over the table, that of dtable twice
+/// over what it adds to.
+template <typename OpTy>
+static int64_t gradientBytes(OpTy op, int64_t logitPasses) {
+  int64_t dx = isMade(op.getDx()), dtable = isMade(op.getDtable());
+  return chunkBytes(op.getX(), op.getTable(), op.getChunk(),
+                    1 + dx + 2 * dtable, logitPasses + dx + dtable) +
+         dx * sizeInBytes(op.getX().getType());
+}
+
+template <typename OpTy>
+static int64_t gradientFlops(OpTy op, int64_t perLogit) {
+  int64_t products = 1 + isMade(op.getDx()) + isMade(op.getDtable());
+  return logitCount(op.getX(), op.getTable()) *
+         (2 * products * tensorType(op.getX()).getDimSize(1) + perLogit);
+}
+
+/// The logits are made and turned into their gradient.
+int64_t LinearCrossEntropyGradOp::getBytesMoved() {
+  return gradientBytes(*this, 3);
+}
+
+int64_t LinearCrossEntropyGradOp::getFlops() { return gradientFlops(*this, 3); }
+
+SmallVector<unsigned> LinearCrossEntropyGradOp::getDroppableResults() {
+  return unreadResults(getUnread());
 }
 
 BatchSplit LinearCrossEntropyGradOp::getSplit(ArrayRef<int64_t> d) {
@@ -331,28 +369,24 @@ KernelCall LinearCrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
 LogicalResult LinearCrossEntropyWithGradOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> loc, Adaptor op,
     SmallVectorImpl<Type> &results) {
-  if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getBias(),
-                         op.getChunk())))
-    return failure();
-  auto x = cast<RankedTensorType>(op.getX().getType());
   for (Value scalar : {op.getWeight(), op.getScale()})
-    if (failed(checkLoss(loc, x.getDimSize(0), x.getElementType(),
-                         op.getLabels(), scalar, Value()))) // C1
+    if (failed(checkChunked(loc, op, scalar, Value())))
       return failure();
-  results.append({op.getWeight().getType(), x, op.getTable().getType()});
-  if (op.getBias())
-    results.push_back(op.getBias().getType());
+  results.push_back(op.getWeight().getType());
+  appendGradients(op, results);
   return success();
 }
 
 int64_t LinearCrossEntropyWithGradOp::getBytesMoved() {
-  return chunkBytes(getX(), getTable(), getChunk(), 4, 6) +
-         sizeInBytes(getX().getType());
+  return gradientBytes(*this, 4);
 }
 
 int64_t LinearCrossEntropyWithGradOp::getFlops() {
-  return logitCount(getX(), getTable()) *
-         (6 * tensorType(getX()).getDimSize(1) + 7);
+  return gradientFlops(*this, 7);
+}
+
+SmallVector<unsigned> LinearCrossEntropyWithGradOp::getDroppableResults() {
+  return unreadResults(getUnread());
 }
 
 BatchSplit LinearCrossEntropyWithGradOp::getSplit(ArrayRef<int64_t> d) {

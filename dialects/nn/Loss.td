@@ -76,11 +76,12 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
 }
 
 def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
-    NotDifferentiable, Kernel]> {
+    NotDifferentiable, DroppingKernel]> {
   let summary = "gradient of linear_cross_entropy, logits made again by chunks";
   let description = [{
     Gradients of `x`, `table` and, where there is one, `bias`; `scale` is the
-    loss's gradient times its weight.
+    loss's gradient times its weight. Results whose numbers are in `unread`
+    aren't made.
 
     Constraints:
     - C1: as for `nn.linear_cross_entropy`, with `lse` one number per row.
@@ -90,7 +91,8 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$lse, NN_Float:$scale, Optional<NN_Float>:$bias,
                        I64Attr:$chunk,
-                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       OptionalAttr<DenseI64ArrayAttr>:$unread);
   let results = (outs NN_Float:$dx, NN_Float:$dtable,
                       Optional<NN_Float>:$dbias);
   let assemblyFormat = [{
@@ -103,12 +105,13 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
 
 def NN_LinearCrossEntropyWithGradOp
     : NN_InferredOp<"linear_cross_entropy_with_grad", [
-    NotDifferentiable, Kernel]> {
+    NotDifferentiable, DroppingKernel]> {
   let summary = "linear_cross_entropy and its gradient, logits made once";
   let description = [{
     The loss of `nn.linear_cross_entropy` and the gradients of
     `nn.linear_cross_entropy_grad`: a chunk's logits become their own gradient as
-    soon as they have given their share of the loss.
+    soon as they have given their share of the loss. Results whose numbers are in
+    `unread` aren't made.
 
     Constraints:
     - C1: as for `nn.linear_cross_entropy`; `scale` is a scalar like `weight`.
@@ -118,7 +121,8 @@ def NN_LinearCrossEntropyWithGradOp
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$weight, NN_Float:$scale,
                        Optional<NN_Float>:$bias, I64Attr:$chunk,
-                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       OptionalAttr<DenseI64ArrayAttr>:$unread);
   let results = (outs NN_Float:$loss, NN_Float:$dx, NN_Float:$dtable,
                       Optional<NN_Float>:$dbias);
   let assemblyFormat = [{

@@ -82,6 +82,13 @@ struct Products {
     float *dbias;
   };
 
+  void makeLogits(Queue &queue, const LinearCrossEntropyParams &p,
+                  const float *x, const void *w, const void *bias, int64_t r0,
+                  int64_t rows, const Pieces &pieces) {
+    logits.run(queue, rows, x + r0 * p.channels, w, bias, pieces.logits,
+               pieces.product, false);
+  }
+
   /// Multiplies the logits' gradient of a chunk, which is in scratch.
   void addGradients(Queue &queue, const LinearCrossEntropyParams &p,
                     const float *x, const void *w, int64_t r0, int64_t rows,
@@ -165,9 +172,8 @@ void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   const float *x = static_cast<const float *>(operand(ins, 0));
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    state_->logits.run(queue, rows, x + r0 * p.channels, operand(ins, 1),
-                       p.bias ? operand(ins, 4) : nullptr, pieces.logits,
-                       pieces.product, false);
+    state_->makeLogits(queue, p, x, operand(ins, 1),
+                       p.bias ? operand(ins, 4) : nullptr, r0, rows, pieces);
     cuda::rowLosses(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
         pieces.logits, rows, static_cast<float *>(result(outs, 1)),
@@ -199,9 +205,8 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs,
       p.bias ? static_cast<float *>(result(outs, 2)) : nullptr};
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    state_->logits.run(queue, rows, x + r0 * p.channels, w,
-                       p.bias ? operand(ins, 5) : nullptr, pieces.logits,
-                       pieces.product, false);
+    state_->makeLogits(queue, p, x, w, p.bias ? operand(ins, 5) : nullptr, r0,
+                       rows, pieces);
     cuda::rowGradients(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
         pieces.logits, rows, static_cast<const float *>(operand(ins, 3)),
@@ -238,9 +243,8 @@ void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     const cuda::LabelRule rule{operand(ins, 2), p.labelType, p.vocabulary,
                                p.ignoreIndex, r0};
-    state_->logits.run(queue, rows, x + r0 * p.channels, w,
-                       p.bias ? operand(ins, 5) : nullptr, pieces.logits,
-                       pieces.product, false);
+    state_->makeLogits(queue, p, x, w, p.bias ? operand(ins, 5) : nullptr, r0,
+                       rows, pieces);
     cuda::rowLosses(queue, rule, pieces.logits, rows, lse, pieces.losses);
     cuda::rowGradients(queue, rule, pieces.logits, rows, lse,
                        static_cast<const float *>(operand(ins, 4)),

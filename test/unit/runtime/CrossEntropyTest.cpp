@@ -210,6 +210,15 @@ static void compareChunks(bool hasBias) {
       EXPECT_EQ(sameLoss, loss);
       EXPECT_TRUE(both.x.sameBits(apart.x) && both.w.sameBits(apart.w) &&
                   (!hasBias || both.b.sameBits(apart.b)));
+      // What isn't wanted has no buffer.
+      Floats xAlone(rows * channels), wAlone(vocabulary * channels);
+      runKernel<LinearCrossEntropyWithGrad>(
+          threads, p, {x, w, labels, &weight, &scale, bias},
+          {&sameLoss, xAlone, nullptr, nullptr});
+      runKernel<LinearCrossEntropyGrad>(threads, p,
+                                        {x, w, labels, lse, &scale, bias},
+                                        {nullptr, wAlone, nullptr});
+      EXPECT_TRUE(xAlone.sameBits(both.x) && wAlone.sameBits(both.w));
     }
   }
 }
