@@ -65,9 +65,18 @@ static std::string npyOf(const ProbeInput &input) {
   return bytes;
 }
 
-/// Adds the launches of a profile to `calibration`.
+namespace {
+/// A probe that was compiled, and its launches as measured so far.
+struct CompiledProbe {
+  std::string name, directory;
+  std::vector<std::string> data; // The trainer's flags.
+  std::vector<MeasuredLaunch> launches;
+};
+} // namespace
+
+/// Takes from a profile what was faster than before.
 static tmc::Expected<bool> readProfile(const std::string &path,
-                                       Calibration &calibration) {
+                                       std::vector<MeasuredLaunch> &launches) {
   auto file = MemoryBuffer::getFile(path);
   if (!file)
     return Failure::world("can't read the profile '" + path + "'");
@@ -79,38 +88,55 @@ static tmc::Expected<bool> readProfile(const std::string &path,
   const json::Array *rows = object ? object->getArray("launches") : nullptr;
   if (!rows)
     return Failure::defect("a profile has no launches");
-  for (const json::Value &row : *rows) {
-    const json::Object *launch = row.getAsObject();
+  bool isFirst = launches.empty();
+  launches.resize(rows->size());
+  for (size_t i = 0; i < rows->size(); ++i) {
+    const json::Object *launch = (*rows)[i].getAsObject();
     auto number = [&](const char *name) {
       return launch ? launch->getNumber(name).value_or(0) : 0;
     };
-    MeasuredLaunch measured;
+    MeasuredLaunch &measured = launches[i];
+    double seconds = number("least_seconds");
+    if (!isFirst && measured.seconds <= seconds)
+      continue;
     measured.family =
         launch ? launch->getString("family").value_or("").str() : "";
     measured.flops = number("flops");
     measured.bytes = number("bytes");
-    measured.seconds = number("least_seconds");
-    if (measured.seconds > 0 && !measured.family.empty())
-      calibration.launches[measured.family].push_back(measured);
+    measured.seconds = seconds;
   }
   return true;
 }
 
-/// Compiles and runs one probe in `directory`.
-static tmc::Expected<bool> measure(const Probe &probe,
-                                   const CalibrateOptions &options,
-                                   const std::string &directory,
-                                   Calibration &calibration) {
+/// Compiles a probe and writes its data into `directory`.
+static tmc::Expected<CompiledProbe> compileProbe(const Probe &probe,
+                                                 const std::string &target,
+                                                 const std::string &directory) {
   std::string base = directory + "/" + probe.name;
+  CompiledProbe compiled{probe.name, base, {}, {}};
   CompileOptions compile;
   compile.model = base + ".mlir";
-  compile.target = options.target;
+  compile.target = target;
   compile.output = base;
+  compile.lossChunk = 0; // As the probe has it.
   compile.quiet = true;
   if (auto done = writeFile(compile.model, probe.forward); !done)
-    return done;
+    return std::move(done.failure());
   if (auto done = compileModel(compile); !done)
-    return done;
+    return std::move(done.failure());
+  for (const ProbeInput &input : probe.inputs) {
+    std::string path = base + "." + input.name + ".npy";
+    if (auto done = writeFile(path, npyOf(input)); !done)
+      return std::move(done.failure());
+    compiled.data.push_back("--data=" + input.name + "=" + path);
+  }
+  return compiled;
+}
+
+/// Runs a probe once more.
+static tmc::Expected<bool> measure(CompiledProbe &probe,
+                                   const CalibrateOptions &options) {
+  const std::string &base = probe.directory;
   std::string profile = base + ".json", log = base + ".log";
   std::vector<std::string> words = {base + "/train", "--init=random:1",
                                     "--steps=" +
@@ -118,12 +144,7 @@ static tmc::Expected<bool> measure(const Probe &probe,
                                     "--profile=" + profile, "--quiet"};
   if (options.threads > 0)
     words.push_back("--threads=" + std::to_string(options.threads));
-  for (const ProbeInput &input : probe.inputs) {
-    std::string path = base + "." + input.name + ".npy";
-    if (auto done = writeFile(path, npyOf(input)); !done)
-      return done;
-    words.push_back("--data=" + input.name + "=" + path);
-  }
+  words.insert(words.end(), probe.data.begin(), probe.data.end());
   SmallVector<StringRef> arguments(words.begin(), words.end());
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),
                                           StringRef(log)};
@@ -138,7 +159,7 @@ static tmc::Expected<bool> measure(const Probe &probe,
       failure.notes.push_back((*text)->getBuffer().trim().str());
     return failure;
   }
-  return readProfile(profile, calibration);
+  return readProfile(profile, probe.launches);
 }
 
 tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
@@ -154,17 +175,32 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
     return Failure::world("can't make a directory for temporary files: " +
                           error.message());
   llvm::scope_exit clean([&] { sys::fs::remove_directories(directory); });
-  std::vector<Probe> probes = calibrationProbes();
-  for (size_t i = 0; i < probes.size(); ++i) {
+  auto say = [&](const std::string &what) {
     if (options.progress)
-      errs() << "\r\033[K[" << i + 1 << "/" << probes.size() << "] "
-             << probes[i].name << " ...";
-    auto done = measure(probes[i], options, directory.str().str(), calibration);
-    if (options.progress)
-      errs() << "\r\033[K";
-    if (!done)
-      return std::move(done.failure());
+      errs() << "\r\033[K" << what;
+  };
+  std::vector<CompiledProbe> probes;
+  for (const Probe &probe : calibrationProbes()) {
+    say("compiling " + probe.name + " ...");
+    auto compiled = compileProbe(probe, options.target, directory.str().str());
+    say("");
+    if (!compiled)
+      return std::move(compiled.failure());
+    probes.push_back(std::move(*compiled));
   }
+  for (int64_t round = 1; round <= options.rounds; ++round)
+    for (CompiledProbe &probe : probes) {
+      say("round " + std::to_string(round) + " of " +
+          std::to_string(options.rounds) + ": " + probe.name + " ...");
+      auto done = measure(probe, options);
+      say("");
+      if (!done)
+        return std::move(done.failure());
+    }
+  for (const CompiledProbe &probe : probes)
+    for (const MeasuredLaunch &launch : probe.launches)
+      if (launch.seconds > 0 && !launch.family.empty())
+        calibration.launches[launch.family].push_back(launch);
   for (const auto &[family, launches] : calibration.launches)
     calibration.target.families[family] = fitRoofline(launches);
   if (auto generated = calibration.target.families.find("Fused");

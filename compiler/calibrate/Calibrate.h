@@ -1,6 +1,7 @@
 // Calibrate.h - `tmc calibrate`: this machine as a target description.
 //
 // The probes are compiled, each runs a few steps under the trainer's profile,
+// more than once, for other programs take the machine for a while at a time,
 // and the fastest run of each launch goes into the fit of its family. What no
 // probe has (a family that only other models need) is predicted by the roofline
 // of all generated kernels together.
@@ -22,7 +23,8 @@ namespace tmc {
 struct CalibrateOptions {
   std::string target = "cpu"; // What to describe: its sizes are kept.
   int64_t threads = 0;        // Of the steps; 0: one per core.
-  int64_t steps = 4;          // Of each probe, after one to warm up.
+  int64_t rounds = 3;         // Over all probes.
+  int64_t steps = 3;          // Of each probe in each, after one to warm up.
   bool progress = false;
 };
 
