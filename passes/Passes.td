@@ -69,6 +69,9 @@ def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {
   let options = [
     Option<"lossChunk", "loss-chunk", "int64_t", /*default=*/"0",
            "Rows of logits that a loss may hold at once; 0 holds all">,
+    Option<"lossChunkIfFree", "loss-chunk-if-free", "bool", /*default=*/"false",
+           "Only where chunks cost nothing: nothing but the function's return "
+           "reads the loss, so that one kernel makes it and its gradient">,
   ];
 }
 

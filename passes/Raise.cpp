@@ -30,7 +30,7 @@ struct Raise : impl::RaiseBase<Raise> {
     populateRaiseSoftmax(pieces);
     populateRaiseNorms(pieces);
     populateRaiseActivations(pieces);
-    populateRaiseLosses(pieces, lossChunk);
+    populateRaiseLosses(pieces, lossChunk, lossChunkIfFree);
     populateRaiseSigns(pieces);
     populateRaiseAttention(whole);
     populateViewPatterns(whole);

@@ -230,12 +230,12 @@ static std::optional<Linear> linearOf(Value logits, Operation *reader) {
 /// cross_entropy(x * table^T + bias) by chunks of rows. The logits may still be
 /// returned, but nothing else may read them.
 struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
-  RaiseLinear(MLIRContext *context, int64_t chunk)
-      : OpRewritePattern(context), chunk(chunk) {}
+  RaiseLinear(MLIRContext *context, int64_t chunk, bool ifFree)
+      : OpRewritePattern(context), chunk(chunk), ifFree(ifFree) {}
   LogicalResult matchAndRewrite(CrossEntropyOp op,
                                 PatternRewriter &b) const override {
     std::optional<Linear> found = linearOf(op.getLogits(), op);
-    if (!found)
+    if (!found || (ifFree && !isFree(op)))
       return failure();
     MatmulOp product = found->product;
     auto linear = LinearCrossEntropyOp::create(
@@ -245,14 +245,22 @@ struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
     b.replaceOp(op, linear.getResults());
     return success();
   }
+  /// True if one kernel can make the loss and its gradient: nothing comes
+  /// between.
+  bool isFree(CrossEntropyOp op) const {
+    return tensorType(op.getLogits()).getDimSize(0) > chunk &&
+           op.getLse().use_empty() && isOnlyReturned(op.getLoss(), nullptr);
+  }
   int64_t chunk;
+  bool ifFree;
 };
 
 } // namespace
 
-void tmc::populateRaiseLosses(RewritePatternSet &patterns, int64_t chunk) {
+void tmc::populateRaiseLosses(RewritePatternSet &patterns, int64_t chunk,
+                              bool ifFree) {
   patterns.add<RaiseSum, TakeFactor<arith::MulFOp>, TakeFactor<arith::DivFOp>,
                TakeFactor<arith::NegFOp>>(patterns.getContext());
   if (chunk > 0)
-    patterns.add<RaiseLinear>(patterns.getContext(), chunk);
+    patterns.add<RaiseLinear>(patterns.getContext(), chunk, ifFree);
 }

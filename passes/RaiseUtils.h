@@ -79,7 +79,8 @@ void populateRaiseActivations(mlir::RewritePatternSet &patterns);
 void populateRaiseSigns(mlir::RewritePatternSet &patterns);
 void populateRaiseAttention(mlir::RewritePatternSet &patterns);
 void populateRaiseLookups(mlir::RewritePatternSet &patterns);
-void populateRaiseLosses(mlir::RewritePatternSet &patterns, int64_t chunk);
+void populateRaiseLosses(mlir::RewritePatternSet &patterns, int64_t chunk,
+                         bool ifFree);
 void populateRaiseMatmul(mlir::RewritePatternSet &patterns);
 void populateRaiseNorms(mlir::RewritePatternSet &patterns);
 void populateRaiseSoftmax(mlir::RewritePatternSet &patterns);

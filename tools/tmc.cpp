@@ -76,8 +76,9 @@ struct ModelFlags {
       "offload", cl::init("none"), cl::value_desc("SPEC"),
       cl::desc("what may leave the device; only none so far"), TMC_MODEL_FLAG};
   cl::opt<std::string> lossChunk{
-      "loss-chunk", cl::value_desc("ROWS"),
-      cl::desc("hold at most so many rows of logits (default: all)"),
+      "loss-chunk", cl::value_desc("ROWS|all"),
+      cl::desc("hold at most so many rows of logits (default: 256 where\n"
+               "                          that changes no bit, else all)"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> planner{
       "planner", cl::value_desc("NAME|exec:CMD"),
@@ -202,9 +203,12 @@ Expected<CompileOptions> ModelFlags::read() {
                                   " isn't there yet")
           .note(*known ? std::string("there is only ") + known
                        : "give a number; 1 is the default");
+  if (lossChunk == "all")
+    options.lossChunk = 0;
   for (auto done :
        {count("--batch", batch, options.batch),
-        count("--loss-chunk", lossChunk, options.lossChunk),
+        count("--loss-chunk", lossChunk == "all" ? "" : lossChunk.getValue(),
+              options.lossChunk),
         count("--micro-batches", microBatches, options.microBatches)})
     if (!done)
       return std::move(done.failure());

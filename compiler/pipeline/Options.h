@@ -50,7 +50,9 @@ struct CompileOptions {
   std::vector<std::string> freeze;
   std::vector<std::string> outputs; // Of the model, kept beside the loss.
   int64_t microBatches = 1;
-  int64_t lossChunk = 0;
+  /// Rows of logits that are held at once, 0: all. None: as few as cost nothing
+  /// and change no bit, which only the cpu's product promises.
+  std::optional<int64_t> lossChunk;
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.
   std::string weights;     // A .safetensors file; empty: the model's own.

@@ -12,7 +12,9 @@
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
+#include "passes/Passes.h"
 #include "passes/Plan.h"
+#include "runtime/kernels/CrossEntropy.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -88,10 +90,24 @@ Expected<bool> Compilation::runTo(Phase last) {
   return done;
 }
 
-static bool hasChunkedLoss(ModuleOp module) {
-  return module
-      ->walk([](nn::LinearCrossEntropyOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
+/// Rows of logits that a loss holds; 0: all.
+static int64_t lossChunkIn(ModuleOp module) {
+  int64_t rows = 0;
+  module->walk([&](nn::LinearCrossEntropyOp op) { rows = op.getChunk(); });
+  return rows;
+}
+
+/// Where nothing is asked, a loss goes in chunks where that saves memory and
+/// nothing else tells it from the whole. In micro-batches a table's gradient
+/// would be added in a second buffer, and logits that are kept are made twice.
+static RaiseOptions raiseOptions(const CompileOptions &asked,
+                                 const Target &device) {
+  if (asked.lossChunk)
+    return {*asked.lossChunk, /*lossChunkIfFree=*/false};
+  bool isExact = device.backend == Backend::Cpu;
+  if (isExact && asked.microBatches == 1 && asked.outputs.empty())
+    return {kExactChunkRows, /*lossChunkIfFree=*/true};
+  return {};
 }
 
 Expected<bool> Compilation::runPhase(Phase phase) {
@@ -104,10 +120,13 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     return import();
   case Phase::Raise: {
     Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
-      pm.addNestedPass<func::FuncOp>(createRaise({asked.lossChunk}));
+      pm.addNestedPass<func::FuncOp>(createRaise(raiseOptions(asked, device)));
       canonicalize(pm);
     });
-    if (done && asked.lossChunk > 0 && !hasChunkedLoss(*current))
+    if (!done)
+      return done;
+    plan.lossChunk = lossChunkIn(*current);
+    if (asked.lossChunk.value_or(0) > 0 && !plan.lossChunk)
       said.push_back("--loss-chunk has no effect: the loss isn't a "
                      "cross-entropy of rows times a table, or something else "
                      "reads the logits");

@@ -43,6 +43,7 @@ struct PlanFigures {
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
   int64_t recomputedOps = -1, launches = -1, copies = -1;
   int64_t microBatches = 1;
+  int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
   /// Of the step with one micro-batch and nothing in place, where there are
   /// several; predicted time without a budget.
   int64_t unsplitBytes = -1;

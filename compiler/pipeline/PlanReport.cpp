@@ -105,6 +105,8 @@ std::string tmc::planJson(const Compilation &compilation) {
       {"smallest_found_bytes", known(plan.smallestFoundBytes)},
       {"impossible_below_bytes", known(plan.impossibleBelowBytes)},
       {"micro_batches", plan.microBatches},
+      {"loss_chunk",
+       plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},
       {"recomputed_ops", known(plan.recomputedOps)},
       {"offloaded_bytes", 0},
       {"copies", known(plan.copies)},

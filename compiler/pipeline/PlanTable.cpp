@@ -194,6 +194,8 @@ std::string tmc::planTable(const Compilation &compilation) {
                              (plan.copies == 1 ? " copy" : " copies")
                        : ""));
   table.row("micro-batches", std::to_string(plan.microBatches));
+  if (plan.lossChunk)
+    table.row("rows of logits at once", std::to_string(plan.lossChunk));
   for (auto kind :
        {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {
     int64_t count = 0, bytes = 0;

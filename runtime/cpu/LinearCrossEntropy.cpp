@@ -11,6 +11,7 @@
 #include "runtime/cpu/Gemm.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/kernels/CrossEntropy.h"
+#include "runtime/kernels/FusedShape.h"
 
 #include <algorithm>
 
@@ -29,7 +30,7 @@ Status prepareChunked(const char *name, const LinearCrossEntropyParams &p,
 
 /// The pieces of the scratch region.
 struct Scratch {
-  float *logits, *losses;
+  float *logits, *losses, *partial;
   void *product;
   Scratch(const LinearCrossEntropyParams &p, void *base) {
     const int64_t chunk = std::min(p.chunkRows, p.rows);
@@ -37,7 +38,9 @@ struct Scratch {
     logits = reinterpret_cast<float *>(at);
     at += alignScratch(chunk * p.vocabulary * 4);
     losses = reinterpret_cast<float *>(at);
-    product = at + alignScratch(p.rows * 4);
+    at += alignScratch(p.rows * 4);
+    partial = reinterpret_cast<float *>(at);
+    product = at + biasScratch(p, Backend::Cpu);
   }
 };
 
@@ -58,20 +61,35 @@ void makeLogits(Stream &stream, const LinearCrossEntropyParams &p,
             scratch.product);
 }
 
-/// sums[v] (+)= logits[0, v] + logits[1, v] + ..., in this order.
-void addRows(Stream &stream, const LinearCrossEntropyParams &p, int64_t rows,
-             const Scratch &scratch, float *sums, bool accumulate) {
+/// sums[v] (+)= the sum over all rows of their logits' gradient [v], of which
+/// scratch has rows [r0, r0 + rows). Rows are added in the order in which a
+/// fused kernel adds them: any chunk gives the bits of the whole gradient's.
+void addRows(Stream &stream, const LinearCrossEntropyParams &p, int64_t r0,
+             int64_t rows, const Scratch &scratch, float *sums,
+             bool accumulate) {
   constexpr int64_t kColumns = 1024;
-  parallelFor(stream, (p.vocabulary + kColumns - 1) / kColumns,
+  const int64_t tileRows =
+      tilingOf({.rows = p.rows, .cols = p.vocabulary, .columnSums = 1},
+               Backend::Cpu)
+          .rowsPerTile;
+  float *partial = scratch.partial;
+  parallelFor(stream, ceilDiv(p.vocabulary, kColumns),
               [&](int64_t tile, int64_t) {
                 const int64_t first = tile * kColumns;
                 const int64_t last = std::min(p.vocabulary, first + kColumns);
-                if (!accumulate)
-                  std::fill(sums + first, sums + last, 0.0f);
-                for (int64_t r = 0; r < rows; ++r) {
-                  const float *row = scratch.logits + r * p.vocabulary;
+                for (int64_t r = r0; r < r0 + rows; ++r) {
+                  if (r % tileRows == 0)
+                    std::fill(partial + first, partial + last, 0.0f);
+                  const float *row = scratch.logits + (r - r0) * p.vocabulary;
                   for (int64_t v = first; v < last; ++v)
-                    sums[v] += row[v];
+                    partial[v] += row[v];
+                  if ((r + 1) % tileRows != 0 && r + 1 != p.rows)
+                    continue;
+                  if (r < tileRows && !accumulate)
+                    std::copy(partial + first, partial + last, sums + first);
+                  else
+                    for (int64_t v = first; v < last; ++v)
+                      sums[v] += partial[v];
                 }
               });
 }
@@ -109,7 +127,7 @@ void addGradients(Stream &stream, const LinearCrossEntropyParams &p,
                   const Scratch &scratch, const Gradients &to,
                   bool accumulate) {
   if (to.dbias)
-    addRows(stream, p, rows, scratch, to.dbias, accumulate || r0 > 0);
+    addRows(stream, p, r0, rows, scratch, to.dbias, accumulate);
   if (to.dx)
     gemm::run(stream,
               {.m = rows,

@@ -47,7 +47,9 @@ public:
 };
 
 /// The loss of logits = x w^T (+ bias), taken `chunkRows` rows at a time, so
-/// that no more than chunkRows * vocabulary logits exist at any moment.
+/// that no more than chunkRows * vocabulary logits exist at any moment. On the
+/// cpu, chunks of whole multiples of kExactChunkRows give the bits that the
+/// logits as a whole would.
 struct LinearCrossEntropyParams {
   DType type;      // of x, w and the logits
   DType labelType; // I32, I64
@@ -106,8 +108,20 @@ public:
 
 namespace tmc {
 
-/// One chunk of logits, the rows' losses, and what a product may take: of
-/// logits, of dx, or of dw.
+/// Chunks of so many rows, or of a multiple, end where the cpu's product does
+/// with a sum over rows.
+constexpr int64_t kExactChunkRows = kGemmDepth;
+
+/// Where the cpu adds rows of a bias's gradient.
+inline int64_t biasScratch(const LinearCrossEntropyParams &params,
+                           Backend backend) {
+  return params.bias && backend == Backend::Cpu
+             ? alignScratch(params.vocabulary * 4)
+             : 0;
+}
+
+/// One chunk of logits, the rows' losses, a bias's sums, and what a product may
+/// take: of logits, of dx, or of dw.
 inline int64_t
 linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                              Backend backend) {
@@ -129,7 +143,7 @@ linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
     product = product > cap ? product : cap;
   }
   return alignScratch(chunk * vocabulary * sizeOf(params.type)) +
-         alignScratch(params.rows * 4) + product;
+         alignScratch(params.rows * 4) + biasScratch(params, backend) + product;
 }
 
 } // namespace tmc

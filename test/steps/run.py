@@ -8,7 +8,8 @@ For each model of MODELS: `tmc verify` agrees; 20 steps with dropout under budge
 unconstrained step's losses, gradient norms, parameters, states and moments bit for bit, as do
 two threads, saving and resuming in the middle, and poisoning dead buffers; the arena's touched
 pages are the planned bytes, and no step allocates. Cutting the batch into micro-batches changes
-losses by less than 1e-6 and parameters by less than 1e-5. Planted faults are found.
+losses by less than 1e-6 and parameters by less than 1e-5. A loss that is taken in chunks unasked
+has the bits of the whole one. Planted faults are found.
 
 `--bench MODEL.onnx` does the same for one model given by `--batch`, `--dim` and `--data`, and
 prints what it measured (bench/same/README.md). Ends with one line `N passed, M failed`.
@@ -58,6 +59,16 @@ MODELS = {
     "resnet-tiny": dict(
         graph="examples/resnet-tiny.onnx", options=["--batch=8"],
         inputs={"image": ([32, 3, 24, 24], "normal"), "label": ([32], "below 8")}, budgets=["2 %"], micro=[]),
+}
+
+# Of more rows than the chunks that a loss is taken in unasked, and without and with a bias.
+CHUNKED = {
+    "gpt2-tiny, 320 rows": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=10", "--dim=sequence=32"], inputs={}),
+    "bert-tiny, 320 rows": dict(
+        graph="test/models/bert-tiny-mlm.onnx", options=["--batch=20", "--dim=sequence=16"],
+        inputs={"input_ids": ([60, 16], "below 128"), "labels": ([60, 16], "below 128"),
+                "attention_mask": ([60, 16], "mask")}),
 }
 
 
@@ -267,6 +278,19 @@ class Case:
                 poisoned = Run(directory, "poisoned", self.data, "--threads=2", "--poison", steps=3)
                 tally.test(f"{label}, poisoned", "" if poisoned.losses() == first.losses()[:3] else f"losses differ {poisoned.text}")
 
+    def check_chunks(self, tally):
+        """A loss in chunks, beside the whole one: without a budget, and in the smallest, where it may run twice."""
+        runs, chunks = [], []
+        for name, *flags in [("whole", "--loss-chunk=all"), ("chunks",), ("small", f"--budget={self.smallest()}")]:
+            directory, fault = self.compile(name, *flags)
+            if fault:
+                return tally.test(f"{self.name}: {name}", fault)
+            chunks.append(self.plan(directory)["loss_chunk"])
+            runs.append(Run(directory, "two-threads", self.data, "--threads=2", steps=3))
+        unlike = "" if chunks == [None, 256, 256] else f"the steps hold {chunks} rows of logits"
+        tally.test(f"{self.name}: a loss in chunks", unlike or runs[1].difference(runs[0]))
+        tally.test(f"{self.name}: a loss in chunks, the smallest budget", runs[2].difference(runs[0]))
+
     def check_micro_batches(self, tally, first):
         ten = None
         for count in self.model["micro"]:
@@ -379,9 +403,13 @@ def main():
             flags = ([f"--batch={options.batch}"] if options.batch else []) + [f"--dim={d}" for d in options.dim]
             model = dict(graph=os.path.abspath(options.bench), options=flags, inputs={}, data=options.data,
                          budgets=list(BUDGETS), micro=options.micro)
-            Case(os.path.basename(options.bench).removesuffix(".onnx"), model, options, scratch).check(tally)
+            case = Case(os.path.basename(options.bench).removesuffix(".onnx"), model, options, scratch)
+            case.check(tally)
+            if case.plan(os.path.join(case.directory, "unconstrained"))["loss_chunk"]:
+                case.check_chunks(tally)
         else:
             work = [Case(n, m, options, scratch).check for n, m in MODELS.items() if options.only in n]
+            work += [Case(n, m, options, scratch).check_chunks for n, m in CHUNKED.items() if options.only in n]
             if options.only in "faults":
                 work.append(Faults(options, scratch).check)
             with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

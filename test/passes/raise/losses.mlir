@@ -1,5 +1,6 @@
 // RUN: tmc-opt %s -tmc-raise | FileCheck %s
 // RUN: tmc-opt %s -tmc-raise=loss-chunk=16 | FileCheck %s --check-prefix=CHUNK
+// RUN: tmc-opt %s -tmc-raise='loss-chunk=16 loss-chunk-if-free' | FileCheck %s --check-prefix=FREE
 
 // Six rows of ten classes. The mean over the rows that count divides by their
 // number, which stays an operand: a weight of 1 / count.
@@ -183,4 +184,48 @@ func.func @sum_read_elsewhere(%x: tensor<64x32xf32>, %table: tensor<10x32xf32>, 
   %loss, %lse = nn.cross_entropy %logits, %labels, %weight : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
   %e = math.exp %logits : tensor<64x10xf32>
   return %loss, %e : tensor<f32>, tensor<64x10xf32>
+}
+
+// Chunks only where they cost nothing. A factor is part of the loss.
+
+// FREE-LABEL: func @free(
+//       FREE:   nn.linear_cross_entropy %{{.*}}, %arg1, %arg3, %{{.*}} bias(%arg2) {chunk = 16 : i64}
+func.func @free(%x: tensor<64x32xf32>,
+                %table: tensor<10x32xf32>,
+                %bias: tensor<10xf32>,
+                %labels: tensor<64xi64>) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %half = arith.constant dense<0.5> : tensor<f32>
+  %logits = nn.matmul %x, %table transpose_rhs bias(%bias) : (tensor<64x32xf32>, tensor<10x32xf32>, tensor<10xf32>) -> tensor<64x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %one : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
+  %scaled = arith.mulf %loss, %half : tensor<f32>
+  return %scaled : tensor<f32>
+}
+
+// Not of a loss that something else reads: its gradient may have to wait for
+// that, and make the logits again.
+
+// FREE-LABEL: func @part_of_another(
+//   FREE-NOT:   linear_cross_entropy
+func.func @part_of_another(%x: tensor<64x32xf32>,
+                           %table: tensor<10x32xf32>,
+                           %labels: tensor<64xi64>) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %logits = nn.matmul %x, %table transpose_rhs : (tensor<64x32xf32>, tensor<10x32xf32>) -> tensor<64x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %one : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
+  %square = arith.mulf %loss, %loss : tensor<f32>
+  return %square : tensor<f32>
+}
+
+// Not of rows that fit in one chunk.
+
+// FREE-LABEL: func @one_chunk(
+//   FREE-NOT:   linear_cross_entropy
+func.func @one_chunk(%x: tensor<16x32xf32>,
+                     %table: tensor<10x32xf32>,
+                     %labels: tensor<16xi64>) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %logits = nn.matmul %x, %table transpose_rhs : (tensor<16x32xf32>, tensor<10x32xf32>) -> tensor<16x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %one : (tensor<16x10xf32>, tensor<16xi64>, tensor<f32>) -> (tensor<f32>, tensor<16xf32>)
+  return %loss : tensor<f32>
 }
