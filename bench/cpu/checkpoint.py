@@ -3,12 +3,13 @@
 
     checkpoint.py [--tmc build/bin/tmc] [--model MODEL.onnx] [--dim NAME=N ...] [--loss SPEC]
                   [--data FILE|NAME=FILE ...] [--steps 3] [--rounds 3] [--threads 1]
-                  [--loss-chunk ROWS] [--target FILE.json] [-o FILE.md]
+                  [--target FILE.json] [-o FILE.md]
 
 The step is planned by `--planner blocks` first: it keeps what enters each block and makes the
-rest again, and the arena that its plan is packed into is the budget of tmc's. Both steps and the
-unconstrained one are lowered, packed and emitted by the same code; they run in turn. With
---loss-chunk there is one more within that arena: the step whose loss never holds all logits.
+rest again, and the arena that its plan is packed into is the budget of tmc's. All steps are
+lowered, packed and emitted by the same code; they run in turn. Twice: every-block checkpointing
+as people have it, with all logits at once, beside tmc with them and as it plans unasked; and
+every-block checkpointing with the loss that tmc takes unasked, beside tmc within that arena.
 ms/step is the sum of what each launch took when that was fastest, as in predicted.py. The last
 column is what no plan with tmc's order of first runs can be below.
 """
@@ -31,7 +32,6 @@ def main():
     parser.add_argument("--data", action="append", default=[], help="passed to the step (default: the example's text)")
     parser.add_argument("--dim", action="append", default=[], help="passed to tmc (default: batch=2, sequence=512)")
     parser.add_argument("--loss")
-    parser.add_argument("--loss-chunk", type=int, metavar="ROWS")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
@@ -50,10 +50,11 @@ def main():
             steps[name] = Step(options, options.target, os.path.join(scratch, str(len(steps))), *more)
             return steps[name].plan
         step("unconstrained")
-        budget = f"--budget={step('every block', '--planner=blocks')['arena_bytes']}"
-        step("tmc", budget)
-        if options.loss_chunk:
-            step("tmc, loss in chunks", budget, f"--loss-chunk={options.loss_chunk}")
+        for loss, flags in ((", all logits", ["--loss-chunk=all"]), ("", [])):
+            budget = f"--budget={step('every block' + loss, '--planner=blocks', *flags)['arena_bytes']}"
+            step("tmc" + loss, budget, *flags)
+            if flags:
+                step("tmc within the same", budget)
         for turn in range(options.rounds):
             first = turn % len(steps)
             for name in [*steps, *steps][first:first + len(steps)]:
