@@ -562,6 +562,7 @@ absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
   how.start = &first.plan.solution;
   how.spared = overAt(first, roomBytes);
   int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
+  bool isCheap = !makesDearAgain(stated, first.plan.solution);
   bool fits = false;
   // Somebody else's planner knows of limits only.
   bool local =
@@ -578,6 +579,15 @@ absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
         fittedFor(limitBytes, how, &first.plan.orders);
     if (!next.ok())
       return next.status();
+    if (isCheap && makesDearAgain(stated, next->plan.solution)) {
+      // What little work didn't find would cost a dear kernel.
+      SolveOptions harder = how;
+      harder.maxWork = options.maxWork / 2;
+      found.push_back(std::move(*next));
+      next = fittedFor(limitBytes, harder, &first.plan.orders);
+      if (!next.ok())
+        return next.status();
+    }
     packHarder(*next, roomBytes);
     lost = std::max(lost, next->arenaBytes - next->plan.peakBytes);
     fits = next->plan.feasible && next->arenaBytes <= roomBytes;
