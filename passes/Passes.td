@@ -71,7 +71,8 @@ def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {
            "Rows of logits that a loss may hold at once; 0 holds all">,
     Option<"lossChunkIfFree", "loss-chunk-if-free", "bool", /*default=*/"false",
            "Only where chunks cost nothing: nothing but the function's return "
-           "reads the loss, so that one kernel makes it and its gradient">,
+           "reads the loss, so that one kernel makes it and its gradient, and "
+           "there are as many rows as channels">,
   ];
 }
 

@@ -235,7 +235,7 @@ struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
   LogicalResult matchAndRewrite(CrossEntropyOp op,
                                 PatternRewriter &b) const override {
     std::optional<Linear> found = linearOf(op.getLogits(), op);
-    if (!found || (ifFree && !isFree(op)))
+    if (!found || (ifFree && !isFree(op, *found)))
       return failure();
     MatmulOp product = found->product;
     auto linear = LinearCrossEntropyOp::create(
@@ -245,10 +245,13 @@ struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
     b.replaceOp(op, linear.getResults());
     return success();
   }
-  /// True if one kernel can make the loss and its gradient: nothing comes
-  /// between.
-  bool isFree(CrossEntropyOp op) const {
-    return tensorType(op.getLogits()).getDimSize(0) > chunk &&
+  /// True if one kernel can make the loss and its gradient, for nothing comes
+  /// between, and memory is saved: the table's gradient, which is made at once
+  /// then, is no larger than the logits, from which it can be made later.
+  bool isFree(CrossEntropyOp op, Linear linear) const {
+    int64_t rows = tensorType(op.getLogits()).getDimSize(0);
+    return rows > chunk &&
+           rows >= tensorType(linear.product.getLhs()).getDimSize(1) &&
            op.getLse().use_empty() && isOnlyReturned(op.getLoss(), nullptr);
   }
   int64_t chunk;

@@ -77,8 +77,10 @@ struct ModelFlags {
       cl::desc("what may leave the device; only none so far"), TMC_MODEL_FLAG};
   cl::opt<std::string> lossChunk{
       "loss-chunk", cl::value_desc("ROWS|all"),
-      cl::desc("hold at most so many rows of logits (default: 256 where\n"
-               "                          that changes no bit, else all)"),
+      cl::desc(
+          "hold at most so many rows of logits (default: 256 where\n"
+          "                          that saves memory and changes no bit, "
+          "else all)"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> planner{
       "planner", cl::value_desc("NAME|exec:CMD"),

@@ -229,3 +229,17 @@ func.func @one_chunk(%x: tensor<16x32xf32>,
   %loss, %lse = nn.cross_entropy %logits, %labels, %one : (tensor<16x10xf32>, tensor<16xi64>, tensor<f32>) -> (tensor<f32>, tensor<16xf32>)
   return %loss : tensor<f32>
 }
+
+// Not of fewer rows than channels: the gradient of the table is larger than the
+// logits are, and can wait until the end if they are kept.
+
+// FREE-LABEL: func @wide(
+//   FREE-NOT:   linear_cross_entropy
+func.func @wide(%x: tensor<31x32xf32>,
+                %table: tensor<10x32xf32>,
+                %labels: tensor<31xi64>) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %logits = nn.matmul %x, %table transpose_rhs : (tensor<31x32xf32>, tensor<10x32xf32>) -> tensor<31x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %one : (tensor<31x10xf32>, tensor<31xi64>, tensor<f32>) -> (tensor<f32>, tensor<31xf32>)
+  return %loss : tensor<f32>
+}
