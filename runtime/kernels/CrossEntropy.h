@@ -77,8 +77,9 @@ public:
 
 /// ins: x, w, labels, lse, scale (dloss * weight), bias if bias.
 /// outs: dx [rows, channels], dw [vocabulary, channels], dbias [vocabulary] if
-/// bias, summed row after row. `accumulate` adds to dw and dbias; dx is
-/// overwritten.
+/// bias, summed row after row (on the cpu in the tiles of a fused kernel).
+/// `accumulate` adds to dw and dbias; dx is overwritten. What is null isn't
+/// made.
 class LinearCrossEntropyGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
@@ -90,7 +91,8 @@ public:
 
 /// The two before in one, with the logits of each chunk made once.
 /// ins: x, w, labels, weight, scale (dloss * weight), bias if bias.
-/// outs: loss, dx, dw, dbias if bias. `accumulate` adds to dw and dbias.
+/// outs: loss, dx, dw, dbias if bias. `accumulate` adds to dw and dbias. A
+/// gradient that is null isn't made.
 class LinearCrossEntropyWithGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
