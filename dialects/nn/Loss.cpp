@@ -196,12 +196,23 @@ static LogicalResult checkChunked(std::optional<Location> loc, Adaptor op,
                    scalar, lse);
 }
 
-/// Gradients are like what they are of.
+/// Adds the gradients' types, which are those of what they are of. What is in
+/// `results` before them has to be made.
 template <typename Adaptor>
-static void appendGradients(Adaptor op, SmallVectorImpl<Type> &results) {
+static LogicalResult appendGradients(std::optional<Location> loc, Adaptor op,
+                                     SmallVectorImpl<Type> &results) {
+  int64_t next = results.size();
   results.append({op.getX().getType(), op.getTable().getType()});
   if (op.getBias())
     results.push_back(op.getBias().getType());
+  ArrayRef<int64_t> unread = op.getUnread().value_or(ArrayRef<int64_t>());
+  for (int64_t number : unread) { // C4
+    if (number < next || number >= int64_t(results.size()))
+      return emitOptionalError(loc, "leaves out result ", number,
+                               ", which is no gradient or comes twice");
+    next = number + 1;
+  }
+  return success();
 }
 
 LogicalResult
@@ -305,8 +316,7 @@ LogicalResult LinearCrossEntropyGradOp::inferReturnTypes(
     SmallVectorImpl<Type> &results) {
   if (failed(checkChunked(loc, op, op.getScale(), op.getLse())))
     return failure();
-  appendGradients(op, results);
-  return success();
+  return appendGradients(loc, op, results);
 }
 
 static SmallVector<unsigned>
@@ -373,8 +383,7 @@ LogicalResult LinearCrossEntropyWithGradOp::inferReturnTypes(
     if (failed(checkChunked(loc, op, scalar, Value())))
       return failure();
   results.push_back(op.getWeight().getType());
-  appendGradients(op, results);
-  return success();
+  return appendGradients(loc, op, results);
 }
 
 int64_t LinearCrossEntropyWithGradOp::getBytesMoved() {

@@ -87,6 +87,7 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
     - C1: as for `nn.linear_cross_entropy`, with `lse` one number per row.
     - C2: `chunk` is positive.
     - C3: `bias` is one number per class, of the table's element type.
+    - C4: `unread` are numbers of gradients, each once, in order.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$lse, NN_Float:$scale, Optional<NN_Float>:$bias,
@@ -117,6 +118,7 @@ def NN_LinearCrossEntropyWithGradOp
     - C1: as for `nn.linear_cross_entropy`; `scale` is a scalar like `weight`.
     - C2: `chunk` is positive.
     - C3: `bias` is one number per class, of the table's element type.
+    - C4: `unread` are numbers of gradients, each once, in order.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$weight, NN_Float:$scale,

@@ -179,3 +179,31 @@ func.func @linear_cross_entropy_with_grad_c3(%x: tensor<4x2xf32>, %t: tensor<3x2
   %0:4 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s bias(%b) {chunk = 2 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>, tensor<2xf32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>, tensor<2xf32>)
   return
 }
+
+// -----
+
+func.func @linear_cross_entropy_grad_c4(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %e: tensor<4xf32>, %w: tensor<f32>) {
+  // expected-error @below {{leaves out result 2, which is no gradient or comes twice}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.linear_cross_entropy_grad %x, %t, %l, %e, %w {chunk = 2 : i64, unread = array<i64: 0, 2>} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> (tensor<4x2xf32>, tensor<3x2xf32>)
+  return
+}
+
+// -----
+
+// The loss has to be made.
+func.func @linear_cross_entropy_with_grad_c4(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %w: tensor<f32>, %s: tensor<f32>) {
+  // expected-error @below {{leaves out result 0, which is no gradient or comes twice}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s {chunk = 2 : i64, unread = array<i64: 0>} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_with_grad_c4_twice(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %w: tensor<f32>, %s: tensor<f32>) {
+  // expected-error @below {{leaves out result 1, which is no gradient or comes twice}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s {chunk = 2 : i64, unread = array<i64: 1, 1>} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>)
+  return
+}
