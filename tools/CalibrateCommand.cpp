@@ -1,6 +1,5 @@
 #include "tools/CalibrateCommand.h"
 
-#include "compiler/calibrate/Calibrate.h"
 #include "compiler/pipeline/Compile.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -45,7 +44,10 @@ int CalibrateCommand::run() {
   if (threads < 0)
     return fail(Failure::usage("--threads=" + std::to_string(threads) +
                                " is negative"));
-  // Half a minute of measuring must not be lost to a mistyped path.
+  if (rounds < 1)
+    return fail(Failure::usage("--rounds=" + std::to_string(rounds) +
+                               " is no positive number"));
+  // A minute of measuring must not be lost to a mistyped path.
   std::string directory = llvm::sys::path::parent_path(output).str();
   if (llvm::sys::fs::access(directory.empty() ? "." : directory,
                             llvm::sys::fs::AccessMode::Write))
@@ -53,6 +55,7 @@ int CalibrateCommand::run() {
   CalibrateOptions options;
   options.target = target;
   options.threads = threads;
+  options.rounds = rounds;
   options.progress = isatty(2);
   Expected<Calibration> done = calibrate(options);
   if (!done)

@@ -3,6 +3,8 @@
 #ifndef TMC_TOOLS_CALIBRATECOMMAND_H
 #define TMC_TOOLS_CALIBRATECOMMAND_H
 
+#include "compiler/calibrate/Calibrate.h"
+
 #include "llvm/Support/CommandLine.h"
 
 namespace tmc {
@@ -27,6 +29,15 @@ struct CalibrateCommand {
       llvm::cl::init(0),
       llvm::cl::value_desc("N"),
       llvm::cl::desc("of the measured steps (default: one per core)"),
+      llvm::cl::sub(command),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<int> rounds{
+      "rounds",
+      llvm::cl::init(CalibrateOptions().rounds),
+      llvm::cl::value_desc("N"),
+      llvm::cl::desc("how often all is measured; the fastest counts, so that\n"
+                     "                          more help on a busy machine "
+                     "(default: 3)"),
       llvm::cl::sub(command),
       llvm::cl::cat(category)};
 

@@ -156,13 +156,14 @@ struct ModelFlags {
   Expected<CompileOptions> read();
 };
 
-/// The positive number that `flag` is given.
-Expected<int64_t> countOf(const char *flag, const std::string &text) {
+/// The positive number that `flag` is given; `others` names what else it takes.
+Expected<int64_t> countOf(const char *flag, const std::string &text,
+                          const char *others = "") {
   int64_t count;
   if (!llvm::StringRef(text).getAsInteger(10, count) && count > 0)
     return count;
   return Failure::usage(std::string(flag) + "=" + text +
-                        " is no positive number");
+                        " is no positive number" + others);
 }
 
 Expected<CompileOptions> ModelFlags::read() {
@@ -175,10 +176,11 @@ Expected<CompileOptions> ModelFlags::read() {
     options.budgetBytes = *bytes;
   }
   options.target = target;
-  auto count = [&](const char *flag, const std::string &text, auto &value) {
+  auto count = [&](const char *flag, const std::string &text, auto &value,
+                   const char *others = "") {
     if (text.empty())
       return Expected<bool>(true);
-    Expected<int64_t> number = countOf(flag, text);
+    Expected<int64_t> number = countOf(flag, text, others);
     if (!number)
       return Expected<bool>(std::move(number.failure()));
     value = *number;
@@ -210,7 +212,7 @@ Expected<CompileOptions> ModelFlags::read() {
   for (auto done :
        {count("--batch", batch, options.batch),
         count("--loss-chunk", lossChunk == "all" ? "" : lossChunk.getValue(),
-              options.lossChunk),
+              options.lossChunk, " or 'all'"),
         count("--micro-batches", microBatches, options.microBatches)})
     if (!done)
       return std::move(done.failure());

@@ -74,7 +74,8 @@ struct CompiledProbe {
 };
 } // namespace
 
-/// Takes from a profile what was faster than before.
+/// Takes from a profile what was faster than before. No time at all is none:
+/// the clock didn't see the launch.
 static tmc::Expected<bool> readProfile(const std::string &path,
                                        std::vector<MeasuredLaunch> &launches) {
   auto file = MemoryBuffer::getFile(path);
@@ -88,7 +89,6 @@ static tmc::Expected<bool> readProfile(const std::string &path,
   const json::Array *rows = object ? object->getArray("launches") : nullptr;
   if (!rows)
     return Failure::defect("a profile has no launches");
-  bool isFirst = launches.empty();
   launches.resize(rows->size());
   for (size_t i = 0; i < rows->size(); ++i) {
     const json::Object *launch = (*rows)[i].getAsObject();
@@ -97,7 +97,7 @@ static tmc::Expected<bool> readProfile(const std::string &path,
     };
     MeasuredLaunch &measured = launches[i];
     double seconds = number("least_seconds");
-    if (!isFirst && measured.seconds <= seconds)
+    if (seconds <= 0 || (measured.seconds > 0 && measured.seconds <= seconds))
       continue;
     measured.family =
         launch ? launch->getString("family").value_or("").str() : "";

@@ -26,6 +26,13 @@ struct Axis {
   double at(int i, int points) const {
     return low * std::pow(high / low, double(i) / (points - 1));
   }
+  /// `rate` is the fastest that was seen, or 0 where nothing was asked for:
+  /// then it isn't known to bound anything.
+  static Axis aroundFastest(double rate) {
+    constexpr double kUnbounded = 1e18;
+    return rate > 0 ? Axis{rate / 100, rate * 10}
+                    : Axis{kUnbounded, kUnbounded};
+  }
   /// Two steps of the old grid to each side of `value`.
   Axis around(double value, int points) const {
     double step = std::pow(high / low, 2.0 / (points - 1));
@@ -36,7 +43,7 @@ struct Axis {
 } // namespace
 
 Roofline tmc::fitRoofline(const std::vector<MeasuredLaunch> &launches) {
-  double flopRate = 1, byteRate = 1;
+  double flopRate = 0, byteRate = 0;
   double shortest = std::numeric_limits<double>::max();
   for (const MeasuredLaunch &launch : launches) {
     flopRate = std::max(flopRate, launch.flops / launch.seconds);
@@ -44,8 +51,8 @@ Roofline tmc::fitRoofline(const std::vector<MeasuredLaunch> &launches) {
     shortest = std::min(shortest, launch.seconds);
   }
   constexpr int kPoints = 13, kRefinements = 7;
-  Axis flops{flopRate / 100, flopRate * 10};
-  Axis bytes{byteRate / 100, byteRate * 10};
+  Axis flops = Axis::aroundFastest(flopRate);
+  Axis bytes = Axis::aroundFastest(byteRate);
   Axis start{shortest / 1000, shortest};
   Roofline best;
   for (int round = 0; round < kRefinements; ++round) {

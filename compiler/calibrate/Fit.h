@@ -29,7 +29,8 @@ struct MeasuredLaunch {
 };
 
 /// The roofline that explains `launches`, which are of one family. Rates stay
-/// within a factor of a thousand of the fastest that was seen.
+/// within a factor of a thousand of the fastest that was seen; of what no
+/// launch asks for (a copy has no operations) the rate bounds nothing.
 Roofline fitRoofline(const std::vector<MeasuredLaunch> &launches);
 
 /// Sum of predicted over sum of measured seconds.

@@ -9,7 +9,8 @@ unconstrained step's losses, gradient norms, parameters, states and moments bit 
 two threads, saving and resuming in the middle, and poisoning dead buffers; the arena's touched
 pages are the planned bytes, and no step allocates. Cutting the batch into micro-batches changes
 losses by less than 1e-6 and parameters by less than 1e-5. A loss that is taken in chunks unasked
-has the bits of the whole one. Planted faults are found.
+has the bits of the whole one. A calibration knows what is dear, and planning takes it. Planted
+faults are found.
 
 `--bench MODEL.onnx` does the same for one model given by `--batch`, `--dim` and `--data`, and
 prints what it measured (bench/same/README.md). Ends with one line `N passed, M failed`.
@@ -315,6 +316,45 @@ class Case:
             tally.test(name, fault, f"losses off by {loss:.2g}, parameters by {distance:.2g} after ten steps")
 
 
+class Calibration:
+    """This machine as a target: measured once round, and planned with."""
+
+    def __init__(self, options, scratch):
+        self.tmc = os.path.join(options.build, "bin", "tmc")
+        self.path = os.path.join(scratch, "here.json")
+
+    def check(self, tally):
+        code, text = run([self.tmc, "calibrate", "-o", self.path, "--threads=1", "--rounds=1"])
+        tally.test("calibration: measured", text if code else self.fault(text))
+        if code:
+            return
+        code, text = run([self.tmc, "plan", os.path.join(ROOT, MODELS["gpt2-tiny"]["graph"]), f"--target={self.path}",
+                          *MODELS["gpt2-tiny"]["options"], "--json"], stderr=subprocess.DEVNULL)
+        with open(self.path) as file:
+            name = json.load(file)["name"]
+        tally.test("calibration: planned with", "" if code == 0 and json.loads(text)["target"] == name else text or f"ended with {code}")
+
+    def fault(self, table):
+        """Coarse on purpose: rates differ by the moment, but not by the orders of magnitude between kernels."""
+        with open(self.path) as file:
+            target = json.load(file)
+        families = target["families"]
+        missing = {"AdamW", "Attention", "Conv", "Fused", "LinearCrossEntropyWithGrad", "Matmul"} - families.keys()
+        if missing:
+            return f"not measured: {missing}\n{table}"
+
+        def seconds(family, flops, moved):
+            rates = families[family]
+            return rates["launch_seconds"] + max(flops / rates["flops_per_second"], moved / rates["bytes_per_second"])
+        for name, rates in families.items():
+            if not (0 <= rates["launch_seconds"] < 1 and min(rates["flops_per_second"], rates["bytes_per_second"]) > 1e3):
+                return f"{name} has {rates}"
+        # A product of 512 x 768 x 3072 takes longer than dropping out a row of it.
+        if seconds("Matmul", 2 * 512 * 768 * 3072, 4 * (512 * 768 + 768 * 3072 + 512 * 3072)) < seconds("Fused", 3072, 8 * 3072):
+            return f"a product is cheaper than one of its rows\n{table}"
+        return ""
+
+
 class Faults:
     """Faults that are planted in a step; each must be found."""
 
@@ -386,7 +426,7 @@ class Faults:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
-    parser.add_argument("--only", default="", help="the models, or `faults`, whose name holds this")
+    parser.add_argument("--only", default="", help="the models, `calibration` or `faults`, whose name holds this")
     parser.add_argument("--keep", help="leave the compiled steps in this directory")
     parser.add_argument("--jobs", type=int, default=2, help="models at a time")
     parser.add_argument("--bench", help="a model file, instead of the small ones")
@@ -410,6 +450,8 @@ def main():
         else:
             work = [Case(n, m, options, scratch).check for n, m in MODELS.items() if options.only in n]
             work += [Case(n, m, options, scratch).check_chunks for n, m in CHUNKED.items() if options.only in n]
+            if options.only in "calibration":
+                work.append(Calibration(options, scratch).check)
             if options.only in "faults":
                 work.append(Faults(options, scratch).check)
             with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

@@ -46,6 +46,14 @@ TEST(Fit, LivesWithNoise) {
   EXPECT_NEAR(predictedRatio(found, launches), 1, 0.05);
 }
 
+TEST(Fit, WhatNobodyAsksForBoundsNothing) {
+  std::vector<MeasuredLaunch> copies = {{"Concat", 0, 1e6, 1e-4},
+                                        {"Concat", 0, 8e6, 8e-4}};
+  Roofline found = fitRoofline(copies);
+  EXPECT_NEAR(found.seconds(1e6, 1e6), found.seconds(0, 1e6), 1e-9);
+  EXPECT_NEAR(predictedRatio(found, copies), 1, 0.02);
+}
+
 TEST(Fit, OneLaunchIsExplainedExactly) {
   std::vector<MeasuredLaunch> launches = {{"Fill", 0, 1e6, 1e-4}};
   EXPECT_NEAR(predictedRatio(fitRoofline(launches), launches), 1, 0.02);
