@@ -5,9 +5,10 @@
                   [--data FILE|NAME=FILE ...] [--steps 3] [--rounds 3] [--threads 1]
                   [--target FILE.json] [-o FILE.md]
 
-The step is planned by `--planner blocks` first: it keeps what enters each block and makes the
-rest again, and the arena that its plan is packed into is the budget of tmc's. All steps are
-lowered, packed and emitted by the same code; they run in turn. Twice: every-block checkpointing
+Calibrates the machine first (unless --target is given). The step is planned by `--planner
+blocks`: it keeps what enters each block and makes the rest again, and the arena that its plan is
+packed into is the budget of tmc's. All steps are lowered, packed and emitted by the same code;
+they run in turn. Twice: every-block checkpointing
 as people have it, with all logits at once, beside tmc with them and as it plans unasked; and
 every-block checkpointing with the loss that tmc takes unasked, beside tmc within that arena.
 ms/step is the sum of what each launch took when that was fastest, as in predicted.py. The last
@@ -22,7 +23,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from predicted import MIB, ROOT, Step, publish  # noqa: E402
+from predicted import MIB, ROOT, Step, calibrated, publish  # noqa: E402
 
 
 def main():
@@ -35,7 +36,7 @@ def main():
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--target", default="cpu", help="what is planned for (default: cpu's own figures)")
+    parser.add_argument("--target", help="a calibration (default: one is made)")
     parser.add_argument("-o", "--output", help="write the table there, too")
     options = parser.parse_args()
     options.data = options.data or [os.path.join(ROOT, "examples", "data", "text.u16.bin")]
@@ -43,11 +44,11 @@ def main():
     if options.loss:
         options.flags.append(f"--loss={options.loss}")
     with tempfile.TemporaryDirectory(prefix="checkpoint-") as scratch:
-        steps = {}
+        steps, target = {}, calibrated(options, scratch)
 
         def step(name, *more):
             print(f"compiling: {name}", file=sys.stderr, flush=True)
-            steps[name] = Step(options, options.target, os.path.join(scratch, str(len(steps))), *more)
+            steps[name] = Step(options, target, os.path.join(scratch, str(len(steps))), *more)
             return steps[name].plan
         step("unconstrained")
         for loss, flags in ((", all logits", ["--loss-chunk=all"]), ("", [])):

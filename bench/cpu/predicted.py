@@ -68,6 +68,15 @@ class Step:
         return sum(self.launches)
 
 
+def calibrated(options, scratch):
+    """The target to plan for: the one that was given, or this machine as it is now."""
+    if options.target:
+        return options.target
+    path = os.path.join(scratch, "here.json")
+    subprocess.run([options.tmc, "calibrate", "-o", path, f"--threads={options.threads}"], check=True)
+    return path
+
+
 def publish(lines, path):
     """Prints a table, and writes it to `path` if there is one."""
     text = "\n".join(lines) + "\n"
@@ -92,9 +101,7 @@ def main():
     options = parser.parse_args()
     options.flags = [f"--dim={dim}" for dim in options.dim or ["batch=2", "sequence=512"]]
     with tempfile.TemporaryDirectory(prefix="predicted-") as scratch:
-        target = options.target or os.path.join(scratch, "here.json")
-        if not options.target:
-            subprocess.run([options.tmc, "calibrate", "-o", target, f"--threads={options.threads}"], check=True)
+        target = calibrated(options, scratch)
         whole = plan(options, target)
         least, most = plan(options, target, 1)["smallest_found_bytes"], whole["arena_bytes"]
         budgets = [most - (most - least) * i // (options.budgets - 1) for i in range(options.budgets)]
