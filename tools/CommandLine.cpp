@@ -130,18 +130,6 @@ static std::optional<int> look(ArrayRef<char *> arguments,
   return std::nullopt;
 }
 
-/// "tmc: for the --batch option: 'x' value invalid!" -> "--batch: 'x' value
-/// invalid".
-static std::string reworded(StringRef said) {
-  said = said.split('\n').first;
-  said = said.split(": ").second;
-  if (said.consume_front("for the ")) {
-    auto [flag, what] = said.split(" option: ");
-    return (flag + ": " + what.rtrim("!.")).str();
-  }
-  return said.rtrim("!.").str();
-}
-
 std::optional<int> tmc::parseCommandLine(int argc, char **argv,
                                          const Program &program) {
   StringRef first = argc > 1 ? argv[1] : "";
@@ -182,7 +170,7 @@ std::optional<int> tmc::parseCommandLine(int argc, char **argv,
   raw_string_ostream os(said);
   if (cl::ParseCommandLineOptions(argc, argv, "", &os))
     return std::nullopt;
-  if (!said.empty()) // Else it went to standard error.
-    return wrong(Failure::usage(reworded(said)));
+  if (!said.empty()) // Else it is about a value, and was printed.
+    return wrong(Failure::usage(StringRef(said).split('\n').first.str()));
   return int(FailureKind::Usage);
 }
