@@ -554,8 +554,9 @@ absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
                                                        int64_t limitBytes,
                                                        int64_t roomBytes,
                                                        uint64_t seed) const {
-  constexpr int kAttempts = 4;
+  constexpr int kAttempts = 4, kMostLocal = 4;
   std::vector<FittedPlan> found;
+  found.reserve(2 * (kAttempts + kMostLocal)); // Plans are started from.
   SolveOptions how = options;
   how.seed = seed;
   how.maxWork = options.maxWork / 16;
@@ -564,12 +565,15 @@ absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
   int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
   bool isCheap = !makesDearAgain(stated, first.plan.solution);
   bool fits = false;
+  int64_t over = first.arenaBytes - roomBytes;
+  int locals = 0;
   // Somebody else's planner knows of limits only.
   bool local =
       planner.empty() && isOver(first.plan.solution, how.spared, limitBytes);
-  for (int attempt = local ? 1 : 2; attempt <= kAttempts && !fits; ++attempt) {
+  for (int attempt = local ? 1 : 2; attempt <= kAttempts && !fits;) {
     if (attempt > 1) { // Less at a few places didn't do: less everywhere.
       how.spared.clear();
+      how.start = &first.plan.solution;
       limitBytes =
           roomBytes + stated.reservedBytes - lost * (1 + 2 * attempt) / 4;
     }
@@ -592,6 +596,19 @@ absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
     lost = std::max(lost, next->arenaBytes - next->plan.peakBytes);
     fits = next->plan.feasible && next->arenaBytes <= roomBytes;
     found.push_back(std::move(*next));
+    const FittedPlan &last = found.back();
+    bool helps = attempt == 1 && last.plan.feasible && !fits &&
+                 2 * (last.arenaBytes - roomBytes) <= over;
+    if (helps && ++locals < kMostLocal) {
+      // Then what sticks out now, as well.
+      std::vector<int64_t> more = overAt(last, roomBytes);
+      for (size_t i = 0; i < more.size(); ++i)
+        how.spared[i] += more[i];
+      how.start = &last.plan.solution;
+      over = last.arenaBytes - roomBytes;
+    } else {
+      ++attempt;
+    }
   }
   return found;
 }
