@@ -548,67 +548,85 @@ absl::Status PlanBook::walk(const Plan &rough, int64_t limitBytes,
   return absl::OkStatus();
 }
 
+/// Adds a plan from `how.start` on, packed.
+absl::Status PlanBook::mendOnce(const SolveOptions &how, int64_t limitBytes,
+                                int64_t roomBytes, const Orders &orders,
+                                std::vector<FittedPlan> &found) const {
+  absl::StatusOr<FittedPlan> next = fittedFor(limitBytes, how, &orders);
+  if (next.ok() && makesDearAgain(stated, next->plan.solution) &&
+      !makesDearAgain(stated, *how.start)) {
+    // What little work didn't find would cost a dear kernel.
+    found.push_back(std::move(*next));
+    SolveOptions harder = how;
+    harder.maxWork = options.maxWork / 2;
+    next = fittedFor(limitBytes, harder, &orders);
+  }
+  if (!next.ok())
+    return next.status();
+  packHarder(*next, roomBytes);
+  found.push_back(std::move(*next));
+  return absl::OkStatus();
+}
+
 /// Plans that may fit, from `first` on, which was planned for a limit and whose
 /// arena is too large.
 absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
                                                        int64_t limitBytes,
                                                        int64_t roomBytes,
                                                        uint64_t seed) const {
-  constexpr int kAttempts = 4, kMostLocal = 4;
   std::vector<FittedPlan> found;
-  found.reserve(2 * (kAttempts + kMostLocal)); // Plans are started from.
+  Solution start = first.plan.solution;
   SolveOptions how = options;
   how.seed = seed;
   how.maxWork = options.maxWork / 16;
-  how.start = &first.plan.solution;
+  how.start = &start;
   how.spared = overAt(first, roomBytes);
   int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
-  bool isCheap = !makesDearAgain(stated, first.plan.solution);
-  bool fits = false;
   int64_t over = first.arenaBytes - roomBytes;
-  int locals = 0;
-  // Somebody else's planner knows of limits only.
-  bool local =
-      planner.empty() && isOver(first.plan.solution, how.spared, limitBytes);
-  for (int attempt = local ? 1 : 2; attempt <= kAttempts && !fits;) {
-    if (attempt > 1) { // Less at a few places didn't do: less everywhere.
-      how.spared.clear();
-      how.start = &first.plan.solution;
-      limitBytes =
-          roomBytes + stated.reservedBytes - lost * (1 + 2 * attempt) / 4;
-    }
-    if (limitBytes < impossible)
+  // Whether a plan was found that fits.
+  auto attempt = [&](int64_t limit) -> absl::StatusOr<bool> {
+    absl::Status status =
+        mendOnce(how, limit, roomBytes, first.plan.orders, found);
+    if (!status.ok())
+      return status;
+    const FittedPlan &next = found.back();
+    lost = std::max(lost, next.arenaBytes - next.plan.peakBytes);
+    return next.plan.feasible && next.arenaBytes <= roomBytes;
+  };
+
+  // Less where buffers stick out; then where they do now, while that halves
+  // what is over. Somebody else's planner knows of limits only.
+  constexpr int kMostLocal = 4;
+  bool local = planner.empty() && isOver(start, how.spared, limitBytes);
+  for (int i = 0; local && i < kMostLocal && limitBytes >= impossible; ++i) {
+    absl::StatusOr<bool> fits = attempt(limitBytes);
+    if (!fits.ok())
+      return fits.status();
+    if (*fits)
+      return found;
+    const FittedPlan &next = found.back();
+    int64_t left = next.arenaBytes - roomBytes;
+    if (!next.plan.feasible || 2 * left > over)
       break;
-    absl::StatusOr<FittedPlan> next =
-        fittedFor(limitBytes, how, &first.plan.orders);
-    if (!next.ok())
-      return next.status();
-    if (isCheap && makesDearAgain(stated, next->plan.solution)) {
-      // What little work didn't find would cost a dear kernel.
-      SolveOptions harder = how;
-      harder.maxWork = options.maxWork / 2;
-      found.push_back(std::move(*next));
-      next = fittedFor(limitBytes, harder, &first.plan.orders);
-      if (!next.ok())
-        return next.status();
-    }
-    packHarder(*next, roomBytes);
-    lost = std::max(lost, next->arenaBytes - next->plan.peakBytes);
-    fits = next->plan.feasible && next->arenaBytes <= roomBytes;
-    found.push_back(std::move(*next));
-    const FittedPlan &last = found.back();
-    bool helps = attempt == 1 && last.plan.feasible && !fits &&
-                 2 * (last.arenaBytes - roomBytes) <= over;
-    if (helps && ++locals < kMostLocal) {
-      // Then what sticks out now, as well.
-      std::vector<int64_t> more = overAt(last, roomBytes);
-      for (size_t i = 0; i < more.size(); ++i)
-        how.spared[i] += more[i];
-      how.start = &last.plan.solution;
-      over = last.arenaBytes - roomBytes;
-    } else {
-      ++attempt;
-    }
+    over = left;
+    std::vector<int64_t> more = overAt(next, roomBytes);
+    for (size_t k = 0; k < more.size(); ++k)
+      how.spared[k] += more[k];
+    start = next.plan.solution;
+  }
+
+  // Less everywhere.
+  how.spared.clear();
+  start = first.plan.solution;
+  for (int64_t quarters : {5, 7, 9}) {
+    int64_t less = roomBytes + stated.reservedBytes - lost * quarters / 4;
+    if (less < impossible)
+      break;
+    absl::StatusOr<bool> fits = attempt(less);
+    if (!fits.ok())
+      return fits.status();
+    if (*fits)
+      break;
   }
   return found;
 }

@@ -112,6 +112,9 @@ private:
               int64_t limitBytes) const;
   absl::Status walk(const Plan &rough, int64_t limitBytes, int64_t roomBytes,
                     Dear dear, std::vector<FittedPlan> &found) const;
+  absl::Status mendOnce(const SolveOptions &how, int64_t limitBytes,
+                        int64_t roomBytes, const Orders &orders,
+                        std::vector<FittedPlan> &found) const;
   absl::StatusOr<std::vector<FittedPlan>> mend(const FittedPlan &first,
                                                int64_t limitBytes,
                                                int64_t roomBytes,
