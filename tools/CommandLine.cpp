@@ -170,7 +170,9 @@ std::optional<int> tmc::parseCommandLine(int argc, char **argv,
   raw_string_ostream os(said);
   if (cl::ParseCommandLineOptions(argc, argv, "", &os))
     return std::nullopt;
-  if (!said.empty()) // Else it is about a value, and was printed.
-    return wrong(Failure::usage(StringRef(said).split('\n').first.str()));
-  return int(FailureKind::Usage);
+  if (said.empty()) // It is about a value, and was printed.
+    return int(FailureKind::Usage);
+  // Without the program's name.
+  said = StringRef(said).split('\n').first.split(": ").second.str();
+  return wrong(Failure::usage(said));
 }

@@ -59,7 +59,7 @@ def main():
                         ("budget", ["--budget", str(budget)])):
         subprocess.run([args.tmc, "compile", MODEL, *SHAPE, *flags, "-o",
                         os.path.join(args.work, name)], check=True)
-    # One before and after the other, for a machine is not always as fast.
+    # The unconstrained step before and after: a machine isn't always as fast.
     seconds = {}
     for name, steps in (("unconstrained", 5), ("budget", args.steps),
                         ("unconstrained", 5)):

@@ -8,11 +8,11 @@
 Calibrates the machine first (unless --target is given). The step is planned by `--planner
 blocks`: it keeps what enters each block and makes the rest again, and the arena that its plan is
 packed into is the budget of tmc's. All steps are lowered, packed and emitted by the same code;
-they run in turn. Twice: every-block checkpointing
-as people have it, with all logits at once, beside tmc with them and as it plans unasked; and
-every-block checkpointing with the loss that tmc takes unasked, beside tmc within that arena.
-ms/step is the sum of what each launch took when that was fastest, as in predicted.py. The last
-column is what no plan with tmc's order of first runs can be below.
+they run in turn. Twice: every-block checkpointing as people have it, with all logits at once,
+beside tmc with them and as it plans unasked; and every-block checkpointing with the loss that tmc
+takes unasked, beside tmc within that arena. ms/step is the sum of what each launch took when that
+was fastest, as in predicted.py. The last column is what no plan with tmc's order of first runs
+can be below.
 """
 
 import argparse

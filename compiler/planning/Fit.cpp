@@ -548,7 +548,8 @@ absl::Status PlanBook::walk(const Plan &rough, int64_t limitBytes,
   return absl::OkStatus();
 }
 
-/// Adds a plan from `how.start` on, packed.
+/// Adds a plan from `how.start` on, packed; two where the first needs a dear
+/// kernel again.
 absl::Status PlanBook::mendOnce(const SolveOptions &how, int64_t limitBytes,
                                 int64_t roomBytes, const Orders &orders,
                                 std::vector<FittedPlan> &found) const {
