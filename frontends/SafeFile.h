@@ -16,7 +16,7 @@
 #ifndef TMC_FRONTENDS_SAFEFILE_H
 #define TMC_FRONTENDS_SAFEFILE_H
 
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
 
 #include <cstdint>
 #include <string>

@@ -39,7 +39,8 @@ public:
       isRoot.insert(root);
     }
     for (Operation *op : ops)
-      if (llvm::any_of(op->getOperands(),
+      if (!isa<nn::DetachOp>(op) &&
+          llvm::any_of(op->getOperands(),
                        [&](Value v) { return active.contains(v); }))
         for (Value result : op->getResults())
           if (isFloatTensor(result))
@@ -155,6 +156,10 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
     }
     if (failed(declare()) || failed(fill()))
       return signalPassFailure();
+    step.walk([](nn::DetachOp op) {
+      op.replaceAllUsesWith(op.getInput());
+      op.erase();
+    });
     if (auto prologue = getOperation().lookupSymbol<func::FuncOp>("prologue"))
       prologue.erase();
     forward.erase();

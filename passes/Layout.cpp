@@ -6,8 +6,8 @@
 // reductions, until two meet and cancel; what remains stands at the borders.
 
 #include "passes/Passes.h"
-#include "passes/RaiseUtils.h"
-#include "passes/ViewMap.h"
+#include "passes/raise/Matchers.h"
+#include "passes/raise/ViewMap.h"
 
 #include "dialects/nn/Builders.h"
 

@@ -286,11 +286,12 @@ private:
     auto instance =
         op->getAttrOfType<IntegerAttr>(train::TrainDialect::kInstance);
     auto cost = dyn_cast<CostOpInterface>(op.getOperation());
-    mem::LaunchOp::create(
-        b, op.getLoc(), call.symbol, generated, inputs, outputs, scratch,
-        b.getArrayAttr(params), call.ins, outOrder, accumulates,
-        carried && firstOfSum(op), nameOf(op), instance ? instance.getInt() : 0,
-        cost ? cost.getFlops() : 0, cost ? cost.getBytesMoved() : 0);
+    int64_t flops = call.flops >= 0 ? call.flops : cost ? cost.getFlops() : 0;
+    mem::LaunchOp::create(b, op.getLoc(), call.symbol, generated, inputs,
+                          outputs, scratch, b.getArrayAttr(params), call.ins,
+                          outOrder, accumulates, carried && firstOfSum(op),
+                          nameOf(op), instance ? instance.getInt() : 0, flops,
+                          cost ? cost.getBytesMoved() : 0);
   }
 
   /// True if nothing in this trip has added to the sum before `op`.

@@ -14,7 +14,7 @@
 // have the batch in its shape; then its piece is made instead.
 
 #include "passes/Passes.h"
-#include "passes/RaiseUtils.h"
+#include "passes/raise/Matchers.h"
 
 #include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"

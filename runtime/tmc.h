@@ -19,8 +19,9 @@
  *
  * Every function that can fail returns 0 or a code: 1 bad input, 2 wrong use,
  * 3 over the planned memory, 4 unsupported, 70 a defect of ours, 74 the world
- * (disk full, out of memory). tmc_last_error() then holds one sentence, valid
- * until the thread's next call. A step may be used by one thread at a time.
+ * (disk full, out of memory, a processor without the step's instructions).
+ * tmc_last_error() then holds one sentence, valid until the thread's next call.
+ * A step may be used by one thread at a time.
  *
  *===----------------------------------------------------------------------===*/
 #ifndef TMC_RUNTIME_TMC_H

@@ -10,6 +10,8 @@ config.excludes = ["unit", "golden", "models", "Inputs"]
 build = os.environ.get("TMC_BUILD", os.path.join(root, "..", "build"))
 config.test_exec_root = os.path.join(build, "lit")
 llvm = "/usr/lib/llvm-22/bin"
+# Compiled pieces of steps are kept apart from the user's own.
+config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cache")
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(build, "bin"), llvm, os.environ["PATH"]])
 config.substitutions.append(("%python", sys.executable))

@@ -37,7 +37,8 @@ struct VerifyCommand {
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> weights{
       "weights", llvm::cl::value_desc("FILE"),
-      llvm::cl::desc("a .safetensors file, instead of random weights"),
+      llvm::cl::desc("a .safetensors file (default: DIR/weights.safetensors, "
+                     "else random weights)"),
       llvm::cl::sub(command), llvm::cl::cat(category)};
 
   /// Prints the worst tensors; returns the exit code.

@@ -1,10 +1,12 @@
 """Runs every test of a built tree and counts; the standard library only.
 
-    python3 tools/check.py --build build [--only SUITE ...]
+    python3 tools/check.py --build build [--only SUITE ...] [--full]
 
-Suites: format, rules, unit, lit, ctest, install, golden, steps. The closing line is
-`N passed, M failed`, with `, K skipped` where something could not be run here;
-what and why is named above it.
+Suites: format, rules, tidy, unit, lit, ctest, install, golden, steps, emulated.
+Kernels and goldens run twice: as this build was configured, and as a processor with
+AVX2 would run them. The closing line is `N passed, M failed`, with `, K skipped` where
+something could not be run here, or takes longer than every change can wait and is left
+to --full; what and why is named above it.
 """
 
 import argparse
@@ -17,15 +19,25 @@ import sys
 import tempfile
 import time
 
+# What every processor with AVX2 runs.
+AVX2_TARGET = "cpu:v3"
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LLVM = "/usr/lib/llvm-22/bin"
 
 
 class Tally:
-    def __init__(self):
+    def __init__(self, full):
         self.passed = 0
         self.failed = []
         self.skipped = []
+        self.full = full
+
+    def is_left(self, what):
+        """Whether `what` is left to --full; it is named at the end."""
+        if not self.full:
+            self.skipped.append("%s (left to --full)" % what)
+        return not self.full
 
     def test(self, name, ok, output=""):
         if ok:
@@ -74,6 +86,84 @@ def check_rules(tally, build):
     # Records explain themselves with examples; only code counts there.
     bad = [b for b in bad if ".td:" not in b]
     tally.test("rules: no model by its name", not bad, "\n".join(bad))
+    check_includes(tally, build)
+
+
+# Who may include what: a room, and the rooms below it. Within a room anything goes.
+# The runtime is a house of its own; the compiler shares what kernels are called and
+# how files of values look.
+ROOMS = {
+    "runtime/kernels": [],
+    "runtime/step": ["runtime/kernels", "runtime/tmc.h"],
+    "runtime/cpu": ["runtime/kernels", "runtime/step"],
+    "runtime/cuda": ["runtime/kernels", "runtime/step"],
+    "runtime/tmc.h": [],
+    "compiler/support": [],
+    "compiler/planning": ["compiler/support"],
+    "compiler/target": ["compiler/support", "runtime/kernels"],
+    "dialects": ["compiler/target", "compiler/support", "runtime/kernels"],
+    "frontends": ["dialects", "compiler/support", "runtime/kernels", "runtime/step"],
+    "compiler/analysis": ["dialects", "compiler/planning", "compiler/target",
+                          "compiler/support"],
+    "compiler/reference": ["compiler/analysis", "dialects", "compiler/support",
+                           "runtime/kernels"],
+    "compiler/emit": ["compiler/analysis", "dialects", "compiler/target",
+                      "compiler/support", "runtime/kernels"],
+    "compiler/report": ["compiler/emit", "compiler/analysis", "compiler/planning",
+                        "compiler/target", "compiler/support", "dialects",
+                        "runtime/kernels"],
+    "passes": ["compiler/analysis", "compiler/planning", "compiler/target",
+               "compiler/support", "dialects", "runtime/kernels"],
+    "compiler/pipeline": ["passes", "frontends", "dialects", "compiler/report",
+                          "compiler/emit", "compiler/analysis", "compiler/planning",
+                          "compiler/target", "compiler/support", "runtime/kernels",
+                          "runtime/step"],
+    "compiler/verify": ["compiler/reference", "compiler/pipeline", "dialects",
+                        "compiler/support", "runtime/tmc.h", "runtime/kernels",
+                        "runtime/step"],
+    "compiler/calibrate": ["compiler/pipeline", "compiler/report", "compiler/target",
+                           "compiler/support", "dialects", "runtime/kernels"],
+    "tools": ["compiler", "passes", "dialects", "frontends", "runtime/kernels",
+              "runtime/step", "runtime/tmc.h"],
+    "test": ["compiler", "passes", "dialects", "frontends", "runtime", "tools"],
+}
+
+
+def below(path, room):
+    return path == room or path.startswith(room + "/")
+
+
+def check_includes(tally, build):
+    """Includes point one way: down the rooms."""
+    bad = []
+    for path in tracked("*.cpp", "*.h", "*.cu", "*.td", "*.inc"):
+        name = os.path.relpath(path, ROOT)
+        room = next((r for r in ROOMS if below(name, r)), None)
+        if room is None:
+            continue
+        with open(path) as text:
+            for number, line in enumerate(text, 1):
+                found = re.match(r'\s*#?include "([\w/.-]+)"', line)
+                if not found or "/" not in found.group(1):
+                    continue
+                target = found.group(1)
+                if not any(below(target, top) for top in
+                           ("compiler", "dialects", "passes", "frontends",
+                            "runtime", "tools", "test")):
+                    continue  # A library's.
+                if not any(below(target, r) for r in [room] + ROOMS[room]):
+                    bad.append("%s:%d: %s may not include %s" %
+                               (name, number, room, target))
+    tally.test("rules: includes point one way", not bad, "\n".join(bad))
+
+
+def check_tidy(tally, build):
+    """clang-tidy over what a change touches."""
+    done = run([sys.executable, os.path.join(ROOT, "tools/tidy.py"), "--build", build])
+    if done.returncode == 74:
+        tally.skipped.append("tidy: no clang-tidy-22")
+    else:
+        tally.test("tidy", done.returncode == 0, done.stdout[-6000:])
 
 
 def check_unit(tally, build):
@@ -82,8 +172,8 @@ def check_unit(tally, build):
                       - {os.path.join(build, "bin", "tmc-cuda-tests")})
     tally.test("unit: there are test programs", bool(programs))
     for program in programs:
-        done = run([program, "--gtest_brief=1"], cwd=build)
         name = os.path.basename(program)
+        done = run([program, "--gtest_brief=1"], cwd=build)
         ran = re.search(r"(\d+) tests? ran|PASSED\s+\] (\d+) test", done.stdout)
         passed = re.search(r"PASSED\s+\] (\d+) test", done.stdout)
         for failure in re.findall(r"^\[  FAILED  \] ([\w/.]+)",
@@ -117,11 +207,12 @@ def check_lit(tally, build):
 
 def check_ctest(tally, build):
     """What only ctest knows of: comparisons' own tests, compilations by nvcc."""
-    # The unit suite has run the test programs already; the emulated cuda tests
-    # take minutes and are for those who work on that backend: ctest -L cuda.
-    done = run(["ctest", "--output-on-failure", "-E",
-                r"^tmc-.*-tests$|^ir$|\.|^cuda-emulated"], cwd=build)
-    tally.skipped.append("ctest cuda-emulated*: minutes each (ctest -L cuda)")
+    # The unit suite has run the test programs already; the emulated suite runs the
+    # cuda ones.
+    command = ["ctest", "--output-on-failure"]
+    if tally.is_left("ctest cuda-matrix*: every CUDA architecture, minutes"):
+        command += ["-LE", "full"]
+    done = run([*command, "-E", r"^tmc-.*-tests$|^ir$|\.|^cuda-emulated"], cwd=build)
     if not os.path.exists("/usr/share/libonnx-testdata"):
         tally.skipped.append("ctest onnx node cases: no libonnx-testdata")
     for name, verdict in re.findall(
@@ -151,46 +242,93 @@ def check_install(tally, build):
     tally.test("install", done.returncode == 0, done.stdout[-4000:])
 
 
-def check_golden(tally, build):
-    done = run([sys.executable, os.path.join(ROOT, "test/golden/run.py"),
-                "--tmc", os.path.join(build, "bin", "tmc")], cwd=build)
-    rows = re.findall(r"^(PASS|FAIL): (.*?) \(", done.stdout, re.M)
-    tally.test("golden: there are cases", bool(rows), done.stdout[-4000:])
+def resolved_target(build):
+    """What --target cpu is in this build."""
+    with open(os.path.join(build, "CMakeCache.txt")) as cache:
+        return "cpu:" + re.search(r"^TMC_CPU_TARGET:\w+=(.*)$", cache.read(),
+                                  re.M).group(1)
+
+
+def rows_of(tally, suite, script, build, *flags):
+    """The PASS, FAIL and SKIP lines of a script of ours."""
+    done = run([sys.executable, os.path.join(ROOT, script), *flags], cwd=build)
+    rows = re.findall(r"^(PASS|FAIL|SKIP): (.*?)(?: \([\d.]+ s\))?$", done.stdout, re.M)
+    tally.test(suite + ": there are cases", bool(rows), done.stdout[-4000:])
     for verdict, name in rows:
-        tally.test("golden " + name, verdict == "PASS")
+        if verdict == "SKIP":
+            tally.skipped.append(suite + " " + name)
+        else:
+            tally.test(suite + " " + name, verdict == "PASS")
     if done.returncode != 0:
         print(done.stdout[-8000:])
-        tally.test("golden: the run itself",
+        tally.test(suite + ": the run itself",
                    any(verdict == "FAIL" for verdict, _ in rows))
+
+
+def check_golden(tally, build):
+    """Compiled steps against PyTorch, and the comparison against planted faults."""
+    tmc = ["--tmc", os.path.join(build, "bin", "tmc")]
+    if resolved_target(build) != AVX2_TARGET:
+        rows_of(tally, "golden", "test/golden/run.py", build, *tmc)
+    rows_of(tally, "golden " + AVX2_TARGET, "test/golden/run.py", build, *tmc,
+            "--target", AVX2_TARGET, "--planted")
 
 
 def check_steps(tally, build):
     """Compiled steps against the interpreter and against themselves."""
-    done = run([sys.executable, os.path.join(ROOT, "test/steps/run.py"),
-                "--build", build], cwd=build)
-    rows = re.findall(r"^(PASS|FAIL): (.*)$", done.stdout, re.M)
-    tally.test("steps: there are cases", bool(rows), done.stdout[-4000:])
-    for verdict, name in rows:
-        tally.test("steps " + name, verdict == "PASS")
+    rows_of(tally, "steps", "test/steps/run.py", build, "--build", build)
+    if not tally.is_left("steps %s under budgets: a few minutes" % AVX2_TARGET):
+        rows_of(tally, "steps " + AVX2_TARGET, "test/steps/run.py", build,
+                "--build", build, "--target", AVX2_TARGET)
+
+
+def check_emulated(tally, build):
+    """The cuda backend in the emulator (docs/cuda.md): its kernels' unit tests,
+    planted faults, and emitted steps."""
+    done = run(["cmake", "--build", build, "--target", "tmc-cuda-tests"])
+    tally.test("emulated: the build", done.returncode == 0, done.stdout[-4000:])
     if done.returncode != 0:
-        print(done.stdout[-8000:])
-        tally.test("steps: the run itself",
-                   any(verdict == "FAIL" for verdict, _ in rows))
+        return
+    few = tally.is_left("emulated: 50 seeds, all models, bench/gpu's scripts")
+    # What only the cpu backend has; and which fault is named depends on the order.
+    without = "-*HighWater*:*GuardPages*:*AllocationHook*:*CountsItsMemory"
+    for seed in [2] if few else range(50):
+        done = run([os.path.join(build, "bin", "tmc-cuda-tests"), "--gtest_brief=1",
+                    "--gtest_filter=" + without +
+                    (":*ReportsAnIndex*" if seed else "")],
+                   env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
+        passed = re.search(r"PASSED\s+\] (\d+) test", done.stdout)
+        tally.passed += int(passed.group(1)) if passed else 0
+        if done.returncode != 0 or not passed:
+            tally.test("emulated: kernels, seed %d" % seed, False,
+                       done.stdout[-6000:])
+    rows_of(tally, "emulated", "test/cuda/steps.py", build,
+            "--tmc", os.path.join(build, "bin", "tmc"),
+            "--library", os.path.join(build, "lib", "libTmcCudaEmulated.a"),
+            *([] if few else ["--full"]))
+    if not few:
+        done = run(["ctest", "--output-on-failure", "-R", "^cuda-emulated-first-run"],
+                   cwd=build)
+        tally.test("emulated: bench/gpu's scripts", done.returncode == 0,
+                   done.stdout[-4000:])
 
 
-SUITES = [("format", check_format), ("rules", check_rules),
+SUITES = [("format", check_format), ("rules", check_rules), ("tidy", check_tidy),
           ("unit", check_unit), ("lit", check_lit), ("ctest", check_ctest),
-          ("install", check_install), ("golden", check_golden), ("steps", check_steps)]
+          ("install", check_install), ("golden", check_golden), ("steps", check_steps),
+          ("emulated", check_emulated)]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--full", action="store_true",
+                        help="also what takes longer than every change can wait")
     args = parser.parse_args()
     build = os.path.abspath(args.build)
     os.chdir(ROOT)
-    tally = Tally()
+    tally = Tally(args.full)
     for name, suite in SUITES:
         if args.only and name not in args.only:
             continue

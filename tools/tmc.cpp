@@ -109,6 +109,11 @@ struct ModelFlags {
                               cl::desc("output directory (default: the "
                                        "model's name)"),
                               cl::sub(compile), cl::cat(category)};
+  cl::opt<bool> noCache{"no-cache",
+                        cl::desc("compile every kernel, even one whose object "
+                                 "is kept in\n                          "
+                                 "$XDG_CACHE_HOME/tmc (default: ~/.cache/tmc)"),
+                        cl::sub(compile), cl::cat(category)};
   cl::opt<bool> depend{"MD", cl::desc("write a depfile"), cl::sub(compile),
                        cl::cat(category)};
   cl::opt<std::string> dependFile{"MF", cl::value_desc("FILE"),
@@ -247,6 +252,7 @@ Expected<CompileOptions> ModelFlags::read() {
   options.snapshot = snapshot;
   options.trace = trace;
   options.output = output;
+  options.useCache = !noCache;
   if (depend || !dependFile.empty())
     options.depfile =
         dependFile.empty()

@@ -161,9 +161,10 @@ private:
     recipe.name = nameOf(kernel);
     KernelCall call = kernel.getKernel(layouts, target.backend);
     // A generated kernel has no name before it is outlined.
-    recipe.cost =
-        target.picoseconds(call.symbol.empty() ? "Fused" : call.symbol,
-                           cost.getFlops(), cost.getBytesMoved());
+    recipe.cost = target.picoseconds(
+        call.symbol.empty() ? "Fused" : call.symbol,
+        productTypeOf(call.products.value_or(DType::F32)),
+        call.flops < 0 ? cost.getFlops() : call.flops, cost.getBytesMoved());
     recipe.workspaceBytes = alignUp(call.scratchBytes, target.arenaAlignment);
     SmallVector<unsigned> unread = unreadOperands(kernel);
     for (auto [i, operand] : llvm::enumerate(kernel->getOperands())) {
@@ -386,7 +387,7 @@ private:
       zeros.pinned = true;
       planning::Recipe fill;
       fill.name = zeros.name;
-      fill.cost = target.picoseconds("Fill", 0, zeros.bytes);
+      fill.cost = target.picoseconds("Fill", ProductType::F32, 0, zeros.bytes);
       ValueId id = out.problem.addValue(std::move(zeros));
       out.valueOf.push_back(Value());
       fill.writes = {id};

@@ -163,11 +163,14 @@ static tmc::Expected<bool> measure(CompiledProbe &probe,
 }
 
 tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
-  absl::StatusOr<Target> known = findTarget(options.target);
-  if (!known.ok())
-    return Failure::usage(std::string(known.status().message()));
+  tmc::Expected<Target> known = targetNamed(options.target);
+  if (!known)
+    return std::move(known.failure());
   Calibration calibration;
   calibration.target = *known;
+  // Only what is measured stays: the probes' products are of f32.
+  Rooflines &rooflines = calibration.target.rooflines;
+  rooflines = {{ProductType::F32, rooflines.at(ProductType::F32)}};
 
   SmallString<128> directory;
   if (std::error_code error =
@@ -202,12 +205,13 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
       if (launch.seconds > 0 && !launch.family.empty())
         calibration.launches[launch.family].push_back(launch);
   for (const auto &[family, launches] : calibration.launches)
-    calibration.target.families[family] = fitRoofline(launches);
+    calibration.target.families[family][ProductType::F32] =
+        fitRoofline(launches);
   if (auto generated = calibration.target.families.find("Fused");
       generated != calibration.target.families.end())
-    calibration.target.roofline = generated->second;
+    rooflines = generated->second;
   calibration.target.name =
-      options.target + " (measured" +
+      calibration.target.name + " (measured" +
       (options.threads > 0 ? ", " + std::to_string(options.threads) +
                                  (options.threads > 1 ? " threads" : " thread")
                            : std::string()) +
@@ -223,7 +227,8 @@ std::string tmc::calibrationTable(const Calibration &calibration) {
      << right_justify("launch us", 11) << right_justify("predicted", 11)
      << "\n";
   for (const auto &[family, launches] : calibration.launches) {
-    const Roofline &roofline = calibration.target.families.at(family);
+    const Roofline &roofline =
+        calibration.target.rooflineOf(family, ProductType::F32);
     // A rate far above what was reached bounds nothing.
     double flopRate = 0, byteRate = 0;
     for (const MeasuredLaunch &launch : launches) {

@@ -13,7 +13,7 @@
 #define TMC_COMPILER_CALIBRATE_CALIBRATE_H
 
 #include "compiler/calibrate/Fit.h"
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
 
 #include <map>
 #include <string>

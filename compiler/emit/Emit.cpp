@@ -2,6 +2,7 @@
 
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/emit/FusedBody.h"
+#include "compiler/emit/FusedPrinter.h"
 #include "compiler/emit/ProgramTable.h"
 #include "dialects/interfaces/Interfaces.h"
 
@@ -53,6 +54,19 @@ std::string tmc::literal(Attribute value) {
 
 namespace {
 
+constexpr const char *kKernelsInclude =
+    "#include \"runtime/kernels/Kernels.h\"\n"
+    "#include \"runtime/step/Program.h\"\n\n";
+
+/// Between a step's own files; no symbol of the library.
+constexpr const char *kMakersBegin =
+    "namespace tmc __attribute__((visibility(\"hidden\"))) {\n";
+constexpr const char *kMakersEnd = "} // namespace tmc\n\n";
+
+/// Bytes of kernels' text in a file. Reading the headers takes as long as
+/// compiling about as much does.
+constexpr size_t kFileBytes = 12 << 10;
+
 /// Prints one step.
 class Emitter {
 public:
@@ -63,25 +77,45 @@ public:
       spanOf[buffer] = span;
   }
 
-  FailureOr<std::string> run() {
+  FailureOr<StepText> run() {
+    if (failed(checkKnown()))
+      return failure();
     std::string body;
     llvm::raw_string_ostream bodyStream(body);
     printBlock(program.getBlock(), bodyStream, 1);
-
-    llvm::raw_string_ostream os(text);
-    printHead(os);
-    if (failed(printKernelBodies(os)))
+    std::string table;
+    llvm::raw_string_ostream tableStream(table);
+    printProgramTable(tableStream, program, liveness, kernelOf, options);
+    if (failed(printKernelBodies()))
       return failure();
-    printKernelObjects(os);
-    os << "/// One whole step, in the order of the plan.\n"
-       << "void run(Stream &s, void *kernels, char *arena) {\n"
-       << "  auto &k = *static_cast<Kernels *>(kernels);\n"
-       << "  auto at = [arena](int64_t offset) { return arena + offset; };\n"
-       << body << "}\n\n";
-    printProgramTable(os, program, liveness, kernelOf, options);
-    os << "} // namespace\n\n"
-       << "extern \"C\" const StepProgram *tmc_step_program() { return "
-          "&program; }\n";
+
+    auto print = [&](raw_ostream &os, bool whole) {
+      os << "using namespace tmc;\n\n";
+      if (!whole)
+        printMakers(os);
+      os << "namespace {\n\n";
+      for (const Body &kernel : bodies)
+        os << (whole ? kernel.text : "");
+      printKernelObjects(os, whole);
+      os << "/// One whole step, in the order of the plan.\n"
+         << "void run(Stream &s, void *kernels, char *arena) {\n"
+         << "  auto &k = *static_cast<Kernels *>(kernels);\n"
+         << "  auto at = [arena](int64_t offset) { return arena + offset; };\n"
+         << body << "}\n\n"
+         << table << "} // namespace\n\n"
+         << "extern \"C\" const StepProgram *tmc_step_program() { return "
+            "&program; }\n"
+         << "const CompiledFor tmc_step_compiled_for = {\"" << options.target
+         << "\", kInstructions};\n";
+    };
+    StepText text;
+    llvm::raw_string_ostream whole(text.whole), main(text.main);
+    printHead(whole);
+    whole << fusedInclude(options.backend) << kKernelsInclude;
+    print(whole, true);
+    main << kKernelsInclude << "#include \"runtime/kernels/Generated.h\"\n";
+    print(main, false);
+    text.kernels = kernelFiles();
     return text;
   }
 
@@ -91,7 +125,10 @@ private:
   const EmitOptions &options;
   MemLiveness liveness;
   DenseMap<Operation *, MemLiveness::Span> spanOf;
-  std::string text;
+  struct Body {
+    std::string name, text;
+  };
+  std::vector<Body> bodies; // Of the generated kernels.
   /// Kernel objects by what they are: `Matmul{{...}}` -> `matmul_3`.
   std::vector<std::pair<std::string, std::string>> objects;
   std::map<std::string, size_t> objectIndex;
@@ -100,21 +137,48 @@ private:
   /// The object that runs each launch.
   std::vector<std::string> kernelOf;
 
+  /// Fails for the first op, or parameter of a kernel, that has no text: a step
+  /// without it would be another step.
+  LogicalResult checkKnown() {
+    WalkResult walked = program.getBody().walk([](Operation *op) {
+      if (!isa<mem::BufferOp, mem::ViewOp, mem::PieceOp, mem::LaunchOp,
+               mem::FillOp, mem::LoopOp>(op)) {
+        op->emitError("'") << op->getName() << "' can't be printed";
+        return WalkResult::interrupt();
+      }
+      auto launch = dyn_cast<mem::LaunchOp>(op);
+      if (!launch)
+        return WalkResult::advance();
+      for (Attribute param : launch.getParams()) {
+        auto pair = cast<ArrayAttr>(param);
+        if (!isa<BoolAttr, IntegerAttr, FloatAttr, TypeAttr, StringAttr,
+                 DenseI64ArrayAttr>(pair[1])) {
+          op->emitError("'") << launch.getCallee() << "' has a parameter "
+                             << pair[0] << " that can't be printed";
+          return WalkResult::interrupt();
+        }
+      }
+      return WalkResult::advance();
+    });
+    return failure(walked.wasInterrupted());
+  }
+
   void printHead(raw_ostream &os) {
     bool cuda = options.backend == Backend::Cuda;
     os << "// " << (cuda ? "step.cu" : "step.cpp") << " - one training step of "
-       << options.model << ", compiled by tmc.\n"
+       << options.model << ", compiled by tmc for " << options.target << ".\n"
        << "//\n// Arena: " << int64_t(program.getArenaBytes()) << " bytes ("
        << readableBytes(program.getArenaBytes()) << "), "
        << liveness.moments.size() << " launches. Offsets are bytes from its "
        << "start; a\n// buffer is alive from launch a up to launch b, [a, b)."
-       << "\n\n#include \"runtime/kernels/Kernels.h\"\n"
-       << "#include \"runtime/step/Program.h\"\n\n"
-       << "using namespace tmc;\n\nnamespace {\n\n";
+       << "\n\n";
   }
 
-  LogicalResult printKernelBodies(raw_ostream &os) {
+  LogicalResult printKernelBodies() {
     for (auto kernel : module.getOps<mem::KernelOp>()) {
+      Body &body = bodies.emplace_back();
+      body.name = kernel.getSymName().str();
+      llvm::raw_string_ostream os(body.text);
       if (failed(printFusedBody(kernel, os)))
         return failure();
       os << "\n";
@@ -122,12 +186,46 @@ private:
     return success();
   }
 
-  void printKernelObjects(raw_ostream &os) {
+  /// What makes the kernels whose bodies are in other files.
+  void printMakers(raw_ostream &os) {
+    os << kMakersBegin;
+    for (const Body &body : bodies)
+      os << "Kernel *make_" << body.name << "(const FusedParams &);\n";
+    os << kMakersEnd;
+  }
+
+  /// The bodies, in order, a new file where the last has enough text.
+  std::vector<std::string> kernelFiles() {
+    std::vector<std::string> files;
+    for (size_t i = 0; i < bodies.size();) {
+      std::string makers;
+      llvm::raw_string_ostream os(files.emplace_back());
+      os << fusedInclude(options.backend)
+         << "\nusing namespace tmc;\n\nnamespace {\n\n";
+      for (size_t bytes = 0; i < bodies.size() && bytes < kFileBytes; ++i) {
+        bytes += bodies[i].text.size();
+        os << bodies[i].text;
+        makers += "Kernel *make_" + bodies[i].name +
+                  "(const FusedParams &params) {\n  return new Fused<" +
+                  bodies[i].name + ">(params);\n}\n";
+      }
+      os << "} // namespace\n\n" << kMakersBegin << makers << kMakersEnd;
+    }
+    return files;
+  }
+
+  /// `whole`: the bodies are in the same file.
+  void printKernelObjects(raw_ostream &os, bool whole) {
     os << "/// One object per different kernel: what a library has to prepare "
           "is\n/// prepared once, at load.\nstruct Kernels {\n";
-    for (auto &[what, name] : objects)
-      os << "  " << StringRef(what).split('{').first << " " << name << "{"
-         << StringRef(what).split('{').second << ";\n";
+    for (auto &[what, name] : objects) {
+      auto [type, arguments] = StringRef(what).split('{');
+      if (!whole && type.consume_front("Fused<"))
+        os << "  Generated " << name << "{make_" << type.drop_back() << ", "
+           << arguments << ";\n";
+      else
+        os << "  " << type << " " << name << "{" << arguments << ";\n";
+    }
     os << "};\n\n"
        << "void visitKernels(void *kernels, void *context,\n"
           "                  void (*visit)(void *context, const char *name, "
@@ -281,8 +379,7 @@ private:
 
 } // namespace
 
-FailureOr<std::string> tmc::emitStep(ModuleOp module,
-                                     const EmitOptions &options) {
+FailureOr<StepText> tmc::emitStep(ModuleOp module, const EmitOptions &options) {
   auto programs = module.getOps<mem::ProgramOp>();
   assert(!programs.empty() && "lowering makes the program");
   return Emitter(module, *programs.begin(), options).run();

@@ -20,21 +20,35 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include <string>
+#include <vector>
 
 namespace tmc {
 
 struct EmitOptions {
   std::string model; // Its name, for messages.
   Backend backend = Backend::Cpu;
+  std::string target;       // What it is compiled for: "cpu:v4", "cuda:sm_90".
   int64_t budgetBytes = -1; // -1: no limit.
+  /// What the plan leaves beside the arena, of the device's memory.
+  int64_t reservedBytes = 0;
   double predictedSeconds = -1;
   double unconstrainedSeconds = -1;
 };
 
+/// The same step as text to read, and in pieces to compile side by side.
+struct StepText {
+  std::string whole; // step.cpp or step.cu; compiles by itself.
+  /// All of it but the bodies of generated kernels. No arithmetic is done here.
+  std::string main;
+  /// The bodies, a file each for about as much text. Cut by their text alone.
+  std::vector<std::string> kernels;
+};
+
 /// The text of the step in `module`, which holds one placed program and its
-/// kernels. Fails, with a diagnostic, where a kernel can't be printed.
-mlir::FailureOr<std::string> emitStep(mlir::ModuleOp module,
-                                      const EmitOptions &options);
+/// kernels. Fails, with a diagnostic that names it, where a kernel or an op has
+/// no text.
+mlir::FailureOr<StepText> emitStep(mlir::ModuleOp module,
+                                   const EmitOptions &options);
 
 /// The text of step.h: how to embed the step, and its tensors' names.
 std::string emitHeader(mem::ProgramOp program, const EmitOptions &options);

@@ -78,6 +78,7 @@ public:
     os << "/// " << comment << ": " << shape.rows << " rows of " << shape.cols
        << ".\n";
     os << "struct " << name << " {\n";
+    os << "  static constexpr const char *name = \"" << name << "\";\n";
     os << "  static constexpr tmc::FusedShape shape{.rows = " << shape.rows
        << ", .cols = " << shape.cols;
     if (shape.wholeRows)

@@ -1,14 +1,15 @@
 // FusedPrinter.h - a fused region as the text of one kernel body.
 //
-// The text is a struct that `tmc::Fused` (runtime/kernels/Fused.h) runs; g++
-// and nvcc compile the same. Passes over a row follow FusedPlan: each is a
-// lambda that computes what it needs and nothing else, loads first, stores
-// last.
+// The text is a struct that `tmc::Fused` runs (runtime/cpu/Fused.h and
+// runtime/cuda/Fused.h); g++ and nvcc compile the same. Passes over a row
+// follow FusedPlan: each is a lambda that computes what it needs and nothing
+// else, loads first, stores last.
 
 #ifndef TMC_COMPILER_EMIT_FUSEDPRINTER_H
 #define TMC_COMPILER_EMIT_FUSEDPRINTER_H
 
 #include "dialects/nn/FusedPlan.h"
+#include "runtime/kernels/Kernel.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -21,8 +22,11 @@ namespace tmc {
 void printFused(llvm::raw_ostream &os, llvm::StringRef name, mlir::Block &block,
                 const nn::FusedPlan &plan, llvm::StringRef comment);
 
-/// The first line of a file of fused kernels.
-constexpr const char *kFusedInclude = "#include \"runtime/kernels/Fused.h\"\n";
+/// The line by which a file of fused kernels gets what runs them.
+constexpr const char *fusedInclude(Backend backend) {
+  return backend == Backend::Cuda ? "#include \"runtime/cuda/Fused.h\"\n"
+                                  : "#include \"runtime/cpu/Fused.h\"\n";
+}
 
 } // namespace tmc
 

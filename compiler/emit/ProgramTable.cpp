@@ -113,6 +113,8 @@ private:
     for (mem::BufferOp buffer : liveness.buffers)
       if (DictionaryAttr attrs = buffer.getTensorAttr())
         tensors.push_back({buffer, attrs});
+    for (const Tensor &tensor : tensors)
+      printRanges(tensor);
     os << "const TensorInfo tensors[] = {\n";
     for (const Tensor &tensor : tensors)
       printTensor(tensor);
@@ -140,7 +142,32 @@ private:
       if (auto ignore = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kIgnore))
         os << ", .allowIgnore = true, .ignore = " << ignore.getInt();
     }
+    if (auto ranges = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kRanges))
+      os << ",\n     .ranges = ranges" << tensor.buffer.getOffset()
+         << ", .rangeCount = " << ranges.size();
     os << "},\n";
+  }
+
+  /// The boxes of elements of a tensor that have limits of their own.
+  void printRanges(const Tensor &tensor) {
+    auto ranges = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kRanges);
+    if (!ranges)
+      return;
+    os << "const IndexRange ranges" << tensor.buffer.getOffset() << "[] = {\n";
+    for (auto range : ranges.getAsRange<train::RangeAttr>()) {
+      os << "    {";
+      for (ArrayRef<int64_t> list :
+           {range.getOffsets(), range.getSizes(), range.getSteps()}) {
+        os << "{";
+        llvm::interleaveComma(list, os);
+        os << "}, ";
+      }
+      os << range.getLimit();
+      if (std::optional<int64_t> ignore = range.getIgnore())
+        os << ", true, " << *ignore;
+      os << "},\n";
+    }
+    os << "};\n";
   }
 
   /// The bytes of `value`'s elements, in rows of numbers.
@@ -306,6 +333,7 @@ private:
        << ",\n    .samplesPerStep = " << samples
        << ",\n    .tokensPerStep = " << tokens
        << ",\n    .plan = {.budgetBytes = " << options.budgetBytes
+       << ", .reservedBytes = " << options.reservedBytes
        << ", .livePeakBytes = " << plan.livePeakBytes
        << ",\n             .unconstrainedBytes = " << plan.unconstrainedBytes
        << ",\n             .predictedSeconds = "

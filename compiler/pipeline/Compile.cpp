@@ -3,8 +3,9 @@
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/HostCompiler.h"
 #include "compiler/pipeline/OutputDirectory.h"
-#include "compiler/pipeline/PlanReport.h"
-#include "compiler/pipeline/Snapshot.h"
+#include "compiler/pipeline/Sweep.h"
+#include "compiler/report/PlanReport.h"
+#include "compiler/report/Snapshot.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -32,46 +33,50 @@ void tmc::warn(const std::string &message) {
 
 /// Writes all that the output directory holds beside what is linked.
 static Expected<bool> writeFiles(Compilation &compilation,
-                                 OutputDirectory &directory) {
+                                 OutputDirectory &directory, StepText &step) {
   const CompileOptions &options = compilation.options();
-  if (auto done = directory.write("plan.json", planJson(compilation)); !done)
+  if (auto done = directory.write("plan.json", planJson(compilation.planned()));
+      !done)
     return done;
   if (options.emit == Artifact::Plan)
     return true;
   EmitOptions emit;
   emit.model = compilation.modelName();
   emit.backend = compilation.target().backend;
+  emit.target = compilation.target().compiledFor();
   emit.budgetBytes = compilation.figures().budgetBytes;
+  emit.reservedBytes = compilation.figures().reservedBytes;
   emit.predictedSeconds = compilation.figures().stepSeconds;
   emit.unconstrainedSeconds = compilation.figures().unconstrainedSeconds;
-  Expected<std::string> source = compilation.print(emit);
+  Expected<StepText> source = compilation.print(emit);
   if (!source)
     return std::move(source.failure());
+  step = std::move(*source);
   mem::ProgramOp program =
       *compilation.module().getOps<mem::ProgramOp>().begin();
   bool cuda = emit.backend == Backend::Cuda;
   if (auto done = writeWeights(*compilation.weights(), directory); !done)
     return done;
   std::vector<std::pair<std::string, std::string>> files = {
-      {cuda ? "step.cu" : "step.cpp", *source},
+      {cuda ? "step.cu" : "step.cpp", step.whole},
       {"step.h", emitHeader(program, emit)},
       {"step.mlir", compilation.shapedText()},
-      {"report.html", planHtml(compilation)},
-      {"story.json", storyJson(compilation.story())}};
+      {"report.html", planHtml(compilation.planned(), knownCurve(compilation))},
+      {"plan-trace.json", planTraceJson(compilation.trace())}};
   if (!options.snapshot.empty())
     files.push_back({llvm::sys::path::filename(options.snapshot).str(),
-                     memorySnapshot(compilation.story())});
+                     memorySnapshot(compilation.trace())});
   if (!options.trace.empty())
     files.push_back({llvm::sys::path::filename(options.trace).str(),
-                     stepTrace(compilation.story())});
+                     stepTrace(compilation.trace())});
   for (const auto &[name, content] : files)
     if (auto done = directory.write(name, content); !done)
       return done;
   return true;
 }
 
-static Expected<bool> link(Compilation &compilation,
-                           OutputDirectory &directory) {
+static Expected<bool> link(Compilation &compilation, OutputDirectory &directory,
+                           const StepText &step) {
   Expected<Installation> installation = Installation::find();
   if (!installation)
     return std::move(installation.failure());
@@ -85,11 +90,30 @@ static Expected<bool> link(Compilation &compilation,
   Artifact emit = compilation.options().emit;
   if (emit != Artifact::Exe && emit != Artifact::Lib)
     return true;
-  bool cuda = compilation.target().backend == Backend::Cuda;
-  return compileStep(*installation, compilation.target(),
-                     directory.staged(cuda ? "step.cu" : "step.cpp"),
-                     directory.staged("libstep.so"),
-                     emit == Artifact::Exe ? directory.staged("train") : "");
+  // The pieces say what step.cpp does, and go when they are compiled.
+  std::string suffix =
+      compilation.target().backend == Backend::Cuda ? ".cu" : ".cpp";
+  std::vector<StepPiece> pieces;
+  auto add = [&](const std::string &name, const std::string &text,
+                 bool computes) {
+    pieces.push_back({directory.staged(name + suffix), computes});
+    return directory.write(name + suffix, text);
+  };
+  if (auto done = add("main", step.main, /*computes=*/false); !done)
+    return done;
+  for (const auto &[i, text] : llvm::enumerate(step.kernels))
+    if (auto done = add("kernels_" + std::to_string(i), text, true); !done)
+      return done;
+  std::string cached =
+      compilation.options().useCache ? ObjectCache::userDirectory() : "";
+  Expected<bool> done =
+      compileStep(*installation, compilation.target(), pieces,
+                  directory.staged("libstep.so"),
+                  emit == Artifact::Exe ? directory.staged("train") : "",
+                  ObjectCache(cached));
+  for (const StepPiece &piece : pieces)
+    llvm::sys::fs::remove(piece.source);
+  return done;
 }
 
 /// A rule for make and ninja: the outputs follow from the model file.
@@ -124,10 +148,11 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
     EmitOptions emit;
     emit.model = compilation.modelName();
     emit.backend = compilation.target().backend;
-    Expected<std::string> source = compilation.print(emit);
+    emit.target = compilation.target().compiledFor();
+    Expected<StepText> source = compilation.print(emit);
     if (!source)
       return std::move(source.failure());
-    llvm::outs() << *source;
+    llvm::outs() << source->whole;
     return true;
   }
   std::string output =
@@ -135,10 +160,11 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
   Expected<OutputDirectory> directory = OutputDirectory::create(output);
   if (!directory)
     return std::move(directory.failure());
-  if (done = writeFiles(compilation, *directory); !done)
+  StepText step;
+  if (done = writeFiles(compilation, *directory, step); !done)
     return done;
   if (options.emit != Artifact::Plan)
-    if (done = link(compilation, *directory); !done)
+    if (done = link(compilation, *directory, step); !done)
       return done;
   if (compilation.weights() && compilation.weights()->tensors.empty())
     removeOldWeights(output);
@@ -146,8 +172,9 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
   // directory with a plan is one of ours.
   std::vector<std::string> replaced;
   if (llvm::sys::fs::exists(output + "/plan.json"))
-    replaced = {"train",     "libstep.so", "step.cpp",    "step.cu", "step.h",
-                "step.mlir", "story.json", "report.html", "tmc.h"};
+    replaced = {"train",           "libstep.so",  "step.cpp",
+                "step.cu",         "step.h",      "step.mlir",
+                "plan-trace.json", "report.html", "tmc.h"};
   if (done = directory->commit(replaced); !done)
     return done;
   if (!options.depfile.empty())
@@ -155,7 +182,8 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
       return done;
   if (options.quiet)
     return true;
-  llvm::errs() << planTable(compilation) << "  wrote " << output << "/\n";
+  llvm::errs() << planTable(compilation.planned()) << "  wrote " << output
+               << "/\n";
   if (const WeightSources *weights = compilation.weights();
       weights && !weights->missing.empty())
     llvm::errs() << "tmc: note: the values of " << weights->missing.size()

@@ -2,6 +2,7 @@
 
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Config.h"
+#include "runtime/step/Processor.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -113,6 +114,41 @@ std::string versionOf(const std::string &tool, const Workplace &place) {
   return lines.empty() ? "" : " " + lines[0].rsplit(' ').second.str();
 }
 
+/// What each instruction set asks of a processor, in the order of cpuArchs().
+constexpr uint32_t kAsked[] = {kV3, kV4, kV4Bf16, kV4Amx};
+
+/// Which instruction sets steps can be compiled for, and which this processor
+/// runs. Those that it doesn't are for other machines.
+Finding examineProcessor(const tmc::Expected<Installation> &installation,
+                         Target target) {
+  const uint32_t available = instructionsOf(readCpuid());
+  std::string here, elsewhere;
+  bool runsDefault = false;
+  for (auto [arch, asked] : zip_equal(cpuArchs(), kAsked)) {
+    bool runs = (available & asked) == asked;
+    runsDefault |= runs && arch == defaultCpuArch();
+    target.arch = arch;
+    if (!installation || !sys::fs::exists(installation->runtimeLibrary(target)))
+      continue;
+    std::string &list = runs ? here : elsewhere;
+    list += (list.empty() ? "" : " ") + arch;
+  }
+  Finding finding{
+      Finding::Good, "instructions",
+      "cpu is cpu:" + defaultCpuArch() +
+          "; compiled and run here: " + (here.empty() ? "none" : here),
+      ""};
+  if (!elsewhere.empty())
+    finding.detail += "; for other machines: " + elsewhere;
+  if (!runsDefault) {
+    finding.state = Finding::Doubt;
+    finding.fix = here.empty() ? "run steps on a machine with AVX2"
+                               : "compile with --target cpu:v3, or configure "
+                                 "tmc with -DTMC_CPU_TARGET=v3";
+  }
+  return finding;
+}
+
 /// Tries to compile a step's first line, and to link what a step is linked
 /// with.
 std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
@@ -130,10 +166,13 @@ std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
   }
 
   tmc::Expected<Installation> installation = Installation::find();
+  Target target;
+  target.backend = backend;
+  target.arch = cuda ? "sm_80" : defaultCpuArch();
   Finding runtime{Finding::Missing, cuda ? "cuda runtime" : "cpu runtime",
                   "not beside tmc", "build or install the whole of tmc"};
   if (installation) {
-    std::string library = installation->runtimeLibrary(backend);
+    std::string library = installation->runtimeLibrary(target);
     std::string header = installation->includeDir + "/runtime/tmc.h";
     bool there = sys::fs::exists(library);
     runtime.detail = there ? library : library + " isn't there";
@@ -153,9 +192,6 @@ std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
     raw_fd_ostream os(source, error);
     os << "#include \"runtime/step/Program.h\"\nint main() { return 0; }\n";
     os.close();
-    Target target;
-    target.backend = backend;
-    target.arch = "sm_80";
     tmc::Expected<bool> compiled = runTool(
         compileCommand(*compiler, *installation, target, source, object), log);
     if (!compiled) {
@@ -172,9 +208,7 @@ std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
         cuda ? std::vector<Library>{{"-lcublasLt", "cuBLASLt", getCuda},
                                     {"-lcudnn", "cuDNN",
                                      "install cuDNN, for convolutions"}}
-             : std::vector<Library>{
-                   {"-ldnnl", "oneDNN", "apt-get install libdnnl-dev"},
-                   {"-lgomp", "OpenMP", "apt-get install libgomp1 g++"}};
+             : std::vector<Library>{}; // the cpu's runtime needs none
     if (compiled)
       for (const Library &library : libraries) {
         bool linked(runTool(
@@ -189,6 +223,8 @@ std::vector<Finding> examineBackend(Backend backend, const Workplace &place) {
       }
   }
   findings.insert(findings.begin(), {tool, runtime});
+  if (!cuda)
+    findings.push_back(examineProcessor(installation, target));
   if (cuda && access("/dev/nvidiactl", F_OK))
     findings.push_back({Finding::Fact, "GPU",
                         "none here; steps are compiled, and run elsewhere",

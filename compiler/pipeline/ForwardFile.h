@@ -6,7 +6,7 @@
 #ifndef TMC_COMPILER_PIPELINE_FORWARDFILE_H
 #define TMC_COMPILER_PIPELINE_FORWARDFILE_H
 
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -9,8 +9,11 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/SHA256.h"
 
+#include <algorithm>
 #include <sys/statvfs.h>
+#include <thread>
 
 using namespace llvm;
 using namespace tmc;
@@ -23,9 +26,9 @@ tmc::Expected<tmc::Installation> tmc::Installation::find() {
   found.program = self;
   // A build tree keeps libraries in lib/ and headers in the source tree; an
   // installation has both under directories of its own.
-  std::string built = (prefix + "/lib/libtmc-runtime-cpu.a").str();
+  std::string built = (prefix + "/lib/libtmc-trainer.a").str();
   std::string installed =
-      (prefix + "/" TMC_INSTALL_LIBDIR "/tmc/libtmc-runtime-cpu.a").str();
+      (prefix + "/" TMC_INSTALL_LIBDIR "/tmc/libtmc-trainer.a").str();
   if (sys::fs::exists(installed)) {
     found.includeDir = (prefix + "/" TMC_INSTALL_INCLUDEDIR "/tmc").str();
     found.libraryDir = sys::path::parent_path(installed).str();
@@ -33,15 +36,33 @@ tmc::Expected<tmc::Installation> tmc::Installation::find() {
     found.includeDir = TMC_SOURCE_DIR;
     found.libraryDir = sys::path::parent_path(built).str();
   } else {
-    return Failure::world("can't find libtmc-runtime-cpu.a beside '" + self +
-                          "'");
+    return Failure::world("can't find libtmc-trainer.a beside '" + self + "'");
   }
   return found;
 }
 
-std::string tmc::Installation::runtimeLibrary(Backend backend) const {
+std::string tmc::Installation::runtimeLibrary(const Target &target) const {
   return libraryDir + "/libtmc-runtime-" +
-         (backend == Backend::Cuda ? "cuda" : "cpu") + ".a";
+         (target.backend == Backend::Cuda ? "cuda" : "cpu-" + target.arch) +
+         ".a";
+}
+
+std::vector<std::string> tmc::cpuFlags(const std::string &arch) {
+  std::vector<std::string> flags;
+  auto add = [&](StringRef words) {
+    SmallVector<StringRef> split;
+    words.split(split, ' ', -1, false);
+    for (StringRef word : split)
+      flags.push_back(word.str());
+  };
+  add(TMC_RUNTIME_FLAGS);
+  // "v3=-march=x86-64-v3;v4=...".
+  SmallVector<StringRef> sets;
+  StringRef(TMC_CPU_SETS).split(sets, ';', -1, false);
+  for (StringRef set : sets)
+    if (auto [name, words] = set.split('='); name == arch)
+      add(words);
+  return flags;
 }
 
 tmc::Expected<std::string> tmc::stepCompiler(Backend backend) {
@@ -59,29 +80,13 @@ tmc::Expected<std::string> tmc::stepCompiler(Backend backend) {
       .note("--emit source does without a compiler");
 }
 
-tmc::Expected<bool> tmc::runTool(const std::vector<std::string> &arguments,
-                                 const std::string &log) {
-  SmallVector<StringRef> args(arguments.begin(), arguments.end());
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),
-                                          StringRef(log)};
-  std::string error;
-  // In a session of its own, so that all of it can be ended when we are.
-  bool failed = false;
-  sys::ProcessInfo child =
-      sys::ExecuteNoWait(arguments[0], args, std::nullopt, redirects, 0, &error,
-                         &failed, nullptr, /*DetachProcess=*/true);
-  int code = -1;
-  if (!failed) {
-    setRunningGroup(child.Pid);
-    code = sys::Wait(child, std::nullopt, &error).ReturnCode;
-    setRunningGroup(0);
-  }
-  if (code == 0)
-    return true;
-  Failure failure = Failure::world("'" + arguments[0] + "' failed with code " +
-                                   std::to_string(code) +
-                                   (error.empty() ? "" : ": " + error));
-  if (auto said = MemoryBuffer::getFile(log)) {
+/// Why `run` failed.
+static Failure toolFailure(const ToolRun &run, int code,
+                           const std::string &error) {
+  Failure failure = Failure::world(
+      "'" + run.arguments[0] + "' failed with code " + std::to_string(code) +
+      (error.empty() ? "" : ": " + error));
+  if (auto said = MemoryBuffer::getFile(run.log)) {
     SmallVector<StringRef> lines;
     (*said)->getBuffer().split(lines, '\n', -1, false);
     constexpr size_t kShown = 12;
@@ -90,10 +95,56 @@ tmc::Expected<bool> tmc::runTool(const std::vector<std::string> &arguments,
   }
   struct statvfs disk;
   constexpr int64_t kNothing = 1 << 20;
-  if (statvfs(log.c_str(), &disk) == 0 &&
+  if (statvfs(run.log.c_str(), &disk) == 0 &&
       int64_t(disk.f_bavail) * int64_t(disk.f_frsize) < kNothing)
-    failure.notes.push_back("the disk is full where '" + log + "' is");
+    failure.notes.push_back("the disk is full where '" + run.log + "' is");
   return failure;
+}
+
+tmc::Expected<bool> tmc::runTools(const std::vector<ToolRun> &runs) {
+  struct Child {
+    sys::ProcessInfo process;
+    std::string error;
+    bool failed = false;
+  };
+  std::vector<Child> children(runs.size());
+  auto start = [&](size_t i) {
+    SmallVector<StringRef> args(runs[i].arguments.begin(),
+                                runs[i].arguments.end());
+    std::optional<StringRef> redirects[] = {StringRef(), StringRef(runs[i].log),
+                                            StringRef(runs[i].log)};
+    Child &child = children[i];
+    // In a session of its own, so that all of it can be ended when we are.
+    child.process =
+        sys::ExecuteNoWait(runs[i].arguments[0], args, std::nullopt, redirects,
+                           0, &child.error, &child.failed, nullptr,
+                           /*DetachProcess=*/true);
+    if (!child.failed)
+      setRunningGroup(int(i) % kMostRunningGroups, child.process.Pid);
+  };
+  size_t places = std::clamp<size_t>(std::thread::hardware_concurrency(), 1,
+                                     kMostRunningGroups);
+  std::optional<Failure> failure;
+  size_t started = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (; !failure && started < std::min(runs.size(), i + places); ++started)
+      start(started);
+    if (i >= started)
+      break;
+    Child &child = children[i];
+    int code = -1;
+    if (!child.failed) {
+      if (failure)
+        killGroup(child.process.Pid);
+      code = sys::Wait(child.process, std::nullopt, &child.error).ReturnCode;
+      setRunningGroup(int(i) % kMostRunningGroups, 0);
+    }
+    if (code != 0 && !failure)
+      failure = toolFailure(runs[i], code, child.error);
+  }
+  if (failure)
+    return std::move(*failure);
+  return true;
 }
 
 std::vector<std::string> tmc::compileCommand(const std::string &compiler,
@@ -114,10 +165,8 @@ std::vector<std::string> tmc::compileCommand(const std::string &compiler,
                "--extended-lambda"};
   } else {
     compile = {compiler, "-std=c++20", "-fPIC"};
-    SmallVector<StringRef> flags;
-    StringRef(TMC_RUNTIME_FLAGS).split(flags, ' ', -1, false);
-    for (StringRef flag : flags)
-      compile.push_back(flag.str());
+    for (std::string &flag : cpuFlags(target.arch))
+      compile.push_back(std::move(flag));
   }
   compile.insert(compile.end(),
                  {"-I", installation.includeDir, "-c", source, "-o", object});
@@ -127,63 +176,172 @@ std::vector<std::string> tmc::compileCommand(const std::string &compiler,
 std::vector<std::string> tmc::stepLibraries(Backend backend) {
   std::vector<std::string> libraries;
   SmallVector<StringRef> words;
-  StringRef(backend == Backend::Cuda ? TMC_CUDA_LIBRARIES
-                                     : "-Wl,--as-needed -ldnnl -lgomp -pthread")
+  StringRef(backend == Backend::Cuda ? TMC_CUDA_LIBRARIES : TMC_CPU_LIBRARIES)
       .split(words, ' ', -1, false);
   for (StringRef word : words)
     libraries.push_back(word.str());
   return libraries;
 }
 
+/// The words that compile one piece.
+static std::vector<std::string> pieceCommand(const std::string &compiler,
+                                             const Installation &installation,
+                                             const Target &target,
+                                             const StepPiece &piece,
+                                             const std::string &object) {
+  std::vector<std::string> command =
+      compileCommand(compiler, installation, target, piece.source, object);
+  if (target.backend == Backend::Cuda)
+    return command;           // nvcc takes -O once.
+  command.push_back("-pipe"); // Leaves no file behind when it is ended.
+  if (!piece.computes)
+    command.push_back("-O1");
+  return command;
+}
+
+/// All that an object follows from, beside the text of its piece: the compiler
+/// and its version, flags and what they mean on this machine (-march=native),
+/// and the runtime's headers. Headers of the system come with the compiler.
+/// Empty where that isn't known. `near` names files to write beside.
+static std::string identify(const std::string &compiler,
+                            const Installation &installation,
+                            const Target &target, const std::string &near) {
+  bool cuda = target.backend == Backend::Cuda;
+  Installation nowhere; // Its headers count, and not where they are.
+  std::string log = near + ".identity", identity;
+  std::vector<std::string> command =
+      compileCommand(compiler, nowhere, target, "", "");
+  identity = join(command, " ") + "\n";
+  std::vector<std::vector<std::string>> questions;
+  if (cuda) {
+    questions = {{compiler, "--version"}};
+    if (ErrorOr<std::string> host = sys::findProgramByName("g++"))
+      questions.push_back({*host, "--version"});
+  } else {
+    command = compileCommand(compiler, installation, target, "/dev/null", log);
+    llvm::erase(command, "-c");
+    llvm::erase(command, "/dev/null"); // It is no C++ by name.
+    command.insert(command.end(), {"-dM", "-E", "-x", "c++", "/dev/null"});
+    questions = {command};
+  }
+  for (const std::vector<std::string> &question : questions) {
+    std::string said = log + ".log";
+    bool answered(runTool(question, said));
+    auto answer = MemoryBuffer::getFile(cuda ? said : log);
+    if (answered && answer)
+      identity += (*answer)->getBuffer().str();
+    sys::fs::remove(said);
+    sys::fs::remove(log);
+    if (!answered || !answer)
+      return "";
+  }
+  std::vector<std::string> headers;
+  std::error_code error;
+  for (sys::fs::recursive_directory_iterator
+           at(installation.includeDir + "/runtime", error),
+       end;
+       !error && at != end; at.increment(error))
+    if (StringRef(at->path()).ends_with(".h"))
+      headers.push_back(at->path());
+  std::sort(headers.begin(), headers.end());
+  for (const std::string &header : headers) {
+    auto text = MemoryBuffer::getFile(header);
+    if (!text)
+      return "";
+    identity += header.substr(installation.includeDir.size()) + "\n";
+    identity += (*text)->getBuffer().str();
+  }
+  return error || headers.empty() ? "" : identity;
+}
+
+/// The name under which the object of `piece` is kept; empty: none.
+static std::string keyOf(const std::string &identity, const StepPiece &piece) {
+  auto text = MemoryBuffer::getFile(piece.source);
+  if (!text)
+    return "";
+  SHA256 hash;
+  // Lengths keep apart what would run together.
+  hash.update(std::to_string(identity.size()) +
+              (piece.computes ? " computes\n" : " calls\n"));
+  hash.update(identity);
+  hash.update((*text)->getBuffer());
+  return toHex(hash.final(), /*LowerCase=*/true);
+}
+
 tmc::Expected<bool> tmc::compileStep(const Installation &installation,
                                      const Target &target,
-                                     const std::string &source,
+                                     const std::vector<StepPiece> &pieces,
                                      const std::string &library,
-                                     const std::string &trainer) {
+                                     const std::string &trainer,
+                                     const ObjectCache &cache) {
   bool cuda = target.backend == Backend::Cuda;
-  std::string runtime = installation.runtimeLibrary(target.backend);
+  std::string runtime = installation.runtimeLibrary(target);
   if (!sys::fs::exists(runtime))
     return Failure::world("this tmc was built without the " +
-                          std::string(cuda ? "cuda" : "cpu") +
+                          std::string(cuda ? "cuda" : target.compiledFor()) +
                           " runtime: there is no '" + runtime + "'")
         .note(cuda ? "build it where a CUDA toolkit is found (cmake -DTMC_CUDA="
                      "ON), or use --target cpu"
-                   : "build and install the whole of tmc")
+                   : "build and install the whole of tmc with a compiler that "
+                     "knows the instructions (tmc doctor), or use --target "
+                     "cpu:v3")
         .note("--emit source does without it");
   tmc::Expected<std::string> compiler = stepCompiler(target.backend);
   if (!compiler)
     return std::move(compiler.failure());
-  std::string object = source + ".o", log = source + ".log";
-  if (auto done = runTool(
-          compileCommand(*compiler, installation, target, source, object), log);
-      !done)
+  std::string identity =
+      cache.isOff() ? "" : identify(*compiler, installation, target, library);
+  std::vector<std::string> objects;
+  std::vector<ToolRun> compiles;
+  std::vector<std::pair<std::string, std::string>> fresh; // Key, object.
+  for (const StepPiece &piece : pieces) {
+    std::string object = piece.source + ".o";
+    std::vector<std::string> command =
+        pieceCommand(*compiler, installation, target, piece, object);
+    objects.push_back(object);
+    std::string key = identity.empty() ? "" : keyOf(identity, piece);
+    if (!key.empty() && cache.fetch(key, object))
+      continue;
+    compiles.push_back({command, piece.source + ".log"});
+    if (!key.empty())
+      fresh.push_back({key, object});
+  }
+  if (auto done = runTools(compiles); !done)
     return done;
+  for (const auto &[key, object] : fresh)
+    cache.keep(key, object);
 
   std::vector<std::string> libraries = stepLibraries(target.backend);
-  std::vector<std::string> link = {*compiler, "-shared", object, "-o", library};
+  std::vector<std::string> link = {*compiler, "-shared"};
+  link.insert(link.end(), objects.begin(), objects.end());
+  link.insert(link.end(), {"-o", library});
   // Everything that the C interface promises, whether the step calls it or not.
-  std::string whole = "-Wl,--whole-archive," + runtime + ",--no-whole-archive";
+  // nvcc moves archives in front of the linker's words, so it can't be made to
+  // take one whole. One name brings in the object with the whole interface, and
+  // kernels (and the libraries that they need) only as the step uses them.
   if (cuda)
-    link.insert(link.end(), {"-Xlinker", "--whole-archive", runtime, "-Xlinker",
-                             "--no-whole-archive"});
+    link.insert(link.end(),
+                {"-Xlinker", "--undefined=tmc_step_create", runtime});
   else
-    link.push_back(whole);
+    link.push_back("-Wl,--whole-archive," + runtime + ",--no-whole-archive");
   link.insert(link.end(), libraries.begin(), libraries.end());
-  if (auto done = runTool(link, log); !done)
-    return done;
+  std::vector<ToolRun> links = {{link, library + ".log"}};
   if (!trainer.empty()) {
-    std::vector<std::string> exe = {
-        *compiler,
-        object,
-        "-o",
-        trainer,
-        installation.libraryDir + "/libtmc-trainer.a",
-        runtime};
+    std::vector<std::string> exe = {*compiler};
+    exe.insert(exe.end(), objects.begin(), objects.end());
+    exe.insert(exe.end(),
+               {"-o", trainer, installation.libraryDir + "/libtmc-trainer.a",
+                runtime});
     exe.insert(exe.end(), libraries.begin(), libraries.end());
-    if (auto done = runTool(exe, log); !done)
-      return done;
+    links.push_back({exe, trainer + ".log"});
   }
-  sys::fs::remove(object);
-  sys::fs::remove(log);
+  if (auto done = runTools(links); !done)
+    return done;
+  for (const StepPiece &piece : pieces)
+    sys::fs::remove(piece.source + ".log");
+  for (const std::string &object : objects)
+    sys::fs::remove(object);
+  for (const ToolRun &run : links)
+    sys::fs::remove(run.log);
   return true;
 }

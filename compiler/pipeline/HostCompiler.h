@@ -3,8 +3,9 @@
 #ifndef TMC_COMPILER_PIPELINE_HOSTCOMPILER_H
 #define TMC_COMPILER_PIPELINE_HOSTCOMPILER_H
 
+#include "compiler/pipeline/ObjectCache.h"
+#include "compiler/support/Failure.h"
 #include "compiler/target/Target.h"
-#include "frontends/Failure.h"
 
 #include <string>
 #include <vector>
@@ -20,9 +21,13 @@ struct Installation {
   /// Found beside the running program: a build tree or an installed one.
   static Expected<Installation> find();
 
-  /// libtmc-runtime-cpu.a or libtmc-runtime-cuda.a, whether it is there or not.
-  std::string runtimeLibrary(Backend backend) const;
+  /// libtmc-runtime-cpu-v3.a, libtmc-runtime-cuda.a, ..., whether it is there
+  /// or not.
+  std::string runtimeLibrary(const Target &target) const;
 };
+
+/// What a step for the instruction set `arch` is compiled with.
+std::vector<std::string> cpuFlags(const std::string &arch);
 
 /// The compiler of a backend's steps: the one that tmc was built with, or what
 /// goes by its usual name; fails where there is neither.
@@ -35,21 +40,41 @@ std::vector<std::string> compileCommand(const std::string &compiler,
                                         const std::string &source,
                                         const std::string &object);
 
-/// What steps are linked with, beside the runtime: "-ldnnl", ...
+/// What steps are linked with, beside the runtime: "-pthread", ...
 std::vector<std::string> stepLibraries(Backend backend);
 
-/// Runs `arguments`; what it prints is in the file `log`, and the first lines
-/// of it are notes where it fails.
-Expected<bool> runTool(const std::vector<std::string> &arguments,
-                       const std::string &log);
+struct ToolRun {
+  std::vector<std::string> arguments;
+  std::string log; // The file that gets what it prints.
+};
 
-/// Compiles `source` and links `library` and, unless it is empty, `trainer`.
-/// A missing compiler or one that fails is the world's fault; its messages
-/// become notes.
+/// Runs all of `runs`, as many at a time as the machine has processors. Fails
+/// as the first of them that fails does, with the first lines of its log as
+/// notes, and ends the others.
+Expected<bool> runTools(const std::vector<ToolRun> &runs);
+
+inline Expected<bool> runTool(const std::vector<std::string> &arguments,
+                              const std::string &log) {
+  return runTools({{arguments, log}});
+}
+
+/// A file of a step, compiled by itself.
+struct StepPiece {
+  std::string source;
+  /// Whether it holds kernels. What only calls them gains nothing by the
+  /// optimizer, and there is much of it.
+  bool computes = true;
+};
+
+/// Compiles `pieces` side by side, but for those that `cache` has, and links
+/// `library` and, unless it is empty, `trainer`. A missing compiler or one that
+/// fails is the world's fault; its messages become notes.
 Expected<bool> compileStep(const Installation &installation,
-                           const Target &target, const std::string &source,
+                           const Target &target,
+                           const std::vector<StepPiece> &pieces,
                            const std::string &library,
-                           const std::string &trainer);
+                           const std::string &trainer,
+                           const ObjectCache &cache = ObjectCache(""));
 
 } // namespace tmc
 

@@ -1,9 +1,22 @@
 // InputRanges.cpp - what the runtime must know of the step's inputs, read off
 // how the graph uses them.
+//
+// An integer that indexes a table must be a row of it. Where all of an input
+// goes to one table, the input has a limit (`train.limit`); where columns of it
+// go to tables of their own, each box of elements has one (`train.ranges`):
+//
+//     cats[:, 0] -> 5 rows, cats[:, 1] -> 7 rows
+//     => [0, 0] sizes [6, 1] below 5, [0, 1] sizes [6, 1] below 7
+//
+// An input is followed through ops that only move elements. What those do to a
+// dimension is kept as an arithmetic progression of the input's indices; where
+// a reshape mixes dimensions, a later slice leads to elements that aren't known
+// here, and those are left to the kernels, which report an index outside.
 
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/analysis/Storage.h"
+#include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
 
@@ -16,42 +29,236 @@ using train::TrainDialect;
 
 namespace {
 
-struct Range {
-  int64_t limit = 0;
-  std::optional<int64_t> ignore;
+/// One dimension of the input: index j of the value that is followed is index
+/// start + j * step of the input, for 0 <= j < count. Only those in [low, high)
+/// are elements of the input: the others came from padding.
+struct Progression {
+  int64_t start = 0, step = 1, count, low = 0, high;
+
+  explicit Progression(int64_t size) : count(size), high(size) {}
+
+  /// Elements offset, offset + by, ... (`size` of them) of the value.
+  void slice(int64_t offset, int64_t by, int64_t size) {
+    start += offset * step;
+    step *= by;
+    count = size;
+  }
+  /// `before` foreign elements in front, in a dimension of `size`.
+  void pad(int64_t before, int64_t size) {
+    auto [first, last] = covered();
+    low = std::max(low, start + first * step);
+    high = std::min(high, start + last * step + 1);
+    start -= before * step;
+    count = size;
+  }
+  /// The first and last j of elements of the input; last < first: none.
+  std::pair<int64_t, int64_t> covered() const {
+    int64_t first =
+        start >= low ? 0 : llvm::divideCeil(uint64_t(low - start), step);
+    int64_t last =
+        start >= high ? -1 : std::min(count - 1, (high - 1 - start) / step);
+    return {first, last};
+  }
 };
 
-/// Narrows `range` to what one use allows.
-void meet(Range &range, int64_t limit, std::optional<int64_t> ignore) {
-  if (range.limit == 0 || limit < range.limit)
-    range.limit = limit;
-  range.ignore = ignore;
+/// Some elements of an input, as a value of the graph holds them.
+struct Followed {
+  SmallVector<Progression> dims; ///< One per dimension of the input.
+  /// The input's dimension behind each of the value's; -1: none (a size of 1)
+  /// or a mixture.
+  SmallVector<int64_t> from;
+  SmallVector<int64_t> shape; ///< Of the value.
+
+  bool slice(nn::SliceOp op) {
+    ArrayRef<int64_t> to = op.getType().getShape();
+    for (auto [i, dim] : llvm::enumerate(from)) {
+      if (to[i] == shape[i])
+        continue;
+      if (dim < 0)
+        return false;
+      dims[dim].slice(op.getOffsets()[i], op.getSteps()[i], to[i]);
+    }
+    shape.assign(to.begin(), to.end());
+    return true;
+  }
+
+  /// `low[i]` foreign elements in front of dimension i of a value of shape
+  /// `to`.
+  void pad(ArrayRef<int64_t> low, ArrayRef<int64_t> steps,
+           ArrayRef<int64_t> to) {
+    for (auto [i, dim] : llvm::enumerate(from)) {
+      if (to[i] == shape[i])
+        continue;
+      if (dim >= 0 && steps[i] == 1)
+        dims[dim].pad(low[i], to[i]);
+      else
+        from[i] = -1;
+    }
+    shape.assign(to.begin(), to.end());
+  }
+
+  void transpose(ArrayRef<int64_t> perm) {
+    SmallVector<int64_t> newFrom, newShape;
+    for (int64_t dim : perm) {
+      newFrom.push_back(from[dim]);
+      newShape.push_back(shape[dim]);
+    }
+    from = newFrom;
+    shape = newShape;
+  }
+
+  /// Dimensions that neither merge nor split stay what they are.
+  void reshape(ArrayRef<int64_t> to) {
+    SmallVector<int64_t> newFrom(to.size(), -1);
+    size_t i = 0, k = 0;
+    while (i < shape.size() && k < to.size()) {
+      if (shape[i] == to[k]) {
+        newFrom[k++] = from[i++];
+        continue;
+      }
+      if (shape[i] == 1) {
+        ++i;
+        continue;
+      }
+      if (to[k] == 1) {
+        ++k;
+        continue;
+      }
+      int64_t left = shape[i++], right = to[k++];
+      while (left != right) {
+        if (left < right && i < shape.size())
+          left *= shape[i++];
+        else if (k < to.size())
+          right *= to[k++];
+        else
+          break;
+      }
+    }
+    from = newFrom;
+    shape.assign(to.begin(), to.end());
+  }
+};
+
+/// The uses that say what the elements of one input may be.
+class Ranges {
+public:
+  explicit Ranges(RankedTensorType type) : type(type) {}
+
+  void follow(Value value, const Followed &at, int depth = 0);
+
+  /// Sets the attributes of argument `index` of `forward`, whose batch is cut
+  /// into `pieces`.
+  void mark(func::FuncOp forward, unsigned index, int64_t pieces);
+
+private:
+  struct Box {
+    SmallVector<int64_t> offsets, sizes, steps;
+    int64_t limit;
+    std::optional<int64_t> ignore;
+  };
+  RankedTensorType type;
+  SmallVector<Box> boxes;
+
+  void add(const Followed &at, int64_t limit, std::optional<int64_t> ignore);
+  bool isWhole(const Box &box) const {
+    return ArrayRef(box.sizes) == type.getShape();
+  }
+};
+
+/// An index must satisfy every use of its box: the smallest limit, and no
+/// ignored value that another use doesn't ignore.
+void Ranges::add(const Followed &at, int64_t limit,
+                 std::optional<int64_t> ignore) {
+  Box box{{}, {}, {}, limit, ignore};
+  for (const Progression &dim : at.dims) {
+    auto [first, last] = dim.covered();
+    if (last < first)
+      return;
+    box.offsets.push_back(dim.start + first * dim.step);
+    box.sizes.push_back(last - first + 1);
+    box.steps.push_back(last == first ? 1 : dim.step);
+  }
+  for (Box &known : boxes)
+    if (known.offsets == box.offsets && known.sizes == box.sizes &&
+        known.steps == box.steps) {
+      known.limit = std::min(known.limit, limit);
+      if (known.ignore != ignore)
+        known.ignore.reset();
+      return;
+    }
+  boxes.push_back(std::move(box));
 }
 
-/// Follows an integer input through ops that only move elements.
-void follow(Value value, Range &range, int depth = 0) {
+void Ranges::follow(Value value, const Followed &at, int depth) {
   constexpr int kDepth = 64;
+  auto rows = [](Value table, int64_t dim) {
+    return cast<RankedTensorType>(table.getType()).getDimSize(dim);
+  };
   for (OpOperand &use : value.getUses()) {
     Operation *op = use.getOwner();
     unsigned index = use.getOperandNumber();
     if (auto lookup = dyn_cast<nn::EmbeddingOp>(op); lookup && index == 1)
-      meet(range,
-           cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0),
-           range.ignore);
+      add(at, rows(lookup.getTable(), 0), std::nullopt);
     else if (auto loss = dyn_cast<nn::CrossEntropyOp>(op); loss && index == 1)
-      meet(range,
-           cast<RankedTensorType>(loss.getLogits().getType()).getDimSize(1),
-           loss.getIgnoreIndex());
+      add(at, rows(loss.getLogits(), 1), loss.getIgnoreIndex());
     else if (auto loss = dyn_cast<nn::LinearCrossEntropyOp>(op);
              loss && index == 2)
-      meet(range,
-           cast<RankedTensorType>(loss.getTable().getType()).getDimSize(0),
-           loss.getIgnoreIndex());
-    else if (depth < kDepth &&
-             isa<nn::ReshapeOp, nn::SliceOp, nn::PadOp, nn::ConcatOp,
-                 nn::TransposeOp, nn::CopyOp, arith::ExtSIOp>(op))
-      follow(op->getResult(0), range, depth + 1);
+      add(at, rows(loss.getTable(), 0), loss.getIgnoreIndex());
+    if (depth == kDepth || op->getNumResults() != 1)
+      continue;
+    Followed next = at;
+    Value result = op->getResult(0);
+    auto to = dyn_cast<RankedTensorType>(result.getType());
+    if (auto slice = dyn_cast<nn::SliceOp>(op)) {
+      if (!next.slice(slice))
+        continue;
+    } else if (auto pad = dyn_cast<nn::PadOp>(op)) {
+      next.pad(pad.getLow(), pad.getSteps(), to.getShape());
+    } else if (auto concat = dyn_cast<nn::ConcatOp>(op)) {
+      SmallVector<int64_t> low(to.getRank(), 0), steps(to.getRank(), 1);
+      for (Value before : concat.getInputs().take_front(index))
+        low[concat.getDim()] += rows(before, concat.getDim());
+      next.pad(low, steps, to.getShape());
+    } else if (auto transpose = dyn_cast<nn::TransposeOp>(op)) {
+      next.transpose(transpose.getPerm());
+    } else if (isa<nn::ReshapeOp>(op)) {
+      next.reshape(to.getShape());
+    } else if (!isa<nn::CopyOp, arith::ExtSIOp>(op)) {
+      continue;
+    }
+    follow(result, next, depth + 1);
   }
+}
+
+void Ranges::mark(func::FuncOp forward, unsigned index, int64_t pieces) {
+  Builder b(forward.getContext());
+  SmallVector<Attribute> ranges;
+  // In the order of the elements, not of the uses.
+  llvm::sort(boxes, [](const Box &a, const Box &b) {
+    return std::tie(a.offsets, a.sizes, a.steps) <
+           std::tie(b.offsets, b.sizes, b.steps);
+  });
+  for (Box &box : boxes) {
+    if (isWhole(box)) {
+      forward.setArgAttr(index, TrainDialect::kLimit,
+                         b.getI64IntegerAttr(box.limit));
+      if (box.ignore)
+        forward.setArgAttr(index, TrainDialect::kIgnore,
+                           b.getI64IntegerAttr(*box.ignore));
+      continue;
+    }
+    // The runtime sees the whole batch, of which this is one piece.
+    if (pieces > 1) {
+      if (box.sizes[0] != type.getDimSize(0))
+        continue;
+      box.sizes[0] *= pieces;
+    }
+    ranges.push_back(train::RangeAttr::get(b.getContext(), box.offsets,
+                                           box.sizes, box.steps, box.limit,
+                                           box.ignore));
+  }
+  if (!ranges.empty())
+    forward.setArgAttr(index, TrainDialect::kRanges, b.getArrayAttr(ranges));
 }
 
 } // namespace
@@ -75,21 +282,23 @@ void tmc::markInputRanges(ModuleOp module) {
       feed(attention.getSamples(), "samples");
     }
   });
+  int64_t pieces = 1;
+  if (auto count =
+          forward->getAttrOfType<IntegerAttr>(TrainDialect::kMicroBatches))
+    pieces = count.getInt();
   for (BlockArgument argument : forward.getArguments()) {
     unsigned index = argument.getArgNumber();
+    auto type = cast<RankedTensorType>(argument.getType());
     if (train::roleOf(forward, index) != train::Role::Batch ||
-        !cast<RankedTensorType>(argument.getType())
-             .getElementType()
-             .isInteger())
+        !type.getElementType().isInteger())
       continue;
-    Range range;
-    follow(argument, range);
-    if (range.limit == 0)
-      continue;
-    forward.setArgAttr(index, TrainDialect::kLimit,
-                       b.getI64IntegerAttr(range.limit));
-    if (range.ignore)
-      forward.setArgAttr(index, TrainDialect::kIgnore,
-                         b.getI64IntegerAttr(*range.ignore));
+    Followed all;
+    for (int64_t size : type.getShape())
+      all.dims.emplace_back(size);
+    llvm::append_range(all.from, nn::firstDims(type.getRank()));
+    llvm::append_range(all.shape, type.getShape());
+    Ranges ranges(type);
+    ranges.follow(argument, all);
+    ranges.mark(forward, index, pieces);
   }
 }

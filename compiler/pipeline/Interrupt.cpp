@@ -13,7 +13,7 @@ namespace {
 // A handler sees these: plain memory, changed with `armed` off.
 char stagingPath[PATH_MAX], parentPath[PATH_MAX];
 volatile sig_atomic_t armed = 0;
-volatile sig_atomic_t runningGroup = 0;
+volatile sig_atomic_t runningGroups[tmc::kMostRunningGroups];
 
 struct DirectoryEntry { // linux_dirent64, which no header declares.
   uint64_t inode;
@@ -40,8 +40,9 @@ void removeFilesIn(const char *path) {
 }
 
 void onSignal(int signal) {
-  if (runningGroup)
-    kill(-runningGroup, SIGKILL);
+  for (int group : runningGroups)
+    if (group)
+      tmc::killGroup(group);
   tmc::removeStaged();
   _exit(128 + signal);
 }
@@ -71,6 +72,11 @@ void tmc::removeWhenStopped(const std::string &staging,
   armed = 1;
 }
 
+void tmc::killGroup(int group) {
+  if (kill(-group, SIGKILL) != 0)
+    kill(group, SIGKILL);
+}
+
 void tmc::keepWhenStopped() { armed = 0; }
 
 void tmc::removeStaged() {
@@ -89,4 +95,4 @@ void tmc::removeStaged() {
     rmdir(parentPath);
 }
 
-void tmc::setRunningGroup(int group) { runningGroup = group; }
+void tmc::setRunningGroup(int slot, int group) { runningGroups[slot] = group; }

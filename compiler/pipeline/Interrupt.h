@@ -24,8 +24,14 @@ void keepWhenStopped();
 /// Removes at once what would be removed when the process is stopped.
 void removeStaged();
 
-/// The process group that runs for us; 0: none.
-void setRunningGroup(int group);
+/// Ends a group by its first process, which may not have founded it yet.
+void killGroup(int group);
+
+/// How many process groups may run for us at a time.
+constexpr int kMostRunningGroups = 16;
+
+/// The process group that runs for us in place `slot`; 0: none.
+void setRunningGroup(int slot, int group);
 
 } // namespace tmc
 

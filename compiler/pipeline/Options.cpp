@@ -66,3 +66,22 @@ Expected<int64_t> tmc::parseSize(const std::string &text) {
     }
   return bad("its unit is unknown");
 }
+
+Expected<Target> tmc::targetNamed(const std::string &text) {
+  absl::StatusOr<Target> found = findTarget(text);
+  if (found.ok())
+    return *std::move(found);
+  std::string message(found.status().message());
+  if (absl::IsUnavailable(found.status()))
+    return Failure::world(message);
+  if (absl::IsInvalidArgument(found.status()))
+    return Failure::input(message);
+  Failure failure = Failure::usage(message);
+  if (std::string meant = similarTarget(text); !meant.empty())
+    failure.notes.push_back("did you mean '" + meant + "'?");
+  std::string names;
+  for (const std::string &name : targetNames())
+    names += (names.empty() ? "" : ", ") + name;
+  failure.notes.push_back("there are " + names);
+  return failure;
+}

@@ -6,7 +6,8 @@
 #ifndef TMC_COMPILER_PIPELINE_OPTIONS_H
 #define TMC_COMPILER_PIPELINE_OPTIONS_H
 
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
+#include "compiler/target/Target.h"
 
 #include <cstdint>
 #include <map>
@@ -63,6 +64,7 @@ struct CompileOptions {
   std::string plantDefect; // "PHASE:KIND" of createPlantDefect, for tests.
   std::string problemFile; // The planning problem, as tmc-solve reads it.
   std::string planner;     // By name, or "exec:COMMAND"; empty: our own.
+  bool useCache = true;    // Take compiled pieces of steps from the cache.
   bool progress = false;   // Say on stderr what is going on.
   bool quiet = false;      // No summary on stderr at the end.
 };
@@ -74,6 +76,9 @@ bool wantsWeights(const CompileOptions &options);
 /// KB/MB/GB/TB (decimal), fractions allowed. Fails on anything else, on
 /// negative sizes and on those over 2^62.
 Expected<int64_t> parseSize(const std::string &text);
+
+/// What `--target` names. Fails on an unknown name with those that there are.
+Expected<Target> targetNamed(const std::string &text);
 
 } // namespace tmc
 

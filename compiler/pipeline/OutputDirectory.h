@@ -8,7 +8,7 @@
 #ifndef TMC_COMPILER_PIPELINE_OUTPUTDIRECTORY_H
 #define TMC_COMPILER_PIPELINE_OUTPUTDIRECTORY_H
 
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
 
 #include <string>
 #include <string_view>

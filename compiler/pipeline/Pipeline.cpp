@@ -30,16 +30,14 @@
 using namespace mlir;
 using namespace tmc;
 
-double PlanFigures::overheadPct() const {
-  return unconstrainedSeconds > 0
-             ? 100 * (stepSeconds / unconstrainedSeconds - 1)
-             : 0;
-}
-
-double PlanFigures::lowerBoundPct() const {
-  return unconstrainedSeconds > 0 && boundSeconds >= 0
-             ? 100 * (boundSeconds / unconstrainedSeconds - 1)
-             : 0;
+Planned Compilation::planned() const {
+  return {modelName(),
+          device.name,
+          device.compiledFor(),
+          plan,
+          planTrace,
+          modelValues,
+          sources ? sources->totalBytes : -1};
 }
 
 Compilation::Compilation(CompileOptions options) : asked(std::move(options)) {
@@ -63,18 +61,9 @@ void Compilation::say(const std::string &what) {
 }
 
 Expected<bool> Compilation::runTo(Phase last) {
-  absl::StatusOr<Target> found = findTarget(asked.target);
-  if (absl::IsUnavailable(found.status()))
-    return Failure::world(std::string(found.status().message()));
-  if (absl::IsInvalidArgument(found.status()))
-    return Failure::input(std::string(found.status().message()));
-  if (!found.ok()) {
-    Failure failure = Failure::usage(std::string(found.status().message()));
-    std::string names;
-    for (const std::string &name : targetNames())
-      names += (names.empty() ? "" : ", ") + name;
-    return std::move(failure).note("there are " + names);
-  }
+  Expected<Target> found = targetNamed(asked.target);
+  if (!found)
+    return std::move(found.failure());
   device = *found;
   Expected<bool> done = true;
   for (Phase phase = Phase::Import; done && phase <= last;
@@ -269,14 +258,14 @@ static std::string describe(Location loc) {
 namespace {
 /// What was said while something ran: the first error, and all that goes with
 /// it.
-struct Heard {
+struct DiagnosticCollector {
   std::string error;
   std::vector<std::string> notes, warnings;
   std::optional<Fault> fault; // Of the first error; none: ours.
   std::function<bool()> isOver = [] { return false; };
   ScopedDiagnosticHandler handler;
 
-  explicit Heard(MLIRContext *context)
+  explicit DiagnosticCollector(MLIRContext *context)
       : handler(context, [this](Diagnostic &diagnostic) {
           if (!isOver())
             hear(diagnostic);
@@ -321,22 +310,22 @@ Compilation::runPasses(Phase phase,
   StringRef planted(asked.plantDefect);
   if (planted.consume_front(nameOf(phase)) && planted.consume_front(":"))
     pm.addPass(createPlantDefect(planted.str()));
-  Heard heard(context.get());
-  Reproducer reproducer(pm, [&] { return !heard.fault; });
-  heard.isOver = [&] { return reproducer.hasFailed(); };
+  DiagnosticCollector collector(context.get());
+  Reproducer reproducer(pm, [&] { return !collector.fault; });
+  collector.isOver = [&] { return reproducer.hasFailed(); };
   bool done = succeeded(pm.run(*current));
-  said.insert(said.end(), heard.warnings.begin(), heard.warnings.end());
+  said.insert(said.end(), collector.warnings.begin(), collector.warnings.end());
   if (done)
     return true;
-  return heard.failure(phase, [&] { return reproducer.write(); });
+  return collector.failure(phase, [&] { return reproducer.write(); });
 }
 
-Expected<std::string> Compilation::print(const EmitOptions &options) {
-  Heard heard(context.get());
-  FailureOr<std::string> text = emitStep(*current, options);
+Expected<StepText> Compilation::print(const EmitOptions &options) {
+  DiagnosticCollector collector(context.get());
+  FailureOr<StepText> text = emitStep(*current, options);
   if (succeeded(text))
     return *text;
-  return heard.failure(Phase::Emit, [&] {
+  return collector.failure(Phase::Emit, [&] {
     std::string module;
     llvm::raw_string_ostream os(module);
     current->print(os);
@@ -415,7 +404,7 @@ Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,
     hooks.observe = [&](const StepProblem &stated,
                         const planning::Problem &problem,
                         const planning::Plan &plan) {
-      told = storyOf(stated, problem, plan);
+      planTrace = planTraceOf(stated, problem, plan);
     };
     pm.addNestedPass<train::StepOp>(createPlan(options, hooks));
   });
@@ -483,6 +472,7 @@ Expected<bool> Compilation::planToPlace(Phase last) {
     PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
     plan.smallestFoundBytes = record.smallestFoundBytes;
     plan.impossibleBelowBytes = record.impossibleBelowBytes;
+    plan.smallestStoppedEarly = plans && plans->isSmallestStoppedEarly();
     plan.boundSeconds = record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
     if (!arena) {
       // A plan that was found and failed later isn't a matter of the budget.
@@ -517,15 +507,19 @@ Failure Compilation::overBudget(int64_t budget) {
   Failure failure{FailureKind::OverBudget,
                   "the step doesn't fit the budget of " + text(budget),
                   {}};
-  failure.notes.push_back("the smallest budget for which a plan is known is " +
-                          text(plan.smallestFoundBytes));
+  failure.notes.push_back(
+      "the smallest budget for which a plan is known is " +
+      text(plan.smallestFoundBytes) +
+      (plan.smallestStoppedEarly ? ", not searched to the end" : ""));
   failure.notes.push_back("no plan can exist below " +
                           text(plan.impossibleBelowBytes));
-  if (size_t(told.peakLaunch) < told.launches.size()) {
-    const Story::Launch &peak = told.launches[told.peakLaunch];
-    int64_t alive = llvm::count_if(told.tensors, [&](const Story::Tensor &t) {
-      return t.begin <= told.peakLaunch && told.peakLaunch < t.end;
-    });
+  if (size_t(planTrace.peakLaunch) < planTrace.launches.size()) {
+    const PlanTrace::Launch &peak = planTrace.launches[planTrace.peakLaunch];
+    int64_t alive =
+        llvm::count_if(planTrace.tensors, [&](const PlanTrace::Tensor &t) {
+          return t.begin <= planTrace.peakLaunch &&
+                 planTrace.peakLaunch < t.end;
+        });
     failure.notes.push_back(
         "the peak of that plan is at " + peak.name +
         (peak.where.empty() ? "" : " (" + peak.where + ")") + ", with " +
@@ -536,7 +530,8 @@ Failure Compilation::overBudget(int64_t budget) {
   return failure;
 }
 
-/// What the step would need in one piece; left open where that can't be told.
+/// What the step would need in one piece; left open where that can't be
+/// planTrace.
 void Compilation::measureUnsplit() {
   CompileOptions whole = asked;
   whole.microBatches = 1;
@@ -563,18 +558,18 @@ void Compilation::measureUnsplit() {
 
 void Compilation::readFigures() {
   ModuleOp module = *current;
-  told.model = modelName();
-  told.target = device.name;
-  told.budgetBytes = plan.budgetBytes;
-  placeStory(told, module);
+  planTrace.model = modelName();
+  planTrace.target = device.name;
+  planTrace.budgetBytes = plan.budgetBytes;
+  placePlanTrace(planTrace, module);
   PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
   plan.livePeakBytes = record.livePeakBytes;
   plan.unconstrainedBytes = record.unconstrainedBytes;
   plan.stepSeconds = secondsOf(record.costPs);
   plan.unconstrainedSeconds = secondsOf(record.unconstrainedCostPs);
   plan.recomputedOps = record.recomputedOps;
-  told.stepSeconds = plan.stepSeconds;
-  told.unconstrainedSeconds = plan.unconstrainedSeconds;
+  planTrace.stepSeconds = plan.stepSeconds;
+  planTrace.unconstrainedSeconds = plan.unconstrainedSeconds;
   plan.microBatches = asked.microBatches;
   for (size_t i = 0; i < planning::kNumClasses; ++i)
     if (record.peakByClass[i] >= 0)

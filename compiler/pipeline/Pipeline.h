@@ -14,9 +14,9 @@
 
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Options.h"
-#include "compiler/pipeline/Story.h"
 #include "compiler/pipeline/WeightsFile.h"
 #include "compiler/planning/Fit.h"
+#include "compiler/report/Planned.h"
 #include "compiler/target/Target.h"
 #include "frontends/onnx/Import.h"
 
@@ -33,27 +33,6 @@
 
 namespace tmc {
 
-/// The figures of a finished plan: what plan.json and the reports hold. -1 or a
-/// negative number: unknown.
-struct PlanFigures {
-  int64_t budgetBytes = -1, arenaBytes = -1, livePeakBytes = -1;
-  int64_t reservedBytes = 0, unconstrainedBytes = -1;
-  std::map<std::string, int64_t> peakByClass;
-  double stepSeconds = -1, unconstrainedSeconds = -1, boundSeconds = -1;
-  int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
-  int64_t recomputedOps = -1, launches = -1, copies = -1;
-  int64_t microBatches = 1;
-  int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
-  /// Of the step with one micro-batch and nothing in place, where there are
-  /// several; predicted time without a budget.
-  int64_t unsplitBytes = -1;
-  double unsplitSeconds = -1;
-  double planSeconds = 0;
-
-  double overheadPct() const;
-  double lowerBoundPct() const;
-};
-
 class Compilation {
 public:
   explicit Compilation(CompileOptions options);
@@ -62,15 +41,17 @@ public:
   /// Runs all phases up to and including `last` (at most Place).
   Expected<bool> runTo(Phase last);
 
-  /// The text of the placed step, step.cpp or step.cu.
-  Expected<std::string> print(const EmitOptions &options);
+  /// The text of the placed step.
+  Expected<StepText> print(const EmitOptions &options);
 
   mlir::ModuleOp module() { return *current; }
   const Target &target() const { return device; }
   const PlanFigures &figures() const { return plan; }
   const CompileOptions &options() const { return asked; }
   /// The plan in detail; of one that doesn't fit, the smallest that is known.
-  const Story &story() const { return told; }
+  const PlanTrace &trace() const { return planTrace; }
+  /// What reports show of it; refers to this compilation.
+  Planned planned() const;
   /// Every plan found so far; null before the plan phase.
   planning::PlanBook *book() { return plans.get(); }
   /// The step as it was before planning, for `tmc verify`.
@@ -96,7 +77,7 @@ private:
   std::string plannerFile; // What a planner that is a program reads.
   llvm::FileRemover removePlannerFile;
   const planning::FittedPlan *chosen = nullptr;
-  Story told;
+  PlanTrace planTrace;
   PlanFigures plan;
   std::vector<std::string> said;
 

@@ -2,6 +2,7 @@
 
 #include "dialects/interfaces/Fault.h"
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
@@ -32,6 +33,15 @@ struct PlantDefect : PassWrapper<PlantDefect, OperationPass<ModuleOp>> {
           .front()
           .getTerminator()
           ->erase();
+    if (kind == "stranger") { // An op that no later phase knows.
+      mlir::OperationState state(module.getLoc(), "mem.record");
+      OpBuilder b(module.getContext());
+      state.addAttribute("stream", b.getStringAttr("nowhere"));
+      state.addAttribute("event", b.getI64IntegerAttr(0));
+      module.getBody()->back().getRegion(0).front().push_back(
+          Operation::create(state));
+      return;
+    }
     if (kind == "fault")
       emitFault(module.getLoc(), tmc::Fault::Unsupported) << "a planted fault";
     if (kind == "error")

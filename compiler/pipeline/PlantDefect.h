@@ -12,7 +12,7 @@ namespace tmc {
 
 /// `kind`: "error" emits an error, "silent" fails without one, "invalid" leaves
 /// IR that doesn't verify, "crash" reads address 0, "fault" says that the input
-/// is at fault.
+/// is at fault, "stranger" adds an op that no later phase knows.
 std::unique_ptr<mlir::Pass> createPlantDefect(const std::string &kind);
 
 /// -tmc-plant-defect, so that reproducers can be run.

@@ -1,10 +1,10 @@
 #include "compiler/pipeline/Show.h"
 
 #include "compiler/pipeline/Compile.h"
-#include "compiler/pipeline/Curve.h"
-#include "compiler/pipeline/Explain.h"
-#include "compiler/pipeline/PlanReport.h"
-#include "compiler/pipeline/Snapshot.h"
+#include "compiler/pipeline/Sweep.h"
+#include "compiler/report/Explain.h"
+#include "compiler/report/PlanReport.h"
+#include "compiler/report/Snapshot.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -36,9 +36,10 @@ Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
   bool infeasible = !done && done.failure().kind == FailureKind::OverBudget;
   if (!done && !infeasible)
     return done;
+  Curve curve;
   if (show.sweep) {
     // The curve holds whatever budget was asked for.
-    Curve curve = sweep(compilation);
+    curve = sweep(compilation);
     if (show.output.empty()) {
       llvm::outs() << curveCsv(curve);
     } else {
@@ -49,33 +50,37 @@ Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
           return written;
     }
   } else if (show.json) {
-    llvm::outs() << planJson(compilation);
+    llvm::outs() << planJson(compilation.planned());
   } else if (done) {
-    llvm::outs() << planTable(compilation);
+    llvm::outs() << planTable(compilation.planned());
   }
   if (!done)
     return done;
-  const Story &story = compilation.story();
+  const PlanTrace &trace = compilation.trace();
   if (!show.report.empty())
-    if (auto written = writeFile(show.report, planHtml(compilation)); !written)
+    if (auto written =
+            writeFile(show.report,
+                      planHtml(compilation.planned(),
+                               show.sweep ? curve : knownCurve(compilation)));
+        !written)
       return written;
   if (!show.snapshot.empty())
-    if (auto written = writeFile(show.snapshot, memorySnapshot(story));
+    if (auto written = writeFile(show.snapshot, memorySnapshot(trace));
         !written)
       return written;
   if (!show.trace.empty())
-    if (auto written = writeFile(show.trace, stepTrace(story)); !written)
+    if (auto written = writeFile(show.trace, stepTrace(trace)); !written)
       return written;
   return true;
 }
 
-static Expected<bool> printReasons(const Story &story,
+static Expected<bool> printReasons(const PlanTrace &trace,
                                    const std::string &glob) {
   if (glob.empty()) {
-    llvm::outs() << explainAll(story);
+    llvm::outs() << explainAll(trace);
     return true;
   }
-  Expected<std::string> text = explainTensors(story, glob);
+  Expected<std::string> text = explainTensors(trace, glob);
   if (!text)
     return std::move(text.failure());
   llvm::outs() << *text;
@@ -85,15 +90,16 @@ static Expected<bool> printReasons(const Story &story,
 Expected<bool> tmc::explainPlan(CompileOptions options,
                                 const std::string &glob) {
   if (llvm::sys::fs::is_directory(options.model)) {
-    auto file = llvm::MemoryBuffer::getFile(options.model + "/story.json");
+    auto file = llvm::MemoryBuffer::getFile(options.model + "/plan-trace.json");
     if (!file)
-      return Failure::input("'" + options.model +
-                            "' has no story.json: it is no directory that tmc "
-                            "compile wrote");
-    Expected<Story> story = readStory((*file)->getBuffer().str());
-    if (!story)
-      return std::move(story.failure());
-    return printReasons(*story, glob);
+      return Failure::input(
+          "'" + options.model +
+          "' has no plan-trace.json: it is no directory that tmc "
+          "compile wrote");
+    Expected<PlanTrace> trace = readPlanTrace((*file)->getBuffer().str());
+    if (!trace)
+      return std::move(trace.failure());
+    return printReasons(*trace, glob);
   }
   options.emit = Artifact::Plan;
   Compilation compilation(options);
@@ -102,5 +108,5 @@ Expected<bool> tmc::explainPlan(CompileOptions options,
     warn(warning);
   if (!done)
     return done;
-  return printReasons(compilation.story(), glob);
+  return printReasons(compilation.trace(), glob);
 }

@@ -6,11 +6,6 @@
 
 using namespace tmc;
 
-const char *tmc::nameOf(ModelValue::Kind kind) {
-  constexpr const char *kNames[] = {"trained", "frozen", "state"};
-  return kNames[kind];
-}
-
 /// "'a', 'b' and 3 more".
 static std::string listed(const std::vector<std::string> &names) {
   constexpr size_t kShown = 4;

@@ -13,6 +13,7 @@
 #define TMC_COMPILER_PIPELINE_WEIGHTSFILE_H
 
 #include "compiler/pipeline/OutputDirectory.h"
+#include "compiler/report/Planned.h"
 #include "frontends/onnx/Weights.h"
 #include "runtime/step/Safetensors.h"
 
@@ -21,19 +22,6 @@
 #include <vector>
 
 namespace tmc {
-
-/// A parameter or state of the model: what has a value before the first step.
-struct ModelValue {
-  enum Kind { Trained, Frozen, State };
-  std::string name; // The model's own.
-  Kind kind = Trained;
-  DType type = DType::F32;
-  std::vector<int64_t> shape;
-  int64_t bytes = 0;
-};
-
-/// "trained", "frozen", "state": the keys of plan.json.
-const char *nameOf(ModelValue::Kind kind);
 
 /// Where each value that is known comes from. The views are into mapped files.
 struct WeightSources {

@@ -218,7 +218,7 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
   // What dies here for good may be overwritten.
   auto isSpent = [&](ValueId v) { return own && outlook.useful[v] <= stage; };
   int64_t need =
-      bytes + op.workspaceBytes - savedByOverwrites(flat, op, isSpent) - limit;
+      bytes + op.workspaceBytes - savedByOverwrites(op, isSpent) - limit;
   findRoom(op, stage, own, need);
   // An instruction costs what its recipe does beyond the first one's.
   int64_t spared =
@@ -235,8 +235,7 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
       return isSpent(v) || isIn(room.leaving, v);
     };
     if (!op.overwrites.empty() && need > 0) {
-      int64_t alive =
-          bytes + op.workspaceBytes - savedByOverwrites(flat, op, leaves);
+      int64_t alive = bytes + op.workspaceBytes - savedByOverwrites(op, leaves);
       for (ValueId v : room.leaving)
         if (!isIn(op.reads, v))
           alive -= flat.bytes[v];

@@ -195,8 +195,7 @@ tmc::planning::liveOf(const Flat &flat, std::vector<Schedule::Clone> clones) {
     const FlatOp &op = flat.ops[opAt[i]];
     for (ValueId v : op.writes)
       needed[v] = 0;
-    saved[i] =
-        savedByOverwrites(flat, op, [&](ValueId v) { return !needed[v]; });
+    saved[i] = savedByOverwrites(op, [&](ValueId v) { return !needed[v]; });
     for (ValueId v : op.reads)
       needed[v] = 1;
   }

@@ -19,6 +19,12 @@ constexpr size_t kMostInstructions = 5000;
 /// Of more instructions a plan takes long.
 constexpr size_t kLarge = 1000;
 
+/// Counted work of the search for the smallest plan, one to three nanoseconds a
+/// unit: in all, and for each instruction of a large step. Steps of some
+/// hundred to two thousand launches are done with 50 to 350 million.
+constexpr int64_t kSmallestWork = 600'000'000;
+constexpr int64_t kSmallestWorkEach = 300'000;
+
 /// Lays out the buffers of one solution.
 class BufferLayout {
 public:
@@ -405,6 +411,9 @@ absl::StatusOr<FittedPlan> PlanBook::leastFitted() const {
   how.wantBound = how.wantFrontier = false;
   how.effort = SolveOptions().effort; // The same in every book.
   how.maxWork = SolveOptions().maxWork;
+  if (how.smallestWork == 0)
+    how.smallestWork = std::max(
+        kSmallestWork, kSmallestWorkEach * int64_t(stated.instructions.size()));
   // What can't be makes the solver look for the least that can.
   return fittedFor(std::max<int64_t>(impossible - 1, 0), how);
 }
@@ -420,6 +429,7 @@ absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
 }
 
 void PlanBook::keepSmallest(FittedPlan plan) {
+  smallestStoppedEarly = plan.plan.stats.stoppedEarly;
   smallestPlan = keep(std::move(plan));
   if (!planner.empty() || stated.instructions.size() > kMostInstructions)
     return;
@@ -443,6 +453,21 @@ const FittedPlan *PlanBook::cheapestWithin(int64_t budgetBytes) const {
                      std::pair(best->plan.cost, best->arenaBytes))
       best = each.get();
   }
+  return best;
+}
+
+std::vector<const FittedPlan *> PlanBook::frontier() const {
+  std::vector<const FittedPlan *> all, best;
+  for (const auto &each : plans)
+    all.push_back(each.get());
+  std::stable_sort(all.begin(), all.end(),
+                   [](const FittedPlan *a, const FittedPlan *b) {
+                     return std::pair(a->arenaBytes, a->plan.cost) <
+                            std::pair(b->arenaBytes, b->plan.cost);
+                   });
+  for (const FittedPlan *plan : all)
+    if (best.empty() || plan->plan.cost < best.back()->plan.cost)
+      best.push_back(plan);
   return best;
 }
 

@@ -77,8 +77,15 @@ public:
     options.maxWork = SolveOptions().maxWork * percent / 100;
   }
 
+  /// Whether `smallest` has been sought with less than the work it wants.
+  bool isSmallestStoppedEarly() const { return smallestStoppedEarly; }
+
   /// The cheapest plan of the book within a budget; null: none.
   const FittedPlan *cheapestWithin(int64_t budgetBytes) const;
+
+  /// The plans of the book that cost less than every one with a smaller arena,
+  /// by ascending arena.
+  std::vector<const FittedPlan *> frontier() const;
 
   /// No plan can be below, in any order.
   int64_t impossibleBelowBytes() const { return impossible; }
@@ -94,6 +101,7 @@ private:
   int64_t impossible;
   std::vector<std::unique_ptr<FittedPlan>> plans;
   const FittedPlan *smallestPlan = nullptr;
+  bool smallestStoppedEarly = false;
 
   using Orders = std::vector<std::vector<InstructionId>>;
 

@@ -2,8 +2,30 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
+#include <unordered_set>
 
 using namespace tmc::planning;
+
+void tmc::planning::indexOverwrites(const Flat &flat, FlatOp &op) {
+  std::unordered_map<ValueId, size_t> groupOf;
+  std::vector<std::vector<OverwriteOption>> groups;
+  std::unordered_set<ValueId> served;
+  for (const FlatOverwrite &o : op.overwrites) {
+    auto [at, opens] = groupOf.try_emplace(o.written, groups.size());
+    if (opens)
+      groups.emplace_back();
+    groups[at->second].push_back(
+        {o.read, opens, served.insert(o.read).second,
+         std::min(flat.bytes[o.read], flat.bytes[o.written])});
+  }
+  op.options.clear();
+  for (std::vector<OverwriteOption> &group : groups) {
+    while (!group.empty() && !group.back().serves)
+      group.pop_back();
+    op.options.insert(op.options.end(), group.begin(), group.end());
+  }
+}
 
 Flat tmc::planning::flatten(
     const Problem &problem,
@@ -182,5 +204,7 @@ Flat tmc::planning::flatten(
   std::sort(ranks.begin(), ranks.end());
   for (size_t i = 0; i < ranks.size(); ++i)
     flat.ops[ranks[i].second].rank = int32_t(i);
+  for (FlatOp &op : flat.ops)
+    indexOverwrites(flat, op);
   return flat;
 }

@@ -36,10 +36,20 @@ struct FlatOverwrite {
   bool must;
 };
 
+/// One of a result's options, in order.
+struct OverwriteOption {
+  ValueId read;
+  bool opens;  // The first of its result.
+  bool serves; // The first of its operand, which serves by no other.
+  int64_t bytes;
+};
+
 /// A recipe as the search sees it: persistent values left out.
 struct FlatOp {
   std::vector<ValueId> reads, writes;
   std::vector<FlatOverwrite> overwrites;
+  /// What `savedByOverwrites` needs of them, by the result (`indexOverwrites`).
+  std::vector<OverwriteOption> options;
   int64_t cost = 0;
   int64_t workspaceBytes = 0;
   int64_t writtenBytes = 0;
@@ -72,21 +82,25 @@ struct Flat {
 Flat flatten(const Problem &problem,
              std::span<const std::vector<InstructionId>> orders = {});
 
+/// Fills `op.options`: of each result those up to the last that can serve. A
+/// kernel fused of a hundred others has as many operands as results, and each
+/// pair of them is an overwrite; its options are one for each operand.
+void indexOverwrites(const Flat &flat, FlatOp &op);
+
 /// The bytes that `op` saves by writing results in the place of what dies with
-/// it: each result and each operand serve once, in the order of the options.
+/// it: each result takes the first of its options whose operand dies, and each
+/// operand serves by its first option alone.
 template <typename Dies>
-int64_t savedByOverwrites(const Flat &flat, const FlatOp &op, Dies &&dies) {
-  const std::vector<FlatOverwrite> &options = op.overwrites;
+int64_t savedByOverwrites(const FlatOp &op, Dies &&dies) {
   int64_t saved = 0;
-  for (size_t o = 0; o < options.size(); ++o) {
-    bool used = !dies(options[o].read);
-    for (size_t p = 0; p < o && !used; ++p)
-      used = (options[p].read == options[o].read ||
-              options[p].written == options[o].written) &&
-             dies(options[p].read);
-    if (!used)
-      saved +=
-          std::min(flat.bytes[options[o].read], flat.bytes[options[o].written]);
+  bool taken = false;
+  for (const OverwriteOption &option : op.options) {
+    taken = taken && !option.opens;
+    if (taken || !dies(option.read))
+      continue;
+    taken = true;
+    if (option.serves)
+      saved += option.bytes;
   }
   return saved;
 }

@@ -85,8 +85,9 @@ public:
             const ReorderOptions &options)
       : flat(flat), precedence(precedence), random(random), options(options),
         n(int32_t(flat.stages.size())), sequence(n), position(n),
-        readers(flat.bytes.size()), lastReader(flat.bytes.size(), -1), saved(n),
-        freed(n), live(n), through(n + 1), newLive(n), newThrough(n + 1) {
+        readers(flat.bytes.size()), lastReader(flat.bytes.size(), -1),
+        overwrites(n), saved(n), freed(n), live(n), through(n + 1), newLive(n),
+        newThrough(n + 1) {
     for (int32_t k = 0; k < n; ++k) {
       sequence[k] = position[k] = k;
       for (ValueId v : op(k).reads) {
@@ -99,6 +100,9 @@ public:
         freed[k] += lastReader[v] == k ? flat.bytes[v] : 0;
       for (ValueId v : op(k).writes)
         freed[k] += lastReader[v] < 0 ? flat.bytes[v] : 0;
+      for (const FlatOverwrite &w : op(k).overwrites)
+        if (overwrites[k].empty() || overwrites[k].back().read != w.read)
+          overwrites[k].push_back(w);
       saved[k] = savedBy(k);
       written.push_back(op(k).writtenBytes);
       workspace.push_back(op(k).workspaceBytes);
@@ -121,7 +125,7 @@ private:
   int64_t savedBy(int32_t stage) const {
     int64_t bytes = 0;
     ValueId spent = kNone;
-    for (const FlatOverwrite &w : op(stage).overwrites)
+    for (const FlatOverwrite &w : overwrites[stage])
       if (lastReader[w.read] == stage && w.read != spent) {
         bytes += std::min(flat.bytes[w.read], flat.bytes[w.written]);
         spent = w.read;
@@ -225,6 +229,8 @@ private:
   std::vector<int32_t> sequence, position;
   std::vector<std::vector<int32_t>> readers;
   std::vector<int32_t> lastReader; // Stage that reads it last, or -1.
+  /// Of each stage, the first of the options in a row for one operand.
+  std::vector<std::vector<FlatOverwrite>> overwrites;
   /// Of each stage: what it makes, needs beside, saves by overwriting, and what
   /// dies with it.
   std::vector<int64_t> written, workspace, saved, freed;

@@ -168,7 +168,7 @@ void Schedule::dropWrite(ValueId v, Key key) {
 }
 
 int64_t Schedule::discountAt(Key key, OpId op) const {
-  return savedByOverwrites(flat, flat.ops[op], [&](ValueId v) {
+  return savedByOverwrites(flat.ops[op], [&](ValueId v) {
     int32_t i = instanceBefore(v, key);
     return i >= 0 && values[v].instances[i].last == key;
   });
@@ -189,6 +189,10 @@ void Schedule::refreshTouched() {
         rankOf(key) == kMainRank ? mainOf(stage) : stageClones[stage][index];
     if (flat.ops[op].overwrites.empty())
       continue;
+    // A few options cost no more than the rest of a change.
+    constexpr size_t kFewOptions = 16;
+    if (flat.ops[op].options.size() > kFewOptions)
+      moments.work += int64_t(flat.ops[op].options.size());
     int64_t discount = discountAt(key, op);
     if (int64_t change = discounts[stage][index] - discount) {
       discounts[stage][index] = discount;

@@ -97,6 +97,7 @@ public:
   int64_t impossible;
   int64_t work = 0;
   bool timeLimitHit = false;
+  bool stoppedEarly = false; // `findFrontier` was.
 
 private:
   bool isDear(const FlatOp &op) const {
@@ -330,6 +331,10 @@ void Search::findFrontier(int64_t basePeak) {
     int64_t target = floor + (ceiling - floor) / 2;
     if (target >= ceiling || ceiling - floor <= ceiling / 500)
       break;
+    if (options.smallestWork > 0 && work >= options.smallestWork) {
+      stoppedEarly = true;
+      break;
+    }
     schedule.setLimit(target - flat.constantBytes);
     ConstructOptions constructs;
     constructs.rounds = 30;
@@ -462,6 +467,7 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
   plan.smallestFoundBytes = smallest + problem.reservedBytes;
   plan.stats.work = search.work;
   plan.stats.timeLimitHit = search.timeLimitHit;
+  plan.stats.stoppedEarly = search.stoppedEarly;
   if (search.repeats)
     plan.stats.repeatedInstructions = search.repeats->count();
   for (const std::vector<Execution> &list : plan.solution.segments)
@@ -533,8 +539,10 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
               return a.excess < b.excess;
             });
   std::optional<Plan> best;
+  bool stoppedEarly = false;
   auto keep = [&](Plan plan) {
     work += plan.stats.work;
+    stoppedEarly |= plan.stats.stoppedEarly;
     // What comes later has had more work, and is better proved.
     if (!best ||
         (plan.feasible ? !best->feasible || plan.cost <= best->cost
@@ -549,6 +557,8 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
     how.effort = std::max<int64_t>(1, options.effort / part);
     if (options.maxWork > 0)
       how.maxWork = std::max<int64_t>(1, options.maxWork / part);
+    if (options.smallestWork > 0)
+      how.smallestWork = std::max<int64_t>(1, options.smallestWork - work);
     how.wantFrontier = false;
     return solveFixed(reordered, how, start);
   };
@@ -599,6 +609,10 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
         (best->feasible && (!candidate.cost || *candidate.cost > best->cost ||
                             candidate.cost == programCost)))
       continue;
+    if (!possible && options.smallestWork > 0 && work >= options.smallestWork) {
+      stoppedEarly = true;
+      break;
+    }
     int64_t part = !possible ? 4 : hurried ? 1 : 2;
     absl::StatusOr<Plan> plan = planOrders(candidate.orders, part);
     if (!plan.ok())
@@ -619,6 +633,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
     smallest =
         std::min(smallest.value_or(options.budgetBytes), options.budgetBytes);
   best->stats.work = work;
+  best->stats.stoppedEarly = stoppedEarly;
   best->smallestFoundBytes = smallest.value_or(best->smallestFoundBytes);
   best->impossibleBelowBytes = impossible;
   best->stats.seconds =

@@ -41,6 +41,9 @@ struct SolveOptions {
   /// default suits a compiler; without it, small problems get some seconds, and
   /// `Free` never costs more than `Fixed` does.
   int64_t maxWork = 500'000'000;
+  /// Upper limit on the counted work of a search for the smallest plan, over
+  /// all orders; `Stats::stoppedEarly` says when it bites. 0: none.
+  int64_t smallestWork = 0;
   /// A guard, off at 0; when it bites, `Stats::timeLimitHit` says so and the
   /// answer may differ from run to run.
   double timeLimitSeconds = 0;
@@ -72,6 +75,8 @@ struct Stats {
   int64_t repeatedInstructions = 0; // Like another one (`Repeats.h`).
   double seconds = 0;
   bool timeLimitHit = false;
+  /// `SolveOptions::smallestWork` ended the search for the smallest plan.
+  bool stoppedEarly = false;
 };
 
 struct Plan {

@@ -46,9 +46,9 @@ static int64_t signedOf(Element element, int64_t value) {
 template <typename OpTy, typename F>
 static void addBinaryFloat(OpTable &table, F f) {
   table.add<OpTy>([f](OpTy op, OpCall &call) {
-    Tensor &out = call.out(0);
-    for (int64_t i = 0; i < out.size(); ++i)
-      out.floats[i] = f(call.in(0u).floats[i], call.in(1u).floats[i]);
+    const double *a = call.in(0u).floats.data(), *b = call.in(1u).floats.data();
+    for (double &out : call.out(0).floats)
+      out = f(*a++, *b++);
     return success();
   });
 }
@@ -190,9 +190,10 @@ static void addFloats(OpTable &table) {
 
   table.add<arith::CmpFOp>([](arith::CmpFOp op, OpCall &call) {
     Tensor &out = call.out(0);
+    arith::CmpFPredicate predicate = op.getPredicate();
     for (int64_t i = 0; i < out.size(); ++i)
-      out.ints[i] = compare(op.getPredicate(), call.in(0u).floats[i],
-                            call.in(1u).floats[i]);
+      out.ints[i] =
+          compare(predicate, call.in(0u).floats[i], call.in(1u).floats[i]);
     return success();
   });
 }

@@ -72,22 +72,28 @@ static LogicalResult softmax(SoftmaxOp op, OpCall &call) {
 
 static LogicalResult gelu(GeluOp op, OpCall &call) {
   using std::numbers::pi, std::numbers::sqrt2;
+  bool tanh = op.getTanh();
   for (auto [x, y] :
        llvm::zip_equal(call.in(op.getInput()).floats, call.out(0).floats)) {
     double inner = std::sqrt(2 / pi) * (x + 0.044715 * x * x * x);
-    y = x * (1 + (op.getTanh() ? std::tanh(inner) : std::erf(x / sqrt2))) / 2;
+    y = x * (1 + (tanh ? std::tanh(inner) : std::erf(x / sqrt2))) / 2;
   }
   return success();
 }
 
 /// Calls `visit(channel, position)` for each element of a batch-normalized
 /// tensor.
-static void
-forEachChannelElement(const Tensor &input, bool channelsLast,
-                      llvm::function_ref<void(int64_t, int64_t)> visit) {
-  forEachIndex(input.shape, [&](ArrayRef<int64_t> index, int64_t position) {
-    visit(channelsLast ? index.back() : index[1], position);
-  });
+template <typename F>
+static void forEachChannelElement(const Tensor &input, bool channelsLast,
+                                  F &&visit) {
+  int64_t channels = channelsLast ? input.shape.back() : input.shape[1];
+  int64_t inner =
+      channelsLast ? 1
+                   : numElements(ArrayRef<int64_t>(input.shape).drop_front(2));
+  for (int64_t position = 0, e = input.size(); position < e;)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t i = 0; i < inner; ++i)
+        visit(c, position++);
 }
 
 static LogicalResult batchNorm(BatchNormOp op, OpCall &call) {
@@ -133,6 +139,7 @@ static LogicalResult batchNormGrad(BatchNormGradOp op, OpCall &call) {
   const Tensor &grad = call.in(op.getGrad());
   const Tensor &mean = call.in(op.getMean());
   const Tensor &rstd = call.in(op.getRstd());
+  const Tensor &scale = call.in(op.getScale());
   Tensor &dinput = call.out(0), &dscale = call.out(1), &dshift = call.out(2);
   int64_t count = input.size() / mean.size();
   auto normalized = [&](int64_t c, int64_t i) {
@@ -145,8 +152,8 @@ static LogicalResult batchNormGrad(BatchNormGradOp op, OpCall &call) {
   forEachChannelElement(input, op.getChannelsLast(), [&](int64_t c, int64_t i) {
     double average =
         (dshift.floats[c] + normalized(c, i) * dscale.floats[c]) / count;
-    dinput.floats[i] = call.in(op.getScale()).floats[c] * rstd.floats[c] *
-                       (grad.floats[i] - average);
+    dinput.floats[i] =
+        scale.floats[c] * rstd.floats[c] * (grad.floats[i] - average);
   });
   return success();
 }

@@ -11,9 +11,8 @@ using namespace tmc::nn;
 using namespace tmc::reference;
 
 /// Calls `visit(n, c, oh, ow)` for each element of an output image.
-static void forEachElement(
-    const Image &image,
-    llvm::function_ref<void(int64_t, int64_t, int64_t, int64_t)> visit) {
+template <typename F>
+static void forEachElement(const Image &image, F &&visit) {
   for (int64_t n = 0; n < image.batch; ++n)
     for (int64_t c = 0; c < image.channels; ++c)
       for (int64_t h = 0; h < image.height; ++h)
@@ -28,10 +27,9 @@ template <typename OpTy> static Window windowOf(OpTy op) {
 
 /// Calls `visit(largest, output)` with the position of the first largest
 /// element of each window, -1 where the window holds nothing but padding.
-template <typename OpTy>
+template <typename OpTy, typename F>
 static void forEachLargest(OpTy op, const Tensor &tensor,
-                           ArrayRef<int64_t> outShape,
-                           llvm::function_ref<void(int64_t, int64_t)> visit) {
+                           ArrayRef<int64_t> outShape, F &&visit) {
   Image input(tensor.shape, op.getChannelsLast());
   Image output(outShape, op.getChannelsLast());
   Window window = windowOf(op);
@@ -47,10 +45,9 @@ static void forEachLargest(OpTy op, const Tensor &tensor,
 }
 
 /// Calls `visit(input, output, weight)` for each term of each mean.
-template <typename OpTy>
-static void
-forEachTerm(OpTy op, ArrayRef<int64_t> inShape, ArrayRef<int64_t> outShape,
-            llvm::function_ref<void(int64_t, int64_t, double)> visit) {
+template <typename OpTy, typename F>
+static void forEachTerm(OpTy op, ArrayRef<int64_t> inShape,
+                        ArrayRef<int64_t> outShape, F &&visit) {
   Image input(inShape, op.getChannelsLast());
   Image output(outShape, op.getChannelsLast());
   Window window = windowOf(op);

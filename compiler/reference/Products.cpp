@@ -15,7 +15,8 @@ static void forEachBlock(int64_t count, int64_t size, F &&body) {
     body(begin, std::min(count, begin + size));
 }
 
-/// The rows x cols matrix at `data`, or its transpose.
+/// The rows x cols matrix at `data`, or, if `transposed`, the one whose
+/// transpose is there.
 static std::vector<double> matrixOf(const double *data, int64_t rows,
                                     int64_t cols, bool transposed) {
   std::vector<double> result(data, data + rows * cols);
@@ -90,66 +91,165 @@ static LogicalResult matmul(MatmulOp op, OpCall &call) {
   return success();
 }
 
-/// Calls `visit(input, filter, output)` with the positions of each product that
-/// a convolution adds: output += input * filter. Gradients are the same loop
-/// with the roles exchanged.
-template <typename OpTy>
-static void
-forEachProduct(OpTy op, ArrayRef<int64_t> inputShape,
-               ArrayRef<int64_t> filterShape, ArrayRef<int64_t> outputShape,
-               llvm::function_ref<void(int64_t, int64_t, int64_t)> visit) {
-  Image input(inputShape, op.getChannelsLast());
-  Image output(outputShape, op.getChannelsLast());
-  Window window(op.getStrides(), op.getPadding(), op.getDilations(),
-                filterShape.drop_front(2));
-  int64_t filters = filterShape[0], depth = filterShape[1];
-  int64_t filtersPerGroup = filters / op.getGroups();
-  for (int64_t n = 0; n < output.batch; ++n)
+//===----------------------------------------------------------------------===//
+// Convolutions
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A convolution as products: per group and for some rows of output elements,
+/// the elements under the window are the columns of a matrix. With F filters of
+/// K = D * R * S weights each, and P output elements,
+///
+///     output [F, P] = filter [F, K] window [K, P]
+///
+/// and the gradients are the two other products of the same three.
+class ConvProducts {
+public:
+  template <typename OpTy>
+  ConvProducts(OpTy op, ArrayRef<int64_t> inputShape,
+               ArrayRef<int64_t> filterShape, ArrayRef<int64_t> outputShape)
+      : input(inputShape, op.getChannelsLast()),
+        output(outputShape, op.getChannelsLast()),
+        window(op.getStrides(), op.getPadding(), op.getDilations(),
+               filterShape.drop_front(2)),
+        groups(op.getGroups()), filters(filterShape[0] / groups),
+        depth(filterShape[1]),
+        weights(depth * filterShape[2] * filterShape[3]) {}
+
+  /// Calls `body(group, first row)` for all pieces: rows are those of all
+  /// output images, one after the other.
+  template <typename F> void forEachPiece(F &&body) {
+    constexpr int64_t kElements = 4096; // Of a piece: a few MB of columns.
+    int64_t rows = output.batch * output.height;
+    int64_t some = std::max<int64_t>(1, kElements / output.width);
+    for (int64_t group = 0; group < groups; ++group)
+      forEachBlock(rows, some, [&](int64_t begin, int64_t end) {
+        firstRow = begin;
+        lastRow = end;
+        body(group);
+      });
+  }
+
+  /// The number of output elements of the piece.
+  int64_t elements() const { return (lastRow - firstRow) * output.width; }
+
+  /// Calls `visit(k, p, i)` where weight `k` of a filter meets element `i` of
+  /// the input for output element `p` of the piece.
+  template <typename F> void forEachMeeting(int64_t group, F &&visit) const {
+    int64_t stepC = input.at(0, 1, 0, 0), stepW = input.at(0, 0, 0, 1);
+    for (int64_t row = firstRow; row < lastRow; ++row) {
+      int64_t n = row / output.height, oh = row % output.height, k = 0;
+      for (int64_t d = 0; d < depth; ++d)
+        for (int64_t r = 0; r < window.size[0]; ++r)
+          for (int64_t s = 0; s < window.size[1]; ++s, ++k) {
+            int64_t h = oh * window.strides[0] - window.padding[0] +
+                        r * window.dilations[0];
+            if (h < 0 || h >= input.height)
+              continue;
+            int64_t at = input.at(n, 0, h, 0) + (group * depth + d) * stepC;
+            int64_t w = s * window.dilations[1] - window.padding[1];
+            int64_t p = (row - firstRow) * output.width;
+            for (int64_t ow = 0; ow < output.width;
+                 ++ow, ++p, w += window.strides[1])
+              if (w >= 0 && w < input.width)
+                visit(k, p, at + w * stepW);
+          }
+    }
+  }
+
+  /// Calls `visit(f, p, o)` for element `o` of the output: that of filter `f`
+  /// of the group, and element `p` of the piece.
+  template <typename F> void forEachOutput(int64_t group, F &&visit) const {
+    int64_t stepC = output.at(0, 1, 0, 0), stepW = output.at(0, 0, 0, 1);
     for (int64_t f = 0; f < filters; ++f)
-      for (int64_t oh = 0; oh < output.height; ++oh)
+      for (int64_t row = firstRow; row < lastRow; ++row) {
+        int64_t at = output.at(row / output.height, 0, row % output.height, 0) +
+                     (group * filters + f) * stepC;
+        int64_t p = (row - firstRow) * output.width;
         for (int64_t ow = 0; ow < output.width; ++ow)
-          window.forEach(
-              input, oh, ow, [&](int64_t h, int64_t w, int64_t r, int64_t s) {
-                for (int64_t d = 0; d < depth; ++d)
-                  visit(input.at(n, f / filtersPerGroup * depth + d, h, w),
-                        linearIndex({f, d, r, s}, filterShape),
-                        output.at(n, f, oh, ow));
-              });
+          visit(f, p + ow, at + ow * stepW);
+      }
+  }
+
+private:
+  Image input, output;
+  Window window;
+  int64_t firstRow = 0, lastRow = 0;
+
+public:
+  int64_t groups, filters, depth;
+  int64_t weights; ///< Of one filter.
+};
+
+} // namespace
+
+static LogicalResult conv(ConvOp op, OpCall &call) {
+  const Tensor &input = call.in(op.getInput());
+  const Tensor &filter = call.in(op.getFilter());
+  Tensor &out = call.out(0);
+  ConvProducts c(op, input.shape, filter.shape, out.shape);
+  c.forEachPiece([&](int64_t group) {
+    int64_t size = c.elements();
+    std::vector<double> window(c.weights * size), result(c.filters * size);
+    c.forEachMeeting(group, [&](int64_t k, int64_t p, int64_t i) {
+      window[k * size + p] = input.floats[i];
+    });
+    addProduct(result.data(), &filter.floats[group * c.filters * c.weights],
+               window.data(), c.filters, c.weights, size);
+    c.forEachOutput(group, [&](int64_t f, int64_t p, int64_t o) {
+      out.floats[o] = result[f * size + p];
+    });
+  });
+  return success();
+}
+
+static LogicalResult convGradInput(ConvGradInputOp op, OpCall &call) {
+  const Tensor &grad = call.in(op.getGrad());
+  const Tensor &filter = call.in(op.getFilter());
+  Tensor &out = call.out(0);
+  ConvProducts c(op, out.shape, filter.shape, grad.shape);
+  c.forEachPiece([&](int64_t group) {
+    int64_t size = c.elements();
+    std::vector<double> window(c.weights * size), g(c.filters * size);
+    c.forEachOutput(group, [&](int64_t f, int64_t p, int64_t o) {
+      g[f * size + p] = grad.floats[o];
+    });
+    std::vector<double> turned =
+        matrixOf(&filter.floats[group * c.filters * c.weights], c.weights,
+                 c.filters, /*transposed=*/true);
+    addProduct(window.data(), turned.data(), g.data(), c.weights, c.filters,
+               size);
+    c.forEachMeeting(group, [&](int64_t k, int64_t p, int64_t i) {
+      out.floats[i] += window[k * size + p];
+    });
+  });
+  return success();
+}
+
+static LogicalResult convGradFilter(ConvGradFilterOp op, OpCall &call) {
+  const Tensor &input = call.in(op.getInput());
+  const Tensor &grad = call.in(op.getGrad());
+  Tensor &out = call.out(0);
+  ConvProducts c(op, input.shape, out.shape, grad.shape);
+  c.forEachPiece([&](int64_t group) {
+    int64_t size = c.elements();
+    std::vector<double> window(size * c.weights), g(c.filters * size);
+    c.forEachMeeting(group, [&](int64_t k, int64_t p, int64_t i) {
+      window[p * c.weights + k] = input.floats[i];
+    });
+    c.forEachOutput(group, [&](int64_t f, int64_t p, int64_t o) {
+      g[f * size + p] = grad.floats[o];
+    });
+    addProduct(&out.floats[group * c.filters * c.weights], g.data(),
+               window.data(), c.filters, size, c.weights);
+  });
+  return success();
 }
 
 void tmc::reference::addProducts(OpTable &table) {
   table.add<MatmulOp>(matmul);
-
-  table.add<ConvOp>([](ConvOp op, OpCall &call) {
-    const Tensor &input = call.in(op.getInput());
-    const Tensor &filter = call.in(op.getFilter());
-    Tensor &out = call.out(0);
-    forEachProduct(op, input.shape, filter.shape, out.shape,
-                   [&](int64_t i, int64_t f, int64_t o) {
-                     out.floats[o] += input.floats[i] * filter.floats[f];
-                   });
-    return success();
-  });
-
-  table.add<ConvGradInputOp>([](ConvGradInputOp op, OpCall &call) {
-    const Tensor &grad = call.in(op.getGrad());
-    const Tensor &filter = call.in(op.getFilter());
-    Tensor &out = call.out(0);
-    forEachProduct(op, out.shape, filter.shape, grad.shape,
-                   [&](int64_t i, int64_t f, int64_t o) {
-                     out.floats[i] += grad.floats[o] * filter.floats[f];
-                   });
-    return success();
-  });
-
-  table.add<ConvGradFilterOp>([](ConvGradFilterOp op, OpCall &call) {
-    const Tensor &input = call.in(op.getInput());
-    const Tensor &grad = call.in(op.getGrad());
-    Tensor &out = call.out(0);
-    forEachProduct(op, input.shape, out.shape, grad.shape,
-                   [&](int64_t i, int64_t f, int64_t o) {
-                     out.floats[f] += input.floats[i] * grad.floats[o];
-                   });
-    return success();
-  });
+  table.add<ConvOp>(conv);
+  table.add<ConvGradInputOp>(convGradInput);
+  table.add<ConvGradFilterOp>(convGradFilter);
 }

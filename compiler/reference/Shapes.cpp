@@ -22,8 +22,9 @@ static LogicalResult reduce(ReduceOp op, OpCall &call) {
               isMax ? std::numeric_limits<int64_t>::min()
                     : std::numeric_limits<int64_t>::max());
   }
-  auto combine = [&](auto &into, auto value) {
-    switch (op.getKind()) {
+  ReduceKind kind = op.getKind();
+  auto combine = [kind](auto &into, auto value) {
+    switch (kind) {
     case ReduceKind::Sum:
       into += value;
       break;
@@ -35,18 +36,32 @@ static LogicalResult reduce(ReduceOp op, OpCall &call) {
       break;
     }
   };
-  forEachIndex(input.shape, [&](ArrayRef<int64_t> index, int64_t position) {
-    SmallVector<int64_t> kept;
-    for (auto [dim, i] : llvm::enumerate(index))
-      if (!llvm::is_contained(op.getDims(), int64_t(dim)))
-        kept.push_back(i);
-    int64_t target = linearIndex(kept, out.shape);
-    if (out.isFloat())
-      combine(out.floats[target], input.floats[position]);
-    else
-      combine(out.ints[target], input.ints[position]);
-  });
+  // Where an element goes doesn't depend on its index in a reduced dimension.
+  Walk target{0, SmallVector<int64_t>(input.rank(), 0)};
+  SmallVector<int64_t> strides = stridesOf(out.shape);
+  for (int64_t dim = 0, kept = 0; dim < input.rank(); ++dim)
+    if (!llvm::is_contained(op.getDims(), dim))
+      target.strides[dim] = strides[kept++];
+  forEachPair(input.shape, target, Walk::over(input.shape),
+              [&](int64_t t, int64_t i) {
+                if (out.isFloat())
+                  combine(out.floats[t], input.floats[i]);
+                else
+                  combine(out.ints[t], input.ints[i]);
+              });
   return success();
+}
+
+/// The elements offset + i * step of `tensor`.
+static Walk boxOf(const Tensor &tensor, ArrayRef<int64_t> offsets,
+                  ArrayRef<int64_t> steps) {
+  Walk walk = Walk::over(tensor.shape);
+  for (auto [stride, offset, step] :
+       llvm::zip_equal(walk.strides, offsets, steps)) {
+    walk.start += offset * stride;
+    stride *= step;
+  }
+  return walk;
 }
 
 void tmc::reference::addShapes(OpTable &table) {
@@ -55,30 +70,28 @@ void tmc::reference::addShapes(OpTable &table) {
   table.add<BroadcastOp>([](BroadcastOp op, OpCall &call) {
     const Tensor &input = call.in(op.getInput());
     Tensor &out = call.out(0);
-    forEachIndex(out.shape, [&](ArrayRef<int64_t> index, int64_t position) {
-      SmallVector<int64_t> source;
-      for (int64_t dim : op.getDims())
-        source.push_back(index[dim]);
-      out.set(position, input, linearIndex(source, input.shape));
-    });
+    Walk source{0, SmallVector<int64_t>(out.rank(), 0)};
+    SmallVector<int64_t> strides = stridesOf(input.shape);
+    for (auto [i, dim] : llvm::enumerate(op.getDims()))
+      source.strides[dim] = strides[i];
+    copyElements(out.shape, out, Walk::over(out.shape), input, source);
     return success();
   });
 
   table.add<TransposeOp>([](TransposeOp op, OpCall &call) {
     const Tensor &input = call.in(op.getInput());
     Tensor &out = call.out(0);
-    forEachIndex(out.shape, [&](ArrayRef<int64_t> index, int64_t position) {
-      SmallVector<int64_t> source(index.size());
-      for (auto [i, dim] : llvm::enumerate(op.getPerm()))
-        source[dim] = index[i];
-      out.set(position, input, linearIndex(source, input.shape));
-    });
+    Walk source;
+    SmallVector<int64_t> strides = stridesOf(input.shape);
+    for (int64_t dim : op.getPerm())
+      source.strides.push_back(strides[dim]);
+    copyElements(out.shape, out, Walk::over(out.shape), input, source);
     return success();
   });
 
   table.add<ReshapeOp>([](ReshapeOp op, OpCall &call) {
-    for (int64_t i = 0; i < call.out(0).size(); ++i)
-      call.out(0).set(i, call.in(op.getInput()), i);
+    call.out(0).floats = call.in(op.getInput()).floats;
+    call.out(0).ints = call.in(op.getInput()).ints;
     return success();
   });
 
@@ -87,43 +100,34 @@ void tmc::reference::addShapes(OpTable &table) {
     return success();
   });
 
+  table.add<DetachOp>([](DetachOp op, OpCall &call) {
+    call.out(0) = call.in(op.getInput());
+    return success();
+  });
+
   table.add<SliceOp>([](SliceOp op, OpCall &call) {
     const Tensor &input = call.in(op.getInput());
     Tensor &out = call.out(0);
-    forEachIndex(out.shape, [&](ArrayRef<int64_t> index, int64_t position) {
-      SmallVector<int64_t> source;
-      for (auto [i, offset, step] :
-           llvm::zip_equal(index, op.getOffsets(), op.getSteps()))
-        source.push_back(offset + i * step);
-      out.set(position, input, linearIndex(source, input.shape));
-    });
+    Walk source = boxOf(input, op.getOffsets(), op.getSteps());
+    copyElements(out.shape, out, Walk::over(out.shape), input, source);
     return success();
   });
 
   table.add<PadOp>([](PadOp op, OpCall &call) {
     const Tensor &input = call.in(op.getInput());
     Tensor &out = call.out(0);
-    forEachIndex(input.shape, [&](ArrayRef<int64_t> index, int64_t position) {
-      SmallVector<int64_t> target;
-      for (auto [i, low, step] :
-           llvm::zip_equal(index, op.getLow(), op.getSteps()))
-        target.push_back(low + i * step);
-      out.set(linearIndex(target, out.shape), input, position);
-    });
+    Walk target = boxOf(out, op.getLow(), op.getSteps());
+    copyElements(input.shape, out, target, input, Walk::over(input.shape));
     return success();
   });
 
   table.add<ConcatOp>([](ConcatOp op, OpCall &call) {
     Tensor &out = call.out(0);
-    int64_t before = 0;
+    Walk target = Walk::over(out.shape);
     for (unsigned k = 0; k < call.getNumInputs(); ++k) {
       const Tensor &input = call.in(k);
-      forEachIndex(input.shape, [&](ArrayRef<int64_t> index, int64_t position) {
-        SmallVector<int64_t> target(index);
-        target[op.getDim()] += before;
-        out.set(linearIndex(target, out.shape), input, position);
-      });
-      before += input.shape[op.getDim()];
+      copyElements(input.shape, out, target, input, Walk::over(input.shape));
+      target.start += input.shape[op.getDim()] * target.strides[op.getDim()];
     }
     return success();
   });

@@ -230,3 +230,21 @@ void tmc::reference::forEachIndex(
     }
   }
 }
+
+SmallVector<int64_t> tmc::reference::stridesOf(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t dim = int64_t(shape.size()) - 2; dim >= 0; --dim)
+    strides[dim] = strides[dim + 1] * shape[dim + 1];
+  return strides;
+}
+
+void tmc::reference::copyElements(ArrayRef<int64_t> shape, Tensor &to,
+                                  const Walk &toWalk, const Tensor &from,
+                                  const Walk &fromWalk) {
+  if (to.isFloat())
+    forEachPair(shape, toWalk, fromWalk,
+                [&](int64_t t, int64_t f) { to.floats[t] = from.floats[f]; });
+  else
+    forEachPair(shape, toWalk, fromWalk,
+                [&](int64_t t, int64_t f) { to.ints[t] = from.ints[f]; });
+}

@@ -90,6 +90,50 @@ void forEachIndex(
     llvm::ArrayRef<int64_t> shape,
     llvm::function_ref<void(llvm::ArrayRef<int64_t>, int64_t)> visit);
 
+/// Row-major strides, in elements, of `shape`.
+llvm::SmallVector<int64_t> stridesOf(llvm::ArrayRef<int64_t> shape);
+
+/// An element of a tensor per index: at start + sum of index[i] * strides[i].
+struct Walk {
+  int64_t start = 0;
+  llvm::SmallVector<int64_t> strides;
+
+  /// The elements of a tensor of `shape`, in its own order.
+  static Walk over(llvm::ArrayRef<int64_t> shape) {
+    return {0, stridesOf(shape)};
+  }
+};
+
+/// Calls `visit(a, b)` with the positions of both walks for every index of
+/// `shape` in row-major order.
+template <typename F>
+void forEachPair(llvm::ArrayRef<int64_t> shape, const Walk &a, const Walk &b,
+                 F &&visit) {
+  int64_t rank = shape.size(), width = rank ? shape.back() : 1;
+  int64_t rows = width ? numElements(shape) / width : 0;
+  int64_t stepA = rank ? a.strides.back() : 0,
+          stepB = rank ? b.strides.back() : 0;
+  llvm::SmallVector<int64_t> index(rank, 0);
+  int64_t atA = a.start, atB = b.start;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < width; ++i)
+      visit(atA + i * stepA, atB + i * stepB);
+    for (int64_t dim = rank - 2; dim >= 0; --dim) {
+      atA += a.strides[dim];
+      atB += b.strides[dim];
+      if (++index[dim] < shape[dim])
+        break;
+      atA -= shape[dim] * a.strides[dim];
+      atB -= shape[dim] * b.strides[dim];
+      index[dim] = 0;
+    }
+  }
+}
+
+/// Copies `from`'s elements to `to`'s for every index of `shape`.
+void copyElements(llvm::ArrayRef<int64_t> shape, Tensor &to, const Walk &toWalk,
+                  const Tensor &from, const Walk &fromWalk);
+
 } // namespace tmc::reference
 
 #endif // TMC_COMPILER_REFERENCE_TENSOR_H

@@ -72,10 +72,11 @@ static LogicalResult adamW(AdamWOp op, OpCall &call) {
   double decay = op.getWeightDecay().convertToDouble();
   double stepSize = lr / (1 - std::pow(beta1, t));
   double rootCorrection = std::sqrt(1 - std::pow(beta2, t));
+  const Tensor &param = call.in(op.getParam());
+  const Tensor &oldM = call.in(op.getM()), &oldV = call.in(op.getV());
   for (int64_t i = 0; i < grad.size(); ++i) {
     double g = grad.floats[i] * clip;
-    double m = call.in(op.getM()).floats[i], v = call.in(op.getV()).floats[i];
-    double p = call.in(op.getParam()).floats[i];
+    double m = oldM.floats[i], v = oldV.floats[i], p = param.floats[i];
     p *= 1 - lr * decay;
     m += (g - m) * (1 - beta1);
     v = v * beta2 + (1 - beta2) * g * g;
@@ -96,14 +97,16 @@ static LogicalResult sgd(SGDOp op, OpCall &call) {
   double momentum = op.getMomentum().convertToDouble();
   double dampening = op.getDampening().convertToDouble();
   double decay = op.getWeightDecay().convertToDouble();
+  const Tensor &param = call.in(op.getParam());
+  bool nesterov = op.getNesterov();
   for (int64_t i = 0; i < grad.size(); ++i) {
-    double p = call.in(op.getParam()).floats[i];
+    double p = param.floats[i];
     double g = grad.floats[i] * clip + decay * p;
     if (buffer) {
       double m =
           t == 1 ? g : momentum * buffer->floats[i] + (1 - dampening) * g;
       call.out(1).floats[i] = m;
-      g = op.getNesterov() ? g + momentum * m : m;
+      g = nesterov ? g + momentum * m : m;
     }
     call.out(0).floats[i] = p - lr * g;
   }

@@ -39,9 +39,8 @@ struct Window {
   /// Calls `visit(h, w, r, s)` for the elements (h, w) of the input under the
   /// elements (r, s) of the window that output (oh, ow) sees, in row-major
   /// order.
-  void forEach(const Image &input, int64_t oh, int64_t ow,
-               llvm::function_ref<void(int64_t, int64_t, int64_t, int64_t)>
-                   visit) const {
+  template <typename F>
+  void forEach(const Image &input, int64_t oh, int64_t ow, F &&visit) const {
     for (int64_t r = 0; r < size[0]; ++r) {
       for (int64_t s = 0; s < size[1]; ++s) {
         int64_t h = oh * strides[0] - padding[0] + r * dilations[0];

@@ -2,6 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,21 +16,38 @@ namespace {
 constexpr double kTera = 1e12, kGiga = 1e9;
 constexpr int64_t kGiB = int64_t(1) << 30;
 
-/// A card's published peak rates; what it has to itself (context, handles) is
-/// taken off its memory.
+/// A card's published peak rates, in TFLOP/s of dense products that add up in
+/// f32; 0 where it has no units for a type. What it has to itself (context,
+/// handles) is taken off its memory.
 struct Card {
   const char *name, *arch;
-  double teraflops, gigabytesPerSecond;
-  int64_t gibibytes;
+  double f32, tf32, bits16, bits8;
+  double gigabytesPerSecond, gibibytes;
 };
 
-// Source: the vendors' data sheets, dense bf16 (fp16 where there is no bf16).
+// Rates are NVIDIA's, of the documents named below, without sparsity; 16-bit is
+// bf16, or fp16 on cards without bf16. GeForce cards multiply at half rate
+// where they add up in f32, which is what counts here. Memory is what a process
+// sees in all (cudaMemGetInfo, as PyTorch's messages print it), rounded down:
+// less than the nominal size.
 constexpr Card kCards[] = {
-    {"h200", "sm_90", 989, 4800, 140},   {"h100", "sm_90", 989, 3350, 80},
-    {"a100-80", "sm_80", 312, 2039, 80}, {"a100-40", "sm_80", 312, 1555, 40},
-    {"l40s", "sm_89", 362, 864, 48},     {"rtx4090", "sm_89", 165, 1008, 24},
-    {"rtx3090", "sm_86", 71, 936, 24},   {"rtx3060", "sm_86", 25, 360, 12},
-    {"v100", "sm_70", 125, 900, 32},     {"t4", "sm_75", 65, 320, 16},
+    // H200 data sheet, H100 data sheet: SXM.
+    {"h200", "sm_90", 67, 494.5, 989, 1979, 4800, 139.7},
+    {"h100", "sm_90", 67, 494.5, 989, 1979, 3350, 79.1},
+    // A100 data sheet: its 8-bit units take integers only.
+    {"a100-80", "sm_80", 19.5, 156, 312, 0, 2039, 79.1},
+    {"a100-40", "sm_80", 19.5, 156, 312, 0, 1555, 39.3},
+    // L40S data sheet.
+    {"l40s", "sm_89", 91.6, 183, 362, 733, 864, 44.3},
+    // Ada GPU architecture whitepaper, appendix A.
+    {"rtx4090", "sm_89", 82.6, 82.6, 165.2, 330.3, 1008, 23.5},
+    // GA102 whitepaper, appendix A.
+    {"rtx3090", "sm_86", 35.6, 35.6, 71, 0, 936, 23.5},
+    // 28 multiprocessors at 1.777 GHz with the rates of the GA102 whitepaper.
+    {"rtx3060", "sm_86", 12.7, 12.7, 25.5, 0, 360, 11.7},
+    // V100 SXM2 and T4 data sheets: fp16 only.
+    {"v100", "sm_70", 15.7, 0, 125, 0, 900, 31.7},
+    {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5},
 };
 
 constexpr int64_t kCudaReservedBytes = kGiB / 2;
@@ -41,19 +59,27 @@ Target cardTarget(const Card &card) {
   target.name = std::string("cuda:") + card.name;
   target.backend = Backend::Cuda;
   target.arch = card.arch;
-  target.memoryBytes = card.gibibytes * kGiB;
+  // Whole MiB, so that a plan's figures are.
+  target.memoryBytes = int64_t(card.gibibytes * 1024) << 20;
   target.reservedBytes = kCudaReservedBytes;
-  target.roofline = {kCudaLaunchSeconds, card.teraflops * kTera,
-                     card.gigabytesPerSecond * kGiga};
+  for (auto [type, teraflops] : {std::pair(ProductType::F32, card.f32),
+                                 {ProductType::TF32, card.tf32},
+                                 {ProductType::Bits16, card.bits16},
+                                 {ProductType::Bits8, card.bits8}})
+    if (teraflops > 0)
+      target.rooflines[type] = {kCudaLaunchSeconds, teraflops * kTera,
+                                card.gigabytesPerSecond * kGiga};
   target.hostBytesPerSecond = kPcieBytesPerSecond;
   return target;
 }
 
-/// One core with 512-bit vectors, roughly; a calibration says it exactly.
-Target cpuTarget() {
+/// One core with 512-bit vectors, roughly; a calibration says it exactly. The
+/// same for every instruction set, so that all of them have the same plan.
+Target cpuTarget(const std::string &arch) {
   Target target;
-  target.name = "cpu";
-  target.roofline = {1e-6, 120 * kGiga, 12 * kGiga};
+  target.name = "cpu:" + arch;
+  target.arch = arch;
+  target.rooflines[ProductType::F32] = {1e-6, 120 * kGiga, 12 * kGiga};
   target.hostBytesPerSecond = 12 * kGiga;
   target.arenaAlignment = 64;
   return target;
@@ -66,18 +92,49 @@ double Roofline::seconds(double flops, double bytes) const {
          std::max(flops / flopsPerSecond, bytes / bytesPerSecond);
 }
 
-double Target::seconds(const std::string &family, int64_t flops,
-                       int64_t bytes) const {
-  auto own = families.find(family);
-  return (own == families.end() ? roofline : own->second)
-      .seconds(double(flops), double(bytes));
+const char *tmc::nameOf(ProductType type) {
+  constexpr const char *names[] = {"f32", "tf32", "16-bit", "8-bit"};
+  return names[static_cast<int>(type)];
 }
 
-int64_t Target::picoseconds(const std::string &family, int64_t flops,
-                            int64_t bytes) const {
-  return std::max<int64_t>(1,
-                           std::llround(seconds(family, flops, bytes) * 1e12));
+ProductType tmc::productTypeOf(DType type) {
+  if (!isFloat(type) || sizeOf(type) > 2)
+    return ProductType::F32;
+  return sizeOf(type) == 2 ? ProductType::Bits16 : ProductType::Bits8;
 }
+
+const Roofline &Target::rooflineOf(const std::string &family,
+                                   ProductType type) const {
+  if (auto own = families.find(family); own != families.end())
+    if (auto at = own->second.find(type); at != own->second.end())
+      return at->second;
+  if (auto at = rooflines.find(type); at != rooflines.end())
+    return at->second;
+  return rooflines.at(ProductType::F32);
+}
+
+double Target::seconds(const std::string &family, ProductType type,
+                       int64_t flops, int64_t bytes) const {
+  return rooflineOf(family, type).seconds(double(flops), double(bytes));
+}
+
+int64_t Target::picoseconds(const std::string &family, ProductType type,
+                            int64_t flops, int64_t bytes) const {
+  return std::max<int64_t>(
+      1, std::llround(seconds(family, type, flops, bytes) * 1e12));
+}
+
+std::string Target::compiledFor() const {
+  return (backend == Backend::Cuda ? "cuda:" : "cpu:") + arch;
+}
+
+const std::vector<std::string> &tmc::cpuArchs() {
+  static const std::vector<std::string> archs = {"v3", "v4", "v4-bf16",
+                                                 "v4-amx"};
+  return archs;
+}
+
+std::string tmc::defaultCpuArch() { return TMC_CPU_TARGET; }
 
 bool tmc::isTargetFile(const std::string &text) {
   return absl::StrContains(text, '/') || absl::EndsWith(text, ".json");
@@ -96,7 +153,10 @@ absl::StatusOr<Target> tmc::findTarget(const std::string &text) {
   if (isTargetFile(text))
     return readTarget(text);
   if (text == "cpu")
-    return cpuTarget();
+    return cpuTarget(defaultCpuArch());
+  for (const std::string &arch : cpuArchs())
+    if (text == "cpu:" + arch)
+      return cpuTarget(arch);
   for (const Card &card : kCards)
     if (text == std::string("cuda:") + card.name)
       return cardTarget(card);
@@ -111,10 +171,35 @@ absl::StatusOr<Target> tmc::findTarget(const std::string &text) {
       absl::StrCat("there is no target named '", text, "'"));
 }
 
-std::vector<std::string> tmc::targetNames() {
-  std::vector<std::string> names = {"cpu", "cuda:sm_XX"};
+/// What `--target` takes word by word.
+static std::vector<std::string> fixedNames() {
+  std::vector<std::string> names = {"cpu"};
+  for (const std::string &arch : cpuArchs())
+    names.push_back("cpu:" + arch);
   for (const Card &card : kCards)
     names.push_back(std::string("cuda:") + card.name);
+  return names;
+}
+
+std::vector<std::string> tmc::targetNames() {
+  std::vector<std::string> names = fixedNames();
+  names.insert(names.begin() + 1 + int64_t(cpuArchs().size()), "cuda:sm_XX");
   names.push_back("a file of tmc calibrate");
   return names;
+}
+
+std::string tmc::similarTarget(const std::string &text) {
+  std::vector<std::string> names = fixedNames();
+  for (const Card &card : kCards)
+    names.push_back(std::string("cuda:") + card.arch);
+  std::string best;
+  // Less than half of the word may differ.
+  unsigned bestDistance = unsigned(text.size() + 1) / 2;
+  for (const std::string &name : names)
+    if (unsigned distance = llvm::StringRef(text).edit_distance(name);
+        distance < bestDistance) {
+      best = name;
+      bestDistance = distance;
+    }
+  return best;
 }

@@ -1,7 +1,7 @@
 // Target.h - what a step is compiled for: rates, sizes, and the backend.
 //
 // A description is constants, never a look at the machine at hand: the same
-// input gives the same plan everywhere. `--target` names one (`cpu`,
+// input gives the same plan everywhere. `--target` names one (`cpu:v3`,
 // `cuda:rtx3060`), a CUDA architecture (`cuda:sm_90`: a typical card of it), or
 // a file that `tmc calibrate` wrote.
 //
@@ -9,8 +9,11 @@
 //
 //     seconds = launch + max(flops / flopsPerSecond, bytes / bytesPerSecond)
 //
-// Built-in targets have one roofline, of a large matrix product and of device
-// memory. A calibration has one for each family of kernels that it measured.
+// How many operations a device does in a second depends on what it multiplies:
+// products of f32, of f32 rounded to TF32, of 16-bit and of 8-bit floats each
+// have a roofline. Built-in targets have these, of large matrix products and of
+// device memory; the one of f32 is that of all kernels without products, too. A
+// calibration has one for each family of kernels that it measured.
 
 #ifndef TMC_COMPILER_TARGET_TARGET_H
 #define TMC_COMPILER_TARGET_TARGET_H
@@ -35,25 +38,63 @@ struct Roofline {
   double seconds(double flops, double bytes) const;
 };
 
+/// What a product multiplies; it adds up in f32. A device has faster units for
+/// the later ones, if it has units for them.
+enum class ProductType : uint8_t { F32, TF32, Bits16, Bits8 };
+constexpr ProductType kProductTypes[] = {ProductType::F32, ProductType::TF32,
+                                         ProductType::Bits16,
+                                         ProductType::Bits8};
+
+/// "f32", "tf32", "16-bit", "8-bit": the words of target files.
+const char *nameOf(ProductType type);
+
+/// How operands of `type` are multiplied; f32 ones exactly, never as TF32.
+ProductType productTypeOf(DType type);
+
+/// By the type of products. F32 is always there; a type that the device has no
+/// units for, or of which nothing is known, isn't.
+using Rooflines = std::map<ProductType, Roofline>;
+
 struct Target {
   std::string name;
   Backend backend = Backend::Cpu;
-  std::string arch;          // "sm_90"; empty for cpu.
+  std::string arch;          // "sm_90"; an instruction set of cpuArchs().
   int64_t memoryBytes = -1;  // Of the device; -1: no limit.
   int64_t reservedBytes = 0; // Context and library handles.
-  Roofline roofline;         // Of kernels that `families` doesn't name.
+  Rooflines rooflines;       // Of kernels that `families` doesn't name.
   /// By the kernel's class in the runtime ("Matmul"), "Fused" for generated
-  /// ones.
-  std::map<std::string, Roofline> families;
+  /// ones. Any type may be missing.
+  std::map<std::string, Rooflines> families;
   double hostBytesPerSecond = 0; // Between device and host, each way.
   int64_t arenaAlignment = 256;  // Of every buffer.
 
-  /// Seconds that a kernel of `family` takes.
-  double seconds(const std::string &family, int64_t flops, int64_t bytes) const;
+  /// What bounds a kernel of `family` whose products are of `type`: the
+  /// family's own roofline, else the target's, else the target's of f32.
+  const Roofline &rooflineOf(const std::string &family, ProductType type) const;
+  /// Seconds that such a kernel takes.
+  double seconds(const std::string &family, ProductType type, int64_t flops,
+                 int64_t bytes) const;
   /// The same in picoseconds, at least 1: the unit of planning costs.
-  int64_t picoseconds(const std::string &family, int64_t flops,
-                      int64_t bytes) const;
+  int64_t picoseconds(const std::string &family, ProductType type,
+                      int64_t flops, int64_t bytes) const;
+  /// What code for it is compiled for, wherever the rates come from: "cpu:v4",
+  /// "cuda:sm_90".
+  std::string compiledFor() const;
 };
+
+/// The instruction sets of x86-64 that the cpu backend is compiled for, each
+/// with all of the one before it:
+///
+///     v3       AVX2, FMA, F16C, BMI (x86-64-v3)
+///     v4       AVX-512 F, BW, CD, DQ, VL (x86-64-v4)
+///     v4-bf16  AVX512_BF16
+///     v4-amx   AMX tiles of bf16
+///
+/// Source: the x86-64 psABI, micro-architecture levels.
+const std::vector<std::string> &cpuArchs();
+
+/// The one that `cpu` stands for: decided when tmc was configured.
+std::string defaultCpuArch();
 
 /// The target named `text`, or described by the file of that path. NotFound
 /// where there is neither; another error where the file can't be read or isn't
@@ -63,10 +104,14 @@ absl::StatusOr<Target> findTarget(const std::string &text);
 /// The names that `findTarget` knows, for messages.
 std::vector<std::string> targetNames();
 
+/// The name that is closest to `text`, or "" where none is close.
+std::string similarTarget(const std::string &text);
+
 /// True if `findTarget` would take `text` for the path of a file.
 bool isTargetFile(const std::string &text);
 
-/// A description as a file (JSON), and back. `name` is used in errors.
+/// A description as a file (JSON), and back. Files of schema 1, which know f32
+/// only, are read too. `name` is used in errors.
 std::string targetToJson(const Target &target);
 absl::StatusOr<Target> targetFromJson(const std::string &json,
                                       const std::string &name);

@@ -2,7 +2,9 @@
 
 #include "compiler/target/Target.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
@@ -11,7 +13,8 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-static constexpr int64_t kSchema = 1;
+/// Schema 1 had `roofline` and one roofline a family, all of f32.
+static constexpr int64_t kSchema = 2, kOldSchema = 1;
 
 static json::Object toJson(const Roofline &roofline) {
   return json::Object{{"launch_seconds", roofline.launchSeconds},
@@ -19,10 +22,17 @@ static json::Object toJson(const Roofline &roofline) {
                       {"bytes_per_second", roofline.bytesPerSecond}};
 }
 
+static json::Object toJson(const Rooflines &rooflines) {
+  json::Object object;
+  for (const auto &[type, roofline] : rooflines)
+    object[nameOf(type)] = toJson(roofline);
+  return object;
+}
+
 std::string tmc::targetToJson(const Target &target) {
   json::Object families;
-  for (const auto &[name, roofline] : target.families)
-    families[name] = toJson(roofline);
+  for (const auto &[name, rooflines] : target.families)
+    families[name] = toJson(rooflines);
   json::Object object{
       {"schema", kSchema},
       {"name", target.name},
@@ -34,7 +44,7 @@ std::string tmc::targetToJson(const Target &target) {
       {"reserved_bytes", target.reservedBytes},
       {"arena_alignment", target.arenaAlignment},
       {"host_bytes_per_second", target.hostBytesPerSecond},
-      {"roofline", toJson(target.roofline)},
+      {"rooflines", toJson(target.rooflines)},
       {"families", std::move(families)}};
   std::string text;
   llvm::raw_string_ostream(text)
@@ -77,6 +87,21 @@ public:
     real("flops_per_second", to.flopsPerSecond);
     real("bytes_per_second", to.bytesPerSecond);
   }
+  /// Of the types that are there.
+  void rooflines(Rooflines &to) {
+    for (ProductType type : kProductTypes)
+      if (const json::Value *entry = object.get(nameOf(type)))
+        nested(nameOf(type), entry->getAsObject(),
+               [&](Reader reader) { reader.roofline(to[type]); });
+  }
+  /// Calls `read` for what `name` holds, which has to be an object.
+  template <typename F>
+  void nested(const char *name, const json::Object *found, F &&read) {
+    if (found)
+      read(Reader(*found, absl::StrCat(where, name, "."), wrong));
+    else
+      complain(name, "an object");
+  }
   void complain(const char *name, const char *wanted) {
     if (wrong.empty())
       wrong = absl::StrCat("'", where, name, "' isn't ", wanted);
@@ -102,8 +127,11 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
   const json::Object *object = value->getAsObject();
   if (!object)
     return bad("it isn't an object");
-  if (object->getInteger("schema") != kSchema)
-    return bad(absl::StrCat("its schema isn't ", kSchema));
+  auto schema = object->getInteger("schema");
+  if (schema != kSchema && schema != kOldSchema)
+    return bad(absl::StrCat("its schema is ",
+                            schema ? absl::StrCat(*schema) : "missing",
+                            "; this tmc reads ", kOldSchema, " and ", kSchema));
   Target target;
   std::string wrong, backend;
   Reader reader(*object, "", wrong);
@@ -113,6 +141,13 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
   if (backend != "cpu" && backend != "cuda")
     reader.complain("backend", "cpu or cuda");
   target.backend = backend == "cuda" ? Backend::Cuda : Backend::Cpu;
+  if (schema == kOldSchema && backend == "cpu" && target.arch.empty())
+    target.arch = defaultCpuArch(); // It was `cpu` and no more.
+  if (backend == "cpu" && !absl::c_linear_search(cpuArchs(), target.arch))
+    reader.complain("arch",
+                    absl::StrCat("one of ", absl::StrJoin(cpuArchs(), ", "),
+                                 ": the instruction set that was measured")
+                        .c_str());
   const json::Value *memory = object->get("memory_bytes");
   if (!memory || memory->kind() != json::Value::Null)
     reader.bytes("memory_bytes", target.memoryBytes, 1);
@@ -121,21 +156,29 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
   if (target.arenaAlignment & (target.arenaAlignment - 1))
     reader.complain("arena_alignment", "a power of two");
   reader.real("host_bytes_per_second", target.hostBytesPerSecond);
-  if (const json::Object *roofline = object->getObject("roofline"))
-    Reader(*roofline, "roofline.", wrong).roofline(target.roofline);
+  bool old = schema == kOldSchema;
+  if (old)
+    reader.nested("roofline", object->getObject("roofline"), [&](Reader own) {
+      own.roofline(target.rooflines[ProductType::F32]);
+    });
   else
-    reader.complain("roofline", "an object");
-  if (const json::Object *families = object->getObject("families"))
-    for (const auto &[family, entry] : *families) {
-      std::string key = family.str();
-      if (const json::Object *roofline = entry.getAsObject())
-        Reader(*roofline, absl::StrCat("families.", key, "."), wrong)
-            .roofline(target.families[key]);
-      else
-        reader.complain(key.c_str(), "an object");
+    reader.nested("rooflines", object->getObject("rooflines"), [&](Reader own) {
+      own.rooflines(target.rooflines);
+      if (!target.rooflines.count(ProductType::F32))
+        own.complain(nameOf(ProductType::F32), "an object");
+    });
+  const json::Object *families = object->getObject("families");
+  reader.nested("families", families, [&](Reader all) {
+    for (const auto &[key, entry] : *families) {
+      Rooflines &own = target.families[key.str()];
+      all.nested(key.str().c_str(), entry.getAsObject(), [&](Reader one) {
+        if (old)
+          one.roofline(own[ProductType::F32]);
+        else
+          one.rooflines(own);
+      });
     }
-  else
-    reader.complain("families", "an object");
+  });
   if (!wrong.empty())
     return bad(wrong);
   return target;

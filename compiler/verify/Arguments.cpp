@@ -115,18 +115,55 @@ private:
       value = middle + width * random.normal();
   }
 
-  void fillInts(Tensor &tensor, unsigned index, train::Role role,
-                SplitMix &random) {
+  /// What one integer may be; a limit of 0: nothing is known.
+  struct Allowed {
+    int64_t limit = 0;
+    std::optional<int64_t> ignore;
+  };
+
+  /// What the step says of each element of argument `index`.
+  std::vector<Allowed> allowedOf(const Tensor &tensor, unsigned index) {
+    std::vector<Allowed> allowed(tensor.size());
     auto limit =
         step.getArgAttrOfType<IntegerAttr>(index, TrainDialect::kLimit);
     auto ignore =
         step.getArgAttrOfType<IntegerAttr>(index, TrainDialect::kIgnore);
+    if (limit)
+      std::fill(allowed.begin(), allowed.end(),
+                Allowed{limit.getInt(), ignore ? std::optional(ignore.getInt())
+                                               : std::nullopt});
+    auto ranges =
+        step.getArgAttrOfType<ArrayAttr>(index, TrainDialect::kRanges);
+    if (!ranges)
+      return allowed;
+    for (auto range : ranges.getAsRange<train::RangeAttr>())
+      reference::forEachIndex(range.getSizes(), [&](ArrayRef<int64_t> at,
+                                                    int64_t) {
+        SmallVector<int64_t> element;
+        for (auto [i, offset, by] :
+             llvm::zip_equal(at, range.getOffsets(), range.getSteps()))
+          element.push_back(offset + i * by);
+        Allowed &known = allowed[reference::linearIndex(element, tensor.shape)];
+        bool isNew = known.limit == 0;
+        if (isNew || range.getLimit() < known.limit)
+          known.limit = range.getLimit();
+        if (isNew)
+          known.ignore = range.getIgnore();
+        else if (known.ignore != range.getIgnore())
+          known.ignore.reset();
+      });
+    return allowed;
+  }
+
+  void fillInts(Tensor &tensor, unsigned index, train::Role role,
+                SplitMix &random) {
+    std::vector<Allowed> allowed = allowedOf(tensor, index);
     int64_t row = tensor.rank() ? tensor.shape.back() : 1;
     for (int64_t i = 0; i < tensor.size(); ++i) {
+      auto [limit, ignore] = allowed[i];
       if (limit)
-        tensor.ints[i] = ignore && random.below(16) == 0
-                             ? ignore.getInt()
-                             : random.below(limit.getInt());
+        tensor.ints[i] =
+            ignore && random.below(16) == 0 ? *ignore : random.below(limit);
       else // A mask as likely as not: something of each row is seen.
         tensor.ints[i] = i % row == 0 || random.below(4) != 0;
     }

@@ -6,7 +6,7 @@
 #ifndef TMC_COMPILER_VERIFY_STEPLIBRARY_H
 #define TMC_COMPILER_VERIFY_STEPLIBRARY_H
 
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
 #include "runtime/tmc.h"
 
 #include <memory>

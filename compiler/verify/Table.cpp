@@ -30,6 +30,8 @@ std::string tmc::verifyTable(const VerifyReport &report) {
     os << report.undecided
        << (report.undecided == 1 ? " draw was" : " draws were")
        << " left out: rounding alone decides a value there\n";
+  os << "weights "
+     << (report.weights.empty() ? "drawn" : "of " + report.weights) << "\n";
   os << report.steps << (report.steps == 1 ? " step, " : " steps, ")
      << llvm::format("%.2f s compiled, %.1f s interpreted\n",
                      report.stepSeconds, report.interpreterSeconds);

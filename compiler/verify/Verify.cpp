@@ -4,6 +4,7 @@
 #include "compiler/reference/Interpreter.h"
 #include "compiler/verify/Arguments.h"
 #include "compiler/verify/StepLibrary.h"
+#include "runtime/step/Safetensors.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -143,9 +144,12 @@ private:
               checkTensor(train::argName(step, i), step.getArgumentTypes()[i]);
           !done)
         return done;
-    if (options.weights.empty())
-      return true;
-    return readWeights();
+    if (!options.weights.empty()) {
+      report.weights = options.weights;
+      return readWeights();
+    }
+    std::string own = options.directory + "/weights.safetensors";
+    return llvm::sys::fs::exists(own) ? readOwn(own) : Expected<bool>(true);
   }
 
   /// The library's tensor is the one that the text means.
@@ -168,15 +172,42 @@ private:
     return true;
   }
 
-  Expected<bool> readWeights() {
-    if (auto done = library->load(options.weights); !done)
-      return done;
+  /// Arguments that have a value before the first step.
+  std::vector<std::string> modelValues() {
+    std::vector<std::string> names;
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
       auto role = train::roleOf(step, i);
-      if ((role != train::Role::Param && role != train::Role::State) ||
-          step.getArgAttr(i, TrainDialect::kSlot))
-        continue;
-      std::string name = train::argName(step, i).str();
+      if ((role == train::Role::Param || role == train::Role::State) &&
+          !step.getArgAttr(i, TrainDialect::kSlot))
+        names.push_back(train::argName(step, i).str());
+    }
+    return names;
+  }
+
+  /// The values that `tmc compile` left beside the step: all that the model
+  /// has, or those that it has without its weights (tables, statistics); the
+  /// others are drawn.
+  Expected<bool> readOwn(const std::string &path) {
+    SafetensorsFile file;
+    if (Status s = SafetensorsFile::open(path, file); !s)
+      return Failure::input(s.message());
+    std::vector<std::string> names = modelValues();
+    report.weights = path;
+    if (llvm::all_of(names, [&](auto &name) { return file.find(name); }))
+      return readWeights();
+    for (const std::string &name : names)
+      if (const SafeTensor *tensor = file.find(name))
+        if (tensor->end - tensor->begin == library->find(name)->bytes)
+          given[name].assign(file.data(*tensor),
+                             file.data(*tensor) + tensor->end - tensor->begin);
+    report.weights += ", others drawn";
+    return true;
+  }
+
+  Expected<bool> readWeights() {
+    if (auto done = library->load(report.weights); !done)
+      return done;
+    for (const std::string &name : modelValues()) {
       std::vector<char> &bytes = given[name];
       bytes.resize(library->find(name)->bytes);
       if (auto done = library->read(name, bytes.data(), bytes.size()); !done)

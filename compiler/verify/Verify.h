@@ -1,10 +1,11 @@
 // Verify.h - a compiled step against what it means.
 //
 // `DIR/step.mlir` is the step before it was planned, `DIR/libstep.so` what
-// became of it. Both are run on the same random values: the step as compiled
-// code through its C interface, its text by the reference interpreter in
-// double. Draws of dropout are a function of seed and step, so they are the
-// same in both.
+// became of it. Both are run on the same values, the weights of
+// `DIR/weights.safetensors` where that is there and random numbers for the
+// rest: the step as compiled code through its C interface, its text by the
+// reference interpreter in double. Draws of dropout are a function of seed and
+// step, so they are the same in both.
 //
 // Each step is compared by itself, from the same state in both:
 //
@@ -32,7 +33,7 @@
 #ifndef TMC_COMPILER_VERIFY_VERIFY_H
 #define TMC_COMPILER_VERIFY_VERIFY_H
 
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
 
 #include <cstdint>
 #include <string>
@@ -44,8 +45,9 @@ struct VerifyOptions {
   std::string directory;
   int64_t steps = 2;
   uint64_t seed = 0;
-  int threads = 0;     ///< Of the compiled step; 0: one per core.
-  std::string weights; ///< A safetensors file; empty: drawn.
+  int threads = 0; ///< Of the compiled step; 0: one per core.
+  /// A safetensors file; empty: the directory's own, or drawn without one.
+  std::string weights;
   bool progress = false;
 };
 
@@ -63,6 +65,7 @@ struct Deviation {
 
 struct VerifyReport {
   bool agrees = true;
+  std::string weights; ///< The file that was read; empty: drawn.
   /// Every comparison, the largest error first.
   std::vector<Deviation> deviations;
   int64_t steps = 0;

@@ -64,6 +64,12 @@ struct KernelCall {
   /// What the kernel may use beside its operands: the cap that the kernel's own
   /// header states. The runtime refuses to start if a library wants more.
   int64_t scratchBytes = 0;
+  /// What its matrix products multiply, where it has any: the rate at which a
+  /// device does them depends on it.
+  std::optional<DType> products;
+  /// Operations of this backend's kernel where it does more than the op asks
+  /// for (it makes something again instead of keeping it); -1: as many.
+  int64_t flops = -1;
 
   KernelCall(mlir::MLIRContext *context, std::string symbol)
       : symbol(std::move(symbol)), context(context) {}

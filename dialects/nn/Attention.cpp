@@ -61,6 +61,12 @@ static RankedTensorType lseType(RankedTensorType q) {
       accumulationType(q.getElementType()));
 }
 
+/// Operations on each pair of scores for `products` matrix products and
+/// `others` on the score itself.
+static int64_t perScore(RankedTensorType q, int64_t products, int64_t others) {
+  return products * 2 * q.getDimSize(3) + others;
+}
+
 /// Pairs of scores that are looked at, times heads and batch.
 static int64_t scoreCount(RankedTensorType q, RankedTensorType k, bool causal) {
   int64_t queries = q.getDimSize(1), keys = k.getDimSize(1);
@@ -102,6 +108,7 @@ attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
   p.keys = k.getDimSize(1);
   p.kvHeads = k.getDimSize(2);
   KernelCall call(op->getContext(), symbol.str());
+  call.products = p.type;
   call.type("type", q)
       .integer("batch", p.batch)
       .integer("heads", p.heads)
@@ -173,8 +180,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
 
 int64_t AttentionOp::getFlops() {
   RankedTensorType q = tensorType(getQ());
-  return scoreCount(q, tensorType(getK()), getCausal()) *
-         (4 * q.getDimSize(3) + 5);
+  return scoreCount(q, tensorType(getK()), getCausal()) * perScore(q, 2, 5);
 }
 
 SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
@@ -230,11 +236,13 @@ AttentionGradOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-int64_t AttentionGradOp::getFlops() {
-  RankedTensorType q = tensorType(getQ());
-  return scoreCount(q, tensorType(getK()), getCausal()) *
-         (10 * q.getDimSize(3) + 8);
+static int64_t gradFlops(AttentionGradOp op, int64_t products) {
+  RankedTensorType q = tensorType(op.getQ());
+  return scoreCount(q, tensorType(op.getK()), op.getCausal()) *
+         perScore(q, products, 8);
 }
+
+int64_t AttentionGradOp::getFlops() { return gradFlops(*this, 5); }
 
 BatchSplit AttentionGradOp::getSplit(ArrayRef<int64_t> batchDims) {
   return splitAttention(*this, batchDims);
@@ -244,8 +252,13 @@ bool AttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }
 
 KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                       Backend backend) {
-  return attentionKernel<AttentionGrad>(
+  KernelCall call = attentionKernel<AttentionGrad>(
       *this, "AttentionGrad", inputs, getMask(), 6, getCausal(),
       getScale().convertToDouble(), getDropout().convertToDouble(), getStream(),
       backend);
+  // There, dk and dv come from one pass over the scores and dq from another:
+  // each has the products q k^T and dout v^T of its own.
+  if (backend == Backend::Cuda)
+    call.flops = gradFlops(*this, 7);
+  return call;
 }

@@ -61,7 +61,7 @@ def NN_AttentionGradOp : NN_InferredOp<"attention_grad", [
   let summary = "gradient of attention, with the probabilities recomputed";
   let description = [{
     Gradients of q, k and v from the gradient of `out`. Only `out` and `lse`
-    were saved; probabilities and dropout masks are made again, tile by tile.
+    were saved; probabilities and dropout masks are recomputed, tile by tile.
 
     Constraints: those of `nn.attention`, and
     - C5: `out`, `grad` have the type of q; `lse` is that of the forward op.

@@ -157,6 +157,7 @@ static KernelCall convKernel(StringRef symbol, Operation *op,
       .integer("dilationWidth", s.dilations[1])
       .integer("groups", groups)
       .flag("bias", false);
+  call.products = p.type;
   call.scratchBytes = Kernel::scratchCap(p, backend);
   return call;
 }

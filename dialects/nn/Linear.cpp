@@ -138,6 +138,7 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
                    .bias = bool(getBias()),
                    .scratchBytes = 0};
   KernelCall call(getContext(), "Matmul");
+  call.products = p.type;
   call.type("type", out)
       .integer("batch", p.batch)
       .integer("m", p.m)

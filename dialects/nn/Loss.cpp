@@ -292,6 +292,7 @@ static KernelCall linearKernel(StringRef symbol, Value x, Value table,
                              .bias = bias,
                              .scratchBytes = 0};
   KernelCall call(x.getContext(), symbol.str());
+  call.products = p.type;
   call.type("type", type)
       .type("labelType", labels.getType())
       .integer("rows", p.rows)

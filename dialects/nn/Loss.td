@@ -77,7 +77,7 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
 
 def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
     NotDifferentiable, DroppingKernel]> {
-  let summary = "gradient of linear_cross_entropy, logits made again by chunks";
+  let summary = "gradient of linear_cross_entropy, logits recomputed by chunks";
   let description = [{
     Gradients of `x`, `table` and, where there is one, `bias`; `scale` is the
     loss's gradient times its weight. Results whose numbers are in `unread`

@@ -97,7 +97,7 @@ SmallVector<Value> LayerNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   Location loc = getLoc();
   Rows rows{b, loc, tensorType(getInput())};
   Value dy = grads[0], x = getInput();
-  // The statistics are made again from x: two reductions, cheaper than two
+  // The statistics are recomputed from x: two reductions, cheaper than two
   // more saved values, and fused with what follows.
   Value centred = sub(b, loc, x, rows.spread(rows.mean(x)));
   Value rstd = rows.rsqrt(rows.mean(mul(b, loc, centred, centred)),

@@ -614,6 +614,24 @@ KernelCall CopyOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
 }
 
 //===----------------------------------------------------------------------===//
+// nn.detach
+//===----------------------------------------------------------------------===//
+
+LogicalResult DetachOp::inferReturnTypes(MLIRContext *context,
+                                         std::optional<Location> loc,
+                                         Adaptor op,
+                                         SmallVectorImpl<Type> &results) {
+  results.push_back(op.getInput().getType());
+  return success();
+}
+
+int64_t DetachOp::getFlops() { return 0; }
+
+BatchSplit DetachOp::getSplit(ArrayRef<int64_t> batchDims) {
+  return splitByMap(batchDims[0], firstDims(tensorType(getInput()).getRank()));
+}
+
+//===----------------------------------------------------------------------===//
 // nn.iota
 //===----------------------------------------------------------------------===//
 

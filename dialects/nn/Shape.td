@@ -149,6 +149,17 @@ def NN_CopyOp : NN_InferredOp<"copy", [Differentiable, StridedKernel]> {
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
 }
 
+def NN_DetachOp : NN_InferredOp<"detach", [NotDifferentiable]> {
+  let summary = "the same value, through which no gradient flows";
+  let description = [{
+    PyTorch's `detach()`. Differentiation ends here; autodiff puts the operand
+    in its place afterwards.
+  }];
+  let arguments = (ins NN_Tensor:$input);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
 def NN_IotaOp : NN_Op<"iota", [NotDifferentiable]> {
   let summary = "0, 1, 2, ... along a dimension";
   let description = [{

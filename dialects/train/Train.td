@@ -28,6 +28,7 @@ def Train_Dialect : Dialect {
     | `train.feed` | argument | "seed", "samples", "lr" or "step": the runtime fills it |
     | `train.limit` | argument | integers must be in [0, limit) |
     | `train.ignore` | argument | or may be this, a label that doesn't count |
+    | `train.ranges` | argument | the same of boxes of elements, as `#train.range` |
     | `train.loss` | result | unit: the loss, one f32 scalar |
     | `train.updates` | result | the number of the argument whose new value it is |
   }];
@@ -41,6 +42,7 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kFeed = "train.feed";
     static constexpr ::llvm::StringLiteral kLimit = "train.limit";
     static constexpr ::llvm::StringLiteral kIgnore = "train.ignore";
+    static constexpr ::llvm::StringLiteral kRanges = "train.ranges";
     static constexpr ::llvm::StringLiteral kLoss = "train.loss";
     static constexpr ::llvm::StringLiteral kUpdates = "train.updates";
     /// On `func.func @forward` after the split pass: how often the body runs.
@@ -61,6 +63,27 @@ def Train_Role : I32EnumAttr<"Role", "what an argument of a step is", [
 
 def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role"> {
   let assemblyFormat = "`<` $value `>`";
+}
+
+def Train_RangeAttr : AttrDef<Train_Dialect, "Range"> {
+  let mnemonic = "range";
+  let summary = "what the integers in a box of an input may be";
+  let description = [{
+    Elements offset + i * step, 0 <= i < size, along each dimension must be in
+    [0, `limit`), or `ignore`.
+
+        #train.range<[0, 1] sizes[6, 1] steps[1, 1] below 7>
+        #train.range<[0, 1] sizes[6, 3] steps[1, 1] below 7 or -100>
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$offsets,
+                        ArrayRefParameter<"int64_t">:$sizes,
+                        ArrayRefParameter<"int64_t">:$steps,
+                        "int64_t":$limit,
+                        OptionalParameter<"std::optional<int64_t>">:$ignore);
+  let assemblyFormat = [{
+    `<` `[` $offsets `]` `sizes` `[` $sizes `]` `steps` `[` $steps `]`
+    `below` $limit (`or` $ignore^)? `>`
+  }];
 }
 
 def Train_AnyTensor : StaticShapeTensorOf<[F16, BF16, F32, F64, I1, I8, I32, I64]>;

@@ -32,7 +32,7 @@
 #ifndef TMC_FRONTENDS_ONNX_IMPORT_H
 #define TMC_FRONTENDS_ONNX_IMPORT_H
 
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
 #include "frontends/onnx/Weights.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -1,5 +1,6 @@
 #include "frontends/onnx/Importer.h"
 #include "frontends/Checked.h"
+#include "frontends/onnx/TorchCall.h"
 
 #include "dialects/train/Train.h"
 
@@ -38,12 +39,12 @@ Expected<ImportedModel> Importer::run() {
   scopes.emplace_back();
 
   bool done = succeeded(checkOperators()) && succeeded(readInitializers()) &&
-              succeeded(diagnoseFolding()) && succeeded(bindDims()) &&
-              succeeded(makeInputs()) &&
+              succeeded(diagnoseFolding()) && succeeded(diagnoseMerging()) &&
+              succeeded(bindDims()) && succeeded(makeInputs()) &&
               succeeded(importNodes(model.proto.graph().node(), opsetOf("")));
   if (done && refusals.empty())
-    done = succeeded(importResults()) && succeeded(attachLoss()) &&
-           succeeded(finish());
+    done = succeeded(updateBuffers()) && succeeded(importResults()) &&
+           succeeded(attachLoss()) && succeeded(finish());
   if (failure)
     return *failure;
   if (!refusals.empty()) {
@@ -145,7 +146,8 @@ LogicalResult Importer::checkOperators() {
   return mlir::failure();
 }
 
-/// Lines of the graph signature: "getitem_3: BUFFER_MUTATION target='bn.mean'".
+/// Lines of the graph signature: "p_fc_weight: PARAMETER target='fc.weight'",
+/// "getitem_3: BUFFER_MUTATION target='bn.mean'".
 void Importer::readSignature() {
   std::string signature =
       metadata(model.proto.graph(), kGraphMetadata, kSignature);
@@ -155,12 +157,16 @@ void Importer::readSignature() {
     rest = more;
     auto [head, target] = line.split(" target='");
     StringRef name = target.take_until([](char c) { return c == '\''; });
+    StringRef placeholder = head.split(':').first;
+    if (head.ends_with("USER_INPUT"))
+      placeholders[placeholder] = placeholder.str();
     if (name.empty())
       continue;
     if (head.ends_with("BUFFER_MUTATION")) {
-      mutated.insert(name);
+      mutated[name] = placeholder.str();
       continue;
     }
+    placeholders[placeholder] = name.str();
     auto found = initializerOf.find(name);
     if (found == initializerOf.end())
       continue;
@@ -210,6 +216,9 @@ LogicalResult Importer::readInitializers() {
     if (isFloat(data.type) && data.place == TensorData::External &&
         data.length > kMaxConstantBytes)
       isArgument = true;
+    // Its value changes: nothing is folded from it.
+    bool isWritten = isFloat(data.type) && mutated.contains(data.name);
+    isArgument |= isWritten;
     if (isArgument) {
       if (!irType(data.type, &context))
         return fail(Failure::unsupported("parameter '" + data.name +
@@ -217,6 +226,8 @@ LogicalResult Importer::readInitializers() {
                                          nameOf(data.type))),
                mlir::failure();
       v = Val(Value(argumentOf(initializer)));
+      if (isWritten)
+        arguments[initializer.argument.getArgNumber()].role = Argument::State;
     } else {
       v.kind = Val::Const;
       v.constant = std::make_shared<Constant>();
@@ -254,9 +265,37 @@ BlockArgument Importer::argumentOf(Initializer &initializer) {
   return initializer.argument;
 }
 
+/// The first of `names`, and how many more there are.
+static std::string listed(ArrayRef<std::string> names) {
+  constexpr size_t kNamed = 4;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kNamed; ++i)
+    text += (i ? ", " : "") + names[i];
+  if (names.size() > kNamed)
+    text += " and " + std::to_string(names.size() - kNamed) + " more";
+  return text;
+}
+
 /// Exports with folded constants have lost their weights' names: training them
 /// is a mistake in the making.
 LogicalResult Importer::diagnoseFolding() {
+  std::vector<std::string> norms;
+  for (const auto &node : model.proto.graph().node())
+    if (StringRef(
+            metadata(node, kNodeMetadata, "pkg.onnxscript.rewriter.rule_name"))
+            .contains("FuseBatchNorm"))
+      norms.push_back(node.name());
+  if (!norms.empty()) {
+    Failure f = Failure::input(
+        "the exporter has folded " + std::to_string(norms.size()) +
+        (norms.size() == 1 ? " batch normalization" : " batch normalizations") +
+        " into other weights: their scales, shifts and statistics can't be "
+        "trained any more");
+    f.notes.push_back("folded: " + listed(norms));
+    f.notes.push_back("export the model in training mode with optimize=False");
+    fail(std::move(f));
+    return mlir::failure();
+  }
   std::vector<std::string> folded;
   for (const Initializer &initializer : initializers) {
     StringRef name = initializer.data.name;
@@ -277,15 +316,37 @@ LogicalResult Importer::diagnoseFolding() {
       "the exporter has folded constants: " + std::to_string(folded.size()) +
       (folded.size() == 1 ? " weight has" : " weights have") +
       " lost the model's names");
-  constexpr size_t kNamed = 4;
-  std::string names = "folded: ";
-  for (size_t i = 0; i < folded.size() && i < kNamed; ++i)
-    names += (i ? ", " : "") + folded[i];
-  if (folded.size() > kNamed)
-    names += " and " + std::to_string(folded.size() - kNamed) + " more";
-  f.notes.push_back(names);
+  f.notes.push_back("folded: " + listed(folded));
   f.notes.push_back("export the model in training mode with "
                     "do_constant_folding=False (and optimize=False)");
+  fail(std::move(f));
+  return mlir::failure();
+}
+
+/// The TorchScript exporter makes one initializer of all that are equal where
+/// the model isn't in training mode, and an Identity of it for the others. What
+/// belongs to a batch normalization is never shared on purpose.
+LogicalResult Importer::diagnoseMerging() {
+  llvm::StringMap<std::string> standIns;
+  for (const auto &node : model.proto.graph().node())
+    if (node.op_type() == "Identity" && node.input_size() == 1 &&
+        node.output_size() == 1 && initializerOf.contains(node.input(0)))
+      standIns[node.output(0)] = node.input(0);
+  std::vector<std::string> merged;
+  for (const auto &node : model.proto.graph().node())
+    if (node.op_type() == "BatchNormalization")
+      for (const std::string &name : llvm::drop_begin(node.input()))
+        if (auto found = standIns.find(name); found != standIns.end())
+          merged.push_back(name + " with " + found->second);
+  if (merged.empty())
+    return success();
+  Failure f = Failure::input(
+      "the exporter has merged " + std::to_string(merged.size()) +
+      " tensors of batch normalizations with others, because their values were "
+      "equal");
+  f.notes.push_back("merged: " + listed(merged));
+  f.notes.push_back("export the model in training mode: model.train(), then "
+                    "eval() for the layers that stay fixed");
   fail(std::move(f));
   return mlir::failure();
 }
@@ -313,6 +374,66 @@ LogicalResult Importer::define(const std::string &name, Val v) {
   return mlir::failure();
 }
 
+Val Importer::detached(const Val &v, Location loc) {
+  bool isInput =
+      v.isTensor() && isa<BlockArgument>(v.value) && initializerBehind(v) < 0;
+  if (!v.isTensor() || !isFloat(v.type) || isInput)
+    return v; // No gradient goes there.
+  return Val(Value(nn::DetachOp::create(b, loc, v.value)));
+}
+
+/// The exporter's optimizer removes the Identity that a detach() became, but
+/// the call of its reader still names it: the input that the call doesn't name
+/// is the detached one. Nothing if there is none, or if no gradient would flow
+/// to it; refuses the node where several inputs may be meant.
+std::optional<std::string> Importer::detachedInput(
+    const Node &node,
+    const google::protobuf::RepeatedPtrField<onnx::NodeProto> &all) {
+  if (scopes.size() > 1 || node.proto.op_type() == "Identity")
+    return std::nullopt;
+  std::optional<TorchCall> call = torchCallOf(node.proto);
+  if (!call)
+    return std::nullopt;
+  int64_t detaches = 0, unknown = 0;
+  llvm::StringSet<> named;
+  for (const std::string &operand : call->operands()) {
+    auto placeholder = placeholders.find(operand);
+    std::string name =
+        placeholder == placeholders.end() ? operand : placeholder->second;
+    if (!named.insert(name).second || placeholder != placeholders.end() ||
+        lookup(name).kind != Val::Absent)
+      continue;
+    StringRef stem = StringRef(name).rtrim("0123456789").rtrim('_');
+    ++(stem == "detach" ? detaches : unknown);
+  }
+  if (!detaches)
+    return std::nullopt;
+  std::vector<std::string> unnamed;
+  for (const std::string &name : node.proto.input()) {
+    const Val &v = lookup(name);
+    if (named.contains(name) || !v.isTensor() || !isFloat(v.type) ||
+        (isa<BlockArgument>(v.value) && initializerBehind(v) < 0) ||
+        llvm::is_contained(unnamed, name))
+      continue;
+    // A node of the same call made it.
+    bool isInner = llvm::any_of(all, [&](const onnx::NodeProto &other) {
+      return llvm::is_contained(other.output(), name) &&
+             metadata(other, kNodeMetadata, "pkg.torch.onnx.fx_node") ==
+                 metadata(node.proto, kNodeMetadata, "pkg.torch.onnx.fx_node");
+    });
+    if (!isInner)
+      unnamed.push_back(name);
+  }
+  if (unnamed.empty())
+    return std::nullopt;
+  if (unnamed.size() == 1 && !unknown)
+    return unnamed[0];
+  refuse(node.label() + ": reads a detached value, and the exporter's "
+                        "optimizer has removed which (export with "
+                        "optimize=False)");
+  return std::nullopt;
+}
+
 LogicalResult Importer::importNodes(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
     int64_t opset) {
@@ -333,10 +454,20 @@ LogicalResult Importer::importNodes(
     size_t refusalsBefore = refusals.size();
     ImportFn import = findOperator(domain, proto.op_type());
     if (!poisoned) {
+      std::optional<std::string> cut = detachedInput(node, nodes);
+      Val whole;
+      if (cut) {
+        Val &input = scopes.back().values[*cut];
+        whole = input;
+        input = detached(whole, node.loc);
+      }
       const onnx::FunctionProto *callee = import ? nullptr : functionOf(proto);
-      LogicalResult done = import   ? import(node)
+      LogicalResult done = refusals.size() > refusalsBefore ? mlir::failure()
+                           : import                         ? import(node)
                            : callee ? importCall(node, *callee)
                                     : node.unsupported("isn't supported");
+      if (cut)
+        scopes.back().values[*cut] = std::move(whole);
       if (failure)
         return mlir::failure();
       if (failed(done) && refusals.size() == refusalsBefore)

@@ -23,6 +23,7 @@ struct Argument {
   std::string name;
   int initializer = -1; ///< For parameters and state.
   bool frozen = false;
+  std::string init; ///< How a fresh one starts; empty: as its uses say.
 };
 
 /// An initializer, and what has become of it.
@@ -81,11 +82,16 @@ public:
   /// The constant that `v` is if it is an initializer taken for a parameter by
   /// its type alone.
   std::optional<Val> asConstant(const Val &v) const;
-  /// Keeps the initializer behind `v` from being trained.
-  void freeze(const Val &v);
+  /// The fixed statistic behind `v`, if that is an initializer, becomes a state
+  /// that no step changes; a fresh one starts as `init` says.
+  void fixState(const Val &v, llvm::StringRef init);
+  /// `v` without its gradient.
+  Val detached(const Val &v, mlir::Location loc);
   /// True if the exporter's signature says that a step writes the initializer
   /// behind `v`.
   bool isMutated(const Val &v) const;
+  /// True if `v` is an initializer, by whatever name.
+  bool isInitializer(const Val &v) const { return initializerBehind(v) >= 0; }
 
   const onnx::ModelProto &proto() const { return model.proto; }
   int64_t opsetOf(const std::string &domain) const;
@@ -108,6 +114,11 @@ private:
   mlir::LogicalResult finish();
 
   int initializerBehind(const Val &v) const;
+  std::optional<std::string>
+  detachedInput(const Node &node,
+                const google::protobuf::RepeatedPtrField<onnx::NodeProto> &all);
+  mlir::LogicalResult diagnoseMerging();
+  mlir::LogicalResult updateBuffers();
 
   mlir::LogicalResult lossFromOutput(const std::string &name);
   mlir::LogicalResult lossFromCall(const std::string &function,
@@ -134,7 +145,11 @@ private:
   std::vector<Initializer> initializers;
   llvm::StringMap<int> initializerOf;
   bool hasNotes = false; ///< The exporter tells parameters from buffers.
-  llvm::StringSet<> mutated;
+  /// Buffers that a step of the exported program writes, and the names of
+  /// their new values.
+  llvm::StringMap<std::string> mutated;
+  /// What the exported program calls an initializer or input.
+  llvm::StringMap<std::string> placeholders;
   std::map<std::string, int64_t> bound;
   int64_t batch = 1;
   /// What names mean: the graph, and the bodies that are being imported. A
@@ -173,6 +188,13 @@ std::string cleanName(llvm::StringRef name);
 /// train.init on parameters. Defined in Roles.cpp.
 void inferInitialization(mlir::func::FuncOp function, mlir::Value loss,
                          llvm::ArrayRef<bool> isParameter);
+/// A mean and a variance, arguments of the function that a normalization in
+/// pieces reads. Defined in Roles.cpp.
+struct Statistics {
+  mlir::BlockArgument mean, variance;
+};
+/// Those of all normalizations by numbers that the graph doesn't compute.
+llvm::SmallVector<Statistics> givenStatistics(mlir::func::FuncOp function);
 /// The parameters from which floats flow to `loss` (to any result if null).
 llvm::SmallVector<bool> reachesLoss(mlir::func::FuncOp function,
                                     mlir::Value loss);

@@ -6,7 +6,7 @@
 #ifndef TMC_FRONTENDS_ONNX_MODEL_H
 #define TMC_FRONTENDS_ONNX_MODEL_H
 
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
 #include "frontends/SafeFile.h"
 #include "frontends/onnx/Array.h"
 

@@ -30,7 +30,8 @@ bool Importer::isMutated(const Val &v) const {
 
 std::optional<Val> Importer::asConstant(const Val &v) const {
   int index = initializerBehind(v);
-  if (index < 0 || initializers[index].note == Initializer::Parameter)
+  if (index < 0 || initializers[index].note == Initializer::Parameter ||
+      isMutated(v))
     return std::nullopt;
   Val constant = v;
   constant.kind = Val::Const;
@@ -40,10 +41,60 @@ std::optional<Val> Importer::asConstant(const Val &v) const {
   return constant;
 }
 
-void Importer::freeze(const Val &v) {
+void Importer::fixState(const Val &v, StringRef init) {
   int index = initializerBehind(v);
-  if (index >= 0 && initializers[index].argument)
-    arguments[initializers[index].argument.getArgNumber()].frozen = true;
+  if (index < 0 || !initializers[index].argument)
+    return;
+  Argument &argument = arguments[initializers[index].argument.getArgNumber()];
+  argument.role = Argument::State;
+  argument.init = init.str();
+}
+
+/// A buffer that the exported program writes, other than a normalization's
+/// statistics, is a state; its new value has the name that the program gives
+/// it. Where the exporter left out the new value, or folded the old one into a
+/// constant, the buffer would stay as it is, silently.
+LogicalResult Importer::updateBuffers() {
+  std::map<std::string, std::string> written; // In the order of names.
+  for (const auto &entry : mutated)
+    written[entry.first().str()] = entry.second;
+  std::vector<std::string> lost;
+  for (const auto &[name, newName] : written) {
+    const Val &next = lookup(newName);
+    auto found = initializerOf.find(name);
+    if (found == initializerOf.end()) {
+      if (next.kind != Val::Absent)
+        lost.push_back(name);
+      continue;
+    }
+    int index = found->second;
+    if (!used.contains(name) ||
+        llvm::any_of(results, [&](const Result &result) {
+          return result.updates == index;
+        }))
+      continue;
+    BlockArgument argument = initializers[index].argument;
+    if (!argument || !next.isTensor() ||
+        next.value.getType() != argument.getType()) {
+      lost.push_back(name);
+      continue;
+    }
+    results.push_back({next.value, name, false, index});
+    arguments[argument.getArgNumber()].init = "zeros";
+  }
+  if (lost.empty())
+    return success();
+  Failure f = Failure::unsupported(
+      "the model writes " + std::to_string(lost.size()) +
+      (lost.size() == 1 ? " buffer whose" : " buffers whose") +
+      " old or new value isn't in the graph, or isn't of floats");
+  std::string names;
+  for (const std::string &name : lost)
+    names += (names.empty() ? "" : ", ") + name;
+  f.notes.push_back("written: " + names);
+  f.notes.push_back("export with optimize=False, and use the buffer after it "
+                    "is updated or leave the update out of forward");
+  return fail(std::move(f)), mlir::failure();
 }
 
 FailureOr<Value> Importer::stateOf(const Val &v) {
@@ -177,6 +228,21 @@ LogicalResult Importer::setAttributes() {
                              b.getI64IntegerAttr(argument));
     }
   }
+  // Without the exporter's notes, buffers look like parameters.
+  for (const Statistics &given : givenStatistics(function)) {
+    std::pair<BlockArgument, const char *> both[] = {{given.mean, "zeros"},
+                                                     {given.variance, "ones"}};
+    for (auto [value, init] : both) {
+      Argument &argument = arguments[value.getArgNumber()];
+      if (argument.initializer < 0 || argument.role != Argument::Param ||
+          initializers[argument.initializer].note == Initializer::Parameter)
+        continue;
+      argument.role = Argument::State;
+      argument.init = init;
+      warn("'" + argument.name + "' is taken for a statistic of a fixed " +
+           "normalization: it stays as it is");
+    }
+  }
   SmallVector<bool> reached = reachesLoss(function, loss);
   SmallVector<bool> isParameter;
   for (auto [i, argument] : llvm::enumerate(arguments)) {
@@ -203,6 +269,10 @@ LogicalResult Importer::setAttributes() {
                                  " matches no parameter of the model")),
              mlir::failure();
   inferInitialization(function, loss, isParameter);
+  for (auto [i, argument] : llvm::enumerate(arguments))
+    if (!argument.init.empty())
+      function.setArgAttr(i, TrainDialect::kInit,
+                          b.getStringAttr(argument.init));
   return success();
 }
 

@@ -7,6 +7,7 @@
 
 #include "dialects/train/Train.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
@@ -96,6 +97,78 @@ static StringRef startOf(OpOperand &use, int depth = 6) {
       if (StringRef start = startOf(next, depth - 1); !start.empty())
         return start;
   return "";
+}
+
+/// What `v` is apart from broadcasts and reshapes, as a value.
+static Value withoutViews(Value v) {
+  while (Operation *op = v.getDefiningOp())
+    if (isa<nn::BroadcastOp, nn::ReshapeOp>(op))
+      v = op->getOperand(0);
+    else
+      break;
+  return v;
+}
+
+/// True if `v` is a number at every index.
+static bool isSplat(Value v) {
+  DenseElementsAttr attr;
+  return matchPattern(withoutViews(v), m_Constant(&attr)) && attr.isSplat();
+}
+
+/// The argument `variance` of 1 / sqrt(variance + a number), if `v` is that,
+/// times other arguments.
+static BlockArgument varianceBehind(Value v, int depth = 4) {
+  v = withoutViews(v);
+  Operation *op = v.getDefiningOp();
+  if (!op || depth == 0)
+    return {};
+  if (isa<arith::MulFOp>(op)) {
+    for (unsigned i : {0, 1})
+      if (isa<BlockArgument>(withoutViews(op->getOperand(1 - i))))
+        if (BlockArgument found = varianceBehind(op->getOperand(i), depth - 1))
+          return found;
+    return {};
+  }
+  Value root = isa<math::RsqrtOp>(op) ? op->getOperand(0) : Value();
+  if (isa<arith::DivFOp>(op))
+    if (Operation *divisor = behindViews(op->getOperand(1));
+        divisor && isa<math::SqrtOp>(divisor))
+      root = divisor->getOperand(0);
+  auto sum =
+      root ? dyn_cast_or_null<arith::AddFOp>(behindViews(root)) : nullptr;
+  if (!sum)
+    return {};
+  for (unsigned i : {0, 1})
+    if (isSplat(sum->getOperand(i)))
+      return dyn_cast<BlockArgument>(withoutViews(sum->getOperand(1 - i)));
+  return {};
+}
+
+/// A frozen normalization that a module computes by itself: either
+/// (x - mean) * rstd, or shift - mean * scale with scale a product of rstd.
+SmallVector<Statistics>
+tmc::onnx_import::givenStatistics(func::FuncOp function) {
+  SmallVector<Statistics> found;
+  auto add = [&](Value mean, Value product) {
+    auto argument = dyn_cast<BlockArgument>(withoutViews(mean));
+    BlockArgument variance = varianceBehind(product);
+    if (argument && variance && argument != variance &&
+        cast<RankedTensorType>(argument.getType()).getNumElements() ==
+            cast<RankedTensorType>(variance.getType()).getNumElements())
+      found.push_back({argument, variance});
+  };
+  function.walk([&](arith::SubFOp op) {
+    if (auto product =
+            dyn_cast_or_null<arith::MulFOp>(behindViews(op.getRhs())))
+      for (unsigned i : {0, 1})
+        add(product->getOperand(i), product->getOperand(1 - i));
+    for (Operation *user : op->getUsers())
+      if (isa<arith::MulFOp>(user))
+        for (unsigned i : {0, 1})
+          if (user->getOperand(i) == op.getResult())
+            add(op.getRhs(), user->getOperand(1 - i));
+  });
+  return found;
 }
 
 /// One dimension, apart from those of size 1.

@@ -7,7 +7,7 @@
 #ifndef TMC_FRONTENDS_ONNX_WEIGHTS_H
 #define TMC_FRONTENDS_ONNX_WEIGHTS_H
 
-#include "frontends/Failure.h"
+#include "compiler/support/Failure.h"
 
 #include <cstdint>
 #include <memory>

@@ -43,17 +43,21 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 /// sum over channels of dout * out, for each query of a panel.
 void rowDots(const float *dout, const float *out, int64_t stride, int64_t depth,
              int64_t queries, float *dots) {
+  // The lanes of a sum, whatever the width of a register.
+  constexpr int kDotLanes = 16, kDotVectors = kDotLanes / kWidth;
   for (int64_t i = 0; i < queries; ++i) {
-    V sum{};
+    V sum[kDotVectors] = {};
     int64_t d = 0;
-    for (; d + kWidth <= depth; d += kWidth)
-      sum = simd::fma(simd::load(dout + i * stride + d),
-                      simd::load(out + i * stride + d), sum);
+    for (; d + kDotLanes <= depth; d += kDotLanes)
+      for (int j = 0; j < kDotVectors; ++j)
+        sum[j] =
+            simd::fma(simd::load(dout + i * stride + d + j * kWidth),
+                      simd::load(out + i * stride + d + j * kWidth), sum[j]);
     float total = 0;
     for (; d < depth; ++d)
       total += dout[i * stride + d] * out[i * stride + d];
-    for (int j = 0; j < kWidth; ++j)
-      total += sum[j];
+    for (int j = 0; j < kDotLanes; ++j)
+      total += sum[j / kWidth][j % kWidth];
     dots[i] = total;
   }
   for (int64_t i = queries; i < kPanelN; ++i)

@@ -1,4 +1,4 @@
-//===- Depthwise.cpp - the filter gradient of depthwise windows -----------===//
+//===- Depthwise.cpp - convolutions of single channels --------------------===//
 
 #include "runtime/cpu/Depthwise.h"
 
@@ -7,9 +7,62 @@
 
 #include <algorithm>
 
-namespace tmc::cpu {
+namespace tmc::conv {
 
 namespace {
+
+simd::V loadSome(const float *p, int64_t lanes) {
+  return lanes == simd::kWidth ? simd::load(p) : simd::loadPart(p, lanes);
+}
+void storeSome(float *p, simd::V v, int64_t lanes) {
+  if (lanes == simd::kWidth)
+    simd::store(p, v);
+  else
+    simd::storePart(p, v, lanes);
+}
+
+/// Neighbouring results that are computed side by side in registers.
+constexpr int kSide = 4;
+
+/// What is the same for a row of results at one vector of channels.
+struct Line {
+  const Grid &grid;
+  const Source &source;
+  const float *image;  // of the source, at the channels
+  const float *filter; // [window, channels], at the channels
+  simd::V bias;
+  int64_t y, lanes;
+};
+
+/// Results x0 .. x0 + N of a line, to `to` and each `step` floats further on.
+template <int N>
+void someResults(const Line &l, int64_t x0, float *to, int64_t step) {
+  const Source &s = l.source;
+  simd::V acc[N];
+  for (simd::V &a : acc)
+    a = l.bias;
+  for (const Tap &tap : l.grid.taps) {
+    const int64_t h = l.y * l.grid.strideH + tap.h;
+    if (h < 0 || h >= s.height)
+      continue;
+    const simd::V f = loadSome(l.filter + tap.index * s.stride, l.lanes);
+    const float *row = l.image + h * s.width * s.stride;
+    for (int i = 0; i < N; ++i) {
+      const int64_t w = (x0 + i) * l.grid.strideW + tap.w;
+      if (w >= 0 && w < s.width)
+        acc[i] = simd::fma(loadSome(row + w * s.stride, l.lanes), f, acc[i]);
+    }
+  }
+  for (int i = 0; i < N; ++i)
+    storeSome(to + i * step, acc[i], l.lanes);
+}
+
+/// to [positions, channels] = from [channels, positions].
+void turn(const float *from, int64_t channels, int64_t positions, float *to) {
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t k = 0; k < positions; ++k)
+      to[k * channels + c] = from[c * positions + k];
+}
 
 /// Window positions of one row that are summed side by side in registers.
 constexpr int kPositions = 4;
@@ -20,26 +73,19 @@ template <int N>
 void addRow(const ConvParams &p, const float *x, const float *dy, int64_t j0,
             int64_t lanes, float *sums) {
   const int64_t channels = p.outChannels;
-  const bool whole = lanes == simd::kWidth;
-  auto read = [&](const float *at) {
-    return whole ? simd::load(at) : simd::loadPart(at, lanes);
-  };
   simd::V acc[N] = {};
   for (int64_t ow = 0; ow < p.outWidth; ++ow) {
-    const simd::V d = read(dy + ow * channels);
+    const simd::V d = loadSome(dy + ow * channels, lanes);
     for (int j = 0; j < N; ++j) {
       const int64_t w =
           ow * p.strideWidth - p.padLeft + (j0 + j) * p.dilationWidth;
       if (w >= 0 && w < p.inWidth)
-        acc[j] = simd::fma(read(x + w * channels), d, acc[j]);
+        acc[j] = simd::fma(loadSome(x + w * channels, lanes), d, acc[j]);
     }
   }
   for (int j = 0; j < N; ++j) {
     float *sum = sums + (j0 + j) * channels;
-    if (whole)
-      simd::store(sum, simd::load(sum) + acc[j]);
-    else
-      simd::storePart(sum, simd::loadPart(sum, lanes) + acc[j], lanes);
+    storeSome(sum, loadSome(sum, lanes) + acc[j], lanes);
   }
 }
 
@@ -68,16 +114,54 @@ void addSample(const ConvParams &p, const float *x, const float *dy,
 
 } // namespace
 
+void depthwise(Stream &stream, const ConvParams &p, bool gradInput,
+               const Windows &windows, const float *from, const float *filter,
+               const float *bias, float *to, char *scratch) {
+  const int64_t channels = p.groups;
+  float *turned = reinterpret_cast<float *>(scratch);
+  turn(filter, channels, p.kernelHeight * p.kernelWidth, turned);
+  const Source source{from, gradInput ? p.outHeight : p.inHeight,
+                      gradInput ? p.outWidth : p.inWidth, channels, channels};
+  const int64_t height = gradInput ? p.inHeight : p.outHeight;
+  const int64_t width = gradInput ? p.inWidth : p.outWidth;
+  for (const Grid &grid : windows.grids)
+    parallelFor(stream, p.batch * grid.height, [&](int64_t row, int64_t) {
+      const int64_t n = row / grid.height, y = row % grid.height;
+      const float *image = from + n * source.height * source.width * channels;
+      float *result =
+          to +
+          ((n * height + grid.firstH + y * grid.stepH) * width + grid.firstW) *
+              channels;
+      const int64_t step = grid.stepW * channels;
+      for (int64_t c = 0; c < channels; c += simd::kWidth) {
+        const int64_t lanes = std::min<int64_t>(simd::kWidth, channels - c);
+        const Line line{grid,
+                        source,
+                        image + c,
+                        turned + c,
+                        bias ? loadSome(bias + c, lanes) : simd::V{},
+                        y,
+                        lanes};
+        int64_t at = 0;
+        for (; at + kSide <= grid.width; at += kSide)
+          someResults<kSide>(line, at, result + c + at * step, step);
+        for (; at < grid.width; ++at)
+          someResults<1>(line, at, result + c + at * step, step);
+      }
+    });
+}
+
 void depthwiseGradFilter(Stream &stream, const ConvParams &p, const float *x,
                          const float *dy, float *out, char *scratch,
                          bool accumulate) {
   const int64_t channels = p.outChannels;
   const int64_t positions = p.kernelHeight * p.kernelWidth;
-  const int64_t parts = convParts(p), perPart = convPartSamples(p);
+  const int64_t parts = depthwiseParts(p);
+  const int64_t perPart = depthwisePartSamples(p);
   const int64_t xs = p.inHeight * p.inWidth * channels;
   const int64_t ys = p.outHeight * p.outWidth * channels;
   auto sumsOf = [&](int64_t part) {
-    return reinterpret_cast<float *>(scratch + part * packedFilterBytes(p));
+    return reinterpret_cast<float *>(scratch + part * packedBytes(p, false));
   };
   parallelFor(stream, parts, [&](int64_t part, int64_t) {
     float *sums = sumsOf(part);
@@ -96,4 +180,4 @@ void depthwiseGradFilter(Stream &stream, const ConvParams &p, const float *x,
     }
 }
 
-} // namespace tmc::cpu
+} // namespace tmc::conv

@@ -1,25 +1,38 @@
-//===- Depthwise.h - the filter gradient of depthwise windows ---*- C++ -*-===//
+//===- Depthwise.h - convolutions of single channels ------------*- C++ -*-===//
 //
-// Where each channel has a filter of its own, a filter gradient is a sum over
-// pixels for each channel and window position, with the channels innermost in
-// memory: vectors of channels, no product of matrices. oneDNN has this for
-// narrow windows only and unfolds the image into scratch for others.
+// Where each channel has a filter of its own there is no product of matrices:
+// every pass is a sum over taps or pixels for each channel by itself, with the
+// channels innermost in memory. These are vectors of channels. The filter is
+// turned to [window, channels] in scratch first. A channel's sums have one
+// order, whatever the width of a vector and the number of threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_DEPTHWISE_H
 #define TMC_RUNTIME_CPU_DEPTHWISE_H
 
-#include "runtime/kernels/Conv.h"
+#include "runtime/cpu/ConvWindow.h"
 
-namespace tmc::cpu {
+namespace tmc {
 
-/// dfilter [channels, kernelHeight, kernelWidth] of x and dy (NHWC), or += it.
-/// `scratch` holds packedFilterBytes(p) for each of convParts(p).
+class Stream;
+
+namespace conv {
+
+/// The forward pass or, if gradInput, the input gradient: see product() in
+/// ConvProduct.h. A result's taps are added in the order of its grid.
+/// scratch: packedBytes(p, gradInput).
+void depthwise(Stream &stream, const ConvParams &p, bool gradInput,
+               const Windows &windows, const float *from, const float *filter,
+               const float *bias, float *to, char *scratch);
+
+/// dfilter [channels, kernelHeight, kernelWidth] of x and dy, or += it.
 /// Pixels are summed row by row, rows in order, parts of the batch in order.
+/// scratch: packedBytes(p, false) for each of depthwiseParts(p).
 void depthwiseGradFilter(Stream &stream, const ConvParams &p, const float *x,
                          const float *dy, float *out, char *scratch,
                          bool accumulate);
 
-} // namespace tmc::cpu
+} // namespace conv
+} // namespace tmc
 
 #endif // TMC_RUNTIME_CPU_DEPTHWISE_H

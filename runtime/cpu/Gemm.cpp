@@ -17,25 +17,8 @@ using simd::V;
 
 namespace {
 
-/// Lines of memory that will be wanted after this inner kernel, asked for a few
-/// at a time along its loop: all at once they would fill the buffers that its
-/// own loads need. Line l is at base + (l & mask) * fast + (l >> shift) * slow.
-struct Ahead {
-  const float *base = nullptr;
-  int64_t fast = 0, slow = 0, mask = 0;
-  int shift = 0;
-  int64_t line = 0, end = 0;
-
-  void fetch(int64_t count) {
-    for (; count > 0 && line < end; --count, ++line)
-      __builtin_prefetch(base + (line & mask) * fast + (line >> shift) * slow,
-                         0, 2);
-  }
-};
-
 /// Steps of k between two looks ahead.
 constexpr int64_t kAheadSteps = 8;
-constexpr int64_t kLineFloats = 16;
 /// Rows of b between packing one and asking for another.
 constexpr int64_t kPackAhead = 8;
 
@@ -47,17 +30,12 @@ struct PanelB {
   float *pack;    // or nullptr
 };
 
-/// acc = a b for exactly M rows. a's element (i, p) is at a[p * M + i], or, if
+/// acc += a b for exactly M rows. a's element (i, p) is at a[p * M + i], or, if
 /// RowMajor, a[i * kPanelN + p].
 template <int M, bool RowMajor, bool Pack>
 [[gnu::always_inline]] inline void
 innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
            Ahead &ahead, V (&acc)[M][kVectors]) {
-#pragma GCC unroll 16
-  for (int i = 0; i < M; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < kVectors; ++j)
-      acc[i][j] = V{};
   constexpr int64_t cLines =
       (kPanelN + kLineFloats - 1) / kLineFloats; // of a row of c
   const int64_t looks = (k + kAheadSteps - 1) / kAheadSteps;
@@ -97,11 +75,33 @@ innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
   }
 }
 
+/// The sums at the start: zeros, or what c holds.
+template <int M>
+[[gnu::always_inline]] inline void startSums(bool goesOn, int64_t n,
+                                             const float *c, int64_t ldc,
+                                             V (&acc)[M][kVectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < kVectors; ++j) {
+      const float *at = c + i * ldc + j * kWidth;
+      const int64_t count = goesOn ? n - j * kWidth : 0;
+      acc[i][j] = count >= kWidth ? simd::load(at)
+                  : count > 0     ? simd::loadPart(at, count)
+                                  : V{};
+    }
+}
+
 template <int M, bool RowMajor, bool Pack>
 void innerRows(int64_t n, int64_t k, const float *a, const PanelB &b, float *c,
                int64_t ldc, bool accumulate, const float *bias, Ahead &ahead) {
   V acc[M][kVectors];
+  // Where k is cut into pieces as wide as a panel, the sum goes on from c: the
+  // pieces' width must not show in the bits.
+  const bool goesOn = RowMajor && accumulate;
+  startSums<M>(goesOn, n, c, ldc, acc);
   innerFixed<M, RowMajor, Pack>(k, a, b, c, ldc, ahead, acc);
+  accumulate = accumulate && !goesOn;
   if (n == kPanelN) {
     if (bias) {
 #pragma GCC unroll 4
@@ -192,6 +192,12 @@ void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
            float *c, int64_t ldc, bool accumulate, const float *bias) {
   Ahead none;
   kInner[m - 1](n, k, a, {b, kPanelN, nullptr}, c, ldc, accumulate, bias, none);
+}
+
+void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+           float *c, int64_t ldc, bool accumulate, Ahead &ahead) {
+  kInner[m - 1](n, k, a, {b, kPanelN, nullptr}, c, ldc, accumulate, nullptr,
+                ahead);
 }
 
 void innerRowMajor(int64_t m, int64_t n, int64_t k, const float *a,

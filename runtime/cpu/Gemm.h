@@ -2,11 +2,10 @@
 //
 //   c[i, j] (+)= sum_k a(i, k) b(k, j) (+ bias[j])
 //
-// Packed panels and a register-blocked inner kernel, in the manner of BLIS. The
-// library's own product isn't used here because it takes up to 15 MB of memory
-// a call outside its scratchpad (its gemm path), and its other path wants dense
-// operands and loses half its speed where a leading dimension is a multiple of
-// 4 KiB. Here every byte is in the caller's scratch, which is small:
+// Packed panels and a register-blocked inner kernel, in the manner of BLIS.
+// Libraries' products allocate up to 15 MB a call, or want dense operands and
+// lose half their speed where a leading dimension is a multiple of 4 KiB. Here
+// every byte is in the caller's scratch, which is small:
 //
 //     m and k in slabs of a:
 //       pack the slab, in parallel             shared, in the L2 cache
@@ -64,6 +63,24 @@ void run(Stream &stream, const Problem &problem, void *scratch,
          int64_t batch = 1, int64_t aStride = 0, int64_t bStride = 0,
          int64_t cStride = 0);
 
+constexpr int64_t kLineFloats = 16;
+
+/// Lines of memory that will be wanted after this inner kernel, asked for a few
+/// at a time along its loop: all at once they would fill the buffers that its
+/// own loads need. Line l is at base + (l & mask) * fast + (l >> shift) * slow.
+struct Ahead {
+  const float *base = nullptr;
+  int64_t fast = 0, slow = 0, mask = 0;
+  int shift = 0;
+  int64_t line = 0, end = 0;
+
+  void fetch(int64_t count) {
+    for (; count > 0 && line < end; --count, ++line)
+      __builtin_prefetch(base + (line & mask) * fast + (line >> shift) * slow,
+                         0, 2);
+  }
+};
+
 /// Packs rows [0, m) x columns [0, k) of `a` into panels of kPanelM rows, k
 /// outermost within a panel: panel p at to + p * kPanelM * k. The last panel
 /// holds only the rows that there are.
@@ -74,8 +91,12 @@ void packB(const Matrix &b, int64_t k, int64_t n, float *to);
 /// c[m, n] (+)= packed a (m <= kPanelM rows) times packed b; n <= kPanelN.
 void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
            float *c, int64_t ldc, bool accumulate, const float *bias);
+/// The same, asking for lines that will be wanted soon.
+void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+           float *c, int64_t ldc, bool accumulate, Ahead &ahead);
 
-/// The same with `a` unpacked: row i at a + i * kPanelN.
+/// The same with `a` unpacked: row i at a + i * kPanelN. It adds the products
+/// to c one by one, so that cutting k into pieces changes no bit.
 void innerRowMajor(int64_t m, int64_t n, int64_t k, const float *a,
                    const float *b, float *c, int64_t ldc, bool accumulate);
 

@@ -14,7 +14,7 @@
 #ifndef TMC_RUNTIME_CPU_PARALLEL_H
 #define TMC_RUNTIME_CPU_PARALLEL_H
 
-#include "runtime/step/Stream.h"
+#include "runtime/kernels/Stream.h"
 
 #include <cstdint>
 #include <memory>
@@ -24,8 +24,7 @@ namespace tmc {
 
 class ThreadPool {
 public:
-  /// Starts threads - 1 threads; the caller of run() is the other one. Each of
-  /// them has OpenMP set to one thread, for library calls made inside tiles.
+  /// Starts threads - 1 threads; the caller of run() is the other one.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;

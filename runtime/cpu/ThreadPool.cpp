@@ -19,17 +19,9 @@
 #include <immintrin.h>
 #endif
 
-/// Of the OpenMP runtime that oneDNN uses; absent where oneDNN isn't linked.
-extern "C" __attribute__((weak)) void omp_set_num_threads(int);
-
 namespace tmc {
 
 namespace {
-void oneOpenMPThread() {
-  if (omp_set_num_threads)
-    omp_set_num_threads(1);
-}
-
 /// Turns of the spin loop before a worker sleeps: some 50 microseconds.
 constexpr int kSpins = 4000;
 
@@ -64,7 +56,6 @@ struct ThreadPool::Shared {
   }
 
   void serve(int64_t worker) {
-    oneOpenMPThread();
     uint64_t seen = 0;
     while (true) {
       int spins = 0;
@@ -98,7 +89,6 @@ struct ThreadPool::Shared {
 
 ThreadPool::ThreadPool(int threads)
     : threads_(std::max(1, threads)), shared_(std::make_unique<Shared>()) {
-  oneOpenMPThread();
   for (int i = 1; i < threads_; ++i)
     shared_->threads.emplace_back([this, i] { shared_->serve(i); });
 }

@@ -60,6 +60,37 @@ inline void transposeBlock(const float *from, int64_t fromStride, float *to,
                                   10, 11, 26, 27, 14, 15, 30, 31));
     }
   }
+#elif defined(__AVX__)
+  // Rows i and i + 4 share a register: quarters are then four by four.
+  auto quarter = [&](int i, int column) {
+    return i < Rows ? _mm_loadu_ps(from + i * fromStride + column)
+                    : _mm_setzero_ps();
+  };
+#pragma GCC unroll 2
+  for (int c = 0; c < kWidth; c += 4) {
+    V r[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i)
+      r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(quarter(i, c)),
+                                  quarter(4 + i, c), 1);
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      const V low =
+          h ? _mm256_unpackhi_ps(r[0], r[1]) : _mm256_unpacklo_ps(r[0], r[1]);
+      const V high =
+          h ? _mm256_unpackhi_ps(r[2], r[3]) : _mm256_unpacklo_ps(r[2], r[3]);
+      const V first = _mm256_shuffle_ps(low, high, 0x44);
+      const V second = _mm256_shuffle_ps(low, high, 0xee);
+      float *line = to + (c + 2 * h) * toStride;
+      if constexpr (Narrow && Rows < kWidth) {
+        std::memcpy(line, &first, Rows * sizeof(float));
+        std::memcpy(line + toStride, &second, Rows * sizeof(float));
+      } else {
+        store(line, first);
+        store(line + toStride, second);
+      }
+    }
+  }
 #else
   V r[kWidth];
 #pragma GCC unroll 16

@@ -1,6 +1,6 @@
 //===- AttentionGrad.cu - gradients of attention on cuda ------------------===//
 //
-// Probabilities are made again from the saved log-sum-exp. Three launches, and
+// Probabilities are recomputed from the saved log-sum-exp. Three launches, and
 // each result is added up by one block, in order:
 //
 //   dots:  for each query, the sum over channels of dout * out

@@ -33,13 +33,16 @@ struct Staging;
 
 class CudaDevice final : public Device {
 public:
-  CudaDevice();
+  explicit CudaDevice(int64_t reservedBytes);
   ~CudaDevice() override;
   /// Creates context, stream and staging on the current device.
   Status open();
 
   const char *name() const override { return "cuda"; }
+  /// Fails with Code::World where the arena and the reserve don't fit into what
+  /// is free.
   Status allocateArena(int64_t bytes) override;
+  Status checkReserve() override;
   char *arena() const override { return arena_; }
 
   /// The bytes are copied when the call returns; they arrive in the order of
@@ -76,6 +79,8 @@ private:
   DeviceFault *fault_ = nullptr;
   char *arena_ = nullptr;
   int64_t arenaBytes_ = 0;
+  int64_t reservedBytes_;
+  int64_t freeBytes_ = 0; // when there was a context, and nothing else of ours
   int64_t multiprocessors_ = 1;
   Status error_;
 };

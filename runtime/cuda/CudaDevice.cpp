@@ -10,9 +10,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/Cuda.h"
+#include "runtime/step/Program.h"
 
 #include <algorithm>
 #include <cstring>
+
+const uint32_t tmc_runtime_instructions = tmc::kInstructions;
 
 namespace tmc {
 namespace cuda {
@@ -34,7 +37,7 @@ struct Staging {
   int next = 0;
 };
 
-CudaDevice::CudaDevice() = default;
+CudaDevice::CudaDevice(int64_t reservedBytes) : reservedBytes_(reservedBytes) {}
 
 CudaDevice::~CudaDevice() {
   // Nothing can be done about an error here.
@@ -56,8 +59,17 @@ CudaDevice::~CudaDevice() {
 
 Status CudaDevice::open() {
   int devices = 0, device = 0;
-  if (cudaError_t e = cudaGetDeviceCount(&devices); e != cudaSuccess)
+  if (cudaError_t e = cudaGetDeviceCount(&devices); e != cudaSuccess) {
+    // The same code says that there is no driver and that it is too old.
+    if (e == cudaErrorInsufficientDriver)
+      return {Code::World,
+              "can't use a cuda device: there is no driver, or one that is "
+              "older than CUDA " +
+                  std::to_string(CUDART_VERSION / 1000) + "." +
+                  std::to_string(CUDART_VERSION % 1000 / 10) +
+                  ", which this step was built with"};
     return worldError("can't use a cuda device", e);
+  }
   if (devices == 0)
     return {Code::World, "this machine has no cuda device"};
   if (cudaError_t e = cudaGetDevice(&device); e != cudaSuccess)
@@ -73,6 +85,10 @@ Status CudaDevice::open() {
       e != cudaSuccess)
     return worldError("can't create a stream", e);
   stream_ = std::make_unique<Stream>(native_);
+  size_t free = 0, total = 0;
+  if (cudaError_t e = cudaMemGetInfo(&free, &total); e != cudaSuccess)
+    return worldError("can't ask the cuda device for its memory", e);
+  freeBytes_ = int64_t(free);
 
   staging_ = std::make_unique<Staging>();
   if (cudaError_t e =
@@ -104,22 +120,45 @@ Status CudaDevice::allocateArena(int64_t bytes) {
   if (bytes < 0 || bytes > INT64_MAX / 2)
     return {Code::BadInput,
             "an arena of " + std::to_string(bytes) + " bytes can't exist"};
+  size_t free = 0, total = 0;
+  if (cudaError_t e = cudaMemGetInfo(&free, &total); e != cudaSuccess)
+    return worldError("can't ask the cuda device for its memory", e);
+  const std::string wanted = "an arena of " + std::to_string(bytes) + " bytes";
+  const std::string there =
+      std::to_string(free) + " of " + std::to_string(total) + " bytes are free";
+  // The reserve is for the context too, which is there already. How much it
+  // takes isn't known: all that is in use counts as it where that is within the
+  // reserve; where more is, others use the device, and nothing counts.
+  const int64_t used = int64_t(total) - int64_t(free);
+  const int64_t context = used <= reservedBytes_ ? used : 0;
+  if (int64_t(free) + context < bytes + reservedBytes_)
+    return {Code::World, wanted + ", and " + std::to_string(reservedBytes_) +
+                             " bytes beside it for context and libraries, "
+                             "don't fit on the device: " +
+                             there};
   arenaBytes_ = bytes;
   const cudaError_t e = cudaMalloc(reinterpret_cast<void **>(&arena_),
                                    size_t(std::max<int64_t>(bytes, 1)));
   if (e == cudaSuccess)
     return Status::ok();
   (void)cudaGetLastError(); // it was reported: later calls start clean
-  size_t free = 0, total = 0;
-  std::string memory;
-  if (cudaMemGetInfo(&free, &total) == cudaSuccess)
-    memory = " (" + std::to_string(free) + " of " + std::to_string(total) +
-             " bytes are free)";
   arena_ = nullptr;
   arenaBytes_ = 0;
-  return worldError("can't allocate an arena of " + std::to_string(bytes) +
-                        " bytes" + memory,
-                    e);
+  return worldError("can't allocate " + wanted + " (" + there + ")", e);
+}
+
+Status CudaDevice::checkReserve() {
+  size_t free = 0, total = 0;
+  if (cudaError_t e = cudaMemGetInfo(&free, &total); e != cudaSuccess)
+    return worldError("can't ask the cuda device for its memory", e);
+  const int64_t taken = freeBytes_ - int64_t(free) - arenaBytes_;
+  if (taken <= reservedBytes_)
+    return Status::ok();
+  return {Code::OverBudget,
+          "preparing the kernels took " + std::to_string(taken) +
+              " bytes of the device beside the arena (what other programs took "
+              "meanwhile included); the plan reserved " +
+              std::to_string(reservedBytes_)};
 }
 
 void CudaDevice::fail(Code code, const std::string &message) {
@@ -195,8 +234,9 @@ Status CudaDevice::synchronize() {
 
 } // namespace cuda
 
-Status createDevice(const DeviceOptions &, std::unique_ptr<Device> &device) {
-  auto made = std::make_unique<cuda::CudaDevice>();
+Status createDevice(const DeviceOptions &options,
+                    std::unique_ptr<Device> &device) {
+  auto made = std::make_unique<cuda::CudaDevice>(options.reservedBytes);
   if (Status s = made->open(); !s)
     return s;
   device = std::move(made);

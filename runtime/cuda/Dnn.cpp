@@ -1,13 +1,14 @@
 //===- Dnn.cpp - convolutions by cuDNN ------------------------------------===//
 //
 // The functions used are those of cuDNN since version 7, which version 9 still
-// has. Without its header the backend has plain convolutions only.
+// has. Without its header, or with TMC_WITHOUT_CUDNN, the backend has plain
+// convolutions only.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/Dnn.h"
 
-#if __has_include(<cudnn.h>)
+#if __has_include(<cudnn.h>) && !defined(TMC_WITHOUT_CUDNN)
 #include <cudnn.h>
 
 namespace tmc::cuda {

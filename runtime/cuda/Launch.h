@@ -3,9 +3,7 @@
 // A launch that checks itself, and what the kernels share on the device.
 //
 // Kernels of ours are launched by `launch`, never by <<<>>>, and name their
-// dynamic shared memory by TMC_DYNAMIC_SHARED. That is all that the tests need
-// to run the same text on a machine without a GPU: there every thread of a
-// block is a fiber (test/cuda/emulator), and a launch is a function call.
+// dynamic shared memory by TMC_DYNAMIC_SHARED (LaunchText.h).
 //
 // Determinism: each result is written by one thread, and sums run along fixed
 // trees of the shape. Products are contracted only where fmaf says so.
@@ -15,16 +13,8 @@
 #define TMC_RUNTIME_CUDA_LAUNCH_H
 
 #include "runtime/cuda/Cuda.h"
+#include "runtime/cuda/LaunchText.h"
 #include "runtime/kernels/Portable.h"
-
-#ifdef __CUDACC__
-#define TMC_DYNAMIC_SHARED(name)                                               \
-  extern __shared__ __align__(16) unsigned char name[]
-#else
-#include "test/cuda/emulator/Emulator.h"
-#define TMC_DYNAMIC_SHARED(name)                                               \
-  unsigned char *name = tmc::emulator::dynamicShared()
-#endif
 
 namespace tmc::cuda {
 
@@ -35,12 +25,7 @@ void launch(Queue &queue, void (*kernel)(P...), dim3 grid, dim3 block,
             int64_t sharedBytes, A... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0)
     return;
-#ifdef __CUDACC__
-  kernel<<<grid, block, size_t(sharedBytes), queue.native()>>>(P(arguments)...);
-#else
-  emulator::launch(reinterpret_cast<const void *>(kernel), grid, block,
-                   size_t(sharedBytes), [=] { kernel(P(arguments)...); });
-#endif
+  TMC_LAUNCH(kernel, grid, block, sharedBytes, queue.native(), P(arguments)...);
   queue.check(cudaGetLastError());
 }
 

@@ -2,13 +2,14 @@
 //
 // Activations are NHWC; the filter is OIHW, as it stands in the model's file
 // ([outChannels, inChannels / groups, kernelHeight, kernelWidth]), and is
-// repacked into scratch on each run.
+// repacked into scratch on each run. On cpu, runtime/cpu/ConvProduct.h says
+// what the figures here are of; they are the same for every instruction set.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_CONV_H
 #define TMC_RUNTIME_KERNELS_CONV_H
 
-#include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Matmul.h"
 
 namespace tmc {
 
@@ -51,36 +52,160 @@ public:
   TMC_KERNEL(ConvGradFilter)
 };
 
-/// The most parts of the batch that a cpu convolution is cut into, and how many
-/// flops one is worth.
-constexpr int64_t kConvParts = 4;
-constexpr double kConvPartFlops = 4e7;
 /// cuDNN's workspace.
 constexpr int64_t kCudaConvScratchBytes = 64 << 20;
-
-/// Samples of one part, a function of the shape alone; the last may have fewer.
-inline int64_t convPartSamples(const ConvParams &p) {
-  const double flops = 2.0 * double(p.batch * p.outHeight * p.outWidth) *
-                       double(p.outChannels) * double(p.inChannels / p.groups) *
-                       double(p.kernelHeight * p.kernelWidth);
-  int64_t parts = kConvParts < p.batch ? kConvParts : p.batch;
-  if (flops < kConvPartFlops * double(parts))
-    parts = int64_t(flops / kConvPartFlops);
-  parts = parts < 1 ? 1 : parts;
-  return (p.batch + parts - 1) / parts;
-}
-inline int64_t convParts(const ConvParams &p) {
-  const int64_t samples = convPartSamples(p);
-  return (p.batch + samples - 1) / samples;
-}
 
 /// True if each channel has one filter of its own.
 inline bool isDepthwise(const ConvParams &p) {
   return p.groups > 1 && p.inChannels == p.groups && p.outChannels == p.groups;
 }
 
-/// Bytes of one copy of the filter in a blocked layout, channels rounded up to
-/// the widest block.
+namespace conv {
+
+constexpr int64_t ceilDiv(int64_t n, int64_t by) { return (n + by - 1) / by; }
+constexpr int64_t roundUp(int64_t n, int64_t to) { return ceilDiv(n, to) * to; }
+
+/// Pixels whose windows one thread gathers at a time: whole panels of rows on
+/// every machine, and with kGemmDepth floats of each, a fraction of the
+/// second-level cache.
+constexpr int64_t kTileRows = 2 * kGemmRowStep;
+/// Floats between two gathered rows: a cache line more than they hold, so that
+/// the rows of a panel lie in different sets.
+constexpr int64_t kRowStride = kGemmDepth + 16;
+/// Tiles or units that a convolution is cut into where its rows alone make
+/// fewer; and the flops below which that doesn't pay.
+constexpr int64_t kUnits = 8;
+constexpr int64_t kUnitFlops = 4 << 20;
+/// Rows of dy's channels that a filter gradient packs at a time, the columns
+/// that it then computes, about, and the most floats of one such result.
+constexpr int64_t kSlabRows = 4 * kGemmRowStep;
+constexpr int64_t kSlabColumns = 256;
+constexpr int64_t kSlabFloats = 3 << 14;
+
+/// The matrix product that a convolution's forward pass is: `rows` pixels of
+/// the result, `columns` of its channels, `depth` window elements; of one
+/// group.
+struct Product {
+  int64_t rows, columns, depth;
+};
+inline Product forwardProduct(const ConvParams &p) {
+  return {p.batch * p.outHeight * p.outWidth, p.outChannels / p.groups,
+          p.inChannels / p.groups * p.kernelHeight * p.kernelWidth};
+}
+inline double flops(const ConvParams &p) {
+  const Product f = forwardProduct(p);
+  return 2.0 * double(f.rows) * double(f.columns) * double(f.depth) *
+         double(p.groups);
+}
+/// How many pieces of work of kUnitFlops there are, at most `most`.
+inline int64_t worthOf(const ConvParams &p, int64_t most) {
+  const double worth = flops(p) / double(kUnitFlops);
+  return worth >= double(most) ? most : worth < 1 ? 1 : int64_t(worth);
+}
+
+/// How the pixels that pass `gradInput` computes are cut: all of the result
+/// forward; those of the input by their residue modulo the stride backward,
+/// each class being a dense convolution with some of the window's taps.
+inline int64_t rowTiles(const ConvParams &p, bool gradInput) {
+  if (!gradInput)
+    return ceilDiv(p.batch * p.outHeight * p.outWidth, kTileRows);
+  int64_t tiles = 0;
+  for (int64_t h = 0; h < p.strideHeight && h < p.inHeight; ++h)
+    for (int64_t w = 0; w < p.strideWidth && w < p.inWidth; ++w)
+      tiles += ceilDiv(p.batch * ceilDiv(p.inHeight - h, p.strideHeight) *
+                           ceilDiv(p.inWidth - w, p.strideWidth),
+                       kTileRows);
+  return tiles;
+}
+/// Columns of the result in one tile, whole panels.
+inline int64_t tileColumns(const ConvParams &p, bool gradInput) {
+  const int64_t columns = (gradInput ? p.inChannels : p.outChannels) / p.groups;
+  const int64_t tiles = rowTiles(p, gradInput) * p.groups;
+  const int64_t wanted = ceilDiv(worthOf(p, kUnits), tiles > 0 ? tiles : 1);
+  return roundUp(ceilDiv(columns, wanted), kGemmPanelN);
+}
+inline int64_t tiles(const ConvParams &p, bool gradInput) {
+  const int64_t columns = (gradInput ? p.inChannels : p.outChannels) / p.groups;
+  return rowTiles(p, gradInput) * p.groups *
+         ceilDiv(columns, tileColumns(p, gradInput));
+}
+inline int64_t workersOf(int64_t units) {
+  return units < kScratchWorkers ? units : kScratchWorkers;
+}
+
+/// Bytes of the filter, packed into panels of columns; depthwise: as
+/// [window, channels].
+inline int64_t packedBytes(const ConvParams &p, bool gradInput) {
+  const int64_t window = p.kernelHeight * p.kernelWidth;
+  if (isDepthwise(p))
+    return alignScratch(window * p.groups * 4);
+  const int64_t in = p.inChannels / p.groups, out = p.outChannels / p.groups;
+  const int64_t columns = gradInput ? in : out, depth = gradInput ? out : in;
+  return alignScratch(p.groups * window * depth *
+                      roundUp(columns, kGemmPanelN) * 4);
+}
+/// Bytes of the gathered rows of one worker.
+constexpr int64_t kGatherBytes = kTileRows * kRowStride * 4;
+
+/// How a filter gradient is cut: a unit is some channels of dy (`slabRows`),
+/// all taps of some channels of x (`rangeChannels`), and a part of the pixels.
+struct FilterUnits {
+  int64_t slabRows, slabs;           // of a group's channels of dy
+  int64_t rangeChannels, ranges;     // of a group's channels of x
+  int64_t blocks, partBlocks, parts; // of pixels, kGemmDepth in each block
+  int64_t units;                     // in all groups
+  bool direct;                       // the sums are formed in the result itself
+  int64_t slabBytes, panelBytes, sumBytes; // of a worker, but sums: of a unit
+  int64_t sums;                            // how many sums there is room for
+};
+inline FilterUnits filterUnits(const ConvParams &p) {
+  const int64_t window = p.kernelHeight * p.kernelWidth;
+  const int64_t in = p.inChannels / p.groups, out = p.outChannels / p.groups;
+  const int64_t pixels = p.batch * p.outHeight * p.outWidth;
+  FilterUnits u{};
+  u.rangeChannels = roundUp(ceilDiv(kSlabColumns, window), kGemmPanelN);
+  if (u.rangeChannels > in)
+    u.rangeChannels = in;
+  u.ranges = ceilDiv(in, u.rangeChannels);
+  const int64_t columns = u.rangeChannels * window;
+  int64_t most = kSlabFloats / columns / kGemmRowStep * kGemmRowStep;
+  most = most < kGemmRowStep ? kGemmRowStep
+         : most > kSlabRows  ? kSlabRows
+                             : most;
+  u.slabs = ceilDiv(out, most);
+  u.slabRows =
+      u.slabs == 1 ? out : roundUp(ceilDiv(out, u.slabs), kGemmRowStep);
+  u.slabs = ceilDiv(out, u.slabRows);
+  // Pixels are cut only where nothing else makes enough units.
+  u.blocks = ceilDiv(pixels, kGemmDepth);
+  const int64_t others = p.groups * u.slabs * u.ranges;
+  int64_t parts = ceilDiv(worthOf(p, kUnits), others);
+  if (parts > u.blocks)
+    parts = u.blocks;
+  u.partBlocks = ceilDiv(u.blocks, parts);
+  u.parts = ceilDiv(u.blocks, u.partBlocks);
+  u.units = others * u.parts;
+  u.direct = window == 1 && u.parts == 1;
+  const int64_t depth = pixels < kGemmDepth ? pixels : kGemmDepth;
+  u.slabBytes = alignScratch(u.slabRows * depth * 4);
+  u.panelBytes = alignScratch(kGemmPanelN * depth * 4);
+  u.sumBytes = u.direct ? 0 : alignScratch(u.slabRows * columns * 4);
+  u.sums = u.parts > 1 ? u.units : workersOf(u.units);
+  return u;
+}
+
+/// Depthwise: rows of the result that a thread computes at a time, and the
+/// parts of a filter gradient, samples in each but the last.
+inline int64_t depthwisePartSamples(const ConvParams &p) {
+  return ceilDiv(p.batch, worthOf(p, p.batch < 4 ? p.batch : 4));
+}
+inline int64_t depthwiseParts(const ConvParams &p) {
+  return ceilDiv(p.batch, depthwisePartSamples(p));
+}
+
+} // namespace conv
+
+/// Bytes of one copy of the filter for cuda, channels last.
 inline int64_t packedFilterBytes(const ConvParams &p) {
   auto up = [](int64_t n, int64_t block) {
     return (n + block - 1) / block * block;
@@ -94,35 +219,32 @@ inline int64_t packedFilterBytes(const ConvParams &p) {
                       sizeOf(p.type));
 }
 
-/// What one part may take of the library's own scratch: small tables, and where
-/// a 1x1 window is strided, a copy of the pixels that it sees.
-inline int64_t convPartScratchBytes(const ConvParams &p) {
-  const bool compacted = p.kernelHeight == 1 && p.kernelWidth == 1 &&
-                         (p.strideHeight > 1 || p.strideWidth > 1);
-  return (64 << 10) + (compacted ? alignScratch(p.outHeight * p.outWidth *
-                                                p.inChannels * sizeOf(p.type))
-                                 : 0);
-}
-
 inline int64_t Conv::scratchCap(const Params &params, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaConvScratchBytes + packedFilterBytes(params);
-  return packedFilterBytes(params) +
-         convParts(params) * convPartScratchBytes(params);
+  return conv::packedBytes(params, false) +
+         (isDepthwise(params) ? 0
+                              : conv::workersOf(conv::tiles(params, false)) *
+                                    conv::kGatherBytes);
 }
 inline int64_t ConvGradInput::scratchCap(const Params &params,
                                          Backend backend) {
-  return Conv::scratchCap(params, backend);
+  if (backend == Backend::Cuda)
+    return kCudaConvScratchBytes + packedFilterBytes(params);
+  return conv::packedBytes(params, true) +
+         (isDepthwise(params) ? 0
+                              : conv::workersOf(conv::tiles(params, true)) *
+                                    conv::kGatherBytes);
 }
-/// Each part of the batch has a gradient of its own; they are added in order.
-/// With one part, there is room for the unpacked one.
 inline int64_t ConvGradFilter::scratchCap(const Params &params,
                                           Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaConvScratchBytes + packedFilterBytes(params);
-  const int64_t parts = convParts(params);
-  return (parts < 2 ? 2 : parts) * packedFilterBytes(params) +
-         parts * convPartScratchBytes(params);
+  if (isDepthwise(params))
+    return conv::depthwiseParts(params) * conv::packedBytes(params, false);
+  const conv::FilterUnits u = conv::filterUnits(params);
+  return conv::workersOf(u.units) * (u.slabBytes + u.panelBytes) +
+         u.sums * u.sumBytes;
 }
 
 } // namespace tmc

@@ -1,4 +1,4 @@
-//===- Kernels.h - every kernel class, for emitted steps --------*- C++ -*-===//
+//===- Kernels.h - every kernel class that isn't generated ------*- C++ -*-===//
 #ifndef TMC_RUNTIME_KERNELS_KERNELS_H
 #define TMC_RUNTIME_KERNELS_KERNELS_H
 
@@ -7,7 +7,6 @@
 #include "runtime/kernels/Conv.h"
 #include "runtime/kernels/CrossEntropy.h"
 #include "runtime/kernels/Embedding.h"
-#include "runtime/kernels/Fused.h"
 #include "runtime/kernels/Matmul.h"
 #include "runtime/kernels/Movement.h"
 #include "runtime/kernels/Optimizer.h"

@@ -13,8 +13,8 @@
 #define TMC_HD
 #endif
 
-/// Where this text becomes kernels: of a GPU, or of the emulator by which the
-/// tests run them on the host (test/cuda/emulator).
+/// Where this text becomes kernels: of a GPU, or of what stands in for one on
+/// the host and says so.
 #if defined(__CUDACC__) || defined(TMC_CUDA_EMULATED)
 #define TMC_CUDA
 #endif

@@ -126,7 +126,7 @@ template <int N, bool Aligned = false> struct Columns {
   /// Asks for what lies a page further on: there the hardware's own looking
   /// ahead ends. A row that is shorter is followed by the next one.
   template <int Write, typename T>
-  TMC_HD TMC_INLINE void askAhead(const T *row) const {
+  TMC_HD TMC_INLINE void askAhead([[maybe_unused]] const T *row) const {
 #ifndef TMC_CUDA
     if constexpr (N > 1)
       __builtin_prefetch(reinterpret_cast<const char *>(row + at) + 4096,
@@ -193,9 +193,13 @@ public:
 
   /// Elements that exist once per row, or once in all.
   template <typename T> TMC_HD auto load(const T *p) const {
-    return loadLanes<1>(p);
+    const auto value = loadLanes<1>(p);
+    if (end - begin == 1)
+      settle(); // The only column may be written in its place.
+    return value;
   }
   template <typename T, typename V> TMC_HD void store(T *p, V value) const {
+    settle(); // `p` may be the place of an operand that every thread has read.
     if (isFirst())
       storeLanes<1>(p, value);
   }
@@ -218,6 +222,16 @@ public:
   bool aligned;
 
   TMC_HD bool isFirst() const { return begin == 0 && thread == 0; }
+
+  /// What the row's threads have read so far, they have read.
+  TMC_HD void settle() const {
+#if defined(__CUDA_ARCH__) || defined(TMC_CUDA_EMULATED)
+    if (threads > 32)
+      __syncthreads();
+    else
+      __syncwarp();
+#endif
+  }
 
   template <typename Fn> TMC_HD void each(Fn fn) const {
     const int64_t whole = begin + (end - begin) / 4 * 4;
@@ -293,6 +307,7 @@ public:
 #else
 
   bool isFirst() const { return begin == 0; }
+  void settle() const {}
 
   template <typename Fn> TMC_INLINE void each(Fn fn) const {
     const int64_t last = end; // else it is read again after each store

@@ -1,5 +1,6 @@
 //===- Api.cpp - the C interface over Step --------------------------------===//
 
+#include "runtime/step/Processor.h"
 #include "runtime/step/Step.h"
 #include "runtime/tmc.h"
 
@@ -12,8 +13,12 @@ struct tmc_step {
 
 namespace {
 thread_local std::string lastError;
+/// Why the processor can't run the step, or nullptr. Apart, so that reading it
+/// runs no code that may have been compiled for the step's target.
+thread_local const char *lastFault = nullptr;
 
 int give(const tmc::Status &status) {
+  lastFault = nullptr;
   lastError = status.message();
   return static_cast<int>(status.code());
 }
@@ -47,6 +52,9 @@ void tmc_options_init(tmc_options *options) {
 }
 
 int tmc_step_create(const tmc_options *options, tmc_step **out) {
+  lastFault = tmc::startFault();
+  if (lastFault)
+    return static_cast<int>(tmc::Code::World);
   return guarded([&]() -> tmc::Status {
     tmc_options defaults;
     tmc_options_init(&defaults);
@@ -68,7 +76,9 @@ int tmc_step_create(const tmc_options *options, tmc_step **out) {
 
 void tmc_step_destroy(tmc_step *step) { delete step; }
 
-const char *tmc_last_error(void) { return lastError.c_str(); }
+const char *tmc_last_error(void) {
+  return lastFault ? lastFault : lastError.c_str();
+}
 
 int tmc_step_load(tmc_step *step, const char *path) {
   return guarded([&] { return step->step->load(path); });

@@ -9,7 +9,7 @@
 #define TMC_RUNTIME_STEP_DEVICE_H
 
 #include "runtime/kernels/Status.h"
-#include "runtime/step/Stream.h"
+#include "runtime/kernels/Stream.h"
 
 #include <cstdint>
 #include <memory>
@@ -19,6 +19,8 @@ namespace tmc {
 struct DeviceOptions {
   int threads = 0;        // cpu: workers; 0: one per core
   bool guardPages = true; // cpu: unmapped pages before and after the arena
+  /// cuda: what the plan leaves beside the arena, for context and libraries.
+  int64_t reservedBytes = 0;
 };
 
 class Device {
@@ -32,6 +34,9 @@ public:
   /// touched. Fails with Code::World when the machine has too little memory.
   virtual Status allocateArena(int64_t bytes) = 0;
   virtual char *arena() const = 0;
+  /// Called when all kernels are prepared. Fails with Code::OverBudget where
+  /// that took more memory of the device than the plan left for it.
+  virtual Status checkReserve() { return Status::ok(); }
 
   /// Transfers between host memory and the arena. They are complete when the
   /// call returns.

@@ -19,13 +19,16 @@
 //       static const tmc::StepProgram program = {...};
 //       return &program;
 //     }
+//     const tmc::CompiledFor tmc_step_compiled_for = {"cpu:v3",
+//                                                     tmc::kInstructions};
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_PROGRAM_H
 #define TMC_RUNTIME_STEP_PROGRAM_H
 
 #include "runtime/kernels/Kernel.h"
-#include "runtime/step/Stream.h"
+#include "runtime/kernels/Stream.h"
+#include "runtime/step/Instructions.h"
 
 #include <cstdint>
 
@@ -58,6 +61,17 @@ enum class Feed : uint8_t {
   Step,         // i64 scalar, counts from 1
 };
 
+/// What the integers in a box of an input may be: elements offset + i * step,
+/// 0 <= i < size, along each dimension.
+struct IndexRange {
+  int64_t offsets[kMaxRank];
+  int64_t sizes[kMaxRank];
+  int64_t steps[kMaxRank];
+  int64_t limit; // values must be in [0, limit)
+  bool allowIgnore = false;
+  int64_t ignore = 0; // allowed too where allowIgnore is set
+};
+
 /// A tensor with a fixed place that outlives a launch: what can be loaded, fed,
 /// read and saved.
 struct TensorInfo {
@@ -76,6 +90,9 @@ struct TensorInfo {
   int64_t limit = 0;
   bool allowIgnore = false;
   int64_t ignore = 0;
+  /// The same of boxes of elements, which may overlap.
+  const IndexRange *ranges = nullptr;
+  int32_t rangeCount = 0;
 
   int64_t elements() const {
     int64_t n = 1;
@@ -119,6 +136,9 @@ struct LaunchInfo {
 /// unknown.
 struct PlanSummary {
   int64_t budgetBytes = -1;
+  /// Of the device's memory, beside the arena: context, library handles. It has
+  /// to be there at start, and preparing kernels may not take more.
+  int64_t reservedBytes = 0;
   int64_t livePeakBytes = -1;
   int64_t unconstrainedBytes = -1;
   double predictedSeconds = -1;
@@ -162,5 +182,10 @@ struct StepProgram {
 
 /// Defined by the emitted step.
 extern "C" const tmc::StepProgram *tmc_step_program(void);
+/// Defined by the emitted step: data, so that it can be read where no code of
+/// the step can run.
+extern "C" const tmc::CompiledFor tmc_step_compiled_for;
+/// Defined by the library of a backend: the instructions that it is made of.
+extern "C" const uint32_t tmc_runtime_instructions;
 
 #endif // TMC_RUNTIME_STEP_PROGRAM_H

@@ -92,7 +92,9 @@ Status Step::create(const StepProgram &program, const StepOptions &options,
                               " of the runtime; this is version " +
                               std::to_string(kProgramVersion)};
   std::unique_ptr<Step> made(new Step(program, options));
-  if (Status s = createDevice(options.device, made->device_); !s)
+  DeviceOptions device = options.device;
+  device.reservedBytes = program.plan.reservedBytes;
+  if (Status s = createDevice(device, made->device_); !s)
     return s;
   if (Status s = made->device_->allocateArena(program.arenaBytes); !s)
     return s;
@@ -118,6 +120,8 @@ Status Step::prepare() {
       });
   if (!context.status)
     return context.status;
+  if (Status s = device_->checkReserve(); !s)
+    return s;
   for (int64_t i = 0; i < program_.constantCount; ++i) {
     const ConstantInfo &constant = program_.constants[i];
     device_->upload(device_->arena() + constant.offset, constant.data,
@@ -146,21 +150,46 @@ const TensorInfo *Step::find(const std::string &name) const {
   return nullptr;
 }
 
-Status Step::checkRange(const TensorInfo &tensor, const void *data) const {
-  if (tensor.limit <= 0 ||
-      (tensor.type != DType::I64 && tensor.type != DType::I32))
+Status Step::checkElement(const TensorInfo &tensor, const void *data,
+                          int64_t index, const IndexRange &range) const {
+  const int64_t value = tensor.type == DType::I64
+                            ? static_cast<const int64_t *>(data)[index]
+                            : static_cast<const int32_t *>(data)[index];
+  if ((value >= 0 && value < range.limit) ||
+      (range.allowIgnore && value == range.ignore))
     return Status::ok();
-  const int64_t count = tensor.elements();
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t value = tensor.type == DType::I64
-                              ? static_cast<const int64_t *>(data)[i]
-                              : static_cast<const int32_t *>(data)[i];
-    if ((value < 0 || value >= tensor.limit) &&
-        !(tensor.allowIgnore && value == tensor.ignore))
-      return {Code::BadInput, "element " + std::to_string(i) + " of '" +
-                                  tensor.name + "' is " +
-                                  std::to_string(value) + ", outside [0, " +
-                                  std::to_string(tensor.limit) + ")"};
+  return {Code::BadInput, "element " + std::to_string(index) + " of '" +
+                              tensor.name + "' is " + std::to_string(value) +
+                              ", outside [0, " + std::to_string(range.limit) +
+                              ")"};
+}
+
+Status Step::checkRange(const TensorInfo &tensor, const void *data) const {
+  if (tensor.type != DType::I64 && tensor.type != DType::I32)
+    return Status::ok();
+  const IndexRange all{{},           {}, {}, tensor.limit, tensor.allowIgnore,
+                       tensor.ignore};
+  const int64_t count = tensor.limit > 0 ? tensor.elements() : 0;
+  for (int64_t i = 0; i < count; ++i)
+    if (Status s = checkElement(tensor, data, i, all); !s)
+      return s;
+  for (int32_t k = 0; k < tensor.rangeCount; ++k) {
+    const IndexRange &range = tensor.ranges[k];
+    int64_t boxCount = 1;
+    for (int32_t dim = 0; dim < tensor.rank; ++dim)
+      boxCount *= range.sizes[dim];
+    for (int64_t i = 0; i < boxCount; ++i) {
+      int64_t rest = i, index = 0, stride = 1;
+      for (int32_t dim = tensor.rank; dim-- > 0;) {
+        index +=
+            (range.offsets[dim] + rest % range.sizes[dim] * range.steps[dim]) *
+            stride;
+        rest /= range.sizes[dim];
+        stride *= tensor.dims[dim];
+      }
+      if (Status s = checkElement(tensor, data, index, range); !s)
+        return s;
+    }
   }
   return Status::ok();
 }

@@ -91,6 +91,8 @@ private:
   Step(const StepProgram &program, const StepOptions &options);
   Status prepare();
   Status checkRange(const TensorInfo &tensor, const void *data) const;
+  Status checkElement(const TensorInfo &tensor, const void *data, int64_t index,
+                      const IndexRange &range) const;
   Status faultOf(const IndexFault &fault) const;
   void feed();
   char *at(const TensorInfo &tensor) const;

@@ -8,6 +8,7 @@
 #include "runtime/step/AllocationCounter.h"
 #include "runtime/step/Arguments.h"
 #include "runtime/step/Data.h"
+#include "runtime/step/Processor.h"
 #include "runtime/step/Step.h"
 
 #include <cerrno>
@@ -251,6 +252,11 @@ struct Trainer {
 
 int main(int count, char **words) {
   using namespace tmc;
+  // Before anything that could have been compiled for the step's target.
+  if (const char *fault = startFault()) {
+    std::fprintf(stderr, "error: %s\n", fault);
+    return static_cast<int>(Code::World);
+  }
   Arguments arguments;
   if (Status s = parseArguments({words + 1, words + count}, arguments); !s) {
     const int code = report(s);

@@ -10,15 +10,18 @@ optimizer; for --gradients with plain SGD (no momentum, no decay, no clipping): 
 a large rate r moves each parameter by r times its gradient, which is read back from that.
 
 A tensor's error is estimated from its projections as the root mean square of their
-differences (README.md); it may be 1e-4 of the tensor's norm or 1e-6 of the global one,
-whichever is more, plus what single precision does to PyTorch itself.
+differences; README.md says how much is allowed and why. With --planted a step that passes is run
+again with faults of 1 %, each of which must be found.
 """
 
 import argparse
 import array
 import ast
+import contextlib
 import copy
 import ctypes
+import functools
+import io
 import json
 import math
 import os
@@ -26,10 +29,20 @@ import struct
 import sys
 import zlib
 
-RELATIVE = 1e-4  # of a tensor's own norm
-GLOBAL = 1e-6  # of the norm over all tensors compared
-LOSS = 1e-5  # relative, of each loss
-NOISE = 8  # times PyTorch's own rounding
+UNIT = 2.0 ** -24  # Half a unit in the last place of single precision, relative.
+SIGMAS = 8  # How many standard deviations of accumulated rounding are allowed.
+STEPS = 10
+ROUNDING = SIGMAS * UNIT * math.sqrt(STEPS)  # Of a parameter that is rounded at each of the steps.
+LOSS = 1e-5  # relative, of each loss: a mean over rows, whose errors average
+FAULT = 1.01  # What is planted.
+LEFT_OUT = 0.02  # The most elements whose movement rounding may decide, of all.
+
+
+def tolerance(terms):
+    """Relative, of a gradient: `terms` roundings on its way that are independent of each other."""
+    return SIGMAS * UNIT * math.sqrt(terms)
+
+
 RATE = 4096.0  # a power of two, so that dividing by it adds no rounding
 
 
@@ -146,18 +159,33 @@ def project(values, k):
     return math.fsum(-v if negative else v for v, negative in zip(values, signs(len(values), k)))
 
 
-def compare(kind, golden, read):
-    """Name each tensor of `golden` that `read(name, count)` gives too different; returns their number."""
-    total = math.sqrt(sum(g["norm"] ** 2 for g in golden.values()))
+def allowed_gradient(golden, name):
+    """Of a gradient that is zero but for rounding, the terms that cancel are as large as all gradients."""
+    norm = golden["gradient_norm"] if name in golden["zero_gradients"] else golden["gradients"][name]["norm"]
+    return tolerance(golden["terms"]) * norm
+
+
+def allowed_parameter(tensor):
+    """What errors of the gradients move, and what rounding the parameter itself does."""
+    return tensor["reach"] + ROUNDING * tensor["norm"]
+
+
+def compare(kind, golden, read, allowed_of, without={}):
+    """Name each tensor of `golden` that `read(name, count)` gives too different; returns their number.
+
+    `allowed_of(name)` is the greatest error; elements in the runs `without[name]` count as zeros.
+    """
     bad, worst = 0, (0.0, "none")
     for name, want in golden.items():
         values = read(name, math.prod(want["shape"]))
-        allowed = max(RELATIVE * want["norm"], GLOBAL * total) + NOISE * want["noise"]
+        for begin, end in without.get(name, ()):
+            values[begin:end] = array.array(values.typecode, [0.0] * (end - begin))
+        allowed = allowed_of(name)
         dots = [project(values, k) - dot for k, dot in enumerate(want["dots"])]
         error = math.sqrt(sum(d * d for d in dots) / len(dots))
         error = max([error, abs(math.sqrt(math.fsum(v * v for v in values)) - want["norm"]),
                      *(abs(values[i] - entry) for i, entry in zip(want["at"], want["entries"]))])
-        worst = max(worst, (error / allowed, name))
+        worst = max(worst, (error / allowed if allowed else math.inf if error else 0.0, name))
         if not error <= allowed:  # Not a number fails too.
             print(f"{kind} of {name}: off by {error:.3g}, {allowed:.3g} allowed (norm {want['norm']:.3g})")
             bad += 1
@@ -165,25 +193,28 @@ def compare(kind, golden, read):
     return bad
 
 
-def compare_numbers(kind, golden, got, relative, noise=None):
+def compare_numbers(kind, golden, got, relative):
     bad = 0
     for i, (want, value) in enumerate(zip(golden, got)):
-        allowed = relative * abs(want) + NOISE * abs(noise[i] if noise else 0)
-        if not abs(value - want) <= allowed:
-            print(f"{kind} at step {i}: {value:.9g}, {want:.9g} expected, {allowed:.2g} allowed")
+        if not abs(value - want) <= relative * abs(want):
+            print(f"{kind} at step {i}: {value:.9g}, {want:.9g} expected, {relative * abs(want):.2g} allowed")
             bad += 1
     worst = max(abs(v - w) / abs(w) for w, v in zip(golden, got))
     print(f"{kind}: {len(got)} steps, {bad} wrong, largest relative error {worst:.2g}")
     return bad
 
 
-def start(directory, golden, here, threads):
+def start(directory, golden, here, threads, scaled=None):
+    """The step at its start; every weight of the tensor `scaled` is FAULT times too large."""
     step = Step(directory, threads)
     if isinstance(golden["weights"], str):
         step.load(os.path.join(here, golden["weights"]))
     else:
         for name, values in read_weights(golden, here).items():
             step.write(name, values.tobytes())
+    if scaled:
+        count = math.prod(golden["gradients"][scaled]["shape"])
+        step.write(scaled, array.array("f", (FAULT * v for v in step.read(scaled, count))).tobytes())
     return step
 
 
@@ -192,45 +223,64 @@ def feed(step, golden, here):
         step.write(name, read_npy(os.path.join(here, path)))
 
 
-def check_run(directory, golden, here, name, threads):
+def check_run(directory, golden, here, name, threads, fault=1.0):
+    """`fault` times the learning rate."""
     run = golden["runs"][name]
     step = start(directory, golden, here, threads)
     losses, norms = [], []
     for _ in run["losses"]:
         feed(step, golden, here)
-        losses.append(step.run(run["lr"]))
+        losses.append(step.run(fault * run["lr"]))
         norms.append(step.grad_norm())
-    bad = compare_numbers("loss", run["losses"], losses, LOSS, run["losses_noise"])
+    bad = compare_numbers("loss", run["losses"], losses, LOSS)
     if not any(math.isnan(n) for n in norms):
-        bad += compare_numbers("gradient norm", run["gradient_norms"], norms, RELATIVE)
-    bad += compare("parameter", run["parameters"], step.read)
-    return bad + (compare("state", run["states"], step.read) if run["states"] else 0)
+        bad += compare_numbers("gradient norm", run["gradient_norms"], norms, tolerance(golden["terms"]))
+    bad += compare("parameter", run["parameters"], step.read, lambda n: allowed_parameter(run["parameters"][n]),
+                   run["left_out"])
+    return bad + compare_states(run["states"], golden, step)
 
 
-def check_gradients(directory, golden, here, threads):
+def check_gradients(directory, golden, here, threads, fault=1.0, scaled=None):
+    """`fault` times the gradients; or one tensor of weights is too large."""
     before = read_weights(golden, here)
-    step = start(directory, golden, here, threads)
+    step = start(directory, golden, here, threads, scaled)
+    if scaled:
+        before[scaled] = step.read(scaled, len(before[scaled]))
     feed(step, golden, here)
-    loss = step.run(RATE)
+    loss = step.run(fault * RATE)
     bad = compare_numbers("loss", [golden["loss"]], [loss], LOSS)
 
     def gradient(name, count):
         after = step.read(name, count)
         return array.array("d", ((p - q) / RATE for p, q in zip(before[name], after)))
 
-    bad += compare("gradient", golden["gradients"], gradient)
-    return bad + (compare("state", golden["states_after_forward"], step.read) if golden["states"] else 0)
+    bad += compare("gradient", golden["gradients"], gradient, lambda n: allowed_gradient(golden, n))
+    return bad + compare_states(golden["states_after_forward"], golden, step)
+
+
+def compare_states(states, golden, step):
+    return compare("state", states, step.read, lambda n: tolerance(golden["terms"]) * states[n]["norm"]) if states else 0
+
+
+def check_planted(golden, what, check, **fault):
+    """`check` with a fault must find something wrong; says nothing of what."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        bad = check(**fault)
+    print(f"planted: {what}: {bad} wrong")
+    return not bad
 
 
 def self_test(golden, here):
-    """The weights stand for a result: unchanged they pass, with one planted fault they fail."""
+    """The weights stand for a result: unchanged they pass, with one planted fault they fail. A fault of
+    1 % of any one gradient, or of any one parameter's movement, is more than what is allowed."""
     weights = read_weights(golden, here)
     summary = {}
     for name, values in weights.items():
         summary[name] = dict(
             shape=[len(values)], norm=math.sqrt(math.fsum(v * v for v in values)), at=[0], entries=[values[0]],
-            dots=[project(values, k) for k in range(4)], noise=0.0)
-    wrong = compare("unchanged", summary, lambda name, _: weights[name])
+            dots=[project(values, k) for k in range(4)])
+    allowed = lambda name: tolerance(golden["terms"]) * summary[name]["norm"]
+    wrong = compare("unchanged", summary, lambda name, _: weights[name], allowed)
     for name in list(summary)[:3]:
         def swapped(other, _):
             values = copy.copy(weights[other])
@@ -241,9 +291,23 @@ def self_test(golden, here):
         def scaled(other, _):
             return array.array("f", (1.001 * v for v in weights[other])) if other == name else weights[other]
 
-        wrong += compare(f"swapped in {name}", summary, swapped) != 1
-        wrong += compare(f"scaled {name}", summary, scaled) != 1
+        wrong += compare(f"swapped in {name}", summary, swapped, allowed) != 1
+        wrong += compare(f"scaled {name}", summary, scaled, allowed) != 1
     wrong += compare_numbers("loss", [1.0, 2.0], [1.0, 2.0001], LOSS) != 1
+    for name, tensor in golden["gradients"].items():
+        if name not in golden["zero_gradients"] and allowed_gradient(golden, name) >= (FAULT - 1) * tensor["norm"]:
+            print(f"gradient of {name}: 1 % wouldn't be found")
+            wrong += 1
+    for label, run in golden["runs"].items():
+        left_out = sum(end - begin for runs in run["left_out"].values() for begin, end in runs)
+        if left_out > LEFT_OUT * sum(math.prod(t["shape"]) for t in run["parameters"].values()):
+            print(f"{label}: {left_out} elements are left out")
+            wrong += 1
+        for name, tensor in run["parameters"].items():
+            if tensor["moved"] and allowed_parameter(tensor) >= (FAULT - 1) * tensor["moved"]:
+                print(f"{label}: 1 % of the movement of {name} wouldn't be found: "
+                      f"{allowed_parameter(tensor) / tensor['moved']:.2g} of it is allowed")
+                wrong += 1
     return wrong
 
 
@@ -254,6 +318,7 @@ def main():
     parser.add_argument("--run")
     parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--planted", action="store_true", help="then find planted faults")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     with open(options.golden) as file:
@@ -263,9 +328,17 @@ def main():
     if options.self_test:
         bad += self_test(golden, here)
     if options.gradients:
-        bad += check_gradients(options.step, golden, here, options.threads)
+        check = functools.partial(check_gradients, options.step, golden, here, options.threads)
+        bad += check()
+        if options.planted:
+            matrix = next(n for n in golden["parameters"] if len(golden["gradients"][n]["shape"]) > 1)
+            bad += check_planted(golden, "gradients of 1.01 times their size", check, fault=FAULT)
+            bad += check_planted(golden, f"a product with 1.01 times {matrix}", check, scaled=matrix)
     if options.run:
-        bad += check_run(options.step, golden, here, options.run, options.threads)
+        check = functools.partial(check_run, options.step, golden, here, options.run, options.threads)
+        bad += check()
+        if options.planted:
+            bad += check_planted(golden, "1.01 times the learning rate", check, fault=FAULT)
     if not (options.self_test or options.gradients or options.run):
         parser.error("nothing to check: give --run, --gradients or --self-test")
     print("FAILED" if bad else "PASSED")

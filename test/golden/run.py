@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Compile every golden model and compare the step with PyTorch; needs only the standard library.
 
-    run.py --tmc build/bin/tmc [--only SUBSTRING] [--keep DIR] [--threads N] [-- OPTION ...]
+    run.py --tmc build/bin/tmc [--target cpu:v3] [--only SUBSTRING] [--planted] [--keep DIR] [-- OPTION ...]
 
 One case is a graph and either its gradients or an optimizer's ten steps. Options after
 -- go to tmc compile, such as --budget. Ends with one line `N passed, M failed`.
 """
 
 import argparse
+import concurrent.futures
 import glob
 import json
 import os
@@ -59,7 +60,7 @@ def cases():
 def run_case(options, extra, directory, path, golden, graph, optimizer, check, more=()):
     dims = [f"--dim={name}={value}" for name, value in golden["dims"].items()]
     compiled = subprocess.run(
-        [options.tmc, "compile", os.path.join(ROOT, graph), "--target=cpu", *dims, f"--optimizer={optimizer}", "--emit=lib",
+        [options.tmc, "compile", os.path.join(ROOT, graph), f"--target={options.target}", *dims, f"--optimizer={optimizer}", "--emit=lib",
          "-o", directory, *more, *extra], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if compiled.returncode:
         return False, f"tmc compile ended with {compiled.returncode}\n{compiled.stdout}"
@@ -67,7 +68,8 @@ def run_case(options, extra, directory, path, golden, graph, optimizer, check, m
         if more and "LinearCrossEntropy" not in file.read():
             return False, "the step has no loss in chunks"
     checked = subprocess.run(
-        [sys.executable, os.path.join(HERE, "check.py"), directory, path, f"--threads={options.threads}", *check],
+        [sys.executable, os.path.join(HERE, "check.py"), directory, path, f"--threads={options.threads}", *check,
+         *(["--planted"] if options.planted else [])],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return checked.returncode == 0, checked.stdout
 
@@ -75,31 +77,36 @@ def run_case(options, extra, directory, path, golden, graph, optimizer, check, m
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tmc", default=os.path.join(ROOT, "build", "bin", "tmc"))
+    parser.add_argument("--target", default="cpu", help="what the steps are compiled for")
     parser.add_argument("--only", default="", help="run the cases whose name holds this")
     parser.add_argument("--keep", help="leave the compiled steps in this directory")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2, help="cases at a time")
+    parser.add_argument("--planted", action="store_true", help="find planted faults, too")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the figures of what passed, too")
     parser.add_argument("extra", nargs="*", help="options of tmc compile")
     options = parser.parse_args()
     passed = failed = 0
-    with tempfile.TemporaryDirectory(prefix="golden-") as scratch:
-        for name, *case in cases():
-            if options.only not in name:
-                continue
-            if options.list:
+
+    def one(name, case):
+        directory = os.path.join(options.keep or scratch, re.sub(r"\W", "-", name))
+        start = time.monotonic()
+        good, text = run_case(options, options.extra, directory, *case)
+        return name, good, text, time.monotonic() - start
+
+    with tempfile.TemporaryDirectory(prefix="golden-") as scratch, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        chosen = [(name, case) for name, *case in cases() if options.only in name]
+        if options.list:
+            for name, case in chosen:
                 print(name, case[3])
-                continue
-            directory = os.path.join(options.keep or scratch, re.sub(r"\W", "-", name))
-            start = time.monotonic()
-            good, text = run_case(options, options.extra, directory, *case)
-            took = f"{name} ({time.monotonic() - start:.1f} s)"
+            return 0
+        for name, good, text, seconds in pool.map(lambda each: one(*each), chosen):
             passed, failed = passed + good, failed + (not good)
-            print(f"{'PASS' if good else 'FAIL'}: {took}", flush=True)
+            print(f"{'PASS' if good else 'FAIL'}: {name} ({seconds:.1f} s)", flush=True)
             if options.verbose or not good:
                 print("   ", text.strip().replace("\n", "\n    "), flush=True)
-    if not options.list:
-        print(f"{passed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
 

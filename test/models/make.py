@@ -4,11 +4,14 @@ Small relatives of models that users bring, by several exporters and opsets, so 
 no test depends on one exporter's habits. README.md says what differs.
 """
 
+import io
 import os
 import sys
+import warnings
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "export"))
 
+import onnx
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -17,7 +20,7 @@ from transformers import (BertConfig, BertForMaskedLM, BertForSequenceClassifica
 
 import mlp
 import resnet
-from common import export, export_torchscript
+from common import SCOPES, clean_values, export, export_torchscript, write
 
 TOKENS = dict(input_ids={0: "batch", 1: "sequence"}, labels={0: "batch", 1: "sequence"})
 LM = ["loss", "logits"]
@@ -165,7 +168,125 @@ def folded(path):
                        dims=dict(image={0: "batch"}), opset=17, training=False)
 
 
+class Noted(nn.Module):
+    """What ONNX has no place for and the dynamo exporter notes beside it: a padding row, a detached
+    factor, label smoothing, a buffer that forward writes. One input holds indices into two tables."""
+
+    def __init__(self, center=True):
+        super().__init__()
+        self.center = center
+        self.first, self.second = nn.Embedding(5, 8), nn.Embedding(7, 8, padding_idx=2)
+        self.hidden, self.out = nn.Linear(16, 16), nn.Linear(16, 6)
+        self.register_buffer("running_center", torch.zeros(16))
+
+    def forward(self, cats, label):
+        x = torch.cat([self.first(cats[:, 0]), self.second(cats[:, 1])], 1)
+        if self.center:
+            self.running_center.mul_(0.9).add_(0.1 * x.detach().mean(0))
+            x = x - self.running_center
+        h = self.hidden(x)
+        h = h * torch.sigmoid((2 * h).detach())
+        logits = self.out(h)
+        return F.cross_entropy(logits, label, label_smoothing=0.1), logits
+
+
+class LostBuffer(nn.Module):
+    """Writes a buffer after its last use: the exporter leaves the new value out."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.register_buffer("center", torch.zeros(4))
+
+    def forward(self, x, label):
+        logits = self.linear(x - self.center)
+        self.center.mul_(0.9).add_(0.1 * x.mean(0))
+        return F.cross_entropy(logits, label)
+
+
+class Norm(nn.Module):
+    """One convolution with its batch normalization."""
+
+    def __init__(self, **options):
+        super().__init__()
+        self.conv, self.bn, self.linear = nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4, **options), nn.Linear(4, 3)
+
+    def forward(self, image, label):
+        return F.cross_entropy(self.linear(F.relu(self.bn(self.conv(image))).mean((2, 3))), label)
+
+
+class FrozenNorm(nn.Module):
+    """A batch normalization in pieces, of buffers only, as detectors use it."""
+
+    def __init__(self, channels):
+        super().__init__()
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            self.register_buffer(name, torch.rand(channels) + 0.5)
+
+    def forward(self, x):
+        column = lambda v: v.reshape(1, -1, 1, 1)
+        scale = column(self.weight) * (column(self.running_var) + 1e-5).rsqrt()
+        return x * scale + (column(self.bias) - column(self.running_mean) * scale)
+
+
+def fixed_norm(path):
+    model = Norm().train()
+    model.bn.eval()
+    inputs = dict(image=torch.zeros(4, 3, 8, 8), label=torch.zeros(4, dtype=torch.int64))
+    as_users_do(path, model, inputs, dynamo=False)
+
+
+def frozen_norm(path):
+    model = Norm()
+    model.bn = FrozenNorm(4)
+    inputs = dict(image=torch.zeros(4, 3, 8, 8), label=torch.zeros(4, dtype=torch.int64))
+    as_users_do(path, model.train(), inputs, dynamo=False)
+
+
+NOTES = ("pkg.torch.onnx.fx_node", "pkg.onnxscript.rewriter.rule_name")
+
+
+def as_users_do(path, model, inputs, outputs=("loss",), **options):
+    """As a user exports it, with the exporter's notes on each node but none that holds a path."""
+    warnings.simplefilter("ignore")
+    buffer = io.BytesIO()
+    if not options.get("dynamo", True):
+        options.setdefault("training", torch.onnx.TrainingMode.PRESERVE)
+        options.setdefault("do_constant_folding", False)
+    program = torch.onnx.export(model, tuple(inputs.values()), buffer, input_names=list(inputs), output_names=list(outputs),
+                                verbose=False, **options)
+    proto = onnx.load_from_string(buffer.getvalue())
+    for node in proto.graph.node:
+        kept = [p for p in node.metadata_props if p.key in NOTES or p.key == SCOPES]
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
+        node.doc_string = ""
+    clean_values(proto)
+    write(proto, model, path, options.get("opset_version", "default"))
+
+
+def noted(path, center=True, **options):
+    cats = torch.tensor([[4, 6], [0, 2], [1, 2], [3, 0], [2, 5], [4, 1]])
+    as_users_do(path, Noted(center).train(), dict(cats=cats, label=torch.randint(6, (6,))), ("loss", "logits"), **options)
+
+
+def norm(path, training=True, options=(), **export_options):
+    inputs = dict(image=torch.zeros(4, 3, 8, 8), label=torch.zeros(4, dtype=torch.int64))
+    as_users_do(path, Norm(**dict(options)).train(training), inputs, **export_options)
+
+
 MODELS = {
+    "noted-tiny": lambda p: noted(p, optimize=False),
+    "noted-tiny-optimized": lambda p: noted(p, center=False),
+    "folded-buffer": noted,
+    "lost-buffer": lambda p: as_users_do(
+        p, LostBuffer().train(), dict(x=torch.zeros(5, 4), label=torch.zeros(5, dtype=torch.int64)), optimize=False),
+    "folded-norm": norm,
+    "merged-norm": lambda p: norm(p, training=False, dynamo=False),
+    "fixed-norm-torchscript": fixed_norm,
+    "frozen-norm-torchscript": frozen_norm,
+    "norm-without-statistics": lambda p: norm(p, options=dict(track_running_stats=False), optimize=False),
+    "norm-without-statistics-torchscript": lambda p: norm(p, options=dict(track_running_stats=False), dynamo=False),
     "gpt2-tiny": lambda p: export(gpt2(), lm_inputs(), p, outputs=LM, dims=TOKENS),
     "gpt2-tiny-dropout": lambda p: export(gpt2(0.1), lm_inputs(), p, outputs=LM, dims=TOKENS),
     "gpt2-tiny-optimized": lambda p: export(gpt2(0.1), lm_inputs(), p, outputs=LM, dims=TOKENS, optimize=True),

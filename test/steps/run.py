@@ -6,11 +6,12 @@
 For each model of MODELS: `tmc verify` agrees; 20 steps with dropout under budgets of 75 %,
 50 % and 2 % of the way from the smallest workable one to the unconstrained need give the
 unconstrained step's losses, gradient norms, parameters, states and moments bit for bit, as do
-two threads, saving and resuming in the middle, and poisoning dead buffers; the arena's touched
-pages are the planned bytes, and no step allocates. Cutting the batch into micro-batches changes
-losses by less than 1e-6 and parameters by less than 1e-5. A loss that is taken in chunks unasked
-has the bits of the whole one. A calibration knows what is dear, and planning takes it. Planted
-faults are found.
+two threads, the code for another instruction set, saving and resuming in the middle, and poisoning
+dead buffers; the arena's touched pages are the planned bytes, and no step allocates. Cutting the
+batch into micro-batches changes losses by less than 1e-6 and parameters by less than 1e-5. A step compiled in one piece is the
+same as one in several. A loss that is taken in chunks unasked has the bits of the whole one. A step refuses a processor without
+its instructions. A calibration knows what is expensive, and planning takes it. Planted faults are
+found.
 
 `--bench MODEL.onnx` does the same for one model given by `--batch`, `--dim` and `--data`, and
 prints what it measured (bench/same/README.md). Ends with one line `N passed, M failed`.
@@ -60,6 +61,10 @@ MODELS = {
     "resnet-tiny": dict(
         graph="examples/resnet-tiny.onnx", options=["--batch=8"],
         inputs={"image": ([32, 3, 24, 24], "normal"), "label": ([32], "below 8")}, budgets=["2 %"], micro=[]),
+    # Two tables of 5 and 7 rows: `tmc verify` draws each column below its own limit.
+    "noted-tiny": dict(
+        graph="test/models/noted-tiny.onnx", options=[],
+        inputs={"cats": ([24, 2], "below 5"), "label": ([24], "below 6")}, budgets=[], micro=[]),
 }
 
 # Of more rows than the chunks that a loss is taken in unasked, and without and with a bias.
@@ -73,9 +78,26 @@ CHUNKED = {
 }
 
 
+# Targets by the kernels that their library is made of.
+KERNELS = {"cpu:v3": "v3", "cpu:v4": "v4", "cpu:v4-bf16": "v4", "cpu:v4-amx": "v4"}
+ASKED = {"cpu:v3": "avx2 fma f16c bmi1 bmi2 abm movbe", "cpu:v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+         "cpu:v4-bf16": "avx512_bf16", "cpu:v4-amx": "amx_tile amx_bf16"}
+
+
+def runs_here(target):
+    """By what the system says of the processor; each target asks for what those before it do."""
+    with open("/proc/cpuinfo") as file:
+        flags = set(re.search(r"^flags\s*:(.*)$", file.read(), re.M).group(1).split())
+    names = list(ASKED)
+    return all(set(ASKED[name].split()) <= flags for name in names[:names.index(target) + 1])
+
+
 class Tally:
     def __init__(self):
         self.passed, self.failed = 0, 0
+
+    def skip(self, why):
+        print(f"SKIP: {why}", flush=True)
 
     def test(self, name, fault, figures=""):
         """`fault` is "" where all is well."""
@@ -195,14 +217,14 @@ class Case:
     def compile(self, name, *flags):
         """The directory of a step, and the output where there is none."""
         directory = os.path.join(self.directory, name)
-        code, text = run([self.tmc, "compile", os.path.join(ROOT, self.model["graph"]), "--target=cpu",
+        code, text = run([self.tmc, "compile", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
                           f"--optimizer={ADAMW}", *self.model["options"], *flags, "-o", directory])
         return directory, f"tmc compile ended with {code}\n{text}" if code else ""
 
     def smallest(self):
         """The smallest budget for which a plan is known, its arena packed."""
-        code, text = run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), "--target=cpu", f"--optimizer={ADAMW}",
-                          *self.model["options"], "--budget=1", "--json"], stderr=subprocess.DEVNULL)
+        code, text = run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
+                          f"--optimizer={ADAMW}", *self.model["options"], "--budget=1", "--json"], stderr=subprocess.DEVNULL)
         return json.loads(text)["smallest_found_bytes"] if code == 3 else None
 
     def plan(self, directory):
@@ -221,6 +243,8 @@ class Case:
         if first.code:
             return
         self.check_same(tally, base, first)
+        if not self.options.bench:
+            self.check_targets(tally, base, first)
         self.check_budgets(tally, base, first)
         self.check_micro_batches(tally, first)
 
@@ -261,6 +285,21 @@ class Case:
             tally.test(f"{self.name}: dead buffers poisoned, 2 steps", "" if poisoned.losses() == first.losses()[:2] else "losses differ")
         else:
             tally.test(f"{self.name}: dead buffers poisoned", poisoned.difference(first))
+
+    def check_targets(self, tally, base, first):
+        """The same bits from the code for another instruction set, where this processor has one."""
+        mine = self.plan(base)["compiled_for"]
+        for target, kernels in KERNELS.items():
+            if kernels == KERNELS[mine] or not runs_here(target):
+                continue
+            directory, fault = self.compile(target.replace(":", "-"), f"--target={target}")
+            label = f"{self.name}: {target} as {mine}"
+            if fault:
+                tally.test(label, fault)
+                continue
+            done = Run(directory, "two-threads", self.data, "--threads=2")
+            tally.test(label, done.difference(first))
+            break
 
     def check_budgets(self, tally, base, first):
         low, high = self.smallest(), self.plan(base)["arena_bytes"]
@@ -344,15 +383,90 @@ class Calibration:
             return f"not measured: {missing}\n{table}"
 
         def seconds(family, flops, moved):
-            rates = families[family]
+            rates = families[family]["f32"]
             return rates["launch_seconds"] + max(flops / rates["flops_per_second"], moved / rates["bytes_per_second"])
-        for name, rates in families.items():
+        for name, rates in ((name, by_type["f32"]) for name, by_type in families.items()):
             if not (0 <= rates["launch_seconds"] < 1 and min(rates["flops_per_second"], rates["bytes_per_second"]) > 1e3):
                 return f"{name} has {rates}"
         # A product of 512 x 768 x 3072 takes longer than dropping out a row of it.
         if seconds("Matmul", 2 * 512 * 768 * 3072, 4 * (512 * 768 + 768 * 3072 + 512 * 3072)) < seconds("Fused", 3072, 8 * 3072):
             return f"a product is cheaper than one of its rows\n{table}"
         return ""
+
+
+class Targets:
+    """A step runs where its instructions are, and refuses where they aren't; its check runs anywhere."""
+
+    def __init__(self, options, scratch):
+        self.options, self.directory = options, os.path.join(scratch, "targets")
+        self.tmc = os.path.join(options.build, "bin", "tmc")
+        self.libraries = os.path.join(options.build, "lib")
+        digits = os.path.join(ROOT, "examples", "data", "digits-")
+        self.data = [f"image={digits}image.npy", f"label={digits}label.npy"]
+
+    def check(self, tally):
+        steps = {}
+        for target in KERNELS:
+            if not os.path.exists(os.path.join(self.libraries, f"libtmc-runtime-{target.replace(':', '-')}.a")):
+                tally.skip(f"targets: the compiler doesn't know {target}")
+                continue
+            directory = os.path.join(self.directory, target.replace(":", "-"))
+            code, text = run([self.tmc, "compile", os.path.join(ROOT, "examples/mlp.onnx"), f"--target={target}", "-o", directory])
+            tally.test(f"targets: {target} compiles", text if code else "")
+            steps[target] = directory
+        for target, directory in steps.items():
+            done = Run(directory, "here", self.data, "--threads=1", steps=2)
+            if runs_here(target):
+                tally.test(f"targets: {target} runs here", "" if done.code == 0 else f"ended with {done.code}: {done.text}")
+            else:
+                tally.test(f"targets: {target} refuses this processor", self.refusal(target, done.code, done.text))
+        self.check_objects(tally)
+        self.check_emulated(tally, steps)
+
+    def refusal(self, target, code, text):
+        good = code == 74 and f"the step was compiled for {target}; this processor, or its operating system, lacks " in text
+        return "" if good else f"ended with {code}: {text}"
+
+    def check_objects(self, tally):
+        """Nothing of a set runs before the check: no static initializer, and the check itself is for any x86-64."""
+        wrong = []
+        for library in sorted(os.listdir(self.libraries)):
+            if not re.fullmatch(r"libtmc-(runtime-cpu-.*|trainer)\.a", library):
+                continue
+            path = os.path.join(self.libraries, library)
+            code, text = run(["readelf", "-SW", path])
+            if code or re.search(r"\.(init_array|ctors|preinit_array)", text):
+                wrong.append(f"{library} has static initializers")
+            code, text = run(["objdump", "-d", "--no-show-raw-insn", path])
+            for part in re.split(r"^(?=\S+\.o:)", text, flags=re.M):
+                name = part.split(".", 1)[0]
+                if name in ("Api", "StartCheck", "Processor", "Train", "AllocationHook") and re.search(r"%[yz]mm|\sv\w+ps", part):
+                    wrong.append(f"{name} of {library} has vectors of a set")
+        tally.test("targets: nothing runs before the check", "\n".join(wrong))
+
+    def check_emulated(self, tally, steps):
+        emulator = shutil.which("qemu-x86_64")
+        if not emulator:
+            return tally.skip("targets: other processors: no qemu-x86_64 (Debian: qemu-user)")
+        if "cpu:v4" not in steps:
+            return tally.skip("targets: other processors: no cpu:v4")
+        words = [f"--data={d}" for d in self.data] + ["--steps=2", "--init=random:1", "--threads=1", "--seed=7", "--lr=1e-3"]
+        for processor, target in [("Nehalem", "cpu:v3"), ("Haswell", "cpu:v4")]:
+            code, text = run([emulator, "-cpu", processor, os.path.join(steps[target], "train"), *words])
+            tally.test(f"targets: {target} refuses a {processor}", self.refusal(target, code, text))
+            script = ("import ctypes, sys; api = ctypes.CDLL(sys.argv[1]); step = ctypes.c_void_p(); "
+                      "api.tmc_last_error.restype = ctypes.c_char_p; code = api.tmc_step_create(None, ctypes.byref(step)); "
+                      "print(api.tmc_last_error().decode()); sys.exit(code)")
+            code, text = run([emulator, "-cpu", processor, os.path.realpath(sys.executable), "-c", script,
+                              os.path.join(steps[target], "libstep.so")])
+            tally.test(f"targets: libstep.so for {target} refuses a {processor}", self.refusal(target, code, text))
+        if not runs_here("cpu:v3"):
+            return tally.skip("targets: the bits of another processor: this one has no AVX2")
+        saved = os.path.join(self.directory, "haswell")
+        here = Run(steps["cpu:v3"], "again", self.data, "--threads=1", steps=2)
+        code, text = run([emulator, "-cpu", "Haswell", os.path.join(steps["cpu:v3"], "train"), *words, f"--save={saved}"])
+        tally.test("targets: cpu:v3 has the same bits on a Haswell",
+                   text if code else here.text if here.code else Checkpoint(saved).difference(here.checkpoint))
 
 
 class Faults:
@@ -367,7 +481,7 @@ class Faults:
 
     def compile(self, name, *flags):
         directory = os.path.join(self.directory, name)
-        code, text = run([self.tmc, "compile", os.path.join(ROOT, "examples/mlp.onnx"), "--target=cpu", "--batch=4",
+        code, text = run([self.tmc, "compile", os.path.join(ROOT, "examples/mlp.onnx"), "--target=cpu:v3", "--batch=4",
                           "--emit=lib", *flags, "-o", directory])
         if code:
             raise SystemExit(text)
@@ -375,19 +489,41 @@ class Faults:
 
     def link(self, directory, text):
         """Makes libstep.so anew from changed text."""
-        source = os.path.join(directory, "step.cpp")
-        with open(source, "w") as file:
+        with open(os.path.join(directory, "step.cpp"), "w") as file:
             file.write(text)
-        code, out = run([self.compiler, "-std=c++20", "-fPIC", *self.flags, "-I", ROOT, "-shared", source, "-o",
-                         os.path.join(directory, "libstep.so"), "-Wl,--whole-archive",
-                         os.path.join(self.options.build, "lib", "libtmc-runtime-cpu.a"), "-Wl,--no-whole-archive",
-                         "-Wl,--as-needed", "-ldnnl", "-lgomp", "-pthread"])
+        self.build(directory, "-fPIC", "-shared", "-Wl,--whole-archive", self.runtime(), "-Wl,--no-whole-archive",
+                   output="libstep.so")
+
+    def runtime(self):
+        return os.path.join(self.options.build, "lib", "libtmc-runtime-cpu-v3.a")
+
+    def build(self, directory, *words, output):
+        """Compiles step.cpp as it stands, in one piece."""
+        flags = [f for f in self.flags if not f.startswith("-march=")] + ["-march=x86-64-v3"]
+        code, out = run([self.compiler, "-std=c++20", *flags, "-I", ROOT, os.path.join(directory, "step.cpp"), *words,
+                         "-o", os.path.join(directory, output), "-pthread"])
         if code:
             raise SystemExit(out)
 
     def verify(self, directory, message):
         code, text = run([self.tmc, "verify", "--threads=1", directory])
         return "" if code == 1 and re.search(message, text) else f"tmc verify ended with {code}\n{text}"
+
+    def own_weights(self):
+        """`tmc verify` takes the directory's weights: those that aren't numbers are found."""
+        directory = os.path.join(self.directory, "weights")
+        code, text = run([self.tmc, "compile", os.path.join(ROOT, "test/models/mlp-small.onnx"), "--target=cpu", "--batch=4",
+                          "--emit=lib", "--weights", os.path.join(ROOT, "test/golden/mlp-small.safetensors"), "-o", directory])
+        if code:
+            return text
+        path = os.path.join(directory, "weights.safetensors")
+        code, text = run([self.tmc, "verify", "--threads=1", directory])
+        if code or f"weights of {path}" not in text:
+            return f"tmc verify ended with {code}\n{text}"
+        with open(path, "r+b") as file:
+            file.seek(-4, os.SEEK_END)
+            file.write(struct.pack("<f", math.nan))
+        return self.verify(directory, "the reference's loss isn't finite")
 
     def check(self, tally):
         good = self.compile("good")
@@ -407,11 +543,15 @@ class Faults:
         shutil.copy(os.path.join(small, "libstep.so"), os.path.join(good, "libstep.so"))
         tally.test("faults: a step of another batch is found", self.verify(good, r"isn't of step.mlir: .* is 2x784"))
         self.check_comparison(tally)
+        tally.test("faults: weights of the directory are read", self.own_weights())
 
     def check_comparison(self, tally):
         """One changed bit of a checkpoint, and one of a log, are differences."""
         base, fault = Case("faults", MODELS["gpt2-tiny"], self.options, self.directory).compile("base")
         one = Run(base, "one", [TEXT], "--threads=1", steps=2)
+        self.build(base, os.path.join(self.options.build, "lib", "libtmc-trainer.a"), self.runtime(), output="train")
+        whole = Run(base, "whole", [TEXT], "--threads=1", steps=2)
+        tally.test("faults: a step compiled in one piece is the same", whole.difference(one))
         same = Run(base, "two", [TEXT], "--threads=1", steps=2)
         other = Run(base, "other", [TEXT], "--threads=1", "--seed=8", steps=2)
         tally.test("faults: two runs are the same", one.difference(same))
@@ -426,7 +566,8 @@ class Faults:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
-    parser.add_argument("--only", default="", help="the models, `calibration` or `faults`, whose name holds this")
+    parser.add_argument("--only", default="", help="the models, `calibration`, `targets` or `faults`, whose name holds this")
+    parser.add_argument("--target", default="cpu", help="what the models are compiled for")
     parser.add_argument("--keep", help="leave the compiled steps in this directory")
     parser.add_argument("--jobs", type=int, default=2, help="models at a time")
     parser.add_argument("--bench", help="a model file, instead of the small ones")
@@ -436,6 +577,7 @@ def main():
     parser.add_argument("--micro", type=int, action="append", default=[])
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
+    os.environ["XDG_CACHE_HOME"] = os.path.join(options.build, "cache")  # Not the user's.
     tally = Tally()
     scratch = options.keep or tempfile.mkdtemp(prefix="steps-")
     try:
@@ -452,6 +594,8 @@ def main():
             work += [Case(n, m, options, scratch).check_chunks for n, m in CHUNKED.items() if options.only in n]
             if options.only in "calibration":
                 work.append(Calibration(options, scratch).check)
+            if options.only in "targets":
+                work.append(Targets(options, scratch).check)
             if options.only in "faults":
                 work.append(Faults(options, scratch).check)
             with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

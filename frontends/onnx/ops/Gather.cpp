@@ -1,6 +1,7 @@
 // Gather.cpp - elements chosen by index.
 
 #include "frontends/Checked.h"
+#include "frontends/onnx/TorchCall.h"
 #include "frontends/onnx/ops/Pointwise.h"
 
 using namespace mlir;
@@ -116,6 +117,28 @@ static FailureOr<Value> entries(Node &n, Value table, int64_t axis,
   return Value(nn::TransposeOp::create(n.b, n.loc, rows, back));
 }
 
+/// The id whose row of the table gets no gradient from this lookup: PyTorch's
+/// padding_idx, which ONNX has no place for but the exporter's note.
+static std::optional<int64_t> paddingOf(Node &n) {
+  std::optional<TorchCall> call = torchCallOf(n.proto);
+  if (!call || !call->calls("aten.embedding"))
+    return std::nullopt;
+  std::optional<double> id = call->number(2, "padding_idx");
+  return id && *id >= 0 ? std::optional<int64_t>(*id) : std::nullopt;
+}
+
+/// `rows`, the rows that `ids` chose, with those of `id` detached.
+static Value withoutGradientAt(Node &n, Value rows, Value ids, int64_t id) {
+  Value isPadding = arith::CmpIOp::create(n.b, n.loc, arith::CmpIPredicate::eq,
+                                          ids, like(n.b, n.loc, ids, id));
+  auto type = nn::tensorType(rows);
+  auto wide = n.tensorType(type.getShape(), n.b.getI1Type());
+  Value chosen = nn::broadcastTo(n.b, n.loc, isPadding, wide,
+                                 nn::firstDims(nn::tensorType(ids).getRank()));
+  Value detached = nn::DetachOp::create(n.b, n.loc, rows);
+  return arith::SelectOp::create(n.b, n.loc, chosen, detached, rows);
+}
+
 static LogicalResult importGather(Node &n) {
   const Val data = n.input(0), indices = n.input(1);
   ASSIGN_OR_FAIL(int64_t axis, n.axis(n.intAttr("axis", 0), data.rank()));
@@ -131,6 +154,10 @@ static LogicalResult importGather(Node &n) {
   ASSIGN_OR_FAIL(Value table, n.value(0));
   if (!n.foldable(1)) {
     ASSIGN_OR_FAIL(Value found, entries(n, table, axis, indices));
+    if (auto padding = paddingOf(n)) {
+      ASSIGN_OR_FAIL(Value ids, n.value(1));
+      found = withoutGradientAt(n, found, ids, *padding);
+    }
     return n.set(found);
   }
   // Positions and types of tokens are the same for every sample: look up what

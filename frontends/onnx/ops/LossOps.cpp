@@ -1,6 +1,7 @@
 // LossOps.cpp - the losses that ONNX has operators for.
 
 #include "frontends/onnx/Losses.h"
+#include "frontends/onnx/TorchCall.h"
 #include "frontends/onnx/ops/Pointwise.h"
 
 using namespace mlir;
@@ -112,6 +113,43 @@ static LogicalResult crossEntropy(Node &n, const Rows &rows, Value logits) {
                    .getLoss());
 }
 
+/// PyTorch's label_smoothing, which the exporter leaves out of the node: 0
+/// where its note doesn't say otherwise.
+static double smoothingOf(Node &n) {
+  std::optional<TorchCall> call = torchCallOf(n.proto);
+  if (!call || !call->calls("aten.cross_entropy_loss"))
+    return 0;
+  return call->number(5, "label_smoothing").value_or(0);
+}
+
+/// (1 - s) times the cross-entropy, plus s times the mean over all classes of
+/// minus the log-probability; both are averaged over the labels that count.
+static LogicalResult smoothedCrossEntropy(Node &n, const Rows &rows, double s) {
+  auto type = nn::tensorType(rows.logits);
+  if (rows.weights || rows.reduction != "mean" ||
+      nn::accumulationType(type.getElementType()) != type.getElementType())
+    return n.unsupported("label smoothing with " +
+                         Twine(rows.weights ? "weights of classes"
+                               : rows.reduction != "mean"
+                                   ? "reduction '" + rows.reduction + "'"
+                                   : "logits of low precision"));
+  Value hard =
+      meanCrossEntropy(n.b, n.loc, rows.logits, rows.labels, rows.ignored);
+  Value logs = nn::SoftmaxOp::create(n.b, n.loc, rows.logits, /*log=*/true);
+  Value spread = nn::reduceSum(n.b, n.loc, logs, {1});
+  Value counts =
+      arith::CmpIOp::create(n.b, n.loc, arith::CmpIPredicate::ne, rows.labels,
+                            like(n.b, n.loc, rows.labels, rows.ignored));
+  spread = arith::SelectOp::create(n.b, n.loc, counts, spread,
+                                   like(n.b, n.loc, spread, 0));
+  Value sum = nn::reduceSum(n.b, n.loc, spread, {0});
+  Value count =
+      countLabels(n.b, n.loc, rows.labels, rows.ignored, type.getElementType());
+  Value soft = nn::scale(n.b, n.loc, nn::div(n.b, n.loc, sum, count),
+                         -s / double(type.getDimSize(1)));
+  return n.set(nn::add(n.b, n.loc, nn::scale(n.b, n.loc, hard, 1 - s), soft));
+}
+
 static LogicalResult importSoftmaxCrossEntropyLoss(Node &n) {
   ASSIGN_OR_FAIL(Rows rows, rowsOf(n));
   if (n.isUsed(1)) {
@@ -129,6 +167,8 @@ static LogicalResult importSoftmaxCrossEntropyLoss(Node &n) {
     if (failed(n.set(1, Val(logs))))
       return failure();
   }
+  if (double smoothing = smoothingOf(n))
+    return smoothedCrossEntropy(n, rows, smoothing);
   if (rows.reduction != "none" && !rows.weights)
     return crossEntropy(n, rows, rows.logits);
   Value logs = nn::SoftmaxOp::create(n.b, n.loc, rows.logits, /*log=*/true);

@@ -179,15 +179,17 @@ static Register instanceNorm("InstanceNormalization",
 // Over the batch
 //===----------------------------------------------------------------------===//
 
-/// Inference mode: the running statistics are given numbers.
+/// The statistics are given: running ones in inference mode, or computed by the
+/// graph where a module keeps none.
 static LogicalResult fixedBatchNorm(Node &n, Value x, Value scale, Value shift,
                                     double epsilon) {
-  n.importer.warn(n.label() +
-                  " is in inference mode: its statistics stay as they are");
+  if (n.importer.isInitializer(n.input(3)))
+    n.importer.warn(n.label() +
+                    " is in inference mode: its statistics stay as they are");
   SmallVector<Value> statistics;
   for (int i : {3, 4}) {
-    n.importer.freeze(n.input(i));
     ASSIGN_OR_FAIL(Value v, n.value(i));
+    n.importer.fixState(n.input(i), i == 3 ? "zeros" : "ones");
     statistics.push_back(v);
   }
   auto type = nn::tensorType(x);
@@ -230,15 +232,22 @@ static LogicalResult importBatchNormalization(Node &n) {
 
   auto mean = n.importer.stateOf(n.input(3));
   auto var = n.importer.stateOf(n.input(4));
-  if (failed(mean) || failed(var))
-    return n.unsupported("running statistics that are no initializers");
+  if (failed(mean) || failed(var)) {
+    if (n.isUsed(1) || n.isUsed(2))
+      return n.unsupported("running statistics that are no initializers");
+    // A module without running statistics: nothing reads the old ones.
+    mean = like(n.b, n.loc, scale, 0);
+    var = like(n.b, n.loc, scale, 1);
+  }
   // ONNX weighs the old value, nn the new one.
   double momentum = shortest(1 - n.floatAttr("momentum", 0.9));
   auto norm = nn::BatchNormOp::create(
       n.b, n.loc, x, scale, shift, *mean, *var, n.b.getF64FloatAttr(epsilon),
       n.b.getF64FloatAttr(momentum), UnitAttr());
-  n.importer.updateState(n.input(3), norm.getNewMean());
-  n.importer.updateState(n.input(4), norm.getNewVar());
+  if (n.importer.isInitializer(n.input(3))) {
+    n.importer.updateState(n.input(3), norm.getNewMean());
+    n.importer.updateState(n.input(4), norm.getNewVar());
+  }
   Value results[] = {norm.getResult(), norm.getNewMean(), norm.getNewVar(),
                      norm.getMean()};
   for (int i = 0; i < std::min(n.numOutputs(), 3); ++i)

@@ -1,5 +1,8 @@
 #include "frontends/onnx/ops/Pointwise.h"
 
+#include "frontends/onnx/Importer.h"
+#include "frontends/onnx/TorchCall.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -357,5 +360,11 @@ static LogicalResult importReciprocal(Node &n) {
 }
 static Register reciprocal("Reciprocal", importReciprocal);
 
-static LogicalResult importIdentity(Node &n) { return n.set(n.input(0)); }
+/// The one thing that detach() leaves in a file is the exporter's note.
+static LogicalResult importIdentity(Node &n) {
+  std::optional<TorchCall> call = torchCallOf(n.proto);
+  if (call && call->calls("aten.detach"))
+    return n.set(n.importer.detached(n.input(0), n.loc));
+  return n.set(n.input(0));
+}
 static Register identity("Identity", importIdentity);

@@ -45,7 +45,7 @@ func.func @something_between(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor
 
 // -----
 
-// The draws are made again where they are wanted, and kept nowhere.
+// The draws are recomputed where they are wanted, and kept nowhere.
 // CHECK-LABEL: @draws_twice
 // CHECK: nn.fused ({{.*}}) : (tensor<2xi64>, tensor<4xi64>, tensor<4x8xf32>) -> tensor<4x8xf32>
 // CHECK: nn.random

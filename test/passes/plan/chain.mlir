@@ -1,4 +1,4 @@
-// A chain is made again from what is always there: a = tanh x, b = |a|.
+// A chain is recomputed from what is always there: a = tanh x, b = |a|.
 //
 // x and w have 4.25 MiB. a and b wait from p to the end, so that a b p q meet: 16
 // MiB. 14 MiB leave room for two of them. So neither waits: b takes the place of a,

@@ -1,4 +1,4 @@
-// Of two values that wait, the cheap one is made again.
+// Of two values that wait, the cheap one is recomputed.
 //
 // x, c, e, ... are 4096 x 256 floats, 4 MiB; w is 0.25 MiB. In the program's order
 // c and e wait over two products:

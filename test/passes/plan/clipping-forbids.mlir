@@ -1,5 +1,5 @@
 // Clipping by the global norm reads every gradient before the first update: the
-// gradients wait, or are made again once the norm is known.
+// gradients wait, or are recomputed once the norm is known.
 //
 // As in early-update.mlir 18 MiB leave room for one gradient. Whichever is alive
 // at the norm is used first; the two others run twice.

@@ -1,5 +1,5 @@
 // A parameter is updated as soon as its gradient is there, which frees the
-// gradient; nothing is made again for it.
+// gradient; nothing is recomputed for it.
 //
 // Three parameters of 4 MiB, x and y of 0.25: 12.5 MiB. In the program's order
 // all three gradients are made before the first update: 12 MiB more. With each

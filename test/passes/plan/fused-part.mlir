@@ -1,4 +1,4 @@
-// A part of a fused kernel is made again from the result that is kept.
+// A part of a fused kernel is recomputed from the result that is kept.
 //
 // The kernel makes a residual r = x + y and n = tanh r; both wait from p to the
 // end. 4 MiB each:

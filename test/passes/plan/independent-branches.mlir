@@ -1,5 +1,5 @@
 // Branches that don't depend on one another run one after the other: only one of
-// their large values is alive, and nothing is made again.
+// their large values is alive, and nothing is recomputed.
 //
 // x and w have 4.25 MiB; the program makes a, b and c, 4 MiB each, before it sums
 // them up. One at a time they need 8.25 MiB; the budget of 10 has 1.75 for scratch.

@@ -1,9 +1,9 @@
-// Inside a loop over four micro-batches a value is made again in each; the sum of
+// Inside a loop over four micro-batches a value is recomputed in each; the sum of
 // gradients is carried in one buffer, and the update comes behind the loop.
 //
 // The whole batch x has 16 MiB, w and the sum 0.25 each. A micro-batch's c = tanh x
 // waits over three products: c q k meet, 12 MiB. 26 MiB leave room for two values
-// and 1.5 MiB for scratch: c is made again before u = k * c, for 4 times 700 us.
+// and 1.5 MiB for scratch: c is recomputed before u = k * c, for 4 times 700 us.
 //
 // RUN: tmc-opt %s -pass-pipeline='builtin.module(train.step(tmc-plan{budget=27262976}))' | FileCheck %s
 

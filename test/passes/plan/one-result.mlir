@@ -1,4 +1,4 @@
-// Of a kernel with two results, only the one that is needed is made again.
+// Of a kernel with two results, only the one that is needed is recomputed.
 //
 // f makes tanh x and |x|; their product goes on, tanh x waits for the end: with x,
 // w, p and q 16.25 MiB. 14 MiB leave room for two values beside x and w: tanh x goes,

@@ -139,7 +139,7 @@ func.func @grouped_queries(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>, %
 }
 
 // Rotary positions between the transpose and the product: pointwise work, slices
-// and a concatenation, made again on [B, T, H, D].
+// and a concatenation, recomputed on [B, T, H, D].
 
 // CHECK-LABEL: func @rotary(
 //       CHECK:   %[[ROTATED:.*]] = arith.addf %{{.*}} : tensor<2x8x4x16xf32>

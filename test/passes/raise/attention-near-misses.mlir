@@ -35,7 +35,7 @@ func.func @learned_bias(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: 
   %b = nn.broadcast %bias to [1, 2, 3] : (tensor<4x8x8xf32>) -> tensor<2x4x8x8xf32>
   %t = arith.addf %scores, %b : tensor<2x4x8x8xf32>
   %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
-  // expected-warning @below {{looks like attention, but stays in pieces: its mask depends on a parameter, and the mask gets no gradient}}
+  // expected-warning @below {{looks like attention, but stays in pieces: its mask is trained, and nn.attention would give it no gradient}}
   %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
   %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
   return %r : tensor<2x8x4x16xf32>

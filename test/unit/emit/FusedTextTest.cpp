@@ -82,7 +82,7 @@ public:
     os << "#include \"runtime/kernels/Kernels.h\"\n"
           "#include \"runtime/step/Device.h\"\n"
           "#include \"runtime/step/Program.h\"\n"
-       << kFusedInclude << "using namespace tmc;\nnamespace {\n";
+       << fusedInclude(Backend::Cpu) << "using namespace tmc;\nnamespace {\n";
     for (auto [i, op] : llvm::enumerate(list)) {
       nn::FusedOp numbered = op.clone();
       int64_t stream = 0;
@@ -105,6 +105,8 @@ public:
           "namespace\n"
           "extern \"C\" const tmc::StepProgram *tmc_step_program() {\n"
           "  return nullptr;\n}\n"
+          "const CompiledFor tmc_step_compiled_for = {\"cpu\", "
+          "kInstructions};\n"
           "extern \"C\" __attribute__((visibility(\"default\"))) const char "
           "*run_kernel(int kernel, int threads, const void *const *ins, void "
           "*const *outs, void *scratch) {\n  switch (kernel) {\n";
@@ -151,8 +153,8 @@ public:
       return;
     }
     Expected<bool> done =
-        compileStep(*installation, *findTarget("cpu"), path + "/kernels.cpp",
-                    path + "/kernels.so", "");
+        compileStep(*installation, *findTarget("cpu"),
+                    {{path + "/kernels.cpp"}}, path + "/kernels.so", "");
     if (!done) {
       report(done.failure());
       return;

@@ -67,7 +67,9 @@ TEST(RandomGraph, TogetherHoldEveryOp) {
     module->walk(
         [&](Operation *op) { ++count[op->getName().getStringRef().str()]; });
   }
-  const std::set<std::string> later = {"nn.fused",
+  // nn.detach is none of these: no step holds it, and differences of a whole
+  // graph would see through it. It has cases of its own.
+  const std::set<std::string> later = {"nn.detach", "nn.fused",
                                        "nn.linear_cross_entropy_with_grad"};
   for (RegisteredOperationName op : context->getRegisteredOperations())
     if (op.hasInterface<tmc::CostOpInterface>() &&

@@ -17,6 +17,9 @@ namespace {
 struct Tally {
   int instances = 0, budgets = 0, positive = 0, optimal = 0, missed = 0,
       infeasible = 0, lifted = 0, closed = 0;
+  /// Of what the search looks among (see `holdingOutside`); the same where
+  /// nothing is a loop.
+  int promised = 0, broken = 0;
 };
 
 /// No tree of cases proves more than the cheapest solution costs, whatever its
@@ -46,6 +49,21 @@ void compareCases(const Problem &p, const Relaxation &relaxation,
   }
 }
 
+/// The least cost within each peak, of the solutions that the search promises
+/// to look among.
+std::map<int64_t, int64_t> promisedCosts(const Problem &p, int most) {
+  std::map<int64_t, int64_t> cheapest;
+  forEachSolution(
+      holdingOutside(p), most, [&](const Solution &, const Claim &claim) {
+        auto [it, fresh] = cheapest.insert({claim.peakBytes, claim.cost});
+        it->second = std::min(it->second, claim.cost);
+      });
+  int64_t best = INT64_MAX;
+  for (auto &[peak, cost] : cheapest)
+    cost = best = std::min(best, cost);
+  return cheapest;
+}
+
 /// Solves one problem at each budget that makes a difference.
 void compare(const Problem &p, int most, Tally &tally) {
   ASSERT_TRUE(check(p).ok()) << check(p).message();
@@ -71,6 +89,7 @@ void compare(const Problem &p, int most, Tally &tally) {
   // No solution lies below what is proved impossible.
   ASSERT_GE(cheapest.begin()->first + p.reservedBytes,
             impossibleBelow(p, relaxation));
+  std::map<int64_t, int64_t> promised = promisedCosts(p, most);
   int64_t best = INT64_MAX;
   for (auto [peak, cost] : cheapest) {
     best = std::min(best, cost);
@@ -90,6 +109,10 @@ void compare(const Problem &p, int most, Tally &tally) {
                  tally);
     if (::testing::Test::HasFatalFailure())
       return;
+    if (auto within = promised.upper_bound(peak); within != promised.begin()) {
+      ++tally.promised;
+      tally.broken += !plan->feasible || plan->cost > std::prev(within)->second;
+    }
     if (!plan->feasible) {
       ++tally.infeasible;
       continue;
@@ -120,9 +143,8 @@ TEST(BruteForce, StraightSteps) {
   }
   EXPECT_GT(tally.budgets, 100);
   EXPECT_GT(tally.positive * 5, tally.budgets * 2);
-  EXPECT_LT(tally.missed * 20, tally.budgets)
-      << tally.missed << " of " << tally.budgets << " missed";
-  EXPECT_LT(tally.infeasible * 20, tally.budgets) << tally.infeasible;
+  EXPECT_EQ(tally.missed, 0) << "of " << tally.budgets;
+  EXPECT_EQ(tally.infeasible, 0);
 }
 
 TEST(BruteForce, Graphs) {
@@ -145,13 +167,15 @@ TEST(BruteForce, Graphs) {
   EXPECT_GT(tally.lifted * 4, tally.budgets) << tally.lifted;
   EXPECT_GT(tally.closed * 2, tally.budgets)
       << tally.closed << " of " << tally.budgets;
-  EXPECT_LT(tally.missed * 20, tally.budgets)
+  EXPECT_LE(tally.missed * 100, tally.budgets)
       << tally.missed << " of " << tally.budgets << " missed";
+  EXPECT_EQ(tally.infeasible, 0);
 }
 
-// The search folds a body to one trip and holds what comes from outside over
-// its end, so here it may miss what the brute force finds; the checks of right
-// answers and of the bound are as strict.
+// Not promised: plans that recompute in each trip what a loop reads from
+// outside, without holding it over the end of the trip (see `holdingOutside`).
+// Among all others the search is held to the optimum, as it is without loops;
+// right answers and the bound are checked against all solutions.
 TEST(BruteForce, Loops) {
   for (int64_t trips : {2, 3, 5}) {
     Tally tally;
@@ -165,11 +189,8 @@ TEST(BruteForce, Loops) {
         FAIL() << "seed " << seed << " trips " << trips;
     }
     EXPECT_GT(tally.budgets, 20);
-    EXPECT_LT(tally.missed * 2, tally.budgets)
-        << tally.missed << " of " << tally.budgets << " missed, trips "
-        << trips;
-    EXPECT_LT(tally.infeasible * 3, tally.budgets)
-        << tally.infeasible << " of " << tally.budgets << " trips " << trips;
+    EXPECT_GT(tally.promised, 20);
+    EXPECT_EQ(tally.broken, 0) << "of " << tally.promised;
   }
 }
 
@@ -199,17 +220,17 @@ TEST(BruteForce, Everything) {
   EXPECT_GT(others, 100);
   EXPECT_GT(initials, 30);
   EXPECT_GT(pinned, 50);
-  for (const Tally &tally : {straight, loops}) {
+  // Of what the search promises to look among (see `Loops`), one in `share` may
+  // be missed.
+  auto expectFew = [](const Tally &tally, int share) {
     EXPECT_GT(tally.budgets, 50);
     EXPECT_GT(tally.positive, 10);
-    std::string what = std::to_string(tally.missed) + " missed, " +
-                       std::to_string(tally.infeasible) + " without plan of " +
-                       std::to_string(tally.budgets);
-    EXPECT_LT(tally.missed * (&tally == &straight ? 20 : 4), tally.budgets)
-        << what;
-    EXPECT_LT(tally.infeasible * (&tally == &straight ? 20 : 4), tally.budgets)
-        << what;
-  }
+    EXPECT_GT(tally.promised, 50);
+    EXPECT_LT(tally.broken * share, tally.promised)
+        << tally.broken << " of " << tally.promised << " missed";
+  };
+  expectFew(straight, 20);
+  expectFew(loops, 50);
 }
 
 TEST(BruteForce, AnyOrderIsStillRight) {

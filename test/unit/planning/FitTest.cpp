@@ -202,3 +202,68 @@ TEST(Fit, ProofsSurviveABiggerBudget) {
   }
   EXPECT_GT(proved, 3);
 }
+
+// Of each arena the cheapest plan, and none that more memory makes no cheaper.
+TEST(Fit, TheFrontierIsWhatTheBookKnows) {
+  absl::StatusOr<Problem> p =
+      problemOf(generateGraph({Family::Transformer, 120, 1, true}));
+  ASSERT_TRUE(p.ok()) << p.status();
+  PlanBook book(*p, 1, quick());
+  EXPECT_TRUE(book.frontier().empty());
+  ASSERT_TRUE(book.smallest().ok());
+  ASSERT_TRUE(book.fit(-1).ok());
+  std::vector<const FittedPlan *> frontier = book.frontier();
+  ASSERT_GE(frontier.size(), 2u);
+  EXPECT_EQ(frontier.back(), book.cheapestWithin(-1));
+  for (size_t i = 0; i < frontier.size(); ++i) {
+    EXPECT_EQ(frontier[i]->plan.cost,
+              book.cheapestWithin(frontier[i]->arenaBytes + p->reservedBytes)
+                  ->plan.cost);
+    if (i > 0) {
+      EXPECT_GT(frontier[i]->arenaBytes, frontier[i - 1]->arenaBytes);
+      EXPECT_LT(frontier[i]->plan.cost, frontier[i - 1]->plan.cost);
+    }
+  }
+}
+
+// The search for the smallest plan ends by what it has counted, says so, and
+// ends the same each time.
+TEST(Fit, TheSearchForTheSmallestIsBounded) {
+  absl::StatusOr<Problem> p =
+      problemOf(generateGraph({Family::Transformer, 250, 1, false}));
+  ASSERT_TRUE(p.ok()) << p.status();
+  SolveOptions options;
+  options.order = OrderMode::Free;
+  options.budgetBytes = 0; // Can't be met.
+  options.wantBound = false;
+  options.maxWork = 40'000'000;
+  absl::StatusOr<Plan> whole = solve(*p, options);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_FALSE(whole->stats.stoppedEarly);
+  // Orders are sought before, and one step towards less is always taken: what a
+  // search does that may do nothing.
+  options.smallestWork = 1;
+  absl::StatusOr<Plan> hardly = solve(*p, options);
+  ASSERT_TRUE(hardly.ok()) << hardly.status();
+  const int64_t least = hardly->stats.work;
+  EXPECT_LT(least, whole->stats.work / 2);
+  for (int64_t most : {int64_t(1), whole->stats.work / 2}) {
+    SCOPED_TRACE("at most " + std::to_string(most));
+    options.smallestWork = most;
+    absl::StatusOr<Plan> plan = solve(*p, options);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_TRUE(plan->stats.stoppedEarly);
+    EXPECT_LT(plan->stats.work, whole->stats.work);
+    EXPECT_LE(plan->stats.work, most + least);
+    EXPECT_GE(plan->peakBytes, whole->peakBytes);
+    absl::StatusOr<Plan> again = solve(*p, options);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->stats.work, plan->stats.work);
+    EXPECT_EQ(again->peakBytes, plan->peakBytes);
+    EXPECT_EQ(again->cost, plan->cost);
+  }
+  options.smallestWork = 1;
+  PlanBook book(*p, 1, options);
+  ASSERT_TRUE(book.smallest().ok());
+  EXPECT_TRUE(book.isSmallestStoppedEarly());
+}

@@ -28,7 +28,7 @@ void registerAgain() {
             most = problem.values[recipe.writes[0]].bytes;
           }
         if (largest == kNone)
-          return absl::FailedPreconditionError("nothing can be made again");
+          return absl::FailedPreconditionError("nothing can be recomputed");
         ValueId value = problem.recipes[largest].writes[0];
         std::vector<Execution> &list = solution.segments.back();
         for (size_t i = list.size(); i-- > 0;)

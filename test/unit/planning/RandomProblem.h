@@ -8,6 +8,7 @@
 #include "compiler/planning/Random.h"
 #include "compiler/planning/Verify.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -198,6 +199,41 @@ inline Problem randomProblem(Random &random, const RandomShape &shape) {
     for (Value &v : p.values)
       v.pinned |= v.kind == ValueKind::Temporary && random.chance(0.1);
     p.reservedBytes = random.chance(0.3) ? 1 + random.below(20) : 0;
+  }
+  return p;
+}
+
+/// `p` with a last instruction in each body of several trips that reads, for
+/// nothing, what the body reads of values made outside. Its solutions are those
+/// of `p` that hold these values over the end of every trip, the last included.
+///
+/// The search (Flat.h) looks among exactly these: it folds a loop to one trip,
+/// and a trip that begins without a value from outside would have to end
+/// without it.
+inline Problem holdingOutside(Problem p) {
+  std::vector<SegmentId> home(p.values.size(), kNone);
+  for (const Instruction &i : p.instructions)
+    for (ValueId v : p.recipes[i.recipes[0]].writes)
+      home[v] = i.segment;
+  for (SegmentId s = 0; s < SegmentId(p.segments.size()); ++s) {
+    if (p.segments[s].trips == 1)
+      continue;
+    Recipe end;
+    end.name = "end of trip";
+    for (InstructionId i : p.segments[s].instructions)
+      for (RecipeId r : p.instructions[i].recipes)
+        for (ValueId v : p.recipes[r].reads)
+          if (home[v] != s && p.values[v].kind == ValueKind::Temporary)
+            end.reads.push_back(v);
+    std::sort(end.reads.begin(), end.reads.end());
+    end.reads.erase(std::unique(end.reads.begin(), end.reads.end()),
+                    end.reads.end());
+    if (end.reads.empty())
+      continue;
+    Value nothing;
+    nothing.name = "nothing";
+    end.writes = {p.addValue(nothing)};
+    p.addInstruction(s, end);
   }
   return p;
 }

@@ -73,6 +73,76 @@ TEST(Interpreter, ConvolutionWithPaddingAndStride) {
   expectNear((*r)[0], {12, 230});
 }
 
+TEST(Interpreter, ConvolutionAddsTheProductsOfItsDefinition) {
+  // Two groups, strides, dilations, uneven padding; 70 x 65 outputs an image,
+  // more than one piece of the interpreter's matrices.
+  constexpr int64_t N = 2, C = 4, K = 6, H = 140, W = 66, R = 2, S = 3;
+  constexpr int64_t OH = 70, OW = 65, D = C / 2;
+  Random random(7);
+  auto drawn = [&](ArrayRef<int64_t> shape) {
+    Tensor t(Element::F64, shape);
+    for (double &value : t.floats)
+      value = random.unit() - 0.5;
+    return t;
+  };
+  for (bool last : {false, true}) {
+    auto shapeOf = [&](int64_t c, int64_t h, int64_t w) {
+      return last ? SmallVector<int64_t>{N, h, w, c}
+                  : SmallVector<int64_t>{N, c, h, w};
+    };
+    Tensor x = drawn(shapeOf(C, H, W)), f = drawn({K, D, R, S}),
+           g = drawn(shapeOf(K, OH, OW));
+    Tensor y(Element::F64, g.shape), dx(Element::F64, x.shape),
+        df(Element::F64, f.shape);
+    auto at = [&](const Tensor &t, int64_t n, int64_t c, int64_t h, int64_t w) {
+      return last ? linearIndex({n, h, w, c}, t.shape)
+                  : linearIndex({n, c, h, w}, t.shape);
+    };
+    forEachIndex({N, K, OH, OW}, [&](ArrayRef<int64_t> o, int64_t) {
+      forEachIndex({D, R, S}, [&](ArrayRef<int64_t> t, int64_t) {
+        int64_t h = o[2] * 2 - 1 + t[1] * 3, w = o[3] - 2 + t[2] * 2;
+        if (h < 0 || h >= H || w < 0 || w >= W)
+          return;
+        int64_t i = at(x, o[0], o[1] / (K / 2) * D + t[0], h, w);
+        int64_t k = linearIndex({o[1], t[0], t[1], t[2]}, f.shape);
+        int64_t p = at(y, o[0], o[1], o[2], o[3]);
+        y.floats[p] += x.floats[i] * f.floats[k];
+        dx.floats[i] += g.floats[p] * f.floats[k];
+        df.floats[k] += g.floats[p] * x.floats[i];
+      });
+    });
+    auto type = [](const Tensor &t) {
+      std::string text = "tensor<";
+      for (int64_t size : t.shape)
+        text += std::to_string(size) + "x";
+      return text + "f64>";
+    };
+    std::string attributes =
+        "{strides = array<i64: 2, 1>, padding = array<i64: 1, 2, 2, 1>, "
+        "dilations = array<i64: 3, 2>, groups = 2 : i64" +
+        std::string(last ? ", channels_last}" : "}");
+    auto run = [&](StringRef op, const Tensor &a, const Tensor &b,
+                   const Tensor &expected) {
+      SCOPED_TRACE(op.str());
+      auto r = evaluate(
+          "func.func @f(%a: " + type(a) + ", %b: " + type(b) + ") -> " +
+              type(expected) + " { %0 = nn." + op.str() + " %a, %b " +
+              attributes + " : (" + type(a) + ", " + type(b) + ") -> " +
+              type(expected) + " return %0 : " + type(expected) + " }",
+          {a, b});
+      ASSERT_TRUE(succeeded(r));
+      double worst = 0;
+      for (int64_t i = 0; i < expected.size(); ++i)
+        worst =
+            std::max(worst, std::fabs((*r)[0].floats[i] - expected.floats[i]));
+      EXPECT_LT(worst, 1e-11); // Sums of up to 9100 products.
+    };
+    run("conv", x, f, y);
+    run("conv_grad_input", g, f, dx);
+    run("conv_grad_filter", x, g, df);
+  }
+}
+
 TEST(Interpreter, MaxPoolGradGoesToTheFirstLargest) {
   auto r = evaluate(
       R"(

@@ -62,46 +62,108 @@ template <typename F> void eachProduct(const ConvParams &p, F &&body) {
           }
 }
 
+/// Products that are added up one after the other, at most: of other backends
+/// nothing is known.
+constexpr int64_t kChain = kBackend == Backend::Cpu ? 256 : INT64_MAX;
+
+/// A sum of products in double, with what its single-precision twin may be off
+/// by. Each partial sum S of a chain of fused multiply-adds, and each of the
+/// sums of chains, is rounded by at most 2^-24 |S|; spread evenly, that is a
+/// variance of (2^-24 S)^2 / 3. The variances of all partial sums add up. Six
+/// standard deviations are allowed, and one rounding of the result. A chain of
+/// all products has larger partial sums and needs more. The chain may run the
+/// other way: its partial sums are then the rest, V - S of a chain that ends in
+/// V.
+struct Sum {
+  double value = 0;
+  int64_t terms = 0;
+
+  void add(double product) {
+    value += product;
+    part += product;
+    sums += part;
+    squares += part * part;
+    if (++terms % kChain == 0)
+      join();
+  }
+  double tolerance() const {
+    Sum all = *this;
+    all.join();
+    const double unit = std::ldexp(1.0, -24);
+    return unit * (6 * std::sqrt(all.rounded / 3) + std::abs(value));
+  }
+
+private:
+  double part = 0, sums = 0, squares = 0; // of this chain
+  double rounded = 0; // squares of all partial sums before it
+
+  void join() {
+    const double backward = double((terms - 1) % kChain + 1) * part * part -
+                            2 * part * sums + squares;
+    rounded += std::max(squares, backward) + value * value;
+    part = sums = squares = 0;
+  }
+};
+using Sums = std::vector<Sum>;
+
+/// Each element is within its tolerance; names the worst.
+void expectSums(const Floats &got, const Sums &want, const char *what,
+                double factor = 1) {
+  double worst = 0;
+  size_t where = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double allowed = factor * want[i].tolerance();
+    const double error = std::abs(got[i] - factor * want[i].value);
+    const double ratio = error == 0 ? 0 : error / allowed;
+    if (!(ratio <= worst)) {
+      worst = ratio;
+      where = i;
+      if (std::isnan(ratio))
+        break;
+    }
+  }
+  EXPECT_LE(worst, 1) << what << " element " << where << " of "
+                      << want[where].terms << " products: got " << got[where]
+                      << ", want " << factor * want[where].value;
+}
+
 void checkConv(ConvParams p) {
-  SCOPED_TRACE(std::to_string(p.inChannels) + " to " +
-               std::to_string(p.outChannels) + " channels in " +
-               std::to_string(p.groups) + " groups, window " +
-               std::to_string(p.kernelHeight));
+  SCOPED_TRACE(
+      std::to_string(p.inChannels) + " to " + std::to_string(p.outChannels) +
+      " channels in " + std::to_string(p.groups) + " groups, window " +
+      std::to_string(p.kernelHeight) + " x " + std::to_string(p.kernelWidth));
   const int64_t xs = p.batch * p.inHeight * p.inWidth * p.inChannels;
   const int64_t ys = p.batch * p.outHeight * p.outWidth * p.outChannels;
   const int64_t fs = p.outChannels * (p.inChannels / p.groups) *
                      p.kernelHeight * p.kernelWidth;
   Floats x = randomFloats(xs, 1), f = randomFloats(fs, 2),
          dy = randomFloats(ys, 3), bias = randomFloats(p.outChannels, 4);
-  std::vector<double> y(size_t(ys), 0.0), dx(size_t(xs), 0.0),
-      df(size_t(fs), 0.0);
+  Sums y(static_cast<size_t>(ys)), dx(static_cast<size_t>(xs)),
+      df(static_cast<size_t>(fs));
   eachProduct(p, [&](int64_t xi, int64_t fi, int64_t yi) {
-    y[size_t(yi)] += double(x[xi]) * f[fi];
-    dx[size_t(xi)] += double(dy[yi]) * f[fi];
-    df[size_t(fi)] += double(dy[yi]) * x[xi];
+    y[size_t(yi)].add(double(x[xi]) * f[fi]);
+    dx[size_t(xi)].add(double(dy[yi]) * f[fi]);
+    df[size_t(fi)].add(double(dy[yi]) * x[xi]);
   });
-  const double tolerance = 1e-4;
   Floats gy(ys), gx(xs), gf(fs, 3.0f), gy2(ys), gx2(xs), gf2(fs);
   runKernel<Conv>(1, p, {x, f}, {gy});
-  expectClose(gy.get(), y, tolerance, "y");
+  expectSums(gy, y, "y");
   runKernel<ConvGradInput>(1, p, {dy, f}, {gx});
-  expectClose(gx.get(), dx, tolerance, "dx");
+  expectSums(gx, dx, "dx");
   runKernel<ConvGradFilter>(1, p, {x, dy}, {gf});
-  expectClose(gf.get(), df, tolerance, "dfilter");
-  runKernel<Conv>(2, p, {x, f}, {gy2});
-  runKernel<ConvGradInput>(2, p, {dy, f}, {gx2});
-  runKernel<ConvGradFilter>(2, p, {x, dy}, {gf2});
+  expectSums(gf, df, "dfilter");
+  runKernel<Conv>(3, p, {x, f}, {gy2});
+  runKernel<ConvGradInput>(3, p, {dy, f}, {gx2});
+  runKernel<ConvGradFilter>(3, p, {x, dy}, {gf2});
   EXPECT_TRUE(gy.sameBits(gy2) && gx.sameBits(gx2) && gf.sameBits(gf2))
-      << "one thread and two differ";
+      << "one thread and three differ";
   runKernel<ConvGradFilter>(1, p, {x, dy}, {gf2}, true);
-  for (double &d : df)
-    d *= 2;
-  expectClose(gf2.get(), df, tolerance, "accumulated dfilter");
+  expectSums(gf2, df, "accumulated dfilter", 2);
   p.bias = true;
   runKernel<Conv>(1, p, {x, f, bias}, {gy});
   for (int64_t i = 0; i < ys; ++i)
-    y[size_t(i)] += bias[i % p.outChannels];
-  expectClose(gy.get(), y, tolerance, "y with a bias");
+    y[size_t(i)].add(bias[i % p.outChannels]);
+  expectSums(gy, y, "y with a bias");
 }
 
 PoolParams poolParams(int64_t kernel, int64_t stride, int64_t pad,
@@ -164,12 +226,90 @@ TEST(Conv, AgreesWithTheNaiveOne) {
   checkConv(convParams(9, 16, 64, 64, 3, 1, 1)); // several parts, one smaller
 }
 
+/// Windows that aren't square, paddings that differ by side, taps that only see
+/// padding, strides that leave out pixels and whole taps.
+TEST(Conv, AgreesWithTheNaiveOneWhereSidesDiffer) {
+  auto check = [](ConvParams p, std::array<int64_t, 2> kernel,
+                  std::array<int64_t, 2> stride,
+                  std::array<int64_t, 2> dilation,
+                  std::array<int64_t, 4> padding) {
+    p.kernelHeight = kernel[0];
+    p.kernelWidth = kernel[1];
+    p.strideHeight = stride[0];
+    p.strideWidth = stride[1];
+    p.dilationHeight = dilation[0];
+    p.dilationWidth = dilation[1];
+    p.padTop = padding[0];
+    p.padLeft = padding[1];
+    p.padBottom = padding[2];
+    p.padRight = padding[3];
+    p.outHeight = outSize(p.inHeight, p.padTop, p.padBottom, kernel[0],
+                          dilation[0], stride[0]);
+    p.outWidth = outSize(p.inWidth, p.padLeft, p.padRight, kernel[1],
+                         dilation[1], stride[1]);
+    checkConv(p);
+  };
+  for (int64_t groups : {1, 2, 6}) {
+    const ConvParams p = convParams(2, 9, 6, 6, 1, 1, 0, 1, groups);
+    check(p, {3, 5}, {1, 2}, {1, 1}, {1, 0, 2, 3});
+    check(p, {1, 3}, {3, 1}, {1, 3}, {0, 4, 0, 1});
+    check(p, {2, 2}, {3, 4}, {1, 1}, {0, 0, 0, 0});    // gaps between windows
+    check(p, {3, 3}, {2, 3}, {2, 3}, {7, 6, 5, 8});    // gcd(2, 2): empty grids
+    check(p, {9, 10}, {12, 11}, {1, 1}, {0, 0, 0, 0}); // strides beyond it
+  }
+  // A row of text, Conv1d(64, 64, 16, padding=8).
+  ConvParams text = convParams(2, 1, 64, 64, 1, 1, 0);
+  text.inWidth = 39;
+  check(text, {1, 16}, {1, 1}, {1, 1}, {0, 8, 0, 8});
+  // More channels than a slab of the filter gradient, and than a panel.
+  check(convParams(1, 5, 40, 300, 1, 1, 0), {3, 3}, {1, 1}, {1, 1},
+        {1, 1, 1, 1});
+  check(convParams(3, 20, 260, 33, 1, 1, 0), {1, 1}, {1, 1}, {1, 1},
+        {0, 0, 0, 0});
+}
+
 TEST(Conv, RefusesTooLittleScratch) {
   auto device = makeDevice(1);
   ConvParams p = convParams(2, 8, 3, 16, 3, 1, 1);
   p.scratchBytes = 100;
   Conv kernel(p);
   EXPECT_EQ(kernel.prepare(*device).code(), Code::OverBudget);
+}
+
+/// The bits that products of fused multiply-adds in this order have, whatever
+/// the processor and the instruction set of the runtime.
+TEST(Conv, HasTheSameBitsOnEveryMachine) {
+  if (kBackend != Backend::Cpu)
+    GTEST_SKIP() << "of the cpu backend";
+  const ConvParams p = convParams(3, 14, 40, 48, 3, 2, 1);
+  const int64_t xs = p.batch * p.inHeight * p.inWidth * p.inChannels;
+  const int64_t ys = p.batch * p.outHeight * p.outWidth * p.outChannels;
+  const int64_t fs = p.outChannels * p.inChannels * 9;
+  auto whole = [](int64_t count, uint32_t seed) {
+    Floats buffer(count);
+    for (int64_t i = 0; i < count; ++i) {
+      seed = seed * 1664525 + 1013904223;
+      buffer[i] = float(int32_t(seed) >> 8) * 0x1p-23f;
+    }
+    return buffer;
+  };
+  Floats x = whole(xs, 1), f = whole(fs, 2), dy = whole(ys, 3);
+  Floats y(ys), dx(xs), df(fs);
+  runKernel<Conv>(1, p, {x, f}, {y});
+  runKernel<ConvGradInput>(1, p, {dy, f}, {dx});
+  runKernel<ConvGradFilter>(1, p, {x, dy}, {df});
+  auto hash = [](const Floats &buffer) {
+    uint64_t state = 14695981039346656037u; // FNV-1a
+    for (int64_t i = 0; i < buffer.size(); ++i) {
+      uint32_t bits;
+      std::memcpy(&bits, &buffer[i], sizeof bits);
+      state = (state ^ bits) * 1099511628211u;
+    }
+    return state;
+  };
+  EXPECT_EQ(hash(y), 5311269987847176498u);
+  EXPECT_EQ(hash(dx), 11508285011039067679u);
+  EXPECT_EQ(hash(df), 1398878776963904215u);
 }
 
 TEST(Pool, MaximumAndItsGradient) {

@@ -22,6 +22,7 @@ extern "C" const StepProgram *tmc_step_program() {
   static const StepProgram program = tiny::program();
   return &program;
 }
+const tmc::CompiledFor tmc_step_compiled_for = {"cpu:v3", tmc::kInstructions};
 extern "C" AllocationCounter *tmc_link_allocation_hook();
 
 namespace {
@@ -238,6 +239,43 @@ TEST(Step, RefusesBadTokensBeforeItRuns) {
   EXPECT_FALSE(step->write(input, tokens, input.bytes()));
   EXPECT_TRUE(step->write(labels, tokens, labels.bytes()));
   EXPECT_EQ(step->write(input, tokens, 8).code(), Code::Usage);
+}
+
+TEST(Step, ChecksEachBoxOfAnInputByItself) {
+  // Columns 0 and 2 to 6 in steps of 2 index tables of 5 rows and of 7, with
+  // -1 ignored; the other columns are no indices.
+  static const IndexRange ranges[] = {
+      {{0, 0}, {tiny::kBatch, 1}, {1, 1}, 5},
+      {{0, 2}, {tiny::kBatch, 3}, {1, 2}, 7, true, -1},
+  };
+  std::vector<TensorInfo> tensors(std::begin(tiny::kTensors),
+                                  std::end(tiny::kTensors));
+  for (TensorInfo &tensor : tensors)
+    if (std::string(tensor.name) == "tokens") {
+      tensor.limit = 0;
+      tensor.ranges = ranges;
+      tensor.rangeCount = 2;
+    }
+  StepProgram program = tiny::program();
+  program.tensors = tensors.data();
+  std::unique_ptr<Step> step;
+  ASSERT_TRUE(Step::create(program, {}, step));
+  const TensorInfo &input = *step->find("tokens");
+  auto write = [&](int64_t row, int64_t column, int64_t value) {
+    Longs tokens(tiny::kRows, 0);
+    tokens[row * tiny::kTime + column] = value;
+    return step->write(input, tokens, input.bytes());
+  };
+  EXPECT_TRUE(write(3, 0, 4));
+  EXPECT_TRUE(write(3, 2, 6));
+  EXPECT_TRUE(write(3, 4, -1));
+  EXPECT_TRUE(write(3, 3, 1000));
+  EXPECT_TRUE(write(3, 7, -5));
+  EXPECT_EQ(write(3, 0, 5).message(),
+            "element 24 of 'tokens' is 5, outside [0, 5)");
+  EXPECT_EQ(write(1, 6, 7).message(),
+            "element 14 of 'tokens' is 7, outside [0, 7)");
+  EXPECT_EQ(write(0, 0, -1).code(), Code::BadInput);
 }
 
 TEST(Step, ReportsAnIndexThatNoLimitCaught) {

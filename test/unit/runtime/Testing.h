@@ -33,8 +33,7 @@ template <typename T> class Buffer {
 public:
   explicit Buffer(int64_t count, T value = T())
       : count_(count),
-        data_(static_cast<T *>(std::aligned_alloc(
-            64, size_t((count * int64_t(sizeof(T)) + 64) / 64 * 64)))) {
+        data_(static_cast<T *>(allocate(size_t(count) * sizeof(T)))) {
     for (int64_t i = 0; i < count; ++i)
       data_[i] = value;
   }
@@ -42,7 +41,7 @@ public:
     std::memcpy(data_, other.data_, size_t(count_) * sizeof(T));
   }
   Buffer &operator=(const Buffer &) = delete;
-  ~Buffer() { std::free(data_); }
+  ~Buffer() { deallocate(data_); }
   T *get() const { return data_; }
   operator T *() const { return data_; }
   int64_t size() const { return count_; }
@@ -52,6 +51,18 @@ public:
   }
 
 private:
+#ifdef TMC_CUDA_EMULATED
+  // Memory that kernels may touch, between red zones.
+  static void *allocate(size_t bytes) {
+    return emulator::allocateManaged(bytes);
+  }
+  static void deallocate(void *p) { emulator::freeManaged(p); }
+#else
+  static void *allocate(size_t bytes) {
+    return std::aligned_alloc(64, (bytes + 64) / 64 * 64);
+  }
+  static void deallocate(void *p) { std::free(p); }
+#endif
   int64_t count_;
   T *data_;
 };
@@ -93,6 +104,14 @@ void runKernel(int threads, typename K::Params params, In ins, Out outs,
   K kernel(params);
   Status prepared = kernel.prepare(*device);
   ASSERT_TRUE(prepared) << prepared.message();
+#ifdef TMC_CUDA_EMULATED
+  // Scratch as the runtime gives it: unwritten, between red zones.
+  void *scratch = emulator::allocateManaged(size_t(params.scratchBytes));
+  emulator::forget(scratch, size_t(params.scratchBytes));
+  kernel.run(device->compute(), ins, outs, scratch, accumulate);
+  EXPECT_TRUE(device->synchronize());
+  emulator::freeManaged(scratch);
+#else
   const int64_t fence = 256;
   Buffer<unsigned char> scratch(params.scratchBytes + fence, 0xff);
   kernel.run(device->compute(), ins, outs, scratch.get(), accumulate);
@@ -100,6 +119,7 @@ void runKernel(int threads, typename K::Params params, In ins, Out outs,
   for (int64_t i = 0; i < fence; ++i)
     ASSERT_EQ(scratch[params.scratchBytes + i], 0xff)
         << "byte " << i << " behind the scratch was written";
+#endif
 }
 
 /// |got - want| <= tolerance * (1 + |want|) for each element; names the worst.

@@ -67,26 +67,26 @@ def curve(path):
     print("curve: from %s bytes" % rows[0]["budget_bytes"])
 
 
-def story(path, plan):
-    """A story: its tensors add up to the plan's peak."""
+def plan_trace(path, plan):
+    """A plan trace: its tensors add up to the plan's peak."""
     with open(path) as file:
-        told = json.load(file)
+        trace = json.load(file)
     with open(plan) as file:
         plan = json.load(file)
-    peak = told["peak_launch"]
-    live = told["launches"][peak]["workspace_bytes"]
-    for tensor in told["tensors"]:
+    peak = trace["peak_launch"]
+    live = trace["launches"][peak]["workspace_bytes"]
+    for tensor in trace["tensors"]:
         begin = tensor["begin"] + (tensor["place_of"] >= 0)
         if begin <= peak < tensor["end"]:
-            live += told["values"][tensor["value"]]["bytes"]
+            live += trace["values"][tensor["value"]]["bytes"]
     assert live == plan["live_peak_bytes"], live
-    paid = sum(launch["cost_ps"] for launch in told["launches"])
+    paid = sum(launch["cost_ps"] for launch in trace["launches"])
     assert abs(paid * 1e-12 - plan["step_time_s"]) < 1e-9
     assert plan["peak"]["launch"] == peak
     levers = plan["levers"]
-    assert plan["live_peak_bytes"] == told["levers"]["plain_peak"] - (
+    assert plan["live_peak_bytes"] == trace["levers"]["plain_peak"] - (
         levers["in_place_bytes"] + levers["order_bytes"] + levers["recompute_bytes"])
-    print("story: %d launches" % len(told["launches"]))
+    print("plan trace: %d launches" % len(trace["launches"]))
 
 
 def budgets(plan):

@@ -94,3 +94,7 @@ func.func @fused(%x: tensor<4x6xf64>, %b: tensor<6xf64>) -> (tensor<4x6xf64>, te
   }
   return %0#0, %0#1 : tensor<4x6xf64>, tensor<4xf64>
 }
+func.func @detach(%x: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = nn.detach %x : (tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}

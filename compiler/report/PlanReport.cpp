@@ -1,0 +1,142 @@
+#include "compiler/report/PlanReport.h"
+
+#include "compiler/emit/Emit.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace tmc;
+
+namespace json = llvm::json;
+
+static constexpr int kPlanSchema = 1;
+
+const char *tmc::nameOf(ModelValue::Kind kind) {
+  constexpr const char *kNames[] = {"trained", "frozen", "state"};
+  return kNames[kind];
+}
+
+double PlanFigures::overheadPct() const {
+  return unconstrainedSeconds > 0
+             ? 100 * (stepSeconds / unconstrainedSeconds - 1)
+             : 0;
+}
+
+double PlanFigures::lowerBoundPct() const {
+  return unconstrainedSeconds > 0 && boundSeconds >= 0
+             ? 100 * (boundSeconds / unconstrainedSeconds - 1)
+             : 0;
+}
+
+/// A figure, or null where it isn't known.
+static json::Value known(int64_t value) {
+  return value < 0 ? json::Value(nullptr) : json::Value(value);
+}
+
+static json::Value known(double value) {
+  return value < 0 ? json::Value(nullptr) : json::Value(value);
+}
+
+/// How many values of each kind the model has, their bytes and their names.
+static json::Object valuesJson(const Planned &planned) {
+  json::Object object;
+  for (auto kind :
+       {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {
+    int64_t bytes = 0;
+    json::Array names;
+    for (const ModelValue &value : planned.values)
+      if (value.kind == kind) {
+        bytes += value.bytes;
+        names.push_back(value.name);
+      }
+    int64_t count = names.size();
+    object[nameOf(kind)] = json::Object{
+        {"count", count}, {"bytes", bytes}, {"names", std::move(names)}};
+  }
+  return object;
+}
+
+/// Where the peak is; null where there is no plan.
+static json::Value peakJson(const PlanTrace &trace) {
+  if (size_t(trace.peakLaunch) >= trace.launches.size())
+    return nullptr;
+  const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
+  return json::Object{{"at", peak.name},
+                      {"line", peak.where.empty() ? json::Value(nullptr)
+                                                  : json::Value(peak.where)},
+                      {"phase", nameOf(peak.phase)},
+                      {"launch", trace.peakLaunch},
+                      {"tensors_alive", int64_t(aliveAtPeak(trace).size())}};
+}
+
+/// The peak with one lever more at a time, and what each costs.
+static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
+  const planning::Levers &levers = trace.levers;
+  if (levers.plainPeak <= 0)
+    return nullptr;
+  bool split = plan.microBatches > 1 && plan.unsplitBytes >= 0;
+  return json::Object{
+      {"micro_batches_bytes",
+       split ? json::Value(plan.unsplitBytes - levers.plainPeak)
+             : json::Value(nullptr)},
+      {"micro_batches_s",
+       split ? json::Value(plan.unconstrainedSeconds - plan.unsplitSeconds)
+             : json::Value(nullptr)},
+      {"in_place_bytes", levers.plainPeak - levers.inPlacePeak},
+      {"order_bytes", levers.inPlacePeak - levers.orderPeak},
+      {"early_updates_bytes",
+       levers.lateUpdatePeak < 0
+           ? json::Value(nullptr)
+           : json::Value(levers.lateUpdatePeak - levers.orderPeak)},
+      {"recompute_bytes", levers.orderPeak - levers.planPeak},
+      {"recompute_s", double(levers.recomputeCost) * 1e-12}};
+}
+
+std::string tmc::planJson(const Planned &planned) {
+  const PlanFigures &plan = planned.figures;
+  json::Object classes;
+  for (const auto &[name, bytes] : plan.peakByClass)
+    classes[name] = bytes;
+  bool timed = plan.unconstrainedSeconds > 0;
+  json::Object object{
+      {"schema", kPlanSchema},
+      {"model", planned.model},
+      {"target", planned.target},
+      {"compiled_for", planned.compiledFor},
+      {"budget_bytes", known(plan.budgetBytes)},
+      {"arena_bytes",
+       known(plan.arenaBytes < 0 ? plan.arenaBytes
+                                 : plan.arenaBytes + plan.reservedBytes)},
+      {"live_peak_bytes", known(plan.livePeakBytes)},
+      {"reserved_bytes", plan.reservedBytes},
+      {"unconstrained_bytes", known(plan.unconstrainedBytes)},
+      {"peak_by_class", std::move(classes)},
+      {"step_time_s", known(plan.stepSeconds)},
+      {"unconstrained_time_s", known(plan.unconstrainedSeconds)},
+      {"overhead_pct",
+       timed ? json::Value(plan.overheadPct()) : json::Value(nullptr)},
+      {"lower_bound_pct", timed && plan.boundSeconds >= 0
+                              ? json::Value(plan.lowerBoundPct())
+                              : json::Value(nullptr)},
+      {"lower_bound_scope", "fixed-order"},
+      {"smallest_found_bytes", known(plan.smallestFoundBytes)},
+      {"smallest_found_stopped_early", plan.smallestStoppedEarly},
+      {"impossible_below_bytes", known(plan.impossibleBelowBytes)},
+      {"micro_batches", plan.microBatches},
+      {"loss_chunk",
+       plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},
+      {"recomputed_ops", known(plan.recomputedOps)},
+      {"offloaded_bytes", 0},
+      {"copies", known(plan.copies)},
+      {"launches", known(plan.launches)},
+      {"plan_seconds", plan.planSeconds},
+      {"peak", peakJson(planned.trace)},
+      {"levers", leversJson(plan, planned.trace)},
+      {"values", valuesJson(planned)},
+  };
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::formatv("{0:2}", json::Value(std::move(object))) << "\n";
+  return text;
+}

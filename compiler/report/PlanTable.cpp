@@ -1,0 +1,300 @@
+// PlanTable.cpp - a plan as a table for a terminal.
+
+#include "compiler/emit/Emit.h"
+#include "compiler/report/PlanReport.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <map>
+
+using namespace tmc;
+
+static constexpr int kNameWidth = 30, kValueWidth = 12;
+
+std::string tmc::readableSeconds(double seconds) {
+  char text[64];
+  if (seconds >= 1)
+    snprintf(text, sizeof text, "%.2f s", seconds);
+  else if (seconds >= 1e-3)
+    snprintf(text, sizeof text, "%.2f ms", seconds * 1e3);
+  else
+    snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
+  return text;
+}
+
+static std::string signedBytes(int64_t bytes) {
+  return (bytes < 0   ? "-"
+          : bytes > 0 ? "+"
+                      : "") +
+         readableBytes(bytes < 0 ? -bytes : bytes);
+}
+
+static std::string percent(double value, const char *format = "%.2f %%") {
+  char text[64];
+  snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+namespace {
+
+/// Rows of a name, a right-aligned value and remarks.
+class Table {
+public:
+  explicit Table(std::string &text) : text(text) {}
+
+  void heading(const std::string &title) { text += "\n" + title + "\n"; }
+  void row(const std::string &name, const std::string &value,
+           const std::string &rest = "") {
+    std::string line = "  " + name;
+    line.resize(std::max<size_t>(line.size(), kNameWidth), ' ');
+    if (value.size() < kValueWidth)
+      line.append(kValueWidth - value.size(), ' ');
+    line += value;
+    if (!rest.empty())
+      line += "   " + rest;
+    text += line + "\n";
+  }
+  void bytes(const std::string &name, int64_t value,
+             const std::string &rest = "") {
+    if (value >= 0)
+      row(name, readableBytes(value), rest);
+  }
+
+private:
+  std::string &text;
+};
+
+} // namespace
+
+std::string tmc::peakPlace(const PlanTrace &trace) {
+  if (size_t(trace.peakLaunch) >= trace.launches.size())
+    return "";
+  const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
+  return peak.name + (peak.where.empty() ? "" : " (" + peak.where + ")");
+}
+
+std::vector<int32_t> tmc::aliveAtPeak(const PlanTrace &trace) {
+  std::vector<int32_t> alive;
+  for (size_t i = 0; i < trace.tensors.size(); ++i)
+    if (trace.tensors[i].begin <= trace.peakLaunch &&
+        trace.peakLaunch < trace.tensors[i].end)
+      alive.push_back(int32_t(i));
+  llvm::stable_sort(alive, [&](int32_t a, int32_t b) {
+    return trace.values[trace.tensors[a].value].bytes >
+           trace.values[trace.tensors[b].value].bytes;
+  });
+  return alive;
+}
+
+static void tellMemory(Table &table, const PlanFigures &plan,
+                       const PlanTrace &trace) {
+  table.heading("memory");
+  auto byClass = [&](const char *name) {
+    auto it = plan.peakByClass.find(name);
+    return it == plan.peakByClass.end() ? 0 : it->second;
+  };
+  for (const char *name :
+       {"parameters", "gradients", "optimizer", "activations", "workspace"})
+    table.bytes(name, byClass(name));
+  table.bytes("batch and others", byClass("batch") + byClass("other"));
+  table.bytes("live at the peak", plan.livePeakBytes);
+  if (plan.arenaBytes >= 0)
+    table.bytes("lost to packing", plan.arenaBytes - plan.livePeakBytes);
+  table.bytes("reserved", plan.reservedBytes);
+  if (plan.arenaBytes >= 0)
+    table.bytes("arena and reserved", plan.arenaBytes + plan.reservedBytes,
+                plan.budgetBytes >= 0
+                    ? "of a budget of " + readableBytes(plan.budgetBytes)
+                    : "");
+  if (trace.launches.empty())
+    return;
+  const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
+  std::vector<int32_t> alive = aliveAtPeak(trace);
+  table.heading("the peak");
+  table.row("at", "", peakPlace(trace) + ", " + nameOf(peak.phase));
+  table.row("launch", std::to_string(trace.peakLaunch + 1),
+            "of " + std::to_string(trace.launches.size()) + ", with " +
+                std::to_string(alive.size()) + " tensors alive");
+  int shown = 0;
+  for (int32_t each : alive) {
+    const PlanTrace::Value &value = trace.values[trace.tensors[each].value];
+    if (value.persistent)
+      continue;
+    if (++shown > 3)
+      break;
+    table.bytes(shown == 1 ? "largest beside the model's" : "", value.bytes,
+                value.name);
+  }
+}
+
+static void tellTime(Table &table, const PlanFigures &plan) {
+  table.heading("time");
+  table.row("without a budget", readableSeconds(plan.unconstrainedSeconds),
+            "needs " +
+                readableBytes(plan.unconstrainedBytes + plan.reservedBytes));
+  table.row("this plan", readableSeconds(plan.stepSeconds),
+            "overhead " + percent(plan.overheadPct()));
+  if (plan.boundSeconds >= 0)
+    table.row("proven at least", readableSeconds(plan.boundSeconds),
+              "overhead " + percent(plan.lowerBoundPct()) +
+                  ", for this order of first runs");
+}
+
+static void tellLevers(Table &table, const PlanFigures &plan,
+                       const PlanTrace &trace) {
+  const planning::Levers &levers = trace.levers;
+  if (levers.plainPeak <= 0 || levers.orderPeak <= 0)
+    return;
+  table.heading("what each lever bought, at the peak");
+  if (plan.microBatches > 1 && plan.unsplitBytes >= 0)
+    table.row(
+        "micro-batches", signedBytes(levers.plainPeak - plan.unsplitBytes),
+        std::to_string(plan.microBatches) + " of them, " +
+            percent(100 * (plan.unconstrainedSeconds / plan.unsplitSeconds - 1),
+                    "%+.2f %%") +
+            " time");
+  else
+    table.row("micro-batches", "none");
+  table.row("results in place",
+            signedBytes(levers.inPlacePeak - levers.plainPeak));
+  table.row("order", signedBytes(levers.orderPeak - levers.inPlacePeak),
+            levers.lateUpdatePeak > levers.orderPeak
+                ? signedBytes(levers.orderPeak - levers.lateUpdatePeak) +
+                      " of it by early updates"
+                : "");
+  int64_t again = trace.recomputations();
+  table.row("recomputation", signedBytes(levers.planPeak - levers.orderPeak),
+            again ? std::to_string(again) + " launches, +" +
+                        readableSeconds(double(levers.recomputeCost) * 1e-12)
+                  : "");
+}
+
+/// The components of a name, "h.3.weight" -> {"h", "*", "weight"}: numbers only
+/// count what is alike.
+static std::vector<std::string> componentsOf(const std::string &name) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(name).split(parts, '.');
+  std::vector<std::string> components;
+  for (llvm::StringRef part : parts)
+    components.push_back(
+        !part.empty() && llvm::all_of(part, llvm::isDigit) ? "*" : part.str());
+  return components;
+}
+
+namespace {
+/// Tensors of one kind whose names begin alike.
+struct ValueGroup {
+  std::string name;
+  int64_t count = 0, bytes = 0;
+};
+} // namespace
+
+/// `values` by the first component of their names in which they differ, the
+/// largest group first.
+static std::vector<ValueGroup>
+groupsOf(const std::vector<const ModelValue *> &values) {
+  std::vector<std::vector<std::string>> names;
+  for (const ModelValue *value : values)
+    names.push_back(componentsOf(value->name));
+  size_t common = 0;
+  while (llvm::all_of(names, [&](const auto &name) {
+    return common + 1 < name.size() && name[common] == names[0][common];
+  }))
+    ++common;
+  std::map<std::string, ValueGroup> groups;
+  for (auto [value, name] : llvm::zip_equal(values, names)) {
+    std::string key = llvm::join(
+        llvm::ArrayRef(name).take_front(std::min(name.size(), common + 1)),
+        ".");
+    if (name.size() > common + 1)
+      key += ".*";
+    ValueGroup &group = groups[key];
+    group.name = key;
+    ++group.count;
+    group.bytes += value->bytes;
+  }
+  std::vector<ValueGroup> list;
+  for (auto &[key, group] : groups)
+    list.push_back(std::move(group));
+  llvm::stable_sort(list, [](const ValueGroup &a, const ValueGroup &b) {
+    return a.bytes > b.bytes;
+  });
+  return list;
+}
+
+/// What is trained, what is kept as it is and what a step writes beside, by
+/// groups of names: the place to see that the file says what its author meant.
+static void tellValues(Table &table, const std::vector<ModelValue> &values) {
+  // Rows for groups; the others share one.
+  constexpr size_t kGroups = 3;
+  for (auto kind :
+       {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {
+    std::vector<const ModelValue *> some;
+    int64_t bytes = 0;
+    for (const ModelValue &value : values)
+      if (value.kind == kind) {
+        some.push_back(&value);
+        bytes += value.bytes;
+      }
+    if (some.empty())
+      continue;
+    table.row(nameOf(kind) + std::string(" tensors"),
+              std::to_string(some.size()), readableBytes(bytes));
+    std::vector<ValueGroup> groups = groupsOf(some);
+    size_t shown = kind == ModelValue::State      ? 0
+                   : groups.size() <= kGroups + 1 ? groups.size()
+                                                  : kGroups;
+    ValueGroup rest{"others", 0, 0};
+    for (auto [i, group] : llvm::enumerate(groups)) {
+      if (i < shown) {
+        table.row("  " + group.name, std::to_string(group.count),
+                  readableBytes(group.bytes));
+        continue;
+      }
+      rest.count += group.count;
+      rest.bytes += group.bytes;
+    }
+    if (shown && rest.count)
+      table.row("  " + rest.name, std::to_string(rest.count),
+                readableBytes(rest.bytes));
+  }
+}
+
+std::string tmc::planTable(const Planned &planned) {
+  const PlanFigures &plan = planned.figures;
+  const PlanTrace &trace = planned.trace;
+  std::string text = planned.model + " on " + planned.target + "\n";
+  Table table(text);
+  tellMemory(table, plan, trace);
+  tellTime(table, plan);
+  tellLevers(table, plan, trace);
+
+  table.heading("budgets");
+  auto exact = [](int64_t bytes) { return std::to_string(bytes) + " bytes"; };
+  table.bytes(
+      "smallest known to work", plan.smallestFoundBytes,
+      exact(plan.smallestFoundBytes) +
+          (plan.smallestStoppedEarly ? ", not searched to the end" : ""));
+  table.bytes("impossible below", plan.impossibleBelowBytes,
+              exact(plan.impossibleBelowBytes));
+
+  table.heading("the step");
+  if (plan.launches >= 0)
+    table.row("launches", std::to_string(plan.launches),
+              std::to_string(plan.recomputedOps) + " of them again" +
+                  (plan.copies > 0
+                       ? ", " + std::to_string(plan.copies) +
+                             (plan.copies == 1 ? " copy" : " copies")
+                       : ""));
+  table.row("micro-batches", std::to_string(plan.microBatches));
+  if (plan.lossChunk)
+    table.row("rows of logits at once", std::to_string(plan.lossChunk));
+  tellValues(table, planned.values);
+  if (planned.weightBytes >= 0)
+    table.row("weights written", planned.weightBytes == 0
+                                     ? "none"
+                                     : readableBytes(planned.weightBytes));
+  return text;
+}

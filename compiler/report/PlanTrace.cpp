@@ -1,0 +1,334 @@
+#include "compiler/report/PlanTrace.h"
+
+#include "compiler/analysis/MemLiveness.h"
+#include "compiler/analysis/Storage.h"
+#include "dialects/interfaces/Interfaces.h"
+
+#include "llvm/Support/Path.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace tmc;
+using planning::kNone;
+using planning::ValueId;
+
+const char *tmc::nameOf(PlanTrace::Phase phase) {
+  static constexpr const char *kNames[] = {"forward", "backward", "update"};
+  return kNames[size_t(phase)];
+}
+
+int64_t PlanTrace::recomputations() const {
+  return llvm::count_if(launches, [](const Launch &l) { return l.recomputes; });
+}
+
+std::vector<std::vector<int32_t>> PlanTrace::tensorsOf() const {
+  std::vector<std::vector<int32_t>> of(values.size());
+  for (size_t i = 0; i < tensors.size(); ++i)
+    of[tensors[i].value].push_back(int32_t(i));
+  return of;
+}
+
+std::string tmc::lineOf(Location loc) {
+  std::string line;
+  loc->walk([&](Location part) {
+    if (auto file = dyn_cast<FileLineColLoc>(part); file && line.empty())
+      line = llvm::sys::path::filename(file.getFilename()).str() + ":" +
+             std::to_string(file.getLine());
+    return WalkResult::advance();
+  });
+  return line;
+}
+
+namespace {
+
+class TraceBuilder {
+public:
+  TraceBuilder(const StepProblem &stated, const planning::Problem &problem,
+               const planning::Plan &plan)
+      : stated(stated), problem(problem), plan(plan) {}
+
+  PlanTrace build() {
+    absl::StatusOr<planning::Account> counted = account(problem, plan);
+    if (!counted.ok())
+      return trace;
+    findPhases();
+    addValues();
+    addLaunches(*counted);
+    for (const planning::Stay &stay : counted->stays)
+      trace.tensors.push_back(
+          {stay.value, stay.begin, stay.end, stay.storageOf, -1});
+    for (const planning::GapFate &gap : counted->gaps)
+      trace.values[gap.value].gaps.push_back({gap.from, gap.to, gap.held,
+                                              gap.overPeak, gap.leastCost,
+                                              gap.paidCost, gap.worth});
+    trace.peakLaunch = counted->peakRow;
+    trace.peakBytes = counted->peakBytes;
+    trace.reservedBytes = problem.reservedBytes;
+    trace.levers = counted->levers;
+    return std::move(trace);
+  }
+
+private:
+  const StepProblem &stated;
+  const planning::Problem &problem;
+  const planning::Plan &plan;
+  PlanTrace trace;
+  std::vector<PlanTrace::Phase> phaseOf;        // Of each instruction.
+  std::vector<planning::InstructionId> makerOf; // Of each value.
+
+  const planning::Recipe &own(planning::InstructionId i) const {
+    return problem.recipes[problem.instructions[i].recipes.front()];
+  }
+
+  /// Forward is what the loss is made of, an update what replaces something
+  /// that persists; the rest is the backward pass.
+  void findPhases() {
+    size_t n = problem.instructions.size();
+    phaseOf.assign(n, PlanTrace::Phase::Backward);
+    makerOf.assign(problem.values.size(), kNone);
+    for (size_t i = 0; i < n; ++i)
+      for (ValueId v : own(i).writes) {
+        makerOf[v] = i;
+        if (problem.values[v].updates != kNone)
+          phaseOf[i] = PlanTrace::Phase::Update;
+      }
+    std::vector<ValueId> open = {lossOf()};
+    std::vector<char> seen(problem.values.size(), 0);
+    while (!open.empty()) {
+      ValueId v = open.back();
+      open.pop_back();
+      if (v == kNone || std::exchange(seen[v], 1))
+        continue;
+      if (problem.values[v].kind == planning::ValueKind::Carried)
+        open.push_back(problem.values[v].carriedFrom);
+      if (makerOf[v] == kNone)
+        continue;
+      phaseOf[makerOf[v]] = PlanTrace::Phase::Forward;
+      llvm::append_range(open, own(makerOf[v]).reads);
+    }
+  }
+
+  ValueId lossOf() const {
+    if (stated.idOf.empty())
+      return kNone;
+    for (Value value : stated.valueOf) {
+      if (!value)
+        continue;
+      auto step =
+          dyn_cast<train::StepOp>(value.getParentRegion()->getParentOp());
+      if (!step)
+        continue;
+      Operation *ret = step.getBody().front().getTerminator();
+      for (auto [i, result] : llvm::enumerate(ret->getOperands()))
+        if (step.getResultAttr(i, train::TrainDialect::kLoss)) {
+          auto it = stated.idOf.find(storageRoot(result));
+          return it == stated.idOf.end() ? kNone : it->second;
+        }
+      return kNone;
+    }
+    return kNone;
+  }
+
+  /// The parameter that a gradient is for, or "".
+  std::string parameterOf(ValueId id) const {
+    Value value = stated.valueOf[id];
+    if (!value)
+      return "";
+    if (Value parameter = gradientOf(value))
+      if (auto it = stated.idOf.find(parameter); it != stated.idOf.end())
+        return problem.values[it->second].name;
+    return "";
+  }
+
+  void addValues() {
+    std::vector<char> canRemake(problem.values.size(), 0);
+    for (const planning::Recipe &recipe : problem.recipes)
+      if (recipe.recomputable)
+        for (ValueId v : recipe.writes)
+          canRemake[v] = !problem.values[v].pinned;
+    std::map<std::string, int> known;
+    for (size_t i = 0; i < problem.values.size(); ++i) {
+      const planning::Value &value = problem.values[i];
+      PlanTrace::Value reported;
+      reported.name = value.name;
+      reported.valueClass = planning::nameOf(value.valueClass);
+      reported.bytes = value.bytes;
+      reported.persistent = value.kind == planning::ValueKind::Persistent;
+      reported.canRemake = canRemake[i];
+      bool backward = makerOf[i] != kNone &&
+                      phaseOf[makerOf[i]] == PlanTrace::Phase::Backward;
+      std::string tag;
+      if (std::string parameter = parameterOf(i); !parameter.empty())
+        reported.name = parameter + ".grad";
+      else if (value.kind == planning::ValueKind::Carried)
+        tag = "sum";
+      else if (value.updates != kNone)
+        reported.name = problem.values[value.updates].name, tag = "updated";
+      else if (backward)
+        tag = "backward";
+      int number = ++known[reported.name + "/" + tag];
+      if (number > 1)
+        tag += (tag.empty() ? "" : ", ") + std::to_string(number);
+      if (!tag.empty())
+        reported.name += " (" + tag + ")";
+      trace.values.push_back(std::move(reported));
+    }
+  }
+
+  void addLaunches(const planning::Account &counted) {
+    int32_t at = 0;
+    for (size_t s = 0; s < problem.segments.size(); ++s) {
+      int32_t end = at + int32_t(plan.solution.segments[s].size());
+      trace.segments.push_back({problem.segments[s].name,
+                                stated.problem.segments[s].trips, at, end});
+      at = end;
+    }
+    llvm::DenseMap<Operation *, int32_t> instances;
+    for (const planning::AccountRow &row : counted.rows) {
+      const planning::Recipe &recipe = problem.recipes[row.recipe];
+      const RecipeKernel &kernel = stated.kernelOf[row.recipe];
+      PlanTrace::Launch launch;
+      launch.name = recipe.name;
+      launch.recomputes = row.instruction == kNone;
+      if (kernel.op) {
+        launch.where = lineOf(kernel.op->getLoc());
+        launch.kind = kernel.op->getName().stripDialect().str();
+        launch.instance = instances[kernel.op]++;
+      } else {
+        launch.kind = "fill";
+      }
+      planning::InstructionId instruction = row.instruction == kNone
+                                                ? makerOf[recipe.writes.front()]
+                                                : row.instruction;
+      if (instruction != kNone)
+        launch.phase = phaseOf[instruction];
+      launch.costPs = recipe.cost;
+      launch.liveBytes = row.liveBytes;
+      launch.workspaceBytes = recipe.workspaceBytes;
+      launch.price = row.price;
+      launch.reads.assign(recipe.reads.begin(), recipe.reads.end());
+      launch.writes.assign(recipe.writes.begin(), recipe.writes.end());
+      trace.launches.push_back(std::move(launch));
+    }
+  }
+};
+
+} // namespace
+
+PlanTrace tmc::planTraceOf(const StepProblem &stated,
+                           const planning::Problem &problem,
+                           const planning::Plan &plan) {
+  return TraceBuilder(stated, problem, plan).build();
+}
+
+namespace {
+
+/// What becomes of one result of one launch.
+struct Made {
+  bool isRead = false;
+  bool updates = false; // Something that persists, in its place.
+};
+
+} // namespace
+
+/// Which buffer each result that the trace's launch writes is in; -1 where it
+/// was dropped. A launch doesn't write what nobody reads; and of several by
+/// which something could be updated, the last one does it.
+static std::vector<int32_t>
+outputsOf(mem::LaunchOp launch, const PlanTrace &trace,
+          const std::vector<Made> &made,
+          const llvm::DenseMap<Operation *, int32_t> &indexOf) {
+  std::vector<int32_t> result(made.size(), -1);
+  for (bool updates : {false, true}) {
+    std::vector<int32_t> buffers;
+    for (Value output : launch.getOutputs())
+      if (int32_t index = indexOf.lookup(bufferOf(output));
+          trace.buffers[index].persistent == updates)
+        buffers.push_back(index);
+    size_t left = llvm::count_if(
+        made, [&](const Made &m) { return m.updates == updates; });
+    size_t next = 0;
+    for (size_t i = 0; i < made.size() && next < buffers.size(); ++i) {
+      if (made[i].updates != updates)
+        continue;
+      if (made[i].isRead || left <= buffers.size() - next)
+        result[i] = buffers[next++];
+      --left;
+    }
+  }
+  return result;
+}
+
+void tmc::placePlanTrace(PlanTrace &trace, ModuleOp module) {
+  for (auto program : module.getOps<mem::ProgramOp>()) {
+    MemLiveness live = memLiveness(program);
+    // A fill of zeros is an execution of the plan, too, but may stand at
+    // another place among those before the loop.
+    std::vector<int32_t> launchAt(live.moments.size(), -1);
+    size_t next = 0;
+    for (size_t m = 0; m < live.moments.size(); ++m) {
+      if (!isa<mem::LaunchOp>(live.moments[m]))
+        continue;
+      while (next < trace.launches.size() &&
+             trace.launches[next].kind == "fill")
+        ++next;
+      if (next < trace.launches.size())
+        launchAt[m] = int32_t(next++);
+    }
+    auto begins = [&](int64_t m) {
+      while (m < int64_t(launchAt.size()) && launchAt[m] < 0)
+        ++m;
+      return m < int64_t(launchAt.size()) ? launchAt[m]
+                                          : int32_t(trace.launches.size());
+    };
+    llvm::DenseMap<Operation *, int32_t> indexOf;
+    for (auto [each, span] : llvm::zip(live.buffers, live.spans)) {
+      mem::BufferOp buffer = each;
+      indexOf[buffer] = int32_t(trace.buffers.size());
+      int32_t begin = begins(span.begin), end = begins(span.end);
+      if (span.begin == 0)
+        begin = 0;
+      if (span.begin == span.end)
+        end = begin;
+      trace.buffers.push_back(
+          {buffer.getName().str(), buffer.getBufferClass().str(),
+           sizeInBytes(buffer.getMemref().getType()),
+           int64_t(buffer.getOffset()), begin, end, buffer.getPersistent()});
+    }
+    std::map<std::pair<int32_t, int32_t>, Made> madeAt;
+    std::vector<bool> stays; // Of each tensor: in the place of what persists.
+    for (const PlanTrace::Tensor &tensor : trace.tensors) {
+      bool updates = tensor.placeOf >= 0 && stays[tensor.placeOf];
+      stays.push_back(trace.values[tensor.value].persistent || updates);
+      madeAt[{tensor.begin, tensor.value}] = {tensor.end > tensor.begin + 1,
+                                              updates};
+    }
+    std::map<std::pair<int32_t, int32_t>, int32_t> written;
+    for (size_t m = 0; m < live.moments.size(); ++m) {
+      auto launch = dyn_cast<mem::LaunchOp>(live.moments[m]);
+      if (!launch || launchAt[m] < 0)
+        continue;
+      const PlanTrace::Launch &reported = trace.launches[launchAt[m]];
+      std::vector<Made> made;
+      for (int32_t value : reported.writes)
+        made.push_back(madeAt[{launchAt[m], value}]);
+      std::vector<int32_t> outputs = outputsOf(launch, trace, made, indexOf);
+      for (size_t i = 0; i < outputs.size(); ++i)
+        written[{launchAt[m], reported.writes[i]}] = outputs[i];
+    }
+    std::map<std::string, int32_t> persistent;
+    for (size_t b = 0; b < trace.buffers.size(); ++b)
+      if (trace.buffers[b].persistent)
+        persistent.try_emplace(trace.buffers[b].name, int32_t(b));
+    for (PlanTrace::Tensor &tensor : trace.tensors) {
+      auto it = written.find({tensor.begin, tensor.value});
+      if (it != written.end())
+        tensor.buffer = it->second;
+      else if (auto named = persistent.find(trace.values[tensor.value].name);
+               named != persistent.end())
+        tensor.buffer = named->second;
+    }
+    trace.arenaBytes = program.getArenaBytes();
+  }
+}

@@ -1,0 +1,279 @@
+// PlanTraceJson.cpp - plan-trace.json: compact rows, for programs of ours to
+// read again.
+
+#include "compiler/report/PlanTrace.h"
+
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace tmc;
+namespace json = llvm::json;
+
+static constexpr int64_t kTraceSchema = 1;
+
+namespace {
+
+/// Calls `f(name, field)` for every plain field, in both directions.
+template <typename T, typename F>
+void fieldsOf(T &launch, F f) requires
+    std::is_same_v<std::remove_const_t<T>, PlanTrace::Launch> {
+  f("name", launch.name);
+  f("where", launch.where);
+  f("kind", launch.kind);
+  f("recomputes", launch.recomputes);
+  f("instance", launch.instance);
+  f("cost_ps", launch.costPs);
+  f("live_bytes", launch.liveBytes);
+  f("workspace_bytes", launch.workspaceBytes);
+  f("price", launch.price);
+}
+
+template <typename T, typename F>
+void fieldsOf(T &gap, F f) requires
+    std::is_same_v<std::remove_const_t<T>, PlanTrace::Gap> {
+  f("from", gap.from);
+  f("to", gap.to);
+  f("held", gap.held);
+  f("over_peak", gap.overPeak);
+  f("least_ps", gap.leastPs);
+  f("paid_ps", gap.paidPs);
+  f("worth_ps", gap.worthPs);
+}
+
+template <typename T, typename F>
+void fieldsOf(T &value, F f) requires
+    std::is_same_v<std::remove_const_t<T>, PlanTrace::Value> {
+  f("name", value.name);
+  f("class", value.valueClass);
+  f("bytes", value.bytes);
+  f("persistent", value.persistent);
+  f("can_remake", value.canRemake);
+}
+
+template <typename T, typename F>
+void fieldsOf(T &tensor, F f) requires
+    std::is_same_v<std::remove_const_t<T>, PlanTrace::Tensor> {
+  f("value", tensor.value);
+  f("begin", tensor.begin);
+  f("end", tensor.end);
+  f("place_of", tensor.placeOf);
+  f("buffer", tensor.buffer);
+}
+
+template <typename T, typename F>
+void fieldsOf(T &buffer, F f) requires
+    std::is_same_v<std::remove_const_t<T>, PlanTrace::Buffer> {
+  f("name", buffer.name);
+  f("class", buffer.bufferClass);
+  f("bytes", buffer.bytes);
+  f("offset", buffer.offset);
+  f("begin", buffer.begin);
+  f("end", buffer.end);
+  f("persistent", buffer.persistent);
+}
+
+template <typename T, typename F>
+void fieldsOf(T &segment, F f) requires
+    std::is_same_v<std::remove_const_t<T>, PlanTrace::Segment> {
+  f("name", segment.name);
+  f("trips", segment.trips);
+  f("begin", segment.begin);
+  f("end", segment.end);
+}
+
+template <typename T, typename F>
+void fieldsOf(T &levers, F f) requires
+    std::is_same_v<std::remove_const_t<T>, planning::Levers> {
+  f("plain_peak", levers.plainPeak);
+  f("in_place_peak", levers.inPlacePeak);
+  f("late_update_peak", levers.lateUpdatePeak);
+  f("order_peak", levers.orderPeak);
+  f("plan_peak", levers.planPeak);
+  f("recompute_cost_ps", levers.recomputeCost);
+}
+
+template <typename T, typename F>
+void fieldsOf(T &trace,
+              F f) requires std::is_same_v<std::remove_const_t<T>, PlanTrace> {
+  f("model", trace.model);
+  f("target", trace.target);
+  f("budget_bytes", trace.budgetBytes);
+  f("arena_bytes", trace.arenaBytes);
+  f("reserved_bytes", trace.reservedBytes);
+  f("step_s", trace.stepSeconds);
+  f("unconstrained_s", trace.unconstrainedSeconds);
+  f("peak_launch", trace.peakLaunch);
+  f("peak_bytes", trace.peakBytes);
+}
+
+template <typename T> json::Object written(const T &record) {
+  json::Object object;
+  fieldsOf(record,
+           [&](const char *name, const auto &field) { object[name] = field; });
+  return object;
+}
+
+json::Array numbers(const std::vector<int32_t> &list) {
+  json::Array array;
+  for (int32_t each : list)
+    array.push_back(each);
+  return array;
+}
+
+/// Reads fields and remembers whether all were there and of their kind.
+class Reader {
+public:
+  bool ok = true;
+
+  template <typename T> T read(const json::Value &value) {
+    T record;
+    const json::Object *object = value.getAsObject();
+    ok &= object != nullptr;
+    if (object)
+      fieldsOf(record, [&](const char *name, auto &field) {
+        const json::Value *found = object->get(name);
+        ok &= found && set(*found, field);
+      });
+    return record;
+  }
+
+  template <typename F>
+  void each(const json::Object &object, const char *name, F f) {
+    const json::Array *array = object.getArray(name);
+    ok &= array != nullptr;
+    if (array)
+      for (const json::Value &value : *array)
+        f(value);
+  }
+
+  std::vector<int32_t> numbers(const json::Value &value, const char *name) {
+    std::vector<int32_t> list;
+    if (const json::Object *object = value.getAsObject())
+      each(*object, name, [&](const json::Value &entry) {
+        list.push_back(int32_t(entry.getAsInteger().value_or(-1)));
+      });
+    return list;
+  }
+
+private:
+  static bool set(const json::Value &value, std::string &field) {
+    auto text = value.getAsString();
+    field = text ? text->str() : "";
+    return text.has_value();
+  }
+  static bool set(const json::Value &value, bool &field) {
+    field = value.getAsBoolean().value_or(false);
+    return value.getAsBoolean().has_value();
+  }
+  static bool set(const json::Value &value, double &field) {
+    field = value.getAsNumber().value_or(0);
+    return value.getAsNumber().has_value();
+  }
+  template <typename T>
+  requires std::is_integral_v<T>
+  static bool set(const json::Value &value, T &field) {
+    field = T(value.getAsInteger().value_or(0));
+    return value.getAsInteger().has_value();
+  }
+};
+
+} // namespace
+
+std::string tmc::planTraceJson(const PlanTrace &trace) {
+  json::Object object = written(trace);
+  object["schema"] = kTraceSchema;
+  object["levers"] = written(trace.levers);
+  auto list = [&](const char *name, const auto &records, auto more) {
+    json::Array array;
+    for (const auto &record : records) {
+      json::Object row = written(record);
+      more(record, row);
+      array.push_back(std::move(row));
+    }
+    object[name] = std::move(array);
+  };
+  auto nothing = [](const auto &, json::Object &) {};
+  list("segments", trace.segments, nothing);
+  list("launches", trace.launches,
+       [](const PlanTrace::Launch &launch, json::Object &row) {
+         row["phase"] = int64_t(launch.phase);
+         row["reads"] = numbers(launch.reads);
+         row["writes"] = numbers(launch.writes);
+       });
+  list("values", trace.values,
+       [](const PlanTrace::Value &value, json::Object &row) {
+         json::Array gaps;
+         for (const PlanTrace::Gap &gap : value.gaps)
+           gaps.push_back(written(gap));
+         row["gaps"] = std::move(gaps);
+       });
+  list("tensors", trace.tensors, nothing);
+  list("buffers", trace.buffers, nothing);
+  std::string text;
+  llvm::raw_string_ostream(text) << json::Value(std::move(object)) << "\n";
+  return text;
+}
+
+Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
+  auto wrong = [](const std::string &why) {
+    return Failure::input("the file plan-trace.json can't be read: " + why);
+  };
+  llvm::Expected<json::Value> parsed = json::parse(text);
+  if (!parsed)
+    return wrong(llvm::toString(parsed.takeError()));
+  const json::Object *object = parsed->getAsObject();
+  if (!object || object->getInteger("schema") != kTraceSchema)
+    return wrong("its schema isn't " + std::to_string(kTraceSchema));
+  Reader reader;
+  PlanTrace trace = reader.read<PlanTrace>(*parsed);
+  if (const json::Value *levers = object->get("levers"))
+    trace.levers = reader.read<planning::Levers>(*levers);
+  reader.each(*object, "segments", [&](const json::Value &value) {
+    trace.segments.push_back(reader.read<PlanTrace::Segment>(value));
+  });
+  reader.each(*object, "launches", [&](const json::Value &value) {
+    PlanTrace::Launch launch = reader.read<PlanTrace::Launch>(value);
+    if (const json::Object *row = value.getAsObject()) {
+      int64_t phase = row->getInteger("phase").value_or(-1);
+      reader.ok &= phase >= 0 && phase <= 2;
+      launch.phase = PlanTrace::Phase(phase);
+    }
+    launch.reads = reader.numbers(value, "reads");
+    launch.writes = reader.numbers(value, "writes");
+    trace.launches.push_back(std::move(launch));
+  });
+  reader.each(*object, "values", [&](const json::Value &value) {
+    PlanTrace::Value record = reader.read<PlanTrace::Value>(value);
+    if (const json::Object *row = value.getAsObject())
+      reader.each(*row, "gaps", [&](const json::Value &gap) {
+        record.gaps.push_back(reader.read<PlanTrace::Gap>(gap));
+      });
+    trace.values.push_back(std::move(record));
+  });
+  reader.each(*object, "tensors", [&](const json::Value &value) {
+    trace.tensors.push_back(reader.read<PlanTrace::Tensor>(value));
+  });
+  reader.each(*object, "buffers", [&](const json::Value &value) {
+    trace.buffers.push_back(reader.read<PlanTrace::Buffer>(value));
+  });
+  int64_t launches = trace.launches.size(), values = trace.values.size();
+  auto within = [](int64_t index, int64_t size) {
+    return index >= 0 && index < size;
+  };
+  reader.ok &= within(trace.peakLaunch, launches);
+  for (const PlanTrace::Tensor &t : trace.tensors)
+    reader.ok &= within(t.value, values) && within(t.begin, launches) &&
+                 t.end <= launches &&
+                 t.placeOf < int64_t(trace.tensors.size()) &&
+                 t.buffer < int64_t(trace.buffers.size());
+  for (const PlanTrace::Launch &l : trace.launches)
+    for (const auto *list : {&l.reads, &l.writes})
+      for (int32_t v : *list)
+        reader.ok &= within(v, values);
+  for (const PlanTrace::Value &v : trace.values)
+    for (const PlanTrace::Gap &gap : v.gaps)
+      reader.ok &= within(gap.from, launches) && gap.to <= launches;
+  if (!reader.ok)
+    return wrong("a field is missing or out of range");
+  return trace;
+}

@@ -1,0 +1,63 @@
+// Planned.h - a planned step as the reports see it: its figures, its trace, the
+// model's values. Whoever plans fills it; no report asks for anything else.
+
+#ifndef TMC_COMPILER_REPORT_PLANNED_H
+#define TMC_COMPILER_REPORT_PLANNED_H
+
+#include "compiler/report/PlanTrace.h"
+#include "runtime/kernels/DType.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+/// A parameter or state of the model: what has a value before the first step.
+struct ModelValue {
+  enum Kind { Trained, Frozen, State };
+  std::string name; // The model's own.
+  Kind kind = Trained;
+  DType type = DType::F32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+};
+
+/// "trained", "frozen", "state": the keys of plan.json.
+const char *nameOf(ModelValue::Kind kind);
+
+/// The figures of a finished plan: what plan.json and the reports hold. -1 or a
+/// negative number: unknown.
+struct PlanFigures {
+  int64_t budgetBytes = -1, arenaBytes = -1, livePeakBytes = -1;
+  int64_t reservedBytes = 0, unconstrainedBytes = -1;
+  std::map<std::string, int64_t> peakByClass;
+  double stepSeconds = -1, unconstrainedSeconds = -1, boundSeconds = -1;
+  int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
+  bool smallestStoppedEarly = false; // Its search was, by its counted work.
+  int64_t recomputedOps = -1, launches = -1, copies = -1;
+  int64_t microBatches = 1;
+  int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
+  /// Of the step with one micro-batch and nothing in place, where there are
+  /// several; predicted time without a budget.
+  int64_t unsplitBytes = -1;
+  double unsplitSeconds = -1;
+  double planSeconds = 0;
+
+  double overheadPct() const;
+  double lowerBoundPct() const;
+};
+
+struct Planned {
+  std::string model, target; // Their names.
+  std::string compiledFor;   // "cpu:v4": Target::compiledFor.
+  const PlanFigures &figures;
+  const PlanTrace &trace;
+  const std::vector<ModelValue> &values;
+  int64_t weightBytes = -1; // Written beside the step; -1: not asked for.
+};
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_REPORT_PLANNED_H

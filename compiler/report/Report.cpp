@@ -1,0 +1,231 @@
+// Report.cpp - report.html: the page of ReportPage.html with a plan's data.
+//
+// The page draws on canvases from columns of numbers, so that thousands of
+// buffers stay light. Everything is inline; it asks for nothing from a network.
+
+#include "compiler/emit/Emit.h"
+#include "compiler/report/Explain.h"
+#include "compiler/report/PlanReport.h"
+
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace tmc;
+namespace json = llvm::json;
+
+static constexpr char kPage[] =
+#include "compiler/report/ReportPage.inc"
+    ;
+
+static std::string escaped(llvm::StringRef text) {
+  std::string result;
+  for (char c : text)
+    switch (c) {
+    case '&':
+      result += "&amp;";
+      break;
+    case '<':
+      result += "&lt;";
+      break;
+    case '"':
+      result += "&quot;";
+      break;
+    default:
+      result += c;
+    }
+  return result;
+}
+
+/// Inside a script nothing may look like its end.
+static std::string inScript(json::Value value) {
+  std::string text, safe;
+  llvm::raw_string_ostream(text) << value;
+  for (char c : text)
+    if (c == '<')
+      safe += "\\u003c";
+    else
+      safe += c;
+  return safe;
+}
+
+namespace {
+
+// Numbers that the page's script knows as well.
+enum Layer { Parameters, Optimizer, Batch, Gradients, Kept, Again, Workspace };
+enum Fate { Persistent, Held, Remade, InPlace, Short };
+
+Layer layerOf(const PlanTrace::Value &value, const std::string &decision) {
+  if (value.valueClass == "parameters")
+    return Parameters;
+  if (value.valueClass == "optimizer")
+    return Optimizer;
+  if (value.persistent)
+    return Batch;
+  if (value.valueClass == "gradients")
+    return Gradients;
+  return decision == "recomputed" ? Again : Kept;
+}
+
+Fate fateOf(const std::string &decision) {
+  return decision == "persistent"    ? Persistent
+         : decision == "recomputed"  ? Remade
+         : decision == "in place"    ? InPlace
+         : decision == "short-lived" ? Short
+                                     : Held;
+}
+
+template <typename List, typename F> json::Array column(const List &list, F f) {
+  json::Array array;
+  for (const auto &each : list)
+    array.push_back(f(each));
+  return array;
+}
+
+json::Object launchColumns(const PlanTrace &trace) {
+  using Launch = PlanTrace::Launch;
+  const auto &list = trace.launches;
+  return json::Object{
+      {"name", column(list, [](const Launch &l) { return l.name; })},
+      {"where", column(list, [](const Launch &l) { return l.where; })},
+      {"phase", column(list, [](const Launch &l) { return int64_t(l.phase); })},
+      {"again",
+       column(list, [](const Launch &l) { return int(l.recomputes); })},
+      {"cost", column(list, [](const Launch &l) { return l.costPs; })},
+      {"work", column(list, [](const Launch &l) { return l.workspaceBytes; })}};
+}
+
+json::Object tensorColumns(const PlanTrace &trace) {
+  using Tensor = PlanTrace::Tensor;
+  const auto &list = trace.tensors;
+  return json::Object{
+      {"value", column(list, [](const Tensor &t) { return t.value; })},
+      {"begin", column(list, [](const Tensor &t) { return t.begin; })},
+      {"end", column(list, [](const Tensor &t) { return t.end; })},
+      {"taken",
+       column(list, [](const Tensor &t) { return int(t.placeOf >= 0); })},
+      {"offset", column(list, [&](const Tensor &t) {
+         return t.buffer < 0 ? int64_t(-1) : trace.buffers[t.buffer].offset;
+       })}};
+}
+
+json::Object valueColumns(const PlanTrace &trace) {
+  std::vector<std::vector<int32_t>> tensors = trace.tensorsOf();
+  json::Array names, layers, fates, bytes, worths, costs, agains;
+  for (size_t v = 0; v < trace.values.size(); ++v) {
+    const PlanTrace::Value &value = trace.values[v];
+    std::string decision = decisionOf(trace, int32_t(v), tensors[v]);
+    int64_t worth = -1, cost = value.gaps.empty() ? -1 : 0, again = 0;
+    for (const PlanTrace::Gap &gap : value.gaps) {
+      cost += gap.held ? gap.leastPs : gap.paidPs;
+      if (gap.worthPs >= 0)
+        worth = std::max<int64_t>(worth, 0) + gap.worthPs;
+    }
+    for (int32_t t : tensors[v])
+      again += trace.launches[trace.tensors[t].begin].recomputes &&
+               !value.persistent;
+    names.push_back(value.name);
+    layers.push_back(int64_t(layerOf(value, decision)));
+    fates.push_back(int64_t(fateOf(decision)));
+    bytes.push_back(value.bytes);
+    worths.push_back(worth);
+    costs.push_back(cost);
+    agains.push_back(again);
+  }
+  return json::Object{
+      {"name", std::move(names)},   {"layer", std::move(layers)},
+      {"fate", std::move(fates)},   {"bytes", std::move(bytes)},
+      {"worth", std::move(worths)}, {"cost", std::move(costs)},
+      {"again", std::move(agains)}};
+}
+
+json::Array cards(const PlanFigures &plan) {
+  json::Array array;
+  auto card = [&](const std::string &value, const std::string &name) {
+    array.push_back(json::Array{value, name});
+  };
+  auto percent = [](double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.2f %%", value);
+    return std::string(text);
+  };
+  card(readableBytes(plan.arenaBytes + plan.reservedBytes),
+       plan.budgetBytes < 0
+           ? "needed, no budget"
+           : "of a budget of " + readableBytes(plan.budgetBytes));
+  card(readableSeconds(plan.stepSeconds), "predicted step");
+  card(percent(plan.overheadPct()), "overhead over no budget");
+  if (plan.boundSeconds >= 0)
+    card(percent(plan.lowerBoundPct()), "proven at least");
+  card(std::to_string(plan.recomputedOps),
+       "of " + std::to_string(plan.launches) + " launches again");
+  card(readableBytes(plan.unconstrainedBytes + plan.reservedBytes),
+       "without recomputation");
+  card(readableBytes(plan.smallestFoundBytes), "smallest known to work");
+  return array;
+}
+
+std::string valueLists(const Planned &planned) {
+  std::string text;
+  for (auto kind :
+       {ModelValue::Trained, ModelValue::Frozen, ModelValue::State}) {
+    std::string names;
+    int64_t count = 0;
+    for (const ModelValue &value : planned.values)
+      if (value.kind == kind && ++count)
+        names += escaped(value.name) + "\n";
+    if (count)
+      text += "<details><summary>" + std::to_string(count) + " " +
+              nameOf(kind) + (count == 1 ? " tensor" : " tensors") +
+              "</summary><pre>" + names + "</pre></details>";
+  }
+  return text;
+}
+
+void fill(std::string &page, llvm::StringRef mark, const std::string &text) {
+  for (size_t at = 0; (at = page.find(mark.str(), at)) != std::string::npos;
+       at += text.size())
+    page.replace(at, mark.size(), text);
+}
+
+} // namespace
+
+/// What the curve shows.
+static std::string curveText(const Curve &curve) {
+  if (!curve.isSparse)
+    return "Plans for other budgets (dots), what no plan with the same order "
+           "can beat (dashed), and this plan (red).";
+  return "The plans that were found on the way to this one (dots), and this "
+         "plan (red). Between the dots nothing was sought: a budget there "
+         "works with the plan to its left, and may have a cheaper one. "
+         "<code>tmc plan --sweep</code> plans for a row of budgets.";
+}
+
+std::string tmc::planHtml(const Planned &planned, const Curve &curve) {
+  const PlanTrace &trace = planned.trace;
+  const PlanFigures &plan = planned.figures;
+  json::Array segments;
+  for (const PlanTrace::Segment &segment : trace.segments)
+    segments.push_back(json::Object{{"name", segment.name},
+                                    {"trips", segment.trips},
+                                    {"begin", segment.begin},
+                                    {"end", segment.end}});
+  json::Object data{
+      {"launches", launchColumns(trace)}, {"tensors", tensorColumns(trace)},
+      {"values", valueColumns(trace)},    {"segments", std::move(segments)},
+      {"peak", trace.peakLaunch},         {"cards", cards(plan)}};
+  std::string page = kPage;
+  std::string micro =
+      plan.microBatches > 1
+          ? ", " + std::to_string(plan.microBatches) + " micro-batches"
+          : "";
+  fill(page, "<!--TITLE-->", escaped(planned.model));
+  fill(page, "<!--SUBTITLE-->",
+       escaped("a training step for " + planned.target + micro +
+               "; the peak is at " + peakPlace(trace)));
+  fill(page, "<!--TABLE-->", escaped(planTable(planned)));
+  fill(page, "<!--CURVETEXT-->", curveText(curve));
+  fill(page, "<!--CURVE-->", curveSvg(curve));
+  fill(page, "<!--VALUES-->", valueLists(planned));
+  fill(page, "/*DATA*/null", inScript(std::move(data)));
+  return page;
+}

@@ -1,0 +1,82 @@
+// Failure.h - what `tmc` says when it can't do what was asked.
+//
+// A failure carries the exit code that `tmc` ends with, one message (lower
+// case, no full stop, with quantities) and notes that say where, in the model's
+// own names. It is a value: only the command prints.
+
+#ifndef TMC_COMPILER_SUPPORT_FAILURE_H
+#define TMC_COMPILER_SUPPORT_FAILURE_H
+
+#include <cassert>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tmc {
+
+/// The exit codes of `tmc`.
+enum class FailureKind : int {
+  Input = 1,       ///< The model is at fault.
+  Usage = 2,       ///< The command line is: a flag is missing or wrong.
+  OverBudget = 3,  ///< The step doesn't fit; the notes say what would.
+  Unsupported = 4, ///< The model asks for something tmc doesn't have.
+  Defect = 70,     ///< We are at fault.
+  World = 74,      ///< A file can't be opened or read.
+};
+
+struct Failure {
+  FailureKind kind = FailureKind::Input;
+  std::string message;
+  std::vector<std::string> notes;
+
+  int exitCode() const { return static_cast<int>(kind); }
+  Failure &&note(std::string text) && {
+    notes.emplace_back() = std::move(text); // Of push_back gcc 12 warns.
+    return std::move(*this);
+  }
+
+  static Failure input(std::string message) {
+    return {FailureKind::Input, std::move(message), {}};
+  }
+  static Failure usage(std::string message) {
+    return {FailureKind::Usage, std::move(message), {}};
+  }
+  static Failure unsupported(std::string message) {
+    return {FailureKind::Unsupported, std::move(message), {}};
+  }
+  static Failure defect(std::string message) {
+    return {FailureKind::Defect, std::move(message), {}};
+  }
+  static Failure world(std::string message) {
+    return {FailureKind::World, std::move(message), {}};
+  }
+};
+
+/// A value, or why there is none.
+template <typename T> class [[nodiscard]] Expected {
+public:
+  Expected(T value) : state(std::move(value)) {}
+  Expected(Failure failure) : state(std::move(failure)) {}
+
+  explicit operator bool() const { return state.index() == 0; }
+  T &operator*() {
+    assert(*this && "no value");
+    return std::get<0>(state);
+  }
+  const T &operator*() const {
+    assert(*this && "no value");
+    return std::get<0>(state);
+  }
+  T *operator->() { return &**this; }
+  const T *operator->() const { return &**this; }
+  Failure &failure() { return std::get<1>(state); }
+  const Failure &failure() const { return std::get<1>(state); }
+
+private:
+  std::variant<T, Failure> state;
+};
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_SUPPORT_FAILURE_H

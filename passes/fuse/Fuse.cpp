@@ -1,0 +1,150 @@
+// Fuse.cpp - -tmc-fuse: groups of pointwise work become one op each.
+
+#include "passes/Passes.h"
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/FusedPlan.h"
+#include "passes/fuse/FusionGroups.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+
+#include <queue>
+
+using namespace mlir;
+
+namespace tmc {
+#define GEN_PASS_DEF_FUSE
+#include "passes/Passes.h.inc"
+
+namespace {
+using namespace nn;
+
+/// An optimizer's update takes the bytes of its parameter: it comes after every
+/// op that reads the parameter, and no later than it must. Values alone don't
+/// say so, and a kernel stands where the last of its parts stood.
+void sortUpdatesAfterReads(Block &block) {
+  SmallVector<Operation *> ops;
+  DenseMap<Operation *, unsigned> indexOf;
+  for (Operation &op : block.without_terminator()) {
+    indexOf[&op] = ops.size();
+    ops.push_back(&op);
+  }
+  SmallVector<SmallVector<unsigned>> after(ops.size());
+  SmallVector<unsigned> waitsFor(ops.size(), 0);
+  auto require = [&](Operation *first, Operation *second) {
+    auto from = indexOf.find(first), to = indexOf.find(second);
+    if (first == second || from == indexOf.end() || to == indexOf.end())
+      return;
+    after[from->second].push_back(to->second);
+    ++waitsFor[to->second];
+  };
+  for (Operation *op : ops) {
+    for (Value result : op->getResults())
+      for (Operation *user : result.getUsers())
+        require(op, block.findAncestorOpInBlock(*user));
+    auto kernel = dyn_cast<KernelOpInterface>(op);
+    if (!kernel || !isa<train::TrainDialect>(op->getDialect()))
+      continue;
+    for (auto [operand, result] : kernel.getOverwrites())
+      if (isa<BlockArgument>(op->getOperand(operand)))
+        for (Operation *reader : op->getOperand(operand).getUsers())
+          require(block.findAncestorOpInBlock(*reader), op);
+  }
+  // Of what is ready, always the first in the present order.
+  std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
+  for (unsigned i = 0; i < ops.size(); ++i)
+    if (waitsFor[i] == 0)
+      ready.push(i);
+  while (!ready.empty()) {
+    unsigned next = ready.top();
+    ready.pop();
+    ops[next]->moveBefore(block.getTerminator());
+    for (unsigned i : after[next])
+      if (--waitsFor[i] == 0)
+        ready.push(i);
+  }
+}
+
+struct Fuse : impl::FuseBase<Fuse> {
+  void runOnOperation() override {
+    SmallVector<Block *> blocks;
+    getOperation()->walk([&](Block *block) {
+      Operation *parent = block->getParentOp();
+      if (!isa<FusedOp, ModuleOp>(parent))
+        blocks.push_back(block);
+    });
+    for (Block *block : blocks)
+      fuse(*block);
+  }
+
+private:
+  void fuse(Block &block) {
+    eraseDead(block);
+    mergeViews(block);
+    cloneForEachUser(block);
+    IRRewriter rewriter(&getContext());
+    for (const FusionGroup &group : findFusionGroups(block))
+      replace(group, rewriter);
+    eraseDead(block);
+    sortTopologically(&block);
+    sortUpdatesAfterReads(block);
+  }
+
+  /// Equal reshapes outside of kernels become one, so that a kernel doesn't
+  /// read one value as several.
+  static void mergeViews(Block &block) {
+    DenseMap<std::pair<Value, Type>, Value> known;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      auto reshape = dyn_cast<ReshapeOp>(op);
+      if (!reshape)
+        continue;
+      auto [found, isNew] = known.try_emplace(
+          {reshape.getInput(), reshape.getType()}, reshape.getResult());
+      if (isNew)
+        continue;
+      reshape.getResult().replaceAllUsesWith(found->second);
+      reshape.erase();
+    }
+  }
+
+  void replace(ArrayRef<Operation *> group, IRRewriter &rewriter) {
+    rewriter.setInsertionPointAfter(group.back());
+    GroupInterface interface = interfaceOf(group);
+    auto fused = cast_or_null<FusedOp>(buildFused(rewriter, group));
+    if (!fused) {
+      // One by one, then. A lone op without a kernel stays: lowering names it.
+      if (group.size() > 1)
+        for (Operation *op : group)
+          replace(op, rewriter);
+      return;
+    }
+    for (auto [output, result] :
+         llvm::zip(interface.outputs, fused.getResults()))
+      rewriter.replaceUsesWithIf(output, result, [&](OpOperand &use) {
+        return !llvm::is_contained(group, use.getOwner());
+      });
+    for (Operation *op : llvm::reverse(group))
+      eraseWithViews(op);
+    DominanceInfo dominance(fused);
+    eliminateCommonSubExpressions(rewriter, dominance, fused);
+  }
+
+  /// Erases an op of which nothing but reshapes inside the group are left.
+  static void eraseWithViews(Operation *op) {
+    for (Operation *view : llvm::make_early_inc_range(op->getUsers()))
+      eraseWithViews(view);
+    op->erase();
+  }
+
+  static void eraseDead(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+};
+
+} // namespace
+} // namespace tmc

@@ -1,0 +1,530 @@
+// FusionGroups.cpp - which ops become one kernel.
+
+#include "passes/fuse/FusionGroups.h"
+
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/FusedPlan.h"
+#include "dialects/nn/NN.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+//===----------------------------------------------------------------------===//
+// Building a fused op
+//===----------------------------------------------------------------------===//
+
+static bool isConstant(Value value) { return splatValue(value).has_value(); }
+
+/// The value that `value` is a reshape of, or itself.
+static Value throughViews(Value value) {
+  while (auto reshape = value.getDefiningOp<ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
+/// Calls f for each op that reads `value`, also through reshapes.
+static void forEachUser(Value value, llvm::function_ref<void(Operation *)> f) {
+  for (Operation *user : value.getUsers())
+    if (isa<ReshapeOp>(user))
+      forEachUser(user->getResult(0), f);
+    else
+      f(user);
+}
+
+static bool anyUser(Value value, llvm::function_ref<bool(Operation *)> holds) {
+  bool any = false;
+  forEachUser(value, [&](Operation *user) { any |= holds(user); });
+  return any;
+}
+
+GroupInterface tmc::interfaceOf(ArrayRef<Operation *> group) {
+  GroupInterface interface;
+  DenseSet<Operation *> members(group.begin(), group.end());
+  for (Operation *op : group) {
+    for (Value operand : op->getOperands())
+      if (!isConstant(operand) &&
+          !members.contains(throughViews(operand).getDefiningOp()))
+        interface.inputs.insert(operand);
+    for (Value result : op->getResults())
+      if (anyUser(result,
+                  [&](Operation *user) { return !members.contains(user); }))
+        interface.outputs.insert(result);
+  }
+  return interface;
+}
+
+/// Clones what makes `value` of what `map` knows: a constant, or reshapes.
+static void cloneOperand(OpBuilder &b, Value value, IRMapping &map) {
+  if (map.contains(value))
+    return;
+  Operation *op = value.getDefiningOp();
+  if (isa<ReshapeOp>(op))
+    cloneOperand(b, op->getOperand(0), map);
+  b.clone(*op, map);
+}
+
+static void cloneInto(FusedOp fused, ArrayRef<Operation *> group,
+                      const GroupInterface &interface) {
+  Block &block = fused.getBody().emplaceBlock();
+  IRMapping map;
+  for (Value input : interface.inputs)
+    map.map(input, block.addArgument(input.getType(), input.getLoc()));
+  OpBuilder b = OpBuilder::atBlockEnd(&block);
+  for (Operation *op : group) {
+    for (Value operand : op->getOperands())
+      cloneOperand(b, operand, map);
+    b.clone(*op, map);
+  }
+  SmallVector<Value> yielded;
+  for (Value output : interface.outputs)
+    yielded.push_back(map.lookup(output));
+  YieldOp::create(b, fused.getLoc(), yielded);
+  // What lost its readers to a copy elsewhere takes no part in the plan.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+Operation *tmc::buildFused(OpBuilder &b, ArrayRef<Operation *> group) {
+  GroupInterface interface = interfaceOf(group);
+  SmallVector<Location> locs;
+  for (Operation *op : group)
+    locs.push_back(op->getLoc());
+  SmallVector<Type> types;
+  for (Value output : interface.outputs)
+    types.push_back(output.getType());
+  auto fused = FusedOp::create(b, FusedLoc::get(b.getContext(), locs), types,
+                               interface.inputs.getArrayRef());
+  cloneInto(fused, group, interface);
+  if (planFused(fused.getBlock()))
+    return fused;
+  fused.erase();
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Cheap producers
+//===----------------------------------------------------------------------===//
+
+/// A value this many times smaller than what is made from it counts as nothing.
+static constexpr int64_t kSmallPart = 8;
+
+/// True if `op` makes much from little: all it reads, through other such ops,
+/// is small beside its result.
+static bool isLeafy(Operation *op, const DenseSet<Operation *> &leafy) {
+  if (!isFusible(op) || isa<ReduceOp, ReshapeOp>(op) || op->use_empty())
+    return false;
+  int64_t bytes = sizeInBytes(op->getResult(0).getType());
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    return isConstant(operand) || leafy.contains(operand.getDefiningOp()) ||
+           sizeInBytes(operand.getType()) * kSmallPart <= bytes ||
+           isa<RandomOp>(op);
+  });
+}
+
+void tmc::cloneForEachUser(Block &block) {
+  DenseSet<Operation *> leafy;
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator()) {
+    ops.push_back(&op);
+    if (!op.hasTrait<OpTrait::ConstantLike>() && isLeafy(&op, leafy))
+      leafy.insert(&op);
+  }
+  for (Operation *op : llvm::reverse(ops)) {
+    if (!leafy.contains(op))
+      continue;
+    SmallVector<Operation *> users;
+    for (Operation *user : op->getUsers())
+      if (isFusible(user) && user->getBlock() == &block &&
+          !llvm::is_contained(users, user))
+        users.push_back(user);
+    bool others = llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return !llvm::is_contained(users, user);
+    });
+    // The last one keeps the original.
+    if (!others && !users.empty())
+      users.pop_back();
+    for (Operation *user : users) {
+      OpBuilder b(user);
+      Operation *clone = b.clone(*op);
+      for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
+        user->replaceUsesOfWith(from, to);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Merging
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Grouping {
+public:
+  explicit Grouping(Block &block) : block(block) {
+    for (Operation &op : block.without_terminator()) {
+      place[&op] = order.size();
+      order.push_back(&op);
+    }
+  }
+
+  SmallVector<FusionGroup> run() {
+    for (Operation *op : order)
+      if (isFusible(op) && !isa<ReshapeOp>(op) &&
+          !isConstant(op->getResult(0))) {
+        groupOf[op] = op;
+        members[op] = {op};
+      }
+    for (Operation *op : order)
+      rank[op] = place[op];
+    sequence.assign(order.begin(), order.end());
+    // A broadcast waits for its reader: before, it has dimensions that nothing
+    // else in its group has.
+    for (bool broadcasts : {false, true})
+      for (Operation *op : order)
+        if (groupOf.contains(op) && isa<BroadcastOp>(op) == broadcasts)
+          mergeWithProducers(op);
+    for (Operation *op : order)
+      if (groupOf.contains(op) && isa<ReduceOp>(op))
+        mergeWithReaders(op);
+    recompute();
+    SmallVector<FusionGroup> groups;
+    for (Operation *op : order)
+      if (auto found = members.find(op); found != members.end())
+        groups.push_back(found->second);
+    return groups;
+  }
+
+private:
+  Block &block;
+  SmallVector<Operation *> order;
+  DenseMap<Operation *, unsigned> place;
+  /// The first op of an op's group, and the group of that op.
+  DenseMap<Operation *, Operation *> groupOf;
+  DenseMap<Operation *, FusionGroup> members;
+
+  /// The op in this block that `op` is, or is inside of.
+  Operation *here(Operation *op) { return block.findAncestorOpInBlock(*op); }
+
+  Operation *groupAt(Operation *op) {
+    auto found = groupOf.find(op);
+    return found == groupOf.end() ? nullptr : found->second;
+  }
+
+  /// Broadcasts first, since what they repeat often comes from the group that
+  /// the op joins next; then the largest operands, which gain the most.
+  void mergeWithProducers(Operation *op) {
+    SmallVector<Operation *> producers;
+    auto collect = [&](Operation *of) {
+      for (Value operand : of->getOperands())
+        if (Operation *made = throughViews(operand).getDefiningOp();
+            made && groupOf.contains(made))
+          producers.push_back(made);
+    };
+    collect(op);
+    for (Operation *made : SmallVector<Operation *>(producers))
+      if (isa<BroadcastOp>(made) && tryMerge(groupOf[made], groupOf[op]))
+        collect(made);
+    llvm::stable_sort(producers, [&](Operation *a, Operation *b) {
+      return sizeInBytes(a->getResult(0).getType()) >
+             sizeInBytes(b->getResult(0).getType());
+    });
+    for (Operation *producer : producers)
+      tryMerge(groupOf[producer], groupOf[op]);
+  }
+
+  /// A sum over rows joins a group that reads one of the large values that it
+  /// reads: the gradients of a norm's scale and shift, that of its input.
+  void mergeWithReaders(Operation *op) {
+    if (!isSumOverRows(op))
+      return;
+    GroupInterface interface = interfaceOf(members[groupOf[op]]);
+    int64_t bytes = sizeInBytes(op->getOperand(0).getType());
+    for (Value input : interface.inputs) {
+      if (sizeInBytes(input.getType()) < bytes)
+        continue;
+      SmallVector<Operation *> readers;
+      forEachUser(throughViews(input), [&](Operation *user) {
+        if (Operation *group = groupAt(user); group && group != groupOf[op])
+          readers.push_back(group);
+      });
+      for (Operation *group : readers)
+        if (tryMerge(groupOf[op], group))
+          return;
+    }
+  }
+
+  bool tryMerge(Operation *a, Operation *b) {
+    if (a == b)
+      return false;
+    constexpr size_t kMostOps = 256;
+    FusionGroup both(members[a]);
+    both.append(members[b]);
+    if (both.size() > kMostOps)
+      return false;
+    llvm::sort(both,
+               [&](Operation *x, Operation *y) { return place[x] < place[y]; });
+    if (rank[a] > rank[b])
+      std::swap(a, b);
+    if (!isExpressible(both) || !bringTogether(a, b))
+      return false;
+    unsigned at = rank[b];
+    members.erase(a);
+    members.erase(b);
+    for (Operation *op : both)
+      groupOf[op] = both.front();
+    sequence[at] = both.front();
+    rank[both.front()] = at;
+    members[both.front()] = std::move(both);
+    return true;
+  }
+
+  static bool isExpressible(ArrayRef<Operation *> group) {
+    OpBuilder b(group.front()->getContext());
+    Operation *fused = buildFused(b, group);
+    if (fused)
+      fused->destroy();
+    return fused;
+  }
+
+  /// Groups and ungrouped ops, in an order in which they could run; null where
+  /// one has merged with another.
+  SmallVector<Operation *> sequence;
+  DenseMap<Operation *, unsigned> rank;
+
+  void forEachReader(Operation *node, llvm::function_ref<void(Operation *)> f) {
+    auto visit = [&](Operation *op) {
+      for (Value result : op->getResults())
+        forEachUser(result, [&](Operation *user) {
+          if (Operation *next = here(user)) {
+            Operation *group = groupAt(next);
+            f(group ? group : next);
+          }
+        });
+    };
+    if (auto group = members.find(node); group != members.end())
+      llvm::for_each(group->second, visit);
+    else
+      visit(node);
+  }
+
+  /// Moves what must run after `a` behind `b`, so that both can run as one at
+  /// b's rank. False if something must run between them. Groups far apart are
+  /// left so: one kernel of both would keep its inputs alive for long.
+  bool bringTogether(Operation *a, Operation *b) {
+    constexpr unsigned kFar = 400;
+    unsigned first = rank[a], last = rank[b];
+    if (last - first > kFar)
+      return false;
+    DenseSet<Operation *> after;
+    SmallVector<Operation *> work{a};
+    bool between = false;
+    while (!work.empty() && !between) {
+      Operation *node = work.pop_back_val();
+      forEachReader(node, [&](Operation *reader) {
+        if (reader == b)
+          between |= node != a; // A direct edge is what merging is for.
+        else if (reader != node && rank.contains(reader) &&
+                 rank[reader] < last && after.insert(reader).second)
+          work.push_back(reader);
+      });
+    }
+    if (between)
+      return false;
+    SmallVector<Operation *> reordered{nullptr}; // The place that falls vacant.
+    for (unsigned i = first + 1; i < last; ++i)
+      if (sequence[i] && !after.contains(sequence[i]))
+        reordered.push_back(sequence[i]);
+    reordered.push_back(b);
+    for (unsigned i = first + 1; i < last; ++i)
+      if (sequence[i] && after.contains(sequence[i]))
+        reordered.push_back(sequence[i]);
+    reordered.resize(last - first + 1, nullptr);
+    for (auto [i, node] : llvm::enumerate(reordered)) {
+      sequence[first + i] = node;
+      if (node)
+        rank[node] = first + i;
+    }
+    return true;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Making again
+  //===--------------------------------------------------------------------===//
+
+  unsigned lastPlace(ArrayRef<Operation *> group) {
+    unsigned last = 0;
+    for (Operation *op : group)
+      last = std::max(last, placeOf(op));
+    return last;
+  }
+  unsigned placeOf(Operation *op) {
+    auto found = place.find(op);
+    return found == place.end() ? order.size() : found->second;
+  }
+
+  void recompute() {
+    SmallVector<Operation *> heads;
+    for (Operation *op : order)
+      if (members.contains(op))
+        heads.push_back(op);
+    // Consumers from the last to the first: what they stop reading may then
+    // have fewer readers.
+    for (Operation *head : llvm::reverse(heads))
+      if (members.contains(head))
+        recomputeFor(head);
+  }
+
+  /// What a group would recompute, and what it would read instead.
+  struct Cone {
+    llvm::SetVector<Operation *> ops;
+    llvm::SetVector<Value> leaves;
+  };
+
+  /// A statistic of a row is recomputed with the row; a sum of all rows isn't.
+  static bool isSumOverRows(Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return reduce &&
+           !llvm::is_contained(reduce.getDims(),
+                               tensorType(reduce.getInput()).getRank() - 1);
+  }
+
+  /// True if a group writes `value` for others than itself and `group`.
+  bool isWrittenAnyway(Value value, ArrayRef<Operation *> group) {
+    return anyUser(value, [&](Operation *user) {
+      Operation *at = here(user);
+      return !llvm::is_contained(group, at) &&
+             (!groupAt(at) || groupAt(at) != groupAt(value.getDefiningOp()));
+    });
+  }
+
+  bool grow(Value value, ArrayRef<Operation *> group, Cone &cone,
+            bool isRoot = true) {
+    constexpr size_t kMostOps = 32;
+    if (isConstant(value))
+      return true;
+    value = throughViews(value);
+    Operation *op = value.getDefiningOp();
+    if (!op || !groupOf.contains(op) || isSumOverRows(op) ||
+        (!isRoot && isWrittenAnyway(value, group))) {
+      cone.leaves.insert(value);
+      return true;
+    }
+    if (cone.ops.contains(op))
+      return true;
+    for (Value operand : op->getOperands())
+      if (!grow(operand, group, cone, false))
+        return false;
+    cone.ops.insert(op);
+    return cone.ops.size() <= kMostOps;
+  }
+
+  /// True if `value` is in memory at `moment` anyway: nobody computes it in the
+  /// step, or someone outside `group` reads it then, later, or just before.
+  bool isAliveAnyway(Value value, ArrayRef<Operation *> group,
+                     unsigned moment) {
+    value = throughViews(value);
+    if (isa<BlockArgument>(value))
+      return true;
+    constexpr unsigned kJustBefore = 16;
+    return anyUser(value, [&](Operation *user) {
+      Operation *at = here(user);
+      return !llvm::is_contained(group, at) &&
+             placeOf(at) + kJustBefore >= moment &&
+             (!groupAt(at) || groupAt(at) != groupAt(value.getDefiningOp()));
+    });
+  }
+
+  void recomputeFor(Operation *head) {
+    FusionGroup group = members[head];
+    const unsigned moment = lastPlace(group);
+    GroupInterface interface = interfaceOf(group);
+    llvm::SetVector<Value> read;
+    for (Value input : interface.inputs)
+      read.insert(throughViews(input));
+    // One by one, as long as one gains: what is then read anyway may make the
+    // next one free.
+    Cone cone;
+    DenseSet<Value> replaced;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Value input : read) {
+        Operation *made = input.getDefiningOp();
+        if (replaced.contains(input) || !made || !groupOf.contains(made) ||
+            isSumOverRows(made) || isAliveAnyway(input, group, moment))
+          continue;
+        Cone larger = cone;
+        if (!grow(input, group, larger))
+          continue;
+        int64_t saved = sizeInBytes(input.getType()), retained = 0;
+        for (Value leaf : larger.leaves)
+          if (!cone.leaves.contains(leaf) &&
+              (!read.contains(leaf) || replaced.contains(leaf)) &&
+              !isAliveAnyway(leaf, group, moment))
+            retained += sizeInBytes(leaf.getType());
+        if (retained > saved ||
+            (retained == saved && isWrittenAnyway(input, group)))
+          continue;
+        cone = std::move(larger);
+        replaced.insert(input);
+        changed = true;
+      }
+    }
+    if (!replaced.empty())
+      adopt(head, cone, replaced);
+  }
+
+  /// Clones the cone before the group and makes it the group's.
+  void adopt(Operation *head, const Cone &cone,
+             const DenseSet<Value> &replaced) {
+    FusionGroup group = members[head];
+    OpBuilder b(group.front());
+    Operation *before = group.front()->getPrevNode();
+    IRMapping map;
+    FusionGroup clones;
+    SmallVector<Operation *> ordered(cone.ops.begin(), cone.ops.end());
+    llvm::sort(ordered,
+               [&](Operation *x, Operation *y) { return place[x] < place[y]; });
+    for (Operation *op : ordered) {
+      for (Value operand : op->getOperands())
+        if (cone.ops.contains(throughViews(operand).getDefiningOp()))
+          cloneOperand(b, operand, map);
+      clones.push_back(b.clone(*op, map));
+    }
+    SmallVector<std::pair<OpOperand *, Value>> undo;
+    for (Operation *op : group)
+      for (OpOperand &operand : op->getOpOperands())
+        if (replaced.contains(throughViews(operand.get()))) {
+          undo.push_back({&operand, operand.get()});
+          cloneOperand(b, operand.get(), map);
+          operand.set(map.lookup(operand.get()));
+        }
+    FusionGroup larger(clones);
+    larger.append(group);
+    if (!isExpressible(larger)) {
+      for (auto [use, value] : undo)
+        use->set(value);
+      while (group.front()->getPrevNode() != before)
+        group.front()->getPrevNode()->erase();
+      return;
+    }
+    for (Operation *clone : clones) {
+      groupOf[clone] = head;
+      place[clone] = place[group.front()];
+    }
+    members[head] = std::move(larger);
+  }
+};
+
+} // namespace
+
+SmallVector<FusionGroup> tmc::findFusionGroups(Block &block) {
+  return Grouping(block).run();
+}

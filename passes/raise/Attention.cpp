@@ -1,0 +1,474 @@
+// Attention.cpp - softmax(q k^T * scale + mask) v, with dropout, as one
+// op.
+//
+// The match begins at the product with v and walks back: through dropout to the
+// softmax, through masks and factors to the product of q and k, through views
+// to the projections. nn.attention reads [B, T, H, D], which is how projections
+// lie in memory, so that the exporter's transposes vanish on the way.
+
+#include "passes/raise/AttentionMask.h"
+#include "passes/raise/Matchers.h"
+#include "passes/raise/ViewMap.h"
+
+#include "dialects/nn/Builders.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <cmath>
+#include <memory>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+namespace {
+
+/// The names of the scores' dimensions, here and below: batch, heads, queries
+/// (T), keys (S); `size` is that of a head (D).
+struct Attention {
+  MatmulOp scores, product;
+  int64_t batch, heads, queries, keys, size;
+  double scale = 1;
+  std::optional<AttentionMask> mask;
+  RandomOp random; // Null without dropout.
+  double dropout = 0;
+  std::optional<ViewMap> q, k, v; // [B, T, H, D], [B, S, G, D].
+};
+
+/// What an op does to scores or probabilities on their way. Collected from the
+/// later to the earlier, before the shape is known.
+struct MaskPart {
+  Value value;
+  bool isSelect;
+  bool keep;     // Of a select.
+  double number; // Of a select, the fill; else the factor.
+};
+
+class Matcher {
+public:
+  explicit Matcher(AttentionMask::Cache &cache) : cache(cache) {}
+  /// Everything about the attention whose last product is `product`, or
+  /// nothing; then `why` says which part is to blame.
+  std::optional<Attention> match(MatmulOp product);
+  std::string why;
+
+private:
+  bool refuse(std::string reason) {
+    why = std::move(reason);
+    return false;
+  }
+  bool walkProbabilities(Value value, Attention &result);
+  bool walkScores(Value value, Attention &result);
+  bool takeDropout(Attention &result);
+  bool takeShape(Attention &result);
+  bool takeOperands(Attention &result);
+  /// Remembers a shape with all leading dimensions apart.
+  void see(Value value) {
+    ArrayRef<int64_t> shape = tensorType(value).getShape();
+    if (shape.size() > widest.size())
+      widest.assign(shape.begin(), shape.end());
+  }
+
+  AttentionMask::Cache &cache;
+  SoftmaxOp softmax;
+  Value gate;            // The i1 of dropout, or null.
+  bool gateKeeps = true; // It is true where an element is kept.
+  double gateScale = 1;  // The factor of what is kept.
+  SmallVector<MaskPart> parts;
+  SmallVector<int64_t> widest;
+};
+
+} // namespace
+
+/// A change of shape that leaves the matrices as they are.
+static bool keepsMatrices(ReshapeOp op) {
+  ArrayRef<int64_t> from = tensorType(op.getInput()).getShape();
+  ArrayRef<int64_t> to = tensorType(op.getResult()).getShape();
+  return from.size() >= 2 && to.size() >= 2 &&
+         from.take_back(2) == to.take_back(2);
+}
+
+/// If `value` is a number c where an i1 holds and zero elsewhere: the i1 and c.
+static std::pair<Value, double> asGate(Value value) {
+  value = skipCasts(value);
+  if (auto cast = value.getDefiningOp<arith::UIToFPOp>())
+    return {cast.getIn(), 1};
+  if (auto choice = value.getDefiningOp<arith::SelectOp>()) {
+    auto yes = constantNumber(choice.getTrueValue());
+    auto no = constantNumber(choice.getFalseValue());
+    if (yes && no && *no == 0)
+      return {choice.getCondition(), *yes};
+  }
+  double factor = 1;
+  Value inner = skipFactor(value, factor);
+  if (inner == value)
+    return {};
+  auto [gate, number] = asGate(inner);
+  return {gate, number * factor};
+}
+
+/// True if `condition` says that `value` is not a number.
+static bool isNaNTest(Value condition, Value value) {
+  auto cmp = condition.getDefiningOp<arith::CmpFOp>();
+  return cmp && cmp.getLhs() == value && cmp.getRhs() == value &&
+         (cmp.getPredicate() == arith::CmpFPredicate::UNO ||
+          cmp.getPredicate() == arith::CmpFPredicate::UNE);
+}
+
+/// Does a batched product lie before `value`, behind factors, masks and views?
+static bool leadsToProduct(Value value, int depth = 8) {
+  if (value.getDefiningOp<MatmulOp>())
+    return tensorType(value).getRank() > 2;
+  double factor;
+  Value next = skipFactor(skipCasts(value), factor);
+  if (next != value)
+    return leadsToProduct(next, depth);
+  if (auto view = value.getDefiningOp<ReshapeOp>(); view && keepsMatrices(view))
+    return leadsToProduct(view.getInput(), depth);
+  Operation *op = value.getDefiningOp();
+  if (depth == 0 || !isa_and_nonnull<arith::AddFOp, arith::SelectOp>(op))
+    return false;
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    return leadsToProduct(operand, depth - 1);
+  });
+}
+
+bool Matcher::walkProbabilities(Value value, Attention &result) {
+  while (true) {
+    see(value);
+    if ((softmax = value.getDefiningOp<SoftmaxOp>()))
+      return !softmax.getLog() || refuse("its softmax is a logarithm");
+    Value next = skipFactor(skipCasts(value), gateScale);
+    if (auto view = value.getDefiningOp<ReshapeOp>();
+        view && keepsMatrices(view))
+      next = view.getInput();
+    if (auto choice = value.getDefiningOp<arith::SelectOp>()) {
+      Value condition = choice.getCondition();
+      Value yes = choice.getTrueValue(), no = choice.getFalseValue();
+      bool zeroIf = constantNumber(yes) == 0,
+           zeroElse = constantNumber(no) == 0;
+      // Rows that see nothing are zeros in nn.attention as well.
+      if (zeroIf && isNaNTest(condition, no)) {
+        next = no;
+      } else if (!gate && (zeroIf || zeroElse)) {
+        gate = condition;
+        gateKeeps = zeroElse;
+        next = zeroElse ? yes : no;
+      }
+    }
+    for (auto [x, factor] : bothWays<arith::MulFOp>(value))
+      if (auto [condition, number] = asGate(factor); condition && !gate) {
+        gate = condition;
+        gateScale *= number;
+        next = x;
+      }
+    if (next == value)
+      return refuse(
+          "between its softmax and its last product stands what isn't "
+          "dropout");
+    value = next;
+  }
+}
+
+bool Matcher::walkScores(Value value, Attention &result) {
+  double factor = 1; // Of everything before.
+  while (true) {
+    see(value);
+    if ((result.scores = value.getDefiningOp<MatmulOp>())) {
+      result.scale = factor;
+      return (!result.scores.getBias() && !result.scores.getAcc()) ||
+             refuse("its scores have a bias of their own");
+    }
+    Value next = skipFactor(skipCasts(value), factor);
+    if (auto view = value.getDefiningOp<ReshapeOp>();
+        view && keepsMatrices(view))
+      next = view.getInput();
+    if (auto choice = value.getDefiningOp<arith::SelectOp>()) {
+      for (bool keep : {true, false}) {
+        Value fill = keep ? choice.getFalseValue() : choice.getTrueValue();
+        auto number = constantNumber(fill);
+        if (!number || next != value)
+          continue;
+        parts.push_back({choice.getCondition(), true, keep, *number * factor});
+        next = keep ? choice.getTrueValue() : choice.getFalseValue();
+      }
+    }
+    // Of a sum, the scores are the side that a batched product leads to.
+    for (auto [x, mask] : bothWays<arith::AddFOp>(value))
+      if (next == value && leadsToProduct(x)) {
+        parts.push_back({mask, false, true, factor});
+        next = x;
+      }
+    if (auto difference = value.getDefiningOp<arith::SubFOp>();
+        difference && constantNumber(difference.getRhs()))
+      next = difference.getLhs(); // A softmax doesn't see it.
+    if (next == value)
+      return refuse("its scores are more than a product, a factor and a mask");
+    value = next;
+  }
+}
+
+bool Matcher::takeDropout(Attention &result) {
+  if (!gate)
+    return isNear(gateScale, 1) ||
+           refuse("its probabilities are multiplied by a number");
+  while (true) { // Views of the condition change nothing but its shape.
+    ViewMap view = ViewMap::of(gate);
+    if (!view.isReshape())
+      break;
+    gate = view.getSource();
+    bool negated = false;
+    for (auto [x, ones] : bothWays<arith::XOrIOp>(gate))
+      if (!negated && constantNumber(ones) == 1) {
+        gate = x;
+        gateKeeps = !gateKeeps;
+        negated = true;
+      }
+    if (!negated)
+      break;
+  }
+  auto cmp = gate.getDefiningOp<arith::CmpFOp>();
+  if (!cmp)
+    return refuse("its probabilities are gated by no comparison");
+  using P = arith::CmpFPredicate;
+  P keeps = cmp.getPredicate();
+  Value uniform = cmp.getLhs(), rate = cmp.getRhs();
+  auto number = constantNumber(rate);
+  if (!number) {
+    std::swap(uniform, rate);
+    number = constantNumber(rate);
+    keeps = keeps == P::OLE || keeps == P::ULE   ? P::OGE
+            : keeps == P::OGT || keeps == P::UGT ? P::OLT
+                                                 : P::AlwaysFalse;
+  }
+  ViewMap view = ViewMap::of(skipCasts(uniform));
+  result.random = view.getSource().getDefiningOp<RandomOp>();
+  bool isRule = gateKeeps ? keeps == P::OGE || keeps == P::UGE
+                          : keeps == P::OLT || keeps == P::ULT;
+  if (!number || !result.random || !view.isReshape() || !isRule)
+    return refuse(
+        "its dropout isn't that of a uniform number at least its rate");
+  result.dropout = *number;
+  if (!(result.dropout > 0 && result.dropout < 1) ||
+      !isNear(gateScale * (1 - result.dropout), 1))
+    return refuse("its dropout doesn't scale by one over the rate it keeps");
+  return true;
+}
+
+bool Matcher::takeShape(Attention &result) {
+  RankedTensorType scores = tensorType(result.scores.getResult());
+  RankedTensorType out = tensorType(result.product.getResult());
+  result.queries = scores.getShape().drop_back().back();
+  result.keys = scores.getShape().back();
+  result.size = out.getShape().back();
+  see(result.product.getResult());
+  int64_t lead = llvm::product_of(scores.getShape().drop_back(2));
+  if (widest.size() > 3) {
+    result.batch = widest[0];
+    result.heads = result.batch ? lead / result.batch : 0;
+  } else {
+    // One dimension for both: heads are what lies inside a query in memory.
+    result.batch = lead;
+    result.heads = 1;
+    ViewMap q = ViewMap::of(result.scores.getLhs());
+    auto strides = q.getStrides();
+    auto queries = strides[result.scores.getTransposeLhs() ? 2 : 1];
+    if (!queries.empty())
+      for (auto [size, stride] : strides[0])
+        if (stride < queries[0].second) {
+          result.batch /= size;
+          result.heads *= size;
+        }
+  }
+  RankedTensorType q = tensorType(result.scores.getLhs());
+  int64_t qSize = result.scores.getTransposeLhs()
+                      ? q.getShape().drop_back().back()
+                      : q.getShape().back();
+  if (qSize != result.size)
+    return refuse("its values have heads of " + std::to_string(result.size) +
+                  ", its keys of " + std::to_string(qSize));
+  if (out.getElementType() != scores.getElementType())
+    return refuse("its two products have different element types");
+  if (result.random) {
+    if (tensorType(result.random.getSamples()).getNumElements() != result.batch)
+      return refuse("its dropout doesn't count samples as its batch does");
+    // Nothing else may have made the shape of the numbers from another one.
+    if (tensorType(result.random.getResult()).getNumElements() !=
+        scores.getNumElements())
+      return refuse("its dropout drops more than single probabilities");
+  }
+  return true;
+}
+
+/// `value`, with matrices of [rows, columns], or [columns, rows] if
+/// `transposed`, as [B, rows, H, columns].
+static std::optional<ViewMap> perHead(const Attention &a, Value value,
+                                      int64_t rows, int64_t columns,
+                                      bool transposed, double *scale) {
+  SmallVector<int64_t> shape = {a.batch, a.heads, transposed ? columns : rows,
+                                transposed ? rows : columns};
+  double found = 1;
+  ViewMap view = ViewMap::of(value, scale ? &found : nullptr);
+  if (!view.reshape(shape)) {
+    found = 1;
+    view = ViewMap::identity(value);
+    if (!view.reshape(shape))
+      return std::nullopt;
+  }
+  if (scale)
+    *scale *= found;
+  view.transpose(transposed ? ArrayRef<int64_t>{0, 3, 1, 2}
+                            : ArrayRef<int64_t>{0, 2, 1, 3});
+  return view;
+}
+
+bool Matcher::takeOperands(Attention &result) {
+  MatmulOp scores = result.scores, product = result.product;
+  result.q = perHead(result, scores.getLhs(), result.queries, result.size,
+                     scores.getTransposeLhs(), &result.scale);
+  result.k = perHead(result, scores.getRhs(), result.keys, result.size,
+                     !scores.getTransposeRhs(), &result.scale);
+  result.v = perHead(result, product.getRhs(), result.keys, result.size,
+                     product.getTransposeRhs(), nullptr);
+  if (!result.q || !result.k || !result.v)
+    return refuse("its operands don't divide into " +
+                  std::to_string(result.heads) + " heads");
+  int64_t repeats = result.k->getInnerRepeats(2);
+  if (repeats > 1 && repeats == result.v->getInnerRepeats(2)) {
+    result.k->dropInnerRepeats(2);
+    result.v->dropInnerRepeats(2);
+  }
+  return true;
+}
+
+std::optional<Attention> Matcher::match(MatmulOp product) {
+  Attention result;
+  result.product = product;
+  if (tensorType(product.getResult()).getRank() < 3 || product.getBias() ||
+      product.getAcc() || product.getTransposeLhs()) {
+    why = "its last product isn't a plain batched one";
+    return std::nullopt;
+  }
+  if (!walkProbabilities(product.getLhs(), result) ||
+      !walkScores(softmax.getInput(), result) || !takeDropout(result) ||
+      !takeShape(result) || !takeOperands(result))
+    return std::nullopt;
+  result.mask.emplace(ArrayRef<int64_t>{result.batch, result.heads,
+                                        result.queries, result.keys},
+                      tensorType(product.getResult()).getElementType(), cache);
+  for (const MaskPart &part : parts)
+    if (part.isSelect
+            ? !result.mask->select(part.value, part.keep, part.number, why)
+            : !result.mask->add(part.value, part.number, why))
+      return std::nullopt;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The op
+//===----------------------------------------------------------------------===//
+
+/// The permutation of the source's dimensions that `view` is, if it is one.
+static std::optional<SmallVector<int64_t>> asPermutation(const ViewMap &view) {
+  int64_t rank = tensorType(view.getSource()).getRank();
+  if (rank != int64_t(view.getRank()) || view.hasRepeats())
+    return std::nullopt;
+  SmallVector<int64_t> perm;
+  for (unsigned dim = 0; dim < view.getRank(); ++dim)
+    for (int64_t from = 0; from < rank; ++from)
+      if (view.isDimOfSource(dim, from) && !llvm::is_contained(perm, from)) {
+        perm.push_back(from);
+        break;
+      }
+  if (int64_t(perm.size()) != rank)
+    return std::nullopt;
+  return perm;
+}
+
+static Value buildOperand(OpBuilder &b, Location loc, const ViewMap &view) {
+  if (view.needsTranspose())
+    if (auto perm = asPermutation(view);
+        perm && canTransposeFreely(view.getSource(), *perm))
+      return transposeFreely(b, view.getSource(), *perm);
+  return view.build(b, loc);
+}
+
+namespace {
+
+struct RaiseAttention : OpRewritePattern<MatmulOp> {
+  RaiseAttention(MLIRContext *context,
+                 std::shared_ptr<AttentionMask::Cache> cache)
+      : OpRewritePattern(context), cache(std::move(cache)) {}
+  LogicalResult matchAndRewrite(MatmulOp op,
+                                PatternRewriter &b) const override {
+    std::optional<Attention> found = Matcher(*cache).match(op);
+    if (!found)
+      return failure();
+    Location loc = op.getLoc();
+    Value q = buildOperand(b, loc, *found->q);
+    Value k = buildOperand(b, loc, *found->k);
+    Value v = buildOperand(b, loc, *found->v);
+    Value mask = found->mask->build(b, loc);
+    Value seed, samples;
+    int64_t stream = 0;
+    if (found->random) {
+      seed = found->random.getSeed();
+      samples = found->random.getSamples();
+      stream = found->random.getStream();
+    }
+    auto attention = AttentionOp::create(
+        b, loc, q, k, v, mask, seed, samples, APFloat(found->scale),
+        found->mask->isCausal(), APFloat(found->dropout), stream);
+    Value out = TransposeOp::create(b, loc, attention.getOut(),
+                                    ArrayRef<int64_t>{0, 2, 1, 3});
+    b.replaceOp(
+        op, nn::reshapeTo(b, loc, out, tensorType(op.getResult()).getShape()));
+    return success();
+  }
+
+  std::shared_ptr<AttentionMask::Cache> cache;
+};
+
+} // namespace
+
+void tmc::populateRaiseAttention(RewritePatternSet &patterns) {
+  patterns.add<RaiseAttention>(patterns.getContext(),
+                               std::make_shared<AttentionMask::Cache>());
+}
+
+//===----------------------------------------------------------------------===//
+// What isn't raised
+//===----------------------------------------------------------------------===//
+
+/// The nearest `OpTy` before `value`, through pointwise ops and views.
+template <typename OpTy> static OpTy findBefore(Value value, int depth = 10) {
+  Operation *op = value.getDefiningOp();
+  if (auto found = dyn_cast_or_null<OpTy>(op))
+    return found;
+  if (depth == 0 || !op ||
+      !(isPointwise(op) || isa<ReshapeOp, TransposeOp>(op)))
+    return {};
+  for (Value operand : op->getOperands())
+    if (OpTy found = findBefore<OpTy>(operand, depth - 1))
+      return found;
+  return {};
+}
+
+static bool isBatched(MatmulOp op) {
+  return op && tensorType(op.getResult()).getRank() > 2;
+}
+
+void tmc::warnAboutUnraisedAttention(Operation *root) {
+  AttentionMask::Cache cache;
+  root->walk([&](MatmulOp op) {
+    if (!isBatched(op))
+      return;
+    auto softmax = findBefore<SoftmaxOp>(op.getLhs());
+    if (!softmax || !isBatched(findBefore<MatmulOp>(softmax.getInput())))
+      return;
+    Matcher matcher(cache);
+    if (!matcher.match(op))
+      emitWarning(op.getLoc())
+          << "looks like attention, but stays in pieces: " << matcher.why;
+  });
+}

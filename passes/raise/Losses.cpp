@@ -1,0 +1,269 @@
+// Losses.cpp - cross_entropy from log_softmax and a choice by label, and
+// linear_cross_entropy from a product and a cross_entropy.
+
+#include "passes/raise/Matchers.h"
+#include "passes/raise/ViewMap.h"
+
+#include "dialects/nn/Builders.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+/// What CrossEntropyOp ignores unless told.
+constexpr int64_t defaultIgnored = -100;
+
+/// If `condition` compares a value with a constant, and is `holds` where they
+/// differ: that value and the constant.
+static std::pair<Value, int64_t> differsFrom(Value condition, bool holds) {
+  ViewMap view = ViewMap::of(condition);
+  auto cmp = view.getSource().getDefiningOp<arith::CmpIOp>();
+  if (!cmp || !view.isReshape() ||
+      cmp.getPredicate() !=
+          (holds ? arith::CmpIPredicate::ne : arith::CmpIPredicate::eq))
+    return {};
+  for (int i : {0, 1})
+    if (auto number = constantNumber(cmp->getOperand(i)))
+      return {cmp->getOperand(1 - i), int64_t(*number)};
+  return {};
+}
+
+/// `value` before changes of shape.
+static Value flat(Value value) {
+  ViewMap view = ViewMap::of(value);
+  return view.isReshape() ? view.getSource() : value;
+}
+
+namespace {
+/// The logarithms of the probabilities of the labels, one per row.
+struct Picked {
+  Value logits; // [..., V]
+  Value labels; // As many as rows.
+};
+} // namespace
+
+/// `value` as a choice by label: a sum over classes of what a comparison of the
+/// class with the label lets through.
+static std::optional<Picked> picked(Value value) {
+  auto sum = flat(value).getDefiningOp<ReduceOp>();
+  if (!sum || sum.getKind() != ReduceKind::Sum || sum.getDims().size() != 1)
+    return std::nullopt;
+  int64_t dim = sum.getDims()[0];
+  auto choice = sum.getInput().getDefiningOp<arith::SelectOp>();
+  if (!choice || constantNumber(choice.getFalseValue()) != 0)
+    return std::nullopt;
+  ViewMap chosen = ViewMap::of(choice.getTrueValue());
+  auto softmax = chosen.getSource().getDefiningOp<SoftmaxOp>();
+  if (!softmax || !softmax.getLog() || !chosen.isReshape() ||
+      !chosen.isDimOfSource(dim, tensorType(softmax.getResult()).getRank() - 1))
+    return std::nullopt;
+  ViewMap condition = ViewMap::of(choice.getCondition());
+  auto cmp = condition.getSource().getDefiningOp<arith::CmpIOp>();
+  if (!cmp || !condition.isIdentity() ||
+      cmp.getPredicate() != arith::CmpIPredicate::eq)
+    return std::nullopt;
+  for (auto [count, label] : bothWays<arith::CmpIOp>(cmp.getResult())) {
+    ViewMap classes = ViewMap::of(count), labels = ViewMap::of(label);
+    auto iota = classes.getSource().getDefiningOp<IotaOp>();
+    if (!iota || !classes.isDimOfSource(dim, iota.getDim()) ||
+        !labels.isConstantAlong(dim))
+      continue;
+    labels.dropDim(dim);
+    if (labels.isReshape())
+      return Picked{softmax.getInput(), labels.getSource()};
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// The sum over all rows of the negated logarithm of the label's probability.
+struct RaiseSum : OpRewritePattern<ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReduceOp op,
+                                PatternRewriter &b) const override {
+    if (op.getKind() != ReduceKind::Sum ||
+        tensorType(op.getResult()).getRank() != 0)
+      return failure();
+    double factor = 1;
+    Value value = op.getInput(), counted;
+    int64_t ignored = defaultIgnored;
+    std::optional<Picked> found;
+    while (!(found = picked(value))) {
+      Value next = flat(skipFactor(value, factor));
+      if (auto negation = next.getDefiningOp<arith::NegFOp>()) {
+        factor = -factor;
+        next = negation.getOperand();
+      }
+      Value condition;
+      bool holds = true;
+      if (auto choice = next.getDefiningOp<arith::SelectOp>()) {
+        holds = constantNumber(choice.getFalseValue()) == 0;
+        if (!holds && constantNumber(choice.getTrueValue()) != 0)
+          return failure();
+        condition = choice.getCondition();
+        next = holds ? choice.getTrueValue() : choice.getFalseValue();
+      }
+      for (auto [x, gate] : bothWays<arith::MulFOp>(next))
+        if (auto cast = flat(gate).getDefiningOp<arith::UIToFPOp>();
+            cast && !condition) {
+          condition = cast.getIn();
+          next = x;
+        }
+      if (condition) {
+        auto [labels, number] = differsFrom(condition, holds);
+        if (!labels || counted)
+          return failure();
+        counted = flat(labels);
+        ignored = number;
+      }
+      if (next == value)
+        return failure();
+      value = next;
+    }
+    Value labels = found->labels;
+    // Labels that don't count are made valid before the choice.
+    if (auto safe = labels.getDefiningOp<arith::SelectOp>())
+      for (bool holds : {true, false}) {
+        Value kept = holds ? safe.getTrueValue() : safe.getFalseValue();
+        auto [of, number] = differsFrom(safe.getCondition(), holds);
+        if (of && counted && isSame(flat(of), flat(kept)) && number == ignored)
+          labels = flat(kept);
+      }
+    if (counted && !isSame(counted, flat(labels)))
+      return failure();
+
+    RankedTensorType type = tensorType(found->logits);
+    int64_t classes = type.getShape().back();
+    int64_t rows = type.getNumElements() / classes;
+    Type sums = accumulationType(type.getElementType());
+    if (op.getType() != RankedTensorType::get({}, sums) ||
+        tensorType(labels).getNumElements() != rows)
+      return failure();
+    Value logits =
+        nn::reshapeTo(b, op.getLoc(), found->logits, {rows, classes});
+    labels = nn::reshapeTo(b, op.getLoc(), labels, {rows});
+    Value weight =
+        splat(b, op.getLoc(), RankedTensorType::get({}, sums), -factor);
+    auto loss = CrossEntropyOp::create(b, op.getLoc(), logits, labels, weight,
+                                       b.getI64IntegerAttr(ignored));
+    b.replaceOp(op, loss.getLoss());
+    return success();
+  }
+};
+
+/// A scalar factor of a loss goes into its weight.
+template <typename OpTy> struct TakeFactor : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op, PatternRewriter &b) const override {
+    for (Value operand : op->getOperands()) {
+      auto loss = operand.getDefiningOp<CrossEntropyOp>();
+      if (!loss || operand != loss.getLoss() || !operand.hasOneUse())
+        continue;
+      if (isa<arith::DivFOp>(op) && operand != op->getOperand(0))
+        continue;
+      Value weight = loss.getWeight();
+      bool isOne = constantNumber(weight) == 1;
+      SmallVector<Value> operands(op->getOperands());
+      *llvm::find(operands, operand) = weight;
+      if (isOne && isa<arith::MulFOp>(op))
+        weight = operands[0] == weight ? operands[1] : operands[0];
+      else
+        weight = clonePointwise(b, op, operands);
+      auto fresh = CrossEntropyOp::create(b, loss.getLoc(), loss.getLogits(),
+                                          loss.getLabels(), weight,
+                                          loss.getIgnoreIndexAttr());
+      b.replaceAllUsesWith(loss.getLse(), fresh.getLse());
+      b.replaceOp(op, fresh.getLoss());
+      return success();
+    }
+    return failure();
+  }
+};
+
+/// True if nothing but `reader` and the function's return reads `value`, or a
+/// change of its shape.
+static bool isOnlyReturned(Value value, Operation *reader) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    return user == reader || user->hasTrait<OpTrait::IsTerminator>() ||
+           (isa<ReshapeOp>(user) && isOnlyReturned(user->getResult(0), reader));
+  });
+}
+
+/// Logits as a product with a table, plus a number per class where there is
+/// one.
+struct Linear {
+  MatmulOp product;
+  Value bias;
+};
+
+/// `logits` as such, where nothing but `reader` and the function's return reads
+/// what is made on the way.
+static std::optional<Linear> linearOf(Value logits, Operation *reader) {
+  Value value = flat(logits), bias;
+  Operation *above = reader;
+  for (auto [sum, term] : bothWays<arith::AddFOp>(value)) {
+    ViewMap row = ViewMap::of(term);
+    int64_t last = tensorType(value).getRank() - 1;
+    if (!flat(sum).getDefiningOp<MatmulOp>() ||
+        tensorType(row.getSource()).getRank() != 1 ||
+        !row.isDimOfSource(last, 0))
+      continue;
+    above = value.getDefiningOp();
+    if (!isOnlyReturned(value, reader))
+      return std::nullopt;
+    bias = row.getSource();
+    value = flat(sum);
+    break;
+  }
+  auto product = value.getDefiningOp<MatmulOp>();
+  if (!product || product.getAcc() || product.getTransposeLhs() ||
+      !product.getTransposeRhs() || (bias && product.getBias()) ||
+      tensorType(product.getResult()).getRank() != 2 ||
+      !isOnlyReturned(product.getResult(), above))
+    return std::nullopt;
+  return Linear{product, bias ? bias : product.getBias()};
+}
+
+/// cross_entropy(x * table^T + bias) by chunks of rows. The logits may still be
+/// returned, but nothing else may read them.
+struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
+  RaiseLinear(MLIRContext *context, int64_t chunk, bool ifFree)
+      : OpRewritePattern(context), chunk(chunk), ifFree(ifFree) {}
+  LogicalResult matchAndRewrite(CrossEntropyOp op,
+                                PatternRewriter &b) const override {
+    std::optional<Linear> found = linearOf(op.getLogits(), op);
+    if (!found || (ifFree && !isFree(op, *found)))
+      return failure();
+    MatmulOp product = found->product;
+    auto linear = LinearCrossEntropyOp::create(
+        b, op.getLoc(), product.getLhs(), product.getRhs(), op.getLabels(),
+        op.getWeight(), found->bias, b.getI64IntegerAttr(chunk),
+        op.getIgnoreIndexAttr());
+    b.replaceOp(op, linear.getResults());
+    return success();
+  }
+  /// True if one kernel can make the loss and its gradient, for nothing comes
+  /// between, and memory is saved: the table's gradient, which is made at once
+  /// then, is no larger than the logits, from which it can be made later.
+  bool isFree(CrossEntropyOp op, Linear linear) const {
+    int64_t rows = tensorType(op.getLogits()).getDimSize(0);
+    return rows > chunk &&
+           rows >= tensorType(linear.product.getLhs()).getDimSize(1) &&
+           op.getLse().use_empty() && isOnlyReturned(op.getLoss(), nullptr);
+  }
+  int64_t chunk;
+  bool ifFree;
+};
+
+} // namespace
+
+void tmc::populateRaiseLosses(RewritePatternSet &patterns, int64_t chunk,
+                              bool ifFree) {
+  patterns.add<RaiseSum, TakeFactor<arith::MulFOp>, TakeFactor<arith::DivFOp>,
+               TakeFactor<arith::NegFOp>>(patterns.getContext());
+  if (chunk > 0)
+    patterns.add<RaiseLinear>(patterns.getContext(), chunk, ifFree);
+}

@@ -1,0 +1,84 @@
+//===- ConvProduct.h - convolutions as products of matrices -----*- C++ -*-===//
+//
+// The forward pass, the input gradient and the filter gradient of a convolution
+// are three products of matrices, none of which is in memory as a matrix:
+//
+//   y  [pixel, o]  = sum_(tap, c)  x [pixel's window: (tap, c)]  f [(tap, c),
+//   o] dx [pixel, c]  = sum_(tap, o) dy [pixel's viewers: (tap, o)] f [(tap,
+//   o), c] df [o, (tap, c)] = sum_pixel  dy [pixel, o]    x [pixel's window:
+//   (tap, c)]
+//
+// (per group; ConvWindow.h says what windows and viewers are.) They run on the
+// register-blocked kernels of runtime/cpu/Gemm.h, whose operands are packed on
+// the way; packing gathers the windows, and nothing larger than a tile of them
+// exists at any time.
+//
+// Forward and input gradient:
+//
+//     pack the filter into panels of kPanelN columns       once, in parallel
+//     tiles of kTileRows pixels by tileColumns, in parallel:
+//       the sum in steps of kGemmDepth:                    (add up in y, in
+//         gather the pixels' windows, row after row         order)
+//         panels of columns: panels of rows: inner kernel
+//
+// Gathered rows are copies of contiguous channels, which costs a few percent;
+// the inner kernel reads them as they lie, a fixed distance apart.
+//
+// Filter gradient:
+//
+//     units: slabRows of o by all taps of rangeChannels of c by a part of the
+//     pixels, in parallel:
+//       blocks of kGemmDepth pixels:                       (add up in order)
+//         pack dy's slab
+//         panels of (tap, c): gather the block's windows; panels of o: inner
+//                                                              kernel
+//       put the sums in the filter's order, or add them there
+//
+// Pixels are cut into parts only where o and c make too few units; then each
+// unit has sums of its own, and the parts' are added in order.
+//
+// The bits. Every element is a sum in one order, which depends on the shape
+// alone: of fused multiply-adds along a step of kGemmDepth, from zero; of the
+// steps' sums; of the parts' sums. Neither the number of threads nor the width
+// of the machine's registers is part of that order, so that all machines with
+// fused multiply-adds give the same bits. Chains are short: an element's error
+// is at most (kGemmDepth + steps + parts) units of 2^-24 of the sum of the
+// absolute values of its products (Higham, Accuracy and Stability of Numerical
+// Algorithms, 2nd edition, section 4.2).
+//
+// Padding is multiplied as zeros. A filter or gradient that is infinite gives
+// NaN there, as it does in any product.
+//
+// Scratch, as runtime/kernels/Conv.h counts it for every machine alike: the
+// packed filter and kGatherBytes per worker; or per worker a packed slab of dy
+// and a panel of windows, and the sums of one unit (with parts: of all).
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_CPU_CONVPRODUCT_H
+#define TMC_RUNTIME_CPU_CONVPRODUCT_H
+
+#include "runtime/cpu/ConvWindow.h"
+
+namespace tmc {
+
+class Stream;
+
+namespace conv {
+
+/// The forward pass (`from` x, `to` y, `bias` or nullptr) or, if gradInput, the
+/// input gradient (`from` dy, `to` dx); `windows` are that pass's.
+/// scratch: scratchCap of Conv or ConvGradInput.
+void product(Stream &stream, const ConvParams &p, bool gradInput,
+             const Windows &windows, const float *from, const float *filter,
+             const float *bias, float *to, char *scratch);
+
+/// The filter gradient, OIHW; `grid` is the forward pass's.
+/// scratch: scratchCap of ConvGradFilter.
+void filterGradient(Stream &stream, const ConvParams &p, const Grid &grid,
+                    const float *x, const float *dy, float *out, char *scratch,
+                    bool accumulate);
+
+} // namespace conv
+} // namespace tmc
+
+#endif // TMC_RUNTIME_CPU_CONVPRODUCT_H

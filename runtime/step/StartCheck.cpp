@@ -1,0 +1,16 @@
+//===- StartCheck.cpp - can this processor run the step? ------------------===//
+
+#include "runtime/step/Processor.h"
+#include "runtime/step/Program.h"
+
+namespace tmc {
+
+const char *startFault() {
+  static thread_local char text[512];
+  const CompiledFor wanted = {tmc_step_compiled_for.target,
+                              tmc_step_compiled_for.instructions |
+                                  tmc_runtime_instructions};
+  return faultOf(wanted, instructionsOf(readCpuid()), text, sizeof text);
+}
+
+} // namespace tmc

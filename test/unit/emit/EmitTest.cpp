@@ -1,0 +1,82 @@
+// EmitTest.cpp - a step is printed whole or not at all.
+
+#include "compiler/emit/Emit.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace tmc;
+
+namespace {
+
+/// A placed program that has `line` between two launches.
+std::string programWith(const std::string &line) {
+  return R"(mem.program @step attributes {arena_bytes = 512 : i64} {
+  %x = mem.buffer "x" "activations" {offset = 0 : i64} : memref<16xf32>
+  %y = mem.buffer "y" "activations" {offset = 256 : i64} : memref<16xf32>
+  mem.fill %x : memref<16xf32>
+  )" + line +
+         "\n}\n";
+}
+
+struct Emitted {
+  bool parsed = false, done = false;
+  std::string text, said;
+};
+
+Emitted emit(const std::string &line) {
+  MLIRContext context;
+  context.loadDialect<mem::MemDialect>();
+  Emitted out;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    out.said += diagnostic.str();
+    return success();
+  });
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(programWith(line), &context);
+  out.parsed = bool(module);
+  if (!module)
+    return out;
+  FailureOr<StepText> text = emitStep(*module, EmitOptions());
+  out.done = succeeded(text);
+  if (out.done)
+    out.text = text->whole;
+  return out;
+}
+
+} // namespace
+
+TEST(Emit, PrintsEveryLaunch) {
+  Emitted step = emit(R"(mem.fill %y : memref<16xf32>)");
+  ASSERT_TRUE(step.done) << step.said;
+  EXPECT_NE(step.text.find("{at(0x0)}"), std::string::npos) << step.text;
+  EXPECT_NE(step.text.find("{at(0x100)}"), std::string::npos) << step.text;
+}
+
+TEST(Emit, RefusesAnOpThatHasNoText) {
+  for (const char *line : {
+           R"(mem.copy %x to %y on "out" : memref<16xf32>, memref<16xf32>)",
+           R"(mem.record 0 on "compute")",
+           R"(mem.loop 2 { ^bb0(%i: index): mem.wait 0 on "out" })",
+       }) {
+    Emitted step = emit(line);
+    ASSERT_TRUE(step.parsed) << line << "\n" << step.said;
+    EXPECT_FALSE(step.done) << step.text;
+    EXPECT_NE(step.said.find("' can't be printed"), std::string::npos)
+        << step.said;
+  }
+  EXPECT_EQ(emit(R"(mem.wait 0 on "out")").said, "'mem.wait' can't be printed");
+}
+
+TEST(Emit, RefusesAParameterThatHasNoText) {
+  Emitted step = emit(
+      R"(mem.launch "Matmul"(%x : memref<16xf32>) -> (%y : memref<16xf32>)
+         {params = [["m", unit]], in_order = array<i64>,
+          out_order = array<i64>, op = "o", instance = 0 : i64})");
+  ASSERT_TRUE(step.parsed) << step.said;
+  EXPECT_FALSE(step.done);
+  EXPECT_EQ(step.said, "'Matmul' has a parameter \"m\" that can't be printed");
+}

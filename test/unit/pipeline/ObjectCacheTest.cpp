@@ -1,0 +1,196 @@
+// ObjectCacheTest.cpp - what is kept is found again whole or not at all, and
+// never more than the limit is kept.
+
+#include "compiler/pipeline/ObjectCache.h"
+#include "compiler/pipeline/HostCompiler.h"
+#include "test/unit/TemporaryDirectory.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fcntl.h>
+#include <fstream>
+#include <sstream>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <thread>
+
+using namespace tmc;
+using tmc::test::TemporaryDirectory;
+namespace fs = std::filesystem;
+
+static void write(const std::string &path, const std::string &content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+static std::string read(const std::string &path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+static int64_t bytesIn(const std::string &directory) {
+  int64_t bytes = 0;
+  for (const fs::directory_entry &entry : fs::directory_iterator(directory))
+    bytes += int64_t(entry.file_size());
+  return bytes;
+}
+
+/// Makes an entry as old as `seconds`.
+static void age(const std::string &path, int64_t seconds) {
+  timespec then = {time(nullptr) - seconds, 0}, times[2] = {then, then};
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+}
+
+TEST(ObjectCache, FindsWhatItKept) {
+  TemporaryDirectory directory;
+  ObjectCache cache(directory / "of/a/user");
+  std::string content = std::string("bytes\0and\nlines", 15);
+  write(directory / "a.o", content);
+  EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
+  cache.keep("key", directory / "a.o");
+  ASSERT_TRUE(cache.fetch("key", directory / "b.o"));
+  EXPECT_EQ(read(directory / "b.o"), content);
+  EXPECT_FALSE(cache.fetch("other", directory / "b.o"));
+}
+
+TEST(ObjectCache, DropsWhatIsDamaged) {
+  TemporaryDirectory directory;
+  ObjectCache cache(directory / "cache");
+  std::string content(1000, 'x'), entry = directory / "cache/key";
+  write(directory / "a.o", content);
+  cache.keep("key", directory / "a.o");
+  std::string whole = read(entry);
+  std::string flipped = whole;
+  flipped.back() ^= 1;
+  for (const std::string &damaged :
+       {std::string(), whole.substr(0, 8), whole.substr(0, whole.size() - 1),
+        whole + "x", flipped, content}) {
+    write(entry, damaged);
+    EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
+    EXPECT_FALSE(fs::exists(entry));
+    cache.keep("key", directory / "a.o");
+    ASSERT_TRUE(cache.fetch("key", directory / "b.o"));
+    EXPECT_EQ(read(directory / "b.o"), content);
+  }
+}
+
+TEST(ObjectCache, IsNoErrorWhereItCantBe) {
+  TemporaryDirectory directory;
+  write(directory / "file", "");
+  write(directory / "a.o", "object");
+  for (const std::string &path :
+       {std::string(), directory / "file", directory / "file/below"}) {
+    ObjectCache cache(path);
+    cache.keep("key", directory / "a.o");
+    EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
+  }
+  // And what is kept may have nowhere to go.
+  ObjectCache cache(directory / "cache");
+  cache.keep("key", directory / "a.o");
+  EXPECT_FALSE(cache.fetch("key", directory / "nowhere/b.o"));
+}
+
+TEST(ObjectCache, LeavesNothingWhereTheDiskIsFull) {
+  TemporaryDirectory directory;
+  ObjectCache cache(directory / "cache");
+  write(directory / "a.o", std::string(100'000, 'x'));
+  auto *before = signal(SIGXFSZ, SIG_IGN);
+  rlimit old, small;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  small = old;
+  small.rlim_cur = 50'000;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  cache.keep("key", directory / "a.o");
+  EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+  signal(SIGXFSZ, before);
+  EXPECT_TRUE(fs::is_empty(directory / "cache"));
+  EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
+}
+
+TEST(ObjectCache, LosesWhatIsUnusedForLongest) {
+  TemporaryDirectory directory;
+  std::string content(1000, 'x'), place = directory / "cache";
+  constexpr int64_t kRoom = 3500; // For three of a thousand and their heads.
+  ObjectCache cache(place, kRoom);
+  write(directory / "a.o", content);
+  for (int i = 0; i < 3; ++i) {
+    cache.keep("key" + std::to_string(i), directory / "a.o");
+    age(place + "/key" + std::to_string(i), 1000 - 100 * i);
+  }
+  EXPECT_TRUE(cache.fetch("key0", directory / "b.o")); // Used, so young again.
+  cache.keep("key3", directory / "a.o");
+  EXPECT_LE(bytesIn(place), kRoom);
+  EXPECT_TRUE(cache.fetch("key0", directory / "b.o"));
+  EXPECT_FALSE(cache.fetch("key1", directory / "b.o"));
+  EXPECT_TRUE(cache.fetch("key2", directory / "b.o"));
+  EXPECT_TRUE(cache.fetch("key3", directory / "b.o"));
+  // What a process left that was killed goes like the rest.
+  write(place + "/key9.1234", content);
+  age(place + "/key9.1234", 100'000);
+  cache.keep("key3", directory / "a.o");
+  EXPECT_FALSE(fs::exists(place + "/key9.1234"));
+  // What is larger than all of the cache leaves nothing behind.
+  write(directory / "large.o", std::string(10'000, 'x'));
+  cache.keep("large", directory / "large.o");
+  EXPECT_LE(bytesIn(place), kRoom);
+}
+
+TEST(ObjectCache, TakesTwoAtOnce) {
+  TemporaryDirectory directory;
+  ObjectCache cache(directory / "cache", 40'000);
+  auto use = [&](int self) {
+    std::string mine = directory / ("in" + std::to_string(self));
+    std::string out = directory / ("out" + std::to_string(self));
+    for (int i = 0; i < 300; ++i) {
+      int key = (i * 7 + self) % 20;
+      std::string content(4000, char('a' + key));
+      if (cache.fetch(std::to_string(key), out)) {
+        EXPECT_EQ(read(out), content);
+        continue;
+      }
+      write(mine, content);
+      cache.keep(std::to_string(key), mine);
+    }
+  };
+  std::thread other(use, 1);
+  use(2);
+  other.join();
+  EXPECT_LE(bytesIn(directory / "cache"), 40'000);
+}
+
+TEST(ObjectCache, IsWhereTheUserKeepsCaches) {
+  setenv("HOME", "/home/someone", 1);
+  unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(ObjectCache::userDirectory(), "/home/someone/.cache/tmc");
+  setenv("XDG_CACHE_HOME", "/var/somewhere", 1);
+  EXPECT_EQ(ObjectCache::userDirectory(), "/var/somewhere/tmc");
+  setenv("XDG_CACHE_HOME", "relative", 1); // Doesn't count.
+  EXPECT_EQ(ObjectCache::userDirectory(), "/home/someone/.cache/tmc");
+  unsetenv("XDG_CACHE_HOME");
+  unsetenv("HOME");
+  EXPECT_EQ(ObjectCache::userDirectory(), "");
+}
+
+TEST(HostCompiler, RunsToolsSideBySide) {
+  TemporaryDirectory directory;
+  std::vector<ToolRun> runs;
+  for (int i = 0; i < 40; ++i)
+    runs.push_back({{"/bin/sh", "-c", "echo " + std::to_string(i)},
+                    directory / std::to_string(i)});
+  EXPECT_TRUE(bool(runTools(runs)));
+  for (int i = 0; i < 40; ++i)
+    EXPECT_EQ(read(directory / std::to_string(i)), std::to_string(i) + "\n");
+  EXPECT_TRUE(bool(runTools({})));
+  // The first that fails is told of, and none is left running.
+  runs[3].arguments = {"/bin/sh", "-c", "echo third fails; exit 3"};
+  runs[4].arguments = {"/bin/sh", "-c", "sleep 600"};
+  runs[5].arguments = {"/bin/sh", "-c", "echo so does the fifth; exit 5"};
+  auto done = runTools(runs);
+  ASSERT_FALSE(bool(done));
+  EXPECT_NE(done.failure().message.find("code 3"), std::string::npos);
+  ASSERT_EQ(done.failure().notes.size(), 1u);
+  EXPECT_EQ(done.failure().notes[0], "third fails");
+  runs = {{{directory / "no-such-program"}, directory / "log"}};
+  EXPECT_FALSE(bool(runTools(runs)));
+}
