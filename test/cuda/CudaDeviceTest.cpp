@@ -15,23 +15,6 @@
 using namespace tmc;
 using namespace tmc::test;
 
-namespace {
-
-/// A race: each thread reads its neighbour's element without a barrier.
-__global__ void racy(float *x) {
-  __shared__ float shared[32];
-  const int i = int(threadIdx.x);
-  shared[i] = float(i);
-  x[i] = shared[(i + 1) % 32];
-}
-
-__global__ void readsUnwritten(float *x) {
-  TMC_DYNAMIC_SHARED(memory);
-  x[threadIdx.x] = reinterpret_cast<float *>(memory)[threadIdx.x];
-}
-
-} // namespace
-
 TEST(CudaDevice, TransfersLargerThanItsStaging) {
   auto device = makeDevice(1);
   const int64_t bytes = (21 << 20) + 13;
@@ -55,8 +38,10 @@ TEST(CudaDevice, ArenaThatDoesNotFit) {
   const Status s = device->allocateArena(3 << 20);
   emulator::setMemoryLimit(size_t(1) << 34);
   EXPECT_EQ(s.code(), Code::World);
-  EXPECT_EQ(s.message(), "can't allocate an arena of 3145728 bytes (1048576 of "
-                         "1048576 bytes are free): out of memory");
+  EXPECT_EQ(s.message(),
+            "an arena of 3145728 bytes, and 0 bytes beside it for context and "
+            "libraries, don't fit on the device: 1048576 of 1048576 bytes are "
+            "free");
   // The failure was told once and isn't an error of what follows.
   EXPECT_TRUE(device->synchronize());
 }
@@ -71,6 +56,45 @@ TEST(CudaDevice, ErrorsOfALaunchComeWithItsName) {
   const Status s = device->synchronize();
   EXPECT_EQ(s.code(), Code::World);
   EXPECT_EQ(s.message(), "square_sum: an emulated failure");
+}
+
+/// A device whose plan reserves `bytes` beside the arena.
+std::unique_ptr<Device> deviceWithReserve(int64_t bytes) {
+  std::unique_ptr<Device> device;
+  DeviceOptions options;
+  options.reservedBytes = bytes;
+  EXPECT_TRUE(createDevice(options, device));
+  return device;
+}
+
+TEST(CudaDevice, TheReserveMustFitBesideTheArena) {
+  emulator::setMemoryLimit(4 << 20);
+  auto device = deviceWithReserve(2 << 20);
+  const Status tight = device->allocateArena(3 << 20);
+  const Status fits = device->allocateArena(2 << 20);
+  emulator::setMemoryLimit(size_t(1) << 34);
+  EXPECT_EQ(tight.code(), Code::World);
+  EXPECT_EQ(tight.message(),
+            "an arena of 3145728 bytes, and 2097152 bytes beside it for "
+            "context and libraries, don't fit on the device: 4194304 of "
+            "4194304 bytes are free");
+  EXPECT_TRUE(fits) << fits.message();
+}
+
+TEST(CudaDevice, KernelsMayTakeTheReserveAndNoMore) {
+  emulator::setMemoryLimit(8 << 20);
+  auto device = deviceWithReserve(2 << 20);
+  emulator::setMemoryLimit(6 << 20);
+  const Status within = device->checkReserve();
+  emulator::setMemoryLimit((6 << 20) - 1);
+  const Status over = device->checkReserve();
+  emulator::setMemoryLimit(size_t(1) << 34);
+  EXPECT_TRUE(within) << within.message();
+  EXPECT_EQ(over.code(), Code::OverBudget);
+  EXPECT_EQ(over.message(),
+            "preparing the kernels took 2097153 bytes of the device beside the "
+            "arena (what other programs took meanwhile included); the plan "
+            "reserved 2097152");
 }
 
 TEST(CudaDevice, FaultsAreToldOnce) {
@@ -139,37 +163,4 @@ TEST(CudaGemm, SaysWhatTheLibraryWants) {
   EXPECT_EQ(s.code(), Code::OverBudget);
   EXPECT_EQ(s.message(), "matmul on cuda wants 65792 bytes of scratch; 1000 "
                          "were planned");
-}
-
-TEST(Emulator, ARaceShowsInTheReverseOrder) {
-  auto device = makeDevice(1);
-  cuda::Queue queue(cuda::deviceOf(*device), device->compute(), "racy");
-  Floats forward(32), reverse(32);
-  for (bool order : {false, true}) {
-    emulator::setReverse(order);
-    launch(queue, racy, dim3(1), dim3(32), 0,
-           order ? reverse.get() : forward.get());
-  }
-  emulator::setReverse(std::getenv("TMC_EMULATOR_REVERSE") != nullptr);
-  EXPECT_FALSE(forward.sameBits(reverse));
-}
-
-TEST(Emulator, UnwrittenSharedMemoryIsNaN) {
-  auto device = makeDevice(1);
-  cuda::Queue queue(cuda::deviceOf(*device), device->compute(), "unwritten");
-  Floats x(32, 1.0f);
-  launch(queue, readsUnwritten, dim3(1), dim3(32), 128, x.get());
-  EXPECT_TRUE(std::isnan(x[0]) && std::isnan(x[31]));
-}
-
-TEST(Emulator, RefusesWhatADeviceWould) {
-  auto device = makeDevice(1);
-  cuda::Queue queue(cuda::deviceOf(*device), device->compute(), "large");
-  Floats x(32);
-  launch(queue, readsUnwritten, dim3(1), dim3(32), 50 << 10, x.get());
-  EXPECT_FALSE(device->synchronize());
-  device = makeDevice(1);
-  cuda::Queue tall(cuda::deviceOf(*device), device->compute(), "tall");
-  launch(tall, readsUnwritten, dim3(1, 65536), dim3(32), 128, x.get());
-  EXPECT_FALSE(device->synchronize());
 }

@@ -1,101 +1,277 @@
 //===- CublasLt.cpp - a stand-in for cuBLASLt -----------------------------===//
 //
-// The part of cuBLASLt's interface that runtime/cuda/Gemm.cpp uses, over plain
-// loops, from the library's documentation: column-major matrices with leading
-// dimensions and strided batches, operations on A and B, a bias per row of D,
-// alpha and beta. It refuses what the documentation forbids: sizes that don't
-// agree, an unaligned workspace or one of the wrong size, operands less aligned
-// than the algorithm was chosen for. The workspace is overwritten with garbage.
+// The part of cuBLASLt's interface that a program of ours may use, over plain
+// loops, from the library's documentation ("cublasLtMatmul()"): column-major
+// matrices with leading dimensions and strided batches, operations on A and B,
+// a bias per row of D, alpha and beta.
+//
+// Each call is checked as the documentation demands: descriptors that agree in
+// sizes, the table of supported types (CublasLtTypes.h), leading dimensions,
+// alignments that an algorithm was chosen for, the workspace's size and its
+// alignment to 256 bytes. What the library refuses gets the library's status.
+// What it would not notice is reported: operands outside of their buffers or
+// never written, a bias pointer that is null, a workspace that overlaps an
+// operand. Workspaces hold garbage before and after.
+//
+// A query offers three algorithms: one sum along k; k cut into parts whose sums
+// are added in order (through the workspace, in the type of the sums); and sums
+// along blocks of k. They differ in the last bits. Which comes first is a hash
+// of the shape, the types, the alignment and the workspace's limit, as it may
+// be in the library: a result that depends on the choice differs between them.
 //
 //===----------------------------------------------------------------------===//
 
 #include <cublasLt.h>
 
+#include "test/cuda/emulator/CublasLtTypes.h"
+#include "test/cuda/emulator/Report.h"
+#include "test/cuda/emulator/Shadow.h"
+#include "test/cuda/emulator/Streams.h"
+
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
+#include <set>
 #include <vector>
+
+using namespace tmc::emulator;
+
+struct cublasLtContext {};
+struct cublasLtMatmulDescOpaque : MatmulOperation {};
+struct cublasLtMatrixLayoutOpaque : MatrixLayout {};
+struct cublasLtMatmulPreferenceOpaque {
+  uint64_t workspace = 0;
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
+  uint32_t alignment[4] = {256, 256, 256, 256}; // A, B, C, D
+};
 
 namespace {
 
-struct Operation {
-  cublasComputeType_t compute;
-  cudaDataType_t scale;
-  int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
-  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void *bias = nullptr;
-};
-struct Layout {
-  cudaDataType_t type;
-  uint64_t rows, cols;
-  int64_t ld;
-  int32_t batch = 1;
-  int64_t stride = 0;
-};
-struct Preference {
-  uint64_t workspace = 0;
-  uint32_t reductions = 0xffffffffu;
-  uint32_t alignment[4] = {256, 256, 256, 256};
-};
-/// What the stand-in keeps in an algorithm's opaque words.
+/// Parts that k is cut into, and how long a block of k is.
+constexpr int64_t kParts = 3, kBlock = 32;
+/// What every algorithm takes at least, so that there are products that don't
+/// fit their workspace.
+constexpr uint64_t kLeastWorkspace = 64 << 10;
+constexpr size_t kWorkspaceAlign = 256;
+
+enum class Way : uint32_t { Whole, Parts, Blocks };
+
+/// What is kept in an algorithm's opaque words.
 struct Algorithm {
+  uint32_t magic;
+  Way way;
   uint64_t workspace;
+  uint64_t shape; // a hash of what it was chosen for
   uint32_t alignment[4];
 };
-constexpr uint64_t kWorkspace = 64 << 10;
+constexpr uint32_t kMagic = 0x6c61676f;
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
-Operation &of(cublasLtMatmulDesc_t p) {
-  return *reinterpret_cast<Operation *>(p);
+template <typename T> std::set<const T *> &live() {
+  static auto *all = new std::set<const T *>;
+  return *all;
 }
-Layout &of(cublasLtMatrixLayout_t p) { return *reinterpret_cast<Layout *>(p); }
-Preference &of(cublasLtMatmulPreference_t p) {
-  return *reinterpret_cast<Preference *>(p);
+template <typename T> bool isLive(const T *p) { return live<T>().count(p); }
+template <typename T> cublasStatus_t destroy(T *p, const char *call) {
+  if (!live<T>().erase(p)) {
+    report(FaultKind::Resource, 0,
+           std::string(call) + " of what doesn't exist");
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  delete p;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
+struct Call {
+  MatmulOperation op;
+  MatrixLayout a, b, c, d;
+  int64_t m, n, k;
+
+  uint64_t hash() const {
+    uint64_t h = 0;
+    auto add = [&](uint64_t x) { h = (h ^ x) * 0x9e3779b97f4a7c15u + 1; };
+    for (const MatrixLayout *l : {&a, &b, &c, &d}) {
+      add(l->rows);
+      add(l->cols);
+      add(uint64_t(l->ld));
+      add(l->type);
+      add(uint64_t(l->batch));
+    }
+    add(op.compute);
+    add(uint64_t(op.transA) * 3 + uint64_t(op.transB));
+    add(op.epilogue);
+    return h ^ (h >> 29);
+  }
+};
+
+/// Whether the descriptors describe a product that the library has.
+cublasStatus_t describe(cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a,
+                        cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                        cublasLtMatrixLayout_t d, Call &call) {
+  if (!isLive(op) || !isLive(a) || !isLive(b) || !isLive(c) || !isLive(d))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  call = {*op, *a, *b, *c, *d, 0, 0, 0};
+  const bool ta = op->transA != CUBLAS_OP_N, tb = op->transB != CUBLAS_OP_N;
+  call.m = int64_t(ta ? a->cols : a->rows);
+  call.k = int64_t(ta ? a->rows : a->cols);
+  call.n = int64_t(tb ? b->rows : b->cols);
+  const int64_t k2 = int64_t(tb ? b->cols : b->rows);
+  for (const MatrixLayout *l : {a, b, c, d})
+    if (l->ld < int64_t(l->rows) || l->batch < 1 || l->batch != d->batch)
+      return CUBLAS_STATUS_INVALID_VALUE;
+  if (call.k != k2 || c->rows != d->rows || c->cols != d->cols ||
+      call.m != int64_t(d->rows) || call.n != int64_t(d->cols))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return isSupported(call.op, call.a, call.b, call.c, call.d)
+             ? CUBLAS_STATUS_SUCCESS
+             : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+uint64_t workspaceOf(Way way, const Call &call) {
+  const uint64_t sum = call.op.compute == CUBLAS_COMPUTE_64F ? 8 : 4;
+  const uint64_t sums = uint64_t(kParts * call.m * call.n * call.d.batch) * sum;
+  return std::max(kLeastWorkspace, way == Way::Parts ? sums : 0);
+}
+
+//===----------------------------------------------------------------------===//
+// The product
+//===----------------------------------------------------------------------===//
+
+struct Operands {
+  const void *a, *b, *c;
+  void *d;
+  double alpha, beta;
+};
+
+/// A whole operand, one matrix after the other, as T.
 template <typename T>
-void multiply(const Operation &op, const void *alphaAt, const void *aAt,
-              const Layout &a, const void *bAt, const Layout &b,
-              const void *betaAt, void *dAt, const Layout &d) {
-  const T alpha = *static_cast<const T *>(alphaAt);
-  const T beta = *static_cast<const T *>(betaAt);
-  const int64_t k = int64_t(op.transA == CUBLAS_OP_N ? a.cols : a.rows);
-  for (int64_t n = 0; n < d.batch; ++n) {
-    const T *x = static_cast<const T *>(aAt) + n * a.stride;
-    const T *y = static_cast<const T *>(bAt) + n * b.stride;
-    T *out = static_cast<T *>(dAt) + n * d.stride;
-    std::vector<T> sums(d.rows);
-    for (int64_t j = 0; j < int64_t(d.cols); ++j) {
+std::vector<T> load(const void *from, const MatrixLayout &l, double scale) {
+  std::vector<T> out(size_t(l.batch) * l.rows * l.cols);
+  size_t at = 0;
+  for (int64_t n = 0; n < l.batch; ++n)
+    for (uint64_t j = 0; j < l.cols; ++j)
+      for (uint64_t i = 0; i < l.rows; ++i)
+        out[at++] =
+            T(readElement(from, l.type,
+                          n * l.stride + int64_t(j) * l.ld + int64_t(i)) *
+              scale);
+  return out;
+}
+
+template <typename T> void multiply(const Call &call, Way way, Operands o) {
+  const MatmulOperation &op = call.op;
+  const int64_t m = call.m, n = call.n, k = call.k;
+  const bool ta = op.transA != CUBLAS_OP_N, tb = op.transB != CUBLAS_OP_N;
+  const std::vector<T> a = load<T>(o.a, call.a, scaleOf(op.scaleA));
+  const std::vector<T> b = load<T>(o.b, call.b, scaleOf(op.scaleB));
+  const T alpha = T(o.alpha), beta = T(o.beta);
+  std::vector<T> sums(static_cast<size_t>(m)), part(static_cast<size_t>(m));
+  const int64_t step = way == Way::Whole   ? k
+                       : way == Way::Parts ? (k + kParts - 1) / kParts
+                                           : kBlock;
+  for (int64_t batch = 0; batch < call.d.batch; ++batch) {
+    const T *x = a.data() + batch * m * k, *y = b.data() + batch * k * n;
+    for (int64_t j = 0; j < n; ++j) {
       std::fill(sums.begin(), sums.end(), T(0));
-      for (int64_t l = 0; l < k; ++l) {
-        const T right =
-            op.transB == CUBLAS_OP_N ? y[l + j * b.ld] : y[j + l * b.ld];
-        const T *left = op.transA == CUBLAS_OP_N ? x + l * a.ld : x + l;
-        const int64_t step = op.transA == CUBLAS_OP_N ? 1 : a.ld;
-        for (int64_t i = 0; i < int64_t(d.rows); ++i)
-          sums[size_t(i)] += left[i * step] * right;
+      for (int64_t l0 = 0; l0 < k; l0 += step) {
+        std::fill(part.begin(), part.end(), T(0));
+        for (int64_t l = l0; l < std::min(k, l0 + step); ++l) {
+          const T right = tb ? y[j + l * n] : y[l + j * k];
+          const T *left = ta ? x + l : x + l * m;
+          const int64_t stride = ta ? k : 1;
+          for (int64_t i = 0; i < m; ++i)
+            part[size_t(i)] += left[i * stride] * right;
+        }
+        for (int64_t i = 0; i < m; ++i)
+          sums[size_t(i)] += part[size_t(i)];
       }
-      for (int64_t i = 0; i < int64_t(d.rows); ++i) {
+      for (int64_t i = 0; i < m; ++i) {
         T sum = alpha * sums[size_t(i)];
-        if (op.epilogue == CUBLASLT_EPILOGUE_BIAS)
-          sum += static_cast<const T *>(op.bias)[i];
-        T &to = out[i + j * d.ld];
-        to = beta != 0 ? sum + beta * to : sum;
+        if (o.beta != 0)
+          sum +=
+              beta * T(readElement(o.c, call.c.type,
+                                   batch * call.c.stride + j * call.c.ld + i));
+        if (op.epilogue & CUBLASLT_EPILOGUE_BIAS)
+          sum += T(readElement(op.bias, biasType(op, call.d),
+                               batch * op.biasStride + i));
+        if (op.epilogue & CUBLASLT_EPILOGUE_RELU)
+          sum = sum > 0 ? sum : T(0);
+        writeElement(o.d, call.d.type,
+                     batch * call.d.stride + j * call.d.ld + i,
+                     double(sum) * scaleOf(op.scaleD));
       }
     }
   }
 }
 
-bool agree(const Operation &op, const Layout &a, const Layout &b,
-           const Layout &d) {
-  const uint64_t m = op.transA == CUBLAS_OP_N ? a.rows : a.cols;
-  const uint64_t k = op.transA == CUBLAS_OP_N ? a.cols : a.rows;
-  const uint64_t k2 = op.transB == CUBLAS_OP_N ? b.rows : b.cols;
-  const uint64_t n = op.transB == CUBLAS_OP_N ? b.cols : b.rows;
-  auto dense = [](const Layout &x) { return x.ld >= int64_t(x.rows); };
-  return m == d.rows && n == d.cols && k == k2 && dense(a) && dense(b) &&
-         dense(d) && a.batch == d.batch && b.batch == d.batch &&
-         (op.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
-          op.epilogue == CUBLASLT_EPILOGUE_BIAS);
+/// Every column of an operand, as the library would touch it.
+bool touchMatrix(const void *p, const MatrixLayout &l, Touch kind,
+                 const char *what) {
+  const int64_t size = int64_t(bytesOf(l.type));
+  const char *at = static_cast<const char *>(p);
+  for (int64_t n = 0; n < l.batch; ++n) {
+    if (l.ld == int64_t(l.rows)) {
+      if (!touchAll(at + n * l.stride * size, l.rows * l.cols * size_t(size),
+                    kind, what))
+        return false;
+      continue;
+    }
+    for (uint64_t j = 0; j < l.cols; ++j)
+      if (!touchAll(at + (n * l.stride + int64_t(j) * l.ld) * size,
+                    l.rows * size_t(size), kind, what))
+        return false;
+  }
+  return true;
+}
+
+bool overlap(const void *p, size_t bytes, const void *q, size_t more) {
+  const auto a = reinterpret_cast<uintptr_t>(p);
+  const auto b = reinterpret_cast<uintptr_t>(q);
+  return bytes && more && a < b + more && b < a + bytes;
+}
+size_t extentOf(const MatrixLayout &l) {
+  return size_t((l.batch - 1) * l.stride + int64_t(l.cols - 1) * l.ld +
+                int64_t(l.rows)) *
+         bytesOf(l.type);
+}
+
+void runProduct(const Call &call, Way way, const Operands &o, void *workspace,
+                size_t bytes) {
+  for (auto [p, l] : {std::pair{o.a, &call.a},
+                      {o.b, &call.b},
+                      {static_cast<const void *>(o.d), &call.d}})
+    if (overlap(workspace, bytes, p, extentOf(*l)))
+      report(FaultKind::Library, 0,
+             "cublasLtMatmul: the workspace overlaps an operand");
+  if (bytes && !touchAll(workspace, bytes, Touch::Write,
+                         "cublasLtMatmul, its workspace,"))
+    return;
+  std::memset(workspace, 0xff, bytes);
+  if (bytes)
+    setWritten(reinterpret_cast<uintptr_t>(workspace), bytes, false);
+  if (!touchMatrix(o.a, call.a, Touch::Read, "cublasLtMatmul, its A,") ||
+      !touchMatrix(o.b, call.b, Touch::Read, "cublasLtMatmul, its B,") ||
+      (o.beta != 0 &&
+       !touchMatrix(o.c, call.c, Touch::Read, "cublasLtMatmul, its C,")))
+    return;
+  if ((call.op.epilogue & CUBLASLT_EPILOGUE_BIAS) &&
+      !touchAll(call.op.bias,
+                size_t(call.m) * bytesOf(biasType(call.op, call.d)),
+                Touch::Read, "cublasLtMatmul, its bias,"))
+    return;
+  if (!touchMatrix(o.d, call.d, Touch::Write, "cublasLtMatmul, its D,"))
+    return;
+  if (call.op.compute == CUBLAS_COMPUTE_64F)
+    multiply<double>(call, way, o);
+  else
+    multiply<float>(call, way, o);
+}
+
+template <typename T>
+cublasStatus_t set(T &to, const void *value, size_t bytes) {
+  if (bytes != sizeof to)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&to, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 bool misaligned(const void *p, uint32_t alignment) {
@@ -104,48 +280,61 @@ bool misaligned(const void *p, uint32_t alignment) {
 
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// The interface
+//===----------------------------------------------------------------------===//
+
 extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
-  *handle = reinterpret_cast<cublasLtHandle_t>(new char);
+  live<cublasLtContext>().insert(*handle = new cublasLtContext);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  delete reinterpret_cast<char *>(handle);
-  return CUBLAS_STATUS_SUCCESS;
+  return destroy(handle, "cublasLtDestroy");
 }
-const char *cublasLtGetStatusString(cublasStatus_t) {
-  return "an emulated failure";
+const char *cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED   ? "not supported (emulated)"
+         : status == CUBLAS_STATUS_INVALID_VALUE ? "invalid value (emulated)"
+                                                 : "an emulated failure";
 }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *p,
                                         cublasComputeType_t compute,
                                         cudaDataType_t scale) {
-  *p = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation{compute, scale});
+  *p = new cublasLtMatmulDescOpaque;
+  (*p)->compute = compute;
+  (*p)->scale = scale;
+  live<cublasLtMatmulDescOpaque>().insert(*p);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t p) {
-  delete &of(p);
-  return CUBLAS_STATUS_SUCCESS;
+  return destroy(p, "cublasLtMatmulDescDestroy");
 }
 cublasStatus_t
 cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p,
                                cublasLtMatmulDescAttributes_t attribute,
                                const void *value, size_t bytes) {
-  auto set = [&](auto &to) {
-    if (bytes != sizeof to)
-      return CUBLAS_STATUS_INVALID_VALUE;
-    std::memcpy(&to, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
-  };
+  if (!isLive(p) || !value)
+    return CUBLAS_STATUS_INVALID_VALUE;
   switch (attribute) {
   case CUBLASLT_MATMUL_DESC_TRANSA:
-    return set(of(p).transA);
+    return set(p->transA, value, bytes);
   case CUBLASLT_MATMUL_DESC_TRANSB:
-    return set(of(p).transB);
+    return set(p->transB, value, bytes);
   case CUBLASLT_MATMUL_DESC_EPILOGUE:
-    return set(of(p).epilogue);
+    return set(p->epilogue, value, bytes);
   case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-    return set(of(p).bias);
+    return set(p->bias, value, bytes);
+  case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE:
+    return set(p->biasStride, value, bytes);
+  case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+    return set(p->biasType, value, bytes);
+  case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+    return set(p->scaleA, value, bytes);
+  case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+    return set(p->scaleB, value, bytes);
+  case CUBLASLT_MATMUL_DESC_D_SCALE_POINTER:
+    return set(p->scaleD, value, bytes);
   default:
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -153,107 +342,143 @@ cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p,
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *p,
                                           cudaDataType type, uint64_t rows,
                                           uint64_t cols, int64_t ld) {
-  *p = reinterpret_cast<cublasLtMatrixLayout_t>(
-      new Layout{type, rows, cols, ld});
+  *p = new cublasLtMatrixLayoutOpaque;
+  static_cast<MatrixLayout &>(**p) = {type, rows, cols, ld, 1, 0};
+  live<cublasLtMatrixLayoutOpaque>().insert(*p);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t p) {
-  delete &of(p);
-  return CUBLAS_STATUS_SUCCESS;
+  return destroy(p, "cublasLtMatrixLayoutDestroy");
 }
 cublasStatus_t
 cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t p,
                                  cublasLtMatrixLayoutAttribute_t attribute,
                                  const void *value, size_t bytes) {
-  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == 4)
-    std::memcpy(&of(p).batch, value, 4);
-  else if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET &&
-           bytes == 8)
-    std::memcpy(&of(p).stride, value, 8);
-  else
+  if (!isLive(p) || !value)
     return CUBLAS_STATUS_INVALID_VALUE;
-  return CUBLAS_STATUS_SUCCESS;
+  switch (attribute) {
+  case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+    return set(p->batch, value, bytes);
+  case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+    return set(p->stride, value, bytes);
+  case CUBLASLT_MATRIX_LAYOUT_LD:
+    return set(p->ld, value, bytes);
+  case CUBLASLT_MATRIX_LAYOUT_ROWS:
+    return set(p->rows, value, bytes);
+  case CUBLASLT_MATRIX_LAYOUT_COLS:
+    return set(p->cols, value, bytes);
+  default:
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
 }
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p) {
-  *p = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
+  live<cublasLtMatmulPreferenceOpaque>()
+      .insert(*p = new cublasLtMatmulPreferenceOpaque);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) {
-  delete &of(p);
-  return CUBLAS_STATUS_SUCCESS;
+  return destroy(p, "cublasLtMatmulPreferenceDestroy");
 }
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
     cublasLtMatmulPreference_t p,
     cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
     size_t bytes) {
-  auto set = [&](auto &to) {
-    if (bytes != sizeof to)
-      return CUBLAS_STATUS_INVALID_VALUE;
-    std::memcpy(&to, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
-  };
+  if (!isLive(p) || !value)
+    return CUBLAS_STATUS_INVALID_VALUE;
   switch (attribute) {
   case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
-    return set(of(p).workspace);
+    return set(p->workspace, value, bytes);
   case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-    return set(of(p).reductions);
+    return set(p->reductions, value, bytes);
   case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
-    return set(of(p).alignment[0]);
+    return set(p->alignment[0], value, bytes);
   case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
-    return set(of(p).alignment[1]);
+    return set(p->alignment[1], value, bytes);
   case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
-    return set(of(p).alignment[2]);
+    return set(p->alignment[2], value, bytes);
   case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-    return set(of(p).alignment[3]);
+    return set(p->alignment[3], value, bytes);
   default:
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
 }
+
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
-    cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference,
-    int requested, cublasLtMatmulHeuristicResult_t results[], int *count) {
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+    cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+    cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+    cublasLtMatmulPreference_t preference, int requested,
+    cublasLtMatmulHeuristicResult_t results[], int *count) {
   *count = 0;
-  if (requested < 1 || c != d || !agree(of(operation), of(a), of(b), of(d)))
+  if (!isLive(handle) || !isLive(preference) || requested < 1)
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (of(preference).workspace < kWorkspace)
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-  Algorithm algorithm{kWorkspace, {}};
-  std::memcpy(algorithm.alignment, of(preference).alignment,
-              sizeof algorithm.alignment);
-  static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
-  std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
-  results[0].workspaceSize = kWorkspace;
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  *count = 1;
-  return CUBLAS_STATUS_SUCCESS;
+  Call call;
+  if (cublasStatus_t s = describe(operation, a, b, c, d, call);
+      s != CUBLAS_STATUS_SUCCESS)
+    return s;
+  const uint64_t shape = call.hash();
+  uint64_t choice = shape ^ preference->workspace;
+  for (uint32_t alignment : preference->alignment)
+    choice = (choice ^ alignment) * 0x9e3779b97f4a7c15u;
+  for (uint64_t i = 0; i < 3 && *count < requested; ++i) {
+    const Way way = Way((i + (choice >> 40)) % 3);
+    // Partial sums go through the workspace, in the type of the sums.
+    if (way == Way::Parts &&
+        (call.k < kParts ||
+         !(preference->reductions & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)))
+      continue;
+    Algorithm algorithm{kMagic, way, workspaceOf(way, call), shape, {}};
+    if (algorithm.workspace > preference->workspace)
+      continue;
+    std::copy(preference->alignment, preference->alignment + 4,
+              algorithm.alignment);
+    cublasLtMatmulHeuristicResult_t &result = results[(*count)++];
+    std::memcpy(&result.algo, &algorithm, sizeof algorithm);
+    result.workspaceSize = algorithm.workspace;
+    result.state = CUBLAS_STATUS_SUCCESS;
+    result.wavesCount = 1;
+  }
+  return *count ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
-                              const void *alpha, const void *aAt,
-                              cublasLtMatrixLayout_t a, const void *bAt,
-                              cublasLtMatrixLayout_t b, const void *beta,
-                              const void *cAt, cublasLtMatrixLayout_t c,
-                              void *dAt, cublasLtMatrixLayout_t d,
-                              const cublasLtMatmulAlgo_t *algo, void *workspace,
-                              size_t workspaceBytes, cudaStream_t) {
+
+cublasStatus_t
+cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+               const void *alpha, const void *aAt, cublasLtMatrixLayout_t a,
+               const void *bAt, cublasLtMatrixLayout_t b, const void *beta,
+               const void *cAt, cublasLtMatrixLayout_t c, void *dAt,
+               cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+               void *workspace, size_t bytes, cudaStream_t stream) {
+  Call call;
+  if (!isLive(handle) || !alpha || !beta || !algo)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (cublasStatus_t s = describe(operation, a, b, c, d, call);
+      s != CUBLAS_STATUS_SUCCESS)
+    return s;
   Algorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
-  if (!agree(of(operation), of(a), of(b), of(d)) || cAt != dAt || c != d ||
-      workspaceBytes != algorithm.workspace || misaligned(workspace, 256) ||
-      misaligned(aAt, algorithm.alignment[0]) ||
-      misaligned(bAt, algorithm.alignment[1]) ||
-      misaligned(cAt, algorithm.alignment[2]) ||
-      misaligned(dAt, algorithm.alignment[3]))
+  if (algorithm.magic != kMagic || algorithm.shape != call.hash() ||
+      bytes < algorithm.workspace ||
+      (algorithm.workspace && misaligned(workspace, kWorkspaceAlign)))
     return CUBLAS_STATUS_INVALID_VALUE;
-  std::memset(workspace, 0xff, workspaceBytes);
-  const Operation &op = of(operation);
-  if (op.compute == CUBLAS_COMPUTE_32F && of(d).type == CUDA_R_32F)
-    multiply<float>(op, alpha, aAt, of(a), bAt, of(b), beta, dAt, of(d));
-  else if (op.compute == CUBLAS_COMPUTE_64F && of(d).type == CUDA_R_64F)
-    multiply<double>(op, alpha, aAt, of(a), bAt, of(b), beta, dAt, of(d));
-  else
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if ((call.op.epilogue & CUBLASLT_EPILOGUE_BIAS) && !call.op.bias)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const void *at[] = {aAt, bAt, cAt, dAt};
+  for (int i = 0; i < 4; ++i)
+    if (misaligned(at[i], algorithm.alignment[i]))
+      return CUBLAS_STATUS_INVALID_VALUE;
+  // In place, or elsewhere altogether.
+  if (cAt != dAt ? overlap(cAt, extentOf(call.c), dAt, extentOf(call.d))
+                 : call.c.ld != call.d.ld || call.c.type != call.d.type)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const Operands operands{aAt,
+                          bAt,
+                          cAt,
+                          dAt,
+                          readElement(alpha, call.op.scale, 0),
+                          readElement(beta, call.op.scale, 0)};
+  queueWork(stream, "cublasLtMatmul", [=] {
+    runProduct(call, algorithm.way, operands, workspace, algorithm.workspace);
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 }

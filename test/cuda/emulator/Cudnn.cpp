@@ -1,19 +1,31 @@
 //===- Cudnn.cpp - a stand-in for cuDNN -----------------------------------===//
 //
 // The part of cuDNN's interface that runtime/cuda/Dnn.cpp uses, over plain
-// loops, for NHWC activations and KRSC filters in f32. The first candidate that
-// it offers isn't deterministic and must not be taken.
+// loops, for NHWC activations and KRSC filters in f32. Descriptors are checked
+// when they are set and when they are used together; what the library refuses
+// gets its status. Operands outside of their buffers or never written, which
+// it wouldn't notice, are reported.
+//
+// Three candidates are offered. The first isn't deterministic and must not be
+// taken; the two others differ in whether products are rounded to f32 before
+// they are added, and which of them comes first is a hash of the shape.
 //
 //===----------------------------------------------------------------------===//
 
 #include <cudnn.h>
+
+#include "test/cuda/emulator/Report.h"
+#include "test/cuda/emulator/Shadow.h"
+#include "test/cuda/emulator/Streams.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-struct cudnnContext {};
+struct cudnnContext {
+  cudaStream_t stream = nullptr;
+};
 struct cudnnTensorStruct {
   int n, c, h, w;
 };
@@ -24,6 +36,8 @@ struct cudnnConvolutionStruct {
   int padH, padW, strideH, strideW, dilationH, dilationW, groups = 1;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
 };
+
+using namespace tmc::emulator;
 
 namespace {
 
@@ -65,38 +79,98 @@ bool valid(const Tensor &x, const Filter &f, const Window &w, const Tensor &y) {
              y.w;
 }
 
-template <typename Perf> cudnnStatus_t offer(int *count, Perf *candidates) {
-  *count = 2;
-  for (int i = 0; i < 2; ++i) {
-    candidates[i].algo = decltype(candidates[i].algo)(i);
-    candidates[i].status = CUDNN_STATUS_SUCCESS;
-    candidates[i].memory = kWorkspace;
-    candidates[i].determinism =
-        i == 0 ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
-    candidates[i].mathType = CUDNN_FMA_MATH;
+/// The algorithms that are offered; the first isn't deterministic.
+constexpr int kFirst = 0, kExact = 1, kRounded = 2;
+
+size_t workspaceOf(int algo) {
+  return algo == kRounded ? 2 * kWorkspace : kWorkspace;
+}
+
+template <typename Perf>
+cudnnStatus_t offer(const Tensor &x, const Filter &f, const Window &w,
+                    const Tensor &y, int requested, int *count,
+                    Perf *candidates) {
+  *count = 0;
+  if (!valid(x, f, w, y) || requested < 1)
+    return CUDNN_STATUS_BAD_PARAM;
+  uint64_t hash = 0;
+  for (int v : {x.n, x.c, x.h, x.w, f.k, f.c, f.h, f.w, w.strideH, w.groups})
+    hash = (hash ^ uint64_t(v)) * 0x9e3779b97f4a7c15u + 1;
+  const int second = hash >> 40 & 1 ? kRounded : kExact;
+  for (int algo : {kFirst, second, kExact + kRounded - second}) {
+    if (*count == requested)
+      break;
+    Perf &candidate = candidates[(*count)++];
+    candidate.algo = decltype(candidate.algo)(algo);
+    candidate.status = CUDNN_STATUS_SUCCESS;
+    candidate.memory = workspaceOf(algo);
+    candidate.determinism =
+        algo == kFirst ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
+    candidate.mathType = CUDNN_FMA_MATH;
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-/// Checks a run and spoils its workspace.
-bool start(int algo, void *workspace, size_t bytes, const void *alpha,
-           const void *beta) {
-  if (algo != 1 || bytes != kWorkspace ||
-      *static_cast<const float *>(alpha) != 1 ||
-      *static_cast<const float *>(beta) != 0)
-    return false;
-  std::memset(workspace, 0xff, bytes);
-  return true;
-}
-
-/// `count` sums in f64, rounded into `to` at the end.
-struct Sums {
-  std::vector<double> at;
-  void *to;
-  Sums(void *to, int64_t count) : at(size_t(count)), to(to) {}
-  ~Sums() { std::copy(at.begin(), at.end(), static_cast<float *>(to)); }
-  double &operator[](int64_t i) { return at[size_t(i)]; }
+/// One convolution: its operands, its result and how it is run.
+struct Job {
+  const char *name;
+  const void *first;
+  int64_t firstCount;
+  const void *second;
+  int64_t secondCount;
+  void *result;
+  int64_t resultCount;
+  int algo;
+  void *workspace;
+  size_t bytes;
 };
+
+int64_t countOf(const Tensor &t) { return int64_t(t.n) * t.h * t.w * t.c; }
+int64_t countOf(const Filter &f) { return int64_t(f.k) * f.h * f.w * f.c; }
+
+/// Checks a call and queues body(sums), which adds every product.
+template <typename F>
+cudnnStatus_t queueJob(cudnnHandle_t handle, const Job &job, const void *alpha,
+                       const void *beta, F body) {
+  // The stand-in has no other factors.
+  if (*static_cast<const float *>(alpha) != 1 ||
+      *static_cast<const float *>(beta) != 0)
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  if (job.bytes < workspaceOf(job.algo) || !job.workspace)
+    return CUDNN_STATUS_BAD_PARAM;
+  if (job.algo == kFirst)
+    report(FaultKind::Library, 0,
+           std::string(job.name) + " by an algorithm that isn't deterministic");
+  queueWork(handle->stream, job.name, [=] {
+    auto touches = [&](const void *p, int64_t count, Touch kind,
+                       const char *what) {
+      return touchAll(p, size_t(count) * 4, kind,
+                      (std::string(job.name) + what).c_str());
+    };
+    if (!touchAll(job.workspace, workspaceOf(job.algo), Touch::Write,
+                  (std::string(job.name) + ", its workspace,").c_str()))
+      return;
+    std::memset(job.workspace, 0xff, workspaceOf(job.algo));
+    setWritten(reinterpret_cast<uintptr_t>(job.workspace),
+               workspaceOf(job.algo), false);
+    if (!touches(job.first, job.firstCount, Touch::Read,
+                 ", its first operand,") ||
+        !touches(job.second, job.secondCount, Touch::Read,
+                 ", its second operand,") ||
+        !touches(job.result, job.resultCount, Touch::Write, ", its result,"))
+      return;
+    float *to = static_cast<float *>(job.result);
+    std::vector<double> sums(static_cast<size_t>(job.resultCount));
+    if (job.algo == kRounded)
+      body([&](int64_t i, float a, float b) { sums[size_t(i)] += a * b; });
+    else
+      body([&](int64_t i, float a, float b) {
+        sums[size_t(i)] += double(a) * b;
+      });
+    std::copy(sums.begin(), sums.end(), to);
+  });
+  return CUDNN_STATUS_SUCCESS;
+}
 
 const float *floats(const void *p) { return static_cast<const float *>(p); }
 
@@ -113,7 +187,8 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   delete handle;
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnSetStream(cudnnHandle_t, cudaStream_t) {
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *p) {
@@ -181,8 +256,8 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t p,
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(
-    const cudnnConvolutionDescriptor_t w, const cudnnTensorDescriptor_t x,
-    const cudnnFilterDescriptor_t f, int *n, int *c, int *h, int *v) {
+    cudnnConvolutionDescriptor_t w, cudnnTensorDescriptor_t x,
+    cudnnFilterDescriptor_t f, int *n, int *c, int *h, int *v) {
   *n = x->n;
   *c = f->k;
   *h = (x->h + 2 * w->padH - (f->h - 1) * w->dilationH - 1) / w->strideH + 1;
@@ -191,85 +266,97 @@ cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
-    cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
-    const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t,
-    const int, int *count, cudnnConvolutionFwdAlgoPerf_t *candidates) {
-  return offer(count, candidates);
+    cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t f,
+    cudnnConvolutionDescriptor_t w, cudnnTensorDescriptor_t y, int requested,
+    int *count, cudnnConvolutionFwdAlgoPerf_t *candidates) {
+  return offer(*x, *f, *w, *y, requested, count, candidates);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
-    cudnnHandle_t, const cudnnFilterDescriptor_t, const cudnnTensorDescriptor_t,
-    const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t,
-    const int, int *count, cudnnConvolutionBwdDataAlgoPerf_t *candidates) {
-  return offer(count, candidates);
+    cudnnHandle_t, cudnnFilterDescriptor_t f, cudnnTensorDescriptor_t dy,
+    cudnnConvolutionDescriptor_t w, cudnnTensorDescriptor_t dx, int requested,
+    int *count, cudnnConvolutionBwdDataAlgoPerf_t *candidates) {
+  return offer(*dx, *f, *w, *dy, requested, count, candidates);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-    cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
-    const cudnnConvolutionDescriptor_t, const cudnnFilterDescriptor_t,
-    const int, int *count, cudnnConvolutionBwdFilterAlgoPerf_t *candidates) {
-  return offer(count, candidates);
+    cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,
+    cudnnConvolutionDescriptor_t w, cudnnFilterDescriptor_t df, int requested,
+    int *count, cudnnConvolutionBwdFilterAlgoPerf_t *candidates) {
+  return offer(*x, *df, *w, *dy, requested, count, candidates);
 }
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
-    cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
-    const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t,
-    cudnnConvolutionFwdAlgo_t, size_t *bytes) {
-  *bytes = kWorkspace;
+    cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
+    cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t,
+    cudnnConvolutionFwdAlgo_t algo, size_t *bytes) {
+  *bytes = workspaceOf(algo);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
-    cudnnHandle_t, const cudnnFilterDescriptor_t, const cudnnTensorDescriptor_t,
-    const cudnnConvolutionDescriptor_t, const cudnnTensorDescriptor_t,
-    cudnnConvolutionBwdDataAlgo_t, size_t *bytes) {
-  *bytes = kWorkspace;
+    cudnnHandle_t, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t,
+    cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t,
+    cudnnConvolutionBwdDataAlgo_t algo, size_t *bytes) {
+  *bytes = workspaceOf(algo);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
-    cudnnHandle_t, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
-    const cudnnConvolutionDescriptor_t, const cudnnFilterDescriptor_t,
-    cudnnConvolutionBwdFilterAlgo_t, size_t *bytes) {
-  *bytes = kWorkspace;
+    cudnnHandle_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t,
+    cudnnConvolutionDescriptor_t, cudnnFilterDescriptor_t,
+    cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes) {
+  *bytes = workspaceOf(algo);
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnConvolutionForward(
-    cudnnHandle_t, const void *alpha, const cudnnTensorDescriptor_t x,
-    const void *xAt, const cudnnFilterDescriptor_t f, const void *fAt,
-    const cudnnConvolutionDescriptor_t w, cudnnConvolutionFwdAlgo_t algo,
-    void *workspace, size_t bytes, const void *beta,
-    const cudnnTensorDescriptor_t y, void *yAt) {
-  if (!valid(*x, *f, *w, *y) || !start(algo, workspace, bytes, alpha, beta))
+    cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x,
+    const void *xAt, cudnnFilterDescriptor_t f, const void *fAt,
+    cudnnConvolutionDescriptor_t w, cudnnConvolutionFwdAlgo_t algo,
+    void *workspace, size_t bytes, const void *beta, cudnnTensorDescriptor_t y,
+    void *yAt) {
+  if (!valid(*x, *f, *w, *y))
     return CUDNN_STATUS_BAD_PARAM;
-  Sums out(yAt, int64_t(y->n) * y->h * y->w * y->c);
-  eachProduct(*x, *f, *w, *y, [&](int64_t xi, int64_t fi, int64_t yi) {
-    out[yi] += double(floats(xAt)[xi]) * floats(fAt)[fi];
-  });
-  return CUDNN_STATUS_SUCCESS;
+  return queueJob(handle,
+                  {"cudnnConvolutionForward", xAt, countOf(*x), fAt,
+                   countOf(*f), yAt, countOf(*y), algo, workspace, bytes},
+                  alpha, beta, [=, x = *x, f = *f, w = *w, y = *y](auto add) {
+                    eachProduct(x, f, w, y,
+                                [&](int64_t xi, int64_t fi, int64_t yi) {
+                                  add(yi, floats(xAt)[xi], floats(fAt)[fi]);
+                                });
+                  });
 }
 cudnnStatus_t cudnnConvolutionBackwardData(
-    cudnnHandle_t, const void *alpha, const cudnnFilterDescriptor_t f,
-    const void *fAt, const cudnnTensorDescriptor_t dy, const void *dyAt,
-    const cudnnConvolutionDescriptor_t w, cudnnConvolutionBwdDataAlgo_t algo,
-    void *workspace, size_t bytes, const void *beta,
-    const cudnnTensorDescriptor_t dx, void *dxAt) {
-  if (!valid(*dx, *f, *w, *dy) || !start(algo, workspace, bytes, alpha, beta))
+    cudnnHandle_t handle, const void *alpha, cudnnFilterDescriptor_t f,
+    const void *fAt, cudnnTensorDescriptor_t dy, const void *dyAt,
+    cudnnConvolutionDescriptor_t w, cudnnConvolutionBwdDataAlgo_t algo,
+    void *workspace, size_t bytes, const void *beta, cudnnTensorDescriptor_t dx,
+    void *dxAt) {
+  if (!valid(*dx, *f, *w, *dy))
     return CUDNN_STATUS_BAD_PARAM;
-  Sums out(dxAt, int64_t(dx->n) * dx->h * dx->w * dx->c);
-  eachProduct(*dx, *f, *w, *dy, [&](int64_t xi, int64_t fi, int64_t yi) {
-    out[xi] += double(floats(dyAt)[yi]) * floats(fAt)[fi];
-  });
-  return CUDNN_STATUS_SUCCESS;
+  return queueJob(handle,
+                  {"cudnnConvolutionBackwardData", fAt, countOf(*f), dyAt,
+                   countOf(*dy), dxAt, countOf(*dx), algo, workspace, bytes},
+                  alpha, beta, [=, x = *dx, f = *f, w = *w, y = *dy](auto add) {
+                    eachProduct(x, f, w, y,
+                                [&](int64_t xi, int64_t fi, int64_t yi) {
+                                  add(xi, floats(dyAt)[yi], floats(fAt)[fi]);
+                                });
+                  });
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(
-    cudnnHandle_t, const void *alpha, const cudnnTensorDescriptor_t x,
-    const void *xAt, const cudnnTensorDescriptor_t dy, const void *dyAt,
-    const cudnnConvolutionDescriptor_t w, cudnnConvolutionBwdFilterAlgo_t algo,
-    void *workspace, size_t bytes, const void *beta,
-    const cudnnFilterDescriptor_t df, void *dfAt) {
-  if (!valid(*x, *df, *w, *dy) || !start(algo, workspace, bytes, alpha, beta))
+    cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x,
+    const void *xAt, cudnnTensorDescriptor_t dy, const void *dyAt,
+    cudnnConvolutionDescriptor_t w, cudnnConvolutionBwdFilterAlgo_t algo,
+    void *workspace, size_t bytes, const void *beta, cudnnFilterDescriptor_t df,
+    void *dfAt) {
+  if (!valid(*x, *df, *w, *dy))
     return CUDNN_STATUS_BAD_PARAM;
-  Sums out(dfAt, int64_t(df->k) * df->h * df->w * df->c);
-  eachProduct(*x, *df, *w, *dy, [&](int64_t xi, int64_t fi, int64_t yi) {
-    out[fi] += double(floats(dyAt)[yi]) * floats(xAt)[xi];
-  });
-  return CUDNN_STATUS_SUCCESS;
+  return queueJob(handle,
+                  {"cudnnConvolutionBackwardFilter", xAt, countOf(*x), dyAt,
+                   countOf(*dy), dfAt, countOf(*df), algo, workspace, bytes},
+                  alpha, beta, [=, x = *x, f = *df, w = *w, y = *dy](auto add) {
+                    eachProduct(x, f, w, y,
+                                [&](int64_t xi, int64_t fi, int64_t yi) {
+                                  add(fi, floats(dyAt)[yi], floats(xAt)[xi]);
+                                });
+                  });
 }
 }

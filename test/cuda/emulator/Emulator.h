@@ -1,17 +1,27 @@
 //===- Emulator.h - CUDA kernels on a machine without a GPU -----*- C++ -*-===//
 //
-// Lets g++ compile runtime/cuda/*.cu (without <<<>>>, see Launch.h) and run the
-// kernels as they stand: blocks one after the other, each thread of a block a
-// fiber that gives way at __syncthreads() and at warp exchanges.
+// Lets g++ compile runtime/cuda/*.cu (this file is included before anything
+// else, see LaunchText.h) and run the kernels as they stand, watched:
 //
-// It is stricter than a device where it can be: shared memory and new device
-// memory start as NaNs, limits of grids, blocks and shared memory are those of
-// the smallest supported device, and what is written behind dynamic shared
-// memory is noticed. Threads and blocks can run in the reverse order: a result
-// that then differs has a race.
+//     Schedule.h   blocks, warps and threads as fibers; barriers, votes and
+//                  shuffles and their rules; orders drawn from a seed
+//     Shadow.h     what exists, what was written, and races, by happens-before
+//     Hooks.cpp    how each load and store gets there
+//     Language.h   the words and functions of CUDA's language
+//     Types.h      bf16, fp16 and fp8, rounded as a card does
+//     Streams.h    work queued on streams runs late, in random legal orders
+//     Memory.h     device and pinned memory, between red zones
+//     CublasLt.cpp, Cudnn.cpp   stand-ins of the libraries
+//     Steps.h      what a launch of an emitted step may touch
+//     Report.h     a fault by kernel, block, thread and source line
 //
-// It isn't a simulator: it says nothing about speed, alignment of vector
-// accesses in device memory, or registers.
+// No toolkit is needed: `include` declares the part of CUDA's interfaces that
+// the backend uses. It isn't a simulator: it says nothing about speed, about
+// registers, or about how a card's libraries round. docs/cuda.md lists what is
+// proven here and what only a card can tell.
+//
+// TMC_EMULATOR_SEED=N draws the orders: 0 first to last and at once, 1 last to
+// first and as late as possible, others random.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_TEST_CUDA_EMULATOR_EMULATOR_H
@@ -21,64 +31,53 @@
 #error "the emulator stands in for nvcc"
 #endif
 
+// Calls of the emulator are named by their line in the kernel's text.
+#define TMC_EMULATOR_INLINE inline __attribute__((always_inline))
+
 #include <cuda_runtime.h>
 
-#include <cmath>
-#include <cstddef>
-#include <functional>
+#include "test/cuda/emulator/Language.h"
+
+#include <memory>
 
 namespace tmc::emulator {
 
-struct Position {
-  uint3 thread, block;
-  dim3 blockSize, gridSize;
-};
-/// Of the fiber that runs.
-extern Position current;
+/// Queues a launch. An error of its configuration is what cudaGetLastError
+/// returns next.
+void queueLaunch(const Launch &launch, cudaStream_t stream);
 
-/// Runs `body` once per thread. Failures are what cudaGetLastError returns.
+template <typename F>
 void launch(const void *kernel, dim3 grid, dim3 block, size_t sharedBytes,
-            const std::function<void()> &body);
-unsigned char *dynamicShared();
+            cudaStream_t stream, F body) {
+  auto kept = std::make_shared<F>(body);
+  const void *arguments = kept.get();
+  queueLaunch({kernel, grid, block, sharedBytes,
+               [](const void *p) { (*static_cast<const F *>(p))(); }, arguments,
+               sizeof(F), kept},
+              stream);
+}
 
-void syncBlock();
-float exchange(float value, int laneMask);
-
-/// Blocks and threads from the last to the first; the default where
-/// TMC_EMULATOR_REVERSE is in the environment.
-void setReverse(bool reverse);
 /// cudaMalloc refuses more than this.
 void setMemoryLimit(size_t bytes);
 /// The next call of a kind ("cudaMemcpyAsync", "launch") fails.
 void failNext(const char *call);
 
+/// Memory for tests that device and host both use; it counts as written.
+void *allocateManaged(size_t bytes);
+void freeManaged(void *p);
+/// See Shadow.h.
+void allowHostMemory(bool allow);
+/// Says that these bytes were never written.
+void forget(const void *p, size_t bytes);
+
 } // namespace tmc::emulator
 
-#undef __global__
-#undef __device__
-#undef __host__
-#undef __shared__
-#undef __launch_bounds__
-#define __global__
-#define __device__
-#define __host__
-#define __shared__ static
-#define __launch_bounds__(...)
-
-#define threadIdx (tmc::emulator::current.thread)
-#define blockIdx (tmc::emulator::current.block)
-#define blockDim (tmc::emulator::current.blockSize)
-#define gridDim (tmc::emulator::current.gridSize)
-
-inline void __syncthreads() { tmc::emulator::syncBlock(); }
-inline float __shfl_xor_sync(unsigned, float value, int laneMask) {
-  return tmc::emulator::exchange(value, laneMask);
-}
-inline int atomicCAS(int *at, int expected, int value) {
-  const int old = *at;
-  if (old == expected)
-    *at = value;
-  return old;
-}
+// What runtime/cuda/LaunchText.h says for nvcc.
+#define TMC_LAUNCH(kernel, grid, block, sharedBytes, stream, ...)              \
+  tmc::emulator::launch(reinterpret_cast<const void *>(kernel), grid, block,   \
+                        size_t(sharedBytes), stream,                           \
+                        [=] { kernel(__VA_ARGS__); })
+#define TMC_DYNAMIC_SHARED(name)                                               \
+  unsigned char *name = tmc::emulator::dynamicShared()
 
 #endif // TMC_TEST_CUDA_EMULATOR_EMULATOR_H

@@ -1,0 +1,373 @@
+//===- LibraryFaultsTest.cpp - planted faults of the host's calls ---------===//
+//
+// Products and convolutions that the libraries would refuse or spoil, and
+// transfers and streams that lack a wait. What a library refuses is answered by
+// its status; the rest is reported.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/cuda/Faults.h"
+
+#include <cublasLt.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <vector>
+
+using namespace tmc::emulator;
+using namespace tmc::test;
+
+namespace {
+
+/// D[m, n] = A[m, k] B[k, n], column-major.
+struct Product {
+  int64_t m = 8, n = 8, k = 8, lda = 8, ldb = 8, ldd = 8;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  cudaDataType_t scale = CUDA_R_32F, type = CUDA_R_32F, out = CUDA_R_32F;
+  int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void *bias = nullptr;
+  uint32_t alignment = 16;
+  uint64_t workspaceLimit = 1 << 20;
+  size_t less = 0;         // than the workspace that the algorithm wants
+  int shift = 0;           // floats, of A
+  int workspaceShift = 0;  // bytes
+  bool otherShape = false; // the algorithm was chosen for another product
+  int which = 0;           // candidate
+};
+
+struct Buffers {
+  Device<float> a{64}, b{64}, d{64};
+  Device<char> workspace{1 << 20};
+};
+
+/// The status of the query, or else of the call.
+cublasStatus_t run(const Product &p, const Buffers &buffers,
+                   const std::vector<float> *values = nullptr,
+                   bool written = true) {
+  cublasLtHandle_t handle;
+  cublasLtMatmulDesc_t op;
+  cublasLtMatrixLayout_t a, b, d;
+  cublasLtMatmulPreference_t preference;
+  cublasLtCreate(&handle);
+  cublasLtMatmulDescCreate(&op, p.compute, p.scale);
+  cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &p.transA, 4);
+  cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSB, &p.transB, 4);
+  cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE, &p.epilogue,
+                                 4);
+  cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias,
+                                 sizeof p.bias);
+  cublasLtMatrixLayoutCreate(&a, p.type, uint64_t(p.m), uint64_t(p.k), p.lda);
+  cublasLtMatrixLayoutCreate(&b, p.type, uint64_t(p.k), uint64_t(p.n), p.ldb);
+  cublasLtMatrixLayoutCreate(&d, p.out, uint64_t(p.m), uint64_t(p.n), p.ldd);
+  cublasLtMatmulPreferenceCreate(&preference);
+  cublasLtMatmulPreferenceSetAttribute(preference,
+                                       CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                       &p.workspaceLimit, 8);
+  for (auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    cublasLtMatmulPreferenceSetAttribute(preference, operand, &p.alignment, 4);
+  cublasLtMatmulHeuristicResult_t found[3] = {};
+  int count = 0;
+  cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, op, a, b, d, d, preference, 3, found, &count);
+  if (status == CUBLAS_STATUS_SUCCESS && p.otherShape) {
+    const int64_t more = p.lda + 1;
+    cublasLtMatrixLayoutSetAttribute(a, CUBLASLT_MATRIX_LAYOUT_LD, &more, 8);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    const float *from = written ? buffers.a.written() : buffers.a.get();
+    if (values)
+      for (auto [to, which] :
+           {std::pair{buffers.a.get(), 0}, {buffers.b.get(), 1}})
+        cudaMemcpyAsync(
+            to, which ? std::vector<float>(64, 1.0f).data() : values->data(),
+            256, cudaMemcpyHostToDevice, nullptr);
+    const auto &chosen = found[p.which % count];
+    const double one = 1, zero = 0;
+    const float oneF = 1, zeroF = 0;
+    const bool f64 = p.scale == CUDA_R_64F;
+    status = cublasLtMatmul(
+        handle, op, f64 ? static_cast<const void *>(&one) : &oneF,
+        from + p.shift, a, values ? buffers.b.get() : buffers.b.written(), b,
+        f64 ? static_cast<const void *>(&zero) : &zeroF, buffers.d.get(), d,
+        buffers.d.get(), d, &chosen.algo,
+        buffers.workspace.get() + p.workspaceShift,
+        chosen.workspaceSize - p.less, nullptr);
+    cudaDeviceSynchronize();
+  }
+  cublasLtMatmulPreferenceDestroy(preference);
+  cublasLtMatrixLayoutDestroy(a);
+  cublasLtMatrixLayoutDestroy(b);
+  cublasLtMatrixLayoutDestroy(d);
+  cublasLtMatmulDescDestroy(op);
+  cublasLtDestroy(handle);
+  return status;
+}
+
+} // namespace
+
+TEST(LibraryFaults, WhatCublasLtRefuses) {
+  Buffers buffers;
+  EXPECT_EQ(run({}, buffers), CUBLAS_STATUS_SUCCESS);
+  const struct {
+    const char *what;
+    Product product;
+    cublasStatus_t status;
+  } refused[] = {
+      {"a leading dimension below the rows",
+       {.lda = 7},
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"sums in f64 of f32",
+       {.compute = CUBLAS_COMPUTE_64F},
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"f64 with a bias",
+       {.m = 4,
+        .n = 4,
+        .k = 4,
+        .lda = 4,
+        .ldb = 4,
+        .ldd = 4,
+        .compute = CUBLAS_COMPUTE_64F,
+        .scale = CUDA_R_64F,
+        .type = CUDA_R_64F,
+        .out = CUDA_R_64F,
+        .epilogue = CUBLASLT_EPILOGUE_BIAS,
+        .bias = buffers.b.get()},
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"f32 operands and a bf16 result",
+       {.out = CUDA_R_16BF},
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"fp8 that isn't transposed",
+       {.type = CUDA_R_8F_E4M3, .out = CUDA_R_32F},
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"scale type f64", {.scale = CUDA_R_64F}, CUBLAS_STATUS_NOT_SUPPORTED},
+      {"an epilogue that the stand-in lacks",
+       {.epilogue = CUBLASLT_EPILOGUE_DGELU},
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"a bias without an address",
+       {.epilogue = CUBLASLT_EPILOGUE_BIAS},
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"a limit that no algorithm fits",
+       {.workspaceLimit = 1000},
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"a workspace too small", {.less = 1}, CUBLAS_STATUS_INVALID_VALUE},
+      {"a workspace that isn't aligned",
+       {.workspaceShift = 16},
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"operands less aligned than was said",
+       {.m = 4, .n = 4, .k = 4, .shift = 1},
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"an algorithm of another shape",
+       {.m = 4, .otherShape = true},
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"sizes that don't agree",
+       {.transA = CUBLAS_OP_T, .transB = CUBLAS_OP_T},
+       CUBLAS_STATUS_SUCCESS}, // square: they do
+  };
+  for (const auto &r : refused)
+    EXPECT_EQ(int(run(r.product, buffers)), int(r.status)) << r.what;
+}
+
+TEST(LibraryFaults, WhatCublasLtWouldNotNotice) {
+  Buffers buffers;
+  expectFault(
+      FaultKind::OutOfBounds, "a leading dimension too large",
+      [&] { run({.lda = 9}, buffers); }, true);
+  expectFault(
+      FaultKind::OutOfBounds, "a view too near to its buffer's end",
+      [&] { run({.shift = 4}, buffers); }, true);
+  expectFault(
+      FaultKind::Uninitialised, "an operand that nobody wrote",
+      [&] {
+        Buffers fresh;
+        run({}, fresh, nullptr, false);
+      },
+      true);
+  expectFault(
+      FaultKind::OutOfBounds, "a bias of too few elements",
+      [&] {
+        Device<float> bias(4);
+        run({.epilogue = CUBLASLT_EPILOGUE_BIAS, .bias = bias.written()},
+            buffers);
+      },
+      true);
+  expectFault(
+      FaultKind::Resource, "a descriptor destroyed twice",
+      [] {
+        cublasLtMatrixLayout_t layout;
+        cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, 1, 1, 1);
+        cublasLtMatrixLayoutDestroy(layout);
+        EXPECT_NE(cublasLtMatrixLayoutDestroy(layout), CUBLAS_STATUS_SUCCESS);
+      },
+      true);
+}
+
+TEST(LibraryFaults, AlgorithmsDifferInTheLastBits) {
+  // A sum of which the order shows: 1e8 swallows what comes before -1e8.
+  Buffers buffers;
+  std::vector<float> a(64, 0.375f);
+  a[0] = 1e8f;
+  a[40] = -1e8f;
+  std::set<float> results;
+  for (int which = 0; which < 3; ++which) {
+    run({.m = 1,
+         .n = 1,
+         .k = 64,
+         .lda = 1,
+         .ldb = 64,
+         .ldd = 1,
+         .which = which},
+        buffers, &a);
+    float result = 0;
+    cudaMemcpyAsync(&result, buffers.d.get(), 4, cudaMemcpyDeviceToHost,
+                    nullptr);
+    results.insert(result);
+  }
+  EXPECT_EQ(results.size(), 3u);
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers and streams
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Pinned {
+  float *at = nullptr;
+  Pinned() {
+    cudaHostAlloc(reinterpret_cast<void **>(&at), 256, cudaHostAllocDefault);
+    std::memset(at, 0, 256);
+  }
+  ~Pinned() { cudaFreeHost(at); }
+};
+
+__global__ void addOne(const float *x, float *y) {
+  y[threadIdx.x] = x[threadIdx.x] + 1; // FAULT addOne
+}
+
+/// Two streams, the second of which needs what the first one writes. The first
+/// has much to do before.
+void passAlong(bool waits) {
+  cudaStream_t first, second;
+  cudaEvent_t done;
+  cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking);
+  cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
+  cudaEventCreateWithFlags(&done, cudaEventDisableTiming);
+  Device<float> x(64), y(64), z(64);
+  float *px = x.get(), *py = y.get(), *pz = z.get();
+  cudaMemsetAsync(px, 0, 256, first);
+  for (int i = 0; i < 4; ++i)
+    TMC_LAUNCH(addOne, dim3(1), dim3(64), 0, first, px, py);
+  cudaEventRecord(done, first);
+  if (waits)
+    cudaStreamWaitEvent(second, done, 0);
+  TMC_LAUNCH(addOne, dim3(1), dim3(64), 0, second, py, pz);
+  cudaStreamSynchronize(second);
+  cudaDeviceSynchronize();
+  cudaEventDestroy(done);
+  cudaStreamDestroy(first);
+  cudaStreamDestroy(second);
+}
+
+/// How many of `seeds` orders find something.
+int foundUnder(int seeds, const std::function<void()> &body) {
+  const uint64_t before = seed();
+  int found = 0;
+  for (int s = 0; s < seeds; ++s) {
+    setSeed(uint64_t(s));
+    Collect collect;
+    body();
+    cudaDeviceSynchronize();
+    found += !collect.faults().empty();
+  }
+  setSeed(before);
+  return found;
+}
+
+} // namespace
+
+TEST(StreamFaults, AMissingEvent) {
+  // Some orders hide it: a device's would, too.
+  EXPECT_GE(foundUnder(20, [] { passAlong(false); }), 5);
+  EXPECT_EQ(foundUnder(50, [] { passAlong(true); }), 0);
+}
+
+TEST(StreamFaults, PinnedMemoryChangedTooEarly) {
+  EXPECT_GE(foundUnder(20,
+                       [] {
+                         Pinned host;
+                         Device<float> x(64);
+                         cudaMemcpyAsync(x.get(), host.at, 256,
+                                         cudaMemcpyHostToDevice, nullptr);
+                         host.at[3] = 7; // no wait
+                         cudaDeviceSynchronize();
+                       }),
+            5);
+  EXPECT_EQ(foundUnder(20,
+                       [] {
+                         Pinned host;
+                         Device<float> x(64);
+                         cudaMemcpyAsync(x.get(), host.at, 256,
+                                         cudaMemcpyHostToDevice, nullptr);
+                         cudaStreamSynchronize(nullptr);
+                         host.at[3] = 7;
+                       }),
+            0);
+}
+
+TEST(StreamFaults, AReadTooEarlySeesGarbage) {
+  setSeed(1);
+  Pinned host;
+  Device<float> x(64);
+  const float *from = x.written();
+  cudaMemcpyAsync(host.at, from, 256, cudaMemcpyDeviceToHost, nullptr);
+  EXPECT_TRUE(std::isnan(host.at[0]));
+  cudaDeviceSynchronize();
+  EXPECT_EQ(host.at[0], 0);
+  setSeed(0);
+}
+
+TEST(StreamFaults, CallsThatCannotBeRight) {
+  expectFault(
+      FaultKind::Transfer, "a copy in the wrong direction",
+      [] {
+        Device<float> x(4);
+        float host[4] = {};
+        EXPECT_NE(cudaMemcpyAsync(host, x.written(), 16, cudaMemcpyHostToDevice,
+                                  nullptr),
+                  cudaSuccess);
+      },
+      true);
+  expectFault(
+      FaultKind::Resource, "memory freed twice",
+      [] {
+        void *p = nullptr;
+        cudaMalloc(&p, 64);
+        EXPECT_EQ(cudaFree(p), cudaSuccess);
+        EXPECT_NE(cudaFree(p), cudaSuccess);
+      },
+      true);
+  expectFault(
+      FaultKind::OutOfBounds, "a copy longer than its buffer",
+      [] {
+        Device<float> x(4);
+        const float host[8] = {};
+        cudaMemcpyAsync(x.get(), host, 32, cudaMemcpyHostToDevice, nullptr);
+        cudaDeviceSynchronize();
+      },
+      true);
+  expectFault(
+      FaultKind::OutOfBounds, "a fill of freed memory",
+      [] {
+        Device<float> x(4);
+        float *p = x.get();
+        x.free();
+        cudaMemsetAsync(p, 0, 16, nullptr);
+        cudaDeviceSynchronize();
+      },
+      true);
+}

@@ -1,0 +1,138 @@
+//===- Runtime.cpp - device, memory and errors of the CUDA runtime --------===//
+
+#include "test/cuda/emulator/Runtime.h"
+
+#include "test/cuda/emulator/Emulator.h"
+#include "test/cuda/emulator/Memory.h"
+#include "test/cuda/emulator/Report.h"
+#include "test/cuda/emulator/Shadow.h"
+#include "test/cuda/emulator/Streams.h"
+
+#include <string>
+
+namespace tmc::emulator {
+
+namespace {
+/// What every card has at least, of what can be asked for.
+constexpr int kMultiprocessors = 4;
+size_t memoryLimit = size_t(1) << 34;
+std::string failing;
+cudaError_t lastError = cudaSuccess;
+} // namespace
+
+bool shouldFail(const char *call) {
+  if (failing != call)
+    return false;
+  failing.clear();
+  return true;
+}
+void failNext(const char *call) { failing = call; }
+void setMemoryLimit(size_t bytes) { memoryLimit = bytes; }
+
+void queueLaunch(const Launch &launch, cudaStream_t stream) {
+  lastError =
+      shouldFail("launch") ? cudaErrorLaunchFailure : checkLaunch(launch);
+  if (lastError == cudaSuccess)
+    queueWork(stream, "a launch", [launch] { runLaunch(launch); });
+}
+
+void *allocateManaged(size_t bytes) {
+  return allocate(bytes, MemoryKind::Managed);
+}
+void freeManaged(void *p) {
+  runAll(); // as freeing device memory does
+  release(p);
+}
+void forget(const void *p, size_t bytes) {
+  setWritten(reinterpret_cast<uintptr_t>(p), bytes, false);
+}
+
+namespace {
+cudaError_t take(void **to, size_t bytes, MemoryKind kind) {
+  *to = allocate(bytes, kind);
+  return *to ? cudaSuccess : lastError = cudaErrorMemoryAllocation;
+}
+cudaError_t giveBack(void *p, const char *call) {
+  if (!p)
+    return cudaSuccess;
+  runAll(); // freeing waits for the device
+  if (release(p))
+    return cudaSuccess;
+  report(FaultKind::Resource, 0,
+         std::string(call) + " of what isn't allocated");
+  return cudaErrorInvalidValue;
+}
+} // namespace
+
+} // namespace tmc::emulator
+
+using namespace tmc::emulator;
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int *count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int *device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
+}
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+  switch (attribute) {
+  case cudaDevAttrMultiProcessorCount:
+    *value = kMultiprocessors;
+    return cudaSuccess;
+  case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+    *value = 99 << 10;
+    return cudaSuccess;
+  case cudaDevAttrComputeCapabilityMajor:
+    *value = 8;
+    return cudaSuccess;
+  case cudaDevAttrComputeCapabilityMinor:
+    *value = 6;
+    return cudaSuccess;
+  case cudaDevAttrL2CacheSize:
+    *value = 2 << 20;
+    return cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
+}
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
+  *free = *total = memoryLimit;
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void **to, size_t bytes) {
+  if (bytes > memoryLimit)
+    return lastError = cudaErrorMemoryAllocation;
+  return take(to, bytes, MemoryKind::Device);
+}
+cudaError_t cudaFree(void *p) { return giveBack(p, "cudaFree"); }
+cudaError_t cudaHostAlloc(void **to, size_t bytes, unsigned) {
+  return take(to, bytes, MemoryKind::Pinned);
+}
+cudaError_t cudaFreeHost(void *p) { return giveBack(p, "cudaFreeHost"); }
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = lastError;
+  lastError = cudaSuccess;
+  return error;
+}
+cudaError_t cudaPeekAtLastError() { return lastError; }
+const char *cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory"
+                                            : "an emulated failure";
+}
+const char *cudaGetErrorName(cudaError_t error) {
+  return error == cudaSuccess ? "cudaSuccess" : "cudaErrorEmulated";
+}
+cudaError_t cudaFuncSetAttribute(const void *kernel,
+                                 cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
+    return cudaSuccess;
+  return allowDynamicShared(kernel, value) ? cudaSuccess
+                                           : lastError = cudaErrorInvalidValue;
+}
+}

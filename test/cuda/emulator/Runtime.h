@@ -1,0 +1,12 @@
+//===- Runtime.h - planned failures of the runtime's calls ------*- C++ -*-===//
+#ifndef TMC_TEST_CUDA_EMULATOR_RUNTIME_H
+#define TMC_TEST_CUDA_EMULATOR_RUNTIME_H
+
+namespace tmc::emulator {
+
+/// Whether this call was chosen to fail (Emulator.h: failNext); once.
+bool shouldFail(const char *call);
+
+} // namespace tmc::emulator
+
+#endif // TMC_TEST_CUDA_EMULATOR_RUNTIME_H

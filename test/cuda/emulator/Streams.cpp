@@ -1,0 +1,297 @@
+//===- Streams.cpp - queued work, run late and in random orders -----------===//
+
+#include "test/cuda/emulator/Streams.h"
+
+#include "test/cuda/emulator/Memory.h"
+#include "test/cuda/emulator/Report.h"
+#include "test/cuda/emulator/Runtime.h"
+#include "test/cuda/emulator/Schedule.h"
+#include "test/cuda/emulator/Shadow.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace tmc::emulator;
+
+struct CUevent_st {
+  uint64_t recorded = 0, done = 0;
+};
+
+namespace {
+struct Work {
+  std::string what;
+  std::function<void()> run;
+  CUevent_st *waits = nullptr, *records = nullptr;
+  uint64_t version = 0;
+};
+} // namespace
+
+struct CUstream_st {
+  std::deque<Work> queue;
+};
+
+namespace tmc::emulator {
+
+namespace {
+
+/// Of all streams; the one without a name is the first.
+std::vector<CUstream_st *> &streams() {
+  static auto *all = new std::vector<CUstream_st *>{new CUstream_st};
+  return *all;
+}
+std::set<CUevent_st *> &events() {
+  static auto *all = new std::set<CUevent_st *>;
+  return *all;
+}
+Wrap wrap = nullptr;
+bool runningWork = false, held = false;
+
+CUstream_st *streamOf(cudaStream_t stream) {
+  return stream ? stream : streams()[0];
+}
+bool isStream(cudaStream_t stream) {
+  return !stream || std::count(streams().begin(), streams().end(), stream) != 0;
+}
+
+bool isReady(const CUstream_st &stream) {
+  return !stream.queue.empty() &&
+         (!stream.queue.front().waits ||
+          stream.queue.front().waits->done >= stream.queue.front().version);
+}
+
+/// Runs the first work of some stream; false where none can.
+bool runOne() {
+  std::vector<CUstream_st *> ready;
+  for (CUstream_st *stream : streams())
+    if (isReady(*stream))
+      ready.push_back(stream);
+  if (ready.empty())
+    return false;
+  CUstream_st &stream = *ready[seed() == 0   ? 0
+                               : seed() == 1 ? ready.size() - 1
+                                             : draw(ready.size())];
+  const Work work = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  if (work.records)
+    work.records->done = std::max(work.records->done, work.version);
+  if (work.run) {
+    runningWork = true;
+    work.run();
+    runningWork = false;
+  }
+  endIfFaulty();
+  return true;
+}
+
+template <typename F> void runUntil(F &&done) {
+  while (!done())
+    if (!runOne()) {
+      report(FaultKind::Deadlock, 0,
+             "the host waits for streams that wait for each other");
+      for (CUstream_st *stream : streams())
+        stream->queue.clear();
+      endIfFaulty();
+      return;
+    }
+}
+
+/// As much as the seed says, between two calls of the host.
+void runSome() {
+  if (runningWork || held)
+    return;
+  if (seed() == 0)
+    while (runOne()) {
+    }
+  else if (seed() > 1 && draw(4) == 0)
+    for (uint64_t n = draw(4); n > 0 && runOne(); --n) {
+    }
+}
+
+void push(CUstream_st *stream, Work work) {
+  stream->queue.push_back(std::move(work));
+  runSome();
+}
+
+uint64_t hashOf(const void *p, size_t bytes) { // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < bytes; ++i)
+    hash = (hash ^ static_cast<const unsigned char *>(p)[i]) * 0x100000001b3u;
+  return hash;
+}
+
+bool isPinned(const void *p) {
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  if (!isDevice(at))
+    return false;
+  const Piece *piece = pieceAt(at);
+  return piece && piece->kind == MemoryKind::Pinned;
+}
+
+} // namespace
+
+void queueWork(cudaStream_t stream, const char *what,
+               std::function<void()> run) {
+  if (!isStream(stream)) {
+    report(FaultKind::Resource, 0,
+           std::string(what) + " on a stream that doesn't exist");
+    return;
+  }
+  push(streamOf(stream), {what, wrap ? wrap(std::move(run)) : std::move(run)});
+}
+
+void runAll() {
+  runUntil([] {
+    return std::all_of(streams().begin(), streams().end(),
+                       [](CUstream_st *s) { return s->queue.empty(); });
+  });
+}
+
+void setWrap(Wrap to) { wrap = to; }
+void holdWork(bool to) {
+  held = to;
+  runSome();
+}
+
+} // namespace tmc::emulator
+
+namespace {
+
+void copyNow(void *to, const void *from, size_t bytes) {
+  const bool fromDevice =
+      isDevice(reinterpret_cast<uintptr_t>(from)) && !isPinned(from);
+  const bool toDevice =
+      isDevice(reinterpret_cast<uintptr_t>(to)) && !isPinned(to);
+  if (fromDevice && !touchAll(from, bytes, Touch::Read, "a copy"))
+    return;
+  if (toDevice && !touchAll(to, bytes, Touch::Write, "a copy"))
+    return;
+  std::memmove(to, from, bytes);
+}
+
+} // namespace
+
+extern "C" {
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
+                            cudaMemcpyKind kind, cudaStream_t stream) {
+  if (shouldFail("cudaMemcpyAsync"))
+    return cudaErrorInvalidValue;
+  if (bytes == 0)
+    return cudaSuccess;
+  const bool fromDevice =
+      isDevice(reinterpret_cast<uintptr_t>(from)) && !isPinned(from);
+  const bool toDevice =
+      isDevice(reinterpret_cast<uintptr_t>(to)) && !isPinned(to);
+  const cudaMemcpyKind is =
+      fromDevice ? toDevice ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost
+      : toDevice ? cudaMemcpyHostToDevice
+                 : cudaMemcpyHostToHost;
+  if (kind != is && kind != cudaMemcpyDefault) {
+    report(FaultKind::Transfer, 0,
+           "a copy whose direction isn't that of its addresses");
+    return cudaErrorInvalidValue;
+  }
+  if (!fromDevice && isPinned(from)) {
+    const uint64_t before = hashOf(from, bytes);
+    queueWork(stream, "a copy", [=] {
+      if (hashOf(from, bytes) != before)
+        report(FaultKind::Transfer, 0,
+               "the host changed pinned memory before the copy of its " +
+                   std::to_string(bytes) + " bytes had run");
+      copyNow(to, from, bytes);
+    });
+  } else if (!fromDevice) {
+    auto bytesThen = std::make_shared<std::vector<char>>(
+        static_cast<const char *>(from),
+        static_cast<const char *>(from) + bytes);
+    queueWork(stream, "a copy", [=] { copyNow(to, bytesThen->data(), bytes); });
+  } else if (toDevice) {
+    queueWork(stream, "a copy", [=] { copyNow(to, from, bytes); });
+  } else if (isPinned(to)) {
+    std::memset(to, 0xff, bytes);
+    queueWork(stream, "a copy", [=] {
+      const auto *p = static_cast<const unsigned char *>(to);
+      if (std::any_of(p, p + bytes, [](unsigned char b) { return b != 0xff; }))
+        report(FaultKind::Transfer, 0,
+               "the host changed pinned memory before the copy into its " +
+                   std::to_string(bytes) + " bytes had run");
+      copyNow(to, from, bytes);
+    });
+  } else {
+    queueWork(stream, "a copy", [=] { copyNow(to, from, bytes); });
+    return cudaStreamSynchronize(stream);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes,
+                            cudaStream_t stream) {
+  queueWork(stream, "a fill", [=] {
+    if (touchAll(to, bytes, Touch::Write, "a fill"))
+      std::memset(to, value, bytes);
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+  streams().push_back(*stream = new CUstream_st);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (!stream || !isStream(stream))
+    return cudaErrorInvalidResourceHandle;
+  cudaStreamSynchronize(stream); // it is destroyed when its work is done
+  streams().erase(std::find(streams().begin(), streams().end(), stream));
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (!isStream(stream))
+    return cudaErrorInvalidResourceHandle;
+  runUntil([&] { return streamOf(stream)->queue.empty(); });
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize(void) {
+  runAll();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned) {
+  if (!isStream(stream) || !events().count(event))
+    return cudaErrorInvalidResourceHandle;
+  push(streamOf(stream), {"a wait", {}, event, nullptr, event->recorded});
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+  events().insert(*event = new CUevent_st);
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (!events().count(event))
+    return cudaErrorInvalidResourceHandle;
+  runUntil([&] { return event->done >= event->recorded; });
+  events().erase(event);
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (!isStream(stream) || !events().count(event))
+    return cudaErrorInvalidResourceHandle;
+  push(streamOf(stream), {"an event", {}, nullptr, event, ++event->recorded});
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (!events().count(event))
+    return cudaErrorInvalidResourceHandle;
+  runUntil([&] { return event->done >= event->recorded; });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return event->done >= event->recorded ? cudaSuccess : cudaErrorNotReady;
+}
+}

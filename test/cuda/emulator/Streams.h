@@ -1,0 +1,44 @@
+//===- Streams.h - queued work, run late and in random orders ---*- C++ -*-===//
+//
+// What is queued on a stream runs when the host waits, or earlier: a device may
+// do either. With seed 0 each piece runs when it is queued, with seed 1 as late
+// as possible; other seeds draw how much runs at each call, and from which
+// stream. An event makes one stream wait for another; without it the order is
+// free, so that a missing event shows as memory that nobody has written yet.
+//
+// Copies follow the runtime's rules of synchronization:
+//
+//   pinned host memory     read and written when the copy runs. What a copy
+//   will
+//                          read is compared with what was there at the call;
+//                          what it will write holds garbage until it ran, and
+//                          must then still hold it: the host has to wait
+//   pageable to device     the bytes are taken at the call
+//   device to pageable     waits for the stream
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_TEST_CUDA_EMULATOR_STREAMS_H
+#define TMC_TEST_CUDA_EMULATOR_STREAMS_H
+
+#include <cuda_runtime.h>
+
+#include <functional>
+
+namespace tmc::emulator {
+
+/// Queues work; `what` names it in reports.
+void queueWork(cudaStream_t stream, const char *what,
+               std::function<void()> run);
+/// Runs all that is queued anywhere.
+void runAll();
+
+/// Called with each piece of work before it is queued; returns what runs in its
+/// place (Steps.h).
+using Wrap = std::function<void()> (*)(std::function<void()> run);
+void setWrap(Wrap wrap);
+/// While held, work runs only where the host waits for it.
+void holdWork(bool held);
+
+} // namespace tmc::emulator
+
+#endif // TMC_TEST_CUDA_EMULATOR_STREAMS_H

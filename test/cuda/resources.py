@@ -1,0 +1,122 @@
+"""What nvcc's assembler says that kernels take, against a table in the tree.
+
+    resources.py TABLE [--update] [--nvcc VERSION] [--steps] LOG...
+
+A log is what `nvcc -Xptxas -v` printed for one file; its name up to the first dot is
+the file's. A row of the table is a kernel, with its static shared memory in bytes, and
+for each architecture its registers, `+` and the bytes that it spills where it does:
+
+    # nvcc 13.0.88
+    # kernel                                 shared  sm_75  sm_80
+    AttentionGrad gradientOfKeys<64, 64>          0 128+52    128
+
+With --steps a row is an emitted step: the most of each, and the number of kernels
+(they are generated; their names say little). Registers differ between versions of nvcc: a table of
+another one is skipped, with code 77. --update writes the table.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+SKIPPED = 77
+
+
+def demangled(names):
+    done = subprocess.run(["c++filt"], input="\n".join(names), check=True, capture_output=True, text=True)
+    return dict(zip(names, done.stdout.split("\n")))
+
+
+def short(name):
+    """`gradientOfKeys<64, 64>` of a demangled kernel."""
+    name = re.sub(r"^void ", "", name)
+    name = re.sub(r"\((?:int|bool|long)\)(-?\w+)", r"\1", name)  # template arguments as casts
+    name = re.sub(r"\(anonymous namespace\)::|_GLOBAL__N_\w*?::", "", name)
+    depth = 0
+    for at, character in enumerate(name):  # parameters, not those within template arguments
+        depth += (character == "<") - (character == ">")
+        if character == "(" and depth == 0:
+            name = name[:at]
+            break
+    name = re.sub(r"\b(?:\w+::)+", "", name)
+    return re.sub(r"\bTileShape<([^<>]*)>", r"\1", name).replace(" >", ">")
+
+
+def read(path):
+    """{kernel: {architecture: (registers, spilled bytes, static shared bytes)}} of a log."""
+    with open(path) as file:
+        text = file.read()
+    found = {}
+    for part in text.split("Compiling entry function '")[1:]:
+        name, architecture = re.match(r"(\S+)' for '(\w+)'", part).groups()
+        spilled = sum(map(int, re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", part).groups()))
+        registers = int(re.search(r"Used (\d+) registers", part)[1])
+        shared = re.search(r"(\d+) bytes smem", part)
+        found.setdefault(name, {})[architecture] = (registers, spilled, int(shared[1]) if shared else 0)
+    names = demangled(sorted(found))
+    return {short(names[name]): by for name, by in found.items()}
+
+
+def cell(registers, spilled):
+    return f"{registers}+{spilled}" if spilled else str(registers)
+
+
+def row(label, by, architectures):
+    shared = max(figures[2] for figures in by.values())
+    cells = [cell(*by[a][:2]) if a in by else "-" for a in architectures]
+    return f"{label:<58} {shared:>6} " + " ".join(f"{text:>7}" for text in cells)
+
+
+def table(logs, version, steps):
+    files = {os.path.basename(log).partition(".")[0]: read(log) for log in logs}
+    architectures = sorted({a for kernels in files.values() for by in kernels.values() for a in by},
+                           key=lambda a: int(re.search(r"\d+", a)[0]))
+    lines = [f"# nvcc {version}",
+             f"{'# kernels' if steps else '# kernel':<58} shared " + " ".join(f"{a:>7}" for a in architectures)]
+    for file, kernels in sorted(files.items()):
+        if not kernels:
+            sys.exit(f"{file}: the log names no kernel")
+        if steps:
+            most = {a: tuple(max(by[a][i] for by in kernels.values()) for i in range(3)) for a in architectures}
+            lines.append(row(f"{file}, {len(kernels)} kernels", most, architectures))
+        else:
+            lines += [row(f"{file} {name}", by, architectures) for name, by in sorted(kernels.items())]
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table")
+    parser.add_argument("logs", nargs="+")
+    parser.add_argument("--nvcc", default="unknown")
+    parser.add_argument("--steps", action="store_true")
+    parser.add_argument("--update", action="store_true")
+    options = parser.parse_args()
+    now = table(options.logs, options.nvcc, options.steps)
+    if options.update:
+        with open(options.table, "w") as file:
+            file.write("\n".join(now) + "\n")
+        return 0
+    with open(options.table) as file:
+        kept = file.read().splitlines()
+    if kept[:1] != now[:1]:
+        print(f"skipped: the table is of '{kept[0][2:]}', this is '{now[0][2:]}'")
+        return SKIPPED
+    if kept[1].split()[2:] != now[1].split()[2:]:
+        print("skipped: the kernels are compiled for " + ", ".join(now[1].split()[3:]))
+        return SKIPPED
+    gone, new = [r for r in kept if r not in now], [r for r in now if r not in kept]
+    for sign, rows in (("-", gone), ("+", new)):
+        for line in rows:
+            print(sign + line)
+    if gone or new:
+        print(f"{options.table} isn't what nvcc says; if that is meant: --update")
+        return 1
+    print(f"{len(now) - 2} rows")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Run emitted CUDA steps in the emulator and compare them with PyTorch and with themselves.
+
+    steps.py --tmc TMC --library LIB [--cxx g++] [--only SUBSTRING] [--seeds N] [--full]
+
+Each model of test/golden is compiled for cuda with all memory, and those of TIGHT once more with
+a budget a hundredth of the way up from the smallest workable one. One step with
+plain SGD gives every gradient (test/golden/check.py says how). Each run is watched: a fault that
+the emulator finds ends it. The gradients are PyTorch's; and the parameters after the step have
+the same bits under both budgets and under every seed.
+
+With --full all models are also compiled with a tight budget, those of FULL_ONLY too, and there
+are six seeds in place of two. Ends with one line `N passed, M failed`. Needs only the standard library.
+"""
+
+import argparse
+import glob
+import hashlib
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
+GOLDEN = os.path.join(ROOT, "test", "golden")
+sys.path.insert(0, GOLDEN)
+
+FULL_ONLY = ["decoder", "resnet-tiny", "unet-tiny"]
+TIGHT = ["mlp-small", "gpt2-tiny"]
+SEEDS, FULL_SEEDS = 2, 6
+WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
+           os.path.join(HERE, "emulator", "Emulator.h"), "-fsanitize=thread",
+           "--param=tsan-instrument-func-entry-exit=0", "-fsanitize=alignment,bounds"]
+FLAGS = ["-std=c++20", "-O1", "-g1", "-fPIC", "-march=native", "-ffp-contract=off", "-fno-tree-sra", "-w",
+         "-I", ROOT, "-isystem", os.path.join(HERE, "emulator", "include")]
+
+
+def run(command, **more):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+
+
+def one(directory, path):
+    """In a process of its own: the gradients of a step, and a digest of its parameters' bits."""
+    import check
+    with open(path) as file:
+        golden = json.load(file)
+    before = check.read_weights(golden, GOLDEN)
+    step = check.start(directory, golden, GOLDEN, 1)
+    check.feed(step, golden, GOLDEN)
+    loss = step.run(check.RATE)
+    bad = check.compare_numbers("loss", [golden["loss"]], [loss], check.LOSS)
+    digest = hashlib.sha256(repr(loss).encode())
+    after = {}
+    for name, want in golden["gradients"].items():
+        after[name] = step.read(name, math.prod(want["shape"]))
+        digest.update(after[name].tobytes())
+    bad += check.compare("gradient", golden["gradients"],
+                         lambda name, _: [(p - q) / check.RATE for p, q in zip(before[name], after[name])],
+                         lambda name: check.allowed_gradient(golden, name))
+    print("digest", digest.hexdigest())
+    return 1 if bad else 0
+
+
+class Failed(Exception):
+    pass
+
+
+def emit(options, directory, path, golden, *more):
+    """A compiled step's directory with its watched libstep.so; returns its plan."""
+    dims = [f"--dim={name}={value}" for name, value in golden["dims"].items()]
+    graph = os.path.join(ROOT, golden["graphs"][0])
+    done = run([options.tmc, "compile", graph, "--target=cuda:sm_90", "--emit=source", *dims,
+                "--optimizer=sgd(momentum=0,weight_decay=0)", "-o", directory, *more])
+    if done.returncode:
+        raise Failed(f"tmc compile ended with {done.returncode}\n{done.stdout}")
+    at = lambda name: os.path.join(directory, name)
+    for command in (
+            [options.cxx, *FLAGS, *WATCHED, "-x", "c++", "-c", at("step.cu"), "-o", at("step.o")],
+            [options.cxx, *FLAGS, "-c", os.path.join(HERE, "WatchedStep.cpp"), "-o", at("watched.o")],
+            [options.cxx, "-shared", at("step.o"), at("watched.o"), "-Wl,--whole-archive", options.library,
+             "-Wl,--no-whole-archive", "-o", at("libstep.so")]):
+        done = run(command)
+        if done.returncode:
+            raise Failed(done.stdout[-4000:])
+    with open(at("plan.json")) as file:
+        return json.load(file)
+
+
+def check_model(options, scratch, path, golden, report):
+    name = os.path.basename(path).removesuffix(".json")
+    digests = {}
+
+    def measure(directory, label, seed):
+        done = run([sys.executable, __file__, "--one", directory, path],
+                   env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
+        found = re.search(r"^digest (\w+)", done.stdout, re.M)
+        report(f"{name}, {label}, seed {seed}", done.returncode == 0 and found, done.stdout)
+        if found:
+            digests[label, seed] = found.group(1)
+
+    try:
+        loose = os.path.join(scratch, name + "-loose")
+        plan = emit(options, loose, path, golden)
+        least, most = plan["smallest_found_bytes"], plan["arena_bytes"]
+        budget = least + (most - least) // 100
+        tight = os.path.join(scratch, name + "-tight") if options.full or name in TIGHT else None
+        if tight:
+            emit(options, tight, path, golden, f"--budget={budget}")
+    except Failed as failure:
+        report(name, False, str(failure))
+        return
+    for seed in range(options.seeds):
+        measure(loose, "all memory", seed)
+    if tight:
+        measure(tight, "tight", options.seeds)
+    report(f"{name}: the same bits", len(set(digests.values())) == 1,
+           "\n".join(f"{label}, seed {seed}: {digest}" for (label, seed), digest in digests.items()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tmc")
+    parser.add_argument("--library")
+    parser.add_argument("--cxx", default="g++")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        return one(*options.one)
+    options.seeds = options.seeds or (FULL_SEEDS if options.full else SEEDS)
+    counts = {True: 0, False: 0}
+
+    def report(name, good, text):
+        counts[bool(good)] += 1
+        print(f"{'PASS' if good else 'FAIL'}: {name}", flush=True)
+        if not good:
+            print("    " + text.strip().replace("\n", "\n    "), flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="emulated-") as scratch:
+        for path in sorted(glob.glob(os.path.join(GOLDEN, "*.json"))):
+            name = os.path.basename(path).removesuffix(".json")
+            if options.only not in name or (name in FULL_ONLY and not options.full):
+                continue
+            with open(path) as file:
+                check_model(options, scratch, path, json.load(file), report)
+    print(f"{counts[True]} passed, {counts[False]} failed")
+    return 1 if counts[False] or not counts[True] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
