@@ -103,6 +103,29 @@ def peak(scratch):
     return [float(x) for x in subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout.split()]
 
 
+def take_turns(workers, steps, rounds):
+    """Let each worker take steps, by turns, and end it. The losses and the figures, by system."""
+    losses, seconds, cpu, systems = {}, {}, {}, {}
+    for worker in workers:  # The first step warms up and compiles; it counts for the losses alone.
+        losses[worker.name] = worker.ask(do="steps", count=1)["losses"]
+        seconds[worker.name], cpu[worker.name] = [], []
+    per_round = max(1, -(-(steps - 1) // rounds))
+    for number in range(rounds):
+        turn = workers[number % len(workers):] + workers[:number % len(workers)]
+        for worker in turn:
+            answer = worker.ask(do="steps", count=per_round)
+            losses[worker.name] += answer["losses"]
+            seconds[worker.name] += answer["seconds"]
+            cpu[worker.name] += answer["cpu"]
+    for worker in workers:
+        memory = worker.ask(do="memory")
+        worker.close()
+        systems[worker.name] = dict(
+            median_seconds=statistics.median(seconds[worker.name]), least_seconds=min(seconds[worker.name]),
+            median_cpu_seconds=statistics.median(cpu[worker.name]), steps=len(seconds[worker.name]), losses=losses[worker.name][:TRAJECTORY], **memory)
+    return losses, systems
+
+
 def measure(options, variant, batch, sequence, threads, scratch):
     base = dict(batch=batch, sequence=sequence, threads=threads, dropout=MODELS[variant][1], lr=LR, weight_decay=DECAY,
                 weights=options.weights, tokens=os.path.join(ROOT, "examples", "data", "text.u16.bin"),
@@ -117,24 +140,7 @@ def measure(options, variant, batch, sequence, threads, scratch):
             result["plan"] = {k: plan.get(k) for k in ("arena_bytes", "live_peak_bytes", "launches", "plan_seconds", "overhead_pct")}
             result["compile_seconds"] = round(seconds, 2)
         workers.append(Worker(sys.executable if system == "tmc" else options.python, spec, scratch))
-    losses, seconds, cpu = {}, {}, {}
-    for worker in workers:  # The first step warms up and compiles; it counts for the losses alone.
-        losses[worker.name] = worker.ask(do="steps", count=1)["losses"]
-        seconds[worker.name], cpu[worker.name] = [], []
-    per_round = max(1, -(-(options.steps - 1) // options.rounds))
-    for number in range(options.rounds):
-        turn = workers[number % len(workers):] + workers[:number % len(workers)]
-        for worker in turn:
-            answer = worker.ask(do="steps", count=per_round)
-            losses[worker.name] += answer["losses"]
-            seconds[worker.name] += answer["seconds"]
-            cpu[worker.name] += answer["cpu"]
-    for worker in workers:
-        memory = worker.ask(do="memory")
-        worker.close()
-        result["systems"][worker.name] = dict(
-            median_seconds=statistics.median(seconds[worker.name]), least_seconds=min(seconds[worker.name]),
-            median_cpu_seconds=statistics.median(cpu[worker.name]), steps=len(seconds[worker.name]), losses=losses[worker.name][:TRAJECTORY], **memory)
+    losses, result["systems"] = take_turns(workers, options.steps, options.rounds)
     if "tmc" in result["systems"]:
         directory = os.path.join(scratch, f"{variant}-{batch}x{sequence}")
         result["systems"]["tmc"].update(own_products(directory, base["tokens"], threads, scratch))

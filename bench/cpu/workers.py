@@ -52,8 +52,8 @@ class Memory:
 MEMORY = Memory()
 
 
-def batches():
-    """Consecutive windows of the token file; the same for every system."""
+def token_batches():
+    """Consecutive windows of the token file, as int64; the same for every system."""
     import array
     tokens = array.array("H", open(SPEC["tokens"], "rb").read())
     size = SPEC["batch"] * SPEC["sequence"]
@@ -61,20 +61,55 @@ def batches():
     while True:
         if position + size > len(tokens):
             position = 0
-        yield tokens[position:position + size]
+        data = array.array("q", tokens[position:position + size]).tobytes()
+        yield dict(input_ids=data, labels=data)
         position += size
 
 
+def image_batches():
+    """Images and labels of the file, batch after batch."""
+    size, labels = SPEC["batch"] * 3 * SPEC["size"] ** 2 * 4, SPEC["batch"] * 8
+    with open(SPEC["images"], "rb") as file:
+        data = file.read()
+    while True:
+        for at in range(0, len(data), size + labels):
+            yield dict(image=data[at:at + size], label=data[at + size:at + size + labels])
+
+
 class Torch:
+    """A model in PyTorch: `model` and `loss(batch)` come from a subclass."""
+
     def __init__(self):
         import torch
+        torch.set_num_threads(SPEC["threads"])
+        torch.manual_seed(0)
+        self.torch = torch
+        self.make()
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=SPEC["lr"], betas=(0.9, 0.999), eps=1e-8, weight_decay=SPEC["weight_decay"],
+            fused=SPEC["fused"])
+        self.forward = torch.compile(self.model) if SPEC["system"] == "compile" else self.model
+
+    def tensor(self, data, type, *shape):
+        return self.torch.frombuffer(bytearray(data), dtype=type).view(*shape)
+
+    def step(self, batch):
+        batch = self.inputs(batch)
+        start = time.perf_counter()
+        loss = self.loss(batch)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        value = float(loss.detach())
+        return time.perf_counter() - start, value
+
+
+class Gpt2(Torch):
+    def make(self):
         from safetensors.torch import load_file
         from transformers import GPT2Config, GPT2LMHeadModel
         from transformers.utils import logging
         logging.disable_progress_bar()
-        torch.set_num_threads(SPEC["threads"])
-        torch.manual_seed(0)
-        self.torch = torch
         MEMORY.start()
         pdrop = SPEC["dropout"]
         config = GPT2Config(resid_pdrop=pdrop, embd_pdrop=pdrop, attn_pdrop=pdrop, use_cache=False,
@@ -85,48 +120,57 @@ class Torch:
         if unexpected or set(missing) - {"transformer.wte.weight"}:
             raise SystemExit(f"weights: missing {missing}, unexpected {unexpected}")
         del weights
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=SPEC["lr"], betas=(0.9, 0.999), eps=1e-8, weight_decay=SPEC["weight_decay"],
-            fused=SPEC["fused"])
-        self.forward = torch.compile(self.model) if SPEC["system"] == "compile" else self.model
 
-    def step(self, tokens):
-        torch = self.torch
-        ids = torch.tensor(list(tokens), dtype=torch.int64).view(SPEC["batch"], SPEC["sequence"])
-        start = time.perf_counter()
-        loss = self.forward(input_ids=ids, labels=ids, use_cache=False).loss
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        value = float(loss.detach())
-        return time.perf_counter() - start, value
+    def inputs(self, batch):
+        return self.tensor(batch["input_ids"], self.torch.int64, SPEC["batch"], SPEC["sequence"])
+
+    def loss(self, ids):
+        return self.forward(input_ids=ids, labels=ids, use_cache=False).loss
+
+
+class Resnet(Torch):
+    """torchvision's ResNet-50, as it is or with channels last."""
+
+    def make(self):
+        import torchvision
+        from safetensors.torch import load_file
+        MEMORY.start()
+        self.format = self.torch.channels_last if SPEC["system"] == "channels-last" else self.torch.contiguous_format
+        self.model = torchvision.models.resnet50().train()
+        self.model.load_state_dict(load_file(SPEC["weights"]), strict=False)
+        self.model.to(memory_format=self.format)
+
+    def inputs(self, batch):
+        image = self.tensor(batch["image"], self.torch.float32, SPEC["batch"], 3, SPEC["size"], SPEC["size"])
+        return image.contiguous(memory_format=self.format), self.tensor(batch["label"], self.torch.int64, SPEC["batch"])
+
+    def loss(self, batch):
+        return self.torch.nn.functional.cross_entropy(self.forward(batch[0]), batch[1])
 
 
 class Tmc:
     """A step directory compiled beforehand, through its C interface."""
 
     def __init__(self):
-        import array
-        self.array = array
         sys.path.insert(0, SPEC["check"])
         from check import Step
         MEMORY.start()
         self.compiled = Step(SPEC["directory"], SPEC["threads"])
         self.compiled.load(SPEC["weights"])
 
-    def step(self, tokens):
-        data = self.array.array("q", tokens).tobytes()
+    def step(self, batch):
         start = time.perf_counter()
-        self.compiled.write("input_ids", data)
-        self.compiled.write("labels", data)
+        for name, data in batch.items():
+            self.compiled.write(name, data)
         loss = self.compiled.run(SPEC["lr"])
         return time.perf_counter() - start, loss
 
 
 def main():
     os.nice(5)
-    system = Tmc() if SPEC["system"] == "tmc" else Torch()
-    source = batches()
+    images = "images" in SPEC
+    system = Tmc() if SPEC["system"] == "tmc" else Resnet() if images else Gpt2()
+    source = image_batches() if images else token_batches()
     first = True
     for line in sys.stdin:
         command = json.loads(line)

@@ -2,7 +2,8 @@
 # Emits the step directories that run.sh builds, for a machine without LLVM:
 #
 #   bench/gpu/emit.sh [-t TMC] [-a sm_90] [-o OUT]     (default OUT: bench/gpu/steps)
-#   bench/gpu/emit.sh --goldens                        losses on cpu -> goldens/
+#                     [--cases FILE] [--models "NAME ..."] [--only CASE]
+#   bench/gpu/emit.sh --goldens [DIR]                  losses on cpu -> DIR (goldens/)
 #
 # OUT/bench/CASE/{loose,tight}: each case of cases.txt under the target's whole
 # memory, and under a budget a quarter of the way up from the smallest workable one.
@@ -10,15 +11,18 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-tmc=$root/build/bin/tmc arch=sm_90 out=$here/steps goldens= only=
+tmc=$root/build/bin/tmc arch=sm_90 out=$here/steps goldens= only= cases=$here/cases.txt models=
 while [ $# -gt 0 ]; do
   case $1 in
     -t) tmc=$2; shift 2;;
     -a) arch=$2; shift 2;;
     -o) out=$2; shift 2;;
     --only) only=$2; shift 2;;
-    --goldens) goldens=1; shift;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2;;
+    --cases) cases=$2; shift 2;;
+    --models) models=$2; shift 2;;
+    --goldens) goldens=$here/goldens; shift
+      case ${1:--} in -*) ;; *) goldens=$1; shift;; esac;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2;;
   esac
 done
 steps=10 # of the stored losses
@@ -43,7 +47,7 @@ each_case() { # calls $1 for each line
     read -r rate <<< "$rate"
     [ -z "$only" ] || [ "$only" = "$name" ] || continue
     "$1" "$name" "$graph" "$sizes" "$optimizer" "$data" "$rate"
-  done < <(grep -v '^#' "$here/cases.txt")
+  done < <(grep -v '^#' "$cases")
 }
 
 emit_case() {
@@ -73,7 +77,7 @@ golden_case() {
     echo "  \"losses\": [$(sed 's/.*"loss":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')],"
     echo "  \"grad_norms\": [$(sed 's/.*"grad_norm":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')]"
     echo '}'
-  } > "$here/goldens/$name.json"
+  } > "$goldens/$name.json"
   rm -rf "$work"
 }
 
@@ -86,6 +90,7 @@ each_case emit_case
 [ -z "$only" ] || exit 0
 adamw='adamw(beta1=0.9,beta2=0.999,eps=1e-08,weight_decay=0.01,decay=matrices)'
 while read -r name graph sizes; do
+  case " ${models:-$name} " in *" $name "*) ;; *) continue;; esac
   # shellcheck disable=SC2086
   for kind in adamw gradients; do
     optimizer=$adamw

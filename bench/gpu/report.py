@@ -37,8 +37,9 @@ def losses(log, golden):
     return bad
 
 
-def mebibytes(count):
-    return "" if count is None else f"{count / 2**20:.1f}"
+def number(value, text, scale=1):
+    """What isn't known (null in a plan or a log) is an empty cell."""
+    return "" if value is None else format(value * scale, text)
 
 
 def table(rows):
@@ -53,13 +54,15 @@ def table(rows):
         if not entries:
             print(f"| {name} | no steps after the first {WARM} | | | | | |")
             continue
-        seconds = [entry["seconds"] for entry in entries]
-        middle = statistics.median(seconds)
-        rate = next((f"{entries[0][key] * entries[0]['seconds'] / middle:.0f} {key.split('_')[0]}"
-                     for key in ("tokens_per_second", "samples_per_second") if key in entries[0]), "")
-        planned = f"{plan['overhead_pct']:.2f} | {plan['step_time_s'] * 1e3:.2f}" if plan else " | "
-        print(f"| {name} | {middle * 1e3:.2f} | {min(seconds) * 1e3:.2f} | {rate} | "
-              f"{mebibytes(entries[0].get('arena_bytes'))} | {planned} |")
+        timed = [entry for entry in entries if entry.get("seconds")]
+        seconds = [entry["seconds"] for entry in timed] or [None]
+        middle = statistics.median(seconds) if timed else None
+        rate = next((f"{timed[0][key] * timed[0]['seconds'] / middle:.0f} {key.split('_')[0]}"
+                     for key in ("tokens_per_second", "samples_per_second") if timed and timed[0].get(key)), "")
+        plan = plan or {}
+        print(f"| {name} | {number(middle, '.2f', 1e3)} | {number(min(seconds), '.2f', 1e3)} | {rate} | "
+              f"{number(entries[0].get('arena_bytes'), '.1f', 2**-20)} | "
+              f"{number(plan.get('overhead_pct'), '.2f')} | {number(plan.get('step_time_s'), '.2f', 1e3)} |")
 
 
 def main(arguments):
