@@ -68,7 +68,8 @@ struct KernelCall {
   /// device does them depends on it.
   std::optional<DType> products;
   /// Operations of this backend's kernel where it does more than the op asks
-  /// for (it makes something again instead of keeping it); -1: as many.
+  /// for (it makes something again instead of keeping it), or less; -1: as
+  /// many.
   int64_t flops = -1;
 
   KernelCall(mlir::MLIRContext *context, std::string symbol)

@@ -135,6 +135,12 @@ static KernelCall convKernel(StringRef symbol, Operation *op,
   p.kernelWidth = filter.getDimSize(3);
   p.strideHeight = s.strides[0];
   p.strideWidth = s.strides[1];
+  p.padTop = s.padding[0];
+  p.padLeft = s.padding[1];
+  p.padBottom = s.padding[2];
+  p.padRight = s.padding[3];
+  p.dilationHeight = s.dilations[0];
+  p.dilationWidth = s.dilations[1];
   p.groups = groups;
   KernelCall call(op->getContext(), symbol.str());
   call.type("type", input)
@@ -147,18 +153,20 @@ static KernelCall convKernel(StringRef symbol, Operation *op,
       .integer("outChannels", out.c)
       .integer("kernelHeight", p.kernelHeight)
       .integer("kernelWidth", p.kernelWidth)
-      .integer("strideHeight", s.strides[0])
-      .integer("strideWidth", s.strides[1])
-      .integer("padTop", s.padding[0])
-      .integer("padLeft", s.padding[1])
-      .integer("padBottom", s.padding[2])
-      .integer("padRight", s.padding[3])
-      .integer("dilationHeight", s.dilations[0])
-      .integer("dilationWidth", s.dilations[1])
+      .integer("strideHeight", p.strideHeight)
+      .integer("strideWidth", p.strideWidth)
+      .integer("padTop", p.padTop)
+      .integer("padLeft", p.padLeft)
+      .integer("padBottom", p.padBottom)
+      .integer("padRight", p.padRight)
+      .integer("dilationHeight", p.dilationHeight)
+      .integer("dilationWidth", p.dilationWidth)
       .integer("groups", groups)
       .flag("bias", false);
   call.products = p.type;
   call.scratchBytes = Kernel::scratchCap(p, backend);
+  if (backend == Backend::Cpu)
+    call.flops = Kernel::cpuFlops(p);
   return call;
 }
 

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 namespace tmc {
 
@@ -27,15 +28,40 @@ namespace {
 
 /// Rows that are added up in one chain.
 constexpr int64_t kBlockRows = 16;
+/// Rows that are gone over side by side: what a channel needs is then loaded
+/// once for all of them, and each is still read as it lies.
+constexpr int64_t kRows = 4;
+/// Channels whose sums are kept near meanwhile.
+constexpr int64_t kRange = 1024;
 
-V loadSome(const float *p, int64_t count) {
-  return count == kWidth ? simd::load(p) : simd::loadPart(p, count);
+/// kWidth channels or, if not `whole`, the first `count`.
+template <bool whole> struct Lanes {
+  int64_t count;
+
+  V load(const float *p) const {
+    return whole ? simd::load(p) : simd::loadPart(p, count);
+  }
+  void store(float *p, V v) const {
+    whole ? simd::store(p, v) : simd::storePart(p, v, count);
+  }
+};
+
+/// Runs body(lanes, channel) for all channels.
+template <typename F> void eachVector(int64_t channels, F &&body) {
+  int64_t c = 0;
+  for (; c + kWidth <= channels; c += kWidth)
+    body(Lanes<true>{kWidth}, c);
+  if (c < channels)
+    body(Lanes<false>{channels - c}, c);
 }
-void storeSome(float *p, V v, int64_t count) {
-  if (count == kWidth)
-    simd::store(p, v);
-  else
-    simd::storePart(p, v, count);
+
+/// Runs body(std::integral_constant<int64_t, rows>, row) for rows [from, to),
+/// kRows at a time, the last ones one by one.
+template <typename F> void eachRows(int64_t from, int64_t to, F &&body) {
+  for (; from + kRows <= to; from += kRows)
+    body(std::integral_constant<int64_t, kRows>(), from);
+  for (; from < to; ++from)
+    body(std::integral_constant<int64_t, 1>(), from);
 }
 
 /// Scratch: two tables of one row per chunk, and two rows of totals.
@@ -59,59 +85,88 @@ struct Sums {
   }
 };
 
-/// Runs body(row, channel, lanes, &a, &b), which adds to a and b, over all
-/// rows; the sums end in total1 and total2.
-template <typename F>
+/// `count` sums over all rows, 1 or 2, which end in total1 and total2.
+/// `column(lanes, channel)` gives a function of (row, V (&sums)[count]) that
+/// adds to them.
+template <int count, typename F>
 void columnSums(Stream &stream, const BatchNormParams &p, const Sums &sums,
-                F &&body) {
+                F &&column) {
+  float *const tables[] = {sums.first, sums.second};
   parallelFor(stream, sums.chunks, [&](int64_t chunk, int64_t) {
     const int64_t r0 = chunk * sums.rowsPerChunk;
     const int64_t r1 = std::min(p.rows, r0 + sums.rowsPerChunk);
-    // Four vectors of channels at a time, so that a row's cache lines are used
-    // together.
-    constexpr int64_t group = 4 * kWidth;
-    for (int64_t c0 = 0; c0 < p.channels; c0 += group) {
-      const int64_t width = std::min<int64_t>(group, p.channels - c0);
-      V a[4] = {}, b[4] = {};
+    for (int64_t c0 = 0; c0 < p.channels; c0 += kRange) {
+      const int64_t channels = std::min(kRange, p.channels - c0);
+      float whole[count][kRange] = {}, part[count][kRange];
       for (int64_t block = r0; block < r1; block += kBlockRows) {
-        V blockA[4] = {}, blockB[4] = {};
-        for (int64_t r = block; r < std::min(r1, block + kBlockRows); ++r)
-          for (int64_t j = 0; j * kWidth < width; ++j)
-            body(r, c0 + j * kWidth,
-                 std::min<int64_t>(kWidth, width - j * kWidth), blockA[j],
-                 blockB[j]);
-        for (int64_t j = 0; j < 4; ++j)
-          a[j] += blockA[j], b[j] += blockB[j];
+        const int64_t end = std::min(r1, block + kBlockRows);
+        eachRows(block, end, [&](auto rows, int64_t r) {
+          const bool first = r == block, last = r + rows == end;
+          eachVector(channels, [&](auto lanes, int64_t c) {
+            V acc[count];
+            for (int i = 0; i < count; ++i)
+              acc[i] = first ? V{} : lanes.load(part[i] + c);
+            const auto add = column(lanes, c0 + c);
+            for (int64_t row = r; row < r + rows; ++row)
+              add(row, acc);
+            for (int i = 0; i < count; ++i)
+              if (last)
+                lanes.store(whole[i] + c, lanes.load(whole[i] + c) + acc[i]);
+              else
+                lanes.store(part[i] + c, acc[i]);
+          });
+        });
       }
-      for (int64_t j = 0; j * kWidth < width; ++j) {
-        const int64_t n = std::min<int64_t>(kWidth, width - j * kWidth);
-        const int64_t at = chunk * sums.stride + c0 + j * kWidth;
-        storeSome(sums.first + at, a[j], n);
-        storeSome(sums.second + at, b[j], n);
-      }
+      for (int i = 0; i < count; ++i)
+        std::copy_n(whole[i], channels, tables[i] + chunk * sums.stride + c0);
     }
   });
-  for (int64_t c = 0; c < p.channels; ++c) {
-    double a = 0, b = 0;
-    for (int64_t chunk = 0; chunk < sums.chunks; ++chunk) {
-      a += sums.first[chunk * sums.stride + c];
-      b += sums.second[chunk * sums.stride + c];
+  float *const totals[] = {sums.total1, sums.total2};
+  for (int64_t c0 = 0; c0 < p.channels; c0 += kRange) {
+    const int64_t channels = std::min(kRange, p.channels - c0);
+    for (int i = 0; i < count; ++i) {
+      double total[kRange] = {};
+      for (int64_t chunk = 0; chunk < sums.chunks; ++chunk) {
+        const float *row = tables[i] + chunk * sums.stride + c0;
+        for (int64_t c = 0; c < channels; ++c)
+          total[c] += row[c];
+      }
+      for (int64_t c = 0; c < channels; ++c)
+        totals[i][c0 + c] = float(total[c]);
     }
-    sums.total1[c] = float(a);
-    sums.total2[c] = float(b);
   }
 }
 
-/// Runs body(row, channel, lanes) over everything, chunk by chunk.
+/// Runs over everything, chunk by chunk: `column(lanes, channel)` gives a
+/// function of the row.
 template <typename F>
 void eachElement(Stream &stream, const BatchNormParams &p, const Sums &sums,
-                 F &&body) {
+                 F &&column) {
   parallelFor(stream, sums.chunks, [&](int64_t chunk, int64_t) {
-    const int64_t r1 = std::min(p.rows, (chunk + 1) * sums.rowsPerChunk);
-    for (int64_t r = chunk * sums.rowsPerChunk; r < r1; ++r)
-      for (int64_t c = 0; c < p.channels; c += kWidth)
-        body(r, c, std::min<int64_t>(kWidth, p.channels - c));
+    const int64_t r0 = chunk * sums.rowsPerChunk;
+    eachRows(r0, std::min(p.rows, r0 + sums.rowsPerChunk),
+             [&](auto rows, int64_t r) {
+               eachVector(p.channels, [&](auto lanes, int64_t c) {
+                 const auto element = column(lanes, c);
+                 for (int64_t row = r; row < r + rows; ++row)
+                   element(row);
+               });
+             });
   });
+}
+
+/// Floats from a row to the one that will be read kRows later, if a tensor
+/// doesn't stay in a cache between two walks over it: walks are too short, from
+/// one group of rows to the next, for the processor to see them coming.
+int64_t lookAhead(const BatchNormParams &p) {
+  constexpr int64_t kCachedFloats = 1 << 20;
+  return p.rows * p.channels > kCachedFloats ? kRows * p.channels : 0;
+}
+
+/// p, with what lies `distance` further on asked for.
+const float *ahead(const float *p, int64_t distance) {
+  __builtin_prefetch(p + distance);
+  return p;
 }
 
 const float *floats(const void *p) { return static_cast<const float *>(p); }
@@ -144,14 +199,20 @@ void BatchNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   float *inverse = floats(result(outs, 4));
 
   const Sums sums(p, scratch);
-  columnSums(stream, p, sums, [&](int64_t r, int64_t c, int64_t n, V &a, V &) {
-    a += loadSome(x + r * p.channels + c, n);
+  const int64_t next = lookAhead(p);
+  columnSums<1>(stream, p, sums, [&](auto lanes, int64_t c) {
+    return [=](int64_t r, V(&sum)[1]) {
+      sum[0] += lanes.load(ahead(x + r * p.channels + c, next));
+    };
   });
   for (int64_t c = 0; c < p.channels; ++c)
     mean[c] = sums.total1[c] / float(p.rows);
-  columnSums(stream, p, sums, [&](int64_t r, int64_t c, int64_t n, V &a, V &) {
-    const V d = loadSome(x + r * p.channels + c, n) - loadSome(mean + c, n);
-    a = simd::fma(d, d, a);
+  columnSums<1>(stream, p, sums, [&](auto lanes, int64_t c) {
+    const V centre = lanes.load(mean + c);
+    return [=](int64_t r, V(&sum)[1]) {
+      const V d = lanes.load(ahead(x + r * p.channels + c, next)) - centre;
+      sum[0] = simd::fma(d, d, sum[0]);
+    };
   });
   const float momentum = float(p.momentum);
   const float count = float(p.rows);
@@ -166,11 +227,14 @@ void BatchNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
     if (newVariance)
       newVariance[c] = (1 - momentum) * oldVariance[c] + momentum * kept;
   }
-  eachElement(stream, p, sums, [&](int64_t r, int64_t c, int64_t n) {
-    const V d = loadSome(x + r * p.channels + c, n) - loadSome(mean + c, n);
-    const V scale = loadSome(inverse + c, n) * loadSome(gamma + c, n);
-    storeSome(y + r * p.channels + c,
-              simd::fma(d, scale, loadSome(beta + c, n)), n);
+  eachElement(stream, p, sums, [&](auto lanes, int64_t c) {
+    const V centre = lanes.load(mean + c), shift = lanes.load(beta + c);
+    const V scale = lanes.load(inverse + c) * lanes.load(gamma + c);
+    return [=](int64_t r) {
+      const int64_t at = r * p.channels + c;
+      lanes.store(y + at, simd::fma(lanes.load(ahead(x + at, next)) - centre,
+                                    scale, shift));
+    };
   });
 }
 
@@ -199,26 +263,32 @@ void BatchNormGrad::run(Stream &stream, In ins, Out outs, void *scratch,
   float *dbeta = floats(result(outs, 2));
 
   const Sums sums(p, scratch);
+  const int64_t next = lookAhead(p);
   // total1: sum of dy; total2: sum of dy * normalized x.
-  columnSums(stream, p, sums, [&](int64_t r, int64_t c, int64_t n, V &a, V &b) {
-    const V g = loadSome(dy + r * p.channels + c, n);
-    const V normal =
-        (loadSome(x + r * p.channels + c, n) - loadSome(mean + c, n)) *
-        loadSome(inverse + c, n);
-    a += g;
-    b = simd::fma(g, normal, b);
+  columnSums<2>(stream, p, sums, [&](auto lanes, int64_t c) {
+    const V centre = lanes.load(mean + c), rstd = lanes.load(inverse + c);
+    return [=](int64_t r, V(&sum)[2]) {
+      const int64_t at = r * p.channels + c;
+      const V g = lanes.load(ahead(dy + at, next));
+      const V normal = (lanes.load(ahead(x + at, next)) - centre) * rstd;
+      sum[0] += g;
+      sum[1] = simd::fma(g, normal, sum[1]);
+    };
   });
   if (dx) {
     const V count = simd::splat(1 / float(p.rows));
-    eachElement(stream, p, sums, [&](int64_t r, int64_t c, int64_t n) {
-      const V rstd = loadSome(inverse + c, n);
-      const V normal =
-          (loadSome(x + r * p.channels + c, n) - loadSome(mean + c, n)) * rstd;
-      const V g = loadSome(dy + r * p.channels + c, n);
-      const V centred = g - loadSome(sums.total1 + c, n) * count -
-                        normal * (loadSome(sums.total2 + c, n) * count);
-      storeSome(dx + r * p.channels + c,
-                loadSome(gamma + c, n) * rstd * centred, n);
+    eachElement(stream, p, sums, [&](auto lanes, int64_t c) {
+      const V centre = lanes.load(mean + c), rstd = lanes.load(inverse + c);
+      const V shift = lanes.load(sums.total1 + c) * count;
+      const V slope = lanes.load(sums.total2 + c) * count;
+      const V scale = lanes.load(gamma + c) * rstd;
+      return [=](int64_t r) {
+        const int64_t at = r * p.channels + c;
+        const V normal = (lanes.load(ahead(x + at, next)) - centre) * rstd;
+        const V centred =
+            lanes.load(ahead(dy + at, next)) - shift - normal * slope;
+        lanes.store(dx + at, scale * centred);
+      };
     });
   }
   for (int64_t c = 0; c < p.channels; ++c) {

@@ -1,8 +1,9 @@
 //===- Conv.cpp - two-dimensional convolution on cpu ----------------------===//
 //
-// Products of matrices (ConvProduct.h), or where each channel has a filter of
-// its own, vectors of channels (Depthwise.h). prepare() lists the windows of a
-// pass; all memory that run() needs is in the planned scratch.
+// Products of matrices (ConvProduct.h, Winograd.h for windows of 3 x 3), or
+// where each channel has a filter of its own, vectors of channels
+// (Depthwise.h). prepare() lists the windows of a pass; all memory that run()
+// needs is in the planned scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +12,7 @@
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/ConvProduct.h"
 #include "runtime/cpu/Depthwise.h"
+#include "runtime/cpu/Winograd.h"
 
 namespace tmc {
 
@@ -34,6 +36,8 @@ void runProduct(Stream &stream, const ConvParams &p, bool gradInput,
   if (isDepthwise(p))
     conv::depthwise(stream, p, gradInput, windows, from, filter, bias, to,
                     bytes);
+  else if (conv::isWinograd(p, gradInput))
+    conv::winograd(stream, p, gradInput, from, filter, bias, to, bytes);
   else
     conv::product(stream, p, gradInput, windows, from, filter, bias, to, bytes);
 }
@@ -87,6 +91,9 @@ void ConvGradFilter::run(Stream &stream, In ins, Out outs, void *scratch,
   char *bytes = static_cast<char *>(scratch);
   if (isDepthwise(params_))
     conv::depthwiseGradFilter(stream, params_, x, dy, out, bytes, accumulate);
+  else if (conv::isWinogradFilter(params_))
+    conv::winogradFilterGradient(stream, params_, x, dy, out, bytes,
+                                 accumulate);
   else
     conv::filterGradient(stream, params_, state_->windows.grids[0], x, dy, out,
                          bytes, accumulate);

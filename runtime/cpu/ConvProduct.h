@@ -3,10 +3,9 @@
 // The forward pass, the input gradient and the filter gradient of a convolution
 // are three products of matrices, none of which is in memory as a matrix:
 //
-//   y  [pixel, o]  = sum_(tap, c)  x [pixel's window: (tap, c)]  f [(tap, c),
-//   o] dx [pixel, c]  = sum_(tap, o) dy [pixel's viewers: (tap, o)] f [(tap,
-//   o), c] df [o, (tap, c)] = sum_pixel  dy [pixel, o]    x [pixel's window:
-//   (tap, c)]
+//   y  [pixel, o] = sum_(tap, c) x [pixel's window: (tap, c)] f [(tap, c), o]
+//   dx [pixel, c] = sum_(tap, o) dy [pixel's viewers: (tap, o)] f [(tap, o), c]
+//   df [o, (tap, c)] = sum_pixel dy [pixel, o] x [pixel's window: (tap, c)]
 //
 // (per group; ConvWindow.h says what windows and viewers are.) They run on the
 // register-blocked kernels of runtime/cpu/Gemm.h, whose operands are packed on
@@ -30,8 +29,8 @@
 //     pixels, in parallel:
 //       blocks of kGemmDepth pixels:                       (add up in order)
 //         pack dy's slab
-//         panels of (tap, c): gather the block's windows; panels of o: inner
-//                                                              kernel
+//         panels of (tap, c): gather the block's windows
+//           panels of o: inner kernel
 //       put the sums in the filter's order, or add them there
 //
 // Pixels are cut into parts only where o and c make too few units; then each

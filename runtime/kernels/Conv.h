@@ -33,6 +33,8 @@ class Conv : public Kernel {
 public:
   using Params = ConvParams;
   static int64_t scratchCap(const Params &params, Backend backend);
+  /// Operations of the cpu backend's kernel.
+  static int64_t cpuFlops(const Params &params);
   TMC_KERNEL(Conv)
 };
 
@@ -41,6 +43,7 @@ class ConvGradInput : public Kernel {
 public:
   using Params = ConvParams;
   static int64_t scratchCap(const Params &params, Backend backend);
+  static int64_t cpuFlops(const Params &params);
   TMC_KERNEL(ConvGradInput)
 };
 
@@ -49,6 +52,7 @@ class ConvGradFilter : public Kernel {
 public:
   using Params = ConvParams;
   static int64_t scratchCap(const Params &params, Backend backend);
+  static int64_t cpuFlops(const Params &params);
   TMC_KERNEL(ConvGradFilter)
 };
 
@@ -194,6 +198,116 @@ inline FilterUnits filterUnits(const ConvParams &p) {
   return u;
 }
 
+/// Windows of 3 x 3 that move by one pixel: four pixels of a result for 16
+/// products a channel in place of 36 (runtime/cpu/Winograd.h). Transforming
+/// costs what few channels don't bring in, and pixels beyond an odd edge are
+/// computed for nothing.
+inline int64_t winogradTiles(int64_t batch, int64_t height, int64_t width) {
+  return batch * ceilDiv(height, 2) * ceilDiv(width, 2);
+}
+constexpr int64_t kWinogradPoints = 16;
+constexpr int64_t kWinogradChannels = 32; // at least
+constexpr int64_t kWinogradStep = 16;     // and a multiple of this
+/// Filters are transformed and read, 16 floats for 9, in the time of about 60
+/// tiles' products.
+constexpr int64_t kWinogradTiles = 96;
+inline bool isWinogradFilter(const ConvParams &p) {
+  auto fits = [](int64_t channels) {
+    return channels >= kWinogradChannels && channels % kWinogradStep == 0;
+  };
+  auto fills = [&](int64_t height, int64_t width) {
+    return 8 * winogradTiles(1, height, width) <= 3 * height * width;
+  };
+  return p.groups == 1 && p.kernelHeight == 3 && p.kernelWidth == 3 &&
+         p.strideHeight == 1 && p.strideWidth == 1 && p.dilationHeight == 1 &&
+         p.dilationWidth == 1 && fits(p.inChannels) && fits(p.outChannels) &&
+         fills(p.outHeight, p.outWidth) && fills(p.inHeight, p.inWidth);
+}
+inline bool isWinograd(const ConvParams &p, bool gradInput) {
+  return isWinogradFilter(p) &&
+         kWinogradTiles <=
+             (gradInput ? winogradTiles(p.batch, p.inHeight, p.inWidth)
+                        : winogradTiles(p.batch, p.outHeight, p.outWidth));
+}
+/// Tiles of a block whose windows one thread transforms at a time, channels
+/// that are then added up in one go, floats between two rows of them, and
+/// columns of the result that are kept at each point.
+constexpr int64_t kWinogradRows = kGemmRowStep;
+constexpr int64_t kWinogradDepth = 128;
+constexpr int64_t kWinogradStride = kWinogradDepth + 16;
+constexpr int64_t kWinogradColumns = 64;
+/// The filter gradient's: tiles of a block, rows and columns of a unit, floats
+/// from a point's matrix to the next one's.
+constexpr int64_t kWinogradSide = 64;
+constexpr int64_t kWinogradMatrix = kWinogradSide * kWinogradSide + 16;
+
+/// How a pass is cut into units: blocks of tiles by groups of columns.
+struct WinogradUnits {
+  int64_t tiles, blocks;
+  int64_t columns, depth; // of the pass's product
+  int64_t unitColumns, across;
+  int64_t filterBytes;            // all transformed filters
+  int64_t inputBytes, pointBytes; // of a worker: inputs; results at each point
+};
+inline WinogradUnits winogradUnits(const ConvParams &p, bool gradInput) {
+  WinogradUnits u{};
+  u.tiles = gradInput ? winogradTiles(p.batch, p.inHeight, p.inWidth)
+                      : winogradTiles(p.batch, p.outHeight, p.outWidth);
+  u.blocks = ceilDiv(u.tiles, kWinogradRows);
+  u.columns = gradInput ? p.inChannels : p.outChannels;
+  u.depth = gradInput ? p.outChannels : p.inChannels;
+  u.unitColumns =
+      roundUp(ceilDiv(u.columns, ceilDiv(worthOf(p, kUnits), u.blocks)),
+              kWinogradColumns);
+  u.across = ceilDiv(u.columns, u.unitColumns);
+  // A row more between two points keeps them out of each other's sets.
+  u.filterBytes = alignScratch(kWinogradPoints * (u.depth + 1) *
+                               roundUp(u.columns, kGemmPanelN) * 4);
+  u.inputBytes =
+      alignScratch(ceilDiv(u.depth, kWinogradDepth) * kWinogradPoints *
+                   kWinogradRows * kWinogradStride * 4);
+  u.pointBytes =
+      alignScratch(kWinogradPoints * kWinogradRows * kWinogradColumns * 4);
+  return u;
+}
+/// Operations on `tiles` tiles: products at each point, 32 additions for a
+/// patch's channel, and at most 32 for one of the other side.
+inline int64_t winogradFlops(const ConvParams &p, int64_t tiles) {
+  return tiles * (2 * kWinogradPoints * p.inChannels * p.outChannels +
+                  32 * (p.inChannels + p.outChannels));
+}
+inline int64_t winogradScratch(const ConvParams &p, bool gradInput) {
+  const WinogradUnits u = winogradUnits(p, gradInput);
+  return u.filterBytes +
+         workersOf(u.blocks * u.across) * (u.inputBytes + u.pointBytes);
+}
+
+/// How the filter gradient is cut: kWinogradSide of dy's channels by as many of
+/// x's by a part of the tiles.
+struct WinogradFilterUnits {
+  int64_t slabs, ranges;
+  int64_t tiles, blocks, partBlocks, parts;
+  int64_t units;
+  int64_t sideBytes, sumBytes; // of a worker: one operand; of a unit's sums
+  int64_t sums;                // how many sums there is room for
+};
+inline WinogradFilterUnits winogradFilterUnits(const ConvParams &p) {
+  WinogradFilterUnits u{};
+  u.slabs = ceilDiv(p.outChannels, kWinogradSide);
+  u.ranges = ceilDiv(p.inChannels, kWinogradSide);
+  u.tiles = winogradTiles(p.batch, p.outHeight, p.outWidth);
+  u.blocks = ceilDiv(u.tiles, kWinogradSide);
+  int64_t parts = ceilDiv(worthOf(p, kUnits), u.slabs * u.ranges);
+  parts = parts < u.blocks ? parts : u.blocks;
+  u.partBlocks = ceilDiv(u.blocks, parts);
+  u.parts = ceilDiv(u.blocks, u.partBlocks);
+  u.units = u.slabs * u.ranges * u.parts;
+  u.sideBytes = alignScratch(kWinogradPoints * kWinogradMatrix * 4);
+  u.sumBytes = u.sideBytes;
+  u.sums = u.parts > 1 ? u.units : workersOf(u.units);
+  return u;
+}
+
 /// Depthwise: rows of the result that a thread computes at a time, and the
 /// parts of a filter gradient, samples in each but the last.
 inline int64_t depthwisePartSamples(const ConvParams &p) {
@@ -222,6 +336,8 @@ inline int64_t packedFilterBytes(const ConvParams &p) {
 inline int64_t Conv::scratchCap(const Params &params, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaConvScratchBytes + packedFilterBytes(params);
+  if (conv::isWinograd(params, false))
+    return conv::winogradScratch(params, false);
   return conv::packedBytes(params, false) +
          (isDepthwise(params) ? 0
                               : conv::workersOf(conv::tiles(params, false)) *
@@ -231,6 +347,8 @@ inline int64_t ConvGradInput::scratchCap(const Params &params,
                                          Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaConvScratchBytes + packedFilterBytes(params);
+  if (conv::isWinograd(params, true))
+    return conv::winogradScratch(params, true);
   return conv::packedBytes(params, true) +
          (isDepthwise(params) ? 0
                               : conv::workersOf(conv::tiles(params, true)) *
@@ -242,9 +360,32 @@ inline int64_t ConvGradFilter::scratchCap(const Params &params,
     return kCudaConvScratchBytes + packedFilterBytes(params);
   if (isDepthwise(params))
     return conv::depthwiseParts(params) * conv::packedBytes(params, false);
+  if (conv::isWinogradFilter(params)) {
+    const conv::WinogradFilterUnits u = conv::winogradFilterUnits(params);
+    return conv::workersOf(u.units) * 2 * u.sideBytes + u.sums * u.sumBytes;
+  }
   const conv::FilterUnits u = conv::filterUnits(params);
   return conv::workersOf(u.units) * (u.slabBytes + u.panelBytes) +
          u.sums * u.sumBytes;
+}
+
+inline int64_t Conv::cpuFlops(const Params &p) {
+  return conv::isWinograd(p, false)
+             ? conv::winogradFlops(
+                   p, conv::winogradTiles(p.batch, p.outHeight, p.outWidth))
+             : int64_t(conv::flops(p));
+}
+inline int64_t ConvGradInput::cpuFlops(const Params &p) {
+  return conv::isWinograd(p, true)
+             ? conv::winogradFlops(
+                   p, conv::winogradTiles(p.batch, p.inHeight, p.inWidth))
+             : int64_t(conv::flops(p));
+}
+inline int64_t ConvGradFilter::cpuFlops(const Params &p) {
+  return conv::isWinogradFilter(p)
+             ? conv::winogradFlops(
+                   p, conv::winogradTiles(p.batch, p.outHeight, p.outWidth))
+             : int64_t(conv::flops(p));
 }
 
 } // namespace tmc

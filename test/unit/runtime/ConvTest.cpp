@@ -5,6 +5,8 @@
 #include "runtime/kernels/Conv.h"
 #include "runtime/kernels/Pool.h"
 
+#include <functional>
+
 using namespace tmc;
 using namespace tmc::test;
 
@@ -77,20 +79,32 @@ constexpr int64_t kChain = kBackend == Backend::Cpu ? 256 : INT64_MAX;
 struct Sum {
   double value = 0;
   int64_t terms = 0;
+  int64_t chain = kChain;
+  double other = 0; // squares of what else is rounded
 
   void add(double product) {
     value += product;
     part += product;
     sums += part;
     squares += part * part;
-    if (++terms % kChain == 0)
+    if (++terms % chain == 0)
       join();
   }
-  double tolerance() const {
+  /// Squares of all that is rounded on the way, by 2^-24 at most.
+  double roundedSquares() const {
     Sum all = *this;
     all.join();
+    return all.rounded + other;
+  }
+  double tolerance() const {
     const double unit = std::ldexp(1.0, -24);
-    return unit * (6 * std::sqrt(all.rounded / 3) + std::abs(value));
+    return unit * (6 * std::sqrt(roundedSquares() / 3) + std::abs(value));
+  }
+  /// The same value, made in another way.
+  void roundsAs(double squares) {
+    part = sums = this->squares = rounded = 0;
+    terms = 0;
+    other = squares;
   }
 
 private:
@@ -98,13 +112,141 @@ private:
   double rounded = 0; // squares of all partial sums before it
 
   void join() {
-    const double backward = double((terms - 1) % kChain + 1) * part * part -
+    const double backward = double((terms - 1) % chain + 1) * part * part -
                             2 * part * sums + squares;
     rounded += std::max(squares, backward) + value * value;
     part = sums = squares = 0;
   }
 };
 using Sums = std::vector<Sum>;
+
+/// The matrices of runtime/cpu/Winograd.h, and what they make of n x n numbers.
+using Rows = std::vector<std::vector<double>>;
+const Rows kPatch{{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
+const Rows kWindow{{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
+const Rows kTile{{1, 0}, {.5, .5}, {.5, -.5}, {0, 1}};
+const Rows kTileBack{{1, 1, 1, 0}, {0, 1, -1, -1}};
+const Rows kWindowBack{{1, 1, 1, 0}, {0, 1, -1, 0}, {0, 1, 1, -1}};
+
+/// A number that was added up, and the sum of its terms' absolute values, which
+/// bounds every partial sum.
+struct Sized {
+  double value = 0, size = 0;
+};
+template <typename F>
+std::vector<Sized> transformed(const Rows &m, F &&element) {
+  const size_t n = m[0].size();
+  std::vector<Sized> to(m.size() * m.size());
+  for (size_t i = 0; i < m.size(); ++i)
+    for (size_t j = 0; j < m.size(); ++j)
+      for (size_t a = 0; a < n; ++a)
+        for (size_t b = 0; b < n; ++b) {
+          const double term = m[i][a] * m[j][b] * element(a, b);
+          to[i * m.size() + j].value += term;
+          to[i * m.size() + j].size += std::abs(term);
+        }
+  return to;
+}
+
+/// A sum of products at each of the 16 points. An operand is rounded, at its
+/// size at most, once per addition: a patch twice, a filter four times, so that
+/// a product has six of these; a result four.
+struct Points {
+  std::vector<Sum> sums;
+
+  explicit Points(int64_t chain) : sums(16) {
+    for (Sum &sum : sums)
+      sum.chain = kBackend == Backend::Cpu ? chain : INT64_MAX;
+  }
+  void add(const std::vector<Sized> &a, const std::vector<Sized> &b) {
+    for (size_t i = 0; i < 16; ++i) {
+      const double size = a[i].size * b[i].size;
+      sums[i].add(a[i].value * b[i].value);
+      sums[i].other += 6 * size * size;
+    }
+  }
+  /// Squares of what is rounded in result (i, j).
+  double back(const Rows &m, size_t i, size_t j) const {
+    double squares = 0, size = 0;
+    for (size_t a = 0; a < 4; ++a)
+      for (size_t b = 0; b < 4; ++b) {
+        const double factor = m[i][a] * m[j][b];
+        squares += factor * factor * sums[a * 4 + b].roundedSquares();
+        size += std::abs(factor * sums[a * 4 + b].value);
+      }
+    return squares + 4 * size * size;
+  }
+};
+
+/// Images [batch, height, width, channels]; zeros outside.
+struct Images {
+  const Floats &data;
+  int64_t height, width, channels;
+
+  double at(int64_t n, int64_t h, int64_t w, int64_t c) const {
+    if (h < 0 || h >= height || w < 0 || w >= width)
+      return 0;
+    return data[((n * height + h) * width + w) * channels + c];
+  }
+};
+
+/// What sums of the forward pass or the input gradient may be off by that are
+/// made at points: `to` [batch, height, width, columns].
+void expectPoints(Sums &to, int64_t batch, int64_t height, int64_t width,
+                  int64_t columns, const Images &from, int64_t top,
+                  int64_t left,
+                  const std::function<double(int64_t column, int64_t channel,
+                                             int64_t i, int64_t j)> &filter) {
+  std::vector<std::vector<Sized>> filters;
+  for (int64_t k = 0; k < columns; ++k)
+    for (int64_t c = 0; c < from.channels; ++c)
+      filters.push_back(transformed(
+          kWindow, [&](size_t i, size_t j) { return filter(k, c, i, j); }));
+  for (int64_t n = 0; n < batch; ++n)
+    for (int64_t h = 0; h < height; h += 2)
+      for (int64_t w = 0; w < width; w += 2) {
+        std::vector<std::vector<Sized>> patches;
+        for (int64_t c = 0; c < from.channels; ++c)
+          patches.push_back(transformed(kPatch, [&](int64_t i, int64_t j) {
+            return from.at(n, h - top + i, w - left + j, c);
+          }));
+        for (int64_t k = 0; k < columns; ++k) {
+          Points points(128);
+          for (int64_t c = 0; c < from.channels; ++c)
+            points.add(filters[size_t(k * from.channels + c)],
+                       patches[size_t(c)]);
+          for (int64_t i = 0; i < 2 && h + i < height; ++i)
+            for (int64_t j = 0; j < 2 && w + j < width; ++j)
+              to[size_t(((n * height + h + i) * width + w + j) * columns + k)]
+                  .roundsAs(points.back(kTileBack, size_t(i), size_t(j)));
+        }
+      }
+}
+
+/// The same of a filter gradient.
+void expectFilterPoints(Sums &to, const ConvParams &p, const Images &x,
+                        const Images &dy) {
+  std::vector<Points> points(size_t(p.outChannels * p.inChannels), Points(64));
+  for (int64_t n = 0; n < p.batch; ++n)
+    for (int64_t h = 0; h < p.outHeight; h += 2)
+      for (int64_t w = 0; w < p.outWidth; w += 2) {
+        std::vector<std::vector<Sized>> patches, tiles;
+        for (int64_t c = 0; c < p.inChannels; ++c)
+          patches.push_back(transformed(kPatch, [&](int64_t i, int64_t j) {
+            return x.at(n, h - p.padTop + i, w - p.padLeft + j, c);
+          }));
+        for (int64_t o = 0; o < p.outChannels; ++o)
+          tiles.push_back(transformed(kTile, [&](int64_t i, int64_t j) {
+            return dy.at(n, h + i, w + j, o);
+          }));
+        for (int64_t o = 0; o < p.outChannels; ++o)
+          for (int64_t c = 0; c < p.inChannels; ++c)
+            points[size_t(o * p.inChannels + c)].add(tiles[size_t(o)],
+                                                     patches[size_t(c)]);
+      }
+  for (size_t i = 0; i < to.size(); ++i)
+    to[i].roundsAs(points[i / 9].back(kWindowBack, i % 9 / 3, i % 3));
+}
 
 /// Each element is within its tolerance; names the worst.
 void expectSums(const Floats &got, const Sums &want, const char *what,
@@ -145,6 +287,22 @@ void checkConv(ConvParams p) {
     dx[size_t(xi)].add(double(dy[yi]) * f[fi]);
     df[size_t(fi)].add(double(dy[yi]) * x[xi]);
   });
+  const Images xImages{x, p.inHeight, p.inWidth, p.inChannels};
+  const Images dyImages{dy, p.outHeight, p.outWidth, p.outChannels};
+  auto filter = [&](int64_t o, int64_t c, int64_t i, int64_t j) {
+    return f[((o * p.inChannels + c) * 3 + i) * 3 + j];
+  };
+  if (conv::isWinograd(p, false))
+    expectPoints(y, p.batch, p.outHeight, p.outWidth, p.outChannels, xImages,
+                 p.padTop, p.padLeft, filter);
+  if (conv::isWinograd(p, true))
+    expectPoints(dx, p.batch, p.inHeight, p.inWidth, p.inChannels, dyImages,
+                 2 - p.padTop, 2 - p.padLeft,
+                 [&](int64_t c, int64_t o, int64_t i, int64_t j) {
+                   return filter(o, c, 2 - i, 2 - j);
+                 });
+  if (conv::isWinogradFilter(p))
+    expectFilterPoints(df, p, xImages, dyImages);
   Floats gy(ys), gx(xs), gf(fs, 3.0f), gy2(ys), gx2(xs), gf2(fs);
   runKernel<Conv>(1, p, {x, f}, {gy});
   expectSums(gy, y, "y");
@@ -224,6 +382,28 @@ TEST(Conv, AgreesWithTheNaiveOne) {
   checkConv(convParams(2, 6, 40, 40, 1, 2, 0, 1, 2));
   checkConv(convParams(1, 16, 3, 8, 7, 2, 3));
   checkConv(convParams(9, 16, 64, 64, 3, 1, 1)); // several parts, one smaller
+}
+
+/// Windows of 3 x 3 on enough channels and pixels: odd sizes, every padding,
+/// several chunks of channels, slabs that aren't full, parts of the tiles.
+TEST(Conv, AgreesWithTheNaiveOneWhereWindowsAreTransformed) {
+  for (const ConvParams &p :
+       {convParams(2, 14, 48, 80, 3, 1, 1), convParams(4, 11, 32, 32, 3, 1, 0),
+        convParams(2, 13, 96, 48, 3, 1, 2), convParams(1, 19, 160, 32, 3, 1, 1),
+        convParams(1, 6, 64, 144, 3, 1, 1),  // few tiles
+        convParams(8, 15, 32, 64, 3, 1, 1)}) // many: parts
+  {
+    EXPECT_TRUE(conv::isWinogradFilter(p));
+    EXPECT_EQ(conv::isWinograd(p, false), p.inHeight > 6);
+    checkConv(p);
+  }
+  ConvParams uneven = convParams(2, 14, 32, 48, 3, 1, 1);
+  uneven.padTop = 2;
+  uneven.padRight = 0;
+  uneven.outHeight += 1;
+  uneven.outWidth -= 1;
+  EXPECT_TRUE(conv::isWinograd(uneven, true));
+  checkConv(uneven);
 }
 
 /// Windows that aren't square, paddings that differ by side, taps that only see
@@ -310,6 +490,20 @@ TEST(Conv, HasTheSameBitsOnEveryMachine) {
   EXPECT_EQ(hash(y), 5311269987847176498u);
   EXPECT_EQ(hash(dx), 11508285011039067679u);
   EXPECT_EQ(hash(df), 1398878776963904215u);
+
+  const ConvParams q = convParams(2, 15, 160, 48, 3, 1, 1);
+  const int64_t qxs = q.batch * q.inHeight * q.inWidth * q.inChannels;
+  const int64_t qys = q.batch * q.outHeight * q.outWidth * q.outChannels;
+  const int64_t qfs = q.outChannels * q.inChannels * 9;
+  Floats qx = whole(qxs, 1), qf = whole(qfs, 2), qdy = whole(qys, 3);
+  Floats qy(qys), qdx(qxs), qdf(qfs);
+  ASSERT_TRUE(conv::isWinograd(q, false) && conv::isWinograd(q, true));
+  runKernel<Conv>(1, q, {qx, qf}, {qy});
+  runKernel<ConvGradInput>(1, q, {qdy, qf}, {qdx});
+  runKernel<ConvGradFilter>(1, q, {qx, qdy}, {qdf});
+  EXPECT_EQ(hash(qy), 10532212135517941331u);
+  EXPECT_EQ(hash(qdx), 2160494187911357755u);
+  EXPECT_EQ(hash(qdf), 14325190098445802717u);
 }
 
 TEST(Pool, MaximumAndItsGradient) {

@@ -1,0 +1,92 @@
+//===- ConvPack.cpp - filters as packed panels ----------------------------===//
+
+#include "runtime/cpu/ConvPack.h"
+
+#include "runtime/cpu/TransposeBlock.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tmc::conv {
+
+using gemm::kPanelN;
+using gemm::kVectors;
+using simd::kWidth;
+
+FilterView viewFilter(const ConvParams &p, bool gradInput,
+                      const float *filter) {
+  const int64_t window = p.kernelHeight * p.kernelWidth;
+  const int64_t in = p.inChannels / p.groups, out = p.outChannels / p.groups;
+  if (gradInput)
+    return {filter, window, in, out, window, in * window};
+  return {filter, window, out, in, in * window, window};
+}
+
+void packPanel(const FilterView &f, const std::vector<Place> &places,
+               int64_t panel, const PackedFilter &packed) {
+  const int64_t j = panel * kPanelN;
+  const int64_t n = std::min<int64_t>(kPanelN, f.columns - j);
+  const float *from = f.data + j * f.columnStride;
+  auto packRow = [&](int64_t tap, int64_t channel) {
+    float *to = packed.row(places[size_t(tap)], panel, channel);
+    const float *line = from + channel * f.depthStride + tap;
+    for (int64_t c = 0; c < n; ++c)
+      to[c] = line[c * f.columnStride];
+    for (int64_t c = n; c < kPanelN; ++c)
+      to[c] = 0;
+  };
+  if (n < kPanelN) {
+    for (int64_t d = 0; d < f.depth; ++d)
+      for (int64_t t = 0; t < f.window; ++t)
+        packRow(t, d);
+    return;
+  }
+  if (f.columnStride == 1) { // the columns of a row lie together
+    for (int64_t d = 0; d < f.depth; ++d)
+      std::memcpy(packed.row(places[0], panel, d), from + d * f.depthStride,
+                  kPanelN * sizeof(float));
+    return;
+  }
+  // Blocks of kWidth elements that follow each other in each column, turned.
+  // They are taps of as many channels as it takes, or of one.
+  float turned[kWidth * kPanelN];
+  auto turn = [&](const float *block) {
+    for (int v = 0; v < kVectors; ++v)
+      simd::transposeBlock(block + v * kWidth * f.columnStride, f.columnStride,
+                           turned + v * kWidth, kPanelN);
+  };
+  auto put = [&](int64_t at, int64_t tap, int64_t channel) {
+    std::memcpy(packed.row(places[size_t(tap)], panel, channel),
+                turned + at * kPanelN, kPanelN * sizeof(float));
+  };
+  if (f.depthStride == f.window) {
+    const int64_t all = f.window * f.depth;
+    int64_t x = 0, tap = 0, channel = 0;
+    auto next = [&] {
+      if (++tap == f.window) {
+        tap = 0;
+        ++channel;
+      }
+    };
+    for (; x + kWidth <= all; x += kWidth) {
+      turn(from + x);
+      for (int64_t i = 0; i < kWidth; ++i, next())
+        put(i, tap, channel);
+    }
+    for (; x < all; ++x, next())
+      packRow(tap, channel);
+    return;
+  }
+  // A block reads beyond the last tap: into the next channel's, if there is
+  // one.
+  for (int64_t d = 0; d + 1 < f.depth; ++d)
+    for (int64_t t = 0; t < f.window; t += kWidth) {
+      turn(from + d * f.depthStride + t);
+      for (int64_t i = 0; i < std::min<int64_t>(kWidth, f.window - t); ++i)
+        put(i, t + i, d);
+    }
+  for (int64_t t = 0; t < f.window; ++t)
+    packRow(t, f.depth - 1);
+}
+
+} // namespace tmc::conv
