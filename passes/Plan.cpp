@@ -4,7 +4,7 @@
 #include "passes/PlanRemarks.h"
 
 #include "compiler/analysis/PlanRecord.h"
-#include "compiler/planning/Verify.h"
+#include "compiler/planning/model/Verify.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/train/Train.h"
 

@@ -1,6 +1,6 @@
 #include "passes/PlanRemarks.h"
 
-#include "compiler/planning/Account.h"
+#include "compiler/planning/driver/Account.h"
 
 #include "mlir/IR/Remarks.h"
 

@@ -99,7 +99,17 @@ ROOMS = {
     "runtime/cuda": ["runtime/kernels", "runtime/step"],
     "runtime/tmc.h": [],
     "compiler/support": [],
-    "compiler/planning": ["compiler/support"],
+    # A plan's way: the model states and checks, bounds and packings build on it, the
+    # search on both, the driver on all. The peers get no more than the model and the
+    # linear problem with its schedules, in which they say their answers; the driver
+    # runs them by name.
+    "compiler/planning/model": ["compiler/support"],
+    "compiler/planning/bound": ["compiler/planning/model"],
+    "compiler/planning/pack": ["compiler/planning/model"],
+    "compiler/planning/search": ["compiler/planning/model", "compiler/planning/bound",
+                                 "compiler/planning/pack"],
+    "compiler/planning/peers": ["compiler/planning/model", "compiler/planning/search"],
+    "compiler/planning/driver": ["compiler/planning"],
     "compiler/target": ["compiler/support", "runtime/kernels"],
     "dialects": ["compiler/target", "compiler/support", "runtime/kernels"],
     "frontends": ["dialects", "compiler/support", "runtime/kernels", "runtime/step"],

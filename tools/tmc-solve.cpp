@@ -11,14 +11,14 @@
 // capacity isn't met; 4 the planner can't take this problem; 70 a defect of
 // ours; 74 the world is at fault.
 
-#include "compiler/planning/Arena.h"
-#include "compiler/planning/ArenaFile.h"
-#include "compiler/planning/Generate.h"
-#include "compiler/planning/Graph.h"
-#include "compiler/planning/Milp.h"
-#include "compiler/planning/Planners.h"
-#include "compiler/planning/ProblemFile.h"
-#include "compiler/planning/Text.h"
+#include "compiler/planning/driver/PlanBy.h"
+#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/model/ProblemFile.h"
+#include "compiler/planning/model/Text.h"
+#include "compiler/planning/pack/ArenaFile.h"
+#include "compiler/planning/pack/Buffers.h"
+#include "compiler/planning/peers/Milp.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -585,8 +585,8 @@ int main(int argc, char **argv) {
   if (command == "--help" || command == "-h" || command == "help") {
     fputs(kUsageText, stdout);
     fputs(kHelpText, stdout);
-    for (const Planner &planner : planners())
-      printf("  %-10s%s\n", planner.name.c_str(), planner.summary.c_str());
+    for (const auto &[name, summary] : plannerSummaries())
+      printf("  %-10s%s\n", name.c_str(), summary.c_str());
     return kDone;
   }
   if (!command.empty())

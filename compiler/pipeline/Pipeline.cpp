@@ -7,7 +7,7 @@
 #include "compiler/pipeline/ForwardFile.h"
 #include "compiler/pipeline/PlantDefect.h"
 #include "compiler/pipeline/Reproducer.h"
-#include "compiler/planning/ProblemFile.h"
+#include "compiler/planning/model/ProblemFile.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/nn/NN.h"

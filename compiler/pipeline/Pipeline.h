@@ -6,8 +6,9 @@
 //
 // A `Compilation` runs phases on one module. What is before `plan` is kept, so
 // that another plan can be written into it where the arena of the first turned
-// out too large. Plans are found in a book (compiler/planning/Fit.h), which a
-// sweep over budgets goes on using.
+// out too large. Plans are found in a book
+// (compiler/planning/driver/ArenaFit.h), which a sweep over budgets goes on
+// using.
 
 #ifndef TMC_COMPILER_PIPELINE_PIPELINE_H
 #define TMC_COMPILER_PIPELINE_PIPELINE_H
@@ -15,7 +16,7 @@
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Options.h"
 #include "compiler/pipeline/WeightsFile.h"
-#include "compiler/planning/Fit.h"
+#include "compiler/planning/driver/ArenaFit.h"
 #include "compiler/report/Planned.h"
 #include "compiler/target/Target.h"
 #include "frontends/onnx/Import.h"

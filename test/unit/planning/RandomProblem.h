@@ -4,9 +4,9 @@
 #ifndef TMC_TEST_UNIT_PLANNING_RANDOMPROBLEM_H
 #define TMC_TEST_UNIT_PLANNING_RANDOMPROBLEM_H
 
-#include "compiler/planning/Problem.h"
-#include "compiler/planning/Random.h"
-#include "compiler/planning/Verify.h"
+#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/model/Random.h"
+#include "compiler/planning/model/Verify.h"
 
 #include <algorithm>
 #include <cstdint>

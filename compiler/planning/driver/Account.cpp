@@ -1,0 +1,225 @@
+#include "compiler/planning/driver/Account.h"
+
+#include "compiler/planning/model/Unroll.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace tmc::planning;
+
+namespace {
+
+class Accounting {
+public:
+  Accounting(const Problem &problem, const Plan &plan)
+      : problem(problem), plan(plan) {}
+
+  absl::StatusOr<Account> run() {
+    layRows();
+    absl::StatusOr<Unrolled> unrolled = unroll(problem, plan.solution);
+    if (!unrolled.ok())
+      return unrolled.status();
+    absl::StatusOr<Profile> profile = simulate(problem, plan.solution);
+    if (!profile.ok())
+      return profile.status();
+    for (size_t t = 0; t < profile->moments.size(); ++t) {
+      int64_t &live = out.rows[rowOf(profile->moments[t])].liveBytes;
+      live = std::max(live, profile->liveBytes[t]);
+    }
+    out.peakRow = rowOf(profile->moments[profile->peakMoment]);
+    out.peakBytes = profile->peakBytes;
+    layStays(*unrolled);
+    priceRows();
+    judgeGaps();
+    out.levers = levers();
+    return std::move(out);
+  }
+
+private:
+  const Problem &problem;
+  const Plan &plan;
+  Account out;
+  std::vector<int32_t>
+      segmentBegin;             // Row of each segment's first, and the end.
+  std::vector<int32_t> mainRow; // Of each moment of `plan.orders`.
+  std::vector<std::vector<int32_t>> staysOf; // Of each value.
+
+  int32_t rowOf(const Profile::Moment &moment) const {
+    return segmentBegin[moment.segment] + moment.index;
+  }
+
+  void layRows() {
+    std::vector<int32_t> rowOfInstruction(problem.instructions.size(), 0);
+    for (size_t s = 0; s < problem.segments.size(); ++s) {
+      segmentBegin.push_back(int32_t(out.rows.size()));
+      for (const Execution &e : plan.solution.segments[s]) {
+        if (e.instruction != kNone)
+          rowOfInstruction[e.instruction] = int32_t(out.rows.size());
+        out.rows.push_back({SegmentId(s), e.recipe, e.instruction,
+                            problem.segments[s].trips, 0, 0});
+      }
+    }
+    segmentBegin.push_back(int32_t(out.rows.size()));
+    for (size_t s = 0; s < problem.segments.size(); ++s)
+      for (InstructionId i : s < plan.orders.size()
+                                 ? plan.orders[s]
+                                 : problem.segments[s].instructions)
+        mainRow.push_back(rowOfInstruction[i]);
+  }
+
+  /// The trip that stands for a segment: neither the first nor, where there are
+  /// three, the last.
+  int32_t shownTrip(SegmentId s) const {
+    return problem.segments[s].trips > 1 ? 1 : 0;
+  }
+
+  void layStays(const Unrolled &u) {
+    std::vector<int32_t> stayOf(u.instances.size(), kNone);
+    staysOf.resize(problem.values.size());
+    int32_t n = int32_t(u.moments.size());
+    for (size_t i = 0; i < u.instances.size(); ++i) {
+      const Instance &instance = u.instances[i];
+      Stay stay{instance.value, 0, 0, kNone};
+      SegmentId home = kNone;
+      int32_t trip = 0;
+      if (instance.begin >= 0) {
+        const Profile::Moment &made = u.moments[instance.begin];
+        home = made.segment;
+        trip = made.trip;
+        if (trip != shownTrip(home))
+          continue;
+        stay.begin = rowOf(made);
+      }
+      if (instance.last >= n) {
+        stay.end = int32_t(out.rows.size());
+      } else if (instance.last < 0) {
+        stay.end = 1;
+      } else {
+        const Profile::Moment &last = u.moments[instance.last];
+        // A body that reads it in its last trip needed it in those before.
+        bool through =
+            last.segment != home && problem.segments[last.segment].trips > 1;
+        stay.end = through ? segmentBegin[last.segment + 1] : rowOf(last) + 1;
+        if (last.segment == home && last.trip != trip) {
+          stay.begin = segmentBegin[home]; // Carried: around the body's end.
+          stay.end = segmentBegin[home + 1];
+        }
+      }
+      if (instance.storageOf != kNone)
+        stay.storageOf = stayOf[instance.storageOf];
+      stayOf[i] = int32_t(out.stays.size());
+      staysOf[instance.value].push_back(stayOf[i]);
+      out.stays.push_back(stay);
+    }
+  }
+
+  void priceRows() {
+    for (auto [moment, lambda] : plan.certificate.lambda)
+      if (size_t(moment) < mainRow.size())
+        out.rows[mainRow[moment]].price =
+            double(lambda) / double(plan.certificate.denominator);
+  }
+
+  bool isHeld(const Gap &gap) const {
+    int32_t first = mainRow[gap.first], last = mainRow[gap.last];
+    for (int32_t stay : staysOf[gap.value])
+      if (out.stays[stay].begin <= first && last < out.stays[stay].end)
+        return true;
+    return false;
+  }
+
+  /// What the recomputations of `value` between two rows cost: its share of
+  /// each.
+  int64_t paid(ValueId value, int32_t from, int32_t to) const {
+    int64_t cost = 0;
+    for (int32_t row = from + 1; row < to; ++row) {
+      const AccountRow &at = out.rows[row];
+      const Recipe &recipe = problem.recipes[at.recipe];
+      if (at.instruction != kNone ||
+          std::find(recipe.writes.begin(), recipe.writes.end(), value) ==
+              recipe.writes.end())
+        continue;
+      int64_t bytes = 0;
+      for (ValueId v : recipe.writes)
+        bytes += problem.values[v].bytes;
+      cost += int64_t(__int128(recipe.cost) * problem.values[value].bytes /
+                      std::max<int64_t>(bytes, 1)) *
+              at.trips;
+    }
+    return cost;
+  }
+
+  void judgeGaps() {
+    Relaxation relaxation = relax(problem, plan.orders);
+    std::vector<double> prices(mainRow.size() + 1, 0); // Prefix sums.
+    for (size_t k = 0; k < mainRow.size(); ++k)
+      prices[k + 1] = prices[k] + out.rows[mainRow[k]].price;
+    bool priced = !plan.certificate.lambda.empty();
+    for (const Gap &gap : relaxation.gaps) {
+      GapFate fate;
+      fate.value = gap.value;
+      fate.from = gap.first > 0 ? mainRow[gap.first - 1] : 0;
+      fate.to = size_t(gap.last + 1) < mainRow.size()
+                    ? mainRow[gap.last + 1]
+                    : int32_t(out.rows.size());
+      fate.held = isHeld(gap);
+      fate.overPeak = fate.from < out.peakRow && out.peakRow < fate.to;
+      fate.leastCost = gap.cost;
+      fate.paidCost = paid(gap.value, fate.from, fate.to);
+      if (priced)
+        fate.worth = int64_t((prices[gap.last + 1] - prices[gap.first]) *
+                             double(gap.bytes));
+      out.gaps.push_back(fate);
+    }
+    std::stable_sort(out.gaps.begin(), out.gaps.end(),
+                     [](const GapFate &a, const GapFate &b) {
+                       return std::pair(a.value, a.from) <
+                              std::pair(b.value, b.from);
+                     });
+  }
+
+  /// The peak of one execution per instruction in this order; -1 where the
+  /// order can't be.
+  int64_t peakOf(const std::vector<std::vector<InstructionId>> &orders,
+                 bool inPlace) const {
+    Problem ordered = problem;
+    for (size_t s = 0; s < orders.size(); ++s)
+      ordered.segments[s].instructions = orders[s];
+    if (!inPlace)
+      for (Recipe &recipe : ordered.recipes)
+        std::erase_if(recipe.overwrites,
+                      [](const Overwrite &o) { return !o.must; });
+    absl::StatusOr<Profile> profile = simulate(ordered, baseSolution(ordered));
+    return profile.ok() ? profile->peakBytes : -1;
+  }
+
+  bool isUpdate(InstructionId i) const {
+    const Recipe &recipe =
+        problem.recipes[problem.instructions[i].recipes.front()];
+    return std::any_of(
+        recipe.writes.begin(), recipe.writes.end(),
+        [&](ValueId v) { return problem.values[v].updates != kNone; });
+  }
+
+  Levers levers() const {
+    Levers levers;
+    levers.plainPeak = peakOf({}, false);
+    levers.inPlacePeak = peakOf({}, true);
+    levers.orderPeak = peakOf(plan.orders, true);
+    std::vector<std::vector<InstructionId>> late = plan.orders;
+    if (!late.empty())
+      std::stable_partition(late.back().begin(), late.back().end(),
+                            [&](InstructionId i) { return !isUpdate(i); });
+    levers.lateUpdatePeak = peakOf(late, true);
+    levers.planPeak = out.peakBytes;
+    levers.recomputeCost = plan.cost - plan.baseCost;
+    return levers;
+  }
+};
+
+} // namespace
+
+absl::StatusOr<Account> tmc::planning::account(const Problem &problem,
+                                               const Plan &plan) {
+  return Accounting(problem, plan).run();
+}

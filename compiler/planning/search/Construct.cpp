@@ -1,0 +1,280 @@
+#include "compiler/planning/search/Construct.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace tmc::planning;
+
+namespace {
+
+class Pass {
+public:
+  Pass(const Flat &flat, const std::vector<double> &prices) : flat(flat) {
+    size_t n = flat.stages.size(), values = flat.bytes.size();
+    upTo.assign(n + 1, 0);
+    for (size_t k = 0; k < n; ++k)
+      upTo[k + 1] = upTo[k] + prices[k];
+    last.assign(values, -1);
+    memo.assign(values, {-1, 0, kNone});
+    useBegin.assign(values + 1, 0);
+    for (const FlatStage &stage : flat.stages)
+      for (ValueId v : flat.ops[stage.mains.front()].reads)
+        ++useBegin[v + 1];
+    for (size_t v = 0; v < values; ++v)
+      useBegin[v + 1] += useBegin[v];
+    uses.resize(useBegin.back());
+    std::vector<int32_t> fill(useBegin.begin(), useBegin.end() - 1);
+    for (size_t k = 0; k < n; ++k)
+      for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+        uses[fill[v]++] = int32_t(k);
+    nextUse.assign(useBegin.begin(), useBegin.end() - 1);
+    ownCost.assign(values, std::numeric_limits<double>::infinity());
+    for (size_t v = 0; v < values; ++v)
+      for (OpId o : flat.recomputes[v])
+        ownCost[v] = std::min(ownCost[v], double(flat.ops[o].cost));
+  }
+
+  std::vector<Schedule::Clone> run() {
+    for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k) {
+      const FlatOp &op = flat.ops[flat.stages[k].mains.front()];
+      // Those already there must not be counted as missing by the others.
+      for (ValueId v : op.reads) {
+        visits = 0;
+        fetch(v, k);
+        allVisits += visits + 1;
+      }
+      for (ValueId v : op.reads)
+        if (nextUse[v] < useBegin[v + 1] && uses[nextUse[v]] == k)
+          ++nextUse[v];
+      for (ValueId v : op.writes)
+        last[v] = k;
+    }
+    return std::move(clones);
+  }
+
+  int64_t allVisits = 0;
+
+private:
+  // How far inputs of inputs are followed, and how many values in all for one
+  // that is missing: a block or two.
+  static constexpr int kMostDepth = 20;
+  static constexpr int32_t kMostVisits = 400;
+  struct Memo {
+    int32_t stage;
+    double cost;
+    OpId op; // kNone: extend.
+  };
+
+  double held(ValueId v, int32_t from, int32_t to) const {
+    return from + 1 < to ? double(flat.bytes[v]) * (upTo[to] - upTo[from + 1])
+                         : 0;
+  }
+  /// What v's next own use will cost at least, if it is last alive at `from`.
+  double ahead(ValueId v, int32_t from, int32_t now) const {
+    int32_t at = nextUse[v];
+    while (at < useBegin[v + 1] && uses[at] <= now)
+      ++at;
+    if (at == useBegin[v + 1])
+      return 0;
+    return std::min(held(v, from, uses[at]),
+                    ownCost[v] * double(flat.stages[uses[at]].trips));
+  }
+
+  const Memo &price(ValueId v, int32_t s, int depth) {
+    Memo &m = memo[v];
+    if (last[v] == s)
+      m = {s, 0, kNone};
+    if (m.stage == s)
+      return m;
+    double best = held(v, last[v], s);
+    OpId choice = kNone;
+    m = {s, best, kNone}; // Also what a cycle of recipes meets.
+    if (best > 0 && depth < kMostDepth && ++visits < kMostVisits)
+      for (OpId o : flat.recomputes[v]) {
+        const FlatOp &op = flat.ops[o];
+        if (s < op.firstStage || s > op.lastStage)
+          continue;
+        double cost = double(op.cost) * double(flat.stages[s].trips);
+        for (ValueId u : op.reads) {
+          if (cost >= best)
+            break;
+          if (last[u] == s)
+            continue;
+          cost += price(u, s, depth + 1).cost + ahead(u, s, s) -
+                  ahead(u, last[u], s);
+        }
+        if (cost < best)
+          best = cost, choice = o;
+      }
+    memo[v] = {s, best, choice};
+    return memo[v];
+  }
+
+  void fetch(ValueId v, int32_t s) {
+    if (last[v] == s)
+      return;
+    if (OpId o = price(v, s, 0).op; o != kNone) {
+      // Inputs first; they may make v themselves by a recipe of several
+      // results.
+      for (ValueId u : flat.ops[o].reads)
+        fetch(u, s);
+      if (last[v] != s) {
+        clones.push_back({o, s});
+        for (ValueId w : flat.ops[o].writes)
+          last[w] = s;
+      }
+      return;
+    }
+    last[v] = s;
+  }
+
+  const Flat &flat;
+  std::vector<double> upTo;  // Sums of prices.
+  std::vector<int32_t> last; // Stage at which a value was last alive.
+  std::vector<Memo> memo;
+  std::vector<int32_t> useBegin, uses, nextUse;
+  std::vector<double> ownCost;
+  std::vector<Schedule::Clone> clones;
+  int32_t visits = 0;
+};
+
+} // namespace
+
+std::vector<Schedule::Clone>
+tmc::planning::construct(const Flat &flat, const std::vector<double> &prices,
+                         int64_t &work) {
+  Pass pass(flat, prices);
+  std::vector<Schedule::Clone> clones = pass.run();
+  work += 20 * pass.allVisits;
+  return clones;
+}
+
+std::vector<int64_t>
+tmc::planning::liveOf(const Flat &flat, std::vector<Schedule::Clone> clones) {
+  std::sort(clones.begin(), clones.end(),
+            [&](const Schedule::Clone &a, const Schedule::Clone &b) {
+              return a.stage != b.stage
+                         ? a.stage < b.stage
+                         : flat.ops[a.op].rank < flat.ops[b.op].rank;
+            });
+  size_t n = flat.stages.size(), moments = n + clones.size();
+  std::vector<int64_t> delta(moments + 1, 0);
+  std::vector<int32_t> begin(flat.bytes.size(), -1),
+      last(flat.bytes.size(), -1);
+  std::vector<OpId> opAt(moments);
+  auto close = [&](ValueId v) {
+    if (begin[v] < 0)
+      return;
+    delta[begin[v]] += flat.bytes[v];
+    delta[last[v] + 1] -= flat.bytes[v];
+  };
+  std::vector<int32_t> deaths(flat.bytes.size(), -1);
+  size_t t = 0, c = 0;
+  auto run = [&](OpId o) {
+    const FlatOp &op = flat.ops[o];
+    for (ValueId v : op.reads)
+      last[v] = int32_t(t);
+    for (ValueId v : op.writes) {
+      close(v);
+      begin[v] = last[v] = int32_t(t);
+    }
+    opAt[t++] = o;
+  };
+  for (size_t k = 0; k < n; ++k) {
+    for (; c < clones.size() && clones[c].stage == int32_t(k); ++c)
+      run(clones[c].op);
+    run(flat.stages[k].mains.front());
+  }
+  for (size_t v = 0; v < flat.bytes.size(); ++v)
+    close(ValueId(v));
+  // Overwrites need deaths: a second walk, backward, with what is read later.
+  std::vector<char> needed(flat.bytes.size(), 0);
+  std::vector<int64_t> saved(moments, 0);
+  for (size_t i = moments; i-- > 0;) {
+    const FlatOp &op = flat.ops[opAt[i]];
+    for (ValueId v : op.writes)
+      needed[v] = 0;
+    saved[i] = savedByOverwrites(op, [&](ValueId v) { return !needed[v]; });
+    for (ValueId v : op.reads)
+      needed[v] = 1;
+  }
+  std::vector<int64_t> live(n, 0);
+  int64_t now = 0;
+  size_t stage = 0;
+  c = 0;
+  for (size_t i = 0; i < moments; ++i) {
+    now += delta[i];
+    bool isClone = c < clones.size() && clones[c].stage == int32_t(stage);
+    live[stage] = std::max(live[stage],
+                           now - saved[i] + flat.ops[opAt[i]].workspaceBytes);
+    if (isClone)
+      ++c;
+    else
+      ++stage;
+  }
+  return live;
+}
+
+Plain tmc::planning::constructWithin(const Flat &flat, int64_t limitBytes,
+                                     std::vector<double> prices,
+                                     const ConstructOptions &options,
+                                     int64_t &work) {
+  size_t n = flat.stages.size();
+  Plain best;
+  double bestExcess = std::numeric_limits<double>::infinity();
+  double scale = 0;
+  for (double p : prices)
+    scale += p;
+  if (!(scale > 0)) {
+    // No prices to start from: a mean operation for mean bytes at one moment.
+    double cost = 0, bytes = 0;
+    for (const FlatOp &op : flat.ops)
+      cost += double(op.cost), bytes += double(op.writtenBytes);
+    scale = bytes > 0 ? cost / bytes + 1e-12 : 1;
+  }
+  double step = 0.5;
+  int64_t endWork = work + options.work;
+  int64_t edges = 0;
+  for (const FlatOp &op : flat.ops)
+    edges += int64_t(op.reads.size() + op.writes.size());
+  for (int round = 0; round < options.rounds; ++round) {
+    if ((options.stop && options.stop()) || work > endWork)
+      break;
+    std::vector<Schedule::Clone> clones = construct(flat, prices, work);
+    std::vector<int64_t> live = liveOf(flat, clones);
+    work += 8 * (int64_t(n) + edges + int64_t(clones.size()) * 8);
+    int64_t cost = 0;
+    for (const Schedule::Clone &c : clones)
+      cost += flat.ops[c.op].cost * flat.stages[c.stage].trips;
+    double excess = 0, size = 0;
+    for (size_t k = 0; k < n; ++k) {
+      double over = double(live[k] - limitBytes);
+      excess += std::max(over, 0.0);
+      if (over < 0 && prices[k] <= 0)
+        continue;
+      size += std::abs(over);
+    }
+    bool feasible = excess <= 0;
+    if (feasible ? !best.feasible || cost < best.cost
+                 : !best.feasible && excess < bestExcess) {
+      best.clones = std::move(clones);
+      best.cost = cost;
+      best.feasible = feasible;
+      bestExcess = excess;
+    }
+    if (size <= 0)
+      break;
+    // Prices move by `step` of their sum in all.
+    double length = step * scale / size;
+    double sum = 0;
+    for (size_t k = 0; k < n; ++k) {
+      prices[k] =
+          std::max(0.0, prices[k] + length * double(live[k] - limitBytes));
+      sum += prices[k];
+    }
+    scale = std::max(scale * 0.9, sum);
+    step = std::max(step * 0.95, 0.02);
+  }
+  return best;
+}

@@ -1,0 +1,328 @@
+#include "compiler/planning/search/Schedule.h"
+
+#include <algorithm>
+#include <cassert>
+
+using namespace tmc::planning;
+
+Schedule::Schedule(const Flat &flat, int64_t limitBytes)
+    : flat(flat),
+      moments(int32_t((flat.stages.size() + kBlockStages - 1) / kBlockStages),
+              limitBytes) {
+  size_t n = flat.stages.size();
+  mains.assign(n, 0);
+  stageClones.resize(n);
+  cloneIndex.resize(n);
+  offset.resize(n);
+  values.resize(flat.bytes.size());
+  for (const FlatOp &op : flat.ops)
+    anyOverwrites |= !op.overwrites.empty();
+  if (anyOverwrites)
+    discounts.assign(n, {0});
+  std::vector<int32_t> uses(values.size(), 0);
+  for (int32_t k = 0; k < int32_t(n); ++k)
+    for (ValueId v : flat.ops[mainOf(k)].reads)
+      ++uses[v];
+  for (size_t v = 0; v < values.size(); ++v)
+    values[v].uses.reserve(uses[v] + 1);
+  std::vector<int64_t> delta(n + 1, 0);
+  for (int32_t k = 0; k < int32_t(n); ++k) {
+    const FlatOp &op = flat.ops[mainOf(k)];
+    Key key = keyOf(k, kMainRank);
+    for (ValueId v : op.reads) {
+      values[v].uses.push_back(key);
+      values[v].instances.back().last = key;
+    }
+    for (ValueId v : op.writes)
+      values[v].instances.push_back({key, key});
+  }
+  for (size_t v = 0; v < values.size(); ++v)
+    for (const Instance &i : values[v].instances) {
+      delta[stageOf(i.key)] += flat.bytes[v];
+      delta[stageOf(i.last) + 1] -= flat.bytes[v];
+    }
+  int64_t live = 0;
+  for (int32_t k = 0; k < int32_t(n); ++k) {
+    int32_t block = k / kBlockStages;
+    live += delta[k];
+    offset[k] = moments.sizeOf(block);
+    int64_t discount = 0;
+    if (anyOverwrites)
+      discount = discounts[k][0] = discountAt(keyOf(k, kMainRank), mainOf(k));
+    moments.append(block, live + flat.ops[mainOf(k)].workspaceBytes - discount);
+  }
+  moments.count();
+}
+
+int64_t Schedule::liveAtMain(int32_t stage) const {
+  return moments.at(stage / kBlockStages,
+                    offset[stage] + int32_t(stageClones[stage].size()));
+}
+
+bool Schedule::has(OpId op, int32_t stage) const {
+  for (OpId o : stageClones[stage])
+    if (o == op)
+      return true;
+  return false;
+}
+
+int32_t Schedule::indexInStage(Key key) const {
+  const std::vector<OpId> &list = stageClones[stageOf(key)];
+  int32_t rank = rankOf(key);
+  int32_t index = 0, size = int32_t(list.size());
+  while (index < size && flat.ops[list[index]].rank < rank)
+    ++index;
+  return index;
+}
+
+int32_t Schedule::positionOf(Key key) const {
+  return offset[stageOf(key)] + (rankOf(key) == kMainRank
+                                     ? int32_t(stageClones[stageOf(key)].size())
+                                     : indexInStage(key));
+}
+
+void Schedule::add(Key from, bool fromClosed, Key to, bool toClosed,
+                   int64_t bytes) {
+  int32_t first = stageOf(from) / kBlockStages,
+          last = stageOf(to) / kBlockStages;
+  int32_t begin = positionOf(from) + !fromClosed,
+          end = positionOf(to) + toClosed;
+  if (first == last) {
+    moments.add(first, begin, end, bytes);
+    return;
+  }
+  moments.add(first, begin, moments.sizeOf(first), bytes);
+  moments.addToBlocks(first + 1, last, bytes);
+  moments.add(last, 0, end, bytes);
+}
+
+int32_t Schedule::instanceBefore(ValueId v, Key key) const {
+  const std::vector<Instance> &list = values[v].instances;
+  int32_t i = int32_t(list.size()) - 1;
+  while (i >= 0 && list[i].key >= key)
+    --i;
+  return i;
+}
+
+void Schedule::addUse(ValueId v, Key key) {
+  ValueState &state = values[v];
+  state.uses.insert(std::upper_bound(state.uses.begin(), state.uses.end(), key),
+                    key);
+  Instance &i = state.instances[instanceBefore(v, key)];
+  if (i.last >= key)
+    return;
+  add(i.last, false, key, true, flat.bytes[v]);
+  if (anyOverwrites)
+    touched.push_back(i.last), touched.push_back(key);
+  i.last = key;
+}
+
+void Schedule::dropUse(ValueId v, Key key) {
+  ValueState &state = values[v];
+  auto at = std::lower_bound(state.uses.begin(), state.uses.end(), key);
+  Instance &i = state.instances[instanceBefore(v, key)];
+  if (i.last == key) {
+    Key last =
+        at == state.uses.begin() ? i.key : std::max(i.key, *std::prev(at));
+    add(last, false, key, true, -flat.bytes[v]);
+    if (anyOverwrites)
+      touched.push_back(last), touched.push_back(key);
+    i.last = last;
+  }
+  state.uses.erase(at);
+}
+
+void Schedule::addWrite(ValueId v, Key key) {
+  ValueState &state = values[v];
+  int32_t index = instanceBefore(v, key);
+  Instance &before = state.instances[index];
+  Key last = key;
+  if (before.last > key) {
+    auto at = std::lower_bound(state.uses.begin(), state.uses.end(), key);
+    Key use = at == state.uses.begin() ? before.key
+                                       : std::max(before.key, *std::prev(at));
+    add(use, false, key, false, -flat.bytes[v]);
+    if (anyOverwrites)
+      touched.push_back(use);
+    last = before.last;
+    before.last = use;
+  } else {
+    add(key, true, key, true, flat.bytes[v]);
+  }
+  state.instances.insert(state.instances.begin() + index + 1, {key, last});
+}
+
+void Schedule::dropWrite(ValueId v, Key key) {
+  ValueState &state = values[v];
+  int32_t index = instanceBefore(v, key + 1);
+  Instance &before = state.instances[index - 1];
+  if (Key last = state.instances[index].last; last > key) {
+    add(before.last, false, key, false, flat.bytes[v]);
+    if (anyOverwrites)
+      touched.push_back(before.last);
+    before.last = last;
+  } else {
+    add(key, true, key, true, -flat.bytes[v]);
+  }
+  state.instances.erase(state.instances.begin() + index);
+}
+
+int64_t Schedule::discountAt(Key key, OpId op) const {
+  return savedByOverwrites(flat.ops[op], [&](ValueId v) {
+    int32_t i = instanceBefore(v, key);
+    return i >= 0 && values[v].instances[i].last == key;
+  });
+}
+
+void Schedule::refreshTouched() {
+  for (Key key : touched) {
+    int32_t stage = stageOf(key);
+    // A moment that has just been closed may still be named.
+    int32_t index = rankOf(key) == kMainRank
+                        ? int32_t(stageClones[stage].size())
+                        : indexInStage(key);
+    if (rankOf(key) != kMainRank &&
+        (index >= int32_t(stageClones[stage].size()) ||
+         flat.ops[stageClones[stage][index]].rank != rankOf(key)))
+      continue;
+    OpId op =
+        rankOf(key) == kMainRank ? mainOf(stage) : stageClones[stage][index];
+    if (flat.ops[op].overwrites.empty())
+      continue;
+    // A few options cost no more than the rest of a change.
+    constexpr size_t kFewOptions = 16;
+    if (flat.ops[op].options.size() > kFewOptions)
+      moments.work += int64_t(flat.ops[op].options.size());
+    int64_t discount = discountAt(key, op);
+    if (int64_t change = discounts[stage][index] - discount) {
+      discounts[stage][index] = discount;
+      add(key, true, key, true, change);
+    }
+  }
+  touched.clear();
+}
+
+void Schedule::insert(OpId op, int32_t stage) {
+  const FlatOp &o = flat.ops[op];
+  Key key = keyOf(stage, o.rank);
+  std::vector<OpId> &list = stageClones[stage];
+  int32_t block = stage / kBlockStages, index = indexInStage(key);
+
+  // What is alive on the way into the next moment is alive at the new one.
+  const FlatOp &next =
+      flat.ops[index < int32_t(list.size()) ? list[index] : mainOf(stage)];
+  int64_t live = moments.at(block, offset[stage] + index) - next.writtenBytes -
+                 next.workspaceBytes + discountOf(stage, index);
+  moments.insert(block, offset[stage] + index, live + o.workspaceBytes);
+  list.insert(list.begin() + index, op);
+  if (anyOverwrites)
+    discounts[stage].insert(discounts[stage].begin() + index, 0);
+  cloneIndex[stage].insert(cloneIndex[stage].begin() + index,
+                           int32_t(allClones.size()));
+  allClones.push_back({op, stage});
+  int32_t end = std::min(int32_t(flat.stages.size()),
+                         (stage / kBlockStages + 1) * kBlockStages);
+  for (int32_t k = stage + 1; k < end; ++k)
+    ++offset[k];
+  currentCost += o.cost * flat.stages[stage].trips;
+  for (ValueId v : o.writes)
+    addWrite(v, key);
+  for (ValueId v : o.reads)
+    addUse(v, key);
+  if (anyOverwrites) {
+    touched.push_back(key);
+    refreshTouched();
+  }
+}
+
+void Schedule::erase(OpId op, int32_t stage) {
+  const FlatOp &o = flat.ops[op];
+  Key key = keyOf(stage, o.rank);
+  for (ValueId v : o.reads)
+    dropUse(v, key);
+  for (ValueId v : o.writes)
+    dropWrite(v, key);
+  currentCost -= o.cost * flat.stages[stage].trips;
+
+  std::vector<OpId> &list = stageClones[stage];
+  int32_t index = indexInStage(key);
+  moments.erase(stage / kBlockStages, offset[stage] + index);
+  list.erase(list.begin() + index);
+  if (anyOverwrites)
+    discounts[stage].erase(discounts[stage].begin() + index);
+  int32_t hole = cloneIndex[stage][index];
+  cloneIndex[stage].erase(cloneIndex[stage].begin() + index);
+  int32_t end = std::min(int32_t(flat.stages.size()),
+                         (stage / kBlockStages + 1) * kBlockStages);
+  for (int32_t k = stage + 1; k < end; ++k)
+    --offset[k];
+  if (hole != int32_t(allClones.size()) - 1) {
+    Clone moved = allClones.back();
+    allClones[hole] = moved;
+    cloneIndex[moved.stage]
+              [indexInStage(keyOf(moved.stage, flat.ops[moved.op].rank))] =
+                  hole;
+  }
+  allClones.pop_back();
+  if (anyOverwrites)
+    refreshTouched();
+}
+
+void Schedule::switchMain(int32_t stage, int32_t index) {
+  Key key = keyOf(stage, kMainRank);
+  const FlatOp &was = flat.ops[mainOf(stage)];
+  // Both write the same values: only reads, cost and workspace change.
+  for (ValueId v : was.reads)
+    dropUse(v, key);
+  currentCost -= was.cost * flat.stages[stage].trips;
+  add(key, true, key, true,
+      discountOf(stage, int32_t(stageClones[stage].size())) -
+          was.workspaceBytes);
+  if (anyOverwrites)
+    discounts[stage].back() = 0;
+  mains[stage] = index;
+  const FlatOp &is = flat.ops[mainOf(stage)];
+  currentCost += is.cost * flat.stages[stage].trips;
+  add(key, true, key, true, is.workspaceBytes);
+  for (ValueId v : is.reads)
+    addUse(v, key);
+  if (anyOverwrites) {
+    touched.push_back(key);
+    refreshTouched();
+  }
+}
+
+bool Schedule::isUseless(OpId op, int32_t stage) const {
+  const FlatOp &o = flat.ops[op];
+  Key key = keyOf(stage, o.rank);
+  for (ValueId v : o.writes)
+    if (values[v].instances[instanceBefore(v, key + 1)].last != key)
+      return false;
+  return true;
+}
+
+int32_t Schedule::stageAboveLimit(int32_t from) const {
+  int32_t block = moments.blockAbove(from / kBlockStages);
+  if (block < 0)
+    return -1;
+  int32_t worst = moments.worstIn(block), stage = block * kBlockStages;
+  int32_t end = std::min(int32_t(flat.stages.size()), stage + kBlockStages);
+  while (stage + 1 < end && offset[stage + 1] <= worst)
+    ++stage;
+  return stage;
+}
+
+Solution Schedule::toSolution(const Problem &problem) const {
+  Solution solution;
+  solution.segments.resize(problem.segments.size());
+  for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k) {
+    const FlatStage &stage = flat.stages[k];
+    std::vector<Execution> &list = solution.segments[stage.segment];
+    for (OpId op : stageClones[k])
+      list.push_back({flat.ops[op].recipe, kNone, {}});
+    if (stage.instruction != kNone)
+      list.push_back({flat.ops[mainOf(k)].recipe, stage.instruction, {}});
+  }
+  takeOverwrites(problem, solution);
+  return solution;
+}
