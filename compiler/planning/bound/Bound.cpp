@@ -112,12 +112,13 @@ tmc::planning::relax(const Problem &problem,
             other.reads.end())
           continue;
         certain = false;
-        int64_t spared = 0;
+        int64_t headroom = 0;
         for (ValueId u : first.reads)
-          spared += std::find(other.reads.begin(), other.reads.end(), u) ==
-                    other.reads.end();
-        extra = std::min(extra, (other.cost - least) /
-                                    std::max<int64_t>(spared, 1) * tripsOf(s));
+          headroom += std::find(other.reads.begin(), other.reads.end(), u) ==
+                      other.reads.end();
+        extra =
+            std::min(extra, (other.cost - least) /
+                                std::max<int64_t>(headroom, 1) * tripsOf(s));
       }
       if (certain)
         footprint += problem.values[v].bytes;

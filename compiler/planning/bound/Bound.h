@@ -69,7 +69,7 @@ struct Certificate {
 /// The relaxation: moments with what they need, gaps that can be broken.
 struct Gap {
   ValueId value = kNone;
-  int32_t first = 0; // Moments [first, last] strictly inside.
+  int32_t first = 0; // LiveProfile [first, last] strictly inside.
   int32_t last = -1;
   int64_t bytes = 0;
   int64_t cost = 0; // The least that breaking it costs.

@@ -17,11 +17,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// cell c, and the chosen moment at the end of that cell.
 struct Line {
   ValueId value;
-  int32_t first, end; // Moments strictly inside: [first, end).
+  int32_t first, end; // LiveProfile strictly inside: [first, end).
   int32_t lo, hi;     // Chosen moments inside: [lo, hi); cells lo..hi.
   int32_t slot;
   double bytes;
-  double cost; // Of making it again.
+  double cost; // Of recomputing it.
   bool isTail;
   int8_t fix = 0;
 };
@@ -62,10 +62,11 @@ private:
   void addTails(const std::vector<char> &isInput);
   void addRows();
 
-  std::vector<std::vector<int32_t>> naturals; // Moments of uses, production.
+  std::vector<std::vector<int32_t>>
+      naturals; // LiveProfile of uses, production.
   std::vector<SegmentId> home, lastSegment;
   std::vector<int32_t> segmentEnd;
-  /// What is read by every recipe that makes a value again; and the cheapest
+  /// What is read by every recipe that recomputes a value; and the cheapest
   /// share, by segments where it may run (kNone: anywhere).
   std::vector<std::vector<ValueId>> inputs;
   std::vector<std::vector<std::pair<SegmentId, double>>> remakes;
@@ -305,7 +306,7 @@ double Evaluator::path(const Line &line) {
   for (int32_t c = 0; c < count; ++c) {
     double remake = line.cost - b[c];
     double held = c + 1 < count ? h[c] : 0;
-    // Being made again where it is there already pays only for its bonus.
+    // Being recomputed where it is there already pays only for its bonus.
     double fromIn = in + std::min(0.0, remake), fromOut = out + remake;
     int8_t source = fromIn <= fromOut ? (remake < 0 ? 3 : 2) : 1;
     double is = std::min(fromIn, fromOut);
@@ -327,7 +328,7 @@ double Evaluator::path(const Line &line) {
   return value;
 }
 
-/// The same where it must be made again at least once.
+/// The same where it must be recomputed at least once.
 double Evaluator::pathBroken(const Line &line) {
   int32_t count = line.hi - line.lo + 1;
   // State: there * 2 + made by now. Back pointer: state before * 2 + made here.
@@ -522,7 +523,7 @@ void Ascent::run(Case &c, int iterations) {
   }
 }
 
-/// The dearest moments, and the fullest, spread over the step.
+/// The most expensive moments, and the fullest, spread over the step.
 std::vector<int32_t> choose(const Relaxation &relaxation,
                             const std::vector<double> &prices, int64_t limit,
                             int32_t most) {

@@ -1,22 +1,22 @@
 // Branch.h - a bound that knows what recomputation needs, proved case by case.
 //
 // The prices of `Bound.h` take every gap for as cheap to break as its own
-// kernel, and for divisible. Both are mended here.
+// kernel, and for divisible. Both are repaired here.
 //
-// *Dependencies.* Choose a few moments k_1 < ... < k_m (the dear ones). They
-// cut each gap into cells:
+// *Dependencies.* Choose a few moments k_1 < ... < k_m (the expensive ones).
+// They cut each gap into cells:
 //
 //     gap of v      made |-----------------------------------| used
 //     moments               k_1          k_2          k_3
 //     cells         [  0    ][    1      ][    2      ][  3  ]
 //
-// At each moment v is there or not (S); in each cell it is made again or not
+// At each moment v is there or not (S); in each cell it is recomputed or not
 // (R); it is there at a cell's end only if it was at its beginning or was made
 // in it, and at the end of the gap it is there. After its last use a value goes
 // on as a *tail*, which nobody needs but recomputations of others. Let w be an
 // input of v (by every recipe that makes v), not used between k_i and the end b
-// of the gap. If v isn't there at k_i, it is made again between k_i and b, and
-// for that w is there at k_i or is made again as well. So for each such w
+// of the gap. If v isn't there at k_i, it is recomputed between k_i and b, and
+// for that w is there at k_i or is recomputed as well. So for each such w
 //
 //     1  <=  S(v, k_i) + S(w, k_i) + sum of R(w, cell) from k_i to b.
 //
@@ -32,17 +32,17 @@
 //                   + sum_gaps best path
 //
 // where a path pays lambda_i bytes where v is there, and its cost where it is
-// made again, and gets the mu of the rows that its being there or being made
+// recomputed, and gets the mu of the rows that its being there or being made
 // satisfies.
 //
 // *Cases.* A gap is broken or it isn't. So the least of the two bounds, one
-// with the gap kept whole, the other with v made again inside it at least once,
+// with the gap kept whole, the other with v recomputed inside it at least once,
 // is a bound; and each of the two can be split again. The certificate is that
 // tree, with prices at its leaves. Whatever the tree and the prices, the least
 // of its leaves' L is proved; a checker walks the gaps once for each leaf.
 //
-// *Room.* What is there at k_i whatever happens, and the gaps that a case
-// keeps, leave some room there. A value that is larger than the room isn't
+// *EvictionSet.* What is there at k_i whatever happens, and the gaps that a
+// case keeps, leave some room there. A value that is larger than the room isn't
 // there; where the room is negative, the case is empty.
 //
 // Example: 150 bytes too much; three gaps of 100 bytes and cost 4, and 150

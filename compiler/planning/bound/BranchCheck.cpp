@@ -1,6 +1,6 @@
 // What a tree of cases proves, on its own: gaps from `GapWalk`, tails and cells
 // counted afresh, and for each leaf the cheapest path of each gap by a table
-// over (cell, there or not, made again or not), in checked 128-bit integers.
+// over (cell, there or not, recomputed or not), in checked 128-bit integers.
 
 #include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/bound/Branch.h"
@@ -23,17 +23,17 @@ absl::Status wrong(const std::string &what) {
 /// A gap or tail that meets a chosen moment.
 struct Strip {
   ValueId value;
-  int64_t begin, end; // Moments strictly inside.
+  int64_t begin, end; // LiveProfile strictly inside.
   int64_t lo, hi;     // Chosen moments inside; cells lo..hi.
   SegmentId segment;  // kNone: its ends lie apart, or its use is avoidable.
-  Wide cost;          // Of making it again; -1 if that can't be.
+  Wide cost;          // Of recomputing it; -1 if that can't be.
   bool isTail;
   size_t cell; // Of its first cell, in tables over all cells.
 };
 
-class Judge {
+class CaseChecker {
 public:
-  Judge(const Problem &problem, const BranchCertificate &certificate)
+  CaseChecker(const Problem &problem, const BranchCertificate &certificate)
       : problem(problem), certificate(certificate), walk(problem),
         limit(Wide(certificate.budgetBytes) - problem.reservedBytes) {}
 
@@ -75,7 +75,8 @@ private:
   std::vector<Wide> need; // At each chosen moment, every strip broken.
   std::vector<Strip> strips;
   std::map<std::pair<ValueId, int64_t>, size_t> stripAt; // By moment before.
-  std::vector<std::vector<int64_t>> naturals; // Moments of uses, production.
+  std::vector<std::vector<int64_t>>
+      naturals; // LiveProfile of uses, production.
   std::vector<SegmentId> lastSegment, home;
   std::vector<std::vector<RecipeId>> makers; // Recipes that write a value.
   std::vector<char> isCarried;               // Into the next trip.
@@ -93,7 +94,7 @@ private:
   bool any = false, overflow = false;
 };
 
-absl::Status Judge::readMoments() {
+absl::Status CaseChecker::readMoments() {
   if (certificate.denominator < 1)
     return wrong(absl::StrCat("the denominator is ", certificate.denominator));
   int64_t before = -1;
@@ -107,7 +108,7 @@ absl::Status Judge::readMoments() {
   return absl::OkStatus();
 }
 
-bool Judge::mayRun(RecipeId r, SegmentId s) const {
+bool CaseChecker::mayRun(RecipeId r, SegmentId s) const {
   const Recipe &recipe = problem.recipes[r];
   for (ValueId v : recipe.writes)
     if (problem.values[v].pinned)
@@ -116,7 +117,7 @@ bool Judge::mayRun(RecipeId r, SegmentId s) const {
          (recipe.segment == kNone || recipe.segment == s);
 }
 
-void Judge::addStrip(Strip strip) {
+void CaseChecker::addStrip(Strip strip) {
   strip.lo = intervalOf(strip.begin);
   strip.hi = intervalOf(strip.end);
   if (strip.lo == strip.hi)
@@ -127,7 +128,7 @@ void Judge::addStrip(Strip strip) {
   strips.push_back(strip);
 }
 
-void Judge::readGaps() {
+void CaseChecker::readGaps() {
   size_t m = certificate.moments.size();
   need.assign(m, 0);
   naturals.resize(problem.values.size());
@@ -174,7 +175,7 @@ void Judge::readGaps() {
 }
 
 /// After its last use a value may stay for the sake of recomputations.
-void Judge::addTail(ValueId v) {
+void CaseChecker::addTail(ValueId v) {
   const Value &value = problem.values[v];
   SegmentId s = lastSegment[v];
   if (value.kind != ValueKind::Temporary || value.liveOut || home[v] == kNone)
@@ -201,7 +202,7 @@ void Judge::addTail(ValueId v) {
   addStrip({v, begin, end, 0, 0, s, least, true, 0});
 }
 
-absl::Status Judge::readRows() {
+absl::Status CaseChecker::readRows() {
   for (const DependencyRow &row : certificate.rows) {
     for (ValueId v : {row.value, row.read})
       if (v < 0 || size_t(v) >= problem.values.size())
@@ -250,7 +251,7 @@ absl::Status Judge::readRows() {
   return absl::OkStatus();
 }
 
-absl::Status Judge::checkPrices() const {
+absl::Status CaseChecker::checkPrices() const {
   for (const BranchCertificate::Node &node : certificate.nodes) {
     for (auto [i, price] : node.lambda)
       if (i < 0 || size_t(i) >= certificate.moments.size() || price < 0)
@@ -264,12 +265,12 @@ absl::Status Judge::checkPrices() const {
   return absl::OkStatus();
 }
 
-std::optional<Wide> Judge::cheapestPath(size_t index,
-                                        const std::vector<Wide> &lambda) {
+std::optional<Wide> CaseChecker::cheapestPath(size_t index,
+                                              const std::vector<Wide> &lambda) {
   const Strip &strip = strips[index];
   Wide bytes = problem.values[strip.value].bytes;
   Wide denominator = certificate.denominator;
-  // By (there, made again); none: that can't be.
+  // By (there, recomputed); none: that can't be.
   struct Entry {
     bool is = false;
     Wide cost = 0;
@@ -321,7 +322,7 @@ std::optional<Wide> Judge::cheapestPath(size_t index,
   return best.is ? std::optional<Wide>(best.cost) : std::nullopt;
 }
 
-std::optional<Wide> Judge::leaf(const BranchCertificate::Node &node) {
+std::optional<Wide> CaseChecker::leaf(const BranchCertificate::Node &node) {
   for (size_t i = 0; i < need.size(); ++i)
     if (need[i] + kept[i] > limit)
       return std::nullopt;
@@ -354,7 +355,7 @@ std::optional<Wide> Judge::leaf(const BranchCertificate::Node &node) {
   return sum;
 }
 
-absl::Status Judge::visit(size_t &node, int depth) {
+absl::Status CaseChecker::visit(size_t &node, int depth) {
   if (node >= certificate.nodes.size())
     return wrong("the tree of cases ends early");
   const BranchCertificate::Node &at = certificate.nodes[node++];
@@ -392,7 +393,7 @@ absl::Status Judge::visit(size_t &node, int depth) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> Judge::run() {
+absl::StatusOr<int64_t> CaseChecker::run() {
   if (absl::Status status = readMoments(); !status.ok())
     return status;
   readGaps();
@@ -424,7 +425,7 @@ absl::StatusOr<int64_t> Judge::run() {
 absl::StatusOr<int64_t>
 tmc::planning::provenByBranching(const Problem &problem,
                                  const BranchCertificate &certificate) {
-  return Judge(problem, certificate).run();
+  return CaseChecker(problem, certificate).run();
 }
 
 std::optional<std::string>

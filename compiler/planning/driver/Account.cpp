@@ -28,9 +28,9 @@ public:
     }
     out.peakRow = rowOf(profile->moments[profile->peakMoment]);
     out.peakBytes = profile->peakBytes;
-    layStays(*unrolled);
+    layIntervals(*unrolled);
     priceRows();
-    judgeGaps();
+    decideGaps();
     out.levers = levers();
     return std::move(out);
   }
@@ -42,7 +42,7 @@ private:
   std::vector<int32_t>
       segmentBegin;             // Row of each segment's first, and the end.
   std::vector<int32_t> mainRow; // Of each moment of `plan.orders`.
-  std::vector<std::vector<int32_t>> staysOf; // Of each value.
+  std::vector<std::vector<int32_t>> intervalsOf; // Of each value.
 
   int32_t rowOf(const Profile::Moment &moment) const {
     return segmentBegin[moment.segment] + moment.index;
@@ -73,13 +73,13 @@ private:
     return problem.segments[s].trips > 1 ? 1 : 0;
   }
 
-  void layStays(const Unrolled &u) {
-    std::vector<int32_t> stayOf(u.instances.size(), kNone);
-    staysOf.resize(problem.values.size());
+  void layIntervals(const Unrolled &u) {
+    std::vector<int32_t> intervalOf(u.instances.size(), kNone);
+    intervalsOf.resize(problem.values.size());
     int32_t n = int32_t(u.moments.size());
     for (size_t i = 0; i < u.instances.size(); ++i) {
       const Instance &instance = u.instances[i];
-      Stay stay{instance.value, 0, 0, kNone};
+      LiveInterval interval{instance.value, 0, 0, kNone};
       SegmentId home = kNone;
       int32_t trip = 0;
       if (instance.begin >= 0) {
@@ -88,28 +88,30 @@ private:
         trip = made.trip;
         if (trip != shownTrip(home))
           continue;
-        stay.begin = rowOf(made);
+        interval.begin = rowOf(made);
       }
       if (instance.last >= n) {
-        stay.end = int32_t(out.rows.size());
+        interval.end = int32_t(out.rows.size());
       } else if (instance.last < 0) {
-        stay.end = 1;
+        interval.end = 1;
       } else {
         const Profile::Moment &last = u.moments[instance.last];
         // A body that reads it in its last trip needed it in those before.
         bool through =
             last.segment != home && problem.segments[last.segment].trips > 1;
-        stay.end = through ? segmentBegin[last.segment + 1] : rowOf(last) + 1;
+        interval.end =
+            through ? segmentBegin[last.segment + 1] : rowOf(last) + 1;
         if (last.segment == home && last.trip != trip) {
-          stay.begin = segmentBegin[home]; // Carried: around the body's end.
-          stay.end = segmentBegin[home + 1];
+          interval.begin =
+              segmentBegin[home]; // Carried: around the body's end.
+          interval.end = segmentBegin[home + 1];
         }
       }
       if (instance.storageOf != kNone)
-        stay.storageOf = stayOf[instance.storageOf];
-      stayOf[i] = int32_t(out.stays.size());
-      staysOf[instance.value].push_back(stayOf[i]);
-      out.stays.push_back(stay);
+        interval.storageOf = intervalOf[instance.storageOf];
+      intervalOf[i] = int32_t(out.intervals.size());
+      intervalsOf[instance.value].push_back(intervalOf[i]);
+      out.intervals.push_back(interval);
     }
   }
 
@@ -122,8 +124,9 @@ private:
 
   bool isHeld(const Gap &gap) const {
     int32_t first = mainRow[gap.first], last = mainRow[gap.last];
-    for (int32_t stay : staysOf[gap.value])
-      if (out.stays[stay].begin <= first && last < out.stays[stay].end)
+    for (int32_t interval : intervalsOf[gap.value])
+      if (out.intervals[interval].begin <= first &&
+          last < out.intervals[interval].end)
         return true;
     return false;
   }
@@ -149,30 +152,31 @@ private:
     return cost;
   }
 
-  void judgeGaps() {
+  void decideGaps() {
     Relaxation relaxation = relax(problem, plan.orders);
     std::vector<double> prices(mainRow.size() + 1, 0); // Prefix sums.
     for (size_t k = 0; k < mainRow.size(); ++k)
       prices[k + 1] = prices[k] + out.rows[mainRow[k]].price;
     bool priced = !plan.certificate.lambda.empty();
     for (const Gap &gap : relaxation.gaps) {
-      GapFate fate;
-      fate.value = gap.value;
-      fate.from = gap.first > 0 ? mainRow[gap.first - 1] : 0;
-      fate.to = size_t(gap.last + 1) < mainRow.size()
-                    ? mainRow[gap.last + 1]
-                    : int32_t(out.rows.size());
-      fate.held = isHeld(gap);
-      fate.overPeak = fate.from < out.peakRow && out.peakRow < fate.to;
-      fate.leastCost = gap.cost;
-      fate.paidCost = paid(gap.value, fate.from, fate.to);
+      GapDecision decision;
+      decision.value = gap.value;
+      decision.from = gap.first > 0 ? mainRow[gap.first - 1] : 0;
+      decision.to = size_t(gap.last + 1) < mainRow.size()
+                        ? mainRow[gap.last + 1]
+                        : int32_t(out.rows.size());
+      decision.held = isHeld(gap);
+      decision.overPeak =
+          decision.from < out.peakRow && out.peakRow < decision.to;
+      decision.leastCost = gap.cost;
+      decision.paidCost = paid(gap.value, decision.from, decision.to);
       if (priced)
-        fate.worth = int64_t((prices[gap.last + 1] - prices[gap.first]) *
-                             double(gap.bytes));
-      out.gaps.push_back(fate);
+        decision.worth = int64_t((prices[gap.last + 1] - prices[gap.first]) *
+                                 double(gap.bytes));
+      out.gaps.push_back(decision);
     }
     std::stable_sort(out.gaps.begin(), out.gaps.end(),
-                     [](const GapFate &a, const GapFate &b) {
+                     [](const GapDecision &a, const GapDecision &b) {
                        return std::pair(a.value, a.from) <
                               std::pair(b.value, b.from);
                      });

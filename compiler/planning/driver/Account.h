@@ -2,14 +2,14 @@
 //
 // A plan is a list of executions. Its account says the same in the terms in
 // which people ask: which value is held when, which gaps between two uses of it
-// were bridged by holding it and which by making it again, what each of both
+// were bridged by holding it and which by recomputing it, what each of both
 // costs, and what each lever took off the peak.
 //
 // Loops are folded to one trip: a row stands for an execution in every trip, a
-// stay for the instance of a middle trip. What a value weighs in a gap is told
-// by the prices of the plan's certificate (Bound.h): the sum of the prices of
-// the moments strictly inside, times its bytes. A gap that weighs more than it
-// costs to break is one that the proof breaks, too.
+// interval for the instance of a middle trip. What a value weighs in a gap is
+// told by the prices of the plan's certificate (Bound.h): the sum of the prices
+// of the moments strictly inside, times its bytes. A gap that weighs more than
+// it costs to break is one that the proof breaks, too.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_ACCOUNT_H
 #define TMC_COMPILER_PLANNING_DRIVER_ACCOUNT_H
@@ -30,18 +30,18 @@ struct AccountRow {
 };
 
 /// The bytes of `value` from one execution that writes it on.
-struct Stay {
+struct LiveInterval {
   ValueId value = kNone;
   int32_t begin = 0, end = 0; // Rows [begin, end).
-  int32_t storageOf = kNone;  // The stay whose place it took over.
+  int32_t storageOf = kNone;  // The interval whose place it took over.
 };
 
 /// A span from a value's production, or a use of it, to its next use.
-struct GapFate {
+struct GapDecision {
   ValueId value = kNone;
   /// Rows of the two ends: of executions that belong to instructions.
   int32_t from = 0, to = 0;
-  bool held = false;     // Else: made again inside.
+  bool held = false;     // Else: recomputed inside.
   bool overPeak = false; // The row of the peak lies strictly inside.
   int64_t leastCost = 0; // Breaking it costs at least this.
   int64_t paidCost = 0;  // What the recomputations of the value inside cost.
@@ -60,8 +60,8 @@ struct Levers {
 
 struct Account {
   std::vector<AccountRow> rows;
-  std::vector<Stay> stays;   // In ascending order of `begin`.
-  std::vector<GapFate> gaps; // Of values that could be made again.
+  std::vector<LiveInterval> intervals; // In ascending order of `begin`.
+  std::vector<GapDecision> gaps;       // Of values that could be recomputed.
   int32_t peakRow = 0;
   int64_t peakBytes = 0;
   Levers levers;

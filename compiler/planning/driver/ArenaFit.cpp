@@ -23,8 +23,8 @@ constexpr int64_t kSmallestWorkEach = 300'000;
 
 } // namespace
 
-void tmc::planning::restate(const Problem &problem, Plan &plan,
-                            int64_t budgetBytes) {
+void tmc::planning::recertify(const Problem &problem, Plan &plan,
+                              int64_t budgetBytes) {
   if (plan.certificate.budgetBytes == budgetBytes)
     return;
   Problem ordered = problem;
@@ -92,8 +92,8 @@ void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
     plan.cases = std::move(found);
 }
 
-PlanBook::PlanBook(Problem problem, int64_t alignment, SolveOptions options,
-                   std::string planner, std::string problemFile)
+PlanCache::PlanCache(Problem problem, int64_t alignment, SolveOptions options,
+                     std::string planner, std::string problemFile)
     : stated(std::move(problem)), alignment(alignment),
       options(std::move(options)), planner(std::move(planner)),
       problemFile(std::move(problemFile)),
@@ -101,8 +101,8 @@ PlanBook::PlanBook(Problem problem, int64_t alignment, SolveOptions options,
   this->options.wantCases = false;
 }
 
-absl::StatusOr<Plan> PlanBook::planFor(const SolveOptions &how,
-                                       const Orders *orders) const {
+absl::StatusOr<Plan> PlanCache::planFor(const SolveOptions &how,
+                                        const Orders *orders) const {
   if (planner.empty() && !orders)
     return solve(stated, how);
   if (planner.empty()) {
@@ -121,9 +121,9 @@ absl::StatusOr<Plan> PlanBook::planFor(const SolveOptions &how,
   return plan;
 }
 
-absl::StatusOr<FittedPlan> PlanBook::fittedFor(int64_t limitBytes,
-                                               const SolveOptions &how,
-                                               const Orders *orders) const {
+absl::StatusOr<FittedPlan> PlanCache::fittedFor(int64_t limitBytes,
+                                                const SolveOptions &how,
+                                                const Orders *orders) const {
   SolveOptions here = how;
   here.budgetBytes = limitBytes;
   absl::StatusOr<Plan> plan = planFor(here, orders);
@@ -132,7 +132,7 @@ absl::StatusOr<FittedPlan> PlanBook::fittedFor(int64_t limitBytes,
   return packed(std::move(*plan));
 }
 
-FittedPlan PlanBook::packed(Plan plan) const {
+FittedPlan PlanCache::packed(Plan plan) const {
   FittedPlan fitted{.plan = std::move(plan)};
   fitted.arenaBytes =
       packSorted(arenaOf(stated, fitted.plan.solution, alignment)).arenaBytes;
@@ -141,7 +141,7 @@ FittedPlan PlanBook::packed(Plan plan) const {
 
 /// Packs in other ways what has lost more than twice what it is over: that
 /// costs less than another plan does, now and in each step.
-void PlanBook::packHarder(FittedPlan &plan, int64_t roomBytes) const {
+void PlanCache::packHarder(FittedPlan &plan, int64_t roomBytes) const {
   int64_t lost = plan.arenaBytes - plan.plan.peakBytes;
   int64_t over = plan.arenaBytes - roomBytes;
   if (roomBytes < 0 || over <= 0 || 2 * over > lost)
@@ -161,8 +161,8 @@ void PlanBook::packHarder(FittedPlan &plan, int64_t roomBytes) const {
 
 /// Of each instruction, by how much the buffers that are alive there stick out
 /// of the room.
-std::vector<int64_t> PlanBook::overAt(const FittedPlan &plan,
-                                      int64_t roomBytes) const {
+std::vector<int64_t> PlanCache::overAt(const FittedPlan &plan,
+                                       int64_t roomBytes) const {
   ArenaProblem arena = arenaOf(stated, plan.plan.solution, alignment);
   Packing packing = packSorted(arena, plan.packing);
   size_t rows = 0;
@@ -192,9 +192,9 @@ std::vector<int64_t> PlanBook::overAt(const FittedPlan &plan,
 }
 
 /// Whether some instruction leaves less free than it is to spare.
-bool PlanBook::isOver(const Solution &solution,
-                      const std::vector<int64_t> &spared,
-                      int64_t limitBytes) const {
+bool PlanCache::isOver(const Solution &solution,
+                       const std::vector<int64_t> &headroom,
+                       int64_t limitBytes) const {
   absl::StatusOr<Profile> profile = simulate(stated, solution);
   if (!profile.ok())
     return false;
@@ -202,18 +202,18 @@ bool PlanBook::isOver(const Solution &solution,
     const Profile::Moment &at = profile->moments[m];
     InstructionId i = solution.segments[at.segment][at.index].instruction;
     if (i != kNone &&
-        profile->liveBytes[m] + spared[i] > limitBytes - stated.reservedBytes)
+        profile->liveBytes[m] + headroom[i] > limitBytes - stated.reservedBytes)
       return true;
   }
   return false;
 }
 
-const FittedPlan *PlanBook::keep(FittedPlan plan) {
+const FittedPlan *PlanCache::keep(FittedPlan plan) {
   plans.push_back(std::make_unique<FittedPlan>(std::move(plan)));
   return plans.back().get();
 }
 
-absl::StatusOr<FittedPlan> PlanBook::leastFitted() const {
+absl::StatusOr<FittedPlan> PlanCache::leastFitted() const {
   SolveOptions how = options;
   how.wantBound = how.wantFrontier = false;
   how.effort = SolveOptions().effort; // The same in every book.
@@ -225,7 +225,7 @@ absl::StatusOr<FittedPlan> PlanBook::leastFitted() const {
   return fittedFor(std::max<int64_t>(impossible - 1, 0), how);
 }
 
-absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
+absl::StatusOr<const FittedPlan *> PlanCache::smallest() {
   if (!smallestPlan) {
     absl::StatusOr<FittedPlan> found = leastFitted();
     if (!found.ok())
@@ -235,12 +235,12 @@ absl::StatusOr<const FittedPlan *> PlanBook::smallest() {
   return smallestPlan;
 }
 
-void PlanBook::keepSmallest(FittedPlan plan) {
+void PlanCache::keepSmallest(FittedPlan plan) {
   smallestStoppedEarly = plan.plan.stats.stoppedEarly;
   smallestPlan = keep(std::move(plan));
   if (!planner.empty() || stated.instructions.size() > kMostInstructions)
     return;
-  // What everybody does by hand is never refused for something dearer.
+  // What everybody does by hand is never refused for something more expensive.
   absl::StatusOr<Plan> blocks = planBy("blocks", stated, {}, {});
   if (!blocks.ok())
     return;
@@ -250,7 +250,7 @@ void PlanBook::keepSmallest(FittedPlan plan) {
     smallestPlan = kept;
 }
 
-const FittedPlan *PlanBook::cheapestWithin(int64_t budgetBytes) const {
+const FittedPlan *PlanCache::cheapestWithin(int64_t budgetBytes) const {
   const FittedPlan *best = nullptr;
   for (const auto &each : plans) {
     if (budgetBytes >= 0 &&
@@ -263,7 +263,7 @@ const FittedPlan *PlanBook::cheapestWithin(int64_t budgetBytes) const {
   return best;
 }
 
-std::vector<const FittedPlan *> PlanBook::frontier() const {
+std::vector<const FittedPlan *> PlanCache::frontier() const {
   std::vector<const FittedPlan *> all, best;
   for (const auto &each : plans)
     all.push_back(each.get());
@@ -278,17 +278,17 @@ std::vector<const FittedPlan *> PlanBook::frontier() const {
   return best;
 }
 
-absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
+absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
   bool solves = budgetBytes < 0 || budgetBytes >= impossible;
   bool ours = planner.empty();
-  absl::StatusOr<Plan> rough(Plan{});
+  absl::StatusOr<Plan> coarse(Plan{});
   absl::StatusOr<FittedPlan> least(FittedPlan{});
   auto begin = [&](size_t i) {
     SolveOptions how = options;
     how.budgetBytes = budgetBytes;
-    how.roughly = true;
+    how.coarse = true;
     if (i == 0 && solves)
-      rough = planFor(how, nullptr);
+      coarse = planFor(how, nullptr);
     if (i == 1 && !smallestPlan)
       least = leastFitted();
   };
@@ -300,8 +300,8 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
   }
   if (!least.ok())
     return least.status();
-  if (!rough.ok())
-    return rough.status();
+  if (!coarse.ok())
+    return coarse.status();
   if (!smallestPlan)
     keepSmallest(std::move(*least));
   if (!solves)
@@ -309,23 +309,24 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
 
   int64_t room = budgetBytes - stated.reservedBytes, limit = budgetBytes;
   std::vector<FittedPlan> walks;
-  if (ours && rough->feasible && rough->cost > rough->baseCost) {
+  if (ours && coarse->feasible && coarse->cost > coarse->baseCost) {
     // As much as packing has lost of the smallest plan is left out at once.
     if (stated.instructions.size() > kLarge)
       limit -= smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
-    absl::Status status = walk(*rough, limit, room, Dear::Kept, walks);
-    if (status.ok() && walks.empty() && makesDearAgain(stated, rough->solution))
-      status = walk(*rough, limit, room, Dear::Free, walks);
+    absl::Status status = walk(*coarse, limit, room, Expensive::Held, walks);
+    if (status.ok() && walks.empty() &&
+        recomputesExpensive(stated, coarse->solution))
+      status = walk(*coarse, limit, room, Expensive::Free, walks);
     if (!status.ok())
       return status;
   }
   std::vector<const FittedPlan *> firsts;
   for (FittedPlan &plan : walks)
     firsts.push_back(keep(std::move(plan)));
-  // The rough plan had all of the room, and that can be worth more.
+  // The coarse plan had all of the room, which can be worth more.
   const FittedPlan *best = cheapestWithin(budgetBytes);
-  if (firsts.empty() || !best || rough->cost < best->plan.cost) {
-    FittedPlan plan = packed(std::move(*rough));
+  if (firsts.empty() || !best || coarse->cost < best->plan.cost) {
+    FittedPlan plan = packed(std::move(*coarse));
     if (firsts.empty())
       packHarder(plan, room);
     const FittedPlan *kept = keep(std::move(plan));
@@ -335,19 +336,19 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
   if (budgetBytes < 0)
     return cheapestWithin(budgetBytes);
 
-  // What costs much less than all that fits is worth mending.
+  // What costs much less than all that fits is worth a repair.
   best = cheapestWithin(budgetBytes);
   std::erase_if(firsts, [&](const FittedPlan *plan) {
     return !plan->plan.feasible ||
            (best &&
             plan->plan.cost > best->plan.cost - best->plan.baseCost / 1000);
   });
-  std::vector<absl::StatusOr<std::vector<FittedPlan>>> mended(
+  std::vector<absl::StatusOr<std::vector<FittedPlan>>> repaired(
       firsts.size(), std::vector<FittedPlan>());
   inParallel(firsts.size(), [&](size_t i) {
-    mended[i] = mend(*firsts[i], limit, room, options.seed + i);
+    repaired[i] = repair(*firsts[i], limit, room, options.seed + i);
   });
-  for (absl::StatusOr<std::vector<FittedPlan>> &each : mended) {
+  for (absl::StatusOr<std::vector<FittedPlan>> &each : repaired) {
     if (!each.ok())
       return each.status();
     for (FittedPlan &plan : *each)
@@ -356,18 +357,18 @@ absl::StatusOr<const FittedPlan *> PlanBook::fit(int64_t budgetBytes) {
   return cheapestWithin(budgetBytes);
 }
 
-/// Adds where two walks from `rough` on end, if that is a plan within the
+/// Adds where two walks from `coarse` on end, if that is a plan within the
 /// limit: near the smallest budgets no two end alike.
-absl::Status PlanBook::walk(const Plan &rough, int64_t limitBytes,
-                            int64_t roomBytes, Dear dear,
-                            std::vector<FittedPlan> &found) const {
+absl::Status PlanCache::walk(const Plan &coarse, int64_t limitBytes,
+                             int64_t roomBytes, Expensive expensive,
+                             std::vector<FittedPlan> &found) const {
   std::vector<absl::StatusOr<FittedPlan>> walks(2, FittedPlan{});
   inParallel(walks.size(), [&](size_t i) {
     SolveOptions how = options;
     how.seed += i;
-    how.dear = dear;
-    how.start = &rough.solution;
-    walks[i] = fittedFor(limitBytes, how, &rough.orders);
+    how.expensive = expensive;
+    how.start = &coarse.solution;
+    walks[i] = fittedFor(limitBytes, how, &coarse.orders);
     if (walks[i].ok())
       packHarder(*walks[i], roomBytes);
   });
@@ -380,15 +381,15 @@ absl::Status PlanBook::walk(const Plan &rough, int64_t limitBytes,
   return absl::OkStatus();
 }
 
-/// Adds a plan from `how.start` on, packed; two where the first needs a dear
-/// kernel again.
-absl::Status PlanBook::mendOnce(const SolveOptions &how, int64_t limitBytes,
-                                int64_t roomBytes, const Orders &orders,
-                                std::vector<FittedPlan> &found) const {
+/// Adds a plan from `how.start` on, packed; two where the first needs a
+/// expensive kernel again.
+absl::Status PlanCache::repairOnce(const SolveOptions &how, int64_t limitBytes,
+                                   int64_t roomBytes, const Orders &orders,
+                                   std::vector<FittedPlan> &found) const {
   absl::StatusOr<FittedPlan> next = fittedFor(limitBytes, how, &orders);
-  if (next.ok() && makesDearAgain(stated, next->plan.solution) &&
-      !makesDearAgain(stated, *how.start)) {
-    // What little work didn't find would cost a dear kernel.
+  if (next.ok() && recomputesExpensive(stated, next->plan.solution) &&
+      !recomputesExpensive(stated, *how.start)) {
+    // What little work didn't find would cost an expensive kernel.
     found.push_back(std::move(*next));
     SolveOptions harder = how;
     harder.maxWork = options.maxWork / 2;
@@ -403,23 +404,22 @@ absl::Status PlanBook::mendOnce(const SolveOptions &how, int64_t limitBytes,
 
 /// Plans that may fit, from `first` on, which was planned for a limit and whose
 /// arena is too large.
-absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
-                                                       int64_t limitBytes,
-                                                       int64_t roomBytes,
-                                                       uint64_t seed) const {
+absl::StatusOr<std::vector<FittedPlan>>
+PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
+                  int64_t roomBytes, uint64_t seed) const {
   std::vector<FittedPlan> found;
   Solution start = first.plan.solution;
   SolveOptions how = options;
   how.seed = seed;
   how.maxWork = options.maxWork / 16;
   how.start = &start;
-  how.spared = overAt(first, roomBytes);
+  how.headroom = overAt(first, roomBytes);
   int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
   int64_t over = first.arenaBytes - roomBytes;
   // Whether a plan was found that fits.
   auto attempt = [&](int64_t limit) -> absl::StatusOr<bool> {
     absl::Status status =
-        mendOnce(how, limit, roomBytes, first.plan.orders, found);
+        repairOnce(how, limit, roomBytes, first.plan.orders, found);
     if (!status.ok())
       return status;
     const FittedPlan &next = found.back();
@@ -430,7 +430,7 @@ absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
   // Less where buffers stick out; then where they do now, while that halves
   // what is over. Somebody else's planner knows of limits only.
   constexpr int kMostLocal = 4;
-  bool local = planner.empty() && isOver(start, how.spared, limitBytes);
+  bool local = planner.empty() && isOver(start, how.headroom, limitBytes);
   for (int i = 0; local && i < kMostLocal && limitBytes >= impossible; ++i) {
     absl::StatusOr<bool> fits = attempt(limitBytes);
     if (!fits.ok())
@@ -444,12 +444,12 @@ absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
     over = left;
     std::vector<int64_t> more = overAt(next, roomBytes);
     for (size_t k = 0; k < more.size(); ++k)
-      how.spared[k] += more[k];
+      how.headroom[k] += more[k];
     start = next.plan.solution;
   }
 
   // Less everywhere.
-  how.spared.clear();
+  how.headroom.clear();
   start = first.plan.solution;
   for (int64_t quarters : {5, 7, 9}) {
     int64_t less = roomBytes + stated.reservedBytes - lost * quarters / 4;
@@ -464,7 +464,7 @@ absl::StatusOr<std::vector<FittedPlan>> PlanBook::mend(const FittedPlan &first,
   return found;
 }
 
-void PlanBook::correct(const FittedPlan *plan, int64_t arenaBytes) {
+void PlanCache::correct(const FittedPlan *plan, int64_t arenaBytes) {
   for (auto &each : plans)
     if (each.get() == plan)
       each->arenaBytes = arenaBytes;

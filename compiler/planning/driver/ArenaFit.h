@@ -1,8 +1,8 @@
 // ArenaFit.h - plans of one problem whose arena fits, for one budget or many.
 //
 // A plan's live peak is a promise; what must fit the budget is the arena that
-// its buffers are packed into, a little larger at times. A `PlanBook` solves
-// roughly, walks on from there twice, packs, and where the arena is too large
+// its buffers are packed into, a little larger at times. A `PlanCache` solves
+// coarsely, walks on from there twice, packs, and where the arena is too large
 // and nothing as cheap fits, packs in other ways, changes the plan
 // where buffers stick out, and then plans for a smaller limit. It remembers
 // every plan that it has seen with its arena:
@@ -13,7 +13,7 @@
 //
 // so that more memory never costs more time within one book, and the smallest
 // plan it knows is the answer wherever nothing better is found. That one is
-// sought without regard to any budget: hence it is the same in every book of
+// sought without regard to any budget, so it is the same in every cache of
 // the problem, and its arena always works when given as the budget.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_ARENAFIT_H
@@ -28,7 +28,7 @@ namespace tmc::planning {
 
 /// Restates what is proved of `plan` for another budget: the same prices prove
 /// less where there is more room.
-void restate(const Problem &problem, Plan &plan, int64_t budgetBytes);
+void recertify(const Problem &problem, Plan &plan, int64_t budgetBytes);
 
 /// Looks for a proof by cases of a plan that costs more than its prices prove
 /// at `budgetBytes`.
@@ -40,14 +40,14 @@ struct FittedPlan {
   PackOptions packing = {}; // That finds this arena.
 };
 
-class PlanBook {
+class PlanCache {
 public:
   /// `options` less the budget hold for every plan. No plan is proved by cases:
   /// that is for the one that is chosen (`proveByCases`).
   /// `planner` finds the plans (see Planners.h; empty: our own search), and
   /// `problemFile` is what a program gets to read that plans.
-  PlanBook(Problem problem, int64_t alignment, SolveOptions options,
-           std::string planner = {}, std::string problemFile = {});
+  PlanCache(Problem problem, int64_t alignment, SolveOptions options,
+            std::string planner = {}, std::string problemFile = {});
 
   const Problem &problem() const { return stated; }
 
@@ -104,17 +104,17 @@ private:
   FittedPlan packed(Plan plan) const;
   void packHarder(FittedPlan &plan, int64_t roomBytes) const;
   std::vector<int64_t> overAt(const FittedPlan &plan, int64_t roomBytes) const;
-  bool isOver(const Solution &solution, const std::vector<int64_t> &spared,
+  bool isOver(const Solution &solution, const std::vector<int64_t> &headroom,
               int64_t limitBytes) const;
-  absl::Status walk(const Plan &rough, int64_t limitBytes, int64_t roomBytes,
-                    Dear dear, std::vector<FittedPlan> &found) const;
-  absl::Status mendOnce(const SolveOptions &how, int64_t limitBytes,
-                        int64_t roomBytes, const Orders &orders,
-                        std::vector<FittedPlan> &found) const;
-  absl::StatusOr<std::vector<FittedPlan>> mend(const FittedPlan &first,
-                                               int64_t limitBytes,
-                                               int64_t roomBytes,
-                                               uint64_t seed) const;
+  absl::Status walk(const Plan &coarse, int64_t limitBytes, int64_t roomBytes,
+                    Expensive expensive, std::vector<FittedPlan> &found) const;
+  absl::Status repairOnce(const SolveOptions &how, int64_t limitBytes,
+                          int64_t roomBytes, const Orders &orders,
+                          std::vector<FittedPlan> &found) const;
+  absl::StatusOr<std::vector<FittedPlan>> repair(const FittedPlan &first,
+                                                 int64_t limitBytes,
+                                                 int64_t roomBytes,
+                                                 uint64_t seed) const;
   const FittedPlan *keep(FittedPlan plan);
   void keepSmallest(FittedPlan plan);
 };

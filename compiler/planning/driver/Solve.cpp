@@ -34,13 +34,13 @@ class Search {
 public:
   Search(const Problem &problem, const SolveOptions &options,
          const std::vector<std::vector<InstructionId>> &orders,
-         Clock::time_point start, bool keepsDear = false)
-      : flat(flatten(problem, orders)), options(options), start(start),
+         Clock::time_point start, bool holdsExpensive = false)
+      : linear(linearize(problem, orders)), options(options), start(start),
         random(options.seed) {
-    if (keepsDear)
-      keepDear();
+    if (holdsExpensive)
+      holdExpensive();
     relaxation = relax(problem, orders);
-    int64_t n = int64_t(flat.stages.size());
+    int64_t n = int64_t(linear.stages.size());
     // Small problems are worth seconds if nobody waits, large ones a fixed time
     // per stage.
     int64_t small = std::min<int64_t>(5'500'000 * n, 6'000'000'000);
@@ -56,25 +56,25 @@ public:
     if (options.maxWork > 0)
       budgetWork = std::min(budgetWork, options.maxWork);
     impossible = impossibleBelow(problem, relaxation) - problem.reservedBytes;
-    spare(options.spared);
+    spare(options.headroom);
     if (options.useRepeats)
-      repeats.emplace(flat);
+      repeats.emplace(linear);
   }
 
   /// The best plan found within `liveBytes`, persistent values included, from
   /// `known` on if that is feasible.
-  Plain plan(int64_t liveBytes, int64_t provenCost,
-             const std::vector<double> &prices, Plain known = {});
+  RematPlan plan(int64_t liveBytes, int64_t provenCost,
+                 const std::vector<double> &prices, RematPlan known = {});
 
-  /// The least that a plan costs which recomputes something dear, if there is
-  /// any: a loss over a large vocabulary can take a quarter of a step.
-  std::optional<int64_t> dearCost() const;
+  /// The least that a plan costs which recomputes something expensive, if there
+  /// is any: a loss over a large vocabulary can take a quarter of a step.
+  std::optional<int64_t> expensiveCost() const;
 
   /// A bound by cases, where a plan costs more than the prices prove.
   void findCases(const Problem &problem, const SolveOptions &options,
                  int64_t cost, const std::vector<double> &prices, Plan &plan);
 
-  /// Plans for ever smaller limits, whatever budget is asked for.
+  /// Plans for smaller and smaller limits, whatever budget is asked for.
   void findFrontier(int64_t basePeak);
 
   bool stopped() {
@@ -85,14 +85,14 @@ public:
     return timeLimitHit;
   }
 
-  struct Rung {
+  struct FrontierPoint {
     int64_t peak;
-    Plain plan;
+    RematPlan plan;
   };
-  Flat flat;
+  LinearProblem linear;
   Relaxation relaxation;
   std::optional<Repeats> repeats;
-  std::vector<Rung> rungs; // By descending peak.
+  std::vector<FrontierPoint> frontier; // By descending peak.
   int64_t budgetWork;
   int64_t impossible;
   int64_t work = 0;
@@ -100,19 +100,21 @@ public:
   bool stoppedEarly = false; // `findFrontier` was.
 
 private:
-  bool isDear(const FlatOp &op) const {
-    return tmc::planning::isDear(op.cost, flat.baseCost) &&
+  bool isExpensive(const LinearOp &op) const {
+    return tmc::planning::isExpensive(op.cost, linear.baseCost) &&
            op.firstStage <= op.lastStage;
   }
-  static void forbidAgain(FlatOp &op) { op.firstStage = 0, op.lastStage = -1; }
-  void keepDear();
+  static void forbidRecomputation(LinearOp &op) {
+    op.firstStage = 0, op.lastStage = -1;
+  }
+  void holdExpensive();
   void spare(const std::vector<int64_t> &bytes);
   std::vector<double> stagePrices(const std::vector<double> &prices) const;
   void findByBeam(Schedule &schedule, int64_t liveBytes,
-                  const std::vector<double> &prices, Plain &best,
+                  const std::vector<double> &prices, RematPlan &best,
                   bool wantAny = false);
-  Plain round(Schedule &schedule, int64_t amount, double temperature,
-              double penaltyRamp = 0) {
+  RematPlan round(Schedule &schedule, int64_t amount, double temperature,
+                  double penaltyRamp = 0) {
     AnnealOptions anneals;
     anneals.work = amount;
     anneals.startTemperature = temperature;
@@ -121,7 +123,7 @@ private:
       anneals.repeats = &*repeats;
     anneals.stop = [this] { return stopped(); };
     int64_t before = schedule.work();
-    Plain found = anneal(flat, schedule, random, anneals);
+    RematPlan found = anneal(linear, schedule, random, anneals);
     work += schedule.work() - before;
     return found;
   }
@@ -136,83 +138,83 @@ private:
 void Search::spare(const std::vector<int64_t> &bytes) {
   if (bytes.empty())
     return;
-  for (FlatStage &stage : flat.stages)
+  for (LinearStage &stage : linear.stages)
     if (stage.instruction != kNone && bytes[stage.instruction] > 0)
-      for (OpId &main : stage.mains) {
-        FlatOp op = flat.ops[main];
+      for (OpId &variant : stage.variants) {
+        LinearOp op = linear.ops[variant];
         op.workspaceBytes += bytes[stage.instruction];
-        forbidAgain(op);
-        main = OpId(flat.ops.size());
-        flat.ops.push_back(std::move(op));
+        forbidRecomputation(op);
+        variant = OpId(linear.ops.size());
+        linear.ops.push_back(std::move(op));
       }
 }
 
-std::optional<int64_t> Search::dearCost() const {
+std::optional<int64_t> Search::expensiveCost() const {
   std::optional<int64_t> least;
-  for (const FlatOp &op : flat.ops)
-    if (isDear(op))
+  for (const LinearOp &op : linear.ops)
+    if (isExpensive(op))
       least = std::min(least.value_or(op.cost), op.cost);
   return least;
 }
 
-/// Nothing dear is recomputed.
-void Search::keepDear() {
-  for (std::vector<OpId> &ops : flat.recomputes)
-    std::erase_if(ops, [&](OpId o) { return isDear(flat.ops[o]); });
-  for (FlatOp &op : flat.ops)
-    if (isDear(op))
-      forbidAgain(op);
+/// Nothing expensive is recomputed.
+void Search::holdExpensive() {
+  for (std::vector<OpId> &ops : linear.recomputes)
+    std::erase_if(ops, [&](OpId o) { return isExpensive(linear.ops[o]); });
+  for (LinearOp &op : linear.ops)
+    if (isExpensive(op))
+      forbidRecomputation(op);
 }
 
-Plain Search::plan(int64_t liveBytes, int64_t provenCost,
-                   const std::vector<double> &prices, Plain known) {
-  Schedule schedule(flat, liveBytes - flat.constantBytes);
-  Plain best = plainOf(flat, schedule);
+RematPlan Search::plan(int64_t liveBytes, int64_t provenCost,
+                       const std::vector<double> &prices, RematPlan known) {
+  Schedule schedule(linear, liveBytes - linear.constantBytes);
+  RematPlan best = rematPlanOf(linear, schedule);
   if (best.feasible)
     return best;
   if (known.feasible)
     best = std::move(known);
-  for (const Rung &rung : rungs)
-    if (rung.peak <= liveBytes &&
-        (!best.feasible || rung.plan.cost < best.cost))
-      best = rung.plan;
-  auto keep = [&](Plain found) {
+  for (const FrontierPoint &point : frontier)
+    if (point.peak <= liveBytes &&
+        (!best.feasible || point.plan.cost < best.cost))
+      best = point.plan;
+  auto keep = [&](RematPlan found) {
     bool better = found.feasible && (!best.feasible || found.cost < best.cost);
     if (better || !best.feasible)
       best = std::move(found);
     return better;
   };
-  bool small = flat.stages.size() <= 2000;
-  std::optional<Plain> given;
+  bool small = linear.stages.size() <= 2000;
+  std::optional<RematPlan> given;
   if (options.start) {
-    restore(flat, schedule, plainOf(flat, *options.start));
-    given = plainOf(flat, schedule);
+    restore(linear, schedule, rematPlanOf(linear, *options.start));
+    given = rematPlanOf(linear, schedule);
     keep(*given);
   }
   ConstructOptions constructs;
   constructs.work = budgetWork / 5;
   constructs.stop = [this] { return stopped(); };
   if (!given)
-    keep(constructWithin(flat, liveBytes - flat.constantBytes,
+    keep(constructWithin(linear, liveBytes - linear.constantBytes,
                          stagePrices(prices), constructs, work));
   // Prices may find nothing at a tight limit, or less than equal segments do.
-  if (flat.stages.size() <= 5000 ||
-      (!best.feasible && flat.stages.size() <= 200'000))
+  if (linear.stages.size() <= 5000 ||
+      (!best.feasible && linear.stages.size() <= 200'000))
     for (auto classic : {checkpoint, checkpointBlocks})
-      keep(classic(flat, liveBytes - flat.constantBytes));
-  if (!given && flat.stages.size() <= kMostBeamStages)
+      keep(classic(linear, liveBytes - linear.constantBytes));
+  if (!given && linear.stages.size() <= kMostBeamStages)
     findByBeam(schedule, liveBytes, prices, best);
   constructs.work = budgetWork / 30;
   for (int64_t tighter = 1; !given && small && tighter <= 6; ++tighter) {
     // Prices overshoot: aiming a little lower often lands better.
-    int64_t aim = liveBytes - liveBytes / 200 * tighter - flat.constantBytes;
-    keep(constructWithin(flat, aim, stagePrices(prices), constructs, work));
+    int64_t aim = liveBytes - liveBytes / 200 * tighter - linear.constantBytes;
+    keep(constructWithin(linear, aim, stagePrices(prices), constructs, work));
   }
   // Then warm the best plan up a little and cool it again, until that has
   // stopped to help; small problems are also cooled from above, which leads to
   // other plans altogether: several times where nobody waits.
   int lastFromAbove = !small ? -1 : isHurried(options) ? 1 : 5;
-  int rounds = small ? 7 : roundsOf(flat.stages.size());
+  int rounds = small ? 7 : roundsOf(linear.stages.size());
   int idle = 0;
   int patience = !small ? 3 : isHurried(options) ? 4 : 5;
   int64_t earlier = 0; // What `best` cost before the last rounds.
@@ -221,15 +223,18 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
       break;
     bool fromAbove = i % 2 == 1 && i <= lastFromAbove;
     bool fromGiven = i == 0 && given;
-    restore(flat, schedule, fromAbove ? Plain{} : fromGiven ? *given : best);
+    restore(linear, schedule,
+            fromAbove   ? RematPlan{}
+            : fromGiven ? *given
+                        : best);
     // What doesn't fit yet needs long walks.
     int64_t share = fromGiven                     ? 8
                     : fromAbove || !best.feasible ? 4
                     : small                       ? 2
                                                   : 3;
     double temperature = fromAbove ? 1 : i % 3 == 0 ? 0.06 : 0.03;
-    Plain found = round(schedule, budgetWork * share / (small ? 20 : 15),
-                        temperature, small ? 0 : 400);
+    RematPlan found = round(schedule, budgetWork * share / (small ? 20 : 15),
+                            temperature, small ? 0 : 400);
     idle = keep(std::move(found)) ? 0 : idle + 1;
     if (i == 1)
       earlier = best.cost;
@@ -237,7 +242,7 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
   // Near the smallest budgets plans go on to get better for long: who waits for
   // one waits a little longer, as long as that pays.
   constexpr int kMostExtra = 12, kMostBlind = 2;
-  const int64_t far = flat.baseCost / 50, worth = flat.baseCost / 2000;
+  const int64_t far = linear.baseCost / 50, worth = linear.baseCost / 2000;
   for (int i = 0; small && isHurried(options) && i < kMostExtra; ++i) {
     bool pays = best.feasible ? best.cost - provenCost >= far &&
                                     earlier - best.cost >= worth
@@ -245,7 +250,7 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
     if (!pays || stopped())
       break;
     earlier = best.cost;
-    restore(flat, schedule, best);
+    restore(linear, schedule, best);
     keep(round(schedule, budgetWork / 2, 0.1));
   }
   return best;
@@ -253,7 +258,7 @@ Plain Search::plan(int64_t liveBytes, int64_t provenCost,
 
 /// Betters `best` by a beam; the first plan will do for `wantAny`.
 void Search::findByBeam(Schedule &schedule, int64_t liveBytes,
-                        const std::vector<double> &prices, Plain &best,
+                        const std::vector<double> &prices, RematPlan &best,
                         bool wantAny) {
   std::vector<double> known = prices;
   if (known.empty()) {
@@ -270,23 +275,23 @@ void Search::findByBeam(Schedule &schedule, int64_t liveBytes,
   beams.stop = [this] { return stopped(); };
   if (best.feasible)
     beams.costBelow = best.cost;
-  Plain found = beam(flat, liveBytes - flat.constantBytes, stagePrices(known),
-                     beams, work);
+  RematPlan found = beam(linear, liveBytes - linear.constantBytes,
+                         stagePrices(known), beams, work);
   if (found.feasible) {
     best = std::move(found);
-    restore(flat, schedule, best);
+    restore(linear, schedule, best);
     if (schedule.excess() <= 0 && schedule.cost() <= best.cost)
-      best = plainOf(flat, schedule);
+      best = rematPlanOf(linear, schedule);
   }
 }
 
 /// Prices are per instruction; pseudo stages have none.
 std::vector<double>
 Search::stagePrices(const std::vector<double> &prices) const {
-  std::vector<double> out(flat.stages.size(), 0);
+  std::vector<double> out(linear.stages.size(), 0);
   size_t at = 0;
   for (size_t k = 0; k < out.size(); ++k)
-    if (flat.stages[k].instruction != kNone && at < prices.size())
+    if (linear.stages[k].instruction != kNone && at < prices.size())
       out[k] = prices[at++];
   return out;
 }
@@ -299,7 +304,7 @@ void Search::findCases(const Problem &problem, const SolveOptions &options,
   BranchOptions branches;
   branches.knownExtraCost = cost;
   // Few moments prove nearly as much as many, and prices converge sooner.
-  int64_t n = int64_t(flat.stages.size());
+  int64_t n = int64_t(linear.stages.size());
   branches.moments = n <= 3000 ? 8 : 4;
   branches.work = std::min(budgetWork / 10 + 8000 * n,
                            std::max<int64_t>(400'000'000, 15'000 * n));
@@ -314,17 +319,17 @@ void Search::findCases(const Problem &problem, const SolveOptions &options,
 void Search::findFrontier(int64_t basePeak) {
   int64_t amount = budgetWork / 12;
   int64_t floor = impossible, ceiling = basePeak;
-  Schedule schedule(flat, ceiling - flat.constantBytes);
-  Plain best = plainOf(flat, schedule);
+  Schedule schedule(linear, ceiling - linear.constantBytes);
+  RematPlan best = rematPlanOf(linear, schedule);
   random = Random(options.seed + 1); // Whatever came before.
-  Plain segments = checkpoint(flat, floor - flat.constantBytes);
-  restore(flat, schedule, segments);
-  if (int64_t peak = schedule.peakBytes() + flat.constantBytes;
+  RematPlan segments = checkpoint(linear, floor - linear.constantBytes);
+  restore(linear, schedule, segments);
+  if (int64_t peak = schedule.peakBytes() + linear.constantBytes;
       peak < ceiling) {
     ceiling = peak;
     best = segments;
     best.feasible = true;
-    rungs.push_back({peak, best});
+    frontier.push_back({peak, best});
   }
   // Halve the distance to what is impossible; where that fails, come back.
   for (int i = 0; i < 14 && !stopped(); ++i) {
@@ -335,27 +340,27 @@ void Search::findFrontier(int64_t basePeak) {
       stoppedEarly = true;
       break;
     }
-    schedule.setLimit(target - flat.constantBytes);
+    schedule.setLimit(target - linear.constantBytes);
     ConstructOptions constructs;
     constructs.rounds = 30;
     constructs.work = amount;
     constructs.stop = [this] { return stopped(); };
-    Plain found = constructWithin(flat, target - flat.constantBytes,
-                                  stagePrices({}), constructs, work);
-    restore(flat, schedule, found.feasible ? found : best);
-    if (!found.feasible && flat.stages.size() <= kMostBeamStages)
+    RematPlan found = constructWithin(linear, target - linear.constantBytes,
+                                      stagePrices({}), constructs, work);
+    restore(linear, schedule, found.feasible ? found : best);
+    if (!found.feasible && linear.stages.size() <= kMostBeamStages)
       findByBeam(schedule, target, {}, found, /*wantAny=*/true);
     if (!found.feasible)
       found = round(schedule, amount, 0.3);
-    restore(flat, schedule, found);
-    int64_t peak = schedule.peakBytes() + flat.constantBytes;
+    restore(linear, schedule, found);
+    int64_t peak = schedule.peakBytes() + linear.constantBytes;
     if (!found.sequence.empty())
       peak = target;
     if (peak < ceiling) {
       ceiling = peak;
       best = found;
       best.feasible = true;
-      rungs.push_back({peak, best});
+      frontier.push_back({peak, best});
     }
     if (peak > target)
       floor = target;
@@ -364,24 +369,26 @@ void Search::findFrontier(int64_t basePeak) {
 
 } // namespace
 
-/// The best plan of `search`. A walk that once recomputes something dear hardly
-/// gets away from it, for much else would have to change at the same time:
-/// where somebody waits, plans that don't are sought first, and are the answer
-/// if they cost less than that alone.
-static Plain findPlan(const Problem &problem, const SolveOptions &options,
-                      const std::vector<std::vector<InstructionId>> &orders,
-                      Clock::time_point start, Search &search,
-                      int64_t limitBytes, int64_t provenCost,
-                      const std::vector<double> &prices) {
-  Plain known;
-  std::optional<int64_t> dear = search.dearCost();
-  bool keeps = options.dear == Dear::Kept ||
-               (options.dear == Dear::KeptFirst && isHurried(options));
-  if (dear && keeps) {
-    Search lean(problem, options, orders, start, /*keepsDear=*/true);
+/// The best plan of `search`. A walk that once recomputes something expensive
+/// hardly gets away from it, for much else would have to change at the same
+/// time: where somebody waits, plans that don't are sought first, and are the
+/// answer if they cost less than that alone.
+static RematPlan findPlan(const Problem &problem, const SolveOptions &options,
+                          const std::vector<std::vector<InstructionId>> &orders,
+                          Clock::time_point start, Search &search,
+                          int64_t limitBytes, int64_t provenCost,
+                          const std::vector<double> &prices) {
+  RematPlan known;
+  std::optional<int64_t> expensive = search.expensiveCost();
+  bool keeps =
+      options.expensive == Expensive::Held ||
+      (options.expensive == Expensive::HeldFirst && isHurried(options));
+  if (expensive && keeps) {
+    Search lean(problem, options, orders, start, /*holdsExpensive=*/true);
     known = lean.plan(limitBytes, provenCost, prices);
     search.work += lean.work;
-    if (options.dear == Dear::Kept || (known.feasible && known.cost <= *dear))
+    if (options.expensive == Expensive::Held ||
+        (known.feasible && known.cost <= *expensive))
       return known;
   }
   return search.plan(limitBytes, provenCost, prices, std::move(known));
@@ -400,8 +407,8 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
                       : options.budgetBytes - problem.reservedBytes;
 
   Search search(problem, options, plan.orders, start);
-  Schedule schedule(search.flat, limit - search.flat.constantBytes);
-  int64_t basePeak = schedule.peakBytes() + search.flat.constantBytes;
+  Schedule schedule(search.linear, limit - search.linear.constantBytes);
+  int64_t basePeak = schedule.peakBytes() + search.linear.constantBytes;
   plan.impossibleBelowBytes = search.impossible + problem.reservedBytes;
   std::vector<double> prices;
   plan.certificate.budgetBytes = options.budgetBytes;
@@ -416,24 +423,24 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
   }
   if (options.wantFrontier)
     search.findFrontier(basePeak);
-  Plain best = plainOf(search.flat, schedule);
+  RematPlan best = rematPlanOf(search.linear, schedule);
   absl::StatusOr<Claim> base = measure(problem, baseSolution(problem));
-  if (base.ok() && base->peakBytes <= limit && options.spared.empty())
+  if (base.ok() && base->peakBytes <= limit && options.headroom.empty())
     best.feasible = true; // Folded loops may look larger than they are.
   else if (possible)
     best = findPlan(problem, options, plan.orders, start, search, limit,
                     plan.certificate.extraCost, prices);
-  if (!best.feasible && search.rungs.empty())
+  if (!best.feasible && search.frontier.empty())
     search.findFrontier(basePeak);
   int64_t smallest = basePeak;
-  for (const Search::Rung &rung : search.rungs)
-    smallest = std::min(smallest, rung.peak);
+  for (const Search::FrontierPoint &point : search.frontier)
+    smallest = std::min(smallest, point.peak);
   if (!best.feasible)
-    best = search.rungs.empty() ? Plain{} : search.rungs.back().plan;
-  restore(search.flat, schedule, best);
+    best = search.frontier.empty() ? RematPlan{} : search.frontier.back().plan;
+  restore(search.linear, schedule, best);
   plan.solution = best.sequence.empty()
                       ? schedule.toSolution(problem)
-                      : solutionOf(problem, search.flat, best);
+                      : solutionOf(problem, search.linear, best);
   if (options.wantBound && options.budgetBytes >= 0 && possible &&
       best.cost > plan.certificate.extraCost) {
     // Again, now that a plan tells how far prices can go at most.
@@ -442,10 +449,10 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
         std::min<int64_t>(search.budgetWork / 10 + 1'000'000, 200'000'000);
     dual.knownExtraCost = best.cost;
     std::vector<double> better = ascend(search.relaxation, limit, dual);
-    Certificate again =
+    Certificate second =
         certify(problem, search.relaxation, better, options.budgetBytes);
-    if (again.extraCost > plan.certificate.extraCost) {
-      plan.certificate = std::move(again);
+    if (second.extraCost > plan.certificate.extraCost) {
+      plan.certificate = std::move(second);
       prices = std::move(better);
     }
     if (options.wantCases && best.feasible &&
@@ -460,8 +467,8 @@ static absl::StatusOr<Plan> solveFixed(const Problem &problem,
   plan.peakBytes = claim->peakBytes;
   plan.cost = claim->cost;
   plan.feasible =
-      plan.peakBytes <= limit &&
-      (options.dear != Dear::Kept || !makesDearAgain(problem, plan.solution));
+      plan.peakBytes <= limit && (options.expensive != Expensive::Held ||
+                                  !recomputesExpensive(problem, plan.solution));
   if (plan.feasible && options.budgetBytes >= 0)
     smallest = std::min(smallest, limit);
   plan.smallestFoundBytes = smallest + problem.reservedBytes;
@@ -502,15 +509,15 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
                                       const SolveOptions &options,
                                       Clock::time_point start) {
   int64_t limit = options.budgetBytes - problem.reservedBytes;
-  Flat flat = flatten(problem);
-  int64_t n = int64_t(flat.stages.size());
+  LinearProblem linear = linearize(problem);
+  int64_t n = int64_t(linear.stages.size());
   int64_t amount =
       std::max<int64_t>(n <= 2000 ? 600'000 * n : 20'000 * n, 1'000'000);
   amount = int64_t(double(amount) * double(options.effort) / 100);
   if (options.maxWork > 0)
     amount = std::min(amount, options.maxWork / 16);
   ReorderOptions reorders;
-  reorders.limitBytes = limit - flat.constantBytes;
+  reorders.limitBytes = limit - linear.constantBytes;
   reorders.work = amount;
   Random random(options.seed);
   int64_t work = 0;
@@ -587,7 +594,7 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   // Other budgets lead to other orders: what surely works again is the budget
   // itself, and what the program's own order reaches.
   std::optional<int64_t> smallest, programCost;
-  bool settled = options.roughly && hurried && best && best->feasible;
+  bool settled = options.coarse && hurried && best && best->feasible;
   if (!best || !best->feasible ||
       (!hurried &&
        !isBeaten(problem, options.budgetBytes, best->cost, amount))) {
@@ -624,10 +631,11 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   if (!smallest && options.wantFrontier) {
     Search search(problem, options, programOrders(problem), start);
     int64_t basePeak =
-        Schedule(search.flat, 0).peakBytes() + search.flat.constantBytes;
+        Schedule(search.linear, 0).peakBytes() + search.linear.constantBytes;
     search.findFrontier(basePeak);
-    smallest = (search.rungs.empty() ? basePeak : search.rungs.back().peak) +
-               problem.reservedBytes;
+    smallest =
+        (search.frontier.empty() ? basePeak : search.frontier.back().peak) +
+        problem.reservedBytes;
   }
   if (best->feasible)
     smallest =
@@ -641,13 +649,13 @@ static absl::StatusOr<Plan> solveFree(const Problem &problem,
   return std::move(*best);
 }
 
-bool tmc::planning::makesDearAgain(const Problem &problem,
-                                   const Solution &solution) {
+bool tmc::planning::recomputesExpensive(const Problem &problem,
+                                        const Solution &solution) {
   int64_t base = baseCost(problem);
   for (const std::vector<Execution> &list : solution.segments)
     for (const Execution &e : list)
       if (e.instruction == kNone &&
-          isDear(problem.recipes[e.recipe].cost, base))
+          isExpensive(problem.recipes[e.recipe].cost, base))
         return true;
   return false;
 }

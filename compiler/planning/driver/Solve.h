@@ -22,12 +22,12 @@ enum class OrderMode : uint8_t {
   Free,  // Any order that the data allows.
 };
 
-/// Whether what is dear, as a loss over a large vocabulary is, may be made
-/// again.
-enum class Dear : uint8_t {
-  KeptFirst, // With `maxWork`, plans are sought first in which it isn't.
-  Kept,      // It isn't.
-  Free,      // It may.
+/// A policy for expensive operations, as a loss over a large vocabulary.
+enum class Expensive : uint8_t {
+  HeldFirst, // With `maxWork`, plans are sought first that don't recompute
+             // them.
+  Held,      // They aren't recomputed.
+  Free,      // They may be recomputed.
 };
 
 struct SolveOptions {
@@ -53,11 +53,11 @@ struct SolveOptions {
   /// Of each instruction, bytes that stay free while it runs first, beside the
   /// limit: where a packing was seen to stick out. Empty: none. Says nothing
   /// about what can be, and no bound knows of it.
-  std::vector<int64_t> spared = {};
-  Dear dear = Dear::KeptFirst;
+  std::vector<int64_t> headroom = {};
+  Expensive expensive = Expensive::HeldFirst;
   /// With a free order and `maxWork`: choose an order by an eighth of the work,
   /// and leave it at that where one has a plan.
-  bool roughly = false;
+  bool coarse = false;
   /// Let what is found out about one layer be tried in those that repeat it
   /// (`Repeats.h`).
   bool useRepeats = true;
@@ -116,12 +116,12 @@ struct Plan {
 };
 
 /// Whether an operation makes a twenty-fifth of the step by itself.
-inline bool isDear(int64_t cost, int64_t baseCost) {
+inline bool isExpensive(int64_t cost, int64_t baseCost) {
   return cost >= baseCost / 25;
 }
 
-/// Whether `solution` recomputes anything dear.
-bool makesDearAgain(const Problem &problem, const Solution &solution);
+/// Whether `solution` recomputes anything expensive.
+bool recomputesExpensive(const Problem &problem, const Solution &solution);
 
 /// The best plan found within the counted work. An error: the problem is
 /// malformed. An answer that isn't feasible is no error: see `Plan::feasible`.

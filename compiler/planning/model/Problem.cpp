@@ -67,7 +67,7 @@ RecipeId Problem::addVariant(InstructionId instruction, Recipe recipe) {
 
 namespace {
 
-/// Room below INT64_MAX that sums of sizes and costs must keep.
+/// EvictionSet below INT64_MAX that sums of sizes and costs must keep.
 constexpr int64_t kMaxSum = std::numeric_limits<int64_t>::max() / 4;
 
 absl::Status malformed(const std::string &what) {
@@ -230,7 +230,7 @@ absl::Status checkInstructions(const Problem &problem) {
       return malformed(
           absl::StrCat("instruction '", instruction.name, "' has no recipe"));
     std::vector<ValueId> wanted;
-    int64_t dearest = 0;
+    int64_t mostExpensive = 0;
     for (RecipeId r : instruction.recipes) {
       if (r < 0 || size_t(r) >= problem.recipes.size() ||
           size_t(problem.recipes[r].instruction) != i)
@@ -249,7 +249,7 @@ absl::Status checkInstructions(const Problem &problem) {
         return malformed(absl::StrCat(
             "recipe '", recipe.name, "' of instruction '", instruction.name,
             "' writes other values than the first recipe"));
-      dearest = std::max(dearest, recipe.cost);
+      mostExpensive = std::max(mostExpensive, recipe.cost);
     }
     for (ValueId v : wanted) {
       if (maker[v] != kNone)
@@ -265,7 +265,8 @@ absl::Status checkInstructions(const Problem &problem) {
                          "' is updated in each trip of segment '",
                          problem.segments[instruction.segment].name, "'"));
     }
-    cost += __int128(dearest) * problem.segments[instruction.segment].trips;
+    cost +=
+        __int128(mostExpensive) * problem.segments[instruction.segment].trips;
   }
   if (cost > kMaxSum)
     return malformed("the cost of the step doesn't fit 61 bits");

@@ -29,7 +29,7 @@
 
 namespace tmc::planning {
 
-/// Moments [begin, end) during which a buffer holds a live value.
+/// LiveProfile [begin, end) during which a buffer holds a live value.
 struct Lifetime {
   int64_t begin = 0;
   int64_t end = 0;

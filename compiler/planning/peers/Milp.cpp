@@ -94,85 +94,86 @@ struct Model {
 };
 
 #ifdef TMC_CBC
-Model build(const Flat &flat, int64_t limit, bool &tooLarge) {
+Model build(const LinearProblem &linear, int64_t limit, bool &tooLarge) {
   Model model;
   Program &p = model.program;
-  int32_t n = int32_t(flat.stages.size());
-  auto mainOf = [&](int32_t t) -> const FlatOp & {
-    return flat.ops[flat.stages[t].mains.front()];
+  int32_t n = int32_t(linear.stages.size());
+  auto variantOf = [&](int32_t t) -> const LinearOp & {
+    return linear.ops[linear.stages[t].variants.front()];
   };
   double unit = 1.0 / double(std::max<int64_t>(limit, 1));
   double meanCost =
-      std::max(1.0, double(flat.baseCost) / double(std::max(n, 1)));
+      std::max(1.0, double(linear.baseCost) / double(std::max(n, 1)));
   // The last stage in which a value can be of use: read by its own
   // instruction, or to make something that is.
-  std::vector<int32_t> useful(flat.bytes.size(), -1);
+  std::vector<int32_t> useful(linear.bytes.size(), -1);
   for (int32_t t = n; t-- > 0;)
-    for (ValueId v : mainOf(t).reads)
+    for (ValueId v : variantOf(t).reads)
       useful[v] = std::max(useful[v], t);
   std::vector<OpId> makers; // Ops that can run again, by rank.
-  for (OpId o = 0; o < OpId(flat.ops.size()); ++o)
-    if (flat.ops[o].firstStage <= flat.ops[o].lastStage &&
-        flat.ops[o].writes.size() == 1)
+  for (OpId o = 0; o < OpId(linear.ops.size()); ++o)
+    if (linear.ops[o].firstStage <= linear.ops[o].lastStage &&
+        linear.ops[o].writes.size() == 1)
       makers.push_back(o);
   std::sort(makers.begin(), makers.end(), [&](OpId a, OpId b) {
-    return flat.ops[a].rank < flat.ops[b].rank;
+    return linear.ops[a].rank < linear.ops[b].rank;
   });
   for (size_t i = makers.size(); i-- > 0;)
-    for (ValueId u : flat.ops[makers[i]].reads)
+    for (ValueId u : linear.ops[makers[i]].reads)
       useful[u] =
-          std::max(useful[u], useful[flat.ops[makers[i]].writes.front()]);
+          std::max(useful[u], useful[linear.ops[makers[i]].writes.front()]);
 
   // S[t], by value, and R[t], by value made; -1 where there is no choice.
   auto there = [&](ValueId v, int32_t t) {
-    return flat.madeAt[v] >= 0 && t > flat.madeAt[v] && t <= useful[v];
+    return linear.madeAt[v] >= 0 && t > linear.madeAt[v] && t <= useful[v];
   };
-  std::vector<int32_t> held(flat.bytes.size(), -1), next(flat.bytes.size(), -1);
+  std::vector<int32_t> held(linear.bytes.size(), -1),
+      next(linear.bytes.size(), -1);
   for (int32_t t = 0; t < n && !tooLarge; ++t) {
-    const FlatOp &main = mainOf(t);
-    std::vector<int32_t> again(flat.bytes.size(), -1);
+    const LinearOp &first = variantOf(t);
+    std::vector<int32_t> rerun(linear.bytes.size(), -1);
     std::vector<std::pair<OpId, int32_t>> slots;
     for (OpId o : makers) {
-      ValueId w = flat.ops[o].writes.front();
-      if (t < flat.ops[o].firstStage || t > flat.ops[o].lastStage ||
+      ValueId w = linear.ops[o].writes.front();
+      if (t < linear.ops[o].firstStage || t > linear.ops[o].lastStage ||
           !there(w, t))
         continue;
-      again[w] = p.column(1, double(flat.ops[o].cost) / meanCost, true);
-      slots.push_back({o, again[w]});
-      model.clones.push_back({o, t, again[w]});
+      rerun[w] = p.column(1, double(linear.ops[o].cost) / meanCost, true);
+      slots.push_back({o, rerun[w]});
+      model.clones.push_back({o, t, rerun[w]});
     }
-    for (ValueId v = 0; v < ValueId(flat.bytes.size()); ++v) {
+    for (ValueId v = 0; v < ValueId(linear.bytes.size()); ++v) {
       next[v] = there(v, t + 1) ? p.column(1, 0, true) : -1;
-      if (held[v] >= 0 && again[v] >= 0)
-        p.row({{held[v], 1}, {again[v], 1}}, -HUGE_VAL, 1);
-      if (next[v] < 0 || flat.madeAt[v] == t)
+      if (held[v] >= 0 && rerun[v] >= 0)
+        p.row({{held[v], 1}, {rerun[v], 1}}, -HUGE_VAL, 1);
+      if (next[v] < 0 || linear.madeAt[v] == t)
         continue;
       std::vector<std::pair<int32_t, double>> row = {{next[v], 1}};
-      for (int32_t from : {held[v], again[v]})
+      for (int32_t from : {held[v], rerun[v]})
         if (from >= 0)
           row.push_back({from, -1});
       p.row(std::move(row), -HUGE_VAL, 0);
     }
     auto mustBeThere = [&](ValueId v, int32_t reader) {
       std::vector<std::pair<int32_t, double>> row;
-      for (int32_t from : {held[v], again[v]})
+      for (int32_t from : {held[v], rerun[v]})
         if (from >= 0)
           row.push_back({from, 1});
       if (reader >= 0)
         row.push_back({reader, -1});
       p.row(std::move(row), reader >= 0 ? 0 : 1, HUGE_VAL);
     };
-    auto isRead = [&](const FlatOp &op, ValueId v) {
+    auto isRead = [&](const LinearOp &op, ValueId v) {
       return std::find(op.reads.begin(), op.reads.end(), v) != op.reads.end();
     };
     int32_t before = -1; // U of the slot before.
     std::vector<std::pair<int32_t, double>> freed;
     for (size_t j = 0; j <= slots.size(); ++j) {
       bool own = j == slots.size();
-      const FlatOp &op = own ? main : flat.ops[slots[j].first];
+      const LinearOp &op = own ? first : linear.ops[slots[j].first];
       int32_t runs = own ? -1 : slots[j].second;
       for (ValueId v : op.reads)
-        if (flat.madeAt[v] >= 0)
+        if (linear.madeAt[v] >= 0)
           mustBeThere(v, runs);
       int32_t bytes = p.column(1, 0, false);
       std::vector<std::pair<int32_t, double>> row = {{bytes, 1}};
@@ -181,7 +182,7 @@ Model build(const Flat &flat, int64_t limit, bool &tooLarge) {
       else
         for (ValueId v = 0; v < ValueId(held.size()); ++v)
           if (held[v] >= 0)
-            row.push_back({held[v], -double(flat.bytes[v]) * unit});
+            row.push_back({held[v], -double(linear.bytes[v]) * unit});
       row.insert(row.end(), freed.begin(), freed.end());
       freed.clear();
       double written = double(op.writtenBytes) * unit;
@@ -195,15 +196,15 @@ Model build(const Flat &flat, int64_t limit, bool &tooLarge) {
         p.row({{bytes, 1}, {runs, workspace}}, -HUGE_VAL, 1);
       before = bytes;
       for (ValueId v : op.reads) {
-        if (own || flat.bytes[v] == 0 || isRead(main, v))
+        if (own || linear.bytes[v] == 0 || isRead(first, v))
           continue;
         int32_t leaves = p.column(1, 0, false);
-        freed.push_back({leaves, double(flat.bytes[v]) * unit});
+        freed.push_back({leaves, double(linear.bytes[v]) * unit});
         p.row({{leaves, 1}, {runs, -1}}, -HUGE_VAL, 0);
         if (next[v] >= 0)
           p.row({{leaves, 1}, {next[v], 1}}, -HUGE_VAL, 1);
         for (size_t i = j + 1; i < slots.size(); ++i)
-          if (isRead(flat.ops[slots[i].first], v))
+          if (isRead(linear.ops[slots[i].first], v))
             p.row({{leaves, 1}, {slots[i].second, 1}}, -HUGE_VAL, 1);
       }
     }
@@ -270,17 +271,17 @@ absl::StatusOr<Solution> tmc::planning::planMilp(const Problem &problem,
         "coinor-libcbc-dev, configure and build again)");
   if (absl::Status status = accepts(problem); !status.ok())
     return status;
-  Flat flat = flatten(problem);
-  int64_t limit = liveLimit(problem, flat, request.budgetBytes);
-  Schedule schedule(flat, limit);
+  LinearProblem linear = linearize(problem);
+  int64_t limit = liveLimit(problem, linear, request.budgetBytes);
+  Schedule schedule(linear, limit);
   if (schedule.excess() == 0)
     return schedule.toSolution(problem);
   // What an instruction needs at once: the solver may search long to see it.
-  for (const FlatStage &stage : flat.stages) {
-    const FlatOp &op = flat.ops[stage.mains.front()];
+  for (const LinearStage &stage : linear.stages) {
+    const LinearOp &op = linear.ops[stage.variants.front()];
     int64_t bytes = op.writtenBytes + op.workspaceBytes;
     for (ValueId v : op.reads)
-      bytes += flat.bytes[v];
+      bytes += linear.bytes[v];
     if (bytes > limit)
       return schedule.toSolution(problem);
   }
@@ -290,7 +291,7 @@ absl::StatusOr<Solution> tmc::planning::planMilp(const Problem &problem,
   // Rounding within the solver's tolerance may exceed the limit by a little.
   for (int64_t room = limit, tries = 0; room > 0 && tries < 4; ++tries) {
     bool tooLarge = false;
-    Model model = build(flat, room, tooLarge);
+    Model model = build(linear, room, tooLarge);
     if (tooLarge)
       return absl::UnimplementedError(
           absl::StrCat("planner 'milp' would need more than ", kMostEntries,
@@ -301,11 +302,11 @@ absl::StatusOr<Solution> tmc::planning::planMilp(const Problem &problem,
         request.timeLimitSeconds);
     if (answer.empty())
       break;
-    Plain plain;
+    RematPlan plan;
     for (const Model::Clone &c : model.clones)
       if (answer[c.column] > 0.5)
-        plain.clones.push_back({c.op, c.stage});
-    restore(flat, schedule, plain);
+        plan.clones.push_back({c.op, c.stage});
+    restore(linear, schedule, plan);
     dropUseless(schedule);
     if (schedule.excess() == 0)
       break;

@@ -33,7 +33,7 @@
 //
 // What it takes: one recipe and one result for each instruction, no loops.
 // Overwriting is left to the checker, so where it is possible the answer may be
-// dearer than needed.
+// more expensive than needed.
 //
 // Source: Jain et al., "Checkmate" (MLSys 2020). CBC is optional: without it
 // (coinor-libcbc-dev where the build was configured) the planner says so.

@@ -15,9 +15,9 @@ constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max() / 4;
 /// Up to so many items the knapsack is exact but for rounding.
 constexpr size_t kExactItems = 4096;
 constexpr int32_t kKnapsackUnits = 1000;
-/// Dear is what costs so many times more a byte than the lower quarter; at 0,
-/// whatever costs anything.
-constexpr double kDear[] = {4, 1, 0};
+/// Expensive is what costs so many times more a byte than the lower quarter; at
+/// 0, whatever costs anything.
+constexpr double kExpensive[] = {4, 1, 0};
 constexpr int32_t kMostRatios = 51, kFewestRatios = 6;
 
 /// A network of directed edges, each beside its reverse.
@@ -101,65 +101,66 @@ private:
   std::vector<size_t> next;
 };
 
-bool isForward(const Flat &flat, ValueId v, int32_t turn) {
-  return flat.madeAt[v] >= 0 && flat.madeAt[v] < turn;
+bool isForward(const LinearProblem &linear, ValueId v, int32_t turn) {
+  return linear.madeAt[v] >= 0 && linear.madeAt[v] < turn;
 }
 
-/// Made of nothing: like a batch, it is there and can't be made again.
-bool isInput(const Problem &problem, const Flat &flat, ValueId v) {
-  return !flat.recomputes[v].empty() &&
-         problem.recipes[flat.ops[flat.recomputes[v].front()].recipe]
+/// Made of nothing: like a batch, it is there and can't be recomputed.
+bool isInput(const Problem &problem, const LinearProblem &linear, ValueId v) {
+  return !linear.recomputes[v].empty() &&
+         problem.recipes[linear.ops[linear.recomputes[v].front()].recipe]
              .reads.empty();
 }
 
 /// What costs more than `times` as much a byte as what runs as fast as memory
 /// is; by value.
-std::vector<char> dearValues(const Flat &flat, int32_t turn, double times) {
-  auto perByte = [&](const FlatOp &op) {
+std::vector<char> expensiveValues(const LinearProblem &linear, int32_t turn,
+                                  double times) {
+  auto perByte = [&](const LinearOp &op) {
     int64_t bytes = op.writtenBytes;
     for (ValueId v : op.reads)
-      bytes += flat.bytes[v];
+      bytes += linear.bytes[v];
     return double(op.cost) / double(std::max<int64_t>(bytes, 1));
   };
   std::vector<double> all;
   for (int32_t k = 0; k < turn; ++k)
-    if (const FlatOp &op = flat.ops[flat.stages[k].mains.front()];
+    if (const LinearOp &op = linear.ops[linear.stages[k].variants.front()];
         op.recipe != kNone)
       all.push_back(perByte(op));
   std::sort(all.begin(), all.end());
-  std::vector<char> dear(flat.bytes.size(), 0);
+  std::vector<char> expensive(linear.bytes.size(), 0);
   if (all.empty())
-    return dear;
-  for (ValueId v = 0; v < ValueId(dear.size()); ++v)
-    if (isForward(flat, v, turn) && !flat.recomputes[v].empty())
-      dear[v] = perByte(flat.ops[flat.recomputes[v].front()]) >
-                times * all[all.size() / 4];
-  return dear;
+    return expensive;
+  for (ValueId v = 0; v < ValueId(expensive.size()); ++v)
+    if (isForward(linear, v, turn) && !linear.recomputes[v].empty())
+      expensive[v] = perByte(linear.ops[linear.recomputes[v].front()]) >
+                     times * all[all.size() / 4];
+  return expensive;
 }
 
 /// Everything saved is held; what else the backward stages read is computed
 /// once, with all it needs, where it is first read.
-Schedule backward(const Flat &flat, int32_t turn, int64_t limit,
+Schedule backward(const LinearProblem &linear, int32_t turn, int64_t limit,
                   const std::vector<char> &saved) {
-  Schedule schedule(flat, limit);
+  Schedule schedule(linear, limit);
   std::vector<char> there = saved;
   for (ValueId v = 0; v < ValueId(there.size()); ++v)
-    there[v] |= !isForward(flat, v, turn) || flat.recomputes[v].empty();
+    there[v] |= !isForward(linear, v, turn) || linear.recomputes[v].empty();
   std::vector<ValueId> open;
-  for (int32_t k = turn; k < int32_t(flat.stages.size()); ++k) {
-    open = flat.ops[flat.stages[k].mains.front()].reads;
+  for (int32_t k = turn; k < int32_t(linear.stages.size()); ++k) {
+    open = linear.ops[linear.stages[k].variants.front()].reads;
     while (!open.empty()) {
       ValueId v = open.back();
       open.pop_back();
       if (there[v])
         continue;
-      OpId o = flat.recomputes[v].front();
-      for (ValueId w : flat.ops[o].writes)
+      OpId o = linear.recomputes[v].front();
+      for (ValueId w : linear.ops[o].writes)
         there[w] = 1;
       if (!schedule.canInsert(o, k))
         continue; // Held instead.
       schedule.insert(o, k);
-      for (ValueId u : flat.ops[o].reads)
+      for (ValueId u : linear.ops[o].reads)
         open.push_back(u);
     }
   }
@@ -169,33 +170,35 @@ Schedule backward(const Flat &flat, int32_t turn, int64_t limit,
 } // namespace
 
 std::vector<char> tmc::planning::minimumCut(const Problem &problem,
-                                            const Flat &flat, int32_t turn,
+                                            const LinearProblem &linear,
+                                            int32_t turn,
                                             const std::vector<char> &banned) {
-  int32_t n = int32_t(flat.bytes.size()), source = 2 * n, sink = 2 * n + 1;
+  int32_t n = int32_t(linear.bytes.size()), source = 2 * n, sink = 2 * n + 1;
   Network network(size_t(n) * 2 + 2);
   for (ValueId v = 0; v < n; ++v) {
-    if (!isForward(flat, v, turn))
+    if (!isForward(linear, v, turn))
       continue;
-    network.add(2 * v, 2 * v + 1, flat.bytes[v]);
-    if (banned[v] || flat.recomputes[v].empty() || isInput(problem, flat, v)) {
+    network.add(2 * v, 2 * v + 1, linear.bytes[v]);
+    if (banned[v] || linear.recomputes[v].empty() ||
+        isInput(problem, linear, v)) {
       network.add(source, 2 * v, kInfinite);
       continue;
     }
-    for (ValueId u : flat.ops[flat.recomputes[v].front()].reads)
-      if (isForward(flat, u, turn))
+    for (ValueId u : linear.ops[linear.recomputes[v].front()].reads)
+      if (isForward(linear, u, turn))
         network.add(2 * u + 1, 2 * v, kInfinite);
   }
-  std::vector<char> read(flat.bytes.size(), 0);
-  for (size_t k = size_t(turn); k < flat.stages.size(); ++k)
-    for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+  std::vector<char> read(linear.bytes.size(), 0);
+  for (size_t k = size_t(turn); k < linear.stages.size(); ++k)
+    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
       read[v] = 1;
   for (ValueId v = 0; v < n; ++v)
-    if (read[v] && isForward(flat, v, turn))
+    if (read[v] && isForward(linear, v, turn))
       network.add(2 * v + 1, sink, kInfinite);
   network.saturate(source, sink);
-  std::vector<char> saved(flat.bytes.size(), 0);
+  std::vector<char> saved(linear.bytes.size(), 0);
   for (ValueId v = 0; v < n; ++v)
-    saved[v] = isForward(flat, v, turn) && network.isReached(2 * v) &&
+    saved[v] = isForward(linear, v, turn) && network.isReached(2 * v) &&
                !network.isReached(2 * v + 1);
   return saved;
 }
@@ -251,14 +254,14 @@ std::vector<char> tmc::planning::knapsack(const std::vector<int64_t> &sizes,
 
 absl::StatusOr<Solution> tmc::planning::planMinCut(const Problem &problem,
                                                    const PlanRequest &request) {
-  Flat flat = flatten(problem);
-  int32_t turn = turningStage(flat);
-  int64_t limit = liveLimit(problem, flat, request.budgetBytes);
+  LinearProblem linear = linearize(problem);
+  int32_t turn = turningStage(linear);
+  int64_t limit = liveLimit(problem, linear, request.budgetBytes);
   int32_t ratios = int32_t(std::clamp<int64_t>(
-      100'000 / int64_t(flat.stages.size() + 1), kFewestRatios, kMostRatios));
+      100'000 / int64_t(linear.stages.size() + 1), kFewestRatios, kMostRatios));
   std::optional<Schedule> best;
   auto offer = [&](const std::vector<char> &saved) {
-    Schedule schedule = backward(flat, turn, limit, saved);
+    Schedule schedule = backward(linear, turn, limit, saved);
     auto rank = [](const Schedule &s) {
       return s.excess() == 0 ? std::tuple<int, int64_t, int64_t>(0, s.cost(), 0)
                              : std::tuple<int, int64_t, int64_t>(
@@ -267,31 +270,31 @@ absl::StatusOr<Solution> tmc::planning::planMinCut(const Problem &problem,
     if (!best || rank(schedule) < rank(*best))
       best.emplace(std::move(schedule));
   };
-  for (double times : kDear) {
-    std::vector<char> dear = dearValues(flat, turn, times);
-    std::vector<char> saved = minimumCut(problem, flat, turn, dear);
+  for (double times : kExpensive) {
+    std::vector<char> expensive = expensiveValues(linear, turn, times);
+    std::vector<char> saved = minimumCut(problem, linear, turn, expensive);
     offer(saved);
     std::vector<ValueId> items;
     std::vector<int64_t> sizes, worth;
     int64_t room = 0; // What the cut saves beside inputs.
-    for (ValueId v = 0; v < ValueId(dear.size()); ++v) {
-      room += saved[v] && !isInput(problem, flat, v) ? flat.bytes[v] : 0;
-      if (dear[v] && !isInput(problem, flat, v)) {
+    for (ValueId v = 0; v < ValueId(expensive.size()); ++v) {
+      room += saved[v] && !isInput(problem, linear, v) ? linear.bytes[v] : 0;
+      if (expensive[v] && !isInput(problem, linear, v)) {
         items.push_back(v);
-        sizes.push_back(flat.bytes[v]);
-        worth.push_back(flat.ops[flat.recomputes[v].front()].cost);
+        sizes.push_back(linear.bytes[v]);
+        worth.push_back(linear.ops[linear.recomputes[v].front()].cost);
       }
     }
-    std::vector<char> before = dear;
+    std::vector<char> before = expensive;
     for (int32_t i = 1; i < ratios; ++i) {
       double ratio = 1 - double(i) / (ratios - 1);
       std::vector<char> taken =
           knapsack(sizes, worth, int64_t(ratio * double(room)));
-      std::vector<char> banned(dear.size(), 0);
+      std::vector<char> banned(expensive.size(), 0);
       for (size_t j = 0; j < items.size(); ++j)
         banned[items[j]] = taken[j];
       if (banned != before)
-        offer(minimumCut(problem, flat, turn, banned));
+        offer(minimumCut(problem, linear, turn, banned));
       before = std::move(banned);
     }
   }

@@ -15,7 +15,7 @@ static std::vector<Planner> &registry() {
       {"sqrt", "segments of equal length, each recomputed at once", planSqrt},
       {"blocks", "keeps only what leads from block to block", planBlocks},
       {"greedy", "most bytes per cost first, where the peak is", planGreedy},
-      {"mincut", "PyTorch's: a min cut, and a knapsack of dear values",
+      {"mincut", "PyTorch's: a min cut, and a knapsack of expensive values",
        planMinCut},
   };
   return all;

@@ -10,21 +10,23 @@ static bool byStage(const Schedule::Clone &a, const Schedule::Clone &b) {
   return a.stage != b.stage ? a.stage < b.stage : a.op < b.op;
 }
 
-Plain tmc::planning::plainOf(const Flat &flat, const Schedule &schedule) {
-  Plain plain;
-  plain.clones = schedule.clones();
-  plain.cost = schedule.cost();
-  plain.feasible = schedule.excess() <= 0;
-  for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k)
-    if (schedule.mainIndex(k))
-      plain.mains.push_back({k, schedule.mainIndex(k)});
-  return plain;
+RematPlan tmc::planning::rematPlanOf(const LinearProblem &linear,
+                                     const Schedule &schedule) {
+  RematPlan plan;
+  plan.clones = schedule.clones();
+  plan.cost = schedule.cost();
+  plan.feasible = schedule.excess() <= 0;
+  for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k)
+    if (schedule.variantIndex(k))
+      plan.variants.push_back({k, schedule.variantIndex(k)});
+  return plan;
 }
 
-Plain tmc::planning::plainOf(const Flat &flat, const Solution &solution) {
+RematPlan tmc::planning::rematPlanOf(const LinearProblem &linear,
+                                     const Solution &solution) {
   std::vector<int32_t> stageOf, lastOf(solution.segments.size(), -1);
-  for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k) {
-    const FlatStage &stage = flat.stages[k];
+  for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k) {
+    const LinearStage &stage = linear.stages[k];
     lastOf[stage.segment] = k;
     if (stage.instruction == kNone)
       continue;
@@ -32,44 +34,44 @@ Plain tmc::planning::plainOf(const Flat &flat, const Solution &solution) {
       stageOf.resize(stage.instruction + 1, -1);
     stageOf[stage.instruction] = k;
   }
-  Plain plain;
+  RematPlan plan;
   for (size_t s = 0; s < solution.segments.size(); ++s) {
-    size_t placed = plain.clones.size();
+    size_t placed = plan.clones.size();
     auto place = [&](int32_t stage) {
-      for (; placed < plain.clones.size(); ++placed)
-        plain.clones[placed].stage = stage;
+      for (; placed < plan.clones.size(); ++placed)
+        plan.clones[placed].stage = stage;
     };
     for (const Execution &e : solution.segments[s]) {
       if (e.instruction == kNone) { // Its operation is its recipe.
-        plain.clones.push_back({e.recipe, kNone});
+        plan.clones.push_back({e.recipe, kNone});
         continue;
       }
       int32_t stage = stageOf[e.instruction];
       place(stage);
-      const std::vector<OpId> &mains = flat.stages[stage].mains;
+      const std::vector<OpId> &variants = linear.stages[stage].variants;
       if (auto at = std::find_if(
-              mains.begin(), mains.end(),
-              [&](OpId o) { return flat.ops[o].recipe == e.recipe; });
-          at != mains.begin())
-        plain.mains.push_back({stage, int32_t(at - mains.begin())});
+              variants.begin(), variants.end(),
+              [&](OpId o) { return linear.ops[o].recipe == e.recipe; });
+          at != variants.begin())
+        plan.variants.push_back({stage, int32_t(at - variants.begin())});
     }
     place(lastOf[s]);
   }
   // A stage runs each operation once, and some plans do more (`Beam.h`).
-  std::sort(plain.clones.begin(), plain.clones.end(), byStage);
-  plain.clones.erase(std::unique(plain.clones.begin(), plain.clones.end()),
-                     plain.clones.end());
-  std::erase_if(plain.clones, [&](const Schedule::Clone &c) {
-    const FlatOp &op = flat.ops[c.op];
+  std::sort(plan.clones.begin(), plan.clones.end(), byStage);
+  plan.clones.erase(std::unique(plan.clones.begin(), plan.clones.end()),
+                    plan.clones.end());
+  std::erase_if(plan.clones, [&](const Schedule::Clone &c) {
+    const LinearOp &op = linear.ops[c.op];
     return c.stage < op.firstStage || c.stage > op.lastStage;
   });
-  return plain;
+  return plan;
 }
 
-void tmc::planning::restore(const Flat &flat, Schedule &schedule,
-                            const Plain &plain) {
+void tmc::planning::restore(const LinearProblem &linear, Schedule &schedule,
+                            const RematPlan &plan) {
   std::vector<Schedule::Clone> was = schedule.clones();
-  std::vector<Schedule::Clone> is = plain.clones;
+  std::vector<Schedule::Clone> is = plan.clones;
   std::sort(was.begin(), was.end(), byStage);
   std::sort(is.begin(), is.end(), byStage);
   std::vector<Schedule::Clone> gone, come;
@@ -81,11 +83,11 @@ void tmc::planning::restore(const Flat &flat, Schedule &schedule,
     schedule.erase(c.op, c.stage);
   for (const Schedule::Clone &c : come)
     schedule.insert(c.op, c.stage);
-  for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k)
-    if (schedule.mainIndex(k))
-      schedule.switchMain(k, 0);
-  for (auto [stage, index] : plain.mains)
-    schedule.switchMain(stage, index);
+  for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k)
+    if (schedule.variantIndex(k))
+      schedule.switchVariant(k, 0);
+  for (auto [stage, index] : plan.variants)
+    schedule.switchVariant(stage, index);
 }
 
 namespace {
@@ -115,14 +117,14 @@ double power(double base, double exponent) {
 
 class Annealer {
 public:
-  Annealer(const Flat &flat, Schedule &schedule, Random &random,
+  Annealer(const LinearProblem &linear, Schedule &schedule, Random &random,
            const AnnealOptions &options)
-      : flat(flat), schedule(schedule), random(random), options(options) {
-    for (ValueId v = 0; v < ValueId(flat.bytes.size()); ++v)
-      if (!flat.recomputes[v].empty() && flat.bytes[v] > 0)
+      : linear(linear), schedule(schedule), random(random), options(options) {
+    for (ValueId v = 0; v < ValueId(linear.bytes.size()); ++v)
+      if (!linear.recomputes[v].empty() && linear.bytes[v] > 0)
         movable.push_back(v);
-    for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k)
-      if (flat.stages[k].mains.size() > 1)
+    for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k)
+      if (linear.stages[k].variants.size() > 1)
         switchable.push_back(k);
   }
 
@@ -150,9 +152,10 @@ private:
     pruneFeeders(op, stage);
   }
   void pruneFeeders(OpId op, int32_t stage) {
-    Key key = keyOf(stage, op == schedule.mainOf(stage) ? kMainRank
-                                                        : flat.ops[op].rank);
-    for (ValueId v : flat.ops[op].reads)
+    Key key =
+        keyOf(stage,
+              op == schedule.variantOf(stage) ? kOwnRank : linear.ops[op].rank);
+    for (ValueId v : linear.ops[op].reads)
       pruneInstance(v, key);
   }
   /// Erases the recomputation that made the instance of v before `key`, if
@@ -166,7 +169,7 @@ private:
       return;
     int32_t at = stageOf(instance.key);
     for (OpId o : schedule.clonesAt(at))
-      if (flat.ops[o].rank == rankOf(instance.key)) {
+      if (linear.ops[o].rank == rankOf(instance.key)) {
         if (schedule.isUseless(o, at))
           eraseWithFeeders(o, at);
         return;
@@ -174,11 +177,11 @@ private:
   }
   /// After inserting `op`: earlier recomputations that it has made useless.
   void prunePredecessors(OpId op, int32_t stage) {
-    Key key = keyOf(stage, flat.ops[op].rank);
-    for (ValueId v : flat.ops[op].writes)
+    Key key = keyOf(stage, linear.ops[op].rank);
+    for (ValueId v : linear.ops[op].writes)
       pruneInstance(v, key);
   }
-  /// Takes a step back; doing so again takes it forth.
+  /// Reverses a step; a second call repeats it.
   void reverse(Step &s) {
     if (s.kind == Step::Insert) {
       schedule.erase(s.op, s.stage);
@@ -187,8 +190,8 @@ private:
       schedule.insert(s.op, s.stage);
       s.kind = Step::Insert;
     } else {
-      int32_t index = schedule.mainIndex(s.stage);
-      schedule.switchMain(s.stage, s.index);
+      int32_t index = schedule.variantIndex(s.stage);
+      schedule.switchVariant(s.stage, s.index);
       s.index = index;
     }
   }
@@ -205,12 +208,12 @@ private:
   bool proposeCopy();
   double copyChance() const {
     return std::min(kMostCopies,
-                    kCopiesTimesStages / double(flat.stages.size()));
+                    kCopiesTimesStages / double(linear.stages.size()));
   }
   void propose(bool repair);
   double marginalPenalty();
 
-  const Flat &flat;
+  const LinearProblem &linear;
   Schedule &schedule;
   Random &random;
   const AnnealOptions &options;
@@ -225,16 +228,16 @@ private:
 /// Remakes v at `stage`; inputs that this has made live longer may be remade
 /// as well.
 bool Annealer::insertChain(ValueId v, int32_t stage, int depth) {
-  const std::vector<OpId> &ops = flat.recomputes[v];
+  const std::vector<OpId> &ops = linear.recomputes[v];
   OpId op = ops[ops.size() == 1 ? 0 : random.below(uint32_t(ops.size()))];
   if (!schedule.canInsert(op, stage))
     return false;
   insert(op, stage);
   if (--chainLeft <= 0)
     return true;
-  Key key = keyOf(stage, flat.ops[op].rank);
-  for (ValueId u : flat.ops[op].reads) {
-    if (flat.recomputes[u].empty())
+  Key key = keyOf(stage, linear.ops[op].rank);
+  for (ValueId u : linear.ops[op].reads) {
+    if (linear.recomputes[u].empty())
       continue;
     int32_t i = schedule.instanceBefore(u, key);
     const Schedule::Instance &instance = schedule.instances(u)[i];
@@ -261,7 +264,7 @@ bool Annealer::proposeInsert() {
   int32_t over = -1;
   if (schedule.excess() > 0 && random.chance(0.8))
     over = schedule.stageAboveLimit(
-        int32_t(random.below(uint32_t(flat.stages.size()))));
+        int32_t(random.below(uint32_t(linear.stages.size()))));
   for (int attempt = 0; attempt < 16; ++attempt) {
     ValueId v = movable[random.below(uint32_t(movable.size()))];
     const std::vector<Key> &uses = schedule.uses(v);
@@ -314,7 +317,7 @@ bool Annealer::proposeShift() {
   if (clones.empty())
     return false;
   Schedule::Clone c = clones[random.below(uint32_t(clones.size()))];
-  const FlatOp &op = flat.ops[c.op];
+  const LinearOp &op = linear.ops[c.op];
   Key key = keyOf(c.stage, op.rank);
   // Between the last use before it and its own first use.
   int32_t lo = op.firstStage, hi = op.lastStage;
@@ -347,15 +350,15 @@ bool Annealer::proposeShift() {
 
 bool Annealer::proposeSwitch() {
   int32_t stage = switchable[random.below(uint32_t(switchable.size()))];
-  int32_t was = schedule.mainIndex(stage);
+  int32_t was = schedule.variantIndex(stage);
   int32_t is =
-      int32_t(random.below(uint32_t(flat.stages[stage].mains.size() - 1)));
+      int32_t(random.below(uint32_t(linear.stages[stage].variants.size() - 1)));
   is += is >= was;
-  OpId before = schedule.mainOf(stage);
-  schedule.switchMain(stage, is);
+  OpId before = schedule.variantOf(stage);
+  schedule.switchVariant(stage, is);
   log.push_back({Step::Switch, kNone, stage, was});
-  for (ValueId v : flat.ops[before].reads)
-    pruneInstance(v, keyOf(stage, kMainRank));
+  for (ValueId v : linear.ops[before].reads)
+    pruneInstance(v, keyOf(stage, kOwnRank));
   return true;
 }
 
@@ -388,7 +391,7 @@ bool Annealer::proposeCopy() {
   int32_t from = stage - int32_t(random.below(uint32_t(length)));
   int32_t to = from + length - 1;
   if (std::min(from, from + shift) < 0 ||
-      std::max(to, to + shift) >= int32_t(flat.stages.size()))
+      std::max(to, to + shift) >= int32_t(linear.stages.size()))
     return false;
   schedule.addWork(2 * length);
   if (!options.repeats->translate(schedule, from, to, shift, copies))
@@ -465,14 +468,14 @@ void Annealer::run() {
     return;
   bool bestFits = schedule.excess() <= 0;
   int64_t bestCost = schedule.cost(), bestExcess = schedule.excess();
-  std::optional<Plain> written; // The best state, if the journal got long.
+  std::optional<RematPlan> written; // The best state, if the journal got long.
 
   double meanCost = 0, meanBytes = 0;
   int64_t count = 0;
   for (ValueId v : movable) {
-    for (OpId o : flat.recomputes[v])
-      meanCost += double(flat.ops[o].cost), ++count;
-    meanBytes += double(flat.bytes[v]);
+    for (OpId o : linear.recomputes[v])
+      meanCost += double(linear.ops[o].cost), ++count;
+    meanBytes += double(linear.bytes[v]);
   }
   meanCost = std::max(1.0, count ? meanCost / double(count) : 1.0);
   meanBytes = std::max(1.0, meanBytes / double(movable.size()));
@@ -530,7 +533,7 @@ void Annealer::run() {
           journal.insert(journal.end(), log.begin(), log.end());
           if (journal.size() > options.longestJournal) {
             undo(journal);
-            written = plainOf(flat, schedule);
+            written = rematPlanOf(linear, schedule);
             for (Step &step : journal)
               reverse(step);
             journal.clear();
@@ -543,15 +546,15 @@ void Annealer::run() {
     above += schedule.excess() > 0;
   }
   if (written)
-    restore(flat, schedule, *written);
+    restore(linear, schedule, *written);
   else
     undo(journal);
 }
 
 } // namespace
 
-Plain tmc::planning::anneal(const Flat &flat, Schedule &schedule,
-                            Random &random, const AnnealOptions &options) {
-  Annealer(flat, schedule, random, options).run();
-  return plainOf(flat, schedule);
+RematPlan tmc::planning::anneal(const LinearProblem &linear, Schedule &schedule,
+                                Random &random, const AnnealOptions &options) {
+  Annealer(linear, schedule, random, options).run();
+  return rematPlanOf(linear, schedule);
 }

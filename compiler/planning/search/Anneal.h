@@ -22,9 +22,9 @@
 namespace tmc::planning {
 
 /// A schedule as plain data.
-struct Plain {
+struct RematPlan {
   std::vector<Schedule::Clone> clones;
-  std::vector<std::pair<int32_t, int32_t>> mains; // (stage, index) if not 0.
+  std::vector<std::pair<int32_t, int32_t>> variants; // (stage, index) if not 0.
   /// The recomputations in the order in which they run, where a schedule can't
   /// say it (`Beam.h`): `clones` are then the nearest that it can say.
   std::vector<Schedule::Clone> sequence;
@@ -32,13 +32,14 @@ struct Plain {
   bool feasible = false;
 };
 
-Plain plainOf(const Flat &flat, const Schedule &schedule);
+RematPlan rematPlanOf(const LinearProblem &linear, const Schedule &schedule);
 /// The recomputations and recipes of a solution whose first executions may
 /// stand in another order: each recomputation goes to the stage it ran before.
 /// Neither its cost nor whether it fits is known.
-Plain plainOf(const Flat &flat, const Solution &solution);
-/// Changes `schedule` into `plain`.
-void restore(const Flat &flat, Schedule &schedule, const Plain &plain);
+RematPlan rematPlanOf(const LinearProblem &linear, const Solution &solution);
+/// Changes `schedule` into `plan`.
+void restore(const LinearProblem &linear, Schedule &schedule,
+             const RematPlan &plan);
 
 struct AnnealOptions {
   int64_t work = 1'000'000'000; // Steps of `Schedule::work`.
@@ -55,8 +56,8 @@ struct AnnealOptions {
 
 /// Leaves `schedule` in the best feasible state met, or else in the one of
 /// least excess, and returns that.
-Plain anneal(const Flat &flat, Schedule &schedule, Random &random,
-             const AnnealOptions &options);
+RematPlan anneal(const LinearProblem &linear, Schedule &schedule,
+                 Random &random, const AnnealOptions &options);
 
 } // namespace tmc::planning
 

@@ -17,14 +17,14 @@ namespace {
 
 class Beam {
 public:
-  Beam(const Flat &flat, int64_t limit, Outlook &outlook,
+  Beam(const LinearProblem &linear, int64_t limit, CostToGo &costToGo,
        const BeamOptions &options, size_t width, int64_t cheapest)
-      : flat(flat), limit(limit), outlook(outlook), options(options),
-        width(width), cheapest(cheapest), words(outlook.words), scratch(words) {
-  }
+      : linear(linear), limit(limit), costToGo(costToGo), options(options),
+        width(width), cheapest(cheapest), words(costToGo.words),
+        scratch(words) {}
 
   /// Whether a plan was found.
-  bool run(Plain &plan);
+  bool run(RematPlan &plan);
   /// Whether a wider beam would leave out less.
   bool narrow = false;
 
@@ -51,7 +51,7 @@ private:
     OpId op;
     int32_t stage;
   };
-  struct Room { // A way to make room.
+  struct EvictionSet { // A way to make room.
     double loss;
     std::vector<ValueId> leaving;
   };
@@ -68,14 +68,14 @@ private:
   int32_t put(Layer &layer, const Word *set, const Node &node);
   void expand(int32_t step, int32_t stage);
   void tryOp(OpId op, int32_t step, int32_t stage, bool own);
-  void findRoom(const FlatOp &op, int32_t stage, bool own, int64_t need);
+  void findEvictions(const LinearOp &op, int32_t stage, bool own, int64_t need);
   void pick(size_t from, int64_t need, double loss);
   bool isDominated(const Word *set, int64_t cost);
-  Plain planOf(int32_t step);
+  RematPlan planOf(int32_t step);
 
-  const Flat &flat;
+  const LinearProblem &linear;
   int64_t limit;
-  Outlook &outlook;
+  CostToGo &costToGo;
   const BeamOptions &options;
   size_t width;
   int64_t cheapest; // Of plans that are known.
@@ -87,16 +87,16 @@ private:
   // The states of this stage that were followed.
   std::vector<Word> followed;
   std::vector<int64_t> followedCost;
-  struct Leaver {
+  struct EvictionCandidate {
     ValueId value;
     int64_t bytes;
     double loss, lossPerByte;
     int64_t left = 0; // Bytes of this one and all behind it.
   };
-  std::vector<Leaver> leavers;
+  std::vector<EvictionCandidate> candidates;
   std::vector<size_t> picked;
   int64_t picksLeft = 0;
-  std::vector<Room> rooms;
+  std::vector<EvictionSet> evictions;
   std::vector<int32_t> fresh; // Nodes of this stage to be queued.
 };
 
@@ -128,7 +128,7 @@ bool Beam::isDominated(const Word *set, int64_t cost) {
     size_t w = 0;
     while (w < words && (set[w] & ~other[w]) == 0)
       ++w;
-    outlook.steps += 2;
+    costToGo.steps += 2;
     if (w == words)
       return true;
   }
@@ -137,99 +137,103 @@ bool Beam::isDominated(const Word *set, int64_t cost) {
 
 /// Adds values to `picked`, the cheapest per byte first, until `need` is met.
 void Beam::pick(size_t from, int64_t need, double loss) {
-  constexpr size_t kMostRooms = 24;
-  auto larger = [](const Room &a, const Room &b) { return a.loss < b.loss; };
-  outlook.steps += 2;
+  constexpr size_t kMostEvictions = 24;
+  auto larger = [](const EvictionSet &a, const EvictionSet &b) {
+    return a.loss < b.loss;
+  };
+  costToGo.steps += 2;
   --picksLeft;
   if (need <= 0) {
     for (size_t i : picked)
-      if (leavers[i].bytes <= -need)
+      if (candidates[i].bytes <= -need)
         return; // Superfluous.
-    if (rooms.size() == kMostRooms) {
-      std::pop_heap(rooms.begin(), rooms.end(), larger);
-      rooms.pop_back();
+    if (evictions.size() == kMostEvictions) {
+      std::pop_heap(evictions.begin(), evictions.end(), larger);
+      evictions.pop_back();
     }
-    Room &room = rooms.emplace_back();
+    EvictionSet &room = evictions.emplace_back();
     room.loss = loss;
     for (size_t i : picked)
-      room.leaving.push_back(leavers[i].value);
-    std::push_heap(rooms.begin(), rooms.end(), larger);
+      room.leaving.push_back(candidates[i].value);
+    std::push_heap(evictions.begin(), evictions.end(), larger);
     return;
   }
-  for (size_t i = from; i < leavers.size() && leavers[i].left >= need; ++i) {
+  for (size_t i = from; i < candidates.size() && candidates[i].left >= need;
+       ++i) {
     // What is still needed costs at least this per byte from here on.
-    if (picksLeft <= 0 ||
-        (rooms.size() == kMostRooms &&
-         loss + double(need) * leavers[i].lossPerByte >= rooms.front().loss))
+    if (picksLeft <= 0 || (evictions.size() == kMostEvictions &&
+                           loss + double(need) * candidates[i].lossPerByte >=
+                               evictions.front().loss))
       return;
     picked.push_back(i);
-    pick(i + 1, need - leavers[i].bytes, loss + leavers[i].loss);
+    pick(i + 1, need - candidates[i].bytes, loss + candidates[i].loss);
     picked.pop_back();
   }
 }
 
 /// The cheapest ways to make room for `op` beside the state at hand.
-void Beam::findRoom(const FlatOp &op, int32_t stage, bool own, int64_t need) {
-  rooms.clear();
+void Beam::findEvictions(const LinearOp &op, int32_t stage, bool own,
+                         int64_t need) {
+  evictions.clear();
   if (need <= 0) {
-    rooms.push_back({0, {}});
+    evictions.push_back({0, {}});
     return;
   }
-  leavers.clear();
-  double before = outlook.bound(set.data(), stage);
+  candidates.clear();
+  double before = costToGo.bound(set.data(), stage);
   forEach(set.data(), words, [&](ValueId v) {
-    int64_t bytes = flat.bytes[v];
+    int64_t bytes = linear.bytes[v];
     if (isIn(op.writes, v))
       return;
     if (isIn(op.reads, v)) { // It may still be overwritten.
       bytes = 0;
-      for (const FlatOverwrite &o : op.overwrites)
-        if (o.read == v && !(own && outlook.useful[v] <= stage))
-          bytes = std::min(flat.bytes[v], flat.bytes[o.written]);
+      for (const LinearOverwrite &o : op.overwrites)
+        if (o.read == v && !(own && costToGo.useful[v] <= stage))
+          bytes = std::min(linear.bytes[v], linear.bytes[o.written]);
     }
     if (bytes == 0)
       return;
-    double loss = outlook.loss(set.data(), v, stage, before);
+    double loss = costToGo.loss(set.data(), v, stage, before);
     if (double(at.cost) + before + loss < double(cheapest) - 0.5)
-      leavers.push_back({v, bytes, loss, loss / double(bytes)});
+      candidates.push_back({v, bytes, loss, loss / double(bytes)});
   });
-  std::sort(leavers.begin(), leavers.end(),
-            [](const Leaver &a, const Leaver &b) {
+  std::sort(candidates.begin(), candidates.end(),
+            [](const EvictionCandidate &a, const EvictionCandidate &b) {
               return std::tuple(a.lossPerByte, -a.bytes, a.value) <
                      std::tuple(b.lossPerByte, -b.bytes, b.value);
             });
   int64_t left = 0;
-  for (size_t i = leavers.size(); i-- > 0;)
-    leavers[i].left = left += leavers[i].bytes;
+  for (size_t i = candidates.size(); i-- > 0;)
+    candidates[i].left = left += candidates[i].bytes;
   picksLeft = 500;
   picked.clear();
   pick(0, need, 0);
 }
 
 void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
-  const FlatOp &op = flat.ops[id];
+  const LinearOp &op = linear.ops[id];
   int64_t bytes = at.bytes;
   for (ValueId v : op.reads)
     if (!contains(set.data(), v))
       return;
   for (ValueId v : op.writes)
     if (!contains(set.data(), v))
-      bytes += flat.bytes[v];
+      bytes += linear.bytes[v];
   // What dies here for good may be overwritten.
-  auto isSpent = [&](ValueId v) { return own && outlook.useful[v] <= stage; };
+  auto isSpent = [&](ValueId v) { return own && costToGo.useful[v] <= stage; };
   int64_t need =
       bytes + op.workspaceBytes - savedByOverwrites(op, isSpent) - limit;
-  findRoom(op, stage, own, need);
+  findEvictions(op, stage, own, need);
   // An instruction costs what its recipe does beyond the first one's.
-  int64_t spared =
-      own ? flat.ops[flat.stages[stage].mains.front()].cost : int64_t(0);
-  int64_t cost = at.cost + (op.cost - spared) * flat.stages[stage].trips;
-  for (const Room &room : rooms) {
+  int64_t headroom =
+      own ? linear.ops[linear.stages[stage].variants.front()].cost : int64_t(0);
+  int64_t cost = at.cost + (op.cost - headroom) * linear.stages[stage].trips;
+  for (const EvictionSet &room : evictions) {
     std::copy(set.begin(), set.end(), scratch.begin());
     Node node{step, id, cost, bytes, 0};
     for (ValueId v : room.leaving) {
       drop(scratch.data(), v);
-      node.bytes -= flat.bytes[v];
+      node.bytes -= linear.bytes[v];
     }
     auto leaves = [&](ValueId v) {
       return isSpent(v) || isIn(room.leaving, v);
@@ -238,7 +242,7 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
       int64_t alive = bytes + op.workspaceBytes - savedByOverwrites(op, leaves);
       for (ValueId v : room.leaving)
         if (!isIn(op.reads, v))
-          alive -= flat.bytes[v];
+          alive -= linear.bytes[v];
       if (alive > limit)
         continue;
     }
@@ -246,16 +250,16 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
       add(scratch.data(), v);
     if (own)
       forEach(scratch.data(), words, [&](ValueId v) {
-        if (outlook.useful[v] <= stage) {
+        if (costToGo.useful[v] <= stage) {
           drop(scratch.data(), v);
-          node.bytes -= flat.bytes[v];
+          node.bytes -= linear.bytes[v];
         }
       });
     node.total =
-        double(cost) + outlook.bound(scratch.data(), own ? stage + 1 : stage);
+        double(cost) + costToGo.bound(scratch.data(), own ? stage + 1 : stage);
     if (node.total > double(cheapest) - 0.5)
       continue;
-    outlook.steps += 40;
+    costToGo.steps += 40;
     int32_t index = put(own ? next : now, scratch.data(), node);
     if (!own && index >= 0)
       fresh.push_back(index);
@@ -265,7 +269,7 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
 /// All that can run next in the state at hand.
 void Beam::expand(int32_t step, int32_t stage) {
   fresh.clear();
-  for (OpId o : flat.stages[stage].mains)
+  for (OpId o : linear.stages[stage].variants)
     tryOp(o, step, stage, true);
   // What the stage is waiting for, with what that is waiting for.
   std::vector<ValueId> wanted;
@@ -277,37 +281,37 @@ void Beam::expand(int32_t step, int32_t stage) {
         wanted.push_back(v);
       }
   };
-  for (OpId o : flat.stages[stage].mains)
-    want(flat.ops[o].reads);
+  for (OpId o : linear.stages[stage].variants)
+    want(linear.ops[o].reads);
   for (size_t i = 0; i < wanted.size(); ++i)
-    for (OpId o : flat.recomputes[wanted[i]])
-      if (const FlatOp &op = flat.ops[o];
+    for (OpId o : linear.recomputes[wanted[i]])
+      if (const LinearOp &op = linear.ops[o];
           stage >= op.firstStage && stage <= op.lastStage) {
         want(op.reads);
         tryOp(o, step, stage, false);
       }
   // What can be made now of larger values that are held for it alone.
-  outlook.bound(set.data(), stage, missing.data());
+  costToGo.bound(set.data(), stage, missing.data());
   forEach(missing.data(), words, [&](ValueId v) {
     if (contains(seen.data(), v))
       return;
-    int32_t use = outlook.nextUse(v, stage);
-    for (OpId o : flat.recomputes[v]) {
-      const FlatOp &op = flat.ops[o];
+    int32_t use = costToGo.nextUse(v, stage);
+    for (OpId o : linear.recomputes[v]) {
+      const LinearOp &op = linear.ops[o];
       if (stage < op.firstStage || stage > op.lastStage)
         continue;
       int64_t held = 0;
       for (ValueId u : op.reads)
-        if (outlook.nextUse(u, stage + 1) >= use)
-          held += flat.bytes[u];
-      if (held > flat.bytes[v])
+        if (costToGo.nextUse(u, stage + 1) >= use)
+          held += linear.bytes[u];
+      if (held > linear.bytes[v])
         tryOp(o, step, stage, false);
     }
   });
 }
 
-bool Beam::run(Plain &plan) {
-  int32_t n = outlook.n;
+bool Beam::run(RematPlan &plan) {
+  int32_t n = costToGo.n;
   set.resize(words);
   missing.resize(words);
   next.clear();
@@ -349,7 +353,7 @@ bool Beam::run(Plain &plan) {
       for (int32_t f : fresh)
         enqueue(f);
       if ((count & 63) == 0 &&
-          (outlook.steps > options.work || (options.stop && options.stop()))) {
+          (costToGo.steps > options.work || (options.stop && options.stop()))) {
         narrow = true;
         return false;
       }
@@ -366,13 +370,13 @@ bool Beam::run(Plain &plan) {
 }
 
 /// The executions that lead to a step, less those that nobody reads.
-Plain Beam::planOf(int32_t step) {
-  Plain plan;
+RematPlan Beam::planOf(int32_t step) {
+  RematPlan plan;
   plan.feasible = true;
   // Last first, with what is read later.
-  std::vector<char> needed(flat.bytes.size(), 0);
+  std::vector<char> needed(linear.bytes.size(), 0);
   for (; step >= 0 && trail[step].op != kNone; step = trail[step].parent) {
-    const FlatOp &op = flat.ops[trail[step].op];
+    const LinearOp &op = linear.ops[trail[step].op];
     int32_t stage = trail[trail[step].parent].stage; // Where it ran.
     // An instruction's own execution leads to the stage after its own.
     bool own = stage != trail[step].stage;
@@ -385,34 +389,34 @@ Plain Beam::planOf(int32_t step) {
       needed[v] = 0;
     for (ValueId v : op.reads)
       needed[v] = 1;
-    const std::vector<OpId> &mains = flat.stages[stage].mains;
-    int64_t trips = flat.stages[stage].trips;
+    const std::vector<OpId> &variants = linear.stages[stage].variants;
+    int64_t trips = linear.stages[stage].trips;
     if (OpId o = trail[step].op; !own) {
       plan.sequence.push_back({o, stage});
       plan.cost += op.cost * trips;
-    } else if (o != mains.front()) {
-      plan.mains.push_back(
-          {stage,
-           int32_t(std::find(mains.begin(), mains.end(), o) - mains.begin())});
-      plan.cost += (op.cost - flat.ops[mains.front()].cost) * trips;
+    } else if (o != variants.front()) {
+      plan.variants.push_back(
+          {stage, int32_t(std::find(variants.begin(), variants.end(), o) -
+                          variants.begin())});
+      plan.cost += (op.cost - linear.ops[variants.front()].cost) * trips;
     }
   }
   std::reverse(plan.sequence.begin(), plan.sequence.end());
-  std::reverse(plan.mains.begin(), plan.mains.end());
+  std::reverse(plan.variants.begin(), plan.variants.end());
   return plan;
 }
 
 } // namespace
 
-Plain tmc::planning::beam(const Flat &flat, int64_t limitBytes,
-                          const std::vector<double> &prices,
-                          const BeamOptions &options, int64_t &work) {
-  Plain out;
-  Outlook outlook(flat, limitBytes, prices);
+RematPlan tmc::planning::beam(const LinearProblem &linear, int64_t limitBytes,
+                              const std::vector<double> &prices,
+                              const BeamOptions &options, int64_t &work) {
+  RematPlan out;
+  CostToGo costToGo(linear, limitBytes, prices);
   int64_t cheapest = options.costBelow;
-  for (size_t width = 16; outlook.steps < options.work; width *= 4) {
-    Beam search(flat, limitBytes, outlook, options, width, cheapest);
-    Plain found;
+  for (size_t width = 16; costToGo.steps < options.work; width *= 4) {
+    Beam search(linear, limitBytes, costToGo, options, width, cheapest);
+    RematPlan found;
     if (search.run(found)) {
       cheapest = found.cost;
       out = std::move(found);
@@ -421,7 +425,7 @@ Plain tmc::planning::beam(const Flat &flat, int64_t limitBytes,
         (options.stop && options.stop()))
       break;
   }
-  work += outlook.steps;
+  work += costToGo.steps;
   // As a schedule says it: each recomputation once in a stage, by rank.
   for (const Schedule::Clone &c : out.sequence)
     if (std::find(out.clones.begin(), out.clones.end(), c) == out.clones.end())
@@ -429,22 +433,23 @@ Plain tmc::planning::beam(const Flat &flat, int64_t limitBytes,
   return out;
 }
 
-Solution tmc::planning::solutionOf(const Problem &problem, const Flat &flat,
-                                   const Plain &plain) {
+Solution tmc::planning::solutionOf(const Problem &problem,
+                                   const LinearProblem &linear,
+                                   const RematPlan &plan) {
   Solution solution;
   solution.segments.resize(problem.segments.size());
-  size_t clone = 0, main = 0;
-  for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k) {
-    const FlatStage &stage = flat.stages[k];
+  size_t clone = 0, switched = 0;
+  for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k) {
+    const LinearStage &stage = linear.stages[k];
     std::vector<Execution> &list = solution.segments[stage.segment];
-    for (; clone < plain.sequence.size() && plain.sequence[clone].stage == k;
+    for (; clone < plan.sequence.size() && plan.sequence[clone].stage == k;
          ++clone)
-      list.push_back({flat.ops[plain.sequence[clone].op].recipe, kNone, {}});
-    OpId own = stage.mains.front();
-    if (main < plain.mains.size() && plain.mains[main].first == k)
-      own = stage.mains[size_t(plain.mains[main++].second)];
+      list.push_back({linear.ops[plan.sequence[clone].op].recipe, kNone, {}});
+    OpId own = stage.variants.front();
+    if (switched < plan.variants.size() && plan.variants[switched].first == k)
+      own = stage.variants[size_t(plan.variants[switched++].second)];
     if (stage.instruction != kNone)
-      list.push_back({flat.ops[own].recipe, stage.instruction, {}});
+      list.push_back({linear.ops[own].recipe, stage.instruction, {}});
   }
   takeOverwrites(problem, solution);
   return solution;

@@ -2,7 +2,7 @@
 // half-made plans side by side.
 //
 // Where bytes are scarce and values depend on each other at random, a plan
-// remakes whole sets of values again and again, and no single recomputation
+// recomputes whole sets of values many times, and no single recomputation
 // can be added to one plan to make a better one: walks from plan to plan get
 // stuck. What is in memory sums up all that a plan has done so far, so this
 // goes forward through the stages with *states*, sets of values in memory:
@@ -10,19 +10,19 @@
 //     stage 4                     stage 5                     stage 6
 //     {a c d}  cost 3   -----+->  {a d e}  cost 3   ------->  ...
 //     {a b d}  cost 7        +->  {c d e}  cost 3
-//     {b c}    cost 0   ------->  {b c e}  cost 9 (made d again)
+//     {b c}    cost 0   ------->  {b c e}  cost 9 (recomputed d)
 //
-// In a stage, a state may make missing values again, by whatever its values
+// In a stage, a state may recompute missing values, by whatever its values
 // allow, until the stage's own instruction finds what it reads. Nothing leaves
 // memory before something else needs the room; then each of the cheapest ways
 // to make room is a state. Of two equal states the cheaper stays, and none
 // stays that has less in memory than another one, for more.
 //
 // States are ranked by their cost plus a bound on what is yet to come, in
-// prices per byte (`Bound.h`): each value that is read again costs the least of
-// holding it at those prices and making it again; what is missing is made again
+// prices per byte (`Bound.h`): each value that is read later costs the least of
+// holding it at those prices and recomputing it; what is missing is recomputed
 // in any case, and so is what that needs in turn. Of each stage the best
-// `width` states are followed, fewer first and then ever more, while the work
+// `width` states are followed, fewer first and then more, while the work
 // lasts.
 //
 // Values may be made in any order within a stage, and more than once, which a
@@ -51,14 +51,14 @@ struct BeamOptions {
 };
 
 /// The cheapest plan found within the limit, or one that isn't feasible.
-/// `prices`: per byte, one for each stage of `flat`.
-Plain beam(const Flat &flat, int64_t limitBytes,
-           const std::vector<double> &prices, const BeamOptions &options,
-           int64_t &work);
+/// `prices`: per byte, one for each stage of `linear`.
+RematPlan beam(const LinearProblem &linear, int64_t limitBytes,
+               const std::vector<double> &prices, const BeamOptions &options,
+               int64_t &work);
 
-/// The solution that `plain` lists by its `sequence`.
-Solution solutionOf(const Problem &problem, const Flat &flat,
-                    const Plain &plain);
+/// The solution that `plan` lists by its `sequence`.
+Solution solutionOf(const Problem &problem, const LinearProblem &linear,
+                    const RematPlan &plan);
 
 } // namespace tmc::planning
 

@@ -9,17 +9,17 @@ using namespace tmc::planning;
 namespace {
 
 /// Bytes alive across the boundary before each stage when all is kept.
-std::vector<int64_t> crossing(const Flat &flat) {
-  size_t n = flat.stages.size();
+std::vector<int64_t> crossing(const LinearProblem &linear) {
+  size_t n = linear.stages.size();
   std::vector<int64_t> delta(n + 2, 0);
-  std::vector<int32_t> last(flat.bytes.size(), -1);
+  std::vector<int32_t> last(linear.bytes.size(), -1);
   for (size_t k = 0; k < n; ++k)
-    for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
       last[v] = int32_t(k);
   for (size_t v = 0; v < last.size(); ++v)
-    if (flat.madeAt[v] >= 0 && last[v] > flat.madeAt[v]) {
-      delta[flat.madeAt[v] + 1] += flat.bytes[v];
-      delta[last[v] + 1] -= flat.bytes[v];
+    if (linear.madeAt[v] >= 0 && last[v] > linear.madeAt[v]) {
+      delta[linear.madeAt[v] + 1] += linear.bytes[v];
+      delta[last[v] + 1] -= linear.bytes[v];
     }
   std::vector<int64_t> out(n + 1, 0);
   for (size_t k = 0; k <= n; ++k)
@@ -34,16 +34,17 @@ int32_t turningPoint(const std::vector<int64_t> &across) {
 }
 
 /// Bytes that cross before each forward stage for the sake of later ones.
-std::vector<int64_t> crossingForward(const Flat &flat, int32_t turn) {
-  std::vector<int32_t> last(flat.bytes.size(), -1);
+std::vector<int64_t> crossingForward(const LinearProblem &linear,
+                                     int32_t turn) {
+  std::vector<int32_t> last(linear.bytes.size(), -1);
   for (int32_t k = 0; k < turn; ++k)
-    for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
       last[v] = k;
   std::vector<int64_t> across(turn + 1, 0);
   for (size_t v = 0; v < last.size(); ++v)
-    if (flat.madeAt[v] >= 0 && last[v] > flat.madeAt[v]) {
-      across[flat.madeAt[v] + 1] += flat.bytes[v];
-      across[last[v] + 1] -= flat.bytes[v];
+    if (linear.madeAt[v] >= 0 && last[v] > linear.madeAt[v]) {
+      across[linear.madeAt[v] + 1] += linear.bytes[v];
+      across[last[v] + 1] -= linear.bytes[v];
     }
   for (int32_t k = 1; k <= turn; ++k)
     across[k] += across[k - 1];
@@ -55,13 +56,14 @@ std::vector<int64_t> crossingForward(const Flat &flat, int32_t turn) {
 /// begin anywhere in a block: every cut is named that the fewest bytes cross.
 /// Empty: nothing repeats.
 std::vector<std::vector<int32_t>>
-repeatedBlocks(const Flat &flat, const std::vector<int64_t> &across) {
+repeatedBlocks(const LinearProblem &linear,
+               const std::vector<int64_t> &across) {
   int32_t turn = int32_t(across.size()) - 1;
   if (turn < 4)
     return {};
   // Small work, a count of the labels, may stand anywhere in between.
   auto written = [&](int32_t k) {
-    return flat.ops[flat.stages[k].mains.front()].writtenBytes;
+    return linear.ops[linear.stages[k].variants.front()].writtenBytes;
   };
   std::vector<int64_t> sizes;
   for (int32_t k = 0; k < turn; ++k)
@@ -73,11 +75,11 @@ repeatedBlocks(const Flat &flat, const std::vector<int64_t> &across) {
       stages.push_back(k);
   int32_t count = int32_t(stages.size());
   auto alike = [&](int32_t i, int32_t j) {
-    const FlatOp &a = flat.ops[flat.stages[stages[i]].mains.front()];
-    const FlatOp &b = flat.ops[flat.stages[stages[j]].mains.front()];
+    const LinearOp &a = linear.ops[linear.stages[stages[i]].variants.front()];
+    const LinearOp &b = linear.ops[linear.stages[stages[j]].variants.front()];
     return a.cost == b.cost &&
            std::ranges::equal(a.writes, b.writes, [&](ValueId v, ValueId w) {
-             return flat.bytes[v] == flat.bytes[w];
+             return linear.bytes[v] == linear.bytes[w];
            });
   };
   int32_t period = 0, begin = 0, length = 0;
@@ -124,51 +126,52 @@ std::vector<int32_t> narrowPlaces(const std::vector<int64_t> &across) {
 }
 
 /// Keeps what leads from one part to a later one of the forward stages; all
-/// else that is used beyond its own part is computed again, a part at a time,
+/// else that is used beyond its own part is recomputed, a part at a time,
 /// where its first value is needed. `blocks`: of what leads on, only that which
 /// the rest can't be made from is kept, and all of the last part, which is
 /// needed at once.
-Schedule checkpointed(const Flat &flat, const std::vector<int32_t> &partOf,
-                      int64_t limit, bool blocks = false) {
+Schedule checkpointed(const LinearProblem &linear,
+                      const std::vector<int32_t> &partOf, int64_t limit,
+                      bool blocks = false) {
   int32_t turn = int32_t(partOf.size());
-  std::vector<char> kept(flat.bytes.size(), 0);
-  for (size_t v = 0; v < flat.bytes.size(); ++v) {
-    kept[v] = flat.madeAt[v] < 0 || flat.madeAt[v] >= turn ||
-              flat.recomputes[v].empty() ||
-              (blocks && partOf[flat.madeAt[v]] == partOf.back());
+  std::vector<char> kept(linear.bytes.size(), 0);
+  for (size_t v = 0; v < linear.bytes.size(); ++v) {
+    kept[v] = linear.madeAt[v] < 0 || linear.madeAt[v] >= turn ||
+              linear.recomputes[v].empty() ||
+              (blocks && partOf[linear.madeAt[v]] == partOf.back());
   }
   for (int32_t k = 0; k < turn; ++k)
-    for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
-      if (flat.madeAt[v] >= 0 && partOf[flat.madeAt[v]] != partOf[k])
+    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
+      if (linear.madeAt[v] >= 0 && partOf[linear.madeAt[v]] != partOf[k])
         kept[v] = 1;
   // What leads into a part and can be made of the rest that does.
-  std::vector<int32_t> backWith(flat.bytes.size(), -1);
+  std::vector<int32_t> backWith(linear.bytes.size(), -1);
   std::vector<std::vector<OpId>> entering(turn ? size_t(partOf.back()) + 1 : 0);
   for (ValueId v = 0; v < ValueId(kept.size()); ++v)
     if (!kept[v])
-      backWith[v] = partOf[flat.madeAt[v]];
+      backWith[v] = partOf[linear.madeAt[v]];
   for (ValueId v = 0; blocks && v < ValueId(kept.size()); ++v) {
-    if (!kept[v] || flat.madeAt[v] < 0 || flat.madeAt[v] >= turn ||
-        partOf[flat.madeAt[v]] == partOf.back())
+    if (!kept[v] || linear.madeAt[v] < 0 || linear.madeAt[v] >= turn ||
+        partOf[linear.madeAt[v]] == partOf.back())
       continue;
-    for (OpId o : flat.recomputes[v]) {
+    for (OpId o : linear.recomputes[v]) {
       bool ready = true, entered = false;
-      for (ValueId u : flat.ops[o].reads) {
+      for (ValueId u : linear.ops[o].reads) {
         ready &= u != v && kept[u];
-        entered |= flat.madeAt[u] >= 0;
+        entered |= linear.madeAt[u] >= 0;
       }
       if (!ready || !entered)
         continue;
       kept[v] = 0;
-      backWith[v] = partOf[flat.madeAt[v]] + 1;
+      backWith[v] = partOf[linear.madeAt[v]] + 1;
       entering[backWith[v]].push_back(o);
       break;
     }
   }
-  Schedule schedule(flat, limit);
+  Schedule schedule(linear, limit);
   std::vector<char> back(turn ? size_t(partOf.back()) + 1 : 0, 0);
-  for (int32_t k = turn; k < int32_t(flat.stages.size()); ++k)
-    for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads) {
+  for (int32_t k = turn; k < int32_t(linear.stages.size()); ++k)
+    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads) {
       if (kept[v] || back[backWith[v]])
         continue;
       int32_t part = backWith[v];
@@ -180,9 +183,9 @@ Schedule checkpointed(const Flat &flat, const std::vector<int32_t> &partOf,
           int32_t(std::lower_bound(partOf.begin(), partOf.end(), part) -
                   partOf.begin());
       for (int32_t j = first; j < turn && partOf[j] == part; ++j) {
-        OpId o = flat.stages[j].mains.front();
+        OpId o = linear.stages[j].variants.front();
         bool wanted = false;
-        for (ValueId w : flat.ops[o].writes)
+        for (ValueId w : linear.ops[o].writes)
           wanted |= !kept[w];
         if (wanted && schedule.canInsert(o, k))
           schedule.insert(o, k);
@@ -194,24 +197,25 @@ Schedule checkpointed(const Flat &flat, const std::vector<int32_t> &partOf,
 
 } // namespace
 
-int32_t tmc::planning::turningStage(const Flat &flat) {
-  return turningPoint(crossing(flat));
+int32_t tmc::planning::turningStage(const LinearProblem &linear) {
+  return turningPoint(crossing(linear));
 }
 
 void tmc::planning::dropUseless(Schedule &schedule) {
-  for (bool again = true; again;) {
-    again = false;
+  for (bool erased = true; erased;) {
+    erased = false;
     std::vector<Schedule::Clone> clones = schedule.clones();
     for (const Schedule::Clone &c : clones)
       if (schedule.isUseless(c.op, c.stage)) {
         schedule.erase(c.op, c.stage);
-        again = true;
+        erased = true;
       }
   }
 }
 
-Plain tmc::planning::checkpoint(const Flat &flat, int64_t limit) {
-  std::vector<int64_t> across = crossing(flat);
+RematPlan tmc::planning::checkpoint(const LinearProblem &linear,
+                                    int64_t limit) {
+  std::vector<int64_t> across = crossing(linear);
   int32_t turn = turningPoint(across);
   std::optional<Schedule> best;
   for (double parts = 1; parts <= turn; parts *= 1.41421356) {
@@ -229,19 +233,20 @@ Plain tmc::planning::checkpoint(const Flat &flat, int64_t limit) {
         ++part, since = k;
       partOf[k] = part;
     }
-    Schedule schedule = checkpointed(flat, partOf, limit);
+    Schedule schedule = checkpointed(linear, partOf, limit);
     bool fits = schedule.excess() == 0, fitted = best && best->excess() == 0;
     if (!best || (fits && (!fitted || schedule.cost() < best->cost())) ||
         (!fits && !fitted && schedule.excess() < best->excess()))
       best.emplace(std::move(schedule));
   }
-  return best ? plainOf(flat, *best) : Plain{};
+  return best ? rematPlanOf(linear, *best) : RematPlan{};
 }
 
-Plain tmc::planning::checkpointBlocks(const Flat &flat, int64_t limit) {
-  int32_t turn = turningPoint(crossing(flat));
-  std::vector<int64_t> across = crossingForward(flat, turn);
-  std::vector<std::vector<int32_t>> cuts = repeatedBlocks(flat, across);
+RematPlan tmc::planning::checkpointBlocks(const LinearProblem &linear,
+                                          int64_t limit) {
+  int32_t turn = turningPoint(crossing(linear));
+  std::vector<int64_t> across = crossingForward(linear, turn);
+  std::vector<std::vector<int32_t>> cuts = repeatedBlocks(linear, across);
   if (cuts.empty())
     cuts.push_back(narrowPlaces(across));
   std::optional<Schedule> best;
@@ -251,10 +256,10 @@ Plain tmc::planning::checkpointBlocks(const Flat &flat, int64_t limit) {
       for (int32_t k = starts[i];
            k < (i + 1 < starts.size() ? starts[i + 1] : turn); ++k)
         partOf[k] = int32_t(i) + 1;
-    Schedule schedule = checkpointed(flat, partOf, limit, /*blocks=*/true);
+    Schedule schedule = checkpointed(linear, partOf, limit, /*blocks=*/true);
     if (!best || std::pair(schedule.peakBytes(), schedule.cost()) <
                      std::pair(best->peakBytes(), best->cost()))
       best.emplace(std::move(schedule));
   }
-  return plainOf(flat, *best);
+  return rematPlanOf(linear, *best);
 }

@@ -15,14 +15,14 @@ namespace tmc::planning {
 /// best of all powers of the square root of two. The schedule of least excess
 /// if none fits.
 /// Source: Chen et al., "Training deep nets with sublinear memory cost" (2016).
-Plain checkpoint(const Flat &flat, int64_t limitBytes);
+RematPlan checkpoint(const LinearProblem &linear, int64_t limitBytes);
 
 /// Segments that begin where a block does that the model repeats (if none does:
 /// wherever the fewest bytes cross); the last one is held whole.
-Plain checkpointBlocks(const Flat &flat, int64_t limitBytes);
+RematPlan checkpointBlocks(const LinearProblem &linear, int64_t limitBytes);
 
 /// The first stage after the forward part: where the most is alive.
-int32_t turningStage(const Flat &flat);
+int32_t turningStage(const LinearProblem &linear);
 
 /// Erases recomputations that nobody reads.
 void dropUseless(Schedule &schedule);

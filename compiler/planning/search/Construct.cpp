@@ -10,34 +10,35 @@ namespace {
 
 class Pass {
 public:
-  Pass(const Flat &flat, const std::vector<double> &prices) : flat(flat) {
-    size_t n = flat.stages.size(), values = flat.bytes.size();
+  Pass(const LinearProblem &linear, const std::vector<double> &prices)
+      : linear(linear) {
+    size_t n = linear.stages.size(), values = linear.bytes.size();
     upTo.assign(n + 1, 0);
     for (size_t k = 0; k < n; ++k)
       upTo[k + 1] = upTo[k] + prices[k];
     last.assign(values, -1);
     memo.assign(values, {-1, 0, kNone});
     useBegin.assign(values + 1, 0);
-    for (const FlatStage &stage : flat.stages)
-      for (ValueId v : flat.ops[stage.mains.front()].reads)
+    for (const LinearStage &stage : linear.stages)
+      for (ValueId v : linear.ops[stage.variants.front()].reads)
         ++useBegin[v + 1];
     for (size_t v = 0; v < values; ++v)
       useBegin[v + 1] += useBegin[v];
     uses.resize(useBegin.back());
     std::vector<int32_t> fill(useBegin.begin(), useBegin.end() - 1);
     for (size_t k = 0; k < n; ++k)
-      for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+      for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
         uses[fill[v]++] = int32_t(k);
     nextUse.assign(useBegin.begin(), useBegin.end() - 1);
     ownCost.assign(values, std::numeric_limits<double>::infinity());
     for (size_t v = 0; v < values; ++v)
-      for (OpId o : flat.recomputes[v])
-        ownCost[v] = std::min(ownCost[v], double(flat.ops[o].cost));
+      for (OpId o : linear.recomputes[v])
+        ownCost[v] = std::min(ownCost[v], double(linear.ops[o].cost));
   }
 
   std::vector<Schedule::Clone> run() {
-    for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k) {
-      const FlatOp &op = flat.ops[flat.stages[k].mains.front()];
+    for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k) {
+      const LinearOp &op = linear.ops[linear.stages[k].variants.front()];
       // Those already there must not be counted as missing by the others.
       for (ValueId v : op.reads) {
         visits = 0;
@@ -67,7 +68,7 @@ private:
   };
 
   double held(ValueId v, int32_t from, int32_t to) const {
-    return from + 1 < to ? double(flat.bytes[v]) * (upTo[to] - upTo[from + 1])
+    return from + 1 < to ? double(linear.bytes[v]) * (upTo[to] - upTo[from + 1])
                          : 0;
   }
   /// What v's next own use will cost at least, if it is last alive at `from`.
@@ -78,7 +79,7 @@ private:
     if (at == useBegin[v + 1])
       return 0;
     return std::min(held(v, from, uses[at]),
-                    ownCost[v] * double(flat.stages[uses[at]].trips));
+                    ownCost[v] * double(linear.stages[uses[at]].trips));
   }
 
   const Memo &price(ValueId v, int32_t s, int depth) {
@@ -91,11 +92,11 @@ private:
     OpId choice = kNone;
     m = {s, best, kNone}; // Also what a cycle of recipes meets.
     if (best > 0 && depth < kMostDepth && ++visits < kMostVisits)
-      for (OpId o : flat.recomputes[v]) {
-        const FlatOp &op = flat.ops[o];
+      for (OpId o : linear.recomputes[v]) {
+        const LinearOp &op = linear.ops[o];
         if (s < op.firstStage || s > op.lastStage)
           continue;
-        double cost = double(op.cost) * double(flat.stages[s].trips);
+        double cost = double(op.cost) * double(linear.stages[s].trips);
         for (ValueId u : op.reads) {
           if (cost >= best)
             break;
@@ -117,11 +118,11 @@ private:
     if (OpId o = price(v, s, 0).op; o != kNone) {
       // Inputs first; they may make v themselves by a recipe of several
       // results.
-      for (ValueId u : flat.ops[o].reads)
+      for (ValueId u : linear.ops[o].reads)
         fetch(u, s);
       if (last[v] != s) {
         clones.push_back({o, s});
-        for (ValueId w : flat.ops[o].writes)
+        for (ValueId w : linear.ops[o].writes)
           last[w] = s;
       }
       return;
@@ -129,7 +130,7 @@ private:
     last[v] = s;
   }
 
-  const Flat &flat;
+  const LinearProblem &linear;
   std::vector<double> upTo;  // Sums of prices.
   std::vector<int32_t> last; // Stage at which a value was last alive.
   std::vector<Memo> memo;
@@ -142,37 +143,38 @@ private:
 } // namespace
 
 std::vector<Schedule::Clone>
-tmc::planning::construct(const Flat &flat, const std::vector<double> &prices,
-                         int64_t &work) {
-  Pass pass(flat, prices);
+tmc::planning::construct(const LinearProblem &linear,
+                         const std::vector<double> &prices, int64_t &work) {
+  Pass pass(linear, prices);
   std::vector<Schedule::Clone> clones = pass.run();
   work += 20 * pass.allVisits;
   return clones;
 }
 
 std::vector<int64_t>
-tmc::planning::liveOf(const Flat &flat, std::vector<Schedule::Clone> clones) {
+tmc::planning::liveOf(const LinearProblem &linear,
+                      std::vector<Schedule::Clone> clones) {
   std::sort(clones.begin(), clones.end(),
             [&](const Schedule::Clone &a, const Schedule::Clone &b) {
               return a.stage != b.stage
                          ? a.stage < b.stage
-                         : flat.ops[a.op].rank < flat.ops[b.op].rank;
+                         : linear.ops[a.op].rank < linear.ops[b.op].rank;
             });
-  size_t n = flat.stages.size(), moments = n + clones.size();
+  size_t n = linear.stages.size(), moments = n + clones.size();
   std::vector<int64_t> delta(moments + 1, 0);
-  std::vector<int32_t> begin(flat.bytes.size(), -1),
-      last(flat.bytes.size(), -1);
+  std::vector<int32_t> begin(linear.bytes.size(), -1),
+      last(linear.bytes.size(), -1);
   std::vector<OpId> opAt(moments);
   auto close = [&](ValueId v) {
     if (begin[v] < 0)
       return;
-    delta[begin[v]] += flat.bytes[v];
-    delta[last[v] + 1] -= flat.bytes[v];
+    delta[begin[v]] += linear.bytes[v];
+    delta[last[v] + 1] -= linear.bytes[v];
   };
-  std::vector<int32_t> deaths(flat.bytes.size(), -1);
+  std::vector<int32_t> deaths(linear.bytes.size(), -1);
   size_t t = 0, c = 0;
   auto run = [&](OpId o) {
-    const FlatOp &op = flat.ops[o];
+    const LinearOp &op = linear.ops[o];
     for (ValueId v : op.reads)
       last[v] = int32_t(t);
     for (ValueId v : op.writes) {
@@ -184,15 +186,15 @@ tmc::planning::liveOf(const Flat &flat, std::vector<Schedule::Clone> clones) {
   for (size_t k = 0; k < n; ++k) {
     for (; c < clones.size() && clones[c].stage == int32_t(k); ++c)
       run(clones[c].op);
-    run(flat.stages[k].mains.front());
+    run(linear.stages[k].variants.front());
   }
-  for (size_t v = 0; v < flat.bytes.size(); ++v)
+  for (size_t v = 0; v < linear.bytes.size(); ++v)
     close(ValueId(v));
   // Overwrites need deaths: a second walk, backward, with what is read later.
-  std::vector<char> needed(flat.bytes.size(), 0);
+  std::vector<char> needed(linear.bytes.size(), 0);
   std::vector<int64_t> saved(moments, 0);
   for (size_t i = moments; i-- > 0;) {
-    const FlatOp &op = flat.ops[opAt[i]];
+    const LinearOp &op = linear.ops[opAt[i]];
     for (ValueId v : op.writes)
       needed[v] = 0;
     saved[i] = savedByOverwrites(op, [&](ValueId v) { return !needed[v]; });
@@ -207,7 +209,7 @@ tmc::planning::liveOf(const Flat &flat, std::vector<Schedule::Clone> clones) {
     now += delta[i];
     bool isClone = c < clones.size() && clones[c].stage == int32_t(stage);
     live[stage] = std::max(live[stage],
-                           now - saved[i] + flat.ops[opAt[i]].workspaceBytes);
+                           now - saved[i] + linear.ops[opAt[i]].workspaceBytes);
     if (isClone)
       ++c;
     else
@@ -216,12 +218,13 @@ tmc::planning::liveOf(const Flat &flat, std::vector<Schedule::Clone> clones) {
   return live;
 }
 
-Plain tmc::planning::constructWithin(const Flat &flat, int64_t limitBytes,
-                                     std::vector<double> prices,
-                                     const ConstructOptions &options,
-                                     int64_t &work) {
-  size_t n = flat.stages.size();
-  Plain best;
+RematPlan tmc::planning::constructWithin(const LinearProblem &linear,
+                                         int64_t limitBytes,
+                                         std::vector<double> prices,
+                                         const ConstructOptions &options,
+                                         int64_t &work) {
+  size_t n = linear.stages.size();
+  RematPlan best;
   double bestExcess = std::numeric_limits<double>::infinity();
   double scale = 0;
   for (double p : prices)
@@ -229,24 +232,24 @@ Plain tmc::planning::constructWithin(const Flat &flat, int64_t limitBytes,
   if (!(scale > 0)) {
     // No prices to start from: a mean operation for mean bytes at one moment.
     double cost = 0, bytes = 0;
-    for (const FlatOp &op : flat.ops)
+    for (const LinearOp &op : linear.ops)
       cost += double(op.cost), bytes += double(op.writtenBytes);
     scale = bytes > 0 ? cost / bytes + 1e-12 : 1;
   }
   double step = 0.5;
   int64_t endWork = work + options.work;
   int64_t edges = 0;
-  for (const FlatOp &op : flat.ops)
+  for (const LinearOp &op : linear.ops)
     edges += int64_t(op.reads.size() + op.writes.size());
   for (int round = 0; round < options.rounds; ++round) {
     if ((options.stop && options.stop()) || work > endWork)
       break;
-    std::vector<Schedule::Clone> clones = construct(flat, prices, work);
-    std::vector<int64_t> live = liveOf(flat, clones);
+    std::vector<Schedule::Clone> clones = construct(linear, prices, work);
+    std::vector<int64_t> live = liveOf(linear, clones);
     work += 8 * (int64_t(n) + edges + int64_t(clones.size()) * 8);
     int64_t cost = 0;
     for (const Schedule::Clone &c : clones)
-      cost += flat.ops[c.op].cost * flat.stages[c.stage].trips;
+      cost += linear.ops[c.op].cost * linear.stages[c.stage].trips;
     double excess = 0, size = 0;
     for (size_t k = 0; k < n; ++k) {
       double over = double(live[k] - limitBytes);

@@ -6,7 +6,7 @@
 //   extend     its bytes times the prices since it was last alive, and
 //   recompute  the cheapest recipe, plus what its inputs need in turn,
 //
-// and take the cheaper. An input that is made again now is there for its own
+// and take the cheaper. An input that is recomputed now is there for its own
 // next use as well: what it would have paid then is taken off, so that chains
 // of activations come back together, a block at a time, from the values that
 // are cheap to hold. That is checkpointing, with the checkpoints found by
@@ -25,13 +25,14 @@
 
 namespace tmc::planning {
 
-/// Recomputations chosen by `prices`, one per stage of `flat`.
-std::vector<Schedule::Clone>
-construct(const Flat &flat, const std::vector<double> &prices, int64_t &work);
+/// Recomputations chosen by `prices`, one per stage of `linear`.
+std::vector<Schedule::Clone> construct(const LinearProblem &linear,
+                                       const std::vector<double> &prices,
+                                       int64_t &work);
 
 /// Live bytes per stage, the most over its moments, of the schedule with these
 /// recomputations (all instructions by their first recipe).
-std::vector<int64_t> liveOf(const Flat &flat,
+std::vector<int64_t> liveOf(const LinearProblem &linear,
                             std::vector<Schedule::Clone> clones);
 
 struct ConstructOptions {
@@ -42,9 +43,9 @@ struct ConstructOptions {
 
 /// The cheapest schedule within `limitBytes` that the loop meets from `prices`
 /// on, or else the one nearest to fitting.
-Plain constructWithin(const Flat &flat, int64_t limitBytes,
-                      std::vector<double> prices,
-                      const ConstructOptions &options, int64_t &work);
+RematPlan constructWithin(const LinearProblem &linear, int64_t limitBytes,
+                          std::vector<double> prices,
+                          const ConstructOptions &options, int64_t &work);
 
 } // namespace tmc::planning
 

@@ -6,21 +6,21 @@ using namespace tmc::planning;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-Outlook::Outlook(const Flat &flat, int64_t limit,
-                 const std::vector<double> &prices)
-    : flat(flat), n(int32_t(flat.stages.size())),
-      words((flat.bytes.size() + 63) / 64), useful(flat.bytes.size(), -1),
-      uses(flat.bytes.size()), again(flat.bytes.size(), kNever),
-      inputs(flat.bytes.size()), wanted(size_t(n) + 1), rest(size_t(n) + 1, 0),
-      seen(words) {
+CostToGo::CostToGo(const LinearProblem &linear, int64_t limit,
+                   const std::vector<double> &prices)
+    : linear(linear), n(int32_t(linear.stages.size())),
+      words((linear.bytes.size() + 63) / 64), useful(linear.bytes.size(), -1),
+      uses(linear.bytes.size()), recomputeCost(linear.bytes.size(), kNever),
+      inputs(linear.bytes.size()), wanted(size_t(n) + 1),
+      rest(size_t(n) + 1, 0), seen(words) {
   for (int32_t k = 0; k < n; ++k) {
-    const std::vector<OpId> &mains = flat.stages[k].mains;
-    for (OpId o : mains)
-      for (ValueId v : flat.ops[o].reads) {
+    const std::vector<OpId> &variants = linear.stages[k].variants;
+    for (OpId o : variants)
+      for (ValueId v : linear.ops[o].reads) {
         useful[v] = k;
-        bool always = o == mains.front();
-        for (OpId other : mains)
-          always &= std::ranges::count(flat.ops[other].reads, v) > 0;
+        bool always = o == variants.front();
+        for (OpId other : variants)
+          always &= std::ranges::count(linear.ops[other].reads, v) > 0;
         if (always)
           uses[v].push_back(k);
       }
@@ -28,7 +28,7 @@ Outlook::Outlook(const Flat &flat, int64_t limit,
   // An input is of use as long as what can be made of it.
   for (bool grew = true; grew;) {
     grew = false;
-    for (const FlatOp &op : flat.ops)
+    for (const LinearOp &op : linear.ops)
       for (ValueId w : op.writes)
         for (ValueId v : op.reads)
           if (int32_t until = std::min(op.lastStage, useful[w]);
@@ -38,17 +38,17 @@ Outlook::Outlook(const Flat &flat, int64_t limit,
           }
   }
   int64_t leastTrips = std::numeric_limits<int64_t>::max();
-  for (const FlatStage &stage : flat.stages)
+  for (const LinearStage &stage : linear.stages)
     leastTrips = std::min(leastTrips, stage.trips);
-  for (ValueId v = 0; v < ValueId(again.size()); ++v)
-    for (OpId o : flat.recomputes[v]) {
-      const FlatOp &op = flat.ops[o];
+  for (ValueId v = 0; v < ValueId(recomputeCost.size()); ++v)
+    for (OpId o : linear.recomputes[v]) {
+      const LinearOp &op = linear.ops[o];
       double share = op.writes.size() == 1 || op.writtenBytes == 0
                          ? 1.0 / double(op.writes.size())
-                         : double(flat.bytes[v]) / double(op.writtenBytes);
-      again[v] =
-          std::min(again[v], double(op.cost) * share * double(leastTrips));
-      if (o == flat.recomputes[v].front())
+                         : double(linear.bytes[v]) / double(op.writtenBytes);
+      recomputeCost[v] = std::min(recomputeCost[v],
+                                  double(op.cost) * share * double(leastTrips));
+      if (o == linear.recomputes[v].front())
         inputs[v] = op.reads;
       else // Only what every recipe needs.
         std::erase_if(inputs[v], [&](ValueId u) {
@@ -60,23 +60,24 @@ Outlook::Outlook(const Flat &flat, int64_t limit,
   for (int32_t k = 0; k < n; ++k)
     upTo[k + 1] = upTo[k] + prices[k];
   auto held = [&](ValueId v, int32_t from, int32_t to) {
-    return std::min(again[v], double(flat.bytes[v]) * (upTo[to] - upTo[from]));
+    return std::min(recomputeCost[v],
+                    double(linear.bytes[v]) * (upTo[to] - upTo[from]));
   };
   for (int32_t k = 0; k < n; ++k) {
     double most = -kNever;
-    for (OpId o : flat.stages[k].mains) {
-      const FlatOp &op = flat.ops[o];
+    for (OpId o : linear.stages[k].variants) {
+      const LinearOp &op = linear.ops[o];
       double room = double(limit - op.writtenBytes - op.workspaceBytes);
       for (ValueId v : op.reads)
-        room -= double(flat.bytes[v]);
-      for (const FlatOverwrite &w : op.overwrites)
-        room += double(std::min(flat.bytes[w.read], flat.bytes[w.written]));
+        room -= double(linear.bytes[v]);
+      for (const LinearOverwrite &w : op.overwrites)
+        room += double(std::min(linear.bytes[w.read], linear.bytes[w.written]));
       most = std::max(most, room);
     }
     rest[k] = -prices[k] * most;
   }
   for (ValueId v = 0; v < ValueId(uses.size()); ++v)
-    if (int32_t from = flat.madeAt[v]; from >= 0)
+    if (int32_t from = linear.madeAt[v]; from >= 0)
       for (int32_t use : uses[v]) {
         rest[from] += held(v, from + 1, use);
         for (int32_t k = from + 1; k <= use; ++k)
@@ -87,7 +88,7 @@ Outlook::Outlook(const Flat &flat, int64_t limit,
     rest[k] += rest[k + 1];
 }
 
-double Outlook::bound(const Word *set, int32_t stage, Word *toMake) {
+double CostToGo::bound(const Word *set, int32_t stage, Word *toMake) {
   double sum = rest[stage];
   stack.clear();
   std::fill(seen.begin(), seen.end(), 0);
@@ -95,7 +96,7 @@ double Outlook::bound(const Word *set, int32_t stage, Word *toMake) {
     if (contains(set, w.value)) {
       sum += w.held;
     } else {
-      sum += again[w.value];
+      sum += recomputeCost[w.value];
       add(seen.data(), w.value);
       stack.push_back(w.value);
     }
@@ -107,7 +108,7 @@ double Outlook::bound(const Word *set, int32_t stage, Word *toMake) {
     for (ValueId u : inputs[v])
       if (!contains(set, u) && !contains(seen.data(), u)) {
         add(seen.data(), u);
-        sum += again[u];
+        sum += recomputeCost[u];
         stack.push_back(u);
       }
   }

@@ -2,10 +2,10 @@
 // then.
 //
 // Prices per byte for each stage (`Bound.h`) put a price on holding a value. So
-// of each value that is read again at least this is paid until then:
+// of each value that is read later at least this is paid until then:
 //
-//     in memory       the lesser of holding it and of making it again
-//     not in memory   making it again, and so for each of its inputs that isn't
+//     in memory       the lesser of holding it and of recomputing it
+//     not in memory   recomputing it, and so for each of its inputs that isn't
 //                     in memory either, and for theirs
 //
 // and for each of its later gaps the lesser of the two, as well as the prices
@@ -39,12 +39,13 @@ void forEach(const Word *set, size_t words, Visit &&visit) {
       visit(ValueId(w * 64 + size_t(__builtin_ctzll(rest))));
 }
 
-class Outlook {
+class CostToGo {
 public:
-  Outlook(const Flat &flat, int64_t limit, const std::vector<double> &prices);
+  CostToGo(const LinearProblem &linear, int64_t limit,
+           const std::vector<double> &prices);
 
   /// The least that is yet to be paid by a state that has `set` before `stage`.
-  /// Also, if asked for, what is missing and will have to be made again.
+  /// Also, if asked for, what is missing and will have to be recomputed.
   double bound(const Word *set, int32_t stage, Word *toMake = nullptr);
 
   /// What `bound` grows by if `v` leaves a set.
@@ -59,7 +60,7 @@ public:
     return at == uses[v].end() ? n : *at;
   }
 
-  const Flat &flat;
+  const LinearProblem &linear;
   int32_t n;
   size_t words;
   /// The last stage in which a value can be of any use.
@@ -69,10 +70,10 @@ public:
 private:
   struct Wanted { // Made before a stage and read in it or later.
     ValueId value;
-    double held; // Until then, or made again if that is cheaper.
+    double held; // Until then, or recomputed if that is cheaper.
   };
   std::vector<std::vector<int32_t>> uses; // Stages that read a value.
-  std::vector<double> again;              // Cost of making a value again.
+  std::vector<double> recomputeCost;      // Cost of recomputing a value.
   std::vector<std::vector<ValueId>> inputs;
   std::vector<std::vector<Wanted>> wanted; // Of each stage.
   std::vector<double> rest; // Of what begins at a stage or later.

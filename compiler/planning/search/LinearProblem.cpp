@@ -8,17 +8,17 @@
 
 using namespace tmc::planning;
 
-void tmc::planning::indexOverwrites(const Flat &flat, FlatOp &op) {
+void tmc::planning::indexOverwrites(const LinearProblem &linear, LinearOp &op) {
   std::unordered_map<ValueId, size_t> groupOf;
   std::vector<std::vector<OverwriteOption>> groups;
   std::unordered_set<ValueId> served;
-  for (const FlatOverwrite &o : op.overwrites) {
+  for (const LinearOverwrite &o : op.overwrites) {
     auto [at, opens] = groupOf.try_emplace(o.written, groups.size());
     if (opens)
       groups.emplace_back();
     groups[at->second].push_back(
         {o.read, opens, served.insert(o.read).second,
-         std::min(flat.bytes[o.read], flat.bytes[o.written])});
+         std::min(linear.bytes[o.read], linear.bytes[o.written])});
   }
   op.options.clear();
   for (std::vector<OverwriteOption> &group : groups) {
@@ -28,15 +28,15 @@ void tmc::planning::indexOverwrites(const Flat &flat, FlatOp &op) {
   }
 }
 
-Flat tmc::planning::flatten(
-    const Problem &problem,
-    std::span<const std::vector<InstructionId>> orders) {
-  Flat flat;
+LinearProblem
+tmc::planning::linearize(const Problem &problem,
+                         std::span<const std::vector<InstructionId>> orders) {
+  LinearProblem linear;
   size_t numValues = problem.values.size();
   std::vector<char> persistent(numValues, 0);
-  flat.bytes.resize(numValues);
-  flat.madeAt.assign(numValues, -1);
-  flat.recomputes.resize(numValues);
+  linear.bytes.resize(numValues);
+  linear.madeAt.assign(numValues, -1);
+  linear.recomputes.resize(numValues);
   std::vector<SegmentId> home(numValues, kNone);
   for (const Instruction &i : problem.instructions)
     for (ValueId v : problem.recipes[i.recipes.front()].writes)
@@ -44,23 +44,23 @@ Flat tmc::planning::flatten(
   for (size_t v = 0; v < numValues; ++v) {
     const Value &value = problem.values[v];
     persistent[v] = value.kind == ValueKind::Persistent;
-    flat.bytes[v] = persistent[v] ? 0 : value.bytes;
+    linear.bytes[v] = persistent[v] ? 0 : value.bytes;
     if (persistent[v] && value.updates == kNone)
-      flat.constantBytes += value.bytes;
+      linear.constantBytes += value.bytes;
     if (value.kind == ValueKind::Carried)
       home[v] = home[value.carriedFrom];
   }
 
   for (size_t r = 0; r < problem.recipes.size(); ++r) {
     const Recipe &recipe = problem.recipes[r];
-    FlatOp op;
+    LinearOp op;
     for (ValueId v : recipe.reads)
       if (!persistent[v])
         op.reads.push_back(v);
     for (ValueId v : recipe.writes)
       if (!persistent[v]) {
         op.writes.push_back(v);
-        op.writtenBytes += flat.bytes[v];
+        op.writtenBytes += linear.bytes[v];
       }
     for (bool must : {true, false})
       for (const Overwrite &o : recipe.overwrites)
@@ -69,32 +69,32 @@ Flat tmc::planning::flatten(
     op.cost = recipe.cost;
     op.workspaceBytes = recipe.workspaceBytes;
     op.recipe = RecipeId(r);
-    flat.ops.push_back(std::move(op));
+    linear.ops.push_back(std::move(op));
   }
 
   auto addPseudo = [&](SegmentId s, std::vector<ValueId> reads,
                        std::vector<ValueId> writes) {
-    FlatOp op;
+    LinearOp op;
     op.reads = std::move(reads);
     op.writes = std::move(writes);
     for (ValueId v : op.writes)
-      op.writtenBytes += flat.bytes[v];
+      op.writtenBytes += linear.bytes[v];
     for (ValueId v : op.writes)
       if (ValueId from = problem.values[v].initial;
           from != kNone && !persistent[from])
         op.overwrites.push_back({from, v, false});
     for (ValueId v : op.writes)
-      flat.madeAt[v] = int32_t(flat.stages.size());
-    flat.stages.push_back(
-        {{OpId(flat.ops.size())}, kNone, s, problem.segments[s].trips});
-    flat.ops.push_back(std::move(op));
+      linear.madeAt[v] = int32_t(linear.stages.size());
+    linear.stages.push_back(
+        {{OpId(linear.ops.size())}, kNone, s, problem.segments[s].trips});
+    linear.ops.push_back(std::move(op));
   };
 
   std::vector<int32_t> firstOf(problem.segments.size()),
       lastOf(problem.segments.size());
   for (SegmentId s = 0; s < SegmentId(problem.segments.size()); ++s) {
     const Segment &segment = problem.segments[s];
-    firstOf[s] = int32_t(flat.stages.size());
+    firstOf[s] = int32_t(linear.stages.size());
     std::vector<ValueId> carried, initials, atEnd;
     for (size_t v = 0; v < numValues; ++v)
       if (problem.values[v].kind == ValueKind::Carried && home[v] == s) {
@@ -112,27 +112,27 @@ Flat tmc::planning::flatten(
     if (segment.trips == 1)
       for (ValueId v : carried)
         if (problem.values[v].initial == kNone)
-          flat.bytes[v] = 0;
+          linear.bytes[v] = 0;
     if (!carried.empty())
       addPseudo(s, initials, carried);
     const std::vector<InstructionId> &order =
         s < SegmentId(orders.size()) ? orders[s] : segment.instructions;
     for (InstructionId i : order) {
       const Instruction &instruction = problem.instructions[i];
-      int32_t stage = int32_t(flat.stages.size());
-      FlatStage &out = flat.stages.emplace_back();
+      int32_t stage = int32_t(linear.stages.size());
+      LinearStage &out = linear.stages.emplace_back();
       out.instruction = i;
       out.segment = s;
       out.trips = segment.trips;
       for (RecipeId r : instruction.recipes)
-        out.mains.push_back(r);
+        out.variants.push_back(r);
       for (ValueId v : problem.recipes[instruction.recipes.front()].writes)
-        flat.madeAt[v] = stage;
-      flat.baseCost +=
+        linear.madeAt[v] = stage;
+      linear.baseCost +=
           problem.recipes[instruction.recipes.front()].cost * segment.trips;
       if (segment.trips > 1)
         for (RecipeId r : instruction.recipes)
-          for (ValueId v : flat.ops[r].reads)
+          for (ValueId v : linear.ops[r].reads)
             if (home[v] != s)
               atEnd.push_back(v);
     }
@@ -141,7 +141,7 @@ Flat tmc::planning::flatten(
       atEnd.erase(std::unique(atEnd.begin(), atEnd.end()), atEnd.end());
       addPseudo(s, atEnd, {});
     }
-    lastOf[s] = int32_t(flat.stages.size()) - 1;
+    lastOf[s] = int32_t(linear.stages.size()) - 1;
   }
   std::vector<ValueId> liveOut;
   for (size_t v = 0; v < numValues; ++v)
@@ -151,10 +151,10 @@ Flat tmc::planning::flatten(
     addPseudo(SegmentId(problem.segments.size()) - 1, liveOut, {});
 
   // The stage at which a value is overwritten in place: no later read.
-  std::vector<int32_t> overwrittenAt(numValues, int32_t(flat.stages.size()));
-  for (size_t k = 0; k < flat.stages.size(); ++k)
-    for (OpId op : flat.stages[k].mains)
-      if (RecipeId r = flat.ops[op].recipe; r != kNone)
+  std::vector<int32_t> overwrittenAt(numValues, int32_t(linear.stages.size()));
+  for (size_t k = 0; k < linear.stages.size(); ++k)
+    for (OpId op : linear.stages[k].variants)
+      if (RecipeId r = linear.ops[op].recipe; r != kNone)
         for (const Overwrite &o : problem.recipes[r].overwrites)
           if (o.must)
             overwrittenAt[o.read] = std::min(overwrittenAt[o.read], int32_t(k));
@@ -162,7 +162,7 @@ Flat tmc::planning::flatten(
   // runs again would read it in each trip.
   for (size_t v = 0; v < numValues; ++v)
     if (ValueId from = problem.values[v].initial;
-        from != kNone && overwrittenAt[v] < int32_t(flat.stages.size())) {
+        from != kNone && overwrittenAt[v] < int32_t(linear.stages.size())) {
       int32_t last = problem.segments[home[v]].trips > 1 ? firstOf[home[v]] - 1
                                                          : overwrittenAt[v];
       overwrittenAt[from] = std::min(overwrittenAt[from], last);
@@ -172,47 +172,48 @@ Flat tmc::planning::flatten(
   std::vector<std::pair<int32_t, OpId>> ranks;
   for (OpId o = 0; o < OpId(problem.recipes.size()); ++o) {
     const Recipe &recipe = problem.recipes[o];
-    int32_t at = recipe.writes.empty() ? 0 : int32_t(flat.stages.size());
+    int32_t at = recipe.writes.empty() ? 0 : int32_t(linear.stages.size());
     for (ValueId v : recipe.writes)
-      at = std::min(at, flat.madeAt[v]);
+      at = std::min(at, linear.madeAt[v]);
     ranks.push_back({at, o});
-    FlatOp &op = flat.ops[o];
+    LinearOp &op = linear.ops[o];
     bool pinned = !recipe.recomputable || recipe.writes.empty();
     for (ValueId v : recipe.writes)
       pinned |= problem.values[v].pinned;
     if (pinned)
       continue;
     op.firstStage = 0;
-    op.lastStage = int32_t(flat.stages.size()) - 1;
+    op.lastStage = int32_t(linear.stages.size()) - 1;
     if (recipe.segment != kNone) {
       op.firstStage = firstOf[recipe.segment];
       op.lastStage = lastOf[recipe.segment];
     }
     for (ValueId v : recipe.reads) {
-      op.firstStage = std::max(op.firstStage, flat.madeAt[v] + 1);
+      op.firstStage = std::max(op.firstStage, linear.madeAt[v] + 1);
       op.lastStage = std::min(op.lastStage, overwrittenAt[v]);
     }
     // Before all its outputs exist a recomputation only makes some early.
     for (ValueId v : recipe.writes)
-      op.firstStage = std::max(op.firstStage, flat.madeAt[v] + 1);
+      op.firstStage = std::max(op.firstStage, linear.madeAt[v] + 1);
     // The outputs mustn't be remade once overwritten in place.
     for (ValueId v : recipe.writes)
       op.lastStage = std::min(op.lastStage, overwrittenAt[v]);
     if (op.firstStage <= op.lastStage)
       for (ValueId v : op.writes)
-        flat.recomputes[v].push_back(o);
+        linear.recomputes[v].push_back(o);
   }
   std::sort(ranks.begin(), ranks.end());
   for (size_t i = 0; i < ranks.size(); ++i)
-    flat.ops[ranks[i].second].rank = int32_t(i);
-  for (FlatOp &op : flat.ops)
-    indexOverwrites(flat, op);
-  return flat;
+    linear.ops[ranks[i].second].rank = int32_t(i);
+  for (LinearOp &op : linear.ops)
+    indexOverwrites(linear, op);
+  return linear;
 }
 
-int64_t tmc::planning::liveLimit(const Problem &problem, const Flat &flat,
+int64_t tmc::planning::liveLimit(const Problem &problem,
+                                 const LinearProblem &linear,
                                  int64_t budgetBytes) {
   int64_t budget =
       budgetBytes < 0 ? std::numeric_limits<int64_t>::max() / 4 : budgetBytes;
-  return budget - problem.reservedBytes - flat.constantBytes;
+  return budget - problem.reservedBytes - linear.constantBytes;
 }

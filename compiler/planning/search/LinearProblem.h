@@ -31,7 +31,7 @@ namespace tmc::planning {
 
 using OpId = int32_t;
 
-struct FlatOverwrite {
+struct LinearOverwrite {
   ValueId read;
   ValueId written;
   bool must;
@@ -46,9 +46,9 @@ struct OverwriteOption {
 };
 
 /// A recipe as the search sees it: persistent values left out.
-struct FlatOp {
+struct LinearOp {
   std::vector<ValueId> reads, writes;
-  std::vector<FlatOverwrite> overwrites;
+  std::vector<LinearOverwrite> overwrites;
   /// What `savedByOverwrites` needs of them, by the result (`indexOverwrites`).
   std::vector<OverwriteOption> options;
   int64_t cost = 0;
@@ -61,16 +61,16 @@ struct FlatOp {
   RecipeId recipe = kNone; // kNone: a pseudo operation.
 };
 
-struct FlatStage {
-  std::vector<OpId> mains; // By which it may run; the first by default.
+struct LinearStage {
+  std::vector<OpId> variants; // By which it may run; the first by default.
   InstructionId instruction = kNone;
   SegmentId segment = kNone;
   int64_t trips = 1;
 };
 
-struct Flat {
-  std::vector<FlatOp> ops;
-  std::vector<FlatStage> stages;
+struct LinearProblem {
+  std::vector<LinearOp> ops;
+  std::vector<LinearStage> stages;
   std::vector<int64_t> bytes;                // Of each value; 0 if persistent.
   std::vector<std::vector<OpId>> recomputes; // Ops that can remake a value.
   std::vector<int32_t> madeAt;               // Stage of a value's maker, or -1.
@@ -80,24 +80,25 @@ struct Flat {
 
 /// `orders[s]` is a permutation of segment s's instructions; empty: the
 /// program's own. The problem has passed `check`.
-Flat flatten(const Problem &problem,
-             std::span<const std::vector<InstructionId>> orders = {});
+LinearProblem
+linearize(const Problem &problem,
+          std::span<const std::vector<InstructionId>> orders = {});
 
 /// What live bytes may reach within a budget (reserved included; -1: none),
 /// persistent values left out.
-int64_t liveLimit(const Problem &problem, const Flat &flat,
+int64_t liveLimit(const Problem &problem, const LinearProblem &linear,
                   int64_t budgetBytes);
 
 /// Fills `op.options`: of each result those up to the last that can serve. A
 /// kernel fused of a hundred others has as many operands as results, and each
 /// pair of them is an overwrite; its options are one for each operand.
-void indexOverwrites(const Flat &flat, FlatOp &op);
+void indexOverwrites(const LinearProblem &linear, LinearOp &op);
 
 /// The bytes that `op` saves by writing results in the place of what dies with
 /// it: each result takes the first of its options whose operand dies, and each
 /// operand serves by its first option alone.
 template <typename Dies>
-int64_t savedByOverwrites(const FlatOp &op, Dies &&dies) {
+int64_t savedByOverwrites(const LinearOp &op, Dies &&dies) {
   int64_t saved = 0;
   bool taken = false;
   for (const OverwriteOption &option : op.options) {
@@ -114,7 +115,7 @@ int64_t savedByOverwrites(const FlatOp &op, Dies &&dies) {
 /// Time of an execution: stage in the high half, rank in the low one; a
 /// stage's own execution comes last.
 using Key = int64_t;
-inline constexpr int32_t kMainRank = 0x7fffffff;
+inline constexpr int32_t kOwnRank = 0x7fffffff;
 inline Key keyOf(int32_t stage, int32_t rank) {
   return Key(stage) << 32 | rank;
 }

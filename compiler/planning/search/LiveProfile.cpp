@@ -27,7 +27,7 @@ mostAndExcess(const int64_t *live, size_t n, int64_t limit) {
 }
 } // namespace
 
-Moments::Moments(int32_t blocks, int64_t limitBytes)
+LiveProfile::LiveProfile(int32_t blocks, int64_t limitBytes)
     : limitBytes(limitBytes), live(std::max(blocks, 1)) {
   for (int32_t n = std::max(blocks, 1);; n = (n + kFanOut - 1) / kFanOut) {
     levels.emplace_back(n);
@@ -36,7 +36,7 @@ Moments::Moments(int32_t blocks, int64_t limitBytes)
   }
 }
 
-void Moments::count() {
+void LiveProfile::count() {
   for (std::vector<Node> &nodes : levels)
     for (Node &node : nodes) { // So that everything is over the limit.
       node.most = std::numeric_limits<int64_t>::max() / 2;
@@ -45,7 +45,7 @@ void Moments::count() {
   refresh(levels.size() - 1, 0, 0);
 }
 
-int64_t Moments::refresh(size_t level, int32_t node, int64_t above) {
+int64_t LiveProfile::refresh(size_t level, int32_t node, int64_t above) {
   // Sums of 63 bits: a search for which that is too little would hold more
   // than 2^42 bytes over its limit at each of 2^21 moments.
   Node &n = levels[level][node];
@@ -76,7 +76,7 @@ int64_t Moments::refresh(size_t level, int32_t node, int64_t above) {
   return n.excess - was;
 }
 
-void Moments::raise(size_t level, int32_t node, int64_t excess) {
+void LiveProfile::raise(size_t level, int32_t node, int64_t excess) {
   for (; level + 1 < levels.size(); ++level) {
     int64_t most = levels[level][node].most;
     node /= kFanOut;
@@ -88,12 +88,12 @@ void Moments::raise(size_t level, int32_t node, int64_t excess) {
   }
 }
 
-void Moments::settle(int32_t block) {
+void LiveProfile::settle(int32_t block) {
   int64_t above = levels.size() > 1 ? lazyFrom(1, block / kFanOut) : 0;
   raise(0, block, refreshIfOver(0, block, above));
 }
 
-void Moments::insert(int32_t block, int32_t index, int64_t bytes) {
+void LiveProfile::insert(int32_t block, int32_t index, int64_t bytes) {
   Node &n = levels[0][block];
   int64_t own = bytes - lazyFrom(0, block);
   live[block].insert(live[block].begin() + index, own);
@@ -101,13 +101,14 @@ void Moments::insert(int32_t block, int32_t index, int64_t bytes) {
   settle(block);
 }
 
-void Moments::erase(int32_t block, int32_t index) {
+void LiveProfile::erase(int32_t block, int32_t index) {
   live[block].erase(live[block].begin() + index);
   if (levels[0][block].excess > 0)
     settle(block);
 }
 
-void Moments::add(int32_t block, int32_t begin, int32_t end, int64_t bytes) {
+void LiveProfile::add(int32_t block, int32_t begin, int32_t end,
+                      int64_t bytes) {
   if (begin >= end)
     return;
   std::vector<int64_t> &list = live[block];
@@ -118,7 +119,7 @@ void Moments::add(int32_t block, int32_t begin, int32_t end, int64_t bytes) {
   settle(block);
 }
 
-void Moments::addToBlocks(int32_t first, int32_t last, int64_t bytes) {
+void LiveProfile::addToBlocks(int32_t first, int32_t last, int64_t bytes) {
   for (size_t level = 0; first < last; ++level) {
     bool top = level + 1 == levels.size();
     // Siblings that don't fill their parent, on the left and on the right.
@@ -155,7 +156,7 @@ void Moments::addToBlocks(int32_t first, int32_t last, int64_t bytes) {
   }
 }
 
-int64_t Moments::peak() const {
+int64_t LiveProfile::peak() const {
   int64_t peak = 0;
   for (int32_t b = 0; b < int32_t(live.size()); ++b)
     if (int64_t lazy = lazyFrom(0, b);
@@ -165,12 +166,12 @@ int64_t Moments::peak() const {
   return peak;
 }
 
-int32_t Moments::worstIn(int32_t block) const {
+int32_t LiveProfile::worstIn(int32_t block) const {
   const std::vector<int64_t> &list = live[block];
   return int32_t(std::max_element(list.begin(), list.end()) - list.begin());
 }
 
-int32_t Moments::blockAbove(int32_t from) const {
+int32_t LiveProfile::blockAbove(int32_t from) const {
   if (excess() <= 0)
     return -1;
   // Up until something lies to the right, then down.

@@ -1,7 +1,7 @@
 // LiveProfile.h - live bytes at every moment of a schedule, and how far they
 // exceed a limit, under changes to ranges of moments.
 //
-// Moments live in blocks, and blocks are the leaves of a tree of fan-out 8:
+// LiveProfile live in blocks, and blocks are the leaves of a tree of fan-out 8:
 //
 //     level 2                  [         ]
 //     level 1          [   ]      [   ]      [   ]
@@ -22,9 +22,9 @@
 
 namespace tmc::planning {
 
-class Moments {
+class LiveProfile {
 public:
-  Moments(int32_t blocks, int64_t limitBytes);
+  LiveProfile(int32_t blocks, int64_t limitBytes);
 
   /// Appends a moment, before the first `count`.
   void append(int32_t block, int64_t bytes) { live[block].push_back(bytes); }

@@ -14,24 +14,24 @@ Orders tmc::planning::programOrders(const Problem &problem) {
 
 namespace {
 
-/// Stages of the flat problem with what must come before what. Pseudo stages
+/// Stages of the linear problem with what must come before what. Pseudo stages
 /// stay where they are, at the ends of their segments.
 struct Precedence {
-  Precedence(const Problem &problem, const Flat &flat)
-      : before(flat.stages.size()), after(flat.stages.size()),
-        first(flat.stages.size()), last(flat.stages.size()) {
-    int32_t n = int32_t(flat.stages.size());
+  Precedence(const Problem &problem, const LinearProblem &linear)
+      : before(linear.stages.size()), after(linear.stages.size()),
+        first(linear.stages.size()), last(linear.stages.size()) {
+    int32_t n = int32_t(linear.stages.size());
     std::vector<int32_t> stageOfInstruction(problem.instructions.size(), -1);
     std::vector<std::vector<int32_t>> readers(problem.values.size());
     std::vector<int32_t> maker(problem.values.size(), -1);
     for (int32_t k = 0; k < n; ++k) {
-      if (flat.stages[k].instruction != kNone)
-        stageOfInstruction[flat.stages[k].instruction] = k;
+      if (linear.stages[k].instruction != kNone)
+        stageOfInstruction[linear.stages[k].instruction] = k;
       // Segments are runs of stages; pseudo stages bound them.
       bool joins = k > 0 &&
-                   flat.stages[k].segment == flat.stages[k - 1].segment &&
-                   flat.stages[k].instruction != kNone &&
-                   flat.stages[k - 1].instruction != kNone;
+                   linear.stages[k].segment == linear.stages[k - 1].segment &&
+                   linear.stages[k].instruction != kNone &&
+                   linear.stages[k - 1].instruction != kNone;
       first[k] = joins ? first[k - 1] : k;
     }
     for (int32_t k = n; k-- > 0;)
@@ -70,24 +70,24 @@ struct Precedence {
   std::vector<int32_t> first, last; // Of the run of stages it may move in.
 };
 
-Orders ordersOf(const Problem &problem, const Flat &flat,
+Orders ordersOf(const Problem &problem, const LinearProblem &linear,
                 const std::vector<int32_t> &sequence) {
   Orders orders(problem.segments.size());
   for (int32_t k : sequence)
-    if (flat.stages[k].instruction != kNone)
-      orders[flat.stages[k].segment].push_back(flat.stages[k].instruction);
+    if (linear.stages[k].instruction != kNone)
+      orders[linear.stages[k].segment].push_back(linear.stages[k].instruction);
   return orders;
 }
 
 class Reorderer {
 public:
-  Reorderer(const Flat &flat, const Precedence &precedence, Random &random,
-            const ReorderOptions &options)
-      : flat(flat), precedence(precedence), random(random), options(options),
-        n(int32_t(flat.stages.size())), sequence(n), position(n),
-        readers(flat.bytes.size()), lastReader(flat.bytes.size(), -1),
-        overwrites(n), saved(n), freed(n), live(n), through(n + 1), newLive(n),
-        newThrough(n + 1) {
+  Reorderer(const LinearProblem &linear, const Precedence &precedence,
+            Random &random, const ReorderOptions &options)
+      : linear(linear), precedence(precedence), random(random),
+        options(options), n(int32_t(linear.stages.size())), sequence(n),
+        position(n), readers(linear.bytes.size()),
+        lastReader(linear.bytes.size(), -1), overwrites(n), saved(n), freed(n),
+        live(n), through(n + 1), newLive(n), newThrough(n + 1) {
     for (int32_t k = 0; k < n; ++k) {
       sequence[k] = position[k] = k;
       for (ValueId v : op(k).reads) {
@@ -97,10 +97,10 @@ public:
     }
     for (int32_t k = 0; k < n; ++k) {
       for (ValueId v : op(k).reads)
-        freed[k] += lastReader[v] == k ? flat.bytes[v] : 0;
+        freed[k] += lastReader[v] == k ? linear.bytes[v] : 0;
       for (ValueId v : op(k).writes)
-        freed[k] += lastReader[v] < 0 ? flat.bytes[v] : 0;
-      for (const FlatOverwrite &w : op(k).overwrites)
+        freed[k] += lastReader[v] < 0 ? linear.bytes[v] : 0;
+      for (const LinearOverwrite &w : op(k).overwrites)
         if (overwrites[k].empty() || overwrites[k].back().read != w.read)
           overwrites[k].push_back(w);
       saved[k] = savedBy(k);
@@ -117,17 +117,17 @@ public:
   std::vector<int32_t> best;
 
 private:
-  const FlatOp &op(int32_t stage) const {
-    return flat.ops[flat.stages[stage].mains.front()];
+  const LinearOp &op(int32_t stage) const {
+    return linear.ops[linear.stages[stage].variants.front()];
   }
 
   /// What a stage saves by overwriting what it reads last.
   int64_t savedBy(int32_t stage) const {
     int64_t bytes = 0;
     ValueId spent = kNone;
-    for (const FlatOverwrite &w : overwrites[stage])
+    for (const LinearOverwrite &w : overwrites[stage])
       if (lastReader[w.read] == stage && w.read != spent) {
-        bytes += std::min(flat.bytes[w.read], flat.bytes[w.written]);
+        bytes += std::min(linear.bytes[w.read], linear.bytes[w.written]);
         spent = w.read;
       }
     return bytes;
@@ -174,8 +174,8 @@ private:
       if (late == was)
         continue;
       lastReader[v] = late;
-      freed[was] -= flat.bytes[v];
-      freed[late] += flat.bytes[v];
+      freed[was] -= linear.bytes[v];
+      freed[late] += linear.bytes[v];
       saved[was] = savedBy(was);
       saved[late] = savedBy(late);
     }
@@ -221,7 +221,7 @@ private:
     steps += std::abs(from - to) / 2;
   }
 
-  const Flat &flat;
+  const LinearProblem &linear;
   const Precedence &precedence;
   Random &random;
   const ReorderOptions &options;
@@ -230,7 +230,7 @@ private:
   std::vector<std::vector<int32_t>> readers;
   std::vector<int32_t> lastReader; // Stage that reads it last, or -1.
   /// Of each stage, the first of the options in a row for one operand.
-  std::vector<std::vector<FlatOverwrite>> overwrites;
+  std::vector<std::vector<LinearOverwrite>> overwrites;
   /// Of each stage: what it makes, needs beside, saves by overwriting, and what
   /// dies with it.
   std::vector<int64_t> written, workspace, saved, freed;
@@ -244,9 +244,9 @@ void Reorderer::run(int64_t &work) {
   best = sequence;
   double energy = double(excess), least = energy; // But for a constant.
   double mean = 0;
-  for (int64_t b : flat.bytes)
+  for (int64_t b : linear.bytes)
     mean += double(b);
-  mean = std::max(1.0, mean / double(std::max<size_t>(1, flat.bytes.size())));
+  mean = std::max(1.0, mean / double(std::max<size_t>(1, linear.bytes.size())));
   double hot = 3 * mean, temperature = hot;
   for (int64_t moves = 0; steps < options.work && excess > 0 && n > 1;
        ++moves) {
@@ -329,22 +329,23 @@ void Reorderer::settle(int64_t &work) {
 } // namespace
 
 Orders tmc::planning::listSchedule(const Problem &problem) {
-  Flat flat = flatten(problem);
-  Precedence precedence(problem, flat);
-  int32_t n = int32_t(flat.stages.size());
-  std::vector<int32_t> missing(n), readersLeft(flat.bytes.size(), 0), sequence;
+  LinearProblem linear = linearize(problem);
+  Precedence precedence(problem, linear);
+  int32_t n = int32_t(linear.stages.size());
+  std::vector<int32_t> missing(n), readersLeft(linear.bytes.size(), 0),
+      sequence;
   for (int32_t k = 0; k < n; ++k) {
     missing[k] = int32_t(precedence.before[k].size());
-    for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
       ++readersLeft[v];
   }
   auto growth = [&](int32_t k) {
-    const FlatOp &op = flat.ops[flat.stages[k].mains.front()];
+    const LinearOp &op = linear.ops[linear.stages[k].variants.front()];
     int64_t bytes = 0;
     for (ValueId v : op.writes)
-      bytes += readersLeft[v] ? flat.bytes[v] : 0;
+      bytes += readersLeft[v] ? linear.bytes[v] : 0;
     for (ValueId v : op.reads)
-      bytes -= readersLeft[v] == 1 ? flat.bytes[v] : 0;
+      bytes -= readersLeft[v] == 1 ? linear.bytes[v] : 0;
     return bytes;
   };
   for (int32_t begin = 0; begin < n; begin = precedence.last[begin] + 1) {
@@ -356,7 +357,7 @@ Orders tmc::planning::listSchedule(const Problem &problem) {
     for (int32_t k = begin; k <= precedence.last[begin]; ++k)
       if (missing[k] == 0)
         ready.push({growth(k), k});
-    std::vector<std::vector<int32_t>> readyReaders(flat.bytes.size());
+    std::vector<std::vector<int32_t>> readyReaders(linear.bytes.size());
     while (!ready.empty()) {
       auto [was, k] = ready.top();
       ready.pop();
@@ -364,7 +365,7 @@ Orders tmc::planning::listSchedule(const Problem &problem) {
         continue;
       done[size_t(k - begin)] = 1;
       sequence.push_back(k);
-      for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+      for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
         if (--readersLeft[v] == 1)
           for (int32_t r : readyReaders[v])
             if (!done[size_t(r - begin)])
@@ -372,26 +373,26 @@ Orders tmc::planning::listSchedule(const Problem &problem) {
       for (int32_t a : precedence.after[k])
         if (--missing[a] == 0) {
           ready.push({growth(a), a});
-          for (ValueId v : flat.ops[flat.stages[a].mains.front()].reads)
+          for (ValueId v : linear.ops[linear.stages[a].variants.front()].reads)
             readyReaders[v].push_back(a);
         }
     }
   }
-  return ordersOf(problem, flat, sequence);
+  return ordersOf(problem, linear, sequence);
 }
 
 int64_t tmc::planning::reorder(const Problem &problem, Orders &orders,
                                Random &random, const ReorderOptions &options,
                                int64_t &work) {
-  Flat flat = flatten(problem, orders);
-  Precedence precedence(problem, flat);
-  Reorderer search(flat, precedence, random, options);
+  LinearProblem linear = linearize(problem, orders);
+  Precedence precedence(problem, linear);
+  Reorderer search(linear, precedence, random, options);
   search.run(work);
-  orders = ordersOf(problem, flat, search.best);
-  flat = flatten(problem, orders);
-  precedence = Precedence(problem, flat);
-  Reorderer settling(flat, precedence, random, options);
+  orders = ordersOf(problem, linear, search.best);
+  linear = linearize(problem, orders);
+  precedence = Precedence(problem, linear);
+  Reorderer settling(linear, precedence, random, options);
   settling.settle(work);
-  orders = ordersOf(problem, flat, settling.best);
+  orders = ordersOf(problem, linear, settling.best);
   return settling.aboveLimit();
 }

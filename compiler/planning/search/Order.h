@@ -22,7 +22,7 @@
 
 namespace tmc::planning {
 
-/// One permutation per segment, as `flatten` takes them.
+/// One permutation per segment, as `linearize` takes them.
 using Orders = std::vector<std::vector<InstructionId>>;
 
 Orders programOrders(const Problem &problem);

@@ -18,15 +18,15 @@ static uint64_t mix(uint64_t a, uint64_t b) {
 }
 
 /// One hash per stage, of it and its surroundings.
-static std::vector<uint64_t> structureOf(const Flat &flat) {
-  std::vector<uint64_t> stages(flat.stages.size(), 0);
-  std::vector<uint64_t> values(flat.bytes.begin(), flat.bytes.end());
+static std::vector<uint64_t> structureOf(const LinearProblem &linear) {
+  std::vector<uint64_t> stages(linear.stages.size(), 0);
+  std::vector<uint64_t> values(linear.bytes.begin(), linear.bytes.end());
   std::vector<uint64_t> around(values.size());
   for (int round = 0; round < kRounds; ++round) {
     std::fill(around.begin(), around.end(), 0);
     for (size_t k = 0; k < stages.size(); ++k)
-      for (OpId o : flat.stages[k].mains) {
-        const FlatOp &op = flat.ops[o];
+      for (OpId o : linear.stages[k].variants) {
+        const LinearOp &op = linear.ops[o];
         bool ordered = op.reads.size() <= kMostOrdered;
         uint64_t hash =
             mix(mix(stages[k], uint64_t(op.cost)), uint64_t(op.workspaceBytes));
@@ -41,15 +41,15 @@ static std::vector<uint64_t> structureOf(const Flat &flat) {
           around[op.writes[i]] += mix(~hash, i);
       }
     for (size_t v = 0; v < values.size(); ++v)
-      values[v] = mix(uint64_t(flat.bytes[v]), around[v]);
+      values[v] = mix(uint64_t(linear.bytes[v]), around[v]);
   }
   return stages;
 }
 
-Repeats::Repeats(const Flat &flat)
-    : flat(flat), group(flat.stages.size()), members(flat.stages.size()),
-      twins(flat.bytes.size()) {
-  std::vector<uint64_t> hashes = structureOf(flat);
+Repeats::Repeats(const LinearProblem &linear)
+    : linear(linear), group(linear.stages.size()),
+      members(linear.stages.size()), counterparts(linear.bytes.size()) {
+  std::vector<uint64_t> hashes = structureOf(linear);
   std::iota(members.begin(), members.end(), 0);
   std::sort(members.begin(), members.end(), [&](int32_t a, int32_t b) {
     return std::pair(hashes[a], a) < std::pair(hashes[b], b);
@@ -66,11 +66,11 @@ Repeats::Repeats(const Flat &flat)
 }
 
 /// What `a` reads stands where what `b` reads does.
-bool Repeats::match(const FlatOp &a, const FlatOp &b) {
+bool Repeats::match(const LinearOp &a, const LinearOp &b) {
   if (a.reads.size() != b.reads.size())
     return false;
   for (size_t i = 0; i < a.reads.size(); ++i)
-    twins[a.reads[i]] = {translation, b.reads[i]};
+    counterparts[a.reads[i]] = {translation, b.reads[i]};
   return true;
 }
 
@@ -80,20 +80,22 @@ bool Repeats::translate(const Schedule &schedule, int32_t from, int32_t to,
   ++translation;
   // Readers come after what they read, and say which value is meant.
   for (int32_t k = to; k >= from; --k) {
-    if (!alike(k, k + shift) || !match(flat.ops[schedule.mainOf(k)],
-                                       flat.ops[schedule.mainOf(k + shift)]))
+    if (!alike(k, k + shift) ||
+        !match(linear.ops[schedule.variantOf(k)],
+               linear.ops[schedule.variantOf(k + shift)]))
       return false;
     const std::vector<OpId> &here = schedule.clonesAt(k);
     for (size_t i = here.size(); i-- > 0;) {
-      const FlatOp &op = flat.ops[here[i]];
+      const LinearOp &op = linear.ops[here[i]];
       for (ValueId v : op.writes) {
-        if (twins[v].translation != translation)
+        if (counterparts[v].translation != translation)
           continue;
-        const std::vector<OpId> &mine = flat.recomputes[v];
-        const std::vector<OpId> &theirs = flat.recomputes[twins[v].value];
+        const std::vector<OpId> &mine = linear.recomputes[v];
+        const std::vector<OpId> &theirs =
+            linear.recomputes[counterparts[v].value];
         size_t way =
             size_t(std::find(mine.begin(), mine.end(), here[i]) - mine.begin());
-        if (mine.size() != theirs.size() || !match(op, flat.ops[theirs[way]]))
+        if (mine.size() != theirs.size() || !match(op, linear.ops[theirs[way]]))
           return false;
         out.push_back({theirs[way], k + shift});
         break;

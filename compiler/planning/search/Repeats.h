@@ -22,7 +22,7 @@ namespace tmc::planning {
 
 class Repeats {
 public:
-  explicit Repeats(const Flat &flat);
+  explicit Repeats(const LinearProblem &linear);
 
   /// Stages that are like another one.
   int64_t count() const { return repeated; }
@@ -40,19 +40,19 @@ public:
                  int32_t shift, std::vector<Schedule::Clone> &out);
 
 private:
-  bool match(const FlatOp &a, const FlatOp &b);
+  bool match(const LinearOp &a, const LinearOp &b);
 
-  const Flat &flat;
+  const LinearProblem &linear;
   int64_t repeated = 0;
   std::vector<int32_t> group;   // Of each stage.
   std::vector<int32_t> members; // Group by group.
   std::vector<int32_t> begin;   // Of each group in `members`, and the end.
   // The value in the place of another, of the translation at hand.
-  struct Twin {
+  struct Counterpart {
     uint32_t translation = 0;
     ValueId value = kNone;
   };
-  std::vector<Twin> twins;
+  std::vector<Counterpart> counterparts;
   uint32_t translation = 0;
 };
 

@@ -5,30 +5,30 @@
 
 using namespace tmc::planning;
 
-Schedule::Schedule(const Flat &flat, int64_t limitBytes)
-    : flat(flat),
-      moments(int32_t((flat.stages.size() + kBlockStages - 1) / kBlockStages),
+Schedule::Schedule(const LinearProblem &linear, int64_t limitBytes)
+    : linear(linear),
+      moments(int32_t((linear.stages.size() + kBlockStages - 1) / kBlockStages),
               limitBytes) {
-  size_t n = flat.stages.size();
-  mains.assign(n, 0);
+  size_t n = linear.stages.size();
+  variants.assign(n, 0);
   stageClones.resize(n);
   cloneIndex.resize(n);
   offset.resize(n);
-  values.resize(flat.bytes.size());
-  for (const FlatOp &op : flat.ops)
+  values.resize(linear.bytes.size());
+  for (const LinearOp &op : linear.ops)
     anyOverwrites |= !op.overwrites.empty();
   if (anyOverwrites)
     discounts.assign(n, {0});
   std::vector<int32_t> uses(values.size(), 0);
   for (int32_t k = 0; k < int32_t(n); ++k)
-    for (ValueId v : flat.ops[mainOf(k)].reads)
+    for (ValueId v : linear.ops[variantOf(k)].reads)
       ++uses[v];
   for (size_t v = 0; v < values.size(); ++v)
     values[v].uses.reserve(uses[v] + 1);
   std::vector<int64_t> delta(n + 1, 0);
   for (int32_t k = 0; k < int32_t(n); ++k) {
-    const FlatOp &op = flat.ops[mainOf(k)];
-    Key key = keyOf(k, kMainRank);
+    const LinearOp &op = linear.ops[variantOf(k)];
+    Key key = keyOf(k, kOwnRank);
     for (ValueId v : op.reads) {
       values[v].uses.push_back(key);
       values[v].instances.back().last = key;
@@ -38,8 +38,8 @@ Schedule::Schedule(const Flat &flat, int64_t limitBytes)
   }
   for (size_t v = 0; v < values.size(); ++v)
     for (const Instance &i : values[v].instances) {
-      delta[stageOf(i.key)] += flat.bytes[v];
-      delta[stageOf(i.last) + 1] -= flat.bytes[v];
+      delta[stageOf(i.key)] += linear.bytes[v];
+      delta[stageOf(i.last) + 1] -= linear.bytes[v];
     }
   int64_t live = 0;
   for (int32_t k = 0; k < int32_t(n); ++k) {
@@ -48,13 +48,14 @@ Schedule::Schedule(const Flat &flat, int64_t limitBytes)
     offset[k] = moments.sizeOf(block);
     int64_t discount = 0;
     if (anyOverwrites)
-      discount = discounts[k][0] = discountAt(keyOf(k, kMainRank), mainOf(k));
-    moments.append(block, live + flat.ops[mainOf(k)].workspaceBytes - discount);
+      discount = discounts[k][0] = discountAt(keyOf(k, kOwnRank), variantOf(k));
+    moments.append(block,
+                   live + linear.ops[variantOf(k)].workspaceBytes - discount);
   }
   moments.count();
 }
 
-int64_t Schedule::liveAtMain(int32_t stage) const {
+int64_t Schedule::liveAtOwn(int32_t stage) const {
   return moments.at(stage / kBlockStages,
                     offset[stage] + int32_t(stageClones[stage].size()));
 }
@@ -70,13 +71,13 @@ int32_t Schedule::indexInStage(Key key) const {
   const std::vector<OpId> &list = stageClones[stageOf(key)];
   int32_t rank = rankOf(key);
   int32_t index = 0, size = int32_t(list.size());
-  while (index < size && flat.ops[list[index]].rank < rank)
+  while (index < size && linear.ops[list[index]].rank < rank)
     ++index;
   return index;
 }
 
 int32_t Schedule::positionOf(Key key) const {
-  return offset[stageOf(key)] + (rankOf(key) == kMainRank
+  return offset[stageOf(key)] + (rankOf(key) == kOwnRank
                                      ? int32_t(stageClones[stageOf(key)].size())
                                      : indexInStage(key));
 }
@@ -111,7 +112,7 @@ void Schedule::addUse(ValueId v, Key key) {
   Instance &i = state.instances[instanceBefore(v, key)];
   if (i.last >= key)
     return;
-  add(i.last, false, key, true, flat.bytes[v]);
+  add(i.last, false, key, true, linear.bytes[v]);
   if (anyOverwrites)
     touched.push_back(i.last), touched.push_back(key);
   i.last = key;
@@ -124,7 +125,7 @@ void Schedule::dropUse(ValueId v, Key key) {
   if (i.last == key) {
     Key last =
         at == state.uses.begin() ? i.key : std::max(i.key, *std::prev(at));
-    add(last, false, key, true, -flat.bytes[v]);
+    add(last, false, key, true, -linear.bytes[v]);
     if (anyOverwrites)
       touched.push_back(last), touched.push_back(key);
     i.last = last;
@@ -141,13 +142,13 @@ void Schedule::addWrite(ValueId v, Key key) {
     auto at = std::lower_bound(state.uses.begin(), state.uses.end(), key);
     Key use = at == state.uses.begin() ? before.key
                                        : std::max(before.key, *std::prev(at));
-    add(use, false, key, false, -flat.bytes[v]);
+    add(use, false, key, false, -linear.bytes[v]);
     if (anyOverwrites)
       touched.push_back(use);
     last = before.last;
     before.last = use;
   } else {
-    add(key, true, key, true, flat.bytes[v]);
+    add(key, true, key, true, linear.bytes[v]);
   }
   state.instances.insert(state.instances.begin() + index + 1, {key, last});
 }
@@ -157,18 +158,18 @@ void Schedule::dropWrite(ValueId v, Key key) {
   int32_t index = instanceBefore(v, key + 1);
   Instance &before = state.instances[index - 1];
   if (Key last = state.instances[index].last; last > key) {
-    add(before.last, false, key, false, flat.bytes[v]);
+    add(before.last, false, key, false, linear.bytes[v]);
     if (anyOverwrites)
       touched.push_back(before.last);
     before.last = last;
   } else {
-    add(key, true, key, true, -flat.bytes[v]);
+    add(key, true, key, true, -linear.bytes[v]);
   }
   state.instances.erase(state.instances.begin() + index);
 }
 
 int64_t Schedule::discountAt(Key key, OpId op) const {
-  return savedByOverwrites(flat.ops[op], [&](ValueId v) {
+  return savedByOverwrites(linear.ops[op], [&](ValueId v) {
     int32_t i = instanceBefore(v, key);
     return i >= 0 && values[v].instances[i].last == key;
   });
@@ -178,21 +179,20 @@ void Schedule::refreshTouched() {
   for (Key key : touched) {
     int32_t stage = stageOf(key);
     // A moment that has just been closed may still be named.
-    int32_t index = rankOf(key) == kMainRank
-                        ? int32_t(stageClones[stage].size())
-                        : indexInStage(key);
-    if (rankOf(key) != kMainRank &&
+    int32_t index = rankOf(key) == kOwnRank ? int32_t(stageClones[stage].size())
+                                            : indexInStage(key);
+    if (rankOf(key) != kOwnRank &&
         (index >= int32_t(stageClones[stage].size()) ||
-         flat.ops[stageClones[stage][index]].rank != rankOf(key)))
+         linear.ops[stageClones[stage][index]].rank != rankOf(key)))
       continue;
     OpId op =
-        rankOf(key) == kMainRank ? mainOf(stage) : stageClones[stage][index];
-    if (flat.ops[op].overwrites.empty())
+        rankOf(key) == kOwnRank ? variantOf(stage) : stageClones[stage][index];
+    if (linear.ops[op].overwrites.empty())
       continue;
     // A few options cost no more than the rest of a change.
     constexpr size_t kFewOptions = 16;
-    if (flat.ops[op].options.size() > kFewOptions)
-      moments.work += int64_t(flat.ops[op].options.size());
+    if (linear.ops[op].options.size() > kFewOptions)
+      moments.work += int64_t(linear.ops[op].options.size());
     int64_t discount = discountAt(key, op);
     if (int64_t change = discounts[stage][index] - discount) {
       discounts[stage][index] = discount;
@@ -203,14 +203,14 @@ void Schedule::refreshTouched() {
 }
 
 void Schedule::insert(OpId op, int32_t stage) {
-  const FlatOp &o = flat.ops[op];
+  const LinearOp &o = linear.ops[op];
   Key key = keyOf(stage, o.rank);
   std::vector<OpId> &list = stageClones[stage];
   int32_t block = stage / kBlockStages, index = indexInStage(key);
 
   // What is alive on the way into the next moment is alive at the new one.
-  const FlatOp &next =
-      flat.ops[index < int32_t(list.size()) ? list[index] : mainOf(stage)];
+  const LinearOp &next =
+      linear.ops[index < int32_t(list.size()) ? list[index] : variantOf(stage)];
   int64_t live = moments.at(block, offset[stage] + index) - next.writtenBytes -
                  next.workspaceBytes + discountOf(stage, index);
   moments.insert(block, offset[stage] + index, live + o.workspaceBytes);
@@ -220,11 +220,11 @@ void Schedule::insert(OpId op, int32_t stage) {
   cloneIndex[stage].insert(cloneIndex[stage].begin() + index,
                            int32_t(allClones.size()));
   allClones.push_back({op, stage});
-  int32_t end = std::min(int32_t(flat.stages.size()),
+  int32_t end = std::min(int32_t(linear.stages.size()),
                          (stage / kBlockStages + 1) * kBlockStages);
   for (int32_t k = stage + 1; k < end; ++k)
     ++offset[k];
-  currentCost += o.cost * flat.stages[stage].trips;
+  currentCost += o.cost * linear.stages[stage].trips;
   for (ValueId v : o.writes)
     addWrite(v, key);
   for (ValueId v : o.reads)
@@ -236,13 +236,13 @@ void Schedule::insert(OpId op, int32_t stage) {
 }
 
 void Schedule::erase(OpId op, int32_t stage) {
-  const FlatOp &o = flat.ops[op];
+  const LinearOp &o = linear.ops[op];
   Key key = keyOf(stage, o.rank);
   for (ValueId v : o.reads)
     dropUse(v, key);
   for (ValueId v : o.writes)
     dropWrite(v, key);
-  currentCost -= o.cost * flat.stages[stage].trips;
+  currentCost -= o.cost * linear.stages[stage].trips;
 
   std::vector<OpId> &list = stageClones[stage];
   int32_t index = indexInStage(key);
@@ -252,7 +252,7 @@ void Schedule::erase(OpId op, int32_t stage) {
     discounts[stage].erase(discounts[stage].begin() + index);
   int32_t hole = cloneIndex[stage][index];
   cloneIndex[stage].erase(cloneIndex[stage].begin() + index);
-  int32_t end = std::min(int32_t(flat.stages.size()),
+  int32_t end = std::min(int32_t(linear.stages.size()),
                          (stage / kBlockStages + 1) * kBlockStages);
   for (int32_t k = stage + 1; k < end; ++k)
     --offset[k];
@@ -260,7 +260,7 @@ void Schedule::erase(OpId op, int32_t stage) {
     Clone moved = allClones.back();
     allClones[hole] = moved;
     cloneIndex[moved.stage]
-              [indexInStage(keyOf(moved.stage, flat.ops[moved.op].rank))] =
+              [indexInStage(keyOf(moved.stage, linear.ops[moved.op].rank))] =
                   hole;
   }
   allClones.pop_back();
@@ -268,21 +268,21 @@ void Schedule::erase(OpId op, int32_t stage) {
     refreshTouched();
 }
 
-void Schedule::switchMain(int32_t stage, int32_t index) {
-  Key key = keyOf(stage, kMainRank);
-  const FlatOp &was = flat.ops[mainOf(stage)];
+void Schedule::switchVariant(int32_t stage, int32_t index) {
+  Key key = keyOf(stage, kOwnRank);
+  const LinearOp &was = linear.ops[variantOf(stage)];
   // Both write the same values: only reads, cost and workspace change.
   for (ValueId v : was.reads)
     dropUse(v, key);
-  currentCost -= was.cost * flat.stages[stage].trips;
+  currentCost -= was.cost * linear.stages[stage].trips;
   add(key, true, key, true,
       discountOf(stage, int32_t(stageClones[stage].size())) -
           was.workspaceBytes);
   if (anyOverwrites)
     discounts[stage].back() = 0;
-  mains[stage] = index;
-  const FlatOp &is = flat.ops[mainOf(stage)];
-  currentCost += is.cost * flat.stages[stage].trips;
+  variants[stage] = index;
+  const LinearOp &is = linear.ops[variantOf(stage)];
+  currentCost += is.cost * linear.stages[stage].trips;
   add(key, true, key, true, is.workspaceBytes);
   for (ValueId v : is.reads)
     addUse(v, key);
@@ -293,7 +293,7 @@ void Schedule::switchMain(int32_t stage, int32_t index) {
 }
 
 bool Schedule::isUseless(OpId op, int32_t stage) const {
-  const FlatOp &o = flat.ops[op];
+  const LinearOp &o = linear.ops[op];
   Key key = keyOf(stage, o.rank);
   for (ValueId v : o.writes)
     if (values[v].instances[instanceBefore(v, key + 1)].last != key)
@@ -306,7 +306,7 @@ int32_t Schedule::stageAboveLimit(int32_t from) const {
   if (block < 0)
     return -1;
   int32_t worst = moments.worstIn(block), stage = block * kBlockStages;
-  int32_t end = std::min(int32_t(flat.stages.size()), stage + kBlockStages);
+  int32_t end = std::min(int32_t(linear.stages.size()), stage + kBlockStages);
   while (stage + 1 < end && offset[stage + 1] <= worst)
     ++stage;
   return stage;
@@ -315,13 +315,13 @@ int32_t Schedule::stageAboveLimit(int32_t from) const {
 Solution Schedule::toSolution(const Problem &problem) const {
   Solution solution;
   solution.segments.resize(problem.segments.size());
-  for (int32_t k = 0; k < int32_t(flat.stages.size()); ++k) {
-    const FlatStage &stage = flat.stages[k];
+  for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k) {
+    const LinearStage &stage = linear.stages[k];
     std::vector<Execution> &list = solution.segments[stage.segment];
     for (OpId op : stageClones[k])
-      list.push_back({flat.ops[op].recipe, kNone, {}});
+      list.push_back({linear.ops[op].recipe, kNone, {}});
     if (stage.instruction != kNone)
-      list.push_back({flat.ops[mainOf(k)].recipe, stage.instruction, {}});
+      list.push_back({linear.ops[variantOf(k)].recipe, stage.instruction, {}});
   }
   takeOverwrites(problem, solution);
   return solution;

@@ -1,15 +1,16 @@
 // Schedule.h - a schedule that can be changed and undone quickly, with its live
 // bytes at every moment.
 //
-// A schedule is a set of recomputations (op, stage) over a `Flat` problem. Two
-// primitives change it, `insert` and `erase`; both keep up to date
+// A schedule is a set of recomputations (op, stage) over a `LinearProblem`
+// problem. Two primitives change it, `insert` and `erase`; both keep up to date
 //   - of each value, the keys of its uses and its instances [key, last],
 //   - the live bytes of each moment, and the *excess*: the sum over all moments
 //     of the bytes above the limit, which a search drives to zero.
 //
-// Moments live in blocks of 32 stages under a tree (`Moments.h`): adding bytes
-// to a range of them walks the two blocks at its ends and a few nodes in
-// between. Near a solution a change costs O(deg * (64 + log n)) small steps.
+// LiveProfile live in blocks of 32 stages under a tree (`LiveProfile.h`):
+// adding bytes to a range of them walks the two blocks at its ends and a few
+// nodes in between. Near a solution a change costs O(deg * (64 + log n)) small
+// steps.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_SCHEDULE_H
 #define TMC_COMPILER_PLANNING_SEARCH_SCHEDULE_H
@@ -30,17 +31,17 @@ public:
 
   /// No recomputation; `limitBytes` is what live bytes may reach, persistent
   /// values left out.
-  Schedule(const Flat &flat, int64_t limitBytes);
+  Schedule(const LinearProblem &linear, int64_t limitBytes);
 
   bool canInsert(OpId op, int32_t stage) const {
-    const FlatOp &o = flat.ops[op];
+    const LinearOp &o = linear.ops[op];
     return stage >= o.firstStage && stage <= o.lastStage && !has(op, stage);
   }
   bool has(OpId op, int32_t stage) const;
   void insert(OpId op, int32_t stage);
   void erase(OpId op, int32_t stage);
-  /// Runs `stage` by another of its mains.
-  void switchMain(int32_t stage, int32_t index);
+  /// Runs `stage` by another of its variants.
+  void switchVariant(int32_t stage, int32_t index);
 
   /// Whether no output of the recomputation is read.
   bool isUseless(OpId op, int32_t stage) const;
@@ -51,13 +52,13 @@ public:
   int64_t limit() const { return moments.limit(); }
   void setLimit(int64_t bytes) { moments.setLimit(bytes); }
   /// Live bytes while `stage` itself runs.
-  int64_t liveAtMain(int32_t stage) const;
+  int64_t liveAtOwn(int32_t stage) const;
 
   const std::vector<Clone> &clones() const { return allClones; }
-  OpId mainOf(int32_t stage) const {
-    return flat.stages[stage].mains[mains[stage]];
+  OpId variantOf(int32_t stage) const {
+    return linear.stages[stage].variants[variants[stage]];
   }
-  int32_t mainIndex(int32_t stage) const { return mains[stage]; }
+  int32_t variantIndex(int32_t stage) const { return variants[stage]; }
   /// Recomputations of a stage in the order they run.
   const std::vector<OpId> &clonesAt(int32_t stage) const {
     return stageClones[stage];
@@ -77,7 +78,7 @@ public:
   /// The stage of some moment above the limit, found from `from` around; -1.
   int32_t stageAboveLimit(int32_t from) const;
 
-  /// The schedule as a solution of the problem that was flattened.
+  /// The schedule as a solution of the problem that was linearized.
   Solution toSolution(const Problem &problem) const;
 
   /// Small steps taken so far.
@@ -105,10 +106,10 @@ private:
   int64_t discountAt(Key key, OpId op) const;
   void refreshTouched();
 
-  const Flat &flat;
-  Moments moments;
+  const LinearProblem &linear;
+  LiveProfile moments;
   int64_t currentCost = 0;
-  std::vector<int32_t> mains;
+  std::vector<int32_t> variants;
   std::vector<std::vector<OpId>> stageClones;
   std::vector<std::vector<int32_t>> cloneIndex; // In `allClones`.
   /// Saved by overwrites, main last; empty where no op overwrites.
@@ -116,7 +117,7 @@ private:
   std::vector<int32_t> offset; // Of a stage's first moment, within its block.
   std::vector<ValueState> values;
   std::vector<Clone> allClones;
-  std::vector<Key> touched; // Moments whose discount may have changed.
+  std::vector<Key> touched; // LiveProfile whose discount may have changed.
   bool anyOverwrites = false;
 };
 

@@ -207,9 +207,9 @@ inline Problem randomProblem(Random &random, const RandomShape &shape) {
 /// nothing, what the body reads of values made outside. Its solutions are those
 /// of `p` that hold these values over the end of every trip, the last included.
 ///
-/// The search (Flat.h) looks among exactly these: it folds a loop to one trip,
-/// and a trip that begins without a value from outside would have to end
-/// without it.
+/// The search (LinearProblem.h) looks among exactly these: it folds a loop to
+/// one trip, and a trip that begins without a value from outside would have to
+/// end without it.
 inline Problem holdingOutside(Problem p) {
   std::vector<SegmentId> home(p.values.size(), kNone);
   for (const Instruction &i : p.instructions)

@@ -74,8 +74,8 @@ BranchCertificate byHand() {
 TEST(Branch, ACertificateByHand) {
   Problem p = chain();
   // Price 1/20 a byte at moment 2, and 3 for the row of b's input a:
-  //   floor - limit = -60: -3; the row: +3; b isn't there and made again: 1;
-  //   a's tail is there (3 - 3), or not (0), or made again (10 - 3): 0.
+  //   floor - limit = -60: -3; the row: +3; b isn't there and recomputed: 1;
+  //   a's tail is there (3 - 3), or not (0), or recomputed (10 - 3): 0.
   BranchCertificate c = byHand();
   EXPECT_EQ(*provenByBranching(p, c), 1);
   // At 1/100 a byte, -0.6 + 3 + 1 + (0.6 - 3): 1 again.
@@ -140,11 +140,11 @@ TEST(Branch, TheCheckerCatchesWhatIsPlanted) {
 }
 
 TEST(Branch, InflatedCostsAndDroppedGapsAreCaught) {
-  // What would be proved for dearer recomputation, or had a been pinned away
-  // (so that its gap and its tail were not), isn't for the problem itself.
-  Problem p = chain(), dearer = chain(), pinned = chain();
-  dearer.recipes[0].cost *= 3;
-  BranchCertificate c = find(dearer, 150, 31);
+  // What would be proved for more expensive recomputation, or had a been pinned
+  // away (so that its gap and its tail were not), isn't for the problem itself.
+  Problem p = chain(), costlier = chain(), pinned = chain();
+  costlier.recipes[0].cost *= 3;
+  BranchCertificate c = find(costlier, 150, 31);
   EXPECT_EQ(c.extraCost, 31);
   EXPECT_TRUE(checkBranching(p, c).has_value());
   pinned.values[1].pinned = true; // b counts in full at moment 2.

@@ -52,7 +52,7 @@ TEST(Account, TellsWhatWasMadeAgainAndWhatItPaid) {
   absl::StatusOr<Account> told = account(p, *plan);
   ASSERT_TRUE(told.ok());
   int64_t paid = 0, broken = 0;
-  for (const GapFate &gap : told->gaps) {
+  for (const GapDecision &gap : told->gaps) {
     EXPECT_EQ(gap.leastCost, 5);
     EXPECT_EQ(gap.held, gap.paidCost == 0) << p.values[gap.value].name;
     paid += gap.paidCost;
@@ -83,14 +83,14 @@ TEST(Account, AddsUpToTheSimulation) {
     recomputing += plan->stats.recomputedExecutions > 0;
     absl::StatusOr<Account> told = account(p, *plan);
     ASSERT_TRUE(told.ok()) << told.status();
-    // One trip: every moment is a row, so the stays are all there is.
+    // One trip: every moment is a row, so the intervals are all there is.
     std::vector<int64_t> live(told->rows.size(), 0);
-    for (const Stay &stay : told->stays)
-      for (int32_t row = stay.begin; row < stay.end; ++row) {
-        int64_t bytes = p.values[stay.value].bytes;
-        if (stay.storageOf != kNone && row == stay.begin)
-          bytes -= std::min(bytes,
-                            p.values[told->stays[stay.storageOf].value].bytes);
+    for (const LiveInterval &interval : told->intervals)
+      for (int32_t row = interval.begin; row < interval.end; ++row) {
+        int64_t bytes = p.values[interval.value].bytes;
+        if (interval.storageOf != kNone && row == interval.begin)
+          bytes -= std::min(
+              bytes, p.values[told->intervals[interval.storageOf].value].bytes);
         live[row] += bytes;
       }
     for (size_t row = 0; row < live.size(); ++row)

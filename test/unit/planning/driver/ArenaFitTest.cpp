@@ -76,16 +76,16 @@ TEST(Fit, TheSmallestPlanWorksInAnyBook) {
     if (!check(p).ok())
       continue;
     p.reservedBytes = 7;
-    PlanBook book(p, 1, quick());
+    PlanCache book(p, 1, quick());
     absl::StatusOr<const FittedPlan *> smallest = book.smallest();
     ASSERT_TRUE(smallest.ok()) << smallest.status();
     int64_t budget = (*smallest)->arenaBytes + p.reservedBytes;
-    PlanBook again(p, 1, quick());
+    PlanCache again(p, 1, quick());
     absl::StatusOr<const FittedPlan *> found = again.fit(budget);
     ASSERT_TRUE(found.ok());
     ASSERT_NE(*found, nullptr);
     EXPECT_LE((*found)->arenaBytes + p.reservedBytes, budget);
-    PlanBook below(p, 1, quick());
+    PlanCache below(p, 1, quick());
     found = below.fit(below.impossibleBelowBytes() - 1);
     ASSERT_TRUE(found.ok());
     EXPECT_EQ(*found, nullptr);
@@ -101,7 +101,7 @@ TEST(Fit, CostsAtMostWhatEveryBlockCosts) {
   absl::StatusOr<Plan> blocks = planBy("blocks", *p, {}, "");
   ASSERT_TRUE(blocks.ok()) << blocks.status();
   int64_t arena = packSorted(arenaOf(*p, blocks->solution, 1)).arenaBytes;
-  PlanBook book(*p, 1, quick());
+  PlanCache book(*p, 1, quick());
   ASSERT_TRUE(book.smallest().ok());
   const FittedPlan *found = book.cheapestWithin(arena);
   ASSERT_NE(found, nullptr);
@@ -137,7 +137,7 @@ TEST(Fit, TheArenaIsFoundAgain) {
   int64_t peak = measure(p, baseSolution(p))->peakBytes;
   SolveOptions options = quick();
   options.maxWork = 2'000'000;
-  PlanBook book(p, 1, options, "tmc");
+  PlanCache book(p, 1, options, "tmc");
   int harder = 0;
   for (int64_t percent = 30; percent < 100; percent += 4) {
     absl::StatusOr<const FittedPlan *> found = book.fit(peak * percent / 100);
@@ -160,7 +160,7 @@ TEST(Fit, MoreMemoryNeverCostsTimeInOneBook) {
         randomProblem(random, {.prologue = 5, .body = 8, .epilogue = 8});
     if (!check(p).ok())
       continue;
-    PlanBook book(p, 1, quick());
+    PlanCache book(p, 1, quick());
     absl::StatusOr<const FittedPlan *> most = book.fit(-1);
     ASSERT_TRUE(most.ok());
     int64_t from = (*book.smallest())->arenaBytes, to = (*most)->arenaBytes;
@@ -193,11 +193,11 @@ TEST(Fit, ProofsSurviveABiggerBudget) {
     absl::StatusOr<Plan> plan = solve(p, options);
     ASSERT_TRUE(plan.ok());
     int64_t before = plan->certificate.extraCost;
-    restate(p, *plan, base->peakBytes * 8 / 10);
+    recertify(p, *plan, base->peakBytes * 8 / 10);
     EXPECT_LE(plan->certificate.extraCost, before);
     EXPECT_EQ(checkCertificate(p, plan->certificate), std::nullopt);
     proved += plan->certificate.extraCost > 0;
-    restate(p, *plan, base->peakBytes);
+    recertify(p, *plan, base->peakBytes);
     EXPECT_EQ(plan->certificate.extraCost, 0);
   }
   EXPECT_GT(proved, 3);
@@ -208,7 +208,7 @@ TEST(Fit, TheFrontierIsWhatTheBookKnows) {
   absl::StatusOr<Problem> p =
       problemOf(generateGraph({Family::Transformer, 120, 1, true}));
   ASSERT_TRUE(p.ok()) << p.status();
-  PlanBook book(*p, 1, quick());
+  PlanCache book(*p, 1, quick());
   EXPECT_TRUE(book.frontier().empty());
   ASSERT_TRUE(book.smallest().ok());
   ASSERT_TRUE(book.fit(-1).ok());
@@ -263,7 +263,7 @@ TEST(Fit, TheSearchForTheSmallestIsBounded) {
     EXPECT_EQ(again->cost, plan->cost);
   }
   options.smallestWork = 1;
-  PlanBook book(*p, 1, options);
+  PlanCache book(*p, 1, options);
   ASSERT_TRUE(book.smallest().ok());
   EXPECT_TRUE(book.isSmallestStoppedEarly());
 }

@@ -1,5 +1,5 @@
 // SolveTest.cpp - what a search is told beside its budget: where to begin, what
-// to spare, and what is too dear to be made again.
+// to spare, and what is too expensive to be recomputed.
 
 #include "compiler/planning/driver/Solve.h"
 #include "compiler/planning/model/Generate.h"
@@ -38,16 +38,18 @@ TEST(Solve, AStartIsNeverLost) {
   EXPECT_LE(started->cost, good->cost);
 }
 
-// That something dear could be made again never makes a plan dearer.
+// That something expensive could be recomputed never makes a plan more
+// expensive.
 TEST(Solve, WhatIsDearIsKept) {
-  int dearer = 0;
+  int costlier = 0;
   for (uint64_t seed = 1; seed <= 3; ++seed)
-    for (size_t dear : {30, 60})
+    for (size_t expensive : {30, 60})
       for (int64_t percent : {45, 60}) {
         SCOPED_TRACE("seed " + std::to_string(seed) + " instruction " +
-                     std::to_string(dear) + " at " + std::to_string(percent));
+                     std::to_string(expensive) + " at " +
+                     std::to_string(percent));
         Problem p = transformer(150, seed);
-        Recipe &recipe = p.recipes[p.instructions[dear].recipes[0]];
+        Recipe &recipe = p.recipes[p.instructions[expensive].recipes[0]];
         recipe.cost = baseCost(p) / 3;
         p.values[recipe.writes[0]].bytes *= 4;
         SolveOptions options = within(p, percent, 2'000'000);
@@ -58,33 +60,33 @@ TEST(Solve, WhatIsDearIsKept) {
         EXPECT_GE(free->feasible, kept->feasible);
         if (kept->feasible) {
           EXPECT_LE(free->cost, kept->cost);
-          dearer += kept->cost > kept->baseCost;
+          costlier += kept->cost > kept->baseCost;
         }
       }
-  EXPECT_GT(dearer, 5);
+  EXPECT_GT(costlier, 5);
 }
 
 TEST(Solve, WhatIsDearIsKeptIfAsked) {
   int freely = 0, kept = 0;
-  for (size_t dear : {10, 20, 30, 40, 50})
+  for (size_t expensive : {10, 20, 30, 40, 50})
     for (int64_t percent : {35, 40, 45, 50}) {
-      SCOPED_TRACE("instruction " + std::to_string(dear) + " at " +
+      SCOPED_TRACE("instruction " + std::to_string(expensive) + " at " +
                    std::to_string(percent));
       Problem p = transformer(150, 1);
-      Recipe &recipe = p.recipes[p.instructions[dear].recipes[0]];
+      Recipe &recipe = p.recipes[p.instructions[expensive].recipes[0]];
       recipe.cost = baseCost(p) / 20;
       p.values[recipe.writes[0]].bytes *= 4;
       SolveOptions options = within(p, percent, 2'000'000);
-      options.dear = Dear::Free;
+      options.expensive = Expensive::Free;
       absl::StatusOr<Plan> plan = solve(p, options);
       ASSERT_TRUE(plan.ok());
-      freely += plan->feasible && makesDearAgain(p, plan->solution);
-      options.dear = Dear::Kept;
+      freely += plan->feasible && recomputesExpensive(p, plan->solution);
+      options.expensive = Expensive::Held;
       plan = solve(p, options);
       ASSERT_TRUE(plan.ok());
       if (!plan->feasible)
         continue;
-      EXPECT_FALSE(makesDearAgain(p, plan->solution));
+      EXPECT_FALSE(recomputesExpensive(p, plan->solution));
       ++kept;
     }
   EXPECT_GT(freely, 0);
@@ -108,15 +110,15 @@ TEST(Solve, SparesWhatIsAskedFor) {
   };
   int changed = 0;
   for (InstructionId i = 20; i < 100; i += 8) {
-    options.spared.assign(p.instructions.size(), 0);
-    options.spared[size_t(i)] = options.budgetBytes / 20;
-    absl::StatusOr<Plan> spared = solve(p, options);
-    ASSERT_TRUE(spared.ok());
-    EXPECT_EQ(spared->impossibleBelowBytes, plain->impossibleBelowBytes);
-    if (!spared->feasible)
+    options.headroom.assign(p.instructions.size(), 0);
+    options.headroom[size_t(i)] = options.budgetBytes / 20;
+    absl::StatusOr<Plan> headroom = solve(p, options);
+    ASSERT_TRUE(headroom.ok());
+    EXPECT_EQ(headroom->impossibleBelowBytes, plain->impossibleBelowBytes);
+    if (!headroom->feasible)
       continue;
-    int64_t most = options.budgetBytes - options.spared[size_t(i)];
-    EXPECT_LE(liveAt(*spared, i), most) << "at " << i;
+    int64_t most = options.budgetBytes - options.headroom[size_t(i)];
+    EXPECT_LE(liveAt(*headroom, i), most) << "at " << i;
     changed += liveAt(*plain, i) > most;
   }
   EXPECT_GT(changed, 0);

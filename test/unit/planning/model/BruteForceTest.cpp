@@ -234,7 +234,7 @@ TEST(BruteForce, Everything) {
 }
 
 TEST(BruteForce, AnyOrderIsStillRight) {
-  int cheaper = 0, dearer = 0, budgets = 0;
+  int cheaper = 0, costlier = 0, budgets = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Random random(seed);
     RandomShape shape;
@@ -268,13 +268,13 @@ TEST(BruteForce, AnyOrderIsStillRight) {
       ++budgets;
       if (fixed.feasible && plan->feasible) {
         cheaper += plan->cost < fixed.cost;
-        dearer += plan->cost > fixed.cost;
+        costlier += plan->cost > fixed.cost;
       }
       cheaper += plan->feasible && !fixed.feasible;
-      dearer += fixed.feasible && !plan->feasible;
+      costlier += fixed.feasible && !plan->feasible;
     }
   }
-  EXPECT_EQ(dearer, 0);
+  EXPECT_EQ(costlier, 0);
   EXPECT_GT(budgets, 90);
   EXPECT_GT(cheaper, 10);
 }

@@ -16,7 +16,7 @@ TEST(Milp, FindsTheOptimumOfSmallGraphs) {
   if (!hasMilp())
     GTEST_SKIP() << "built without a solver";
   registerMilp();
-  int budgets = 0, dearer = 0, recomputing = 0;
+  int budgets = 0, costlier = 0, recomputing = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Random random(seed);
     RandomShape shape;
@@ -37,14 +37,14 @@ TEST(Milp, FindsTheOptimumOfSmallGraphs) {
       EXPECT_LE(plan->cost, best) << seed << " at " << peak;
       Plan ours = *solve(p, options);
       ASSERT_GE(plan->cost, plan->baseCost + ours.provenExtraCost()) << seed;
-      dearer += ours.feasible && plan->cost > ours.cost;
+      costlier += ours.feasible && plan->cost > ours.cost;
       ++budgets;
       recomputing += plan->stats.recomputedExecutions > 0;
     }
   }
   EXPECT_GT(budgets, 30);
   EXPECT_EQ(recomputing, budgets);
-  EXPECT_EQ(dearer, 0);
+  EXPECT_EQ(costlier, 0);
 }
 
 TEST(Milp, WhatALaterSlotReadsStays) {

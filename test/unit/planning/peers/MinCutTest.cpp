@@ -16,16 +16,16 @@ namespace {
 
 /// Whether the backward part can be computed from what is `saved` alone, with
 /// neither the banned nor what isn't made from anything.
-bool suffices(const Flat &flat, const Problem &p, int32_t turn,
+bool suffices(const LinearProblem &linear, const Problem &p, int32_t turn,
               const std::vector<char> &banned, const std::vector<char> &saved) {
   std::vector<ValueId> open;
-  for (size_t k = size_t(turn); k < flat.stages.size(); ++k)
-    for (ValueId v : flat.ops[flat.stages[k].mains.front()].reads)
+  for (size_t k = size_t(turn); k < linear.stages.size(); ++k)
+    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
       open.push_back(v);
   while (!open.empty()) {
     ValueId v = open.back();
     open.pop_back();
-    if (saved[v] || flat.madeAt[v] >= turn || flat.madeAt[v] < 0)
+    if (saved[v] || linear.madeAt[v] >= turn || linear.madeAt[v] < 0)
       continue;
     if (banned[v] || p.recipes[v].reads.empty())
       return false;
@@ -42,27 +42,27 @@ TEST(MinCut, SavesTheFewestBytesThatSuffice) {
     Graph graph = generateGraph(
         {Family::RandomLayered, 16 + int64_t(seed % 5), seed, false});
     Problem p = *problemOf(graph);
-    Flat flat = flatten(p);
+    LinearProblem linear = linearize(p);
     int32_t turn = 9;
-    std::vector<char> banned(flat.bytes.size(), 0);
+    std::vector<char> banned(linear.bytes.size(), 0);
     for (int32_t v = 0; v < turn; ++v)
       banned[v] = random.chance(0.2);
-    std::vector<char> saved = minimumCut(p, flat, turn, banned);
-    ASSERT_TRUE(suffices(flat, p, turn, banned, saved)) << seed;
+    std::vector<char> saved = minimumCut(p, linear, turn, banned);
+    ASSERT_TRUE(suffices(linear, p, turn, banned, saved)) << seed;
     int64_t least = INT64_MAX, bytes = 0, all = 0;
     for (int32_t v = 0; v < turn; ++v) {
-      bytes += saved[v] ? flat.bytes[v] : 0;
-      all += flat.bytes[v];
+      bytes += saved[v] ? linear.bytes[v] : 0;
+      all += linear.bytes[v];
     }
     for (uint32_t set = 0; set < (1u << turn); ++set) {
-      std::vector<char> other(flat.bytes.size(), 0);
+      std::vector<char> other(linear.bytes.size(), 0);
       int64_t sum = 0;
       for (int32_t v = 0; v < turn; ++v)
         if (set >> v & 1) {
           other[v] = 1;
-          sum += flat.bytes[v];
+          sum += linear.bytes[v];
         }
-      if (sum < least && suffices(flat, p, turn, banned, other))
+      if (sum < least && suffices(linear, p, turn, banned, other))
         least = sum;
     }
     ASSERT_EQ(bytes, least) << seed;

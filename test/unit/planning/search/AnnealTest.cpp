@@ -16,13 +16,13 @@ using namespace tmc::planning;
 namespace {
 
 /// The schedule, the plain answer and a schedule built from it agree.
-void expectTrue(const Flat &flat, const Schedule &schedule,
-                const Plain &plain) {
-  Schedule anew(flat, schedule.limit());
-  restore(flat, anew, plain);
-  EXPECT_EQ(anew.cost(), plain.cost);
-  EXPECT_EQ(anew.excess() <= 0, plain.feasible);
-  EXPECT_EQ(schedule.cost(), plain.cost);
+void expectTrue(const LinearProblem &linear, const Schedule &schedule,
+                const RematPlan &plan) {
+  Schedule anew(linear, schedule.limit());
+  restore(linear, anew, plan);
+  EXPECT_EQ(anew.cost(), plan.cost);
+  EXPECT_EQ(anew.excess() <= 0, plan.feasible);
+  EXPECT_EQ(schedule.cost(), plan.cost);
   EXPECT_EQ(schedule.excess(), anew.excess());
   EXPECT_EQ(schedule.peakBytes(), anew.peakBytes());
 }
@@ -30,23 +30,24 @@ void expectTrue(const Flat &flat, const Schedule &schedule,
 TEST(Anneal, EndsInTheBestState) {
   for (Family family :
        {Family::Transformer, Family::UNet, Family::RandomLayered}) {
-    Flat flat = flatten(*problemOf(generateGraph({family, 300, 5, false})));
-    int64_t peak = Schedule(flat, 0).peakBytes();
+    LinearProblem linear =
+        linearize(*problemOf(generateGraph({family, 300, 5, false})));
+    int64_t peak = Schedule(linear, 0).peakBytes();
     for (size_t journal : {size_t(1), size_t(40), size_t(1) << 20}) {
-      Schedule schedule(flat, peak * 8 / 10);
+      Schedule schedule(linear, peak * 8 / 10);
       int64_t excess = schedule.excess();
       Random random(3);
       AnnealOptions options;
       options.work = 1'000'000;
       options.longestJournal = journal;
-      Plain first = anneal(flat, schedule, random, options);
-      expectTrue(flat, schedule, first);
+      RematPlan first = anneal(linear, schedule, random, options);
+      expectTrue(linear, schedule, first);
       EXPECT_LT(schedule.excess(), excess);
       // Far too hot to keep what it has: the best state is the first.
       options.work = 100'000;
       options.startTemperature = options.endTemperature = 1000;
-      Plain second = anneal(flat, schedule, random, options);
-      expectTrue(flat, schedule, second);
+      RematPlan second = anneal(linear, schedule, random, options);
+      expectTrue(linear, schedule, second);
       EXPECT_GE(second.feasible, first.feasible);
       if (first.feasible) {
         EXPECT_LE(second.cost, first.cost);
@@ -67,21 +68,21 @@ TEST(Anneal, ReadsASolutionBack) {
     Problem p = randomProblem(random, shape);
     if (!check(p).ok())
       continue;
-    Flat flat = flatten(p);
-    Schedule schedule(flat, 0);
+    LinearProblem linear = linearize(p);
+    Schedule schedule(linear, 0);
     schedule.setLimit(schedule.peakBytes() * 3 / 4);
     AnnealOptions options;
     options.work = 20'000;
-    Plain was = anneal(flat, schedule, random, options);
-    Plain is = plainOf(flat, schedule.toSolution(p));
-    EXPECT_EQ(is.mains, was.mains);
-    Schedule anew(flat, schedule.limit());
-    restore(flat, anew, is);
+    RematPlan was = anneal(linear, schedule, random, options);
+    RematPlan is = rematPlanOf(linear, schedule.toSolution(p));
+    EXPECT_EQ(is.variants, was.variants);
+    Schedule anew(linear, schedule.limit());
+    restore(linear, anew, is);
     EXPECT_EQ(anew.cost(), schedule.cost());
     EXPECT_EQ(anew.excess(), schedule.excess());
     EXPECT_EQ(anew.clones().size(), schedule.clones().size());
     clones += was.clones.size();
-    switched += was.mains.size();
+    switched += was.variants.size();
   }
   EXPECT_GT(clones, 100u);
   EXPECT_GT(switched, 20u);
@@ -89,23 +90,24 @@ TEST(Anneal, ReadsASolutionBack) {
 
 // Copies of what another layer recomputes are taken back like other moves.
 TEST(Anneal, CopiesBetweenEqualLayers) {
-  Flat flat = flatten(*problemOf(generateGraph({Family::Transformer, 300, 5})));
-  int64_t peak = Schedule(flat, 0).peakBytes();
-  Repeats repeats(flat);
-  Plain plans[2];
+  LinearProblem linear =
+      linearize(*problemOf(generateGraph({Family::Transformer, 300, 5})));
+  int64_t peak = Schedule(linear, 0).peakBytes();
+  Repeats repeats(linear);
+  RematPlan plans[2];
   for (bool copies : {false, true}) {
-    Schedule schedule(flat, peak * 6 / 10);
+    Schedule schedule(linear, peak * 6 / 10);
     Random random(3);
     AnnealOptions options;
     options.work = 1'000'000;
     options.repeats = copies ? &repeats : nullptr;
-    plans[copies] = anneal(flat, schedule, random, options);
-    expectTrue(flat, schedule, plans[copies]);
+    plans[copies] = anneal(linear, schedule, random, options);
+    expectTrue(linear, schedule, plans[copies]);
     ASSERT_TRUE(plans[copies].feasible);
     // Far too hot to keep what it has: the best state is near the first.
     options.startTemperature = options.endTemperature = 1000;
-    Plain again = anneal(flat, schedule, random, options);
-    expectTrue(flat, schedule, again);
+    RematPlan again = anneal(linear, schedule, random, options);
+    expectTrue(linear, schedule, again);
     EXPECT_TRUE(again.feasible);
     EXPECT_LE(again.cost, plans[copies].cost);
   }
@@ -118,16 +120,16 @@ TEST(Anneal, SwitchesBackToTheBestState) {
     RandomShape shape;
     shape.body = 8;
     Problem problem = randomProblem(random, shape);
-    Flat flat = flatten(problem);
-    Schedule schedule(flat, Schedule(flat, 0).peakBytes() * 3 / 4);
+    LinearProblem linear = linearize(problem);
+    Schedule schedule(linear, Schedule(linear, 0).peakBytes() * 3 / 4);
     AnnealOptions options;
     options.work = 20'000;
     options.longestJournal = seed % 2 ? 3 : 1 << 20;
-    Plain first = anneal(flat, schedule, random, options);
+    RematPlan first = anneal(linear, schedule, random, options);
     int64_t excess = schedule.excess();
     options.startTemperature = options.endTemperature = 1000;
-    Plain second = anneal(flat, schedule, random, options);
-    expectTrue(flat, schedule, second);
+    RematPlan second = anneal(linear, schedule, random, options);
+    expectTrue(linear, schedule, second);
     if (first.feasible) {
       EXPECT_TRUE(second.feasible);
       EXPECT_LE(second.cost, first.cost);
@@ -141,10 +143,13 @@ TEST(Anneal, SwitchesBackToTheBestState) {
 /// Over the limit everywhere, whatever is given up frees bytes: a ramp can't be
 /// measured, and begins somewhere.
 TEST(Anneal, RampsWhereNothingIsLeftOver) {
-  Flat flat = flatten(*problemOf(generateGraph({Family::UNet, 60, 1, false})));
-  Schedule schedule(flat, 0);
-  for (OpId o = 0; o < OpId(flat.ops.size()) && schedule.clones().empty(); ++o)
-    if (int32_t stage = flat.ops[o].firstStage; schedule.canInsert(o, stage)) {
+  LinearProblem linear =
+      linearize(*problemOf(generateGraph({Family::UNet, 60, 1, false})));
+  Schedule schedule(linear, 0);
+  for (OpId o = 0; o < OpId(linear.ops.size()) && schedule.clones().empty();
+       ++o)
+    if (int32_t stage = linear.ops[o].firstStage;
+        schedule.canInsert(o, stage)) {
       int64_t before = schedule.excess();
       schedule.insert(o, stage);
       if (schedule.excess() < before)
@@ -155,7 +160,7 @@ TEST(Anneal, RampsWhereNothingIsLeftOver) {
   AnnealOptions options;
   options.work = 100'000;
   options.penaltyRamp = 400;
-  expectTrue(flat, schedule, anneal(flat, schedule, random, options));
+  expectTrue(linear, schedule, anneal(linear, schedule, random, options));
 }
 
 /// Equal layers are all worth recomputing at one price: what prices construct

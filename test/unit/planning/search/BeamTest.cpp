@@ -17,20 +17,21 @@ namespace {
 
 /// What a beam finds within `limit`, checked; -1: nothing.
 int64_t extraCostByBeam(const Problem &p, int64_t limit) {
-  Flat flat = flatten(p);
+  LinearProblem linear = linearize(p);
   std::vector<double> found = ascend(relax(p), limit, {.work = 100'000}),
-                      prices(flat.stages.size(), 0);
+                      prices(linear.stages.size(), 0);
   for (size_t k = 0, at = 0; k < prices.size(); ++k)
-    if (flat.stages[k].instruction != kNone)
+    if (linear.stages[k].instruction != kNone)
       prices[k] = found[at++];
   BeamOptions options;
   options.work = 3'000'000;
   int64_t work = 0;
-  Plain plan = beam(flat, limit - flat.constantBytes, prices, options, work);
+  RematPlan plan =
+      beam(linear, limit - linear.constantBytes, prices, options, work);
   EXPECT_GT(work, 0);
   if (!plan.feasible)
     return -1;
-  absl::StatusOr<Claim> claim = measure(p, solutionOf(p, flat, plan));
+  absl::StatusOr<Claim> claim = measure(p, solutionOf(p, linear, plan));
   EXPECT_TRUE(claim.ok()) << claim.status().message();
   if (claim.ok()) {
     EXPECT_LE(claim->peakBytes, limit);
@@ -40,7 +41,7 @@ int64_t extraCostByBeam(const Problem &p, int64_t limit) {
 }
 
 TEST(Beam, AgreesWithBruteForce) {
-  int budgets = 0, missed = 0, dearer = 0;
+  int budgets = 0, missed = 0, costlier = 0;
   for (uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -56,12 +57,12 @@ TEST(Beam, AgreesWithBruteForce) {
       ASSERT_FALSE(HasFailure()) << "at " << peak;
       ++budgets;
       missed += found < 0;
-      dearer += found >= 0 && baseCost(p) + found > best;
+      costlier += found >= 0 && baseCost(p) + found > best;
     }
   }
   EXPECT_GT(budgets, 100);
   EXPECT_LT(missed * 20, budgets) << missed << " of " << budgets;
-  EXPECT_LT(dearer * 20, budgets) << dearer << " of " << budgets;
+  EXPECT_LT(costlier * 20, budgets) << costlier << " of " << budgets;
 }
 
 // Plans of loops hold what they hold over all trips.

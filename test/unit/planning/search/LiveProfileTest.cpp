@@ -19,7 +19,7 @@ int64_t excessOf(const std::vector<int64_t> &list, int64_t limit) {
   return excess;
 }
 
-void expectEqual(const Moments &moments, const Lists &lists) {
+void expectEqual(const LiveProfile &moments, const Lists &lists) {
   int64_t excess = 0, peak = 0;
   for (size_t b = 0; b < lists.size(); ++b) {
     ASSERT_EQ(moments.sizeOf(int32_t(b)), int32_t(lists[b].size()));
@@ -49,7 +49,7 @@ void expectEqual(const Moments &moments, const Lists &lists) {
 /// Random changes around the limit, which few or many moments exceed.
 void churn(int32_t blocks, int64_t limit, uint64_t seed) {
   Random random(seed);
-  Moments moments(blocks, limit);
+  LiveProfile moments(blocks, limit);
   Lists lists(blocks);
   for (int32_t b = 0; b < blocks; ++b)
     for (int i = 0; i < 3; ++i) {
@@ -92,7 +92,7 @@ void churn(int32_t blocks, int64_t limit, uint64_t seed) {
   }
 }
 
-TEST(Moments, EqualAPlainList) {
+TEST(LiveProfile, EqualAPlainList) {
   for (int32_t blocks : {1, 2, 8, 9, 63, 64, 65, 600})
     for (int64_t limit : {400, 900, 1500}) {
       churn(blocks, limit, uint64_t(blocks));
