@@ -68,7 +68,7 @@ struct Plan : impl::PlanBase<Plan> {
     options.budgetBytes = budget;
     options.order = planning::OrderMode::Free;
     options.wantBound = options.wantFrontier = !quick;
-    options.effort = effort;
+    options.effort.percent = effort;
     absl::StatusOr<planning::Plan> plan =
         hooks.solve ? hooks.solve(problem) : planning::solve(problem, options);
     if (!plan.ok()) {

@@ -21,6 +21,26 @@ constexpr size_t kLarge = 1000;
 constexpr int64_t kSmallestWork = 600'000'000;
 constexpr int64_t kSmallestWorkEach = 300'000;
 
+/// Walks from the coarse plan, each with its own seed.
+constexpr size_t kWalks = 2;
+/// What costs a thousandth of the step less than all that fits is worth a
+/// repair.
+constexpr int64_t kWorthRepairPart = 1000;
+/// Packings with other seeds, of a small step and of a large one; their effort
+/// in percent.
+constexpr uint64_t kRepacks = 3, kLargeRepacks = 1;
+constexpr int64_t kRepackEffort = 400;
+/// Local repairs at most.
+constexpr int kMostLocal = 4;
+/// Global repairs plan for this many quarters less than was lost by packing.
+constexpr int64_t kQuartersLess[] = {5, 7, 9};
+/// Where a repair recomputed something expensive, it is sought again with this
+/// part of the work.
+constexpr int64_t kHarderPart = 2;
+/// Counted work of the proof by cases of a plan that is chosen: about a tenth
+/// of a second.
+constexpr int64_t kCasesWork = 100'000'000;
+
 } // namespace
 
 void tmc::planning::recertify(const Problem &problem, Plan &plan,
@@ -83,9 +103,9 @@ void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
   std::vector<double> prices(relaxation.live.size(), 0);
   for (auto [moment, lambda] : plan.certificate.lambda)
     prices[moment] = double(lambda) / double(plan.certificate.denominator);
-  BranchOptions options; // Of counted work, about a tenth of a second.
+  BranchOptions options;
   options.knownExtraCost = extra;
-  options.work = 100'000'000;
+  options.work = kCasesWork;
   BranchCertificate found =
       branch(ordered, relaxation, prices, budgetBytes, options);
   if (found.extraCost > plan.certificate.extraCost)
@@ -144,13 +164,15 @@ FittedPlan PlanCache::packed(Plan plan) const {
 void PlanCache::packHarder(FittedPlan &plan, int64_t roomBytes) const {
   int64_t lost = plan.arenaBytes - plan.plan.peakBytes;
   int64_t over = plan.arenaBytes - roomBytes;
-  if (roomBytes < 0 || over <= 0 || 2 * over > lost)
+  if (roomBytes < 0 || over <= 0 || 2 * over > lost ||
+      options.without.has(Strategy::Repack))
     return;
   ArenaProblem arena = arenaOf(stated, plan.plan.solution, alignment);
-  uint64_t tries = stated.instructions.size() > kLarge ? 1 : 3;
+  uint64_t tries =
+      stated.instructions.size() > kLarge ? kLargeRepacks : kRepacks;
   for (uint64_t seed = 1; seed <= tries && plan.arenaBytes > roomBytes;
        ++seed) {
-    PackOptions packing{.seed = seed, .effort = 400};
+    PackOptions packing{.seed = seed, .effort = kRepackEffort};
     int64_t bytes = packSorted(arena, packing).arenaBytes;
     if (bytes < plan.arenaBytes) {
       plan.arenaBytes = bytes;
@@ -216,8 +238,7 @@ const FittedPlan *PlanCache::keep(FittedPlan plan) {
 absl::StatusOr<FittedPlan> PlanCache::leastFitted() const {
   SolveOptions how = options;
   how.wantBound = how.wantFrontier = false;
-  how.effort = SolveOptions().effort; // The same in every book.
-  how.maxWork = SolveOptions().maxWork;
+  how.effort = Effort::interactive(); // The same in every cache.
   if (how.smallestWork == 0)
     how.smallestWork = std::max(
         kSmallestWork, kSmallestWorkEach * int64_t(stated.instructions.size()));
@@ -340,8 +361,8 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
   best = cheapestWithin(budgetBytes);
   std::erase_if(firsts, [&](const FittedPlan *plan) {
     return !plan->plan.feasible ||
-           (best &&
-            plan->plan.cost > best->plan.cost - best->plan.baseCost / 1000);
+           (best && plan->plan.cost > best->plan.cost - best->plan.baseCost /
+                                                            kWorthRepairPart);
   });
   std::vector<absl::StatusOr<std::vector<FittedPlan>>> repaired(
       firsts.size(), std::vector<FittedPlan>());
@@ -362,7 +383,8 @@ absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
 absl::Status PlanCache::walk(const Plan &coarse, int64_t limitBytes,
                              int64_t roomBytes, Expensive expensive,
                              std::vector<FittedPlan> &found) const {
-  std::vector<absl::StatusOr<FittedPlan>> walks(2, FittedPlan{});
+  std::vector<absl::StatusOr<FittedPlan>> walks(
+      options.without.has(Strategy::SecondWalk) ? 1 : kWalks, FittedPlan{});
   inParallel(walks.size(), [&](size_t i) {
     SolveOptions how = options;
     how.seed += i;
@@ -392,7 +414,7 @@ absl::Status PlanCache::repairOnce(const SolveOptions &how, int64_t limitBytes,
     // What little work didn't find would cost an expensive kernel.
     found.push_back(std::move(*next));
     SolveOptions harder = how;
-    harder.maxWork = options.maxWork / 2;
+    harder.effort.mostWork = options.effort.mostWork / kHarderPart;
     next = fittedFor(limitBytes, harder, &orders);
   }
   if (!next.ok())
@@ -411,7 +433,8 @@ PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
   Solution start = first.plan.solution;
   SolveOptions how = options;
   how.seed = seed;
-  how.maxWork = options.maxWork / 16;
+  how.effort.mostWork =
+      options.effort.mostWork / rowOf(Strategy::LocalRepair).divisor;
   how.start = &start;
   how.headroom = overAt(first, roomBytes);
   int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
@@ -429,8 +452,8 @@ PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
 
   // Less where buffers stick out; then where they do now, while that halves
   // what is over. Somebody else's planner knows of limits only.
-  constexpr int kMostLocal = 4;
-  bool local = planner.empty() && isOver(start, how.headroom, limitBytes);
+  bool local = planner.empty() && !options.without.has(Strategy::LocalRepair) &&
+               isOver(start, how.headroom, limitBytes);
   for (int i = 0; local && i < kMostLocal && limitBytes >= impossible; ++i) {
     absl::StatusOr<bool> fits = attempt(limitBytes);
     if (!fits.ok())
@@ -451,7 +474,9 @@ PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
   // Less everywhere.
   how.headroom.clear();
   start = first.plan.solution;
-  for (int64_t quarters : {5, 7, 9}) {
+  for (int64_t quarters : kQuartersLess) {
+    if (options.without.has(Strategy::GlobalRepair))
+      break;
     int64_t less = roomBytes + stated.reservedBytes - lost * quarters / 4;
     if (less < impossible)
       break;

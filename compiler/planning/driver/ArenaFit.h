@@ -61,8 +61,9 @@ public:
 
   /// Counted work of what is sought from here on, in percent of the default.
   void setEffort(int64_t percent) {
-    options.effort = percent;
-    options.maxWork = SolveOptions().maxWork * percent / 100;
+    options.effort = Effort::interactive();
+    options.effort.percent = percent;
+    options.effort.mostWork = options.effort.mostWork * percent / 100;
   }
 
   /// Whether `smallest` has been sought with less than the work it wants.

@@ -11,6 +11,7 @@
 #define TMC_COMPILER_PLANNING_DRIVER_SOLVE_H
 
 #include "compiler/planning/bound/Branch.h"
+#include "compiler/planning/driver/Strategies.h"
 #include "compiler/planning/model/Problem.h"
 
 #include <algorithm>
@@ -24,8 +25,8 @@ enum class OrderMode : uint8_t {
 
 /// A policy for expensive operations, as a loss over a large vocabulary.
 enum class Expensive : uint8_t {
-  HeldFirst, // With `maxWork`, plans are sought first that don't recompute
-             // them.
+  HeldFirst, // Where the effort says so, plans are sought first that don't
+             // recompute them.
   Held,      // They aren't recomputed.
   Free,      // They may be recomputed.
 };
@@ -35,12 +36,10 @@ struct SolveOptions {
   int64_t budgetBytes = -1;
   OrderMode order = OrderMode::Fixed;
   uint64_t seed = 1;
-  /// Counted work, in percent of the default for the problem's size.
-  int64_t effort = 100;
-  /// Upper limit on counted work, one to two nanoseconds a unit; 0: none. The
-  /// default suits a compiler; without it, small problems get some seconds, and
-  /// `Free` never costs more than `Fixed` does.
-  int64_t maxWork = 500'000'000;
+  /// How much is tried (`Strategies.h`).
+  Effort effort = Effort::interactive();
+  /// Strategies that are left out, by name.
+  Without without = {};
   /// Upper limit on the counted work of a search for the smallest plan, over
   /// all orders; `Stats::stoppedEarly` says when it bites. 0: none.
   int64_t smallestWork = 0;
@@ -55,12 +54,9 @@ struct SolveOptions {
   /// about what can be, and no bound knows of it.
   std::vector<int64_t> headroom = {};
   Expensive expensive = Expensive::HeldFirst;
-  /// With a free order and `maxWork`: choose an order by an eighth of the work,
-  /// and leave it at that where one has a plan.
+  /// With a free order: choose an order by an eighth of the work, and leave it
+  /// at that where one has a plan.
   bool coarse = false;
-  /// Let what is found out about one layer be tried in those that repeat it
-  /// (`Repeats.h`).
-  bool useRepeats = true;
   /// Look for prices that prove a lower bound as well.
   bool wantBound = true;
   /// And for a proof by cases, where that is affordable and proves more.

@@ -124,7 +124,7 @@ public:
       if (!linear.recomputes[v].empty() && linear.bytes[v] > 0)
         movable.push_back(v);
     for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k)
-      if (linear.stages[k].variants.size() > 1)
+      if (options.switchesVariants && linear.stages[k].variants.size() > 1)
         switchable.push_back(k);
   }
 

@@ -49,6 +49,8 @@ struct AnnealOptions {
   double penaltyRamp = 0;
   /// Steps from the best state on after which it is written down.
   size_t longestJournal = 1 << 20;
+  /// Run instructions by other variants too.
+  bool switchesVariants = true;
   /// What repeats in the schedule's problem; null: nothing, or not to be used.
   Repeats *repeats = nullptr;
   std::function<bool()> stop; // A guard; asked now and then.

@@ -77,7 +77,7 @@ TEST(Account, AddsUpToTheSimulation) {
       continue;
     SolveOptions options;
     options.budgetBytes = base->peakBytes * 8 / 10;
-    options.maxWork = 200'000;
+    options.effort.mostWork = 200'000;
     absl::StatusOr<Plan> plan = solve(p, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
     recomputing += plan->stats.recomputedExecutions > 0;

@@ -14,7 +14,7 @@ using namespace tmc::planning;
 static SolveOptions quick() {
   SolveOptions options;
   options.order = OrderMode::Free;
-  options.maxWork = 200'000;
+  options.effort.mostWork = 200'000;
   return options;
 }
 
@@ -115,7 +115,7 @@ TEST(Fit, PacksWhatIsRecomputedClosely) {
   Problem p = *problemOf(generateGraph({Family::Transformer, 1500, 1, false}));
   SolveOptions options = quick();
   options.order = OrderMode::Fixed;
-  options.maxWork = 50'000'000;
+  options.effort.mostWork = 50'000'000;
   options.wantBound = false;
   int64_t peak = measure(p, baseSolution(p))->peakBytes;
   int64_t simple = 0, searched = 0; // Bytes above the live peaks.
@@ -136,7 +136,7 @@ TEST(Fit, TheArenaIsFoundAgain) {
   Problem p = *problemOf(generateGraph({Family::Transformer, 120, 1, false}));
   int64_t peak = measure(p, baseSolution(p))->peakBytes;
   SolveOptions options = quick();
-  options.maxWork = 2'000'000;
+  options.effort.mostWork = 2'000'000;
   PlanCache book(p, 1, options, "tmc");
   int harder = 0;
   for (int64_t percent = 30; percent < 100; percent += 4) {
@@ -236,7 +236,7 @@ TEST(Fit, TheSearchForTheSmallestIsBounded) {
   options.order = OrderMode::Free;
   options.budgetBytes = 0; // Can't be met.
   options.wantBound = false;
-  options.maxWork = 40'000'000;
+  options.effort.mostWork = 40'000'000;
   absl::StatusOr<Plan> whole = solve(*p, options);
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_FALSE(whole->stats.stoppedEarly);

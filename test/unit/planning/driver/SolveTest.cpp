@@ -17,7 +17,7 @@ static Problem transformer(int64_t nodes, uint64_t seed) {
 static SolveOptions within(const Problem &problem, int64_t percent,
                            int64_t work) {
   SolveOptions options;
-  options.maxWork = work;
+  options.effort.mostWork = work;
   options.budgetBytes =
       measure(problem, baseSolution(problem))->peakBytes * percent / 100;
   return options;
@@ -28,7 +28,7 @@ TEST(Solve, AStartIsNeverLost) {
   SolveOptions options = within(p, 50, 20'000'000);
   absl::StatusOr<Plan> good = solve(p, options);
   ASSERT_TRUE(good.ok() && good->feasible);
-  options.maxWork = 10'000;
+  options.effort.mostWork = 10'000;
   absl::StatusOr<Plan> poor = solve(p, options);
   ASSERT_TRUE(poor.ok());
   EXPECT_TRUE(!poor->feasible || poor->cost > good->cost);

@@ -98,7 +98,7 @@ void compare(const Problem &p, int most, Tally &tally) {
     ++tally.budgets;
     SolveOptions options;
     options.budgetBytes = peak + p.reservedBytes;
-    options.maxWork = 400'000;
+    options.effort.mostWork = 400'000;
     absl::StatusOr<Plan> plan = solve(p, options);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     ASSERT_EQ(checkCertificate(p, plan->certificate), std::nullopt);
@@ -246,7 +246,7 @@ TEST(BruteForce, AnyOrderIsStillRight) {
     for (int64_t budget : {base * 9 / 10, base * 7 / 10}) {
       SolveOptions options;
       options.budgetBytes = budget;
-      options.maxWork = 400'000;
+      options.effort.mostWork = 400'000;
       Plan fixed = *solve(p, options);
       options.order = OrderMode::Free;
       absl::StatusOr<Plan> plan = solve(p, options);

@@ -28,7 +28,7 @@ TEST(Milp, FindsTheOptimumOfSmallGraphs) {
     for (auto [peak, best] : worthwhileBudgets(p, 2)) {
       SolveOptions options;
       options.budgetBytes = peak;
-      options.maxWork = 400'000;
+      options.effort.mostWork = 400'000;
       absl::StatusOr<Plan> plan = planBy("milp", p, options, "");
       ASSERT_TRUE(plan.ok()) << seed << ": " << plan.status().message();
       // More than two recomputations may be cheaper still; that one stage

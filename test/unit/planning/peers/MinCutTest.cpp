@@ -126,7 +126,7 @@ TEST(MinCut, AChainHasAKnownAnswer) {
                                     {100, 9}, {100, 7}, {100, 20}};
   SolveOptions options;
   options.budgetBytes = 450;
-  options.maxWork = 1'000'000;
+  options.effort.mostWork = 1'000'000;
   Problem p = chain(nodes);
   EXPECT_EQ(simulate(p, baseSolution(p))->peakBytes, 501);
   Plan plan = *planBy("mincut", p, options, "");

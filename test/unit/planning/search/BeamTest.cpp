@@ -102,7 +102,7 @@ TEST(Beam, FindsPlansWhereRoomIsScarce) {
     int64_t base = simulate(p, baseSolution(p))->peakBytes;
     SolveOptions options;
     options.budgetBytes = (base * 3 + 3) / 4;
-    options.maxWork = 40'000'000;
+    options.effort.mostWork = 40'000'000;
     Plan plan = *solve(p, options);
     ASSERT_TRUE(plan.feasible);
     EXPECT_EQ(verifySolution(p, plan.solution,

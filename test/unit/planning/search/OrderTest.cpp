@@ -60,7 +60,7 @@ TEST(Order, ReadersComeBeforeWhatIsAddedOnto) {
       SolveOptions options;
       options.budgetBytes = budget;
       options.order = order;
-      options.maxWork = 1'000'000;
+      options.effort.mostWork = 1'000'000;
       absl::StatusOr<Plan> plan = solve(p, options);
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       EXPECT_EQ(plan->feasible, false) << "at " << budget;
@@ -126,8 +126,9 @@ TEST(Order, FreeIsNeverDearerThanFixed) {
           SolveOptions options;
           options.budgetBytes = base * percent / 100;
           options.seed = seed;
-          options.maxWork = 0; // Else the program's own order isn't sacred.
-          options.effort = 1;
+          options.effort =
+              Effort::thorough(); // Else the program's own order isn't sacred.
+          options.effort.percent = 1;
           options.wantCases = false;
           Plan fixed = *solve(p, options);
           options.order = OrderMode::Free;
