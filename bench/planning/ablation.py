@@ -2,7 +2,7 @@
 """What each strategy of the planner gains: every row of its table off in turn.
 
     bench/planning/ablation.py DIR [--steps FOLDER] [--solve build/bin/tmc-solve]
-                               [--effort 20] [--seeds 2] [--jobs 1] [--only ROW,...]
+                               [--effort 10] [--seeds 2] [--jobs 1] [--only ROW,...]
 
 DIR holds the public graphs (see remat.py); FOLDER the problems of real steps, as
 `tmc plan MODEL --problem FILE` writes them, one *.txt each. Three sets are planned:
@@ -10,7 +10,7 @@ DIR holds the public graphs (see remat.py); FOLDER the problems of real steps, a
     public   the public graphs, the order fixed (tmc-solve remat)
     seeds    generated graphs of seeds that nothing was tuned on, fixed and free
     steps    real steps, planned and packed as the compiler does (tmc-solve fit), at
-             three budgets between the smallest known and the peak without recomputation
+             two budgets between the smallest known and the arena without recomputation
 
 A row's gain is by how many points of overhead the plans without it cost more, in the
 mean over all instances that have a plan with and without it; an instance with a plan
@@ -24,7 +24,6 @@ import concurrent.futures
 import glob
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -35,8 +34,8 @@ from remat import CASES  # noqa: E402
 SEEDS = [("transformer", 590, "0.5x", "fixed"), ("unet", 500, "0.4x", "fixed"), ("random-layered", 60, "0.8x", "fixed"),
          ("random-layered", 24, "0.75x", "fixed"), ("random-layered", 120, "0.7x", "free"), ("unet", 300, "0.5x", "free")]
 FIRST_NEW_SEED = 101
-# Where a step's budgets lie between the smallest known (0) and its own peak (1).
-STEP_BUDGETS = [0.03, 0.2, 0.5]
+# Where a step's budgets lie between the smallest known (0) and the arena without recomputation (1).
+STEP_BUDGETS = [0.1, 0.45]
 # Rows that a set can't use: the order is fixed, or nothing is packed.
 UNUSED = {"public": ["Order", "Fit"], "seeds": ["Fit"], "steps": []}
 
@@ -71,10 +70,9 @@ def instances(args, folder):
             out.append(("seeds", ["remat", path, "--budget", budget, "--order", order, "--effort", str(args.effort), "--seed", str(seed)]))
     for path in sorted(glob.glob(os.path.join(args.steps, "*.txt"))) if args.steps else []:
         least = call([args.solve, "fit", path, "--budget", "1"])[0]["smallest_found_bytes"]
-        done = subprocess.run([args.solve, "fit", path, "--budget", "1x"], stderr=subprocess.PIPE, text=True)
-        peak = max(int(re.search(r"of (\d+) bytes|budget of (\d+)", done.stderr).group(1) or 0), least)
+        most = max(call([args.solve, "fit", path, "--budget", "1x"])[0]["arena_bytes"], least)
         for share in STEP_BUDGETS:
-            out.append(("steps", ["fit", path, "--budget", str(least + int((peak - least) * share))]))
+            out.append(("steps", ["fit", path, "--budget", str(least + int((most - least) * share))]))
     return out
 
 
@@ -83,7 +81,7 @@ def main():
     parser.add_argument("directory")
     parser.add_argument("--steps")
     parser.add_argument("--solve", default="build/bin/tmc-solve")
-    parser.add_argument("--effort", type=int, default=20)
+    parser.add_argument("--effort", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", default="")

@@ -1,6 +1,6 @@
 #include "compiler/planning/driver/Account.h"
 
-#include "compiler/planning/model/Unroll.h"
+#include "compiler/planning/model/Timeline.h"
 
 #include <algorithm>
 #include <numeric>
@@ -16,19 +16,17 @@ public:
 
   absl::StatusOr<Account> run() {
     layRows();
-    absl::StatusOr<Unrolled> unrolled = unroll(problem, plan.solution);
-    if (!unrolled.ok())
-      return unrolled.status();
-    absl::StatusOr<Profile> profile = simulate(problem, plan.solution);
-    if (!profile.ok())
-      return profile.status();
-    for (size_t t = 0; t < profile->moments.size(); ++t) {
-      int64_t &live = out.rows[rowOf(profile->moments[t])].liveBytes;
-      live = std::max(live, profile->liveBytes[t]);
+    absl::StatusOr<Timeline> timeline = timelineOf(problem, plan.solution);
+    if (!timeline.ok())
+      return timeline.status();
+    const SpaceUse &device = timeline->spaces[kDeviceSpace];
+    for (size_t t = 0; t < timeline->size(); ++t) {
+      int64_t &live = out.rows[rowOf(timeline->moments[t])].liveBytes;
+      live = std::max(live, device.liveBytes[t]);
     }
-    out.peakRow = rowOf(profile->moments[profile->peakMoment]);
-    out.peakBytes = profile->peakBytes;
-    layIntervals(*unrolled);
+    out.peakRow = rowOf(timeline->moments[device.peakMoment]);
+    out.peakBytes = device.peakBytes;
+    layIntervals(*timeline);
     priceRows();
     decideGaps();
     out.levers = levers();
@@ -73,10 +71,10 @@ private:
     return problem.segments[s].trips > 1 ? 1 : 0;
   }
 
-  void layIntervals(const Unrolled &u) {
+  void layIntervals(const Timeline &u) {
     std::vector<int32_t> intervalOf(u.instances.size(), kNone);
     intervalsOf.resize(problem.values.size());
-    int32_t n = int32_t(u.moments.size());
+    int32_t n = int32_t(u.size());
     for (size_t i = 0; i < u.instances.size(); ++i) {
       const Instance &instance = u.instances[i];
       LiveInterval interval{instance.value, 0, 0, kNone};

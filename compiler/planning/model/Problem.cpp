@@ -1,6 +1,6 @@
 #include "compiler/planning/model/Problem.h"
 
-#include "compiler/planning/model/Unroll.h"
+#include "compiler/planning/model/Timeline.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -344,8 +344,8 @@ void tmc::planning::takeOverwrites(const Problem &problem, Solution &solution) {
   for (std::vector<Execution> &list : solution.segments)
     for (Execution &e : list)
       e.overwrites.clear();
-  absl::StatusOr<Unrolled> unrolled = unroll(problem, solution);
-  if (!unrolled.ok())
+  absl::StatusOr<Timeline> timeline = timelineOf(problem, solution);
+  if (!timeline.ok())
     return; // `simulate` will say what is wrong.
   // An option is open if the read instance dies there in every trip shown.
   std::vector<std::vector<std::vector<char>>> open(solution.segments.size());
@@ -353,14 +353,13 @@ void tmc::planning::takeOverwrites(const Problem &problem, Solution &solution) {
     for (const Execution &e : solution.segments[s])
       open[s].push_back(
           std::vector<char>(problem.recipes[e.recipe].overwrites.size(), 1));
-  for (size_t t = 0; t < unrolled->moments.size(); ++t) {
-    const Profile::Moment &m = unrolled->moments[t];
+  for (size_t t = 0; t < timeline->size(); ++t) {
+    const Profile::Moment &m = timeline->moments[t];
     const Recipe &recipe =
         problem.recipes[solution.segments[m.segment][m.index].recipe];
     for (size_t o = 0; o < recipe.overwrites.size(); ++o) {
-      int32_t instance =
-          unrolled->readInstance(recipe, t, recipe.overwrites[o].read);
-      if (instance != kNone && unrolled->instances[instance].last != int32_t(t))
+      int32_t instance = timeline->readAt(t, recipe.overwrites[o].read, recipe);
+      if (instance != kNone && !timeline->diesAt(instance, t))
         open[m.segment][m.index][o] = 0;
     }
   }

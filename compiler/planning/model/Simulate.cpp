@@ -1,4 +1,4 @@
-#include "compiler/planning/model/Unroll.h"
+#include "compiler/planning/model/Timeline.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -6,12 +6,13 @@
 
 using namespace tmc::planning;
 
+namespace {
+
 /// R4: every taken overwrite is of a dying instance and shares neither end with
 /// another; every must is taken.
-static absl::Status checkOverwrites(const Problem &problem,
-                                    const Solution &solution,
-                                    const Unrolled &u) {
-  for (size_t t = 0; t < u.moments.size(); ++t) {
+absl::Status checkOverwrites(const Problem &problem, const Solution &solution,
+                             const Timeline &u) {
+  for (size_t t = 0; t < u.size(); ++t) {
     const Execution &e =
         solution.segments[u.moments[t].segment][u.moments[t].index];
     const Recipe &recipe = problem.recipes[e.recipe];
@@ -25,12 +26,12 @@ static absl::Status checkOverwrites(const Problem &problem,
           return absl::FailedPreconditionError(absl::StrCat(
               "'", recipe.name, "' takes two overwrites of the same storage"));
       }
-      int32_t instance = u.readInstance(recipe, t, o.read);
-      if (instance != kNone && u.instances[instance].last != int32_t(t))
+      int32_t instance = u.readAt(t, o.read, recipe);
+      if (instance != kNone && !u.diesAt(instance, t))
         return absl::FailedPreconditionError(
             absl::StrCat("'", recipe.name, "' overwrites '",
                          problem.values[o.read].name, "', which is ",
-                         u.instances[instance].last < int32_t(u.moments.size())
+                         u.instances[instance].last < int32_t(u.size())
                              ? "read later"
                              : "needed when the step ends"));
     }
@@ -46,71 +47,58 @@ static absl::Status checkOverwrites(const Problem &problem,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Profile> tmc::planning::simulate(const Problem &problem,
-                                                const Solution &solution) {
-  absl::StatusOr<Unrolled> unrolled = unroll(problem, solution);
-  if (!unrolled.ok())
-    return unrolled.status();
-  if (absl::Status status = checkOverwrites(problem, solution, *unrolled);
-      !status.ok())
-    return status;
-  const Unrolled &u = *unrolled;
-  size_t n = u.moments.size();
-  std::vector<int64_t> delta(n + 2, 0);
-  for (const Instance &i : u.instances) {
-    delta[std::max(i.begin, 0)] += problem.values[i.value].bytes;
-    delta[std::min<size_t>(i.last + 1, n + 1)] -= problem.values[i.value].bytes;
-    if (i.storageOf != kNone) { // Both count at the moment of the hand-over.
-      int64_t shared =
-          std::min(problem.values[i.value].bytes,
-                   problem.values[u.instances[i.storageOf].value].bytes);
-      delta[i.begin] -= shared;
-      delta[i.begin + 1] += shared;
-    }
-  }
-  Profile profile;
-  profile.moments = u.moments;
-  profile.liveBytes.resize(n);
-  int64_t live = 0;
-  for (size_t t = 0; t < n; ++t) {
-    live += delta[t];
-    const Profile::Moment &m = u.moments[t];
-    int64_t workspace =
-        problem.recipes[solution.segments[m.segment][m.index].recipe]
-            .workspaceBytes;
-    profile.liveBytes[t] = live + workspace;
-    if (t == 0 || profile.liveBytes[t] > profile.peakBytes) {
-      profile.peakBytes = profile.liveBytes[t];
-      profile.peakMoment = t;
-    }
-  }
-  if (n == 0)
-    return profile;
+/// What is alive at the peak, by class.
+void countClasses(const Problem &problem, const Solution &solution,
+                  const Timeline &timeline, Profile &profile) {
   int32_t peak = int32_t(profile.peakMoment);
-  const Profile::Moment &m = u.moments[peak];
+  const Profile::Moment &m = profile.moments[peak];
   profile.peakByClass[size_t(ValueClass::Workspace)] +=
       problem.recipes[solution.segments[m.segment][m.index].recipe]
           .workspaceBytes;
-  for (const Instance &i : u.instances) {
+  for (const Instance &i : timeline.instances) {
     if (i.begin > peak || i.last < peak)
       continue;
     int64_t bytes = problem.values[i.value].bytes;
     // The taker of a storage counts for what it has beyond the giver.
     if (i.storageOf != kNone && i.begin == peak)
-      bytes -=
-          std::min(bytes, problem.values[u.instances[i.storageOf].value].bytes);
+      bytes -= std::min(
+          bytes, problem.values[timeline.instances[i.storageOf].value].bytes);
     profile.peakByClass[size_t(problem.values[i.value].valueClass)] += bytes;
   }
+}
+
+absl::StatusOr<Timeline> checkedTimeline(const Problem &problem,
+                                         const Solution &solution) {
+  absl::StatusOr<Timeline> timeline = timelineOf(problem, solution);
+  if (timeline.ok())
+    if (absl::Status status = checkOverwrites(problem, solution, *timeline);
+        !status.ok())
+      return status;
+  return timeline;
+}
+
+} // namespace
+
+absl::StatusOr<Profile> tmc::planning::simulate(const Problem &problem,
+                                                const Solution &solution) {
+  absl::StatusOr<Timeline> timeline = checkedTimeline(problem, solution);
+  if (!timeline.ok())
+    return timeline.status();
+  SpaceUse &device = timeline->spaces[kDeviceSpace];
+  Profile profile;
+  profile.moments = std::move(timeline->moments);
+  profile.liveBytes = std::move(device.liveBytes);
+  profile.peakBytes = device.peakBytes;
+  profile.peakMoment = device.peakMoment;
+  if (!profile.moments.empty())
+    countClasses(problem, solution, *timeline, profile);
   return profile;
 }
 
 absl::StatusOr<std::vector<Instance>>
 tmc::planning::instancesOf(const Problem &problem, const Solution &solution) {
-  absl::StatusOr<Unrolled> unrolled = unroll(problem, solution);
-  if (!unrolled.ok())
-    return unrolled.status();
-  if (absl::Status status = checkOverwrites(problem, solution, *unrolled);
-      !status.ok())
-    return status;
-  return std::move(unrolled->instances);
+  absl::StatusOr<Timeline> timeline = checkedTimeline(problem, solution);
+  if (!timeline.ok())
+    return timeline.status();
+  return std::move(timeline->instances);
 }

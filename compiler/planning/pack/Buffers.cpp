@@ -1,6 +1,6 @@
 #include "compiler/planning/pack/Buffers.h"
 
-#include "compiler/planning/model/Unroll.h"
+#include "compiler/planning/model/Timeline.h"
 
 #include <algorithm>
 #include <map>
@@ -20,10 +20,10 @@ public:
   ArenaProblem run(int64_t alignment) {
     ArenaProblem out;
     out.alignment = alignment;
-    absl::StatusOr<Unrolled> unrolled = unroll(problem, solution);
-    if (!unrolled.ok())
+    absl::StatusOr<Timeline> timeline = timelineOf(problem, solution);
+    if (!timeline.ok())
       return out;
-    u = std::move(*unrolled);
+    u = std::move(*timeline);
     for (const auto &list : solution.segments) {
       segmentBegin.push_back(rows);
       rows += int32_t(list.size());
@@ -57,7 +57,7 @@ private:
 
   const Problem &problem;
   const Solution &solution;
-  Unrolled u;
+  Timeline u;
   int32_t rows = 0;
   std::vector<int32_t> segmentBegin;
   /// Buffers: one per place in the lists that writes a value, then joined.
@@ -103,17 +103,17 @@ private:
         persistent.push_back(value.kind == ValueKind::Persistent);
         liveOut.push_back(false);
       }
-      liveOut[at->second] |= instance.last >= int32_t(u.moments.size());
+      liveOut[at->second] |= instance.last >= int32_t(u.size());
     }
     for (size_t i = 0; i < u.instances.size(); ++i)
       if (u.instances[i].storageOf != kNone)
         unite(bufferOf[i], bufferOf[u.instances[i].storageOf]);
     // A carried value is one buffer, whichever trip it comes from.
     std::map<std::pair<int32_t, ValueId>, int32_t> carried;
-    for (size_t t = 0; t < u.moments.size(); ++t) {
+    for (size_t t = 0; t < u.size(); ++t) {
       const Recipe &recipe = recipeAt(t);
       for (size_t i = 0; i < recipe.reads.size(); ++i) {
-        int32_t instance = u.refs[u.refBegin[t] + int32_t(i)];
+        int32_t instance = u.readsAt(t)[i];
         if (instance == kNone ||
             problem.values[recipe.reads[i]].kind != ValueKind::Carried)
           continue;
@@ -132,17 +132,19 @@ private:
 
   void collectTouches() {
     touches.resize(owner.size());
-    for (size_t t = 0; t < u.moments.size(); ++t) {
+    for (size_t t = 0; t < u.size(); ++t) {
       const Profile::Moment &m = u.moments[t];
       bool loops = problem.segments[m.segment].trips > 1;
       if (loops && m.trip != 1)
         continue; // The second trip shows what a body reads and writes.
-      const Recipe &recipe = recipeAt(t);
-      for (int32_t ref = u.refBegin[t]; ref < u.refBegin[t + 1]; ++ref)
-        if (u.refs[ref] != kNone)
-          touches[find(bufferOf[u.refs[ref]])].push_back(
-              {rowOf(int32_t(t)), loops ? m.segment : kNone,
-               ref - u.refBegin[t] < int32_t(recipe.reads.size())});
+      auto touch = [&](std::span<const int32_t> list, bool reads) {
+        for (int32_t instance : list)
+          if (instance != kNone)
+            touches[find(bufferOf[instance])].push_back(
+                {rowOf(int32_t(t)), loops ? m.segment : kNone, reads});
+      };
+      touch(u.readsAt(t), true);
+      touch(u.writesAt(t), false);
     }
   }
 

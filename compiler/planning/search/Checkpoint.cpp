@@ -10,21 +10,8 @@ namespace {
 
 /// Bytes alive across the boundary before each stage when all is kept.
 std::vector<int64_t> crossing(const LinearProblem &linear) {
-  size_t n = linear.stages.size();
-  std::vector<int64_t> delta(n + 2, 0);
-  std::vector<int32_t> last(linear.bytes.size(), -1);
-  for (size_t k = 0; k < n; ++k)
-    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
-      last[v] = int32_t(k);
-  for (size_t v = 0; v < last.size(); ++v)
-    if (linear.madeAt[v] >= 0 && last[v] > linear.madeAt[v]) {
-      delta[linear.madeAt[v] + 1] += linear.bytes[v];
-      delta[last[v] + 1] -= linear.bytes[v];
-    }
-  std::vector<int64_t> out(n + 1, 0);
-  for (size_t k = 0; k <= n; ++k)
-    out[k] = (k ? out[k - 1] : 0) + delta[k];
-  return out;
+  return timelineOf(linear, ownExecutions(linear), /*countUses=*/false)
+      .crossingBytes(linear.bytes);
 }
 
 /// The forward part ends where the most is alive.
@@ -36,19 +23,10 @@ int32_t turningPoint(const std::vector<int64_t> &across) {
 /// Bytes that cross before each forward stage for the sake of later ones.
 std::vector<int64_t> crossingForward(const LinearProblem &linear,
                                      int32_t turn) {
-  std::vector<int32_t> last(linear.bytes.size(), -1);
-  for (int32_t k = 0; k < turn; ++k)
-    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
-      last[v] = k;
-  std::vector<int64_t> across(turn + 1, 0);
-  for (size_t v = 0; v < last.size(); ++v)
-    if (linear.madeAt[v] >= 0 && last[v] > linear.madeAt[v]) {
-      across[linear.madeAt[v] + 1] += linear.bytes[v];
-      across[last[v] + 1] -= linear.bytes[v];
-    }
-  for (int32_t k = 1; k <= turn; ++k)
-    across[k] += across[k - 1];
-  return across;
+  std::vector<OpId> forward = ownExecutions(linear);
+  forward.resize(size_t(turn));
+  return timelineOf(linear, forward, /*countUses=*/false)
+      .crossingBytes(linear.bytes);
 }
 
 /// Where the blocks of a model that repeats one begin, and what comes after

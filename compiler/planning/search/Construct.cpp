@@ -18,18 +18,9 @@ public:
       upTo[k + 1] = upTo[k] + prices[k];
     last.assign(values, -1);
     memo.assign(values, {-1, 0, kNone});
-    useBegin.assign(values + 1, 0);
-    for (const LinearStage &stage : linear.stages)
-      for (ValueId v : linear.ops[stage.variants.front()].reads)
-        ++useBegin[v + 1];
-    for (size_t v = 0; v < values; ++v)
-      useBegin[v + 1] += useBegin[v];
-    uses.resize(useBegin.back());
-    std::vector<int32_t> fill(useBegin.begin(), useBegin.end() - 1);
-    for (size_t k = 0; k < n; ++k)
-      for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
-        uses[fill[v]++] = int32_t(k);
-    nextUse.assign(useBegin.begin(), useBegin.end() - 1);
+    timeline = timelineOf(linear, ownExecutions(linear));
+    instance = latestInstances(timeline, values);
+    nextUse.assign(values, 0);
     ownCost.assign(values, std::numeric_limits<double>::infinity());
     for (size_t v = 0; v < values; ++v)
       for (OpId o : linear.recomputes[v])
@@ -46,7 +37,8 @@ public:
         allVisits += visits + 1;
       }
       for (ValueId v : op.reads)
-        if (nextUse[v] < useBegin[v + 1] && uses[nextUse[v]] == k)
+        if (std::span<const int32_t> uses = usesOf(v);
+            nextUse[v] < int32_t(uses.size()) && uses[nextUse[v]] == k)
           ++nextUse[v];
       for (ValueId v : op.writes)
         last[v] = k;
@@ -67,16 +59,22 @@ private:
     OpId op; // kNone: extend.
   };
 
+  /// Stages that read v.
+  std::span<const int32_t> usesOf(ValueId v) const {
+    return instance[v] == kNone ? std::span<const int32_t>()
+                                : timeline.usesOf(instance[v]);
+  }
   double held(ValueId v, int32_t from, int32_t to) const {
     return from + 1 < to ? double(linear.bytes[v]) * (upTo[to] - upTo[from + 1])
                          : 0;
   }
   /// What v's next own use will cost at least, if it is last alive at `from`.
   double ahead(ValueId v, int32_t from, int32_t now) const {
-    int32_t at = nextUse[v];
-    while (at < useBegin[v + 1] && uses[at] <= now)
+    std::span<const int32_t> uses = usesOf(v);
+    size_t at = size_t(nextUse[v]);
+    while (at < uses.size() && uses[at] <= now)
       ++at;
-    if (at == useBegin[v + 1])
+    if (at == uses.size())
       return 0;
     return std::min(held(v, from, uses[at]),
                     ownCost[v] * double(linear.stages[uses[at]].trips));
@@ -134,7 +132,9 @@ private:
   std::vector<double> upTo;  // Sums of prices.
   std::vector<int32_t> last; // Stage at which a value was last alive.
   std::vector<Memo> memo;
-  std::vector<int32_t> useBegin, uses, nextUse;
+  Timeline timeline;             // When all is held.
+  std::vector<int32_t> instance; // Of each value.
+  std::vector<int32_t> nextUse;  // Of each value, index into its uses.
   std::vector<double> ownCost;
   std::vector<Schedule::Clone> clones;
   int32_t visits = 0;
@@ -160,60 +160,32 @@ tmc::planning::liveOf(const LinearProblem &linear,
                          ? a.stage < b.stage
                          : linear.ops[a.op].rank < linear.ops[b.op].rank;
             });
-  size_t n = linear.stages.size(), moments = n + clones.size();
-  std::vector<int64_t> delta(moments + 1, 0);
-  std::vector<int32_t> begin(linear.bytes.size(), -1),
-      last(linear.bytes.size(), -1);
-  std::vector<OpId> opAt(moments);
-  auto close = [&](ValueId v) {
-    if (begin[v] < 0)
-      return;
-    delta[begin[v]] += linear.bytes[v];
-    delta[last[v] + 1] -= linear.bytes[v];
-  };
-  std::vector<int32_t> deaths(linear.bytes.size(), -1);
-  size_t t = 0, c = 0;
-  auto run = [&](OpId o) {
-    const LinearOp &op = linear.ops[o];
-    for (ValueId v : op.reads)
-      last[v] = int32_t(t);
-    for (ValueId v : op.writes) {
-      close(v);
-      begin[v] = last[v] = int32_t(t);
+  size_t n = linear.stages.size(), c = 0;
+  std::vector<OpId> sequence;
+  std::vector<int32_t> stageAt; // Of each moment.
+  for (int32_t k = 0; k < int32_t(n); ++k) {
+    for (; c < clones.size() && clones[c].stage == k; ++c) {
+      sequence.push_back(clones[c].op);
+      stageAt.push_back(k);
     }
-    opAt[t++] = o;
-  };
-  for (size_t k = 0; k < n; ++k) {
-    for (; c < clones.size() && clones[c].stage == int32_t(k); ++c)
-      run(clones[c].op);
-    run(linear.stages[k].variants.front());
+    sequence.push_back(linear.stages[k].variants.front());
+    stageAt.push_back(k);
   }
-  for (size_t v = 0; v < linear.bytes.size(); ++v)
-    close(ValueId(v));
-  // Overwrites need deaths: a second walk, backward, with what is read later.
-  std::vector<char> needed(linear.bytes.size(), 0);
-  std::vector<int64_t> saved(moments, 0);
-  for (size_t i = moments; i-- > 0;) {
-    const LinearOp &op = linear.ops[opAt[i]];
-    for (ValueId v : op.writes)
-      needed[v] = 0;
-    saved[i] = savedByOverwrites(op, [&](ValueId v) { return !needed[v]; });
-    for (ValueId v : op.reads)
-      needed[v] = 1;
-  }
+  Timeline timeline = timelineOf(linear, sequence, /*countUses=*/false);
+  std::vector<int64_t> bytes = timeline.liveBytes(linear.bytes);
   std::vector<int64_t> live(n, 0);
-  int64_t now = 0;
-  size_t stage = 0;
-  c = 0;
-  for (size_t i = 0; i < moments; ++i) {
-    now += delta[i];
-    bool isClone = c < clones.size() && clones[c].stage == int32_t(stage);
-    live[stage] = std::max(live[stage],
-                           now - saved[i] + linear.ops[opAt[i]].workspaceBytes);
-    if (isClone)
-      ++c;
-    else
-      ++stage;
+  std::vector<int32_t> death(linear.bytes.size(), -1); // Moment, so far.
+  for (int32_t t = 0; t < int32_t(sequence.size()); ++t) {
+    const LinearOp &op = linear.ops[sequence[t]];
+    int64_t saved = 0;
+    if (!op.overwrites.empty()) {
+      for (size_t i = 0; i < op.reads.size(); ++i)
+        if (timeline.diesAt(timeline.readsAt(t)[i], t))
+          death[op.reads[i]] = t;
+      saved = savedByOverwrites(op, [&](ValueId v) { return death[v] == t; });
+    }
+    int64_t &most = live[stageAt[t]];
+    most = std::max(most, bytes[t] - saved + op.workspaceBytes);
   }
   return live;
 }

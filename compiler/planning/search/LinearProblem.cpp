@@ -217,3 +217,30 @@ int64_t tmc::planning::liveLimit(const Problem &problem,
       budgetBytes < 0 ? std::numeric_limits<int64_t>::max() / 4 : budgetBytes;
   return budget - problem.reservedBytes - linear.constantBytes;
 }
+
+Timeline tmc::planning::timelineOf(const LinearProblem &linear,
+                                   std::span<const OpId> sequence,
+                                   bool countUses) {
+  Timeline timeline;
+  size_t references = 0;
+  for (OpId o : sequence)
+    references += linear.ops[o].reads.size() + linear.ops[o].writes.size();
+  timeline.reserve(sequence.size(), references);
+  std::vector<int32_t> current(linear.bytes.size(), kNone);
+  for (OpId o : sequence) {
+    timeline.addMoment();
+    for (ValueId v : linear.ops[o].reads)
+      timeline.read(current[v]);
+    for (ValueId v : linear.ops[o].writes)
+      current[v] = timeline.write(v);
+  }
+  timeline.finish(countUses);
+  return timeline;
+}
+
+std::vector<OpId> tmc::planning::ownExecutions(const LinearProblem &linear) {
+  std::vector<OpId> sequence;
+  for (const LinearStage &stage : linear.stages)
+    sequence.push_back(stage.variants.front());
+  return sequence;
+}

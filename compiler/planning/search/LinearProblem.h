@@ -22,7 +22,7 @@
 #ifndef TMC_COMPILER_PLANNING_SEARCH_LINEARPROBLEM_H
 #define TMC_COMPILER_PLANNING_SEARCH_LINEARPROBLEM_H
 
-#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/model/Timeline.h"
 
 #include <algorithm>
 #include <span>
@@ -83,6 +83,13 @@ struct LinearProblem {
 LinearProblem
 linearize(const Problem &problem,
           std::span<const std::vector<InstructionId>> orders = {});
+
+/// The timeline of these operations, in the order in which they run: no loops,
+/// values of persistent storage left out. `countUses`: see `Timeline::finish`.
+Timeline timelineOf(const LinearProblem &linear, std::span<const OpId> sequence,
+                    bool countUses = true);
+/// The stages' own executions, each by its first variant: moment k is stage k.
+std::vector<OpId> ownExecutions(const LinearProblem &linear);
 
 /// What live bytes may reach within a budget (reserved included; -1: none),
 /// persistent values left out.

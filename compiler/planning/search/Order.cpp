@@ -88,12 +88,14 @@ public:
         position(n), readers(linear.bytes.size()),
         lastReader(linear.bytes.size(), -1), overwrites(n), saved(n), freed(n),
         live(n), through(n + 1), newLive(n), newThrough(n + 1) {
-    for (int32_t k = 0; k < n; ++k) {
+    for (int32_t k = 0; k < n; ++k)
       sequence[k] = position[k] = k;
-      for (ValueId v : op(k).reads) {
-        readers[v].push_back(k);
-        lastReader[v] = k;
-      }
+    Timeline timeline = timelineOf(linear, ownExecutions(linear));
+    for (int32_t i = 0; i < int32_t(timeline.instances.size()); ++i) {
+      ValueId v = timeline.instances[i].value;
+      std::span<const int32_t> uses = timeline.usesOf(i);
+      readers[v].assign(uses.begin(), uses.end());
+      lastReader[v] = uses.empty() ? -1 : uses.back();
     }
     for (int32_t k = 0; k < n; ++k) {
       for (ValueId v : op(k).reads)

@@ -19,38 +19,26 @@ Schedule::Schedule(const LinearProblem &linear, int64_t limitBytes)
     anyOverwrites |= !op.overwrites.empty();
   if (anyOverwrites)
     discounts.assign(n, {0});
-  std::vector<int32_t> uses(values.size(), 0);
-  for (int32_t k = 0; k < int32_t(n); ++k)
-    for (ValueId v : linear.ops[variantOf(k)].reads)
-      ++uses[v];
-  for (size_t v = 0; v < values.size(); ++v)
-    values[v].uses.reserve(uses[v] + 1);
-  std::vector<int64_t> delta(n + 1, 0);
-  for (int32_t k = 0; k < int32_t(n); ++k) {
-    const LinearOp &op = linear.ops[variantOf(k)];
-    Key key = keyOf(k, kOwnRank);
-    for (ValueId v : op.reads) {
-      values[v].uses.push_back(key);
-      values[v].instances.back().last = key;
-    }
-    for (ValueId v : op.writes)
-      values[v].instances.push_back({key, key});
+  Timeline timeline = timelineOf(linear, ownExecutions(linear));
+  for (int32_t i = 0; i < int32_t(timeline.instances.size()); ++i) {
+    const tmc::planning::Instance &instance = timeline.instances[i];
+    ValueState &state = values[instance.value];
+    state.instances.push_back(
+        {keyOf(instance.begin, kOwnRank), keyOf(instance.last, kOwnRank)});
+    std::span<const int32_t> uses = timeline.usesOf(i);
+    state.uses.reserve(state.uses.size() + uses.size() + 1);
+    for (int32_t k : uses)
+      state.uses.push_back(keyOf(k, kOwnRank));
   }
-  for (size_t v = 0; v < values.size(); ++v)
-    for (const Instance &i : values[v].instances) {
-      delta[stageOf(i.key)] += linear.bytes[v];
-      delta[stageOf(i.last) + 1] -= linear.bytes[v];
-    }
-  int64_t live = 0;
+  std::vector<int64_t> live = timeline.liveBytes(linear.bytes);
   for (int32_t k = 0; k < int32_t(n); ++k) {
     int32_t block = k / kBlockStages;
-    live += delta[k];
     offset[k] = moments.sizeOf(block);
     int64_t discount = 0;
     if (anyOverwrites)
       discount = discounts[k][0] = discountAt(keyOf(k, kOwnRank), variantOf(k));
-    moments.append(block,
-                   live + linear.ops[variantOf(k)].workspaceBytes - discount);
+    moments.append(block, live[k] + linear.ops[variantOf(k)].workspaceBytes -
+                              discount);
   }
   moments.count();
 }
