@@ -41,7 +41,7 @@
 // tree, with prices at its leaves. Whatever the tree and the prices, the least
 // of its leaves' L is proved; a checker walks the gaps once for each leaf.
 //
-// *EvictionSet.* What is there at k_i whatever happens, and the gaps that a
+// *Room.* What is there at k_i whatever happens, and the gaps that a
 // case keeps, leave some room there. A value that is larger than the room isn't
 // there; where the room is negative, the case is empty.
 //

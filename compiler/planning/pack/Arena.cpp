@@ -122,40 +122,12 @@ int64_t tmc::planning::peakBytes(const ArenaProblem &problem) {
   return peak;
 }
 
-std::optional<std::string>
-tmc::planning::verifyPacking(const ArenaProblem &problem,
-                             const Packing &packing) {
-  const std::vector<Buffer> &buffers = problem.buffers;
-  if (packing.offsets.size() != buffers.size())
-    return "packing places " + std::to_string(packing.offsets.size()) + " of " +
-           std::to_string(buffers.size()) + " buffers";
-  std::vector<int32_t> group(buffers.size());
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const Buffer &b = buffers[i];
-    int64_t begin = packing.offsets[i];
-    if (begin < 0 || begin % alignmentOf(problem, b))
-      return "'" + b.name + "' is at misaligned offset " +
-             std::to_string(begin);
-    if (b.bytes > packing.arenaBytes - begin)
-      return "'" + b.name + "' ends at " + std::to_string(begin + b.bytes) +
-             ", past the arena of " + std::to_string(packing.arenaBytes) +
-             " bytes";
-    if (b.fixedOffset >= 0 && begin != b.fixedOffset)
-      return "'" + b.name + "' is at " + std::to_string(begin) +
-             ", not at its fixed offset " + std::to_string(b.fixedOffset);
-    if (b.inside >= 0 && begin - packing.offsets[b.inside] != b.distance)
-      return "'" + b.name + "' is " +
-             std::to_string(begin - packing.offsets[b.inside]) +
-             " bytes into '" + buffers[b.inside].name + "', not " +
-             std::to_string(b.distance);
-    int32_t root = int32_t(i);
-    while (buffers[root].inside >= 0)
-      root = buffers[root].inside;
-    group[i] = root;
-  }
-  // A sweep over time with the live buffers by offset. Those of different
-  // groups never overlap (else the sweep had ended), so a newcomer is compared
-  // with its neighbours only.
+/// A sweep over time with the live buffers by offset. Those of different groups
+/// never overlap (else the sweep had ended), so a newcomer is compared with its
+/// neighbours only.
+static std::optional<std::string>
+findOverlap(const std::vector<Buffer> &buffers, const Packing &packing,
+            const std::vector<int32_t> &group) {
   struct Event {
     int64_t time;
     bool birth;
@@ -222,4 +194,38 @@ tmc::planning::verifyPacking(const ArenaProblem &problem,
     live.insert({packing.offsets[e.buffer], e.buffer});
   }
   return std::nullopt;
+}
+
+std::optional<std::string>
+tmc::planning::verifyPacking(const ArenaProblem &problem,
+                             const Packing &packing) {
+  const std::vector<Buffer> &buffers = problem.buffers;
+  if (packing.offsets.size() != buffers.size())
+    return "packing places " + std::to_string(packing.offsets.size()) + " of " +
+           std::to_string(buffers.size()) + " buffers";
+  std::vector<int32_t> group(buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer &b = buffers[i];
+    int64_t begin = packing.offsets[i];
+    if (begin < 0 || begin % alignmentOf(problem, b))
+      return "'" + b.name + "' is at misaligned offset " +
+             std::to_string(begin);
+    if (b.bytes > packing.arenaBytes - begin)
+      return "'" + b.name + "' ends at " + std::to_string(begin + b.bytes) +
+             ", past the arena of " + std::to_string(packing.arenaBytes) +
+             " bytes";
+    if (b.fixedOffset >= 0 && begin != b.fixedOffset)
+      return "'" + b.name + "' is at " + std::to_string(begin) +
+             ", not at its fixed offset " + std::to_string(b.fixedOffset);
+    if (b.inside >= 0 && begin - packing.offsets[b.inside] != b.distance)
+      return "'" + b.name + "' is " +
+             std::to_string(begin - packing.offsets[b.inside]) +
+             " bytes into '" + buffers[b.inside].name + "', not " +
+             std::to_string(b.distance);
+    int32_t root = int32_t(i);
+    while (buffers[root].inside >= 0)
+      root = buffers[root].inside;
+    group[i] = root;
+  }
+  return findOverlap(buffers, packing, group);
 }

@@ -16,6 +16,7 @@
 #include "compiler/planning/model/Random.h"
 #include "compiler/planning/pack/Arena.h"
 #include "compiler/planning/pack/PackSearch.h"
+#include "compiler/planning/pack/Skyline.h"
 
 #include <algorithm>
 #include <limits>
@@ -51,51 +52,6 @@ int64_t alignUp(int64_t value, int64_t alignment) {
     return (value + alignment - 1) & -alignment;
   return (value + alignment - 1) / alignment * alignment;
 }
-
-/// Highest top over ranges of sections: raise a range, ask for its maximum.
-class Skyline {
-public:
-  explicit Skyline(size_t sections) {
-    while (size < sections)
-      size *= 2;
-    most.assign(2 * size, 0);
-    floor.assign(2 * size, 0);
-  }
-  int64_t top(size_t first, size_t last) const {
-    return ask(1, 0, size, first, last);
-  }
-  void raise(size_t first, size_t last, int64_t to) {
-    put(1, 0, size, first, last, to);
-  }
-
-private:
-  int64_t ask(size_t node, size_t lo, size_t hi, size_t first,
-              size_t last) const {
-    if (first >= hi || last <= lo)
-      return 0;
-    if (first <= lo && hi <= last)
-      return most[node];
-    size_t mid = (lo + hi) / 2;
-    return std::max({floor[node], ask(2 * node, lo, mid, first, last),
-                     ask(2 * node + 1, mid, hi, first, last)});
-  }
-  void put(size_t node, size_t lo, size_t hi, size_t first, size_t last,
-           int64_t to) {
-    if (first >= hi || last <= lo)
-      return;
-    most[node] = std::max(most[node], to);
-    if (first <= lo && hi <= last) {
-      floor[node] = std::max(floor[node], to);
-      return;
-    }
-    size_t mid = (lo + hi) / 2;
-    put(2 * node, lo, mid, first, last, to);
-    put(2 * node + 1, mid, hi, first, last, to);
-  }
-  size_t size = 1;
-  std::vector<int64_t> most;  // Over the node's range.
-  std::vector<int64_t> floor; // Of all of the node's range at least.
-};
 
 class Packer {
 public:

@@ -94,23 +94,68 @@ struct Model {
 };
 
 #ifdef TMC_CBC
-Model build(const LinearProblem &linear, int64_t limit, bool &tooLarge) {
+/// Writes the program down, stage by stage.
+class ModelBuilder {
+public:
+  ModelBuilder(const LinearProblem &linear, int64_t limit)
+      : linear(linear), n(int32_t(linear.stages.size())),
+        unit(1.0 / double(std::max<int64_t>(limit, 1))),
+        meanCost(
+            std::max(1.0, double(linear.baseCost) / double(std::max(n, 1)))),
+        useful(linear.bytes.size(), -1), held(linear.bytes.size(), -1),
+        next(linear.bytes.size(), -1) {
+    findMakers();
+  }
+
+  Model run(bool &tooLarge) {
+    for (int32_t t = 0; t < n && !tooLarge; ++t) {
+      addColumns(t);
+      addSlots(t);
+      held = next;
+      tooLarge = p.entries > kMostEntries;
+    }
+    return std::move(model);
+  }
+
+private:
+  using Row = std::vector<std::pair<int32_t, double>>;
+
+  const LinearOp &ownOf(int32_t t) const {
+    return linear.ops[linear.stages[t].variants.front()];
+  }
+  static bool isRead(const LinearOp &op, ValueId v) {
+    return std::find(op.reads.begin(), op.reads.end(), v) != op.reads.end();
+  }
+  /// Whether v can be there when stage t begins.
+  bool there(ValueId v, int32_t t) const {
+    return linear.madeAt[v] >= 0 && t > linear.madeAt[v] && t <= useful[v];
+  }
+  void findMakers();
+  void addColumns(int32_t t);
+  void mustBeThere(ValueId v, int32_t reader);
+  void addSlots(int32_t t);
+  void addLeaving(const LinearOp &op, size_t slot, const LinearOp &own);
+
+  const LinearProblem &linear;
+  int32_t n;
+  double unit, meanCost;
   Model model;
   Program &p = model.program;
-  int32_t n = int32_t(linear.stages.size());
-  auto variantOf = [&](int32_t t) -> const LinearOp & {
-    return linear.ops[linear.stages[t].variants.front()];
-  };
-  double unit = 1.0 / double(std::max<int64_t>(limit, 1));
-  double meanCost =
-      std::max(1.0, double(linear.baseCost) / double(std::max(n, 1)));
-  // The last stage in which a value can be of use: read by its own
-  // instruction, or to make something that is.
-  std::vector<int32_t> useful(linear.bytes.size(), -1);
+  /// The last stage in which a value can be of use: read by its own
+  /// instruction, or to make something that is.
+  std::vector<int32_t> useful;
+  std::vector<OpId> makers; // Ops that can recompute, by rank.
+  /// S of this stage and the next, and R, by value; -1 where there is no
+  /// choice.
+  std::vector<int32_t> held, next, rerun;
+  std::vector<std::pair<OpId, int32_t>> slots; // Of this stage, with R.
+  Row freed; // What leaves memory after the slot before.
+};
+
+void ModelBuilder::findMakers() {
   for (int32_t t = n; t-- > 0;)
-    for (ValueId v : variantOf(t).reads)
+    for (ValueId v : ownOf(t).reads)
       useful[v] = std::max(useful[v], t);
-  std::vector<OpId> makers; // Ops that can run again, by rank.
   for (OpId o = 0; o < OpId(linear.ops.size()); ++o)
     if (linear.ops[o].firstStage <= linear.ops[o].lastStage &&
         linear.ops[o].writes.size() == 1)
@@ -122,96 +167,98 @@ Model build(const LinearProblem &linear, int64_t limit, bool &tooLarge) {
     for (ValueId u : linear.ops[makers[i]].reads)
       useful[u] =
           std::max(useful[u], useful[linear.ops[makers[i]].writes.front()]);
+}
 
-  // S[t], by value, and R[t], by value made; -1 where there is no choice.
-  auto there = [&](ValueId v, int32_t t) {
-    return linear.madeAt[v] >= 0 && t > linear.madeAt[v] && t <= useful[v];
-  };
-  std::vector<int32_t> held(linear.bytes.size(), -1),
-      next(linear.bytes.size(), -1);
-  for (int32_t t = 0; t < n && !tooLarge; ++t) {
-    const LinearOp &first = variantOf(t);
-    std::vector<int32_t> rerun(linear.bytes.size(), -1);
-    std::vector<std::pair<OpId, int32_t>> slots;
-    for (OpId o : makers) {
-      ValueId w = linear.ops[o].writes.front();
-      if (t < linear.ops[o].firstStage || t > linear.ops[o].lastStage ||
-          !there(w, t))
-        continue;
-      rerun[w] = p.column(1, double(linear.ops[o].cost) / meanCost, true);
-      slots.push_back({o, rerun[w]});
-      model.clones.push_back({o, t, rerun[w]});
-    }
-    for (ValueId v = 0; v < ValueId(linear.bytes.size()); ++v) {
-      next[v] = there(v, t + 1) ? p.column(1, 0, true) : -1;
-      if (held[v] >= 0 && rerun[v] >= 0)
-        p.row({{held[v], 1}, {rerun[v], 1}}, -HUGE_VAL, 1);
-      if (next[v] < 0 || linear.madeAt[v] == t)
-        continue;
-      std::vector<std::pair<int32_t, double>> row = {{next[v], 1}};
-      for (int32_t from : {held[v], rerun[v]})
-        if (from >= 0)
-          row.push_back({from, -1});
-      p.row(std::move(row), -HUGE_VAL, 0);
-    }
-    auto mustBeThere = [&](ValueId v, int32_t reader) {
-      std::vector<std::pair<int32_t, double>> row;
-      for (int32_t from : {held[v], rerun[v]})
-        if (from >= 0)
-          row.push_back({from, 1});
-      if (reader >= 0)
-        row.push_back({reader, -1});
-      p.row(std::move(row), reader >= 0 ? 0 : 1, HUGE_VAL);
-    };
-    auto isRead = [&](const LinearOp &op, ValueId v) {
-      return std::find(op.reads.begin(), op.reads.end(), v) != op.reads.end();
-    };
-    int32_t before = -1; // U of the slot before.
-    std::vector<std::pair<int32_t, double>> freed;
-    for (size_t j = 0; j <= slots.size(); ++j) {
-      bool own = j == slots.size();
-      const LinearOp &op = own ? first : linear.ops[slots[j].first];
-      int32_t runs = own ? -1 : slots[j].second;
-      for (ValueId v : op.reads)
-        if (linear.madeAt[v] >= 0)
-          mustBeThere(v, runs);
-      int32_t bytes = p.column(1, 0, false);
-      std::vector<std::pair<int32_t, double>> row = {{bytes, 1}};
-      if (before >= 0)
-        row.push_back({before, -1});
-      else
-        for (ValueId v = 0; v < ValueId(held.size()); ++v)
-          if (held[v] >= 0)
-            row.push_back({held[v], -double(linear.bytes[v]) * unit});
-      row.insert(row.end(), freed.begin(), freed.end());
-      freed.clear();
-      double written = double(op.writtenBytes) * unit;
-      if (!own)
-        row.push_back({runs, -written});
-      p.row(std::move(row), own ? written : 0, own ? written : 0);
-      double workspace = double(op.workspaceBytes) * unit;
-      if (own)
-        p.columns[bytes].upper = 1 - workspace;
-      else if (workspace > 0)
-        p.row({{bytes, 1}, {runs, workspace}}, -HUGE_VAL, 1);
-      before = bytes;
-      for (ValueId v : op.reads) {
-        if (own || linear.bytes[v] == 0 || isRead(first, v))
-          continue;
-        int32_t leaves = p.column(1, 0, false);
-        freed.push_back({leaves, double(linear.bytes[v]) * unit});
-        p.row({{leaves, 1}, {runs, -1}}, -HUGE_VAL, 0);
-        if (next[v] >= 0)
-          p.row({{leaves, 1}, {next[v], 1}}, -HUGE_VAL, 1);
-        for (size_t i = j + 1; i < slots.size(); ++i)
-          if (isRead(linear.ops[slots[i].first], v))
-            p.row({{leaves, 1}, {slots[i].second, 1}}, -HUGE_VAL, 1);
-      }
-    }
-    held = next;
-    tooLarge = p.entries > kMostEntries;
+/// R of the stage, S of the next, and how the two follow from each other.
+void ModelBuilder::addColumns(int32_t t) {
+  rerun.assign(linear.bytes.size(), -1);
+  slots.clear();
+  for (OpId o : makers) {
+    ValueId w = linear.ops[o].writes.front();
+    if (t < linear.ops[o].firstStage || t > linear.ops[o].lastStage ||
+        !there(w, t))
+      continue;
+    rerun[w] = p.column(1, double(linear.ops[o].cost) / meanCost, true);
+    slots.push_back({o, rerun[w]});
+    model.clones.push_back({o, t, rerun[w]});
   }
-  return model;
+  for (ValueId v = 0; v < ValueId(linear.bytes.size()); ++v) {
+    next[v] = there(v, t + 1) ? p.column(1, 0, true) : -1;
+    if (held[v] >= 0 && rerun[v] >= 0)
+      p.row({{held[v], 1}, {rerun[v], 1}}, -HUGE_VAL, 1);
+    if (next[v] < 0 || linear.madeAt[v] == t)
+      continue;
+    Row row = {{next[v], 1}};
+    for (int32_t from : {held[v], rerun[v]})
+      if (from >= 0)
+        row.push_back({from, -1});
+    p.row(std::move(row), -HUGE_VAL, 0);
+  }
+}
+
+/// v is there if `reader` runs; -1: it runs.
+void ModelBuilder::mustBeThere(ValueId v, int32_t reader) {
+  Row row;
+  for (int32_t from : {held[v], rerun[v]})
+    if (from >= 0)
+      row.push_back({from, 1});
+  if (reader >= 0)
+    row.push_back({reader, -1});
+  p.row(std::move(row), reader >= 0 ? 0 : 1, HUGE_VAL);
+}
+
+/// U of each slot; the stage's own instruction comes last.
+void ModelBuilder::addSlots(int32_t t) {
+  const LinearOp &first = ownOf(t);
+  int32_t before = -1; // U of the slot before.
+  freed.clear();
+  for (size_t j = 0; j <= slots.size(); ++j) {
+    bool own = j == slots.size();
+    const LinearOp &op = own ? first : linear.ops[slots[j].first];
+    int32_t runs = own ? -1 : slots[j].second;
+    for (ValueId v : op.reads)
+      if (linear.madeAt[v] >= 0)
+        mustBeThere(v, runs);
+    int32_t bytes = p.column(1, 0, false);
+    Row row = {{bytes, 1}};
+    if (before >= 0)
+      row.push_back({before, -1});
+    else
+      for (ValueId v = 0; v < ValueId(held.size()); ++v)
+        if (held[v] >= 0)
+          row.push_back({held[v], -double(linear.bytes[v]) * unit});
+    row.insert(row.end(), freed.begin(), freed.end());
+    freed.clear();
+    double written = double(op.writtenBytes) * unit;
+    if (!own)
+      row.push_back({runs, -written});
+    p.row(std::move(row), own ? written : 0, own ? written : 0);
+    double workspace = double(op.workspaceBytes) * unit;
+    if (own)
+      p.columns[bytes].upper = 1 - workspace;
+    else if (workspace > 0)
+      p.row({{bytes, 1}, {runs, workspace}}, -HUGE_VAL, 1);
+    before = bytes;
+    if (!own)
+      addLeaving(op, j, first);
+  }
+}
+
+/// F of what a slot reads, unless something else needs it later.
+void ModelBuilder::addLeaving(const LinearOp &op, size_t slot,
+                              const LinearOp &own) {
+  for (ValueId v : op.reads) {
+    if (linear.bytes[v] == 0 || isRead(own, v))
+      continue;
+    int32_t leaves = p.column(1, 0, false);
+    freed.push_back({leaves, double(linear.bytes[v]) * unit});
+    p.row({{leaves, 1}, {slots[slot].second, -1}}, -HUGE_VAL, 0);
+    if (next[v] >= 0)
+      p.row({{leaves, 1}, {next[v], 1}}, -HUGE_VAL, 1);
+    for (size_t i = slot + 1; i < slots.size(); ++i)
+      if (isRead(linear.ops[slots[i].first], v))
+        p.row({{leaves, 1}, {slots[i].second, 1}}, -HUGE_VAL, 1);
+  }
 }
 
 /// Values of all columns; empty if none were found.
@@ -291,7 +338,7 @@ absl::StatusOr<Solution> tmc::planning::planMilp(const Problem &problem,
   // Rounding within the solver's tolerance may exceed the limit by a little.
   for (int64_t room = limit, tries = 0; room > 0 && tries < 4; ++tries) {
     bool tooLarge = false;
-    Model model = build(linear, room, tooLarge);
+    Model model = ModelBuilder(linear, room).run(tooLarge);
     if (tooLarge)
       return absl::UnimplementedError(
           absl::StrCat("planner 'milp' would need more than ", kMostEntries,
