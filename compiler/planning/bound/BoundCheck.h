@@ -1,6 +1,6 @@
 // BoundCheck.h - what the checkers of bounds know of a problem, on their own.
 //
-// Walks the instructions forward and tells, with no help from `Bound.cpp`, what
+// Walks the instructions forward and finds, with no code of `Relax.cpp`, what
 // each moment needs at least and where the gaps are; the essay is in `Bound.h`.
 // Both checkers, that of prices and that of cases, stand on it.
 

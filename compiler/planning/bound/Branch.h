@@ -1,7 +1,7 @@
 // Branch.h - a bound that knows what recomputation needs, proved case by case.
 //
-// The prices of `Bound.h` take every gap for as cheap to break as its own
-// kernel, and for divisible. Both are repaired here.
+// The prices of `Bound.h` assume that breaking a gap costs its own kernel
+// alone, and that gaps can be broken in part. This bound assumes neither.
 //
 // *Dependencies.* Choose a few moments k_1 < ... < k_m (the expensive ones).
 // They cut each gap into cells:
@@ -13,7 +13,7 @@
 // At each moment v is there or not (S); in each cell it is recomputed or not
 // (R); it is there at a cell's end only if it was at its beginning or was made
 // in it, and at the end of the gap it is there. After its last use a value goes
-// on as a *tail*, which nobody needs but recomputations of others. Let w be an
+// on as a *tail*, which only recomputations of others need. Let w be an
 // input of v (by every recipe that makes v), not used between k_i and the end b
 // of the gap. If v isn't there at k_i, it is recomputed between k_i and b, and
 // for that w is there at k_i or is recomputed as well. So for each such w

@@ -5,11 +5,11 @@
 // were bridged by holding it and which by recomputing it, what each of both
 // costs, and what each lever took off the peak.
 //
-// Loops are folded to one trip: a row stands for an execution in every trip, a
-// interval for the instance of a middle trip. What a value weighs in a gap is
-// told by the prices of the plan's certificate (Bound.h): the sum of the prices
-// of the moments strictly inside, times its bytes. A gap that weighs more than
-// it costs to break is one that the proof breaks, too.
+// Loops are folded to one trip: a row stands for an execution in every trip, an
+// interval for the instance of a middle trip. What a value weighs in a gap
+// follows from the prices of the plan's certificate (Bound.h): the sum of the
+// prices of the moments strictly inside, times its bytes. A gap that weighs
+// more than it costs to break is one that the proof breaks, too.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_ACCOUNT_H
 #define TMC_COMPILER_PLANNING_DRIVER_ACCOUNT_H

@@ -7,11 +7,11 @@
 // where buffers stick out, and then plans for a smaller limit. It remembers
 // every plan that it has seen with its arena:
 //
-//     fit(12 GiB)   solve, pack: 12.1 GiB; spare 0.1 GiB at the backward of
-//                   two layers, pack: fits
+//     fit(12 GiB)   solve, pack: 12.1 GiB; headroom of 0.1 GiB at the backward
+//                   of two layers, pack: fits
 //     fit(13 GiB)   solve, pack: fits; the cheapest of the three plans wins
 //
-// so that more memory never costs more time within one book, and the smallest
+// so that more memory never costs more time within one cache, and the smallest
 // plan it knows is the answer wherever nothing better is found. That one is
 // sought without regard to any budget, so it is the same in every cache of
 // the problem, and its arena always works when given as the budget.
@@ -26,7 +26,7 @@
 
 namespace tmc::planning {
 
-/// Restates what is proved of `plan` for another budget: the same prices prove
+/// Certifies `plan` anew for another budget: the same prices prove
 /// less where there is more room.
 void recertify(const Problem &problem, Plan &plan, int64_t budgetBytes);
 
@@ -51,7 +51,7 @@ public:
 
   const Problem &problem() const { return stated; }
 
-  /// The cheapest plan in the book whose arena fits, after looking for one at
+  /// The cheapest plan in the cache whose arena fits, after looking for one at
   /// this budget (reserved included; -1: no limit). Null where none is known.
   /// An error: the problem is malformed.
   absl::StatusOr<const FittedPlan *> fit(int64_t budgetBytes);
@@ -69,10 +69,10 @@ public:
   /// Whether `smallest` has been sought with less than the work it wants.
   bool isSmallestStoppedEarly() const { return smallestStoppedEarly; }
 
-  /// The cheapest plan of the book within a budget; null: none.
+  /// The cheapest plan of the cache within a budget; null: none.
   const FittedPlan *cheapestWithin(int64_t budgetBytes) const;
 
-  /// The plans of the book that cost less than every one with a smaller arena,
+  /// The plans of the cache that cost less than every one with a smaller arena,
   /// by ascending arena.
   std::vector<const FittedPlan *> frontier() const;
 

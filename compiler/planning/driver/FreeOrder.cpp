@@ -18,7 +18,7 @@ constexpr int64_t kLeastOrderWork = 1'000'000;
 /// With a limit on an order's work, the part of it that finding the order may
 /// take.
 constexpr int64_t kOrderPart = 16;
-/// The part of the work that tells which orders are worth more.
+/// The part of the work by which orders are compared.
 constexpr int64_t kFirstPart = 8;
 /// Where only the smallest plan is asked for, each order gets this part.
 constexpr int64_t kImpossiblePart = 4;
@@ -124,7 +124,7 @@ absl::StatusOr<Plan> FreeOrder::planOrder(const Orders &orders,
   return solveFixed(reordered, how, start);
 }
 
-/// An eighth of the work tells which of the new orders are worth more, unless
+/// An eighth of the work compares the new orders, unless
 /// only the smallest plan is asked for.
 absl::Status FreeOrder::tryOrders() {
   if (!options.effort.guardsProgramOrder && isPossible() &&

@@ -1,9 +1,10 @@
 // FreeOrder.h - plans for whichever order of the instructions is best.
 //
-// Orders are sought that hold fewer bytes (`search/Order.h`). An eighth of the
-// work tells which of them is worth more; then the cheapest goes on. A thorough
-// search also plans the program's own order as if it were fixed, unless it is
-// proved that this can't win, so that freedom never costs anything.
+// Orders are sought that hold fewer bytes (`search/Order.h`). They are
+// compared by plans with an eighth of the work; the cheapest goes on. A
+// thorough search also plans the program's own order as if it were fixed,
+// unless it is proved that this can't win, so that freedom never costs
+// anything.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_FREEORDER_H
 #define TMC_COMPILER_PLANNING_DRIVER_FREEORDER_H

@@ -131,7 +131,7 @@ absl::StatusOr<Plan> FixedOrder::run() {
   return std::move(plan);
 }
 
-/// A second ascent, now that a plan tells how far prices can go at most; then
+/// A second ascent, now that a plan's cost bounds what prices can prove; then
 /// cases.
 void FixedOrder::proveMore(const RematPlan &best) {
   if (!options.without.has(Strategy::SecondAscent)) {

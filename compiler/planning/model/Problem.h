@@ -9,7 +9,7 @@
 // a value need not be held between its uses:
 //
 //     keep        F1 F2 F3 | B3 B2 B1        a1 and a2 held from F to B
-//     recompute   F1 F2 F3 | B3 F1 F2 B2 B1  a1 and a2 made twice
+//     recompute   F1 F2 F3 | B3 F1 F2 B2 B1  a1 and a2 computed twice
 //
 // A *solution* says for each segment which recipes run, in which order. One
 // entry of that list is an *execution*; the bytes a value holds from one
@@ -19,7 +19,7 @@
 //  R1 A read takes the latest instance: the one of the last execution before
 //     it that writes the value. It is an error if there is none.
 //  R2 An instance is alive from the execution that writes it through its last
-//     read, both included. An instance that nobody reads is alive only while
+//     read, both included. An instance without reads is alive only while
 //     it is written (unless R5 keeps it).
 //  R3 While an execution runs, the instances it reads, those it writes, and
 //     `workspaceBytes` are alive together. Each execution is one *moment*.
@@ -43,7 +43,7 @@
 //  R7 Segments with several trips run the same list each trip. What the
 //     segment's own instructions write is forgotten at the start of a trip (a
 //     read must come after a write of the same trip; carrying is the only
-//     bridge). A value made outside may be read in each trip, hence is alive
+//     bridge). A value made outside may be read in each trip, so it is alive
 //     over all of them but the last, and there to its last read.
 //  R8 A buffer has one place for all trips. So what is alive in a body is what
 //     is alive in a middle trip, which begins with what is carried and ends
@@ -52,10 +52,10 @@
 // So the live bytes of a step are those of its unrolled execution list, of
 // which the first, a middle and the last trip of each segment of several show
 // every moment there is (`simulate`). The peak is their maximum;
-// `reservedBytes` is added by whoever compares with a budget of the whole
+// `reservedBytes` is added where the peak is compared with a budget of the
 // device.
 //
-// A view is not a value: whoever builds a problem collapses a view into the
+// A view is not a value: the builder of a problem collapses a view into the
 // value whose storage it reads. Sizes are as they will be placed, that is,
 // already rounded up to the arena's alignment.
 //
@@ -124,7 +124,7 @@ struct Recipe {
   int64_t workspaceBytes = 0;
   std::vector<Overwrite> overwrites; // In order of preference.
   /// The instruction whose own execution this recipe can be. kNone: it only
-  /// ever recomputes (a pruned variant, a cheaper kernel from other values).
+  /// recomputes (a pruned variant, a cheaper kernel from other values).
   InstructionId instruction = kNone;
   /// May run in addition to the instructions' own executions.
   bool recomputable = false;

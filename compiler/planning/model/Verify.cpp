@@ -12,7 +12,7 @@ namespace {
 using Wide = __int128;
 
 /// Walks the unrolled step backward with the set of values whose present bytes
-/// somebody still needs. No instances, no intervals: a second way to the same
+/// a later entry needs. No instances, no intervals: a second way to the same
 /// numbers.
 class Walk {
 public:

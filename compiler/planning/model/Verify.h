@@ -2,8 +2,8 @@
 //
 // Nothing here is shared with the planners or with `simulate`: the verifier
 // unrolls the loops by itself, walks the executions forward with the set of
-// instances in memory, and backward for last reads, in 128-bit sums. It tells
-// the first defect in words, with names and numbers. Every answer of every
+// instances in memory, and backward for last reads, in 128-bit sums. It names
+// the first defect, with numbers. Every answer of every
 // planner, ours or plugged in, passes through it before it reaches the IR, in
 // release builds too.
 

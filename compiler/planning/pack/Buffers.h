@@ -20,8 +20,8 @@ namespace tmc::planning {
 ArenaProblem arenaOf(const Problem &problem, const Solution &solution,
                      int64_t alignment);
 
-/// Packs in an order that doesn't depend on the order of the buffers, so that
-/// whoever lists the same buffers finds the same arena.
+/// Packs in an order that doesn't depend on the order of the buffers: the same
+/// buffers, listed in any order, get the same arena.
 Packing packSorted(const ArenaProblem &problem,
                    const PackOptions &options = {});
 

@@ -58,7 +58,7 @@ public:
   }
 
   SearchResult run(Random &random, int64_t nodes, int attempt) {
-    // Two tastes in turn, each with its own order of buffers.
+    // Two rules in turn, each with its own order of buffers.
     fewestFirst = isTight && attempt % 2 == 1;
     int mode = isTight ? attempt / 2 : attempt;
     nodesLeft = nodes;
@@ -206,7 +206,7 @@ private:
     return true;
   }
 
-  /// What is left to do in a part is told by the least offsets of its buffers,
+  /// What is left to do in a part is given by the least offsets of its buffers,
   /// however they came about.
   uint64_t stateOf(const std::vector<int32_t> &part) const {
     uint64_t sum = 0;
@@ -275,7 +275,7 @@ private:
     return best;
   }
 
-  /// Another taste, better where there is room: of those that lie lowest, one
+  /// Another rule, better where there is room: of those that lie lowest, one
   /// in the section with the least to spare.
   int32_t chooseTightest(const std::vector<int32_t> &part) {
     int64_t least = std::numeric_limits<int64_t>::max();
@@ -369,7 +369,7 @@ SearchResult tmc::planning::searchPacking(const std::vector<Box> &boxes,
   Random random(seed);
   int64_t limit = work;
   for (int attempt = 0; used < limit; ++attempt) {
-    // Each with another taste; what has failed before is remembered.
+    // Each by another rule; what has failed before is remembered.
     // Restarts whose length follows Luby, Sinclair and Zuckerman (1993): most
     // are short, and none is the longest for good.
     int64_t nodes = int64_t(boxes.size()) * 4 + 500 * luby(attempt / 2 + 1);

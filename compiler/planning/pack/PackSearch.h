@@ -9,7 +9,7 @@
 //     min over u alive in s of low_u  +  sum of what is left in s  <= capacity
 //
 // The search takes a buffer b that nothing unplaced can lie under and branches:
-// b lies at low_b; or it lies higher, hence on one of the buffers not yet
+// b lies at low_b; or it lies higher, so on one of the buffers not yet
 // placed, which raises low_b to the least top that these can have:
 //
 //     capacity ------------------------
@@ -27,8 +27,9 @@
 //
 // What is left falls apart into components with no time in common, which are
 // solved one by one: when one fails, no choice in another can help. A component
-// is told by its buffers and their least offsets; what has failed once, in any
-// restart, isn't tried again (by 64-bit hashes: so "impossible" is no proof).
+// is identified by its buffers and their least offsets; what has failed once,
+// in any restart, isn't tried again (by 64-bit hashes: so "impossible" is no
+// proof).
 //
 // Source: the bottom-up order and the section bound are those of MiniMalloc
 // (Moffitt, ASPLOS 2023); the branching on "higher than its least offset", the

@@ -23,7 +23,7 @@ extern char **environ;
 
 namespace {
 
-/// How long an external planner may take where nobody says.
+/// How long an external planner may take by default.
 constexpr double kPatienceSeconds = 600;
 constexpr size_t kMostAnswerBytes = size_t(1) << 30;
 

@@ -369,7 +369,7 @@ bool Beam::run(RematPlan &plan) {
   return true;
 }
 
-/// The executions that lead to a step, less those that nobody reads.
+/// The executions that lead to a step, less those whose results aren't read.
 RematPlan Beam::planOf(int32_t step) {
   RematPlan plan;
   plan.feasible = true;

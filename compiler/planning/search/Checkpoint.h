@@ -24,7 +24,7 @@ RematPlan checkpointBlocks(const LinearProblem &linear, int64_t limitBytes);
 /// The first stage after the forward part: where the most is alive.
 int32_t turningStage(const LinearProblem &linear);
 
-/// Erases recomputations that nobody reads.
+/// Erases recomputations whose results aren't read.
 void dropUseless(Schedule &schedule);
 
 } // namespace tmc::planning

@@ -33,7 +33,7 @@ struct ReorderOptions {
   int64_t limitBytes = 0; // Of live bytes, persistent values left out.
   /// What a byte that is alive for a moment weighs beside one above the limit.
   /// Of orders that fit equally well the one that holds least leaves room to
-  /// plan and to pack in; one that was only ever driven below the limit is full
+  /// plan and to pack in; one that was only driven below the limit is full
   /// of values that wait for no reason, and its lives are in no way nested.
   double heldWeight = 0.01;
   int64_t work = 500'000'000;

@@ -14,7 +14,7 @@ namespace {
 
 void registerAgain() {
   registerPlanner(
-      "again", "makes the largest value again before its last use",
+      "again", "recomputes the largest value before its last use",
       [](const Problem &problem,
          const PlanRequest &) -> absl::StatusOr<Solution> {
         Solution solution = baseSolution(problem);
