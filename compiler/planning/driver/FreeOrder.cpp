@@ -15,11 +15,6 @@ namespace {
 /// a large one; and at least.
 constexpr int64_t kSmallOrderWork = 600'000, kLargeOrderWork = 20'000;
 constexpr int64_t kLeastOrderWork = 1'000'000;
-/// With a limit on an order's work, the part of it that finding the order may
-/// take.
-constexpr int64_t kOrderPart = 16;
-/// The part of the work by which orders are compared.
-constexpr int64_t kFirstPart = 8;
 /// Where only the smallest plan is asked for, each order gets this part.
 constexpr int64_t kImpossiblePart = 4;
 constexpr int64_t kMostProofWork = 200'000'000;
@@ -72,7 +67,8 @@ void FreeOrder::findOrders() {
       kLeastOrderWork);
   amount = int64_t(double(amount) * double(options.effort.percent) / 100);
   if (options.effort.mostWork > 0)
-    amount = std::min(amount, options.effort.mostWork / kOrderPart);
+    amount = std::min(amount, options.effort.mostWork /
+                                  rowOf(Strategy::ListOrder).divisor);
   ReorderOptions reorders;
   reorders.limitBytes =
       options.budgetBytes - problem.reservedBytes - linear.constantBytes;
@@ -138,7 +134,8 @@ absl::Status FreeOrder::tryOrders() {
                                                   : candidates.size();
   std::vector<absl::StatusOr<Plan>> firsts(tried, absl::UnknownError(""));
   inParallel(tried, [&](size_t i) {
-    firsts[i] = planOrder(candidates[i].orders, kFirstPart);
+    firsts[i] =
+        planOrder(candidates[i].orders, rowOf(Strategy::ProgramOrder).divisor);
   });
   for (size_t i = 0; i < tried; ++i) {
     if (!firsts[i].ok())
