@@ -4,7 +4,7 @@
 
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/PlanRecord.h"
-#include "compiler/planning/Fit.h"
+#include "compiler/planning/driver/ArenaFit.h"
 #include "dialects/interfaces/Interfaces.h"
 
 using namespace mlir;

@@ -4,7 +4,7 @@
 #include "passes/PlanRemarks.h"
 
 #include "compiler/analysis/PlanRecord.h"
-#include "compiler/planning/Verify.h"
+#include "compiler/planning/model/Verify.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/train/Train.h"
 
@@ -68,7 +68,7 @@ struct Plan : impl::PlanBase<Plan> {
     options.budgetBytes = budget;
     options.order = planning::OrderMode::Free;
     options.wantBound = options.wantFrontier = !quick;
-    options.effort = effort;
+    options.effort.percent = effort;
     absl::StatusOr<planning::Plan> plan =
         hooks.solve ? hooks.solve(problem) : planning::solve(problem, options);
     if (!plan.ok()) {

@@ -5,7 +5,7 @@
 #define TMC_PASSES_PLAN_H
 
 #include "compiler/analysis/StepProblem.h"
-#include "compiler/planning/Solve.h"
+#include "compiler/planning/driver/Solve.h"
 #include "passes/Passes.h"
 
 #include <functional>

@@ -1,6 +1,6 @@
 #include "passes/PlanRemarks.h"
 
-#include "compiler/planning/Account.h"
+#include "compiler/planning/driver/Account.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -26,7 +26,7 @@ public:
         << metric("launch", counted.peakRow)
         << metric("bytes", counted.peakBytes)
         << metric("unconstrained_bytes", counted.levers.inPlacePeak);
-    for (const planning::GapFate &gap : counted.gaps)
+    for (const planning::GapDecision &gap : counted.gaps)
       emitGap(gap);
     int32_t row = 0;
     for (const auto &list : plan.solution.segments)
@@ -65,7 +65,7 @@ private:
                : "end of the step";
   }
 
-  void emitGap(const planning::GapFate &gap) {
+  void emitGap(const planning::GapDecision &gap) {
     const planning::Value &value = problem.values[gap.value];
     auto tell = [&](auto remark) {
       remark << metric("value", value.name) << metric("bytes", value.bytes)

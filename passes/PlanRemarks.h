@@ -18,7 +18,7 @@
 #define TMC_PASSES_PLANREMARKS_H
 
 #include "compiler/analysis/StepProblem.h"
-#include "compiler/planning/Solve.h"
+#include "compiler/planning/driver/Solve.h"
 
 namespace tmc {
 

@@ -6,7 +6,7 @@
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/Storage.h"
-#include "compiler/planning/Arena.h"
+#include "compiler/planning/pack/Arena.h"
 #include "dialects/mem/Mem.h"
 #include "dialects/nn/FusedPlan.h"
 #include "dialects/nn/NN.h"

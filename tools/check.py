@@ -87,6 +87,7 @@ def check_rules(tally, build):
     bad = [b for b in bad if ".td:" not in b]
     tally.test("rules: no model by its name", not bad, "\n".join(bad))
     check_includes(tally, build)
+    check_lengths(tally)
 
 
 # Who may include what: a room, and the rooms below it. Within a room anything goes.
@@ -99,7 +100,17 @@ ROOMS = {
     "runtime/cuda": ["runtime/kernels", "runtime/step"],
     "runtime/tmc.h": [],
     "compiler/support": [],
-    "compiler/planning": ["compiler/support"],
+    # A plan's way: the model states and checks, bounds and packings build on it, the
+    # search on both, the driver on all. The peers get no more than the model and the
+    # linear problem with its schedules, in which they say their answers; the driver
+    # runs them by name.
+    "compiler/planning/model": ["compiler/support"],
+    "compiler/planning/bound": ["compiler/planning/model"],
+    "compiler/planning/pack": ["compiler/planning/model"],
+    "compiler/planning/search": ["compiler/planning/model", "compiler/planning/bound",
+                                 "compiler/planning/pack"],
+    "compiler/planning/peers": ["compiler/planning/model", "compiler/planning/search"],
+    "compiler/planning/driver": ["compiler/planning"],
     "compiler/target": ["compiler/support", "runtime/kernels"],
     "dialects": ["compiler/target", "compiler/support", "runtime/kernels"],
     "frontends": ["dialects", "compiler/support", "runtime/kernels", "runtime/step"],
@@ -155,6 +166,55 @@ def check_includes(tally, build):
                     bad.append("%s:%d: %s may not include %s" %
                                (name, number, room, target))
     tally.test("rules: includes point one way", not bad, "\n".join(bad))
+
+
+# The planner is read more often than any other part: no file of it has as many lines,
+# and no function.
+PLANNER = "compiler/planning"
+MOST_FILE_LINES, MOST_FUNCTION_LINES = 500, 100
+
+
+def functions(lines):
+    """(first line, lines) of each function, as clang-format lays it out: a header with
+    parentheses that ends in an opening brace, and the brace that closes it at its own
+    indentation, outside of any function or inside of a class."""
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        indent = len(line) - len(line.lstrip())
+        starts = re.match(r"(  )?[A-Za-z~\[:]", line) and not re.match(
+            r" *(public:|private:|protected:|namespace |class |struct |enum |union |using |#)", line)
+        if not starts:
+            number += 1
+            continue
+        end = number
+        while end + 1 < len(lines) and not lines[end].rstrip().endswith(("{", ";", "}")):
+            end += 1
+        header = " ".join(lines[number:end + 1])
+        if "(" not in header or not lines[end].rstrip().endswith("{"):
+            number = end + 1
+            continue
+        close = end + 1
+        while close < len(lines) and not re.match(" {%d}}" % indent, lines[close]):
+            close += 1
+        yield number + 1, close - number + 1
+        number = close + 1
+
+
+def check_lengths(tally):
+    """Files and functions of the planner that are too long."""
+    bad = []
+    for path in tracked(PLANNER + "/**"):
+        if not path.endswith((".cpp", ".h")):
+            continue
+        with open(path) as text:
+            lines = text.read().splitlines()
+        name = os.path.relpath(path, ROOT)
+        if len(lines) >= MOST_FILE_LINES:
+            bad.append("%s has %d lines" % (name, len(lines)))
+        bad += ["%s:%d: a function of %d lines" % (name, number, count)
+                for number, count in functions(lines) if count >= MOST_FUNCTION_LINES]
+    tally.test("rules: no long file or function in " + PLANNER, not bad, "\n".join(bad))
 
 
 def check_tidy(tally, build):

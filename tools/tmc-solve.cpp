@@ -1,24 +1,28 @@
 // tmc-solve - the planners on plain files, without a compiler around them.
 //
 //   tmc-solve remat FILE --budget 0.8x|SIZE [--order fixed|free] [--seed N]
-//                        [--effort N] [--time-limit S] [--no-repeats]
+//                        [--effort N] [--time-limit S] [--without NAME,...]
 //                        [--planner NAME|exec:CMD] [--json FILE]
+//   tmc-solve fit   FILE --budget 0.8x|SIZE [--seed N] [--without NAME,...]
+//                        [--json FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
 //                        [--repeats] [--lifetimes] [-o FILE]
+//   tmc-solve strategies
 //
 // Exit codes: 0 done; 1 the input is at fault; 2 usage; 3 the budget or the
 // capacity isn't met; 4 the planner can't take this problem; 70 a defect of
 // ours; 74 the world is at fault.
 
-#include "compiler/planning/Arena.h"
-#include "compiler/planning/ArenaFile.h"
-#include "compiler/planning/Generate.h"
-#include "compiler/planning/Graph.h"
-#include "compiler/planning/Milp.h"
-#include "compiler/planning/Planners.h"
-#include "compiler/planning/ProblemFile.h"
-#include "compiler/planning/Text.h"
+#include "compiler/planning/driver/ArenaFit.h"
+#include "compiler/planning/driver/PlanBy.h"
+#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/model/ProblemFile.h"
+#include "compiler/planning/model/Text.h"
+#include "compiler/planning/pack/ArenaFile.h"
+#include "compiler/planning/pack/Buffers.h"
+#include "compiler/planning/peers/Milp.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -44,10 +48,15 @@ enum Exit {
   kWorld = 74
 };
 
+/// Of the arena's buffers, as built-in targets have it.
+constexpr int64_t kArenaAlignment = 256;
+
 constexpr const char *kUsageText =
     "usage: tmc-solve remat FILE --budget 0.8x|SIZE [options]\n"
+    "       tmc-solve fit FILE --budget 0.8x|SIZE [options]\n"
     "       tmc-solve pack FILE.csv [--capacity SIZE] [options]\n"
     "       tmc-solve generate FAMILY --nodes N [options]\n"
+    "       tmc-solve strategies\n"
     "       tmc-solve --help\n";
 
 /// What `--help` prints after the usage; planners follow.
@@ -67,9 +76,12 @@ constexpr const char *kHelpText =
     "  --frontier            look for the smallest budget with a plan as well\n"
     "  --seed N              another search (default 1)\n"
     "  --effort N            counted work, in percent (default 100)\n"
-    "  --no-repeats          don't copy between layers that repeat each other\n"
+    "  --without NAME,...    leave strategies out, to measure what they gain\n"
     "  --time-limit S        stop after S seconds with the best so far\n"
     "  --json FILE           the plan and its proof; - is standard output\n"
+    "\n"
+    "fit: plans and packs as the compiler does, so that the arena fits.\n"
+    "  --budget, --seed, --without, --json   as above\n"
     "\n"
     "pack: offsets for buffers with lifetimes, in one arena.\n"
     "FILE.csv has columns id,lower,upper,size and may have "
@@ -86,6 +98,8 @@ constexpr const char *kHelpText =
     "  --repeats             all layers alike\n"
     "  --lifetimes           its buffers, for pack\n"
     "  -o FILE               default: standard output\n"
+    "\n"
+    "strategies: the names that --without takes, one per line.\n"
     "\n"
     "exit codes: 0 done, 1 the input is at fault, 2 usage, 3 the budget or "
     "the\n"
@@ -342,6 +356,58 @@ std::string describe(const Problem &problem, const Plan &plan,
   return json.take();
 }
 
+/// Strategies by name that are left out.
+void addWithout(Arguments &args, SolveOptions &options) {
+  std::string names = args.get("--without");
+  for (size_t begin = 0; begin < names.size();) {
+    size_t end = std::min(names.find(',', begin), names.size());
+    std::string name = names.substr(begin, end - begin);
+    if (std::optional<Strategy> strategy = strategyNamed(name))
+      options.without.add(*strategy);
+    else
+      args.wrong("there is no strategy '" + name + "'; there are " +
+                 strategyNames());
+    begin = end + 1;
+  }
+}
+
+/// The problem of a file, graph or full; an exit code where there is none.
+int readProblem(const std::string &path, Problem &problem, bool &isGraph) {
+  std::string text;
+  if (int code = readFile(path, text))
+    return code;
+  isGraph = !isProblemFile(text);
+  absl::StatusOr<Problem> read = absl::InternalError("");
+  if (isGraph) {
+    absl::StatusOr<Graph> graph = parseGraph(text);
+    read = graph.ok() ? problemOf(*graph) : graph.status();
+  } else {
+    read = parseProblem(text);
+  }
+  if (read.ok())
+    if (absl::Status status = check(*read); !status.ok())
+      read = status;
+  if (!read.ok())
+    return fail(kInput, path + ": " + std::string(read.status().message()));
+  problem = std::move(*read);
+  return kDone;
+}
+
+/// `--budget`: a factor of the peak without recomputation, or bytes.
+int readBudget(const std::string &text, const Problem &problem,
+               int64_t &budget) {
+  if (absl::StatusOr<Factor> factor = parseFactor(text); factor.ok())
+    budget =
+        factor->times(simulate(problem, baseSolution(problem))->peakBytes) +
+        problem.reservedBytes;
+  else if (absl::StatusOr<int64_t> size = parseSize(text); size.ok())
+    budget = *size;
+  else
+    return fail(kUsage, "--budget " + std::string(size.status().message()) +
+                            ", or a factor such as 0.8x");
+  return kDone;
+}
+
 int solveRemat(int argc, char **argv) {
   Arguments args = parseArguments(argc, argv,
                                   {{"--budget", true},
@@ -351,21 +417,21 @@ int solveRemat(int argc, char **argv) {
                                    {"--time-limit", true},
                                    {"--planner", true},
                                    {"--json", true},
-                                   {"--no-repeats", false},
+                                   {"--without", true},
                                    {"--frontier", false}});
   SolveOptions options;
-  options.useRepeats = !args.has("--no-repeats");
   options.wantFrontier = args.has("--frontier");
-  options.maxWork = 0; // As long as it helps.
+  options.effort = Effort::thorough();
   int64_t seed = 1;
   if (args.error.empty() && !args.has("--budget"))
     args.wrong("no --budget given");
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
   if (args.has("--effort") &&
-      !parseInteger(args.get("--effort"), 0, options.effort))
+      !parseInteger(args.get("--effort"), 0, options.effort.percent))
     args.wrong("--effort wants a percentage, not '" + args.get("--effort") +
                "'");
+  addWithout(args, options);
   if (std::string limit = args.get("--time-limit"); !limit.empty()) {
     char *end = nullptr;
     options.timeLimitSeconds = strtod(limit.c_str(), &end);
@@ -387,37 +453,14 @@ int solveRemat(int argc, char **argv) {
   options.seed = uint64_t(seed);
   options.order = order == "free" ? OrderMode::Free : OrderMode::Fixed;
 
-  std::string text;
-  if (int code = readFile(args.file, text))
+  Problem problem;
+  bool isGraph = false;
+  if (int code = readProblem(args.file, problem, isGraph))
     return code;
-  bool isGraph = !isProblemFile(text);
-  absl::StatusOr<Problem> problem = absl::InternalError("");
-  if (isGraph) {
-    absl::StatusOr<Graph> graph = parseGraph(text);
-    problem = graph.ok() ? problemOf(*graph) : graph.status();
-  } else {
-    problem = parseProblem(text);
-  }
-  if (problem.ok())
-    if (absl::Status status = check(*problem); !status.ok())
-      problem = status;
-  if (!problem.ok())
-    return fail(kInput,
-                args.file + ": " + std::string(problem.status().message()));
+  if (int code = readBudget(args.get("--budget"), problem, options.budgetBytes))
+    return code;
 
-  std::string budget = args.get("--budget");
-  if (absl::StatusOr<Factor> factor = parseFactor(budget); factor.ok()) {
-    options.budgetBytes =
-        factor->times(simulate(*problem, baseSolution(*problem))->peakBytes) +
-        problem->reservedBytes;
-  } else if (absl::StatusOr<int64_t> size = parseSize(budget); size.ok()) {
-    options.budgetBytes = *size;
-  } else {
-    return fail(kUsage, "--budget " + std::string(size.status().message()) +
-                            ", or a factor such as 0.8x");
-  }
-
-  absl::StatusOr<Plan> plan = planBy(planner, *problem, options, args.file);
+  absl::StatusOr<Plan> plan = planBy(planner, problem, options, args.file);
   if (!plan.ok()) {
     int code = plan.status().code() == absl::StatusCode::kInternal ? kDefect
                : plan.status().code() == absl::StatusCode::kUnavailable ? kWorld
@@ -429,20 +472,20 @@ int solveRemat(int argc, char **argv) {
     return fail(code, std::string(plan.status().message()));
   }
   if (std::optional<std::string> defect =
-          checkCertificate(*problem, plan->certificate);
+          checkCertificate(problem, plan->certificate);
       defect && order == "fixed") {
     note("the input '" + args.file + "' reproduces it");
     return fail(kDefect, "the certificate is wrong: " + *defect);
   }
   if (plan->cases && order == "fixed")
     if (std::optional<std::string> defect =
-            checkBranching(*problem, *plan->cases)) {
+            checkBranching(problem, *plan->cases)) {
       note("the input '" + args.file + "' reproduces it");
       return fail(kDefect, "the proof by cases is wrong: " + *defect);
     }
   std::string json = args.get("--json");
   if (!json.empty())
-    if (int code = writeFile(json, describe(*problem, *plan, options, isGraph)))
+    if (int code = writeFile(json, describe(problem, *plan, options, isGraph)))
       return code;
   if (!plan->feasible) {
     fail(kBudget,
@@ -460,7 +503,7 @@ int solveRemat(int argc, char **argv) {
     fprintf(stderr,
             "peak %lld of %lld bytes, overhead %.4f%%, at least %.4f%% (order "
             "%s), %lld recomputed, frontier ratio %.3f, %.2f s\n",
-            (long long)(plan->peakBytes + problem->reservedBytes),
+            (long long)(plan->peakBytes + problem.reservedBytes),
             (long long)options.budgetBytes, plan->overheadPct(),
             percent(plan->provenExtraCost(), plan->baseCost), order.c_str(),
             (long long)plan->stats.recomputedExecutions,
@@ -468,6 +511,74 @@ int solveRemat(int argc, char **argv) {
                                              double(plan->impossibleBelowBytes)
                                        : 1.0,
             plan->stats.seconds);
+  return kDone;
+}
+
+/// Plans and packs as the compiler does: what must fit is the arena.
+int solveFit(int argc, char **argv) {
+  Arguments args = parseArguments(argc, argv,
+                                  {{"--budget", true},
+                                   {"--seed", true},
+                                   {"--without", true},
+                                   {"--json", true}});
+  SolveOptions options;
+  options.order = OrderMode::Free;
+  int64_t seed = 1;
+  if (args.error.empty() && !args.has("--budget"))
+    args.wrong("no --budget given");
+  if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
+    args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
+  addWithout(args, options);
+  if (!args.error.empty()) {
+    fail(kUsage, args.error);
+    fputs(kUsageText, stderr);
+    return kUsage;
+  }
+  options.seed = uint64_t(seed);
+  Problem problem;
+  bool isGraph = false;
+  if (int code = readProblem(args.file, problem, isGraph))
+    return code;
+  int64_t budget = -1;
+  if (int code = readBudget(args.get("--budget"), problem, budget))
+    return code;
+  PlanCache cache(problem, kArenaAlignment, options);
+  absl::StatusOr<const FittedPlan *> found = cache.fit(budget);
+  absl::StatusOr<const FittedPlan *> smallest = cache.smallest();
+  for (const absl::Status &status : {found.status(), smallest.status()})
+    if (!status.ok())
+      return fail(kInput, args.file + ": " + std::string(status.message()));
+  const FittedPlan *fitted = *found;
+  int64_t least = (*smallest)->arenaBytes + problem.reservedBytes;
+  Plan proved = (fitted ? fitted : *smallest)->plan;
+  recertify(problem, proved, budget);
+  if (fitted)
+    proveByCases(problem, proved, budget);
+  JsonWriter json;
+  json.beginObject();
+  json.member("schema_version", int64_t(1));
+  json.member("budget", budget);
+  json.member("feasible", fitted != nullptr);
+  json.member("arena_bytes", (fitted ? fitted->arenaBytes : least) +
+                                 (fitted ? problem.reservedBytes : 0));
+  json.member("overhead_pct", proved.overheadPct());
+  json.member("lower_bound_pct",
+              percent(proved.provenExtraCost(), proved.baseCost));
+  json.member("smallest_found_bytes", least);
+  json.member("impossible_below_bytes", cache.impossibleBelowBytes());
+  json.endObject();
+  if (std::string path = args.get("--json"); !path.empty())
+    if (int code = writeFile(path, json.take()))
+      return code;
+  if (!fitted)
+    return fail(kBudget, "needs " + std::to_string(least) + " bytes, " +
+                             std::to_string(least - budget) +
+                             " over the budget of " + std::to_string(budget));
+  fprintf(stderr,
+          "arena %lld of %lld bytes, overhead %.4f%%, at least %.4f%%\n",
+          (long long)(fitted->arenaBytes + problem.reservedBytes),
+          (long long)budget, proved.overheadPct(),
+          percent(proved.provenExtraCost(), proved.baseCost));
   return kDone;
 }
 
@@ -578,15 +689,23 @@ int main(int argc, char **argv) {
       command = "--help";
   if (command == "remat")
     return solveRemat(argc, argv);
+  if (command == "fit")
+    return solveFit(argc, argv);
   if (command == "pack")
     return solvePack(argc, argv);
   if (command == "generate")
     return generate(argc, argv);
+  if (command == "strategies") {
+    for (const StrategyRow &row : kStrategies)
+      printf("%-16s%-8s%s\n", std::string(row.name).c_str(),
+             std::string(row.stage).c_str(), std::string(row.what).c_str());
+    return kDone;
+  }
   if (command == "--help" || command == "-h" || command == "help") {
     fputs(kUsageText, stdout);
     fputs(kHelpText, stdout);
-    for (const Planner &planner : planners())
-      printf("  %-10s%s\n", planner.name.c_str(), planner.summary.c_str());
+    for (const auto &[name, summary] : plannerSummaries())
+      printf("  %-10s%s\n", name.c_str(), summary.c_str());
     return kDone;
   }
   if (!command.empty())

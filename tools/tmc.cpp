@@ -5,7 +5,7 @@
 #include "compiler/pipeline/Doctor.h"
 #include "compiler/pipeline/Interrupt.h"
 #include "compiler/pipeline/Show.h"
-#include "compiler/planning/Planners.h"
+#include "compiler/planning/driver/PlanBy.h"
 #include "tools/CalibrateCommand.h"
 #include "tools/CommandLine.h"
 #include "tools/VerifyCommand.h"

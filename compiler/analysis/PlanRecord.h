@@ -8,7 +8,7 @@
 #ifndef TMC_COMPILER_ANALYSIS_PLANRECORD_H
 #define TMC_COMPILER_ANALYSIS_PLANRECORD_H
 
-#include "compiler/planning/Problem.h"
+#include "compiler/planning/model/Problem.h"
 
 #include "mlir/IR/Operation.h"
 

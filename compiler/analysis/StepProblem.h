@@ -23,7 +23,7 @@
 #ifndef TMC_COMPILER_ANALYSIS_STEPPROBLEM_H
 #define TMC_COMPILER_ANALYSIS_STEPPROBLEM_H
 
-#include "compiler/planning/Problem.h"
+#include "compiler/planning/model/Problem.h"
 #include "compiler/target/Target.h"
 #include "dialects/train/Train.h"
 

@@ -7,7 +7,7 @@
 #include "compiler/pipeline/ForwardFile.h"
 #include "compiler/pipeline/PlantDefect.h"
 #include "compiler/pipeline/Reproducer.h"
-#include "compiler/planning/ProblemFile.h"
+#include "compiler/planning/model/ProblemFile.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/nn/NN.h"
@@ -352,7 +352,7 @@ absl::Status Compilation::stateForPlanner(const planning::Problem &problem) {
   return absl::UnavailableError("the planner's problem file can't be written");
 }
 
-/// The plan for `budget`, from the book; of infeasible ones the smallest.
+/// The plan for `budget`, from the cache; of infeasible ones the smallest.
 absl::StatusOr<planning::Plan>
 Compilation::choosePlan(const planning::Problem &problem, int64_t budget) {
   if (!plans) {
@@ -360,13 +360,13 @@ Compilation::choosePlan(const planning::Problem &problem, int64_t budget) {
     options.order = planning::OrderMode::Free;
     if (absl::Status status = stateForPlanner(problem); !status.ok())
       return status;
-    plans = std::make_unique<planning::PlanBook>(
+    plans = std::make_unique<planning::PlanCache>(
         problem, device.arenaAlignment, options, asked.planner, plannerFile);
     absl::StatusOr<const planning::FittedPlan *> found = plans->fit(budget);
     if (!found.ok())
       return found.status();
   } else if (!plans->cheapestWithin(budget)) {
-    // The arena was larger than the book had it.
+    // The arena was larger than the cache had it.
     absl::StatusOr<const planning::FittedPlan *> found = plans->fit(
         budget - (chosen->arenaBytes + problem.reservedBytes - budget));
     if (!found.ok())
@@ -383,7 +383,7 @@ Compilation::choosePlan(const planning::Problem &problem, int64_t budget) {
   answer.smallestFoundBytes =
       chosen && budget >= 0 ? std::min(least, budget) : least;
   answer.impossibleBelowBytes = plans->impossibleBelowBytes();
-  planning::restate(problem, answer, budget);
+  planning::recertify(problem, answer, budget);
   if (chosen)
     planning::proveByCases(problem, answer, budget);
   return answer;
@@ -462,8 +462,8 @@ Expected<bool> Compilation::planToPlace(Phase last) {
   int64_t budget = asked.budgetBytes.value_or(device.memoryBytes);
   plan.budgetBytes = budget;
   plan.reservedBytes = device.reservedBytes;
-  // The book packs as the place phase does; where the two differ all the same,
-  // the phase is right, and another plan of the book is tried.
+  // The cache packs as the place phase does; where the two differ all the same,
+  // the phase is right, and another plan of the cache is tried.
   constexpr int kAttempts = 6;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     say("plan ...");

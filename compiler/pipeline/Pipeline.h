@@ -6,8 +6,9 @@
 //
 // A `Compilation` runs phases on one module. What is before `plan` is kept, so
 // that another plan can be written into it where the arena of the first turned
-// out too large. Plans are found in a book (compiler/planning/Fit.h), which a
-// sweep over budgets goes on using.
+// out too large. Plans are found in a cache
+// (compiler/planning/driver/ArenaFit.h), which a sweep over budgets goes on
+// using.
 
 #ifndef TMC_COMPILER_PIPELINE_PIPELINE_H
 #define TMC_COMPILER_PIPELINE_PIPELINE_H
@@ -15,7 +16,7 @@
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Options.h"
 #include "compiler/pipeline/WeightsFile.h"
-#include "compiler/planning/Fit.h"
+#include "compiler/planning/driver/ArenaFit.h"
 #include "compiler/report/Planned.h"
 #include "compiler/target/Target.h"
 #include "frontends/onnx/Import.h"
@@ -53,7 +54,7 @@ public:
   /// What reports show of it; refers to this compilation.
   Planned planned() const;
   /// Every plan found so far; null before the plan phase.
-  planning::PlanBook *book() { return plans.get(); }
+  planning::PlanCache *cache() { return plans.get(); }
   /// The step as it was before planning, for `tmc verify`.
   std::string shapedText() const { return shaped; }
   /// The model's name: its file's, without directory and extension.
@@ -73,7 +74,7 @@ private:
   std::unique_ptr<WeightSources> sources;
   mlir::OwningOpRef<mlir::ModuleOp> current;
   std::string shaped;
-  std::unique_ptr<planning::PlanBook> plans;
+  std::unique_ptr<planning::PlanCache> plans;
   std::string plannerFile; // What a planner that is a program reads.
   llvm::FileRemover removePlannerFile;
   const planning::FittedPlan *chosen = nullptr;

@@ -41,23 +41,23 @@ static Curve emptyCurve(Compilation &compilation) {
 Curve tmc::knownCurve(Compilation &compilation) {
   Curve curve = emptyCurve(compilation);
   curve.isSparse = true;
-  if (planning::PlanBook *book = compilation.book())
-    for (const planning::FittedPlan *plan : book->frontier()) {
-      int64_t budget = plan->arenaBytes + book->problem().reservedBytes;
-      curve.points.push_back(pointOf(*plan, budget, book->problem()));
+  if (planning::PlanCache *cache = compilation.cache())
+    for (const planning::FittedPlan *plan : cache->frontier()) {
+      int64_t budget = plan->arenaBytes + cache->problem().reservedBytes;
+      curve.points.push_back(pointOf(*plan, budget, cache->problem()));
     }
   return curve;
 }
 
 Curve tmc::sweep(Compilation &compilation, int count) {
   Curve curve = emptyCurve(compilation);
-  planning::PlanBook *book = compilation.book();
-  if (!book)
+  planning::PlanCache *cache = compilation.cache();
+  if (!cache)
     return curve;
-  const planning::Problem &problem = book->problem();
-  book->setEffort(kSweepEffort);
-  auto smallest = book->smallest();
-  auto largest = book->fit(-1);
+  const planning::Problem &problem = cache->problem();
+  cache->setEffort(kSweepEffort);
+  auto smallest = cache->smallest();
+  auto largest = cache->fit(-1);
   if (!smallest.ok() || !largest.ok() || !*largest)
     return curve;
   int64_t from = (*smallest)->arenaBytes + problem.reservedBytes;
@@ -67,16 +67,16 @@ Curve tmc::sweep(Compilation &compilation, int count) {
     budgets.push_back(from + (to - from) * i / std::max(count - 1, 1));
   for (int64_t budget : budgets)
     if (budget < to)
-      if (auto found = book->fit(budget); !found.ok())
+      if (auto found = cache->fit(budget); !found.ok())
         return curve;
   for (int64_t budget : budgets) {
-    const planning::FittedPlan *best = book->cheapestWithin(budget);
+    const planning::FittedPlan *best = cache->cheapestWithin(budget);
     if (!best)
       continue;
     CurvePoint point = pointOf(*best, budget, problem);
     if (best->plan.certificate.budgetBytes >= 0) {
       planning::Plan proved = best->plan;
-      planning::restate(problem, proved, budget);
+      planning::recertify(problem, proved, budget);
       if (problem.instructions.size() <= kMostProved)
         planning::proveByCases(problem, proved, budget);
       point.lowerBoundPct = 100.0 * double(proved.provenExtraCost()) /

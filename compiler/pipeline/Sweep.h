@@ -2,7 +2,7 @@
 // memory grows.
 //
 // A sweep plans for each of a row of budgets, which takes several times as long
-// as one plan does. All plans come from one book, so a plan that is found for
+// as one plan does. All plans come from one cache, so a plan that is found for
 // one budget serves every larger one for which nothing better is found: the
 // curve never rises.
 
@@ -14,7 +14,7 @@
 
 namespace tmc {
 
-/// The plans that are in the book as it is: no work, and few points.
+/// The plans that are in the cache as it is: no work, and few points.
 Curve knownCurve(Compilation &compilation);
 
 /// About `count` budgets for a compilation that has been planned. Empty where

@@ -55,10 +55,10 @@ public:
     findPhases();
     addValues();
     addLaunches(*counted);
-    for (const planning::Stay &stay : counted->stays)
+    for (const planning::LiveInterval &stay : counted->intervals)
       trace.tensors.push_back(
           {stay.value, stay.begin, stay.end, stay.storageOf, -1});
-    for (const planning::GapFate &gap : counted->gaps)
+    for (const planning::GapDecision &gap : counted->gaps)
       trace.values[gap.value].gaps.push_back({gap.from, gap.to, gap.held,
                                               gap.overPeak, gap.leastCost,
                                               gap.paidCost, gap.worth});

@@ -17,7 +17,7 @@
 #define TMC_COMPILER_REPORT_PLANTRACE_H
 
 #include "compiler/analysis/StepProblem.h"
-#include "compiler/planning/Account.h"
+#include "compiler/planning/driver/Account.h"
 #include "compiler/support/Failure.h"
 
 #include "mlir/IR/BuiltinOps.h"

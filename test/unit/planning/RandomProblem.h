@@ -4,9 +4,9 @@
 #ifndef TMC_TEST_UNIT_PLANNING_RANDOMPROBLEM_H
 #define TMC_TEST_UNIT_PLANNING_RANDOMPROBLEM_H
 
-#include "compiler/planning/Problem.h"
-#include "compiler/planning/Random.h"
-#include "compiler/planning/Verify.h"
+#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/model/Random.h"
+#include "compiler/planning/model/Verify.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -207,9 +207,9 @@ inline Problem randomProblem(Random &random, const RandomShape &shape) {
 /// nothing, what the body reads of values made outside. Its solutions are those
 /// of `p` that hold these values over the end of every trip, the last included.
 ///
-/// The search (Flat.h) looks among exactly these: it folds a loop to one trip,
-/// and a trip that begins without a value from outside would have to end
-/// without it.
+/// The search (LinearProblem.h) looks among exactly these: it folds a loop to
+/// one trip, and a trip that begins without a value from outside would have to
+/// end without it.
 inline Problem holdingOutside(Problem p) {
   std::vector<SegmentId> home(p.values.size(), kNone);
   for (const Instruction &i : p.instructions)

@@ -1,0 +1,327 @@
+#include "compiler/planning/bound/BranchModel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+using namespace tmc::planning;
+using namespace tmc::planning::branching;
+
+namespace {
+
+struct Prices {
+  std::vector<double> lambda, mu;
+};
+
+/// A case: what is decided, and the best prices met for it.
+struct Case {
+  double bound = -kInfinity;
+  Prices prices;
+  std::vector<std::pair<int32_t, int8_t>> fixes;
+  int32_t split = -1; // The line to split at next.
+};
+
+class Ascent {
+public:
+  Ascent(const Model &model, double target)
+      : evaluate(model), target(target), model(model) {}
+
+  /// Raises `c.bound` from `c.prices` on; chooses the line to split at.
+  void run(Case &c, int iterations);
+
+  Evaluator evaluate;
+  double target;
+
+private:
+  const Model &model;
+};
+
+void Ascent::run(Case &c, int iterations) {
+  if (!evaluate.decide(c.fixes)) {
+    c.bound = kInfinity;
+    c.prices.lambda.assign(c.prices.lambda.size(), 0);
+    c.prices.mu.assign(c.prices.mu.size(), 0);
+    return;
+  }
+  size_t m = model.moments.size(), rows = model.rows.size();
+  Prices now = c.prices;
+  std::vector<double> directionLambda(m, 0), directionMu(rows, 0);
+  std::vector<double> share(model.lines.size(), 0);
+  double step = 1;
+  int idle = 0;
+  double weight = 0;
+  for (int i = 0; i < iterations; ++i) {
+    double value = evaluate(now.lambda, now.mu);
+    // How often each gap was broken of late: who is undecided?
+    weight = weight * 0.95 + 0.05;
+    for (size_t l = 0; l < share.size(); ++l)
+      share[l] = share[l] * 0.95 + 0.05 * evaluate.isBroken(l);
+    if (value > c.bound) {
+      idle = value > c.bound + 1e-5 * std::abs(c.bound) ? 0 : idle + 1;
+      c.bound = value;
+      c.prices = now;
+      if (c.bound >= target)
+        break;
+    } else {
+      ++idle;
+    }
+    if (idle > 12) {
+      idle = 0;
+      step *= 0.6;
+      if (step < 1e-3)
+        break;
+      now = c.prices;
+      std::fill(directionLambda.begin(), directionLambda.end(), 0.0);
+      std::fill(directionMu.begin(), directionMu.end(), 0.0);
+      continue;
+    }
+    double dot = 0, size = 0, gradient = 0;
+    auto deflect = [&](std::vector<double> &slope,
+                       const std::vector<double> &price,
+                       const std::vector<double> &direction) {
+      for (size_t k = 0; k < slope.size(); ++k) {
+        if (price[k] <= 0 && slope[k] < 0)
+          slope[k] = 0;
+        dot += slope[k] * direction[k];
+        size += direction[k] * direction[k];
+        gradient += slope[k] * slope[k];
+      }
+    };
+    deflect(evaluate.slopeLambda, now.lambda, directionLambda);
+    deflect(evaluate.slopeMu, now.mu, directionMu);
+    if (gradient <= 0)
+      break;
+    double beta = dot < 0 && size > 0 ? -1.5 * dot / size : 0;
+    double norm = 0;
+    auto turn = [&](const std::vector<double> &slope,
+                    std::vector<double> &direction) {
+      for (size_t k = 0; k < slope.size(); ++k) {
+        direction[k] = slope[k] + beta * direction[k];
+        norm += direction[k] * direction[k];
+      }
+    };
+    turn(evaluate.slopeLambda, directionLambda);
+    turn(evaluate.slopeMu, directionMu);
+    double length = step * std::max(target - value, 0.0) / norm;
+    auto move = [&](std::vector<double> &price,
+                    const std::vector<double> &direction) {
+      for (size_t k = 0; k < price.size(); ++k)
+        price[k] = std::max(0.0, price[k] + length * direction[k]);
+    };
+    move(now.lambda, directionLambda);
+    move(now.mu, directionMu);
+    evaluate.work += int64_t(m + rows) * 6;
+  }
+  c.split = -1;
+  double most = 0;
+  for (size_t l = 0; l < share.size(); ++l) {
+    if (evaluate.lines[l].fix != kFree || model.lines[l].isTail)
+      continue;
+    double part = weight > 0 ? share[l] / weight : 0;
+    double cost = model.lines[l].cost;
+    double doubt = std::min(part, 1 - part) * (cost + 1e-9);
+    if (doubt > most)
+      most = doubt, c.split = int32_t(l);
+  }
+}
+
+/// The most expensive moments, and the fullest, spread over the step.
+std::vector<int32_t> choose(const Relaxation &relaxation,
+                            const std::vector<double> &prices, int64_t limit,
+                            int32_t most) {
+  size_t n = relaxation.live.size();
+  std::vector<double> excess(n, 0);
+  for (size_t k = 0; k < n; ++k)
+    excess[k] = std::max(0.0, double(relaxation.live[k] - limit));
+  std::vector<int32_t> out;
+  auto spread = [&](const std::vector<double> &weight,
+                    const std::vector<double> &height, int32_t parts) {
+    double sum = 0;
+    for (double w : weight)
+      sum += w;
+    if (!(sum > 0))
+      return;
+    double before = 0;
+    int32_t best = -1;
+    int64_t part = 0;
+    for (size_t k = 0; k < weight.size(); ++k) {
+      int64_t now = std::min<int64_t>(parts - 1, int64_t(before / sum * parts));
+      if (now != part && best >= 0) {
+        out.push_back(best);
+        best = -1;
+      }
+      part = now;
+      if (weight[k] > 0 && (best < 0 || height[k] > height[best]))
+        best = int32_t(k);
+      before += weight[k];
+    }
+    if (best >= 0)
+      out.push_back(best);
+  };
+  if (prices.size() == n)
+    spread(prices, prices, (most + 1) / 2);
+  spread(excess, excess, most / 2);
+  // The moments that are above the limit even with every gap broken.
+  for (size_t k = 0; k < n; ++k)
+    if (relaxation.floor[k] > limit)
+      out.push_back(int32_t(k));
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+/// The tree of all cases; leaves hold prices.
+struct Tree {
+  struct Split {
+    int32_t line, kept, broken; // -1: a leaf.
+  };
+  std::vector<Split> nodes = {{-1, -1, -1}};
+  std::vector<Case> cases = {Case{}};
+};
+
+/// Splits the weakest case until the work is done or `target` is reached.
+Tree grow(const Model &model, Prices prices, double target,
+          const BranchOptions &options) {
+  Ascent ascent(model, target);
+  Tree tree;
+  tree.cases[0].prices = std::move(prices);
+  int64_t each = 4 * int64_t(model.slots) + 10 * int64_t(model.rows.size()) + 1;
+  int64_t affordable = std::max<int64_t>(options.work / each, 10);
+  ascent.run(tree.cases[0], int(std::min<int64_t>(affordable, 600)));
+  auto weaker = [&](int32_t a, int32_t b) {
+    return tree.cases[a].bound != tree.cases[b].bound
+               ? tree.cases[a].bound > tree.cases[b].bound
+               : a > b;
+  };
+  std::priority_queue<int32_t, std::vector<int32_t>, decltype(weaker)> open(
+      weaker);
+  open.push(0);
+  constexpr int kIterations = 120;
+  for (int32_t leaves = 1;
+       leaves < options.maxLeaves &&
+       ascent.evaluate.work + 2 * kIterations * each < options.work;
+       ++leaves) {
+    int32_t at = open.top();
+    if (tree.cases[at].bound >= target - 0.5 || tree.cases[at].split < 0)
+      break;
+    open.pop();
+    int32_t line = tree.cases[at].split;
+    tree.nodes[at] = {line, int32_t(tree.nodes.size()),
+                      int32_t(tree.nodes.size()) + 1};
+    for (int8_t fix : {int8_t(kKept), int8_t(kBroken)}) {
+      Case next;
+      next.prices = tree.cases[at].prices;
+      next.fixes = tree.cases[at].fixes;
+      next.fixes.push_back({line, fix});
+      ascent.run(next, kIterations);
+      tree.nodes.push_back({-1, -1, -1});
+      tree.cases.push_back(std::move(next));
+      open.push(int32_t(tree.cases.size()) - 1);
+    }
+    tree.cases[at].prices = {};
+  }
+  return tree;
+}
+
+/// The tree with integer prices, in preorder; without `extraCost`.
+BranchCertificate round(const Model &model, const Tree &tree) {
+  double most = 0, mostMu = 0;
+  for (const Case &c : tree.cases) {
+    for (double p : c.prices.lambda)
+      most = std::max(most, p / model.byteUnit);
+    for (double p : c.prices.mu)
+      mostMu = std::max(mostMu, p);
+  }
+  BranchCertificate out;
+  if (!std::isfinite(most) || !std::isfinite(mostMu)) {
+    out.nodes.push_back({});
+    return out;
+  }
+  // The largest become some 2^40 and at most 2^61, the denominator 2^60.
+  int exponent = 60;
+  if (most > 0)
+    exponent = std::min(exponent, 40 - std::ilogb(most));
+  if (mostMu > 0)
+    exponent = std::min(exponent, 60 - std::ilogb(mostMu));
+  exponent = std::max(exponent, 0);
+  auto whole = [&](double price) {
+    double scaled = std::floor(std::ldexp(price, exponent) + 0.5);
+    return scaled >= 1 && scaled < 0x1p62 ? int64_t(scaled) : 0;
+  };
+  out.denominator = int64_t(1) << exponent;
+  out.moments = model.moments;
+  std::vector<int32_t> rowNumber(model.rows.size(), -1);
+  std::vector<int32_t> stack = {0};
+  while (!stack.empty()) {
+    int32_t at = stack.back();
+    stack.pop_back();
+    BranchCertificate::Node &node = out.nodes.emplace_back();
+    if (tree.nodes[at].line >= 0) {
+      const Line &line = model.lines[tree.nodes[at].line];
+      node.value = line.value;
+      node.after = line.first - 1;
+      stack.push_back(tree.nodes[at].broken);
+      stack.push_back(tree.nodes[at].kept);
+      continue;
+    }
+    const Prices &p = tree.cases[at].prices;
+    for (size_t i = 0; i < p.lambda.size(); ++i)
+      if (int64_t price = whole(p.lambda[i] / model.byteUnit))
+        node.lambda.push_back({int32_t(i), price});
+    for (size_t r = 0; r < p.mu.size(); ++r)
+      if (int64_t price = whole(p.mu[r])) {
+        if (rowNumber[r] < 0) {
+          rowNumber[r] = int32_t(out.rows.size());
+          out.rows.push_back(model.rows[r]);
+        }
+        node.mu.push_back({rowNumber[r], price});
+      }
+  }
+  return out;
+}
+
+} // namespace
+
+BranchCertificate tmc::planning::branch(const Problem &problem,
+                                        const Relaxation &relaxation,
+                                        const std::vector<double> &prices,
+                                        int64_t budgetBytes,
+                                        const BranchOptions &options) {
+  BranchCertificate nothing;
+  nothing.budgetBytes = budgetBytes;
+  nothing.nodes.push_back({});
+  nothing.extraCost = provenByBranching(problem, nothing).value_or(0);
+  int64_t limit = budgetBytes - problem.reservedBytes;
+  std::vector<int32_t> chosen =
+      choose(relaxation, prices, limit, std::max(options.moments, 2));
+  if (chosen.empty())
+    return nothing;
+  Model model(problem, relaxation, chosen, limit);
+  double target = double(options.knownExtraCost);
+  if (options.knownExtraCost < 0) {
+    target = double(relaxation.cheaperRecipes);
+    for (const Gap &g : relaxation.gaps)
+      target += double(g.cost) * 0.01;
+  }
+  // Prices move to the nearest of the chosen moments.
+  Prices start;
+  start.lambda.assign(chosen.size(), 0);
+  start.mu.assign(model.rows.size(), 0);
+  for (size_t k = 0; k < prices.size(); ++k) {
+    if (prices[k] <= 0)
+      continue;
+    size_t i = size_t(model.interval(int32_t(k)));
+    if (i == chosen.size() ||
+        (i > 0 && int32_t(k) - chosen[i - 1] < chosen[i] - int32_t(k)))
+      --i;
+    start.lambda[i] += prices[k] * model.byteUnit;
+  }
+  BranchCertificate found =
+      round(model, grow(model, std::move(start), target, options));
+  found.budgetBytes = budgetBytes;
+  absl::StatusOr<int64_t> proven = provenByBranching(problem, found);
+  if (!proven.ok() || *proven <= nothing.extraCost)
+    return nothing;
+  found.extraCost = *proven;
+  return found;
+}

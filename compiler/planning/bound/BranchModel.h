@@ -1,0 +1,123 @@
+// BranchModel.h - the relaxation at a few chosen moments, and its value at
+// given prices.
+//
+// `Branch.h` is the essay: each gap is a line of cells between chosen moments,
+// rows tie a value to its inputs, and for given prices each line is a path
+// problem of two states a cell, solved exactly (`Evaluator`).
+
+#ifndef TMC_COMPILER_PLANNING_BOUND_BRANCHMODEL_H
+#define TMC_COMPILER_PLANNING_BOUND_BRANCHMODEL_H
+
+#include "compiler/planning/bound/Branch.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace tmc::planning::branching {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// A gap or a tail as the paths see it. Slot `slot + c` of any table is its
+/// cell c, and the chosen moment at the end of that cell.
+struct Line {
+  ValueId value;
+  int32_t first, end; // LiveProfile strictly inside: [first, end).
+  int32_t lo, hi;     // Chosen moments inside: [lo, hi); cells lo..hi.
+  int32_t slot;
+  double bytes;
+  double cost; // Of recomputing it.
+  bool isTail;
+  int8_t fix = 0;
+};
+
+/// What is decided about a line.
+enum Fix : int8_t { kFree = 0, kKept = 1, kBroken = 2 };
+
+/// Slots at which a row is satisfied: `value` or `read` there, `read` made.
+struct RowSlots {
+  int32_t value, read, made, madeEnd; // [made, madeEnd)
+};
+
+/// The relaxation at the chosen moments.
+class Model {
+public:
+  Model(const Problem &problem, const Relaxation &relaxation,
+        std::vector<int32_t> chosen, int64_t limit);
+
+  int32_t interval(int32_t stage) const {
+    return int32_t(std::lower_bound(moments.begin(), moments.end(), stage) -
+                   moments.begin());
+  }
+
+  const Problem &problem;
+  std::vector<int32_t> moments;
+  std::vector<double> over;  // floor - limit at each, in units of `byteUnit`.
+  std::vector<int64_t> room; // limit - floor at each, in bytes.
+  double byteUnit = 1;
+  double constant = 0;
+  std::vector<Line> lines;
+  std::vector<DependencyRow> rows;
+  std::vector<RowSlots> rowSlots;
+  int32_t slots = 0;
+
+private:
+  void addLine(ValueId v, int32_t first, int32_t end, double cost, bool isTail,
+               bool hasRows);
+  void addTails(const std::vector<char> &isInput);
+  void addRows();
+
+  std::vector<std::vector<int32_t>>
+      naturals; // LiveProfile of uses, production.
+  std::vector<SegmentId> home, lastSegment;
+  std::vector<int32_t> segmentEnd;
+  /// What is read by every recipe that recomputes a value; and the cheapest
+  /// share, by segments where it may run (kNone: anywhere).
+  std::vector<std::vector<ValueId>> inputs;
+  std::vector<std::vector<std::pair<SegmentId, double>>> remakes;
+  std::vector<std::vector<int32_t>> linesOf; // Of a value, ascending.
+};
+
+/// L and its slope at given prices.
+class Evaluator {
+public:
+  explicit Evaluator(const Model &model)
+      : model(model), lines(model.lines), slopeLambda(model.moments.size()),
+        slopeMu(model.rows.size()), hold(model.slots + 1),
+        bonus(model.slots + 1), there(model.slots + 1), made(model.slots + 1),
+        keepFrom(model.slots + 1) {}
+
+  double operator()(const std::vector<double> &lambda,
+                    const std::vector<double> &mu);
+  /// Decides lines; false if the case is empty.
+  bool decide(const std::vector<std::pair<int32_t, int8_t>> &fixes);
+
+  const Model &model;
+  std::vector<Line> lines;
+  std::vector<double> slopeLambda, slopeMu;
+  int64_t work = 0;
+  bool isBroken(size_t line) const {
+    const Line &l = lines[line];
+    for (int32_t i = 0; i < l.hi - l.lo; ++i)
+      if (!there[l.slot + i])
+        return true;
+    return l.fix == kBroken;
+  }
+
+private:
+  double path(const Line &line);
+  double pathBroken(const Line &line);
+
+  std::vector<int64_t> room; // At each moment, in the present case.
+  std::vector<double> hold;  // Of being there at a cell's end.
+  std::vector<double> bonus; // For being made in a cell.
+  std::vector<int8_t> there; // At a cell's end, in the best answer.
+  std::vector<int32_t> made; // Times made, up to and with a cell.
+  /// Back pointers: by state at the end, whether it was there at the beginning
+  /// and whether it was made.
+  std::vector<std::array<int8_t, 4>> keepFrom;
+};
+
+} // namespace tmc::planning::branching
+
+#endif // TMC_COMPILER_PLANNING_BOUND_BRANCHMODEL_H

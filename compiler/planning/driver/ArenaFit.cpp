@@ -1,0 +1,496 @@
+#include "compiler/planning/driver/ArenaFit.h"
+
+#include "compiler/planning/driver/PlanBy.h"
+#include "compiler/planning/model/Parallel.h"
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// What is done on top for a plan is for steps of at most this size.
+constexpr size_t kMostInstructions = 5000;
+
+/// Of more instructions a plan takes long.
+constexpr size_t kLarge = 1000;
+
+/// Counted work of the search for the smallest plan, one to three nanoseconds a
+/// unit: in all, and for each instruction of a large step. Steps of some
+/// hundred to two thousand launches are done with 50 to 350 million.
+constexpr int64_t kSmallestWork = 600'000'000;
+constexpr int64_t kSmallestWorkEach = 300'000;
+
+/// Walks from the coarse plan, each with its own seed.
+constexpr size_t kWalks = 2;
+/// What costs a thousandth of the step less than all that fits is worth a
+/// repair.
+constexpr int64_t kWorthRepairPart = 1000;
+/// Packings with other seeds, of a small step and of a large one; their effort
+/// in percent.
+constexpr uint64_t kRepacks = 3, kLargeRepacks = 1;
+constexpr int64_t kRepackEffort = 400;
+/// Local repairs at most.
+constexpr int kMostLocal = 4;
+/// Global repairs plan for this many quarters less than was lost by packing.
+constexpr int64_t kQuartersLess[] = {5, 7, 9};
+/// Where a repair recomputed something expensive, it is sought again with this
+/// part of the work.
+constexpr int64_t kHarderPart = 2;
+/// Counted work of the proof by cases of a plan that is chosen: about a tenth
+/// of a second.
+constexpr int64_t kCasesWork = 100'000'000;
+
+} // namespace
+
+void tmc::planning::recertify(const Problem &problem, Plan &plan,
+                              int64_t budgetBytes) {
+  if (plan.certificate.budgetBytes == budgetBytes)
+    return;
+  Problem ordered = problem;
+  for (size_t s = 0; s < plan.orders.size(); ++s)
+    ordered.segments[s].instructions = plan.orders[s];
+  plan.certificate.budgetBytes = budgetBytes;
+  absl::StatusOr<int64_t> proven = provenExtraCost(ordered, plan.certificate);
+  if (proven.ok() && *proven > 0) {
+    plan.certificate.extraCost = *proven;
+  } else {
+    plan.certificate.lambda.clear();
+    plan.certificate.extraCost = 0;
+  }
+  if (!plan.cases)
+    return;
+  plan.cases->budgetBytes = budgetBytes;
+  proven = provenByBranching(ordered, *plan.cases);
+  if (proven.ok())
+    plan.cases->extraCost = *proven;
+  else
+    plan.cases.reset();
+}
+
+/// What is proved of the order of a plan that came without a proof.
+static void proveByPrices(const Problem &problem, Plan &plan,
+                          int64_t budgetBytes) {
+  int64_t extra = plan.cost - plan.baseCost;
+  if (extra <= plan.certificate.extraCost)
+    return;
+  Problem ordered = problem;
+  for (size_t s = 0; s < plan.orders.size(); ++s)
+    ordered.segments[s].instructions = plan.orders[s];
+  Relaxation relaxation = relax(ordered);
+  DualOptions dual;
+  dual.knownExtraCost = extra;
+  Certificate found =
+      certify(ordered, relaxation,
+              ascend(relaxation, budgetBytes - problem.reservedBytes, dual),
+              budgetBytes);
+  if (found.extraCost > plan.certificate.extraCost)
+    plan.certificate = std::move(found);
+}
+
+void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
+                                 int64_t budgetBytes) {
+  int64_t extra = plan.cost - plan.baseCost;
+  if (budgetBytes >= 0 && plan.certificate.lambda.empty())
+    proveByPrices(problem, plan, budgetBytes);
+  if (budgetBytes < 0 || extra <= plan.certificate.extraCost ||
+      problem.instructions.size() > kMostInstructions)
+    return;
+  Problem ordered = problem;
+  for (size_t s = 0; s < plan.orders.size(); ++s)
+    ordered.segments[s].instructions = plan.orders[s];
+  Relaxation relaxation = relax(ordered);
+  std::vector<double> prices(relaxation.live.size(), 0);
+  for (auto [moment, lambda] : plan.certificate.lambda)
+    prices[moment] = double(lambda) / double(plan.certificate.denominator);
+  BranchOptions options;
+  options.knownExtraCost = extra;
+  options.work = kCasesWork;
+  BranchCertificate found =
+      branch(ordered, relaxation, prices, budgetBytes, options);
+  if (found.extraCost > plan.certificate.extraCost)
+    plan.cases = std::move(found);
+}
+
+PlanCache::PlanCache(Problem problem, int64_t alignment, SolveOptions options,
+                     std::string planner, std::string problemFile)
+    : stated(std::move(problem)), alignment(alignment),
+      options(std::move(options)), planner(std::move(planner)),
+      problemFile(std::move(problemFile)),
+      impossible(impossibleBelowFreely(stated, relax(stated))) {
+  this->options.wantCases = false;
+}
+
+absl::StatusOr<Plan> PlanCache::planFor(const SolveOptions &how,
+                                        const Orders *orders) const {
+  if (planner.empty() && !orders)
+    return solve(stated, how);
+  if (planner.empty()) {
+    Problem ordered = stated;
+    for (size_t s = 0; s < orders->size(); ++s)
+      ordered.segments[s].instructions = (*orders)[s];
+    SolveOptions fixed = how;
+    fixed.order = OrderMode::Fixed;
+    return solve(ordered, fixed);
+  }
+  absl::StatusOr<Plan> plan = planBy(planner, stated, how, problemFile);
+  if (!plan.ok()) // The planner is at fault, and not the problem.
+    return absl::FailedPreconditionError(plan.status().message());
+  if (how.wantBound && how.budgetBytes >= 0)
+    proveByPrices(stated, *plan, how.budgetBytes);
+  return plan;
+}
+
+absl::StatusOr<FittedPlan> PlanCache::fittedFor(int64_t limitBytes,
+                                                const SolveOptions &how,
+                                                const Orders *orders) const {
+  SolveOptions here = how;
+  here.budgetBytes = limitBytes;
+  absl::StatusOr<Plan> plan = planFor(here, orders);
+  if (!plan.ok())
+    return plan.status();
+  return packed(std::move(*plan));
+}
+
+FittedPlan PlanCache::packed(Plan plan) const {
+  FittedPlan fitted{.plan = std::move(plan)};
+  fitted.arenaBytes =
+      packSorted(arenaOf(stated, fitted.plan.solution, alignment)).arenaBytes;
+  return fitted;
+}
+
+/// Packs in other ways what has lost more than twice what it is over: that
+/// costs less than another plan does, now and in each step.
+void PlanCache::packHarder(FittedPlan &plan, int64_t roomBytes) const {
+  int64_t lost = plan.arenaBytes - plan.plan.peakBytes;
+  int64_t over = plan.arenaBytes - roomBytes;
+  if (roomBytes < 0 || over <= 0 || 2 * over > lost ||
+      options.without.has(Strategy::Repack))
+    return;
+  ArenaProblem arena = arenaOf(stated, plan.plan.solution, alignment);
+  uint64_t tries =
+      stated.instructions.size() > kLarge ? kLargeRepacks : kRepacks;
+  for (uint64_t seed = 1; seed <= tries && plan.arenaBytes > roomBytes;
+       ++seed) {
+    PackOptions packing{.seed = seed, .effort = kRepackEffort};
+    int64_t bytes = packSorted(arena, packing).arenaBytes;
+    if (bytes < plan.arenaBytes) {
+      plan.arenaBytes = bytes;
+      plan.packing = packing;
+    }
+  }
+}
+
+/// Of each instruction, by how much the buffers that are alive there stick out
+/// of the room.
+std::vector<int64_t> PlanCache::overAt(const FittedPlan &plan,
+                                       int64_t roomBytes) const {
+  ArenaProblem arena = arenaOf(stated, plan.plan.solution, alignment);
+  Packing packing = packSorted(arena, plan.packing);
+  size_t rows = 0;
+  for (const auto &list : plan.plan.solution.segments)
+    rows += list.size();
+  std::vector<int64_t> over(rows, 0);
+  for (size_t b = 0; b < arena.buffers.size(); ++b) {
+    const Buffer &buffer = arena.buffers[b];
+    int64_t excess = packing.offsets[b] + buffer.bytes - roomBytes;
+    for (int64_t row = buffer.lifetime.begin;
+         excess > 0 && row < buffer.lifetime.end; ++row)
+      over[row] = std::max(over[row], excess);
+  }
+  std::vector<int64_t> result(stated.instructions.size(), 0);
+  size_t row = 0;
+  for (const auto &list : plan.plan.solution.segments) {
+    int64_t most = 0; // Of what runs before an instruction as well.
+    for (const Execution &e : list) {
+      most = std::max(most, over[row++]);
+      if (e.instruction == kNone)
+        continue;
+      result[e.instruction] = most;
+      most = 0;
+    }
+  }
+  return result;
+}
+
+/// Whether some instruction leaves less free than it is to spare.
+bool PlanCache::isOver(const Solution &solution,
+                       const std::vector<int64_t> &headroom,
+                       int64_t limitBytes) const {
+  absl::StatusOr<Profile> profile = simulate(stated, solution);
+  if (!profile.ok())
+    return false;
+  for (size_t m = 0; m < profile->moments.size(); ++m) {
+    const Profile::Moment &at = profile->moments[m];
+    InstructionId i = solution.segments[at.segment][at.index].instruction;
+    if (i != kNone &&
+        profile->liveBytes[m] + headroom[i] > limitBytes - stated.reservedBytes)
+      return true;
+  }
+  return false;
+}
+
+const FittedPlan *PlanCache::keep(FittedPlan plan) {
+  plans.push_back(std::make_unique<FittedPlan>(std::move(plan)));
+  return plans.back().get();
+}
+
+absl::StatusOr<FittedPlan> PlanCache::leastFitted() const {
+  SolveOptions how = options;
+  how.wantBound = how.wantFrontier = false;
+  how.effort = Effort::interactive(); // The same in every cache.
+  if (how.smallestWork == 0)
+    how.smallestWork = std::max(
+        kSmallestWork, kSmallestWorkEach * int64_t(stated.instructions.size()));
+  // What can't be makes the solver look for the least that can.
+  return fittedFor(std::max<int64_t>(impossible - 1, 0), how);
+}
+
+absl::StatusOr<const FittedPlan *> PlanCache::smallest() {
+  if (!smallestPlan) {
+    absl::StatusOr<FittedPlan> found = leastFitted();
+    if (!found.ok())
+      return found.status();
+    keepSmallest(std::move(*found));
+  }
+  return smallestPlan;
+}
+
+void PlanCache::keepSmallest(FittedPlan plan) {
+  smallestStoppedEarly = plan.plan.stats.stoppedEarly;
+  smallestPlan = keep(std::move(plan));
+  if (!planner.empty() || stated.instructions.size() > kMostInstructions)
+    return;
+  // What everybody does by hand is never refused for something more expensive.
+  absl::StatusOr<Plan> blocks = planBy("blocks", stated, {}, {});
+  if (!blocks.ok())
+    return;
+  blocks->feasible = true; // Of the budgets that its arena fits.
+  const FittedPlan *kept = keep(packed(std::move(*blocks)));
+  if (kept->arenaBytes < smallestPlan->arenaBytes)
+    smallestPlan = kept;
+}
+
+const FittedPlan *PlanCache::cheapestWithin(int64_t budgetBytes) const {
+  const FittedPlan *best = nullptr;
+  for (const auto &each : plans) {
+    if (budgetBytes >= 0 &&
+        each->arenaBytes + stated.reservedBytes > budgetBytes)
+      continue;
+    if (!best || std::pair(each->plan.cost, each->arenaBytes) <
+                     std::pair(best->plan.cost, best->arenaBytes))
+      best = each.get();
+  }
+  return best;
+}
+
+std::vector<const FittedPlan *> PlanCache::frontier() const {
+  std::vector<const FittedPlan *> all, best;
+  for (const auto &each : plans)
+    all.push_back(each.get());
+  std::stable_sort(all.begin(), all.end(),
+                   [](const FittedPlan *a, const FittedPlan *b) {
+                     return std::pair(a->arenaBytes, a->plan.cost) <
+                            std::pair(b->arenaBytes, b->plan.cost);
+                   });
+  for (const FittedPlan *plan : all)
+    if (best.empty() || plan->plan.cost < best.back()->plan.cost)
+      best.push_back(plan);
+  return best;
+}
+
+absl::StatusOr<const FittedPlan *> PlanCache::fit(int64_t budgetBytes) {
+  bool solves = budgetBytes < 0 || budgetBytes >= impossible;
+  bool ours = planner.empty();
+  absl::StatusOr<Plan> coarse(Plan{});
+  absl::StatusOr<FittedPlan> least(FittedPlan{});
+  auto begin = [&](size_t i) {
+    SolveOptions how = options;
+    how.budgetBytes = budgetBytes;
+    how.coarse = true;
+    if (i == 0 && solves)
+      coarse = planFor(how, nullptr);
+    if (i == 1 && !smallestPlan)
+      least = leastFitted();
+  };
+  if (ours) {
+    inParallel(2, begin);
+  } else { // Somebody's program, which need not like to run twice at a time.
+    begin(1);
+    begin(0);
+  }
+  if (!least.ok())
+    return least.status();
+  if (!coarse.ok())
+    return coarse.status();
+  if (!smallestPlan)
+    keepSmallest(std::move(*least));
+  if (!solves)
+    return cheapestWithin(budgetBytes);
+
+  int64_t room = budgetBytes - stated.reservedBytes, limit = budgetBytes;
+  std::vector<FittedPlan> walks;
+  if (ours && coarse->feasible && coarse->cost > coarse->baseCost) {
+    // As much as packing has lost of the smallest plan is left out at once.
+    if (stated.instructions.size() > kLarge)
+      limit -= smallestPlan->arenaBytes - smallestPlan->plan.peakBytes;
+    absl::Status status = walk(*coarse, limit, room, Expensive::Held, walks);
+    if (status.ok() && walks.empty() &&
+        recomputesExpensive(stated, coarse->solution))
+      status = walk(*coarse, limit, room, Expensive::Free, walks);
+    if (!status.ok())
+      return status;
+  }
+  std::vector<const FittedPlan *> firsts;
+  for (FittedPlan &plan : walks)
+    firsts.push_back(keep(std::move(plan)));
+  // The coarse plan had all of the room, which can be worth more.
+  const FittedPlan *best = cheapestWithin(budgetBytes);
+  if (firsts.empty() || !best || coarse->cost < best->plan.cost) {
+    FittedPlan plan = packed(std::move(*coarse));
+    if (firsts.empty())
+      packHarder(plan, room);
+    const FittedPlan *kept = keep(std::move(plan));
+    if (firsts.empty())
+      firsts.push_back(kept);
+  }
+  if (budgetBytes < 0)
+    return cheapestWithin(budgetBytes);
+
+  // What costs much less than all that fits is worth a repair.
+  best = cheapestWithin(budgetBytes);
+  std::erase_if(firsts, [&](const FittedPlan *plan) {
+    return !plan->plan.feasible ||
+           (best && plan->plan.cost > best->plan.cost - best->plan.baseCost /
+                                                            kWorthRepairPart);
+  });
+  std::vector<absl::StatusOr<std::vector<FittedPlan>>> repaired(
+      firsts.size(), std::vector<FittedPlan>());
+  inParallel(firsts.size(), [&](size_t i) {
+    repaired[i] = repair(*firsts[i], limit, room, options.seed + i);
+  });
+  for (absl::StatusOr<std::vector<FittedPlan>> &each : repaired) {
+    if (!each.ok())
+      return each.status();
+    for (FittedPlan &plan : *each)
+      keep(std::move(plan));
+  }
+  return cheapestWithin(budgetBytes);
+}
+
+/// Adds where two walks from `coarse` on end, if that is a plan within the
+/// limit: near the smallest budgets no two end alike.
+absl::Status PlanCache::walk(const Plan &coarse, int64_t limitBytes,
+                             int64_t roomBytes, Expensive expensive,
+                             std::vector<FittedPlan> &found) const {
+  std::vector<absl::StatusOr<FittedPlan>> walks(
+      options.without.has(Strategy::SecondWalk) ? 1 : kWalks, FittedPlan{});
+  inParallel(walks.size(), [&](size_t i) {
+    SolveOptions how = options;
+    how.seed += i;
+    how.expensive = expensive;
+    how.start = &coarse.solution;
+    walks[i] = fittedFor(limitBytes, how, &coarse.orders);
+    if (walks[i].ok())
+      packHarder(*walks[i], roomBytes);
+  });
+  for (absl::StatusOr<FittedPlan> &each : walks) {
+    if (!each.ok())
+      return each.status();
+    if (each->plan.feasible)
+      found.push_back(std::move(*each));
+  }
+  return absl::OkStatus();
+}
+
+/// Adds a plan from `how.start` on, packed; two where the first needs a
+/// expensive kernel again.
+absl::Status PlanCache::repairOnce(const SolveOptions &how, int64_t limitBytes,
+                                   int64_t roomBytes, const Orders &orders,
+                                   std::vector<FittedPlan> &found) const {
+  absl::StatusOr<FittedPlan> next = fittedFor(limitBytes, how, &orders);
+  if (next.ok() && recomputesExpensive(stated, next->plan.solution) &&
+      !recomputesExpensive(stated, *how.start)) {
+    // What little work didn't find would cost an expensive kernel.
+    found.push_back(std::move(*next));
+    SolveOptions harder = how;
+    harder.effort.mostWork = options.effort.mostWork / kHarderPart;
+    next = fittedFor(limitBytes, harder, &orders);
+  }
+  if (!next.ok())
+    return next.status();
+  packHarder(*next, roomBytes);
+  found.push_back(std::move(*next));
+  return absl::OkStatus();
+}
+
+/// Plans that may fit, from `first` on, which was planned for a limit and whose
+/// arena is too large.
+absl::StatusOr<std::vector<FittedPlan>>
+PlanCache::repair(const FittedPlan &first, int64_t limitBytes,
+                  int64_t roomBytes, uint64_t seed) const {
+  std::vector<FittedPlan> found;
+  Solution start = first.plan.solution;
+  SolveOptions how = options;
+  how.seed = seed;
+  how.effort.mostWork =
+      options.effort.mostWork / rowOf(Strategy::LocalRepair).divisor;
+  how.start = &start;
+  how.headroom = overAt(first, roomBytes);
+  int64_t lost = first.arenaBytes - first.plan.peakBytes; // By packing.
+  int64_t over = first.arenaBytes - roomBytes;
+  // Whether a plan was found that fits.
+  auto attempt = [&](int64_t limit) -> absl::StatusOr<bool> {
+    absl::Status status =
+        repairOnce(how, limit, roomBytes, first.plan.orders, found);
+    if (!status.ok())
+      return status;
+    const FittedPlan &next = found.back();
+    lost = std::max(lost, next.arenaBytes - next.plan.peakBytes);
+    return next.plan.feasible && next.arenaBytes <= roomBytes;
+  };
+
+  // Less where buffers stick out; then where they do now, while that halves
+  // what is over. Somebody else's planner knows of limits only.
+  bool local = planner.empty() && !options.without.has(Strategy::LocalRepair) &&
+               isOver(start, how.headroom, limitBytes);
+  for (int i = 0; local && i < kMostLocal && limitBytes >= impossible; ++i) {
+    absl::StatusOr<bool> fits = attempt(limitBytes);
+    if (!fits.ok())
+      return fits.status();
+    if (*fits)
+      return found;
+    const FittedPlan &next = found.back();
+    int64_t left = next.arenaBytes - roomBytes;
+    if (!next.plan.feasible || 2 * left > over)
+      break;
+    over = left;
+    std::vector<int64_t> more = overAt(next, roomBytes);
+    for (size_t k = 0; k < more.size(); ++k)
+      how.headroom[k] += more[k];
+    start = next.plan.solution;
+  }
+
+  // Less everywhere.
+  how.headroom.clear();
+  start = first.plan.solution;
+  for (int64_t quarters : kQuartersLess) {
+    if (options.without.has(Strategy::GlobalRepair))
+      break;
+    int64_t less = roomBytes + stated.reservedBytes - lost * quarters / 4;
+    if (less < impossible)
+      break;
+    absl::StatusOr<bool> fits = attempt(less);
+    if (!fits.ok())
+      return fits.status();
+    if (*fits)
+      break;
+  }
+  return found;
+}
+
+void PlanCache::correct(const FittedPlan *plan, int64_t arenaBytes) {
+  for (auto &each : plans)
+    if (each.get() == plan)
+      each->arenaBytes = arenaBytes;
+}

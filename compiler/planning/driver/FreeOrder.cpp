@@ -1,0 +1,250 @@
+#include "compiler/planning/driver/FreeOrder.h"
+
+#include "compiler/planning/driver/Search.h"
+#include "compiler/planning/model/Parallel.h"
+#include "compiler/planning/search/Order.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// Counted work of one anneal of an order, by stage: of a small problem, and of
+/// a large one; and at least.
+constexpr int64_t kSmallOrderWork = 600'000, kLargeOrderWork = 20'000;
+constexpr int64_t kLeastOrderWork = 1'000'000;
+/// Where only the smallest plan is asked for, each order gets this part.
+constexpr int64_t kImpossiblePart = 4;
+constexpr int64_t kMostProofWork = 200'000'000;
+constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+
+class FreeOrder {
+public:
+  FreeOrder(const Problem &problem, const SolveOptions &options,
+            Clock::time_point start)
+      : problem(problem), options(options), start(start),
+        impossible(impossibleBelowFreely(problem, relax(problem))) {}
+
+  absl::StatusOr<Plan> run();
+
+private:
+  struct Candidate {
+    Orders orders;
+    int64_t excess; // Of bytes, all kept; kUnknown: not counted, above 0.
+    std::optional<int64_t> cost = {}; // Of a plan that fits.
+  };
+
+  bool isPossible() const { return options.budgetBytes >= impossible; }
+  void findOrders();
+  absl::Status tryOrders();
+  absl::Status planProgramOrder();
+  absl::Status planBestOrders();
+  void findSmallest();
+  absl::StatusOr<Plan> planOrder(const Orders &orders, int64_t part) const;
+  bool isBeaten() const;
+  void keep(Plan plan);
+
+  const Problem &problem;
+  const SolveOptions &options;
+  Clock::time_point start;
+  int64_t impossible;
+  int64_t amount = 0; // Counted work of one anneal of an order.
+  std::vector<Candidate> candidates;
+  std::optional<Plan> best;
+  bool settled = false;
+  std::optional<int64_t> smallest, programCost;
+  int64_t work = 0;
+  bool stoppedEarly = false;
+};
+
+void FreeOrder::findOrders() {
+  LinearProblem linear = linearize(problem);
+  int64_t n = int64_t(linear.stages.size());
+  amount = std::max(
+      (n <= int64_t(kSmallStages) ? kSmallOrderWork : kLargeOrderWork) * n,
+      kLeastOrderWork);
+  amount = int64_t(double(amount) * double(options.effort.percent) / 100);
+  if (options.effort.mostWork > 0)
+    amount = std::min(amount, options.effort.mostWork /
+                                  rowOf(Strategy::ListOrder).divisor);
+  ReorderOptions reorders;
+  reorders.limitBytes =
+      options.budgetBytes - problem.reservedBytes - linear.constantBytes;
+  reorders.work = amount;
+  Random random(options.seed);
+  // Which order recomputes least, none of these knows: a small problem is worth
+  // more of them.
+  for (bool held : {true, false}) {
+    if (held && options.without.has(Strategy::HeldOrder))
+      continue;
+    for (bool listed : {false, true}) {
+      if (listed && options.without.has(Strategy::ListOrder))
+        continue;
+      if ((!held && n > options.effort.fewInstructions) ||
+          (!candidates.empty() && candidates.back().excess == 0))
+        break;
+      Orders orders = listed ? listSchedule(problem) : programOrders(problem);
+      reorders.heldWeight = held ? ReorderOptions().heldWeight : 0;
+      int64_t excess = reorder(problem, orders, random, reorders, work);
+      candidates.push_back({std::move(orders), excess});
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return a.excess < b.excess;
+            });
+}
+
+void FreeOrder::keep(Plan plan) {
+  work += plan.stats.work;
+  stoppedEarly |= plan.stats.stoppedEarly;
+  // What comes later has had more work, and is better proved.
+  if (!best ||
+      (plan.feasible ? !best->feasible || plan.cost <= best->cost
+                     : !best->feasible && plan.peakBytes <= best->peakBytes))
+    best = std::move(plan);
+}
+
+absl::StatusOr<Plan> FreeOrder::planOrder(const Orders &orders,
+                                          int64_t part) const {
+  Problem reordered = problem;
+  for (size_t s = 0; s < reordered.segments.size(); ++s)
+    reordered.segments[s].instructions = orders[s];
+  SolveOptions how = options;
+  how.effort = options.effort.part(part);
+  if (options.smallestWork > 0)
+    how.smallestWork = std::max<int64_t>(1, options.smallestWork - work);
+  how.wantFrontier = false;
+  return solveFixed(reordered, how, start);
+}
+
+/// An eighth of the work compares the new orders, unless
+/// only the smallest plan is asked for.
+absl::Status FreeOrder::tryOrders() {
+  if (!options.effort.guardsProgramOrder && isPossible() &&
+      (candidates.empty() || candidates.front().excess > 0) &&
+      !options.without.has(Strategy::ProgramOrder))
+    candidates.push_back({programOrders(problem), kUnknown});
+  // Nothing is left to win for others where one order holds everything.
+  size_t tried = !isPossible()                    ? 0
+                 : candidates.empty()             ? 0
+                 : candidates.front().excess == 0 ? 1
+                                                  : candidates.size();
+  std::vector<absl::StatusOr<Plan>> firsts(tried, absl::UnknownError(""));
+  inParallel(tried, [&](size_t i) {
+    firsts[i] =
+        planOrder(candidates[i].orders, rowOf(Strategy::ProgramOrder).divisor);
+  });
+  for (size_t i = 0; i < tried; ++i) {
+    if (!firsts[i].ok())
+      return firsts[i].status();
+    if (firsts[i]->feasible)
+      candidates[i].cost = firsts[i]->cost;
+    keep(std::move(*firsts[i]));
+  }
+  settled = options.coarse && !options.effort.guardsProgramOrder && best &&
+            best->feasible;
+  return absl::OkStatus();
+}
+
+/// Whether it is proved that no plan in the program's own order costs less than
+/// the best.
+bool FreeOrder::isBeaten() const {
+  DualOptions dual;
+  dual.work = std::min(amount + kLeastOrderWork, kMostProofWork);
+  dual.knownExtraCost = best->cost - baseCost(problem);
+  if (dual.knownExtraCost <= 0)
+    return true;
+  Relaxation relaxation = relax(problem);
+  std::vector<double> prices =
+      ascend(relaxation, options.budgetBytes - problem.reservedBytes, dual);
+  return certify(problem, relaxation, prices, options.budgetBytes).extraCost >=
+         dual.knownExtraCost;
+}
+
+/// Other budgets lead to other orders: what surely works again is the budget
+/// itself, and what the program's own order reaches.
+absl::Status FreeOrder::planProgramOrder() {
+  if (best && best->feasible &&
+      (!options.effort.guardsProgramOrder || isBeaten()))
+    return absl::OkStatus();
+  absl::StatusOr<Plan> plan = solveFixed(problem, options, start);
+  if (!plan.ok())
+    return plan.status();
+  smallest = plan->smallestFoundBytes;
+  if (plan->feasible)
+    programCost = plan->cost;
+  keep(std::move(*plan));
+  return absl::OkStatus();
+}
+
+/// The cheapest first: what that becomes, the others have to beat as they are.
+absl::Status FreeOrder::planBestOrders() {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate &a, const Candidate &b) {
+                     return a.cost && (!b.cost || *a.cost < *b.cost);
+                   });
+  int planned = 0;
+  for (const Candidate &candidate : candidates) {
+    if (settled || candidate.excess == 0 ||
+        (best->feasible && (!candidate.cost || *candidate.cost > best->cost ||
+                            candidate.cost == programCost)))
+      continue;
+    if (!isPossible() && options.smallestWork > 0 &&
+        work >= options.smallestWork) {
+      stoppedEarly = true;
+      break;
+    }
+    absl::StatusOr<Plan> plan =
+        planOrder(candidate.orders,
+                  isPossible() ? options.effort.orderDivisor : kImpossiblePart);
+    if (!plan.ok())
+      return plan.status();
+    keep(std::move(*plan));
+    if (++planned >= options.effort.orders && isPossible())
+      break;
+  }
+  return absl::OkStatus();
+}
+
+void FreeOrder::findSmallest() {
+  Search search(problem, options, programOrders(problem), start);
+  int64_t basePeak =
+      Schedule(search.linear, 0).peakBytes() + search.linear.constantBytes;
+  search.findFrontier(basePeak);
+  smallest =
+      (search.frontier.empty() ? basePeak : search.frontier.back().peak) +
+      problem.reservedBytes;
+}
+
+absl::StatusOr<Plan> FreeOrder::run() {
+  findOrders();
+  if (absl::Status status = tryOrders(); !status.ok())
+    return status;
+  if (absl::Status status = planProgramOrder(); !status.ok())
+    return status;
+  if (absl::Status status = planBestOrders(); !status.ok())
+    return status;
+  if (!smallest && options.wantFrontier)
+    findSmallest();
+  if (best->feasible)
+    smallest =
+        std::min(smallest.value_or(options.budgetBytes), options.budgetBytes);
+  best->stats.work = work;
+  best->stats.stoppedEarly = stoppedEarly;
+  best->smallestFoundBytes = smallest.value_or(best->smallestFoundBytes);
+  best->impossibleBelowBytes = impossible;
+  best->stats.seconds =
+      std::chrono::duration<double>(Clock::now() - start).count();
+  return std::move(*best);
+}
+
+} // namespace
+
+absl::StatusOr<Plan> tmc::planning::solveFree(const Problem &problem,
+                                              const SolveOptions &options,
+                                              Clock::time_point start) {
+  return FreeOrder(problem, options, start).run();
+}

@@ -1,0 +1,280 @@
+#include "compiler/planning/driver/Search.h"
+
+#include "compiler/planning/search/Beam.h"
+#include "compiler/planning/search/Checkpoint.h"
+#include "compiler/planning/search/Construct.h"
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+namespace {
+
+// Temperatures are in units of the mean cost of an operation.
+constexpr double kColdTemperature = 1; // From nothing: any move is possible.
+constexpr double kWarmTemperature = 0.06, kMildTemperature = 0.03;
+constexpr double kMoreTemperature = 0.1;
+/// Of a walk that only has to find a plan that fits.
+constexpr double kFrontierTemperature = 0.3;
+/// Every third walk is the warmer one.
+constexpr int kWarmEvery = 3;
+/// By how much the penalty grows over a walk of a large problem.
+constexpr double kLargePenaltyRamp = 400;
+
+/// Walks of a small problem at most, and of others by their size: the first
+/// gains most, and those of a large one take long.
+constexpr int kMostSmallWalks = 7, kIdleLargeWalks = 3;
+int mostLargeWalks(size_t stages) {
+  return stages <= 5000 ? 6 : stages <= 300'000 ? 3 : 2;
+}
+/// A walk gets so many of these parts of the work. What doesn't fit yet needs
+/// long walks.
+constexpr int64_t kSmallParts = 20, kLargeParts = 15;
+constexpr int64_t kGivenShare = 8, kColdShare = 4, kSmallShare = 2,
+                  kLargeShare = 3;
+
+/// Where nothing fits, segments are worth their time up to more stages.
+constexpr size_t kMostStagesToFit = 200'000;
+/// Each lower aim is so much lower than the one before: 1/200 of the limit.
+constexpr int64_t kLowerAims = 6, kLowerAimStep = 200;
+
+/// The beam's work: where a plan is known, where none is, and where any will
+/// do. Where nothing fits yet, the beam is what finds the most.
+constexpr int64_t kMostBeamWork = 150'000'000;
+constexpr int64_t kFittingBeamPart = 4, kMostFittingBeamWork = 400'000'000;
+constexpr int64_t kAnyBeamPart = 40;
+/// Prices for a beam that was given none.
+constexpr int64_t kBeamPricesPart = 20, kMostBeamPricesWork = 20'000'000;
+
+/// Farther than a fiftieth of the step from the bound, walks go on while each
+/// gains a two-thousandth; without a plan that fits, twice.
+constexpr int64_t kFarPart = 50, kWorthPart = 2000;
+constexpr int kWalksWithoutPlan = 2;
+
+} // namespace
+
+Search::Search(const Problem &problem, const SolveOptions &options,
+               const std::vector<std::vector<InstructionId>> &orders,
+               Clock::time_point start, bool holdsExpensive)
+    : linear(linearize(problem, orders)), options(options), start(start),
+      random(options.seed) {
+  if (holdsExpensive)
+    holdExpensive();
+  relaxation = relax(problem, orders);
+  budgetWork = options.effort.workOf(int64_t(linear.stages.size()));
+  impossible = impossibleBelow(problem, relaxation) - problem.reservedBytes;
+  addHeadroom(options.headroom);
+  if (!options.without.has(Strategy::CopyMove))
+    repeats.emplace(linear);
+}
+
+bool Search::stopped() {
+  if (options.timeLimitSeconds > 0 &&
+      std::chrono::duration<double>(Clock::now() - start).count() >
+          options.timeLimitSeconds)
+    timeLimitHit = true;
+  return timeLimitHit;
+}
+
+/// Makes first executions need so much more: operations of their own, which
+/// never recompute.
+void Search::addHeadroom(const std::vector<int64_t> &bytes) {
+  if (bytes.empty())
+    return;
+  for (LinearStage &stage : linear.stages)
+    if (stage.instruction != kNone && bytes[stage.instruction] > 0)
+      for (OpId &variant : stage.variants) {
+        LinearOp op = linear.ops[variant];
+        op.workspaceBytes += bytes[stage.instruction];
+        forbidRecomputation(op);
+        variant = OpId(linear.ops.size());
+        linear.ops.push_back(std::move(op));
+      }
+}
+
+std::optional<int64_t> Search::expensiveCost() const {
+  std::optional<int64_t> least;
+  for (const LinearOp &op : linear.ops)
+    if (isExpensive(op))
+      least = std::min(least.value_or(op.cost), op.cost);
+  return least;
+}
+
+/// Nothing expensive is recomputed.
+void Search::holdExpensive() {
+  for (std::vector<OpId> &ops : linear.recomputes)
+    std::erase_if(ops, [&](OpId o) { return isExpensive(linear.ops[o]); });
+  for (LinearOp &op : linear.ops)
+    if (isExpensive(op))
+      forbidRecomputation(op);
+}
+
+std::vector<double>
+Search::stagePrices(const std::vector<double> &prices) const {
+  std::vector<double> out(linear.stages.size(), 0);
+  size_t at = 0;
+  for (size_t k = 0; k < out.size(); ++k)
+    if (linear.stages[k].instruction != kNone && at < prices.size())
+      out[k] = prices[at++];
+  return out;
+}
+
+RematPlan Search::plan(int64_t liveBytes, int64_t provenCost,
+                       const std::vector<double> &prices, RematPlan known) {
+  Schedule schedule(linear, liveBytes - linear.constantBytes);
+  Best best{rematPlanOf(linear, schedule)};
+  if (best.plan.feasible)
+    return std::move(best.plan);
+  if (known.feasible)
+    best.plan = std::move(known);
+  for (const FrontierPoint &point : frontier)
+    if (point.peak <= liveBytes &&
+        (!best.plan.feasible || point.plan.cost < best.plan.cost))
+      best.plan = point.plan;
+  std::optional<RematPlan> given;
+  if (options.start) {
+    restore(linear, schedule, rematPlanOf(linear, *options.start));
+    given = rematPlanOf(linear, schedule);
+    best.offer(*given);
+  }
+  findStarts(schedule, liveBytes, prices, given.has_value(), best);
+  int64_t earlier = walk(schedule, provenCost, given, best);
+  walkOn(schedule, provenCost, earlier, best);
+  return std::move(best.plan);
+}
+
+/// Schedules to walk from, the best of which stays in `best`.
+void Search::findStarts(Schedule &schedule, int64_t liveBytes,
+                        const std::vector<double> &prices, bool hasGiven,
+                        Best &best) {
+  int64_t limit = liveBytes - linear.constantBytes;
+  ConstructOptions constructs;
+  constructs.work = workOf(Strategy::Prices);
+  constructs.stop = [this] { return stopped(); };
+  if (!hasGiven && has(Strategy::Prices))
+    best.offer(
+        constructWithin(linear, limit, stagePrices(prices), constructs, work));
+  // Prices may find nothing at a tight limit, or less than equal segments do.
+  bool skipsLarge =
+      best.plan.feasible || linear.stages.size() > kMostStagesToFit;
+  for (auto [strategy, classic] :
+       {std::pair(Strategy::Segments, &checkpoint),
+        std::pair(Strategy::Blocks, &checkpointBlocks)})
+    if (!options.without.has(strategy) && (!skipsLarge || has(strategy)))
+      best.offer(classic(linear, limit));
+  if (!hasGiven && has(Strategy::Beam))
+    findByBeam(schedule, liveBytes, prices, best.plan);
+  constructs.work = workOf(Strategy::LowerAim);
+  for (int64_t i = 1; !hasGiven && has(Strategy::LowerAim) && i <= kLowerAims;
+       ++i) {
+    // Prices overshoot: aiming a little lower often lands better.
+    int64_t aim =
+        liveBytes - liveBytes / kLowerAimStep * i - linear.constantBytes;
+    best.offer(
+        constructWithin(linear, aim, stagePrices(prices), constructs, work));
+  }
+}
+
+/// Warms the best plan up a little and cools it again, until that no longer
+/// helps; small problems are also cooled from above, which leads to other
+/// plans altogether.
+int64_t Search::walk(Schedule &schedule, int64_t provenCost,
+                     const std::optional<RematPlan> &given, Best &best) {
+  bool small = isSmall();
+  int walks = small ? kMostSmallWalks : mostLargeWalks(linear.stages.size());
+  int patience = small ? options.effort.idleWalks : kIdleLargeWalks;
+  int idle = 0;
+  int64_t earlier = 0;
+  for (int i = 0; i < walks && idle < patience && !stopped(); ++i) {
+    if (best.plan.feasible && best.plan.cost <= provenCost)
+      break;
+    bool cold = has(Strategy::ColdWalk) && i % 2 == 1 &&
+                i / 2 < options.effort.coldWalks;
+    bool fromGiven = i == 0 && given;
+    if (!cold && !fromGiven && options.without.has(Strategy::WarmWalk))
+      continue;
+    restore(linear, schedule,
+            cold        ? RematPlan{}
+            : fromGiven ? *given
+                        : best.plan);
+    int64_t share = fromGiven                     ? kGivenShare
+                    : cold || !best.plan.feasible ? kColdShare
+                    : small                       ? kSmallShare
+                                                  : kLargeShare;
+    double temperature = cold                  ? kColdTemperature
+                         : i % kWarmEvery == 0 ? kWarmTemperature
+                                               : kMildTemperature;
+    RematPlan found = annealFor(
+        schedule, budgetWork * share / (small ? kSmallParts : kLargeParts),
+        temperature, small ? 0 : kLargePenaltyRamp);
+    idle = best.offer(std::move(found)) ? 0 : idle + 1;
+    if (i == 1)
+      earlier = best.plan.cost;
+  }
+  return earlier;
+}
+
+/// Near the smallest budgets plans keep getting better for long: further walks,
+/// as long as they pay.
+void Search::walkOn(Schedule &schedule, int64_t provenCost, int64_t earlier,
+                    Best &best) {
+  const int64_t far = linear.baseCost / kFarPart;
+  const int64_t worth = linear.baseCost / kWorthPart;
+  for (int i = 0; has(Strategy::MoreWalks) && i < options.effort.moreWalks;
+       ++i) {
+    bool pays = best.plan.feasible ? best.plan.cost - provenCost >= far &&
+                                         earlier - best.plan.cost >= worth
+                                   : i < kWalksWithoutPlan;
+    if (!pays || stopped())
+      break;
+    earlier = best.plan.cost;
+    restore(linear, schedule, best.plan);
+    best.offer(
+        annealFor(schedule, workOf(Strategy::MoreWalks), kMoreTemperature));
+  }
+}
+
+RematPlan Search::annealFor(Schedule &schedule, int64_t amount,
+                            double temperature, double penaltyRamp) {
+  AnnealOptions anneals;
+  anneals.work = amount;
+  anneals.startTemperature = temperature;
+  anneals.penaltyRamp = penaltyRamp;
+  anneals.switchesVariants = !options.without.has(Strategy::SwitchMove);
+  if (repeats && repeats->count() > 0)
+    anneals.repeats = &*repeats;
+  anneals.stop = [this] { return stopped(); };
+  int64_t before = schedule.work();
+  RematPlan found = anneal(linear, schedule, random, anneals);
+  work += schedule.work() - before;
+  return found;
+}
+
+/// Improves `best` by a beam; the first plan will do for `wantAny`.
+void Search::findByBeam(Schedule &schedule, int64_t liveBytes,
+                        const std::vector<double> &prices, RematPlan &best,
+                        bool wantAny) {
+  std::vector<double> known = prices;
+  if (known.empty()) {
+    DualOptions dual;
+    dual.work = std::min(budgetWork / kBeamPricesPart, kMostBeamPricesWork);
+    known = ascend(relaxation, liveBytes, dual);
+  }
+  BeamOptions beams;
+  beams.work = wantAny         ? budgetWork / kAnyBeamPart
+               : best.feasible ? std::min(workOf(Strategy::Beam), kMostBeamWork)
+                               : std::min(budgetWork / kFittingBeamPart,
+                                          kMostFittingBeamWork);
+  beams.wantAny = wantAny;
+  beams.stop = [this] { return stopped(); };
+  if (best.feasible)
+    beams.costBelow = best.cost;
+  RematPlan found = beam(linear, liveBytes - linear.constantBytes,
+                         stagePrices(known), beams, work);
+  if (found.feasible) {
+    best = std::move(found);
+    restore(linear, schedule, best);
+    if (schedule.excess() <= 0 && schedule.cost() <= best.cost)
+      best = rematPlanOf(linear, schedule);
+  }
+}

@@ -1,0 +1,191 @@
+// Strategies.h - what the planner tries, in one table, and how much of it.
+//
+// A plan is found by a portfolio: orders of the instructions, starts for each
+// order, walks from the best start, and, once buffers are packed, repairs.
+// `kStrategies` has one row for each of them:
+//
+//     stage     rows                                  code
+//     Order     list-order, held-order, ...           driver/FreeOrder.cpp
+//     Start     prices, segments, blocks, beam, ...   driver/Search.cpp
+//     Walk      cold, warm, more                      driver/Search.cpp
+//     Move      copy, switch                          search/Anneal.cpp
+//     Fit       second-walk, repack, repairs          driver/ArenaFit.cpp
+//     Bound     second-ascent, cases                  driver/Solve.cpp
+//
+// A row says up to which size it applies and which part of an order's counted
+// work it gets. `SolveOptions::without` leaves rows out by name; by that
+// bench/planning/ablation.py measures what each one is worth.
+//
+// *Effort* is all in which the compiler and `tmc-solve` differ: how many
+// counted steps an order gets, and how often the same row repeats. Work is
+// counted, not timed (one to two nanoseconds a step), so a plan is a function
+// of the problem, the seed and the effort.
+//
+// Source of the constants: where a line names none, a constant was set by hand
+// on the instances of bench/planning/README.md.
+
+#ifndef TMC_COMPILER_PLANNING_DRIVER_STRATEGIES_H
+#define TMC_COMPILER_PLANNING_DRIVER_STRATEGIES_H
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tmc::planning {
+
+enum class Strategy : uint8_t {
+  ListOrder,
+  HeldOrder,
+  ProgramOrder,
+  HoldExpensive,
+  Prices,
+  Segments,
+  Blocks,
+  Beam,
+  LowerAim,
+  ColdWalk,
+  WarmWalk,
+  MoreWalks,
+  CopyMove,
+  SwitchMove,
+  SecondWalk,
+  Repack,
+  LocalRepair,
+  GlobalRepair,
+  SecondAscent,
+  Cases,
+};
+
+struct StrategyRow {
+  Strategy strategy;
+  std::string_view name;  // What `tmc-solve --without` takes.
+  std::string_view stage; // Of the portfolio; see above.
+  size_t mostStages;      // Instructions up to which it applies.
+  int64_t divisor;        // It gets 1/divisor of an order's work; 0: none.
+  std::string_view what;
+};
+
+inline constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
+/// Steps of a few models' layers: every instruction can be tried many times.
+inline constexpr size_t kSmallStages = 2000;
+
+inline constexpr StrategyRow kStrategies[] = {
+    {Strategy::ListOrder, "list-order", "Order", kAnySize, 16,
+     "anneals from a list schedule as well"},
+    {Strategy::HeldOrder, "held-order", "Order", kAnySize, 16,
+     "orders that also hold few bytes below the limit"},
+    {Strategy::ProgramOrder, "program-order", "Order", kAnySize, 8,
+     "plans the program's own order beside the new ones"},
+    {Strategy::HoldExpensive, "hold-expensive", "Start", kAnySize, 1,
+     "first seeks plans that recompute nothing expensive"},
+    {Strategy::Prices, "prices", "Start", kAnySize, 5,
+     "one pass by price, in a subgradient loop"},
+    {Strategy::Segments, "segments", "Start", 5000, 0,
+     "checkpoints by segments of equal length"},
+    {Strategy::Blocks, "blocks", "Start", 5000, 0,
+     "checkpoints by repeated blocks"},
+    {Strategy::Beam, "beam", "Start", 400, 10,
+     "many states of memory side by side"},
+    {Strategy::LowerAim, "lower-aim", "Start", kSmallStages, 30,
+     "prices for limits up to 3 % lower"},
+    {Strategy::ColdWalk, "cold", "Walk", kSmallStages, 5,
+     "anneals from nothing, at a high temperature"},
+    {Strategy::WarmWalk, "warm", "Walk", kAnySize, 10,
+     "anneals the best plan, at a low temperature"},
+    {Strategy::MoreWalks, "more", "Walk", kSmallStages, 2,
+     "goes on far from the bound, while that pays"},
+    {Strategy::CopyMove, "copy", "Move", kAnySize, 0,
+     "copies between layers that repeat each other"},
+    {Strategy::SwitchMove, "switch", "Move", kAnySize, 0,
+     "runs an instruction by another variant"},
+    {Strategy::SecondWalk, "second-walk", "Fit", kAnySize, 1,
+     "two walks from the coarse plan instead of one"},
+    {Strategy::Repack, "repack", "Fit", kAnySize, 0,
+     "packs with other seeds before planning again"},
+    {Strategy::LocalRepair, "local-repair", "Fit", kAnySize, 16,
+     "plans again with headroom where buffers stick out"},
+    {Strategy::GlobalRepair, "global-repair", "Fit", kAnySize, 16,
+     "plans again for a smaller limit"},
+    {Strategy::SecondAscent, "second-ascent", "Bound", kAnySize, 10,
+     "prices towards the cost of the plan found"},
+    {Strategy::Cases, "cases", "Bound", kAnySize, 10, "a proof by cases"},
+};
+
+inline constexpr const StrategyRow &rowOf(Strategy strategy) {
+  return kStrategies[size_t(strategy)];
+}
+std::optional<Strategy> strategyNamed(std::string_view name);
+/// All names, for messages.
+std::string strategyNames();
+
+/// A set of rows that are left out.
+class Without {
+public:
+  void add(Strategy strategy) { bits |= uint32_t(1) << uint32_t(strategy); }
+  bool has(Strategy strategy) const { return bits >> uint32_t(strategy) & 1; }
+
+private:
+  uint32_t bits = 0;
+};
+
+/// How much is tried; which rows are tried doesn't depend on it.
+struct Effort {
+  /// Of the counted work, in percent.
+  int64_t percent = 100;
+  /// No order gets more counted work; 0: no limit.
+  int64_t mostWork = 500'000'000;
+
+  /// Counted work of an order of up to `kDenseStages` stages, by stage, at
+  /// least and at most.
+  int64_t workPerSmallStage = 600'000;
+  int64_t leastSmallWork = 120'000'000;
+  int64_t mostSmallWork = 250'000'000;
+  /// Of more stages, at most, by stage.
+  int64_t workPerLargeStage = 60'000;
+
+  /// Walks from nothing, and walks in a row without a gain that end the walks
+  /// of a small problem.
+  int coldWalks = 1;
+  int idleWalks = 4;
+  /// Further walks far from the bound, at most.
+  int moreWalks = 12;
+  /// Instructions up to which orders are also sought by the excess alone.
+  int64_t fewInstructions = 600;
+  /// The new orders that are planned with 1/orderDivisor of the work each, at
+  /// most.
+  int orders = 1;
+  int64_t orderDivisor = 1;
+  /// Plan the program's own order with all of the work as well, unless a bound
+  /// proves that it can't win: then a free order never costs more than the
+  /// fixed one.
+  bool guardsProgramOrder = false;
+  /// First seek plans without expensive recomputations.
+  bool holdsExpensiveFirst = true;
+
+  /// What a compiler's user waits for: one to three seconds for a step of a
+  /// thousand launches.
+  static Effort interactive() { return {}; }
+  /// What `tmc-solve` gives an instance: seconds to minutes.
+  static Effort thorough();
+
+  /// Counted work of one order of `stages` stages.
+  int64_t workOf(int64_t stages) const;
+  /// The same with 1/part of the work.
+  Effort part(int64_t part) const;
+};
+
+/// More than this many times a step's size is never worth its work: counted
+/// work by stage of a small problem.
+inline constexpr int64_t kMostWorkPerStage = 5'500'000;
+/// Stages up to which work grows with the size; beyond, it falls until
+/// `kLeastWorkPerStage` is reached.
+inline constexpr int64_t kDenseStages = 1000;
+inline constexpr int64_t kWorkTimesStages = 4'000'000'000'000;
+inline constexpr int64_t kLeastWorkPerStage = 18'000;
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_DRIVER_STRATEGIES_H

@@ -1,0 +1,32 @@
+// Generate.h - training graphs of any size, for tests and measurements.
+//
+// Each family is a forward part, a loss and the backward part that reverse-mode
+// differentiation makes of it, in the order in which a framework would run it.
+// Sizes and costs vary from layer to layer by a seed, so that no two layers are
+// the same unless `repeats` asks for it.
+
+#ifndef TMC_COMPILER_PLANNING_MODEL_GENERATE_H
+#define TMC_COMPILER_PLANNING_MODEL_GENERATE_H
+
+#include "compiler/planning/model/Graph.h"
+
+namespace tmc::planning {
+
+enum class Family : uint8_t {
+  Transformer,   // Blocks of attention and MLP with residual additions.
+  UNet,          // Down and up, skip connections across.
+  RandomLayered, // Layers of nodes that read a few of the layers before.
+};
+
+struct GenerateOptions {
+  Family family = Family::Transformer;
+  int64_t nodes = 1000; // About as many.
+  uint64_t seed = 1;
+  bool repeats = true; // All layers alike.
+};
+
+Graph generateGraph(const GenerateOptions &options);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_MODEL_GENERATE_H

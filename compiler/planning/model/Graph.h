@@ -1,0 +1,46 @@
+// Graph.h - the plain exchange format of rematerialization instances.
+//
+//     n m
+//     bytes cost      n lines, one per node
+//     from to         m lines, one per edge
+//
+// A node is an instruction with one result; the order of the nodes is the order
+// of first computation. Instances published with Checkmate and MOCCASIN have
+// been rewritten to it.
+
+#ifndef TMC_COMPILER_PLANNING_MODEL_GRAPH_H
+#define TMC_COMPILER_PLANNING_MODEL_GRAPH_H
+
+#include "compiler/planning/model/Problem.h"
+
+#include <string_view>
+#include <utility>
+
+namespace tmc::planning {
+
+struct Graph {
+  struct Node {
+    int64_t bytes = 0;
+    int64_t cost = 0;
+  };
+  std::vector<Node> nodes;
+  std::vector<std::pair<int32_t, int32_t>> edges;
+};
+
+/// An error names the line.
+absl::StatusOr<Graph> parseGraph(std::string_view text);
+std::string printGraph(const Graph &graph);
+
+/// Value, recipe and instruction i are node i; all may be recomputed. An edge
+/// must lead forward in the order of the nodes.
+absl::StatusOr<Problem> problemOf(const Graph &graph);
+
+/// Node numbers in execution order, and back.
+std::vector<int32_t> sequenceOf(const Problem &problem,
+                                const Solution &solution);
+absl::StatusOr<Solution> solutionOf(const Problem &problem,
+                                    const std::vector<int32_t> &sequence);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_MODEL_GRAPH_H

@@ -1,0 +1,134 @@
+#include "compiler/planning/model/Problem.h"
+
+#include "compiler/planning/model/Timeline.h"
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+const char *tmc::planning::nameOf(ValueClass valueClass) {
+  switch (valueClass) {
+  case ValueClass::Parameter:
+    return "parameters";
+  case ValueClass::Gradient:
+    return "gradients";
+  case ValueClass::Optimizer:
+    return "optimizer";
+  case ValueClass::Activation:
+    return "activations";
+  case ValueClass::Workspace:
+    return "workspace";
+  case ValueClass::Batch:
+    return "batch";
+  case ValueClass::Other:
+    return "other";
+  }
+  return "other";
+}
+
+ValueId Problem::addValue(Value value) {
+  values.push_back(std::move(value));
+  return ValueId(values.size()) - 1;
+}
+
+RecipeId Problem::addRecipe(Recipe recipe) {
+  recipes.push_back(std::move(recipe));
+  return RecipeId(recipes.size()) - 1;
+}
+
+SegmentId Problem::addSegment(std::string name, int64_t trips) {
+  segments.push_back({std::move(name), trips, {}});
+  return SegmentId(segments.size()) - 1;
+}
+
+InstructionId Problem::addInstruction(SegmentId segment, Recipe recipe) {
+  InstructionId id = InstructionId(instructions.size());
+  instructions.push_back({recipe.name, segment, {}});
+  segments[segment].instructions.push_back(id);
+  addVariant(id, std::move(recipe));
+  return id;
+}
+
+RecipeId Problem::addVariant(InstructionId instruction, Recipe recipe) {
+  recipe.instruction = instruction;
+  SegmentId segment = instructions[instruction].segment;
+  bool bound = segments[segment].trips > 1;
+  for (ValueId v : recipe.reads)
+    bound |= values[v].kind == ValueKind::Carried;
+  if (bound)
+    recipe.segment = segment;
+  RecipeId id = addRecipe(std::move(recipe));
+  instructions[instruction].recipes.push_back(id);
+  return id;
+}
+
+Solution tmc::planning::baseSolution(const Problem &problem) {
+  Solution solution;
+  for (const Segment &segment : problem.segments) {
+    std::vector<Execution> &list = solution.segments.emplace_back();
+    for (InstructionId i : segment.instructions)
+      list.push_back({problem.instructions[i].recipes.front(), i, {}});
+  }
+  takeOverwrites(problem, solution);
+  return solution;
+}
+
+int64_t tmc::planning::costOf(const Problem &problem,
+                              const Solution &solution) {
+  int64_t cost = 0;
+  for (size_t s = 0; s < solution.segments.size(); ++s)
+    for (const Execution &e : solution.segments[s])
+      cost += problem.recipes[e.recipe].cost * problem.segments[s].trips;
+  return cost;
+}
+
+int64_t tmc::planning::baseCost(const Problem &problem) {
+  int64_t cost = 0;
+  for (const Instruction &i : problem.instructions)
+    cost += problem.recipes[i.recipes.front()].cost *
+            problem.segments[i.segment].trips;
+  return cost;
+}
+
+void tmc::planning::takeOverwrites(const Problem &problem, Solution &solution) {
+  for (std::vector<Execution> &list : solution.segments)
+    for (Execution &e : list)
+      e.overwrites.clear();
+  absl::StatusOr<Timeline> timeline = timelineOf(problem, solution);
+  if (!timeline.ok())
+    return; // `simulate` will say what is wrong.
+  // An option is open if the read instance dies there in every trip shown.
+  std::vector<std::vector<std::vector<char>>> open(solution.segments.size());
+  for (size_t s = 0; s < open.size(); ++s)
+    for (const Execution &e : solution.segments[s])
+      open[s].push_back(
+          std::vector<char>(problem.recipes[e.recipe].overwrites.size(), 1));
+  for (size_t t = 0; t < timeline->size(); ++t) {
+    const Profile::Moment &m = timeline->moments[t];
+    const Recipe &recipe =
+        problem.recipes[solution.segments[m.segment][m.index].recipe];
+    for (size_t o = 0; o < recipe.overwrites.size(); ++o) {
+      int32_t instance = timeline->readAt(t, recipe.overwrites[o].read, recipe);
+      if (instance != kNone && !timeline->diesAt(instance, t))
+        open[m.segment][m.index][o] = 0;
+    }
+  }
+  for (size_t s = 0; s < open.size(); ++s)
+    for (size_t e = 0; e < open[s].size(); ++e) {
+      Execution &execution = solution.segments[s][e];
+      const std::vector<Overwrite> &options =
+          problem.recipes[execution.recipe].overwrites;
+      for (bool must : {true, false})
+        for (size_t o = 0; o < options.size(); ++o) {
+          if (!open[s][e][o] || options[o].must != must)
+            continue;
+          bool used = false;
+          for (int32_t taken : execution.overwrites)
+            used |= options[taken].read == options[o].read ||
+                    options[taken].written == options[o].written;
+          if (!used)
+            execution.overwrites.push_back(int32_t(o));
+        }
+      std::sort(execution.overwrites.begin(), execution.overwrites.end());
+    }
+}

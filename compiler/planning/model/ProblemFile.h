@@ -1,0 +1,39 @@
+// ProblemFile.h - the full planning problem as a text file.
+//
+// One thing per line; things are named by their number in order of appearance,
+// and what isn't said is the default of Problem.h. Names come last on a line,
+// may hold spaces, and end with it. `#` begins a comment line.
+//
+//     tmc-problem 1
+//     reserved 1048576
+//     segment trips=4 body
+//     value bytes=4096 class=gradients kind=carried from=7 initial=3 acc
+//     value bytes=4096 pinned live-out loss
+//     value bytes=4096 kind=persistent updates=0 w.new
+//     instruction segment=0 attention
+//     recipe instruction=0 cost=125000 workspace=256 again segment=0 ..
+//         .. reads=0,1,2 writes=5 may=2:5 must=1:6 attention
+//
+// (The backslash stands for a line that goes on; the file has none.)
+// Instructions stand in the program's order; a recipe without `instruction`
+// only recomputes.
+
+#ifndef TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H
+#define TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H
+
+#include "compiler/planning/model/Problem.h"
+
+#include <string_view>
+
+namespace tmc::planning {
+
+/// Whether `text` begins as such a file does.
+bool isProblemFile(std::string_view text);
+
+/// An error names the line. What is read still has to pass `check`.
+absl::StatusOr<Problem> parseProblem(std::string_view text);
+std::string printProblem(const Problem &problem);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H

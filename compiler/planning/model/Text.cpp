@@ -1,0 +1,173 @@
+#include "compiler/planning/model/Text.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// Digits with at most one point, exactly; the rest of the text is left.
+struct Decimal {
+  int64_t digits = 0;
+  int64_t scale = 1;
+  bool any = false;
+};
+
+Decimal takeDecimal(std::string_view &text) {
+  Decimal d;
+  bool point = false;
+  while (!text.empty()) {
+    char c = text.front();
+    if (c == '.' && !point) {
+      point = true;
+    } else if (c >= '0' && c <= '9') {
+      if (d.digits > std::numeric_limits<int64_t>::max() / 10 - 1 ||
+          d.scale > int64_t(1) << 40)
+        return {};
+      d.digits = d.digits * 10 + (c - '0');
+      d.scale *= point ? 10 : 1;
+      d.any = true;
+    } else {
+      break;
+    }
+    text.remove_prefix(1);
+  }
+  return d;
+}
+
+} // namespace
+
+absl::StatusOr<int64_t> tmc::planning::parseSize(std::string_view text) {
+  std::string_view rest = text;
+  Decimal d = takeDecimal(rest);
+  while (!rest.empty() && rest.front() == ' ')
+    rest.remove_prefix(1);
+  static constexpr struct {
+    std::string_view name;
+    int64_t bytes;
+  } units[] = {{"", 1},
+               {"B", 1},
+               {"KiB", int64_t(1) << 10},
+               {"MiB", int64_t(1) << 20},
+               {"GiB", int64_t(1) << 30},
+               {"TiB", int64_t(1) << 40},
+               {"KB", 1'000},
+               {"MB", 1'000'000},
+               {"GB", 1'000'000'000},
+               {"TB", 1'000'000'000'000}};
+  for (const auto &unit : units)
+    if (d.any && rest == unit.name) {
+      __int128 bytes =
+          (__int128(d.digits) * unit.bytes + d.scale - 1) / d.scale;
+      if (bytes > (int64_t(1) << 61))
+        return absl::InvalidArgumentError(
+            absl::StrCat("size '", std::string(text), "' is over 2 EiB"));
+      return int64_t(bytes);
+    }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", std::string(text),
+      "' isn't a size: bytes, or a number with KiB, MiB, GiB, KB, MB or GB"));
+}
+
+absl::StatusOr<Factor> tmc::planning::parseFactor(std::string_view text) {
+  std::string_view rest = text;
+  Decimal d = takeDecimal(rest);
+  if (!d.any || rest != "x")
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", std::string(text), "' isn't a factor such as 0.8x"));
+  return Factor{d.digits, d.scale};
+}
+
+int64_t Factor::times(int64_t bytes) const {
+  __int128 product =
+      (__int128(numerator) * bytes + denominator - 1) / denominator;
+  constexpr int64_t most = std::numeric_limits<int64_t>::max() / 4;
+  return product > most ? most : int64_t(product);
+}
+
+void JsonWriter::separate() {
+  if (afterKey) {
+    afterKey = false;
+    return;
+  }
+  if (depth == 0)
+    return;
+  if (!first)
+    out += ',';
+  if (depth == 1)
+    out += "\n  ";
+  else if (!first)
+    out += ' ';
+}
+
+void JsonWriter::open(char c) {
+  separate();
+  out += c;
+  ++depth;
+  first = true;
+}
+
+void JsonWriter::close(char c) {
+  --depth;
+  if (depth == 0 && !first)
+    out += '\n';
+  out += c;
+  first = false;
+}
+
+void JsonWriter::key(std::string_view name) {
+  value(name);
+  out += ": ";
+  afterKey = true;
+}
+
+void JsonWriter::value(int64_t v) {
+  separate();
+  out += std::to_string(v);
+  first = false;
+}
+
+void JsonWriter::value(double v) {
+  if (!std::isfinite(v))
+    return null();
+  separate();
+  char buffer[40];
+  auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, v);
+  out.append(buffer, end);
+  first = false;
+}
+
+void JsonWriter::value(bool v) {
+  separate();
+  out += v ? "true" : "false";
+  first = false;
+}
+
+void JsonWriter::null() {
+  separate();
+  out += "null";
+  first = false;
+}
+
+void JsonWriter::value(std::string_view v) {
+  separate();
+  out += '"';
+  for (char c : v) {
+    if (c == '"' || c == '\\')
+      out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      static constexpr char hex[] = "0123456789abcdef";
+      out += "\\u00";
+      out += hex[c >> 4 & 15];
+      out += hex[c & 15];
+      continue;
+    }
+    out += c;
+  }
+  out += '"';
+  first = false;
+}

@@ -1,0 +1,38 @@
+// Verify.h - proves a solution right, or names what is wrong with it.
+//
+// Nothing here is shared with the planners or with `simulate`: the verifier
+// unrolls the loops by itself, walks the executions forward with the set of
+// instances in memory, and backward for last reads, in 128-bit sums. It names
+// the first defect, with numbers. Every answer of every
+// planner, ours or plugged in, passes through it before it reaches the IR, in
+// release builds too.
+
+#ifndef TMC_COMPILER_PLANNING_MODEL_VERIFY_H
+#define TMC_COMPILER_PLANNING_MODEL_VERIFY_H
+
+#include "compiler/planning/model/Problem.h"
+
+#include <optional>
+#include <string>
+
+namespace tmc::planning {
+
+/// What a planner says of its solution.
+struct Claim {
+  int64_t peakBytes = 0; // Live, reserved left out.
+  int64_t cost = 0;
+  int64_t budgetBytes = -1; // Reserved included; -1: none.
+};
+
+/// The first defect of `solution` or of `claim`, or nothing.
+std::optional<std::string> verifySolution(const Problem &problem,
+                                          const Solution &solution,
+                                          const Claim &claim);
+
+/// The true claim for `solution` (budget left out), by the verifier's own
+/// count; an error is the first defect.
+absl::StatusOr<Claim> measure(const Problem &problem, const Solution &solution);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_MODEL_VERIFY_H

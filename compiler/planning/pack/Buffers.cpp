@@ -1,0 +1,218 @@
+#include "compiler/planning/pack/Buffers.h"
+
+#include "compiler/planning/model/Timeline.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// Lays out the buffers of one solution.
+class BufferLayout {
+public:
+  BufferLayout(const Problem &problem, const Solution &solution)
+      : problem(problem), solution(solution) {}
+
+  ArenaProblem run(int64_t alignment) {
+    ArenaProblem out;
+    out.alignment = alignment;
+    absl::StatusOr<Timeline> timeline = timelineOf(problem, solution);
+    if (!timeline.ok())
+      return out;
+    u = std::move(*timeline);
+    for (const auto &list : solution.segments) {
+      segmentBegin.push_back(rows);
+      rows += int32_t(list.size());
+    }
+    segmentBegin.push_back(rows);
+    findBuffers();
+    collectTouches();
+    for (size_t b = 0; b < owner.size(); ++b)
+      if (find(int32_t(b)) == int32_t(b))
+        if (Lifetime life = lifeOf(int32_t(b)); life.begin < life.end)
+          out.buffers.push_back(
+              {problem.values[valueOf[b]].name, bytes[b], life});
+    for (size_t s = 0; s < solution.segments.size(); ++s)
+      for (size_t i = 0; i < solution.segments[s].size(); ++i) {
+        const Recipe &recipe = problem.recipes[solution.segments[s][i].recipe];
+        int64_t row = segmentBegin[s] + int32_t(i);
+        if (recipe.workspaceBytes > 0)
+          out.buffers.push_back({recipe.name + ".scratch",
+                                 recipe.workspaceBytes,
+                                 {row, row + 1}});
+      }
+    return out;
+  }
+
+private:
+  struct Touch {
+    int32_t row;
+    SegmentId loop; // kNone: in a segment of one trip.
+    bool reads;
+  };
+
+  const Problem &problem;
+  const Solution &solution;
+  Timeline u;
+  int32_t rows = 0;
+  std::vector<int32_t> segmentBegin;
+  /// Buffers: one per place in the lists that writes a value, then joined.
+  std::vector<int32_t> owner;
+  std::vector<ValueId> valueOf;
+  std::vector<int64_t> bytes; // The most of what shares a buffer.
+  std::vector<char> persistent, liveOut;
+  std::vector<int32_t> bufferOf; // Of each instance.
+  std::vector<std::vector<Touch>> touches;
+
+  int32_t find(int32_t b) {
+    while (owner[b] != b)
+      b = owner[b] = owner[owner[b]];
+    return b;
+  }
+
+  void unite(int32_t a, int32_t b) {
+    a = find(a), b = find(b);
+    if (a == b)
+      return;
+    owner[std::max(a, b)] = std::min(a, b);
+    bytes[std::min(a, b)] = std::max(bytes[a], bytes[b]);
+    persistent[std::min(a, b)] |= persistent[std::max(a, b)];
+    liveOut[std::min(a, b)] |= liveOut[std::max(a, b)];
+  }
+
+  int32_t rowOf(int32_t moment) const {
+    return segmentBegin[u.moments[moment].segment] + u.moments[moment].index;
+  }
+
+  void findBuffers() {
+    std::map<std::pair<int32_t, ValueId>, int32_t> bufferAt;
+    for (const Instance &instance : u.instances) {
+      int32_t row = instance.begin < 0 ? -1 : rowOf(instance.begin);
+      auto [at, fresh] =
+          bufferAt.try_emplace({row, instance.value}, int32_t(owner.size()));
+      bufferOf.push_back(at->second);
+      const Value &value = problem.values[instance.value];
+      if (fresh) {
+        owner.push_back(at->second);
+        valueOf.push_back(instance.value);
+        bytes.push_back(value.bytes);
+        persistent.push_back(value.kind == ValueKind::Persistent);
+        liveOut.push_back(false);
+      }
+      liveOut[at->second] |= instance.last >= int32_t(u.size());
+    }
+    for (size_t i = 0; i < u.instances.size(); ++i)
+      if (u.instances[i].storageOf != kNone)
+        unite(bufferOf[i], bufferOf[u.instances[i].storageOf]);
+    // A carried value is one buffer, whichever trip it comes from.
+    std::map<std::pair<int32_t, ValueId>, int32_t> carried;
+    for (size_t t = 0; t < u.size(); ++t) {
+      const Recipe &recipe = recipeAt(t);
+      for (size_t i = 0; i < recipe.reads.size(); ++i) {
+        int32_t instance = u.readsAt(t)[i];
+        if (instance == kNone ||
+            problem.values[recipe.reads[i]].kind != ValueKind::Carried)
+          continue;
+        auto [at, fresh] = carried.try_emplace(
+            {u.moments[t].segment, recipe.reads[i]}, bufferOf[instance]);
+        if (!fresh)
+          unite(at->second, bufferOf[instance]);
+      }
+    }
+  }
+
+  const Recipe &recipeAt(size_t t) const {
+    const Profile::Moment &m = u.moments[t];
+    return problem.recipes[solution.segments[m.segment][m.index].recipe];
+  }
+
+  void collectTouches() {
+    touches.resize(owner.size());
+    for (size_t t = 0; t < u.size(); ++t) {
+      const Profile::Moment &m = u.moments[t];
+      bool loops = problem.segments[m.segment].trips > 1;
+      if (loops && m.trip != 1)
+        continue; // The second trip shows what a body reads and writes.
+      auto touch = [&](std::span<const int32_t> list, bool reads) {
+        for (int32_t instance : list)
+          if (instance != kNone)
+            touches[find(bufferOf[instance])].push_back(
+                {rowOf(int32_t(t)), loops ? m.segment : kNone, reads});
+      };
+      touch(u.readsAt(t), true);
+      touch(u.writesAt(t), false);
+    }
+  }
+
+  Lifetime lifeOf(int32_t buffer) {
+    if (persistent[buffer])
+      return {0, rows};
+    const std::vector<Touch> &list = touches[buffer];
+    if (list.empty())
+      return {0, 0};
+    Lifetime life{list.front().row, list.back().row + 1};
+    for (size_t s = 0; s < problem.segments.size(); ++s) {
+      auto inside = [&](const Touch &t) { return t.loop == SegmentId(s); };
+      auto first = std::find_if(list.begin(), list.end(), inside);
+      if (first == list.end())
+        continue;
+      if (first->reads || !std::all_of(list.begin(), list.end(), inside)) {
+        life.begin = std::min<int64_t>(life.begin, segmentBegin[s]);
+        life.end = std::max<int64_t>(life.end, segmentBegin[s + 1]);
+      }
+    }
+    if (liveOut[buffer])
+      life.end = rows;
+    return life;
+  }
+};
+
+} // namespace
+
+ArenaProblem tmc::planning::arenaOf(const Problem &problem,
+                                    const Solution &solution,
+                                    int64_t alignment) {
+  return BufferLayout(problem, solution).run(alignment);
+}
+
+Packing tmc::planning::packSorted(const ArenaProblem &problem,
+                                  const PackOptions &options) {
+  std::vector<int32_t> order(problem.buffers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    auto key = [&](int32_t i) {
+      const Buffer &buffer = problem.buffers[i];
+      return std::tuple(buffer.lifetime.begin, -buffer.lifetime.end,
+                        -buffer.bytes);
+    };
+    return key(a) < key(b);
+  });
+  ArenaProblem sorted = problem;
+  for (size_t i = 0; i < order.size(); ++i) {
+    sorted.buffers[i] = problem.buffers[order[i]];
+    int64_t unit = problem.alignment;
+    sorted.buffers[i].bytes =
+        (sorted.buffers[i].bytes + unit - 1) / unit * unit;
+  }
+  Packing found = packArena(sorted, options), out = found;
+  for (size_t i = 0; i < order.size(); ++i)
+    out.offsets[order[i]] = found.offsets[i];
+  return out;
+}
+
+ArenaProblem tmc::planning::lifetimesOf(const Graph &graph) {
+  ArenaProblem problem;
+  problem.alignment = 1;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    problem.buffers.push_back({"n" + std::to_string(i),
+                               graph.nodes[i].bytes,
+                               {int64_t(i), int64_t(i) + 1}});
+  for (auto [from, to] : graph.edges)
+    problem.buffers[from].lifetime.end =
+        std::max<int64_t>(problem.buffers[from].lifetime.end, to + 1);
+  return problem;
+}

@@ -1,0 +1,168 @@
+#include "compiler/planning/peers/External.h"
+
+#include "compiler/planning/model/Graph.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <limits>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace tmc::planning;
+
+extern char **environ;
+
+namespace {
+
+/// How long an external planner may take by default.
+constexpr double kPatienceSeconds = 600;
+constexpr size_t kMostAnswerBytes = size_t(1) << 30;
+
+/// Standard output of `/bin/sh -c 'COMMAND "$1" "$2"'`.
+absl::StatusOr<std::string> run(const std::string &command,
+                                const std::string &file,
+                                const std::string &budget, double seconds) {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC))
+    return absl::UnavailableError("no pipe for the external planner");
+  std::string script = command + " \"$1\" \"$2\"";
+  std::string words[] = {"sh", "-c", script, "sh", file, budget};
+  char *argv[] = {words[0].data(), words[1].data(), words[2].data(),
+                  words[3].data(), words[4].data(), words[5].data(),
+                  nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
+  pid_t child = 0;
+  int error = posix_spawn(&child, "/bin/sh", &actions, nullptr, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(fds[1]);
+  auto named = [&](auto... what) {
+    return absl::StrCat("the external planner '", command, "' ", what...);
+  };
+  if (error) {
+    close(fds[0]);
+    return absl::UnavailableError(named("doesn't start"));
+  }
+  using Clock = std::chrono::steady_clock;
+  auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  auto left = [&] { // Milliseconds, at most a quarter of a second.
+    double ms =
+        std::chrono::duration<double, std::milli>(end - Clock::now()).count();
+    return int(std::clamp(ms, 0.0, 250.0));
+  };
+  std::string out, defect;
+  char buffer[65536];
+  for (bool open = true; open && defect.empty();) {
+    pollfd ready = {fds[0], POLLIN, 0};
+    if (poll(&ready, 1, left()) > 0) {
+      ssize_t n = read(fds[0], buffer, sizeof buffer);
+      if (n > 0)
+        out.append(buffer, size_t(n));
+      open = n > 0 || (n < 0 && errno == EINTR);
+    }
+    if (out.size() > kMostAnswerBytes)
+      defect = named("writes more than ", kMostAnswerBytes, " bytes");
+    else if (open && Clock::now() >= end)
+      defect = named("hasn't ended after ", seconds,
+                     " s; --time-limit says how long it may take");
+  }
+  close(fds[0]);
+  int status = 0;
+  // It may have closed its output and go on.
+  while (defect.empty()) {
+    pid_t done = waitpid(child, &status, WNOHANG);
+    if (done == child || (done < 0 && errno != EINTR))
+      break;
+    if (Clock::now() >= end)
+      defect = named("hasn't ended after ", seconds,
+                     " s; --time-limit says how long it may take");
+    else
+      poll(nullptr, 0, std::min(left(), 5));
+  }
+  if (!defect.empty()) {
+    kill(child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+      ;
+    return absl::FailedPreconditionError(defect);
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status))
+    return absl::FailedPreconditionError(
+        named("ended with ", WIFEXITED(status) ? "exit code " : "signal ",
+              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
+  return out;
+}
+
+} // namespace
+
+absl::StatusOr<Solution> tmc::planning::parseAnswer(const Problem &problem,
+                                                    std::string_view text,
+                                                    bool isGraph) {
+  std::vector<int64_t> numbers;
+  const char *at = text.data(), *end = at + text.size();
+  for (;;) {
+    while (at != end &&
+           (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
+      ++at;
+    if (at == end)
+      break;
+    int64_t number = 0;
+    auto [stop, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number < 0 ||
+        number > std::numeric_limits<int32_t>::max())
+      return absl::InvalidArgumentError(
+          absl::StrCat("the planner's answer has no number after ",
+                       numbers.size(), " of them"));
+    numbers.push_back(number);
+    at = stop;
+  }
+  if (isGraph)
+    return solutionOf(problem,
+                      std::vector<int32_t>(numbers.begin(), numbers.end()));
+  if (numbers.size() % 2)
+    return absl::InvalidArgumentError(
+        "the planner's answer ends within a pair of segment and recipe");
+  Solution solution;
+  solution.segments.resize(problem.segments.size());
+  std::vector<char> ran(problem.instructions.size(), 0);
+  for (size_t i = 0; i < numbers.size(); i += 2) {
+    if (numbers[i] >= int64_t(problem.segments.size()) ||
+        numbers[i + 1] >= int64_t(problem.recipes.size()))
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the planner's answer runs recipe ", numbers[i + 1], " in segment ",
+          numbers[i], ", of ", problem.recipes.size(), " and ",
+          problem.segments.size()));
+    RecipeId r = RecipeId(numbers[i + 1]);
+    InstructionId own = problem.recipes[r].instruction;
+    if (own != kNone && ran[own]++)
+      own = kNone;
+    solution.segments[numbers[i]].push_back({r, own, {}});
+  }
+  return solution;
+}
+
+absl::StatusOr<Solution>
+tmc::planning::planByProgram(const std::string &command, const Problem &problem,
+                             const PlanRequest &request,
+                             const std::string &problemFile) {
+  absl::StatusOr<std::string> out =
+      run(command, problemFile, std::to_string(request.budgetBytes),
+          request.timeLimitSeconds > 0 ? request.timeLimitSeconds
+                                       : kPatienceSeconds);
+  if (!out.ok())
+    return out.status();
+  bool isGraph = problem.segments.size() == 1;
+  for (const Recipe &r : problem.recipes)
+    isGraph &= r.writes.size() == 1 && r.recomputable &&
+               r.instruction != kNone && r.overwrites.empty();
+  return parseAnswer(problem, *out, isGraph);
+}

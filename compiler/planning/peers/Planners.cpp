@@ -1,0 +1,30 @@
+#include "compiler/planning/peers/Planners.h"
+
+#include "compiler/planning/peers/Baselines.h"
+#include "compiler/planning/peers/MinCut.h"
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+static std::vector<Planner> &registry() {
+  static std::vector<Planner> all = {
+      {"none", "keeps everything",
+       [](const Problem &problem, const PlanRequest &)
+           -> absl::StatusOr<Solution> { return baseSolution(problem); }},
+      {"sqrt", "segments of equal length, each recomputed at once", planSqrt},
+      {"blocks", "keeps only what leads from block to block", planBlocks},
+      {"greedy", "most bytes per cost first, where the peak is", planGreedy},
+      {"mincut", "PyTorch's: a min cut, and a knapsack of expensive values",
+       planMinCut},
+  };
+  return all;
+}
+
+void tmc::planning::registerPlanner(std::string name, std::string summary,
+                                    PlannerFunction plan) {
+  std::erase_if(registry(), [&](const Planner &p) { return p.name == name; });
+  registry().push_back({std::move(name), std::move(summary), std::move(plan)});
+}
+
+const std::vector<Planner> &tmc::planning::planners() { return registry(); }

@@ -1,0 +1,47 @@
+// Planners.h - the registry of other planners than our own search.
+//
+// A planner takes a problem and a request and answers with a solution; whatever
+// comes back is checked by `Verify.h` before use (`driver/PlanBy.h`). Two ways
+// to add one:
+//
+//  - in C++: `registerPlanner("mine", "what it does", function)` from any file
+//    linked into the tool;
+//  - as a program: `--planner exec:./mine` (`External.h`).
+//
+// docs/planning.md works an example of both.
+
+#ifndef TMC_COMPILER_PLANNING_PEERS_PLANNERS_H
+#define TMC_COMPILER_PLANNING_PEERS_PLANNERS_H
+
+#include "compiler/planning/model/Problem.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tmc::planning {
+
+/// What is asked of a planner.
+struct PlanRequest {
+  int64_t budgetBytes = -1;    // Reserved included; -1: no limit.
+  int64_t effort = 100;        // Of counted work, in percent of the default.
+  double timeLimitSeconds = 0; // A guard; 0: none.
+};
+
+using PlannerFunction = std::function<absl::StatusOr<Solution>(
+    const Problem &, const PlanRequest &)>;
+
+struct Planner {
+  std::string name;
+  std::string summary;
+  PlannerFunction plan;
+};
+
+/// Adds a planner; one of the same name replaces the earlier one.
+void registerPlanner(std::string name, std::string summary,
+                     PlannerFunction plan);
+const std::vector<Planner> &planners();
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_PEERS_PLANNERS_H

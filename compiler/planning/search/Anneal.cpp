@@ -1,0 +1,476 @@
+#include "compiler/planning/search/Anneal.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// With a ramp, where the penalty starts, as a part of what giving up a single
+/// recomputation says: low enough that much is given up at once, since many
+/// together are over the limit for longer.
+constexpr double kFirstPenalty = 0.05;
+
+/// The part of the moves that copy from one repeat to another: each is dozens
+/// of small changes, and most are refused. Where a walk has but few moves for
+/// every stage, they are better spent on single recomputations.
+constexpr double kMostCopies = 0.01;
+constexpr double kCopiesTimesStages = 20;
+
+/// base^exponent, exponent in [0, 1], by square roots: the same everywhere.
+double power(double base, double exponent) {
+  double result = 1;
+  for (int i = 0; i < 24; ++i) {
+    base = __builtin_sqrt(base);
+    exponent *= 2;
+    if (exponent >= 1)
+      result *= base, exponent -= 1;
+  }
+  return result;
+}
+
+class Annealer {
+public:
+  Annealer(const LinearProblem &linear, Schedule &schedule, Random &random,
+           const AnnealOptions &options)
+      : linear(linear), schedule(schedule), random(random), options(options) {
+    for (ValueId v = 0; v < ValueId(linear.bytes.size()); ++v)
+      if (!linear.recomputes[v].empty() && linear.bytes[v] > 0)
+        movable.push_back(v);
+    for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k)
+      if (options.switchesVariants && linear.stages[k].variants.size() > 1)
+        switchable.push_back(k);
+  }
+
+  void run();
+
+private:
+  struct Step {
+    enum { Insert, Erase, Switch } kind;
+    OpId op;
+    int32_t stage;
+    int32_t index = 0;
+  };
+
+  void insert(OpId op, int32_t stage) {
+    schedule.insert(op, stage);
+    log.push_back({Step::Insert, op, stage});
+  }
+  void erase(OpId op, int32_t stage) {
+    schedule.erase(op, stage);
+    log.push_back({Step::Erase, op, stage});
+  }
+  /// Erases, and then what has become useless by that.
+  void eraseWithFeeders(OpId op, int32_t stage) {
+    erase(op, stage);
+    pruneFeeders(op, stage);
+  }
+  void pruneFeeders(OpId op, int32_t stage) {
+    Key key =
+        keyOf(stage,
+              op == schedule.variantOf(stage) ? kOwnRank : linear.ops[op].rank);
+    for (ValueId v : linear.ops[op].reads)
+      pruneInstance(v, key);
+  }
+  /// Erases the recomputation that made the instance of v before `key`, if
+  /// nothing it makes is read.
+  void pruneInstance(ValueId v, Key key) {
+    int32_t i = schedule.instanceBefore(v, key);
+    if (i <= 0)
+      return;
+    const Schedule::Instance &instance = schedule.instances(v)[i];
+    if (instance.last != instance.key)
+      return;
+    int32_t at = stageOf(instance.key);
+    for (OpId o : schedule.clonesAt(at))
+      if (linear.ops[o].rank == rankOf(instance.key)) {
+        if (schedule.isUseless(o, at))
+          eraseWithFeeders(o, at);
+        return;
+      }
+  }
+  /// After inserting `op`: earlier recomputations that it has made useless.
+  void prunePredecessors(OpId op, int32_t stage) {
+    Key key = keyOf(stage, linear.ops[op].rank);
+    for (ValueId v : linear.ops[op].writes)
+      pruneInstance(v, key);
+  }
+  /// Reverses a step; a second call repeats it.
+  void reverse(Step &s) {
+    if (s.kind == Step::Insert) {
+      schedule.erase(s.op, s.stage);
+      s.kind = Step::Erase;
+    } else if (s.kind == Step::Erase) {
+      schedule.insert(s.op, s.stage);
+      s.kind = Step::Insert;
+    } else {
+      int32_t index = schedule.variantIndex(s.stage);
+      schedule.switchVariant(s.stage, s.index);
+      s.index = index;
+    }
+  }
+  void undo(std::vector<Step> &steps) {
+    for (size_t i = steps.size(); i-- > 0;)
+      reverse(steps[i]);
+  }
+
+  bool insertChain(ValueId v, int32_t stage, int depth);
+  bool proposeInsert();
+  bool proposeErase();
+  bool proposeShift();
+  bool proposeSwitch();
+  bool proposeCopy();
+  double copyChance() const {
+    return std::min(kMostCopies,
+                    kCopiesTimesStages / double(linear.stages.size()));
+  }
+  void propose(bool repair);
+  double marginalPenalty();
+
+  const LinearProblem &linear;
+  Schedule &schedule;
+  Random &random;
+  const AnnealOptions &options;
+  std::vector<ValueId> movable;
+  std::vector<int32_t> switchable;
+  std::vector<Step> log;     // Of the move at hand.
+  std::vector<Step> journal; // Accepted since the best state.
+  int32_t chainLeft = 0;
+  std::vector<Schedule::Clone> copies;
+};
+
+/// Remakes v at `stage`; inputs that this has made live longer may be remade
+/// as well.
+bool Annealer::insertChain(ValueId v, int32_t stage, int depth) {
+  const std::vector<OpId> &ops = linear.recomputes[v];
+  OpId op = ops[ops.size() == 1 ? 0 : random.below(uint32_t(ops.size()))];
+  if (!schedule.canInsert(op, stage))
+    return false;
+  insert(op, stage);
+  if (--chainLeft <= 0)
+    return true;
+  Key key = keyOf(stage, linear.ops[op].rank);
+  for (ValueId u : linear.ops[op].reads) {
+    if (linear.recomputes[u].empty())
+      continue;
+    int32_t i = schedule.instanceBefore(u, key);
+    const Schedule::Instance &instance = schedule.instances(u)[i];
+    if (instance.last != key || stageOf(instance.key) == stage)
+      continue;
+    // This use is the last: since when would it have been dead?
+    const std::vector<Key> &uses = schedule.uses(u);
+    auto at = std::lower_bound(uses.begin(), uses.end(), key);
+    Key before = at == uses.begin() ? instance.key
+                                    : std::max(instance.key, *std::prev(at));
+    int32_t length = stage - stageOf(before);
+    if (length <= 0)
+      continue;
+    if (chainLeft > 0 && random.chance(length > 4 ? 0.6 : 0.25))
+      insertChain(u, stage, depth + 1);
+  }
+  prunePredecessors(op, stage);
+  return true;
+}
+
+bool Annealer::proposeInsert() {
+  if (movable.empty())
+    return false;
+  int32_t over = -1;
+  if (schedule.excess() > 0 && random.chance(0.8))
+    over = schedule.stageAboveLimit(
+        int32_t(random.below(uint32_t(linear.stages.size()))));
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    ValueId v = movable[random.below(uint32_t(movable.size()))];
+    const std::vector<Key> &uses = schedule.uses(v);
+    if (uses.empty())
+      continue;
+    size_t u;
+    Key from;
+    if (over >= 0) {
+      // The gap of v that contains the stage.
+      u = size_t(
+          std::lower_bound(uses.begin(), uses.end(), keyOf(over + 1, 0)) -
+          uses.begin());
+      if (u == uses.size())
+        continue;
+    } else {
+      u = random.below(uint32_t(uses.size()));
+    }
+    int32_t i = schedule.instanceBefore(v, uses[u]);
+    from = schedule.instances(v)[i].key;
+    if (u > 0)
+      from = std::max(from, uses[u - 1]);
+    int32_t lo = stageOf(from) + 1, hi = stageOf(uses[u]);
+    if (over >= 0) {
+      if (stageOf(from) >= over)
+        continue;
+      lo = over + 1;
+    }
+    if (lo > hi)
+      continue;
+    int32_t stage = hi;
+    if (hi > lo && random.chance(0.25))
+      stage = lo + int32_t(random.below(uint32_t(hi - lo + 1)));
+    chainLeft = 1 + int32_t(random.exponential() * 3);
+    return insertChain(v, stage, 0);
+  }
+  return false;
+}
+
+bool Annealer::proposeErase() {
+  const std::vector<Schedule::Clone> &clones = schedule.clones();
+  if (clones.empty())
+    return false;
+  Schedule::Clone c = clones[random.below(uint32_t(clones.size()))];
+  eraseWithFeeders(c.op, c.stage);
+  return true;
+}
+
+bool Annealer::proposeShift() {
+  const std::vector<Schedule::Clone> &clones = schedule.clones();
+  if (clones.empty())
+    return false;
+  Schedule::Clone c = clones[random.below(uint32_t(clones.size()))];
+  const LinearOp &op = linear.ops[c.op];
+  Key key = keyOf(c.stage, op.rank);
+  // Between the last use before it and its own first use.
+  int32_t lo = op.firstStage, hi = op.lastStage;
+  for (ValueId v : op.writes) {
+    const std::vector<Key> &uses = schedule.uses(v);
+    auto at = std::lower_bound(uses.begin(), uses.end(), key);
+    int32_t i = schedule.instanceBefore(v, key);
+    lo = std::max(lo, stageOf(schedule.instances(v)[i].key) + 1);
+    if (at != uses.begin() && random.chance(0.8))
+      lo = std::max(lo, stageOf(*std::prev(at)));
+    if (at != uses.end())
+      hi = std::min(hi, stageOf(*at));
+  }
+  if (lo >= hi)
+    return false;
+  int32_t stage;
+  if (random.chance(0.5))
+    stage = lo + int32_t(random.below(uint32_t(hi - lo + 1)));
+  else
+    stage = std::clamp(c.stage + (random.chance(0.5) ? 1 : -1) *
+                                     int32_t(1 + random.below(4)),
+                       lo, hi);
+  if (stage == c.stage || schedule.has(c.op, stage))
+    return false;
+  // Sometimes only one more copy, earlier or later.
+  erase(c.op, c.stage);
+  insert(c.op, stage);
+  return true;
+}
+
+bool Annealer::proposeSwitch() {
+  int32_t stage = switchable[random.below(uint32_t(switchable.size()))];
+  int32_t was = schedule.variantIndex(stage);
+  int32_t is =
+      int32_t(random.below(uint32_t(linear.stages[stage].variants.size() - 1)));
+  is += is >= was;
+  OpId before = schedule.variantOf(stage);
+  schedule.switchVariant(stage, is);
+  log.push_back({Step::Switch, kNone, stage, was});
+  for (ValueId v : linear.ops[before].reads)
+    pruneInstance(v, keyOf(stage, kOwnRank));
+  return true;
+}
+
+/// Recomputes in one stretch of stages what another that is like it does, at
+/// most a layer long.
+bool Annealer::proposeCopy() {
+  const std::vector<Schedule::Clone> &clones = schedule.clones();
+  if (clones.empty())
+    return false;
+  int32_t stage = clones[random.below(uint32_t(clones.size()))].stage;
+  std::span<const int32_t> like = options.repeats->like(stage);
+  if (like.size() < 2)
+    return false;
+  auto at = std::lower_bound(like.begin(), like.end(), stage);
+  int32_t period =
+      at + 1 == like.end() ? stage - *std::prev(at) : *std::next(at) - stage;
+  // The next one, or any.
+  auto other = like.begin();
+  if (random.chance(0.5)) {
+    if (at + 1 == like.end() || (at != like.begin() && random.chance(0.5)))
+      other = std::prev(at);
+    else
+      other = std::next(at);
+  } else {
+    other += ptrdiff_t(random.below(uint32_t(like.size() - 1)));
+    other += other >= at;
+  }
+  int32_t shift = *other - stage;
+  int32_t length = 1 + int32_t(random.below(uint32_t(period)));
+  int32_t from = stage - int32_t(random.below(uint32_t(length)));
+  int32_t to = from + length - 1;
+  if (std::min(from, from + shift) < 0 ||
+      std::max(to, to + shift) >= int32_t(linear.stages.size()))
+    return false;
+  schedule.addWork(2 * length);
+  if (!options.repeats->translate(schedule, from, to, shift, copies))
+    return false;
+  for (int32_t k = from + shift; k <= to + shift; ++k) {
+    std::vector<OpId> here = schedule.clonesAt(k);
+    for (OpId o : here)
+      if (schedule.has(o, k) &&
+          std::find(copies.begin(), copies.end(), Schedule::Clone{o, k}) ==
+              copies.end())
+        eraseWithFeeders(o, k);
+  }
+  for (const Schedule::Clone &c : copies)
+    if (schedule.canInsert(c.op, c.stage)) {
+      insert(c.op, c.stage);
+      prunePredecessors(c.op, c.stage);
+    }
+  return true;
+}
+
+void Annealer::propose(bool repair) {
+  if (options.repeats && !repair && random.chance(copyChance()) &&
+      proposeCopy())
+    return;
+  uint32_t kind = random.below(repair ? 50 : 100);
+  if (!switchable.empty() && kind >= 95)
+    proposeSwitch();
+  else if (kind < 40)
+    proposeInsert();
+  else if (kind < 65)
+    proposeErase();
+  else if (kind < 85)
+    proposeShift();
+  else if (proposeErase())
+    proposeInsert();
+}
+
+/// What a byte above the limit saves at the margin: the median, over a sample
+/// of recomputations that are given up, of the cost that one saves by the
+/// excess that it leaves. 0: nothing to learn it from.
+double Annealer::marginalPenalty() {
+  constexpr size_t kSample = 64;
+  std::vector<Step> steps;
+  std::vector<double> ratios;
+  // Not all of them need leave any: some only hold bytes themselves.
+  for (size_t tries = 0; tries < 16 * kSample && ratios.size() < kSample;) {
+    if (schedule.clones().empty())
+      break;
+    int64_t cost = schedule.cost(), excess = schedule.excess();
+    log.clear();
+    proposeErase();
+    if (schedule.excess() > excess)
+      ratios.push_back(double(cost - schedule.cost()) /
+                       double(schedule.excess() - excess));
+    // What leaves no excess goes for good, until the limit is reached.
+    if (excess == 0) {
+      steps.insert(steps.end(), log.begin(), log.end());
+    } else {
+      undo(log);
+      ++tries;
+    }
+  }
+  undo(steps);
+  if (ratios.empty())
+    return 0;
+  auto middle = ratios.begin() + ptrdiff_t(ratios.size() / 2);
+  std::nth_element(ratios.begin(), middle, ratios.end());
+  return *middle;
+}
+
+/// Heats and cools; ends in the best state met.
+void Annealer::run() {
+  if (movable.empty())
+    return;
+  bool bestFits = schedule.excess() <= 0;
+  int64_t bestCost = schedule.cost(), bestExcess = schedule.excess();
+  std::optional<RematPlan> written; // The best state, if the journal got long.
+
+  double meanCost = 0, meanBytes = 0;
+  int64_t count = 0;
+  for (ValueId v : movable) {
+    for (OpId o : linear.recomputes[v])
+      meanCost += double(linear.ops[o].cost), ++count;
+    meanBytes += double(linear.bytes[v]);
+  }
+  meanCost = std::max(1.0, count ? meanCost / double(count) : 1.0);
+  meanBytes = std::max(1.0, meanBytes / double(movable.size()));
+
+  double firstPenalty = meanCost / meanBytes;
+  if (options.penaltyRamp > 0)
+    if (double marginal = marginalPenalty(); marginal > 0)
+      firstPenalty = marginal * kFirstPenalty;
+  double penalty = firstPenalty;
+  int64_t startWork = schedule.work(), endWork = startWork + options.work;
+  double temperature = options.startTemperature * meanCost;
+  double ratio = options.endTemperature / options.startTemperature;
+  int64_t epochs = 0, above = 0, moves = 0;
+  constexpr int64_t kEpoch = 256;
+  // A ramp need not end within the limit; its last part sees to that.
+  constexpr double kStrictFrom = 0.9;
+  bool strict = false;
+  while (schedule.work() < endWork) {
+    if (++moves % kEpoch == 0) {
+      ++epochs;
+      double done = double(schedule.work() - startWork) / double(options.work);
+      temperature = options.startTemperature * meanCost * power(ratio, done);
+      strict = options.penaltyRamp > 0 && done > kStrictFrom;
+      if (options.penaltyRamp > 0)
+        penalty = firstPenalty * power(options.penaltyRamp, done);
+      else
+        penalty *= above * 4 > kEpoch * 3 ? 1.05
+                   : above * 2 < kEpoch   ? 0.97
+                                          : 1.0;
+      above = 0;
+      if (options.stop && epochs % 16 == 0 && options.stop())
+        break;
+    }
+    int64_t costBefore = schedule.cost();
+    int64_t excessBefore = schedule.excess();
+    log.clear();
+    schedule.addWork(20);
+    propose(strict && excessBefore > 0);
+    if (!log.empty()) {
+      int64_t more = schedule.excess() - excessBefore;
+      double change =
+          double(schedule.cost() - costBefore) + penalty * double(more);
+      if (strict && more != 0)
+        change = more > 0 ? std::numeric_limits<double>::infinity() : -1;
+      if (change <= 0 || change <= temperature * random.exponential()) {
+        bool fits = schedule.excess() <= 0;
+        if (fits ? !bestFits || schedule.cost() < bestCost
+                 : !bestFits && schedule.excess() < bestExcess) {
+          bestFits = fits;
+          bestCost = schedule.cost();
+          bestExcess = schedule.excess();
+          journal.clear();
+          written.reset();
+        } else if (!written) {
+          journal.insert(journal.end(), log.begin(), log.end());
+          if (journal.size() > options.longestJournal) {
+            undo(journal);
+            written = rematPlanOf(linear, schedule);
+            for (Step &step : journal)
+              reverse(step);
+            journal.clear();
+          }
+        }
+      } else {
+        undo(log);
+      }
+    }
+    above += schedule.excess() > 0;
+  }
+  if (written)
+    restore(linear, schedule, *written);
+  else
+    undo(journal);
+}
+
+} // namespace
+
+RematPlan tmc::planning::anneal(const LinearProblem &linear, Schedule &schedule,
+                                Random &random, const AnnealOptions &options) {
+  Annealer(linear, schedule, random, options).run();
+  return rematPlanOf(linear, schedule);
+}

@@ -1,0 +1,243 @@
+#include "compiler/planning/search/Checkpoint.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// Bytes alive across the boundary before each stage when all is kept.
+std::vector<int64_t> crossing(const LinearProblem &linear) {
+  return timelineOf(linear, ownExecutions(linear), /*countUses=*/false)
+      .crossingBytes(linear.bytes);
+}
+
+/// The forward part ends where the most is alive.
+int32_t turningPoint(const std::vector<int64_t> &across) {
+  return int32_t(std::max_element(across.begin(), across.end()) -
+                 across.begin());
+}
+
+/// Bytes that cross before each forward stage for the sake of later ones.
+std::vector<int64_t> crossingForward(const LinearProblem &linear,
+                                     int32_t turn) {
+  std::vector<OpId> forward = ownExecutions(linear);
+  forward.resize(size_t(turn));
+  return timelineOf(linear, forward, /*countUses=*/false)
+      .crossingBytes(linear.bytes);
+}
+
+/// Where the blocks of a model that repeats one begin, and what comes after
+/// them: stages a period apart cost and make the same. The repeated stretch may
+/// begin anywhere in a block: every cut is named that the fewest bytes cross.
+/// Empty: nothing repeats.
+std::vector<std::vector<int32_t>>
+repeatedBlocks(const LinearProblem &linear,
+               const std::vector<int64_t> &across) {
+  int32_t turn = int32_t(across.size()) - 1;
+  if (turn < 4)
+    return {};
+  // Small work, a count of the labels, may stand anywhere in between.
+  auto written = [&](int32_t k) {
+    return linear.ops[linear.stages[k].variants.front()].writtenBytes;
+  };
+  std::vector<int64_t> sizes;
+  for (int32_t k = 0; k < turn; ++k)
+    sizes.push_back(written(k));
+  std::sort(sizes.begin(), sizes.end());
+  std::vector<int32_t> stages;
+  for (int32_t k = 0; k < turn; ++k)
+    if (written(k) >= sizes[turn / 2] / 16)
+      stages.push_back(k);
+  int32_t count = int32_t(stages.size());
+  auto alike = [&](int32_t i, int32_t j) {
+    const LinearOp &a = linear.ops[linear.stages[stages[i]].variants.front()];
+    const LinearOp &b = linear.ops[linear.stages[stages[j]].variants.front()];
+    return a.cost == b.cost &&
+           std::ranges::equal(a.writes, b.writes, [&](ValueId v, ValueId w) {
+             return linear.bytes[v] == linear.bytes[w];
+           });
+  };
+  int32_t period = 0, begin = 0, length = 0;
+  for (int32_t p = 2; p <= std::min(count / 2, 512); ++p)
+    for (int32_t i = 0, run = 0; i + p < count; ++i) {
+      run = alike(i, i + p) ? run + 1 : 0;
+      if (run >= p && run > length)
+        period = p, begin = i + 1 - run, length = run;
+    }
+  if (!period)
+    return {};
+  // The last kernel of the last block may differ, fused with what follows.
+  int32_t end = std::min(count - 1, begin + length + period + 1);
+  std::vector<std::vector<int32_t>> best;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int32_t shift = 0; shift < period; ++shift) {
+    std::vector<int32_t> starts;
+    int64_t bytes = 0;
+    for (int32_t i = begin + shift; i <= end; i += period) {
+      starts.push_back(stages[i]);
+      bytes += across[stages[i]];
+    }
+    bytes /= int64_t(starts.size());
+    if (bytes < least)
+      best.clear();
+    least = std::min(least, bytes);
+    if (bytes == least)
+      best.push_back(std::move(starts));
+  }
+  return best;
+}
+
+/// Otherwise, wherever as few bytes cross as at any tenth place.
+std::vector<int32_t> narrowPlaces(const std::vector<int64_t> &across) {
+  int32_t turn = int32_t(across.size()) - 1;
+  std::vector<int64_t> sorted(across.begin() + std::min(turn, 1), across.end());
+  std::sort(sorted.begin(), sorted.end());
+  int64_t least = sorted.empty() ? 0 : sorted[sorted.size() / 10];
+  std::vector<int32_t> starts;
+  for (int32_t k = 2; k < turn; ++k)
+    if (across[k] <= least && across[k - 1] > across[k])
+      starts.push_back(k);
+  return starts;
+}
+
+/// Keeps what leads from one part to a later one of the forward stages; all
+/// else that is used beyond its own part is recomputed, a part at a time,
+/// where its first value is needed. `blocks`: of what leads on, only that which
+/// the rest can't be made from is kept, and all of the last part, which is
+/// needed at once.
+Schedule checkpointed(const LinearProblem &linear,
+                      const std::vector<int32_t> &partOf, int64_t limit,
+                      bool blocks = false) {
+  int32_t turn = int32_t(partOf.size());
+  std::vector<char> kept(linear.bytes.size(), 0);
+  for (size_t v = 0; v < linear.bytes.size(); ++v) {
+    kept[v] = linear.madeAt[v] < 0 || linear.madeAt[v] >= turn ||
+              linear.recomputes[v].empty() ||
+              (blocks && partOf[linear.madeAt[v]] == partOf.back());
+  }
+  for (int32_t k = 0; k < turn; ++k)
+    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
+      if (linear.madeAt[v] >= 0 && partOf[linear.madeAt[v]] != partOf[k])
+        kept[v] = 1;
+  // What leads into a part and can be made of the rest that does.
+  std::vector<int32_t> backWith(linear.bytes.size(), -1);
+  std::vector<std::vector<OpId>> entering(turn ? size_t(partOf.back()) + 1 : 0);
+  for (ValueId v = 0; v < ValueId(kept.size()); ++v)
+    if (!kept[v])
+      backWith[v] = partOf[linear.madeAt[v]];
+  for (ValueId v = 0; blocks && v < ValueId(kept.size()); ++v) {
+    if (!kept[v] || linear.madeAt[v] < 0 || linear.madeAt[v] >= turn ||
+        partOf[linear.madeAt[v]] == partOf.back())
+      continue;
+    for (OpId o : linear.recomputes[v]) {
+      bool ready = true, entered = false;
+      for (ValueId u : linear.ops[o].reads) {
+        ready &= u != v && kept[u];
+        entered |= linear.madeAt[u] >= 0;
+      }
+      if (!ready || !entered)
+        continue;
+      kept[v] = 0;
+      backWith[v] = partOf[linear.madeAt[v]] + 1;
+      entering[backWith[v]].push_back(o);
+      break;
+    }
+  }
+  Schedule schedule(linear, limit);
+  std::vector<char> back(turn ? size_t(partOf.back()) + 1 : 0, 0);
+  for (int32_t k = turn; k < int32_t(linear.stages.size()); ++k)
+    for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads) {
+      if (kept[v] || back[backWith[v]])
+        continue;
+      int32_t part = backWith[v];
+      back[part] = 1;
+      for (OpId o : entering[part])
+        if (schedule.canInsert(o, k))
+          schedule.insert(o, k);
+      int32_t first =
+          int32_t(std::lower_bound(partOf.begin(), partOf.end(), part) -
+                  partOf.begin());
+      for (int32_t j = first; j < turn && partOf[j] == part; ++j) {
+        OpId o = linear.stages[j].variants.front();
+        bool wanted = false;
+        for (ValueId w : linear.ops[o].writes)
+          wanted |= !kept[w];
+        if (wanted && schedule.canInsert(o, k))
+          schedule.insert(o, k);
+      }
+    }
+  dropUseless(schedule);
+  return schedule;
+}
+
+} // namespace
+
+int32_t tmc::planning::turningStage(const LinearProblem &linear) {
+  return turningPoint(crossing(linear));
+}
+
+void tmc::planning::dropUseless(Schedule &schedule) {
+  for (bool erased = true; erased;) {
+    erased = false;
+    std::vector<Schedule::Clone> clones = schedule.clones();
+    for (const Schedule::Clone &c : clones)
+      if (schedule.isUseless(c.op, c.stage)) {
+        schedule.erase(c.op, c.stage);
+        erased = true;
+      }
+  }
+}
+
+RematPlan tmc::planning::checkpoint(const LinearProblem &linear,
+                                    int64_t limit) {
+  std::vector<int64_t> across = crossing(linear);
+  int32_t turn = turningPoint(across);
+  std::optional<Schedule> best;
+  for (double parts = 1; parts <= turn; parts *= 1.41421356) {
+    std::vector<int32_t> partOf(turn);
+    int32_t part = 0, since = 0;
+    int32_t length = std::max(1, int32_t(turn / parts));
+    for (int32_t k = 0; k < turn; ++k) {
+      // Near the end of its length a part ends where least crosses.
+      int32_t from = since + length - length / 4,
+              to = std::min(turn, since + length + length / 4 + 1);
+      if (k > since && k >= from && k < to &&
+          k == int32_t(std::min_element(across.begin() + from,
+                                        across.begin() + to) -
+                       across.begin()))
+        ++part, since = k;
+      partOf[k] = part;
+    }
+    Schedule schedule = checkpointed(linear, partOf, limit);
+    bool fits = schedule.excess() == 0, fitted = best && best->excess() == 0;
+    if (!best || (fits && (!fitted || schedule.cost() < best->cost())) ||
+        (!fits && !fitted && schedule.excess() < best->excess()))
+      best.emplace(std::move(schedule));
+  }
+  return best ? rematPlanOf(linear, *best) : RematPlan{};
+}
+
+RematPlan tmc::planning::checkpointBlocks(const LinearProblem &linear,
+                                          int64_t limit) {
+  int32_t turn = turningPoint(crossing(linear));
+  std::vector<int64_t> across = crossingForward(linear, turn);
+  std::vector<std::vector<int32_t>> cuts = repeatedBlocks(linear, across);
+  if (cuts.empty())
+    cuts.push_back(narrowPlaces(across));
+  std::optional<Schedule> best;
+  for (const std::vector<int32_t> &starts : cuts) {
+    std::vector<int32_t> partOf(turn, 0);
+    for (size_t i = 0; i < starts.size(); ++i)
+      for (int32_t k = starts[i];
+           k < (i + 1 < starts.size() ? starts[i + 1] : turn); ++k)
+        partOf[k] = int32_t(i) + 1;
+    Schedule schedule = checkpointed(linear, partOf, limit, /*blocks=*/true);
+    if (!best || std::pair(schedule.peakBytes(), schedule.cost()) <
+                     std::pair(best->peakBytes(), best->cost()))
+      best.emplace(std::move(schedule));
+  }
+  return rematPlanOf(linear, *best);
+}

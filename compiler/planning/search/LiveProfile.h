@@ -1,0 +1,96 @@
+// LiveProfile.h - live bytes at every moment of a schedule, and how far they
+// exceed a limit, under changes to ranges of moments.
+//
+// LiveProfile live in blocks, and blocks are the leaves of a tree of fan-out 8:
+//
+//     level 2                  [         ]
+//     level 1          [   ]      [   ]      [   ]
+//     level 0 (blocks) [|||]      [|||]      [|||]    live bytes of moments
+//
+// A node holds what was added to all of its moments at once, a bound on the
+// most of them, and their *excess*: the sum of the bytes above the limit.
+// Adding to a range of blocks touches a few nodes on each level; only what
+// reaches above the limit, before or after, is walked down to its moments. Near
+// a solution little does, so a change costs O(log(blocks)) small steps.
+
+#ifndef TMC_COMPILER_PLANNING_SEARCH_LIVEPROFILE_H
+#define TMC_COMPILER_PLANNING_SEARCH_LIVEPROFILE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tmc::planning {
+
+class LiveProfile {
+public:
+  LiveProfile(int32_t blocks, int64_t limitBytes);
+
+  /// Appends a moment, before the first `count`.
+  void append(int32_t block, int64_t bytes) { live[block].push_back(bytes); }
+  /// Counts everything anew.
+  void count();
+
+  int64_t limit() const { return limitBytes; }
+  void setLimit(int64_t bytes) {
+    limitBytes = bytes;
+    count();
+  }
+
+  int32_t sizeOf(int32_t block) const { return int32_t(live[block].size()); }
+  int64_t at(int32_t block, int32_t index) const {
+    return live[block][index] + lazyFrom(0, block);
+  }
+  void insert(int32_t block, int32_t index, int64_t bytes);
+  void erase(int32_t block, int32_t index);
+  /// Adds to the moments [begin, end) of a block.
+  void add(int32_t block, int32_t begin, int32_t end, int64_t bytes);
+  /// Adds to all moments of the blocks [first, last).
+  void addToBlocks(int32_t first, int32_t last, int64_t bytes);
+
+  /// The sum over all moments of the bytes above the limit.
+  int64_t excess() const { return levels.back().front().excess; }
+  int64_t peak() const;
+  /// The index of the largest moment of a block that isn't empty.
+  int32_t worstIn(int32_t block) const;
+  /// The first block with an excess from `from` on, around; -1: none.
+  int32_t blockAbove(int32_t from) const;
+
+  int64_t work = 0; // Small steps taken so far.
+
+private:
+  static constexpr int32_t kFanOut = 8;
+  struct Node {
+    int64_t lazy = 0;   // Of all its moments, not in theirs.
+    int64_t most = 0;   // At least the largest of them, `lazy` included.
+    int64_t excess = 0; // Of its moments.
+  };
+
+  /// What is added to the moments under a node by it and those above it.
+  int64_t lazyFrom(size_t level, int32_t node) const {
+    int64_t lazy = 0;
+    for (; level < levels.size(); ++level, node /= kFanOut)
+      lazy += levels[level][node].lazy;
+    return lazy;
+  }
+  /// Makes a node's counts exact, where it reaches above the limit. `above` is
+  /// what those above it add. Returns by how much its excess has changed.
+  int64_t refresh(size_t level, int32_t node, int64_t above);
+  int64_t refreshIfOver(size_t level, int32_t node, int64_t above) {
+    const Node &n = levels[level][node];
+    return n.excess > 0 || n.most + above > limitBytes
+               ? refresh(level, node, above)
+               : 0;
+  }
+  /// After a change of a node's counts: those of the nodes above it.
+  void raise(size_t level, int32_t node, int64_t excess);
+  void settle(int32_t block);
+
+  int64_t limitBytes;
+  std::vector<std::vector<int64_t>> live; // Of each block.
+  std::vector<std::vector<Node>> levels;  // Blocks first, one root last.
+};
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_SEARCH_LIVEPROFILE_H

@@ -1,0 +1,140 @@
+// Files in and out, and what is said of files that are wrong.
+
+#include "test/unit/planning/RandomProblem.h"
+
+#include "compiler/planning/driver/PlanBy.h"
+#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/model/ProblemFile.h"
+#include "compiler/planning/model/Text.h"
+#include "compiler/planning/pack/ArenaFile.h"
+
+#include <gtest/gtest.h>
+
+using namespace tmc::planning;
+
+namespace {
+
+TEST(ProblemFile, ReadsWhatItWrites) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Random random(seed);
+    RandomShape shape;
+    shape.trips = 1 + int64_t(seed % 3);
+    Problem p = randomProblem(random, shape);
+    p.reservedBytes = int64_t(seed);
+    p.values[0].name = "a name with spaces";
+    std::string text = printProblem(p);
+    ASSERT_TRUE(isProblemFile(text));
+    absl::StatusOr<Problem> again = parseProblem(text);
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_EQ(printProblem(*again), text);
+    EXPECT_TRUE(check(*again).ok());
+    EXPECT_EQ(simulate(*again, baseSolution(*again))->liveBytes,
+              simulate(p, baseSolution(p))->liveBytes);
+  }
+}
+
+TEST(ProblemFile, NamesTheLine) {
+  auto error = [](const char *text) {
+    return std::string(parseProblem(text).status().message());
+  };
+  EXPECT_EQ(error("tmc-problem 2\n"), "line 1: 'tmc-problem 1' is missing");
+  EXPECT_EQ(
+      error("tmc-problem 1\nvalue bytes=99999999999999999999 x\n"),
+      "line 2: '99999999999999999999' of bytes isn't an integer of 64 bits");
+  EXPECT_EQ(error("tmc-problem 1\nsegment s\nrecipe instruction=0 r\n"),
+            "line 3: instruction 0 isn't there yet");
+  EXPECT_EQ(error("tmc-problem 1\nvalue kind=odd x\n"),
+            "line 2: there is no kind 'odd'");
+  EXPECT_EQ(
+      error("tmc-problem 1\nwhat\n"),
+      "line 2: 'what' is no segment, value, instruction, recipe or reserved");
+  EXPECT_EQ(error("tmc-problem 1\n"), "the file has no segment");
+}
+
+TEST(Graph, ReadsWhatItWrites) {
+  Graph graph = generateGraph({Family::UNet, 200, 1, false});
+  std::string text = printGraph(graph);
+  EXPECT_EQ(printGraph(*parseGraph(text)), text);
+  auto error = [](const char *text) {
+    return std::string(parseGraph(text).status().message());
+  };
+  EXPECT_EQ(
+      error("2 1\n1 1\n1 1\n1 0\n"),
+      "line 4: the edge from 1 to 0 leads backward in the order of the nodes");
+  EXPECT_EQ(error("2 1\n1 1\n1 1\n0 2\n"),
+            "line 4: an edge's end is 2, not in [0, 1]");
+  EXPECT_EQ(error("2 0\n1 1\n1"),
+            "line 3: a node's cost is missing, the file ends");
+  EXPECT_EQ(error("1 0\n-1 1\n"),
+            "line 2: a node's size is -1, not in [0, 1152921504606846976]");
+  EXPECT_EQ(error("1 0\n1 1x\n"), "line 2: a node's cost isn't an integer");
+  EXPECT_EQ(error("1 0\n1 1\n7\n"),
+            "line 3: there is more than 1 nodes and 0 edges");
+  EXPECT_EQ(error("200000000 0\n"),
+            "line 1: 200000000 nodes and 0 edges don't fit a file of 12 bytes");
+  EXPECT_EQ(error("2 0\n1152921504606846976 1\n1 1\n"),
+            "line 3: a node's size is 1, not in [0, 0]");
+}
+
+TEST(ArenaFile, ReadsTiesAndNamesTheLine) {
+  absl::StatusOr<ArenaProblem> p =
+      parseArena("id,lower,upper,size,alignment,inside,distance,fixed\na,0,2,"
+                 "64,16,,,32\nb,1,3,16,,a,16,\n");
+  ASSERT_TRUE(p.ok()) << p.status().message();
+  EXPECT_EQ(p->buffers[0].fixedOffset, 32);
+  EXPECT_EQ(p->buffers[1].inside, 0);
+  Packing packing = packArena(*p);
+  EXPECT_EQ(verifyPacking(*p, packing), std::nullopt);
+  EXPECT_EQ(printPacking(*p, packing),
+            "id,lower,upper,size,alignment,inside,distance,fixed,offset\na,0,2,"
+            "64,16,,,32,32\nb,1,3,16,,a,16,,48\n");
+  auto error = [](const char *text) {
+    return std::string(parseArena(text).status().message());
+  };
+  EXPECT_EQ(error("id,lower,upper\n"),
+            "line 1: the header has no column 'size'");
+  EXPECT_EQ(error("id,lower,upper,size\na,0,1,x\n"),
+            "line 2: 'x' isn't an integer of 64 bits");
+  EXPECT_EQ(error("id,lower,upper,size\na,0,1,1\na,0,1,1\n"),
+            "line 3: id 'a' is there twice");
+  EXPECT_EQ(error("id,lower,upper,size\na,3,1,1\n"),
+            "'a' dies at 1, before it is born at 3");
+  EXPECT_EQ(error(""), "line 0: the file has no header");
+}
+
+TEST(Text, Sizes) {
+  EXPECT_EQ(*parseSize("4096"), 4096);
+  EXPECT_EQ(*parseSize("12GiB"), int64_t(12) << 30);
+  EXPECT_EQ(*parseSize("1.5 MB"), 1500000);
+  EXPECT_EQ(*parseSize("0.001KiB"), 2); // Rounded up.
+  EXPECT_FALSE(parseSize("12 gigs").ok());
+  EXPECT_FALSE(parseSize("").ok());
+  EXPECT_FALSE(parseSize("99999999999 TiB").ok());
+  EXPECT_EQ(parseFactor("0.8x")->times(11), 9);
+  EXPECT_EQ(parseFactor("0.8x")->times(10), 8); // Exact: no 8.000001.
+  EXPECT_FALSE(parseFactor("0.8").ok());
+}
+
+TEST(Planners, AWrongAnswerIsNamed) {
+  Problem p = *problemOf(generateGraph({Family::Transformer, 30, 1, true}));
+  registerPlanner("lazy", "forgets the end",
+                  [](const Problem &problem,
+                     const PlanRequest &) -> absl::StatusOr<Solution> {
+                    Solution s = baseSolution(problem);
+                    s.segments[0].pop_back();
+                    return s;
+                  });
+  absl::StatusOr<Plan> plan = planBy("lazy", p, {}, "");
+  EXPECT_EQ(plan.status().message(),
+            "the answer of planner 'lazy' is wrong: instruction 'n" +
+                std::to_string(p.instructions.size() - 1) +
+                "' runs 0 times for itself, not once");
+  EXPECT_TRUE(planBy("none", p, {}, "")->feasible);
+  EXPECT_EQ(planBy("exec:seq 0 3 #", p, {}, "").status().message(),
+            "the answer of planner 'exec:seq 0 3 #' is wrong: instruction 'n4' "
+            "runs 0 times for itself, not once");
+  EXPECT_FALSE(planBy("exec:false", p, {}, "").ok());
+  EXPECT_FALSE(planBy("nobody", p, {}, "").ok());
+}
+
+} // namespace
