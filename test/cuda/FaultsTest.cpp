@@ -147,8 +147,9 @@ __global__ void noGuard(float *x) {
 __global__ void dynamicTooShort(float *x) {
   TMC_DYNAMIC_SHARED(memory);
   float *s = reinterpret_cast<float *>(memory);
-  s[threadIdx.x] = 1; // FAULT dynamicTooShort
-  x[threadIdx.x] = s[threadIdx.x];
+  const int i = int(threadIdx.x);
+  s[i] = 1; // FAULT dynamicTooShort
+  x[i] = s[i / 2];
 }
 __global__ void indexTooLarge(float *x, int shift) {
   __shared__ float s[kThreads];

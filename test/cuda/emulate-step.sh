@@ -14,7 +14,7 @@ rm -rf "$out"
 "$tmc" compile "$@" --target=cuda:sm_90 --emit=source -o "$out" \
   --optimizer='adamw(beta1=0.9,beta2=0.999,eps=1e-08,weight_decay=0.01,decay=matrices)' \
   2> /dev/null
-flags=(-std=c++20 -O1 -g1 -fPIC -march=native -ffp-contract=off -fno-tree-sra
+flags=(-std=c++20 -O1 -g1 -fPIC -march=x86-64-v3 -ffp-contract=off -fno-tree-sra
   -Wall -Wextra -Wno-unknown-pragmas -Wno-unused-parameter -I "$root" -isystem "$root/test/cuda/emulator/include")
 watched=(-DTMC_CUDA_EMULATED -Dtmc_step_program=tmc_step_program_emitted
   -include "$root/test/cuda/emulator/Emulator.h"

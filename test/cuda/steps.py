@@ -35,7 +35,7 @@ SEEDS, FULL_SEEDS = 2, 6
 WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
            os.path.join(HERE, "emulator", "Emulator.h"), "-fsanitize=thread",
            "--param=tsan-instrument-func-entry-exit=0", "-fsanitize=alignment,bounds"]
-FLAGS = ["-std=c++20", "-O1", "-g1", "-fPIC", "-march=native", "-ffp-contract=off", "-fno-tree-sra", "-w",
+FLAGS = ["-std=c++20", "-O1", "-g1", "-fPIC", "-march=x86-64-v3", "-ffp-contract=off", "-fno-tree-sra", "-w",
          "-I", ROOT, "-isystem", os.path.join(HERE, "emulator", "include")]
 
 
