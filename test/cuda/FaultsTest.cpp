@@ -149,7 +149,7 @@ __global__ void dynamicTooShort(float *x) {
   float *s = reinterpret_cast<float *>(memory);
   const int i = int(threadIdx.x);
   s[i] = 1; // FAULT dynamicTooShort
-  x[i] = s[i / 2];
+  x[i] = float(i);
 }
 __global__ void indexTooLarge(float *x, int shift) {
   __shared__ float s[kThreads];
