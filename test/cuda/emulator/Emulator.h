@@ -8,6 +8,7 @@
 //     Shadow.h     what exists, what was written, and races, by happens-before
 //     Hooks.cpp    how each load and store gets there
 //     Language.h   the words and functions of CUDA's language
+//     TensorCore.h mma, ldmatrix and cp.async, behind runtime/cuda's header
 //     Types.h      bf16, fp16 and fp8, rounded as a card does
 //     Streams.h    work queued on streams runs late, in random legal orders
 //     Memory.h     device and pinned memory, between red zones
@@ -37,6 +38,7 @@
 #include <cuda_runtime.h>
 
 #include "test/cuda/emulator/Language.h"
+#include "test/cuda/emulator/TensorCore.h"
 
 #include <memory>
 

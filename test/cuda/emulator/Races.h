@@ -17,6 +17,8 @@ namespace tmc::emulator {
 struct Record {
   uint32_t serial, pc, epoch;
   uint16_t thread : 10, bytes : 4, atomic : 1;
+  /// Of a cp.async that its thread hasn't waited for.
+  uint16_t underWay : 1;
   uint16_t clock;
 };
 static_assert(sizeof(Record) == 16);
@@ -46,6 +48,7 @@ inline void note(Record &r, unsigned bytes, bool atomic, uintptr_t pc) {
                     r.epoch == self->epoch && r.clock == clock;
   r.bytes = uint16_t(same ? r.bytes | bytes : bytes) & 0xf;
   r.atomic = atomic && (!same || r.atomic);
+  r.underWay = false;
   r.serial = self->serial;
   r.thread = self->thread & 0x3ff;
   r.epoch = self->epoch;

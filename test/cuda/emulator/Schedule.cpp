@@ -50,6 +50,9 @@ struct Fiber {
   int source = 0;
   size_t bytes = 0;
   unsigned char value[16];
+  const char *instruction = nullptr;
+  void *own = nullptr;
+  void (*body)(void *const *lanes) = nullptr;
   // What it is given when it goes on.
   unsigned answer = 0;
   unsigned char received[16];
@@ -142,8 +145,36 @@ template <typename F> void eachLane(unsigned mask, F &&body) {
       body(lane);
 }
 
+/// Runs an instruction that all lanes of the warp execute.
+void runTogether(size_t warp, unsigned live, const Fiber &first) {
+  const size_t one = warp * kWarp + size_t(__builtin_ctz(live));
+  if (live != ~0u) {
+    reportOf(one, FaultKind::Warp,
+             std::to_string(kWarp - __builtin_popcount(live)) +
+                 " lanes of the warp don't exist or have left the kernel "
+                 "before this " +
+                 first.instruction);
+    return;
+  }
+  void *lanes[kWarp];
+  for (int lane = 0; lane < kWarp; ++lane) {
+    const Fiber &fiber = laneOf(warp, lane);
+    lanes[lane] = fiber.own;
+    if (fiber.pc != first.pc &&
+        sourceLine(fiber.pc, true) != sourceLine(first.pc, true))
+      reportOf(warp * kWarp + size_t(lane), FaultKind::Warp,
+               std::string("lanes of one warp are at different places of the "
+                           "program: lane ") +
+                   std::to_string(one % kWarp) + " executes the " +
+                   first.instruction + " at " + sourceLine(first.pc));
+  }
+  first.body(lanes);
+}
+
 /// Lets a complete group of lanes go on.
 void finishGroup(size_t warp, unsigned live, const Fiber &first) {
+  if (first.warpOp == WarpOp::Together)
+    runTogether(warp, live, first);
   unsigned ballot = 0;
   eachLane(live, [&](int lane) {
     ballot |= unsigned(laneOf(warp, lane).predicate) << lane;
@@ -200,7 +231,9 @@ bool releaseWarp(size_t warp) {
       const Fiber &fiber = laneOf(warp, other);
       live |= 1u << other;
       complete = complete && fiber.state == State::AtWarp &&
-                 fiber.warpOp == first.warpOp && fiber.mask == first.mask;
+                 fiber.warpOp == first.warpOp && fiber.mask == first.mask &&
+                 (first.warpOp != WarpOp::Together ||
+                  fiber.instruction == first.instruction);
     });
     if (complete) {
       finishGroup(warp, live, first);
@@ -272,7 +305,10 @@ void reportDeadlock() {
   }
   const Fiber &fiber = fibers[who];
   std::string text;
-  if (fiber.state == State::AtWarp) {
+  if (fiber.state == State::AtWarp && fiber.warpOp == WarpOp::Together) {
+    text = std::string("not all lanes of the warp arrive at this ") +
+           fiber.instruction;
+  } else if (fiber.state == State::AtWarp) {
     char mask[16];
     std::snprintf(mask, sizeof mask, "0x%08x", fiber.mask);
     text = std::string("lanes that the mask ") + mask +
@@ -477,6 +513,15 @@ __attribute__((noinline)) void warpShuffle(unsigned mask, const void *value,
   waitInWarp(WarpOp::Shuffle, mask,
              reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
   std::memcpy(to, fibers[running].received, bytes);
+}
+
+void warpTogether(const char *instruction, void *own,
+                  void (*body)(void *const *lanes), uintptr_t pc) {
+  Fiber &fiber = fibers[running];
+  fiber.instruction = instruction;
+  fiber.own = own;
+  fiber.body = body;
+  waitInWarp(WarpOp::Together, ~0u, pc);
 }
 
 } // namespace tmc::emulator

@@ -156,7 +156,9 @@ void reportRace(const Space &space, uintptr_t at, size_t bytes, Touch kind,
                      (sameBlock ? "" : " of block " + blockName(other.serial)) +
                      (otherWrites ? " writes at " : " reads at ") +
                      sourceLine(otherAt);
-  if (sameBlock)
+  if (other.underWay)
+    text += ", by a cp.async that hasn't been waited for";
+  else if (sameBlock)
     text += other.thread / kWarp == self->thread / kWarp
                 ? ", with no __syncwarp or barrier between"
                 : ", with no barrier between";
@@ -169,7 +171,9 @@ inline bool touchWord(Space &space, size_t word, unsigned bytes, uintptr_t at,
   Cell &cell = space.cells[word];
   const bool atomic = kind == Touch::Atomic, ofBlock = &space != &device;
   bool ok = true;
-  if (conflicts(cell.writer, bytes, atomic, ofBlock)) {
+  const bool underWay =
+      cell.writer.underWay && cell.writer.serial == self->serial;
+  if (underWay || conflicts(cell.writer, bytes, atomic, ofBlock)) {
     reportRace(space, at, whole, kind, pc, cell.writer, true);
     ok = false;
   }
@@ -231,13 +235,14 @@ std::string outsideText(uintptr_t at) {
 }
 
 /// Memory that isn't in a space: arguments and constants may be read.
-void touchElsewhere(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc) {
+bool touchElsewhere(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc) {
   if (isArgument(at, bytes) || (hostAllowed && at >= kFirstPage) ||
       (kind == Touch::Read && image().isConstant(at, bytes)))
-    return;
+    return true;
   report(FaultKind::OutOfBounds, pc,
          verb(kind, bytes) +
              (at < kFirstPage ? "a null pointer" : "memory of the host"));
+  return false;
 }
 
 void noteSlot(uintptr_t at) {
@@ -257,7 +262,7 @@ void noteSlot(uintptr_t at) {
   }
 }
 
-void touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
+bool touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
                 uintptr_t pc) {
   if (&space == &statics)
     noteSlot(at);
@@ -273,7 +278,7 @@ void touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
       if (!told)
         report(FaultKind::OutOfBounds, pc,
                verb(kind, bytes) + describe(space, at));
-      return;
+      return false;
     }
     if (kind != Touch::Write && (state & bits) != bits) {
       if (!told)
@@ -286,28 +291,50 @@ void touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
     if (kind != Touch::Read)
       state = (unsigned char)(state | bits);
     if (!touchWord(space, word, bits, at, bytes, kind, pc))
-      return;
+      return false;
     from = next;
   }
+  return !told;
 }
 
 } // namespace
 
-void touch(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc) {
+bool touch(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc) {
   if (at - stacks < stackBytes || bytes == 0)
-    return;
+    return true;
   if (device.holds(at)) {
     if (isRestricted(at) && !inExtent(at, bytes, kind != Touch::Read)) {
       report(FaultKind::OutOfBounds, pc, verb(kind, bytes) + outsideText(at));
-      return;
+      return false;
     }
-    touchSpace(device, at, bytes, kind, pc);
-  } else if (dynamic.holds(at)) {
-    touchSpace(dynamic, at, bytes, kind, pc);
-  } else if (statics.holds(at)) {
-    touchSpace(statics, at, bytes, kind, pc);
-  } else {
-    touchElsewhere(at, bytes, kind, pc);
+    return touchSpace(device, at, bytes, kind, pc);
+  }
+  if (dynamic.holds(at))
+    return touchSpace(dynamic, at, bytes, kind, pc);
+  if (statics.holds(at))
+    return touchSpace(statics, at, bytes, kind, pc);
+  return touchElsewhere(at, bytes, kind, pc);
+}
+
+bool isShared(uintptr_t at) { return dynamic.holds(at) || statics.holds(at); }
+
+bool startCopy(uintptr_t at, size_t bytes, uintptr_t pc) {
+  if (!touch(at, bytes, Touch::Write, pc))
+    return false;
+  Space &space = dynamic.holds(at) ? dynamic : statics;
+  for (size_t i = 0; i < bytes; i += kWord)
+    space.cells[(at + i - space.base) / kWord].writer.underWay = true;
+  return true;
+}
+
+void finishCopy(uintptr_t at, size_t bytes, uintptr_t pc) {
+  Space &space = dynamic.holds(at) ? dynamic : statics;
+  for (size_t i = 0; i < bytes; i += kWord) {
+    // Unless somebody has written it since, which was reported.
+    Record &writer = space.cells[(at + i - space.base) / kWord].writer;
+    if (writer.underWay && writer.serial == self->serial &&
+        writer.thread == self->thread)
+      note(writer, 0xf, false, pc);
   }
 }
 
