@@ -304,8 +304,8 @@ __global__ void copyOfAnOddPlace(const float *x, float *y) {
 __global__ void copyBeyondTheBuffer(const float *x, float *y) {
   SHARED_FLOATS(s);
   const Lane lane(threadIdx.x);
-  cuda::copyAsync<16>(s + lane.own,
-                      x + lane.own + 4); // FAULT copyBeyondTheBuffer
+  const float *from = x + lane.own + 4;
+  cuda::copyAsync<16>(s + lane.own, from); // FAULT copyBeyondTheBuffer
   cuda::commitGroup();
   cuda::waitGroup<0>();
   y[threadIdx.x] = 0;
