@@ -28,14 +28,30 @@ constexpr size_t kDynamicBytes = 99 << 10, kDynamicZone = 64 << 10;
 /// aligned to no more.
 constexpr size_t kDynamicAlign = 16;
 
+/// Device memory comes in pieces of up to gigabytes of which little is touched:
+/// the state of a block of this size that is the same everywhere is one byte.
+constexpr size_t kBlock = 64 << 10;
+constexpr unsigned char kUnwritten = 0xf0, kWritten = 0xff;
+
 struct Space {
   uintptr_t base = 0;
   size_t bytes = 0;
   unsigned char *states = nullptr; // high half: exists; low half: written
+  unsigned char *blocks =
+      nullptr; // the state of all of its words, or 0: `states`
   Cell *cells = nullptr;
   const char *name = "";
 
   bool holds(uintptr_t at) const { return at - base < bytes; }
+  /// Puts the state of each word of a block into `states`.
+  void spread(uintptr_t at) {
+    const size_t block = (at - base) / kBlock;
+    if (!blocks || !blocks[block])
+      return;
+    std::memset(states + block * (kBlock / kWord), blocks[block],
+                kBlock / kWord);
+    blocks[block] = 0;
+  }
 };
 Space device, dynamic, statics;
 unsigned char *dynamicMemory = nullptr;
@@ -97,8 +113,21 @@ void setBits(Space &space, uintptr_t at, size_t bytes, int shift, bool value) {
   const uintptr_t end = at + bytes;
   while (at < end) {
     const size_t word = (at - space.base) / kWord, from = at % kWord;
+    const uintptr_t blockEnd =
+        at + kBlock - (at - space.base) % kBlock; // or a space's own end
+    if (space.blocks && blockEnd - at == kBlock && blockEnd <= end) {
+      // The state of the whole block stays uniform where it is.
+      unsigned char &state = space.blocks[(at - space.base) / kBlock];
+      if (state) {
+        const unsigned char mask = (unsigned char)(0xf << shift);
+        state = (unsigned char)(value ? state | mask : state & ~mask);
+        at = blockEnd;
+        continue;
+      }
+    }
+    space.spread(at);
     if (from == 0 && end - at >= kWord) {
-      const size_t words = (end - at) / kWord;
+      const size_t words = (std::min(end, blockEnd) - at) / kWord;
       unsigned char *states = space.states + word;
       const unsigned char mask = (unsigned char)(0xf << shift);
       for (size_t i = 0; i < words; ++i)
@@ -267,6 +296,8 @@ bool touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
   if (&space == &statics)
     noteSlot(at);
   const uintptr_t end = at + bytes;
+  space.spread(at);
+  space.spread(end - 1);
   bool told = false;
   for (uintptr_t from = at; from < end;) {
     const size_t word = (from - space.base) / kWord;
@@ -423,6 +454,8 @@ const DeviceRange &deviceRange() {
   static const DeviceRange range = [] {
     const auto at = reinterpret_cast<uintptr_t>(reserve(kDeviceBytes));
     makeSpace(device, at, kDeviceBytes, "device memory");
+    device.blocks =
+        static_cast<unsigned char *>(reserve(kDeviceBytes / kBlock));
     return DeviceRange{at, kDeviceBytes};
   }();
   return range;
@@ -441,8 +474,29 @@ static void dropPages(const void *array, size_t elementBytes, size_t first,
     (void)madvise(reinterpret_cast<void *>(from), to - from, MADV_DONTNEED);
 }
 
+namespace {
+/// Calls body(first block, end of the blocks) for the whole blocks of a range,
+/// and edge(from, bytes) for what is left of it.
+template <typename F, typename G>
+void byBlocks(uintptr_t at, size_t bytes, F &&body, G &&edge) {
+  const size_t first = (at - device.base + kBlock - 1) / kBlock,
+               last = (at - device.base + bytes) / kBlock;
+  if (first >= last)
+    return edge(at, bytes);
+  edge(at, device.base + first * kBlock - at);
+  body(first, last);
+  const uintptr_t from = device.base + last * kBlock;
+  edge(from, at + bytes - from);
+}
+} // namespace
+
 void forget(uintptr_t at, size_t bytes) {
-  setExists(at, bytes, false);
+  byBlocks(
+      at, bytes,
+      [](size_t first, size_t last) {
+        std::memset(device.blocks + first, 0, last - first);
+      },
+      [](uintptr_t from, size_t n) { setExists(from, n, false); });
   const size_t first = (at - device.base + kWord - 1) / kWord,
                last = (at - device.base + bytes) / kWord;
   // Zero is what says that no byte exists, and that none was accessed.
@@ -451,8 +505,18 @@ void forget(uintptr_t at, size_t bytes) {
 }
 
 void setExists(uintptr_t at, size_t bytes, bool exists) {
-  setBits(device, at, bytes, 4, exists);
-  setBits(device, at, bytes, 0, false);
+  auto edge = [exists](uintptr_t from, size_t n) {
+    setBits(device, from, n, 4, exists);
+    setBits(device, from, n, 0, false);
+  };
+  if (!exists)
+    return edge(at, bytes);
+  byBlocks(
+      at, bytes,
+      [](size_t first, size_t last) {
+        std::memset(device.blocks + first, kUnwritten, last - first);
+      },
+      edge);
 }
 void setWritten(uintptr_t at, size_t bytes, bool written) {
   setBits(device, at, bytes, 0, written);
@@ -461,8 +525,14 @@ void setWritten(uintptr_t at, size_t bytes, bool written) {
 uintptr_t firstMissing(uintptr_t at, size_t bytes, bool written) {
   const uintptr_t end = at + bytes;
   for (; at < end; ++at) {
-    const unsigned char state = device.states[(at - device.base) / kWord];
-    if (state == 0xff && at % kWord == 0 && end - at >= kWord) {
+    const unsigned char whole = device.blocks[(at - device.base) / kBlock];
+    if (whole == kWritten || (whole && !written)) {
+      at += std::min(end - at, kBlock - (at - device.base) % kBlock) - 1;
+      continue;
+    }
+    const unsigned char state =
+        whole ? whole : device.states[(at - device.base) / kWord];
+    if (state == kWritten && at % kWord == 0 && end - at >= kWord) {
       at += kWord - 1;
       continue;
     }
@@ -493,6 +563,7 @@ bool touchAll(const void *p, size_t bytes, Touch kind, const char *what) {
   const bool read = kind == Touch::Read;
   const uintptr_t missing = firstMissing(at, bytes, read);
   if (missing != at + bytes) {
+    device.spread(missing);
     const bool exists =
         device.states[(missing - device.base) / kWord] >> 4 >> missing % kWord &
         1;
