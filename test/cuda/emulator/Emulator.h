@@ -11,6 +11,7 @@
 //     TensorCore.h mma, ldmatrix and cp.async, behind runtime/cuda's header
 //     Types.h      bf16, fp16 and fp8, rounded as a card does
 //     Streams.h    work queued on streams runs late, in random legal orders
+//     Works.h      which work of two streams happens before which
 //     Memory.h     device and pinned memory, between red zones
 //     CublasLt.cpp, Cudnn.cpp   stand-ins of the libraries
 //     Steps.h      what a launch of an emitted step may touch

@@ -9,6 +9,7 @@
 
 #include "test/cuda/emulator/Image.h"
 #include "test/cuda/emulator/Schedule.h"
+#include "test/cuda/emulator/Works.h"
 
 #include <cstdint>
 
@@ -29,7 +30,8 @@ struct Cell {
 /// `ofBlock`: in memory that each block has for itself.
 inline bool happenedBefore(const Record &r, bool ofBlock) {
   if (r.serial != self->serial)
-    return ofBlock || r.serial < self->firstSerial;
+    return ofBlock || (r.serial < self->firstSerial &&
+                       (!hasConcurrentWork || isOrderedBefore(r.serial)));
   if (r.thread == self->thread || r.epoch < self->epoch)
     return true;
   return r.thread / kWarp == self->thread / kWarp &&

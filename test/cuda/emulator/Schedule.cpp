@@ -5,6 +5,7 @@
 #include "test/cuda/emulator/Orders.h"
 #include "test/cuda/emulator/Report.h"
 #include "test/cuda/emulator/Shadow.h"
+#include "test/cuda/emulator/Works.h"
 
 #include <algorithm>
 #include <csetjmp>
@@ -400,9 +401,12 @@ bool allowDynamicShared(const void *kernel, int64_t bytes) {
   return true;
 }
 
+uint32_t takeSerial() { return ++nextSerial; }
+
 void runLaunch(const Launch &launch) {
   if (!fibers)
     makeFibers();
+  nameWork(launch.kernel);
   launched = &launch;
   threads = size_t(launch.block.x) * launch.block.y * launch.block.z;
   current.blockSize = launch.block;

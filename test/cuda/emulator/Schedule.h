@@ -72,6 +72,8 @@ struct Launch {
 cudaError_t checkLaunch(const Launch &launch);
 /// Runs it to its end.
 void runLaunch(const Launch &launch);
+/// A serial number that no block has.
+uint32_t takeSerial();
 /// cudaFuncSetAttribute; false where no device allows that much.
 bool allowDynamicShared(const void *kernel, int64_t bytes);
 

@@ -176,8 +176,19 @@ std::string verb(Touch kind, size_t bytes) {
 // Races
 //===----------------------------------------------------------------------===//
 
+const char kNothingBetween[] =
+    ", with no event and no wait of the host between";
+
 void reportRace(const Space &space, uintptr_t at, size_t bytes, Touch kind,
                 uintptr_t pc, const Record &other, bool otherWrites) {
+  if (&space == &device && other.serial < self->firstSerial) {
+    report(FaultKind::Race, pc,
+           verb(kind, bytes) + describe(space, at) + ", which " +
+               workName(other.serial) +
+               (otherWrites ? " writes at " : " reads at ") +
+               sourceLine(image().base + other.pc) + kNothingBetween);
+    return;
+  }
   const bool sameBlock = other.serial == self->serial;
   const uintptr_t otherAt = image().base + other.pc;
   std::string text = verb(kind, bytes) + describe(space, at) +
@@ -298,6 +309,15 @@ bool touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
   const uintptr_t end = at + bytes;
   space.spread(at);
   space.spread(end - 1);
+  if (hasConcurrentWork && &space == &device)
+    if (const RangeAccess *other =
+            conflictingRange(at, bytes, kind != Touch::Read)) {
+      report(FaultKind::Race, pc,
+             verb(kind, bytes) + describe(space, at) + ", which " +
+                 workName(other->serial) +
+                 (other->writes ? " writes" : " reads") + kNothingBetween);
+      return false;
+    }
   bool told = false;
   for (uintptr_t from = at; from < end;) {
     const size_t word = (from - space.base) / kWord;
@@ -543,6 +563,43 @@ uintptr_t firstMissing(uintptr_t at, size_t bytes, bool written) {
   return end;
 }
 
+/// Whether a whole range, touched by work that isn't a kernel, races with what
+/// other streams do.
+static bool rangeRaces(uintptr_t at, size_t bytes, bool writes,
+                       const char *what) {
+  nameWork("a copy, a fill or a library's call");
+  if (!hasConcurrentWork) {
+    noteRange(at, bytes, writes);
+    return false;
+  }
+  std::string other;
+  if (const RangeAccess *range = conflictingRange(at, bytes, writes))
+    other = workName(range->serial) + (range->writes ? " writes" : " reads");
+  for (size_t word = (at - device.base) / kWord;
+       other.empty() && word <= (at + bytes - 1 - device.base) / kWord;
+       ++word) {
+    const Cell &cell = device.cells[word];
+    auto unordered = [](const Record &r) {
+      return r.bytes && !isOrderedBefore(r.serial);
+    };
+    if (unordered(cell.writer))
+      other = workName(cell.writer.serial) + " writes at " +
+              sourceLine(image().base + cell.writer.pc);
+    for (const Record &reader : cell.readers)
+      if (writes && other.empty() && unordered(reader))
+        other = workName(reader.serial) + " reads at " +
+                sourceLine(image().base + reader.pc);
+  }
+  noteRange(at, bytes, writes);
+  if (other.empty())
+    return false;
+  report(FaultKind::Race, 0,
+         std::string(what) + (writes ? " writes " : " reads ") +
+             std::to_string(bytes) + " bytes at " + describe(device, at) +
+             ", which " + other + kNothingBetween);
+  return true;
+}
+
 bool touchAll(const void *p, size_t bytes, Touch kind, const char *what) {
   const auto at = reinterpret_cast<uintptr_t>(p);
   if (bytes == 0)
@@ -560,6 +617,8 @@ bool touchAll(const void *p, size_t bytes, Touch kind, const char *what) {
            std::string(what) + " " + verb(kind, bytes) + outsideText(at));
     return false;
   }
+  if (rangeRaces(at, bytes, kind != Touch::Read, what))
+    return false;
   const bool read = kind == Touch::Read;
   const uintptr_t missing = firstMissing(at, bytes, read);
   if (missing != at + bytes) {
