@@ -62,6 +62,9 @@ void launch(const void *kernel, dim3 grid, dim3 block, size_t sharedBytes,
 
 /// cudaMalloc refuses more than this.
 void setMemoryLimit(size_t bytes);
+/// Shared memory that a block may ask for, at most 99 KiB, as on sm_86; sm_75
+/// gives 64 KiB. TMC_EMULATOR_SHARED_KIB says it first.
+void setSharedLimit(size_t bytes);
 /// The next call of a kind ("cudaMemcpyAsync", "launch") fails.
 void failNext(const char *call);
 

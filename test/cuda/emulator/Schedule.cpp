@@ -29,7 +29,12 @@ namespace {
 constexpr size_t kStackBytes = 128 << 10, kGuardBytes = 4096;
 /// What a block may have without asking, and what it may ask for, on the
 /// smallest supported device.
-constexpr size_t kSharedBytes = 48 << 10, kSharedLimit = 99 << 10;
+constexpr size_t kSharedBytes = 48 << 10;
+size_t sharedLimitBytes = [] {
+  const char *text = std::getenv("TMC_EMULATOR_SHARED_KIB");
+  return std::min<size_t>(text ? std::strtoul(text, nullptr, 10) : 99, 99)
+         << 10;
+}();
 
 enum class State { Ready, AtBlock, AtWarp, Done };
 
@@ -395,10 +400,15 @@ cudaError_t checkLaunch(const Launch &l) {
 }
 
 bool allowDynamicShared(const void *kernel, int64_t bytes) {
-  if (bytes < 0 || size_t(bytes) > kSharedLimit)
+  if (bytes < 0 || size_t(bytes) > sharedLimitBytes)
     return false;
   sharedLimits[kernel] = size_t(bytes);
   return true;
+}
+
+size_t sharedLimit() { return sharedLimitBytes; }
+void setSharedLimit(size_t bytes) {
+  sharedLimitBytes = std::min<size_t>(bytes, 99 << 10);
 }
 
 uint32_t takeSerial() { return ++nextSerial; }

@@ -74,7 +74,9 @@ cudaError_t checkLaunch(const Launch &launch);
 void runLaunch(const Launch &launch);
 /// A serial number that no block has.
 uint32_t takeSerial();
-/// cudaFuncSetAttribute; false where no device allows that much.
+size_t sharedLimit();
+void setSharedLimit(size_t bytes);
+/// cudaFuncSetAttribute; false where the device doesn't allow that much.
 bool allowDynamicShared(const void *kernel, int64_t bytes);
 
 //===----------------------------------------------------------------------===//

@@ -297,6 +297,9 @@ TEST(Attention, SharedKeyHeads) {
 
 TEST(Attention, WideHeads) {
   check(makeCase(1, 2, 1, 40, 70, 96, true, MaskKind::None, 0.2));
+}
+
+TEST(Attention, WidestHeads) {
   check(makeCase(1, 2, 2, 33, 40, 160, true, MaskKind::None, 0));
 }
 
