@@ -27,7 +27,7 @@ struct Product {
   cudaDataType_t scale = CUDA_R_32F, type = CUDA_R_32F, out = CUDA_R_32F;
   int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void *bias = nullptr;
+  const void *bias = nullptr, *scaleA = nullptr, *scaleD = nullptr;
   uint32_t alignment = 16;
   uint64_t workspaceLimit = 1 << 20;
   size_t less = 0;         // than the workspace that the algorithm wants
@@ -58,6 +58,12 @@ cublasStatus_t run(const Product &p, const Buffers &buffers,
                                  4);
   cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias,
                                  sizeof p.bias);
+  if (p.scaleA)
+    cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
+                                   &p.scaleA, sizeof p.scaleA);
+  if (p.scaleD)
+    cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER,
+                                   &p.scaleD, sizeof p.scaleD);
   cublasLtMatrixLayoutCreate(&a, p.type, uint64_t(p.m), uint64_t(p.k), p.lda);
   cublasLtMatrixLayoutCreate(&b, p.type, uint64_t(p.k), uint64_t(p.n), p.ldb);
   cublasLtMatrixLayoutCreate(&d, p.out, uint64_t(p.m), uint64_t(p.n), p.ldd);
@@ -143,6 +149,42 @@ TEST(LibraryFaults, WhatCublasLtRefuses) {
        CUBLAS_STATUS_NOT_SUPPORTED},
       {"fp8 that isn't transposed",
        {.type = CUDA_R_8F_E4M3, .out = CUDA_R_32F},
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"a scale of what isn't fp8",
+       {.scaleA = buffers.b.get()},
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"fp8 with the scale of a result that isn't",
+       {.m = 16,
+        .n = 4,
+        .k = 16,
+        .lda = 16,
+        .ldb = 16,
+        .ldd = 16,
+        .type = CUDA_R_8F_E4M3,
+        .transA = CUBLAS_OP_T,
+        .scaleD = buffers.b.get()},
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"fp8 as it must be",
+       {.m = 16,
+        .n = 4,
+        .k = 16,
+        .lda = 16,
+        .ldb = 16,
+        .ldd = 16,
+        .type = CUDA_R_8F_E4M3,
+        .transA = CUBLAS_OP_T,
+        .scaleA = buffers.b.written()},
+       CUBLAS_STATUS_SUCCESS},
+      {"fp8 at places that are aligned to 4 bytes",
+       {.m = 16,
+        .n = 4,
+        .k = 16,
+        .lda = 16,
+        .ldb = 16,
+        .ldd = 16,
+        .type = CUDA_R_8F_E4M3,
+        .transA = CUBLAS_OP_T,
+        .alignment = 4},
        CUBLAS_STATUS_NOT_SUPPORTED},
       {"scale type f64", {.scale = CUDA_R_64F}, CUBLAS_STATUS_NOT_SUPPORTED},
       {"an epilogue that the stand-in lacks",

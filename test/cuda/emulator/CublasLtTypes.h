@@ -38,7 +38,16 @@ bool isSupported(const MatmulOperation &op, const MatrixLayout &a,
                  const MatrixLayout &b, const MatrixLayout &c,
                  const MatrixLayout &d);
 
-cudaDataType_t biasType(const MatmulOperation &op, const MatrixLayout &d);
+/// Whether its scale pointers are of operands that have scales: those of fp8.
+bool scalesFit(const MatmulOperation &op, const MatrixLayout &a,
+               const MatrixLayout &b, const MatrixLayout &d);
+bool isFp8(cudaDataType_t type);
+
+/// What the bias is made of; where nothing is said, of D's type, or, of
+/// products of fp8, of bf16 or C's fp16. Source: cublasLt.h,
+/// CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE.
+cudaDataType_t biasType(const MatmulOperation &op, const MatrixLayout &a,
+                        const MatrixLayout &c, const MatrixLayout &d);
 
 size_t bytesOf(cudaDataType_t type);
 /// Element `i`, widened; and rounded back to its type.
