@@ -72,15 +72,15 @@ template <Element A, Element B> void checkProduct() {
   std::vector<float> c(16 * 8);
   auto *left = reinterpret_cast<unsigned char *>(a.data());
   auto *right = reinterpret_cast<unsigned char *>(b.data());
-  uint64_t at = uint64_t(A) * 1000 + uint64_t(B) * 100000;
+  uint64_t number = uint64_t(A) * 1000 + uint64_t(B) * 100000;
   for (int k = 0; k < depth; ++k) {
     for (int i = 0; i < 16; ++i)
-      store(A, left + 32 * i, k, numberAt(++at));
+      store(A, left + 32 * i, k, numberAt(++number));
     for (int j = 0; j < 8; ++j)
-      store(B, right + 32 * j, k, numberAt(++at));
+      store(B, right + 32 * j, k, numberAt(++number));
   }
   for (float &x : c)
-    x = numberAt(++at);
+    x = numberAt(++number);
   Device<uint32_t> da(16 * 8), db(8 * 8);
   Device<float> dc(16 * 8);
   upload(da, a), upload(db, b), upload(dc, c);
@@ -92,14 +92,15 @@ template <Element A, Element B> void checkProduct() {
   int different = 0;
   for (int i = 0; i < 16; ++i)
     for (int j = 0; j < 8; ++j) {
-      float sum = c[size_t(i * 8 + j)], backwards = sum;
+      const size_t at = size_t(i) * 8 + size_t(j);
+      float sum = c[at], backwards = sum;
       for (int k = 0; k < depth; ++k)
         sum = std::fma(valueOf(A, left + 32 * i, k),
                        valueOf(B, right + 32 * j, k), sum);
       for (int k = depth; k-- > 0;)
         backwards = std::fma(valueOf(A, left + 32 * i, k),
                              valueOf(B, right + 32 * j, k), backwards);
-      EXPECT_EQ(got[size_t(i * 8 + j)], sum) << i << ", " << j;
+      EXPECT_EQ(got[at], sum) << i << ", " << j;
       different += sum != backwards;
     }
   EXPECT_GT(different, 10) << "the order doesn't show";
@@ -111,11 +112,11 @@ uint16_t halfBits(Element type, float x) {
 
 template <Element T, bool ByRows> void checkTiles(int m, int n, int k) {
   std::vector<uint16_t> a(size_t(m) * size_t(k)), b(size_t(k) * size_t(n));
-  uint64_t at = 77;
+  uint64_t number = 77;
   for (uint16_t &x : a)
-    x = halfBits(T, numberAt(++at));
+    x = halfBits(T, numberAt(++number));
   for (uint16_t &x : b)
-    x = halfBits(T, numberAt(++at));
+    x = halfBits(T, numberAt(++number));
   Device<uint16_t> da(int64_t(a.size())), db(int64_t(b.size()));
   Device<float> dc(int64_t(m) * n);
   upload(da, a), upload(db, b);
@@ -127,14 +128,16 @@ template <Element T, bool ByRows> void checkTiles(int m, int n, int k) {
   RUN(kernel, grid, kProductThreads, kProductSharedBytes, pa, pb, pc, m, n, k);
   const std::vector<float> got = download(dc, size_t(m) * size_t(n));
   const Format f = cuda::formatOf(T);
+  auto at = [](int row, int columns, int column) {
+    return size_t(row) * size_t(columns) + size_t(column);
+  };
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
       float sum = 0;
       for (int l = 0; l < k; ++l)
-        sum =
-            std::fma(decode(f, a[size_t(i * k + l)]),
-                     decode(f, b[size_t(ByRows ? l * n + j : j * k + l)]), sum);
-      ASSERT_EQ(got[size_t(i * n + j)], sum) << i << ", " << j;
+        sum = std::fma(decode(f, a[at(i, k, l)]),
+                       decode(f, b[ByRows ? at(l, n, j) : at(j, k, l)]), sum);
+      ASSERT_EQ(got[at(i, n, j)], sum) << i << ", " << j;
     }
 }
 

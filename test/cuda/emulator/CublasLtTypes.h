@@ -3,6 +3,12 @@
 // The documentation's tables of supported types for cublasLtMatmul, row by row,
 // for the types that a step of ours may use, and elements of those types.
 //
+// Source: cuBLAS library of CUDA 13, section "cublasLtMatmul()", the tables of
+// computeType, scaleType, Atype/Btype, Ctype and Bias Type, and of FP8 kernels
+// with what these require. Where releases differ the stricter one counts: f64
+// had no epilogue before, and C's leading dimension was never less than its
+// rows.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_TEST_CUDA_EMULATOR_CUBLASLTTYPES_H
 #define TMC_TEST_CUDA_EMULATOR_CUBLASLTTYPES_H
