@@ -115,13 +115,16 @@ __global__ void __launch_bounds__(kAttentionThreads)
   }
 }
 
-/// Calls body with the tiles for heads of that size.
-template <typename F> Status withShape(const AttentionParams &p, F &&body) {
+/// Calls body with the largest tiles for heads of that size that the device has
+/// room for.
+template <typename F>
+Status withShape(const CudaDevice &device, const AttentionParams &p, F &&body) {
   if (p.headDim <= 64)
     return body(TileShape<64, 64>{});
+  const bool large = device.sharedBytes() >= sharedBytes<TileShape<64, 128>>();
   if (p.headDim <= 128)
-    return body(TileShape<64, 128>{});
-  return body(TileShape<32, 256>{});
+    return large ? body(TileShape<64, 128>{}) : body(TileShape<32, 128>{});
+  return large ? body(TileShape<32, 256>{}) : body(TileShape<16, 256>{});
 }
 
 } // namespace
@@ -152,9 +155,10 @@ Status Attention::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
   if (Status s = cuda::checkAttention("attention", params_); !s)
     return s;
-  return cuda::withShape(params_, [](auto shape) {
+  const cuda::CudaDevice &own = *state_->device;
+  return cuda::withShape(own, params_, [&](auto shape) {
     using Shape = decltype(shape);
-    return cuda::allowShared("attention", cuda::attention<Shape>,
+    return cuda::allowShared(own, "attention", cuda::attention<Shape>,
                              cuda::sharedBytes<Shape>());
   });
 }
@@ -168,7 +172,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *, bool) {
   const cuda::AttentionExtras extras{
       operand(ins, 3), static_cast<const int64_t *>(operand(ins, 4)),
       static_cast<const int64_t *>(operand(ins, 5))};
-  (void)cuda::withShape(p, [&](auto shape) {
+  (void)cuda::withShape(*state_->device, p, [&](auto shape) {
     using Shape = decltype(shape);
     launch(queue, cuda::attention<Shape>,
            dim3(unsigned(cuda::ceilDivide(p.queries, Shape::Rows)),

@@ -225,12 +225,15 @@ __global__ void __launch_bounds__(kAttentionThreads)
   }
 }
 
-/// Calls body with the tiles for heads of that size.
-template <typename F> Status withShape(const AttentionParams &p, F &&body) {
+/// Calls body with the largest tiles for heads of that size that the device has
+/// room for. Of the widest heads there are none for 64 KiB: prepare() says so.
+template <typename F>
+Status withShape(const CudaDevice &device, const AttentionParams &p, F &&body) {
+  const bool large = device.sharedBytes() >= sharedBytes<TileShape<64, 64>>();
   if (p.headDim <= 64)
-    return body(TileShape<64, 64>{});
+    return large ? body(TileShape<64, 64>{}) : body(TileShape<32, 64>{});
   if (p.headDim <= 128)
-    return body(TileShape<32, 128>{});
+    return large ? body(TileShape<32, 128>{}) : body(TileShape<16, 128>{});
   return body(TileShape<16, 256>{});
 }
 
@@ -251,15 +254,17 @@ Status AttentionGrad::prepare(Device &device) {
           params_.scratchBytes);
       !s)
     return s;
-  return cuda::withShape(params_, [](auto shape) {
+  const cuda::CudaDevice &own = *state_->device;
+  return cuda::withShape(own, params_, [&](auto shape) {
     using Shape = decltype(shape);
+    const int64_t bytes = cuda::sharedBytes<Shape>();
+    const std::string name = "attention_grad of heads of " +
+                             std::to_string(params_.headDim) + " channels";
     if (Status s =
-            cuda::allowShared("attention_grad", cuda::gradientOfKeys<Shape>,
-                              cuda::sharedBytes<Shape>());
+            cuda::allowShared(own, name, cuda::gradientOfKeys<Shape>, bytes);
         !s)
       return s;
-    return cuda::allowShared("attention_grad", cuda::gradientOfQueries<Shape>,
-                             cuda::sharedBytes<Shape>());
+    return cuda::allowShared(own, name, cuda::gradientOfQueries<Shape>, bytes);
   });
 }
 
@@ -287,7 +292,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
          cuda::blocksFor(p.batch * p.queries * p.heads * cuda::kWarp,
                          cuda::kDotBlock),
          dim3(cuda::kDotBlock), 0, p, operands);
-  (void)cuda::withShape(p, [&](auto shape) {
+  (void)cuda::withShape(*state_->device, p, [&](auto shape) {
     using Shape = decltype(shape);
     const dim3 block(cuda::kSide, cuda::kSide);
     launch(queue, cuda::gradientOfKeys<Shape>,

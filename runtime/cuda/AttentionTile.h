@@ -30,7 +30,7 @@ constexpr int kSide = 16; // threads along each side of a block
 constexpr int kAttentionThreads = kSide * kSide;
 
 /// Sizes of the tiles for heads of up to Depth channels: small enough for 99
-/// KiB of shared memory, what the smallest supported devices give a block.
+/// KiB of shared memory, or for the 64 KiB that sm_75 gives a block.
 template <int Rows_, int Depth_> struct TileShape {
   static constexpr int Rows = Rows_, Depth = Depth_;
   static constexpr int kPer = Rows / kSide;     // rows, and keys, a thread

@@ -60,6 +60,9 @@ public:
   /// Where kernels report an index outside its table.
   DeviceFault *fault() const { return fault_; }
   int64_t multiprocessors() const { return multiprocessors_; }
+  /// Shared memory that a block may have: 64 KiB on sm_75, 99 KiB or more on
+  /// what came later.
+  int64_t sharedBytes() const { return sharedBytes_; }
 
   /// Keeps the first error for synchronize().
   void fail(Code code, const std::string &message);
@@ -81,7 +84,7 @@ private:
   int64_t arenaBytes_ = 0;
   int64_t reservedBytes_;
   int64_t freeBytes_ = 0; // when there was a context, and nothing else of ours
-  int64_t multiprocessors_ = 1;
+  int64_t multiprocessors_ = 1, sharedBytes_ = 0;
   Status error_;
 };
 

@@ -80,6 +80,11 @@ Status CudaDevice::open() {
       e != cudaSuccess)
     return worldError("can't ask the cuda device", e);
   multiprocessors_ = count;
+  if (cudaError_t e = cudaDeviceGetAttribute(
+          &count, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+      e != cudaSuccess)
+    return worldError("can't ask the cuda device", e);
+  sharedBytes_ = count;
   if (cudaError_t e =
           cudaStreamCreateWithFlags(&native_, cudaStreamNonBlocking);
       e != cudaSuccess)

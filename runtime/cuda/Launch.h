@@ -31,7 +31,14 @@ void launch(Queue &queue, void (*kernel)(P...), dim3 grid, dim3 block,
 
 /// Raises a kernel's limit of dynamic shared memory to `bytes`.
 template <typename... P>
-Status allowShared(const char *name, void (*kernel)(P...), int64_t bytes) {
+Status allowShared(const CudaDevice &device, const std::string &name,
+                   void (*kernel)(P...), int64_t bytes) {
+  if (bytes > device.sharedBytes())
+    return {Code::Unsupported,
+            name + " on cuda needs " + std::to_string(bytes) +
+                " bytes of shared memory for a block; this device has " +
+                std::to_string(device.sharedBytes()) +
+                ": take one of compute capability 8.0 or newer"};
   const cudaError_t error = cudaFuncSetAttribute(
       reinterpret_cast<const void *>(kernel),
       cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
@@ -39,7 +46,7 @@ Status allowShared(const char *name, void (*kernel)(P...), int64_t bytes) {
     return Status::ok();
   (void)cudaGetLastError();
   return {Code::Unsupported,
-          std::string(name) + " needs " + std::to_string(bytes) +
+          name + " needs " + std::to_string(bytes) +
               " bytes of shared memory: " + cudaGetErrorString(error)};
 }
 

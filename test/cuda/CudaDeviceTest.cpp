@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/Gemm.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/kernels/Attention.h"
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Optimizer.h"
 
@@ -115,6 +116,33 @@ TEST(CudaDevice, FaultsAreToldOnce) {
   device->compute().fault = {};
   ASSERT_TRUE(device->synchronize());
   EXPECT_FALSE(device->compute().fault.set);
+}
+
+/// What sm_75 has no room for is refused before a step, with a way out.
+TEST(CudaDevice, AttentionOfWideHeadsNeedsMoreSharedMemory) {
+  emulator::setSharedLimit(64 << 10);
+  auto device = makeDevice(1);
+  emulator::setSharedLimit(99 << 10);
+  for (int64_t channels : {64, 128, 256}) {
+    AttentionParams p{};
+    p.type = DType::F32;
+    p.batch = p.heads = p.kvHeads = 1;
+    p.queries = p.keys = 4;
+    p.headDim = channels;
+    p.scratchBytes = 1 << 20;
+    Attention forward(p);
+    EXPECT_TRUE(forward.prepare(*device));
+    AttentionGrad kernel(p);
+    const Status s = kernel.prepare(*device);
+    if (channels < 256) {
+      EXPECT_TRUE(s) << s.message();
+    } else {
+      EXPECT_EQ(s.message(),
+                "attention_grad of heads of 256 channels on cuda needs 67840 "
+                "bytes of shared memory for a block; this device has 65536: "
+                "take one of compute capability 8.0 or newer");
+    }
+  }
 }
 
 TEST(CudaGemm, ViewsThatAreAlignedToTheirElementOnly) {

@@ -5,8 +5,9 @@
 // the kernels without a fault are accused under none.
 //
 // A line that must be named ends in `// FAULT name`; the test reads it from
-// this file. Where a race may be named at either of its two accesses, both are
-// marked.
+// this file. The statement stands on that line whole: of one that goes over
+// two, the compiler may name either. Where a race may be named at either of its
+// two accesses, both are marked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -147,8 +148,9 @@ __global__ void noGuard(float *x) {
 __global__ void dynamicTooShort(float *x) {
   TMC_DYNAMIC_SHARED(memory);
   float *s = reinterpret_cast<float *>(memory);
-  s[threadIdx.x] = 1; // FAULT dynamicTooShort
-  x[threadIdx.x] = s[threadIdx.x];
+  const int i = int(threadIdx.x);
+  s[i] = 1; // FAULT dynamicTooShort
+  x[i] = float(i);
 }
 __global__ void indexTooLarge(float *x, int shift) {
   __shared__ float s[kThreads];
@@ -218,8 +220,8 @@ __global__ void oneLaneMissing(float *x) {
 //===----------------------------------------------------------------------===//
 
 __global__ void vectorLoad(const float *x, float *y, int shift) {
-  const float4 v =
-      *reinterpret_cast<const float4 *>(x + shift); // FAULT vectorLoad
+  const float4 *from = reinterpret_cast<const float4 *>(x + shift);
+  const float4 v = *from; // FAULT vectorLoad
   y[threadIdx.x] = v.x + v.w;
 }
 __global__ void vectorStore(float *x, int shift) {
@@ -264,24 +266,24 @@ __global__ void barrierAgainstWarp(float *x) {
   x[threadIdx.x] = 0;
 }
 __global__ void shortMask(float *x) {
-  x[threadIdx.x] =
-      __shfl_xor_sync(0x0000ffffu, x[threadIdx.x], 1); // FAULT shortMask
+  const int i = int(threadIdx.x);
+  x[i] = __shfl_xor_sync(0x0000ffffu, x[i], 1); // FAULT shortMask
 }
 __global__ void laneOutsideTheMask(float *x) {
-  if (threadIdx.x < 16)
-    x[threadIdx.x] = __shfl_down_sync(0x0000ffffu, x[threadIdx.x],
-                                      8); // FAULT laneOutsideTheMask
+  const int i = int(threadIdx.x);
+  if (i < 16)
+    x[i] = __shfl_down_sync(0xffffu, x[i], 8); // FAULT laneOutsideTheMask
 }
 __global__ void laneThatLeft(float *x) {
-  if (threadIdx.x >= 16)
+  const int i = int(threadIdx.x);
+  if (i >= 16)
     return;
-  x[threadIdx.x] =
-      __shfl_xor_sync(~0u, x[threadIdx.x], 16); // FAULT laneThatLeft
+  x[i] = __shfl_xor_sync(~0u, x[i], 16); // FAULT laneThatLeft
 }
 __global__ void shuffleOfSome(float *x) {
-  if (threadIdx.x < 16)
-    x[threadIdx.x] =
-        __shfl_xor_sync(~0u, x[threadIdx.x], 1); // FAULT shuffleOfSome
+  const int i = int(threadIdx.x);
+  if (i < 16)
+    x[i] = __shfl_xor_sync(~0u, x[i], 1); // FAULT shuffleOfSome
   __syncthreads();
 }
 __global__ void twoMasks(int *x) {
@@ -400,6 +402,57 @@ TEST(Faults, Unwritten) {
     Floats fresh;
     const float *r = fresh.get();
     RUN(readsIt, 1, kThreads, 0, r, q);
+    cudaDeviceSynchronize();
+  });
+}
+
+/// What is remembered of large buffers is remembered by blocks.
+TEST(Faults, LargeBuffers) {
+  const int64_t count = 1 << 20, far = 300000;
+  Floats y;
+  float *q = y.written();
+  expectFault(FaultKind::Uninitialised, "readsIt", [=] {
+    Floats large(count);
+    const float *r = large.get() + far;
+    RUN(readsIt, 1, kThreads, 0, r, q);
+    cudaDeviceSynchronize();
+  });
+  expectFault(FaultKind::Uninitialised, "readsIt", [=] {
+    Floats large(count);
+    const float *r = large.written() + far;
+    forget(r + 10, 4);
+    RUN(readsIt, 1, kThreads, 0, r, q);
+    cudaDeviceSynchronize();
+  });
+  expectFault(FaultKind::OutOfBounds, "readsIt", [=] {
+    Floats large(count);
+    const float *r = large.written() + count - kThreads + 1;
+    RUN(readsIt, 1, kThreads, 0, r, q);
+    cudaDeviceSynchronize();
+  });
+  expectFault(FaultKind::OutOfBounds, "readsIt", [=] {
+    Floats large(count);
+    const float *r = large.written() + far;
+    large.free();
+    RUN(readsIt, 1, kThreads, 0, r, q);
+    cudaDeviceSynchronize();
+  });
+  expectFault(
+      FaultKind::Uninitialised, "a copy of what one launch left out",
+      [=] {
+        Floats large(count), copy(count);
+        float *r = large.written();
+        forget(r + far, 4);
+        cudaMemcpyAsync(copy.get(), r, count * 4, cudaMemcpyDeviceToDevice,
+                        nullptr);
+        cudaDeviceSynchronize();
+      },
+      true);
+  expectClean([=] {
+    Floats large(count);
+    const float *r = large.written() + far, *end = r - far + count - kThreads;
+    RUN(readsIt, 1, kThreads, 0, r, q);
+    RUN(readsIt, 1, kThreads, 0, end, q);
     cudaDeviceSynchronize();
   });
 }

@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
 # Emits a CUDA step, runs it in the emulator, and compares it with PyTorch's golden values:
 #
-#   emulate-step.sh TMC CXX PYTHON ROOT LIBRARY CUDA_INCLUDE OUT GOLDEN OPTION...
+#   emulate-step.sh TMC CXX PYTHON ROOT LIBRARY OUT GOLDEN OPTION...
 #
 # What is emulated is the emitted text itself, the offsets of the plan included: only cuBLASLt,
 # cuDNN and the device are stand-ins. Every launch is watched (emulator/Steps.h). Under the
 # orders of several seeds, SEEDS in the environment: "0 1 2" unless it says otherwise.
-# CUDA_INCLUDE is no longer read; the emulator has declarations of its own.
 set -euo pipefail
-tmc=$1 cxx=$2 python=$3 root=$4 library=$5 out=$7 golden=$8
-shift 8
+tmc=$1 cxx=$2 python=$3 root=$4 library=$5 out=$6 golden=$7
+shift 7
 rm -rf "$out"
 "$tmc" compile "$@" --target=cuda:sm_90 --emit=source -o "$out" \
   --optimizer='adamw(beta1=0.9,beta2=0.999,eps=1e-08,weight_decay=0.01,decay=matrices)' \
   2> /dev/null
-flags=(-std=c++20 -O1 -g1 -fPIC -march=native -ffp-contract=off -fno-tree-sra
+flags=(-std=c++20 -O1 -g1 -fPIC -march=x86-64-v3 -ffp-contract=off -fno-tree-sra
   -Wall -Wextra -Wno-unknown-pragmas -Wno-unused-parameter -I "$root" -isystem "$root/test/cuda/emulator/include")
 watched=(-DTMC_CUDA_EMULATED -Dtmc_step_program=tmc_step_program_emitted
   -include "$root/test/cuda/emulator/Emulator.h"

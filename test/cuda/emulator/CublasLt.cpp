@@ -121,6 +121,8 @@ cublasStatus_t describe(cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a,
   if (call.k != k2 || c->rows != d->rows || c->cols != d->cols ||
       call.m != int64_t(d->rows) || call.n != int64_t(d->cols))
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (!scalesFit(call.op, call.a, call.b, call.d))
+    return CUBLAS_STATUS_INVALID_VALUE;
   return isSupported(call.op, call.a, call.b, call.c, call.d)
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_NOT_SUPPORTED;
@@ -191,7 +193,7 @@ template <typename T> void multiply(const Call &call, Way way, Operands o) {
               beta * T(readElement(o.c, call.c.type,
                                    batch * call.c.stride + j * call.c.ld + i));
         if (op.epilogue & CUBLASLT_EPILOGUE_BIAS)
-          sum += T(readElement(op.bias, biasType(op, call.d),
+          sum += T(readElement(op.bias, biasType(op, call.a, call.c, call.d),
                                batch * op.biasStride + i));
         if (op.epilogue & CUBLASLT_EPILOGUE_RELU)
           sum = sum > 0 ? sum : T(0);
@@ -255,7 +257,8 @@ void runProduct(const Call &call, Way way, const Operands &o, void *workspace,
     return;
   if ((call.op.epilogue & CUBLASLT_EPILOGUE_BIAS) &&
       !touchAll(call.op.bias,
-                size_t(call.m) * bytesOf(biasType(call.op, call.d)),
+                size_t(call.m) *
+                    bytesOf(biasType(call.op, call.a, call.c, call.d)),
                 Touch::Read, "cublasLtMatmul, its bias,"))
     return;
   if (!touchMatrix(o.d, call.d, Touch::Write, "cublasLtMatmul, its D,"))
@@ -416,6 +419,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   if (cublasStatus_t s = describe(operation, a, b, c, d, call);
       s != CUBLAS_STATUS_SUCCESS)
     return s;
+  // Of fp8, pointers are aligned to 16 bytes as rows are: no other kernel.
+  for (uint32_t alignment : preference->alignment)
+    if (isFp8(call.a.type) && alignment < 16)
+      return CUBLAS_STATUS_NOT_SUPPORTED;
   const uint64_t shape = call.hash();
   uint64_t choice = shape ^ preference->workspace;
   for (uint32_t alignment : preference->alignment)

@@ -9,6 +9,10 @@
 
 namespace tmc::emulator {
 
+bool isFp8(cudaDataType_t type) {
+  return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
 namespace {
 
 struct Row {
@@ -40,10 +44,6 @@ constexpr Row kRegular[] = {
     {CUBLAS_COMPUTE_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F,
      CUDA_R_64F, CUDA_R_64F, false},
 };
-
-bool isFp8(cudaDataType_t type) {
-  return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
-}
 
 bool isFp8Supported(const MatmulOperation &op, const MatrixLayout &a,
                     const MatrixLayout &b, const MatrixLayout &c,
@@ -83,10 +83,20 @@ bool isFp8Supported(const MatmulOperation &op, const MatrixLayout &a,
 
 } // namespace
 
-cudaDataType_t biasType(const MatmulOperation &op, const MatrixLayout &d) {
+cudaDataType_t biasType(const MatmulOperation &op, const MatrixLayout &a,
+                        const MatrixLayout &c, const MatrixLayout &d) {
   if (op.biasType >= 0)
     return cudaDataType_t(op.biasType);
-  return isFp8(d.type) ? CUDA_R_16BF : d.type;
+  if (isFp8(a.type))
+    return c.type == CUDA_R_16F ? CUDA_R_16F : CUDA_R_16BF;
+  return d.type;
+}
+
+// Source: cublasLt.h, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER and those behind it.
+bool scalesFit(const MatmulOperation &op, const MatrixLayout &a,
+               const MatrixLayout &b, const MatrixLayout &d) {
+  return (!op.scaleA || isFp8(a.type)) && (!op.scaleB || isFp8(b.type)) &&
+         (!op.scaleD || isFp8(d.type));
 }
 
 bool isSupported(const MatmulOperation &op, const MatrixLayout &a,
@@ -98,13 +108,11 @@ bool isSupported(const MatmulOperation &op, const MatrixLayout &a,
     return false;
   if (isFp8(a.type) || isFp8(b.type))
     return isFp8(a.type) && isFp8(b.type) && isFp8Supported(op, a, b, c, d);
-  if (op.scaleA || op.scaleB || op.scaleD) // of fp8 operands only
-    return false;
   const bool plain = op.epilogue == CUBLASLT_EPILOGUE_DEFAULT;
   for (const Row &row : kRegular)
     if (row.compute == op.compute && row.scale == op.scale && row.a == a.type &&
         row.b == b.type && row.c == c.type && row.d == d.type)
-      return plain || (row.epilogue && biasType(op, d) == row.bias);
+      return plain || (row.epilogue && biasType(op, a, c, d) == row.bias);
   return false;
 }
 

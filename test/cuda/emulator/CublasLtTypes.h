@@ -3,6 +3,12 @@
 // The documentation's tables of supported types for cublasLtMatmul, row by row,
 // for the types that a step of ours may use, and elements of those types.
 //
+// Source: cuBLAS library of CUDA 13, section "cublasLtMatmul()", the tables of
+// computeType, scaleType, Atype/Btype, Ctype and Bias Type, and of FP8 kernels
+// with what these require. Where releases differ the stricter one counts: f64
+// had no epilogue before, and C's leading dimension was never less than its
+// rows.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_TEST_CUDA_EMULATOR_CUBLASLTTYPES_H
 #define TMC_TEST_CUDA_EMULATOR_CUBLASLTTYPES_H
@@ -38,7 +44,16 @@ bool isSupported(const MatmulOperation &op, const MatrixLayout &a,
                  const MatrixLayout &b, const MatrixLayout &c,
                  const MatrixLayout &d);
 
-cudaDataType_t biasType(const MatmulOperation &op, const MatrixLayout &d);
+/// Whether its scale pointers are of operands that have scales: those of fp8.
+bool scalesFit(const MatmulOperation &op, const MatrixLayout &a,
+               const MatrixLayout &b, const MatrixLayout &d);
+bool isFp8(cudaDataType_t type);
+
+/// What the bias is made of; where nothing is said, of D's type, or, of
+/// products of fp8, of bf16 or C's fp16. Source: cublasLt.h,
+/// CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE.
+cudaDataType_t biasType(const MatmulOperation &op, const MatrixLayout &a,
+                        const MatrixLayout &c, const MatrixLayout &d);
 
 size_t bytesOf(cudaDataType_t type);
 /// Element `i`, widened; and rounded back to its type.

@@ -8,8 +8,10 @@
 //     Shadow.h     what exists, what was written, and races, by happens-before
 //     Hooks.cpp    how each load and store gets there
 //     Language.h   the words and functions of CUDA's language
+//     TensorCore.h mma, ldmatrix and cp.async, behind runtime/cuda's header
 //     Types.h      bf16, fp16 and fp8, rounded as a card does
 //     Streams.h    work queued on streams runs late, in random legal orders
+//     Works.h      which work of two streams happens before which
 //     Memory.h     device and pinned memory, between red zones
 //     CublasLt.cpp, Cudnn.cpp   stand-ins of the libraries
 //     Steps.h      what a launch of an emitted step may touch
@@ -37,6 +39,7 @@
 #include <cuda_runtime.h>
 
 #include "test/cuda/emulator/Language.h"
+#include "test/cuda/emulator/TensorCore.h"
 
 #include <memory>
 
@@ -59,6 +62,9 @@ void launch(const void *kernel, dim3 grid, dim3 block, size_t sharedBytes,
 
 /// cudaMalloc refuses more than this.
 void setMemoryLimit(size_t bytes);
+/// Shared memory that a block may ask for, at most 99 KiB, as on sm_86; sm_75
+/// gives 64 KiB. TMC_EMULATOR_SHARED_KIB says it first.
+void setSharedLimit(size_t bytes);
 /// The next call of a kind ("cudaMemcpyAsync", "launch") fails.
 void failNext(const char *call);
 

@@ -81,7 +81,8 @@ void Image::read() {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   auto at = [&](size_t offset) { return bytes.data() + offset; };
-  if (bytes.size() < sizeof(Elf64_Ehdr) || std::memcmp(at(0), ELFMAG, SELFMAG))
+  if (bytes.size() < sizeof(Elf64_Ehdr) ||
+      std::memcmp(at(0), ELFMAG, SELFMAG) != 0)
     return;
   Elf64_Ehdr header;
   std::memcpy(&header, at(0), sizeof header);

@@ -9,6 +9,7 @@
 
 #include "test/cuda/emulator/Image.h"
 #include "test/cuda/emulator/Schedule.h"
+#include "test/cuda/emulator/Works.h"
 
 #include <cstdint>
 
@@ -17,6 +18,8 @@ namespace tmc::emulator {
 struct Record {
   uint32_t serial, pc, epoch;
   uint16_t thread : 10, bytes : 4, atomic : 1;
+  /// Of a cp.async that its thread hasn't waited for.
+  uint16_t underWay : 1;
   uint16_t clock;
 };
 static_assert(sizeof(Record) == 16);
@@ -27,7 +30,8 @@ struct Cell {
 /// `ofBlock`: in memory that each block has for itself.
 inline bool happenedBefore(const Record &r, bool ofBlock) {
   if (r.serial != self->serial)
-    return ofBlock || r.serial < self->firstSerial;
+    return ofBlock || (r.serial < self->firstSerial &&
+                       (!hasConcurrentWork || isOrderedBefore(r.serial)));
   if (r.thread == self->thread || r.epoch < self->epoch)
     return true;
   return r.thread / kWarp == self->thread / kWarp &&
@@ -46,6 +50,7 @@ inline void note(Record &r, unsigned bytes, bool atomic, uintptr_t pc) {
                     r.epoch == self->epoch && r.clock == clock;
   r.bytes = uint16_t(same ? r.bytes | bytes : bytes) & 0xf;
   r.atomic = atomic && (!same || r.atomic);
+  r.underWay = false;
   r.serial = self->serial;
   r.thread = self->thread & 0x3ff;
   r.epoch = self->epoch;

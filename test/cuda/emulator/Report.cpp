@@ -122,9 +122,10 @@ std::string sourceLine(uintptr_t pc, bool callers) {
       while (std::fgets(line, sizeof line, pipe)) {
         std::string text = baseName(line);
         text = text.substr(0, text.find_first_of(" \n"));
-        // The words of the language stand in headers of the emulator.
+        // The words of the language stand in headers.
         if (!text.empty() && text[0] != '?' &&
-            std::string(line).find("/cuda/emulator/") == std::string::npos)
+            std::string(line).find("/cuda/emulator/") == std::string::npos &&
+            std::string(line).find("/cuda/TensorCore.h") == std::string::npos)
           lines.push_back(text);
       }
       pclose(pipe);

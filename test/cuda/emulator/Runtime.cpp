@@ -87,7 +87,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     *value = kMultiprocessors;
     return cudaSuccess;
   case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-    *value = 99 << 10;
+    *value = int(sharedLimit());
     return cudaSuccess;
   case cudaDevAttrComputeCapabilityMajor:
     *value = 8;

@@ -5,6 +5,7 @@
 #include "test/cuda/emulator/Orders.h"
 #include "test/cuda/emulator/Report.h"
 #include "test/cuda/emulator/Shadow.h"
+#include "test/cuda/emulator/Works.h"
 
 #include <algorithm>
 #include <csetjmp>
@@ -28,7 +29,12 @@ namespace {
 constexpr size_t kStackBytes = 128 << 10, kGuardBytes = 4096;
 /// What a block may have without asking, and what it may ask for, on the
 /// smallest supported device.
-constexpr size_t kSharedBytes = 48 << 10, kSharedLimit = 99 << 10;
+constexpr size_t kSharedBytes = 48 << 10;
+size_t sharedLimitBytes = [] {
+  const char *text = std::getenv("TMC_EMULATOR_SHARED_KIB");
+  return std::min<size_t>(text ? std::strtoul(text, nullptr, 10) : 99, 99)
+         << 10;
+}();
 
 enum class State { Ready, AtBlock, AtWarp, Done };
 
@@ -50,6 +56,9 @@ struct Fiber {
   int source = 0;
   size_t bytes = 0;
   unsigned char value[16];
+  const char *instruction = nullptr;
+  void *own = nullptr;
+  void (*body)(void *const *lanes) = nullptr;
   // What it is given when it goes on.
   unsigned answer = 0;
   unsigned char received[16];
@@ -142,8 +151,36 @@ template <typename F> void eachLane(unsigned mask, F &&body) {
       body(lane);
 }
 
+/// Runs an instruction that all lanes of the warp execute.
+void runTogether(size_t warp, unsigned live, const Fiber &first) {
+  const size_t one = warp * kWarp + size_t(__builtin_ctz(live));
+  if (live != ~0u) {
+    reportOf(one, FaultKind::Warp,
+             std::to_string(kWarp - __builtin_popcount(live)) +
+                 " lanes of the warp don't exist or have left the kernel "
+                 "before this " +
+                 first.instruction);
+    return;
+  }
+  void *lanes[kWarp];
+  for (int lane = 0; lane < kWarp; ++lane) {
+    const Fiber &fiber = laneOf(warp, lane);
+    lanes[lane] = fiber.own;
+    if (fiber.pc != first.pc &&
+        sourceLine(fiber.pc, true) != sourceLine(first.pc, true))
+      reportOf(warp * kWarp + size_t(lane), FaultKind::Warp,
+               std::string("lanes of one warp are at different places of the "
+                           "program: lane ") +
+                   std::to_string(one % kWarp) + " executes the " +
+                   first.instruction + " at " + sourceLine(first.pc));
+  }
+  first.body(lanes);
+}
+
 /// Lets a complete group of lanes go on.
 void finishGroup(size_t warp, unsigned live, const Fiber &first) {
+  if (first.warpOp == WarpOp::Together)
+    runTogether(warp, live, first);
   unsigned ballot = 0;
   eachLane(live, [&](int lane) {
     ballot |= unsigned(laneOf(warp, lane).predicate) << lane;
@@ -200,7 +237,9 @@ bool releaseWarp(size_t warp) {
       const Fiber &fiber = laneOf(warp, other);
       live |= 1u << other;
       complete = complete && fiber.state == State::AtWarp &&
-                 fiber.warpOp == first.warpOp && fiber.mask == first.mask;
+                 fiber.warpOp == first.warpOp && fiber.mask == first.mask &&
+                 (first.warpOp != WarpOp::Together ||
+                  fiber.instruction == first.instruction);
     });
     if (complete) {
       finishGroup(warp, live, first);
@@ -272,7 +311,10 @@ void reportDeadlock() {
   }
   const Fiber &fiber = fibers[who];
   std::string text;
-  if (fiber.state == State::AtWarp) {
+  if (fiber.state == State::AtWarp && fiber.warpOp == WarpOp::Together) {
+    text = std::string("not all lanes of the warp arrive at this ") +
+           fiber.instruction;
+  } else if (fiber.state == State::AtWarp) {
     char mask[16];
     std::snprintf(mask, sizeof mask, "0x%08x", fiber.mask);
     text = std::string("lanes that the mask ") + mask +
@@ -358,15 +400,23 @@ cudaError_t checkLaunch(const Launch &l) {
 }
 
 bool allowDynamicShared(const void *kernel, int64_t bytes) {
-  if (bytes < 0 || size_t(bytes) > kSharedLimit)
+  if (bytes < 0 || size_t(bytes) > sharedLimitBytes)
     return false;
   sharedLimits[kernel] = size_t(bytes);
   return true;
 }
 
+size_t sharedLimit() { return sharedLimitBytes; }
+void setSharedLimit(size_t bytes) {
+  sharedLimitBytes = std::min<size_t>(bytes, 99 << 10);
+}
+
+uint32_t takeSerial() { return ++nextSerial; }
+
 void runLaunch(const Launch &launch) {
   if (!fibers)
     makeFibers();
+  nameWork(launch.kernel);
   launched = &launch;
   threads = size_t(launch.block.x) * launch.block.y * launch.block.z;
   current.blockSize = launch.block;
@@ -477,6 +527,15 @@ __attribute__((noinline)) void warpShuffle(unsigned mask, const void *value,
   waitInWarp(WarpOp::Shuffle, mask,
              reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
   std::memcpy(to, fibers[running].received, bytes);
+}
+
+void warpTogether(const char *instruction, void *own,
+                  void (*body)(void *const *lanes), uintptr_t pc) {
+  Fiber &fiber = fibers[running];
+  fiber.instruction = instruction;
+  fiber.own = own;
+  fiber.body = body;
+  waitInWarp(WarpOp::Together, ~0u, pc);
 }
 
 } // namespace tmc::emulator

@@ -21,6 +21,8 @@
 //                  names and that haven't left arrive at the same operation
 //                  with the same mask; a shuffle reads only lanes in the mask
 //                  that haven't left
+//   mma, ldmatrix  all lanes of a whole warp arrive at the same instruction, at
+//                  one source line, and none has left
 //   a launch       at most 1024 threads, 2^31 - 1 x 65535 x 65535 blocks, and
 //                  the shared memory of the smallest supported device
 //
@@ -70,7 +72,11 @@ struct Launch {
 cudaError_t checkLaunch(const Launch &launch);
 /// Runs it to its end.
 void runLaunch(const Launch &launch);
-/// cudaFuncSetAttribute; false where no device allows that much.
+/// A serial number that no block has.
+uint32_t takeSerial();
+size_t sharedLimit();
+void setSharedLimit(size_t bytes);
+/// cudaFuncSetAttribute; false where the device doesn't allow that much.
 bool allowDynamicShared(const void *kernel, int64_t bytes);
 
 //===----------------------------------------------------------------------===//
@@ -110,12 +116,16 @@ enum class BlockOp { Sync, Count, And, Or };
 /// Returns what the operation yields; 0 for Sync.
 int blockBarrier(BlockOp op, bool predicate);
 
-enum class WarpOp { Sync, Shuffle, Vote, Reduce };
+enum class WarpOp { Sync, Shuffle, Vote, Reduce, Together };
 /// Waits for the lanes of `mask`; returns the ballot of their predicates.
 unsigned warpVote(WarpOp op, unsigned mask, bool predicate);
 /// Copies `bytes` (at most 16) of lane `source`'s value to `to`.
 void warpShuffle(unsigned mask, const void *value, int source, void *to,
                  size_t bytes);
+/// Waits until all lanes of a whole warp call this for the same instruction,
+/// at one line; then `body` gets what each of them has of its own.
+void warpTogether(const char *instruction, void *own,
+                  void (*body)(void *const *lanes), uintptr_t pc);
 
 } // namespace tmc::emulator
 

@@ -28,14 +28,30 @@ constexpr size_t kDynamicBytes = 99 << 10, kDynamicZone = 64 << 10;
 /// aligned to no more.
 constexpr size_t kDynamicAlign = 16;
 
+/// Device memory comes in pieces of up to gigabytes of which little is touched:
+/// the state of a block of this size that is the same everywhere is one byte.
+constexpr size_t kBlock = 64 << 10;
+constexpr unsigned char kUnwritten = 0xf0, kWritten = 0xff;
+
 struct Space {
   uintptr_t base = 0;
   size_t bytes = 0;
   unsigned char *states = nullptr; // high half: exists; low half: written
+  unsigned char *blocks =
+      nullptr; // the state of all of its words, or 0: `states`
   Cell *cells = nullptr;
   const char *name = "";
 
   bool holds(uintptr_t at) const { return at - base < bytes; }
+  /// Puts the state of each word of a block into `states`.
+  void spread(uintptr_t at) {
+    const size_t block = (at - base) / kBlock;
+    if (!blocks || !blocks[block])
+      return;
+    std::memset(states + block * (kBlock / kWord), blocks[block],
+                kBlock / kWord);
+    blocks[block] = 0;
+  }
 };
 Space device, dynamic, statics;
 unsigned char *dynamicMemory = nullptr;
@@ -97,8 +113,21 @@ void setBits(Space &space, uintptr_t at, size_t bytes, int shift, bool value) {
   const uintptr_t end = at + bytes;
   while (at < end) {
     const size_t word = (at - space.base) / kWord, from = at % kWord;
+    const uintptr_t blockEnd =
+        at + kBlock - (at - space.base) % kBlock; // or a space's own end
+    if (space.blocks && blockEnd - at == kBlock && blockEnd <= end) {
+      // The state of the whole block stays uniform where it is.
+      unsigned char &state = space.blocks[(at - space.base) / kBlock];
+      if (state) {
+        const unsigned char mask = (unsigned char)(0xf << shift);
+        state = (unsigned char)(value ? state | mask : state & ~mask);
+        at = blockEnd;
+        continue;
+      }
+    }
+    space.spread(at);
     if (from == 0 && end - at >= kWord) {
-      const size_t words = (end - at) / kWord;
+      const size_t words = (std::min(end, blockEnd) - at) / kWord;
       unsigned char *states = space.states + word;
       const unsigned char mask = (unsigned char)(0xf << shift);
       for (size_t i = 0; i < words; ++i)
@@ -147,8 +176,19 @@ std::string verb(Touch kind, size_t bytes) {
 // Races
 //===----------------------------------------------------------------------===//
 
+const char kNothingBetween[] =
+    ", with no event and no wait of the host between";
+
 void reportRace(const Space &space, uintptr_t at, size_t bytes, Touch kind,
                 uintptr_t pc, const Record &other, bool otherWrites) {
+  if (&space == &device && other.serial < self->firstSerial) {
+    report(FaultKind::Race, pc,
+           verb(kind, bytes) + describe(space, at) + ", which " +
+               workName(other.serial) +
+               (otherWrites ? " writes at " : " reads at ") +
+               sourceLine(image().base + other.pc) + kNothingBetween);
+    return;
+  }
   const bool sameBlock = other.serial == self->serial;
   const uintptr_t otherAt = image().base + other.pc;
   std::string text = verb(kind, bytes) + describe(space, at) +
@@ -156,7 +196,9 @@ void reportRace(const Space &space, uintptr_t at, size_t bytes, Touch kind,
                      (sameBlock ? "" : " of block " + blockName(other.serial)) +
                      (otherWrites ? " writes at " : " reads at ") +
                      sourceLine(otherAt);
-  if (sameBlock)
+  if (other.underWay)
+    text += ", by a cp.async that hasn't been waited for";
+  else if (sameBlock)
     text += other.thread / kWarp == self->thread / kWarp
                 ? ", with no __syncwarp or barrier between"
                 : ", with no barrier between";
@@ -169,7 +211,9 @@ inline bool touchWord(Space &space, size_t word, unsigned bytes, uintptr_t at,
   Cell &cell = space.cells[word];
   const bool atomic = kind == Touch::Atomic, ofBlock = &space != &device;
   bool ok = true;
-  if (conflicts(cell.writer, bytes, atomic, ofBlock)) {
+  const bool underWay =
+      cell.writer.underWay && cell.writer.serial == self->serial;
+  if (underWay || conflicts(cell.writer, bytes, atomic, ofBlock)) {
     reportRace(space, at, whole, kind, pc, cell.writer, true);
     ok = false;
   }
@@ -231,13 +275,14 @@ std::string outsideText(uintptr_t at) {
 }
 
 /// Memory that isn't in a space: arguments and constants may be read.
-void touchElsewhere(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc) {
+bool touchElsewhere(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc) {
   if (isArgument(at, bytes) || (hostAllowed && at >= kFirstPage) ||
       (kind == Touch::Read && image().isConstant(at, bytes)))
-    return;
+    return true;
   report(FaultKind::OutOfBounds, pc,
          verb(kind, bytes) +
              (at < kFirstPage ? "a null pointer" : "memory of the host"));
+  return false;
 }
 
 void noteSlot(uintptr_t at) {
@@ -257,11 +302,22 @@ void noteSlot(uintptr_t at) {
   }
 }
 
-void touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
+bool touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
                 uintptr_t pc) {
   if (&space == &statics)
     noteSlot(at);
   const uintptr_t end = at + bytes;
+  space.spread(at);
+  space.spread(end - 1);
+  if (hasConcurrentWork && &space == &device)
+    if (const RangeAccess *other =
+            conflictingRange(at, bytes, kind != Touch::Read)) {
+      report(FaultKind::Race, pc,
+             verb(kind, bytes) + describe(space, at) + ", which " +
+                 workName(other->serial) +
+                 (other->writes ? " writes" : " reads") + kNothingBetween);
+      return false;
+    }
   bool told = false;
   for (uintptr_t from = at; from < end;) {
     const size_t word = (from - space.base) / kWord;
@@ -273,7 +329,7 @@ void touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
       if (!told)
         report(FaultKind::OutOfBounds, pc,
                verb(kind, bytes) + describe(space, at));
-      return;
+      return false;
     }
     if (kind != Touch::Write && (state & bits) != bits) {
       if (!told)
@@ -286,28 +342,50 @@ void touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
     if (kind != Touch::Read)
       state = (unsigned char)(state | bits);
     if (!touchWord(space, word, bits, at, bytes, kind, pc))
-      return;
+      return false;
     from = next;
   }
+  return !told;
 }
 
 } // namespace
 
-void touch(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc) {
+bool touch(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc) {
   if (at - stacks < stackBytes || bytes == 0)
-    return;
+    return true;
   if (device.holds(at)) {
     if (isRestricted(at) && !inExtent(at, bytes, kind != Touch::Read)) {
       report(FaultKind::OutOfBounds, pc, verb(kind, bytes) + outsideText(at));
-      return;
+      return false;
     }
-    touchSpace(device, at, bytes, kind, pc);
-  } else if (dynamic.holds(at)) {
-    touchSpace(dynamic, at, bytes, kind, pc);
-  } else if (statics.holds(at)) {
-    touchSpace(statics, at, bytes, kind, pc);
-  } else {
-    touchElsewhere(at, bytes, kind, pc);
+    return touchSpace(device, at, bytes, kind, pc);
+  }
+  if (dynamic.holds(at))
+    return touchSpace(dynamic, at, bytes, kind, pc);
+  if (statics.holds(at))
+    return touchSpace(statics, at, bytes, kind, pc);
+  return touchElsewhere(at, bytes, kind, pc);
+}
+
+bool isShared(uintptr_t at) { return dynamic.holds(at) || statics.holds(at); }
+
+bool startCopy(uintptr_t at, size_t bytes, uintptr_t pc) {
+  if (!touch(at, bytes, Touch::Write, pc))
+    return false;
+  Space &space = dynamic.holds(at) ? dynamic : statics;
+  for (size_t i = 0; i < bytes; i += kWord)
+    space.cells[(at + i - space.base) / kWord].writer.underWay = true;
+  return true;
+}
+
+void finishCopy(uintptr_t at, size_t bytes, uintptr_t pc) {
+  Space &space = dynamic.holds(at) ? dynamic : statics;
+  for (size_t i = 0; i < bytes; i += kWord) {
+    // Unless somebody has written it since, which was reported.
+    Record &writer = space.cells[(at + i - space.base) / kWord].writer;
+    if (writer.underWay && writer.serial == self->serial &&
+        writer.thread == self->thread)
+      note(writer, 0xf, false, pc);
   }
 }
 
@@ -396,6 +474,8 @@ const DeviceRange &deviceRange() {
   static const DeviceRange range = [] {
     const auto at = reinterpret_cast<uintptr_t>(reserve(kDeviceBytes));
     makeSpace(device, at, kDeviceBytes, "device memory");
+    device.blocks =
+        static_cast<unsigned char *>(reserve(kDeviceBytes / kBlock));
     return DeviceRange{at, kDeviceBytes};
   }();
   return range;
@@ -414,8 +494,29 @@ static void dropPages(const void *array, size_t elementBytes, size_t first,
     (void)madvise(reinterpret_cast<void *>(from), to - from, MADV_DONTNEED);
 }
 
+namespace {
+/// Calls body(first block, end of the blocks) for the whole blocks of a range,
+/// and edge(from, bytes) for what is left of it.
+template <typename F, typename G>
+void byBlocks(uintptr_t at, size_t bytes, F &&body, G &&edge) {
+  const size_t first = (at - device.base + kBlock - 1) / kBlock,
+               last = (at - device.base + bytes) / kBlock;
+  if (first >= last)
+    return edge(at, bytes);
+  edge(at, device.base + first * kBlock - at);
+  body(first, last);
+  const uintptr_t from = device.base + last * kBlock;
+  edge(from, at + bytes - from);
+}
+} // namespace
+
 void forget(uintptr_t at, size_t bytes) {
-  setExists(at, bytes, false);
+  byBlocks(
+      at, bytes,
+      [](size_t first, size_t last) {
+        std::memset(device.blocks + first, 0, last - first);
+      },
+      [](uintptr_t from, size_t n) { setExists(from, n, false); });
   const size_t first = (at - device.base + kWord - 1) / kWord,
                last = (at - device.base + bytes) / kWord;
   // Zero is what says that no byte exists, and that none was accessed.
@@ -424,8 +525,18 @@ void forget(uintptr_t at, size_t bytes) {
 }
 
 void setExists(uintptr_t at, size_t bytes, bool exists) {
-  setBits(device, at, bytes, 4, exists);
-  setBits(device, at, bytes, 0, false);
+  auto edge = [exists](uintptr_t from, size_t n) {
+    setBits(device, from, n, 4, exists);
+    setBits(device, from, n, 0, false);
+  };
+  if (!exists)
+    return edge(at, bytes);
+  byBlocks(
+      at, bytes,
+      [](size_t first, size_t last) {
+        std::memset(device.blocks + first, kUnwritten, last - first);
+      },
+      edge);
 }
 void setWritten(uintptr_t at, size_t bytes, bool written) {
   setBits(device, at, bytes, 0, written);
@@ -434,8 +545,14 @@ void setWritten(uintptr_t at, size_t bytes, bool written) {
 uintptr_t firstMissing(uintptr_t at, size_t bytes, bool written) {
   const uintptr_t end = at + bytes;
   for (; at < end; ++at) {
-    const unsigned char state = device.states[(at - device.base) / kWord];
-    if (state == 0xff && at % kWord == 0 && end - at >= kWord) {
+    const unsigned char whole = device.blocks[(at - device.base) / kBlock];
+    if (whole == kWritten || (whole && !written)) {
+      at += std::min(end - at, kBlock - (at - device.base) % kBlock) - 1;
+      continue;
+    }
+    const unsigned char state =
+        whole ? whole : device.states[(at - device.base) / kWord];
+    if (state == kWritten && at % kWord == 0 && end - at >= kWord) {
       at += kWord - 1;
       continue;
     }
@@ -444,6 +561,43 @@ uintptr_t firstMissing(uintptr_t at, size_t bytes, bool written) {
       return at;
   }
   return end;
+}
+
+/// Whether a whole range, touched by work that isn't a kernel, races with what
+/// other streams do.
+static bool rangeRaces(uintptr_t at, size_t bytes, bool writes,
+                       const char *what) {
+  nameWork("a copy, a fill or a library's call");
+  if (!hasConcurrentWork) {
+    noteRange(at, bytes, writes);
+    return false;
+  }
+  std::string other;
+  if (const RangeAccess *range = conflictingRange(at, bytes, writes))
+    other = workName(range->serial) + (range->writes ? " writes" : " reads");
+  for (size_t word = (at - device.base) / kWord;
+       other.empty() && word <= (at + bytes - 1 - device.base) / kWord;
+       ++word) {
+    const Cell &cell = device.cells[word];
+    auto unordered = [](const Record &r) {
+      return r.bytes && !isOrderedBefore(r.serial);
+    };
+    if (unordered(cell.writer))
+      other = workName(cell.writer.serial) + " writes at " +
+              sourceLine(image().base + cell.writer.pc);
+    for (const Record &reader : cell.readers)
+      if (writes && other.empty() && unordered(reader))
+        other = workName(reader.serial) + " reads at " +
+                sourceLine(image().base + reader.pc);
+  }
+  noteRange(at, bytes, writes);
+  if (other.empty())
+    return false;
+  report(FaultKind::Race, 0,
+         std::string(what) + (writes ? " writes " : " reads ") +
+             std::to_string(bytes) + " bytes at " + describe(device, at) +
+             ", which " + other + kNothingBetween);
+  return true;
 }
 
 bool touchAll(const void *p, size_t bytes, Touch kind, const char *what) {
@@ -463,9 +617,12 @@ bool touchAll(const void *p, size_t bytes, Touch kind, const char *what) {
            std::string(what) + " " + verb(kind, bytes) + outsideText(at));
     return false;
   }
+  if (rangeRaces(at, bytes, kind != Touch::Read, what))
+    return false;
   const bool read = kind == Touch::Read;
   const uintptr_t missing = firstMissing(at, bytes, read);
   if (missing != at + bytes) {
+    device.spread(missing);
     const bool exists =
         device.states[(missing - device.base) / kWord] >> 4 >> missing % kWord &
         1;

@@ -46,8 +46,14 @@ namespace tmc::emulator {
 /// What a kernel's access is.
 enum class Touch { Read, Write, Atomic };
 
-/// Checks and records one access of the thread that runs.
-void touch(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc);
+/// Checks and records one access of the thread that runs; false where something
+/// was reported.
+bool touch(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc);
+bool isShared(uintptr_t at);
+/// The thread writes shared memory, whole words, at some time between these two
+/// calls. False where that was reported.
+bool startCopy(uintptr_t at, size_t bytes, uintptr_t pc);
+void finishCopy(uintptr_t at, size_t bytes, uintptr_t pc);
 
 /// `arguments` say by the addresses among them which extents it may touch.
 void startLaunch(size_t sharedBytes, const void *arguments,

@@ -7,6 +7,7 @@
 #include "test/cuda/emulator/Runtime.h"
 #include "test/cuda/emulator/Schedule.h"
 #include "test/cuda/emulator/Shadow.h"
+#include "test/cuda/emulator/Works.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,6 +21,7 @@ using namespace tmc::emulator;
 
 struct CUevent_st {
   uint64_t recorded = 0, done = 0;
+  WorkClock clock; // of what was recorded last
 };
 
 namespace {
@@ -28,11 +30,15 @@ struct Work {
   std::function<void()> run;
   CUevent_st *waits = nullptr, *records = nullptr;
   uint64_t version = 0;
+  WorkClock clock = {};
 };
+size_t streamCount = 0;
 } // namespace
 
 struct CUstream_st {
   std::deque<Work> queue;
+  const size_t index = streamCount++;
+  WorkClock clock; // of all that is queued
 };
 
 namespace tmc::emulator {
@@ -48,6 +54,8 @@ std::set<CUevent_st *> &events() {
   static auto *all = new std::set<CUevent_st *>;
   return *all;
 }
+/// What the host has waited for.
+WorkClock host;
 Wrap wrap = nullptr;
 bool runningWork = false, held = false;
 
@@ -81,6 +89,7 @@ bool runOne() {
     work.records->done = std::max(work.records->done, work.version);
   if (work.run) {
     runningWork = true;
+    beginWork(stream.index, work.clock);
     work.run();
     runningWork = false;
   }
@@ -113,8 +122,26 @@ void runSome() {
 }
 
 void push(CUstream_st *stream, Work work) {
+  WorkClock &clock = stream->clock;
+  join(clock, host);
+  if (work.waits)
+    join(clock, work.waits->clock);
+  clock.resize(std::max(clock.size(), stream->index + 1));
+  ++clock[stream->index];
+  if (work.records)
+    work.records->clock = clock;
+  work.clock = clock;
   stream->queue.push_back(std::move(work));
   runSome();
+}
+
+/// The host has waited for that.
+void learn(const WorkClock &clock) {
+  join(host, clock);
+  for (const CUstream_st *stream : streams())
+    if (!stream->queue.empty() || !isWithin(stream->clock, host))
+      return;
+  forgetWorks();
 }
 
 uint64_t hashOf(const void *p, size_t bytes) { // FNV-1a
@@ -149,6 +176,9 @@ void runAll() {
     return std::all_of(streams().begin(), streams().end(),
                        [](CUstream_st *s) { return s->queue.empty(); });
   });
+  for (const CUstream_st *stream : streams())
+    join(host, stream->clock);
+  learn(host);
 }
 
 void setWrap(Wrap to) { wrap = to; }
@@ -254,6 +284,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (!isStream(stream))
     return cudaErrorInvalidResourceHandle;
   runUntil([&] { return streamOf(stream)->queue.empty(); });
+  learn(streamOf(stream)->clock);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize(void) {
@@ -289,9 +320,13 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!events().count(event))
     return cudaErrorInvalidResourceHandle;
   runUntil([&] { return event->done >= event->recorded; });
+  learn(event->clock);
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return event->done >= event->recorded ? cudaSuccess : cudaErrorNotReady;
+  if (event->done < event->recorded)
+    return cudaErrorNotReady;
+  learn(event->clock);
+  return cudaSuccess;
 }
 }

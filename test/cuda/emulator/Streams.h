@@ -4,12 +4,11 @@
 // do either. With seed 0 each piece runs when it is queued, with seed 1 as late
 // as possible; other seeds draw how much runs at each call, and from which
 // stream. An event makes one stream wait for another; without it the order is
-// free, so that a missing event shows as memory that nobody has written yet.
+// free, and what both touch is a race (Works.h).
 //
 // Copies follow the runtime's rules of synchronization:
 //
-//   pinned host memory     read and written when the copy runs. What a copy
-//   will
+//   pinned host memory     read and written when the copy runs. What it will
 //                          read is compared with what was there at the call;
 //                          what it will write holds garbage until it ran, and
 //                          must then still hold it: the host has to wait

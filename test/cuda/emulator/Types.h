@@ -7,6 +7,7 @@
 //     type   exponent  fraction  bias  largest   infinity  NaN
 //     bf16   8         7         127   3.39e38   yes       yes
 //     f16    5         10        15    65504     yes       yes
+//     tf32   8         10        127   3.40e38   yes       yes
 //     e4m3   4         3         7     448       no        0x7f, 0xff
 //     e5m2   5         2         15    57344     yes       yes
 //
@@ -43,8 +44,8 @@ struct Format {
     return infinity ? infinityBits() - 1 : sign() - 2;
   }
 };
-constexpr Format kBf16{8, 7, true}, kF16{5, 10, true}, kE4M3{4, 3, false},
-    kE5M2{5, 2, true};
+constexpr Format kBf16{8, 7, true}, kF16{5, 10, true}, kTf32{8, 10, true},
+    kE4M3{4, 3, false}, kE5M2{5, 2, true};
 
 /// The value of a number's bits.
 inline float decode(Format f, uint32_t bits) {

@@ -285,8 +285,8 @@ TEST(Attention, Masks) {
   check(makeCase(2, 2, 2, 35, 41, 16, false, MaskKind::Additive, 0, false));
   check(makeCase(2, 2, 2, 35, 41, 16, false, MaskKind::Boolean, 0, false));
   Case nothing = makeCase(1, 1, 1, 3, 4, 4, false, MaskKind::Boolean, 0);
-  for (int s = 0; s < 4; ++s)
-    nothing.booleans[size_t(4 + s)] = 0; // query 1 attends nowhere
+  for (size_t s = 0; s < 4; ++s)
+    nothing.booleans[4 + s] = 0; // query 1 attends nowhere
   check(nothing);
 }
 
@@ -297,6 +297,9 @@ TEST(Attention, SharedKeyHeads) {
 
 TEST(Attention, WideHeads) {
   check(makeCase(1, 2, 1, 40, 70, 96, true, MaskKind::None, 0.2));
+}
+
+TEST(Attention, WidestHeads) {
   check(makeCase(1, 2, 2, 33, 40, 160, true, MaskKind::None, 0));
 }
 
