@@ -10,6 +10,7 @@ to --full; what and why is named above it.
 """
 
 import argparse
+import concurrent.futures
 import glob
 import os
 import re
@@ -226,14 +227,30 @@ def check_tidy(tally, build):
         tally.test("tidy", done.returncode == 0, done.stdout[-6000:])
 
 
+def each_shard(programs, arguments, **options):
+    """(program, what its run gave) of GoogleTest programs, in order: each one's tests
+    are shared among as many processes as there are cores."""
+    shards = os.cpu_count() or 1
+    env = options.pop("env", os.environ)
+
+    def part(job):
+        program, shard = job
+        return program, run([program, *arguments], **options,
+                            env=dict(env, GTEST_TOTAL_SHARDS=str(shards),
+                                     GTEST_SHARD_INDEX=str(shard)))
+
+    with concurrent.futures.ThreadPoolExecutor(shards) as pool:
+        yield from pool.map(part, [(program, shard) for program in programs
+                                   for shard in range(shards)])
+
+
 def check_unit(tally, build):
     # Not what was built for `ctest -L cuda`: that knows what can't run emulated.
     programs = sorted(set(glob.glob(os.path.join(build, "bin", "tmc-*-tests")))
                       - {os.path.join(build, "bin", "tmc-cuda-tests")})
     tally.test("unit: there are test programs", bool(programs))
-    for program in programs:
+    for program, done in each_shard(programs, ["--gtest_brief=1"], cwd=build):
         name = os.path.basename(program)
-        done = run([program, "--gtest_brief=1"], cwd=build)
         ran = re.search(r"(\d+) tests? ran|PASSED\s+\] (\d+) test", done.stdout)
         passed = re.search(r"PASSED\s+\] (\d+) test", done.stdout)
         for failure in re.findall(r"^\[  FAILED  \] ([\w/.]+)",
@@ -269,7 +286,7 @@ def check_ctest(tally, build):
     """What only ctest knows of: comparisons' own tests, compilations by nvcc."""
     # The unit suite has run the test programs already; the emulated suite runs the
     # cuda ones.
-    command = ["ctest", "--output-on-failure"]
+    command = ["ctest", "--output-on-failure", "-j", str(os.cpu_count() or 1)]
     if tally.is_left("ctest cuda-matrix*: every CUDA architecture, minutes"):
         command += ["-LE", "full"]
     done = run([*command, "-E", r"^tmc-.*-tests$|^ir$|\.|^cuda-emulated"], cwd=build)
@@ -352,12 +369,13 @@ def check_emulated(tally, build):
     few = tally.is_left("emulated: 50 seeds, all models, bench/gpu's scripts")
 
     def kernels(name, tests, **more):
-        done = run([os.path.join(build, "bin", "tmc-cuda-tests"), "--gtest_brief=1",
-                    "--gtest_filter=" + tests], env=dict(os.environ, **more))
-        passed = re.search(r"PASSED\s+\] (\d+) test", done.stdout)
-        tally.passed += int(passed.group(1)) if passed else 0
-        if done.returncode != 0 or not passed:
-            tally.test("emulated: " + name, False, done.stdout[-6000:])
+        for _, done in each_shard([os.path.join(build, "bin", "tmc-cuda-tests")],
+                                  ["--gtest_brief=1", "--gtest_filter=" + tests],
+                                  env=dict(os.environ, **more)):
+            passed = re.search(r"PASSED\s+\] (\d+) test", done.stdout)
+            tally.passed += int(passed.group(1)) if passed else 0
+            if done.returncode != 0 or not passed:
+                tally.test("emulated: " + name, False, done.stdout[-6000:])
 
     # What only the cpu backend has; and which fault is named depends on the order.
     without = "-*HighWater*:*GuardPages*:*AllocationHook*:*CountsItsMemory"
