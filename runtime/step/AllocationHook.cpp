@@ -4,6 +4,8 @@
 // hands on to glibc's own. Link it into executables only. operator new calls
 // malloc, so it is counted too.
 //
+// AddressSanitizer has a malloc of its own, which must stay; it calls a hook.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/step/AllocationCounter.h"
@@ -11,12 +13,14 @@
 #include <cerrno>
 #include <cstddef>
 
+#ifndef __SANITIZE_ADDRESS__
 extern "C" {
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 }
+#endif
 
 namespace {
 tmc::AllocationCounter counter;
@@ -39,6 +43,11 @@ tmc::AllocationCounter *tmc_allocation_counter() { return &counter; }
 /// A strong reference to this pulls the hook out of its library.
 tmc::AllocationCounter *tmc_link_allocation_hook() { return &counter; }
 
+#ifdef __SANITIZE_ADDRESS__
+void __sanitizer_malloc_hook(const volatile void *, size_t bytes) {
+  note(bytes);
+}
+#else
 void *malloc(size_t bytes) {
   note(bytes);
   return __libc_malloc(bytes);
@@ -67,4 +76,5 @@ int posix_memalign(void **out, size_t alignment, size_t bytes) {
   *out = block;
   return 0;
 }
+#endif
 }
