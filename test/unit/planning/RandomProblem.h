@@ -24,6 +24,16 @@ struct RandomShape {
   bool extras = false;
 };
 
+/// A graph as most planners take it: every instruction runs one kernel, which
+/// writes one value.
+inline constexpr RandomShape kRandomGraph{.prologue = 0,
+                                          .body = 5,
+                                          .epilogue = 1,
+                                          .overwrites = false,
+                                          .variants = false,
+                                          .several = false,
+                                          .carried = false};
+
 /// Adds recipes that make a value again from one or two others, made before it
 /// or, as an inverse does, after it.
 inline void addOtherRecipes(Random &random, Problem &p) {
@@ -275,14 +285,13 @@ inline void forEachSolution(
   go(0, 0, most);
 }
 
-/// Peaks below that of the base solution, ascending, each with the least cost
-/// of all solutions of `forEachSolution` within it.
-inline std::map<int64_t, int64_t> worthwhileBudgets(const Problem &p,
-                                                    int most) {
+/// Peaks below `limit`, ascending, each with the least cost of all solutions of
+/// `forEachSolution` within it.
+inline std::map<int64_t, int64_t> cheapestWithin(const Problem &p, int most,
+                                                 int64_t limit = INT64_MAX) {
   std::map<int64_t, int64_t> cheapest;
-  int64_t base = simulate(p, baseSolution(p))->peakBytes;
   forEachSolution(p, most, [&](const Solution &, const Claim &claim) {
-    if (claim.peakBytes >= base)
+    if (claim.peakBytes >= limit)
       return;
     auto [it, fresh] = cheapest.insert({claim.peakBytes, claim.cost});
     it->second = std::min(it->second, claim.cost);
@@ -291,6 +300,12 @@ inline std::map<int64_t, int64_t> worthwhileBudgets(const Problem &p,
   for (auto &[peak, cost] : cheapest)
     cost = best = std::min(best, cost);
   return cheapest;
+}
+
+/// The peaks below that of the base solution: budgets that ask for something.
+inline std::map<int64_t, int64_t> worthwhileBudgets(const Problem &p,
+                                                    int most) {
+  return cheapestWithin(p, most, simulate(p, baseSolution(p))->peakBytes);
 }
 
 } // namespace tmc::planning

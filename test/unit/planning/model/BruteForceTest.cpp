@@ -52,16 +52,7 @@ void compareCases(const Problem &p, const Relaxation &relaxation,
 /// The least cost within each peak, of the solutions that the search promises
 /// to look among.
 std::map<int64_t, int64_t> promisedCosts(const Problem &p, int most) {
-  std::map<int64_t, int64_t> cheapest;
-  forEachSolution(
-      holdingOutside(p), most, [&](const Solution &, const Claim &claim) {
-        auto [it, fresh] = cheapest.insert({claim.peakBytes, claim.cost});
-        it->second = std::min(it->second, claim.cost);
-      });
-  int64_t best = INT64_MAX;
-  for (auto &[peak, cost] : cheapest)
-    cost = best = std::min(best, cost);
-  return cheapest;
+  return cheapestWithin(holdingOutside(p), most);
 }
 
 /// Solves one problem at each budget that makes a difference.
@@ -151,12 +142,7 @@ TEST(BruteForce, Graphs) {
   Tally tally;
   for (uint64_t seed = 0; seed < 250; ++seed) {
     Random random(seed);
-    RandomShape shape;
-    shape.prologue = 0;
-    shape.body = 5;
-    shape.epilogue = 1;
-    shape.overwrites = shape.variants = shape.several = shape.carried = false;
-    compare(randomProblem(random, shape), 2, tally);
+    compare(randomProblem(random, kRandomGraph), 2, tally);
     if (HasFatalFailure())
       FAIL() << "seed " << seed;
   }

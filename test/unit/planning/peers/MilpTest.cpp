@@ -19,12 +19,7 @@ TEST(Milp, FindsTheOptimumOfSmallGraphs) {
   int budgets = 0, costlier = 0, recomputing = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Random random(seed);
-    RandomShape shape;
-    shape.prologue = 0;
-    shape.body = 5;
-    shape.epilogue = 1;
-    shape.overwrites = shape.variants = shape.several = shape.carried = false;
-    Problem p = randomProblem(random, shape);
+    Problem p = randomProblem(random, kRandomGraph);
     for (auto [peak, best] : worthwhileBudgets(p, 2)) {
       SolveOptions options;
       options.budgetBytes = peak;
