@@ -38,7 +38,7 @@ int VerifyCommand::run() {
       << "the compiled step isn't what '" << options.directory
       << "/step.mlir' means: '" << worst.name << "' is off by "
       << llvm::format("%.2g", worst.error()) << " in step " << worst.step
-      << ", " << llvm::format("%.0e", kVerifyTolerance) << " may be";
+      << ", " << llvm::format("%.2g", worst.allowed) << " may be";
   llvm::outs().flush();
   report(Failure::input(text));
   return 1;

@@ -2,6 +2,7 @@
 
 #include "compiler/verify/Verify.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -30,6 +31,14 @@ std::string tmc::verifyTable(const VerifyReport &report) {
     os << report.undecided
        << (report.undecided == 1 ? " draw was" : " draws were")
        << " left out: rounding alone decides a value there\n";
+  auto coarse = llvm::count_if(report.deviations, [](const Deviation &d) {
+    return d.error() > kVerifyTolerance && d.error() <= d.allowed;
+  });
+  if (coarse)
+    os << coarse << " of " << report.deviations.size()
+       << " tensors differ by more than "
+       << llvm::format("%.0e", kVerifyTolerance)
+       << ", as rounding the inputs alone makes them\n";
   os << "weights "
      << (report.weights.empty() ? "drawn" : "of " + report.weights) << "\n";
   os << report.steps << (report.steps == 1 ? " step, " : " steps, ")
