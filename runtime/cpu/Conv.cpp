@@ -1,9 +1,9 @@
 //===- Conv.cpp - two-dimensional convolution on cpu ----------------------===//
 //
-// Products of matrices (ConvProduct.h, Winograd.h for windows of 3 x 3), or
-// where each channel has a filter of its own, vectors of channels
-// (Depthwise.h). prepare() lists the windows of a pass; all memory that run()
-// needs is in the planned scratch.
+// Products of matrices (Matmul for windows of one pixel, Winograd.h for those
+// of 3 x 3, ConvProduct.h), or where each channel has a filter of its own,
+// vectors of channels (Depthwise.h). prepare() lists the windows of a pass; all
+// memory that run() needs is in the planned scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +13,8 @@
 #include "runtime/cpu/ConvProduct.h"
 #include "runtime/cpu/Depthwise.h"
 #include "runtime/cpu/Winograd.h"
+
+#include <optional>
 
 namespace tmc {
 
@@ -44,48 +46,74 @@ void runProduct(Stream &stream, const ConvParams &p, bool gradInput,
 
 } // namespace
 
-struct Conv::State {
+namespace {
+
+/// What a pass needs to know, beside its parameters.
+struct Pass {
   conv::Windows windows;
+  std::optional<Matmul> product; ///< All of the pass, where it is one.
+
+  Pass(const ConvParams &p, bool gradInput, Matmul::Params product)
+      : windows(p, gradInput) {
+    product.scratchBytes = p.scratchBytes;
+    if (conv::isPointwiseProduct(p, product))
+      this->product.emplace(product);
+  }
+};
+
+} // namespace
+
+struct Conv::State : Pass {
+  using Pass::Pass;
 };
 Conv::Conv(const Params &params) : params_(params) {}
 Conv::~Conv() = default;
 Status Conv::prepare(Device &) {
-  state_.reset(new State{{params_, false}});
+  state_.reset(
+      new State(params_, false, conv::pointwiseProduct(params_, false)));
   return check<Conv>("conv", params_);
 }
 void Conv::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  if (state_->product)
+    return state_->product->run(stream, ins, outs, scratch);
   runProduct(stream, params_, false, state_->windows, floats(operand(ins, 0)),
              floats(operand(ins, 1)),
              params_.bias ? floats(operand(ins, 2)) : nullptr,
              floats(result(outs, 0)), scratch);
 }
 
-struct ConvGradInput::State {
-  conv::Windows windows;
+struct ConvGradInput::State : Pass {
+  using Pass::Pass;
 };
 ConvGradInput::ConvGradInput(const Params &params) : params_(params) {}
 ConvGradInput::~ConvGradInput() = default;
 Status ConvGradInput::prepare(Device &) {
-  state_.reset(new State{{params_, true}});
+  state_.reset(new State(params_, true, conv::pointwiseProduct(params_, true)));
   return check<ConvGradInput>("conv_grad_input", params_);
 }
 void ConvGradInput::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  if (state_->product)
+    return state_->product->run(stream, ins, outs, scratch);
   runProduct(stream, params_, true, state_->windows, floats(operand(ins, 0)),
              floats(operand(ins, 1)), nullptr, floats(result(outs, 0)),
              scratch);
 }
 
-struct ConvGradFilter::State {
-  conv::Windows windows;
+struct ConvGradFilter::State : Pass {
+  using Pass::Pass;
 };
 ConvGradFilter::ConvGradFilter(const Params &params) : params_(params) {}
 ConvGradFilter::~ConvGradFilter() = default;
 Status ConvGradFilter::prepare(Device &) {
-  state_.reset(new State{{params_, false}});
+  state_.reset(
+      new State(params_, false, conv::pointwiseFilterGradient(params_)));
   return check<ConvGradFilter>("conv_grad_filter", params_);
 }
 void ConvGradFilter::run(Stream &stream, In ins, Out outs, void *scratch,
                          bool accumulate) {
+  if (state_->product)
+    return state_->product->run(stream, {operand(ins, 1), operand(ins, 0)},
+                                outs, scratch, accumulate);
   const float *x = floats(operand(ins, 0)), *dy = floats(operand(ins, 1));
   float *out = floats(result(outs, 0));
   char *bytes = static_cast<char *>(scratch);

@@ -107,6 +107,45 @@ inline int64_t worthOf(const ConvParams &p, int64_t most) {
   return worth >= double(most) ? most : worth < 1 ? 1 : int64_t(worth);
 }
 
+/// A window of one pixel that moves by one: x, dy and the filter are matrices
+/// in memory, and each pass is a product that runtime/cpu/Gemm.h computes, in
+/// the same order of additions as ConvProduct.h. It gives columns to threads:
+/// passes with few of them stay there.
+inline bool isPointwise(const ConvParams &p) {
+  return p.groups == 1 && p.kernelHeight == 1 && p.kernelWidth == 1 &&
+         p.strideHeight == 1 && p.strideWidth == 1 && p.padTop == 0 &&
+         p.padLeft == 0 && p.padBottom == 0 && p.padRight == 0;
+}
+/// y = x f^T or dx = dy f.
+inline Matmul::Params pointwiseProduct(const ConvParams &p, bool gradInput) {
+  const int64_t pixels = p.batch * p.outHeight * p.outWidth;
+  return {p.type,
+          1,
+          pixels,
+          gradInput ? p.inChannels : p.outChannels,
+          gradInput ? p.outChannels : p.inChannels,
+          false,
+          !gradInput,
+          p.bias && !gradInput,
+          0};
+}
+/// df = dy^T x.
+inline Matmul::Params pointwiseFilterGradient(const ConvParams &p) {
+  return {p.type,
+          1,
+          p.outChannels,
+          p.inChannels,
+          p.batch * p.outHeight * p.outWidth,
+          true,
+          false,
+          false,
+          0};
+}
+inline bool isPointwiseProduct(const ConvParams &p, const Matmul::Params &m) {
+  return isPointwise(p) &&
+         worthOf(p, kUnits) <= ceilDiv(m.n, gemmTileColumns(m.m, m.n, m.k));
+}
+
 /// How the pixels that pass `gradInput` computes are cut: all of the result
 /// forward; those of the input by their residue modulo the stride backward,
 /// each class being a dense convolution with some of the window's taps.
@@ -336,6 +375,9 @@ inline int64_t packedFilterBytes(const ConvParams &p) {
 inline int64_t Conv::scratchCap(const Params &params, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaConvScratchBytes + packedFilterBytes(params);
+  const Matmul::Params product = conv::pointwiseProduct(params, false);
+  if (conv::isPointwiseProduct(params, product))
+    return Matmul::scratchCap(product, backend);
   if (conv::isWinograd(params, false))
     return conv::winogradScratch(params, false);
   return conv::packedBytes(params, false) +
@@ -347,6 +389,9 @@ inline int64_t ConvGradInput::scratchCap(const Params &params,
                                          Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaConvScratchBytes + packedFilterBytes(params);
+  const Matmul::Params product = conv::pointwiseProduct(params, true);
+  if (conv::isPointwiseProduct(params, product))
+    return Matmul::scratchCap(product, backend);
   if (conv::isWinograd(params, true))
     return conv::winogradScratch(params, true);
   return conv::packedBytes(params, true) +
@@ -360,6 +405,9 @@ inline int64_t ConvGradFilter::scratchCap(const Params &params,
     return kCudaConvScratchBytes + packedFilterBytes(params);
   if (isDepthwise(params))
     return conv::depthwiseParts(params) * conv::packedBytes(params, false);
+  const Matmul::Params product = conv::pointwiseFilterGradient(params);
+  if (conv::isPointwiseProduct(params, product))
+    return Matmul::scratchCap(product, backend);
   if (conv::isWinogradFilter(params)) {
     const conv::WinogradFilterUnits u = conv::winogradFilterUnits(params);
     return conv::workersOf(u.units) * 2 * u.sideBytes + u.sums * u.sumBytes;

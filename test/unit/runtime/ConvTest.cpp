@@ -448,6 +448,51 @@ TEST(Conv, AgreesWithTheNaiveOneWhereSidesDiffer) {
         {0, 0, 0, 0});
 }
 
+/// Windows of one pixel: products, with a Matmul's bits whichever of the two
+/// computes them, which depends on how many columns there are.
+TEST(Conv, OfOnePixelIsAProduct) {
+  if (kBackend != Backend::Cpu)
+    GTEST_SKIP() << "of the cpu backend";
+  int64_t handedOn = 0;
+  for (const ConvParams &p :
+       {convParams(2, 3, 5, 7, 1, 1, 0), convParams(1, 5, 300, 520, 1, 1, 0),
+        convParams(4, 12, 24, 310, 1, 1, 0),
+        convParams(3, 17, 280, 36, 1, 1, 0)})
+    for (bool bias : {false, true}) {
+      ConvParams q = p;
+      q.bias = bias;
+      const int64_t pixels = p.batch * p.inHeight * p.inWidth;
+      const int64_t in = p.inChannels, out = p.outChannels;
+      Floats x = randomFloats(pixels * in, 1), f = randomFloats(out * in, 2);
+      Floats dy = randomFloats(pixels * out, 3), b = randomFloats(out, 4);
+      Floats y(pixels * out), dx(pixels * in), df(out * in, 0.5f);
+      Floats wantY(y), wantDx(dx), wantDf(df);
+      const Matmul::Params forward = conv::pointwiseProduct(q, false);
+      const Matmul::Params gradInput = conv::pointwiseProduct(q, true);
+      const Matmul::Params gradFilter = conv::pointwiseFilterGradient(q);
+      runKernel<Matmul>(1, forward, {x, f, b}, {wantY});
+      runKernel<Matmul>(1, gradInput, {dy, f}, {wantDx});
+      runKernel<Matmul>(1, gradFilter, {dy, x}, {wantDf}, true);
+      for (int threads : {1, 3}) {
+        runKernel<Conv>(threads, q, {x, f, b}, {y});
+        runKernel<ConvGradInput>(threads, q, {dy, f}, {dx});
+        Floats sum(df);
+        runKernel<ConvGradFilter>(threads, q, {x, dy}, {sum}, true);
+        EXPECT_TRUE(y.sameBits(wantY));
+        EXPECT_TRUE(dx.sameBits(wantDx));
+        // Without parts of its own.
+        if (conv::isPointwiseProduct(q, gradFilter) ||
+            conv::filterUnits(q).parts == 1)
+          EXPECT_TRUE(sum.sameBits(wantDf));
+      }
+      for (const Matmul::Params &m : {forward, gradInput, gradFilter})
+        handedOn += conv::isPointwiseProduct(q, m);
+    }
+  // Some are, some aren't.
+  EXPECT_GT(handedOn, 8);
+  EXPECT_LT(handedOn, 20);
+}
+
 TEST(Conv, RefusesTooLittleScratch) {
   auto device = makeDevice(1);
   ConvParams p = convParams(2, 8, 3, 16, 3, 1, 1);
