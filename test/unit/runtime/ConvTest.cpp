@@ -482,8 +482,9 @@ TEST(Conv, OfOnePixelIsAProduct) {
         EXPECT_TRUE(dx.sameBits(wantDx));
         // Without parts of its own.
         if (conv::isPointwiseProduct(q, gradFilter) ||
-            conv::filterUnits(q).parts == 1)
+            conv::filterUnits(q).parts == 1) {
           EXPECT_TRUE(sum.sameBits(wantDf));
+        }
       }
       for (const Matmul::Params &m : {forward, gradInput, gradFilter})
         handedOn += conv::isPointwiseProduct(q, m);
