@@ -167,9 +167,11 @@ private:
     return list;
   }
 
+  /// Scalars, too: a later `dims[value]` must not move the others.
   void declare(Value value) {
+    auto &list = dims[value];
     for (int64_t size : tensorType(value).getShape())
-      dims[value].push_back(atoms.make(size));
+      list.push_back(atoms.make(size));
   }
 
   /// Equates dimensions, op by op.
