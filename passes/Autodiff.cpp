@@ -123,9 +123,18 @@ private:
   SmallVector<Operation *> refused;
 };
 
+/// True if rows of `table` are looked up.
+bool isGathered(Value table) {
+  return llvm::any_of(table.getUses(), [](OpOperand &use) {
+    auto lookup = dyn_cast<nn::EmbeddingOp>(use.getOwner());
+    return lookup && lookup.getTable() == use.get();
+  });
+}
+
 /// One trained param of the step under construction.
 struct Trained {
-  unsigned arg;                // Of the forward function, and of the step.
+  unsigned arg; // Of the forward function, and of the step.
+  TrainedParam param;
   SmallVector<unsigned> slots; // Arguments of the step.
   Value grad;
 };
@@ -230,10 +239,13 @@ private:
       if (train::roleOf(forward, i) != train::Role::Param ||
           forward.getArgAttr(i, TrainDialect::kFrozen))
         continue;
-      Trained entry{i, {}, {}};
+      Trained entry{i,
+                    {cast<RankedTensorType>(types[i]),
+                     isGathered(forward.getArgument(i))},
+                    {},
+                    {}};
       StringRef name = train::argName(forward, i);
-      for (const OptimizerSlot &slot :
-           rule->slotsOf(cast<RankedTensorType>(types[i]))) {
+      for (const OptimizerSlot &slot : rule->slotsOf(entry.param)) {
         std::string slotName = (name + "." + slot.suffix).str();
         entry.slots.push_back(
             addArg(slot.type,
@@ -338,6 +350,7 @@ private:
                     Value clip) {
     Trained &entry = trained[index];
     UpdateInputs in{train::argName(step, entry.arg),
+                    entry.param,
                     args[entry.arg],
                     entry.grad,
                     {},

@@ -82,22 +82,66 @@ public:
     weightDecay = 0.01;
   }
 
-  std::vector<OptimizerSlot> slotsOf(RankedTensorType param) const override {
-    return {{"exp_avg", param}, {"exp_avg_sq", param}};
+  std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
+    return {{"exp_avg", param.type}, {"exp_avg_sq", param.type}};
   }
 
   UpdateOutputs build(OpBuilder &b, Location loc,
                       const UpdateInputs &in) const override {
-    auto type = cast<RankedTensorType>(in.param.getType());
     auto op = train::AdamWOp::create(
         b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.lr, in.step,
         in.clip, f64(b, beta1), f64(b, beta2), f64(b, epsilon),
-        f64(b, decayOf(in.name, type)));
+        f64(b, decayOf(in.name, in.trained.type)));
     return {op.getNewParam(), {op.getNewM(), op.getNewV()}, op.getSquare()};
   }
 
-private:
+protected:
   double beta1, beta2, epsilon;
+};
+
+class AdamW8bit : public AdamW {
+public:
+  explicit AdamW8bit(SpecReader &reader)
+      : AdamW(reader), fewest(reader.number("min_size", kFewestCoded)) {}
+
+  std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
+    if (!isCoded(param))
+      return AdamW::slotsOf(param);
+    RankedTensorType like = param.type;
+    MLIRContext *context = like.getContext();
+    RankedTensorType codes = like.clone(IntegerType::get(context, 8));
+    auto maxima = RankedTensorType::get(
+        {int64_t(llvm::divideCeil(like.getNumElements(),
+                                  train::AdamW8bitOp::kBlock))},
+        Float32Type::get(context));
+    return {{"exp_avg.codes", codes},
+            {"exp_avg.max", maxima},
+            {"exp_avg_sq.codes", codes},
+            {"exp_avg_sq.max", maxima}};
+  }
+
+  UpdateOutputs build(OpBuilder &b, Location loc,
+                      const UpdateInputs &in) const override {
+    if (!isCoded(in.trained))
+      return AdamW::build(b, loc, in);
+    auto op = train::AdamW8bitOp::create(
+        b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.slots[2],
+        in.slots[3], in.lr, in.step, in.clip, f64(b, beta1), f64(b, beta2),
+        f64(b, epsilon), f64(b, decayOf(in.name, in.trained.type)));
+    return {op.getNewParam(),
+            {op.getNewM(), op.getNewMMax(), op.getNewV(), op.getNewVMax()},
+            op.getSquare()};
+  }
+
+private:
+  /// Sources: as bitsandbytes 0.43 has it (min_8bit_size), and section 2.3 of
+  /// the paper that runtime/kernels/Adam.h names.
+  static constexpr double kFewestCoded = 4096;
+  double fewest; // Elements.
+
+  bool isCoded(const TrainedParam &param) const {
+    return !param.isGathered && double(param.type.getNumElements()) >= fewest;
+  }
 };
 
 class SGD : public OptimizerRule {
@@ -107,19 +151,18 @@ public:
         dampening(reader.number("dampening", 0)),
         nesterov(reader.number("nesterov", 0) != 0) {}
 
-  std::vector<OptimizerSlot> slotsOf(RankedTensorType param) const override {
+  std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
     if (momentum == 0)
       return {};
-    return {{"momentum_buffer", param}};
+    return {{"momentum_buffer", param.type}};
   }
 
   UpdateOutputs build(OpBuilder &b, Location loc,
                       const UpdateInputs &in) const override {
-    auto type = cast<RankedTensorType>(in.param.getType());
     auto op = train::SGDOp::create(
         b, loc, in.param, in.grad, in.slots.empty() ? Value() : in.slots[0],
         in.lr, in.step, in.clip, f64(b, momentum), f64(b, dampening),
-        f64(b, decayOf(in.name, type)),
+        f64(b, decayOf(in.name, in.trained.type)),
         nesterov ? b.getUnitAttr() : UnitAttr());
     UpdateOutputs out{op.getNewParam(), {}, op.getSquare()};
     if (momentum != 0)
@@ -141,7 +184,8 @@ struct Entry {
   const char *name;
   std::unique_ptr<OptimizerRule> (*make)(SpecReader &);
 };
-constexpr Entry kRules[] = {{"adamw", make<AdamW>}, {"sgd", make<SGD>}};
+constexpr Entry kRules[] = {
+    {"adamw", make<AdamW>}, {"adamw8bit", make<AdamW8bit>}, {"sgd", make<SGD>}};
 
 } // namespace
 

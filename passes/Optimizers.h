@@ -4,12 +4,16 @@
 //
 //     adamw(beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.01,
 //           decay=all|matrices,no_decay=GLOB|GLOB,clip=1.0)
+//     adamw8bit(the same, min_size=4096)
 //     sgd(momentum=0.9,dampening=0,nesterov=0,weight_decay=0,...)
 //
 // Defaults are PyTorch's. `decay=matrices` exempts tensors of fewer than two
 // dimensions from weight decay, `no_decay` those whose names match a glob.
-// `clip` bounds the global norm of the gradients. Further rules register beside
-// these two; a state's name, type and shape belong to the rule.
+// `clip` bounds the global norm of the gradients. `adamw8bit` keeps moments in
+// 8 bits, but those of params of fewer than min_size elements and of tables
+// that rows are gathered from, whose gradients are mostly zeros: they are
+// `adamw`'s. Further rules register beside these; a state's name, type and
+// shape belong to the rule.
 
 #ifndef TMC_PASSES_OPTIMIZERS_H
 #define TMC_PASSES_OPTIMIZERS_H
@@ -34,6 +38,12 @@ struct OptimizerSpec {
   static llvm::Expected<OptimizerSpec> parse(llvm::StringRef text);
 };
 
+/// A param that is trained.
+struct TrainedParam {
+  mlir::RankedTensorType type;
+  bool isGathered = false; // A table: rows of it are looked up.
+};
+
 /// A state tensor that a rule keeps beside each param.
 struct OptimizerSlot {
   std::string suffix; // "exp_avg": the state is named "<param>.exp_avg".
@@ -43,6 +53,7 @@ struct OptimizerSlot {
 /// What one update reads.
 struct UpdateInputs {
   llvm::StringRef name; // The param's, for masks.
+  TrainedParam trained;
   mlir::Value param, grad;
   llvm::SmallVector<mlir::Value> slots;
   mlir::Value lr, step;
@@ -60,7 +71,7 @@ class OptimizerRule {
 public:
   virtual ~OptimizerRule() = default;
   virtual std::vector<OptimizerSlot>
-  slotsOf(mlir::RankedTensorType param) const = 0;
+  slotsOf(const TrainedParam &param) const = 0;
   virtual UpdateOutputs build(mlir::OpBuilder &b, mlir::Location loc,
                               const UpdateInputs &in) const = 0;
 

@@ -19,7 +19,7 @@ def Autodiff : Pass<"tmc-autodiff", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"",
-           "adamw(beta1=0.9,...) or sgd(momentum=0.9,...)">,
+           "adamw(beta1=0.9,...), adamw8bit(...) or sgd(momentum=0.9,...)">,
     ListOption<"outputs", "outputs", "std::string",
                "Results of the forward function to return beside the loss">,
     Option<"keepGradients", "keep-gradients", "bool", /*default=*/"false",

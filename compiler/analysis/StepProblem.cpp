@@ -499,7 +499,7 @@ private:
 Value tmc::gradientOf(Value value) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    if (use.getOperandNumber() == 1 && isa<train::AdamWOp, train::SGDOp>(user))
+    if (use.getOperandNumber() == 1 && user->hasTrait<train::UpdateRule>())
       return storageRoot(user->getOperand(0));
     if (auto kernel = dyn_cast<KernelOpInterface>(user);
         kernel && kernel.getAccumulator() == int64_t(use.getOperandNumber()))

@@ -62,30 +62,101 @@ static LogicalResult gradNorm(GradNormOp op, OpCall &call) {
   return success();
 }
 
-static LogicalResult adamW(AdamWOp op, OpCall &call) {
-  const Tensor &grad = call.in(op.getGrad());
-  double lr = scalar(call, op.getLr()), t = scalar(call, op.getStep());
-  double clip = scalar(call, op.getClip(), 1);
-  double beta1 = op.getBeta1().convertToDouble();
-  double beta2 = op.getBeta2().convertToDouble();
-  double epsilon = op.getEpsilon().convertToDouble();
-  double decay = op.getWeightDecay().convertToDouble();
-  double stepSize = lr / (1 - std::pow(beta1, t));
-  double rootCorrection = std::sqrt(1 - std::pow(beta2, t));
-  const Tensor &param = call.in(op.getParam());
-  const Tensor &oldM = call.in(op.getM()), &oldV = call.in(op.getV());
-  for (int64_t i = 0; i < grad.size(); ++i) {
-    double g = grad.floats[i] * clip;
-    double m = oldM.floats[i], v = oldV.floats[i], p = param.floats[i];
+/// AdamW of one element. `Op` is one of its kinds.
+template <typename Op> struct AdamWRule {
+  double lr, clip, beta1, beta2, epsilon, decay, stepSize, rootCorrection;
+
+  AdamWRule(Op op, OpCall &call)
+      : lr(scalar(call, op.getLr())), clip(scalar(call, op.getClip(), 1)),
+        beta1(op.getBeta1().convertToDouble()),
+        beta2(op.getBeta2().convertToDouble()),
+        epsilon(op.getEpsilon().convertToDouble()),
+        decay(op.getWeightDecay().convertToDouble()) {
+    double t = scalar(call, op.getStep());
+    stepSize = lr / (1 - std::pow(beta1, t));
+    rootCorrection = std::sqrt(1 - std::pow(beta2, t));
+  }
+  void update(double grad, double &p, double &m, double &v) const {
+    double g = grad * clip;
     p *= 1 - lr * decay;
     m += (g - m) * (1 - beta1);
     v = v * beta2 + (1 - beta2) * g * g;
     p -= stepSize * m / (std::sqrt(v) / rootCorrection + epsilon);
+  }
+};
+
+static LogicalResult adamW(AdamWOp op, OpCall &call) {
+  AdamWRule<AdamWOp> rule(op, call);
+  const Tensor &grad = call.in(op.getGrad()), &param = call.in(op.getParam());
+  const Tensor &oldM = call.in(op.getM()), &oldV = call.in(op.getV());
+  for (int64_t i = 0; i < grad.size(); ++i) {
+    double m = oldM.floats[i], v = oldV.floats[i], p = param.floats[i];
+    rule.update(grad.floats[i], p, m, v);
     call.out(0).floats[i] = p;
     call.out(1).floats[i] = m;
     call.out(2).floats[i] = v;
   }
   call.out(3).floats[0] = squareSum(grad);
+  return success();
+}
+
+/// The values of 8-bit codes, in order: the middles of 2^i equal parts (of
+/// 2^(i+1) without a sign) of [0.1, 1] times 10^(i-6), i = 0..6, with both
+/// signs or one; 0; 1.
+static std::vector<double> dynamicCodes(bool isSigned) {
+  std::vector<double> values{0, 1};
+  for (int i = 0; i < 7; ++i)
+    for (int k = 0, parts = (isSigned ? 1 : 2) << i; k < parts; ++k) {
+      double value = (0.1 + 0.9 * (k + 0.5) / parts) * std::pow(10.0, i - 6);
+      values.push_back(value);
+      if (isSigned)
+        values.push_back(-value);
+    }
+  llvm::sort(values);
+  return values;
+}
+
+/// The moments that codes and maxima stand for, and back.
+static std::vector<double> decode(ArrayRef<double> values, const Tensor &codes,
+                                  const Tensor &maxima) {
+  std::vector<double> moments(codes.size());
+  for (int64_t i = 0; i < codes.size(); ++i)
+    moments[i] =
+        values[uint8_t(codes.ints[i])] * maxima.floats[i / AdamW8bitOp::kBlock];
+  return moments;
+}
+static void encode(ArrayRef<double> values, ArrayRef<double> moments,
+                   Tensor &codes, Tensor &maxima) {
+  for (int64_t i = 0; i < int64_t(moments.size()); ++i) {
+    double &largest = maxima.floats[i / AdamW8bitOp::kBlock];
+    largest = std::max(largest, std::abs(moments[i]));
+  }
+  for (int64_t i = 0; i < int64_t(moments.size()); ++i) {
+    double largest = maxima.floats[i / AdamW8bitOp::kBlock];
+    double x = largest > 0 ? moments[i] / largest : 0;
+    int64_t above = llvm::lower_bound(values, x) - values.begin();
+    int64_t below = std::max<int64_t>(above - 1, 0);
+    codes.ints[i] =
+        int8_t(values[above] - x < x - values[below] ? above : below);
+  }
+}
+
+static LogicalResult adamW8bit(AdamW8bitOp op, OpCall &call) {
+  AdamWRule<AdamW8bitOp> rule(op, call);
+  const Tensor &grad = call.in(op.getGrad());
+  std::vector<double> mValues = dynamicCodes(true),
+                      vValues = dynamicCodes(false);
+  std::vector<double> m =
+      decode(mValues, call.in(op.getM()), call.in(op.getMMax()));
+  std::vector<double> v =
+      decode(vValues, call.in(op.getV()), call.in(op.getVMax()));
+  call.out(0) = call.in(op.getParam());
+  for (int64_t i = 0; i < grad.size(); ++i)
+    if (std::isfinite(grad.floats[i]))
+      rule.update(grad.floats[i], call.out(0).floats[i], m[i], v[i]);
+  encode(mValues, m, call.out(1), call.out(2));
+  encode(vValues, v, call.out(3), call.out(4));
+  call.out(5).floats[0] = squareSum(grad);
   return success();
 }
 
@@ -122,5 +193,6 @@ void tmc::reference::addTrain(OpTable &table) {
   });
   table.add<GradNormOp>(gradNorm);
   table.add<AdamWOp>(adamW);
+  table.add<AdamW8bitOp>(adamW8bit);
   table.add<SGDOp>(sgd);
 }

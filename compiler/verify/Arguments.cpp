@@ -157,6 +157,14 @@ private:
 
   void fillInts(Tensor &tensor, unsigned index, train::Role role,
                 SplitMix &random) {
+    if (step.getArgAttr(index, TrainDialect::kSlot)) {
+      // Codes of moments, zero at first; the largest ones are positive in every
+      // map, and none of them small.
+      if (!draw.slotScale.empty())
+        for (int64_t &value : tensor.ints)
+          value = -1 - random.below(32);
+      return;
+    }
     std::vector<Allowed> allowed = allowedOf(tensor, index);
     int64_t row = tensor.rank() ? tensor.shape.back() : 1;
     for (int64_t i = 0; i < tensor.size(); ++i) {

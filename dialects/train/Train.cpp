@@ -275,6 +275,44 @@ KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
   return call;
 }
 
+LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  if (failed(checkUpdate(loc, op.getParam(), {op.getGrad()},
+                         {op.getLr(), op.getStep(), op.getClip()}))) // C1
+    return failure();
+  auto param = cast<RankedTensorType>(op.getParam().getType());
+  Type codes = param.clone(IntegerType::get(context, 8));
+  Type maxima = RankedTensorType::get(
+      {int64_t(llvm::divideCeil(param.getNumElements(), kBlock))},
+      Float32Type::get(context));
+  for (auto [moment, largest] :
+       {std::pair(op.getM(), op.getMMax()), std::pair(op.getV(), op.getVMax())})
+    if (moment.getType() != codes || largest.getType() != maxima) // C1
+      return emitOptionalError(loc, "keeps a moment of ", param, " as ",
+                               moment.getType(), " and ", largest.getType());
+  results.append({param, codes, maxima, codes, maxima, scalarOf(param)});
+  return success();
+}
+
+int64_t AdamW8bitOp::getFlops() {
+  // Beside AdamW's: two codes read, two found among neighbours.
+  return 40 * elements(getParam());
+}
+
+KernelCall AdamW8bitOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  KernelCall call(getContext(), "AdamW8bit");
+  call.type("type", getParam().getType())
+      .integer("count", elements(getParam()))
+      .real("beta1", getBeta1().convertToDouble())
+      .real("beta2", getBeta2().convertToDouble())
+      .real("epsilon", getEpsilon().convertToDouble())
+      .real("weightDecay", getWeightDecay().convertToDouble());
+  call.scratchBytes = squareSumScratchBytes(elements(getParam()));
+  return call;
+}
+
 LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
                                       std::optional<Location> loc, Adaptor op,
                                       SmallVectorImpl<Type> &results) {

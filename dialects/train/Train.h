@@ -14,6 +14,12 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace tmc::train {
+/// See Train.td.
+template <typename ConcreteOp>
+class UpdateRule : public mlir::OpTrait::TraitBase<ConcreteOp, UpdateRule> {};
+} // namespace tmc::train
+
 #include "dialects/train/TrainDialect.h.inc"
 #include "dialects/train/TrainEnums.h.inc"
 #define GET_ATTRDEF_CLASSES

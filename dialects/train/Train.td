@@ -200,7 +200,13 @@ def Train_GradNormOp : Train_Op<"grad_norm"> {
   let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_AdamWOp : Train_Op<"adamw"> {
+/// An optimizer's rule: operand 0 is the parameter, operand 1 its gradient, and
+/// result 0 the new parameter. State and its types are the rule's own.
+def Train_UpdateRule : NativeOpTrait<"UpdateRule"> {
+  let cppNamespace = "::tmc::train";
+}
+
+def Train_AdamWOp : Train_Op<"adamw", [Train_UpdateRule]> {
   let summary = "one AdamW update";
   let description = [{
     In PyTorch's order: p *= 1 - lr * weight_decay; m and v move towards g and
@@ -230,7 +236,45 @@ def Train_AdamWOp : Train_Op<"adamw"> {
   }];
 }
 
-def Train_SGDOp : Train_Op<"sgd", [AttrSizedOperandSegments]> {
+def Train_AdamW8bitOp : Train_Op<"adamw8bit", [Train_UpdateRule]> {
+  let summary = "one AdamW update, with moments in 8 bits";
+  let description = [{
+    `train.adamw`, whose moments are codes: an i8 per element, whose bits are the
+    number of a value in [-1, 1] (`m`) or [0, 1] (`v`), times the largest absolute
+    value of the 256 elements around it (`m_max`, `v_max`), in the order of
+    memory. runtime/kernels/Adam.h lists the values. The update reads the moments
+    in f32 and codes the new ones to nearest. Elements whose gradient isn't finite
+    stay as they are.
+
+    Constraints:
+    - C1: `grad` has the parameter's type; `m` and `v` its shape, of i8; `m_max`
+      and `v_max` are f32, one per 256 elements; `lr`, `step` and `clip` are
+      scalars.
+  }];
+  let arguments = (ins Train_Float:$param, Train_Float:$grad,
+                       Train_AnyTensor:$m, Train_Float:$m_max,
+                       Train_AnyTensor:$v, Train_Float:$v_max, Train_Float:$lr,
+                       Train_AnyTensor:$step, Optional<Train_Float>:$clip,
+                       F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon,
+                       F64Attr:$weight_decay);
+  let results = (outs Train_Float:$new_param, Train_AnyTensor:$new_m,
+                      Train_Float:$new_m_max, Train_AnyTensor:$new_v,
+                      Train_Float:$new_v_max, Train_Float:$square);
+  let assemblyFormat = [{
+    $param `,` $grad `,` $m `,` $m_max `,` $v `,` $v_max `lr` `(` $lr `)`
+    `step` `(` $step `)` (`clip` `(` $clip^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Elements that share a maximum.
+    static constexpr int64_t kBlock = 256;
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites() {
+      return {{0, 0}, {2, 1}, {3, 2}, {4, 3}, {5, 4}};
+    }
+  }];
+}
+
+def Train_SGDOp : Train_Op<"sgd", [Train_UpdateRule, AttrSizedOperandSegments]> {
   let summary = "one update of stochastic gradient descent";
   let description = [{
     In PyTorch's order: g += weight_decay * p; with momentum, m = momentum * m +

@@ -10,6 +10,7 @@
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/Simd.h"
+#include "runtime/kernels/Adam.h"
 
 #include <algorithm>
 #include <cmath>
@@ -83,6 +84,26 @@ void updateTiles(Stream &stream, int64_t count, void *scratch, float *squares,
   *squares = float(total);
 }
 
+double squaresOf(const float *grad, int64_t begin, int64_t end) {
+  Wide sum = simd::splatWide(0);
+  eachVector(begin, end, {grad}, [&](int64_t i, int part, int64_t n) {
+    const V g = loadSome(grad + i, n);
+    sum.part[part] = simd::fma(g, g, sum.part[part]);
+  });
+  return double(simd::sum(sum));
+}
+
+/// adam::Factors in every lane.
+struct AdamFactors {
+  V decay, w1, b2, w2, root, epsilon, size, scale;
+
+  explicit AdamFactors(const adam::Factors &f)
+      : decay(simd::splat(f.decay)), w1(simd::splat(f.w1)),
+        b2(simd::splat(f.b2)), w2(simd::splat(f.w2)), root(simd::splat(f.root)),
+        epsilon(simd::splat(f.epsilon)), size(simd::splat(f.size)),
+        scale(simd::splat(f.scale)) {}
+};
+
 float *floats(void *p) { return static_cast<float *>(p); }
 const float *floats(const void *p) { return static_cast<const float *>(p); }
 
@@ -100,47 +121,155 @@ Status AdamW::prepare(Device &) {
 }
 
 void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  const Params &q = params_;
   const float *grad = floats(operand(ins, 1));
-  const double lr = *floats(operand(ins, 4));
-  const double t = double(*static_cast<const int64_t *>(operand(ins, 5)));
   const float *clip = floats(operand(ins, 6));
+  const AdamFactors f(
+      adam::factors(params_, *floats(operand(ins, 4)),
+                    double(*static_cast<const int64_t *>(operand(ins, 5))),
+                    clip ? *clip : 1.0f));
   float *param = floats(result(outs, 0));
   float *first = floats(result(outs, 1));
   float *second = floats(result(outs, 2));
   float *squares = floats(result(outs, 3));
 
-  const double correction1 = 1 - std::pow(q.beta1, t);
-  const double correction2 = std::sqrt(1 - std::pow(q.beta2, t));
-  const V decay = simd::splat(float(1 - lr * q.weightDecay));
-  const V w1 = simd::splat(float(1 - q.beta1));
-  const V b2 = simd::splat(float(q.beta2));
-  const V w2 = simd::splat(float(1 - q.beta2));
-  const V root = simd::splat(float(correction2));
-  const V epsilon = simd::splat(float(q.epsilon));
-  const V size = simd::splat(float(-lr / correction1));
-  const V scale = simd::splat(clip ? *clip : 1.0f);
-
   updateTiles(
-      stream, q.count, scratch, squares, [&](int64_t begin, int64_t end) {
+      stream, params_.count, scratch, squares, [&](int64_t begin, int64_t end) {
         Wide sum = simd::splatWide(0);
         eachVector(begin, end, {grad, param, first, second},
                    [&](int64_t i, int part, int64_t n) {
-                     V g = loadSome(grad + i, n);
+                     const V g = loadSome(grad + i, n);
                      sum.part[part] = simd::fma(g, g, sum.part[part]);
-                     g = g * scale;
-                     V p = loadSome(param + i, n) * decay;
                      V m = loadSome(first + i, n);
                      V v = loadSome(second + i, n);
-                     m = m + w1 * (g - m);
-                     v = v * b2 + w2 * g * g;
-                     const V denominator = simd::sqrt(v) / root + epsilon;
-                     p = p + size * m / denominator;
-                     storeSome(param + i, p, n);
+                     storeSome(param + i,
+                               adam::update(f, g, loadSome(param + i, n), m, v,
+                                            simd::sqrt),
+                               n);
                      storeSome(first + i, m, n);
                      storeSome(second + i, v, n);
                    });
         return double(simd::sum(sum));
+      });
+}
+
+namespace {
+
+/// The codes of one moment, and the way from a float to the nearest: floats
+/// that begin with the same 16 bits have two neighbouring codes at most.
+struct CodeTable {
+  float value[adam::kCodes], above[adam::kCodes];
+  uint8_t least[1 << 16];
+
+  explicit CodeTable(bool isSigned) {
+    for (int c = 0; c < adam::kCodes; ++c)
+      value[c] = adam::codeValue(isSigned, c);
+    for (int c = 0; c + 1 < adam::kCodes; ++c)
+      above[c] = adam::boundBetween(value[c], value[c + 1]);
+    above[adam::kCodes - 1] = 1;
+    for (uint32_t top = 0; top < 1 << 16; ++top) {
+      // The least of them has the largest bits where they are negative.
+      const uint32_t bits = top << 16 | (top >> 15 ? 0xffffu : 0u);
+      float x;
+      std::memcpy(&x, &bits, sizeof x);
+      least[top] = uint8_t(adam::nearestCode(x, above));
+    }
+  }
+  /// |x| <= 1.
+  uint8_t nearest(float x) const {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    const uint8_t code = least[bits >> 16];
+    return uint8_t(code + (x > above[code]));
+  }
+};
+
+const CodeTable &codesOf(bool isSigned) {
+  static const CodeTable first(true), second(false);
+  return isSigned ? first : second;
+}
+
+/// A block's moments as floats, and back; zeros behind the last.
+struct Moments {
+  alignas(64) float x[adam::kCodeBlock];
+
+  void read(const CodeTable &table, const uint8_t *codes, float most,
+            int64_t count) {
+    const float *value = table.value;
+    for (int64_t i = 0; i < count; ++i)
+      x[i] = value[codes[i]] * most;
+    std::fill(x + count, x + adam::kCodeBlock, 0.0f);
+  }
+  void write(const CodeTable &table, uint8_t *codes, float *most,
+             int64_t count) {
+    V largest{};
+    for (int64_t i = 0; i < adam::kCodeBlock; i += kWidth) {
+      const V v = simd::load(x + i);
+      largest = simd::max(largest, simd::max(v, -v));
+    }
+    float lanes[kWidth];
+    simd::store(lanes, largest);
+    *most = *std::max_element(lanes, lanes + kWidth);
+    const V divisor = simd::splat(adam::divisorOf(*most));
+    for (int64_t i = 0; i < adam::kCodeBlock; i += kWidth)
+      simd::store(x + i, simd::load(x + i) / divisor);
+    for (int64_t i = 0; i < count; ++i)
+      codes[i] = table.nearest(x[i]);
+  }
+};
+
+} // namespace
+
+struct AdamW8bit::State {};
+AdamW8bit::AdamW8bit(const Params &params) : params_(params) {}
+AdamW8bit::~AdamW8bit() = default;
+
+Status AdamW8bit::prepare(Device &) {
+  if (Status s = cpu::requireType("adamw8bit", params_.type); !s)
+    return s;
+  (void)codesOf(true), (void)codesOf(false); // Made before the first step.
+  return cpu::requireScratch("adamw8bit", scratchCap(params_, Backend::Cpu),
+                             params_.scratchBytes);
+}
+
+void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  const CodeTable &first = codesOf(true), &second = codesOf(false);
+  const float *grad = floats(operand(ins, 1));
+  const float *clip = floats(operand(ins, 8));
+  const AdamFactors f(
+      adam::factors(params_, *floats(operand(ins, 6)),
+                    double(*static_cast<const int64_t *>(operand(ins, 7))),
+                    clip ? *clip : 1.0f));
+  float *param = floats(result(outs, 0));
+  auto *firstCodes = static_cast<uint8_t *>(result(outs, 1));
+  float *firstMost = floats(result(outs, 2));
+  auto *secondCodes = static_cast<uint8_t *>(result(outs, 3));
+  float *secondMost = floats(result(outs, 4));
+  static_assert(kUpdateTile % adam::kCodeBlock == 0);
+
+  updateTiles(
+      stream, params_.count, scratch, floats(result(outs, 5)),
+      [&](int64_t begin, int64_t end) {
+        Moments m, v;
+        for (int64_t at = begin; at < end; at += adam::kCodeBlock) {
+          const int64_t count = std::min<int64_t>(adam::kCodeBlock, end - at);
+          const int64_t block = at / adam::kCodeBlock;
+          m.read(first, firstCodes + at, firstMost[block], count);
+          v.read(second, secondCodes + at, secondMost[block], count);
+          eachVector(0, count, {}, [&](int64_t i, int, int64_t n) {
+            const V g = loadSome(grad + at + i, n);
+            const V p = loadSome(param + at + i, n);
+            const V oldM = simd::load(m.x + i), oldV = simd::load(v.x + i);
+            V newM = oldM, newV = oldV;
+            const V moved = adam::update(f, g, p, newM, newV, simd::sqrt);
+            const auto moves = g - g == V{}; // as adam::isFinite
+            storeSome(param + at + i, moves ? moved : p, n);
+            simd::store(m.x + i, moves ? newM : oldM);
+            simd::store(v.x + i, moves ? newV : oldV);
+          });
+          m.write(first, firstCodes + at, firstMost + block, count);
+          v.write(second, secondCodes + at, secondMost + block, count);
+        }
+        return squaresOf(grad, begin, end);
       });
 }
 
@@ -210,16 +339,9 @@ Status SquareSum::prepare(Device &) {
 
 void SquareSum::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const float *grad = floats(operand(ins, 0));
-  updateTiles(stream, params_.count, scratch, floats(result(outs, 0)),
-              [&](int64_t begin, int64_t end) {
-                Wide sum = simd::splatWide(0);
-                eachVector(begin, end, {grad},
-                           [&](int64_t i, int part, int64_t n) {
-                             const V g = loadSome(grad + i, n);
-                             sum.part[part] = simd::fma(g, g, sum.part[part]);
-                           });
-                return double(simd::sum(sum));
-              });
+  updateTiles(
+      stream, params_.count, scratch, floats(result(outs, 0)),
+      [&](int64_t begin, int64_t end) { return squaresOf(grad, begin, end); });
 }
 
 struct GradNorm::State {};

@@ -10,6 +10,7 @@
 #include "runtime/kernels/Optimizer.h"
 
 #include "runtime/cuda/Launch.h"
+#include "runtime/kernels/Adam.h"
 
 namespace tmc {
 
@@ -22,8 +23,8 @@ constexpr int64_t kPiece = 16 * kBlock;
 /// Threads that add up one part of a sum of squares.
 constexpr int kSumBlock = 1024;
 
-struct AdamFactors {
-  float decay, w1, b2, w2, root, epsilon, size, scale;
+struct Root {
+  __device__ float operator()(float x) const { return sqrtf(x); }
 };
 
 __global__ void __launch_bounds__(kBlock)
@@ -31,31 +32,79 @@ __global__ void __launch_bounds__(kBlock)
           const float *__restrict__ rate, const int64_t *__restrict__ step,
           const float *__restrict__ clip, float *param, float *first,
           float *second) {
-  __shared__ AdamFactors shared;
-  if (threadIdx.x == 0) {
-    const double lr = *rate, t = double(*step);
-    shared.decay = float(1 - lr * q.weightDecay);
-    shared.w1 = float(1 - q.beta1);
-    shared.b2 = float(q.beta2);
-    shared.w2 = float(1 - q.beta2);
-    shared.root = float(sqrt(1 - pow(q.beta2, t)));
-    shared.epsilon = float(q.epsilon);
-    shared.size = float(-lr / (1 - pow(q.beta1, t)));
-    shared.scale = clip ? *clip : 1.0f;
-  }
+  __shared__ adam::Factors shared;
+  if (threadIdx.x == 0)
+    shared = adam::factors(q, *rate, double(*step), clip ? *clip : 1.0f);
   __syncthreads();
-  const AdamFactors f = shared;
+  const adam::Factors f = shared;
   const int64_t begin = int64_t(blockIdx.x) * kPiece;
   const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
   for (int64_t i = begin + threadIdx.x; i < end; i += kBlock) {
-    const float g = grad[i] * f.scale;
-    const float p = param[i] * f.decay;
-    const float m = first[i] + f.w1 * (g - first[i]);
-    const float v = second[i] * f.b2 + f.w2 * g * g;
-    const float denominator = sqrtf(v) / f.root + f.epsilon;
-    param[i] = p + f.size * m / denominator;
+    float m = first[i], v = second[i];
+    param[i] = adam::update(f, grad[i], param[i], m, v, Root{});
     first[i] = m;
     second[i] = v;
+  }
+}
+
+/// The codes of one moment, as a block of threads uses them.
+struct CodeTable {
+  float value[adam::kCodes], above[adam::kCodes];
+
+  /// By all threads; a barrier must follow.
+  __device__ void fill(bool isSigned) {
+    for (int c = int(threadIdx.x); c < adam::kCodes; c += int(blockDim.x)) {
+      value[c] = adam::codeValue(isSigned, c);
+      above[c] =
+          c + 1 < adam::kCodes
+              ? adam::boundBetween(value[c], adam::codeValue(isSigned, c + 1))
+              : 1.0f;
+    }
+  }
+};
+
+/// A block of threads takes a piece, and in it a block of codes at a time, an
+/// element per thread.
+__global__ void __launch_bounds__(kBlock)
+    adamw8bit(AdamW8bit::Params q, const float *__restrict__ grad,
+              const float *__restrict__ rate, const int64_t *__restrict__ step,
+              const float *__restrict__ clip, float *param, uint8_t *firstCodes,
+              float *firstMost, uint8_t *secondCodes, float *secondMost) {
+  static_assert(kBlock == adam::kCodeBlock && kPiece % kBlock == 0);
+  __shared__ adam::Factors shared;
+  __shared__ CodeTable firstTable, secondTable;
+  __shared__ float reduced[kBlock];
+  if (threadIdx.x == 0)
+    shared = adam::factors(q, *rate, double(*step), clip ? *clip : 1.0f);
+  firstTable.fill(true);
+  secondTable.fill(false);
+  __syncthreads();
+  const adam::Factors f = shared;
+  const int64_t begin = int64_t(blockIdx.x) * kPiece;
+  const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
+  for (int64_t from = begin; from < end; from += kBlock) {
+    const int64_t i = from + threadIdx.x, block = from / kBlock;
+    float m = 0, v = 0;
+    if (i < end) {
+      m = firstTable.value[firstCodes[i]] * firstMost[block];
+      v = secondTable.value[secondCodes[i]] * secondMost[block];
+      const float g = grad[i];
+      if (adam::isFinite(g))
+        param[i] = adam::update(f, g, param[i], m, v, Root{});
+    }
+    // The maxima have been read: blockReduce begins with a barrier.
+    const float mostM = blockReduce(fabsf(m), reduced, MaxOp{});
+    const float mostV = blockReduce(v, reduced, MaxOp{});
+    if (i < end) {
+      firstCodes[i] = uint8_t(
+          adam::nearestCode(m / adam::divisorOf(mostM), firstTable.above));
+      secondCodes[i] = uint8_t(
+          adam::nearestCode(v / adam::divisorOf(mostV), secondTable.above));
+    }
+    if (threadIdx.x == 0) {
+      firstMost[block] = mostM;
+      secondMost[block] = mostV;
+    }
   }
 }
 
@@ -159,6 +208,7 @@ __global__ void __launch_bounds__(kBlock)
 float *floats(void *p) { return static_cast<float *>(p); }
 const float *floats(const void *p) { return static_cast<const float *>(p); }
 const int64_t *longs(const void *p) { return static_cast<const int64_t *>(p); }
+uint8_t *codes(void *p) { return static_cast<uint8_t *>(p); }
 
 } // namespace
 } // namespace cuda
@@ -188,6 +238,31 @@ void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
          longs(operand(ins, 5)), floats(operand(ins, 6)),
          floats(result(outs, 0)), floats(result(outs, 1)),
          floats(result(outs, 2)));
+}
+
+struct AdamW8bit::State : cuda::Prepared {};
+AdamW8bit::AdamW8bit(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+AdamW8bit::~AdamW8bit() = default;
+
+Status AdamW8bit::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::requireType("adamw8bit", params_.type); !s)
+    return s;
+  return cuda::requireScratch("adamw8bit", scratchCap(params_, Backend::Cuda),
+                              params_.scratchBytes);
+}
+
+void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  cuda::Queue queue(*state_->device, stream, "adamw8bit");
+  const float *grad = floats(operand(ins, 1));
+  cuda::squareSum(queue, grad, params_.count, scratch, floats(result(outs, 5)));
+  launch(queue, cuda::adamw8bit, cuda::blocksFor(params_.count, cuda::kPiece),
+         dim3(cuda::kBlock), 0, params_, grad, floats(operand(ins, 6)),
+         longs(operand(ins, 7)), floats(operand(ins, 8)),
+         floats(result(outs, 0)), cuda::codes(result(outs, 1)),
+         floats(result(outs, 2)), cuda::codes(result(outs, 3)),
+         floats(result(outs, 4)));
 }
 
 struct Sgd::State : cuda::Prepared {};

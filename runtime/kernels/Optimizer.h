@@ -46,6 +46,29 @@ public:
   TMC_KERNEL(AdamW)
 };
 
+/// AdamW whose moments are kept in 8 bits (runtime/kernels/Adam.h): a code per
+/// element and the largest absolute value of each block of 256. The update is
+/// AdamW's, in f32 from the moments as they were read, and these are coded
+/// anew, to nearest. Where a gradient isn't finite, parameter and moments stay,
+/// and the sum of squares says so.
+///
+/// ins: p, g [count], codes of m (i8) [count], maxima of m (f32) [blocks],
+/// codes and maxima of v, lr, step, clipScale (or absent). outs: p, codes and
+/// maxima of m and of v (the same buffers), squareSum f32 scalar (or absent).
+class AdamW8bit : public Kernel {
+public:
+  struct Params {
+    DType type; // of parameters and gradients
+    int64_t count;
+    double beta1, beta2, epsilon, weightDecay;
+    int64_t scratchBytes;
+  };
+  static int64_t scratchCap(const Params &params, Backend) {
+    return squareSumScratchBytes(params.count);
+  }
+  TMC_KERNEL(AdamW8bit)
+};
+
 /// PyTorch's SGD:
 ///   g += weightDecay p;  b = step == 1 ? g : momentum b + (1 - dampening) g
 ///   p -= lr (nesterov ? g + momentum b : b)

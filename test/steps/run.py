@@ -42,7 +42,7 @@ LOSS = 1e-6  # relative, of micro-batches against one
 PARAMETERS = 1e-5  # relative, the norm over all
 ADAMW = "adamw(weight_decay=0.1,clip=1.0)"
 
-# Name: graph, options of tmc compile, inputs (name: shape, kind), budgets, micro-batches.
+# Name: graph, options of tmc compile, inputs (name: shape, kind), budgets, micro-batches, optimizer.
 # Kinds: `text` tokens, `below N` integers, `mask` ones with some zeros, `normal` floats.
 MODELS = {
     "gpt2-tiny": dict(
@@ -61,6 +61,9 @@ MODELS = {
     "resnet-tiny": dict(
         graph="examples/resnet-tiny.onnx", options=["--batch=8"],
         inputs={"image": ([32, 3, 24, 24], "normal"), "label": ([32], "below 8")}, budgets=["2 %"], micro=[]),
+    "gpt2-tiny, moments in 8 bits": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
+        inputs={}, budgets=["2 %"], micro=[], optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"),
     # Two tables of 5 and 7 rows: `tmc verify` draws each column below its own limit.
     "noted-tiny": dict(
         graph="test/models/noted-tiny.onnx", options=[],
@@ -204,6 +207,7 @@ class Case:
     def __init__(self, name, model, options, scratch):
         self.name, self.model, self.options = name, model, options
         self.tmc = os.path.join(options.build, "bin", "tmc")
+        self.optimizer = model.get("optimizer", ADAMW)
         self.directory = os.path.join(scratch, name)
         os.makedirs(self.directory, exist_ok=True)
         self.data = list(model.get("data", []))
@@ -218,13 +222,13 @@ class Case:
         """The directory of a step, and the output where there is none."""
         directory = os.path.join(self.directory, name)
         code, text = run([self.tmc, "compile", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
-                          f"--optimizer={ADAMW}", *self.model["options"], *flags, "-o", directory])
+                          f"--optimizer={self.optimizer}", *self.model["options"], *flags, "-o", directory])
         return directory, f"tmc compile ended with {code}\n{text}" if code else ""
 
     def smallest(self):
         """The smallest budget for which a plan is known, its arena packed."""
         code, text = run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
-                          f"--optimizer={ADAMW}", *self.model["options"], "--budget=1", "--json"], stderr=subprocess.DEVNULL)
+                          f"--optimizer={self.optimizer}", *self.model["options"], "--budget=1", "--json"], stderr=subprocess.DEVNULL)
         return json.loads(text)["smallest_found_bytes"] if code == 3 else None
 
     def plan(self, directory):

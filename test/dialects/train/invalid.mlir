@@ -86,6 +86,17 @@ func.func @adamw_c1_grad(%p: tensor<4xf32>, %g: tensor<2x2xf32>, %lr: tensor<f32
 
 // -----
 
+func.func @adamw8bit_c1_codes(%p: tensor<300xf32>, %m: tensor<300xi8>, %s: tensor<1xf32>, %v: tensor<300xi8>, %u: tensor<2xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{keeps a moment of 'tensor<300xf32>' as 'tensor<300xi8>' and 'tensor<1xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:6 = train.adamw8bit %p, %p, %m, %s, %v, %u lr(%lr) step(%t) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0}
+      : (tensor<300xf32>, tensor<300xf32>, tensor<300xi8>, tensor<1xf32>, tensor<300xi8>, tensor<2xf32>, tensor<f32>, tensor<i64>)
+      -> (tensor<300xf32>, tensor<300xi8>, tensor<1xf32>, tensor<300xi8>, tensor<2xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
 func.func @adamw_c1_rate(%p: tensor<4xf32>, %t: tensor<i64>) {
   // expected-error @below {{takes 'tensor<4xf32>' for a scalar}}
   // expected-error @below {{failed to infer returned types}}

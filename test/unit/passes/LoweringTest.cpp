@@ -41,10 +41,11 @@ std::string shapePipeline(uint64_t seed) {
     split = seed % 2 ? "tmc-split{micro-batches=2},"
                      : "tmc-split{micro-batches=4},";
   const char *optimizers[] = {"sgd", "adamw", "adamw(clip=1.0)",
-                              "sgd(momentum=0.9,clip=1.0)"};
+                              "sgd(momentum=0.9,clip=1.0)",
+                              "adamw8bit(min_size=1)"};
   return split +
          "func.func(tmc-layout),canonicalize,cse,tmc-autodiff{optimizer=" +
-         optimizers[seed / 3 % 4] +
+         optimizers[seed / 3 % 5] +
          "},canonicalize,cse,tmc-expand-composites,canonicalize,"
          "tmc-fold-into-kernels,canonicalize,tmc-fuse,tmc-copy-views";
 }

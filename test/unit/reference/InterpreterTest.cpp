@@ -280,6 +280,15 @@ TEST(Interpreter, MicroBatchesCarryFromRunToRun) {
   expectNear((*r)[0], {100});
 }
 
+static Tensor asF32(Tensor x) {
+  x.element = Element::F32;
+  return x;
+}
+static Tensor asI8(Tensor x) {
+  x.element = Element::I8;
+  return x;
+}
+
 TEST(Interpreter, AdamWInPyTorchsOrder) {
   // p = 1 - 0.1 * 0.5 * 1 = 0.95; m = 0.1 * 2, v = 0.01 * 4, both corrected:
   // 2 and 4, so p -= 0.1 * 2 / (2 + 0.5).
@@ -299,6 +308,38 @@ TEST(Interpreter, AdamWInPyTorchsOrder) {
   expectNear((*r)[1], {0.2});
   expectNear((*r)[2], {0.04});
   expectNear((*r)[3], {4});
+}
+
+TEST(Interpreter, AdamWWithMomentsIn8Bits) {
+  // m = 0.5 g = 1, -0.5, 0; v = 0.5 g^2 = 2, 0.5, 0. Of their largest, 1 and 2,
+  // that is 1, -0.5, 0 and 1, 0.25, 0. The nearest values of m's top decade,
+  // (0.1 + 0.9 (k + 0.5) / 64), are 1 itself and 0.5008 (k = 28); those of v's
+  // have 128 parts: 0.2512 (k = 21). Codes: 255, 127 - (64 + 28), 127; 255,
+  // 255 - 128 + 21, 0; as signed bytes.
+  auto r =
+      evaluate(R"(
+    func.func @f(%p: tensor<3xf32>, %g: tensor<3xf32>, %m: tensor<3xi8>, %mm: tensor<1xf32>,
+                 %v: tensor<3xi8>, %vm: tensor<1xf32>, %lr: tensor<f32>, %t: tensor<i64>)
+        -> (tensor<3xf32>, tensor<3xi8>, tensor<1xf32>, tensor<3xi8>, tensor<1xf32>, tensor<f32>) {
+      %0:6 = train.adamw8bit %p, %g, %m, %mm, %v, %vm lr(%lr) step(%t)
+          {beta1 = 0.5, beta2 = 0.5, epsilon = 1.0, weight_decay = 0.0}
+          : (tensor<3xf32>, tensor<3xf32>, tensor<3xi8>, tensor<1xf32>, tensor<3xi8>, tensor<1xf32>, tensor<f32>, tensor<i64>)
+          -> (tensor<3xf32>, tensor<3xi8>, tensor<1xf32>, tensor<3xi8>, tensor<1xf32>, tensor<f32>)
+      return %0#0, %0#1, %0#2, %0#3, %0#4, %0#5 : tensor<3xf32>, tensor<3xi8>, tensor<1xf32>, tensor<3xi8>, tensor<1xf32>, tensor<f32>
+    })",
+               {asF32(floats({3}, {1, 1, 1})), asF32(floats({3}, {2, -1, 0})),
+                asI8(ints({3}, {0, 0, 0})), asF32(floats({1}, {0})),
+                asI8(ints({3}, {0, 0, 0})), asF32(floats({1}, {0})),
+                asF32(floats({}, {0.1})), ints({}, {1})});
+  ASSERT_TRUE(succeeded(r));
+  // Corrected: m / 0.5 = g, sqrt(v / 0.5) = |g|.
+  expectNear((*r)[0], {1 - 0.1 * 2 / 3, 1 + 0.1 / 2, 1});
+  EXPECT_EQ((*r)[1].ints, (std::vector<int64_t>{-1, 127 - 92, 127}));
+  expectNear((*r)[2], {1});
+  EXPECT_EQ((*r)[3].ints,
+            (std::vector<int64_t>{-1, int8_t(255 - 128 + 21), 0}));
+  expectNear((*r)[4], {2});
+  expectNear((*r)[5], {5});
 }
 
 TEST(Interpreter, RoundsIfTold) {

@@ -2,7 +2,10 @@
 
 #include "Testing.h"
 
+#include "runtime/kernels/Adam.h"
 #include "runtime/kernels/Optimizer.h"
+
+#include <algorithm>
 
 using namespace tmc;
 using namespace tmc::test;
@@ -45,6 +48,159 @@ TEST(AdamW, FollowsPyTorchOverTenSteps) {
   expectClose(m.get(), wm, 1e-6, "m");
   expectClose(v.get(), wv, 1e-6, "v");
   EXPECT_TRUE(p.sameBits(p2) && m.sameBits(m2) && v.sameBits(v2));
+}
+
+namespace {
+
+/// The published map, made as it is described: decades between a tenth and one,
+/// cut evenly, their middles, 0 and 1, sorted.
+std::vector<double> publishedCodes(bool isSigned) {
+  std::vector<double> codes{0, 1};
+  for (int i = 0; i < 7; ++i) {
+    const int intervals = 1 << (isSigned ? i : i + 1);
+    for (int k = 0; k < intervals; ++k) {
+      const double low = 0.1 + 0.9 * k / intervals;
+      const double high = 0.1 + 0.9 * (k + 1) / intervals;
+      const double value = (low + high) / 2 * std::pow(10.0, i - 6);
+      codes.push_back(value);
+      if (isSigned)
+        codes.push_back(-value);
+    }
+  }
+  std::sort(codes.begin(), codes.end());
+  return codes;
+}
+
+/// One moment of a tensor in 8 bits, in double but for the maxima.
+struct CodedMoment {
+  std::vector<double> codes, values;
+  std::vector<uint8_t> code;
+  std::vector<float> most;
+  std::vector<double> unsure; // how near a value came to half way, relative
+
+  CodedMoment(bool isSigned, int64_t count)
+      : codes(publishedCodes(isSigned)), values(size_t(count)),
+        code(size_t(count)), most(size_t(count + 255) / 256),
+        unsure(size_t(count), 1.0) {}
+  void decode() {
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = double(float(codes[code[i]])) * most[i / 256];
+  }
+  void encode() {
+    for (size_t from = 0; from < values.size(); from += 256) {
+      const size_t end = std::min(values.size(), from + 256);
+      double largest = 0;
+      for (size_t i = from; i < end; ++i)
+        largest = std::max(largest, std::abs(values[i]));
+      most[from / 256] = float(largest);
+      for (size_t i = from; i < end; ++i) {
+        const double x = largest > 0 ? values[i] / largest : 0;
+        size_t best = 0;
+        for (size_t c = 1; c < codes.size(); ++c)
+          if (std::abs(codes[c] - x) < std::abs(codes[best] - x))
+            best = c;
+        code[i] = uint8_t(best);
+        for (size_t c = 0; c + 1 < codes.size(); ++c) {
+          const double middle = (codes[c] + codes[c + 1]) / 2;
+          unsure[i] =
+              std::min(unsure[i], std::abs(x - middle) / std::abs(middle));
+        }
+      }
+    }
+  }
+};
+
+} // namespace
+
+TEST(AdamW8bit, HasThePublishedCodes) {
+  for (bool isSigned : {false, true}) {
+    const std::vector<double> published = publishedCodes(isSigned);
+    ASSERT_EQ(published.size(), size_t(adam::kCodes));
+    for (int c = 0; c < adam::kCodes; ++c)
+      EXPECT_EQ(adam::codeValue(isSigned, c), float(published[size_t(c)])) << c;
+  }
+  EXPECT_EQ(adam::codeValue(true, 0), -0.99296875f);
+}
+
+/// Each step begins with the codes that the kernel left; it must leave those
+/// that the model does, save where a value lies half way.
+TEST(AdamW8bit, FollowsTheModel) {
+  const int64_t count = 70001, blocks = (count + 255) / 256;
+  AdamW8bit::Params params{.type = DType::F32,
+                           .count = count,
+                           .beta1 = 0.9,
+                           .beta2 = 0.95,
+                           .epsilon = 1e-8,
+                           .weightDecay = 0.1,
+                           .scratchBytes = 0};
+  using Codes = Buffer<uint8_t>;
+  Floats p = randomFloats(count, 1), m(blocks), v(blocks);
+  Codes mc(count), vc(count);
+  Floats p2(p), m2(m), v2(v);
+  Codes mc2(mc), vc2(vc);
+  CodedMoment first(true, count), second(false, count);
+  int64_t ties = 0;
+  Buffer<float> lr(1), clip(1, 0.5f), got(1), got2(1);
+  Buffer<int64_t> t(1);
+  for (t[0] = 1; t[0] <= 5; ++t[0]) {
+    Floats g = randomFloats(count, unsigned(10 + t[0]));
+    for (int64_t i = 512; i < 768; ++i)
+      g[i] = 0; // a block without any
+    g[40000] = NAN;
+    g[40001] = -INFINITY;
+    lr[0] = 0.01f * float(t[0]);
+    for (int64_t i = 0; i < count; ++i) {
+      first.code[size_t(i)] = mc[i];
+      second.code[size_t(i)] = vc[i];
+    }
+    for (int64_t b = 0; b < blocks; ++b) {
+      first.most[size_t(b)] = m[b];
+      second.most[size_t(b)] = v[b];
+    }
+    first.decode();
+    second.decode();
+    std::vector<double> want(p.get(), p.get() + count);
+    for (int64_t i = 0; i < count; ++i) {
+      const double d = g[i] * 0.5;
+      if (!std::isfinite(d))
+        continue;
+      double &x = want[size_t(i)], &a = first.values[size_t(i)],
+             &b = second.values[size_t(i)];
+      x *= 1 - lr[0] * 0.1;
+      a += (d - a) * 0.1;
+      b = 0.95 * b + 0.05 * d * d;
+      x -= lr[0] / (1 - std::pow(0.9, t[0])) * a /
+           (std::sqrt(b) / std::sqrt(1 - std::pow(0.95, t[0])) + 1e-8);
+    }
+    first.encode();
+    second.encode();
+    runKernel<AdamW8bit>(1, params, {p, g, mc, m, vc, v, lr, t, clip},
+                         {p, mc, m, vc, v, got});
+    runKernel<AdamW8bit>(2, params, {p2, g, mc2, m2, vc2, v2, lr, t, clip},
+                         {p2, mc2, m2, vc2, v2, got2});
+    expectClose(p.get(), want, 1e-5, "p");
+    EXPECT_TRUE(std::isnan(got[0]) && std::isnan(got2[0]));
+    for (int64_t b = 0; b < blocks; ++b) {
+      EXPECT_NEAR(m[b], first.most[size_t(b)], 1e-6 * m[b]);
+      EXPECT_NEAR(v[b], second.most[size_t(b)], 1e-6 * v[b]);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const size_t s = size_t(i);
+      const bool tie = mc[i] != first.code[s] || vc[i] != second.code[s];
+      ties += tie;
+      if (mc[i] != first.code[s]) {
+        EXPECT_LT(first.unsure[s], 1e-5) << "m " << i;
+      }
+      if (vc[i] != second.code[s]) {
+        EXPECT_LT(second.unsure[s], 1e-5) << "v " << i;
+      }
+      first.unsure[s] = second.unsure[s] = 1;
+    }
+  }
+  EXPECT_LT(ties, count / 100);
+  EXPECT_TRUE(p.sameBits(p2) && m.sameBits(m2) && v.sameBits(v2));
+  EXPECT_TRUE(mc.sameBits(mc2) && vc.sameBits(vc2));
+  EXPECT_EQ(m[2], 0);
 }
 
 TEST(Sgd, FollowsPyTorch) {

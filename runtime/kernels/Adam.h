@@ -1,0 +1,126 @@
+//===- Adam.h - AdamW of one element, and 8-bit moments ---------*- C++ -*-===//
+//
+// What AdamW's kernels have in common, on both backends.
+//
+// Moments in 8 bits: each block of kCodeBlock elements has its largest absolute
+// value in f32, and each element a code, whose value times that maximum is the
+// moment. Codes are numbered by value. Between 0 and 1 there are seven decades
+// (10^(i-7), 10^(i-6)], i = 0..6, cut into 2^i equal intervals where the map is
+// signed, 2^(i+1) where it isn't; a code's value is the middle of its interval.
+// 0 and 1 are codes, and if signed the negatives of all but 1. So 8 bits span
+// seven orders of magnitude, with a relative step of 1 % at the top.
+//
+// Source: Dettmers, Lewis, Shleifer, Zettlemoyer, "8-bit Optimizers via
+// Block-wise Quantization" (ICLR 2022), dynamic tree quantization.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_ADAM_H
+#define TMC_RUNTIME_KERNELS_ADAM_H
+
+#include "runtime/kernels/Portable.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace tmc::adam {
+
+/// What one step multiplies by; computed in double and rounded once.
+struct Factors {
+  float decay, w1, b2, w2, root, epsilon, size, scale;
+};
+
+/// `q` has beta1, beta2, epsilon and weightDecay; `step` counts from 1.
+template <typename Params>
+TMC_HD inline Factors factors(const Params &q, double lr, double step,
+                              float clipScale) {
+  Factors f;
+  f.decay = float(1 - lr * q.weightDecay);
+  f.w1 = float(1 - q.beta1);
+  f.b2 = float(q.beta2);
+  f.w2 = float(1 - q.beta2);
+  f.root = float(sqrt(1 - pow(q.beta2, step)));
+  f.epsilon = float(q.epsilon);
+  f.size = float(-lr / (1 - pow(q.beta1, step)));
+  f.scale = clipScale;
+  return f;
+}
+
+/// The new parameter, and the new moments in place. V is a float, or a vector
+/// of them, F factors of that type; `root` is its square root.
+template <typename V, typename F, typename Root>
+TMC_HD inline V update(const F &f, V grad, V param, V &first, V &second,
+                       Root root) {
+  const V g = grad * f.scale;
+  const V p = param * f.decay;
+  first = first + f.w1 * (g - first);
+  second = second * f.b2 + f.w2 * g * g;
+  return p + f.size * first / (root(second) / f.root + f.epsilon);
+}
+
+//===----------------------------------------------------------------------===//
+// Codes
+//===----------------------------------------------------------------------===//
+
+/// Elements that share a maximum.
+constexpr int kCodeBlock = 256;
+constexpr int kCodes = 256;
+/// The code of 0 where there are negatives.
+constexpr int kSignedZero = 127;
+
+/// The value of a code.
+TMC_HD inline float codeValue(bool isSigned, int code) {
+  if (code == kCodes - 1)
+    return 1;
+  const bool isNegative = isSigned && code < kSignedZero;
+  // Values but 0 count from 1 on; decade i begins at 2^i, or 2^(i+1) - 1.
+  const int number = isNegative ? kSignedZero - code
+                     : isSigned ? code - kSignedZero
+                                : code;
+  if (number == 0)
+    return 0;
+  const int at = isSigned ? number : number + 1;
+  int intervals = 1, decade = isSigned ? 0 : -1;
+  for (; 2 * intervals <= at; intervals *= 2)
+    ++decade;
+  double value = 0.1 + 0.9 * (at - intervals + 0.5) / intervals;
+  for (int i = decade; i < 6; ++i)
+    value /= 10;
+  return float(isNegative ? -value : value);
+}
+
+/// The largest float that isn't nearer to `upper` than to `lower`: exactly half
+/// way is `lower`'s.
+TMC_HD inline float boundBetween(float lower, float upper) {
+  const double middle = 0.5 * (double(lower) + double(upper));
+  float bound = float(middle);
+  if (double(bound) > middle) {
+    uint32_t bits;
+    memcpy(&bits, &bound, sizeof bits);
+    bits += bound > 0 ? uint32_t(-1) : 1u;
+    memcpy(&bound, &bits, sizeof bits);
+  }
+  return bound;
+}
+
+/// The nearest code; `above[c]` is the bound between the values of c and c + 1.
+/// NaN has code 0.
+TMC_HD inline int nearestCode(float x, const float *above) {
+  int code = 0;
+  for (int step = kCodes / 2; step; step /= 2)
+    if (x > above[code + step - 1])
+      code += step;
+  return code;
+}
+
+/// What a block's values are divided by.
+TMC_HD inline float divisorOf(float largest) {
+  return largest > 0 ? largest : 1.0f;
+}
+
+/// False for NaN and the infinities: such a gradient changes nothing.
+TMC_HD inline bool isFinite(float x) { return x - x == 0; }
+
+} // namespace tmc::adam
+
+#endif // TMC_RUNTIME_KERNELS_ADAM_H
