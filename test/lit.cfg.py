@@ -18,4 +18,7 @@ config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(
     ("%exits", sys.executable + " " + os.path.join(root, "exits.py")))
 config.substitutions.append(("%tmc", os.path.join(build, "bin", "tmc")))
+with open(os.path.join(build, "CMakeCache.txt")) as cache:
+    if "TMC_SANITIZE:BOOL=ON" in cache.read():
+        config.available_features.add("sanitized")
 config.substitutions.append(("%build", os.path.abspath(build)))
