@@ -4,7 +4,6 @@
 
 using namespace mlir;
 using namespace tmc;
-using reference::Element;
 using reference::Tensor;
 using train::TrainDialect;
 

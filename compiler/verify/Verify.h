@@ -21,8 +21,8 @@
 // The error of a tensor is the Euclidean norm of the difference over that of
 // the reference, or over a tenth of the norm of all tensors of its kind
 // where that is more: a gradient that is zero but for rounding has no relative
-// error. It may be 1e-5. Codes of an optimizer's moments in 8 bits are numbers, of
-// which one in 256 may be the next one.
+// error. It may be 1e-5. Codes of an optimizer's moments in 8 bits are numbers,
+// of which one in 256 may be the next one.
 //
 // ## What rounding decides
 // A value so near the threshold of a ReLU or of a max-pooling that rounding
