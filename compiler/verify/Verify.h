@@ -32,7 +32,8 @@
 // difference, the draw decides nothing, and another is taken. A step may be
 // such that every draw is of this kind (many layers of batch norm over few
 // values each): then tensors of the fifth draw may differ by eight times what
-// the changes move them, and never by more than 1e-2. The table says how many.
+// the changes move them, and the table says how many do. Where that is more
+// than 1e-2, nothing can be said, and the comparison fails.
 
 #ifndef TMC_COMPILER_VERIFY_VERIFY_H
 #define TMC_COMPILER_VERIFY_VERIFY_H
@@ -80,7 +81,7 @@ struct VerifyReport {
 };
 
 constexpr double kVerifyTolerance = 1e-5;
-/// The same where rounding alone moves a tensor further.
+/// The largest error of which anything can be said, where rounding makes it.
 constexpr double kVerifyCoarsest = 1e-2;
 
 /// Fails where `directory` isn't one of a compiled step, or the step can't run.
