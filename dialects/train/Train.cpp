@@ -249,6 +249,19 @@ static LogicalResult checkUpdate(std::optional<Location> loc, Value param,
   return success();
 }
 
+/// A kernel whose parameters are AdamParams.
+template <typename Op> static KernelCall adamKernel(Op op, const char *name) {
+  KernelCall call(op.getContext(), name);
+  call.type("type", op.getParam().getType())
+      .integer("count", elements(op.getParam()))
+      .real("beta1", op.getBeta1().convertToDouble())
+      .real("beta2", op.getBeta2().convertToDouble())
+      .real("epsilon", op.getEpsilon().convertToDouble())
+      .real("weightDecay", op.getWeightDecay().convertToDouble());
+  call.scratchBytes = squareSumScratchBytes(elements(op.getParam()));
+  return call;
+}
+
 LogicalResult AdamWOp::inferReturnTypes(MLIRContext *context,
                                         std::optional<Location> loc, Adaptor op,
                                         SmallVectorImpl<Type> &results) {
@@ -264,15 +277,7 @@ LogicalResult AdamWOp::inferReturnTypes(MLIRContext *context,
 int64_t AdamWOp::getFlops() { return 15 * elements(getParam()); }
 
 KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  KernelCall call(getContext(), "AdamW");
-  call.type("type", getParam().getType())
-      .integer("count", elements(getParam()))
-      .real("beta1", getBeta1().convertToDouble())
-      .real("beta2", getBeta2().convertToDouble())
-      .real("epsilon", getEpsilon().convertToDouble())
-      .real("weightDecay", getWeightDecay().convertToDouble());
-  call.scratchBytes = squareSumScratchBytes(elements(getParam()));
-  return call;
+  return adamKernel(*this, "AdamW");
 }
 
 LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *context,
@@ -302,15 +307,7 @@ int64_t AdamW8bitOp::getFlops() {
 }
 
 KernelCall AdamW8bitOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  KernelCall call(getContext(), "AdamW8bit");
-  call.type("type", getParam().getType())
-      .integer("count", elements(getParam()))
-      .real("beta1", getBeta1().convertToDouble())
-      .real("beta2", getBeta2().convertToDouble())
-      .real("epsilon", getEpsilon().convertToDouble())
-      .real("weightDecay", getWeightDecay().convertToDouble());
-  call.scratchBytes = squareSumScratchBytes(elements(getParam()));
-  return call;
+  return adamKernel(*this, "AdamW8bit");
 }
 
 LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,

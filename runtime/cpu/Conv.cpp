@@ -44,10 +44,6 @@ void runProduct(Stream &stream, const ConvParams &p, bool gradInput,
     conv::product(stream, p, gradInput, windows, from, filter, bias, to, bytes);
 }
 
-} // namespace
-
-namespace {
-
 /// What a pass needs to know, beside its parameters.
 struct Pass {
   conv::Windows windows;

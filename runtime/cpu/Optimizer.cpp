@@ -106,6 +106,7 @@ struct AdamFactors {
 
 float *floats(void *p) { return static_cast<float *>(p); }
 const float *floats(const void *p) { return static_cast<const float *>(p); }
+const int64_t *longs(const void *p) { return static_cast<const int64_t *>(p); }
 
 } // namespace
 
@@ -122,11 +123,9 @@ Status AdamW::prepare(Device &) {
 
 void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const float *grad = floats(operand(ins, 1));
-  const float *clip = floats(operand(ins, 6));
-  const AdamFactors f(
-      adam::factors(params_, *floats(operand(ins, 4)),
-                    double(*static_cast<const int64_t *>(operand(ins, 5))),
-                    clip ? *clip : 1.0f));
+  const AdamFactors f(adam::factors(params_, floats(operand(ins, 4)),
+                                    longs(operand(ins, 5)),
+                                    floats(operand(ins, 6))));
   float *param = floats(result(outs, 0));
   float *first = floats(result(outs, 1));
   float *second = floats(result(outs, 2));
@@ -234,11 +233,9 @@ Status AdamW8bit::prepare(Device &) {
 void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const CodeTable &first = codesOf(true), &second = codesOf(false);
   const float *grad = floats(operand(ins, 1));
-  const float *clip = floats(operand(ins, 8));
-  const AdamFactors f(
-      adam::factors(params_, *floats(operand(ins, 6)),
-                    double(*static_cast<const int64_t *>(operand(ins, 7))),
-                    clip ? *clip : 1.0f));
+  const AdamFactors f(adam::factors(params_, floats(operand(ins, 6)),
+                                    longs(operand(ins, 7)),
+                                    floats(operand(ins, 8))));
   float *param = floats(result(outs, 0));
   auto *firstCodes = static_cast<uint8_t *>(result(outs, 1));
   float *firstMost = floats(result(outs, 2));
@@ -288,7 +285,7 @@ void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &q = params_;
   const float *grad = floats(operand(ins, 1));
   const float lr = *floats(operand(ins, 3));
-  const int64_t t = *static_cast<const int64_t *>(operand(ins, 4));
+  const int64_t t = *longs(operand(ins, 4));
   const float *clip = floats(operand(ins, 5));
   float *param = floats(result(outs, 0));
   float *buffer = floats(result(outs, 1));

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kBlock)
           float *second) {
   __shared__ adam::Factors shared;
   if (threadIdx.x == 0)
-    shared = adam::factors(q, *rate, double(*step), clip ? *clip : 1.0f);
+    shared = adam::factors(q, rate, step, clip);
   __syncthreads();
   const adam::Factors f = shared;
   const int64_t begin = int64_t(blockIdx.x) * kPiece;
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kBlock)
   __shared__ CodeTable firstTable, secondTable;
   __shared__ float reduced[kBlock];
   if (threadIdx.x == 0)
-    shared = adam::factors(q, *rate, double(*step), clip ? *clip : 1.0f);
+    shared = adam::factors(q, rate, step, clip);
   firstTable.fill(true);
   secondTable.fill(false);
   __syncthreads();

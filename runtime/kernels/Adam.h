@@ -17,6 +17,7 @@
 #ifndef TMC_RUNTIME_KERNELS_ADAM_H
 #define TMC_RUNTIME_KERNELS_ADAM_H
 
+#include "runtime/kernels/Optimizer.h"
 #include "runtime/kernels/Portable.h"
 
 #include <cmath>
@@ -30,10 +31,10 @@ struct Factors {
   float decay, w1, b2, w2, root, epsilon, size, scale;
 };
 
-/// `q` has beta1, beta2, epsilon and weightDecay; `step` counts from 1.
-template <typename Params>
-TMC_HD inline Factors factors(const Params &q, double lr, double step,
-                              float clipScale) {
+/// What the kernels' scalar operands say; `clipScale` may be absent.
+TMC_HD inline Factors factors(const AdamParams &q, const float *rate,
+                              const int64_t *count, const float *clipScale) {
+  const double lr = *rate, step = double(*count); // from 1
   Factors f;
   f.decay = float(1 - lr * q.weightDecay);
   f.w1 = float(1 - q.beta1);
@@ -42,7 +43,7 @@ TMC_HD inline Factors factors(const Params &q, double lr, double step,
   f.root = float(sqrt(1 - pow(q.beta2, step)));
   f.epsilon = float(q.epsilon);
   f.size = float(-lr / (1 - pow(q.beta1, step)));
-  f.scale = clipScale;
+  f.scale = clipScale ? *clipScale : 1.0f;
   return f;
 }
 

@@ -23,6 +23,13 @@ inline int64_t squareSumScratchBytes(int64_t count) {
   return alignScratch((count + kUpdateTile - 1) / kUpdateTile * 8);
 }
 
+struct AdamParams {
+  DType type; // of parameters, gradients and, in f32, moments
+  int64_t count;
+  double beta1, beta2, epsilon, weightDecay;
+  int64_t scratchBytes;
+};
+
 /// PyTorch's AdamW:
 ///   p *= 1 - lr weightDecay;  m += (g - m)(1 - beta1)
 ///   v = beta2 v + (1 - beta2) g g
@@ -34,12 +41,7 @@ inline int64_t squareSumScratchBytes(int64_t count) {
 ///       absent).
 class AdamW : public Kernel {
 public:
-  struct Params {
-    DType type; // of parameters, gradients and moments
-    int64_t count;
-    double beta1, beta2, epsilon, weightDecay;
-    int64_t scratchBytes;
-  };
+  using Params = AdamParams;
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
@@ -57,12 +59,7 @@ public:
 /// maxima of m and of v (the same buffers), squareSum f32 scalar (or absent).
 class AdamW8bit : public Kernel {
 public:
-  struct Params {
-    DType type; // of parameters and gradients
-    int64_t count;
-    double beta1, beta2, epsilon, weightDecay;
-    int64_t scratchBytes;
-  };
+  using Params = AdamParams;
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }

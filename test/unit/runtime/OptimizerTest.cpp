@@ -10,15 +10,23 @@
 using namespace tmc;
 using namespace tmc::test;
 
+namespace {
+
+AdamParams adamParams(int64_t count) {
+  return {.type = DType::F32,
+          .count = count,
+          .beta1 = 0.9,
+          .beta2 = 0.95,
+          .epsilon = 1e-8,
+          .weightDecay = 0.1,
+          .scratchBytes = 0};
+}
+
+} // namespace
+
 TEST(AdamW, FollowsPyTorchOverTenSteps) {
   const int64_t count = 70001; // more than one part, and a ragged end
-  AdamW::Params params{.type = DType::F32,
-                       .count = count,
-                       .beta1 = 0.9,
-                       .beta2 = 0.95,
-                       .epsilon = 1e-8,
-                       .weightDecay = 0.1,
-                       .scratchBytes = 0};
+  const AdamParams params = adamParams(count);
   Floats p = randomFloats(count, 1), m(count), v(count);
   Floats p2(p), m2(count), v2(count);
   std::vector<double> wp(p.get(), p.get() + count), wm(size_t(count), 0.0),
@@ -122,17 +130,33 @@ TEST(AdamW8bit, HasThePublishedCodes) {
   EXPECT_EQ(adam::codeValue(true, 0), -0.99296875f);
 }
 
+/// Floats that begin with the same 16 bits have one code, or two that follow
+/// each other: the cpu's way to the nearest.
+TEST(AdamW8bit, HasCodesThatLieApart) {
+  for (bool isSigned : {false, true}) {
+    float above[adam::kCodes];
+    for (int c = 0; c + 1 < adam::kCodes; ++c)
+      above[c] = adam::boundBetween(adam::codeValue(isSigned, c),
+                                    adam::codeValue(isSigned, c + 1));
+    for (uint32_t top = 0; top < 1 << 16; ++top) {
+      float ends[2];
+      const uint32_t bits[2] = {top << 16, top << 16 | 0xffff};
+      std::memcpy(ends, bits, sizeof bits);
+      if (std::abs(ends[1]) > 1 || std::isnan(ends[1]))
+        continue;
+      EXPECT_LE(std::abs(adam::nearestCode(ends[0], above) -
+                         adam::nearestCode(ends[1], above)),
+                1)
+          << ends[0];
+    }
+  }
+}
+
 /// Each step begins with the codes that the kernel left; it must leave those
 /// that the model does, save where a value lies half way.
 TEST(AdamW8bit, FollowsTheModel) {
   const int64_t count = 70001, blocks = (count + 255) / 256;
-  AdamW8bit::Params params{.type = DType::F32,
-                           .count = count,
-                           .beta1 = 0.9,
-                           .beta2 = 0.95,
-                           .epsilon = 1e-8,
-                           .weightDecay = 0.1,
-                           .scratchBytes = 0};
+  const AdamParams params = adamParams(count);
   using Codes = Buffer<uint8_t>;
   Floats p = randomFloats(count, 1), m(blocks), v(blocks);
   Codes mc(count), vc(count);

@@ -94,6 +94,13 @@ inline std::unique_ptr<Device> makeDevice(int threads) {
   return device;
 }
 
+/// Windows of `kernel` elements that fit in a row of `in`, padded on both
+/// sides.
+inline int64_t outSize(int64_t in, int64_t low, int64_t high, int64_t kernel,
+                       int64_t dilation, int64_t stride) {
+  return (in + low + high - (kernel - 1) * dilation - 1) / stride + 1;
+}
+
 /// Prepares and runs a kernel with garbage scratch of exactly the planned
 /// bytes, and checks that it writes nothing behind them.
 template <typename K>
