@@ -10,7 +10,7 @@
 #define TMC_RUNTIME_KERNELS_DRAWS_H
 
 #include "runtime/kernels/Philox.h"
-#include "runtime/kernels/Vec.h"
+#include "runtime/kernels/Storage.h"
 
 namespace tmc {
 

@@ -28,6 +28,7 @@
 #include "runtime/kernels/Draws.h"
 #include "runtime/kernels/FusedShape.h"
 #include "runtime/kernels/Math.h"
+#include "runtime/kernels/Storage.h"
 
 namespace tmc {
 

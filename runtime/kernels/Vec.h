@@ -10,7 +10,7 @@
 // order for each N, so that vector body and tail agree bit for bit. `fma` fuses
 // where it is written and nowhere else.
 //
-// Storage types (bf16, f16, i1 as a byte) are converted when loaded and stored.
+// How elements lie in memory: Storage.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_VEC_H
@@ -78,14 +78,6 @@ template <int N> using Floats = Lanes<float, N>;
 template <int N> using Ints = Lanes<int32_t, N>;
 template <int N> using Longs = Lanes<int64_t, N>;
 template <int N> using Mask = typename MaskOf<N>::type;
-
-/// Storage only: the upper half of a float, and an IEEE half.
-struct bf16 {
-  uint16_t bits;
-};
-struct f16 {
-  uint16_t bits;
-};
 
 /// Bits of one type read as another of the same size.
 template <typename To, typename From> TMC_HD TMC_INLINE To bitsAs(From from) {
@@ -163,7 +155,11 @@ TMC_HD TMC_INLINE Pack<T, N> operator-(Pack<T, N> a) {
     using Element = T;                                                         \
   };
 TMC_LANE_TRAITS(float)
+TMC_LANE_TRAITS(int8_t)
+TMC_LANE_TRAITS(uint8_t)
+TMC_LANE_TRAITS(uint16_t)
 TMC_LANE_TRAITS(int32_t)
+TMC_LANE_TRAITS(uint32_t)
 TMC_LANE_TRAITS(int64_t)
 #undef TMC_LANE_TRAITS
 
@@ -343,204 +339,6 @@ template <typename V> TMC_HD TMC_INLINE V max(V a, V b) {
 }
 template <typename V> TMC_HD TMC_INLINE V min(V a, V b) {
   return select(asMask((a < b) | (a != a)), a, b);
-}
-
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
-TMC_HD TMC_INLINE float widen(bf16 x) {
-  return bitsAs<float>(uint32_t(x.bits) << 16);
-}
-/// To the nearest, ties to even; a NaN stays one.
-TMC_HD TMC_INLINE bf16 toBf16(float x) {
-  const uint32_t u = bitsAs<uint32_t>(x);
-  if ((u & 0x7fffffffu) > 0x7f800000u)
-    return {uint16_t((u >> 16) | 0x40)};
-  return {uint16_t((u + 0x7fffu + ((u >> 16) & 1)) >> 16)};
-}
-
-/// An IEEE half, by its bits: exact, denormals included.
-TMC_HD inline float widen(f16 x) {
-  const uint32_t sign = uint32_t(x.bits & 0x8000u) << 16;
-  const uint32_t rest = x.bits & 0x7fffu;
-  if (rest >= 0x7c00u) // inf or NaN
-    return bitsAs<float>(sign | 0x7f800000u | (rest << 13));
-  // The exponent is rebiased by a multiplication, which renders denormals too.
-  const float scaled = bitsAs<float>(rest << 13) * bitsAs<float>(0x77800000u);
-  return bitsAs<float>(sign | bitsAs<uint32_t>(scaled));
-}
-/// To the nearest, ties to even; too large becomes inf.
-TMC_HD inline f16 toF16(float x) {
-  uint32_t u = bitsAs<uint32_t>(x);
-  const uint16_t sign = uint16_t((u >> 16) & 0x8000u);
-  u &= 0x7fffffffu;
-  if (u > 0x7f800000u)
-    return {uint16_t(sign | 0x7e00u)};
-  if (u >= 0x477ff000u) // 65520 and more
-    return {uint16_t(sign | 0x7c00u)};
-  if (u < 0x38800000u) { // below 2^-14: adding 0.5 aligns the denormal's bits
-    const float aligned = bitsAs<float>(u) + 0.5f;
-    return {uint16_t(sign | (bitsAs<uint32_t>(aligned) - 0x3f000000u))};
-  }
-  u += 0xc8000fffu + ((u >> 13) & 1); // rebias the exponent by -112, round
-  return {uint16_t(sign | (u >> 13))};
-}
-
-/// N lanes in a row in memory. Unaligned unless `Aligned`.
-template <int N, bool Aligned = false, typename T>
-TMC_HD TMC_INLINE Lanes<T, N> loadRaw(const T *p) {
-  if constexpr (N == 1) {
-    return *p;
-  } else {
-#ifdef TMC_PACKED_LANES
-    if constexpr (Aligned) {
-      return *reinterpret_cast<const Lanes<T, N> *>(p);
-    } else {
-      Lanes<T, N> r;
-      for (int i = 0; i < N; ++i)
-        r[i] = p[i];
-      return r;
-    }
-#else
-    Lanes<T, N> r;
-    memcpy(&r, p, sizeof r);
-    return r;
-#endif
-  }
-}
-template <int N, bool Aligned = false, typename T>
-TMC_HD TMC_INLINE void storeRaw(T *p, Lanes<T, N> x) {
-  if constexpr (N == 1) {
-    *p = x;
-  } else {
-#ifdef TMC_PACKED_LANES
-    if constexpr (Aligned)
-      *reinterpret_cast<Lanes<T, N> *>(p) = x;
-    else
-      for (int i = 0; i < N; ++i)
-        p[i] = x[i];
-#else
-    memcpy(p, &x, sizeof x);
-#endif
-  }
-}
-
-/// Loads N elements as what the kernel computes with.
-template <int N, bool A = false>
-TMC_HD TMC_INLINE Floats<N> loadLanes(const float *p) {
-  return loadRaw<N, A>(p);
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE Ints<N> loadLanes(const int32_t *p) {
-  return loadRaw<N, A>(p);
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE Longs<N> loadLanes(const int64_t *p) {
-  return loadRaw<N, A>(p);
-}
-/// i8, as 32-bit integers.
-template <int N, bool A = false>
-TMC_HD TMC_INLINE Ints<N> loadLanes(const int8_t *p) {
-  return convert<int32_t>(loadRaw<N, A>(p));
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE Floats<N> loadLanes(const bf16 *p) {
-  if constexpr (N == 1) {
-    return widen(*p);
-  } else {
-#ifdef TMC_PACKED_LANES
-    const Lanes<bf16, N> raw = loadRaw<N, A>(p);
-    Floats<N> r;
-    for (int i = 0; i < N; ++i)
-      r[i] = widen(raw[i]);
-    return r;
-#else
-    const auto raw = loadRaw<N>(reinterpret_cast<const uint16_t *>(p));
-    return bitsAs<Floats<N>>(__builtin_convertvector(raw, Lanes<uint32_t, N>)
-                             << 16);
-#endif
-  }
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE Floats<N> loadLanes(const f16 *p) {
-  if constexpr (N == 1) {
-    return widen(*p);
-  } else {
-    Floats<N> r;
-    for (int i = 0; i < N; ++i)
-      r[i] = widen(p[i]);
-    return r;
-  }
-}
-/// i1, a byte each.
-template <int N, bool A = false>
-TMC_HD TMC_INLINE Mask<N> loadLanes(const bool *p) {
-  if constexpr (N == 1) {
-    return *p;
-  } else {
-    const auto raw = loadRaw<N, A>(reinterpret_cast<const uint8_t *>(p));
-#ifdef TMC_PACKED_LANES
-    return raw != uint8_t(0);
-#else
-    return __builtin_convertvector(raw, Ints<N>) != 0;
-#endif
-  }
-}
-
-template <int N, bool A = false>
-TMC_HD TMC_INLINE void storeLanes(float *p, Floats<N> x) {
-  storeRaw<N, A>(p, x);
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE void storeLanes(int32_t *p, Ints<N> x) {
-  storeRaw<N, A>(p, x);
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE void storeLanes(int64_t *p, Longs<N> x) {
-  storeRaw<N, A>(p, x);
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE void storeLanes(int8_t *p, Ints<N> x) {
-  storeRaw<N, A>(p, convert<int8_t>(x));
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE void storeLanes(bf16 *p, Floats<N> x) {
-  if constexpr (N == 1) {
-    *p = toBf16(x);
-  } else {
-#ifdef TMC_PACKED_LANES
-    Lanes<bf16, N> raw;
-    for (int i = 0; i < N; ++i)
-      raw[i] = toBf16(x[i]);
-    storeRaw<N, A>(p, raw);
-#else
-    using U = Lanes<uint32_t, N>;
-    const U u = bitsAs<U>(x);
-    const U rounded = (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
-    const U nan = (u >> 16) | 0x40;
-    const U bits = (u & 0x7fffffffu) > 0x7f800000u ? nan : rounded;
-    storeRaw<N>(reinterpret_cast<uint16_t *>(p),
-                __builtin_convertvector(bits, Lanes<uint16_t, N>));
-#endif
-  }
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE void storeLanes(f16 *p, Floats<N> x) {
-  if constexpr (N == 1) {
-    *p = toF16(x);
-  } else {
-    for (int i = 0; i < N; ++i)
-      p[i] = toF16(x[i]);
-  }
-}
-template <int N, bool A = false>
-TMC_HD TMC_INLINE void storeLanes(bool *p, Mask<N> x) {
-  if constexpr (N == 1) {
-    *p = x;
-  } else {
-    storeRaw<N, A>(reinterpret_cast<uint8_t *>(p), fromMask<uint8_t>(x));
-  }
 }
 
 } // namespace tmc

@@ -2,7 +2,7 @@
 
 #include "test/cuda/emulator/Types.h"
 
-#include "runtime/kernels/Vec.h"
+#include "runtime/kernels/Storage.h"
 
 #include "gtest/gtest.h"
 
@@ -84,8 +84,8 @@ TEST(Types, AgreesWithOtherRoundings) {
     if (std::isnan(x))
       continue;
     // The kernels' own conversions, and the compiler's.
-    ASSERT_EQ(__float2bfloat16_rn(x).bits, tmc::toBf16(x).bits) << x;
-    ASSERT_EQ(__float2half_rn(x).bits, tmc::toF16(x).bits) << x;
+    ASSERT_EQ(__float2bfloat16_rn(x).bits, tmc::narrow<tmc::bf16>(x).bits) << x;
+    ASSERT_EQ(__float2half_rn(x).bits, tmc::narrow<tmc::f16>(x).bits) << x;
     const _Float16 half = _Float16(x);
     uint16_t bits;
     std::memcpy(&bits, &half, 2);

@@ -1,0 +1,306 @@
+//===- Storage.h - elements in memory, and what kernels make of them ------===//
+//
+// Kernels compute floats in f32, small integers in i32, truths in masks. In
+// memory an element may be narrower:
+//
+//              sign, exponent, mantissa   too large becomes
+//   bf16         1      8         7       inf
+//   f16          1      5        10       inf, from 65520 on
+//   f8e4m3       1      4         3       the largest, 448: there is no inf
+//   f8e5m2       1      5         2       the largest, 57344
+//   i8, i1       a byte each
+//
+// Storing rounds to the nearest, ties to even, subnormals included; a NaN stays
+// one. `rounded` is what a value of such a type is, whether it has been in
+// memory or not. All of it gives the same bits for one element, for several,
+// and on both backends.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_STORAGE_H
+#define TMC_RUNTIME_KERNELS_STORAGE_H
+
+#include "runtime/kernels/Vec.h"
+
+#include <type_traits>
+
+namespace tmc {
+
+//===----------------------------------------------------------------------===//
+// Narrow floats
+//===----------------------------------------------------------------------===//
+
+/// The upper half of a float.
+struct bf16 {
+  uint16_t bits;
+};
+
+/// A float with fewer bits of exponent, and what its conversions need to know:
+/// codes from `kSpecial` on are no finite numbers, and floats whose bits are
+/// `kOverflow` or more become `kMost`.
+struct f16 {
+  uint16_t bits;
+  static constexpr int kMantissa = 10, kBias = 15;
+  static constexpr uint32_t kSpecial = 0x7c00, kNan = 0x7e00, kMost = 0x7c00;
+  static constexpr int32_t kOverflow = 0x477ff000; // 65520
+};
+struct f8e4m3 {
+  uint8_t bits;
+  static constexpr int kMantissa = 3, kBias = 7;
+  static constexpr uint32_t kSpecial = 0x7f, kNan = 0x7f, kMost = 0x7e;
+  static constexpr int32_t kOverflow = 0x43e00000; // 448
+};
+struct f8e5m2 {
+  uint8_t bits;
+  static constexpr int kMantissa = 2, kBias = 15;
+  static constexpr uint32_t kSpecial = 0x7c, kNan = 0x7f, kMost = 0x7b;
+  static constexpr int32_t kOverflow = 0x47600000; // 57344
+};
+
+template <typename T>
+constexpr bool isNarrow =
+    std::is_same_v<T, bf16> || std::is_same_v<T, f16> ||
+    std::is_same_v<T, f8e4m3> || std::is_same_v<T, f8e5m2>;
+
+/// Where the processor converts halves itself. It does as the text below, but
+/// keeps some bits of a NaN.
+#if !defined(TMC_PACKED_LANES) && defined(__F16C__)
+#define TMC_NATIVE_HALVES 1
+#else
+#define TMC_NATIVE_HALVES 0
+#endif
+
+/// The floats whose bits in T are `bits`, one per lane.
+template <typename T, typename U>
+TMC_HD TMC_INLINE Floats<lanesOf<U>> widenBits(U bits) {
+  constexpr int N = lanesOf<U>;
+  if constexpr (std::is_same_v<T, bf16>) {
+    return bitsAs<Floats<N>>(bits << 16u);
+  } else {
+    constexpr uint32_t sign = 1u << (8 * sizeof(T) - 1),
+                       cut = 23 - T::kMantissa;
+    const U size = bits & (sign - 1u), aligned = size << cut;
+    // A multiplication moves the exponent to f32's bias, and makes subnormals
+    // normal.
+    const float scale = bitsAs<float>(uint32_t(254 - T::kBias) << 23);
+    const U finite = bitsAs<U>(bitsAs<Floats<N>>(aligned) * scale);
+    const auto isSpecial =
+        asMask(bitsAs<Ints<N>>(size) >= int32_t(T::kSpecial));
+    return bitsAs<Floats<N>>(select(isSpecial, aligned | 0x7f800000u, finite) |
+                             ((bits & sign) << uint32_t(32 - 8 * sizeof(T))));
+  }
+}
+
+/// The bits of `x` rounded to T, in the low bits of each lane.
+template <typename T, typename F>
+TMC_HD TMC_INLINE Lanes<uint32_t, lanesOf<F>> narrowBits(F x) {
+  constexpr int N = lanesOf<F>;
+  using U = Lanes<uint32_t, N>;
+  const U u = bitsAs<U>(x), size = u & 0x7fffffffu;
+  const Ints<N> order = bitsAs<Ints<N>>(size);
+  if constexpr (std::is_same_v<T, bf16>) {
+    const U even = (u + 0x7fffu + ((u >> 16u) & 1u)) >> 16u;
+    return select(asMask(order > 0x7f800000), (u >> 16u) | 0x40u, even);
+  } else {
+    constexpr uint32_t sign = 1u << (8 * sizeof(T) - 1),
+                       cut = 23 - T::kMantissa;
+    constexpr uint32_t rebias = uint32_t(127 - T::kBias) << 23;
+    constexpr uint32_t half = (1u << (cut - 1)) - 1;
+    const U normal = (size + (half - rebias) + ((size >> cut) & 1u)) >> cut;
+    // Subnormals: the sum with a float whose unit is theirs rounds for us.
+    constexpr uint32_t unit = uint32_t(127 + 24 - T::kBias - T::kMantissa)
+                              << 23;
+    const U subnormal =
+        bitsAs<U>(bitsAs<Floats<N>>(size) + bitsAs<float>(unit)) - unit;
+    constexpr int32_t leastNormal = (128 - T::kBias) << 23;
+    U bits = select(asMask(order < leastNormal), subnormal, normal);
+    bits = select(asMask(order >= T::kOverflow), splat<N>(T::kMost), bits);
+    bits = select(asMask(order > 0x7f800000), splat<N>(T::kNan), bits);
+    return bits | ((u >> uint32_t(32 - 8 * sizeof(T))) & sign);
+  }
+}
+
+template <typename T> TMC_HD TMC_INLINE float widen(T x) {
+#if TMC_NATIVE_HALVES
+  if constexpr (std::is_same_v<T, f16>)
+    return _cvtsh_ss(x.bits);
+#endif
+  return widenBits<T>(uint32_t(x.bits));
+}
+
+template <typename T> TMC_HD TMC_INLINE T narrow(float x) {
+#if TMC_NATIVE_HALVES
+  if constexpr (std::is_same_v<T, f16>)
+    return {uint16_t(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))};
+#endif
+  return {decltype(T::bits)(narrowBits<T>(x))};
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// N lanes in a row in memory. Unaligned unless `Aligned`.
+template <int N, bool Aligned = false, typename T>
+TMC_HD TMC_INLINE Lanes<T, N> loadRaw(const T *p) {
+  if constexpr (N == 1) {
+    return *p;
+  } else {
+#ifdef TMC_PACKED_LANES
+    if constexpr (Aligned) {
+      return *reinterpret_cast<const Lanes<T, N> *>(p);
+    } else {
+      Lanes<T, N> r;
+      for (int i = 0; i < N; ++i)
+        r[i] = p[i];
+      return r;
+    }
+#else
+    Lanes<T, N> r;
+    memcpy(&r, p, sizeof r);
+    return r;
+#endif
+  }
+}
+template <int N, bool Aligned = false, typename T>
+TMC_HD TMC_INLINE void storeRaw(T *p, Lanes<T, N> x) {
+  if constexpr (N == 1) {
+    *p = x;
+  } else {
+#ifdef TMC_PACKED_LANES
+    if constexpr (Aligned)
+      *reinterpret_cast<Lanes<T, N> *>(p) = x;
+    else
+      for (int i = 0; i < N; ++i)
+        p[i] = x[i];
+#else
+    memcpy(p, &x, sizeof x);
+#endif
+  }
+}
+
+#if TMC_NATIVE_HALVES
+TMC_INLINE Floats<kLanes> widenHalves(Lanes<uint16_t, kLanes> bits) {
+#ifdef __AVX512F__
+  // With a mask of all: g++ 12 warns of the other form.
+  return _mm512_maskz_cvtph_ps(__mmask16(-1), bitsAs<__m256i>(bits));
+#else
+  return _mm256_cvtph_ps(bitsAs<__m128i>(bits));
+#endif
+}
+TMC_INLINE Lanes<uint16_t, kLanes> narrowHalves(Floats<kLanes> x) {
+#ifdef __AVX512F__
+  const auto bits =
+      _mm512_maskz_cvtps_ph(__mmask16(-1), x, _MM_FROUND_TO_NEAREST_INT);
+#else
+  const auto bits = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+#endif
+  return bitsAs<Lanes<uint16_t, kLanes>>(bits);
+}
+#endif
+
+/// Loads N elements as what the kernel computes with.
+template <int N, bool A = false>
+TMC_HD TMC_INLINE Floats<N> loadLanes(const float *p) {
+  return loadRaw<N, A>(p);
+}
+template <int N, bool A = false>
+TMC_HD TMC_INLINE Ints<N> loadLanes(const int32_t *p) {
+  return loadRaw<N, A>(p);
+}
+template <int N, bool A = false>
+TMC_HD TMC_INLINE Longs<N> loadLanes(const int64_t *p) {
+  return loadRaw<N, A>(p);
+}
+/// i8, as 32-bit integers.
+template <int N, bool A = false>
+TMC_HD TMC_INLINE Ints<N> loadLanes(const int8_t *p) {
+  return convert<int32_t>(loadRaw<N, A>(p));
+}
+template <int N, bool A = false, typename T>
+TMC_HD TMC_INLINE std::enable_if_t<isNarrow<T>, Floats<N>>
+loadLanes(const T *p) {
+  if constexpr (N == 1) {
+    return widen(*p);
+  } else {
+    using Bits = decltype(T::bits);
+    const Lanes<Bits, N> bits =
+        loadRaw<N, A>(reinterpret_cast<const Bits *>(p));
+#if TMC_NATIVE_HALVES
+    if constexpr (std::is_same_v<T, f16>)
+      return widenHalves(bits);
+#endif
+    return widenBits<T>(convert<uint32_t>(bits));
+  }
+}
+/// i1, a byte each.
+template <int N, bool A = false>
+TMC_HD TMC_INLINE Mask<N> loadLanes(const bool *p) {
+  if constexpr (N == 1) {
+    return *p;
+  } else {
+    const auto raw = loadRaw<N, A>(reinterpret_cast<const uint8_t *>(p));
+#ifdef TMC_PACKED_LANES
+    return raw != uint8_t(0);
+#else
+    return __builtin_convertvector(raw, Ints<N>) != 0;
+#endif
+  }
+}
+
+template <int N, bool A = false>
+TMC_HD TMC_INLINE void storeLanes(float *p, Floats<N> x) {
+  storeRaw<N, A>(p, x);
+}
+template <int N, bool A = false>
+TMC_HD TMC_INLINE void storeLanes(int32_t *p, Ints<N> x) {
+  storeRaw<N, A>(p, x);
+}
+template <int N, bool A = false>
+TMC_HD TMC_INLINE void storeLanes(int64_t *p, Longs<N> x) {
+  storeRaw<N, A>(p, x);
+}
+template <int N, bool A = false>
+TMC_HD TMC_INLINE void storeLanes(int8_t *p, Ints<N> x) {
+  storeRaw<N, A>(p, convert<int8_t>(x));
+}
+template <int N, bool A = false, typename T>
+TMC_HD TMC_INLINE std::enable_if_t<isNarrow<T>> storeLanes(T *p, Floats<N> x) {
+  if constexpr (N == 1) {
+    *p = narrow<T>(x);
+  } else {
+    using Bits = decltype(T::bits);
+    Lanes<Bits, N> bits;
+#if TMC_NATIVE_HALVES
+    if constexpr (std::is_same_v<T, f16>)
+      bits = narrowHalves(x);
+    else
+#endif
+      bits = convert<Bits>(narrowBits<T>(x));
+    storeRaw<N, A>(reinterpret_cast<Bits *>(p), bits);
+  }
+}
+template <int N, bool A = false>
+TMC_HD TMC_INLINE void storeLanes(bool *p, Mask<N> x) {
+  if constexpr (N == 1) {
+    *p = x;
+  } else {
+    storeRaw<N, A>(reinterpret_cast<uint8_t *>(p), fromMask<uint8_t>(x));
+  }
+}
+
+/// `x` as storing it as T and loading it again would leave it.
+template <typename T, typename F> TMC_HD TMC_INLINE F rounded(F x) {
+#if TMC_NATIVE_HALVES
+  if constexpr (std::is_same_v<T, f16>) {
+    if constexpr (lanesOf<F> == 1)
+      return widen(narrow<T>(x));
+    else
+      return widenHalves(narrowHalves(x));
+  }
+#endif
+  return widenBits<T>(narrowBits<T>(x));
+}
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_STORAGE_H
