@@ -41,15 +41,6 @@ struct Part {
   int64_t dim = -1; // Of Concat.
 };
 
-/// Does one element of the result follow linearly from the operand alone?
-bool isLinear(Operation *op) {
-  if (auto reduce = dyn_cast<ReduceOp>(op))
-    return reduce.getKind() == ReduceKind::Sum;
-  return isa<arith::NegFOp, arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp,
-             arith::UIToFPOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
-             ReshapeOp, TransposeOp, BroadcastOp, SliceOp>(op);
-}
-
 class Splitter {
 public:
   Splitter(func::FuncOp whole, int64_t pieces)
@@ -360,7 +351,8 @@ LogicalResult Splitter::visitLinear(Operation *op, bool &done) {
   };
   if (op->getNumResults() != 1)
     return success();
-  if (op->getNumOperands() == 1 && isLinear(op))
+  if (auto linear = dyn_cast<LinearOpInterface>(op);
+      linear && linear.isLinear())
     return finish({map.lookup(op->getOperand(0))});
   if (isa<arith::AddFOp, arith::SubFOp, arith::AddIOp, arith::SubIOp>(op)) {
     if (sum(0) && sum(1))

@@ -2,7 +2,7 @@
 
 #include "compiler/emit/FusedPrinter.h"
 
-#include "compiler/emit/FusedExpr.h"
+#include "dialects/interfaces/Expressions.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 
@@ -308,11 +308,22 @@ private:
       return once(op->getOperand(0));
     } else {
       name = nameOf(value);
-      expression = onceExpression(op);
+      expression = rounded(op, onceExpression(op));
     }
     row.line("const auto " + name + " = " + expression + ";");
     row.names[value] = name;
     return name;
+  }
+
+  /// What `op` computes, as its result's type has it. Kernels compute in f32: a
+  /// narrower type rounds, so that a value is the same whether it is read from
+  /// memory or made again.
+  static std::string rounded(Operation *op, const std::string &expression) {
+    Type element = elementOf(op->getResult(0));
+    auto pointwise = dyn_cast<PointwiseOpInterface>(op);
+    if (!isNarrowFloat(element) || (pointwise && !pointwise.roundsResult()))
+      return expression;
+    return "rounded<" + storageType(element).str() + ">(" + expression + ")";
   }
 
   std::string onceExpression(Operation *op) {
@@ -326,7 +337,7 @@ private:
                            kindName(reduce), indexOf(totals, reduce));
     }
     auto text = [&](unsigned i) { return once(op->getOperand(i)); };
-    return expressionOf(op, text, text);
+    return cast<PointwiseOpInterface>(op).getExpression({text, text});
   }
 
   /// `value` in a pass over the columns.
@@ -355,7 +366,7 @@ private:
         expression =
             llvm::formatv("c.load((const float *)row.kept({0}))", slot->second);
       else
-        expression = lanesExpression(op, scope);
+        expression = rounded(op, lanesExpression(op, scope));
     }
     scope.line("const auto " + name + " = " + expression + ";");
     scope.names[value] = name;
@@ -389,7 +400,7 @@ private:
       literalUsed = true; // One of them must have lanes.
       return literalOf(elementOf(op->getOperand(i)), *number);
     };
-    return expressionOf(op, text, mixed);
+    return cast<PointwiseOpInterface>(op).getExpression({text, mixed});
   }
 
   /// Ops whose result is their operand, told otherwise.
@@ -516,7 +527,7 @@ private:
         continue;
       }
       std::string name = nameOf(reduce.getResult());
-      row.line("const float " + name + " = " + value + ";");
+      row.line("const float " + name + " = " + rounded(reduce, value) + ";");
       row.names[reduce.getResult()] = name;
     }
     made.insert(madeNow.begin(), madeNow.end());

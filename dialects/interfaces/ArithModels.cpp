@@ -1,5 +1,5 @@
-// ArithModels.cpp - costs, splits and derivatives of the arith ops that tmc
-// accepts on tensors. All are pointwise.
+// ArithModels.cpp - expressions, costs, splits and derivatives of the arith ops
+// that tmc accepts on tensors. All are pointwise.
 
 #include "dialects/interfaces/PointwiseModels.h"
 
@@ -111,11 +111,24 @@ struct ConstantSplit
 void tmc::registerArithModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *ctx, arith::ArithDialect *) {
     using namespace arith;
-    attachPointwise<AddFOp, SubFOp, MulFOp, DivFOp, NegFOp, MaximumFOp,
-                    MinimumFOp, SelectOp, ExtFOp, TruncFOp, CmpFOp, CmpIOp,
-                    AddIOp, SubIOp, MulIOp, DivSIOp, RemSIOp, AndIOp, OrIOp,
-                    XOrIOp, MaxSIOp, MinSIOp, SIToFPOp, UIToFPOp, FPToSIOp,
-                    ExtSIOp, ExtUIOp, TruncIOp>(ctx);
+    attachPointwise<Infix<"+">, AddFOp, AddIOp>(ctx);
+    attachPointwise<Infix<"-">, SubFOp, SubIOp>(ctx);
+    attachPointwise<Infix<"*">, MulFOp, MulIOp>(ctx);
+    attachPointwise<Costing<Infix<"/">, kDivisionCost>, DivFOp>(ctx);
+    attachPointwise<Infix<"/">, DivSIOp>(ctx);
+    attachPointwise<Infix<"%">, RemSIOp>(ctx);
+    attachPointwise<Bits<"&">, AndIOp>(ctx);
+    attachPointwise<Bits<"|">, OrIOp>(ctx);
+    attachPointwise<Bits<"^">, XOrIOp>(ctx);
+    attachPointwise<Exact<Prefix<"-">>, NegFOp>(ctx);
+    attachPointwise<Exact<Call<"max">>, MaximumFOp, MaxSIOp>(ctx);
+    attachPointwise<Exact<Call<"min">>, MinimumFOp, MinSIOp>(ctx);
+    attachPointwise<Exact<Special<SelectOp>>, SelectOp>(ctx);
+    attachPointwise<Prefix<"">, ExtFOp, TruncFOp>(ctx);
+    attachSpecial<CmpFOp, CmpIOp, SIToFPOp, UIToFPOp, FPToSIOp, ExtSIOp,
+                  ExtUIOp, TruncIOp>(ctx);
+    attachLinear<NegFOp, ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, ExtSIOp, ExtUIOp,
+                 TruncIOp>(ctx);
     AddFOp::attachInterface<AddVjp>(*ctx);
     SubFOp::attachInterface<SubVjp>(*ctx);
     MulFOp::attachInterface<MulVjp>(*ctx);

@@ -32,6 +32,10 @@ tmc::DType tmc::runtimeType(Type type) {
     return DType::F16;
   if (element.isBF16())
     return DType::BF16;
+  if (isa<Float8E4M3FNType>(element))
+    return DType::F8E4M3;
+  if (isa<Float8E5M2Type>(element))
+    return DType::F8E5M2;
   if (element.isInteger(1))
     return DType::I1;
   if (element.isInteger(8))

@@ -12,6 +12,7 @@
 #include "mlir/IR/OpDefinition.h"
 
 #include "runtime/kernels/Kernel.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <string>
 
@@ -84,6 +85,14 @@ struct KernelCall {
 
 private:
   mlir::MLIRContext *context;
+};
+
+/// How a pointwise op's expression names its operands.
+struct OperandText {
+  /// Operand i as a value of all lanes.
+  llvm::function_ref<std::string(unsigned)> lanes;
+  /// The same or a literal, where a scalar may stand beside a vector.
+  llvm::function_ref<std::string(unsigned)> mixed;
 };
 
 /// The runtime's name of an element type.

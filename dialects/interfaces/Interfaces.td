@@ -123,4 +123,44 @@ def ViewOpInterface : OpInterface<"ViewOpInterface"> {
   ];
 }
 
+def PointwiseOpInterface : OpInterface<"PointwiseOpInterface"> {
+  let cppNamespace = "::tmc";
+  let description = [{
+    An op that makes each element of its only result from the elements of its
+    operands at the same place. It can be part of a fused kernel, on every
+    backend, by its expression alone.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        One element of the result as an expression over the value types of
+        runtime/kernels/Vec.h: the same text for one element and for several.
+        Floats of every width are computed in f32.
+      }],
+      "std::string", "getExpression", (ins "const ::tmc::OperandText &":$text)>,
+    InterfaceMethod<[{
+        True if the expression may yield a float that the result's type can't
+        hold, which the kernel then rounds. False for a choice among operands.
+      }],
+      "bool", "roundsResult">,
+    InterfaceMethod<[{
+        Work on one element, in simple vector operations: what fusion weighs
+        against keeping the value.
+      }],
+      "unsigned", "getElementCost">,
+  ];
+}
+
+def LinearOpInterface : OpInterface<"LinearOpInterface"> {
+  let cppNamespace = "::tmc";
+  let description = [{
+    An op with one operand whose result is linear in it, but for rounding: made
+    of a sum, it is the sum of what is made of the parts.
+  }];
+  let methods = [
+    InterfaceMethod<"False where attributes make an exception.", "bool",
+                    "isLinear", (ins), /*methodBody=*/"",
+                    /*defaultImplementation=*/"return true;">,
+  ];
+}
+
 #endif // TMC_DIALECTS_INTERFACES_INTERFACES_TD

@@ -1,5 +1,5 @@
-// MathModels.cpp - costs, splits and derivatives of the math ops that tmc
-// accepts on tensors. All are pointwise.
+// MathModels.cpp - expressions, costs, splits and derivatives of the math ops
+// that tmc accepts on tensors. All are pointwise.
 
 #include "dialects/interfaces/PointwiseModels.h"
 
@@ -13,6 +13,9 @@ using namespace mlir;
 using namespace tmc;
 
 namespace {
+
+/// A function that is computed by a polynomial.
+template <Word function> using Series = Costing<Call<function>, kSeriesCost>;
 
 /// Spells derivatives briefly.
 struct Spell {
@@ -142,8 +145,18 @@ struct PowVjp : Vjp<PowVjp, math::PowFOp> {
 void tmc::registerMathModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *ctx, math::MathDialect *) {
     using namespace math;
-    attachPointwise<ExpOp, LogOp, Log1pOp, TanhOp, ErfOp, SqrtOp, RsqrtOp,
-                    SinOp, CosOp, AbsFOp, PowFOp, FloorOp>(ctx);
+    attachPointwise<Series<"math::exp">, ExpOp>(ctx);
+    attachPointwise<Series<"math::log">, LogOp>(ctx);
+    attachPointwise<Series<"math::log1p">, Log1pOp>(ctx);
+    attachPointwise<Series<"math::tanh">, TanhOp>(ctx);
+    attachPointwise<Series<"math::erf">, ErfOp>(ctx);
+    attachPointwise<Series<"math::sin">, SinOp>(ctx);
+    attachPointwise<Series<"math::cos">, CosOp>(ctx);
+    attachPointwise<Series<"math::pow">, PowFOp>(ctx);
+    attachPointwise<Costing<Call<"sqrt">, kDivisionCost>, SqrtOp>(ctx);
+    attachPointwise<Costing<Call<"math::rsqrt">, kDivisionCost>, RsqrtOp>(ctx);
+    attachPointwise<Exact<Call<"math::abs">>, AbsFOp>(ctx);
+    attachPointwise<Exact<Call<"math::floor">>, FloorOp>(ctx);
     ExpOp::attachInterface<ExpVjp>(*ctx);
     LogOp::attachInterface<LogVjp>(*ctx);
     Log1pOp::attachInterface<Log1pVjp>(*ctx);

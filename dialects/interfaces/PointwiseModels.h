@@ -1,10 +1,17 @@
 // PointwiseModels.h - what the external models of upstream's pointwise ops
 // share.
+//
+// Such an op is one line: how it is spelled, and its derivative.
+//
+//     attachPointwise<Infix<"+">, AddFOp, AddIOp>(context);
+//     AddFOp::attachInterface<AddVjp>(*context);
 
 #ifndef TMC_DIALECTS_INTERFACES_POINTWISEMODELS_H
 #define TMC_DIALECTS_INTERFACES_POINTWISEMODELS_H
 
-#include "dialects/interfaces/Interfaces.h"
+#include "dialects/interfaces/Expressions.h"
+
+#include <algorithm>
 
 namespace tmc {
 
@@ -50,10 +57,104 @@ struct Vjp : DifferentiableOpInterface::ExternalModel<Derived, OpTy> {
   }
 };
 
-template <typename... OpTys> void attachPointwise(mlir::MLIRContext *context) {
-  (OpTys::template attachInterface<PointwiseCost<OpTys>, PointwiseSplit<OpTys>>(
-       *context),
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+/// Text as a template's argument.
+template <size_t N> struct Word {
+  char text[N];
+  constexpr Word(const char (&word)[N]) { std::copy_n(word, N, text); }
+};
+
+/// Work on an element, in simple vector operations.
+constexpr unsigned kDivisionCost = 8, kSeriesCost = 16;
+
+/// Ways to spell an op: the expression, its cost, and whether its result must
+/// be rounded where the type is narrower than f32.
+struct Spelling {
+  static constexpr unsigned cost = 1;
+  static constexpr bool rounds = true;
+};
+
+/// a + b
+template <Word sign> struct Infix : Spelling {
+  static std::string expression(mlir::Operation *, const OperandText &text) {
+    // One after the other: only the first may be a literal.
+    std::string a = text.mixed(0), b = text.mixed(1);
+    return a + " " + sign.text + " " + b;
+  }
+};
+
+/// The same, where the operands may be masks.
+template <Word sign> struct Bits : Infix<sign> {
+  static std::string expression(mlir::Operation *op, const OperandText &text) {
+    auto type = llvm::cast<mlir::RankedTensorType>(op->getResult(0).getType());
+    if (!type.getElementType().isInteger(1))
+      return Infix<sign>::expression(op, text);
+    return "asMask(" + text.lanes(0) + " " + sign.text + " " + text.lanes(1) +
+           ")";
+  }
+};
+
+/// -a, and "" for a itself
+template <Word sign> struct Prefix : Spelling {
+  static std::string expression(mlir::Operation *, const OperandText &text) {
+    return sign.text + text.lanes(0);
+  }
+};
+
+/// f(a, b, ...)
+template <Word function> struct Call : Spelling {
+  static std::string expression(mlir::Operation *op, const OperandText &text) {
+    std::string call = function.text;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      call += (i ? ", " : "(") + text.lanes(i);
+    return call + ")";
+  }
+};
+
+/// By `expressionOf` in Expressions.h.
+template <typename OpTy> struct Special : Spelling {
+  static std::string expression(mlir::Operation *op, const OperandText &text) {
+    return expressionOf(llvm::cast<OpTy>(op), text);
+  }
+};
+
+template <typename How, unsigned elementCost> struct Costing : How {
+  static constexpr unsigned cost = elementCost;
+};
+
+/// The result needs no rounding: it is one of the operands, but for its sign.
+template <typename How> struct Exact : How {
+  static constexpr bool rounds = false;
+};
+
+template <typename How, typename OpTy>
+struct PointwiseElement
+    : PointwiseOpInterface::ExternalModel<PointwiseElement<How, OpTy>, OpTy> {
+  std::string getExpression(mlir::Operation *op,
+                            const OperandText &text) const {
+    return How::expression(op, text);
+  }
+  bool roundsResult(mlir::Operation *) const { return How::rounds; }
+  unsigned getElementCost(mlir::Operation *) const { return How::cost; }
+};
+
+template <typename OpTy>
+struct Linear : LinearOpInterface::ExternalModel<Linear<OpTy>, OpTy> {};
+
+template <typename How, typename... OpTys>
+void attachPointwise(mlir::MLIRContext *context) {
+  (OpTys::template attachInterface<PointwiseCost<OpTys>, PointwiseSplit<OpTys>,
+                                   PointwiseElement<How, OpTys>>(*context),
    ...);
+}
+template <typename... OpTys> void attachSpecial(mlir::MLIRContext *context) {
+  (attachPointwise<Special<OpTys>, OpTys>(context), ...);
+}
+template <typename... OpTys> void attachLinear(mlir::MLIRContext *context) {
+  (OpTys::template attachInterface<Linear<OpTys>>(*context), ...);
 }
 
 } // namespace tmc

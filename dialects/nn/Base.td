@@ -18,7 +18,8 @@ def NN_Dialect : Dialect {
 def NN_Float : StaticShapeTensorOf<[F16, BF16, F32, F64]>;
 def NN_Int : StaticShapeTensorOf<[I32, I64]>;
 def NN_Bool : StaticShapeTensorOf<[I1]>;
-def NN_Tensor : StaticShapeTensorOf<[F16, BF16, F32, F64, I1, I8, I32, I64]>;
+def NN_Tensor : StaticShapeTensorOf<[F8E4M3FN, F8E5M2, F16, BF16, F32, F64, I1,
+                                     I8, I32, I64]>;
 
 /// A pure op that answers every planner's question about cost and batch.
 class NN_Op<string mnemonic, list<Trait> traits = []>
@@ -45,6 +46,9 @@ defvar AccumulatingKernel =
     DeclareOpInterfaceMethods<KernelOpInterface, ["getAccumulator"]>;
 defvar StridedKernel =
     DeclareOpInterfaceMethods<KernelOpInterface, ["acceptsStrides"]>;
+/// Some attributes may make it not linear after all.
+defvar MaybeLinear = DeclareOpInterfaceMethods<LinearOpInterface, ["isLinear"]>;
+defvar Linear = DeclareOpInterfaceMethods<LinearOpInterface>;
 defvar View = DeclareOpInterfaceMethods<ViewOpInterface>;
 
 #endif // TMC_DIALECTS_NN_BASE_TD

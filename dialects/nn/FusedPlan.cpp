@@ -2,12 +2,12 @@
 
 #include "dialects/nn/FusedPlan.h"
 
+#include "dialects/interfaces/Expressions.h"
 #include "dialects/nn/Atoms.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 #include <numeric>
 
@@ -22,28 +22,12 @@ using namespace tmc::nn;
 /// Element types that the kernels' value types have.
 static bool hasKernelType(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type)
-    return false;
-  Type element = type.getElementType();
-  return element.isF32() || element.isBF16() || element.isF16() ||
-         element.isInteger(1) || element.isInteger(8) ||
-         element.isInteger(32) || element.isInteger(64);
+  return type && !storageType(type.getElementType()).empty();
 }
 
 static bool isSplat(Operation *op) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   return constant && isa<SplatElementsAttr>(constant.getValue());
-}
-
-static bool isPointwise(Operation *op) {
-  using namespace arith;
-  using namespace math;
-  return isa<AddFOp, SubFOp, MulFOp, DivFOp, NegFOp, MaximumFOp, MinimumFOp,
-             SelectOp, ExtFOp, TruncFOp, CmpFOp, CmpIOp, AddIOp, SubIOp, MulIOp,
-             DivSIOp, RemSIOp, AndIOp, OrIOp, XOrIOp, MaxSIOp, MinSIOp,
-             SIToFPOp, UIToFPOp, FPToSIOp, ExtSIOp, ExtUIOp, TruncIOp, ExpOp,
-             LogOp, Log1pOp, TanhOp, ErfOp, SqrtOp, RsqrtOp, SinOp, CosOp,
-             AbsFOp, PowFOp, FloorOp>(op);
 }
 
 bool tmc::nn::isFusible(Operation *op) {
@@ -52,8 +36,9 @@ bool tmc::nn::isFusible(Operation *op) {
     return false;
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return isa<FloatType>(tensorType(reduce.getInput()).getElementType());
-  return isPointwise(op) || isSplat(op) ||
-         isa<BroadcastOp, ReshapeOp, IotaOp, RandomOp>(op);
+  return isSplat(op) ||
+         isa<PointwiseOpInterface, BroadcastOp, ReshapeOp, IotaOp, RandomOp>(
+             op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -85,18 +70,16 @@ bool FusedPlan::isContiguous(Value value) const {
 
 namespace {
 
+/// What a draw costs per element, in simple vector operations.
+constexpr unsigned kDrawCost = 20;
+
 /// Rough cost of an op per element, in simple vector operations.
 unsigned costOf(Operation *op) {
+  if (auto pointwise = dyn_cast<PointwiseOpInterface>(op))
+    return pointwise.getElementCost();
   if (isa<RandomOp>(op))
-    return 20;
-  if (isa<math::ExpOp, math::LogOp, math::Log1pOp, math::TanhOp, math::ErfOp,
-          math::SinOp, math::CosOp, math::PowFOp>(op))
-    return 16;
-  if (isa<arith::DivFOp, math::SqrtOp, math::RsqrtOp>(op))
-    return 8;
-  if (isSplat(op) || isa<BroadcastOp, ReshapeOp>(op))
-    return 0;
-  return 1;
+    return kDrawCost;
+  return isSplat(op) || isa<BroadcastOp, ReshapeOp>(op) ? 0 : 1;
 }
 
 /// What keeping a value costs: a store and a load.

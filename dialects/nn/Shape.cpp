@@ -63,6 +63,8 @@ static SmallVector<int64_t> otherDims(RankedTensorType type,
 
 int64_t ReduceOp::getFlops() { return tensorType(getInput()).getNumElements(); }
 
+bool ReduceOp::isLinear() { return getKind() == ReduceKind::Sum; }
+
 SmallVector<Value> ReduceOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                       ArrayRef<bool> wanted) {
   RankedTensorType type = tensorType(getInput());

@@ -11,7 +11,7 @@ def NN_ReduceKind : I32EnumAttr<"ReduceKind", "how elements combine", [
   let cppNamespace = "::tmc::nn";
 }
 
-def NN_ReduceOp : NN_InferredOp<"reduce", [Differentiable]> {
+def NN_ReduceOp : NN_InferredOp<"reduce", [Differentiable, MaybeLinear]> {
   let summary = "sum, maximum or minimum over dimensions";
   let description = [{
     `dims` vanish from the shape. Sums of f16 and bf16 accumulate in f32.
@@ -27,7 +27,7 @@ def NN_ReduceOp : NN_InferredOp<"reduce", [Differentiable]> {
   }];
 }
 
-def NN_BroadcastOp : NN_Op<"broadcast", [Differentiable]> {
+def NN_BroadcastOp : NN_Op<"broadcast", [Differentiable, Linear]> {
   let summary = "repetition along new dimensions";
   let description = [{
     Dimension i of the operand is dimension dims[i] of the result; along the
@@ -50,7 +50,7 @@ def NN_BroadcastOp : NN_Op<"broadcast", [Differentiable]> {
   }];
 }
 
-def NN_TransposeOp : NN_InferredOp<"transpose", [Differentiable, Kernel]> {
+def NN_TransposeOp : NN_InferredOp<"transpose", [Differentiable, Kernel, Linear]> {
   let summary = "permutation of dimensions, as a copy";
   let description = [{
     Dimension i of the result is dimension perm[i] of the operand.
@@ -65,7 +65,7 @@ def NN_TransposeOp : NN_InferredOp<"transpose", [Differentiable, Kernel]> {
   }];
 }
 
-def NN_ReshapeOp : NN_Op<"reshape", [Differentiable, View]> {
+def NN_ReshapeOp : NN_Op<"reshape", [Differentiable, View, Linear]> {
   let summary = "the same elements in another shape";
   let description = [{
     Row-major order is kept; a view.
@@ -81,7 +81,7 @@ def NN_ReshapeOp : NN_Op<"reshape", [Differentiable, View]> {
   let hasCanonicalizer = 1;
 }
 
-def NN_SliceOp : NN_Op<"slice", [Differentiable, View]> {
+def NN_SliceOp : NN_Op<"slice", [Differentiable, View, Linear]> {
   let summary = "a box of elements";
   let description = [{
     The result's shape is the box's; element i along a dimension is
