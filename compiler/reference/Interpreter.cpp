@@ -80,6 +80,12 @@ const OpTable &OpTable::all() {
   return table;
 }
 
+static void round(Tensor &tensor, Rounding rounding) {
+  if (rounding == Rounding::ToType ||
+      (rounding == Rounding::Narrow && isNarrow(tensor.element)))
+    tensor.roundToElement();
+}
+
 FailureOr<SmallVector<Tensor>> Interpreter::run(Operation *op,
                                                 ArrayRef<const Tensor *> inputs,
                                                 const Scope *scope) {
@@ -94,9 +100,8 @@ FailureOr<SmallVector<Tensor>> Interpreter::run(Operation *op,
   OpCall call(*this, scope, op, inputs);
   if (failed((*function)(call)))
     return failure();
-  if (options.rounding == Rounding::ToType)
-    for (Tensor &output : call.outputs)
-      output.roundToElement();
+  for (Tensor &output : call.outputs)
+    round(output, options.rounding);
   if (options.observe)
     options.observe(op, call.outputs);
   return std::move(call.outputs);
@@ -184,9 +189,8 @@ tmc::reference::interpret(Operation *function, SmallVector<Tensor> inputs,
              << argument.getArgNumber() << " is a " << argument.getType()
              << ", but is given another type";
   }
-  if (options.rounding == Rounding::ToType)
-    for (Tensor &input : inputs)
-      input.roundToElement();
+  for (Tensor &input : inputs)
+    round(input, options.rounding);
   return Interpreter(options).run(block, std::move(inputs), nullptr);
 }
 

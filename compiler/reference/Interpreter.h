@@ -26,11 +26,12 @@
 // table); verified IR can't fail otherwise.
 //
 // ## Rounding
-// By default every op computes and returns doubles, whatever its types say, and
-// two programs of one meaning agree to about 1e-12. `Rounding::ToType` rounds
-// each result to its element type, which bounds what a perfect kernel of that
-// type could give. Casts (extf, truncf) are what they say only under the
-// latter.
+// An op computes in doubles. By default a result narrower than f32 is rounded
+// to its type, as every kernel must, inside fused kernels too, so that a cast
+// means what it says; f32 stays a double, and two programs of one meaning agree
+// to about 1e-12. `Rounding::ToType` rounds f32 as well, which bounds what a
+// perfect kernel could give. `Rounding::None` rounds nothing: differences of a
+// function's values are its derivative only if it is smooth.
 
 #ifndef TMC_COMPILER_REFERENCE_INTERPRETER_H
 #define TMC_COMPILER_REFERENCE_INTERPRETER_H
@@ -100,11 +101,12 @@ private:
 
 enum class Rounding {
   None,   ///< Doubles throughout.
-  ToType, ///< Each result is rounded to its element type.
+  Narrow, ///< Results narrower than f32 are rounded to their element type.
+  ToType, ///< Each result is.
 };
 
 struct InterpreterOptions {
-  Rounding rounding = Rounding::None;
+  Rounding rounding = Rounding::Narrow;
   /// Called with each op and its results, after it ran.
   std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observe;
 };

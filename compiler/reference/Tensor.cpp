@@ -14,7 +14,15 @@ bool tmc::reference::isFloat(Element element) {
   return element <= Element::F64;
 }
 
+bool tmc::reference::isNarrow(Element element) {
+  return element < Element::F32;
+}
+
 Element tmc::reference::elementOf(Type type) {
+  if (isa<Float8E4M3FNType>(type))
+    return Element::F8E4M3;
+  if (isa<Float8E5M2Type>(type))
+    return Element::F8E5M2;
   if (type.isF16())
     return Element::F16;
   if (type.isBF16())
@@ -36,6 +44,8 @@ Element tmc::reference::elementOf(Type type) {
 
 int64_t tmc::reference::elementBytes(Element element) {
   switch (element) {
+  case Element::F8E4M3:
+  case Element::F8E5M2:
   case Element::I1:
   case Element::I8:
     return 1;
@@ -52,31 +62,53 @@ int64_t tmc::reference::elementBytes(Element element) {
   llvm_unreachable("all elements are listed");
 }
 
-/// Rounds to `digits` significant bits, with subnormals below
-/// 2^minExponent and infinity from half a unit above `largest` on.
-static double roundBinary(double value, int digits, int minExponent,
-                          double largest) {
+/// Rounds to `digits` significant bits, with subnormals below 2^minExponent.
+/// The result may be larger than what a type of so many digits can hold.
+static double roundBinary(double value, int digits, int minExponent) {
   if (value == 0 || !std::isfinite(value))
     return value;
   int exponent;
   std::frexp(value, &exponent); // value = f * 2^exponent, f in [1/2, 1)
   double unit = std::ldexp(1.0, std::max(exponent, minExponent + 1) - digits);
-  double rounded = std::nearbyint(value / unit) * unit; // ties to even
-  if (std::fabs(rounded) > largest)
-    return std::copysign(std::numeric_limits<double>::infinity(), value);
-  return rounded;
+  return std::nearbyint(value / unit) * unit; // ties to even
 }
 
 double tmc::reference::roundTo(Element element, double value) {
+  const double single = float(value);
+  auto capped = [](double rounded, double largest, double beyond) {
+    return std::fabs(rounded) > largest ? std::copysign(beyond, rounded)
+                                        : rounded;
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   switch (element) {
+  case Element::F8E4M3:
+    return capped(roundBinary(single, 4, -6), 448, 448);
+  case Element::F8E5M2:
+    return capped(roundBinary(single, 3, -14), 57344, 57344);
   case Element::F16:
-    return roundBinary(value, 11, -14, 65504.0);
+    return capped(roundBinary(single, 11, -14), 65504, infinity);
   case Element::BF16:
-    return roundBinary(value, 8, -126, std::ldexp(255.0, 120));
+    return capped(roundBinary(single, 8, -126), std::ldexp(255.0, 120),
+                  infinity);
   case Element::F32:
-    return float(value);
+    return single;
   default:
     return value;
+  }
+}
+
+/// What LLVM calls a narrow element's format.
+static const llvm::fltSemantics &semanticsOf(Element element) {
+  switch (element) {
+  case Element::F8E4M3:
+    return llvm::APFloat::Float8E4M3FN();
+  case Element::F8E5M2:
+    return llvm::APFloat::Float8E5M2();
+  case Element::F16:
+    return llvm::APFloat::IEEEhalf();
+  default:
+    assert(element == Element::BF16 && "f32 and wider are C++'s own types");
+    return llvm::APFloat::BFloat();
   }
 }
 
@@ -120,8 +152,8 @@ template <typename T> static T load(const void *data, int64_t index) {
 Tensor Tensor::fromBytes(Element element, ArrayRef<int64_t> shape,
                          const void *data) {
   Tensor result(element, shape);
-  auto half = [&](const llvm::fltSemantics &semantics, int64_t i) {
-    llvm::APFloat value(semantics, APInt(16, load<uint16_t>(data, i)));
+  auto narrow = [&](unsigned width, uint64_t bits) {
+    llvm::APFloat value(semanticsOf(element), APInt(width, bits));
     bool losesInfo;
     value.convert(llvm::APFloat::IEEEdouble(),
                   llvm::APFloat::rmNearestTiesToEven, &losesInfo);
@@ -129,11 +161,13 @@ Tensor Tensor::fromBytes(Element element, ArrayRef<int64_t> shape,
   };
   for (int64_t i = 0, e = numElements(shape); i < e; ++i) {
     switch (element) {
-    case Element::F16:
-      result.floats[i] = half(llvm::APFloat::IEEEhalf(), i);
+    case Element::F8E4M3:
+    case Element::F8E5M2:
+      result.floats[i] = narrow(8, load<uint8_t>(data, i));
       break;
+    case Element::F16:
     case Element::BF16:
-      result.floats[i] = half(llvm::APFloat::BFloat(), i);
+      result.floats[i] = narrow(16, load<uint16_t>(data, i));
       break;
     case Element::F32:
       result.floats[i] = load<float>(data, i);
@@ -163,19 +197,22 @@ template <typename T> static void store(void *data, int64_t index, T value) {
 }
 
 void Tensor::toBytes(void *data) const {
-  auto half = [](const llvm::fltSemantics &semantics, double number) {
-    llvm::APFloat value(number);
+  auto narrow = [&](double number) {
+    llvm::APFloat value(roundTo(element, number));
     bool losesInfo;
-    value.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-    return uint16_t(value.bitcastToAPInt().getZExtValue());
+    value.convert(semanticsOf(element), llvm::APFloat::rmNearestTiesToEven,
+                  &losesInfo);
+    return value.bitcastToAPInt().getZExtValue();
   };
   for (int64_t i = 0, e = size(); i < e; ++i) {
     switch (element) {
-    case Element::F16:
-      store(data, i, half(llvm::APFloat::IEEEhalf(), floats[i]));
+    case Element::F8E4M3:
+    case Element::F8E5M2:
+      store(data, i, uint8_t(narrow(floats[i])));
       break;
+    case Element::F16:
     case Element::BF16:
-      store(data, i, half(llvm::APFloat::BFloat(), floats[i]));
+      store(data, i, uint16_t(narrow(floats[i])));
       break;
     case Element::F32:
       store(data, i, float(floats[i]));

@@ -2,9 +2,9 @@
 //
 // A shape, an element type, and the elements in row-major order: floating point
 // as double, whatever the element type, integers exactly as int64_t (an i1 is 0
-// or 1). Rounding to the element type is a separate, explicit step: the
-// interpreter's default is to compute in double throughout, so that two
-// programs that mean the same differ by about 1e-15 and not by 1e-7.
+// or 1). Rounding to the element type is a separate, explicit step: by the
+// interpreter's default f32 is computed in double, so that two programs that
+// mean the same differ by about 1e-15 and not by 1e-7.
 //
 //     Tensor x(Element::F32, {2, 3});        // zeros
 //     x.floats[linearIndex({1, 2}, x.shape)] = 0.1;
@@ -22,7 +22,18 @@
 
 namespace tmc::reference {
 
-enum class Element : uint8_t { F16, BF16, F32, F64, I1, I8, I32, I64 };
+enum class Element : uint8_t {
+  F8E4M3,
+  F8E5M2,
+  F16,
+  BF16,
+  F32,
+  F64,
+  I1,
+  I8,
+  I32,
+  I64,
+};
 
 /// True for the floating-point elements.
 bool isFloat(Element element);
@@ -33,8 +44,12 @@ Element elementOf(mlir::Type elementType);
 /// Bytes of one element; an i1 occupies one.
 int64_t elementBytes(Element element);
 
-/// `value` as `element` can hold it: to nearest, ties to even, infinities where
-/// it overflows. Doubles pass through.
+/// True for floating-point elements of fewer bits than f32.
+bool isNarrow(Element element);
+
+/// `value` as `element` can hold it: to nearest, ties to even. What is too
+/// large becomes infinite, in 8 bits the largest number. Narrow elements are
+/// rounded to f32 first, in which kernels compute them. Doubles pass through.
 double roundTo(Element element, double value);
 
 struct Tensor {

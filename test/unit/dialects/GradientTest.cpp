@@ -118,8 +118,8 @@ static OwningOpRef<func::FuncOp> buildGradient(func::FuncOp function,
 static double lossOf(func::FuncOp function, const Question &question,
                      const SmallVector<Tensor> &inputs,
                      ArrayRef<Tensor> weights) {
-  FailureOr<SmallVector<Tensor>> results =
-      reference::interpret(function, inputs);
+  FailureOr<SmallVector<Tensor>> results = reference::interpret(
+      function, inputs, {reference::Rounding::None, nullptr});
   EXPECT_TRUE(succeeded(results));
   double loss = 0;
   for (auto [i, weight] : llvm::zip_equal(question.given, weights))
@@ -143,8 +143,8 @@ static void checkGradient(func::FuncOp function, const Question &question,
   ASSERT_TRUE(gradient);
   SmallVector<Tensor> both = inputs;
   llvm::append_range(both, weights);
-  FailureOr<SmallVector<Tensor>> actual =
-      reference::interpret(gradient->getOperation(), both);
+  FailureOr<SmallVector<Tensor>> actual = reference::interpret(
+      gradient->getOperation(), both, {reference::Rounding::None, nullptr});
   ASSERT_TRUE(succeeded(actual));
 
   for (auto [k, i] : llvm::enumerate(question.wanted)) {

@@ -28,7 +28,7 @@ Tensor ints(ArrayRef<int64_t> shape, std::vector<int64_t> values) {
 /// Interprets the only function of `text`.
 FailureOr<SmallVector<Tensor>> evaluate(StringRef text,
                                         SmallVector<Tensor> inputs,
-                                        Rounding rounding = Rounding::None) {
+                                        Rounding rounding = Rounding::Narrow) {
   static std::unique_ptr<MLIRContext> context = makeContext();
   OwningOpRef<ModuleOp> module = parse(*context, text);
   if (!module)
@@ -342,16 +342,40 @@ TEST(Interpreter, AdamWWithMomentsIn8Bits) {
   expectNear((*r)[5], {5});
 }
 
-TEST(Interpreter, RoundsIfTold) {
+TEST(Interpreter, RoundsAsFarAsTold) {
   const char *text = R"(
-    func.func @f(%x: tensor<1xf32>) -> tensor<1xbf16> {
-      %0 = arith.truncf %x : tensor<1xf32> to tensor<1xbf16>
-      return %0 : tensor<1xbf16>
+    func.func @f(%x: tensor<1xf32>) -> (tensor<1xf32>, tensor<1xbf16>) {
+      %0 = arith.addf %x, %x : tensor<1xf32>
+      %1 = arith.truncf %0 : tensor<1xf32> to tensor<1xbf16>
+      return %0, %1 : tensor<1xf32>, tensor<1xbf16>
     })";
   Tensor x(Element::F32, {1});
   x.floats[0] = 1.001;
-  EXPECT_EQ((*evaluate(text, {x}))[0].floats[0], 1.001);
-  EXPECT_EQ((*evaluate(text, {x}, Rounding::ToType))[0].floats[0], 1.0);
+  auto results = [&](Rounding rounding) {
+    auto r = evaluate(text, {x}, rounding);
+    return std::pair((*r)[0].floats[0], (*r)[1].floats[0]);
+  };
+  EXPECT_EQ(results(Rounding::None), std::pair(2.002, 2.002));
+  EXPECT_EQ(results(Rounding::Narrow), std::pair(2.002, 2.0));
+  EXPECT_EQ(results(Rounding::ToType), std::pair(double(2.002f), 2.0));
+}
+
+// What a kernel makes again must be what it would have read from memory.
+TEST(Interpreter, RoundsInsideFusedKernels) {
+  Tensor x(Element::F32, {1});
+  x.floats[0] = 1.07;
+  auto r = evaluate(R"(
+    func.func @f(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %0 = nn.fused (%a = %x) : (tensor<1xf32>) -> tensor<1xf32> {
+        %1 = arith.truncf %a : tensor<1xf32> to tensor<1xf8E4M3FN>
+        %2 = arith.extf %1 : tensor<1xf8E4M3FN> to tensor<1xf32>
+        nn.yield %2 : tensor<1xf32>
+      }
+      return %0 : tensor<1xf32>
+    })",
+                    {x});
+  ASSERT_TRUE(succeeded(r));
+  EXPECT_EQ((*r)[0].floats[0], 1.125);
 }
 
 TEST(Interpreter, IntegersAreExactAndWrap) {

@@ -36,6 +36,48 @@ TEST(RoundTo, BF16) {
   EXPECT_EQ(roundTo(Element::BF16, 0x1.8p-133), 0x1p-132);
 }
 
+TEST(RoundTo, F8E4M3) {
+  // 4 significant bits; no infinity: what is too large becomes 448.
+  EXPECT_EQ(roundTo(Element::F8E4M3, 17), 16); // ties to even
+  EXPECT_EQ(roundTo(Element::F8E4M3, 19), 20);
+  EXPECT_EQ(roundTo(Element::F8E4M3, 463), 448);
+  EXPECT_EQ(roundTo(Element::F8E4M3, 1e9), 448);
+  EXPECT_EQ(roundTo(Element::F8E4M3, -kInfinity), -448);
+  EXPECT_EQ(roundTo(Element::F8E4M3, 0x1.8p-9), 0x1p-8);
+  EXPECT_EQ(roundTo(Element::F8E4M3, 0x1p-10), 0);
+  EXPECT_TRUE(std::isnan(roundTo(Element::F8E4M3, std::nan(""))));
+}
+
+TEST(RoundTo, F8E5M2) {
+  // 3 significant bits; infinity is read, but never made.
+  EXPECT_EQ(roundTo(Element::F8E5M2, 9), 8);
+  EXPECT_EQ(roundTo(Element::F8E5M2, 11), 12);
+  EXPECT_EQ(roundTo(Element::F8E5M2, 65536), 57344);
+  EXPECT_EQ(roundTo(Element::F8E5M2, kInfinity), 57344);
+  EXPECT_EQ(roundTo(Element::F8E5M2, 0x1.8p-16), 0x1p-15);
+}
+
+// Kernels compute in f32: what is a tie there is one here.
+TEST(RoundTo, NarrowTypesByWayOfF32) {
+  EXPECT_EQ(roundTo(Element::BF16, 257 + 1e-9), 256);
+  EXPECT_EQ(roundTo(Element::F8E4M3, 17 + 1e-9), 16);
+}
+
+// All codes are read, and written as they were.
+TEST(FromBytes, KeepsEveryF8) {
+  for (Element element : {Element::F8E4M3, Element::F8E5M2})
+    for (uint32_t bits = 0; bits < 0x100; ++bits) {
+      const uint8_t code = bits;
+      Tensor t = Tensor::fromBytes(element, {1}, &code);
+      if (!std::isfinite(t.floats[0]))
+        continue;
+      EXPECT_EQ(roundTo(element, t.floats[0]), t.floats[0]) << bits;
+      uint8_t back = 0;
+      t.toBytes(&back);
+      EXPECT_EQ(back, code);
+    }
+}
+
 TEST(RoundTo, F32AndF64) {
   EXPECT_EQ(roundTo(Element::F32, 0.1), double(0.1f));
   EXPECT_EQ(roundTo(Element::F64, 0.1), 0.1);
