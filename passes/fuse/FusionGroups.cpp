@@ -489,9 +489,12 @@ private:
     Operation *before = group.front()->getPrevNode();
     IRMapping map;
     FusionGroup clones;
+    // Clones of earlier adoptions share a place: among them the cone's order
+    // counts, operands first.
     SmallVector<Operation *> ordered(cone.ops.begin(), cone.ops.end());
-    llvm::sort(ordered,
-               [&](Operation *x, Operation *y) { return place[x] < place[y]; });
+    llvm::stable_sort(ordered, [&](Operation *x, Operation *y) {
+      return place[x] < place[y];
+    });
     for (Operation *op : ordered) {
       for (Value operand : op->getOperands())
         if (cone.ops.contains(throughViews(operand).getDefiningOp()))

@@ -180,8 +180,11 @@ bool GraphBuilder::applyRule() {
   Operation *before = block->empty() ? nullptr : &block->back();
   size_t lossCount = losses.size(), updateCount = updates.size();
   unsigned argCount = block->getNumArguments();
-  ArrayRef<Rule> rules =
-      options.exported && random.coin() ? exportRules() : allRules();
+  ArrayRef<Rule> rules = allRules();
+  if (options.exported && random.coin())
+    rules = exportRules();
+  if (options.narrow && random.coin())
+    rules = narrowRules();
   rules[random.below(rules.size())](*this);
 
   bool wanted = true;

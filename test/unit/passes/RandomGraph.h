@@ -38,6 +38,8 @@ struct GraphOptions {
   bool accumulates = true;
   /// Half of the rules are those of ExportRules.cpp.
   bool exported = false;
+  /// Half of the rules are those of NarrowRules.cpp.
+  bool narrow = false;
 };
 
 /// A graph under construction; what the rules see.
@@ -123,6 +125,7 @@ private:
 using Rule = void (*)(GraphBuilder &);
 llvm::ArrayRef<Rule> allRules();
 llvm::ArrayRef<Rule> exportRules();
+llvm::ArrayRef<Rule> narrowRules();
 
 mlir::OwningOpRef<mlir::ModuleOp> randomGraph(mlir::MLIRContext &context,
                                               uint64_t seed,

@@ -80,7 +80,8 @@ TEST(RandomGraph, TogetherHoldEveryOp) {
 }
 
 // For the curious: --gtest_also_run_disabled_tests --gtest_filter=*Print, with
-// the seed in TMC_SEED; TMC_EXPORTED, TMC_BATCH_SAFE, TMC_F32 set the options.
+// the seed in TMC_SEED; TMC_EXPORTED, TMC_BATCH_SAFE, TMC_F32, TMC_NARROW set
+// the options.
 TEST(RandomGraph, DISABLED_Print) {
   std::unique_ptr<MLIRContext> context = makeContext();
   const char *seed = std::getenv("TMC_SEED");
@@ -88,6 +89,7 @@ TEST(RandomGraph, DISABLED_Print) {
   options.exported = std::getenv("TMC_EXPORTED");
   options.batchSafe = std::getenv("TMC_BATCH_SAFE");
   options.f32 = std::getenv("TMC_F32");
+  options.narrow = std::getenv("TMC_NARROW");
   llvm::outs() << *randomGraph(*context, seed ? std::atoll(seed) : 0, options)
                << "\n";
   llvm::outs().flush();

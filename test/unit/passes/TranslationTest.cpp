@@ -1,4 +1,5 @@
-// TranslationTest.cpp - every pass on a thousand random graphs.
+// TranslationTest.cpp - every pass on a thousand random graphs, and on a
+// thousand that compute in 8 and 16 bits too.
 
 #include "test/unit/passes/Validation.h"
 
@@ -8,18 +9,24 @@
 
 using namespace tmc::test;
 
+static void validateNarrowToo(Validation v) {
+  validate(v);
+  v.options.narrow = true;
+  validate(v);
+}
+
 // Upstream's clean-up, with nn's folds and canonicalizations.
 TEST(Translation, Canonicalize) {
   Validation v;
   v.pipeline = "canonicalize,cse";
-  validate(v);
+  validateNarrowToo(v);
 }
 
 TEST(Translation, CanonicalizeAStep) {
   Validation v;
   v.prepare = "tmc-autodiff";
   v.pipeline = "canonicalize,cse";
-  validate(v);
+  validateNarrowToo(v);
 }
 
 // Of what exporters take apart, and of what looks like it.
@@ -30,7 +37,7 @@ TEST(Translation, Raise) {
              "nn.gelu",      "nn.softmax",    "nn.cross_entropy"};
   v.pipeline = "func.func(tmc-raise)";
   v.options.exported = true;
-  validate(v);
+  validateNarrowToo(v);
 }
 
 // A loss right after a product with a table.
@@ -40,14 +47,14 @@ TEST(Translation, RaiseWithChunkedLosses) {
   v.makes = {"nn.linear_cross_entropy"};
   v.pipeline = "func.func(tmc-raise{loss-chunk=2})";
   v.options.exported = true;
-  validate(v);
+  validateNarrowToo(v);
 }
 
 TEST(Translation, Layout) {
   Validation v;
   v.prepare = "canonicalize,cse";
   v.pipeline = "func.func(tmc-layout)";
-  validate(v);
+  validateNarrowToo(v);
 }
 
 TEST(Translation, CopyViews) {
@@ -55,7 +62,7 @@ TEST(Translation, CopyViews) {
   v.prepare = "func.func(tmc-layout),tmc-autodiff,canonicalize,cse";
   v.pipeline = "any(tmc-copy-views)";
   v.makes = {"nn.copy"};
-  validate(v);
+  validateNarrowToo(v);
 }
 
 // The shape phase, pass by pass, on steps as autodiff leaves them.
@@ -66,7 +73,7 @@ TEST(Translation, ExpandComposites) {
   Validation v;
   v.prepare = kStep;
   v.pipeline = "tmc-expand-composites";
-  validate(v);
+  validateNarrowToo(v);
 }
 
 TEST(Translation, FoldIntoKernels) {
@@ -74,7 +81,7 @@ TEST(Translation, FoldIntoKernels) {
   v.prepare =
       (llvm::Twine(kStep) + ",tmc-expand-composites,canonicalize,cse").str();
   v.pipeline = "tmc-fold-into-kernels";
-  validate(v);
+  validateNarrowToo(v);
 }
 
 TEST(Translation, Fuse) {
@@ -85,5 +92,5 @@ TEST(Translation, Fuse) {
   v.pipeline = "tmc-fuse";
   v.options.f32 = true; // f64 has no fused kernels
   v.makes = {"nn.fused"};
-  validate(v);
+  validateNarrowToo(v);
 }

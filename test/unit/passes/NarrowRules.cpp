@@ -1,0 +1,171 @@
+// NarrowRules.cpp - ways to grow a graph in 8 and 16 bits. A rule narrows
+// values, computes with them, and offers the results widened, so that the other
+// rules go on from there.
+
+#include "test/unit/passes/RandomGraph.h"
+
+#include "dialects/nn/Builders.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::test;
+using nn::tensorType;
+
+namespace {
+
+/// Builds in a type of a rule's own.
+class Narrow {
+public:
+  explicit Narrow(GraphBuilder &g) : Narrow(g, anyType(g)) {}
+  Narrow(GraphBuilder &g, Type element) : g(g), element(element) {}
+
+  static Type anyType(GraphBuilder &g) {
+    const Type types[] = {g.b.getBF16Type(), g.b.getF16Type(),
+                          Float8E4M3FNType::get(g.b.getContext()),
+                          Float8E5M2Type::get(g.b.getContext())};
+    return types[g.random.below(4)];
+  }
+
+  /// From the graph's type or f32, rounded; and back, exactly.
+  Value down(Value x) {
+    return arith::TruncFOp::create(g.b, g.loc, typeLike(x, element), x);
+  }
+  Value up(Value x) {
+    return arith::ExtFOp::create(g.b, g.loc, typeLike(x, g.element()), x);
+  }
+  Value constant(Value like, double value) {
+    return nn::splat(g.b, g.loc, like.getType(), value);
+  }
+  void offer(Value x) { g.add(up(x)); }
+
+private:
+  GraphBuilder &g;
+  Type element;
+
+  RankedTensorType typeLike(Value x, Type to) {
+    return RankedTensorType::get(tensorType(x).getShape(), to);
+  }
+};
+
+} // namespace
+
+/// One more op in a chain. `other` gives values of the type of its argument.
+static Value step(GraphBuilder &g, Narrow &n, Value x,
+                  llvm::function_ref<Value(Value)> other) {
+  OpBuilder &b = g.b;
+  Location loc = g.loc;
+  switch (g.random.below(10)) {
+  case 0:
+    return nn::add(b, loc, x, other(x));
+  case 1:
+    return nn::sub(b, loc, other(x), x);
+  case 2:
+    return nn::mul(b, loc, x, other(x));
+  case 3:
+    return nn::mul(b, loc, x, n.constant(x, 0.7));
+  case 4:
+    return nn::div(b, loc, x, n.constant(x, 3));
+  case 5:
+    return math::TanhOp::create(b, loc, x);
+  case 6:
+    return math::ExpOp::create(b, loc, math::TanhOp::create(b, loc, x));
+  case 7:
+    return arith::MaximumFOp::create(b, loc, x, other(x));
+  case 8: {
+    Value below =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, other(x));
+    return arith::SelectOp::create(b, loc, below, x, n.constant(x, 0.25));
+  }
+  default:
+    return math::SqrtOp::create(b, loc, math::AbsFOp::create(b, loc, x));
+  }
+}
+
+/// A chain of pointwise ops, some of whose values others use too.
+static void chain(GraphBuilder &g) {
+  Narrow n(g);
+  Value wide = g.pick();
+  Value x = n.down(g.squash(wide));
+  for (int64_t i = 0, e = g.random.between(1, 5); i < e; ++i) {
+    x = step(g, n, x, [&](Value) { return n.down(g.squash(g.like(wide))); });
+    if (g.random.below(3) == 0)
+      n.offer(x);
+  }
+  n.offer(x);
+}
+
+/// From one narrow type to another, and f32 on the way.
+static void requantize(GraphBuilder &g) {
+  Narrow first(g), second(g), single(g, g.b.getF32Type());
+  Value x = g.squash(g.pick());
+  if (!g.options.f32)
+    x = single.down(x);
+  x = first.down(x);
+  x = arith::ExtFOp::create(
+      g.b, g.loc, g.tensor(tensorType(x).getShape(), g.b.getF32Type()), x);
+  x = nn::add(g.b, g.loc, x, single.constant(x, 0.3));
+  x = second.down(x);
+  second.offer(x);
+}
+
+/// A row's statistics: sums are made in f32 and rounded once.
+static void rowStatistics(GraphBuilder &g) {
+  Narrow n(g);
+  Value x = g.pick();
+  RankedTensorType type = tensorType(x);
+  if (!type.getRank() || (g.options.batchSafe && type.getRank() < 2))
+    return g.add(g.squash(x));
+  x = n.down(g.squash(x));
+  auto kind = nn::ReduceKind(g.random.below(3));
+  Value row = nn::ReduceOp::create(g.b, g.loc, x, kind,
+                                   ArrayRef<int64_t>{type.getRank() - 1});
+  if (g.random.coin())
+    n.offer(row);
+  row = nn::mul(g.b, g.loc, row, n.constant(row, 0.3));
+  n.offer(nn::sub(g.b, g.loc, x,
+                  nn::broadcastLeading(g.b, g.loc, row, tensorType(x))));
+}
+
+/// What only moves elements, of one or two bytes each.
+static void movement(GraphBuilder &g) {
+  Narrow n(g);
+  Value x = g.pick(2);
+  x = n.down(g.squash(x));
+  auto shape = tensorType(x).getShape();
+  switch (g.random.below(shape[1] > 1 ? 4 : 3)) {
+  case 0:
+    x = nn::TransposeOp::create(g.b, g.loc, x, ArrayRef<int64_t>{1, 0});
+    break;
+  case 1:
+    x = nn::reshapeTo(g.b, g.loc, x, {shape[0] * shape[1]});
+    break;
+  case 2:
+    x = nn::ConcatOp::create(g.b, g.loc, ValueRange{x, x}, 1);
+    break;
+  default:
+    x = nn::SliceOp::create(
+        g.b, g.loc,
+        RankedTensorType::get({shape[0], shape[1] - 1},
+                              tensorType(x).getElementType()),
+        x, ArrayRef<int64_t>{0, 1}, ArrayRef<int64_t>{1, 1});
+    break;
+  }
+  n.offer(step(g, n, x, [](Value like) { return like; }));
+}
+
+/// Inputs that are narrow from the start.
+static void narrowInput(GraphBuilder &g) {
+  Narrow n(g);
+  SmallVector<int64_t> shape = g.shape(g.random.between(1, 3));
+  Value x = g.batch(g.tensor(shape, Narrow::anyType(g)));
+  g.add(g.squash(n.up(x)));
+}
+
+ArrayRef<Rule> tmc::test::narrowRules() {
+  static const Rule rules[] = {chain,         chain,    chain,      requantize,
+                               rowStatistics, movement, narrowInput};
+  return rules;
+}
