@@ -3,6 +3,9 @@
 
 include "mlir/IR/OpBase.td"
 
+/// What a value of a step may hold.
+defvar kElementTypes = [F8E4M3FN, F8E5M2, F16, BF16, F32, F64, I1, I8, I32, I64];
+
 def CostOpInterface : OpInterface<"CostOpInterface"> {
   let cppNamespace = "::tmc";
   let description = [{

@@ -16,10 +16,11 @@ def NN_Dialect : Dialect {
 }
 
 def NN_Float : StaticShapeTensorOf<[F16, BF16, F32, F64]>;
+/// What a product may multiply.
+def NN_Factor : StaticShapeTensorOf<[F8E4M3FN, F8E5M2, F16, BF16, F32, F64]>;
 def NN_Int : StaticShapeTensorOf<[I32, I64]>;
 def NN_Bool : StaticShapeTensorOf<[I1]>;
-def NN_Tensor : StaticShapeTensorOf<[F8E4M3FN, F8E5M2, F16, BF16, F32, F64, I1,
-                                     I8, I32, I64]>;
+def NN_Tensor : StaticShapeTensorOf<kElementTypes>;
 
 /// A pure op that answers every planner's question about cost and batch.
 class NN_Op<string mnemonic, list<Trait> traits = []>

@@ -86,7 +86,7 @@ def Train_RangeAttr : AttrDef<Train_Dialect, "Range"> {
   }];
 }
 
-def Train_AnyTensor : StaticShapeTensorOf<[F16, BF16, F32, F64, I1, I8, I32, I64]>;
+def Train_AnyTensor : StaticShapeTensorOf<kElementTypes>;
 def Train_Float : StaticShapeTensorOf<[F16, BF16, F32, F64]>;
 
 //===----------------------------------------------------------------------===//
