@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Stands in for nvcc in bench/gpu/run.sh: a step is compiled by g++ and runs in the emulator.
-# From the environment: CXX, FLAGS (words of the emulated backend's), EMULATED
-# (libTmcCudaEmulated.a) and TRAINER (libtmc-trainer.a).
+# From the environment: CXX, FLAGS (words of the emulated backend's), WATCHED (those by which
+# each access is seen), EMULATED (libTmcCudaEmulated.a) and TRAINER (libtmc-trainer.a).
 set -euo pipefail
 kind=$1
 shift
@@ -11,7 +11,7 @@ case $kind in
     ln -sf "$EMULATED" "$1/libtmc-runtime-cuda.a"
     ln -sf "$TRAINER" "$1/libtmc-trainer.a";;
   # shellcheck disable=SC2086 # flags are words
-  compile) "$CXX" -std=c++20 -O1 -fPIC $FLAGS -x c++ -c "$1" -o "$2";;
+  compile) "$CXX" -std=c++20 -fPIC $FLAGS $WATCHED -x c++ -c "$1" -o "$2";;
   library)
     object=$1 out=$2
     shift 2
