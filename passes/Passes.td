@@ -148,6 +148,19 @@ def CopyViews : Pass<"tmc-copy-views"> {
   let dependentDialects = ["::tmc::nn::NNDialect"];
 }
 
+def VerifyKernels : Pass<"tmc-verify-kernels"> {
+  let summary = "refuse element types that no kernel takes";
+  let description = [{
+    Asks every op that one kernel executes whether the target's kernel has code
+    for its element types, and names all that don't in one refusal. What passes
+    it is refused by no kernel when the step starts.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "What the step is compiled for">,
+  ];
+}
+
 def Plan : Pass<"tmc-plan", "::tmc::train::StepOp"> {
   let summary = "order the step and recompute until it fits its budget";
   let description = [{

@@ -152,6 +152,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
       pm.addPass(createCanonicalizerPass());
       pm.addPass(createFuse());
       pm.addPass(createCopyViews());
+      pm.addPass(createVerifyKernels({asked.target}));
     });
     if (done) {
       llvm::raw_string_ostream os(shaped);

@@ -72,9 +72,12 @@ struct KernelCall {
   /// for (it makes something again instead of keeping it), or less; -1: as
   /// many.
   int64_t flops = -1;
+  /// Whether the kernel has code for the op's element types, as its class's
+  /// `takes` says.
+  bool supported;
 
-  KernelCall(mlir::MLIRContext *context, std::string symbol)
-      : symbol(std::move(symbol)), context(context) {}
+  KernelCall(mlir::MLIRContext *context, std::string symbol, bool supported)
+      : symbol(std::move(symbol)), supported(supported), context(context) {}
   KernelCall &type(llvm::StringRef name, mlir::Type elementOrShaped);
   KernelCall &integer(llvm::StringRef name, int64_t value);
   KernelCall &flag(llvm::StringRef name, bool value);

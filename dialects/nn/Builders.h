@@ -34,6 +34,10 @@ mlir::Value reduceSum(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
 mlir::Value reshapeTo(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                       llvm::ArrayRef<int64_t> shape);
 
+/// `x` in another float type: rounded where that is narrower; itself where it
+/// is the same.
+mlir::Value convertTo(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
+                      mlir::Type element);
 mlir::Value add(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                 mlir::Value y);
 mlir::Value sub(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,

@@ -142,7 +142,7 @@ static KernelCall convKernel(StringRef symbol, Operation *op,
   p.dilationHeight = s.dilations[0];
   p.dilationWidth = s.dilations[1];
   p.groups = groups;
-  KernelCall call(op->getContext(), symbol.str());
+  KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
   call.type("type", input)
       .integer("batch", in.n)
       .integer("inHeight", in.h)
@@ -179,7 +179,7 @@ static KernelCall poolKernel(StringRef symbol, Operation *op,
   Image in = Image::of(input, true), out = Image::of(result, true);
   PoolParams p{};
   p.type = runtimeType(input);
-  KernelCall call(op->getContext(), symbol.str());
+  KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
   call.type("type", input)
       .integer("batch", in.n)
       .integer("inHeight", in.h)

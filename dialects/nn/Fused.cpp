@@ -150,14 +150,15 @@ SmallVector<std::pair<unsigned, unsigned>> FusedOp::getOverwrites() {
 
 KernelCall FusedOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   // The symbol of the generated kernel is given when the region is outlined.
-  KernelCall call(getContext(), "");
+  std::optional<FusedPlan> plan = planFused(getBlock());
+  KernelCall call(getContext(), "", plan.has_value());
   // Kernels that differ in nothing else share their text.
   SmallVector<int64_t> streams;
   for (auto random : getBlock().getOps<RandomOp>())
     streams.push_back(random.getStream());
   if (!streams.empty())
     call.list("streams", streams);
-  if (auto plan = planFused(getBlock()))
+  if (plan)
     call.scratchBytes = tilingOf(plan->shape, backend).scratchBytes();
   return call;
 }

@@ -23,43 +23,71 @@ static std::pair<int64_t, int64_t> matrixDims(ShapedType type,
   return transposed ? std::pair(cols, rows) : std::pair(rows, cols);
 }
 
-LogicalResult MatmulOp::inferReturnTypes(MLIRContext *context,
-                                         std::optional<Location> loc,
-                                         Adaptor op,
-                                         SmallVectorImpl<Type> &results) {
-  auto lhs = cast<RankedTensorType>(op.getLhs().getType());
-  auto rhs = cast<RankedTensorType>(op.getRhs().getType());
+/// The shape of the product of operands that agree.
+static SmallVector<int64_t> productShape(Value lhs, Value rhs,
+                                         bool transposeLhs, bool transposeRhs) {
+  ShapedType left = tensorType(lhs);
+  SmallVector<int64_t> shape(left.getShape().drop_back(2));
+  shape.push_back(matrixDims(left, transposeLhs).first);
+  shape.push_back(matrixDims(tensorType(rhs), transposeRhs).second);
+  return shape;
+}
 
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
+                     Value rhs, bool transposeLhs, bool transposeRhs,
+                     Type resultElement) {
+  if (!resultElement)
+    resultElement = tensorType(lhs).getElementType();
+  auto result = RankedTensorType::get(
+      productShape(lhs, rhs, transposeLhs, transposeRhs), resultElement);
+  build(builder, state, result, lhs, rhs, Value(), Value(), transposeLhs,
+        transposeRhs);
+}
+
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
+                     Value rhs, Value bias, Value acc, bool transposeLhs,
+                     bool transposeRhs) {
+  Value like = bias ? bias : acc ? acc : lhs;
+  auto result =
+      RankedTensorType::get(productShape(lhs, rhs, transposeLhs, transposeRhs),
+                            tensorType(like).getElementType());
+  build(builder, state, result, lhs, rhs, bias, acc, transposeLhs,
+        transposeRhs);
+}
+
+LogicalResult MatmulOp::verify() {
+  RankedTensorType lhs = tensorType(getLhs()), rhs = tensorType(getRhs());
+  RankedTensorType result = tensorType(getResult());
   if (lhs.getRank() < 2 || lhs.getRank() != rhs.getRank()) // C1
-    return emitOptionalError(loc, "operands must share a rank of at least 2, ",
-                             "but are ", lhs, " and ", rhs);
-  if (lhs.getElementType() != rhs.getElementType()) // C1
-    return emitOptionalError(loc,
-                             "element types differ: ", lhs.getElementType(),
-                             " and ", rhs.getElementType());
-  ArrayRef<int64_t> batch = lhs.getShape().drop_back(2);
-  if (batch != rhs.getShape().drop_back(2)) // C2
-    return emitOptionalError(loc, "batch dimensions differ: ", lhs, " and ",
-                             rhs);
-  auto [m, k] = matrixDims(lhs, op.getTransposeLhs());
-  auto [kRhs, n] = matrixDims(rhs, op.getTransposeRhs());
+    return emitOpError("operands must share a rank of at least 2, but are ")
+           << lhs << " and " << rhs;
+  bool bothOf8Bits =
+      lhs.getElementTypeBitWidth() == 8 && rhs.getElementTypeBitWidth() == 8;
+  if (lhs.getElementType() != rhs.getElementType() && !bothOf8Bits) // C1
+    return emitOpError("element types differ: ")
+           << lhs.getElementType() << " and " << rhs.getElementType();
+  if (lhs.getShape().drop_back(2) != rhs.getShape().drop_back(2)) // C2
+    return emitOpError("batch dimensions differ: ") << lhs << " and " << rhs;
+  int64_t k = matrixDims(lhs, getTransposeLhs()).second;
+  auto [kRhs, n] = matrixDims(rhs, getTransposeRhs());
   if (k != kRhs) // C3
-    return emitOptionalError(loc, "contracts ", k, " columns of the left ",
-                             "operand with ", kRhs, " rows of the right one");
-
-  SmallVector<int64_t> shape(batch);
-  shape.append({m, n});
-  auto result = RankedTensorType::get(shape, lhs.getElementType());
-  if (Value bias = op.getBias()) // C4
-    if (bias.getType() != RankedTensorType::get({n}, lhs.getElementType()))
-      return emitOptionalError(loc, "the bias is ", bias.getType(),
-                               " where a row of the result has ", n,
-                               " elements");
-  if (Value acc = op.getAcc()) // C5
+    return emitOpError("contracts ")
+           << k << " columns of the left operand with " << kRhs
+           << " rows of the right one";
+  SmallVector<int64_t> shape =
+      productShape(getLhs(), getRhs(), getTransposeLhs(), getTransposeRhs());
+  if (result.getShape() != ArrayRef<int64_t>(shape)) // C6
+    return emitOpError("has a result of type ")
+           << result << " for " << lhs << " and " << rhs;
+  if (Value bias = getBias()) // C4
+    if (bias.getType() != RankedTensorType::get({n}, result.getElementType()))
+      return emitOpError("the bias is ")
+             << bias.getType() << " where a row of the result has " << n
+             << " elements of " << result.getElementType();
+  if (Value acc = getAcc()) // C5
     if (acc.getType() != result)
-      return emitOptionalError(loc, "accumulates a result of type ", result,
-                               " onto ", acc.getType());
-  results.push_back(result);
+      return emitOpError("accumulates a result of type ")
+             << result << " onto " << acc.getType();
   return success();
 }
 
@@ -73,14 +101,21 @@ SmallVector<Value> MatmulOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   Value dy = grads[0], x = getLhs(), w = getRhs();
   bool tx = getTransposeLhs(), tw = getTransposeRhs();
   // y = x·w: dx = dy·wᵀ and dw = xᵀ·dy; a transposed operand swaps the order.
-  auto matmul = [&](Value l, Value r, bool tl, bool tr) -> Value {
-    return MatmulOp::create(b, getLoc(), l, r, tl, tr);
+  auto matmul = [&](Value l, Value r, bool tl, bool tr, Value of) -> Value {
+    return MatmulOp::create(b, getLoc(), l, r, tl, tr,
+                            tensorType(of).getElementType());
+  };
+  // dy is multiplied in the type of the other factor.
+  auto dyLike = [&](Value factor) {
+    return convertTo(b, getLoc(), dy, tensorType(factor).getElementType());
   };
   SmallVector<Value> result(getNumOperands());
   if (wanted[0])
-    result[0] = tx ? matmul(w, dy, tw, true) : matmul(dy, w, false, !tw);
+    result[0] = tx ? matmul(w, dyLike(w), tw, true, x)
+                   : matmul(dyLike(w), w, false, !tw, x);
   if (wanted[1])
-    result[1] = tw ? matmul(dy, x, true, tx) : matmul(x, dy, !tx, false);
+    result[1] = tw ? matmul(dyLike(x), x, true, tx, w)
+                   : matmul(x, dyLike(x), !tx, false, w);
   unsigned next = 2;
   if (getBias()) {
     if (wanted[next])
@@ -128,7 +163,9 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   auto [m, k] = matrixDims(tensorType(getLhs()), getTransposeLhs());
   RankedTensorType out = tensorType(getResult());
   int64_t batch = llvm::product_of(out.getShape().drop_back(2));
-  Matmul::Params p{.type = runtimeType(out),
+  Matmul::Params p{.lhs = runtimeType(getLhs().getType()),
+                   .rhs = runtimeType(getRhs().getType()),
+                   .out = runtimeType(out),
                    .batch = batch,
                    .m = m,
                    .n = out.getShape().back(),
@@ -137,9 +174,12 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
                    .transposeRhs = getTransposeRhs(),
                    .bias = bool(getBias()),
                    .scratchBytes = 0};
-  KernelCall call(getContext(), "Matmul");
-  call.products = p.type;
-  call.type("type", out)
+  KernelCall call(getContext(), "Matmul",
+                  Matmul::takes(p.lhs, p.rhs, p.out, backend));
+  call.products = p.lhs;
+  call.type("lhs", getLhs().getType())
+      .type("rhs", getRhs().getType())
+      .type("out", out)
       .integer("batch", p.batch)
       .integer("m", p.m)
       .integer("n", p.n)
@@ -162,7 +202,7 @@ static KernelCall lookupKernel(StringRef symbol, RankedTensorType table,
                     .channels = llvm::product_of(table.getShape().drop_front()),
                     .rows = ids.getNumElements(),
                     .scratchBytes = 0};
-  KernelCall call(table.getContext(), symbol.str());
+  KernelCall call(table.getContext(), symbol.str(), Kernel::takes(p.type));
   call.type("type", table)
       .type("indexType", ids)
       .integer("vocabulary", p.vocabulary)

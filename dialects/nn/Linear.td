@@ -5,25 +5,28 @@
 
 include "dialects/nn/Base.td"
 
-def NN_MatmulOp : NN_InferredOp<"matmul", [
+def NN_MatmulOp : NN_Op<"matmul", [
     AttrSizedOperandSegments, Differentiable, AccumulatingKernel]> {
   let summary = "batched matrix product";
   let description = [{
     Multiplies the two innermost dimensions of `lhs` and `rhs`; leading
-    dimensions are batch dimensions. Products accumulate in f32 whatever the
-    element type. `bias` is added to each row of the result. `acc`, of the
-    result's type, is added to the result and gives it its bytes: this is how a
-    gradient accumulates in place.
+    dimensions are batch dimensions. Operands and result each have an element
+    type of their own: products of 16-bit operands may end in f32. Sums are in
+    f32 (f64 where all is f64) and rounded once, to the result. `bias` is added
+    to each row of the result. `acc` is added to the result and gives it its
+    bytes: this is how a gradient accumulates in place.
 
     The transpose flags read an operand transposed in place. They exist so that
     the gradient of a matmul is two matmuls and nothing else.
 
     Constraints:
-    - C1: operands have the same rank, at least 2, and the same element type.
+    - C1: operands have the same rank, at least 2, and the same element type,
+      or two of 8 bits.
     - C2: batch dimensions agree.
     - C3: contracted dimensions agree.
-    - C4: `bias` is a vector as long as a row of the result.
+    - C4: `bias` is a row of the result.
     - C5: `acc` has the result's type.
+    - C6: the result's shape is [batch..., m, n].
 
     Example:
 
@@ -32,17 +35,18 @@ def NN_MatmulOp : NN_InferredOp<"matmul", [
         : (tensor<128x64xf16>, tensor<256x64xf16>, tensor<256xf16>) -> tensor<128x256xf16>
     ```
   }];
-  let arguments = (ins NN_Float:$lhs, NN_Float:$rhs, Optional<NN_Float>:$bias,
+  let arguments = (ins NN_Factor:$lhs, NN_Factor:$rhs, Optional<NN_Float>:$bias,
                        Optional<NN_Float>:$acc, UnitAttr:$transpose_lhs,
                        UnitAttr:$transpose_rhs);
   let results = (outs NN_Float:$result);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs,
                    CArg<"bool", "false">:$transposeLhs,
-                   CArg<"bool", "false">:$transposeRhs), [{
-      build($_builder, $_state, lhs, rhs, ::mlir::Value(), ::mlir::Value(),
-            transposeLhs, transposeRhs);
-    }]>];
+                   CArg<"bool", "false">:$transposeRhs,
+                   CArg<"::mlir::Type", "{}">:$resultElement)>,
+    OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs,
+                   "::mlir::Value":$bias, "::mlir::Value":$acc,
+                   "bool":$transposeLhs, "bool":$transposeRhs)>];
   let assemblyFormat = [{
     $lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)?
     (`transpose_rhs` $transpose_rhs^)? (`bias` `(` $bias^ `)`)?

@@ -113,7 +113,7 @@ static KernelCall crossEntropyKernel(StringRef symbol, Value logits,
                        .vocabulary = type.getDimSize(1),
                        .ignoreIndex = ignoreIndex,
                        .scratchBytes = 0};
-  KernelCall call(logits.getContext(), symbol.str());
+  KernelCall call(logits.getContext(), symbol.str(), Kernel::takes(p.type));
   call.type("type", type)
       .type("labelType", labels.getType())
       .integer("rows", p.rows)
@@ -291,7 +291,7 @@ static KernelCall linearKernel(StringRef symbol, Value x, Value table,
                              .ignoreIndex = ignoreIndex,
                              .bias = bias,
                              .scratchBytes = 0};
-  KernelCall call(x.getContext(), symbol.str());
+  KernelCall call(x.getContext(), symbol.str(), Kernel::takes(p.type));
   call.products = p.type;
   call.type("type", type)
       .type("labelType", labels.getType())

@@ -59,6 +59,19 @@ Value tmc::nn::broadcastTrailing(OpBuilder &b, Location loc, Value x,
                      {cast<RankedTensorType>(type).getRank() - 1});
 }
 
+Value tmc::nn::convertTo(OpBuilder &b, Location loc, Value x, Type element) {
+  RankedTensorType from = tensorType(x), to = from.clone(element);
+  if (from == to)
+    return x;
+  if (from.getElementTypeBitWidth() < element.getIntOrFloatBitWidth())
+    return arith::ExtFOp::create(b, loc, to, x);
+  if (from.getElementTypeBitWidth() > element.getIntOrFloatBitWidth())
+    return arith::TruncFOp::create(b, loc, to, x);
+  // Of the same width: by way of what holds both.
+  Value wide = convertTo(b, loc, x, b.getF32Type());
+  return arith::TruncFOp::create(b, loc, to, wide);
+}
+
 Value tmc::nn::reduceSum(OpBuilder &b, Location loc, Value x,
                          ArrayRef<int64_t> dims) {
   if (dims.empty())

@@ -322,6 +322,7 @@ BatchSplit BatchNormOp::getSplit(ArrayRef<int64_t> batchDims) {
   return BatchSplit::refuse("its statistics are those of the whole batch");
 }
 
+template <typename Kernel>
 static KernelCall batchNormKernel(Operation *op, StringRef symbol, Value input,
                                   bool channelsLast, double epsilon,
                                   double momentum, Backend backend) {
@@ -330,7 +331,7 @@ static KernelCall batchNormKernel(Operation *op, StringRef symbol, Value input,
   p.type = runtimeType(type);
   p.channels = channelsOf(type, channelsLast);
   p.rows = type.getNumElements() / std::max<int64_t>(p.channels, 1);
-  KernelCall call(op->getContext(), symbol.str());
+  KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
   call.type("type", type)
       .integer("rows", p.rows)
       .integer("channels", p.channels)
@@ -349,9 +350,9 @@ SmallVector<unsigned> BatchNormOp::getDroppableResults() { return {1, 2}; }
 
 KernelCall BatchNormOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
-  return batchNormKernel(*this, "BatchNorm", getInput(), getChannelsLast(),
-                         getEpsilon().convertToDouble(),
-                         getMomentum().convertToDouble(), backend);
+  return batchNormKernel<BatchNorm>(
+      *this, "BatchNorm", getInput(), getChannelsLast(),
+      getEpsilon().convertToDouble(), getMomentum().convertToDouble(), backend);
 }
 
 LogicalResult
@@ -382,6 +383,6 @@ BatchSplit BatchNormGradOp::getSplit(ArrayRef<int64_t> batchDims) {
 
 KernelCall BatchNormGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                       Backend backend) {
-  return batchNormKernel(*this, "BatchNormGrad", getInput(), getChannelsLast(),
-                         0, 0, backend);
+  return batchNormKernel<BatchNormGrad>(*this, "BatchNormGrad", getInput(),
+                                        getChannelsLast(), 0, 0, backend);
 }

@@ -174,7 +174,8 @@ BatchSplit TransposeOp::getSplit(ArrayRef<int64_t> batchDims) {
 
 KernelCall TransposeOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
-  KernelCall call(getContext(), "Transpose");
+  KernelCall call(getContext(), "Transpose",
+                  Transpose::takes(runtimeType(getResult().getType())));
   call.type("type", getResult().getType())
       .list("shape", tensorType(getInput()).getShape())
       .list("perm", getPerm());
@@ -488,7 +489,8 @@ BatchSplit PadOp::getSplit(ArrayRef<int64_t> batchDims) {
 }
 
 KernelCall PadOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
-  KernelCall call(getContext(), "Pad");
+  KernelCall call(getContext(), "Pad",
+                  Pad::takes(runtimeType(getResult().getType())));
   call.type("type", getResult().getType())
       .list("shape", tensorType(getInput()).getShape())
       .list("outShape", tensorType(getResult()).getShape())
@@ -562,7 +564,7 @@ KernelCall ConcatOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   for (Value input : getInputs())
     inner.push_back(
         llvm::product_of(tensorType(input).getShape().drop_front(dim)));
-  KernelCall call(getContext(), "Concat");
+  KernelCall call(getContext(), "Concat", Concat::takes(runtimeType(out)));
   call.type("type", out)
       .integer("outer", llvm::product_of(out.getShape().take_front(dim)))
       .list("inner", inner);
@@ -604,7 +606,7 @@ KernelCall CopyOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
     dense[dim] = stride;
     stride *= out.getDimSize(dim);
   }
-  KernelCall call(getContext(), "Copy");
+  KernelCall call(getContext(), "Copy", Copy::takes(runtimeType(out)));
   // The operand's pointer already stands at its offset.
   call.type("type", out)
       .list("shape", out.getShape())

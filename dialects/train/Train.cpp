@@ -201,7 +201,8 @@ LogicalResult SquareSumOp::inferReturnTypes(MLIRContext *context,
 int64_t SquareSumOp::getFlops() { return 2 * elements(getGrad()); }
 
 KernelCall SquareSumOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  KernelCall call(getContext(), "SquareSum");
+  KernelCall call(getContext(), "SquareSum",
+                  SquareSum::takes(runtimeType(getGrad().getType())));
   call.type("type", getGrad().getType()).integer("count", elements(getGrad()));
   call.scratchBytes = squareSumScratchBytes(elements(getGrad()));
   return call;
@@ -228,7 +229,8 @@ KernelCall GradNormOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
   GradNorm::Params p{.count = int64_t(getSquares().size()),
                      .maxNorm = getMaxNorm().convertToDouble(),
                      .scratchBytes = 0};
-  KernelCall call(getContext(), "GradNorm");
+  KernelCall call(getContext(), "GradNorm",
+                  GradNorm::takes(runtimeType(getNorm().getType())));
   call.integer("count", p.count).real("maxNorm", p.maxNorm);
   call.scratchBytes = GradNorm::scratchCap(p, backend);
   return call;
@@ -250,8 +252,10 @@ static LogicalResult checkUpdate(std::optional<Location> loc, Value param,
 }
 
 /// A kernel whose parameters are AdamParams.
-template <typename Op> static KernelCall adamKernel(Op op, const char *name) {
-  KernelCall call(op.getContext(), name);
+template <typename Kernel, typename Op>
+static KernelCall adamKernel(Op op, const char *name) {
+  KernelCall call(op.getContext(), name,
+                  Kernel::takes(runtimeType(op.getParam().getType())));
   call.type("type", op.getParam().getType())
       .integer("count", elements(op.getParam()))
       .real("beta1", op.getBeta1().convertToDouble())
@@ -277,7 +281,7 @@ LogicalResult AdamWOp::inferReturnTypes(MLIRContext *context,
 int64_t AdamWOp::getFlops() { return 15 * elements(getParam()); }
 
 KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  return adamKernel(*this, "AdamW");
+  return adamKernel<AdamW>(*this, "AdamW");
 }
 
 LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *context,
@@ -307,7 +311,7 @@ int64_t AdamW8bitOp::getFlops() {
 }
 
 KernelCall AdamW8bitOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  return adamKernel(*this, "AdamW8bit");
+  return adamKernel<AdamW8bit>(*this, "AdamW8bit");
 }
 
 LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
@@ -330,7 +334,8 @@ LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
 int64_t SGDOp::getFlops() { return 6 * elements(getParam()); }
 
 KernelCall SGDOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  KernelCall call(getContext(), "Sgd");
+  KernelCall call(getContext(), "Sgd",
+                  Sgd::takes(runtimeType(getParam().getType())));
   call.type("type", getParam().getType())
       .integer("count", elements(getParam()))
       .real("momentum", getMomentum().convertToDouble())

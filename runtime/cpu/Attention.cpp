@@ -84,8 +84,6 @@ Attention::Attention(const Params &params) : params_(params) {}
 Attention::~Attention() = default;
 
 Status Attention::prepare(Device &) {
-  if (Status s = cpu::requireType("attention", params_.type); !s)
-    return s;
   return cpu::requireScratch("attention", scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);
 }

@@ -155,8 +155,6 @@ AttentionGrad::AttentionGrad(const Params &params) : params_(params) {}
 AttentionGrad::~AttentionGrad() = default;
 
 Status AttentionGrad::prepare(Device &) {
-  if (Status s = cpu::requireType("attention_grad", params_.type); !s)
-    return s;
   return cpu::requireScratch("attention_grad",
                              scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);

@@ -179,8 +179,6 @@ BatchNorm::BatchNorm(const Params &params) : params_(params) {}
 BatchNorm::~BatchNorm() = default;
 
 Status BatchNorm::prepare(Device &) {
-  if (Status s = cpu::requireType("batch_norm", params_.type); !s)
-    return s;
   return cpu::requireScratch("batch_norm", scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);
 }
@@ -243,8 +241,6 @@ BatchNormGrad::BatchNormGrad(const Params &params) : params_(params) {}
 BatchNormGrad::~BatchNormGrad() = default;
 
 Status BatchNormGrad::prepare(Device &) {
-  if (Status s = cpu::requireType("batch_norm_grad", params_.type); !s)
-    return s;
   return cpu::requireScratch("batch_norm_grad",
                              scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);

@@ -12,23 +12,6 @@
 
 namespace tmc::cpu {
 
-/// Unsupported, unless `type` is f32.
-inline Status requireType(const char *kernel, DType type) {
-  if (type == DType::F32)
-    return Status::ok();
-  return {Code::Unsupported, std::string(kernel) +
-                                 " on cpu has no kernel for " + nameOf(type) +
-                                 ", only for f32"};
-}
-
-/// Unsupported, unless `type` is i32 or i64.
-inline Status requireIndexType(const char *kernel, DType type) {
-  if (type == DType::I32 || type == DType::I64)
-    return Status::ok();
-  return {Code::Unsupported, std::string(kernel) + " on cpu takes i32 or i64 " +
-                                 "indices, not " + nameOf(type)};
-}
-
 /// OverBudget, if more scratch is wanted than was planned.
 inline Status requireScratch(const char *kernel, int64_t wanted,
                              int64_t planned) {

@@ -24,8 +24,6 @@ const float *floats(const void *p) { return static_cast<const float *>(p); }
 float *floats(void *p) { return static_cast<float *>(p); }
 
 template <typename Kernel> Status check(const char *name, const ConvParams &p) {
-  if (Status s = cpu::requireType(name, p.type); !s)
-    return s;
   return cpu::requireScratch(name, Kernel::scratchCap(p, Backend::Cpu),
                              p.scratchBytes);
 }

@@ -21,10 +21,6 @@ namespace {
 
 Status prepareChunked(const char *name, const LinearCrossEntropyParams &p,
                       int64_t scratchBytes) {
-  if (Status s = cpu::requireType(name, p.type); !s)
-    return s;
-  if (Status s = cpu::requireIndexType(name, p.labelType); !s)
-    return s;
   return cpu::requireScratch(name, scratchBytes, p.scratchBytes);
 }
 

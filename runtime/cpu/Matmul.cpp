@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/Gemm.h"
+#include "runtime/cpu/GemmTyped.h"
 
 namespace tmc {
 
@@ -15,8 +16,6 @@ Matmul::Matmul(const Params &params) : params_(params) {}
 Matmul::~Matmul() = default;
 
 Status Matmul::prepare(Device &) {
-  if (Status status = cpu::requireType("matmul", params_.type); !status)
-    return status;
   return cpu::requireScratch("matmul", scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);
 }
@@ -24,6 +23,10 @@ Status Matmul::prepare(Device &) {
 void Matmul::run(Stream &stream, In ins, Out outs, void *scratch,
                  bool accumulate) {
   const Params &p = params_;
+  if (!p.isSingle())
+    return gemm::runTyped(stream, p, operand(ins, 0), operand(ins, 1),
+                          p.bias ? operand(ins, 2) : nullptr, result(outs, 0),
+                          scratch, accumulate);
   gemm::Problem problem{};
   problem.m = p.m;
   problem.n = p.n;

@@ -115,8 +115,6 @@ AdamW::AdamW(const Params &params) : params_(params) {}
 AdamW::~AdamW() = default;
 
 Status AdamW::prepare(Device &) {
-  if (Status s = cpu::requireType("adamw", params_.type); !s)
-    return s;
   return cpu::requireScratch("adamw", scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);
 }
@@ -223,8 +221,6 @@ AdamW8bit::AdamW8bit(const Params &params) : params_(params) {}
 AdamW8bit::~AdamW8bit() = default;
 
 Status AdamW8bit::prepare(Device &) {
-  if (Status s = cpu::requireType("adamw8bit", params_.type); !s)
-    return s;
   (void)codesOf(true), (void)codesOf(false); // Made before the first step.
   return cpu::requireScratch("adamw8bit", scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);
@@ -275,8 +271,6 @@ Sgd::Sgd(const Params &params) : params_(params) {}
 Sgd::~Sgd() = default;
 
 Status Sgd::prepare(Device &) {
-  if (Status s = cpu::requireType("sgd", params_.type); !s)
-    return s;
   return cpu::requireScratch("sgd", scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);
 }
@@ -328,8 +322,6 @@ SquareSum::SquareSum(const Params &params) : params_(params) {}
 SquareSum::~SquareSum() = default;
 
 Status SquareSum::prepare(Device &) {
-  if (Status s = cpu::requireType("square_sum", params_.type); !s)
-    return s;
   return cpu::requireScratch("square_sum", scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);
 }

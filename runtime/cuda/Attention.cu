@@ -130,8 +130,6 @@ Status withShape(const CudaDevice &device, const AttentionParams &p, F &&body) {
 } // namespace
 
 Status checkAttention(const char *name, const AttentionParams &p) {
-  if (Status s = requireType(name, p.type); !s)
-    return s;
   if (p.headDim > 256)
     return {Code::Unsupported, std::string(name) +
                                    " on cuda takes heads of at most 256 "

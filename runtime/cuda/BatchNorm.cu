@@ -193,8 +193,6 @@ BatchNorm::~BatchNorm() = default;
 
 Status BatchNorm::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
-  if (Status s = cuda::requireType("batch_norm", params_.type); !s)
-    return s;
   return cuda::requireScratch("batch_norm", scratchCap(params_, Backend::Cuda),
                               params_.scratchBytes);
 }
@@ -226,8 +224,6 @@ BatchNormGrad::~BatchNormGrad() = default;
 
 Status BatchNormGrad::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
-  if (Status s = cuda::requireType("batch_norm_grad", params_.type); !s)
-    return s;
   return cuda::requireScratch("batch_norm_grad",
                               scratchCap(params_, Backend::Cuda),
                               params_.scratchBytes);

@@ -184,8 +184,6 @@ struct ConvState : Prepared {
   Status prepare(const char *name, Device &on, ConvKind kind,
                  const ConvParams &p, int64_t wanted) {
     device = &deviceOf(on);
-    if (Status s = requireType(name, p.type); !s)
-      return s;
     if (Status s = requireScratch(name, wanted, p.scratchBytes); !s)
       return s;
     return dnn.prepare(*device, kind, p, p.scratchBytes - packedFilterBytes(p));

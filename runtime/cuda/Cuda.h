@@ -127,20 +127,6 @@ struct Prepared {
 // Refusals
 //===----------------------------------------------------------------------===//
 
-inline Status requireType(const char *kernel, DType type) {
-  if (type == DType::F32)
-    return Status::ok();
-  return {Code::Unsupported, std::string(kernel) +
-                                 " on cuda has no kernel for " + nameOf(type) +
-                                 ", only for f32"};
-}
-inline Status requireIndexType(const char *kernel, DType type) {
-  if (type == DType::I32 || type == DType::I64)
-    return Status::ok();
-  return {Code::Unsupported, std::string(kernel) +
-                                 " on cuda takes i32 or i64 indices, not " +
-                                 nameOf(type)};
-}
 inline Status requireScratch(const char *kernel, int64_t wanted,
                              int64_t planned) {
   if (wanted <= planned)

@@ -130,7 +130,7 @@ Embedding::~Embedding() = default;
 
 Status Embedding::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
-  return cuda::requireIndexType("embedding", params_.indexType);
+  return Status::ok();
 }
 
 void Embedding::run(Stream &stream, In ins, Out outs, void *, bool) {
@@ -165,10 +165,6 @@ EmbeddingGrad::~EmbeddingGrad() = default;
 Status EmbeddingGrad::prepare(Device &device) {
   const Params &p = params_;
   state_->device = &cuda::deviceOf(device);
-  if (Status s = cuda::requireType("embedding_grad", p.type); !s)
-    return s;
-  if (Status s = cuda::requireIndexType("embedding_grad", p.indexType); !s)
-    return s;
   if (p.rows >= INT32_MAX || p.vocabulary >= INT32_MAX)
     return {
         Code::Unsupported,

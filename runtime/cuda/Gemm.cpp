@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/Gemm.h"
 
+#include <algorithm>
 #include <cublasLt.h>
 
 namespace tmc::cuda {
@@ -25,27 +26,17 @@ std::string statusText(cublasStatus_t status) {
   return text ? text : "error " + std::to_string(int(status));
 }
 
-/// Data, scale and compute types of the library for an element type.
-struct Types {
-  cudaDataType_t data, scale;
-  cublasComputeType_t compute;
-};
-bool typesOf(DType type, Types &types) {
+/// The library's name of an element type.
+cudaDataType_t dataType(DType type) {
   switch (type) {
-  case DType::F32:
-    types = {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    return true;
   case DType::F16:
-    types = {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    return true;
+    return CUDA_R_16F;
   case DType::BF16:
-    types = {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    return true;
+    return CUDA_R_16BF;
   case DType::F64:
-    types = {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
-    return true;
+    return CUDA_R_64F;
   default:
-    return false;
+    return CUDA_R_32F;
   }
 }
 
@@ -185,7 +176,8 @@ struct Gemm::State {
             "cuBLASLt has no algorithm for a product of " +
                 std::to_string(params.m) + " x " + std::to_string(params.k) +
                 " and " + std::to_string(params.k) + " x " +
-                std::to_string(params.n) + " of " + nameOf(params.type)};
+                std::to_string(params.n) + " of " + nameOf(params.lhs) +
+                " into " + nameOf(params.out)};
   }
 };
 
@@ -194,11 +186,6 @@ Gemm::~Gemm() = default;
 
 Status Gemm::prepare(const char *name, CudaDevice &device,
                      const Matmul::Params &params) {
-  Types types{};
-  if (!typesOf(params.type, types))
-    return {Code::Unsupported, std::string(name) +
-                                   " on cuda has no kernel for " +
-                                   nameOf(params.type)};
   if (params.batch > INT32_MAX)
     return {Code::Unsupported, std::string(name) + " on cuda takes at most " +
                                    std::to_string(INT32_MAX) +
@@ -213,7 +200,10 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
     return status;
 
   Calls calls;
-  calls(cublasLtMatmulDescCreate(&s.operation, types.compute, types.scale),
+  const bool f64 = params.out == DType::F64;
+  calls(cublasLtMatmulDescCreate(&s.operation,
+                                 f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                 f64 ? CUDA_R_64F : CUDA_R_32F),
         "cublasLtMatmulDescCreate");
   if (!calls.status())
     return calls.status();
@@ -225,11 +215,11 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
     s.set(calls, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS,
           "epilogue");
   const int64_t m = params.m, n = params.n, k = params.k;
-  s.layout(calls, s.a, types.data, params.transposeRhs ? k : n,
+  s.layout(calls, s.a, dataType(params.rhs), params.transposeRhs ? k : n,
            params.transposeRhs ? n : k);
-  s.layout(calls, s.b, types.data, params.transposeLhs ? m : k,
+  s.layout(calls, s.b, dataType(params.lhs), params.transposeLhs ? m : k,
            params.transposeLhs ? k : m);
-  s.layout(calls, s.c, types.data, n, m);
+  s.layout(calls, s.c, dataType(params.out), n, m);
   if (!calls.status())
     return calls.status();
 
@@ -241,8 +231,9 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
                                        s.alignedBytes);
       !status)
     return status;
-  return s.chooseOrRefuse(name, uint32_t(sizeOf(params.type)), limit,
-                          s.unaligned, s.unalignedBytes);
+  const uint32_t least =
+      uint32_t(std::min(sizeOf(params.lhs), sizeOf(params.out)));
+  return s.chooseOrRefuse(name, least, limit, s.unaligned, s.unalignedBytes);
 }
 
 void Gemm::run(const Queue &queue, const void *lhs, const void *rhs,
@@ -263,7 +254,7 @@ void Gemm::run(const Queue &queue, const void *lhs, const void *rhs,
                                          kWorkspaceAlign * kWorkspaceAlign);
   const float one = 1, beta = accumulate ? 1 : 0;
   const double one64 = 1, beta64 = accumulate ? 1 : 0;
-  const bool f64 = s.params.type == DType::F64;
+  const bool f64 = s.params.out == DType::F64;
   if (calls.status())
     calls(cublasLtMatmul(
               s.handle, s.operation,

@@ -32,7 +32,7 @@ public:
       if (rows == 0)
         continue;
       Matmul::Params m = shape(rows);
-      m.type = p.type;
+      m.lhs = m.rhs = m.out = p.type;
       m.batch = 1;
       m.scratchBytes = productBytes;
       if (Status s = (rows == whole_ ? full_ : rest_).prepare(name, device, m);
@@ -108,10 +108,6 @@ struct Products {
   Status prepare(const char *name, Device &on,
                  const LinearCrossEntropyParams &p, bool gradients) {
     device = &deviceOf(on);
-    if (Status s = requireType(name, p.type); !s)
-      return s;
-    if (Status s = requireIndexType(name, p.labelType); !s)
-      return s;
     if (Status s =
             requireScratch(name, linearCrossEntropyScratchCap(p, Backend::Cuda),
                            p.scratchBytes);

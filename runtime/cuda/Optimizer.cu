@@ -223,8 +223,6 @@ AdamW::~AdamW() = default;
 
 Status AdamW::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
-  if (Status s = cuda::requireType("adamw", params_.type); !s)
-    return s;
   return cuda::requireScratch("adamw", scratchCap(params_, Backend::Cuda),
                               params_.scratchBytes);
 }
@@ -247,8 +245,6 @@ AdamW8bit::~AdamW8bit() = default;
 
 Status AdamW8bit::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
-  if (Status s = cuda::requireType("adamw8bit", params_.type); !s)
-    return s;
   return cuda::requireScratch("adamw8bit", scratchCap(params_, Backend::Cuda),
                               params_.scratchBytes);
 }
@@ -272,8 +268,6 @@ Sgd::~Sgd() = default;
 
 Status Sgd::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
-  if (Status s = cuda::requireType("sgd", params_.type); !s)
-    return s;
   return cuda::requireScratch("sgd", scratchCap(params_, Backend::Cuda),
                               params_.scratchBytes);
 }
@@ -295,8 +289,6 @@ SquareSum::~SquareSum() = default;
 
 Status SquareSum::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
-  if (Status s = cuda::requireType("square_sum", params_.type); !s)
-    return s;
   return cuda::requireScratch("square_sum", scratchCap(params_, Backend::Cuda),
                               params_.scratchBytes);
 }

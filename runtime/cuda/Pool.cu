@@ -158,12 +158,6 @@ __global__ void __launch_bounds__(kBlock)
   dx[i] = sum;
 }
 
-Status preparePool(const char *name, const PoolParams &p, Device &device,
-                   Prepared &state) {
-  state.device = &deviceOf(device);
-  return requireType(name, p.type);
-}
-
 const float *floats(const void *p) { return static_cast<const float *>(p); }
 float *floats(void *p) { return static_cast<float *>(p); }
 
@@ -177,7 +171,8 @@ MaxPool::MaxPool(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 MaxPool::~MaxPool() = default;
 Status MaxPool::prepare(Device &device) {
-  return cuda::preparePool("max_pool", params_, device, *state_);
+  state_->device = &cuda::deviceOf(device);
+  return Status::ok();
 }
 void MaxPool::run(Stream &stream, In ins, Out outs, void *, bool) {
   cuda::Queue queue(*state_->device, stream, "max_pool");
@@ -192,7 +187,8 @@ MaxPoolGrad::MaxPoolGrad(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 MaxPoolGrad::~MaxPoolGrad() = default;
 Status MaxPoolGrad::prepare(Device &device) {
-  return cuda::preparePool("max_pool_grad", params_, device, *state_);
+  state_->device = &cuda::deviceOf(device);
+  return Status::ok();
 }
 void MaxPoolGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
   cuda::Queue queue(*state_->device, stream, "max_pool_grad");
@@ -207,7 +203,8 @@ AvgPool::AvgPool(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 AvgPool::~AvgPool() = default;
 Status AvgPool::prepare(Device &device) {
-  return cuda::preparePool("avg_pool", params_, device, *state_);
+  state_->device = &cuda::deviceOf(device);
+  return Status::ok();
 }
 void AvgPool::run(Stream &stream, In ins, Out outs, void *, bool) {
   cuda::Queue queue(*state_->device, stream, "avg_pool");
@@ -222,7 +219,8 @@ AvgPoolGrad::AvgPoolGrad(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 AvgPoolGrad::~AvgPoolGrad() = default;
 Status AvgPoolGrad::prepare(Device &device) {
-  return cuda::preparePool("avg_pool_grad", params_, device, *state_);
+  state_->device = &cuda::deviceOf(device);
+  return Status::ok();
 }
 void AvgPoolGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
   cuda::Queue queue(*state_->device, stream, "avg_pool_grad");

@@ -59,6 +59,7 @@ struct AttentionParams {
 class Attention : public Kernel {
 public:
   using Params = AttentionParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(Attention)
 };
@@ -68,6 +69,7 @@ public:
 class AttentionGrad : public Kernel {
 public:
   using Params = AttentionParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(AttentionGrad)
 };

@@ -40,6 +40,7 @@ inline int64_t batchNormScratchCap(const BatchNormParams &params, Backend) {
 class BatchNorm : public Kernel {
 public:
   using Params = BatchNormParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return batchNormScratchCap(params, backend);
   }
@@ -51,6 +52,7 @@ public:
 class BatchNormGrad : public Kernel {
 public:
   using Params = BatchNormParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return batchNormScratchCap(params, backend);
   }

@@ -32,6 +32,7 @@ struct ConvParams {
 class Conv : public Kernel {
 public:
   using Params = ConvParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend);
   /// Operations of the cpu backend's kernel.
   static int64_t cpuFlops(const Params &params);
@@ -42,6 +43,7 @@ public:
 class ConvGradInput : public Kernel {
 public:
   using Params = ConvParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cpuFlops(const Params &params);
   TMC_KERNEL(ConvGradInput)
@@ -51,6 +53,7 @@ public:
 class ConvGradFilter : public Kernel {
 public:
   using Params = ConvParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cpuFlops(const Params &params);
   TMC_KERNEL(ConvGradFilter)
@@ -120,6 +123,8 @@ inline bool isPointwise(const ConvParams &p) {
 inline Matmul::Params pointwiseProduct(const ConvParams &p, bool gradInput) {
   const int64_t pixels = p.batch * p.outHeight * p.outWidth;
   return {p.type,
+          p.type,
+          p.type,
           1,
           pixels,
           gradInput ? p.inChannels : p.outChannels,
@@ -132,6 +137,8 @@ inline Matmul::Params pointwiseProduct(const ConvParams &p, bool gradInput) {
 /// df = dy^T x.
 inline Matmul::Params pointwiseFilterGradient(const ConvParams &p) {
   return {p.type,
+          p.type,
+          p.type,
           1,
           p.outChannels,
           p.inChannels,

@@ -30,6 +30,7 @@ class CrossEntropy : public Kernel {
 public:
   using Params = CrossEntropyParams;
   /// The losses of the rows, before they are added in order.
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend) {
     return alignScratch(params.rows * 4);
   }
@@ -42,6 +43,7 @@ public:
 class CrossEntropyGrad : public Kernel {
 public:
   using Params = CrossEntropyParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(CrossEntropyGrad)
 };
@@ -69,6 +71,7 @@ int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
 class LinearCrossEntropy : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
   }
@@ -83,6 +86,7 @@ public:
 class LinearCrossEntropyGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
   }
@@ -97,6 +101,7 @@ class LinearCrossEntropyWithGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
   /// The log-sum-exps, which nobody else reads, lie in scratch as well.
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend) +
            alignScratch(params.rows * 4);
@@ -136,7 +141,7 @@ linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                                 {vocabulary, channels, chunk}};
   for (auto &shape : shapes) {
     Matmul::Params p{};
-    p.type = params.type;
+    p.lhs = p.rhs = p.out = params.type;
     p.batch = 1;
     p.m = shape[0];
     p.n = shape[1];

@@ -58,6 +58,13 @@ constexpr bool isFloat(DType type) {
          type == DType::F64 || type == DType::F8E4M3 || type == DType::F8E5M2;
 }
 
+constexpr bool isHalf(DType type) {
+  return type == DType::BF16 || type == DType::F16;
+}
+constexpr bool isFloat8(DType type) {
+  return type == DType::F8E4M3 || type == DType::F8E5M2;
+}
+
 } // namespace tmc
 
 #endif // TMC_RUNTIME_KERNELS_DTYPE_H

@@ -22,6 +22,7 @@ struct EmbeddingParams {
 class Embedding : public Kernel {
 public:
   using Params = EmbeddingParams;
+  static constexpr bool takes(DType) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Embedding)
 };
@@ -33,6 +34,7 @@ class EmbeddingGrad : public Kernel {
 public:
   using Params = EmbeddingParams;
   /// cuda sorts the indices: pairs of (index, row), twice.
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return backend == Backend::Cuda ? alignScratch(params.rows * 32) + (1 << 20)
                                     : 0;

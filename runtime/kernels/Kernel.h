@@ -4,12 +4,15 @@
 // per backend, in runtime/cpu/<Family>.cpp and runtime/cuda/<Family>.cu. An
 // emitted step holds one object per distinct kernel:
 //
-//     Matmul matmul_0{{.type = DType::F32, .batch = 1, .m = 256, ...}};
+//     Matmul matmul_0{{.lhs = DType::F32, .rhs = DType::F32, ...}};
 //
 // and calls `run` with pointers into the arena. Absent optional operands are
 // nullptr; trailing absent operands may be left out. All buffers are contiguous
 // and row-major unless the class says otherwise, and aligned to 64 bytes (views
 // into a buffer: to their element).
+//
+// Types: `takes` of each class says for which element types it has code. The
+// compiler asks before it prints such an object; nothing asks again.
 //
 // Scratch: each Params ends with `scratchBytes`, what the compiler planned for
 // one run. `scratchCap(params, backend)` of each class is the closed formula of
@@ -55,9 +58,9 @@ public:
   Kernel(const Kernel &) = delete;
   Kernel &operator=(const Kernel &) = delete;
 
-  /// Creates library primitives and descriptors, once, at load. Refuses an
-  /// element type it doesn't have (Code::Unsupported) and a library that wants
-  /// more scratch than was planned (Code::OverBudget, with both figures).
+  /// Creates library primitives and descriptors, once, at load. Refuses where a
+  /// library has no such operation (Code::Unsupported) or wants more scratch
+  /// than was planned (Code::OverBudget, with both figures).
   virtual Status prepare(Device &device) = 0;
 
   /// Queues the kernel. Allocates nothing of ours. `accumulate` adds to the

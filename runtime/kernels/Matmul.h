@@ -2,8 +2,8 @@
 //
 //   out[b, i, j] = sum_k lhs[b, i, k] rhs[b, k, j] (+ bias[j])
 //
-// cpu: runtime/cpu/Gemm.h; cuda: cuBLASLt.
-// Products accumulate in f32 (f64 for f64).
+// cpu: runtime/cpu/Gemm.h, and GemmTyped.h for narrow types; cuda: cuBLASLt.
+// Sums are in f32 (f64 for f64) and rounded once, to the type of `out`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_MATMUL_H
@@ -17,18 +17,34 @@ namespace tmc {
 ///      rhs [batch, k, n] (stored [batch, n, k] if transposeRhs),
 ///      bias [n] if bias. (What `accumulate` adds to is outs[0]; a fourth in is
 ///      ignored.)
-/// outs: out [batch, m, n]. `accumulate` adds to it.
+/// outs: out [batch, m, n]. `accumulate` adds to it. A bias has out's type.
 class Matmul : public Kernel {
 public:
   struct Params {
-    DType type;
+    DType lhs, rhs, out;
     int64_t batch, m, n, k;
     bool transposeLhs, transposeRhs, bias;
     int64_t scratchBytes;
+
+    bool isSingle() const {
+      return lhs == DType::F32 && rhs == DType::F32 && out == DType::F32;
+    }
   };
+  static constexpr bool takes(DType lhs, DType rhs, DType out, Backend backend);
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(Matmul)
 };
+
+constexpr bool Matmul::takes(DType lhs, DType rhs, DType out, Backend backend) {
+  if (lhs != rhs) // Of FP8, one may be a gradient's.
+    return backend == Backend::Cpu && isFloat8(lhs) && isFloat8(rhs) &&
+           (out == DType::F32 || isHalf(out));
+  if (backend == Backend::Cuda)
+    return out == lhs ? isHalf(lhs) || lhs == DType::F32 || lhs == DType::F64
+                      : isHalf(lhs) && out == DType::F32;
+  return (lhs == DType::F32 || isHalf(lhs) || isFloat8(lhs)) &&
+         (out == DType::F32 || isHalf(out));
+}
 
 /// Parts of the cpu product; see runtime/cpu/Gemm.h. The depth of the inner
 /// kernel, whose panel of rhs stays in the first-level cache, and the slab of
@@ -77,12 +93,43 @@ inline int64_t gemmWorkers(int64_t m, int64_t n, int64_t k) {
   const int64_t tiles = (n + columns - 1) / columns;
   return tiles < kScratchWorkers ? tiles : kScratchWorkers;
 }
+
+/// Rows, columns and depth of the blocks in which narrow operands are widened:
+/// each block is used as often as the other is long, so that widening costs a
+/// few percent. The depth is whole steps of kGemmDepth: sums are the same.
+constexpr int64_t kTypedBlock = 2 * kGemmDepth;
+
+/// The blocks of one product, as widened floats: of an operand or result that
+/// is f32 none is needed; then what the product of blocks takes.
+struct TypedGemmScratch {
+  int64_t lhs, rhs, out, bias, product;
+
+  explicit TypedGemmScratch(const Matmul::Params &p) {
+    const int64_t m = p.m < kTypedBlock ? p.m : kTypedBlock;
+    const int64_t n = p.n < kTypedBlock ? p.n : kTypedBlock;
+    const int64_t k = p.k < kTypedBlock ? p.k : kTypedBlock;
+    const int64_t depth = p.k < kGemmDepth ? p.k : kGemmDepth;
+    const int64_t slab = kGemmSlabFloats + kGemmRowStep * kGemmDepth;
+    const int64_t panels = (n + kGemmPanelN / 2 - 1) / (kGemmPanelN / 2);
+    lhs = p.lhs == DType::F32 ? 0 : alignScratch(m * k * 4);
+    rhs = p.rhs == DType::F32 ? 0 : alignScratch(k * n * 4);
+    out = p.out == DType::F32 ? 0 : alignScratch(m * n * 4);
+    bias = p.out == DType::F32 || !p.bias ? 0 : alignScratch(n * 4);
+    product = alignScratch((m * depth < slab ? m * depth : slab) * 4) +
+              (panels < kScratchWorkers ? panels : kScratchWorkers) *
+                  alignScratch(depth * kGemmPanelN * 4);
+  }
+  int64_t bytes() const { return lhs + rhs + out + bias + product; }
+};
+
 /// cuBLASLt's workspace.
 constexpr int64_t kCudaMatmulScratchBytes = 32 << 20;
 
 inline int64_t Matmul::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaMatmulScratchBytes;
+  if (!p.isSingle())
+    return TypedGemmScratch(p).bytes();
   const int64_t depth = p.k < kGemmDepth ? p.k : kGemmDepth;
   // One slab of lhs, and one panel of rhs per worker.
   return alignScratch(gemmSlabRows(p.m, p.n, p.k) *

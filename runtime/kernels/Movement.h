@@ -21,6 +21,7 @@ public:
     std::vector<int64_t> shape, perm;
     int64_t scratchBytes;
   };
+  static constexpr bool takes(DType) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Transpose)
 };
@@ -36,6 +37,7 @@ public:
     std::vector<int64_t> inner;
     int64_t scratchBytes;
   };
+  static constexpr bool takes(DType) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Concat)
 };
@@ -49,6 +51,7 @@ public:
     std::vector<int64_t> shape, outShape, low, step;
     int64_t scratchBytes;
   };
+  static constexpr bool takes(DType) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Pad)
 };
@@ -65,6 +68,7 @@ public:
     int64_t inOffset, outOffset;
     int64_t scratchBytes;
   };
+  static constexpr bool takes(DType) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Copy)
 };
@@ -80,6 +84,7 @@ public:
     int64_t outer, axis, inner, count;
     int64_t scratchBytes;
   };
+  static constexpr bool takes(DType) { return true; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(Gather)
 };
@@ -95,6 +100,7 @@ public:
     int64_t outer, axis, inner, count;
     int64_t scratchBytes;
   };
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(GatherGrad)
 };

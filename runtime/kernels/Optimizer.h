@@ -42,6 +42,7 @@ struct AdamParams {
 class AdamW : public Kernel {
 public:
   using Params = AdamParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
@@ -60,6 +61,7 @@ public:
 class AdamW8bit : public Kernel {
 public:
   using Params = AdamParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
@@ -81,6 +83,7 @@ public:
     bool nesterov;
     int64_t scratchBytes;
   };
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
@@ -95,6 +98,7 @@ public:
     int64_t count;
     int64_t scratchBytes;
   };
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
@@ -114,6 +118,7 @@ public:
     double maxNorm;
     int64_t scratchBytes;
   };
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return backend == Backend::Cuda ? alignScratch(params.count * 8) : 0;
   }

@@ -31,6 +31,7 @@ inline int64_t poolScratchCap(const PoolParams &, Backend) { return 0; }
 class MaxPool : public Kernel {
 public:
   using Params = PoolParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolScratchCap(params, backend);
   }
@@ -42,6 +43,7 @@ public:
 class MaxPoolGrad : public Kernel {
 public:
   using Params = PoolParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolScratchCap(params, backend);
   }
@@ -52,6 +54,7 @@ public:
 class AvgPool : public Kernel {
 public:
   using Params = PoolParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolScratchCap(params, backend);
   }
@@ -62,6 +65,7 @@ public:
 class AvgPoolGrad : public Kernel {
 public:
   using Params = PoolParams;
+  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolScratchCap(params, backend);
   }

@@ -148,7 +148,9 @@ TEST(CudaDevice, AttentionOfWideHeadsNeedsMoreSharedMemory) {
 TEST(CudaGemm, ViewsThatAreAlignedToTheirElementOnly) {
   auto device = makeDevice(1);
   cuda::CudaDevice &cuda = cuda::deviceOf(*device);
-  Matmul::Params p{.type = DType::F32,
+  Matmul::Params p{.lhs = DType::F32,
+                   .rhs = DType::F32,
+                   .out = DType::F32,
                    .batch = 2,
                    .m = 3,
                    .n = 5,
@@ -177,7 +179,9 @@ TEST(CudaGemm, ViewsThatAreAlignedToTheirElementOnly) {
 
 TEST(CudaGemm, SaysWhatTheLibraryWants) {
   auto device = makeDevice(1);
-  Matmul::Params p{.type = DType::F32,
+  Matmul::Params p{.lhs = DType::F32,
+                   .rhs = DType::F32,
+                   .out = DType::F32,
                    .batch = 1,
                    .m = 3,
                    .n = 5,

@@ -59,7 +59,7 @@ def main():
         for what, kind, name in INC:
             run(LLVM + "/bin/mlir-tblgen", "-gen-%s-%s" % (kind, what), "-I",
                 tree, "-I", LLVM + "/include", tree + "/dialects/nn/NN.td",
-                "-o", inc + "/dialects/nn/" + name)
+                "-o", inc + "/dialects/nn/" + name, cwd=tree)
         flags = ["-fsyntax-only", "-std=c++20", "-I", inc, "-I", tree]
         for source in ("dialects/nn/Cumsum.cpp", "compiler/reference/Cumsum.cpp"):
             run("c++", *flags, "-I", build, "-isystem", LLVM + "/include",

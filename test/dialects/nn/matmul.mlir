@@ -4,7 +4,6 @@
 
 func.func @matmul_c1_rank(%a: tensor<4x4xf32>, %b: tensor<2x4x4xf32>) {
   // expected-error @below {{operands must share a rank of at least 2, but are 'tensor<4x4xf32>' and 'tensor<2x4x4xf32>'}}
-  // expected-error @below {{failed to infer returned types}}
   %0 = nn.matmul %a, %b : (tensor<4x4xf32>, tensor<2x4x4xf32>) -> tensor<4x4xf32>
   return
 }
@@ -13,7 +12,6 @@ func.func @matmul_c1_rank(%a: tensor<4x4xf32>, %b: tensor<2x4x4xf32>) {
 
 func.func @matmul_c1_vectors(%a: tensor<4xf32>, %b: tensor<4xf32>) {
   // expected-error @below {{operands must share a rank of at least 2, but are 'tensor<4xf32>' and 'tensor<4xf32>'}}
-  // expected-error @below {{failed to infer returned types}}
   %0 = nn.matmul %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
   return
 }
@@ -22,7 +20,6 @@ func.func @matmul_c1_vectors(%a: tensor<4xf32>, %b: tensor<4xf32>) {
 
 func.func @matmul_c1_element(%a: tensor<4x4xf32>, %b: tensor<4x4xf16>) {
   // expected-error @below {{element types differ: 'f32' and 'f16'}}
-  // expected-error @below {{failed to infer returned types}}
   %0 = nn.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf16>) -> tensor<4x4xf32>
   return
 }
@@ -31,7 +28,6 @@ func.func @matmul_c1_element(%a: tensor<4x4xf32>, %b: tensor<4x4xf16>) {
 
 func.func @matmul_c2(%a: tensor<2x4x4xf32>, %b: tensor<3x4x4xf32>) {
   // expected-error @below {{batch dimensions differ: 'tensor<2x4x4xf32>' and 'tensor<3x4x4xf32>'}}
-  // expected-error @below {{failed to infer returned types}}
   %0 = nn.matmul %a, %b : (tensor<2x4x4xf32>, tensor<3x4x4xf32>) -> tensor<2x4x4xf32>
   return
 }
@@ -40,7 +36,6 @@ func.func @matmul_c2(%a: tensor<2x4x4xf32>, %b: tensor<3x4x4xf32>) {
 
 func.func @matmul_c3(%a: tensor<4x8xf32>, %b: tensor<16x4xf32>) {
   // expected-error @below {{contracts 8 columns of the left operand with 16 rows of the right one}}
-  // expected-error @below {{failed to infer returned types}}
   %0 = nn.matmul %a, %b : (tensor<4x8xf32>, tensor<16x4xf32>) -> tensor<4x4xf32>
   return
 }
@@ -49,7 +44,6 @@ func.func @matmul_c3(%a: tensor<4x8xf32>, %b: tensor<16x4xf32>) {
 
 func.func @matmul_c3_transposed(%a: tensor<8x4xf32>, %b: tensor<4x16xf32>) {
   // expected-error @below {{contracts 8 columns of the left operand with 16 rows of the right one}}
-  // expected-error @below {{failed to infer returned types}}
   %0 = nn.matmul %a, %b transpose_lhs transpose_rhs : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<4x4xf32>
   return
 }
@@ -57,8 +51,7 @@ func.func @matmul_c3_transposed(%a: tensor<8x4xf32>, %b: tensor<4x16xf32>) {
 // -----
 
 func.func @matmul_c4_length(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %c: tensor<8xf32>) {
-  // expected-error @below {{the bias is 'tensor<8xf32>' where a row of the result has 4 elements}}
-  // expected-error @below {{failed to infer returned types}}
+  // expected-error @below {{the bias is 'tensor<8xf32>' where a row of the result has 4 elements of 'f32'}}
   %0 = nn.matmul %a, %b bias(%c) : (tensor<4x8xf32>, tensor<8x4xf32>, tensor<8xf32>) -> tensor<4x4xf32>
   return
 }
@@ -66,8 +59,7 @@ func.func @matmul_c4_length(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %c: tensor
 // -----
 
 func.func @matmul_c4_element(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %c: tensor<4xf16>) {
-  // expected-error @below {{the bias is 'tensor<4xf16>' where a row of the result has 4 elements}}
-  // expected-error @below {{failed to infer returned types}}
+  // expected-error @below {{the bias is 'tensor<4xf16>' where a row of the result has 4 elements of 'f32'}}
   %0 = nn.matmul %a, %b bias(%c) : (tensor<4x8xf32>, tensor<8x4xf32>, tensor<4xf16>) -> tensor<4x4xf32>
   return
 }
@@ -76,16 +68,23 @@ func.func @matmul_c4_element(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %c: tenso
 
 func.func @matmul_c5(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>, %c: tensor<2x4xf32>) {
   // expected-error @below {{accumulates a result of type 'tensor<4x2xf32>' onto 'tensor<2x4xf32>'}}
-  // expected-error @below {{failed to infer returned types}}
   %0 = nn.matmul %a, %b acc(%c) : (tensor<4x8xf32>, tensor<8x2xf32>, tensor<2x4xf32>) -> tensor<4x2xf32>
   return
 }
 
 // -----
 
-func.func @matmul_result(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>) {
-  // expected-error @below {{'nn.matmul' op inferred type(s) 'tensor<4x2xf32>' are incompatible with return type(s) of operation 'tensor<2x4xf32>'}}
-  // expected-error @below {{failed to infer returned types}}
+func.func @matmul_c6(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>) {
+  // expected-error @below {{has a result of type 'tensor<2x4xf32>' for 'tensor<4x8xf32>' and 'tensor<8x2xf32>'}}
   %0 = nn.matmul %a, %b : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_types(%a: tensor<4x8xbf16>, %b: tensor<8x2xbf16>, %bias: tensor<2xf32>,
+                        %p: tensor<4x8xf8E4M3FN>, %q: tensor<8x2xf8E5M2>) {
+  %0 = nn.matmul %a, %b bias(%bias) : (tensor<4x8xbf16>, tensor<8x2xbf16>, tensor<2xf32>) -> tensor<4x2xf32>
+  %1 = nn.matmul %p, %q : (tensor<4x8xf8E4M3FN>, tensor<8x2xf8E5M2>) -> tensor<4x2xbf16>
   return
 }

@@ -31,7 +31,9 @@ TEST(LinearCrossEntropy, ChunksThatEndWhereTheProductDoesChangeNoBit) {
       float loss = 0;
       auto product = [&](int64_t m, int64_t n, int64_t k, bool transposeLhs,
                          bool transposeRhs, bool hasBias) {
-        return Matmul::Params{.type = DType::F32,
+        return Matmul::Params{.lhs = DType::F32,
+                              .rhs = DType::F32,
+                              .out = DType::F32,
                               .batch = 1,
                               .m = m,
                               .n = n,

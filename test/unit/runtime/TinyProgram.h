@@ -141,7 +141,9 @@ struct Kernels {
                    .channels = kChannels,
                    .rows = kRows,
                    .scratchBytes = 0}};
-  Matmul head{{.type = DType::F32,
+  Matmul head{{.lhs = DType::F32,
+               .rhs = DType::F32,
+               .out = DType::F32,
                .batch = 1,
                .m = kRows,
                .n = kVocabulary,
@@ -162,7 +164,9 @@ struct Kernels {
                              .vocabulary = kVocabulary,
                              .ignoreIndex = -100,
                              .scratchBytes = 0}};
-  Matmul headGrad{{.type = DType::F32,
+  Matmul headGrad{{.lhs = DType::F32,
+                   .rhs = DType::F32,
+                   .out = DType::F32,
                    .batch = 1,
                    .m = kVocabulary,
                    .n = kChannels,
@@ -171,7 +175,9 @@ struct Kernels {
                    .transposeRhs = false,
                    .bias = false,
                    .scratchBytes = kScratch}};
-  Matmul hiddenGrad{{.type = DType::F32,
+  Matmul hiddenGrad{{.lhs = DType::F32,
+                     .rhs = DType::F32,
+                     .out = DType::F32,
                      .batch = 1,
                      .m = kRows,
                      .n = kChannels,
