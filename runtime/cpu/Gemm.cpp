@@ -1,8 +1,9 @@
-//===- Gemm.cpp - single-precision matrix products in given memory --------===//
+//===- Gemm.cpp - matrix products in given memory -------------------------===//
 
 #include "runtime/cpu/Gemm.h"
 
 #include "runtime/cpu/GemmInner.h"
+#include "runtime/cpu/GemmPack.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/TransposeBlock.h"
 #include "runtime/kernels/Matmul.h"
@@ -87,15 +88,18 @@ void innerRowMajor(int64_t m, int64_t n, int64_t k, const float *a,
 }
 
 void packA(const Matrix &a, int64_t m, int64_t k, float *to) {
+  if (a.type != DType::F32)
+    return packNarrowA(a, m, k, to);
+  const float *data = a.floats();
   int64_t i = 0;
   if (a.rowStride == 1 && a.colStride != 1 && k > 0) {
     const int64_t panels = m / kPanelM;
-    packColumns(a.data, a.colStride, panels, k, to);
+    packColumns(data, a.colStride, panels, k, to);
     i = panels * kPanelM;
   }
   for (; i < m; i += kPanelM) {
     const int64_t rows = std::min<int64_t>(kPanelM, m - i);
-    const float *from = a.data + i * a.rowStride;
+    const float *from = data + i * a.rowStride;
     if (rows == kPanelM && a.colStride == 1)
       packRowsFixed<kPanelM>(from, a.rowStride, k, to + i * k);
     else
@@ -106,9 +110,12 @@ void packA(const Matrix &a, int64_t m, int64_t k, float *to) {
 }
 
 void packB(const Matrix &b, int64_t k, int64_t n, float *to) {
+  if (b.type != DType::F32)
+    return packNarrowB(b, k, n, to);
+  const float *data = b.floats();
   if (b.colStride == 1 && n == kPanelN) {
     for (int64_t p = 0; p < k; ++p) {
-      const float *from = b.data + p * b.rowStride;
+      const float *from = data + p * b.rowStride;
       __builtin_prefetch(from + kPackAhead * b.rowStride);
       __builtin_prefetch(from + kPackAhead * b.rowStride + kWidth);
       for (int j = 0; j < kVectors; ++j)
@@ -121,16 +128,16 @@ void packB(const Matrix &b, int64_t k, int64_t n, float *to) {
     int64_t p = 0;
     for (; p + kWidth <= k; p += kWidth)
       for (int j = 0; j < kVectors; ++j)
-        simd::transposeBlock(b.data + p + j * kWidth * b.colStride, b.colStride,
+        simd::transposeBlock(data + p + j * kWidth * b.colStride, b.colStride,
                              to + p * kPanelN + j * kWidth, kPanelN);
     for (; p < k; ++p)
       for (int64_t j = 0; j < n; ++j)
-        to[p * kPanelN + j] = b.data[p + j * b.colStride];
+        to[p * kPanelN + j] = data[p + j * b.colStride];
     return;
   }
   for (int64_t p = 0; p < k; ++p) {
     for (int64_t j = 0; j < n; ++j)
-      to[p * kPanelN + j] = b.data[p * b.rowStride + j * b.colStride];
+      to[p * kPanelN + j] = data[p * b.rowStride + j * b.colStride];
     for (int64_t j = n; j < kPanelN; ++j)
       to[p * kPanelN + j] = 0;
   }
@@ -140,9 +147,9 @@ namespace {
 /// The lines of the k x n panel at `b`.
 Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
   Ahead ahead;
-  if (n < kPanelN)
-    return ahead; // the last, narrow panel
-  ahead.base = b.data;
+  if (n < kPanelN || b.type != DType::F32)
+    return ahead; // the last panel, or what packing reads in order
+  ahead.base = b.floats();
   if (b.colStride == 1) {
     constexpr int64_t perRow = (kPanelN + kLineFloats - 1) / kLineFloats;
     ahead.mask = perRow - 1;
@@ -160,17 +167,10 @@ Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
   }
   return ahead;
 }
-
-/// The part of `matrix` from (row, column) on.
-Matrix at(const Matrix &matrix, int64_t row, int64_t column) {
-  return {matrix.data + row * matrix.rowStride + column * matrix.colStride,
-          matrix.rowStride, matrix.colStride};
-}
 } // namespace
 
-void run(Stream &stream, const Problem &problem, void *scratch, int64_t batch,
-         int64_t aStride, int64_t bStride, int64_t cStride) {
-  const int64_t m = problem.m, n = problem.n, k = problem.k;
+void run(Stream &stream, const Problem &now, void *scratch) {
+  const int64_t m = now.m, n = now.n, k = now.k;
   const int64_t slabDepth = gemmSlabDepth(m, n, k);
   const int64_t slabRows = gemmSlabRows(m, n, k);
   const int64_t panels = (n + kPanelN - 1) / kPanelN;
@@ -182,78 +182,71 @@ void run(Stream &stream, const Problem &problem, void *scratch, int64_t batch,
   const int64_t tiles = (panels + perTile - 1) / perTile;
   const int64_t packRows = kPanelM * 8;
 
-  for (int64_t item = 0; item < batch; ++item) {
-    Problem now = problem;
-    now.a.data += item * aStride;
-    now.b.data += item * bStride;
-    now.c += item * cStride;
-    for (int64_t i0 = 0; i0 < m; i0 += slabRows) {
-      const int64_t rows = std::min(slabRows, m - i0);
-      for (int64_t s0 = 0; s0 < k; s0 += slabDepth) {
-        const int64_t slab = std::min(slabDepth, k - s0);
-        // A depth after another, and in each the panels of rows.
-        auto packTile = [&](int64_t tile, int64_t) {
-          const int64_t r0 = tile * packRows;
-          const int64_t height = std::min(packRows, rows - r0);
+  for (int64_t i0 = 0; i0 < m; i0 += slabRows) {
+    const int64_t rows = std::min(slabRows, m - i0);
+    for (int64_t s0 = 0; s0 < k; s0 += slabDepth) {
+      const int64_t slab = std::min(slabDepth, k - s0);
+      // A depth after another, and in each the panels of rows.
+      auto packTile = [&](int64_t tile, int64_t) {
+        const int64_t r0 = tile * packRows;
+        const int64_t height = std::min(packRows, rows - r0);
+        for (int64_t d0 = 0; d0 < slab; d0 += kGemmDepth) {
+          const int64_t depth = std::min(kGemmDepth, slab - d0);
+          packA(now.a.at(i0 + r0, s0 + d0), height, depth,
+                packedA + d0 * rows + r0 * depth);
+        }
+      };
+      const int64_t packTiles = (rows + packRows - 1) / packRows;
+      if (tiles == 1)
+        for (int64_t tile = 0; tile < packTiles; ++tile)
+          packTile(tile, 0);
+      else
+        parallelFor(stream, packTiles, packTile);
+      auto computeTile = [&](int64_t tile, int64_t worker) {
+        float *packed = packedB + worker * packedBFloats;
+        const int64_t last = std::min(panels, (tile + 1) * perTile);
+        for (int64_t panel = tile * perTile; panel < last; ++panel) {
+          const int64_t j0 = panel * kPanelN;
+          const int64_t cols = std::min<int64_t>(kPanelN, n - j0);
           for (int64_t d0 = 0; d0 < slab; d0 += kGemmDepth) {
             const int64_t depth = std::min(kGemmDepth, slab - d0);
-            packA({now.a.data + (i0 + r0) * now.a.rowStride +
-                       (s0 + d0) * now.a.colStride,
-                   now.a.rowStride, now.a.colStride},
-                  height, depth, packedA + d0 * rows + r0 * depth);
-          }
-        };
-        const int64_t packTiles = (rows + packRows - 1) / packRows;
-        if (tiles == 1)
-          for (int64_t tile = 0; tile < packTiles; ++tile)
-            packTile(tile, 0);
-        else
-          parallelFor(stream, packTiles, packTile);
-        auto computeTile = [&](int64_t tile, int64_t worker) {
-          float *packed = packedB + worker * packedBFloats;
-          const int64_t last = std::min(panels, (tile + 1) * perTile);
-          for (int64_t panel = tile * perTile; panel < last; ++panel) {
-            const int64_t j0 = panel * kPanelN;
-            const int64_t cols = std::min<int64_t>(kPanelN, n - j0);
-            for (int64_t d0 = 0; d0 < slab; d0 += kGemmDepth) {
-              const int64_t depth = std::min(kGemmDepth, slab - d0);
-              const Matrix b = at(now.b, s0 + d0, j0);
-              // While this block is computed, the next one comes nearer.
-              const bool down = d0 + depth < slab;
-              const int64_t nextD = down ? d0 + depth : 0;
-              const int64_t nextJ = down ? j0 : j0 + kPanelN;
-              Ahead ahead = linesOf(at(now.b, s0 + nextD, nextJ),
-                                    std::min(kGemmDepth, slab - nextD),
-                                    std::clamp<int64_t>(n - nextJ, 0, kPanelN));
-              const int64_t lines = ahead.end;
-              const int64_t share = lines * kPanelM / rows + 1;
-              // The first rows pack on the way, where b lies the right way.
-              const bool packNow = b.colStride == 1 && cols == kPanelN;
-              if (!packNow)
-                packB(b, depth, cols, packed);
-              const bool add = now.accumulate || s0 + d0 > 0;
-              const float *bias =
-                  now.bias && s0 + d0 == 0 ? now.bias + j0 : nullptr;
-              const float *rowsA = packedA + d0 * rows;
-              for (int64_t r = 0; r < rows; r += kPanelM) {
-                const bool first = packNow && r == 0;
-                const PanelB panelB = first
-                                          ? PanelB{b.data, b.rowStride, packed}
-                                          : PanelB{packed, kPanelN, nullptr};
-                ahead.end = std::min(lines, ahead.line + share);
-                const int64_t height = std::min<int64_t>(kPanelM, rows - r);
-                (first ? kInnerPack : kInner)[height - 1](
-                    cols, depth, rowsA + r * depth, panelB,
-                    now.c + (i0 + r) * now.ldc + j0, now.ldc, add, bias, ahead);
-              }
+            const Matrix b = now.b.at(s0 + d0, j0);
+            // While this block is computed, the next one comes nearer.
+            const bool down = d0 + depth < slab;
+            const int64_t nextD = down ? d0 + depth : 0;
+            const int64_t nextJ = down ? j0 : j0 + kPanelN;
+            Ahead ahead = linesOf(now.b.at(s0 + nextD, nextJ),
+                                  std::min(kGemmDepth, slab - nextD),
+                                  std::clamp<int64_t>(n - nextJ, 0, kPanelN));
+            const int64_t lines = ahead.end;
+            const int64_t share = lines * kPanelM / rows + 1;
+            // The first rows pack on the way, where b lies the right way.
+            const bool packNow =
+                b.colStride == 1 && cols == kPanelN && b.type == DType::F32;
+            if (!packNow)
+              packB(b, depth, cols, packed);
+            const bool add = now.accumulate || s0 + d0 > 0;
+            const float *bias =
+                now.bias && s0 + d0 == 0 ? now.bias + j0 : nullptr;
+            const float *rowsA = packedA + d0 * rows;
+            for (int64_t r = 0; r < rows; r += kPanelM) {
+              const bool first = packNow && r == 0;
+              const PanelB panelB =
+                  first ? PanelB{b.floats(), b.rowStride, packed}
+                        : PanelB{packed, kPanelN, nullptr};
+              ahead.end = std::min(lines, ahead.line + share);
+              const int64_t height = std::min<int64_t>(kPanelM, rows - r);
+              (first ? kInnerPack : kInner)[height - 1](
+                  cols, depth, rowsA + r * depth, panelB,
+                  now.c + (i0 + r) * now.ldc + j0, now.ldc, add, bias, ahead);
             }
           }
-        };
-        if (tiles == 1)
-          computeTile(0, 0);
-        else
-          parallelFor(stream, tiles, gemmWorkers(m, n, k), computeTile);
-      }
+        }
+      };
+      if (tiles == 1)
+        computeTile(0, 0);
+      else
+        parallelFor(stream, tiles, gemmWorkers(m, n, k), computeTile);
     }
   }
 }

@@ -1,4 +1,4 @@
-//===- Gemm.h - single-precision matrix products in memory ------*- C++ -*-===//
+//===- Gemm.h - matrix products in memory, with sums in f32 -----*- C++ -*-===//
 //
 //   c[i, j] (+)= sum_k a(i, k) b(k, j) (+ bias[j])
 //
@@ -17,13 +17,16 @@
 // A slab is one step deep, so that it can be high, unless c is so large that
 // going over it once per step costs more. The order of additions into an
 // element of c depends on k alone: results have the same bits for any number of
-// threads and any m, n. A panel is computed by one thread.
+// threads and any m, n. A panel is computed by one thread. Narrow operands are
+// widened as they are packed: their product has the bits that it would have if
+// they had been widened as a whole.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMM_H
 #define TMC_RUNTIME_CPU_GEMM_H
 
 #include "runtime/cpu/Simd.h"
+#include "runtime/kernels/DType.h"
 
 #include <cstdint>
 
@@ -41,11 +44,24 @@ constexpr int kPanelM = 6; // 12 of 16
 constexpr int kVectors = 2;
 constexpr int kPanelN = kVectors * simd::kWidth;
 
-/// A matrix in memory: element (i, j) at data[i * rowStride + j * colStride];
-/// one of the strides is 1.
+/// A matrix in memory: element (i, j) at data[i * rowStride + j * colStride],
+/// in elements of `type`, a float type; one of the strides is 1.
 struct Matrix {
-  const float *data;
+  const void *data;
   int64_t rowStride, colStride;
+  DType type = DType::F32;
+
+  const float *floats() const { return static_cast<const float *>(data); }
+  /// The matrix that begins so many elements further on.
+  Matrix shifted(int64_t elements) const {
+    return {static_cast<const char *>(data) + elements * sizeOf(type),
+            rowStride, colStride, type};
+  }
+  Matrix transposed() const { return {data, colStride, rowStride, type}; }
+  /// The part from (row, column) on.
+  Matrix at(int64_t row, int64_t column) const {
+    return shifted(row * rowStride + column * colStride);
+  }
 };
 
 struct Problem {
@@ -57,11 +73,9 @@ struct Problem {
   bool accumulate; // c += instead of c =
 };
 
-/// Runs `batch` products whose operands lie the given distances apart, on the
-/// stream's threads. scratch: scratchBytes(m, n, k) bytes.
-void run(Stream &stream, const Problem &problem, void *scratch,
-         int64_t batch = 1, int64_t aStride = 0, int64_t bStride = 0,
-         int64_t cStride = 0);
+/// Runs the product on the stream's threads. scratch: as Matmul::scratchCap()
+/// says for f32.
+void run(Stream &stream, const Problem &problem, void *scratch);
 
 constexpr int64_t kLineFloats = 16;
 

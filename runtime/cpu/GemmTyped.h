@@ -1,38 +1,35 @@
-//===- GemmTyped.h - products of narrow operands on cpu ---------*- C++ -*-===//
+//===- GemmTyped.h - products with narrow results on cpu --------*- C++ -*-===//
 //
-//   out[b, i, j] = round(sum_k widen(lhs[b, i, k]) widen(rhs[b, k, j])
-//                        (+ widen(bias[j])) (+ widen(out[b, i, j])))
+//   out[b, i, j] = round(sum_k lhs[b, i, k] rhs[b, k, j]
+//                        (+ bias[j]) (+ out[b, i, j]))
 //
-// Blocks of the operands are widened to f32 and multiplied as in Gemm.h:
-//
-//     rows, columns of out in blocks of kTypedBlock:
-//       k in blocks of kTypedBlock:
-//         widen lhs's block and rhs's block     shared, in the L2 cache
-//         block += lhs rhs                      (Gemm.h; in depths of its own)
-//       round the block into out
-//
-// Sums have the bits that Gemm.h gives on operands widened as a whole, and are
-// rounded once. f32 operands are read in place.
+// Gemm.h adds up in f32 and reads operands of any type. Where the result is
+// narrow, blocks of it are made in scratch and rounded from there: each element
+// is rounded once, whatever k is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMMTYPED_H
 #define TMC_RUNTIME_CPU_GEMMTYPED_H
 
+#include "runtime/cpu/Gemm.h"
 #include "runtime/kernels/Matmul.h"
 
-namespace tmc {
+namespace tmc::gemm {
 
-class Stream;
+/// c[m, n] = a b (+ bias) for one product whose result is of type `out`, in
+/// rows `ldc` elements apart. A bias has the result's type. scratch:
+/// Matmul::scratchCap() bytes.
+struct TypedProblem {
+  int64_t m, n, k;
+  Matrix a, b;
+  const void *bias; // or nullptr
+  void *c;
+  int64_t ldc;
+  DType out;
+  bool accumulate;
+};
+void runTyped(Stream &stream, const TypedProblem &problem, void *scratch);
 
-namespace gemm {
-
-/// Runs all products of `params`, not all of whose types are f32, on the
-/// stream's threads. scratch: TypedGemmScratch(params).bytes() bytes.
-void runTyped(Stream &stream, const Matmul::Params &params, const void *lhs,
-              const void *rhs, const void *bias, void *out, void *scratch,
-              bool accumulate);
-
-} // namespace gemm
-} // namespace tmc
+} // namespace tmc::gemm
 
 #endif // TMC_RUNTIME_CPU_GEMMTYPED_H

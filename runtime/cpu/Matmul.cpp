@@ -3,7 +3,6 @@
 #include "runtime/kernels/Matmul.h"
 
 #include "runtime/cpu/Checks.h"
-#include "runtime/cpu/Gemm.h"
 #include "runtime/cpu/GemmTyped.h"
 
 namespace tmc {
@@ -23,23 +22,25 @@ Status Matmul::prepare(Device &) {
 void Matmul::run(Stream &stream, In ins, Out outs, void *scratch,
                  bool accumulate) {
   const Params &p = params_;
-  if (!p.isSingle())
-    return gemm::runTyped(stream, p, operand(ins, 0), operand(ins, 1),
-                          p.bias ? operand(ins, 2) : nullptr, result(outs, 0),
-                          scratch, accumulate);
-  gemm::Problem problem{};
+  const gemm::Matrix a{operand(ins, 0), p.transposeLhs ? 1 : p.k,
+                       p.transposeLhs ? p.m : 1, p.lhs};
+  const gemm::Matrix b{operand(ins, 1), p.transposeRhs ? 1 : p.n,
+                       p.transposeRhs ? p.k : 1, p.rhs};
+  gemm::TypedProblem problem{};
   problem.m = p.m;
   problem.n = p.n;
   problem.k = p.k;
-  problem.a = {static_cast<const float *>(operand(ins, 0)),
-               p.transposeLhs ? 1 : p.k, p.transposeLhs ? p.m : 1};
-  problem.b = {static_cast<const float *>(operand(ins, 1)),
-               p.transposeRhs ? 1 : p.n, p.transposeRhs ? p.k : 1};
-  problem.bias = p.bias ? static_cast<const float *>(operand(ins, 2)) : nullptr;
-  problem.c = static_cast<float *>(result(outs, 0));
+  problem.bias = p.bias ? operand(ins, 2) : nullptr;
   problem.ldc = p.n;
+  problem.out = p.out;
   problem.accumulate = accumulate;
-  gemm::run(stream, problem, scratch, p.batch, p.m * p.k, p.k * p.n, p.m * p.n);
+  for (int64_t i = 0; i < p.batch; ++i) {
+    problem.a = a.shifted(i * p.m * p.k);
+    problem.b = b.shifted(i * p.k * p.n);
+    problem.c =
+        static_cast<char *>(result(outs, 0)) + i * p.m * p.n * sizeOf(p.out);
+    gemm::runTyped(stream, problem, scratch);
+  }
 }
 
 } // namespace tmc

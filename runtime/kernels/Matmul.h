@@ -2,7 +2,7 @@
 //
 //   out[b, i, j] = sum_k lhs[b, i, k] rhs[b, k, j] (+ bias[j])
 //
-// cpu: runtime/cpu/Gemm.h, and GemmTyped.h for narrow types; cuda: cuBLASLt.
+// cpu: runtime/cpu/GemmTyped.h; cuda: cuBLASLt.
 // Sums are in f32 (f64 for f64) and rounded once, to the type of `out`.
 //
 //===----------------------------------------------------------------------===//
@@ -25,10 +25,6 @@ public:
     int64_t batch, m, n, k;
     bool transposeLhs, transposeRhs, bias;
     int64_t scratchBytes;
-
-    bool isSingle() const {
-      return lhs == DType::F32 && rhs == DType::F32 && out == DType::F32;
-    }
   };
   static constexpr bool takes(DType lhs, DType rhs, DType out, Backend backend);
   static int64_t scratchCap(const Params &params, Backend backend);
@@ -94,32 +90,32 @@ inline int64_t gemmWorkers(int64_t m, int64_t n, int64_t k) {
   return tiles < kScratchWorkers ? tiles : kScratchWorkers;
 }
 
-/// Rows, columns and depth of the blocks in which narrow operands are widened:
-/// each block is used as often as the other is long, so that widening costs a
-/// few percent. The depth is whole steps of kGemmDepth: sums are the same.
-constexpr int64_t kTypedBlock = 2 * kGemmDepth;
+/// Rows and columns of the blocks in which a narrow result is summed up. Each
+/// block packs its rows of lhs and columns of rhs anew: a slab of rows is what
+/// the product takes at a time in any case, and of so many columns packing the
+/// rows is a few percent.
+constexpr int64_t kNarrowResultRows = 7 * kGemmRowStep;
+constexpr int64_t kNarrowResultColumns = 2048;
 
-/// The blocks of one product, as widened floats: of an operand or result that
-/// is f32 none is needed; then what the product of blocks takes.
-struct TypedGemmScratch {
-  int64_t lhs, rhs, out, bias, product;
+/// The scratch of a product with a narrow result: a block of sums, a bias
+/// widened, and what the product of a block takes, at most.
+struct NarrowResultScratch {
+  int64_t block, bias, product;
 
-  explicit TypedGemmScratch(const Matmul::Params &p) {
-    const int64_t m = p.m < kTypedBlock ? p.m : kTypedBlock;
-    const int64_t n = p.n < kTypedBlock ? p.n : kTypedBlock;
-    const int64_t k = p.k < kTypedBlock ? p.k : kTypedBlock;
-    const int64_t depth = p.k < kGemmDepth ? p.k : kGemmDepth;
+  NarrowResultScratch(int64_t m, int64_t n, int64_t k) {
+    m = m < kNarrowResultRows ? m : kNarrowResultRows;
+    n = n < kNarrowResultColumns ? n : kNarrowResultColumns;
+    const int64_t depth = k < kGemmDepth ? k : kGemmDepth;
+    // gemmSlabRows() rounds up to a step; of fewer rows a tile is wider.
     const int64_t slab = kGemmSlabFloats + kGemmRowStep * kGemmDepth;
-    const int64_t panels = (n + kGemmPanelN / 2 - 1) / (kGemmPanelN / 2);
-    lhs = p.lhs == DType::F32 ? 0 : alignScratch(m * k * 4);
-    rhs = p.rhs == DType::F32 ? 0 : alignScratch(k * n * 4);
-    out = p.out == DType::F32 ? 0 : alignScratch(m * n * 4);
-    bias = p.out == DType::F32 || !p.bias ? 0 : alignScratch(n * 4);
+    const int64_t panels = (n + kGemmPanelN - 1) / kGemmPanelN;
+    block = alignScratch(m * n * 4);
+    bias = alignScratch(n * 4);
     product = alignScratch((m * depth < slab ? m * depth : slab) * 4) +
               (panels < kScratchWorkers ? panels : kScratchWorkers) *
                   alignScratch(depth * kGemmPanelN * 4);
   }
-  int64_t bytes() const { return lhs + rhs + out + bias + product; }
+  int64_t bytes() const { return block + bias + product; }
 };
 
 /// cuBLASLt's workspace.
@@ -128,8 +124,8 @@ constexpr int64_t kCudaMatmulScratchBytes = 32 << 20;
 inline int64_t Matmul::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaMatmulScratchBytes;
-  if (!p.isSingle())
-    return TypedGemmScratch(p).bytes();
+  if (p.out != DType::F32)
+    return NarrowResultScratch(p.m, p.n, p.k).bytes();
   const int64_t depth = p.k < kGemmDepth ? p.k : kGemmDepth;
   // One slab of lhs, and one panel of rhs per worker.
   return alignScratch(gemmSlabRows(p.m, p.n, p.k) *

@@ -1,0 +1,82 @@
+//===- GemmPack.cpp - packing narrow operands of products -----------------===//
+
+#include "runtime/cpu/GemmPack.h"
+
+#include "runtime/cpu/NarrowRows.h"
+#include "runtime/cpu/TransposeBlock.h"
+
+#include <algorithm>
+
+namespace tmc::gemm {
+
+using simd::kWidth;
+
+namespace {
+
+/// Rows of kWidth elements that are contiguous in memory, turned: kWidth rows
+/// of `rows` elements each, `toStride` apart.
+template <int Rows, bool Narrow, typename T>
+void turn(const T *from, int64_t stride, float *to, int64_t toStride) {
+  alignas(64) float block[Rows * kWidth];
+  for (int i = 0; i < Rows; ++i)
+    widenRow<kWidth>(from + i * stride, block + i * kWidth);
+  simd::transposeBlock<Rows, Narrow>(block, kWidth, to, toStride);
+}
+
+template <typename T>
+void packPanelA(const T *from, int64_t rowStride, int64_t colStride,
+                int64_t rows, int64_t k, float *to) {
+  int64_t p = 0;
+  if (rows == kPanelM && colStride == 1)
+    for (; p + kWidth <= k; p += kWidth)
+      turn<kPanelM, true>(from + p, rowStride, to + p * kPanelM, kPanelM);
+  for (; p < k; ++p) {
+    const T *column = from + p * colStride;
+    if (rowStride == 1)
+      widenRow(column, rows, to + p * rows);
+    else
+      for (int64_t i = 0; i < rows; ++i)
+        to[p * rows + i] = widen(column[i * rowStride]);
+  }
+}
+
+template <typename T>
+void packPanelB(const T *from, int64_t rowStride, int64_t colStride, int64_t k,
+                int64_t n, float *to) {
+  int64_t p = 0;
+  if (rowStride == 1 && n == kPanelN)
+    for (; p + kWidth <= k; p += kWidth)
+      for (int j = 0; j < kPanelN; j += kWidth)
+        turn<kWidth, false>(from + p + j * colStride, colStride,
+                            to + p * kPanelN + j, kPanelN);
+  for (; p < k; ++p) {
+    const T *row = from + p * rowStride;
+    if (colStride == 1)
+      widenRow(row, n, to + p * kPanelN);
+    else
+      for (int64_t j = 0; j < n; ++j)
+        to[p * kPanelN + j] = widen(row[j * colStride]);
+    std::fill(to + p * kPanelN + n, to + (p + 1) * kPanelN, 0.0f);
+  }
+}
+
+} // namespace
+
+void packNarrowA(const Matrix &a, int64_t m, int64_t k, float *to) {
+  withStorage(a.type, [&](auto like) {
+    using T = decltype(like);
+    for (int64_t i = 0; i < m; i += kPanelM)
+      packPanelA(static_cast<const T *>(a.at(i, 0).data), a.rowStride,
+                 a.colStride, std::min<int64_t>(kPanelM, m - i), k, to + i * k);
+  });
+}
+
+void packNarrowB(const Matrix &b, int64_t k, int64_t n, float *to) {
+  withStorage(b.type, [&](auto like) {
+    using T = decltype(like);
+    packPanelB(static_cast<const T *>(b.data), b.rowStride, b.colStride, k, n,
+               to);
+  });
+}
+
+} // namespace tmc::gemm

@@ -1,0 +1,21 @@
+//===- GemmPack.h - packing narrow operands of products ---------*- C++ -*-===//
+//
+// Gemm.h's packA and packB for elements of 8 and 16 bits: a square of them is
+// widened on the stack, and turned from there where it lies the wrong way.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_CPU_GEMMPACK_H
+#define TMC_RUNTIME_CPU_GEMMPACK_H
+
+#include "runtime/cpu/Gemm.h"
+
+namespace tmc::gemm {
+
+/// packA of a matrix that isn't f32.
+void packNarrowA(const Matrix &a, int64_t m, int64_t k, float *to);
+/// packB of a matrix that isn't f32.
+void packNarrowB(const Matrix &b, int64_t k, int64_t n, float *to);
+
+} // namespace tmc::gemm
+
+#endif // TMC_RUNTIME_CPU_GEMMPACK_H

@@ -1,0 +1,95 @@
+//===- NarrowRows.h - rows of narrow numbers, widened and back --*- C++ -*-===//
+#ifndef TMC_RUNTIME_CPU_NARROWROWS_H
+#define TMC_RUNTIME_CPU_NARROWROWS_H
+
+#include "runtime/cpu/Simd.h"
+#include "runtime/kernels/DType.h"
+#include "runtime/kernels/Storage.h"
+
+namespace tmc {
+
+/// Calls f with a value of what holds `type`, one of the narrow float types.
+template <typename F> void withStorage(DType type, F &&f) {
+  switch (type) {
+  case DType::BF16:
+    return f(bf16{});
+  case DType::F16:
+    return f(f16{});
+  case DType::F8E4M3:
+    return f(f8e4m3{});
+  case DType::F8E5M2:
+    return f(f8e5m2{});
+  default:
+    __builtin_unreachable(); // The kernels' takes().
+  }
+}
+
+/// `Count` elements, a multiple of a register's.
+template <int Count, typename T>
+TMC_INLINE void widenRow(const T *from, float *to) {
+  constexpr int N = simd::kWidth;
+  static_assert(Count % N == 0);
+#pragma GCC unroll 4
+  for (int i = 0; i < Count; i += N)
+    storeLanes<N>(to + i, loadLanes<N>(from + i));
+}
+
+template <typename T> void widenRow(const T *from, int64_t count, float *to) {
+  constexpr int N = simd::kWidth;
+  int64_t i = 0;
+  for (; i + N <= count; i += N)
+    widenRow<N>(from + i, to + i);
+  for (; i < count; ++i)
+    to[i] = widen(from[i]);
+}
+
+template <typename T> void narrowRow(const float *from, int64_t count, T *to) {
+  constexpr int N = simd::kWidth;
+  int64_t i = 0;
+  for (; i + N <= count; i += N)
+    storeLanes<N>(to + i, loadLanes<N>(from + i));
+  for (; i < count; ++i)
+    to[i] = narrow<T>(from[i]);
+}
+
+/// Rows of any float type in memory, `stride` elements apart.
+struct StoredRows {
+  const void *data;
+  int64_t stride;
+  DType type;
+
+  StoredRows shifted(int64_t elements) const {
+    return {static_cast<const char *>(data) + elements * sizeOf(type), stride,
+            type};
+  }
+  StoredRows row(int64_t i) const { return shifted(i * stride); }
+  float *floats() const {
+    return static_cast<float *>(const_cast<void *>(data));
+  }
+};
+
+/// Rounds `rows` rows of floats, `fromStride` apart, to those at `to`.
+inline void narrowRows(const float *from, int64_t fromStride, int64_t rows,
+                       int64_t columns, const StoredRows &to) {
+  withStorage(to.type, [&](auto like) {
+    using T = decltype(like);
+    T *at = static_cast<T *>(const_cast<void *>(to.data));
+    for (int64_t i = 0; i < rows; ++i)
+      narrowRow(from + i * fromStride, columns, at + i * to.stride);
+  });
+}
+
+/// Widens `rows` rows to floats, `toStride` apart.
+inline void widenRows(const StoredRows &from, int64_t rows, int64_t columns,
+                      float *to, int64_t toStride) {
+  withStorage(from.type, [&](auto like) {
+    using T = decltype(like);
+    const T *at = static_cast<const T *>(from.data);
+    for (int64_t i = 0; i < rows; ++i)
+      widenRow(at + i * from.stride, columns, to + i * toStride);
+  });
+}
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_CPU_NARROWROWS_H
