@@ -29,7 +29,7 @@ static LogicalResult checkAttention(std::optional<Location> loc, Value q,
                       tk.getDimSize(1)};
     bool fits = tm.getRank() == 4 && tm.getDimSize(3) == full[3] &&
                 (tm.getElementType().isInteger(1) ||
-                 tm.getElementType() == tq.getElementType());
+                 tm.getElementType() == accumulationType(tq.getElementType()));
     for (int i = 0; fits && i < 3; ++i)
       fits = tm.getDimSize(i) == 1 || tm.getDimSize(i) == full[i];
     if (!fits)
@@ -93,6 +93,11 @@ static BatchSplit splitAttention(OpTy op, ArrayRef<int64_t> batchDims) {
   return {SmallVector<Rejoin>(op->getNumResults(), Rejoin::concat(0)), ""};
 }
 
+SmallVector<unsigned> AttentionOp::getFactors() { return {0, 1, 2}; }
+SmallVector<unsigned> AttentionOp::getRoundedResults() { return {0}; }
+SmallVector<unsigned> AttentionGradOp::getFactors() { return {0, 1, 2, 3, 5}; }
+SmallVector<unsigned> AttentionGradOp::getRoundedResults() { return {0, 1, 2}; }
+
 template <typename Kernel>
 static KernelCall
 attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
@@ -107,7 +112,8 @@ attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
   p.headDim = q.getDimSize(3);
   p.keys = k.getDimSize(1);
   p.kvHeads = k.getDimSize(2);
-  KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
+  KernelCall call(op->getContext(), symbol.str(),
+                  Kernel::takes(p.type, backend));
   call.products = p.type;
   call.type("type", q)
       .integer("batch", p.batch)

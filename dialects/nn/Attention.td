@@ -13,7 +13,7 @@ class NN_AttentionAttrs {
 }
 
 def NN_AttentionOp : NN_InferredOp<"attention", [
-    AttrSizedOperandSegments, Differentiable, StridedKernel]> {
+    AttrSizedOperandSegments, Differentiable, StridedKernel, Narrowing]> {
   let summary = "scaled dot-product attention";
   let description = [{
     For each batch and head, softmax(scale * q k^T + mask) v, with dropout on
@@ -32,7 +32,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     Constraints:
     - C1: q, k, v have rank 4, one element type, equal B and D; k and v agree.
     - C2: G divides H.
-    - C3: mask dimensions are those above; it is i1 or the element type.
+    - C3: mask dimensions are those above; it is i1 or of the type of lse.
     - C4: `seed` and `samples` are given if, and only if, dropout is positive;
       dropout is in [0, 1); they are as for `nn.random`, with B the batch.
 
@@ -57,7 +57,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
 }
 
 def NN_AttentionGradOp : NN_InferredOp<"attention_grad", [
-    AttrSizedOperandSegments, NotDifferentiable, StridedKernel]> {
+    AttrSizedOperandSegments, NotDifferentiable, StridedKernel, Narrowing]> {
   let summary = "gradient of attention, with the probabilities recomputed";
   let description = [{
     Gradients of q, k and v from the gradient of `out`. Only `out` and `lse`

@@ -177,8 +177,9 @@ static LogicalResult checkLinear(std::optional<Location> loc, Value x,
   if (chunk <= 0) // C2
     return emitOptionalError(loc, "takes ", chunk, " rows at a time");
   if (bias &&
-      bias.getType() != RankedTensorType::get({tt.getDimSize(0)},
-                                              tt.getElementType())) // C3
+      bias.getType() !=
+          RankedTensorType::get({tt.getDimSize(0)},
+                                accumulationType(tt.getElementType()))) // C3
     return emitOptionalError(loc, "the bias is ", bias.getType(), " for ",
                              tt.getDimSize(0), " classes");
   return success();
@@ -202,7 +203,9 @@ template <typename Adaptor>
 static LogicalResult appendGradients(std::optional<Location> loc, Adaptor op,
                                      SmallVectorImpl<Type> &results) {
   int64_t next = results.size();
-  results.append({op.getX().getType(), op.getTable().getType()});
+  auto table = cast<RankedTensorType>(op.getTable().getType());
+  results.append({op.getX().getType(),
+                  table.clone(accumulationType(table.getElementType()))});
   if (op.getBias())
     results.push_back(op.getBias().getType());
   ArrayRef<int64_t> unread = op.getUnread().value_or(ArrayRef<int64_t>());
@@ -235,7 +238,9 @@ static int64_t chunkBytes(Value x, Value table, int64_t chunk,
                           int64_t tablePasses, int64_t logitPasses) {
   int64_t rows = tensorType(x).getDimSize(0);
   int64_t chunks = rows / chunk + (rows % chunk != 0);
-  int64_t width = tensorType(x).getElementTypeBitWidth() / 8;
+  int64_t width =
+      accumulationType(tensorType(x).getElementType()).getIntOrFloatBitWidth() /
+      8;
   return chunks * tablePasses * sizeInBytes(table.getType()) +
          logitPasses * logitCount(x, table) * width + sizeInBytes(x.getType());
 }
@@ -261,7 +266,8 @@ SmallVector<Value> LinearCrossEntropyOp::buildVjp(OpBuilder &b,
         lossScale(b, getLoc(), grads[0], getWeight()), getBias(),
         getChunkAttr(), getIgnoreIndexAttr(), /*unread=*/nullptr);
     result[0] = grad.getDx();
-    result[1] = grad.getDtable();
+    result[1] = convertTo(b, getLoc(), grad.getDtable(),
+                          tensorType(getTable()).getElementType());
     if (getBias())
       result[4] = grad.getDbias();
   }
@@ -275,6 +281,20 @@ BatchSplit LinearCrossEntropyOp::getSplit(ArrayRef<int64_t> d) {
   SmallVector<int64_t> others{d[1]};
   llvm::append_range(others, d.drop_front(3));
   return splitLoss({d[0], d[2]}, others, {Rejoin::sum(), Rejoin::concat(0)});
+}
+
+/// Of the losses in chunks: x and the table are multiplied, dx is rounded.
+SmallVector<unsigned> LinearCrossEntropyOp::getFactors() { return {0, 1}; }
+SmallVector<unsigned> LinearCrossEntropyOp::getRoundedResults() { return {}; }
+SmallVector<unsigned> LinearCrossEntropyGradOp::getFactors() { return {0, 1}; }
+SmallVector<unsigned> LinearCrossEntropyGradOp::getRoundedResults() {
+  return {0};
+}
+SmallVector<unsigned> LinearCrossEntropyWithGradOp::getFactors() {
+  return {0, 1};
+}
+SmallVector<unsigned> LinearCrossEntropyWithGradOp::getRoundedResults() {
+  return {1};
 }
 
 template <typename Kernel>
@@ -291,7 +311,7 @@ static KernelCall linearKernel(StringRef symbol, Value x, Value table,
                              .ignoreIndex = ignoreIndex,
                              .bias = bias,
                              .scratchBytes = 0};
-  KernelCall call(x.getContext(), symbol.str(), Kernel::takes(p.type));
+  KernelCall call(x.getContext(), symbol.str(), Kernel::takes(p.type, backend));
   call.products = p.type;
   call.type("type", type)
       .type("labelType", labels.getType())

@@ -50,7 +50,7 @@ def NN_CrossEntropyGradOp : NN_InferredOp<"cross_entropy_grad", [
 }
 
 def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
-    Differentiable, Kernel]> {
+    Differentiable, Kernel, Narrowing]> {
   let summary = "cross-entropy of a product, in chunks of rows";
   let description = [{
     `nn.cross_entropy` of `x` [R, C] times the transpose of `table` [V, C], plus
@@ -61,7 +61,7 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
     - C1: `x` and `table` have rank 2, equal C and one element type; `labels`
       one label per row; `weight` is a scalar of the loss's type.
     - C2: `chunk` is positive.
-    - C3: `bias` is one number per class, of the table's element type.
+    - C3: `bias` is one number per class, of the loss's element type.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$weight, Optional<NN_Float>:$bias,
@@ -76,17 +76,18 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
 }
 
 def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
-    NotDifferentiable, DroppingKernel]> {
+    NotDifferentiable, DroppingKernel, Narrowing]> {
   let summary = "gradient of linear_cross_entropy, logits recomputed by chunks";
   let description = [{
-    Gradients of `x`, `table` and, where there is one, `bias`; `scale` is the
-    loss's gradient times its weight. Results whose numbers are in `unread`
-    aren't made.
+    Gradients of `x`, in its type, of `table` and, where there is one, of `bias`,
+    in the loss's type; `scale` is the loss's gradient times its weight. The
+    logits' gradient is multiplied in the type of `x`. Results whose numbers are
+    in `unread` aren't made.
 
     Constraints:
     - C1: as for `nn.linear_cross_entropy`, with `lse` one number per row.
     - C2: `chunk` is positive.
-    - C3: `bias` is one number per class, of the table's element type.
+    - C3: `bias` is one number per class, of the loss's element type.
     - C4: `unread` are numbers of gradients, each once, in order.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
@@ -106,7 +107,7 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
 
 def NN_LinearCrossEntropyWithGradOp
     : NN_InferredOp<"linear_cross_entropy_with_grad", [
-    NotDifferentiable, DroppingKernel]> {
+    NotDifferentiable, DroppingKernel, Narrowing]> {
   let summary = "linear_cross_entropy and its gradient, logits made once";
   let description = [{
     The loss of `nn.linear_cross_entropy` and the gradients of
@@ -117,7 +118,7 @@ def NN_LinearCrossEntropyWithGradOp
     Constraints:
     - C1: as for `nn.linear_cross_entropy`; `scale` is a scalar like `weight`.
     - C2: `chunk` is positive.
-    - C3: `bias` is one number per class, of the table's element type.
+    - C3: `bias` is one number per class, of the loss's element type.
     - C4: `unread` are numbers of gradients, each once, in order.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,

@@ -409,6 +409,9 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
     Value k = buildOperand(b, loc, *found->k);
     Value v = buildOperand(b, loc, *found->v);
     Value mask = found->mask->build(b, loc);
+    if (mask && isa<FloatType>(tensorType(mask).getElementType()))
+      mask = convertTo(b, loc, mask,
+                       accumulationType(tensorType(q).getElementType()));
     Value seed, samples;
     int64_t stream = 0;
     if (found->random) {

@@ -238,9 +238,13 @@ struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
     if (!found || (ifFree && !isFree(op, *found)))
       return failure();
     MatmulOp product = found->product;
+    Value bias = found->bias;
+    if (bias)
+      bias = convertTo(b, op.getLoc(), bias,
+                       accumulationType(tensorType(bias).getElementType()));
     auto linear = LinearCrossEntropyOp::create(
         b, op.getLoc(), product.getLhs(), product.getRhs(), op.getLabels(),
-        op.getWeight(), found->bias, b.getI64IntegerAttr(chunk),
+        op.getWeight(), bias, b.getI64IntegerAttr(chunk),
         op.getIgnoreIndexAttr());
     b.replaceOp(op, linear.getResults());
     return success();

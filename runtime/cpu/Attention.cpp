@@ -18,6 +18,7 @@
 
 #include "runtime/cpu/AttentionTile.h"
 #include "runtime/cpu/Checks.h"
+#include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
 
 #include <algorithm>
@@ -90,13 +91,13 @@ Status Attention::prepare(Device &) {
 
 void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
-  const float *q = static_cast<const float *>(operand(ins, 0));
-  const float *k = static_cast<const float *>(operand(ins, 1));
-  const float *v = static_cast<const float *>(operand(ins, 2));
+  const gemm::Matrix q{operand(ins, 0), p.q.time, 1, p.type};
+  const gemm::Matrix k{operand(ins, 1), p.k.time, 1, p.type};
+  const gemm::Matrix v{operand(ins, 2), p.v.time, 1, p.type};
   const cpu::AttentionOperands operands{
       operand(ins, 3), static_cast<const int64_t *>(operand(ins, 4)),
       static_cast<const int64_t *>(operand(ins, 5))};
-  float *out = static_cast<float *>(result(outs, 0));
+  const StoredRows out{result(outs, 0), p.heads * p.headDim, p.type};
   float *lse = static_cast<float *>(result(outs, 1));
 
   const int64_t depth = p.headDim;
@@ -114,9 +115,9 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
     const int64_t kvHead = head / (p.heads / p.kvHeads);
     const int64_t panel0 = tileNumber % groups * group;
     const int64_t panelEnd = std::min(panels, panel0 + group);
-    const float *qHead = q + batch * p.q.batch + head * p.q.head;
-    const float *kHead = k + batch * p.k.batch + kvHead * p.k.head;
-    const float *vHead = v + batch * p.v.batch + kvHead * p.v.head;
+    const gemm::Matrix qHead = q.shifted(batch * p.q.batch + head * p.q.head);
+    const gemm::Matrix kHead = k.shifted(batch * p.k.batch + kvHead * p.k.head);
+    const gemm::Matrix vHead = v.shifted(batch * p.v.batch + kvHead * p.v.head);
 
     float *memory = reinterpret_cast<float *>(static_cast<char *>(scratch) +
                                               worker * workerBytes);
@@ -138,8 +139,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
     for (int64_t panel = panel0; panel < panelEnd; ++panel) {
       const int64_t q0 = panel * kPanelN;
       const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
-      gemm::packB({qHead + q0 * p.q.time, 1, p.q.time}, depth, queries,
-                  packedQ(panel));
+      gemm::packB(qHead.at(q0, 0).transposed(), depth, queries, packedQ(panel));
       const PanelState state = stateOf(panel);
       std::fill(state.acc, state.acc + depth * kPanelN, 0.0f);
       std::fill(state.top, state.top + kPanelN, -kInfinity);
@@ -150,8 +150,8 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         cpu::visibleKeys(p, std::min(p.queries, panelEnd * kPanelN));
     for (int64_t s0 = 0; s0 < groupSees; s0 += chunk) {
       const int64_t here = std::min(chunk, groupSees - s0);
-      gemm::packA({kHead + s0 * p.k.time, p.k.time, 1}, here, depth, packedK);
-      gemm::packA({vHead + s0 * p.v.time, 1, p.v.time}, depth, here, packedV);
+      gemm::packA(kHead.at(s0, 0), here, depth, packedK);
+      gemm::packA(vHead.at(s0, 0).transposed(), depth, here, packedV);
       for (int64_t panel = panel0; panel < panelEnd; ++panel) {
         const int64_t q0 = panel * kPanelN;
         const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
@@ -199,10 +199,17 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
           simd::store(acc, simd::load(acc) * factor);
         }
       }
-      cpu::transposePanel(state.acc, depth, queries,
-                          out + ((batch * p.queries + q0) * p.heads + head) *
-                                    depth,
-                          p.heads * depth, false);
+      const StoredRows to =
+          out.row(batch * p.queries + q0).shifted(head * depth);
+      if (p.type == DType::F32) {
+        cpu::transposePanel(state.acc, depth, queries, to.floats(), to.stride,
+                            false);
+      } else {
+        // The packed queries have been read for the last time.
+        cpu::transposePanel(state.acc, depth, queries, packedQ(panel), depth,
+                            false);
+        narrowRows(packedQ(panel), depth, queries, depth, to);
+      }
       for (int64_t i = 0; i < queries; ++i)
         lse[(batch * p.heads + head) * p.queries + q0 + i] =
             state.sums[i] > 0 ? state.top[i] + std::log(state.sums[i])

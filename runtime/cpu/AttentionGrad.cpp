@@ -22,6 +22,7 @@
 
 #include "runtime/cpu/AttentionTile.h"
 #include "runtime/cpu/Checks.h"
+#include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
 
 #include <algorithm>
@@ -40,7 +41,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// sum over channels of dout * out, for each query of a panel.
+/// sum over channels of dout * out, for each query of a panel; rows lie
+/// `stride` apart.
 void rowDots(const float *dout, const float *out, int64_t stride, int64_t depth,
              int64_t queries, float *dots) {
   // The lanes of a sum, whatever the width of a register.
@@ -73,6 +75,9 @@ struct Pieces {
   float *queryRows, *doutRows;   // panels of [kPanelN, kPanelN]
   float *queryGradient;          // [depth, kPanelN]
   float *dots, *lse;             // [kPanelN]
+  // Of narrow results: rows of out and of dout, and the sums of dk and dv of a
+  // chunk and of dq, whose rows are `depth` long.
+  float *outPanelRows, *doutPanelRows, *dk, *dv, *dq;
 
   Pieces(const AttentionParams &p, float *at) {
     const int64_t chunk = attentionChunk(p), depth = p.headDim;
@@ -95,6 +100,13 @@ struct Pieces {
     queryGradient = take(depth * kPanelN);
     dots = take(kPanelN);
     lse = take(kPanelN);
+    if (p.type == DType::F32)
+      return;
+    outPanelRows = take(depth * kPanelN);
+    doutPanelRows = take(depth * kPanelN);
+    dk = take(chunk * depth);
+    dv = take(chunk * depth);
+    dq = take(p.heads / p.kvHeads * p.queries * depth);
   }
 };
 
@@ -141,11 +153,11 @@ void zeroRows(float *rows, int64_t count, int64_t depth, int64_t stride) {
 }
 
 /// Asks for rows that the next panel reads.
-void askFor(const float *rows, int64_t count, int64_t depth, int64_t stride) {
-  constexpr int64_t line = 64 / sizeof(float);
+void askFor(const gemm::Matrix &rows, int64_t count, int64_t depth) {
+  const int64_t line = 64 / sizeOf(rows.type);
   for (int64_t r = 0; r < count; ++r)
     for (int64_t d = 0; d < depth; d += line)
-      __builtin_prefetch(rows + r * stride + d, 0, 2);
+      __builtin_prefetch(rows.at(r, d).data, 0, 2);
 }
 
 } // namespace
@@ -162,74 +174,91 @@ Status AttentionGrad::prepare(Device &) {
 
 void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
-  auto in = [&](size_t i) {
-    return static_cast<const float *>(operand(ins, i));
-  };
-  const float *q = in(0), *k = in(1), *v = in(2);
-  const float *out = in(3), *lse = in(4), *dout = in(5);
-  const cpu::AttentionOperands operands{
-      operand(ins, 6), static_cast<const int64_t *>(operand(ins, 7)),
-      static_cast<const int64_t *>(operand(ins, 8))};
-  float *dq = static_cast<float *>(result(outs, 0));
-  float *dk = static_cast<float *>(result(outs, 1));
-  float *dv = static_cast<float *>(result(outs, 2));
-
   const int64_t depth = p.headDim, chunk = attentionChunk(p);
   const int64_t perKey = p.heads / p.kvHeads;
   const int64_t queryStride = p.heads * depth, keyStride = p.kvHeads * depth;
+  auto in = [&](size_t i, int64_t stride) {
+    return gemm::Matrix{operand(ins, i), stride, 1, p.type};
+  };
+  const gemm::Matrix q = in(0, p.q.time), k = in(1, p.k.time),
+                     v = in(2, p.v.time);
+  const gemm::Matrix out = in(3, queryStride), dout = in(5, queryStride);
+  const float *lse = static_cast<const float *>(operand(ins, 4));
+  const cpu::AttentionOperands operands{
+      operand(ins, 6), static_cast<const int64_t *>(operand(ins, 7)),
+      static_cast<const int64_t *>(operand(ins, 8))};
+  const StoredRows dq{result(outs, 0), queryStride, p.type};
+  const StoredRows dk{result(outs, 1), keyStride, p.type};
+  const StoredRows dv{result(outs, 2), keyStride, p.type};
+  const bool inPlace = p.type == DType::F32;
   const int64_t workerBytes = attentionGradWorkerBytes(p);
 
   auto part = [&](int64_t number, int64_t worker) {
     const int64_t batch = number / p.kvHeads, kvHead = number % p.kvHeads;
     const Pieces m(p, reinterpret_cast<float *>(static_cast<char *>(scratch) +
                                                 worker * workerBytes));
-    const float *kHead = k + batch * p.k.batch + kvHead * p.k.head;
-    const float *vHead = v + batch * p.v.batch + kvHead * p.v.head;
+    const gemm::Matrix kHead = k.shifted(batch * p.k.batch + kvHead * p.k.head);
+    const gemm::Matrix vHead = v.shifted(batch * p.v.batch + kvHead * p.v.head);
     const int64_t keyBase = batch * p.keys * keyStride + kvHead * depth;
     const int64_t firstHead = kvHead * perKey;
+    // From row to row of where gradients add up.
+    const int64_t dqStride = inPlace ? queryStride : depth;
+    const int64_t dkStride = inPlace ? keyStride : depth;
 
     for (int64_t s0 = 0; s0 < p.keys; s0 += chunk) {
       const int64_t here = std::min(chunk, p.keys - s0);
-      const float *kRows = kHead + s0 * p.k.time;
-      const float *vRows = vHead + s0 * p.v.time;
-      gemm::packA({kRows, p.k.time, 1}, here, depth, m.keysRows);
-      gemm::packA({vRows, p.v.time, 1}, here, depth, m.valuesRows);
-      gemm::packA({kRows, 1, p.k.time}, depth, here, m.keysColumns);
-      float *dkRows = dk + keyBase + s0 * keyStride;
-      float *dvRows = dv + keyBase + s0 * keyStride;
+      const gemm::Matrix kRows = kHead.at(s0, 0);
+      gemm::packA(kRows, here, depth, m.keysRows);
+      gemm::packA(vHead.at(s0, 0), here, depth, m.valuesRows);
+      gemm::packA(kRows.transposed(), depth, here, m.keysColumns);
+      const StoredRows dkTo = dk.row(s0).shifted(keyBase);
+      const StoredRows dvTo = dv.row(s0).shifted(keyBase);
+      float *dkRows = inPlace ? dkTo.floats() : m.dk;
+      float *dvRows = inPlace ? dvTo.floats() : m.dv;
       int64_t written = 0; // rows of dk and dv that hold a sum
       for (int64_t head = firstHead; head < firstHead + perKey; ++head) {
-        const float *qHead = q + batch * p.q.batch + head * p.q.head;
+        const gemm::Matrix qHead =
+            q.shifted(batch * p.q.batch + head * p.q.head);
         const int64_t base = batch * p.queries * queryStride + head * depth;
         for (int64_t q0 = 0; q0 < p.queries; q0 += kPanelN) {
           const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
           const int64_t keys =
               std::min(here, cpu::visibleKeys(p, q0 + queries) - s0);
-          float *dqRows = dq + base + q0 * queryStride;
+          float *dqRows =
+              inPlace ? dq.row(q0).shifted(base).floats()
+                      : m.dq + ((head - firstHead) * p.queries + q0) * depth;
           if (keys <= 0) {
             if (s0 == 0)
-              zeroRows(dqRows, queries, depth, queryStride);
+              zeroRows(dqRows, queries, depth, dqStride);
             continue;
           }
-          const float *qRows = qHead + q0 * p.q.time;
-          const float *gRows = dout + base + q0 * queryStride;
+          const gemm::Matrix qRows = qHead.at(q0, 0);
+          const gemm::Matrix gRows = dout.shifted(base).at(q0, 0);
+          const gemm::Matrix oRows = out.shifted(base).at(q0, 0);
           const int64_t next =
               std::min<int64_t>(kPanelN, p.queries - q0 - queries);
-          askFor(qRows + kPanelN * p.q.time, next, depth, p.q.time);
-          askFor(gRows + kPanelN * queryStride, next, depth, queryStride);
-          askFor(out + base + (q0 + kPanelN) * queryStride, next, depth,
-                 queryStride);
-          gemm::packB({qRows, 1, p.q.time}, depth, queries, m.queryPanel);
-          gemm::packB({gRows, 1, queryStride}, depth, queries, m.doutPanel);
+          for (const gemm::Matrix &rows : {qRows, gRows, oRows})
+            askFor(rows.at(kPanelN, 0), next, depth);
+          gemm::packB(qRows.transposed(), depth, queries, m.queryPanel);
+          gemm::packB(gRows.transposed(), depth, queries, m.doutPanel);
           for (int64_t d = 0; d < depth; d += kPanelN) {
             const int64_t wide = std::min<int64_t>(kPanelN, depth - d);
-            gemm::packB({qRows + d, p.q.time, 1}, queries, wide,
+            gemm::packB(qRows.at(0, d), queries, wide,
                         m.queryRows + d * kPanelN);
-            gemm::packB({gRows + d, queryStride, 1}, queries, wide,
+            gemm::packB(gRows.at(0, d), queries, wide,
                         m.doutRows + d * kPanelN);
           }
-          rowDots(gRows, out + base + q0 * queryStride, queryStride, depth,
-                  queries, m.dots);
+          if (inPlace) {
+            rowDots(gRows.floats(), oRows.floats(), queryStride, depth, queries,
+                    m.dots);
+          } else {
+            widenRows({gRows.data, queryStride, p.type}, queries, depth,
+                      m.doutPanelRows, depth);
+            widenRows({oRows.data, queryStride, p.type}, queries, depth,
+                      m.outPanelRows, depth);
+            rowDots(m.doutPanelRows, m.outPanelRows, depth, depth, queries,
+                    m.dots);
+          }
           for (int64_t i = 0; i < kPanelN; ++i) {
             const float x =
                 i < queries ? lse[(batch * p.heads + head) * p.queries + q0 + i]
@@ -261,21 +290,29 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
           std::fill(m.gradients + keys * kPanelN, m.gradients + whole * kPanelN,
                     0.0f);
           addRows(m.probabilities, whole, written, queries, m.doutRows, depth,
-                  dvRows, keyStride);
+                  dvRows, dkStride);
           addRows(m.gradients, whole, written, queries, m.queryRows, depth,
-                  dkRows, keyStride);
+                  dkRows, dkStride);
           written = std::max(written, whole);
           for (int64_t d = 0; d < depth; d += kPanelM)
             gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
                         m.keysColumns + d * here, m.gradients,
                         m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
-          cpu::transposePanel(m.queryGradient, depth, queries, dqRows,
-                              queryStride, s0 > 0);
+          cpu::transposePanel(m.queryGradient, depth, queries, dqRows, dqStride,
+                              s0 > 0);
         }
       }
-      zeroRows(dkRows + written * keyStride, here - written, depth, keyStride);
-      zeroRows(dvRows + written * keyStride, here - written, depth, keyStride);
+      zeroRows(dkRows + written * dkStride, here - written, depth, dkStride);
+      zeroRows(dvRows + written * dkStride, here - written, depth, dkStride);
+      if (!inPlace) {
+        narrowRows(dkRows, depth, here, depth, dkTo);
+        narrowRows(dvRows, depth, here, depth, dvTo);
+      }
     }
+    for (int64_t h = 0; !inPlace && h < perKey; ++h)
+      narrowRows(m.dq + h * p.queries * depth, depth, p.queries, depth,
+                 dq.shifted(batch * p.queries * queryStride +
+                            (firstHead + h) * depth));
   };
   const int64_t tiles = p.batch * p.kvHeads;
   parallelFor(stream, tiles, attentionWorkers(tiles), part);

@@ -8,7 +8,8 @@
 
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/CrossEntropyRows.h"
-#include "runtime/cpu/Gemm.h"
+#include "runtime/cpu/GemmTyped.h"
+#include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/kernels/CrossEntropy.h"
 #include "runtime/kernels/FusedShape.h"
@@ -40,21 +41,41 @@ struct Scratch {
   }
 };
 
+/// What every chunk reads.
+struct Operands {
+  gemm::Matrix x, w; // row by row
+  const void *labels;
+  const float *bias; // or nullptr
+
+  Operands(const LinearCrossEntropyParams &p, In ins, size_t biasIndex)
+      : x{operand(ins, 0), p.channels, 1, p.type}, w{operand(ins, 1),
+                                                     p.channels, 1, p.type},
+        labels(operand(ins, 2)),
+        bias(p.bias ? static_cast<const float *>(operand(ins, biasIndex))
+                    : nullptr) {}
+};
+
 /// logits = x[r0 .. r0 + rows) w^T (+ bias)
 void makeLogits(Stream &stream, const LinearCrossEntropyParams &p,
-                const float *x, const float *w, const void *bias, int64_t r0,
-                int64_t rows, const Scratch &scratch) {
+                const Operands &in, int64_t r0, int64_t rows,
+                const Scratch &scratch) {
   gemm::run(stream,
             {.m = rows,
              .n = p.vocabulary,
              .k = p.channels,
-             .a = {x + r0 * p.channels, p.channels, 1},
-             .b = {w, 1, p.channels},
-             .bias = static_cast<const float *>(bias),
+             .a = in.x.at(r0, 0),
+             .b = {in.w.data, 1, p.channels, p.type},
+             .bias = in.bias,
              .c = scratch.logits,
              .ldc = p.vocabulary,
              .accumulate = false},
             scratch.product);
+}
+
+/// Rows of the logits' gradient, of the type of x, in the place of the logits.
+gemm::Matrix gradientRows(const LinearCrossEntropyParams &p,
+                          const Scratch &scratch) {
+  return {scratch.logits, p.vocabulary * 4 / sizeOf(p.type), 1, p.type};
 }
 
 /// sums[v] (+)= the sum over all rows of their logits' gradient [v], of which
@@ -69,25 +90,31 @@ void addRows(Stream &stream, const LinearCrossEntropyParams &p, int64_t r0,
                Backend::Cpu)
           .rowsPerTile;
   float *partial = scratch.partial;
-  parallelFor(stream, ceilDiv(p.vocabulary, kColumns),
-              [&](int64_t tile, int64_t) {
-                const int64_t first = tile * kColumns;
-                const int64_t last = std::min(p.vocabulary, first + kColumns);
-                for (int64_t r = r0; r < r0 + rows; ++r) {
-                  if (r % tileRows == 0)
-                    std::fill(partial + first, partial + last, 0.0f);
-                  const float *row = scratch.logits + (r - r0) * p.vocabulary;
-                  for (int64_t v = first; v < last; ++v)
-                    partial[v] += row[v];
-                  if ((r + 1) % tileRows != 0 && r + 1 != p.rows)
-                    continue;
-                  if (r < tileRows && !accumulate)
-                    std::copy(partial + first, partial + last, sums + first);
-                  else
-                    for (int64_t v = first; v < last; ++v)
-                      sums[v] += partial[v];
-                }
-              });
+  parallelFor(
+      stream, ceilDiv(p.vocabulary, kColumns), [&](int64_t tile, int64_t) {
+        const int64_t first = tile * kColumns;
+        const int64_t last = std::min(p.vocabulary, first + kColumns);
+        for (int64_t r = r0; r < r0 + rows; ++r) {
+          if (r % tileRows == 0)
+            std::fill(partial + first, partial + last, 0.0f);
+          const gemm::Matrix row = gradientRows(p, scratch).at(r - r0, first);
+          const float *values = row.floats();
+          float widened[kColumns];
+          if (p.type != DType::F32) {
+            widenRows({row.data, 0, p.type}, 1, last - first, widened, 0);
+            values = widened;
+          }
+          for (int64_t v = first; v < last; ++v)
+            partial[v] += values[v - first];
+          if ((r + 1) % tileRows != 0 && r + 1 != p.rows)
+            continue;
+          if (r < tileRows && !accumulate)
+            std::copy(partial + first, partial + last, sums + first);
+          else
+            for (int64_t v = first; v < last; ++v)
+              sums[v] += partial[v];
+        }
+      });
 }
 
 /// The log-sum-exp of a row of logits, and its loss if it counts.
@@ -112,37 +139,46 @@ void turnIntoGradient(const LinearCrossEntropyParams &p, const void *labels,
   row[label] -= scale;
 }
 
+/// Rounds a row of the gradient, from its front on, so that nothing is lost.
+void roundInPlace(const LinearCrossEntropyParams &p, float *row) {
+  if (p.type != DType::F32)
+    narrowRows(row, 0, 1, p.vocabulary, {row, 0, p.type});
+}
+
 /// What is wanted; null: not.
 struct Gradients {
-  float *dx, *dw, *dbias;
+  void *dx; // of the type of x
+  float *dw, *dbias;
 };
 
 /// Multiplies the logits' gradient of a chunk, which is in scratch.
 void addGradients(Stream &stream, const LinearCrossEntropyParams &p,
-                  const float *x, const float *w, int64_t r0, int64_t rows,
+                  const Operands &in, int64_t r0, int64_t rows,
                   const Scratch &scratch, const Gradients &to,
                   bool accumulate) {
   if (to.dbias)
     addRows(stream, p, r0, rows, scratch, to.dbias, accumulate);
   if (to.dx)
-    gemm::run(stream,
-              {.m = rows,
-               .n = p.channels,
-               .k = p.vocabulary,
-               .a = {scratch.logits, p.vocabulary, 1},
-               .b = {w, p.channels, 1},
-               .bias = nullptr,
-               .c = to.dx + r0 * p.channels,
-               .ldc = p.channels,
-               .accumulate = false},
-              scratch.product);
+    gemm::runTyped(
+        stream,
+        {.m = rows,
+         .n = p.channels,
+         .k = p.vocabulary,
+         .a = gradientRows(p, scratch),
+         .b = in.w,
+         .bias = nullptr,
+         .c = static_cast<char *>(to.dx) + r0 * p.channels * sizeOf(p.type),
+         .ldc = p.channels,
+         .out = p.type,
+         .accumulate = false},
+        scratch.product);
   if (to.dw)
     gemm::run(stream,
               {.m = p.vocabulary,
                .n = p.channels,
                .k = rows,
-               .a = {scratch.logits, 1, p.vocabulary},
-               .b = {x + r0 * p.channels, p.channels, 1},
+               .a = gradientRows(p, scratch).transposed(),
+               .b = in.x.at(r0, 0),
                .bias = nullptr,
                .c = to.dw,
                .ldc = p.channels,
@@ -165,25 +201,22 @@ Status LinearCrossEntropy::prepare(Device &) {
 void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *memory,
                              bool accumulate) {
   const Params &p = params_;
-  const float *x = static_cast<const float *>(operand(ins, 0));
-  const float *w = static_cast<const float *>(operand(ins, 1));
-  const void *labels = operand(ins, 2);
+  const Operands in(p, ins, 4);
   const float weight = *static_cast<const float *>(operand(ins, 3));
-  const void *bias = p.bias ? operand(ins, 4) : nullptr;
   float *loss = static_cast<float *>(result(outs, 0));
   float *lse = static_cast<float *>(result(outs, 1));
   const Scratch scratch(p, memory);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    makeLogits(stream, p, x, w, bias, r0, rows, scratch);
+    makeLogits(stream, p, in, r0, rows, scratch);
     parallelFor(stream, rows, [&](int64_t i, int64_t) {
-      lse[r0 + i] = takeLoss(p, labels, r0 + i,
+      lse[r0 + i] = takeLoss(p, in.labels, r0 + i,
                              scratch.logits + i * p.vocabulary, scratch.losses);
     });
   }
   const float total =
       cpu::weightedLoss(stream, {p.labelType, p.vocabulary, p.ignoreIndex},
-                        labels, p.rows, scratch.losses, weight);
+                        in.labels, p.rows, scratch.losses, weight);
   *loss = accumulate ? *loss + total : total;
 }
 
@@ -200,24 +233,21 @@ Status LinearCrossEntropyGrad::prepare(Device &) {
 void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *memory,
                                  bool accumulate) {
   const Params &p = params_;
-  const float *x = static_cast<const float *>(operand(ins, 0));
-  const float *w = static_cast<const float *>(operand(ins, 1));
-  const void *labels = operand(ins, 2);
+  const Operands in(p, ins, 5);
   const float *lse = static_cast<const float *>(operand(ins, 3));
   const float scale = *static_cast<const float *>(operand(ins, 4));
-  const void *bias = p.bias ? operand(ins, 5) : nullptr;
-  const Gradients to{static_cast<float *>(result(outs, 0)),
-                     static_cast<float *>(result(outs, 1)),
+  const Gradients to{result(outs, 0), static_cast<float *>(result(outs, 1)),
                      p.bias ? static_cast<float *>(result(outs, 2)) : nullptr};
   const Scratch scratch(p, memory);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    makeLogits(stream, p, x, w, bias, r0, rows, scratch);
+    makeLogits(stream, p, in, r0, rows, scratch);
     parallelFor(stream, rows, [&](int64_t i, int64_t) {
-      turnIntoGradient(p, labels, r0 + i, scratch.logits + i * p.vocabulary,
-                       lse[r0 + i], scale);
+      float *row = scratch.logits + i * p.vocabulary;
+      turnIntoGradient(p, in.labels, r0 + i, row, lse[r0 + i], scale);
+      roundInPlace(p, row);
     });
-    addGradients(stream, p, x, w, r0, rows, scratch, to, accumulate);
+    addGradients(stream, p, in, r0, rows, scratch, to, accumulate);
   }
 }
 
@@ -234,29 +264,26 @@ Status LinearCrossEntropyWithGrad::prepare(Device &) {
 void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
                                      void *memory, bool accumulate) {
   const Params &p = params_;
-  const float *x = static_cast<const float *>(operand(ins, 0));
-  const float *w = static_cast<const float *>(operand(ins, 1));
-  const void *labels = operand(ins, 2);
+  const Operands in(p, ins, 5);
   const float weight = *static_cast<const float *>(operand(ins, 3));
   const float scale = *static_cast<const float *>(operand(ins, 4));
-  const void *bias = p.bias ? operand(ins, 5) : nullptr;
-  const Gradients to{static_cast<float *>(result(outs, 1)),
-                     static_cast<float *>(result(outs, 2)),
+  const Gradients to{result(outs, 1), static_cast<float *>(result(outs, 2)),
                      p.bias ? static_cast<float *>(result(outs, 3)) : nullptr};
   const Scratch scratch(p, memory);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    makeLogits(stream, p, x, w, bias, r0, rows, scratch);
+    makeLogits(stream, p, in, r0, rows, scratch);
     parallelFor(stream, rows, [&](int64_t i, int64_t) {
       float *row = scratch.logits + i * p.vocabulary;
-      const float lse = takeLoss(p, labels, r0 + i, row, scratch.losses);
-      turnIntoGradient(p, labels, r0 + i, row, lse, scale);
+      const float lse = takeLoss(p, in.labels, r0 + i, row, scratch.losses);
+      turnIntoGradient(p, in.labels, r0 + i, row, lse, scale);
+      roundInPlace(p, row);
     });
-    addGradients(stream, p, x, w, r0, rows, scratch, to, accumulate);
+    addGradients(stream, p, in, r0, rows, scratch, to, accumulate);
   }
   *static_cast<float *>(result(outs, 0)) =
       cpu::weightedLoss(stream, {p.labelType, p.vocabulary, p.ignoreIndex},
-                        labels, p.rows, scratch.losses, weight);
+                        in.labels, p.rows, scratch.losses, weight);
 }
 
 } // namespace tmc

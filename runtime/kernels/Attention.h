@@ -48,7 +48,8 @@ struct AttentionParams {
   int64_t scratchBytes;
 };
 
-/// A row that sees no key at all has output 0, and lse -infinity.
+/// A row that sees no key at all has output 0, and lse -infinity. Scores and
+/// sums are f32 for narrow types, too.
 ///
 /// ins: q [B, T, H, D], k, v [B, S, Hkv, D] (strided), mask (if any),
 ///      seed i64[2] and samples i64[B / rowsPerSample] (if dropout > 0; see
@@ -59,7 +60,9 @@ struct AttentionParams {
 class Attention : public Kernel {
 public:
   using Params = AttentionParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type, Backend backend) {
+    return type == DType::F32 || (backend == Backend::Cpu && isHalf(type));
+  }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(Attention)
 };
@@ -69,7 +72,9 @@ public:
 class AttentionGrad : public Kernel {
 public:
   using Params = AttentionParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type, Backend backend) {
+    return type == DType::F32 || (backend == Backend::Cpu && isHalf(type));
+  }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(AttentionGrad)
 };
@@ -103,8 +108,12 @@ inline int64_t attentionGradWorkerBytes(const AttentionParams &p) {
   const int64_t chunk = attentionChunk(p);
   const int64_t wide =
       (p.headDim + kAttentionPanel - 1) / kAttentionPanel * kAttentionPanel;
-  return alignScratch(4 * (3 * chunk * p.headDim + 3 * chunk * kAttentionPanel +
-                           (3 * p.headDim + 2 * wide + 2) * kAttentionPanel));
+  int64_t floats = 3 * chunk * p.headDim + 3 * chunk * kAttentionPanel +
+                   (3 * p.headDim + 2 * wide + 2) * kAttentionPanel;
+  if (p.type != DType::F32) // Rows of out and dout; dk and dv, dq, as sums.
+    floats += 2 * p.headDim * kAttentionPanel + 2 * chunk * p.headDim +
+              p.heads / p.kvHeads * p.queries * p.headDim;
+  return alignScratch(4 * floats);
 }
 inline int64_t attentionWorkers(int64_t tiles) {
   return tiles < kScratchWorkers ? tiles : kScratchWorkers;

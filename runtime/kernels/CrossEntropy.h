@@ -51,9 +51,11 @@ public:
 /// The loss of logits = x w^T (+ bias), taken `chunkRows` rows at a time, so
 /// that no more than chunkRows * vocabulary logits exist at any moment. On the
 /// cpu, chunks of whole multiples of kExactChunkRows give the bits that the
-/// logits as a whole would.
+/// logits as a whole would. Logits, bias, sums and the gradients of w and bias
+/// are f32; the logits' gradient is rounded to the type of x and w before it is
+/// multiplied, where the logits were.
 struct LinearCrossEntropyParams {
-  DType type;      // of x, w and the logits
+  DType type;      // of x, w and dx
   DType labelType; // I32, I64
   int64_t rows, channels, vocabulary;
   int64_t chunkRows; // the last chunk may be shorter
@@ -64,6 +66,9 @@ struct LinearCrossEntropyParams {
 
 int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                                      Backend backend);
+constexpr bool linearCrossEntropyTakes(DType type, Backend backend) {
+  return type == DType::F32 || (backend == Backend::Cpu && isHalf(type));
+}
 
 /// ins: x [rows, channels], w [vocabulary, channels], labels, weight, bias
 ///      [vocabulary] if bias.
@@ -71,7 +76,9 @@ int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
 class LinearCrossEntropy : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type, Backend backend) {
+    return linearCrossEntropyTakes(type, backend);
+  }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
   }
@@ -86,7 +93,9 @@ public:
 class LinearCrossEntropyGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type, Backend backend) {
+    return linearCrossEntropyTakes(type, backend);
+  }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
   }
@@ -100,8 +109,10 @@ public:
 class LinearCrossEntropyWithGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
+  static constexpr bool takes(DType type, Backend backend) {
+    return linearCrossEntropyTakes(type, backend);
+  }
   /// The log-sum-exps, which nobody else reads, lie in scratch as well.
-  static constexpr bool takes(DType type) { return type == DType::F32; }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend) +
            alignScratch(params.rows * 4);
@@ -141,7 +152,8 @@ linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                                 {vocabulary, channels, chunk}};
   for (auto &shape : shapes) {
     Matmul::Params p{};
-    p.lhs = p.rhs = p.out = params.type;
+    p.lhs = p.rhs = params.type;
+    p.out = &shape == &shapes[1] ? params.type : DType::F32;
     p.batch = 1;
     p.m = shape[0];
     p.n = shape[1];
@@ -149,8 +161,8 @@ linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
     const int64_t cap = Matmul::scratchCap(p, backend);
     product = product > cap ? product : cap;
   }
-  return alignScratch(chunk * vocabulary * sizeOf(params.type)) +
-         alignScratch(params.rows * 4) + biasScratch(params, backend) + product;
+  return alignScratch(chunk * vocabulary * 4) + alignScratch(params.rows * 4) +
+         biasScratch(params, backend) + product;
 }
 
 } // namespace tmc

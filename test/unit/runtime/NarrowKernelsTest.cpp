@@ -1,0 +1,180 @@
+//===- NarrowKernelsTest.cpp - kernels on 16-bit operands -----------------===//
+//
+// Against the same kernels in f32 on the widened operands, which their own
+// tests compare with naive ones. On cpu sums are f32's bit for bit, and what is
+// rounded is rounded once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Typed.h"
+
+#include "runtime/kernels/Attention.h"
+#include "runtime/kernels/CrossEntropy.h"
+
+#include <cmath>
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+constexpr DType kHalves[] = {DType::BF16, DType::F16};
+
+/// |got - want| over |want|, as Euclidean norms.
+double distance(const test::Floats &got, const test::Floats &want) {
+  double difference = 0, size = 0;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    difference += (double(got[i]) - want[i]) * (double(got[i]) - want[i]);
+    size += double(want[i]) * want[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+/// `got` is what `want` is, rounded: on cpu to the bit.
+void expectRounded(Typed &got, const test::Floats &want, const char *what) {
+  got.read();
+  EXPECT_LE(distance(got.values, want), roundingOf(got.type)) << what;
+  if (kBackend == Backend::Cpu) {
+    EXPECT_TRUE(Typed(got.type, want).bytes.sameBits(got.bytes)) << what;
+  }
+}
+
+AttentionParams attention(int64_t queries, int64_t keys, bool causal,
+                          double dropout) {
+  const int64_t heads = 4, kvHeads = 2, depth = 40;
+  return {.type = DType::F32,
+          .batch = 2,
+          .heads = heads,
+          .kvHeads = kvHeads,
+          .queries = queries,
+          .keys = keys,
+          .headDim = depth,
+          .q = {queries * heads * depth, heads * depth, depth},
+          .k = {keys * kvHeads * depth, kvHeads * depth, depth},
+          .v = {keys * kvHeads * depth, kvHeads * depth, depth},
+          .causal = causal,
+          .scale = 0.2,
+          .mask = MaskKind::None,
+          .maskBatchStride = 0,
+          .maskHeadStride = 0,
+          .maskQueryStride = 0,
+          .dropout = dropout,
+          .rowsPerSample = 1,
+          .stream = 9,
+          .scratchBytes = 0};
+}
+
+void checkAttention(DType type, const AttentionParams &wide) {
+  AttentionParams p = wide;
+  p.type = type;
+  const int64_t perQuery = p.batch * p.queries * p.heads,
+                perKey = p.batch * p.keys * p.kvHeads;
+  Typed q(type, randomFloats(perQuery * p.headDim, 1)),
+      k(type, randomFloats(perKey * p.headDim, 2)),
+      v(type, randomFloats(perKey * p.headDim, 3)),
+      dout(type, randomFloats(perQuery * p.headDim, 4));
+  Longs seed(2, 5), samples(p.batch, 1);
+  samples[1] = 7;
+  const test::Floats nans(perQuery * p.headDim, NAN);
+  test::Floats out(nans), lse(perQuery, NAN), lseTyped(perQuery, NAN);
+  Typed outTyped(type, nans);
+  runKernel<Attention>(1, wide,
+                       {q.values, k.values, v.values, nullptr, seed, samples},
+                       {out, lse});
+  runKernel<Attention>(2, p, {q, k, v, nullptr, seed, samples},
+                       {outTyped, lseTyped});
+  expectRounded(outTyped, out, "out");
+  EXPECT_LE(distance(lseTyped, lse), 1e-6);
+
+  test::Floats dq(nans), dk(perKey * p.headDim, NAN),
+      dv(perKey * p.headDim, NAN);
+  Typed dqTyped(type, dq), dkTyped(type, dk), dvTyped(type, dv);
+  runKernel<AttentionGrad>(1, wide,
+                           {q.values, k.values, v.values, outTyped.values, lse,
+                            dout.values, nullptr, seed, samples},
+                           {dq, dk, dv});
+  for (int threads : {1, 2}) {
+    runKernel<AttentionGrad>(
+        threads, p, {q, k, v, outTyped, lse, dout, nullptr, seed, samples},
+        {dqTyped, dkTyped, dvTyped});
+    expectRounded(dqTyped, dq, "dq");
+    expectRounded(dkTyped, dk, "dk");
+    expectRounded(dvTyped, dv, "dv");
+  }
+}
+
+} // namespace
+
+TEST(NarrowAttention, RoundsWhatF32Gives) {
+  for (DType type : kHalves) {
+    if (!Attention::takes(type, kBackend))
+      continue;
+    SCOPED_TRACE(nameOf(type));
+    // One chunk of keys and several; queries that see only the first.
+    checkAttention(type, attention(70, 70, true, 0));
+    checkAttention(type, attention(37, 300, false, 0));
+    checkAttention(type, attention(300, 300, true, 0.1));
+  }
+}
+
+TEST(NarrowLinearCrossEntropy, MultipliesInItsType) {
+  const int64_t rows = 21, channels = 24, vocabulary = 150;
+  Longs labels = randomLongs(rows, vocabulary, 3);
+  labels[20] = -100;
+  const float weight = 0.05f;
+  for (DType type : kHalves)
+    for (bool hasBias : {false, true}) {
+      if (!LinearCrossEntropy::takes(type, kBackend))
+        continue;
+      SCOPED_TRACE(std::string(nameOf(type)) + (hasBias ? ", bias" : ""));
+      Typed x(type, randomFloats(rows * channels, 1)),
+          w(type, randomFloats(vocabulary * channels, 2));
+      test::Floats bias = randomFloats(vocabulary, 4);
+      LinearCrossEntropyParams wide{.type = DType::F32,
+                                    .labelType = DType::I64,
+                                    .rows = rows,
+                                    .channels = channels,
+                                    .vocabulary = vocabulary,
+                                    .chunkRows = 8,
+                                    .ignoreIndex = -100,
+                                    .bias = hasBias,
+                                    .scratchBytes = 0};
+      LinearCrossEntropyParams p = wide;
+      p.type = type;
+      test::Floats lse(rows), lseTyped(rows);
+      float loss = 0, lossTyped = 0;
+      runKernel<LinearCrossEntropy>(
+          1, wide, {x.values, w.values, labels, &weight, bias}, {&loss, lse});
+      runKernel<LinearCrossEntropy>(2, p, {x, w, labels, &weight, bias},
+                                    {&lossTyped, lseTyped});
+      EXPECT_NEAR(lossTyped, loss, 1e-6 * loss);
+      EXPECT_LE(distance(lseTyped, lse), 1e-6);
+
+      test::Floats dx(rows * channels), dw(vocabulary * channels),
+          db(vocabulary);
+      runKernel<LinearCrossEntropyGrad>(
+          1, wide, {x.values, w.values, labels, lse, &weight, bias},
+          {dx, dw, db});
+      Typed dxTyped(type, dx), dxBoth(type, dx);
+      test::Floats dwTyped(dw.size(), NAN), dbTyped(db.size(), NAN);
+      test::Floats dwBoth(dw.size(), NAN), dbBoth(db.size(), NAN);
+      runKernel<LinearCrossEntropyGrad>(2, p,
+                                        {x, w, labels, lse, &weight, bias},
+                                        {dxTyped, dwTyped, dbTyped});
+      dxTyped.read();
+      // The logits' gradient is rounded, and dx once more.
+      const double u = roundingOf(type);
+      EXPECT_LE(distance(dxTyped.values, dx), 2 * u);
+      EXPECT_GE(distance(dxTyped.values, dx), u / 8);
+      EXPECT_LE(distance(dwTyped, dw), u);
+      EXPECT_GE(distance(dwTyped, dw), u / 8);
+      if (hasBias) {
+        EXPECT_LE(distance(dbTyped, db), u);
+      }
+      runKernel<LinearCrossEntropyWithGrad>(
+          1, p, {x, w, labels, &weight, &weight, bias},
+          {&lossTyped, dxBoth, dwBoth, dbBoth});
+      EXPECT_TRUE(dxBoth.bytes.sameBits(dxTyped.bytes));
+      EXPECT_TRUE(dwBoth.sameBits(dwTyped));
+    }
+}
