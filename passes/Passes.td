@@ -27,6 +27,22 @@ def Autodiff : Pass<"tmc-autodiff", "::mlir::ModuleOp"> {
   ];
 }
 
+def Precision : Pass<"tmc-precision", "::tmc::train::StepOp"> {
+  let summary = "narrow what products multiply";
+  let description = [{
+    Products and attention multiply numbers of the type that `spec` gives them by
+    name, and round what they return to it; sums are in f32. Casts are ops: one
+    for each value that a product reads, right behind it, and one behind each
+    rounded result, from where they move behind views and transposes. Gradients
+    of parameters stay f32, and so does everything else.
+  }];
+  let options = [
+    Option<"spec", "spec", "std::string", /*default=*/"\"f32\"",
+           "f32 or bf16, then exceptions: bf16,NAME=f32,...">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {
   let summary = "put together what an exporter took apart";
   let description = [{
@@ -220,7 +236,7 @@ def VerifyPhase : Pass<"tmc-verify-phase", "::mlir::ModuleOp"> {
     | phase | what holds |
     |---|---|
     | import, raise, split, layout | arguments of @forward have roles, its loss is one scalar |
-    | autodiff | one step; each trained parameter and optimizer state has one new value |
+    | autodiff, precision | one step; each trained parameter and optimizer state has one new value |
     | shape | ops are kernels, views, constants or the loop; fused regions have kernels |
     | plan | kernels carry their instance; recomputed ops are those of the plan; what an update overwrites isn't read after it |
     | lower | nothing but mem; kernels exist; buffers are written before they are read |

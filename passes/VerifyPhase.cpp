@@ -274,7 +274,7 @@ struct VerifyPhase : impl::VerifyPhaseBase<VerifyPhase> {
     Check check =
         llvm::StringSwitch<Check>(phase.getValue())
             .Cases({"import", "raise", "split", "layout"}, verifyForward)
-            .Case("autodiff", verifyStep)
+            .Cases({"autodiff", "precision"}, verifyStep)
             .Case("shape", verifyShaped)
             .Case("plan", verifyPlanned)
             .Case("lower", verifyLowered)

@@ -92,6 +92,10 @@ class Steps:
                 self.ways[name] = (ir, after)
             ir = after
             self.texts.append(ir)
+        before = self.ways["tmc-autodiff"][1]
+        self.ways["tmc-precision"] = (before, run([
+            opt, "-pass-pipeline=builtin.module(train.step(tmc-precision{"
+            "spec=bf16}))"], before))
         before = without_comments(SLICE)
         self.ways["tmc-copy-views"] = (before,
                                        run([opt, "-tmc-copy-views"], before))

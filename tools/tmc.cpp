@@ -72,7 +72,9 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> precision{
       "precision", cl::init("f32"), cl::value_desc("SPEC"),
-      cl::desc("element types; only f32 so far"), TMC_MODEL_FLAG};
+      cl::desc("what products multiply: f32 or bf16, then exceptions by name: "
+               "bf16,NAME=f32"),
+      TMC_MODEL_FLAG};
   cl::opt<std::string> offload{
       "offload", cl::init("none"), cl::value_desc("SPEC"),
       cl::desc("what may leave the device; only none so far"), TMC_MODEL_FLAG};
@@ -201,12 +203,12 @@ Expected<CompileOptions> ModelFlags::read() {
   }
   options.loss = loss;
   options.optimizer = optimizer;
+  options.precision = precision;
   options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};
   for (const auto &[flag, value, known] :
        {std::tuple<const char *, std::string, const char *>{
             "--micro-batches", microBatches == "auto" ? "auto" : "", ""},
-        {"--precision", precision, "f32"},
         {"--offload", offload, "none"}})
     if (value != known)
       return Failure::unsupported(std::string(flag) + "=" + value +

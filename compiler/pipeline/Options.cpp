@@ -6,9 +6,9 @@
 
 using namespace tmc;
 
-static constexpr std::array<const char *, 11> kPhaseNames = {
-    "import", "raise", "split", "layout", "autodiff", "shape",
-    "plan",   "lower", "place", "emit",   "link"};
+static constexpr std::array<const char *, 12> kPhaseNames = {
+    "import", "raise", "split", "layout", "autodiff", "precision",
+    "shape",  "plan",  "lower", "place",  "emit",     "link"};
 
 const char *tmc::nameOf(Phase phase) { return kPhaseNames[size_t(phase)]; }
 

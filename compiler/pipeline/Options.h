@@ -25,6 +25,7 @@ enum class Phase {
   Split,
   Layout,
   Autodiff,
+  Precision,
   Shape,
   Plan,
   Lower,
@@ -48,6 +49,7 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims;
   std::string loss;
   std::string optimizer = "adamw";
+  std::string precision = "f32"; // passes/Precision.h
   std::vector<std::string> freeze;
   std::vector<std::string> outputs; // Of the model, kept beside the loss.
   int64_t microBatches = 1;

@@ -142,6 +142,11 @@ Expected<bool> Compilation::runPhase(Phase phase) {
       pm.addPass(createAutodiff(options));
       canonicalize(pm);
     });
+  case Phase::Precision:
+    return runPasses(phase, [&](OpPassManager &pm) {
+      pm.addNestedPass<train::StepOp>(createPrecision({asked.precision}));
+      canonicalize(pm);
+    });
   case Phase::Shape: {
     Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
       // No CSE from here on: the statistics that a norm's gradient makes again

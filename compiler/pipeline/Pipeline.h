@@ -1,8 +1,9 @@
 // Pipeline.h - from a model file to a compiled step, phase by phase.
 //
-//     import  raise  split  layout  autodiff  shape | plan  lower  place | emit
-//                                                   |<-- while the arena -|
-//                                                   |    exceeds the budget
+//     import  raise  split  layout  autodiff  precision  shape
+//     | plan  lower  place | emit
+//     |<-- while the arena |
+//     | exceeds the budget |
 //
 // A `Compilation` runs phases on one module. What is before `plan` is kept, so
 // that another plan can be written into it where the arena of the first turned

@@ -153,6 +153,30 @@ def PointwiseOpInterface : OpInterface<"PointwiseOpInterface"> {
   ];
 }
 
+def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
+  let cppNamespace = "::tmc";
+  let description = [{
+    An op whose kernel multiplies narrow numbers, with sums in f32. What it
+    multiplies may be narrowed in place, with some of its results; the rest of
+    its operands and results stays as it is.
+  }];
+  let methods = [
+    InterfaceMethod<"Operands that it multiplies: of one element type.",
+      "::llvm::SmallVector<unsigned>", "getFactors">,
+    InterfaceMethod<"Results of the factors' element type.",
+      "::llvm::SmallVector<unsigned>", "getRoundedResults">,
+    InterfaceMethod<[{
+        True if those results may be f32 as well, and the operands that are
+        added to them with them.
+      }],
+      "bool", "mayKeepSums", (ins), /*methodBody=*/"",
+      /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<"Operands that are added to a result and have its type.",
+      "::llvm::SmallVector<unsigned>", "getAddends", (ins), /*methodBody=*/"",
+      /*defaultImplementation=*/"return {};">,
+  ];
+}
+
 def LinearOpInterface : OpInterface<"LinearOpInterface"> {
   let cppNamespace = "::tmc";
   let description = [{

@@ -38,6 +38,8 @@ class NN_InferredOp<string mnemonic, list<Trait> traits = []>
 
 defvar Differentiable = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 defvar Kernel = DeclareOpInterfaceMethods<KernelOpInterface>;
+/// Multiplies numbers that may be narrow.
+defvar Narrowing = DeclareOpInterfaceMethods<PrecisionOpInterface>;
 defvar InPlaceKernel =
     DeclareOpInterfaceMethods<KernelOpInterface, ["getOverwrites"]>;
 /// Some of its results cost nothing where nobody reads them.

@@ -155,6 +155,13 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
   return {{rejoin}, ""};
 }
 
+SmallVector<unsigned> MatmulOp::getFactors() { return {0, 1}; }
+SmallVector<unsigned> MatmulOp::getRoundedResults() { return {0}; }
+bool MatmulOp::mayKeepSums() { return true; }
+SmallVector<unsigned> MatmulOp::getAddends() {
+  return llvm::to_vector(llvm::seq<unsigned>(2, getNumOperands()));
+}
+
 int64_t MatmulOp::getAccumulator() {
   return getAcc() ? int64_t(getNumOperands()) - 1 : -1;
 }

@@ -6,7 +6,9 @@
 include "dialects/nn/Base.td"
 
 def NN_MatmulOp : NN_Op<"matmul", [
-    AttrSizedOperandSegments, Differentiable, AccumulatingKernel]> {
+    AttrSizedOperandSegments, Differentiable, AccumulatingKernel,
+    DeclareOpInterfaceMethods<PrecisionOpInterface,
+                              ["mayKeepSums", "getAddends"]>]> {
   let summary = "batched matrix product";
   let description = [{
     Multiplies the two innermost dimensions of `lhs` and `rhs`; leading

@@ -64,6 +64,13 @@ MODELS = {
     "gpt2-tiny, moments in 8 bits": dict(
         graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
         inputs={}, budgets=["2 %"], micro=[], optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"),
+    "gpt2-tiny, bf16": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx",
+        options=["--batch=4", "--dim=sequence=32", "--precision=bf16"],
+        inputs={}, budgets=list(BUDGETS), micro=[]),
+    "llama-tiny, bf16": dict(
+        graph="test/models/llama-tiny.onnx", options=["--batch=2", "--dim=sequence=32", "--precision=bf16,lm_head=f32"],
+        inputs={}, budgets=["2 %"], micro=[]),
     # Two tables of 5 and 7 rows: `tmc verify` draws each column below its own limit.
     "noted-tiny": dict(
         graph="test/models/noted-tiny.onnx", options=[],

@@ -1,0 +1,309 @@
+// Precision.cpp - -tmc-precision: narrow what products multiply.
+
+#include "passes/Precision.h"
+
+#include "passes/Passes.h"
+
+#include "compiler/analysis/StepProblem.h"
+#include "compiler/analysis/Storage.h"
+#include "dialects/interfaces/Fault.h"
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/NN.h"
+#include "dialects/train/Train.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using tmc::nn::tensorType;
+
+namespace tmc {
+#define GEN_PASS_DEF_PRECISION
+#include "passes/Passes.h.inc"
+
+//===----------------------------------------------------------------------===//
+// The specification
+//===----------------------------------------------------------------------===//
+
+static llvm::Error badSpec(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "precision: " + message);
+}
+
+llvm::Expected<PrecisionSpec::Format>
+PrecisionSpec::parseFormat(StringRef text) {
+  if (text == "f32")
+    return Format::F32;
+  if (text == "bf16")
+    return Format::BF16;
+  return badSpec("there is no format '" + text + "'; there are f32 and bf16");
+}
+
+llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
+  PrecisionSpec spec;
+  SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  llvm::Expected<Format> base = parseFormat(parts[0].trim());
+  if (!base)
+    return base.takeError();
+  spec.base = *base;
+  for (StringRef part : ArrayRef(parts).drop_front()) {
+    auto [glob, format] = part.trim().split('=');
+    if (glob.empty() || format.empty())
+      return badSpec("'" + part.trim() + "' isn't of the form NAME=FORMAT");
+    llvm::Expected<Format> parsed = parseFormat(format);
+    if (!parsed)
+      return parsed.takeError();
+    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
+    if (!pattern)
+      return badSpec("'" + glob + "': " + llvm::toString(pattern.takeError()));
+    spec.exceptions.push_back({glob.str(), std::move(*pattern), *parsed});
+  }
+  return spec;
+}
+
+/// Calls f with `name` and each module that it is in: "a.b.c", "a", "a.b".
+static void eachModule(StringRef name, llvm::function_ref<void(StringRef)> f) {
+  f(name);
+  for (size_t dot = name.find('.'); dot != StringRef::npos;
+       dot = name.find('.', dot + 1))
+    f(name.take_front(dot));
+}
+
+Type PrecisionSpec::typeFor(ArrayRef<std::string> names, MLIRContext *context) {
+  Format format = base;
+  for (Exception &exception : exceptions) {
+    bool fits = false;
+    for (const std::string &name : names)
+      eachModule(name, [&](StringRef part) {
+        fits = fits || exception.pattern.match(part);
+      });
+    if (fits) {
+      exception.fitted = true;
+      format = exception.format;
+    }
+  }
+  if (format == Format::BF16)
+    return BFloat16Type::get(context);
+  return Float32Type::get(context);
+}
+
+std::vector<std::string> PrecisionSpec::unused() const {
+  std::vector<std::string> globs;
+  for (const Exception &exception : exceptions)
+    if (!exception.fitted)
+      globs.push_back(exception.glob);
+  return globs;
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+bool isF32(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getElementType().isF32();
+}
+
+/// An op that only moves its operand's elements: a cast may stand before it or
+/// behind it.
+bool movesOnly(Operation *op) {
+  return op && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         (isView(op) || isa<nn::TransposeOp>(op));
+}
+
+/// The parameter that `value` is, perhaps moved or cast.
+std::optional<unsigned> parameterOf(train::StepOp step, Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!movesOnly(op) && !isa<arith::TruncFOp>(op))
+      return std::nullopt;
+    value = op->getOperand(0);
+  }
+  auto argument = cast<BlockArgument>(value);
+  if (argument.getOwner()->getParentOp() != step ||
+      train::roleOf(step, argument.getArgNumber()) != train::Role::Param)
+    return std::nullopt;
+  return argument.getArgNumber();
+}
+
+/// What products go by: those that come of one op of the model share its
+/// location, and so its names.
+class ProductNames {
+public:
+  ProductNames(train::StepOp step, ArrayRef<PrecisionOpInterface> ops) {
+    for (PrecisionOpInterface op : ops) {
+      add(op.getLoc(), nameOf(op));
+      for (unsigned i : op.getFactors())
+        if (auto argument = parameterOf(step, op->getOperand(i)))
+          add(op.getLoc(), train::argName(step, *argument).str());
+    }
+  }
+  ArrayRef<std::string> of(Operation *op) const {
+    return names.find(op->getLoc())->second;
+  }
+  /// The name, or the module, that is spelled most like `glob`; "" if none is.
+  std::string like(StringRef glob) const {
+    std::string best;
+    unsigned least = glob.size() / 3 + 2;
+    for (auto &[loc, all] : names)
+      for (const std::string &name : all)
+        eachModule(name, [&](StringRef part) {
+          unsigned distance = part.edit_distance(glob, true, least);
+          if (distance < least) {
+            least = distance;
+            best = part.str();
+          }
+        });
+    return best;
+  }
+
+private:
+  void add(Location loc, std::string name) {
+    SmallVector<std::string> &known = names[loc];
+    if (!llvm::is_contained(known, name))
+      known.push_back(std::move(name));
+  }
+  llvm::MapVector<Location, SmallVector<std::string>> names;
+};
+
+/// Finds the results that are gradients of parameters, or their summands.
+class ParameterGradients {
+public:
+  explicit ParameterGradients(train::StepOp step) {
+    step.walk([&](Operation *op) {
+      if (op->hasTrait<train::UpdateRule>() || isa<train::SquareSumOp>(op))
+        for (Value operand : op->getOperands())
+          mark(operand);
+    });
+  }
+  bool contains(Value value) const { return found.contains(value); }
+
+private:
+  void mark(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !isF32(value) || !found.insert(value).second)
+      return;
+    if (auto loop = dyn_cast<train::MicroBatchOp>(op))
+      return mark(loop.getBlock().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber()));
+    if (movesOnly(op) || isa<arith::AddFOp>(op))
+      for (Value operand : op->getOperands())
+        mark(operand);
+  }
+  DenseSet<Value> found;
+};
+
+/// Narrows ops one by one. Each value has at most one narrow copy of a type.
+class Narrower {
+public:
+  explicit Narrower(train::StepOp step) : b(step), gradients(step) {}
+
+  void narrow(PrecisionOpInterface op, Type element) {
+    for (unsigned i : op.getFactors())
+      op->setOperand(i, narrowOf(op->getOperand(i), element));
+    for (unsigned i : op.getRoundedResults()) {
+      OpResult result = op->getResult(i);
+      if (op.mayKeepSums() && gradients.contains(result))
+        continue;
+      for (unsigned addend : op.getAddends())
+        op->setOperand(addend, narrowOf(op->getOperand(addend), element));
+      round(result, element);
+    }
+  }
+
+private:
+  /// Makes `result` narrow; what read it reads it widened.
+  void round(OpResult result, Type element) {
+    auto wide = cast<RankedTensorType>(result.getType());
+    result.setType(wide.clone(element));
+    b.setInsertionPointAfter(result.getOwner());
+    auto widened = arith::ExtFOp::create(b, result.getLoc(), wide, result);
+    result.replaceAllUsesExcept(widened, widened);
+    sink(widened);
+  }
+
+  /// Moves a widening behind what only moves its elements, so that they are
+  /// moved while they are few bytes.
+  void sink(arith::ExtFOp widened) {
+    for (Operation *user : llvm::make_early_inc_range(widened->getUsers())) {
+      if (!movesOnly(user))
+        continue;
+      auto wide = cast<RankedTensorType>(user->getResult(0).getType());
+      user->setOperand(0, widened.getIn());
+      user->getResult(0).setType(
+          wide.clone(tensorType(widened.getIn()).getElementType()));
+      b.setInsertionPointAfter(user);
+      auto moved =
+          arith::ExtFOp::create(b, user->getLoc(), wide, user->getResult(0));
+      user->getResult(0).replaceAllUsesExcept(moved, moved);
+      sink(moved);
+    }
+    if (widened->use_empty())
+      widened.erase();
+  }
+
+  Value narrowOf(Value value, Type element) {
+    if (!isF32(value))
+      return value;
+    Operation *op = value.getDefiningOp();
+    if (auto widened = dyn_cast_or_null<arith::ExtFOp>(op);
+        widened && tensorType(widened.getIn()).getElementType() == element)
+      return widened.getIn();
+    Value &made = copies[{value, element}];
+    if (made)
+      return made;
+    b.setInsertionPointAfterValue(value);
+    Value copy;
+    if (movesOnly(op)) {
+      // Of the source there may be a copy already.
+      Value source = narrowOf(op->getOperand(0), element);
+      b.setInsertionPointAfterValue(value);
+      Operation *moved = b.clone(*op);
+      moved->setOperand(0, source);
+      moved->getResult(0).setType(tensorType(value).clone(element));
+      copy = moved->getResult(0);
+    } else {
+      copy = nn::convertTo(b, value.getLoc(), value, element);
+    }
+    return copies[{value, element}] = copy;
+  }
+
+  OpBuilder b;
+  ParameterGradients gradients;
+  DenseMap<std::pair<Value, Type>, Value> copies;
+};
+
+struct Precision : impl::PrecisionBase<Precision> {
+  using PrecisionBase::PrecisionBase;
+
+  void runOnOperation() override {
+    llvm::Expected<PrecisionSpec> spec = PrecisionSpec::parse(this->spec);
+    if (!spec) {
+      emitFault(getOperation().getLoc(), Fault::Usage)
+          << llvm::toString(spec.takeError());
+      return signalPassFailure();
+    }
+    SmallVector<PrecisionOpInterface> ops;
+    getOperation().walk([&](PrecisionOpInterface op) { ops.push_back(op); });
+    ProductNames names(getOperation(), ops);
+    Narrower narrower(getOperation());
+    for (PrecisionOpInterface op : ops) {
+      Type element = spec->typeFor(names.of(op), &getContext());
+      if (!element.isF32())
+        narrower.narrow(op, element);
+    }
+    for (const std::string &glob : spec->unused()) {
+      InFlightDiagnostic diag = emitFault(getOperation().getLoc(), Fault::Usage)
+                                << "precision: '" << glob
+                                << "' fits no product and no parameter";
+      if (std::string meant = names.like(glob); !meant.empty())
+        diag.attachNote() << "did you mean '" << meant << "'?";
+      return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace tmc

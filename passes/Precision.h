@@ -1,0 +1,58 @@
+// Precision.h - which element types a step computes in.
+//
+// A specification names the type of what products multiply, and then
+// exceptions; the last one that fits holds:
+//
+//     f32
+//     bf16
+//     bf16,lm_head=f32,*attn*=f32
+//
+// An exception is a glob. It fits a product by the name that reports show, or
+// by that of a parameter that it multiplies, or of a module that this is in;
+// and the product's gradients with it. What is narrowed is what
+// `PrecisionOpInterface` names: the factors of products and attention, and
+// their results. Parameters, states, gradients of parameters, losses,
+// statistics and everything pointwise stay f32.
+
+#ifndef TMC_PASSES_PRECISION_H
+#define TMC_PASSES_PRECISION_H
+
+#include "mlir/IR/Types.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/GlobPattern.h"
+
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+class PrecisionSpec {
+public:
+  /// An error says in words what is wrong.
+  static llvm::Expected<PrecisionSpec> parse(llvm::StringRef text);
+
+  /// The type of what an op of these names multiplies. Remembers which
+  /// exceptions have fitted.
+  mlir::Type typeFor(llvm::ArrayRef<std::string> names,
+                     mlir::MLIRContext *context);
+  /// The exceptions that have fitted no op so far.
+  std::vector<std::string> unused() const;
+
+private:
+  enum class Format { F32, BF16 };
+  struct Exception {
+    std::string glob;
+    llvm::GlobPattern pattern;
+    Format format;
+    bool fitted = false;
+  };
+  static llvm::Expected<Format> parseFormat(llvm::StringRef text);
+
+  Format base = Format::F32;
+  std::vector<Exception> exceptions;
+};
+
+} // namespace tmc
+
+#endif // TMC_PASSES_PRECISION_H
