@@ -176,6 +176,18 @@ private:
     return recipe;
   }
 
+  /// True if a loop reads what was made before it. Made again in its body it
+  /// would have to last into the next run, which the IR can't say.
+  static bool isReadInLaterLoop(Value value) {
+    auto loopOf = [](Operation *op) {
+      return op->getParentOfType<train::MicroBatchOp>();
+    };
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return loopOf(user) != loopOf(value.getDefiningOp()) ||
+             (isView(user) && isReadInLaterLoop(user->getResult(0)));
+    });
+  }
+
   LogicalResult addOp(Operation *op) {
     if (isView(op) || isa<arith::ConstantOp>(op))
       return success();
@@ -185,7 +197,8 @@ private:
              << op->getName() << "' is no kernel and no view";
 
     planning::Recipe recipe = recipeOf(kernel);
-    recipe.recomputable = kernel.getAccumulator() < 0;
+    recipe.recomputable = kernel.getAccumulator() < 0 &&
+                          llvm::none_of(op->getResults(), isReadInLaterLoop);
     for (OpResult result : op->getResults()) {
       if (!isWritten(result))
         continue;

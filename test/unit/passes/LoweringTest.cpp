@@ -35,7 +35,7 @@ constexpr int64_t kGraphs = 1000;
 const char *const kQuick = "quick effort=1 budget=";
 
 /// From the forward graph to kernels and views, as the driver does it.
-std::string shapePipeline(uint64_t seed) {
+std::string shapePipeline(uint64_t seed, bool narrow) {
   std::string split;
   if (seed % 3 == 0)
     split = seed % 2 ? "tmc-split{micro-batches=2},"
@@ -45,8 +45,9 @@ std::string shapePipeline(uint64_t seed) {
                               "adamw8bit(min_size=1)"};
   return split +
          "func.func(tmc-layout),canonicalize,cse,tmc-autodiff{optimizer=" +
-         optimizers[seed / 3 % 5] +
-         "},canonicalize,cse,tmc-expand-composites,canonicalize,"
+         optimizers[seed / 3 % 5] + "},canonicalize,cse," +
+         (narrow && seed % 2 ? "train.step(tmc-precision{spec=bf16})," : "") +
+         "tmc-expand-composites,canonicalize,"
          "tmc-fold-into-kernels,canonicalize,tmc-fuse,tmc-copy-views";
 }
 
@@ -59,7 +60,7 @@ OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed,
   options.batchSafe = seed % 3 == 0;
   options.rules = 5;
   OwningOpRef<ModuleOp> module = randomGraph(context, seed, options);
-  if (failed(runPipeline(*module, shapePipeline(seed))))
+  if (failed(runPipeline(*module, shapePipeline(seed, narrow))))
     return {};
   return module;
 }
