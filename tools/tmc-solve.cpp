@@ -539,6 +539,8 @@ int solveFit(int argc, char **argv) {
   bool isGraph = false;
   if (int code = readProblem(args.file, problem, isGraph))
     return code;
+  if (absl::Status status = plansOneSpace(problem); !status.ok())
+    return fail(kUnsupported, args.file + ": " + std::string(status.message()));
   int64_t budget = -1;
   if (int code = readBudget(args.get("--budget"), problem, budget))
     return code;

@@ -44,6 +44,8 @@ absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
   auto start = std::chrono::steady_clock::now();
   if (absl::Status status = check(problem); !status.ok())
     return status;
+  if (absl::Status status = plansOneSpace(problem); !status.ok())
+    return status;
   PlanRequest request{options.budgetBytes, options.effort.percent,
                       options.timeLimitSeconds};
   absl::StatusOr<Solution> answer = absl::NotFoundError(

@@ -216,10 +216,22 @@ bool tmc::planning::recomputesExpensive(const Problem &problem,
   return false;
 }
 
+absl::Status tmc::planning::plansOneSpace(const Problem &problem) {
+  if (isOneSpace(problem))
+    return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "planners take one space, one engine and loops without exact trips; the "
+      "problem has ",
+      problem.spaces.size(), " spaces and ", problem.engines.size(), " engines",
+      problem.exactLoops ? ", and exact trips" : ""));
+}
+
 absl::StatusOr<Plan> tmc::planning::solve(const Problem &problem,
                                           const SolveOptions &options) {
   Clock::time_point start = Clock::now();
   if (absl::Status status = check(problem); !status.ok())
+    return status;
+  if (absl::Status status = plansOneSpace(problem); !status.ok())
     return status;
   if (options.order == OrderMode::Fixed || options.budgetBytes < 0)
     return solveFixed(problem, options, start);

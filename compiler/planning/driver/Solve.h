@@ -119,6 +119,10 @@ inline bool isExpensive(int64_t cost, int64_t baseCost) {
 /// Whether `solution` recomputes anything expensive.
 bool recomputesExpensive(const Problem &problem, const Solution &solution);
 
+/// An Unimplemented error if the problem has more than one space, one engine
+/// and R1 to R8, which is all that the planners search so far.
+absl::Status plansOneSpace(const Problem &problem);
+
 /// The best plan found within the counted work. An error: the problem is
 /// malformed. An answer that isn't feasible is no error: see `Plan::feasible`.
 absl::StatusOr<Plan> solve(const Problem &problem, const SolveOptions &options);

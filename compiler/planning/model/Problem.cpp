@@ -26,6 +26,74 @@ const char *tmc::planning::nameOf(ValueClass valueClass) {
   return "other";
 }
 
+const char *tmc::planning::nameOf(SpaceKind kind) {
+  switch (kind) {
+  case SpaceKind::Device:
+    return "device";
+  case SpaceKind::Host:
+    return "host";
+  case SpaceKind::File:
+    return "file";
+  }
+  return "device";
+}
+
+const char *tmc::planning::nameOf(EngineKind kind) {
+  switch (kind) {
+  case EngineKind::Compute:
+    return "compute";
+  case EngineKind::DeviceToHost:
+    return "device-to-host";
+  case EngineKind::HostToDevice:
+    return "host-to-device";
+  case EngineKind::FileRead:
+    return "file-read";
+  case EngineKind::FileWrite:
+    return "file-write";
+  case EngineKind::Host:
+    return "host";
+  }
+  return "compute";
+}
+
+bool Problem::isCopy(const Recipe &recipe) const {
+  return recipe.reads.size() == 1 && recipe.writes.size() == 1 &&
+         contentOf(recipe.reads[0]) == contentOf(recipe.writes[0]);
+}
+
+bool Problem::isMove(const Recipe &recipe) const {
+  EngineKind kind = engines[recipe.engine].kind;
+  return kind != EngineKind::Compute && kind != EngineKind::Host;
+}
+
+bool tmc::planning::isOneSpace(const Problem &problem) {
+  return problem.spaces.size() == 1 && problem.engines.size() == 1 &&
+         !problem.exactLoops &&
+         std::all_of(problem.values.begin(), problem.values.end(),
+                     [](const Value &v) { return v.formOf == kNone; });
+}
+
+int32_t tmc::planning::shownTrips(const Problem &problem, SegmentId segment) {
+  constexpr int64_t kAllTrips = 3; // First, middle, last.
+  int64_t trips = problem.segments[segment].trips;
+  if (trips == 1)
+    return 1;
+  return int32_t(problem.exactLoops ? std::min(trips, kAllTrips) : kAllTrips);
+}
+
+std::vector<ValueId> tmc::planning::homesOf(const Problem &problem,
+                                            const Solution &solution) {
+  std::vector<ValueId> home(problem.values.size());
+  for (size_t v = 0; v < home.size(); ++v)
+    home[v] = problem.contentOf(ValueId(v));
+  std::vector<ValueId> chosen = home;
+  for (ValueId h : solution.homes)
+    chosen[home[h]] = h;
+  for (size_t v = 0; v < home.size(); ++v)
+    home[v] = chosen[home[v]];
+  return home;
+}
+
 ValueId Problem::addValue(Value value) {
   values.push_back(std::move(value));
   return ValueId(values.size()) - 1;
@@ -66,8 +134,16 @@ Solution tmc::planning::baseSolution(const Problem &problem) {
   Solution solution;
   for (const Segment &segment : problem.segments) {
     std::vector<Execution> &list = solution.segments.emplace_back();
-    for (InstructionId i : segment.instructions)
-      list.push_back({problem.instructions[i].recipes.front(), i, {}});
+    for (InstructionId i : segment.instructions) {
+      RecipeId r = problem.instructions[i].recipes.front();
+      if (problem.recipes[r].engine == 0) {
+        list.push_back({r, i, {}});
+        continue;
+      }
+      int32_t work = int32_t(list.size());
+      list.push_back({r, i, {}, Phase::Start, work});
+      list.push_back({r, i, {}, Phase::Done, work});
+    }
   }
   takeOverwrites(problem, solution);
   return solution;
@@ -78,7 +154,8 @@ int64_t tmc::planning::costOf(const Problem &problem,
   int64_t cost = 0;
   for (size_t s = 0; s < solution.segments.size(); ++s)
     for (const Execution &e : solution.segments[s])
-      cost += problem.recipes[e.recipe].cost * problem.segments[s].trips;
+      if (e.phase != Phase::Done)
+        cost += problem.recipes[e.recipe].cost * problem.segments[s].trips;
   return cost;
 }
 

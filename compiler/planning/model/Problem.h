@@ -14,7 +14,9 @@
 // A *solution* says for each segment which recipes run, in which order. One
 // entry of that list is an *execution*; the bytes a value holds from one
 // execution that writes it on are an *instance* of the value. All of memory
-// follows from the solution by these rules, and nothing else is modelled:
+// follows from the solution by these rules, and nothing else is modelled. R1 to
+// R8 are the whole of a problem with one space and one engine; R9 to R15 add
+// other spaces and the work beside the compute engine:
 //
 //  R1 A read takes the latest instance: the one of the last execution before
 //     it that writes the value. It is an error if there is none.
@@ -55,6 +57,119 @@
 // `reservedBytes` is added where the peak is compared with a budget of the
 // device.
 //
+// Spaces, engines, time
+// ---------------------
+//
+//  R9 A *content* may exist in several *forms*: v on the device, v@host,
+//  v@file,
+//     v@bits. Each form is a value with a `space` and `formOf` the content's
+//     main form. The forms of a content are interchangeable bit for bit. A form
+//     that its instruction's first recipe doesn't make is optional: it exists
+//     only in plans that make it. A *copy* is a recipe that reads one form and
+//     writes another of the same content. Each space has its live bytes, its
+//     peak, its budget and its arena.
+//
+//     Example: a has 100 bytes, a@host 100. Between `stash` and `fetch` a's
+//     bytes are on the host only:
+//
+//         list     f1   stash   f2 f3 g3   fetch   g1
+//         device   100  100     .  .  .    100     100
+//         host     .    100   100 100 100  100     .
+//
+// R10 A recipe runs on one `engine`, for `cost` there. Engines run beside each
+//     other, each in the order of the list. An execution on the compute engine
+//     (engine 0) is one entry; *work* on any other engine is two entries of the
+//     same list, `Start` and `Done`, which share a `work` number. What the work
+//     reads and writes, and its scratch, is alive from Start through Done.
+//
+//     Example: `stash` copies a while f2 runs; a is freed after the Done.
+//
+//         list     f1   stash(   f2   )stash   f3
+//         device   a    a        a b  a b      b c
+//         host     .    a@host from here on
+//
+// R11 A name means the new instance from the Start on. A compute read before
+//     the maker's Done is an error; other work may read it, and then waits for
+//     the maker. While work that reads or writes v stands between its Start and
+//     Done, nothing else writes v. Compute recipes read and write values of the
+//     device only, copy engines copy from and to the spaces of their kind, the
+//     host's engine reads and writes values of the host.
+//
+//     Example: `stash( f2 fetch( )stash )fetch`: fetch reads a@host before the
+//     stash is done, so it begins when the stash ends. But fetch writes a while
+//     stash reads it: an error. With `stash( f2 )stash fetch( )fetch` it isn't.
+//
+// R12 Time. Work begins when its engine is free and these are complete: the
+//     compute entries before its Start, the work whose Done stands before it,
+//     and the maker of what it reads. Compute waits at the Done of work that
+//     reads or writes a value of the device, and at no other. At the border of
+//     a trip every engine is idle. So a trip takes as long as its last engine,
+//     and the *makespan* is the sum over the trips. With one engine it is the
+//     sum of the costs.
+//
+//     Example: kernels of 10, stash and fetch of 15:
+//
+//         list     f1 stash( f2 )stash f3 fetch( g3 )fetch g1
+//         compute  0-10      10-20     25-35     35-45     50-60
+//         stash    10-25: f3 waits from 20 to 25 for its Done
+//         fetch    35-50: g1 waits from 45 to 50
+//
+//     The makespan is 60; without the moves it would be 50.
+//
+// R13 A taken overwrite of work: the read instance must have no other reader
+//     that stands after the Start (of work: whose Done does), and its maker's
+//     Done must stand before the Start. The larger of the two counts from Start
+//     through Done. (R4 is the same where Start and Done are one moment.)
+//
+//     Example: AdamW on the host reads m@host and writes m'@host in its place:
+//     100 bytes, not 200, from Start through Done. With `copy( adam( )copy
+//     )adam`, where copy reads m@host, it may not: the copy is under way.
+//
+// R14 Homes. A persistent content has a *home*: the form in which it is between
+//     steps. `Solution::homes` names it; a form of kind Persistent can be it.
+//     R5 holds for the home only; other forms are temporaries, and there only
+//     if something makes them. If the content is updated, the new content's
+//     home is the form that `updates` the old home. It is written exactly once,
+//     and the old home never. The execution that writes it takes the old home's
+//     storage under R13; if it also reads the old home, that overwrite must be
+//     declared and taken. A temporary content with `liveOut` has a home, too,
+//     among its forms that say `liveOut`; it is alive to the end of the step.
+//
+//     Example: m (200 bytes) is at home on the host. The device updates it:
+//
+//         list     fetch(m) )fetch   update   stash(m') )stash
+//         device   200      200      200      200       200
+//         host     200      200      200      200       200      m' in m's
+//         place
+//
+//     Between `update` and the stash's Start m@host holds the old content, and
+//     may still be fetched.
+//
+// R15 Loops, with `exactLoops`, in place of R7's forgetting and of R8: what a
+//     trip writes is forgotten when the next trip begins; what the last trip
+//     writes stays. A read takes its own trip's last write, else the instance
+//     from outside the segment, which then is alive in all trips. A form that
+//     is carried is a carried value of its own (c@host from t@host), and
+//     crosses the border only if the next trip reads it. It may also be written
+//     within a trip, by a copy. A copy of a first trip's nothing makes nothing;
+//     on a copy engine it takes no time, and nobody waits for it. Kernels cost
+//     the same. Two trips are laid out as two, three and more as first, middle
+//     and last. A peeled last trip is a segment of its own.
+//
+//     Example: body x 2 reads w, which the prologue made, in `f`, then runs
+//     `g`. w is alive in f g f, and not in the second g. With R8 a middle trip,
+//     too, is laid out: f g f g f.
+//
+// R16 Variants. All recipes of an instruction make the same contents, in any
+//     forms. What the chosen one doesn't make is optional.
+//
+//     Example: `adam` on compute reads g, m and writes m'; its variant on the
+//     host's engine reads g@host, m@host and writes m'@host. If the host's
+//     runs, m' exists only if a fetch makes it.
+//
+// R9 to R16 need no deadlock check: every wait points backwards in the list.
+// Nor does memory depend on durations: it is a function of the list alone.
+//
 // A view is not a value: the builder of a problem collapses a view into the
 // value whose storage it reads. Sizes are as they will be placed, that is,
 // already rounded up to the arena's alignment.
@@ -79,6 +194,8 @@ using ValueId = int32_t;
 using RecipeId = int32_t;
 using InstructionId = int32_t;
 using SegmentId = int32_t;
+using SpaceId = int32_t;
+using EngineId = int32_t;
 inline constexpr int32_t kNone = -1;
 
 /// What a value is for; decides nothing, reports are broken down by it.
@@ -105,7 +222,10 @@ struct Value {
   bool pinned = false;         // Never recomputed, moved or dropped.
   ValueId updates = kNone;     // Persistent: the old version this replaces.
   ValueId carriedFrom = kNone; // Carried: whose last instance it begins as.
-  ValueId initial = kNone;     // Carried: what it is in the first trip; pinned.
+  /// Carried: what it is in the first trip. Pinned, unless `exactLoops`.
+  ValueId initial = kNone;
+  ValueId formOf = kNone; // The content's main form; kNone: this is it (R9).
+  SpaceId space = 0;      // Where its bytes are.
 };
 
 /// `written` may (or must) take the storage of `read`.
@@ -120,8 +240,8 @@ struct Recipe {
   std::string name;
   std::vector<ValueId> reads;  // Each at most once.
   std::vector<ValueId> writes; // Each at most once.
-  int64_t cost = 0;            // Picoseconds of one execution.
-  int64_t workspaceBytes = 0;
+  int64_t cost = 0;            // Picoseconds of one execution, on `engine`.
+  int64_t workspaceBytes = 0;  // Scratch, in `workspaceSpace`.
   std::vector<Overwrite> overwrites; // In order of preference.
   /// The instruction whose own execution this recipe can be. kNone: it only
   /// recomputes (a pruned variant, a cheaper kernel from other values).
@@ -131,11 +251,14 @@ struct Recipe {
   /// The only segment it may run in, or kNone for any.
   /// Who reads a carried value is bound to the segment that carries it.
   SegmentId segment = kNone;
+  EngineId engine = 0;
+  SpaceId workspaceSpace = 0;
 };
 
 /// Runs exactly once in each trip of its segment, by one of its recipes; all
-/// recipes of an instruction write the same values. `recipes[0]` is what runs
-/// when nothing is gained by another.
+/// recipes of an instruction make the same contents (R16), so with one form of
+/// each they write the same values. `recipes[0]` is what runs when nothing is
+/// gained by another.
 struct Instruction {
   std::string name;
   SegmentId segment = 0;
@@ -150,27 +273,37 @@ struct Segment {
   std::vector<InstructionId> instructions;
 };
 
-/// Where bytes can be. Space 0 is the device's own memory, the one that
-/// schedules are planned for.
+enum class SpaceKind : uint8_t { Device, Host, File };
+const char *nameOf(SpaceKind kind);
+
+/// Where bytes can be. Space 0 is the device's own memory, the only one of its
+/// kind.
 struct MemorySpace {
   std::string name = "device";
+  SpaceKind kind = SpaceKind::Device;
   int64_t budgetBytes = -1; // -1: no limit.
+  /// Counted against the budget; space 0 has `Problem::reservedBytes`.
+  int64_t reservedBytes = 0;
 };
 
+/// What an engine may do: kernels on device values, kernels on host values, or
+/// copies between two kinds of space. A copy between host and file goes
+/// through host bytes, which are its scratch.
 enum class EngineKind : uint8_t {
   Compute,
   DeviceToHost,
   HostToDevice,
-  Nvme,
+  FileRead,
+  FileWrite,
   Host
 };
+const char *nameOf(EngineKind kind);
 
-/// What does work at its own rate beside the others. Engine 0 computes and is
-/// what `Recipe::cost` is spent on; transfers are bytes over `bytesPerSecond`.
+/// What does work beside the others, first in, first out. Engine 0 computes,
+/// the only one of its kind.
 struct Engine {
   std::string name = "compute";
   EngineKind kind = EngineKind::Compute;
-  double bytesPerSecond = 0;
 };
 
 struct Problem {
@@ -181,6 +314,8 @@ struct Problem {
   std::vector<MemorySpace> spaces = {MemorySpace{}};
   std::vector<Engine> engines = {Engine{}};
   int64_t reservedBytes = 0; // Context, handles: counted against the budget.
+  /// R15 for its loops. Wanted where there are other spaces or engines.
+  bool exactLoops = false;
 
   ValueId addValue(Value value);
   RecipeId addRecipe(Recipe recipe);
@@ -191,36 +326,67 @@ struct Problem {
   InstructionId addInstruction(SegmentId segment, Recipe recipe);
   /// Another recipe that `instruction` may run by.
   RecipeId addVariant(InstructionId instruction, Recipe recipe);
+
+  /// The main form of v's content.
+  ValueId contentOf(ValueId v) const {
+    return values[v].formOf == kNone ? v : values[v].formOf;
+  }
+  /// Whether the recipe reads one form and writes another of one content.
+  bool isCopy(const Recipe &recipe) const;
+  /// A copy of its engine's, not a kernel.
+  bool isMove(const Recipe &recipe) const;
+  int64_t reservedOf(SpaceId space) const {
+    return space ? spaces[space].reservedBytes : reservedBytes;
+  }
 };
+
+/// Whether R1 to R8 are the whole of the problem: one space, one engine, one
+/// form of each content, loops without R15.
+bool isOneSpace(const Problem &problem);
+/// How many trips of a segment show every moment there is.
+int32_t shownTrips(const Problem &problem, SegmentId segment);
 
 /// The first thing wrong with `problem`, in words with names and numbers:
 /// indices, negative sizes, sums that overflow, an order in which something is
 /// read before it is made, an in-place update that can't be in place.
 absl::Status check(const Problem &problem);
 
+/// An execution of compute is one entry, Whole; work is a Start and a Done.
+enum class Phase : uint8_t { Whole, Start, Done };
+
 /// One entry of a segment's list.
 struct Execution {
   RecipeId recipe = kNone;
   /// The instruction whose own execution this is; kNone for a recomputation.
   InstructionId instruction = kNone;
-  /// Indices into the recipe's `overwrites` that are taken.
+  /// Indices into the recipe's `overwrites` that are taken; a Done has none.
   std::vector<int32_t> overwrites;
+  Phase phase = Phase::Whole;
+  /// What a Start and its Done share, and no other entry of the segment does.
+  int32_t work = kNone;
 };
 
 struct Solution {
   /// `segments[s]` is the list of segment s, the same for each of its trips.
   std::vector<std::vector<Execution>> segments;
+  /// The forms that are homes (R14), at most one of each content. A content
+  /// without one is at home in its main form.
+  std::vector<ValueId> homes;
 };
 
+/// The home of each value's content in `solution`, or the main form.
+std::vector<ValueId> homesOf(const Problem &problem, const Solution &solution);
+
 /// Every instruction once, by its first recipe, in the program's order, each
-/// possible overwrite taken.
+/// possible overwrite taken; work is done at once. Homes are the main forms.
 Solution baseSolution(const Problem &problem);
 
 /// Replaces the overwrites of every execution by those that R4 permits there,
 /// first come first served in the recipe's order. Never raises the live bytes.
 void takeOverwrites(const Problem &problem, Solution &solution);
 
-/// Cost of the solution: each execution times the trips of its segment.
+/// Cost of the solution: each execution times the trips of its segment. With
+/// one engine that is its makespan.
 int64_t costOf(const Problem &problem, const Solution &solution);
 int64_t baseCost(const Problem &problem);
 
@@ -234,10 +400,12 @@ struct Profile {
   };
   std::vector<Moment> moments;
   std::vector<int64_t> liveBytes; // One per moment, reserved left out.
-  int64_t peakBytes = 0;
+  int64_t peakBytes = 0;          // Of the device, like the two below.
   size_t peakMoment = 0;
   /// What is alive at `peakMoment`, by class; sums to `peakBytes`.
   std::array<int64_t, kNumClasses> peakByClass = {};
+  std::vector<int64_t> spacePeakBytes; // Of every space.
+  int64_t makespan = 0;                // R12.
 };
 
 /// Live bytes at each moment. An error names the first rule that is broken.
@@ -253,6 +421,8 @@ struct Instance {
   /// The instance whose storage this one took over (overwrite or carry), or
   /// kNone. Those of one chain share an offset.
   int32_t storageOf = kNone;
+  /// The moment that ends its writing: `begin`, or the Done of work.
+  int32_t made = 0;
 };
 
 /// Every instance of the unrolled list, moments as in `simulate`: what a

@@ -297,6 +297,9 @@ absl::Status Check::checkCarriedReads() const {
 }
 
 absl::Status Check::run() {
+  if (!isOneSpace(problem))
+    return absl::UnimplementedError(
+        "problems with several spaces or engines aren't simulated yet");
   for (auto check :
        {&Check::checkValues, &Check::checkRecipes, &Check::checkSegments})
     if (absl::Status status = (this->*check)(); !status.ok())

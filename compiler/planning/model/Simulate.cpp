@@ -90,6 +90,9 @@ absl::StatusOr<Profile> tmc::planning::simulate(const Problem &problem,
   profile.liveBytes = std::move(device.liveBytes);
   profile.peakBytes = device.peakBytes;
   profile.peakMoment = device.peakMoment;
+  for (const SpaceUse &space : timeline->spaces)
+    profile.spacePeakBytes.push_back(space.peakBytes);
+  profile.makespan = timeline->engines[kComputeEngine].busy;
   if (!profile.moments.empty())
     countClasses(problem, solution, *timeline, profile);
   return profile;

@@ -28,12 +28,12 @@ void Timeline::read(int32_t instance) {
 int32_t Timeline::write(ValueId value) {
   int32_t t = int32_t(size()) - 1;
   refs.push_back(int32_t(instances.size()));
-  instances.push_back({value, t, t, kNone});
+  instances.push_back({value, t, t, kNone, t});
   return refs.back();
 }
 
 int32_t Timeline::addInitial(ValueId value) {
-  instances.push_back({value, -1, -1, kNone});
+  instances.push_back({value, -1, -1, kNone, -1});
   return int32_t(instances.size()) - 1;
 }
 
