@@ -1,4 +1,4 @@
-#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/model/SpaceCheck.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -34,6 +34,16 @@ private:
     return v >= 0 && size_t(v) < problem.values.size();
   }
   const std::string &nameOf(ValueId v) const { return problem.values[v].name; }
+  std::vector<ValueId> contentsOf(const std::vector<ValueId> &values) const {
+    std::vector<ValueId> contents;
+    for (ValueId v : values)
+      contents.push_back(problem.contentOf(v));
+    std::sort(contents.begin(), contents.end());
+    contents.erase(std::unique(contents.begin(), contents.end()),
+                   contents.end());
+    return contents;
+  }
+  InstructionId makerOf(ValueId v) const { return maker[problem.contentOf(v)]; }
 
   absl::Status checkValues();
   absl::Status checkReferences(const Value &v) const;
@@ -50,7 +60,7 @@ private:
 
   const Problem &problem;
   std::vector<int32_t> listed;      // Of each instruction: how often.
-  std::vector<InstructionId> maker; // Of each value.
+  std::vector<InstructionId> maker; // Of each content.
   __int128 stepCost = 0;
 };
 
@@ -152,6 +162,10 @@ absl::Status Check::checkOverwrites(const Recipe &r) const {
 }
 
 absl::Status Check::checkWrites(const Recipe &r) const {
+  // A copy makes what is there already, in another form; what it may overwrite
+  // is a matter of the plan (R14).
+  if (problem.exactLoops && problem.isCopy(r) && r.instruction == kNone)
+    return absl::OkStatus();
   for (ValueId w : r.writes) {
     const Value &v = problem.values[w];
     bool persists = v.kind == ValueKind::Persistent;
@@ -161,11 +175,11 @@ absl::Status Check::checkWrites(const Recipe &r) const {
     if (r.recomputable && persists)
       return malformed("recipe '", r.name, "' updates '", v.name,
                        "', so it can't run again");
-    if (persists && std::none_of(r.overwrites.begin(), r.overwrites.end(),
-                                 [&](const Overwrite &o) {
-                                   return o.must && o.written == w &&
-                                          o.read == v.updates;
-                                 }))
+    if (persists && !problem.exactLoops &&
+        std::none_of(r.overwrites.begin(), r.overwrites.end(),
+                     [&](const Overwrite &o) {
+                       return o.must && o.written == w && o.read == v.updates;
+                     }))
       return malformed("recipe '", r.name, "' makes '", v.name,
                        "' but not in place of '", nameOf(v.updates), "'");
     if (isIn(r.reads, w))
@@ -209,7 +223,7 @@ absl::Status Check::checkSegments() {
   return absl::OkStatus();
 }
 
-/// All recipes of an instruction write the same values, in its segment.
+/// All recipes of an instruction make the same contents, in its segment.
 absl::Status Check::checkOwnRecipes(InstructionId i, int64_t &mostCost) const {
   const Instruction &instruction = problem.instructions[i];
   std::vector<ValueId> wanted;
@@ -222,14 +236,14 @@ absl::Status Check::checkOwnRecipes(InstructionId i, int64_t &mostCost) const {
     if (recipe.segment != kNone && recipe.segment != instruction.segment)
       return malformed("recipe '", recipe.name,
                        "' may not run in the segment of its instruction");
-    std::vector<ValueId> writes = recipe.writes;
-    std::sort(writes.begin(), writes.end());
+    std::vector<ValueId> writes = contentsOf(recipe.writes);
     if (r == instruction.recipes.front())
       wanted = writes;
     else if (writes != wanted)
       return malformed("recipe '", recipe.name, "' of instruction '",
-                       instruction.name,
-                       "' writes other values than the first recipe");
+                       instruction.name, "' writes other ",
+                       problem.exactLoops ? "contents" : "values",
+                       " than the first recipe");
     mostCost = std::max(mostCost, recipe.cost);
   }
   return absl::OkStatus();
@@ -247,8 +261,7 @@ absl::Status Check::checkInstruction(InstructionId i) {
     return status;
   const Segment &segment = problem.segments[instruction.segment];
   std::vector<ValueId> writes =
-      problem.recipes[instruction.recipes.front()].writes;
-  std::sort(writes.begin(), writes.end());
+      contentsOf(problem.recipes[instruction.recipes.front()].writes);
   for (ValueId v : writes) {
     if (maker[v] != kNone)
       return malformed("'", nameOf(v), "' is made by '",
@@ -267,18 +280,20 @@ absl::Status Check::checkMakers() const {
   std::vector<ValueId> updatedBy(problem.values.size(), kNone);
   for (size_t v = 0; v < problem.values.size(); ++v) {
     const Value &value = problem.values[v];
-    bool made = value.kind == ValueKind::Temporary || value.updates != kNone;
-    if (made && maker[v] == kNone)
+    const Value &main = problem.values[problem.contentOf(ValueId(v))];
+    bool made = main.kind == ValueKind::Temporary || main.updates != kNone;
+    if (made && makerOf(ValueId(v)) == kNone)
       return malformed("no instruction makes '", value.name, "'");
     if (value.updates != kNone) {
       if (updatedBy[value.updates] != kNone)
         return malformed("'", nameOf(value.updates), "' is updated twice");
       updatedBy[value.updates] = ValueId(v);
     }
-    if (value.carriedFrom != kNone && maker[value.carriedFrom] == kNone)
+    if (value.carriedFrom != kNone && makerOf(value.carriedFrom) == kNone)
       return malformed("no instruction makes '", nameOf(value.carriedFrom),
                        "'");
-    if (value.initial != kNone && !problem.values[value.initial].pinned)
+    if (value.initial != kNone && !problem.values[value.initial].pinned &&
+        !problem.exactLoops)
       return malformed("'", value.name, "' begins as '", nameOf(value.initial),
                        "', which must be pinned for that");
   }
@@ -287,19 +302,21 @@ absl::Status Check::checkMakers() const {
 
 absl::Status Check::checkCarriedReads() const {
   for (const Recipe &recipe : problem.recipes)
-    for (ValueId r : recipe.reads)
-      if (ValueId from = problem.values[r].carriedFrom;
-          from != kNone &&
-          problem.instructions[maker[from]].segment != recipe.segment)
-        return malformed("recipe '", recipe.name, "' reads '", nameOf(r),
-                         "', but isn't bound to the segment that carries it");
+    for (const std::vector<ValueId> *list : {&recipe.reads, &recipe.writes})
+      for (ValueId v : *list)
+        if (ValueId from = problem.values[problem.contentOf(v)].carriedFrom;
+            from != kNone &&
+            problem.instructions[makerOf(from)].segment != recipe.segment)
+          return malformed("recipe '", recipe.name, "' ",
+                           list == &recipe.reads ? "reads '" : "writes '",
+                           nameOf(v),
+                           "', but isn't bound to the segment that carries it");
   return absl::OkStatus();
 }
 
 absl::Status Check::run() {
-  if (!isOneSpace(problem))
-    return absl::UnimplementedError(
-        "problems with several spaces or engines aren't simulated yet");
+  if (absl::Status status = checkSpaces(problem); !status.ok())
+    return status;
   for (auto check :
        {&Check::checkValues, &Check::checkRecipes, &Check::checkSegments})
     if (absl::Status status = (this->*check)(); !status.ok())
@@ -312,6 +329,9 @@ absl::Status Check::run() {
   for (auto check : {&Check::checkMakers, &Check::checkCarriedReads})
     if (absl::Status status = (this->*check)(); !status.ok())
       return status;
+  if (!isOneSpace(problem))
+    return absl::UnimplementedError(
+        "problems with several spaces or engines aren't simulated yet");
   return simulate(problem, baseSolution(problem)).status();
 }
 

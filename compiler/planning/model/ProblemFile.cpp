@@ -9,16 +9,27 @@ using namespace tmc::planning;
 
 namespace {
 
-constexpr std::string_view kMagic = "tmc-problem 1";
+constexpr std::string_view kMagic = "tmc-problem ";
+/// Version 1 has one space, one engine and no exact trips.
+constexpr std::string_view kOneSpace = "tmc-problem 1";
+constexpr std::string_view kSpaces = "tmc-problem 2";
 constexpr ValueClass kClasses[] = {
     ValueClass::Parameter,  ValueClass::Gradient,  ValueClass::Optimizer,
     ValueClass::Activation, ValueClass::Workspace, ValueClass::Batch,
     ValueClass::Other};
+constexpr SpaceKind kSpaceKinds[] = {SpaceKind::Device, SpaceKind::Host,
+                                     SpaceKind::File};
+constexpr EngineKind kEngineKinds[] = {
+    EngineKind::Compute,  EngineKind::DeviceToHost, EngineKind::HostToDevice,
+    EngineKind::FileRead, EngineKind::FileWrite,    EngineKind::Host};
 
 /// One line, taken apart word by word: `key=value` and flags, then the name.
 class Line {
 public:
-  Line(std::string_view text, int64_t number) : rest(text), number(number) {}
+  Line(std::string_view text, int64_t number, bool hasSpaces)
+      : hasSpaces(hasSpaces), rest(text), number(number) {}
+
+  const bool hasSpaces; // Version 2.
 
   std::string_view word() {
     while (!rest.empty() && rest.front() == ' ')
@@ -87,6 +98,21 @@ public:
     b = narrow(key, second);
     return true;
   }
+  /// `key=NAME`, one of `all` by its name.
+  template <typename Kind, size_t n>
+  bool kind(std::string_view key, const Kind (&all)[n], Kind &kind) {
+    std::string_view text;
+    if (!take(key, text))
+      return false;
+    for (Kind k : all)
+      if (text == nameOf(k)) {
+        kind = k;
+        return true;
+      }
+    fail(absl::StrCat("there is no ", std::string(key), " '", std::string(text),
+                      "'"));
+    return true;
+  }
   std::string name() {
     while (!rest.empty() && rest.front() == ' ')
       rest.remove_prefix(1);
@@ -121,14 +147,9 @@ void parseValue(Line &line, Problem &problem) {
   Value v;
   for (bool more = true; more;) {
     std::string_view text;
-    if (line.take("class", text)) {
-      bool known = false;
-      for (ValueClass c : kClasses)
-        if (text == nameOf(c))
-          v.valueClass = c, known = true;
-      if (!known)
-        line.fail(absl::StrCat("there is no class '", std::string(text), "'"));
-    } else if (line.take("kind", text)) {
+    if (line.kind("class", kClasses, v.valueClass))
+      continue;
+    if (line.take("kind", text)) {
       if (text == "persistent")
         v.kind = ValueKind::Persistent;
       else if (text == "carried")
@@ -142,7 +163,10 @@ void parseValue(Line &line, Problem &problem) {
     } else {
       more =
           line.integer("bytes", v.bytes) || line.index("from", v.carriedFrom) ||
-          line.index("initial", v.initial) || line.index("updates", v.updates);
+          line.index("initial", v.initial) ||
+          line.index("updates", v.updates) ||
+          (line.hasSpaces &&
+           (line.index("space", v.space) || line.index("form-of", v.formOf)));
     }
   }
   v.name = line.name();
@@ -160,11 +184,14 @@ void parseRecipe(Line &line, Problem &problem) {
     else if (line.pair("must", a, b))
       r.overwrites.push_back({a, b, true});
     else
-      more = line.integer("cost", r.cost) ||
-             line.integer("workspace", r.workspaceBytes) ||
-             line.index("instruction", r.instruction) ||
-             line.index("segment", r.segment) || line.list("reads", r.reads) ||
-             line.list("writes", r.writes);
+      more =
+          line.integer("cost", r.cost) ||
+          line.integer("workspace", r.workspaceBytes) ||
+          line.index("instruction", r.instruction) ||
+          line.index("segment", r.segment) || line.list("reads", r.reads) ||
+          line.list("writes", r.writes) ||
+          (line.hasSpaces && (line.index("engine", r.engine) ||
+                              line.index("scratch-space", r.workspaceSpace)));
   }
   r.name = line.name();
   if (r.instruction != kNone) {
@@ -177,14 +204,116 @@ void parseRecipe(Line &line, Problem &problem) {
   problem.recipes.push_back(std::move(r));
 }
 
+void parseSegment(Line &line, Problem &problem) {
+  Segment s;
+  line.integer("trips", s.trips);
+  s.name = line.name();
+  problem.segments.push_back(std::move(s));
+}
+
+void parseInstruction(Line &line, Problem &problem) {
+  Instruction i;
+  line.index("segment", i.segment);
+  i.name = line.name();
+  if (size_t(i.segment) >= problem.segments.size())
+    return line.fail(absl::StrCat("segment ", i.segment, " isn't there yet"));
+  problem.segments[i.segment].instructions.push_back(
+      InstructionId(problem.instructions.size()));
+  problem.instructions.push_back(std::move(i));
+}
+
+void parseReserved(Line &line, Problem &problem) {
+  std::string bytes = line.name();
+  auto [stop, error] = std::from_chars(
+      bytes.data(), bytes.data() + bytes.size(), problem.reservedBytes);
+  if (error != std::errc() || stop != bytes.data() + bytes.size())
+    line.fail(absl::StrCat("'", bytes, "' isn't an integer of 64 bits"));
+}
+
+void parseSpace(Line &line, Problem &problem) {
+  MemorySpace s;
+  while (line.kind("kind", kSpaceKinds, s.kind) ||
+         line.integer("budget", s.budgetBytes) ||
+         line.integer("reserved", s.reservedBytes))
+    ;
+  s.name = line.name();
+  problem.spaces.push_back(std::move(s));
+}
+
+void parseEngine(Line &line, Problem &problem) {
+  Engine e;
+  line.kind("kind", kEngineKinds, e.kind);
+  e.name = line.name();
+  problem.engines.push_back(std::move(e));
+}
+
+void parseLoops(Line &line, Problem &problem) {
+  std::string how = line.name();
+  problem.exactLoops = how == "exact";
+  if (!problem.exactLoops)
+    line.fail(absl::StrCat("loops are exact or not named, not '", how, "'"));
+}
+
+void parseLine(Line &line, Problem &problem) {
+  static constexpr struct {
+    std::string_view word;
+    void (*parse)(Line &, Problem &);
+    bool ofSpaces;
+  } kinds[] = {{"segment", parseSegment, false},
+               {"value", parseValue, false},
+               {"instruction", parseInstruction, false},
+               {"recipe", parseRecipe, false},
+               {"reserved", parseReserved, false},
+               {"space", parseSpace, true},
+               {"engine", parseEngine, true},
+               {"loops", parseLoops, true}};
+  std::string_view what = line.word();
+  if (what.empty() || what.front() == '#')
+    return;
+  for (const auto &kind : kinds)
+    if (kind.word == what && (line.hasSpaces || !kind.ofSpaces))
+      return kind.parse(line, problem);
+  line.fail(absl::StrCat(
+      "'", std::string(what), "' is no segment, value, instruction, recipe",
+      line.hasSpaces ? ", reserved, space, engine or loops" : " or reserved"));
+}
+
+/// Whether version 1 can't say it all.
+bool saysSpaces(const Problem &problem) {
+  const MemorySpace device;
+  const Engine compute;
+  return !isOneSpace(problem) ||
+         problem.spaces[0].budgetBytes != device.budgetBytes ||
+         problem.spaces[0].name != device.name ||
+         problem.engines[0].name != compute.name;
+}
+
+void printSpaces(const Problem &problem, std::string &out) {
+  if (problem.exactLoops)
+    out += "loops exact\n";
+  for (const MemorySpace &s : problem.spaces) {
+    absl::StrAppend(&out, "space kind=", nameOf(s.kind));
+    if (s.budgetBytes >= 0)
+      absl::StrAppend(&out, " budget=", s.budgetBytes);
+    if (s.reservedBytes)
+      absl::StrAppend(&out, " reserved=", s.reservedBytes);
+    absl::StrAppend(&out, " ", s.name, "\n");
+  }
+  for (const Engine &e : problem.engines)
+    absl::StrAppend(&out, "engine kind=", nameOf(e.kind), " ", e.name, "\n");
+}
+
 } // namespace
 
 bool tmc::planning::isProblemFile(std::string_view text) {
-  return text.substr(0, 11) == kMagic.substr(0, 11);
+  return text.starts_with(kMagic.substr(0, kMagic.size() - 1));
 }
 
 absl::StatusOr<Problem> tmc::planning::parseProblem(std::string_view text) {
   Problem problem;
+  problem.spaces.clear();
+  problem.engines.clear();
+  bool hasSpaces = false;
   for (int64_t number = 1; !text.empty(); ++number) {
     size_t end = text.find('\n');
     std::string_view row = text.substr(0, end);
@@ -192,55 +321,31 @@ absl::StatusOr<Problem> tmc::planning::parseProblem(std::string_view text) {
     if (!row.empty() && row.back() == '\r')
       row.remove_suffix(1);
     if (number == 1) {
-      if (row != kMagic)
+      hasSpaces = row == kSpaces;
+      if (row != kOneSpace && !hasSpaces)
         return absl::InvalidArgumentError(
-            absl::StrCat("line 1: '", std::string(kMagic), "' is missing"));
+            absl::StrCat("line 1: '", std::string(kOneSpace), "' or '",
+                         std::string(kSpaces), "' is missing"));
       continue;
     }
-    Line line(row, number);
-    std::string_view what = line.word();
-    if (what.empty() || what.front() == '#')
-      continue;
-    if (what == "segment") {
-      Segment s;
-      line.integer("trips", s.trips);
-      s.name = line.name();
-      problem.segments.push_back(std::move(s));
-    } else if (what == "value") {
-      parseValue(line, problem);
-    } else if (what == "recipe") {
-      parseRecipe(line, problem);
-    } else if (what == "instruction") {
-      Instruction i;
-      line.index("segment", i.segment);
-      i.name = line.name();
-      if (size_t(i.segment) >= problem.segments.size())
-        line.fail(absl::StrCat("segment ", i.segment, " isn't there yet"));
-      else
-        problem.segments[i.segment].instructions.push_back(
-            InstructionId(problem.instructions.size()));
-      problem.instructions.push_back(std::move(i));
-    } else if (what == "reserved") {
-      std::string bytes = line.name();
-      auto [stop, error] = std::from_chars(
-          bytes.data(), bytes.data() + bytes.size(), problem.reservedBytes);
-      if (error != std::errc() || stop != bytes.data() + bytes.size())
-        line.fail(absl::StrCat("'", bytes, "' isn't an integer of 64 bits"));
-    } else {
-      line.fail(absl::StrCat(
-          "'", std::string(what),
-          "' is no segment, value, instruction, recipe or reserved"));
-    }
+    Line line(row, number, hasSpaces);
+    parseLine(line, problem);
     if (!line.error.empty())
       return absl::InvalidArgumentError(line.error);
   }
   if (problem.segments.empty())
     return absl::InvalidArgumentError("the file has no segment");
+  if (problem.spaces.empty())
+    problem.spaces.emplace_back();
+  if (problem.engines.empty())
+    problem.engines.emplace_back();
   return problem;
 }
 
 std::string tmc::planning::printProblem(const Problem &problem) {
-  std::string out = absl::StrCat(std::string(kMagic), "\n");
+  bool hasSpaces = saysSpaces(problem);
+  std::string out =
+      absl::StrCat(std::string(hasSpaces ? kSpaces : kOneSpace), "\n");
   auto field = [&](const char *key, int64_t value, int64_t usual) {
     if (value != usual)
       absl::StrAppend(&out, " ", key, "=", value);
@@ -251,6 +356,8 @@ std::string tmc::planning::printProblem(const Problem &problem) {
   };
   if (problem.reservedBytes)
     absl::StrAppend(&out, "reserved ", problem.reservedBytes, "\n");
+  if (hasSpaces)
+    printSpaces(problem, out);
   for (const Segment &s : problem.segments) {
     out += "segment";
     field("trips", s.trips, 1);
@@ -267,6 +374,8 @@ std::string tmc::planning::printProblem(const Problem &problem) {
     field("from", v.carriedFrom, kNone);
     field("initial", v.initial, kNone);
     field("updates", v.updates, kNone);
+    field("space", v.space, 0);
+    field("form-of", v.formOf, kNone);
     absl::StrAppend(&out, v.pinned ? " pinned" : "",
                     v.liveOut ? " live-out" : "", " ", v.name, "\n");
   }
@@ -287,6 +396,8 @@ std::string tmc::planning::printProblem(const Problem &problem) {
     field("cost", r.cost, 0);
     field("workspace", r.workspaceBytes, 0);
     field("segment", r.segment, kNone);
+    field("engine", r.engine, 0);
+    field("scratch-space", r.workspaceSpace, 0);
     out += r.recomputable ? " again" : "";
     list("reads", r.reads);
     list("writes", r.writes);

@@ -17,6 +17,26 @@
 // (The backslash stands for a line that goes on; the file has none.)
 // Instructions stand in the program's order; a recipe without `instruction`
 // only recomputes.
+//
+// `tmc-problem 2` adds R9 to R16. Spaces and engines are numbered as they
+// stand, from 0: a file with a host names the device before it, and a file with
+// a copy engine the compute engine. Sizes are bytes, -1 is no budget.
+//
+//     tmc-problem 2
+//     loops exact
+//     space budget=17179869184 device
+//     space kind=host budget=68719476736 reserved=4096 host
+//     engine compute
+//     engine kind=device-to-host d2h
+//     segment step
+//     value bytes=4096 act
+//     value bytes=4096 space=1 form-of=0 act@host
+//     recipe cost=164 again engine=1 reads=0 writes=1 stash act
+//     recipe cost=900 again engine=3 scratch-space=1 workspace=4096 ..
+//
+// Kinds of spaces: device, host, file. Kinds of engines: compute,
+// device-to-host, host-to-device, file-read, file-write, host. The writer
+// writes version 1 where that says it all.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H
 #define TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H

@@ -5,6 +5,7 @@
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/Generate.h"
 #include "compiler/planning/model/ProblemFile.h"
+#include "compiler/planning/model/SpaceCheck.h"
 #include "compiler/planning/model/Text.h"
 #include "compiler/planning/pack/ArenaFile.h"
 
@@ -37,7 +38,8 @@ TEST(ProblemFile, NamesTheLine) {
   auto error = [](const char *text) {
     return std::string(parseProblem(text).status().message());
   };
-  EXPECT_EQ(error("tmc-problem 2\n"), "line 1: 'tmc-problem 1' is missing");
+  EXPECT_EQ(error("tmc-problem 3\n"),
+            "line 1: 'tmc-problem 1' or 'tmc-problem 2' is missing");
   EXPECT_EQ(
       error("tmc-problem 1\nvalue bytes=99999999999999999999 x\n"),
       "line 2: '99999999999999999999' of bytes isn't an integer of 64 bits");
@@ -49,6 +51,119 @@ TEST(ProblemFile, NamesTheLine) {
       error("tmc-problem 1\nwhat\n"),
       "line 2: 'what' is no segment, value, instruction, recipe or reserved");
   EXPECT_EQ(error("tmc-problem 1\n"), "the file has no segment");
+}
+
+/// One activation that may wait on the host or in a file.
+constexpr const char *kSpacesText = R"(tmc-problem 2
+reserved 7
+loops exact
+space kind=device budget=1000 gpu
+space kind=host budget=4000 reserved=16 ram
+space kind=file disk
+engine kind=compute compute
+engine kind=device-to-host d2h
+engine kind=host-to-device h2d
+engine kind=file-write write
+engine kind=file-read read
+engine kind=host host
+segment trips=2 body
+value bytes=64 class=parameters kind=persistent w
+value bytes=64 class=parameters kind=persistent space=1 form-of=0 w@host
+value bytes=8 a
+value bytes=8 space=1 form-of=2 a@host
+value bytes=8 space=2 form-of=2 a@file
+instruction segment=0 f
+recipe instruction=0 cost=5 segment=0 reads=0 writes=2 f
+recipe instruction=0 cost=9 segment=0 engine=5 reads=1 writes=3 f on the host
+recipe cost=3 engine=1 again reads=2 writes=3 stash a
+recipe cost=3 engine=2 again reads=3 writes=2 fetch a
+recipe cost=7 workspace=4 engine=3 scratch-space=1 again reads=3 writes=4 out a
+recipe cost=6 engine=4 again reads=4 writes=3 in a
+recipe cost=2 engine=2 again reads=1 writes=0 fetch w
+)";
+
+TEST(ProblemFile, SaysSpacesEnginesAndForms) {
+  absl::StatusOr<Problem> p = parseProblem(kSpacesText);
+  ASSERT_TRUE(p.ok()) << p.status().message();
+  EXPECT_EQ(checkSpaces(*p).message(), "");
+  EXPECT_TRUE(p->exactLoops);
+  EXPECT_EQ(p->spaces[1].kind, SpaceKind::Host);
+  EXPECT_EQ(p->spaces[1].reservedBytes, 16);
+  EXPECT_EQ(p->spaces[2].budgetBytes, -1);
+  EXPECT_EQ(p->engines[3].kind, EngineKind::FileWrite);
+  EXPECT_EQ(p->values[3].formOf, 2);
+  EXPECT_EQ(p->recipes[4].workspaceSpace, 1);
+  std::string text = printProblem(*p);
+  EXPECT_EQ(printProblem(*parseProblem(text)), text);
+  EXPECT_EQ(text.size(), std::string_view(kSpacesText).size());
+}
+
+TEST(ProblemFile, OneSpaceIsVersionOne) {
+  Problem p = *parseProblem("tmc-problem 1\nsegment s\nvalue bytes=3 a\n");
+  EXPECT_TRUE(isOneSpace(p));
+  EXPECT_EQ(printProblem(p).substr(0, 14), "tmc-problem 1\n");
+  p.spaces[0].budgetBytes = 0;
+  EXPECT_EQ(parseProblem(printProblem(p))->spaces[0].budgetBytes, 0);
+  auto error = [](const std::string &text) {
+    return std::string(parseProblem(text).status().message());
+  };
+  EXPECT_EQ(error("tmc-problem 1\nspace host\n"),
+            "line 2: 'space' is no segment, value, instruction, recipe or "
+            "reserved");
+  EXPECT_EQ(error("tmc-problem 2\nspace kind=moon x\n"),
+            "line 2: there is no kind 'moon'");
+  EXPECT_EQ(error("tmc-problem 2\nloops often\n"),
+            "line 2: loops are exact or not named, not 'often'");
+  EXPECT_EQ(error("tmc-problem 2\nspace budget=9e9 x\n"),
+            "line 2: '9e9' of budget isn't an integer of 64 bits");
+  EXPECT_EQ(error("tmc-problem 2\nvalue space=-1 x\n"),
+            "line 2: space names number -1");
+}
+
+TEST(ProblemFile, CheckNamesWhatIsMalformedInSpaces) {
+  auto with = [](const char *from, const char *to) {
+    std::string text = kSpacesText;
+    size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, std::string_view(from).size(), to);
+    absl::StatusOr<Problem> p = parseProblem(text);
+    EXPECT_TRUE(p.ok()) << p.status().message();
+    return std::string(check(*p).message());
+  };
+  EXPECT_EQ(with("loops exact\n", ""),
+            "other spaces, engines and forms want exact loops");
+  EXPECT_EQ(with("space kind=device", "space kind=host"),
+            "space 0 'gpu' is of kind host; space 0 and no other is the "
+            "device");
+  EXPECT_EQ(with("reserved=16", "reserved=-1"),
+            "space 'ram' has a budget of 4000 bytes and -1 reserved");
+  EXPECT_EQ(with("reserved=16", "reserved=4611686018427387904"),
+            "space 'ram' has a budget of 4000 bytes and 4611686018427387904 "
+            "reserved");
+  EXPECT_EQ(with("kind=file-read", "kind=compute"),
+            "engine 4 'read' is of kind compute; engine 0 and no other "
+            "computes");
+  EXPECT_EQ(with("space=2 form-of=2", "space=3 form-of=2"),
+            "value 'a@file' is in space 3 of 3");
+  EXPECT_EQ(with("space=2 form-of=2", "space=2 form-of=3"),
+            "value 'a@file' is a form of what is no content's main form");
+  EXPECT_EQ(with("engine=4 again", "engine=6 again"),
+            "recipe 'in a' runs on engine 6 of 6, with scratch in space 0 of "
+            "3");
+  EXPECT_EQ(with("engine=4 again", "engine=2 again"),
+            "recipe 'in a' reads 'a@file' in a space of kind file, but engine "
+            "'h2d' reads from host");
+  EXPECT_EQ(with("scratch-space=1", "scratch-space=0"),
+            "recipe 'out a' has its scratch in a space of kind device, which "
+            "engine 'write' doesn't reach");
+  EXPECT_EQ(with("reads=3 writes=2 fetch", "reads=1 writes=2 fetch"),
+            "recipe 'fetch a' on engine 'h2d' doesn't copy one form of a "
+            "content to another");
+  EXPECT_EQ(with("reads=1 writes=3", "reads=1 writes=1"),
+            "recipe 'f on the host' writes 'w@host', which is there without "
+            "it");
+  EXPECT_EQ(with("bytes=8 space=2", "bytes=8 space=2 live-out"),
+            "form 'a@file' lives out, but 'a' doesn't");
 }
 
 TEST(Graph, ReadsWhatItWrites) {
