@@ -66,6 +66,12 @@ bool Problem::isMove(const Recipe &recipe) const {
   return kind != EngineKind::Compute && kind != EngineKind::Host;
 }
 
+bool Problem::touchesDevice(const Recipe &recipe) const {
+  EngineKind kind = engines[recipe.engine].kind;
+  return kind == EngineKind::Compute || kind == EngineKind::DeviceToHost ||
+         kind == EngineKind::HostToDevice;
+}
+
 bool tmc::planning::isOneSpace(const Problem &problem) {
   return problem.spaces.size() == 1 && problem.engines.size() == 1 &&
          !problem.exactLoops &&
@@ -91,6 +97,15 @@ std::vector<ValueId> tmc::planning::homesOf(const Problem &problem,
     chosen[home[h]] = h;
   for (size_t v = 0; v < home.size(); ++v)
     home[v] = chosen[home[v]];
+  // What replaces a content is at home where that is.
+  std::vector<ValueId> successor(home.size(), kNone);
+  for (size_t v = 0; v < home.size(); ++v)
+    if (ValueId old = problem.values[v].updates;
+        old != kNone && home[old] == old)
+      successor[problem.contentOf(ValueId(v))] = ValueId(v);
+  for (size_t v = 0; v < home.size(); ++v)
+    if (ValueId now = successor[problem.contentOf(ValueId(v))]; now != kNone)
+      home[v] = now;
   return home;
 }
 
@@ -186,7 +201,7 @@ void tmc::planning::takeOverwrites(const Problem &problem, Solution &solution) {
         problem.recipes[solution.segments[m.segment][m.index].recipe];
     for (size_t o = 0; o < recipe.overwrites.size(); ++o) {
       int32_t instance = timeline->readAt(t, recipe.overwrites[o].read, recipe);
-      if (instance != kNone && !timeline->diesAt(instance, t))
+      if (instance != kNone && !timeline->freesAt(instance, t))
         open[m.segment][m.index][o] = 0;
     }
   }

@@ -77,10 +77,11 @@
 //         host     .    100   100 100 100  100     .
 //
 // R10 A recipe runs on one `engine`, for `cost` there. Engines run beside each
-//     other, each in the order of the list. An execution on the compute engine
+//     other, each first in, first out. An execution on the compute engine
 //     (engine 0) is one entry; *work* on any other engine is two entries of the
-//     same list, `Start` and `Done`, which share a `work` number. What the work
-//     reads and writes, and its scratch, is alive from Start through Done.
+//     same list, `Start` and `Done`, which share a `work` number. The Dones of
+//     an engine stand in the order of its Starts. What the work reads and
+//     writes, and its scratch, is alive from Start through Done.
 //
 //     Example: `stash` copies a while f2 runs; a is freed after the Done.
 //
@@ -128,12 +129,13 @@
 // R14 Homes. A persistent content has a *home*: the form in which it is between
 //     steps. `Solution::homes` names it; a form of kind Persistent can be it.
 //     R5 holds for the home only; other forms are temporaries, and there only
-//     if something makes them. If the content is updated, the new content's
-//     home is the form that `updates` the old home. It is written exactly once,
-//     and the old home never. The execution that writes it takes the old home's
-//     storage under R13; if it also reads the old home, that overwrite must be
-//     declared and taken. A temporary content with `liveOut` has a home, too,
-//     among its forms that say `liveOut`; it is alive to the end of the step.
+//     if something makes them. The home of what isn't updated is never written.
+//     If the content is updated, the new content's home is the form that
+//     `updates` the old home. It is written exactly once, and the old home
+//     never. The execution that writes it takes the old home's storage under
+//     R13; if it also reads the old home, that overwrite must be declared and
+//     taken. A temporary content with `liveOut` has a home, too, among its
+//     forms that say `liveOut`; it is alive to the end of the step.
 //
 //     Example: m (200 bytes) is at home on the host. The device updates it:
 //
@@ -152,9 +154,9 @@
 //     is carried is a carried value of its own (c@host from t@host), and
 //     crosses the border only if the next trip reads it. It may also be written
 //     within a trip, by a copy. A copy of a first trip's nothing makes nothing;
-//     on a copy engine it takes no time, and nobody waits for it. Kernels cost
-//     the same. Two trips are laid out as two, three and more as first, middle
-//     and last. A peeled last trip is a segment of its own.
+//     on a copy engine it takes no time and no scratch, and nobody waits for
+//     it. Kernels cost the same. Two trips are laid out as two, three and more
+//     as first, middle and last. A peeled last trip is a segment of its own.
 //
 //     Example: body x 2 reads w, which the prologue made, in `f`, then runs
 //     `g`. w is alive in f g f, and not in the second g. With R8 a middle trip,
@@ -335,6 +337,8 @@ struct Problem {
   bool isCopy(const Recipe &recipe) const;
   /// A copy of its engine's, not a kernel.
   bool isMove(const Recipe &recipe) const;
+  /// Whether compute waits for its Done (R12).
+  bool touchesDevice(const Recipe &recipe) const;
   int64_t reservedOf(SpaceId space) const {
     return space ? spaces[space].reservedBytes : reservedBytes;
   }
@@ -405,6 +409,7 @@ struct Profile {
   /// What is alive at `peakMoment`, by class; sums to `peakBytes`.
   std::array<int64_t, kNumClasses> peakByClass = {};
   std::vector<int64_t> spacePeakBytes; // Of every space.
+  std::vector<int64_t> engineBusy;     // Of every engine, each trip counted.
   int64_t makespan = 0;                // R12.
 };
 

@@ -329,9 +329,6 @@ absl::Status Check::run() {
   for (auto check : {&Check::checkMakers, &Check::checkCarriedReads})
     if (absl::Status status = (this->*check)(); !status.ok())
       return status;
-  if (!isOneSpace(problem))
-    return absl::UnimplementedError(
-        "problems with several spaces or engines aren't simulated yet");
   return simulate(problem, baseSolution(problem)).status();
 }
 

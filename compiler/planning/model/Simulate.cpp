@@ -8,14 +8,57 @@ using namespace tmc::planning;
 
 namespace {
 
-/// R4: every taken overwrite is of a dying instance and shares neither end with
-/// another; every must is taken.
+/// R14: what begins in the place of an old home may do so.
+absl::Status checkHomes(const Problem &problem, const Timeline &u) {
+  for (const Instance &i : u.instances) {
+    if (i.begin < 0 || i.storageOf == kNone ||
+        problem.values[i.value].kind != ValueKind::Persistent ||
+        problem.values[i.value].updates != u.instances[i.storageOf].value)
+      continue;
+    if (!u.freesAt(i.storageOf, i.begin))
+      return absl::FailedPreconditionError(absl::StrCat(
+          "'", problem.values[i.value].name, "' is written at home while '",
+          problem.values[u.instances[i.storageOf].value].name,
+          "' is still read there"));
+  }
+  return absl::OkStatus();
+}
+
+/// R14: who reads the old home writes the new one in its place.
+absl::Status checkHomeOverwrite(const Problem &problem, const Timeline &u,
+                                size_t t, const Recipe &recipe,
+                                const std::vector<ValueId> &home) {
+  for (size_t i = 0; i < u.writesAt(t).size(); ++i) {
+    const Instance &is = u.instances[u.writesAt(t)[i]];
+    const Value &value = problem.values[is.value];
+    if (value.updates == kNone || home[is.value] != is.value)
+      continue;
+    int32_t old = u.readAt(t, value.updates, recipe);
+    if (old != kNone && u.instances[old].begin < 0 && is.storageOf != old)
+      return absl::FailedPreconditionError(
+          absl::StrCat("'", recipe.name, "' reads and writes the home of '",
+                       value.name, "', but not in place"));
+  }
+  return absl::OkStatus();
+}
+
+/// R4 and R13: every taken overwrite is of an instance that is through, and
+/// shares neither end with another; every must is taken.
 absl::Status checkOverwrites(const Problem &problem, const Solution &solution,
                              const Timeline &u) {
+  std::vector<ValueId> home;
+  if (problem.exactLoops)
+    home = homesOf(problem, solution);
   for (size_t t = 0; t < u.size(); ++t) {
     const Execution &e =
         solution.segments[u.moments[t].segment][u.moments[t].index];
+    if (e.phase == Phase::Done)
+      continue;
     const Recipe &recipe = problem.recipes[e.recipe];
+    if (problem.exactLoops)
+      if (absl::Status status = checkHomeOverwrite(problem, u, t, recipe, home);
+          !status.ok())
+        return status;
     std::vector<char> taken(recipe.overwrites.size(), 0);
     for (size_t i = 0; i < e.overwrites.size(); ++i) {
       const Overwrite &o = recipe.overwrites[e.overwrites[i]];
@@ -27,7 +70,7 @@ absl::Status checkOverwrites(const Problem &problem, const Solution &solution,
               "'", recipe.name, "' takes two overwrites of the same storage"));
       }
       int32_t instance = u.readAt(t, o.read, recipe);
-      if (instance != kNone && !u.diesAt(instance, t))
+      if (instance != kNone && !u.freesAt(instance, t))
         return absl::FailedPreconditionError(
             absl::StrCat("'", recipe.name, "' overwrites '",
                          problem.values[o.read].name, "', which is ",
@@ -51,16 +94,22 @@ absl::Status checkOverwrites(const Problem &problem, const Solution &solution,
 void countClasses(const Problem &problem, const Solution &solution,
                   const Timeline &timeline, Profile &profile) {
   int32_t peak = int32_t(profile.peakMoment);
-  const Profile::Moment &m = profile.moments[peak];
-  profile.peakByClass[size_t(ValueClass::Workspace)] +=
-      problem.recipes[solution.segments[m.segment][m.index].recipe]
-          .workspaceBytes;
+  for (int32_t t = 0; t <= peak; ++t) {
+    const Profile::Moment &m = profile.moments[t];
+    const Execution &e = solution.segments[m.segment][m.index];
+    const Recipe &recipe = problem.recipes[e.recipe];
+    if (timeline.endOf(t) >= peak && e.phase != Phase::Done &&
+        recipe.workspaceSpace == SpaceId(kDeviceSpace) && !timeline.isIdle[t])
+      profile.peakByClass[size_t(ValueClass::Workspace)] +=
+          recipe.workspaceBytes;
+  }
   for (const Instance &i : timeline.instances) {
-    if (i.begin > peak || i.last < peak)
+    if (i.begin > peak || i.last < peak ||
+        problem.values[i.value].space != SpaceId(kDeviceSpace))
       continue;
     int64_t bytes = problem.values[i.value].bytes;
     // The taker of a storage counts for what it has beyond the giver.
-    if (i.storageOf != kNone && i.begin == peak)
+    if (i.storageOf != kNone && i.made >= peak)
       bytes -= std::min(
           bytes, problem.values[timeline.instances[i.storageOf].value].bytes);
     profile.peakByClass[size_t(problem.values[i.value].valueClass)] += bytes;
@@ -70,9 +119,13 @@ void countClasses(const Problem &problem, const Solution &solution,
 absl::StatusOr<Timeline> checkedTimeline(const Problem &problem,
                                          const Solution &solution) {
   absl::StatusOr<Timeline> timeline = timelineOf(problem, solution);
-  if (timeline.ok())
-    if (absl::Status status = checkOverwrites(problem, solution, *timeline);
-        !status.ok())
+  if (!timeline.ok())
+    return timeline;
+  if (absl::Status status = checkOverwrites(problem, solution, *timeline);
+      !status.ok())
+    return status;
+  if (problem.exactLoops)
+    if (absl::Status status = checkHomes(problem, *timeline); !status.ok())
       return status;
   return timeline;
 }
@@ -92,7 +145,9 @@ absl::StatusOr<Profile> tmc::planning::simulate(const Problem &problem,
   profile.peakMoment = device.peakMoment;
   for (const SpaceUse &space : timeline->spaces)
     profile.spacePeakBytes.push_back(space.peakBytes);
-  profile.makespan = timeline->engines[kComputeEngine].busy;
+  for (const EngineUse &engine : timeline->engines)
+    profile.engineBusy.push_back(engine.busy);
+  profile.makespan = timeline->makespan;
   if (!profile.moments.empty())
     countClasses(problem, solution, *timeline, profile);
   return profile;

@@ -171,6 +171,17 @@ absl::Status checkEngines(const Problem &problem) {
       return malformed("recipe '", r.name, "' on engine '",
                        problem.engines[r.engine].name,
                        "' doesn't copy one form of a content to another");
+    if (problem.isCopy(r) && r.reads == r.writes)
+      return malformed("recipe '", r.name, "' copies '",
+                       problem.values[r.reads[0]].name, "' to itself");
+    for (const Overwrite &o : r.overwrites)
+      if (isIndex(o.read, problem.values.size()) &&
+          isIndex(o.written, problem.values.size()) &&
+          problem.values[o.read].space != problem.values[o.written].space)
+        return malformed("recipe '", r.name, "' overwrites '",
+                         problem.values[o.read].name, "' by '",
+                         problem.values[o.written].name,
+                         "', which is in another space");
     if (problem.isCopy(r) && problem.exactLoops)
       continue;
     for (ValueId w : r.writes) {

@@ -32,8 +32,18 @@
 // `bound/BoundCheck.h`, `bound/BranchCheck.cpp`) don't, and share nothing among
 // each other: a second way to the same numbers is what makes them proofs.
 //
-// Today one space and one engine are filled: `Problem.h` places every value in
-// space 0 and runs every recipe on engine 0.
+// Work beside the compute engine spans two moments, its Start and its Done.
+// What it reads and writes counts at its Start, and is alive through its Done:
+//
+//     moment       0    1        2      3        4
+//     runs         f1   stash(   f2     )stash   f3
+//     a            [====u===============)              read at 1, alive to 3
+//     a@host            [===============]...           written at 1, made at 3
+//     d2h               |  begins when 0 is complete
+//     compute      10            20     waits          so 4 is when 3 is
+//
+// `Problem.h` R12 says when work begins; trips begin and end with idle engines,
+// so each is timed by itself.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_TIMELINE_H
 #define TMC_COMPILER_PLANNING_MODEL_TIMELINE_H
@@ -56,7 +66,8 @@ struct SpaceUse {
 
 /// Work of one engine.
 struct EngineUse {
-  int64_t busy = 0; // Cost units, each trip counted.
+  int64_t busy = 0;  // Cost units, each trip counted.
+  int64_t waits = 0; // Of compute: what it waited at Dones.
 };
 
 class Timeline {
@@ -64,8 +75,9 @@ public:
   // The list, moment by moment: `addMoment`, then its reads and its writes.
 
   void reserve(size_t moments, size_t references);
-  /// Begins the next moment; returns its number.
-  int32_t addMoment();
+  /// Begins the next moment; returns its number. What it reads and writes is
+  /// in use for `length` moments after it: to the Done of work.
+  int32_t addMoment(int32_t length = 0);
   /// The moment reads this instance; kNone: the nothing of a first trip.
   void read(int32_t instance);
   /// The moment writes a new instance of `value`; returns its number.
@@ -101,13 +113,23 @@ public:
 
   // What follows.
 
+  /// The moment to which what moment t reads and writes is in use.
+  int32_t endOf(size_t t) const {
+    return lengths.empty() ? int32_t(t) : int32_t(t) + lengths[t];
+  }
+  /// Whether what t runs may take the storage of an instance that it reads
+  /// (R13): all other readers and the maker are through before t, and nothing
+  /// reads it later.
+  bool freesAt(int32_t instance, size_t t) const;
+
   /// Moments that read an instance, ascending.
   std::span<const int32_t> usesOf(int32_t instance) const {
     return std::span(uses).subspan(useBegin[instance],
                                    useBegin[instance + 1] - useBegin[instance]);
   }
   /// Calls `visit(instance, from, to)` for each gap: the moments strictly
-  /// between `from` and `to` may do without it. Adjacent moments have none.
+  /// between `from` and `to` may do without it. Adjacent moments have none. For
+  /// lists without work, whose reads have no length.
   template <typename Visit> void forEachGap(Visit &&visit) const {
     for (int32_t i = 0; i < int32_t(instances.size()); ++i) {
       int32_t from = instances[i].begin;
@@ -130,10 +152,15 @@ public:
   std::vector<Profile::Moment> moments;
   std::vector<SpaceUse> spaces;   // By `Problem::spaces`.
   std::vector<EngineUse> engines; // By `Problem::engines`.
+  int64_t makespan = 0;
+  /// Whether a moment moves the nothing of a first trip.
+  std::vector<char> isIdle;
 
 private:
   std::vector<int32_t> refs, refBegin, readEnd;
   std::vector<int32_t> uses, useBegin;
+  std::vector<int32_t> lengths; // Of each moment; empty if all are 0.
+  int32_t last = 0;             // `endOf` the moment that is being added.
 };
 
 /// The latest instance of each value that is written, else kNone.
@@ -141,8 +168,8 @@ std::vector<int32_t> latestInstances(const Timeline &timeline,
                                      size_t numValues);
 
 /// Lays out `solution`; an error names the first rule of Problem.h that it
-/// breaks (R4 left to `simulate`). Overwrites that the solution takes set
-/// `storageOf`.
+/// breaks (R4 and R13 left to `simulate`). Overwrites that the solution takes
+/// and new contents at home set `storageOf`.
 absl::StatusOr<Timeline> timelineOf(const Problem &problem,
                                     const Solution &solution);
 

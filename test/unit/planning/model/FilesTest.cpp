@@ -160,8 +160,7 @@ TEST(ProblemFile, CheckNamesWhatIsMalformedInSpaces) {
             "recipe 'fetch a' on engine 'h2d' doesn't copy one form of a "
             "content to another");
   EXPECT_EQ(with("reads=1 writes=3", "reads=1 writes=1"),
-            "recipe 'f on the host' writes 'w@host', which is there without "
-            "it");
+            "recipe 'f on the host' copies 'w@host' to itself");
   EXPECT_EQ(with("bytes=8 space=2", "bytes=8 space=2 live-out"),
             "form 'a@file' lives out, but 'a' doesn't");
 }

@@ -1,0 +1,395 @@
+// Layout.cpp - a solution's segments laid out, trip by trip.
+
+#include "compiler/planning/model/ListCheck.h"
+#include "compiler/planning/model/Timeline.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+namespace {
+
+absl::Status broken(const std::string &what) {
+  return absl::FailedPreconditionError(what);
+}
+
+/// R12 within one trip, from idle engines to idle engines.
+class TripClock {
+public:
+  explicit TripClock(size_t numEngines) : idleAt(numEngines, 0) {}
+
+  /// A compute entry; returns when it ends.
+  int64_t run(int64_t cost) { return idleAt[kComputeEngine] += cost; }
+  /// Work whose inputs are complete at `ready`; returns when it ends.
+  int64_t start(EngineId engine, int64_t cost, int64_t ready) {
+    int64_t begin =
+        std::max({idleAt[engine], idleAt[kComputeEngine], done, ready});
+    return idleAt[engine] = begin + cost;
+  }
+  /// The Done of work that ends at `end`; returns how long compute waits.
+  int64_t finish(int64_t end, bool computeWaits) {
+    done = std::max(done, end);
+    int64_t waits = std::max<int64_t>(end - idleAt[kComputeEngine], 0);
+    if (!computeWaits)
+      return 0;
+    idleAt[kComputeEngine] += waits;
+    return waits;
+  }
+  int64_t length() const {
+    return *std::max_element(idleAt.begin(), idleAt.end());
+  }
+
+private:
+  std::vector<int64_t> idleAt; // Of each engine.
+  int64_t done = 0; // When all work is complete whose Done has stood.
+};
+
+class Layout {
+public:
+  Layout(const Problem &problem, const Solution &solution);
+  absl::StatusOr<Timeline> run();
+
+private:
+  void beginSegment(SegmentId s);
+  void beginTrip(SegmentId s, int32_t trip);
+  void carry(const std::vector<ValueId> &values, int32_t trip);
+  absl::Status layTrip(SegmentId s, int32_t trip, int64_t times);
+  absl::Status layEntry(SegmentId s, int32_t trip, int32_t index,
+                        int64_t times);
+  void layDone(const Execution &entry, int64_t times);
+  absl::Status layReads(const Recipe &recipe, SegmentId s, int32_t index);
+  absl::Status layWrites(const Recipe &recipe, int32_t t);
+  absl::Status keepWhatStays();
+  absl::Status takeStorage();
+  absl::Status takeHomes();
+  void countSpaces();
+
+  const Execution &executionAt(size_t t) const {
+    const Profile::Moment &m = timeline.moments[t];
+    return solution.segments[m.segment][m.index];
+  }
+  bool movesNothing(const Recipe &recipe) const {
+    return problem.exactLoops && problem.isCopy(recipe) &&
+           isNothing[recipe.reads[0]];
+  }
+
+  const Problem &problem;
+  const Solution &solution;
+  Timeline timeline;
+  std::vector<ValueId> home;    // Of each value's content.
+  std::vector<int32_t> current; // Instance of each value.
+  std::vector<int32_t> outside; // The same, before the segment.
+  /// A carried value that is nothing differs from one that isn't made yet.
+  std::vector<char> isNothing;
+  std::vector<std::vector<ValueId>> own, carried; // Of each segment.
+
+  // Of the trip that is being laid out.
+  TripClock clock{1};
+  std::vector<int32_t> doneAt;   // Of each Start: the index of its Done.
+  std::vector<int64_t> workEnd;  // Of each `work`; kIdle: it moves nothing.
+  std::vector<int32_t> inFlight; // Until when work reads or writes a value.
+  std::vector<int64_t> madeTime; // Of each instance.
+  static constexpr int64_t kIdle = -1;
+};
+
+Layout::Layout(const Problem &problem, const Solution &solution)
+    : problem(problem), solution(solution), home(homesOf(problem, solution)),
+      current(problem.values.size(), kNone),
+      isNothing(problem.values.size(), 0), own(problem.segments.size()),
+      carried(problem.segments.size()), inFlight(problem.values.size(), kNone) {
+  std::vector<SegmentId> madeIn(problem.values.size(), kNone);
+  for (const Instruction &i : problem.instructions)
+    for (ValueId v : problem.recipes[i.recipes.front()].writes) {
+      own[i.segment].push_back(v);
+      madeIn[problem.contentOf(v)] = i.segment;
+    }
+  for (size_t v = 0; v < problem.values.size(); ++v) {
+    const Value &value = problem.values[v];
+    if (value.kind == ValueKind::Carried)
+      carried[madeIn[problem.contentOf(value.carriedFrom)]].push_back(
+          ValueId(v));
+    if (value.kind == ValueKind::Persistent && value.updates == kNone &&
+        home[v] == ValueId(v))
+      current[v] = timeline.addInitial(ValueId(v));
+  }
+  madeTime.assign(timeline.instances.size(), 0);
+}
+
+absl::StatusOr<Timeline> Layout::run() {
+  timeline.engines.resize(problem.engines.size());
+  for (SegmentId s = 0; s < SegmentId(problem.segments.size()); ++s) {
+    beginSegment(s);
+    int32_t shown = shownTrips(problem, s);
+    int64_t trips = problem.segments[s].trips;
+    for (int32_t trip = 0; trip < shown; ++trip) {
+      beginTrip(s, trip);
+      // The middle trip stands for all that aren't shown.
+      int64_t times = trip == 1 && shown == 3 ? trips - 2 : 1;
+      if (absl::Status status = layTrip(s, trip, times); !status.ok())
+        return status;
+    }
+  }
+  if (absl::Status status = keepWhatStays(); !status.ok())
+    return status;
+  timeline.finish();
+  if (absl::Status status = takeStorage(); !status.ok())
+    return status;
+  countSpaces();
+  return std::move(timeline);
+}
+
+void Layout::beginSegment(SegmentId s) {
+  if (problem.exactLoops)
+    outside = current;
+  const std::vector<Execution> &list = solution.segments[s];
+  std::vector<int32_t> startOf;
+  doneAt.assign(list.size(), kNone);
+  for (size_t i = 0; i < list.size(); ++i) {
+    doneAt[i] = int32_t(i);
+    if (list[i].work == kNone)
+      continue;
+    startOf.resize(std::max(startOf.size(), size_t(list[i].work) + 1), kNone);
+    if (list[i].phase == Phase::Start)
+      startOf[list[i].work] = int32_t(i);
+    else
+      doneAt[startOf[list[i].work]] = int32_t(i);
+  }
+  workEnd.assign(startOf.size(), 0);
+}
+
+/// Carried values become what the trip before left; all else that the trip
+/// before wrote (R15), or that is the segment's own (R7), is forgotten.
+void Layout::beginTrip(SegmentId s, int32_t trip) {
+  clock = TripClock(problem.engines.size());
+  std::vector<int32_t> bindings;
+  for (ValueId c : carried[s]) {
+    ValueId from =
+        trip ? problem.values[c].carriedFrom : problem.values[c].initial;
+    bindings.push_back(from == kNone ? kNone : current[from]);
+  }
+  if (problem.exactLoops) {
+    current = outside;
+    std::fill(isNothing.begin(), isNothing.end(), 0);
+  } else {
+    for (ValueId v : own[s])
+      current[v] = kNone;
+  }
+  for (size_t i = 0; i < carried[s].size(); ++i) {
+    ValueId c = carried[s][i];
+    current[c] = bindings[i];
+    isNothing[c] = trip == 0 && problem.values[c].initial == kNone;
+  }
+}
+
+absl::Status Layout::layTrip(SegmentId s, int32_t trip, int64_t times) {
+  for (int32_t i = 0; i < int32_t(solution.segments[s].size()); ++i)
+    if (absl::Status status = layEntry(s, trip, i, times); !status.ok())
+      return status;
+  timeline.makespan += clock.length() * times;
+  return absl::OkStatus();
+}
+
+absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
+                              int64_t times) {
+  const Execution &entry = solution.segments[s][index];
+  const Recipe &recipe = problem.recipes[entry.recipe];
+  int32_t t = timeline.addMoment(doneAt[index] - index);
+  timeline.moments.push_back({s, trip, index});
+  timeline.isIdle.push_back(0);
+  if (entry.phase == Phase::Done) {
+    layDone(entry, times);
+    return absl::OkStatus();
+  }
+  if (absl::Status status = layReads(recipe, s, index); !status.ok())
+    return status;
+  bool nothing = movesNothing(recipe);
+  bool idle = nothing && problem.isMove(recipe);
+  timeline.isIdle[t] = idle;
+  int64_t end = kIdle;
+  if (!idle) {
+    int64_t ready = 0;
+    for (int32_t i : timeline.readsAt(t))
+      if (i != kNone && timeline.instances[i].made > t)
+        ready = std::max(ready, madeTime[i]);
+    end = recipe.engine == EngineId(kComputeEngine)
+              ? clock.run(recipe.cost)
+              : clock.start(recipe.engine, recipe.cost, ready);
+    timeline.engines[recipe.engine].busy += recipe.cost * times;
+  }
+  if (entry.phase == Phase::Start)
+    workEnd[entry.work] = end;
+  if (nothing) {
+    current[recipe.writes[0]] = kNone;
+    isNothing[recipe.writes[0]] = 1;
+    return absl::OkStatus();
+  }
+  if (absl::Status status = layWrites(recipe, t); !status.ok())
+    return status;
+  madeTime.resize(timeline.instances.size(), end);
+  return absl::OkStatus();
+}
+
+void Layout::layDone(const Execution &entry, int64_t times) {
+  int64_t end = workEnd[entry.work];
+  if (end == kIdle) {
+    timeline.isIdle.back() = 1;
+    return;
+  }
+  timeline.engines[kComputeEngine].waits +=
+      times *
+      clock.finish(end, problem.touchesDevice(problem.recipes[entry.recipe]));
+}
+
+absl::Status Layout::layReads(const Recipe &recipe, SegmentId s,
+                              int32_t index) {
+  int32_t t = int32_t(timeline.size()) - 1;
+  for (ValueId v : recipe.reads) {
+    if (current[v] == kNone && !isNothing[v])
+      return broken(absl::StrCat("'", recipe.name, "' at position ", index,
+                                 " of segment '", problem.segments[s].name,
+                                 "' reads '", problem.values[v].name,
+                                 "' before it is made"));
+    if (current[v] != kNone && recipe.engine == EngineId(kComputeEngine) &&
+        timeline.instances[current[v]].made >= t)
+      return broken(absl::StrCat("'", recipe.name, "' at position ", index,
+                                 " of segment '", problem.segments[s].name,
+                                 "' reads '", problem.values[v].name,
+                                 "' before the work that makes it is done"));
+    timeline.read(current[v]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Layout::layWrites(const Recipe &recipe, int32_t t) {
+  for (ValueId v : recipe.writes) {
+    if (inFlight[v] > t)
+      return broken(absl::StrCat("'", recipe.name, "' writes '",
+                                 problem.values[v].name,
+                                 "' while other work reads or writes it"));
+    current[v] = timeline.write(v);
+    isNothing[v] = 0;
+  }
+  if (recipe.engine != EngineId(kComputeEngine))
+    for (const std::vector<ValueId> *list : {&recipe.reads, &recipe.writes})
+      for (ValueId v : *list)
+        inFlight[v] = std::max(inFlight[v], timeline.endOf(t));
+  return absl::OkStatus();
+}
+
+absl::Status Layout::keepWhatStays() {
+  std::vector<char> isUpdated(problem.values.size(), 0);
+  for (const Value &value : problem.values)
+    if (value.updates != kNone)
+      isUpdated[value.updates] = 1;
+  for (size_t v = 0; v < problem.values.size(); ++v) {
+    const Value &main = problem.values[problem.contentOf(ValueId(v))];
+    bool stays =
+        home[v] == ValueId(v) &&
+        (main.kind == ValueKind::Persistent ? !isUpdated[v] : main.liveOut);
+    if (!stays)
+      continue;
+    if (current[v] != kNone)
+      timeline.keepToEnd(current[v]);
+    else if (problem.exactLoops)
+      return broken(absl::StrCat("'", problem.values[v].name,
+                                 "' is a home, but nothing makes it"));
+  }
+  return absl::OkStatus();
+}
+
+/// Overwrites that are taken, and new contents at home: an instance in the
+/// place of another.
+absl::Status Layout::takeStorage() {
+  for (size_t t = 0; t < timeline.size(); ++t) {
+    const Execution &e = executionAt(t);
+    if (e.phase == Phase::Done)
+      continue;
+    const Recipe &recipe = problem.recipes[e.recipe];
+    for (int32_t o : e.overwrites) {
+      if (o < 0 || size_t(o) >= recipe.overwrites.size())
+        return broken(absl::StrCat("'", recipe.name, "' takes overwrite ", o,
+                                   " of ", recipe.overwrites.size()));
+      const Overwrite &overwrite = recipe.overwrites[o];
+      int32_t written = timeline.writtenAt(t, overwrite.written, recipe);
+      if (written != kNone)
+        timeline.instances[written].storageOf =
+            timeline.readAt(t, overwrite.read, recipe);
+    }
+  }
+  return problem.exactLoops ? takeHomes() : absl::OkStatus();
+}
+
+/// R14: what is written of the homes of persistent contents, and where.
+absl::Status Layout::takeHomes() {
+  std::vector<int32_t> initial(problem.values.size(), kNone);
+  for (int32_t i = 0; i < int32_t(timeline.instances.size()); ++i) {
+    Instance &instance = timeline.instances[i];
+    ValueId v = instance.value;
+    const Value &value = problem.values[v];
+    if (instance.begin < 0) {
+      initial[v] = i;
+      continue;
+    }
+    if (home[v] != v || value.kind != ValueKind::Persistent)
+      continue;
+    SegmentId s = timeline.moments[instance.begin].segment;
+    if (value.updates == kNone || initial[v] != kNone ||
+        problem.segments[s].trips > 1)
+      return broken(absl::StrCat("'", value.name,
+                                 "' is a home, but is written ",
+                                 value.updates == kNone ? "anew" : "twice"));
+    initial[v] = i;
+    const Recipe &maker = problem.recipes[executionAt(instance.begin).recipe];
+    int32_t was = initial[value.updates];
+    if (timeline.readAt(instance.begin, value.updates, maker) == was)
+      continue; // By an overwrite, which `simulate` asks for.
+    if (instance.storageOf != kNone)
+      return broken(absl::StrCat("'", value.name, "' is a home, but '",
+                                 maker.name, "' overwrites another value"));
+    instance.storageOf = was;
+    timeline.instances[was].last =
+        std::max(timeline.instances[was].last, instance.made);
+  }
+  return absl::OkStatus();
+}
+
+void Layout::countSpaces() {
+  timeline.spaces.resize(problem.spaces.size());
+  for (SpaceId s = 0; s < SpaceId(problem.spaces.size()); ++s) {
+    std::vector<int64_t> bytes;
+    for (const Value &value : problem.values)
+      bytes.push_back(value.space == s ? value.bytes : 0);
+    SpaceUse &space = timeline.spaces[s];
+    space.liveBytes = timeline.liveBytes(bytes);
+    std::vector<int64_t> scratch(timeline.size() + 1, 0); // Differences first.
+    for (size_t t = 0; t < timeline.size(); ++t) {
+      const Execution &e = executionAt(t);
+      const Recipe &recipe = problem.recipes[e.recipe];
+      if (e.phase == Phase::Done || recipe.workspaceSpace != s ||
+          timeline.isIdle[t])
+        continue;
+      scratch[t] += recipe.workspaceBytes;
+      scratch[timeline.endOf(t) + 1] -= recipe.workspaceBytes;
+    }
+    int64_t scratchBytes = 0;
+    for (size_t t = 0; t < timeline.size(); ++t) {
+      scratchBytes += scratch[t];
+      space.liveBytes[t] += scratchBytes;
+      if (t == 0 || space.liveBytes[t] > space.peakBytes) {
+        space.peakBytes = space.liveBytes[t];
+        space.peakMoment = t;
+      }
+    }
+  }
+}
+
+} // namespace
+
+absl::StatusOr<Timeline> tmc::planning::timelineOf(const Problem &problem,
+                                                   const Solution &solution) {
+  if (absl::Status status = checkLists(problem, solution); !status.ok())
+    return status;
+  return Layout(problem, solution).run();
+}
