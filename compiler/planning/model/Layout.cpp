@@ -343,7 +343,8 @@ absl::Status Layout::takeHomes() {
     initial[v] = i;
     const Recipe &maker = problem.recipes[executionAt(instance.begin).recipe];
     int32_t was = initial[value.updates];
-    if (timeline.readAt(instance.begin, value.updates, maker) == was)
+    std::span<const int32_t> reads = timeline.readsAt(instance.begin);
+    if (std::find(reads.begin(), reads.end(), was) != reads.end())
       continue; // By an overwrite, which `simulate` asks for.
     if (instance.storageOf != kNone)
       return broken(absl::StrCat("'", value.name, "' is a home, but '",

@@ -33,8 +33,11 @@ absl::Status checkHomeOverwrite(const Problem &problem, const Timeline &u,
     const Value &value = problem.values[is.value];
     if (value.updates == kNone || home[is.value] != is.value)
       continue;
-    int32_t old = u.readAt(t, value.updates, recipe);
-    if (old != kNone && u.instances[old].begin < 0 && is.storageOf != old)
+    bool reads = false;
+    for (int32_t r : u.readsAt(t))
+      reads |= r != kNone && u.instances[r].begin < 0 &&
+               u.instances[r].value == value.updates && is.storageOf != r;
+    if (reads)
       return absl::FailedPreconditionError(
           absl::StrCat("'", recipe.name, "' reads and writes the home of '",
                        value.name, "', but not in place"));

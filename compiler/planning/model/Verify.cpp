@@ -1,5 +1,7 @@
 #include "compiler/planning/model/Verify.h"
 
+#include "compiler/planning/model/VerifySpaces.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -192,10 +194,46 @@ private:
   Wide neededBytes = 0;
 };
 
+absl::StatusOr<Claim> measureAll(const Problem &problem,
+                                 const Solution &solution) {
+  SpaceMeasure is;
+  if (std::optional<std::string> defect = measureSpaces(problem, solution, is))
+    return absl::FailedPreconditionError(*defect);
+  constexpr Wide most = std::numeric_limits<int64_t>::max();
+  if (is.makespan > most ||
+      *std::max_element(is.peakBytes.begin(), is.peakBytes.end()) > most)
+    return absl::OutOfRangeError("a peak or the makespan doesn't fit 63 bits");
+  Claim claim{int64_t(is.peakBytes[0]), int64_t(is.makespan)};
+  for (size_t s = 1; s < is.peakBytes.size(); ++s)
+    claim.otherPeakBytes.push_back(int64_t(is.peakBytes[s]));
+  return claim;
+}
+
+/// Peaks of other spaces as claimed, and every space within its own budget.
+std::optional<std::string> checkPeaks(const Problem &problem, const Claim &is,
+                                      const Claim &claim) {
+  for (size_t s = 0; s < problem.spaces.size(); ++s) {
+    const MemorySpace &space = problem.spaces[s];
+    int64_t peak = s ? is.otherPeakBytes[s - 1] : is.peakBytes;
+    if (s && (claim.otherPeakBytes.size() < s ||
+              claim.otherPeakBytes[s - 1] != peak))
+      return absl::StrCat("claim: the peak of '", space.name, "' is ", peak,
+                          " bytes, not as claimed");
+    int64_t reserved = problem.reservedOf(SpaceId(s));
+    if (space.budgetBytes >= 0 && Wide(peak) + reserved > space.budgetBytes)
+      return absl::StrCat("budget: the peak of '", space.name, "' of ", peak,
+                          " bytes and ", reserved,
+                          " reserved exceed its budget of ", space.budgetBytes);
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 absl::StatusOr<Claim> tmc::planning::measure(const Problem &problem,
                                              const Solution &solution) {
+  if (!isOneSpace(problem))
+    return measureAll(problem, solution);
   Walk walk(problem, solution);
   if (std::optional<std::string> defect = walk.run())
     return absl::FailedPreconditionError(*defect);
@@ -211,6 +249,9 @@ tmc::planning::verifySolution(const Problem &problem, const Solution &solution,
   absl::StatusOr<Claim> is = measure(problem, solution);
   if (!is.ok())
     return std::string(is.status().message());
+  if (!isOneSpace(problem))
+    if (std::optional<std::string> defect = checkPeaks(problem, *is, claim))
+      return defect;
   if (is->peakBytes != claim.peakBytes)
     return absl::StrCat("the peak is ", is->peakBytes, " bytes, not ",
                         claim.peakBytes, " as claimed");

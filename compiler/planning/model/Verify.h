@@ -14,17 +14,21 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tmc::planning {
 
 /// What a planner says of its solution.
 struct Claim {
-  int64_t peakBytes = 0; // Live, reserved left out.
-  int64_t cost = 0;
+  int64_t peakBytes = 0;    // Live, reserved left out.
+  int64_t cost = 0;         // The makespan.
   int64_t budgetBytes = -1; // Reserved included; -1: none.
+  /// Of the spaces from 1 on; what each may take is said in the problem.
+  std::vector<int64_t> otherPeakBytes = {};
 };
 
-/// The first defect of `solution` or of `claim`, or nothing.
+/// The first defect of `solution` or of `claim`, or nothing. With several
+/// spaces or engines it begins with the rule that is broken ("R13: ...").
 std::optional<std::string> verifySolution(const Problem &problem,
                                           const Solution &solution,
                                           const Claim &claim);
