@@ -249,22 +249,26 @@ tmc::planning::verifySolution(const Problem &problem, const Solution &solution,
   absl::StatusOr<Claim> is = measure(problem, solution);
   if (!is.ok())
     return std::string(is.status().message());
-  if (!isOneSpace(problem))
+  const char *said = "", *allowed = "";
+  if (!isOneSpace(problem)) {
     if (std::optional<std::string> defect = checkPeaks(problem, *is, claim))
       return defect;
+    said = "claim: ", allowed = "budget: ";
+  }
   if (is->peakBytes != claim.peakBytes)
-    return absl::StrCat("the peak is ", is->peakBytes, " bytes, not ",
+    return absl::StrCat(said, "the peak is ", is->peakBytes, " bytes, not ",
                         claim.peakBytes, " as claimed");
   if (is->cost != claim.cost)
-    return absl::StrCat("the cost is ", is->cost, ", not ", claim.cost,
+    return absl::StrCat(said, "the cost is ", is->cost, ", not ", claim.cost,
                         " as claimed");
   if (claim.budgetBytes >= 0 &&
       Wide(is->peakBytes) + problem.reservedBytes > claim.budgetBytes)
-    return absl::StrCat(
-        "the peak of ", is->peakBytes, " bytes and ", problem.reservedBytes,
-        " reserved exceed the budget of ", claim.budgetBytes, " by ",
-        int64_t(Wide(is->peakBytes) + problem.reservedBytes -
-                claim.budgetBytes),
-        " bytes");
+    return absl::StrCat(allowed, "the peak of ", is->peakBytes, " bytes and ",
+                        problem.reservedBytes,
+                        " reserved exceed the budget of ", claim.budgetBytes,
+                        " by ",
+                        int64_t(Wide(is->peakBytes) + problem.reservedBytes -
+                                claim.budgetBytes),
+                        " bytes");
   return std::nullopt;
 }
