@@ -208,6 +208,8 @@ void tmc::planning::takeOverwrites(const Problem &problem, Solution &solution) {
   for (size_t s = 0; s < open.size(); ++s)
     for (size_t e = 0; e < open[s].size(); ++e) {
       Execution &execution = solution.segments[s][e];
+      if (execution.phase == Phase::Done)
+        continue;
       const std::vector<Overwrite> &options =
           problem.recipes[execution.recipe].overwrites;
       for (bool must : {true, false})
