@@ -8,6 +8,8 @@
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
 //                        [--repeats] [--lifetimes] [-o FILE]
+//   tmc-solve generate step --nodes N [--seed N] [--bandwidth GB/s]
+//                        [--file-bandwidth GB/s] [--micro-batches N] [-o FILE]
 //   tmc-solve strategies
 //
 // Exit codes: 0 done; 1 the input is at fault; 2 usage; 3 the budget or the
@@ -17,6 +19,7 @@
 #include "compiler/planning/driver/ArenaFit.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/Generate.h"
+#include "compiler/planning/model/GenerateStep.h"
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/Text.h"
@@ -92,8 +95,12 @@ constexpr const char *kHelpText =
     "  -o OUT.csv            the rows with their offset\n"
     "\n"
     "generate: graphs of training steps; FAMILY is transformer, unet or "
-    "random-layered.\n"
-    "  --nodes N             about as many nodes\n"
+    "random-layered;\n"
+    "step is a problem with a host, and all that may move there.\n"
+    "  --nodes N             about as many nodes; of step: layers\n"
+    "  --bandwidth N         step: GB/s of its link, each way (default 25)\n"
+    "  --file-bandwidth N    step: GB/s of a file (default: there is none)\n"
+    "  --micro-batches N     step: trips of its body (default 1)\n"
     "  --seed N              another graph (default 1)\n"
     "  --repeats             all layers alike\n"
     "  --lifetimes           its buffers, for pack\n"
@@ -643,12 +650,42 @@ int solvePack(int argc, char **argv) {
   return kDone;
 }
 
+/// The problem of a step of so many layers; none if `args` are wrong.
+std::optional<Problem> generatedStep(Arguments &args, int64_t layers,
+                                     int64_t seed) {
+  constexpr int64_t kMostLayers = 10'000, kGiga = 1'000'000'000;
+  StepOptions options;
+  options.layers = layers;
+  options.seed = uint64_t(seed);
+  if (layers > kMostLayers)
+    args.wrong("--nodes of a step wants at most 10000 layers");
+  auto number = [&](const char *flag, int64_t most, int64_t scale,
+                    int64_t &into) {
+    if (!args.has(flag))
+      return;
+    int64_t given = 0;
+    if (!parseInteger(args.get(flag), 1, given) || given > most)
+      args.wrong(std::string(flag) + " wants a number from 1 to " +
+                 std::to_string(most));
+    into = given * scale;
+  };
+  number("--bandwidth", 10'000, kGiga, options.linkBandwidth);
+  number("--file-bandwidth", 10'000, kGiga, options.fileBandwidth);
+  number("--micro-batches", 1'000, 1, options.microBatches);
+  if (!args.error.empty())
+    return std::nullopt;
+  return generateStep(options);
+}
+
 int generate(int argc, char **argv) {
   Arguments args = parseArguments(argc, argv,
                                   {{"--nodes", true},
                                    {"--seed", true},
                                    {"--repeats", false},
                                    {"--lifetimes", false},
+                                   {"--bandwidth", true},
+                                   {"--file-bandwidth", true},
+                                   {"--micro-batches", true},
                                    {"-o", true}});
   GenerateOptions options;
   int64_t seed = 1;
@@ -658,20 +695,32 @@ int generate(int argc, char **argv) {
     args.wrong("--nodes wants a number from 1 to 10000000");
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
-  if (args.file == "transformer")
+  for (const char *flag :
+       {"--bandwidth", "--file-bandwidth", "--micro-batches"})
+    if (args.has(flag) && args.file != "step")
+      args.wrong(std::string(flag) + " is for the family step");
+  for (const char *flag : {"--repeats", "--lifetimes"})
+    if (args.has(flag) && args.file == "step")
+      args.wrong(std::string(flag) + " isn't for the family step");
+  std::optional<Problem> step;
+  if (args.file == "step" && args.error.empty())
+    step = generatedStep(args, options.nodes, seed);
+  else if (args.file == "transformer")
     options.family = Family::Transformer;
   else if (args.file == "unet")
     options.family = Family::UNet;
   else if (args.file == "random-layered")
     options.family = Family::RandomLayered;
-  else
+  else if (args.file != "step")
     args.wrong("there is no family '" + args.file +
-               "'; there are transformer, unet, random-layered");
+               "'; there are transformer, unet, random-layered, step");
   if (!args.error.empty()) {
     fail(kUsage, args.error);
     fputs(kUsageText, stderr);
     return kUsage;
   }
+  if (step)
+    return writeFile(args.get("-o", "-"), printProblem(*step));
   options.seed = uint64_t(seed);
   options.repeats = args.has("--repeats");
   Graph graph = generateGraph(options);

@@ -32,8 +32,7 @@ public:
   /// looked at.
   SpaceMachine(const Problem &p, std::vector<ValueId> home,
                std::vector<int64_t> budgets, int64_t limit)
-      : p(p), home(std::move(home)), budgets(std::move(budgets)),
-        limit(limit) {
+      : p(p), home(std::move(home)), budgets(std::move(budgets)), limit(limit) {
     for (const Segment &s : p.segments)
       order.insert(order.end(), s.instructions.begin(), s.instructions.end());
     heir.assign(p.values.size(), kNone);
@@ -120,8 +119,8 @@ private:
     for (Work &w : state.work)
       w.endsIn = std::max<int64_t>(w.endsIn, 0);
     // All that has begun has to end.
-    int64_t end = cost.time + *std::max_element(state.idleIn.begin(),
-                                                state.idleIn.end());
+    int64_t end =
+        cost.time + *std::max_element(state.idleIn.begin(), state.idleIn.end());
     if (end <= limit && !settled.count(state))
       queue.push({cost, std::move(state)});
   }
