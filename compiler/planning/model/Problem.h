@@ -61,13 +61,12 @@
 // ---------------------
 //
 //  R9 A *content* may exist in several *forms*: v on the device, v@host,
-//  v@file,
-//     v@bits. Each form is a value with a `space` and `formOf` the content's
-//     main form. The forms of a content are interchangeable bit for bit. A form
-//     that its instruction's first recipe doesn't make is optional: it exists
-//     only in plans that make it. A *copy* is a recipe that reads one form and
-//     writes another of the same content. Each space has its live bytes, its
-//     peak, its budget and its arena.
+//     v@file, v@bits. Each form is a value with a `space`, and with `formOf`
+//     the content's main form. The forms of a content are interchangeable bit
+//     for bit. A form that its instruction's first recipe doesn't make is
+//     optional: it exists only in plans that make it. A *copy* is a recipe that
+//     reads one form and writes another of the same content. Each space has its
+//     live bytes, its peak, its budget and its arena.
 //
 //     Example: a has 100 bytes, a@host 100. Between `stash` and `fetch` a's
 //     bytes are on the host only:
@@ -141,11 +140,10 @@
 //
 //         list     fetch(m) )fetch   update   stash(m') )stash
 //         device   200      200      200      200       200
-//         host     200      200      200      200       200      m' in m's
-//         place
+//         host     200      200      200      200       200
 //
-//     Between `update` and the stash's Start m@host holds the old content, and
-//     may still be fetched.
+//     The stash writes m' in m's place. Between `update` and the stash's Start
+//     m@host holds the old content, and may still be fetched.
 //
 // R15 Loops, with `exactLoops`, in place of R7's forgetting and of R8: what a
 //     trip writes is forgotten when the next trip begins; what the last trip

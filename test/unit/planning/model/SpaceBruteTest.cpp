@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 using namespace tmc::planning;
 
 namespace {
@@ -152,8 +154,13 @@ TEST(SpaceBrute, TheBestListIsWhatAMachineNeeds) {
           << printProblem(p);
     }
   }
-  printf("%ld %ld %ld %ld\n", long(budgets), long(feasible), long(slower),
-         long(more));
+  std::printf("  %lld budgets: %lld can be met, %lld only slower than without; "
+              "%lld by more executions than the lists have\n",
+              (long long)budgets, (long long)feasible, (long long)slower,
+              (long long)more);
+  EXPECT_GE(feasible, budgets / 3);
+  EXPECT_GE(slower, 50);
+  EXPECT_LE(more, budgets / 100);
 }
 
 } // namespace
