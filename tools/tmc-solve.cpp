@@ -506,12 +506,13 @@ int solveRemat(int argc, char **argv) {
   }
   if (plan->stats.timeLimitHit)
     note("the time limit ended the search: another run may find another plan");
+  const int64_t peak = plan->peakBytes + problem.reservedBytes;
   if (json != "-")
     fprintf(stderr,
             "peak %lld of %lld bytes, overhead %.4f%%, at least %.4f%% (order "
             "%s), %lld recomputed, frontier ratio %.3f, %.2f s\n",
-            (long long)(plan->peakBytes + problem.reservedBytes),
-            (long long)options.budgetBytes, plan->overheadPct(),
+            (long long)peak, (long long)options.budgetBytes,
+            plan->overheadPct(),
             percent(plan->provenExtraCost(), plan->baseCost), order.c_str(),
             (long long)plan->stats.recomputedExecutions,
             plan->impossibleBelowBytes ? double(plan->smallestFoundBytes) /
@@ -583,10 +584,10 @@ int solveFit(int argc, char **argv) {
     return fail(kBudget, "needs " + std::to_string(least) + " bytes, " +
                              std::to_string(least - budget) +
                              " over the budget of " + std::to_string(budget));
+  const int64_t arena = fitted->arenaBytes + problem.reservedBytes;
   fprintf(stderr,
           "arena %lld of %lld bytes, overhead %.4f%%, at least %.4f%%\n",
-          (long long)(fitted->arenaBytes + problem.reservedBytes),
-          (long long)budget, proved.overheadPct(),
+          (long long)arena, (long long)budget, proved.overheadPct(),
           percent(proved.provenExtraCost(), proved.baseCost));
   return kDone;
 }
