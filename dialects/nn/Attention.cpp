@@ -112,8 +112,7 @@ attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
   p.headDim = q.getDimSize(3);
   p.keys = k.getDimSize(1);
   p.kvHeads = k.getDimSize(2);
-  KernelCall call(op->getContext(), symbol.str(),
-                  Kernel::takes(p.type, backend));
+  KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
   call.products = p.type;
   call.type("type", q)
       .integer("batch", p.batch)

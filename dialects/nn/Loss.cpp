@@ -311,7 +311,7 @@ static KernelCall linearKernel(StringRef symbol, Value x, Value table,
                              .ignoreIndex = ignoreIndex,
                              .bias = bias,
                              .scratchBytes = 0};
-  KernelCall call(x.getContext(), symbol.str(), Kernel::takes(p.type, backend));
+  KernelCall call(x.getContext(), symbol.str(), Kernel::takes(p.type));
   call.products = p.type;
   call.type("type", type)
       .type("labelType", labels.getType())

@@ -28,9 +28,9 @@ template <typename Shape> constexpr int64_t sharedBytes() {
 
 template <typename Shape>
 __global__ void __launch_bounds__(kAttentionThreads)
-    attention(AttentionParams p, const float *__restrict__ q,
-              const float *__restrict__ k, const float *__restrict__ v,
-              AttentionExtras extras, float *__restrict__ out,
+    attention(AttentionParams p, const void *__restrict__ q,
+              const void *__restrict__ k, const void *__restrict__ v,
+              AttentionExtras extras, void *__restrict__ out,
               float *__restrict__ lse) {
   constexpr int kPer = Shape::kPer, Rows = Shape::Rows;
   TMC_DYNAMIC_SHARED(memory);
@@ -42,13 +42,16 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t query0 = int64_t(gridDim.x - 1 - blockIdx.x) * Rows;
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   const int64_t kvHead = head / (p.heads / p.kvHeads);
-  const float *kHead = k + batch * p.k.batch + kvHead * p.k.head;
-  const float *vHead = v + batch * p.v.batch + kvHead * p.v.head;
+  const StoredIn qHead =
+      StoredIn{q, p.type}.shifted(batch * p.q.batch + head * p.q.head);
+  const StoredIn kHead =
+      StoredIn{k, p.type}.shifted(batch * p.k.batch + kvHead * p.k.head);
+  const StoredIn vHead =
+      StoredIn{v, p.type}.shifted(batch * p.v.batch + kvHead * p.v.head);
   const int tx = int(threadIdx.x), row0 = int(threadIdx.y) * kPer;
   const bool drops = p.dropout > 0;
 
-  loadTile<Shape>(q + batch * p.q.batch + head * p.q.head, query0, p.queries,
-                  p.q.time, p.headDim, qTile);
+  loadTile<Shape>(qHead, query0, p.queries, p.q.time, p.headDim, qTile);
   Share<Shape> sum;
   sum.zero();
   float top[kPer], total[kPer];
@@ -106,9 +109,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
     if (query >= p.queries)
       continue;
     sum.scaleRow(i, total[i] > 0 ? dropScale / total[i] : 0.0f);
-    sum.writeRow(
-        i, out + ((batch * p.queries + query) * p.heads + head) * p.headDim,
-        p.headDim);
+    const int64_t row = (batch * p.queries + query) * p.heads + head;
+    sum.writeRow(i, StoredOut{out, p.type}.shifted(row * p.headDim), p.headDim);
     if (tx == 0)
       lse[(batch * p.heads + head) * p.queries + query] =
           total[i] > 0 ? top[i] + logf(total[i]) : -INFINITY;
@@ -164,9 +166,6 @@ Status Attention::prepare(Device &device) {
 void Attention::run(Stream &stream, In ins, Out outs, void *, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "attention");
-  auto in = [&](size_t i) {
-    return static_cast<const float *>(operand(ins, i));
-  };
   const cuda::AttentionExtras extras{
       operand(ins, 3), static_cast<const int64_t *>(operand(ins, 4)),
       static_cast<const int64_t *>(operand(ins, 5))};
@@ -175,9 +174,9 @@ void Attention::run(Stream &stream, In ins, Out outs, void *, bool) {
     launch(queue, cuda::attention<Shape>,
            dim3(unsigned(cuda::ceilDivide(p.queries, Shape::Rows)),
                 unsigned(p.heads), unsigned(p.batch)),
-           dim3(cuda::kSide, cuda::kSide), cuda::sharedBytes<Shape>(), p, in(0),
-           in(1), in(2), extras, static_cast<float *>(result(outs, 0)),
-           static_cast<float *>(result(outs, 1)));
+           dim3(cuda::kSide, cuda::kSide), cuda::sharedBytes<Shape>(), p,
+           operand(ins, 0), operand(ins, 1), operand(ins, 2), extras,
+           result(outs, 0), static_cast<float *>(result(outs, 1)));
     return Status::ok();
   });
 }

@@ -36,9 +36,11 @@ template <typename Shape> constexpr int64_t sharedBytes() {
 }
 
 struct GradOperands {
-  const float *q, *k, *v, *out, *lse, *dout;
+  StoredIn q, k, v, out, dout;
+  const float *lse;
   AttentionExtras extras;
-  float *dots, *dq, *dk, *dv;
+  float *dots;
+  StoredOut dq, dk, dv;
 };
 
 constexpr int kDotBlock = 256;
@@ -51,8 +53,12 @@ __global__ void __launch_bounds__(kDotBlock)
   if (row >= p.batch * p.queries * p.heads) // a whole warp
     return;
   float sum = 0;
-  for (int64_t d = lane; d < p.headDim; d += kWarp)
-    sum = fmaf(o.dout[row * p.headDim + d], o.out[row * p.headDim + d], sum);
+  o.dout.shifted(row * p.headDim).visit([&](const auto *dout) {
+    const auto *out =
+        static_cast<decltype(dout)>(o.out.shifted(row * p.headDim).data);
+    for (int64_t d = lane; d < p.headDim; d += kWarp)
+      sum = fmaf(loadLanes<1>(dout + d), loadLanes<1>(out + d), sum);
+  });
 #pragma unroll
   for (int distance = kWarp / 2; distance > 0; distance /= 2)
     sum += __shfl_xor_sync(0xffffffffu, sum, distance);
@@ -130,10 +136,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int row0 = int(threadIdx.y) * kPer;
   const int64_t queryStride = p.heads * p.headDim;
 
-  loadTile<Shape>(o.k + batch * p.k.batch + kvHead * p.k.head, key0, p.keys,
-                  p.k.time, p.headDim, tiles.k);
-  loadTile<Shape>(o.v + batch * p.v.batch + kvHead * p.v.head, key0, p.keys,
-                  p.v.time, p.headDim, tiles.v);
+  loadTile<Shape>(o.k.shifted(batch * p.k.batch + kvHead * p.k.head), key0,
+                  p.keys, p.k.time, p.headDim, tiles.k);
+  loadTile<Shape>(o.v.shifted(batch * p.v.batch + kvHead * p.v.head), key0,
+                  p.keys, p.v.time, p.headDim, tiles.v);
   Share<Shape> dk, dv;
   dk.zero();
   dv.zero();
@@ -141,9 +147,9 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t perKey = p.heads / p.kvHeads;
   const int64_t firstTile = firstQuery(p, key0) / Rows;
   for (int64_t head = kvHead * perKey; head < (kvHead + 1) * perKey; ++head) {
-    const float *qHead = o.q + batch * p.q.batch + head * p.q.head;
-    const float *doutHead =
-        o.dout + batch * p.queries * queryStride + head * p.headDim;
+    const StoredIn qHead = o.q.shifted(batch * p.q.batch + head * p.q.head);
+    const StoredIn doutHead =
+        o.dout.shifted(batch * p.queries * queryStride + head * p.headDim);
     for (int64_t query0 = firstTile * Rows; query0 < p.queries;
          query0 += Rows) {
       __syncthreads(); // the tiles of the last round have been read
@@ -173,8 +179,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
       continue;
     const int64_t at =
         ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
-    dk.writeRow(i, o.dk + at, p.headDim);
-    dv.writeRow(i, o.dv + at, p.headDim);
+    dk.writeRow(i, o.dk.shifted(at), p.headDim);
+    dv.writeRow(i, o.dv.shifted(at), p.headDim);
   }
 }
 
@@ -189,13 +195,14 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t kvHead = head / (p.heads / p.kvHeads);
   const int row0 = int(threadIdx.y) * kPer;
   const int64_t queryStride = p.heads * p.headDim;
-  const float *kHead = o.k + batch * p.k.batch + kvHead * p.k.head;
-  const float *vHead = o.v + batch * p.v.batch + kvHead * p.v.head;
+  const StoredIn kHead = o.k.shifted(batch * p.k.batch + kvHead * p.k.head);
+  const StoredIn vHead = o.v.shifted(batch * p.v.batch + kvHead * p.v.head);
 
-  loadTile<Shape>(o.q + batch * p.q.batch + head * p.q.head, query0, p.queries,
-                  p.q.time, p.headDim, tiles.q);
-  loadTile<Shape>(o.dout + batch * p.queries * queryStride + head * p.headDim,
-                  query0, p.queries, queryStride, p.headDim, tiles.dout);
+  loadTile<Shape>(o.q.shifted(batch * p.q.batch + head * p.q.head), query0,
+                  p.queries, p.q.time, p.headDim, tiles.q);
+  loadTile<Shape>(
+      o.dout.shifted(batch * p.queries * queryStride + head * p.headDim),
+      query0, p.queries, queryStride, p.headDim, tiles.dout);
   Share<Shape> dq;
   dq.zero();
 
@@ -218,10 +225,9 @@ __global__ void __launch_bounds__(kAttentionThreads)
 #pragma unroll
   for (int i = 0; i < kPer; ++i) {
     const int64_t query = query0 + row0 + i;
+    const int64_t row = (batch * p.queries + query) * p.heads + head;
     if (query < p.queries)
-      dq.writeRow(
-          i, o.dq + ((batch * p.queries + query) * p.heads + head) * p.headDim,
-          p.headDim);
+      dq.writeRow(i, o.dq.shifted(row * p.headDim), p.headDim);
   }
 }
 
@@ -271,17 +277,15 @@ Status AttentionGrad::prepare(Device &device) {
 void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "attention_grad");
-  auto in = [&](size_t i) {
-    return static_cast<const float *>(operand(ins, i));
-  };
-  auto out = [&](size_t i) { return static_cast<float *>(result(outs, i)); };
+  auto in = [&](size_t i) { return cuda::StoredIn{operand(ins, i), p.type}; };
+  auto out = [&](size_t i) { return cuda::StoredOut{result(outs, i), p.type}; };
   const cuda::GradOperands operands{
       in(0),
       in(1),
       in(2),
       in(3),
-      in(4),
       in(5),
+      static_cast<const float *>(operand(ins, 4)),
       {operand(ins, 6), static_cast<const int64_t *>(operand(ins, 7)),
        static_cast<const int64_t *>(operand(ins, 8))},
       static_cast<float *>(scratch),

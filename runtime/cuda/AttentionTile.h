@@ -4,6 +4,8 @@
 // threads works on one tile of Rows queries by Rows keys at a time; operands
 // come in tiles of Rows rows by Depth channels (the head's, zeros behind),
 // Depth + 4 floats apart, so that 16-byte reads of eight rows hit all banks.
+// Tiles hold f32 whatever the type in memory: narrow ones would be widened at
+// each of their Rows reads, and the sums are f32's to the bit.
 //
 // Thread (tx, ty) owns, of a tile of scores, the queries ty * kPer + i and the
 // keys tx + 16 * j; of an operand-shaped result, the rows ty * kPer + i and the
@@ -21,6 +23,7 @@
 #define TMC_RUNTIME_CUDA_ATTENTIONTILE_H
 
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Stored.h"
 #include "runtime/kernels/Attention.h"
 #include "runtime/kernels/Philox.h"
 
@@ -66,14 +69,13 @@ TMC_HD inline int64_t firstQuery(const AttentionParams &p, int64_t key) {
 /// Copies rows [row0, row0 + Rows) of an operand into a tile; rows from
 /// `rows` on and channels from p.headDim on become zero.
 template <typename Shape>
-__device__ void loadTile(const float *__restrict__ from, int64_t row0,
-                         int64_t rows, int64_t rowStride, int64_t headDim,
-                         float *tile) {
+__device__ void loadTile(const StoredIn &from, int64_t row0, int64_t rows,
+                         int64_t rowStride, int64_t headDim, float *tile) {
   const int thread = int(threadIdx.y) * kSide + int(threadIdx.x);
   for (int i = thread; i < Shape::Rows * Shape::Depth; i += kAttentionThreads) {
     const int r = i / Shape::Depth, d = i % Shape::Depth;
     tile[r * Shape::kStride + d] = row0 + r < rows && d < headDim
-                                       ? from[(row0 + r) * rowStride + d]
+                                       ? from.at((row0 + r) * rowStride + d)
                                        : 0.0f;
   }
 }
@@ -191,22 +193,24 @@ template <typename Shape> struct Share {
     }
   }
 
-  /// Writes row i's channels to `to`, which is the row's start in memory.
-  __device__ void writeRow(int i, float *to, int64_t headDim) const {
+  /// Writes row i's channels to `row`, which is the row's start in memory.
+  __device__ void writeRow(int i, const StoredOut &row, int64_t headDim) const {
     const int tx = int(threadIdx.x);
+    row.visit([&](auto *to) {
 #pragma unroll
-    for (int g = 0; g < Shape::kGroups; ++g) {
-      const int d = 64 * g + 4 * tx;
-      const float4 x = at[i][g];
-      if (d < headDim)
-        to[d] = x.x;
-      if (d + 1 < headDim)
-        to[d + 1] = x.y;
-      if (d + 2 < headDim)
-        to[d + 2] = x.z;
-      if (d + 3 < headDim)
-        to[d + 3] = x.w;
-    }
+      for (int g = 0; g < Shape::kGroups; ++g) {
+        const int d = 64 * g + 4 * tx;
+        const float4 x = at[i][g];
+        if (d < headDim)
+          storeLanes<1>(to + d, x.x);
+        if (d + 1 < headDim)
+          storeLanes<1>(to + d + 1, x.y);
+        if (d + 2 < headDim)
+          storeLanes<1>(to + d + 2, x.z);
+        if (d + 3 < headDim)
+          storeLanes<1>(to + d + 3, x.w);
+      }
+    });
   }
 };
 

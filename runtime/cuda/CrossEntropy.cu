@@ -4,6 +4,7 @@
 
 #include "runtime/cuda/CrossEntropyRows.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Stored.h"
 
 namespace tmc {
 
@@ -19,21 +20,22 @@ __device__ bool labelCounts(const LabelRule &rule, int64_t row,
   return label != rule.ignoreIndex && label >= 0 && label < rule.vocabulary;
 }
 
+template <typename T>
 __global__ void __launch_bounds__(kBlock)
-    lossOfRow(LabelRule rule, const float *__restrict__ logits, float *lse,
-              float *losses, DeviceFault *fault) {
+    lossOfRow(LabelRule rule, const T *__restrict__ logits, int64_t stride,
+              float *lse, float *losses, DeviceFault *fault) {
   __shared__ float shared[kBlock];
   const int64_t row = blockIdx.x;
-  const float *x = logits + row * rule.vocabulary;
+  const T *x = logits + row * stride;
 
   float top = -INFINITY;
   for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
-    top = top > x[i] ? top : x[i];
+    top = MaxOp{}(top, loadLanes<1>(x + i));
   top = blockReduce(top, shared, MaxOp{});
   float sum = 0;
   if (top != -INFINITY) {
     for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
-      sum += expf(x[i] - top);
+      sum += expf(loadLanes<1>(x + i) - top);
   }
   sum = blockReduce(sum, shared, AddOp{});
   if (threadIdx.x != 0)
@@ -45,7 +47,7 @@ __global__ void __launch_bounds__(kBlock)
   if (!counts && label != rule.ignoreIndex)
     reportFault(fault, rule.firstRow + row, label, rule.vocabulary);
   lse[rule.firstRow + row] = total;
-  losses[rule.firstRow + row] = counts ? total - x[label] : 0.0f;
+  losses[rule.firstRow + row] = counts ? total - loadLanes<1>(x + label) : 0.0f;
 }
 
 __global__ void __launch_bounds__(kBlock)
@@ -63,42 +65,55 @@ __global__ void __launch_bounds__(kBlock)
   *loss = accumulate ? *loss + total : total;
 }
 
-// In place where dlogits is logits: hence no __restrict__.
+// In place where dlogits is logits: hence no __restrict__. A narrower element
+// lies where one before it was: a round's are all read before they are written.
+template <typename T, typename To>
 __global__ void __launch_bounds__(kBlock)
-    gradientOfRow(LabelRule rule, const float *logits, const float *lse,
-                  const float *scale, float *dlogits) {
+    gradientOfRow(LabelRule rule, const T *logits, int64_t stride,
+                  const float *lse, const float *scale, To *dlogits,
+                  int64_t toStride) {
   const int64_t row = blockIdx.x;
-  const float *x = logits + row * rule.vocabulary;
-  float *dx = dlogits + row * rule.vocabulary;
+  const T *x = logits + row * stride;
+  To *dx = dlogits + row * toStride;
   int64_t label = 0;
   const bool counts = labelCounts(rule, row, label);
   const float shift = lse[rule.firstRow + row], factor = *scale;
-  for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock) {
-    const float p = factor * expf(x[i] - shift);
-    dx[i] = !counts ? 0.0f : i == label ? p - factor : p;
+  for (int64_t i0 = 0; i0 < rule.vocabulary; i0 += kBlock) {
+    const int64_t i = i0 + threadIdx.x;
+    float p = 0;
+    if (i < rule.vocabulary)
+      p = factor * expf(loadLanes<1>(x + i) - shift);
+    if constexpr (sizeof(To) < sizeof(T))
+      __syncthreads();
+    if (i < rule.vocabulary)
+      storeLanes<1>(dx + i, !counts ? 0.0f : i == label ? p - factor : p);
   }
 }
 
 /// A thread takes a column: neighbours read neighbours, and the order of the
 /// rows is kept.
+template <typename T>
 __global__ void __launch_bounds__(kBlock)
-    sumOfRows(const float *__restrict__ values, int64_t rows, int64_t columns,
-              float *__restrict__ sums, bool accumulate) {
+    sumOfRows(const T *__restrict__ values, int64_t stride, int64_t rows,
+              int64_t columns, float *__restrict__ sums, bool accumulate) {
   const int64_t v = int64_t(blockIdx.x) * kBlock + threadIdx.x;
   if (v >= columns)
     return;
   float sum = accumulate ? sums[v] : 0.0f;
   for (int64_t r = 0; r < rows; ++r)
-    sum += values[r * columns + v];
+    sum += loadLanes<1>(values + r * stride + v);
   sums[v] = sum;
 }
 
 } // namespace
 
-void rowLosses(Queue &queue, const LabelRule &rule, const float *logits,
+void rowLosses(Queue &queue, const LabelRule &rule, const InRows &logits,
                int64_t rows, float *lse, float *losses) {
-  launch(queue, lossOfRow, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
-         lse, losses, queue.device().fault());
+  StoredIn{logits.data, logits.type}.visit([&](const auto *x) {
+    using T = std::remove_const_t<std::remove_pointer_t<decltype(x)>>;
+    launch(queue, lossOfRow<T>, dim3(unsigned(rows)), dim3(kBlock), 0, rule, x,
+           logits.stride, lse, losses, queue.device().fault());
+  });
 }
 
 void weightedLoss(Queue &queue, const float *losses, int64_t rows,
@@ -107,17 +122,30 @@ void weightedLoss(Queue &queue, const float *losses, int64_t rows,
          loss, accumulate);
 }
 
-void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
+void rowGradients(Queue &queue, const LabelRule &rule, const InRows &logits,
                   int64_t rows, const float *lse, const float *scale,
-                  float *dlogits) {
-  launch(queue, gradientOfRow, dim3(unsigned(rows)), dim3(kBlock), 0, rule,
-         logits, lse, scale, dlogits);
+                  const OutRows &dlogits) {
+  StoredOut{dlogits.data, dlogits.type}.visit([&](auto *dx) {
+    using To = std::remove_pointer_t<decltype(dx)>;
+    auto from = [&](const auto *x) {
+      using T = std::remove_const_t<std::remove_pointer_t<decltype(x)>>;
+      launch(queue, gradientOfRow<T, To>, dim3(unsigned(rows)), dim3(kBlock), 0,
+             rule, x, logits.stride, lse, scale, dx, dlogits.stride);
+    };
+    if (logits.type == DType::F32)
+      from(static_cast<const float *>(logits.data));
+    else // In their own type.
+      from(static_cast<const To *>(logits.data));
+  });
 }
 
-void addRows(Queue &queue, const float *values, int64_t rows, int64_t columns,
+void addRows(Queue &queue, const InRows &values, int64_t rows, int64_t columns,
              float *sums, bool accumulate) {
-  launch(queue, sumOfRows, dim3(unsigned((columns + kBlock - 1) / kBlock)),
-         dim3(kBlock), 0, values, rows, columns, sums, accumulate);
+  StoredIn{values.data, values.type}.visit([&](const auto *from) {
+    using T = std::remove_const_t<std::remove_pointer_t<decltype(from)>>;
+    launch(queue, sumOfRows<T>, blocksFor(columns, kBlock), dim3(kBlock), 0,
+           from, values.stride, rows, columns, sums, accumulate);
+  });
 }
 
 } // namespace cuda
@@ -141,8 +169,8 @@ void CrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   float *losses = static_cast<float *>(scratch);
   const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
                              p.ignoreIndex, 0};
-  cuda::rowLosses(queue, rule, static_cast<const float *>(operand(ins, 0)),
-                  p.rows, static_cast<float *>(result(outs, 1)), losses);
+  cuda::rowLosses(queue, rule, {operand(ins, 0), p.type, p.vocabulary}, p.rows,
+                  static_cast<float *>(result(outs, 1)), losses);
   cuda::weightedLoss(queue, losses, p.rows,
                      static_cast<const float *>(operand(ins, 2)),
                      static_cast<float *>(result(outs, 0)), accumulate);
@@ -163,10 +191,10 @@ void CrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
   cuda::Queue queue(*state_->device, stream, "cross_entropy_grad");
   const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
                              p.ignoreIndex, 0};
-  cuda::rowGradients(queue, rule, static_cast<const float *>(operand(ins, 0)),
+  cuda::rowGradients(queue, rule, {operand(ins, 0), p.type, p.vocabulary},
                      p.rows, static_cast<const float *>(operand(ins, 2)),
                      static_cast<const float *>(operand(ins, 3)),
-                     static_cast<float *>(result(outs, 0)));
+                     {result(outs, 0), p.type, p.vocabulary});
 }
 
 } // namespace tmc

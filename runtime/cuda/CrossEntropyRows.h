@@ -2,13 +2,15 @@
 //
 // Launches over rows of logits, for cross_entropy and for the chunks of
 // linear_cross_entropy. A block takes a row; its threads read it twice, the
-// second time from the cache.
+// second time from the cache. Logits and their gradients are stored as f32,
+// bf16 or f16; sums are f32.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H
 #define TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H
 
 #include "runtime/cuda/Cuda.h"
+#include "runtime/kernels/DType.h"
 
 namespace tmc::cuda {
 
@@ -19,24 +21,37 @@ struct LabelRule {
   int64_t vocabulary, ignoreIndex, firstRow;
 };
 
+/// Rows of floats, `stride` elements from one to the next.
+struct InRows {
+  const void *data;
+  DType type;
+  int64_t stride;
+};
+struct OutRows {
+  void *data;
+  DType type;
+  int64_t stride;
+};
+
 /// lse[r] and losses[r] = lse - logits[r, label] (0 where the row doesn't
 /// count), for rows [firstRow, firstRow + rows) of which `logits` holds only
 /// these. A bad label becomes the step's fault.
-void rowLosses(Queue &queue, const LabelRule &rule, const float *logits,
+void rowLosses(Queue &queue, const LabelRule &rule, const InRows &logits,
                int64_t rows, float *lse, float *losses);
 
 /// *loss (+)= weight * the sum of the losses, in f64.
 void weightedLoss(Queue &queue, const float *losses, int64_t rows,
                   const float *weight, float *loss, bool accumulate);
 
-/// dlogits = scale * (exp(logits - lse) - [label]), 0 in rows that don't count;
-/// dlogits may be logits.
-void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
+/// dlogits = scale * (exp(logits - lse) - [label]), rounded once, 0 in rows
+/// that don't count. dlogits may lie where the logits do: in their type, or
+/// each row narrower, from its front on.
+void rowGradients(Queue &queue, const LabelRule &rule, const InRows &logits,
                   int64_t rows, const float *lse, const float *scale,
-                  float *dlogits);
+                  const OutRows &dlogits);
 
 /// sums[v] (+)= values[0, v] + values[1, v] + ..., in this order.
-void addRows(Queue &queue, const float *values, int64_t rows, int64_t columns,
+void addRows(Queue &queue, const InRows &values, int64_t rows, int64_t columns,
              float *sums, bool accumulate);
 
 } // namespace tmc::cuda

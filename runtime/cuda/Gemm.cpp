@@ -90,11 +90,13 @@ struct Gemm::State {
       (void)cublasLtMatmulDescDestroy(operation);
   }
 
-  /// A column-major matrix and its batch.
+  /// A column-major matrix and its batch; columns are `columnStride` elements
+  /// apart,
+  /// 0: they follow each other.
   void layout(Calls &calls, cublasLtMatrixLayout_t &to, cudaDataType_t type,
-              int64_t rows, int64_t cols) {
+              int64_t rows, int64_t cols, int64_t columnStride = 0) {
     calls(cublasLtMatrixLayoutCreate(&to, type, uint64_t(rows), uint64_t(cols),
-                                     rows),
+                                     columnStride ? columnStride : rows),
           "cublasLtMatrixLayoutCreate");
     if (params.batch == 1 || !calls.status())
       return;
@@ -185,7 +187,7 @@ Gemm::Gemm() = default;
 Gemm::~Gemm() = default;
 
 Status Gemm::prepare(const char *name, CudaDevice &device,
-                     const Matmul::Params &params) {
+                     const Matmul::Params &params, int64_t lhsStride) {
   if (params.batch > INT32_MAX)
     return {Code::Unsupported, std::string(name) + " on cuda takes at most " +
                                    std::to_string(INT32_MAX) +
@@ -218,7 +220,7 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
   s.layout(calls, s.a, dataType(params.rhs), params.transposeRhs ? k : n,
            params.transposeRhs ? n : k);
   s.layout(calls, s.b, dataType(params.lhs), params.transposeLhs ? m : k,
-           params.transposeLhs ? k : m);
+           params.transposeLhs ? k : m, lhsStride);
   s.layout(calls, s.c, dataType(params.out), n, m);
   if (!calls.status())
     return calls.status();

@@ -38,9 +38,11 @@ public:
   Gemm &operator=(const Gemm &) = delete;
 
   /// `params.scratchBytes` is what the library may take as workspace, the
-  /// rounding to its alignment included.
+  /// rounding to its alignment included. Rows of lhs as it lies in memory are
+  /// `lhsStride` elements apart; 0: they follow each other. Only where there is
+  /// no batch.
   Status prepare(const char *name, CudaDevice &device,
-                 const Matmul::Params &params);
+                 const Matmul::Params &params, int64_t lhsStride = 0);
 
   /// Queues the product. `bias` is ignored unless params.bias.
   void run(const Queue &queue, const void *lhs, const void *rhs,

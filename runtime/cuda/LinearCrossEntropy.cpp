@@ -2,7 +2,12 @@
 //
 // The logits of a chunk of rows exist only in scratch; the gradient makes them
 // again, or goes on where the loss has them, turns them into their own gradient
-// in place, and multiplies twice.
+// in place, and multiplies twice. Where x and w are narrow the logits are f32,
+// and a row of their gradient, rounded, takes the first half of the logits'
+// row:
+//
+//   logits   [rows, V] f32     x0 x0 x0 x0 x1 x1 x1 x1 ...
+//   dlogits  [rows, V] bf16    d0 d0 d1 d1 ..              2 V from row to row
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,22 +26,22 @@ namespace {
 /// One product for whole chunks and one for a shorter last chunk.
 class ChunkedGemm {
 public:
-  /// `shape` gives m, n, k of a chunk of so many rows.
+  /// `shape` gives all but the scratch of the product of a chunk of so many
+  /// rows; see Gemm::prepare for `lhsStride`.
   template <typename Shape>
   Status prepare(const char *name, CudaDevice &device,
                  const LinearCrossEntropyParams &p, int64_t productBytes,
-                 Shape &&shape) {
+                 int64_t lhsStride, Shape &&shape) {
     whole_ = std::min(p.chunkRows, p.rows);
     const int64_t last = whole_ ? p.rows % whole_ : 0;
     for (int64_t rows : {whole_, last}) {
       if (rows == 0)
         continue;
       Matmul::Params m = shape(rows);
-      m.lhs = m.rhs = m.out = p.type;
       m.batch = 1;
       m.scratchBytes = productBytes;
-      if (Status s = (rows == whole_ ? full_ : rest_).prepare(name, device, m);
-          !s)
+      Gemm &gemm = rows == whole_ ? full_ : rest_;
+      if (Status s = gemm.prepare(name, device, m, lhsStride); !s)
         return s;
     }
     return Status::ok();
@@ -70,6 +75,17 @@ struct Pieces {
   }
 };
 
+InRows logitsOf(const LinearCrossEntropyParams &p, const Pieces &pieces) {
+  return {pieces.logits, DType::F32, p.vocabulary};
+}
+/// Of the logits' gradient, in elements.
+int64_t gradientStride(const LinearCrossEntropyParams &p) {
+  return p.vocabulary * (4 / sizeOf(p.type));
+}
+OutRows gradientOf(const LinearCrossEntropyParams &p, const Pieces &pieces) {
+  return {pieces.logits, p.type, gradientStride(p)};
+}
+
 /// The products, and what is done with each chunk of logits.
 struct Products {
   CudaDevice *device = nullptr;
@@ -77,32 +93,38 @@ struct Products {
 
   /// What is wanted; null: not.
   struct Gradients {
-    float *dx;
-    void *dw;
-    float *dbias;
+    void *dx; // of the type of x
+    float *dw, *dbias;
   };
 
+  /// Bytes before row r0 of x and of dx.
+  static int64_t bytesBefore(const LinearCrossEntropyParams &p, int64_t r0) {
+    return r0 * p.channels * sizeOf(p.type);
+  }
+
   void makeLogits(Queue &queue, const LinearCrossEntropyParams &p,
-                  const float *x, const void *w, const void *bias, int64_t r0,
+                  const void *x, const void *w, const void *bias, int64_t r0,
                   int64_t rows, const Pieces &pieces) {
-    logits.run(queue, rows, x + r0 * p.channels, w, bias, pieces.logits,
-               pieces.product, false);
+    logits.run(queue, rows, static_cast<const char *>(x) + bytesBefore(p, r0),
+               w, bias, pieces.logits, pieces.product, false);
   }
 
   /// Multiplies the logits' gradient of a chunk, which is in scratch.
   void addGradients(Queue &queue, const LinearCrossEntropyParams &p,
-                    const float *x, const void *w, int64_t r0, int64_t rows,
+                    const void *x, const void *w, int64_t r0, int64_t rows,
                     const Pieces &pieces, const Gradients &to,
                     bool accumulate) {
+    const int64_t before = bytesBefore(p, r0);
+    const OutRows gradient = gradientOf(p, pieces);
     if (to.dbias)
-      addRows(queue, pieces.logits, rows, p.vocabulary, to.dbias,
-              accumulate || r0 > 0);
+      addRows(queue, {gradient.data, gradient.type, gradient.stride}, rows,
+              p.vocabulary, to.dbias, accumulate || r0 > 0);
     if (to.dx)
-      dx.run(queue, rows, pieces.logits, w, nullptr, to.dx + r0 * p.channels,
-             pieces.product, false);
+      dx.run(queue, rows, gradient.data, w, nullptr,
+             static_cast<char *>(to.dx) + before, pieces.product, false);
     if (to.dw)
-      dw.run(queue, rows, pieces.logits, x + r0 * p.channels, nullptr, to.dw,
-             pieces.product, accumulate || r0 > 0);
+      dw.run(queue, rows, gradient.data, static_cast<const char *>(x) + before,
+             nullptr, to.dw, pieces.product, accumulate || r0 > 0);
   }
 
   Status prepare(const char *name, Device &on,
@@ -115,9 +137,11 @@ struct Products {
       return s;
     const int64_t left = p.scratchBytes - Pieces::bytesBeforeProduct(p);
     const int64_t v = p.vocabulary, c = p.channels;
-    auto shape = [](int64_t m, int64_t n, int64_t k, bool transposeLhs,
-                    bool transposeRhs) {
+    auto shape = [&](DType out, int64_t m, int64_t n, int64_t k,
+                     bool transposeLhs, bool transposeRhs) {
       Matmul::Params q{};
+      q.lhs = q.rhs = p.type;
+      q.out = out;
       q.m = m;
       q.n = n;
       q.k = k;
@@ -126,25 +150,27 @@ struct Products {
       return q;
     };
     // logits = x w^T (+ bias)
-    if (Status s = logits.prepare(name, *device, p, left,
-                                  [&](int64_t rows) {
-                                    Matmul::Params q =
-                                        shape(rows, v, c, false, true);
-                                    q.bias = p.bias;
-                                    return q;
-                                  });
+    auto logitsShape = [&](int64_t rows) {
+      Matmul::Params q = shape(DType::F32, rows, v, c, false, true);
+      q.bias = p.bias;
+      return q;
+    };
+    if (Status s = logits.prepare(name, *device, p, left, 0, logitsShape);
         !s || !gradients)
       return s;
     // dx = dlogits w
-    if (Status s = dx.prepare(
-            name, *device, p, left,
-            [&](int64_t rows) { return shape(rows, c, v, false, false); });
+    auto dxShape = [&](int64_t rows) {
+      return shape(p.type, rows, c, v, false, false);
+    };
+    if (Status s =
+            dx.prepare(name, *device, p, left, gradientStride(p), dxShape);
         !s)
       return s;
     // dw += dlogits^T x
-    return dw.prepare(name, *device, p, left, [&](int64_t rows) {
-      return shape(v, c, rows, true, false);
-    });
+    auto dwShape = [&](int64_t rows) {
+      return shape(DType::F32, v, c, rows, true, false);
+    };
+    return dw.prepare(name, *device, p, left, gradientStride(p), dwShape);
   }
 };
 
@@ -165,14 +191,14 @@ void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "linear_cross_entropy");
   const cuda::Pieces pieces(p, scratch);
-  const float *x = static_cast<const float *>(operand(ins, 0));
+  const void *x = operand(ins, 0);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     state_->makeLogits(queue, p, x, operand(ins, 1),
                        p.bias ? operand(ins, 4) : nullptr, r0, rows, pieces);
     cuda::rowLosses(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
-        pieces.logits, rows, static_cast<float *>(result(outs, 1)),
+        cuda::logitsOf(p, pieces), rows, static_cast<float *>(result(outs, 1)),
         pieces.losses);
   }
   cuda::weightedLoss(queue, pieces.losses, p.rows,
@@ -194,10 +220,10 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs,
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "linear_cross_entropy_grad");
   const cuda::Pieces pieces(p, scratch);
-  const float *x = static_cast<const float *>(operand(ins, 0));
+  const void *x = operand(ins, 0);
   const void *w = operand(ins, 1);
   const cuda::Products::Gradients to{
-      static_cast<float *>(result(outs, 0)), result(outs, 1),
+      result(outs, 0), static_cast<float *>(result(outs, 1)),
       p.bias ? static_cast<float *>(result(outs, 2)) : nullptr};
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
@@ -205,8 +231,10 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs,
                        rows, pieces);
     cuda::rowGradients(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
-        pieces.logits, rows, static_cast<const float *>(operand(ins, 3)),
-        static_cast<const float *>(operand(ins, 4)), pieces.logits);
+        cuda::logitsOf(p, pieces), rows,
+        static_cast<const float *>(operand(ins, 3)),
+        static_cast<const float *>(operand(ins, 4)),
+        cuda::gradientOf(p, pieces));
     state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);
   }
 }
@@ -230,10 +258,10 @@ void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
   float *lse = static_cast<float *>(scratch);
   const cuda::Pieces pieces(p, static_cast<char *>(scratch) +
                                    alignScratch(p.rows * 4));
-  const float *x = static_cast<const float *>(operand(ins, 0));
+  const void *x = operand(ins, 0);
   const void *w = operand(ins, 1);
   const cuda::Products::Gradients to{
-      static_cast<float *>(result(outs, 1)), result(outs, 2),
+      result(outs, 1), static_cast<float *>(result(outs, 2)),
       p.bias ? static_cast<float *>(result(outs, 3)) : nullptr};
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
@@ -241,10 +269,11 @@ void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
                                p.ignoreIndex, r0};
     state_->makeLogits(queue, p, x, w, p.bias ? operand(ins, 5) : nullptr, r0,
                        rows, pieces);
-    cuda::rowLosses(queue, rule, pieces.logits, rows, lse, pieces.losses);
-    cuda::rowGradients(queue, rule, pieces.logits, rows, lse,
+    cuda::rowLosses(queue, rule, cuda::logitsOf(p, pieces), rows, lse,
+                    pieces.losses);
+    cuda::rowGradients(queue, rule, cuda::logitsOf(p, pieces), rows, lse,
                        static_cast<const float *>(operand(ins, 4)),
-                       pieces.logits);
+                       cuda::gradientOf(p, pieces));
     state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);
   }
   cuda::weightedLoss(queue, pieces.losses, p.rows,

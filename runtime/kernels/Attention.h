@@ -22,7 +22,7 @@ namespace tmc {
 
 enum class MaskKind : uint8_t {
   None,
-  Additive, // of the element type; added after scaling
+  Additive, // f32; added after scaling
   Boolean,  // i1; true: attend
 };
 
@@ -60,8 +60,8 @@ struct AttentionParams {
 class Attention : public Kernel {
 public:
   using Params = AttentionParams;
-  static constexpr bool takes(DType type, Backend backend) {
-    return type == DType::F32 || (backend == Backend::Cpu && isHalf(type));
+  static constexpr bool takes(DType type) {
+    return type == DType::F32 || isHalf(type);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(Attention)
@@ -72,8 +72,8 @@ public:
 class AttentionGrad : public Kernel {
 public:
   using Params = AttentionParams;
-  static constexpr bool takes(DType type, Backend backend) {
-    return type == DType::F32 || (backend == Backend::Cpu && isHalf(type));
+  static constexpr bool takes(DType type) {
+    return type == DType::F32 || isHalf(type);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(AttentionGrad)

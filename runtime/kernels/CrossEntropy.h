@@ -66,9 +66,6 @@ struct LinearCrossEntropyParams {
 
 int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                                      Backend backend);
-constexpr bool linearCrossEntropyTakes(DType type, Backend backend) {
-  return type == DType::F32 || (backend == Backend::Cpu && isHalf(type));
-}
 
 /// ins: x [rows, channels], w [vocabulary, channels], labels, weight, bias
 ///      [vocabulary] if bias.
@@ -76,8 +73,8 @@ constexpr bool linearCrossEntropyTakes(DType type, Backend backend) {
 class LinearCrossEntropy : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType type, Backend backend) {
-    return linearCrossEntropyTakes(type, backend);
+  static constexpr bool takes(DType type) {
+    return type == DType::F32 || isHalf(type);
   }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
@@ -93,8 +90,8 @@ public:
 class LinearCrossEntropyGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType type, Backend backend) {
-    return linearCrossEntropyTakes(type, backend);
+  static constexpr bool takes(DType type) {
+    return type == DType::F32 || isHalf(type);
   }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
@@ -109,8 +106,8 @@ public:
 class LinearCrossEntropyWithGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType type, Backend backend) {
-    return linearCrossEntropyTakes(type, backend);
+  static constexpr bool takes(DType type) {
+    return type == DType::F32 || isHalf(type);
   }
   /// The log-sum-exps, which nobody else reads, lie in scratch as well.
   static int64_t scratchCap(const Params &params, Backend backend) {

@@ -1,0 +1,63 @@
+//===- Stored.h - floats in memory as f32, bf16 or f16, on cuda -*- C++ -*-===//
+//
+// Kernels that compute in f32 widen what they load and round what they store,
+// once. What the type is they learn at run time: it decides a loop of loads or
+// a store, never how a kernel computes, and the branch is the same for all
+// threads. A template would compile each kernel three times, for every
+// architecture.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_CUDA_STORED_H
+#define TMC_RUNTIME_CUDA_STORED_H
+
+#include "runtime/kernels/DType.h"
+#include "runtime/kernels/Storage.h"
+
+#include <type_traits>
+
+namespace tmc::cuda {
+
+/// Floats of type F32, BF16 or F16. Void is `void` or `const void`.
+template <typename Void> struct StoredFloats {
+  Void *data;
+  DType type;
+
+  __device__ StoredFloats shifted(int64_t elements) const {
+    using Byte = std::conditional_t<std::is_const_v<Void>, const unsigned char,
+                                    unsigned char>;
+    const int64_t bytes = type == DType::F32 ? 4 : 2;
+    return {static_cast<Byte *>(data) + elements * bytes, type};
+  }
+
+  /// Element i, widened.
+  __device__ float at(int64_t i) const {
+    if (type == DType::F32)
+      return static_cast<const float *>(data)[i];
+    const uint32_t bits = static_cast<const uint16_t *>(data)[i];
+    return type == DType::BF16 ? widenBits<bf16>(bits) : widenBits<f16>(bits);
+  }
+
+  /// Calls body with the pointer that this is: to float, bf16 or f16. They are
+  /// read by loadLanes<1> and written by storeLanes<1>.
+  template <typename F> TMC_HD void visit(F &&body) const {
+    if (type == DType::BF16)
+      body(as<bf16>());
+    else if (type == DType::F16)
+      body(as<f16>());
+    else
+      body(as<float>());
+  }
+
+private:
+  template <typename T> TMC_HD auto as() const {
+    using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
+    return static_cast<Element *>(data);
+  }
+};
+
+using StoredIn = StoredFloats<const void>;
+using StoredOut = StoredFloats<void>;
+
+} // namespace tmc::cuda
+
+#endif // TMC_RUNTIME_CUDA_STORED_H
