@@ -9,6 +9,9 @@ plain SGD gives every gradient (test/golden/check.py says how). Each run is watc
 the emulator finds ends it. The gradients are PyTorch's; and the parameters after the step have
 the same bits under both budgets and under every seed.
 
+Those of NARROW are compiled with --precision bf16, too. What a step in bf16 is worth the interpreter
+says, which rounds at the same points (`tmc verify`); bits are compared as those of the others.
+
 With --full all models are also compiled with a tight budget, those of FULL_ONLY too, and there
 are six seeds in place of two. As many models are checked at once as there are processors. Ends with one line `N passed, M failed`. Needs only the standard library.
 """
@@ -31,7 +34,8 @@ GOLDEN = os.path.join(ROOT, "test", "golden")
 sys.path.insert(0, GOLDEN)
 
 FULL_ONLY = ["decoder"]
-TIGHT = ["mlp-small", "gpt2-tiny", "resnet-tiny", "unet-tiny"]
+TIGHT = ["mlp-small", "gpt2-tiny", "gpt2-tiny, bf16", "resnet-tiny", "unet-tiny"]
+NARROW = ["gpt2-tiny", "llama-tiny"]
 SEEDS, FULL_SEEDS = 2, 6
 WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
            os.path.join(HERE, "emulator", "Emulator.h"), "-fsanitize=thread",
@@ -44,8 +48,9 @@ def run(command, **more):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
 
 
-def one(directory, path):
-    """In a process of its own: the gradients of a step, and a digest of its parameters' bits."""
+def one(directory, path, compares):
+    """In a process of its own: a digest of a step's parameters' bits, and whether its gradients are
+    the golden ones, if that is asked."""
     import check
     with open(path) as file:
         golden = json.load(file)
@@ -53,16 +58,18 @@ def one(directory, path):
     step = check.start(directory, golden, GOLDEN, 1)
     check.feed(step, golden, GOLDEN)
     loss = step.run(check.RATE)
-    bad = check.compare_numbers("loss", [golden["loss"]], [loss], check.LOSS)
     digest = hashlib.sha256(repr(loss).encode())
     after = {}
     for name, want in golden["gradients"].items():
         after[name] = step.read(name, math.prod(want["shape"]))
         digest.update(after[name].tobytes())
+    print("digest", digest.hexdigest())
+    if not compares:
+        return 0
+    bad = check.compare_numbers("loss", [golden["loss"]], [loss], check.LOSS)
     bad += check.compare("gradient", golden["gradients"],
                          lambda name, _: [(p - q) / check.RATE for p, q in zip(before[name], after[name])],
                          lambda name: check.allowed_gradient(golden, name))
-    print("digest", digest.hexdigest())
     return 1 if bad else 0
 
 
@@ -70,12 +77,14 @@ class Failed(Exception):
     pass
 
 
-def emit(options, directory, path, golden, *more):
+def emit(options, directory, path, golden, precision, *more):
     """A compiled step's directory with its watched libstep.so; returns its plan."""
     dims = [f"--dim={name}={value}" for name, value in golden["dims"].items()]
     graph = os.path.join(ROOT, golden["graphs"][0])
+    momentum = 0 if precision == "f32" else 0.9  # After one step it is the gradient, which verify compares.
     done = run([options.tmc, "compile", graph, "--target=cuda:sm_90", "--emit=source", *dims,
-                "--optimizer=sgd(momentum=0,weight_decay=0)", "-o", directory, *more])
+                f"--optimizer=sgd(momentum={momentum},weight_decay=0)", f"--precision={precision}",
+                "-o", directory, *more])
     if done.returncode:
         raise Failed(f"tmc compile ended with {done.returncode}\n{done.stdout}")
     at = lambda name: os.path.join(directory, name)
@@ -91,17 +100,23 @@ def emit(options, directory, path, golden, *more):
         return json.load(file)
 
 
-def check_model(options, scratch, path):
+def name_of(path):
+    return os.path.basename(path).removesuffix(".json")
+
+
+def check_model(options, scratch, path, precision):
     """The rows of one model: (name, good, text)."""
     with open(path) as file:
         golden = json.load(file)
     rows = []
     report = lambda *row: rows.append(row)
-    name = os.path.basename(path).removesuffix(".json")
+    narrow = precision != "f32"
+    name = name_of(path) + (f", {precision}" if narrow else "")
+    wants_tight = options.full or name in TIGHT
     digests = {}
 
     def measure(directory, label, seed):
-        done = run([sys.executable, __file__, "--one", directory, path],
+        done = run([sys.executable, __file__, "--bits" if narrow else "--one", directory, path],
                    env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
         found = re.search(r"^digest (\w+)", done.stdout, re.M)
         ended = f"ended with {done.returncode}\n"
@@ -110,16 +125,20 @@ def check_model(options, scratch, path):
             digests[label, seed] = found.group(1)
 
     try:
-        loose = os.path.join(scratch, name + "-loose")
-        plan = emit(options, loose, path, golden)
+        loose = os.path.join(scratch, f"{name_of(path)}-{precision}-loose")
+        plan = emit(options, loose, path, golden, precision)
         least, most = plan["smallest_found_bytes"], plan["arena_bytes"]
         budget = least + (most - least) // 100
-        tight = os.path.join(scratch, name + "-tight") if options.full or name in TIGHT else None
+        tight = os.path.join(scratch, f"{name_of(path)}-{precision}-tight") if wants_tight else None
         if tight:
-            emit(options, tight, path, golden, f"--budget={budget}")
+            emit(options, tight, path, golden, precision, f"--budget={budget}")
     except Failed as failure:
         report(name, False, str(failure))
         return rows
+    if narrow:
+        done = run([options.tmc, "verify", loose, "--steps=1", "--threads=1"],
+                   env=dict(os.environ, TMC_EMULATOR_SEED="0"))
+        report(f"{name}: the interpreter's numbers", done.returncode == 0, done.stdout)
     for seed in range(options.seeds):
         measure(loose, "all memory", seed)
     if tight:
@@ -138,9 +157,10 @@ def main():
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--bits", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
-        return one(*options.one)
+    if options.one or options.bits:
+        return one(*(options.one or options.bits), compares=bool(options.one))
     options.seeds = options.seeds or (FULL_SEEDS if options.full else SEEDS)
     counts = {True: 0, False: 0}
 
@@ -150,14 +170,14 @@ def main():
         if not good:
             print("    " + text.strip().replace("\n", "\n    "), flush=True)
 
-    paths = []
+    cases = []
     for path in sorted(glob.glob(os.path.join(GOLDEN, "*.json"))):
-        name = os.path.basename(path).removesuffix(".json")
+        name = name_of(path)
         if options.only in name and (name not in FULL_ONLY or options.full):
-            paths.append(path)
+            cases += [(path, "f32")] + [(path, "bf16")] * (name in NARROW)
     with tempfile.TemporaryDirectory(prefix="emulated-") as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for rows in pool.map(lambda path: check_model(options, scratch, path), paths):
+        for rows in pool.map(lambda case: check_model(options, scratch, *case), cases):
             for row in rows:
                 report(*row)
     print(f"{counts[True]} passed, {counts[False]} failed")
