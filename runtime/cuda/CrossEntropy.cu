@@ -20,22 +20,21 @@ __device__ bool labelCounts(const LabelRule &rule, int64_t row,
   return label != rule.ignoreIndex && label >= 0 && label < rule.vocabulary;
 }
 
-template <typename T>
 __global__ void __launch_bounds__(kBlock)
-    lossOfRow(LabelRule rule, const T *__restrict__ logits, int64_t stride,
-              float *lse, float *losses, DeviceFault *fault) {
+    lossOfRow(LabelRule rule, const float *__restrict__ logits, float *lse,
+              float *losses, DeviceFault *fault) {
   __shared__ float shared[kBlock];
   const int64_t row = blockIdx.x;
-  const T *x = logits + row * stride;
+  const float *x = logits + row * rule.vocabulary;
 
   float top = -INFINITY;
   for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
-    top = MaxOp{}(top, loadLanes<1>(x + i));
+    top = top > x[i] ? top : x[i];
   top = blockReduce(top, shared, MaxOp{});
   float sum = 0;
   if (top != -INFINITY) {
     for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
-      sum += expf(loadLanes<1>(x + i) - top);
+      sum += expf(x[i] - top);
   }
   sum = blockReduce(sum, shared, AddOp{});
   if (threadIdx.x != 0)
@@ -47,7 +46,7 @@ __global__ void __launch_bounds__(kBlock)
   if (!counts && label != rule.ignoreIndex)
     reportFault(fault, rule.firstRow + row, label, rule.vocabulary);
   lse[rule.firstRow + row] = total;
-  losses[rule.firstRow + row] = counts ? total - loadLanes<1>(x + label) : 0.0f;
+  losses[rule.firstRow + row] = counts ? total - x[label] : 0.0f;
 }
 
 __global__ void __launch_bounds__(kBlock)
@@ -67,14 +66,13 @@ __global__ void __launch_bounds__(kBlock)
 
 // In place where dlogits is logits: hence no __restrict__. A narrower element
 // lies where one before it was: a round's are all read before they are written.
-template <typename T, typename To>
+template <typename T>
 __global__ void __launch_bounds__(kBlock)
-    gradientOfRow(LabelRule rule, const T *logits, int64_t stride,
-                  const float *lse, const float *scale, To *dlogits,
-                  int64_t toStride) {
+    gradientOfRow(LabelRule rule, const float *logits, const float *lse,
+                  const float *scale, T *dlogits, int64_t stride) {
   const int64_t row = blockIdx.x;
-  const T *x = logits + row * stride;
-  To *dx = dlogits + row * toStride;
+  const float *x = logits + row * rule.vocabulary;
+  T *dx = dlogits + row * stride;
   int64_t label = 0;
   const bool counts = labelCounts(rule, row, label);
   const float shift = lse[rule.firstRow + row], factor = *scale;
@@ -82,8 +80,8 @@ __global__ void __launch_bounds__(kBlock)
     const int64_t i = i0 + threadIdx.x;
     float p = 0;
     if (i < rule.vocabulary)
-      p = factor * expf(loadLanes<1>(x + i) - shift);
-    if constexpr (sizeof(To) < sizeof(T))
+      p = factor * expf(x[i] - shift);
+    if constexpr (isNarrow<T>)
       __syncthreads();
     if (i < rule.vocabulary)
       storeLanes<1>(dx + i, !counts ? 0.0f : i == label ? p - factor : p);
@@ -107,13 +105,10 @@ __global__ void __launch_bounds__(kBlock)
 
 } // namespace
 
-void rowLosses(Queue &queue, const LabelRule &rule, const InRows &logits,
+void rowLosses(Queue &queue, const LabelRule &rule, const float *logits,
                int64_t rows, float *lse, float *losses) {
-  StoredIn{logits.data, logits.type}.visit([&](const auto *x) {
-    using T = std::remove_const_t<std::remove_pointer_t<decltype(x)>>;
-    launch(queue, lossOfRow<T>, dim3(unsigned(rows)), dim3(kBlock), 0, rule, x,
-           logits.stride, lse, losses, queue.device().fault());
-  });
+  launch(queue, lossOfRow, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
+         lse, losses, queue.device().fault());
 }
 
 void weightedLoss(Queue &queue, const float *losses, int64_t rows,
@@ -122,29 +117,23 @@ void weightedLoss(Queue &queue, const float *losses, int64_t rows,
          loss, accumulate);
 }
 
-void rowGradients(Queue &queue, const LabelRule &rule, const InRows &logits,
+void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
                   int64_t rows, const float *lse, const float *scale,
-                  const OutRows &dlogits) {
-  StoredOut{dlogits.data, dlogits.type}.visit([&](auto *dx) {
-    using To = std::remove_pointer_t<decltype(dx)>;
-    auto from = [&](const auto *x) {
-      using T = std::remove_const_t<std::remove_pointer_t<decltype(x)>>;
-      launch(queue, gradientOfRow<T, To>, dim3(unsigned(rows)), dim3(kBlock), 0,
-             rule, x, logits.stride, lse, scale, dx, dlogits.stride);
-    };
-    if (logits.type == DType::F32)
-      from(static_cast<const float *>(logits.data));
-    else // In their own type.
-      from(static_cast<const To *>(logits.data));
+                  const StoredRows &dlogits) {
+  withStored(dlogits.type, [&](auto element) {
+    using T = decltype(element);
+    launch(queue, gradientOfRow<T>, dim3(unsigned(rows)), dim3(kBlock), 0, rule,
+           logits, lse, scale, static_cast<T *>(dlogits.data), dlogits.stride);
   });
 }
 
-void addRows(Queue &queue, const InRows &values, int64_t rows, int64_t columns,
-             float *sums, bool accumulate) {
-  StoredIn{values.data, values.type}.visit([&](const auto *from) {
-    using T = std::remove_const_t<std::remove_pointer_t<decltype(from)>>;
+void addRows(Queue &queue, const StoredRows &values, int64_t rows,
+             int64_t columns, float *sums, bool accumulate) {
+  withStored(values.type, [&](auto element) {
+    using T = decltype(element);
     launch(queue, sumOfRows<T>, blocksFor(columns, kBlock), dim3(kBlock), 0,
-           from, values.stride, rows, columns, sums, accumulate);
+           static_cast<const T *>(values.data), values.stride, rows, columns,
+           sums, accumulate);
   });
 }
 
@@ -169,8 +158,8 @@ void CrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   float *losses = static_cast<float *>(scratch);
   const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
                              p.ignoreIndex, 0};
-  cuda::rowLosses(queue, rule, {operand(ins, 0), p.type, p.vocabulary}, p.rows,
-                  static_cast<float *>(result(outs, 1)), losses);
+  cuda::rowLosses(queue, rule, static_cast<const float *>(operand(ins, 0)),
+                  p.rows, static_cast<float *>(result(outs, 1)), losses);
   cuda::weightedLoss(queue, losses, p.rows,
                      static_cast<const float *>(operand(ins, 2)),
                      static_cast<float *>(result(outs, 0)), accumulate);
@@ -191,7 +180,7 @@ void CrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
   cuda::Queue queue(*state_->device, stream, "cross_entropy_grad");
   const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
                              p.ignoreIndex, 0};
-  cuda::rowGradients(queue, rule, {operand(ins, 0), p.type, p.vocabulary},
+  cuda::rowGradients(queue, rule, static_cast<const float *>(operand(ins, 0)),
                      p.rows, static_cast<const float *>(operand(ins, 2)),
                      static_cast<const float *>(operand(ins, 3)),
                      {result(outs, 0), p.type, p.vocabulary});

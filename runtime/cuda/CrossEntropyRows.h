@@ -2,8 +2,8 @@
 //
 // Launches over rows of logits, for cross_entropy and for the chunks of
 // linear_cross_entropy. A block takes a row; its threads read it twice, the
-// second time from the cache. Logits and their gradients are stored as f32,
-// bf16 or f16; sums are f32.
+// second time from the cache. Logits are f32, one row behind the other;
+// their gradient is stored as f32, bf16 or f16.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H
@@ -22,12 +22,7 @@ struct LabelRule {
 };
 
 /// Rows of floats, `stride` elements from one to the next.
-struct InRows {
-  const void *data;
-  DType type;
-  int64_t stride;
-};
-struct OutRows {
+struct StoredRows {
   void *data;
   DType type;
   int64_t stride;
@@ -36,7 +31,7 @@ struct OutRows {
 /// lse[r] and losses[r] = lse - logits[r, label] (0 where the row doesn't
 /// count), for rows [firstRow, firstRow + rows) of which `logits` holds only
 /// these. A bad label becomes the step's fault.
-void rowLosses(Queue &queue, const LabelRule &rule, const InRows &logits,
+void rowLosses(Queue &queue, const LabelRule &rule, const float *logits,
                int64_t rows, float *lse, float *losses);
 
 /// *loss (+)= weight * the sum of the losses, in f64.
@@ -44,15 +39,15 @@ void weightedLoss(Queue &queue, const float *losses, int64_t rows,
                   const float *weight, float *loss, bool accumulate);
 
 /// dlogits = scale * (exp(logits - lse) - [label]), rounded once, 0 in rows
-/// that don't count. dlogits may lie where the logits do: in their type, or
-/// each row narrower, from its front on.
-void rowGradients(Queue &queue, const LabelRule &rule, const InRows &logits,
+/// that don't count. dlogits may be logits: a narrow row begins where theirs
+/// does.
+void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
                   int64_t rows, const float *lse, const float *scale,
-                  const OutRows &dlogits);
+                  const StoredRows &dlogits);
 
 /// sums[v] (+)= values[0, v] + values[1, v] + ..., in this order.
-void addRows(Queue &queue, const InRows &values, int64_t rows, int64_t columns,
-             float *sums, bool accumulate);
+void addRows(Queue &queue, const StoredRows &values, int64_t rows,
+             int64_t columns, float *sums, bool accumulate);
 
 } // namespace tmc::cuda
 

@@ -4,10 +4,10 @@
 // again, or goes on where the loss has them, turns them into their own gradient
 // in place, and multiplies twice. Where x and w are narrow the logits are f32,
 // and a row of their gradient, rounded, takes the first half of the logits'
-// row:
+// row; byte by byte:
 //
 //   logits   [rows, V] f32     x0 x0 x0 x0 x1 x1 x1 x1 ...
-//   dlogits  [rows, V] bf16    d0 d0 d1 d1 ..              2 V from row to row
+//   dlogits  [rows, V] bf16    d0 d0 d1 d1 ...             2 V from row to row
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,14 +75,11 @@ struct Pieces {
   }
 };
 
-InRows logitsOf(const LinearCrossEntropyParams &p, const Pieces &pieces) {
-  return {pieces.logits, DType::F32, p.vocabulary};
-}
 /// Of the logits' gradient, in elements.
 int64_t gradientStride(const LinearCrossEntropyParams &p) {
   return p.vocabulary * (4 / sizeOf(p.type));
 }
-OutRows gradientOf(const LinearCrossEntropyParams &p, const Pieces &pieces) {
+StoredRows gradientOf(const LinearCrossEntropyParams &p, const Pieces &pieces) {
   return {pieces.logits, p.type, gradientStride(p)};
 }
 
@@ -115,10 +112,10 @@ struct Products {
                     const Pieces &pieces, const Gradients &to,
                     bool accumulate) {
     const int64_t before = bytesBefore(p, r0);
-    const OutRows gradient = gradientOf(p, pieces);
+    const StoredRows gradient = gradientOf(p, pieces);
     if (to.dbias)
-      addRows(queue, {gradient.data, gradient.type, gradient.stride}, rows,
-              p.vocabulary, to.dbias, accumulate || r0 > 0);
+      addRows(queue, gradient, rows, p.vocabulary, to.dbias,
+              accumulate || r0 > 0);
     if (to.dx)
       dx.run(queue, rows, gradient.data, w, nullptr,
              static_cast<char *>(to.dx) + before, pieces.product, false);
@@ -198,7 +195,7 @@ void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
                        p.bias ? operand(ins, 4) : nullptr, r0, rows, pieces);
     cuda::rowLosses(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
-        cuda::logitsOf(p, pieces), rows, static_cast<float *>(result(outs, 1)),
+        pieces.logits, rows, static_cast<float *>(result(outs, 1)),
         pieces.losses);
   }
   cuda::weightedLoss(queue, pieces.losses, p.rows,
@@ -231,8 +228,7 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs,
                        rows, pieces);
     cuda::rowGradients(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
-        cuda::logitsOf(p, pieces), rows,
-        static_cast<const float *>(operand(ins, 3)),
+        pieces.logits, rows, static_cast<const float *>(operand(ins, 3)),
         static_cast<const float *>(operand(ins, 4)),
         cuda::gradientOf(p, pieces));
     state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);
@@ -269,9 +265,8 @@ void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
                                p.ignoreIndex, r0};
     state_->makeLogits(queue, p, x, w, p.bias ? operand(ins, 5) : nullptr, r0,
                        rows, pieces);
-    cuda::rowLosses(queue, rule, cuda::logitsOf(p, pieces), rows, lse,
-                    pieces.losses);
-    cuda::rowGradients(queue, rule, cuda::logitsOf(p, pieces), rows, lse,
+    cuda::rowLosses(queue, rule, pieces.logits, rows, lse, pieces.losses);
+    cuda::rowGradients(queue, rule, pieces.logits, rows, lse,
                        static_cast<const float *>(operand(ins, 4)),
                        cuda::gradientOf(p, pieces));
     state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);

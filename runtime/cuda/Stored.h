@@ -39,7 +39,7 @@ template <typename Void> struct StoredFloats {
 
   /// Calls body with the pointer that this is: to float, bf16 or f16. They are
   /// read by loadLanes<1> and written by storeLanes<1>.
-  template <typename F> TMC_HD void visit(F &&body) const {
+  template <typename F> __device__ void visit(F &&body) const {
     if (type == DType::BF16)
       body(as<bf16>());
     else if (type == DType::F16)
@@ -49,11 +49,22 @@ template <typename Void> struct StoredFloats {
   }
 
 private:
-  template <typename T> TMC_HD auto as() const {
+  template <typename T> __device__ auto as() const {
     using Element = std::conditional_t<std::is_const_v<Void>, const T, T>;
     return static_cast<Element *>(data);
   }
 };
+
+/// On the host: calls body with a value of what holds `type`, to choose a
+/// template by.
+template <typename F> void withStored(DType type, F &&body) {
+  if (type == DType::BF16)
+    body(bf16{});
+  else if (type == DType::F16)
+    body(f16{});
+  else
+    body(float{});
+}
 
 using StoredIn = StoredFloats<const void>;
 using StoredOut = StoredFloats<void>;
