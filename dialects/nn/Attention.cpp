@@ -113,7 +113,8 @@ attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
   p.keys = k.getDimSize(1);
   p.kvHeads = k.getDimSize(2);
   KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
-  call.products = p.type;
+  // cuda's kernel widens, and multiplies on the units of f32.
+  call.products = backend == Backend::Cuda ? DType::F32 : p.type;
   call.type("type", q)
       .integer("batch", p.batch)
       .integer("heads", p.heads)

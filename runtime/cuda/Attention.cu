@@ -27,7 +27,7 @@ template <typename Shape> constexpr int64_t sharedBytes() {
 }
 
 template <typename Shape>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
     attention(AttentionParams p, const void *__restrict__ q,
               const void *__restrict__ k, const void *__restrict__ v,
               AttentionExtras extras, void *__restrict__ out,

@@ -36,11 +36,11 @@ template <typename Shape> constexpr int64_t sharedBytes() {
 }
 
 struct GradOperands {
-  StoredIn q, k, v, out, dout;
+  const void *q, *k, *v, *out, *dout;
   const float *lse;
   AttentionExtras extras;
   float *dots;
-  StoredOut dq, dk, dv;
+  void *dq, *dk, *dv;
 };
 
 constexpr int kDotBlock = 256;
@@ -53,12 +53,14 @@ __global__ void __launch_bounds__(kDotBlock)
   if (row >= p.batch * p.queries * p.heads) // a whole warp
     return;
   float sum = 0;
-  o.dout.shifted(row * p.headDim).visit([&](const auto *dout) {
-    const auto *out =
-        static_cast<decltype(dout)>(o.out.shifted(row * p.headDim).data);
-    for (int64_t d = lane; d < p.headDim; d += kWarp)
-      sum = fmaf(loadLanes<1>(dout + d), loadLanes<1>(out + d), sum);
-  });
+  StoredIn{o.dout, p.type}
+      .shifted(row * p.headDim)
+      .visit([&](const auto *dout) {
+        const auto *out = static_cast<decltype(dout)>(
+            StoredIn{o.out, p.type}.shifted(row * p.headDim).data);
+        for (int64_t d = lane; d < p.headDim; d += kWarp)
+          sum = fmaf(loadLanes<1>(dout + d), loadLanes<1>(out + d), sum);
+      });
 #pragma unroll
   for (int distance = kWarp / 2; distance > 0; distance /= 2)
     sum += __shfl_xor_sync(0xffffffffu, sum, distance);
@@ -126,7 +128,7 @@ __device__ void writeScores(const float (&s)[Shape::kPer][Shape::kPer],
 }
 
 template <typename Shape>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
     gradientOfKeys(AttentionParams p, GradOperands o) {
   constexpr int kPer = Shape::kPer, Rows = Shape::Rows;
   TMC_DYNAMIC_SHARED(memory);
@@ -136,10 +138,12 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int row0 = int(threadIdx.y) * kPer;
   const int64_t queryStride = p.heads * p.headDim;
 
-  loadTile<Shape>(o.k.shifted(batch * p.k.batch + kvHead * p.k.head), key0,
-                  p.keys, p.k.time, p.headDim, tiles.k);
-  loadTile<Shape>(o.v.shifted(batch * p.v.batch + kvHead * p.v.head), key0,
-                  p.keys, p.v.time, p.headDim, tiles.v);
+  loadTile<Shape>(
+      StoredIn{o.k, p.type}.shifted(batch * p.k.batch + kvHead * p.k.head),
+      key0, p.keys, p.k.time, p.headDim, tiles.k);
+  loadTile<Shape>(
+      StoredIn{o.v, p.type}.shifted(batch * p.v.batch + kvHead * p.v.head),
+      key0, p.keys, p.v.time, p.headDim, tiles.v);
   Share<Shape> dk, dv;
   dk.zero();
   dv.zero();
@@ -147,9 +151,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t perKey = p.heads / p.kvHeads;
   const int64_t firstTile = firstQuery(p, key0) / Rows;
   for (int64_t head = kvHead * perKey; head < (kvHead + 1) * perKey; ++head) {
-    const StoredIn qHead = o.q.shifted(batch * p.q.batch + head * p.q.head);
-    const StoredIn doutHead =
-        o.dout.shifted(batch * p.queries * queryStride + head * p.headDim);
+    const StoredIn qHead =
+        StoredIn{o.q, p.type}.shifted(batch * p.q.batch + head * p.q.head);
+    const StoredIn doutHead = StoredIn{o.dout, p.type}.shifted(
+        batch * p.queries * queryStride + head * p.headDim);
     for (int64_t query0 = firstTile * Rows; query0 < p.queries;
          query0 += Rows) {
       __syncthreads(); // the tiles of the last round have been read
@@ -179,13 +184,13 @@ __global__ void __launch_bounds__(kAttentionThreads)
       continue;
     const int64_t at =
         ((batch * p.keys + key) * p.kvHeads + kvHead) * p.headDim;
-    dk.writeRow(i, o.dk.shifted(at), p.headDim);
-    dv.writeRow(i, o.dv.shifted(at), p.headDim);
+    dk.writeRow(i, StoredOut{o.dk, p.type}.shifted(at), p.headDim);
+    dv.writeRow(i, StoredOut{o.dv, p.type}.shifted(at), p.headDim);
   }
 }
 
 template <typename Shape>
-__global__ void __launch_bounds__(kAttentionThreads)
+__global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
     gradientOfQueries(AttentionParams p, GradOperands o) {
   constexpr int kPer = Shape::kPer, Rows = Shape::Rows;
   TMC_DYNAMIC_SHARED(memory);
@@ -195,14 +200,17 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const int64_t kvHead = head / (p.heads / p.kvHeads);
   const int row0 = int(threadIdx.y) * kPer;
   const int64_t queryStride = p.heads * p.headDim;
-  const StoredIn kHead = o.k.shifted(batch * p.k.batch + kvHead * p.k.head);
-  const StoredIn vHead = o.v.shifted(batch * p.v.batch + kvHead * p.v.head);
+  const StoredIn kHead =
+      StoredIn{o.k, p.type}.shifted(batch * p.k.batch + kvHead * p.k.head);
+  const StoredIn vHead =
+      StoredIn{o.v, p.type}.shifted(batch * p.v.batch + kvHead * p.v.head);
 
-  loadTile<Shape>(o.q.shifted(batch * p.q.batch + head * p.q.head), query0,
-                  p.queries, p.q.time, p.headDim, tiles.q);
   loadTile<Shape>(
-      o.dout.shifted(batch * p.queries * queryStride + head * p.headDim),
-      query0, p.queries, queryStride, p.headDim, tiles.dout);
+      StoredIn{o.q, p.type}.shifted(batch * p.q.batch + head * p.q.head),
+      query0, p.queries, p.q.time, p.headDim, tiles.q);
+  loadTile<Shape>(StoredIn{o.dout, p.type}.shifted(
+                      batch * p.queries * queryStride + head * p.headDim),
+                  query0, p.queries, queryStride, p.headDim, tiles.dout);
   Share<Shape> dq;
   dq.zero();
 
@@ -227,7 +235,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const int64_t query = query0 + row0 + i;
     const int64_t row = (batch * p.queries + query) * p.heads + head;
     if (query < p.queries)
-      dq.writeRow(i, o.dq.shifted(row * p.headDim), p.headDim);
+      dq.writeRow(i, StoredOut{o.dq, p.type}.shifted(row * p.headDim),
+                  p.headDim);
   }
 }
 
@@ -277,21 +286,19 @@ Status AttentionGrad::prepare(Device &device) {
 void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "attention_grad");
-  auto in = [&](size_t i) { return cuda::StoredIn{operand(ins, i), p.type}; };
-  auto out = [&](size_t i) { return cuda::StoredOut{result(outs, i), p.type}; };
   const cuda::GradOperands operands{
-      in(0),
-      in(1),
-      in(2),
-      in(3),
-      in(5),
+      operand(ins, 0),
+      operand(ins, 1),
+      operand(ins, 2),
+      operand(ins, 3),
+      operand(ins, 5),
       static_cast<const float *>(operand(ins, 4)),
       {operand(ins, 6), static_cast<const int64_t *>(operand(ins, 7)),
        static_cast<const int64_t *>(operand(ins, 8))},
       static_cast<float *>(scratch),
-      out(0),
-      out(1),
-      out(2)};
+      result(outs, 0),
+      result(outs, 1),
+      result(outs, 2)};
   launch(queue, cuda::rowDots,
          cuda::blocksFor(p.batch * p.queries * p.heads * cuda::kWarp,
                          cuda::kDotBlock),

@@ -31,6 +31,10 @@ namespace tmc::cuda {
 
 constexpr int kSide = 16; // threads along each side of a block
 constexpr int kAttentionThreads = kSide * kSide;
+/// What registers leave room for on a multiprocessor: 128 a thread. Left to
+/// itself the assembler takes up to 198, which leaves room for one block, or
+/// 64, and spills.
+constexpr int kAttentionBlocks = 2;
 
 /// Sizes of the tiles for heads of up to Depth channels: small enough for 99
 /// KiB of shared memory, or for the 64 KiB that sm_75 gives a block.
