@@ -233,11 +233,12 @@ private:
       Type type = forward.getArgumentTypes()[i];
       if (train::roleOf(forward, i) == train::Role::Batch)
         type = wholeBatch(cast<RankedTensorType>(type));
+      if (isTrained(i))
+        type = rule->storedType(cast<RankedTensorType>(type));
       addArg(type, forward.getArgAttrDict(i), forward.getArgument(i).getLoc());
     }
     for (unsigned i = 0; i < kept; ++i) {
-      if (train::roleOf(forward, i) != train::Role::Param ||
-          forward.getArgAttr(i, TrainDialect::kFrozen))
+      if (!isTrained(i))
         continue;
       Trained entry{i,
                     {cast<RankedTensorType>(types[i]),
@@ -279,6 +280,12 @@ private:
     return success();
   }
 
+  /// Whether argument `i` of the forward function is a param to be trained.
+  bool isTrained(unsigned i) {
+    return train::roleOf(forward, i) == train::Role::Param &&
+           !forward.getArgAttr(i, TrainDialect::kFrozen);
+  }
+
   RankedTensorType wholeBatch(RankedTensorType piece) {
     SmallVector<int64_t> shape(piece.getShape());
     shape[0] *= microBatches;
@@ -290,6 +297,12 @@ private:
     OpBuilder b = OpBuilder::atBlockEnd(&block);
     SmallVector<Value> args(block.getArguments().begin(),
                             block.getArguments().end());
+    // What the model reads of a param that is kept in another type.
+    SmallVector<Value> reads = args;
+    for (Trained &entry : trained)
+      reads[entry.arg] = nn::convertTo(
+          b, args[entry.arg].getLoc(), args[entry.arg],
+          getElementTypeOrSelf(forward.getArgumentTypes()[entry.arg]));
     SmallVector<Value> squares(trained.size());
     Value loss;
 
@@ -297,13 +310,13 @@ private:
     if (microBatches == 1) {
       // Without a global clip each update follows its gradient at once, which
       // frees the gradient.
-      if (failed(buildBody(b, args, loss, [&](unsigned index, Value grad) {
+      if (failed(buildBody(b, reads, loss, [&](unsigned index, Value grad) {
             trained[index].grad = grad;
             if (early)
               squares[index] = buildUpdate(b, args, index, Value());
           })))
         return failure();
-    } else if (failed(buildLoop(b, args, loss))) {
+    } else if (failed(buildLoop(b, reads, loss))) {
       return failure();
     }
 
@@ -356,7 +369,8 @@ private:
                     {},
                     args[lrArg],
                     args[stepArg],
-                    clip};
+                    clip,
+                    int64_t(index)};
     for (unsigned slot : entry.slots)
       in.slots.push_back(args[slot]);
     Location loc = NameLoc::get(b.getStringAttr(in.name));
@@ -440,8 +454,12 @@ private:
         sliceArgs.push_back(i);
       }
     SmallVector<Type> carried{forward.getResultTypes()[*lossIndex]};
-    for (Trained &entry : trained)
-      carried.push_back(args[entry.arg].getType());
+    // Gradients add up in f32 at least.
+    for (Trained &entry : trained) {
+      auto type = cast<RankedTensorType>(args[entry.arg].getType());
+      carried.push_back(
+          type.clone(nn::accumulationType(type.getElementType())));
+    }
 
     auto loop = train::MicroBatchOp::create(
         b, step.getLoc(), carried, b.getI64IntegerAttr(microBatches), slices);
@@ -460,8 +478,11 @@ private:
     SmallVector<Value> next(carried.size());
     if (failed(buildBody(
             inner, inputs, pieceLoss, [&](unsigned index, Value grad) {
-              next[index + 1] =
-                  nn::add(inner, grad.getLoc(), sums[index + 1], grad);
+              Location loc = grad.getLoc();
+              Value sum = sums[index + 1];
+              Value wide = nn::convertTo(inner, loc, grad,
+                                         getElementTypeOrSelf(sum.getType()));
+              next[index + 1] = nn::add(inner, loc, sum, wide);
             })))
       return failure();
     next[0] = nn::add(inner, pieceLoss.getLoc(), sums[0], pieceLoss);

@@ -44,6 +44,24 @@ double OptimizerRule::decayOf(StringRef name, RankedTensorType type) const {
   return weightDecay;
 }
 
+/// `type`, its floats kept in 32 bits or in 16.
+static RankedTensorType keptIn(RankedTensorType type, bool isNarrow) {
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  if (!element || element.getWidth() > 32)
+    return type;
+  MLIRContext *context = type.getContext();
+  if (isNarrow)
+    return type.clone(BFloat16Type::get(context));
+  return type.clone(Float32Type::get(context));
+}
+
+RankedTensorType OptimizerRule::storedType(RankedTensorType type) const {
+  return keptIn(type, !hasMaster);
+}
+RankedTensorType OptimizerRule::momentType(const TrainedParam &param) const {
+  return keptIn(param.type, hasNarrowMoments);
+}
+
 namespace {
 
 /// Reads numbers out of a spec and remembers which keys were known.
@@ -69,9 +87,26 @@ struct SpecReader {
     spec.options.erase(it);
     return value;
   }
+  /// Whether `key` is `second` of two words, the first being standard.
+  bool isSecond(const std::string &key, StringRef first, StringRef second) {
+    std::string value = word(key, first.str());
+    if (value != first && value != second && problem.empty())
+      problem =
+          (key + "=" + value + " is neither " + first + " nor " + second).str();
+    return value == second;
+  }
 };
 
 FloatAttr f64(OpBuilder &b, double value) { return b.getF64FloatAttr(value); }
+
+/// The `stream` of an update that keeps values of these types.
+IntegerAttr streamOf(OpBuilder &b, const UpdateInputs &in,
+                     ArrayRef<RankedTensorType> kept) {
+  bool isDrawnFor = llvm::any_of(kept, [](RankedTensorType type) {
+    return type.getElementTypeBitWidth() < 32;
+  });
+  return isDrawnFor ? b.getI64IntegerAttr(in.stream) : IntegerAttr();
+}
 
 class AdamW : public OptimizerRule {
 public:
@@ -83,7 +118,7 @@ public:
   }
 
   std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
-    return {{"exp_avg", param.type}, {"exp_avg_sq", param.type}};
+    return {{"exp_avg", momentType(param)}, {"exp_avg_sq", momentType(param)}};
   }
 
   UpdateOutputs build(OpBuilder &b, Location loc,
@@ -91,7 +126,8 @@ public:
     auto op = train::AdamWOp::create(
         b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.lr, in.step,
         in.clip, f64(b, beta1), f64(b, beta2), f64(b, epsilon),
-        f64(b, decayOf(in.name, in.trained.type)));
+        f64(b, decayOf(in.name, in.trained.type)),
+        streamOf(b, in, {in.trained.type, momentType(in.trained)}));
     return {op.getNewParam(), {op.getNewM(), op.getNewV()}, op.getSquare()};
   }
 
@@ -127,7 +163,8 @@ public:
     auto op = train::AdamW8bitOp::create(
         b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.slots[2],
         in.slots[3], in.lr, in.step, in.clip, f64(b, beta1), f64(b, beta2),
-        f64(b, epsilon), f64(b, decayOf(in.name, in.trained.type)));
+        f64(b, epsilon), f64(b, decayOf(in.name, in.trained.type)),
+        streamOf(b, in, {in.trained.type}));
     return {op.getNewParam(),
             {op.getNewM(), op.getNewMMax(), op.getNewV(), op.getNewVMax()},
             op.getSquare()};
@@ -154,7 +191,7 @@ public:
   std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
     if (momentum == 0)
       return {};
-    return {{"momentum_buffer", param.type}};
+    return {{"momentum_buffer", momentType(param)}};
   }
 
   UpdateOutputs build(OpBuilder &b, Location loc,
@@ -163,7 +200,10 @@ public:
         b, loc, in.param, in.grad, in.slots.empty() ? Value() : in.slots[0],
         in.lr, in.step, in.clip, f64(b, momentum), f64(b, dampening),
         f64(b, decayOf(in.name, in.trained.type)),
-        nesterov ? b.getUnitAttr() : UnitAttr());
+        nesterov ? b.getUnitAttr() : UnitAttr(),
+        momentum == 0
+            ? streamOf(b, in, {in.trained.type})
+            : streamOf(b, in, {in.trained.type, momentType(in.trained)}));
     UpdateOutputs out{op.getNewParam(), {}, op.getSquare()};
     if (momentum != 0)
       out.slots.push_back(op.getNewMomentumBuffer());
@@ -183,9 +223,11 @@ std::unique_ptr<OptimizerRule> make(SpecReader &reader) {
 struct Entry {
   const char *name;
   std::unique_ptr<OptimizerRule> (*make)(SpecReader &);
+  bool hasMomentType; // Or its moments' types are its own.
 };
-constexpr Entry kRules[] = {
-    {"adamw", make<AdamW>}, {"adamw8bit", make<AdamW8bit>}, {"sgd", make<SGD>}};
+constexpr Entry kRules[] = {{"adamw", make<AdamW>, true},
+                            {"adamw8bit", make<AdamW8bit>, false},
+                            {"sgd", make<SGD>, true}};
 
 } // namespace
 
@@ -206,10 +248,10 @@ OptimizerRule::create(StringRef text) {
   std::unique_ptr<OptimizerRule> rule = entry->make(reader);
   rule->weightDecay = reader.number("weight_decay", rule->weightDecay);
   rule->clip = reader.number("clip", 0);
-  std::string decay = reader.word("decay", "all");
-  if (decay != "all" && decay != "matrices")
-    return badSpec("decay=" + decay + " is neither all nor matrices");
-  rule->matricesOnly = decay == "matrices";
+  rule->matricesOnly = reader.isSecond("decay", "all", "matrices");
+  rule->hasMaster = !reader.isSecond("master", "f32", "none");
+  if (entry->hasMomentType)
+    rule->hasNarrowMoments = reader.isSecond("moments", "f32", "bf16");
   SmallVector<StringRef> globs;
   std::string noDecay = reader.word("no_decay", "");
   StringRef(noDecay).split(globs, '|', -1, false);

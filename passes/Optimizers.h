@@ -7,13 +7,18 @@
 //     adamw8bit(the same, min_size=4096)
 //     sgd(momentum=0.9,dampening=0,nesterov=0,weight_decay=0,...)
 //
+// All of them take `master=f32|none`: parameters are kept in f32, the masters
+// of what a narrower step computes with, or in bf16 alone; and, but for
+// adamw8bit, `moments=f32|bf16`. What is kept in bf16 is rounded by chance
+// (runtime/kernels/Stochastic.h).
+//
 // Defaults are PyTorch's. `decay=matrices` exempts tensors of fewer than two
 // dimensions from weight decay, `no_decay` those whose names match a glob.
 // `clip` bounds the global norm of the gradients. `adamw8bit` keeps moments in
 // 8 bits, but those of params of fewer than min_size elements and of tables
 // that rows are gathered from, whose gradients are mostly zeros: they are
 // `adamw`'s. Further rules register beside these; a state's name, type and
-// shape belong to the rule.
+// shape belong to the rule, and so does the type that a param is kept in.
 
 #ifndef TMC_PASSES_OPTIMIZERS_H
 #define TMC_PASSES_OPTIMIZERS_H
@@ -40,7 +45,7 @@ struct OptimizerSpec {
 
 /// A param that is trained.
 struct TrainedParam {
-  mlir::RankedTensorType type;
+  mlir::RankedTensorType type; // That it is kept in.
   bool isGathered = false; // A table: rows of it are looked up.
 };
 
@@ -58,6 +63,9 @@ struct UpdateInputs {
   llvm::SmallVector<mlir::Value> slots;
   mlir::Value lr, step;
   mlir::Value clip; // Null: no clipping.
+  /// The number of the draws that round what is kept in 16 bits; the rule says
+  /// whether there is any.
+  int64_t stream;
 };
 
 /// What it makes.
@@ -70,6 +78,9 @@ struct UpdateOutputs {
 class OptimizerRule {
 public:
   virtual ~OptimizerRule() = default;
+
+  /// The type that a trained param is kept in, which the model has as `type`.
+  mlir::RankedTensorType storedType(mlir::RankedTensorType type) const;
   virtual std::vector<OptimizerSlot>
   slotsOf(const TrainedParam &param) const = 0;
   virtual UpdateOutputs build(mlir::OpBuilder &b, mlir::Location loc,
@@ -85,7 +96,11 @@ public:
   create(llvm::StringRef text);
 
 protected:
+  /// The type that a moment of `param` is kept in.
+  mlir::RankedTensorType momentType(const TrainedParam &param) const;
+
   double clip = 0, weightDecay = 0;
+  bool hasMaster = true, hasNarrowMoments = false;
   bool matricesOnly = false;
   std::vector<std::string> noDecay; // Globs.
 };

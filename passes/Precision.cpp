@@ -54,6 +54,10 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
     llvm::Expected<Format> parsed = parseFormat(format);
     if (!parsed)
       return parsed.takeError();
+    if (glob == "gradients") {
+      spec.gradients = *parsed;
+      continue;
+    }
     llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
     if (!pattern)
       return badSpec("'" + glob + "': " + llvm::toString(pattern.takeError()));
@@ -117,7 +121,7 @@ bool movesOnly(Operation *op) {
 /// The parameter that `value` is, perhaps moved or cast.
 std::optional<unsigned> parameterOf(train::StepOp step, Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!movesOnly(op) && !isa<arith::TruncFOp>(op))
+    if (!movesOnly(op) && !isa<arith::TruncFOp, arith::ExtFOp>(op))
       return std::nullopt;
     value = op->getOperand(0);
   }
@@ -198,19 +202,71 @@ private:
 /// Narrows ops one by one. Each value has at most one narrow copy of a type.
 class Narrower {
 public:
-  explicit Narrower(train::StepOp step) : b(step), gradients(step) {}
+  Narrower(train::StepOp step, bool narrowsGradients)
+      : step(step), b(step), gradients(step),
+        narrowsGradients(narrowsGradients) {}
+
+  /// Widens what is kept narrow where it is read, not whole.
+  void sinkStoredParams() {
+    for (BlockArgument argument : step.getBody().getArguments())
+      for (Operation *user : llvm::make_early_inc_range(argument.getUsers()))
+        if (auto widened = dyn_cast<arith::ExtFOp>(user))
+          sink(widened);
+  }
 
   void narrow(PrecisionOpInterface op, Type element) {
     for (unsigned i : op.getFactors())
       op->setOperand(i, narrowOf(op->getOperand(i), element));
     for (unsigned i : op.getRoundedResults()) {
       OpResult result = op->getResult(i);
-      if (op.mayKeepSums() && gradients.contains(result))
+      bool isSummed = op->getParentOp() != step || !narrowsGradients;
+      if (op.mayKeepSums() && gradients.contains(result) && isSummed)
         continue;
       for (unsigned addend : op.getAddends())
         op->setOperand(addend, narrowOf(op->getOperand(addend), element));
       round(result, element);
     }
+  }
+
+  /// Rounds what updates read of gradients that aren't sums over micro-batches.
+  void narrowGradients() {
+    Type element = BFloat16Type::get(step.getContext());
+    step.walk([&](Operation *op) {
+      bool isUpdate = op->hasTrait<train::UpdateRule>();
+      if (!isUpdate && !isa<train::SquareSumOp>(op))
+        return;
+      unsigned index = isUpdate ? 1 : 0;
+      Value gradient = op->getOperand(index);
+      if (!gradient.getDefiningOp<train::MicroBatchOp>())
+        op->setOperand(index, narrowOf(gradient, element));
+    });
+  }
+
+  /// Keeps a frozen parameter in the type that all its readers narrow it to.
+  void storeFrozenParams() {
+    SmallVector<Type> types(step.getArgumentTypes());
+    for (BlockArgument argument : step.getBody().getArguments()) {
+      unsigned index = argument.getArgNumber();
+      if (train::roleOf(step, index) != train::Role::Param ||
+          !step.getArgAttr(index, train::TrainDialect::kFrozen) ||
+          argument.use_empty())
+        continue;
+      auto isLike = [&](Operation *user) {
+        return isa<arith::TruncFOp>(user) &&
+               user->getResultTypes() ==
+                   argument.user_begin()->getResultTypes();
+      };
+      if (!llvm::all_of(argument.getUsers(), isLike))
+        continue;
+      types[index] = argument.user_begin()->getResult(0).getType();
+      for (Operation *user : llvm::make_early_inc_range(argument.getUsers())) {
+        user->getResult(0).replaceAllUsesWith(argument);
+        user->erase();
+      }
+      argument.setType(types[index]);
+    }
+    step.setFunctionType(
+        FunctionType::get(step.getContext(), types, step.getResultTypes()));
   }
 
 private:
@@ -228,7 +284,8 @@ private:
   /// moved while they are few bytes.
   void sink(arith::ExtFOp widened) {
     for (Operation *user : llvm::make_early_inc_range(widened->getUsers())) {
-      if (!movesOnly(user))
+      auto lookup = dyn_cast<nn::EmbeddingOp>(user);
+      if (!movesOnly(user) && !(lookup && lookup.getTable() == widened))
         continue;
       auto wide = cast<RankedTensorType>(user->getResult(0).getType());
       user->setOperand(0, widened.getIn());
@@ -270,8 +327,10 @@ private:
     return copies[{value, element}] = copy;
   }
 
+  train::StepOp step;
   OpBuilder b;
   ParameterGradients gradients;
+  bool narrowsGradients;
   DenseMap<std::pair<Value, Type>, Value> copies;
 };
 
@@ -288,12 +347,16 @@ struct Precision : impl::PrecisionBase<Precision> {
     SmallVector<PrecisionOpInterface> ops;
     getOperation().walk([&](PrecisionOpInterface op) { ops.push_back(op); });
     ProductNames names(getOperation(), ops);
-    Narrower narrower(getOperation());
+    Narrower narrower(getOperation(), spec->narrowsGradients());
+    narrower.sinkStoredParams();
     for (PrecisionOpInterface op : ops) {
       Type element = spec->typeFor(names.of(op), &getContext());
       if (!element.isF32())
         narrower.narrow(op, element);
     }
+    if (spec->narrowsGradients())
+      narrower.narrowGradients();
+    narrower.storeFrozenParams();
     for (const std::string &glob : spec->unused()) {
       InFlightDiagnostic diag = emitFault(getOperation().getLoc(), Fault::Usage)
                                 << "precision: '" << glob

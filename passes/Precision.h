@@ -6,13 +6,19 @@
 //     f32
 //     bf16
 //     bf16,lm_head=f32,*attn*=f32
+//     bf16,gradients=bf16
 //
 // An exception is a glob. It fits a product by the name that reports show, or
 // by that of a parameter that it multiplies, or of a module that this is in;
 // and the product's gradients with it. What is narrowed is what
 // `PrecisionOpInterface` names: the factors of products and attention, and
-// their results. Parameters, states, gradients of parameters, losses,
-// statistics and everything pointwise stay f32.
+// their results. States, losses, statistics and everything pointwise stay f32,
+// and so do parameters that are trained: what they are kept in is the
+// optimizer's. A frozen one that is read narrow alone is kept so.
+//
+// Gradients of parameters are f32, or what `gradients` says: then each is
+// rounded once, before its update reads it. Over micro-batches they add up in
+// f32 and stay so.
 
 #ifndef TMC_PASSES_PRECISION_H
 #define TMC_PASSES_PRECISION_H
@@ -36,6 +42,8 @@ public:
   /// exceptions have fitted.
   mlir::Type typeFor(llvm::ArrayRef<std::string> names,
                      mlir::MLIRContext *context);
+  /// Whether the gradients of parameters are rounded, to bf16.
+  bool narrowsGradients() const { return gradients == Format::BF16; }
   /// The exceptions that have fitted no op so far.
   std::vector<std::string> unused() const;
 
@@ -49,7 +57,7 @@ private:
   };
   static llvm::Expected<Format> parseFormat(llvm::StringRef text);
 
-  Format base = Format::F32;
+  Format base = Format::F32, gradients = Format::F32;
   std::vector<Exception> exceptions;
 };
 

@@ -30,6 +30,10 @@ public:
   run(Operation *op, ArrayRef<const Tensor *> inputs, const Scope *scope);
   FailureOr<SmallVector<Tensor>>
   run(Block &block, SmallVector<Tensor> arguments, const Scope *parent);
+  bool isRounded(Element element) const {
+    return options.rounding == Rounding::ToType ||
+           (options.rounding == Rounding::Narrow && isNarrow(element));
+  }
 
 private:
   const InterpreterOptions &options;
@@ -80,10 +84,8 @@ const OpTable &OpTable::all() {
   return table;
 }
 
-static void round(Tensor &tensor, Rounding rounding) {
-  if (rounding == Rounding::ToType ||
-      (rounding == Rounding::Narrow && isNarrow(tensor.element)))
-    tensor.roundToElement();
+bool OpCall::isRounded(Element element) const {
+  return interpreter.isRounded(element);
 }
 
 FailureOr<SmallVector<Tensor>> Interpreter::run(Operation *op,
@@ -101,7 +103,8 @@ FailureOr<SmallVector<Tensor>> Interpreter::run(Operation *op,
   if (failed((*function)(call)))
     return failure();
   for (Tensor &output : call.outputs)
-    round(output, options.rounding);
+    if (isRounded(output.element))
+      output.roundToElement();
   if (options.observe)
     options.observe(op, call.outputs);
   return std::move(call.outputs);
@@ -189,9 +192,11 @@ tmc::reference::interpret(Operation *function, SmallVector<Tensor> inputs,
              << argument.getArgNumber() << " is a " << argument.getType()
              << ", but is given another type";
   }
+  Interpreter interpreter(options);
   for (Tensor &input : inputs)
-    round(input, options.rounding);
-  return Interpreter(options).run(block, std::move(inputs), nullptr);
+    if (options.roundsInputs && interpreter.isRounded(input.element))
+      input.roundToElement();
+  return interpreter.run(block, std::move(inputs), nullptr);
 }
 
 FailureOr<SmallVector<Tensor>>

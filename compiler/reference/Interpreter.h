@@ -62,6 +62,9 @@ public:
     return operand ? &in(operand) : nullptr;
   }
   unsigned getNumInputs() const { return inputs.size(); }
+  /// Whether a result of this type is rounded: for ops that don't round to
+  /// nearest.
+  bool isRounded(Element element) const;
   /// Result `index`: zeros of its type until it is written.
   Tensor &out(unsigned index) { return outputs[index]; }
 
@@ -108,7 +111,11 @@ enum class Rounding {
 struct InterpreterOptions {
   Rounding rounding = Rounding::Narrow;
   /// Called with each op and its results, after it ran.
-  std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observe;
+  std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)> observe =
+      nullptr;
+  /// Whether the inputs are rounded as results are: not where they have been
+  /// moved by less than their type can hold, to see what that changes.
+  bool roundsInputs = true;
 };
 
 /// Runs the only block of `function` on `inputs`, one per block argument, and

@@ -2,8 +2,10 @@
 
 #include "dialects/train/Train.h"
 #include "compiler/reference/Interpreter.h"
+#include "compiler/reference/Philox.h"
 
 #include <cmath>
+#include <cstring>
 
 using namespace mlir;
 using namespace tmc::reference;
@@ -62,16 +64,56 @@ static LogicalResult gradNorm(GradNormOp op, OpCall &call) {
   return success();
 }
 
+namespace {
+
+/// Rounds to bf16 by chance, with the draws of an update.
+class ChanceRounding {
+public:
+  ChanceRounding(std::optional<uint64_t> stream, double step)
+      : stream(uint32_t(stream.value_or(0))), step(uint32_t(int64_t(step))) {}
+
+  /// Puts `x`, value `which` of element `i`, into result `to`.
+  void put(OpCall &call, unsigned to, int64_t i, double x, int which) const {
+    Tensor &out = call.out(to);
+    bool isNarrow = out.element == Element::BF16 && call.isRounded(out.element);
+    out.floats[i] = isNarrow ? rounded(x, i, which) : x;
+  }
+
+private:
+  uint32_t stream, step;
+
+  double rounded(double x, int64_t i, int which) const {
+    if (!std::isfinite(x) || x == 0)
+      return x;
+    // The unit of bf16's last place: 8 digits, and none below 2^-133.
+    int exponent;
+    std::frexp(x, &exponent);
+    double unit = std::ldexp(1.0, std::max(exponent - 8, -133));
+    double count = std::abs(x) / unit, lower = std::floor(count);
+    uint64_t quad = 3 * uint64_t(i / 8) + which;
+    std::array<uint32_t, 4> words = philox4x32(
+        {uint32_t(quad), uint32_t(quad >> 32), stream, step}, {0x726f756e, 0});
+    uint32_t word = words[i % 8 / 2];
+    uint32_t chance = i % 2 ? word >> 16 : word & 0xffff;
+    bool isUp = count - lower + chance / 65536.0 >= 1;
+    return std::copysign((lower + isUp) * unit, x);
+  }
+};
+
+} // namespace
+
 /// AdamW of one element. `Op` is one of its kinds.
 template <typename Op> struct AdamWRule {
   double lr, clip, beta1, beta2, epsilon, decay, stepSize, rootCorrection;
+  ChanceRounding rounding;
 
   AdamWRule(Op op, OpCall &call)
       : lr(scalar(call, op.getLr())), clip(scalar(call, op.getClip(), 1)),
         beta1(op.getBeta1().convertToDouble()),
         beta2(op.getBeta2().convertToDouble()),
         epsilon(op.getEpsilon().convertToDouble()),
-        decay(op.getWeightDecay().convertToDouble()) {
+        decay(op.getWeightDecay().convertToDouble()),
+        rounding(op.getStream(), scalar(call, op.getStep())) {
     double t = scalar(call, op.getStep());
     stepSize = lr / (1 - std::pow(beta1, t));
     rootCorrection = std::sqrt(1 - std::pow(beta2, t));
@@ -92,9 +134,9 @@ static LogicalResult adamW(AdamWOp op, OpCall &call) {
   for (int64_t i = 0; i < grad.size(); ++i) {
     double m = oldM.floats[i], v = oldV.floats[i], p = param.floats[i];
     rule.update(grad.floats[i], p, m, v);
-    call.out(0).floats[i] = p;
-    call.out(1).floats[i] = m;
-    call.out(2).floats[i] = v;
+    rule.rounding.put(call, 0, i, p, 0);
+    rule.rounding.put(call, 1, i, m, 1);
+    rule.rounding.put(call, 2, i, v, 2);
   }
   call.out(3).floats[0] = squareSum(grad);
   return success();
@@ -152,8 +194,11 @@ static LogicalResult adamW8bit(AdamW8bitOp op, OpCall &call) {
       decode(vValues, call.in(op.getV()), call.in(op.getVMax()));
   call.out(0) = call.in(op.getParam());
   for (int64_t i = 0; i < grad.size(); ++i)
-    if (std::isfinite(grad.floats[i]))
-      rule.update(grad.floats[i], call.out(0).floats[i], m[i], v[i]);
+    if (std::isfinite(grad.floats[i])) {
+      double p = call.out(0).floats[i];
+      rule.update(grad.floats[i], p, m[i], v[i]);
+      rule.rounding.put(call, 0, i, p, 0);
+    }
   encode(mValues, m, call.out(1), call.out(2));
   encode(vValues, v, call.out(3), call.out(4));
   call.out(5).floats[0] = squareSum(grad);
@@ -169,6 +214,7 @@ static LogicalResult sgd(SGDOp op, OpCall &call) {
   double dampening = op.getDampening().convertToDouble();
   double decay = op.getWeightDecay().convertToDouble();
   const Tensor &param = call.in(op.getParam());
+  ChanceRounding rounding(op.getStream(), t);
   bool nesterov = op.getNesterov();
   for (int64_t i = 0; i < grad.size(); ++i) {
     double p = param.floats[i];
@@ -176,10 +222,10 @@ static LogicalResult sgd(SGDOp op, OpCall &call) {
     if (buffer) {
       double m =
           t == 1 ? g : momentum * buffer->floats[i] + (1 - dampening) * g;
-      call.out(1).floats[i] = m;
+      rounding.put(call, 1, i, m, 1);
       g = nesterov ? g + momentum * m : m;
     }
-    call.out(0).floats[i] = p - lr * g;
+    rounding.put(call, 0, i, p - lr * g, 0);
   }
   call.out(buffer ? 2 : 1).floats[0] = squareSum(grad);
   return success();

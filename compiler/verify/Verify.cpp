@@ -214,13 +214,35 @@ private:
     report.weights = path;
     if (llvm::all_of(names, [&](auto &name) { return file.find(name); }))
       return readWeights();
-    for (const std::string &name : names)
-      if (const SafeTensor *tensor = file.find(name))
-        if (tensor->end - tensor->begin == library->find(name)->bytes)
-          given[name].assign(file.data(*tensor),
-                             file.data(*tensor) + tensor->end - tensor->begin);
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      std::string name = train::argName(step, i).str();
+      const SafeTensor *tensor = file.find(name);
+      if (tensor && llvm::is_contained(names, name))
+        give(i, *tensor, file.data(*tensor));
+    }
     report.weights += ", others drawn";
     return true;
+  }
+
+  /// Takes argument `index` from a file, rounded where the step has narrower
+  /// floats; leaves one of another size to be drawn.
+  void give(unsigned index, const SafeTensor &tensor, const char *data) {
+    auto type = cast<RankedTensorType>(step.getArgumentTypes()[index]);
+    int64_t bytes = tensor.end - tensor.begin, count = type.getNumElements();
+    reference::Element element = reference::elementOf(type.getElementType());
+    std::vector<char> &value = given[train::argName(step, index).str()];
+    if (bytes == count * reference::elementBytes(element)) {
+      value.assign(data, data + bytes);
+    } else if (tensor.type == DType::F32 && bytes == 4 * count &&
+               reference::isNarrow(element)) {
+      Tensor rounded =
+          Tensor::fromBytes(reference::Element::F32, type.getShape(), data);
+      rounded.element = element;
+      value.resize(count * reference::elementBytes(element));
+      rounded.toBytes(value.data());
+    } else {
+      given.erase(train::argName(step, index).str());
+    }
   }
 
   Expected<bool> readWeights() {
@@ -257,8 +279,10 @@ private:
     return loss;
   }
 
-  Expected<Results> interpret(SmallVector<Tensor> inputs) {
+  Expected<Results> interpret(SmallVector<Tensor> inputs,
+                              bool roundsInputs = true) {
     reference::InterpreterOptions how;
+    how.roundsInputs = roundsInputs;
     double start = now(), shown = start;
     int64_t ops = 0, all = 0;
     step.walk([&](Operation *) { ++all; });
@@ -471,7 +495,7 @@ private:
         if (!isFed(step, i))
           for (double &value : input.floats)
             value *= 1 + change(random);
-      auto moved = interpret(std::move(inputs));
+      auto moved = interpret(std::move(inputs), /*roundsInputs=*/false);
       if (!moved)
         return std::move(moved.failure());
       for (auto [i, tensor] : llvm::enumerate(*moved)) {

@@ -236,32 +236,57 @@ KernelCall GradNormOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
   return call;
 }
 
-/// C1 of the updates.
+/// Whether an update rounds by chance what it keeps in `value`.
+static bool isRounded(Value value) {
+  auto element = dyn_cast<FloatType>(
+      cast<RankedTensorType>(value.getType()).getElementType());
+  return element && element.getWidth() < 32;
+}
+
+/// C1 of the updates. Values may be absent.
 static LogicalResult checkUpdate(std::optional<Location> loc, Value param,
-                                 ArrayRef<Value> like,
+                                 Value grad, ArrayRef<Value> moments,
+                                 std::optional<uint64_t> stream,
                                  ArrayRef<Value> scalars) {
+  bool isDrawnFor = isRounded(param);
+  SmallVector<Value> like{grad};
+  for (Value moment : moments)
+    if (moment) {
+      like.push_back(moment);
+      isDrawnFor = isDrawnFor || isRounded(moment);
+    }
+  auto type = cast<RankedTensorType>(param.getType());
   for (Value value : like)
-    if (value && value.getType() != param.getType())
-      return emitOptionalError(loc, "updates a parameter of type ",
-                               param.getType(), " by a value of type ",
-                               value.getType());
+    if (cast<RankedTensorType>(value.getType()).getShape() != type.getShape())
+      return emitOptionalError(loc, "updates a parameter of type ", type,
+                               " by a value of type ", value.getType());
   for (Value value : scalars)
     if (value && cast<RankedTensorType>(value.getType()).getRank() != 0)
       return emitOptionalError(loc, "takes ", value.getType(), " for a scalar");
+  if (isDrawnFor != stream.has_value())
+    return emitOptionalError(loc, "keeps a parameter of type ", type,
+                             isDrawnFor ? " in 16 bits, or its moments, without"
+                                        : " and its moments in full, but has",
+                             " a stream of draws");
   return success();
 }
 
 /// A kernel whose parameters are AdamParams.
 template <typename Kernel, typename Op>
-static KernelCall adamKernel(Op op, const char *name) {
+static KernelCall adamKernel(Op op, const char *name, Type moment) {
+  Type param = op.getParam().getType(), grad = op.getGrad().getType();
   KernelCall call(op.getContext(), name,
-                  Kernel::takes(runtimeType(op.getParam().getType())));
-  call.type("type", op.getParam().getType())
+                  Kernel::takes(runtimeType(param), runtimeType(grad),
+                                runtimeType(moment)));
+  call.type("param", param)
+      .type("grad", grad)
+      .type("moment", moment)
       .integer("count", elements(op.getParam()))
       .real("beta1", op.getBeta1().convertToDouble())
       .real("beta2", op.getBeta2().convertToDouble())
       .real("epsilon", op.getEpsilon().convertToDouble())
-      .real("weightDecay", op.getWeightDecay().convertToDouble());
+      .real("weightDecay", op.getWeightDecay().convertToDouble())
+      .integer("stream", int64_t(op.getStream().value_or(0)));
   call.scratchBytes = squareSumScratchBytes(elements(op.getParam()));
   return call;
 }
@@ -269,11 +294,15 @@ static KernelCall adamKernel(Op op, const char *name) {
 LogicalResult AdamWOp::inferReturnTypes(MLIRContext *context,
                                         std::optional<Location> loc, Adaptor op,
                                         SmallVectorImpl<Type> &results) {
-  if (failed(checkUpdate(loc, op.getParam(),
-                         {op.getGrad(), op.getM(), op.getV()},
+  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(),
+                         {op.getM(), op.getV()}, op.getStream(),
                          {op.getLr(), op.getStep(), op.getClip()}))) // C1
     return failure();
-  results.append(3, op.getParam().getType());
+  if (op.getM().getType() != op.getV().getType()) // C1
+    return emitOptionalError(loc, "keeps moments of types ",
+                             op.getM().getType(), " and ", op.getV().getType());
+  results.append(
+      {op.getParam().getType(), op.getM().getType(), op.getV().getType()});
   results.push_back(scalarOf(op.getParam().getType()));
   return success();
 }
@@ -281,14 +310,14 @@ LogicalResult AdamWOp::inferReturnTypes(MLIRContext *context,
 int64_t AdamWOp::getFlops() { return 15 * elements(getParam()); }
 
 KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  return adamKernel<AdamW>(*this, "AdamW");
+  return adamKernel<AdamW>(*this, "AdamW", getM().getType());
 }
 
 LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *context,
                                             std::optional<Location> loc,
                                             Adaptor op,
                                             SmallVectorImpl<Type> &results) {
-  if (failed(checkUpdate(loc, op.getParam(), {op.getGrad()},
+  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(), {}, op.getStream(),
                          {op.getLr(), op.getStep(), op.getClip()}))) // C1
     return failure();
   auto param = cast<RankedTensorType>(op.getParam().getType());
@@ -311,14 +340,14 @@ int64_t AdamW8bitOp::getFlops() {
 }
 
 KernelCall AdamW8bitOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  return adamKernel<AdamW8bit>(*this, "AdamW8bit");
+  return adamKernel<AdamW8bit>(*this, "AdamW8bit", getMMax().getType());
 }
 
 LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
                                       std::optional<Location> loc, Adaptor op,
                                       SmallVectorImpl<Type> &results) {
-  if (failed(checkUpdate(loc, op.getParam(),
-                         {op.getGrad(), op.getMomentumBuffer()},
+  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(),
+                         {op.getMomentumBuffer()}, op.getStream(),
                          {op.getLr(), op.getStep(), op.getClip()}))) // C1
     return failure();
   if (bool(op.getMomentumBuffer()) !=
@@ -326,7 +355,9 @@ LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
     return emitOptionalError(
         loc, "has a momentum of ", op.getMomentum().convertToDouble(),
         op.getMomentumBuffer() ? " and a" : " but no", " buffer");
-  results.append(op.getMomentumBuffer() ? 2 : 1, op.getParam().getType());
+  results.push_back(op.getParam().getType());
+  if (op.getMomentumBuffer())
+    results.push_back(op.getMomentumBuffer().getType());
   results.push_back(scalarOf(op.getParam().getType()));
   return success();
 }
@@ -334,14 +365,21 @@ LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
 int64_t SGDOp::getFlops() { return 6 * elements(getParam()); }
 
 KernelCall SGDOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  KernelCall call(getContext(), "Sgd",
-                  Sgd::takes(runtimeType(getParam().getType())));
-  call.type("type", getParam().getType())
+  Type param = getParam().getType(), grad = getGrad().getType();
+  Type moment = getMomentumBuffer() ? getMomentumBuffer().getType()
+                                    : Type(Float32Type::get(getContext()));
+  KernelCall call(
+      getContext(), "Sgd",
+      Sgd::takes(runtimeType(param), runtimeType(grad), runtimeType(moment)));
+  call.type("param", param)
+      .type("grad", grad)
+      .type("moment", moment)
       .integer("count", elements(getParam()))
       .real("momentum", getMomentum().convertToDouble())
       .real("dampening", getDampening().convertToDouble())
       .real("weightDecay", getWeightDecay().convertToDouble())
-      .flag("nesterov", getNesterov());
+      .flag("nesterov", getNesterov())
+      .integer("stream", int64_t(getStream().value_or(0)));
   call.scratchBytes = squareSumScratchBytes(elements(getParam()));
   // param, grad, buffer, lr, step, clip; the buffer and the clip may be absent.
   int64_t at = 2;

@@ -202,6 +202,11 @@ def Train_GradNormOp : Train_Op<"grad_norm"> {
 
 /// An optimizer's rule: operand 0 is the parameter, operand 1 its gradient, and
 /// result 0 the new parameter. State and its types are the rule's own.
+///
+/// Parameter, gradient and moments have types of their own; what is computed of
+/// them is f32. Where a parameter or a moment has 16 bits, its new value is
+/// rounded by chance, as runtime/kernels/Stochastic.h says: `stream` numbers the
+/// draws of this update.
 def Train_UpdateRule : NativeOpTrait<"UpdateRule"> {
   let cppNamespace = "::tmc::train";
 }
@@ -216,13 +221,15 @@ def Train_AdamWOp : Train_Op<"adamw", [Train_UpdateRule]> {
     no pass of its own when nothing clips. New values take the old ones' bytes.
 
     Constraints:
-    - C1: `grad`, `m` and `v` have the parameter's type; `lr`, `step` and `clip`
-      are scalars.
+    - C1: `grad`, `m` and `v` have the parameter's shape, `m` and `v` one type;
+      `lr`, `step` and `clip` are scalars; there is a `stream` if, and only if,
+      something kept has less than 32 bits.
   }];
   let arguments = (ins Train_Float:$param, Train_Float:$grad, Train_Float:$m,
                        Train_Float:$v, Train_Float:$lr, Train_AnyTensor:$step,
                        Optional<Train_Float>:$clip, F64Attr:$beta1,
-                       F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay);
+                       F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay,
+                       OptionalAttr<I64Attr>:$stream);
   let results = (outs Train_Float:$new_param, Train_Float:$new_m,
                       Train_Float:$new_v, Train_Float:$square);
   let assemblyFormat = [{
@@ -247,16 +254,17 @@ def Train_AdamW8bitOp : Train_Op<"adamw8bit", [Train_UpdateRule]> {
     stay as they are.
 
     Constraints:
-    - C1: `grad` has the parameter's type; `m` and `v` its shape, of i8; `m_max`
+    - C1: `grad` has the parameter's shape; so have `m` and `v`, of i8; `m_max`
       and `v_max` are f32, one per 256 elements; `lr`, `step` and `clip` are
-      scalars.
+      scalars; there is a `stream` if, and only if, the parameter has less than
+      32 bits.
   }];
   let arguments = (ins Train_Float:$param, Train_Float:$grad,
                        Train_AnyTensor:$m, Train_Float:$m_max,
                        Train_AnyTensor:$v, Train_Float:$v_max, Train_Float:$lr,
                        Train_AnyTensor:$step, Optional<Train_Float>:$clip,
                        F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon,
-                       F64Attr:$weight_decay);
+                       F64Attr:$weight_decay, OptionalAttr<I64Attr>:$stream);
   let results = (outs Train_Float:$new_param, Train_AnyTensor:$new_m,
                       Train_Float:$new_m_max, Train_AnyTensor:$new_v,
                       Train_Float:$new_v_max, Train_Float:$square);
@@ -282,15 +290,17 @@ def Train_SGDOp : Train_Op<"sgd", [Train_UpdateRule, AttrSizedOperandSegments]> 
     `nesterov`; p -= lr * g.
 
     Constraints:
-    - C1: `grad` and `momentum_buffer` have the parameter's type; `lr`, `step`
+    - C1: `grad` and `momentum_buffer` have the parameter's shape; `lr`, `step`
       and `clip` are scalars; there is a buffer if, and only if, `momentum` is
-      positive.
+      positive, and a `stream` if, and only if, something kept has less than 32
+      bits.
   }];
   let arguments = (ins Train_Float:$param, Train_Float:$grad,
                        Optional<Train_Float>:$momentum_buffer, Train_Float:$lr,
                        Train_AnyTensor:$step, Optional<Train_Float>:$clip,
                        F64Attr:$momentum, F64Attr:$dampening,
-                       F64Attr:$weight_decay, UnitAttr:$nesterov);
+                       F64Attr:$weight_decay, UnitAttr:$nesterov,
+                       OptionalAttr<I64Attr>:$stream);
   let results = (outs Train_Float:$new_param,
                       Optional<Train_Float>:$new_momentum_buffer,
                       Train_Float:$square);

@@ -9,8 +9,9 @@
 
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/Parallel.h"
-#include "runtime/cpu/Simd.h"
+#include "runtime/cpu/PhiloxSimd.h"
 #include "runtime/kernels/Adam.h"
+#include "runtime/kernels/Stochastic.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,6 @@
 
 namespace tmc {
 
-using simd::kLanes;
 using simd::kParts;
 using simd::kWidth;
 using simd::V;
@@ -30,18 +30,28 @@ namespace {
 /// hardware's own looking ahead ends.
 constexpr int64_t kAhead = 1024;
 
+/// What is read from front to back: elements of `size` bytes.
+struct Ahead {
+  const char *data;
+  int64_t size;
+
+  template <typename T>
+  Ahead(const T *data)
+      : data(reinterpret_cast<const char *>(data)), size(sizeof(T)) {}
+};
+
 /// Calls body(i, part, count) for the vectors of [begin, end): `part` is the
 /// register of a Wide that vector i belongs to, `count` < kWidth only at the
 /// very end. The memory of `streams` is asked for ahead.
 template <typename F>
 void eachVector(int64_t begin, int64_t end,
-                std::initializer_list<const float *> streams, F &&body) {
-  constexpr int64_t line = 64 / sizeof(float);
+                std::initializer_list<Ahead> streams, F &&body) {
+  constexpr int64_t line = 64;
   int64_t i = begin;
-  for (; i + kLanes <= end; i += kLanes) {
-    for (const float *stream : streams)
-      for (int64_t j = 0; j < kLanes; j += line)
-        __builtin_prefetch(stream + i + kAhead + j);
+  for (; i + simd::kLanes <= end; i += simd::kLanes) {
+    for (const Ahead &stream : streams)
+      for (int64_t j = 0; j < simd::kLanes * stream.size; j += line)
+        __builtin_prefetch(stream.data + (i + kAhead) * stream.size + j);
     for (int p = 0; p < kParts; ++p)
       body(i + p * kWidth, p, int64_t(kWidth));
   }
@@ -49,8 +59,12 @@ void eachVector(int64_t begin, int64_t end,
     body(i, p, std::min<int64_t>(kWidth, end - i));
 }
 
-V loadSome(const float *p, int64_t count) {
-  return count == kWidth ? simd::load(p) : simd::loadPart(p, count);
+template <typename T> V loadSome(const T *p, int64_t count) {
+  if (count == kWidth)
+    return loadLanes<kWidth>(p);
+  T some[kWidth] = {};
+  std::copy(p, p + count, some);
+  return loadLanes<kWidth>(some);
 }
 void storeSome(float *p, V v, int64_t count) {
   if (count == kWidth)
@@ -58,6 +72,67 @@ void storeSome(float *p, V v, int64_t count) {
   else
     simd::storePart(p, v, count);
 }
+
+/// The chance by which an update's vectors are rounded; `Count` values of it
+/// may be.
+template <int Count> class Chance {
+public:
+  Chance(int64_t stream, int64_t step) : draws(roundingDraws(stream, step)) {}
+
+  /// To be called for each vector in turn, from the front of a tile.
+  void moveTo(int64_t element) {
+    at = element % kDrawn;
+    if (at == 0)
+      draw(element / kRoundedElements);
+  }
+  void store(int, float *p, V v, int64_t count) const {
+    storeSome(p, v, count);
+  }
+  void store(int which, bf16 *p, V v, int64_t count) const {
+    const auto chance = convert<uint32_t>(loadRaw<kWidth>(halves[which] + at));
+    const auto bits = convert<uint16_t>(stochasticBits(v, chance));
+    std::memcpy(p, &bits, size_t(count) * sizeof(bf16));
+  }
+
+private:
+  /// Elements of a register's lanes of quads.
+  static constexpr int64_t kDrawn = kWidth * kRoundedElements;
+  static_assert(kUpdateTile % kDrawn == 0);
+
+  void draw(int64_t group) {
+    for (int which = 0; which < Count; ++which) {
+      uint32_t low[kWidth], high[kWidth];
+      for (int lane = 0; lane < kWidth; ++lane) {
+        const uint64_t quad = uint64_t(kRoundedValues * (group + lane) + which);
+        low[lane] = uint32_t(quad);
+        high[lane] = uint32_t(quad >> 32);
+      }
+      simd::VU words[4];
+      simd::philoxQuads(draws, loadRaw<kWidth>(low), loadRaw<kWidth>(high),
+                        words);
+      uint16_t *to = halves[which];
+      for (int lane = 0; lane < kWidth; ++lane)
+        for (int word = 0; word < 4; ++word) {
+          *to++ = uint16_t(words[word][lane]);
+          *to++ = uint16_t(words[word][lane] >> 16);
+        }
+    }
+  }
+
+  Philox draws;
+  int64_t at = 0;
+  alignas(64) uint16_t halves[Count][kDrawn];
+};
+
+/// Where nothing is rounded.
+template <> class Chance<0> {
+public:
+  Chance(int64_t, int64_t) {}
+  void moveTo(int64_t) {}
+  void store(int, float *p, V v, int64_t count) const {
+    storeSome(p, v, count);
+  }
+};
 
 int64_t tilesOf(int64_t count) {
   return (count + kUpdateTile - 1) / kUpdateTile;
@@ -84,7 +159,8 @@ void updateTiles(Stream &stream, int64_t count, void *scratch, float *squares,
   *squares = float(total);
 }
 
-double squaresOf(const float *grad, int64_t begin, int64_t end) {
+template <typename Grad>
+double squaresOf(const Grad *grad, int64_t begin, int64_t end) {
   Wide sum = simd::splatWide(0);
   eachVector(begin, end, {grad}, [&](int64_t i, int part, int64_t n) {
     const V g = loadSome(grad + i, n);
@@ -119,34 +195,49 @@ Status AdamW::prepare(Device &) {
                              params_.scratchBytes);
 }
 
-void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  const float *grad = floats(operand(ins, 1));
-  const AdamFactors f(adam::factors(params_, floats(operand(ins, 4)),
-                                    longs(operand(ins, 5)),
-                                    floats(operand(ins, 6))));
-  float *param = floats(result(outs, 0));
-  float *first = floats(result(outs, 1));
-  float *second = floats(result(outs, 2));
-  float *squares = floats(result(outs, 3));
+namespace {
 
-  updateTiles(
-      stream, params_.count, scratch, squares, [&](int64_t begin, int64_t end) {
-        Wide sum = simd::splatWide(0);
-        eachVector(begin, end, {grad, param, first, second},
-                   [&](int64_t i, int part, int64_t n) {
-                     const V g = loadSome(grad + i, n);
-                     sum.part[part] = simd::fma(g, g, sum.part[part]);
-                     V m = loadSome(first + i, n);
-                     V v = loadSome(second + i, n);
-                     storeSome(param + i,
-                               adam::update(f, g, loadSome(param + i, n), m, v,
-                                            simd::sqrt),
-                               n);
-                     storeSome(first + i, m, n);
-                     storeSome(second + i, v, n);
-                   });
-        return double(simd::sum(sum));
-      });
+template <typename Param, typename Grad, typename Moment>
+void adamw(Stream &stream, const AdamParams &q, In ins, Out outs,
+           void *scratch) {
+  const auto *grad = static_cast<const Grad *>(operand(ins, 1));
+  const int64_t step = *longs(operand(ins, 5));
+  const AdamFactors f(adam::factors(q, floats(operand(ins, 4)), &step,
+                                    floats(operand(ins, 6))));
+  auto *param = static_cast<Param *>(result(outs, 0));
+  auto *first = static_cast<Moment *>(result(outs, 1));
+  auto *second = static_cast<Moment *>(result(outs, 2));
+
+  updateTiles(stream, q.count, scratch, floats(result(outs, 3)),
+              [&](int64_t begin, int64_t end) {
+                Chance<kDrawnValues<Param, Moment, 2>> chance(q.stream, step);
+                Wide sum = simd::splatWide(0);
+                eachVector(begin, end, {grad, param, first, second},
+                           [&](int64_t i, int part, int64_t n) {
+                             chance.moveTo(i);
+                             const V g = loadSome(grad + i, n);
+                             sum.part[part] = simd::fma(g, g, sum.part[part]);
+                             V m = loadSome(first + i, n);
+                             V v = loadSome(second + i, n);
+                             const V p =
+                                 adam::update(f, g, loadSome(param + i, n), m,
+                                              v, simd::sqrt);
+                             chance.store(0, param + i, p, n);
+                             chance.store(1, first + i, m, n);
+                             chance.store(2, second + i, v, n);
+                           });
+                return double(simd::sum(sum));
+              });
+}
+
+} // namespace
+
+void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  withUpdated(params_.param, params_.grad, params_.moment,
+              [&](auto param, auto grad, auto moment) {
+                adamw<decltype(param), decltype(grad), decltype(moment)>(
+                    stream, params_, ins, outs, scratch);
+              });
 }
 
 namespace {
@@ -226,13 +317,17 @@ Status AdamW8bit::prepare(Device &) {
                              params_.scratchBytes);
 }
 
-void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+namespace {
+
+template <typename Param, typename Grad>
+void adamw8bit(Stream &stream, const AdamParams &q, In ins, Out outs,
+               void *scratch) {
   const CodeTable &first = codesOf(true), &second = codesOf(false);
-  const float *grad = floats(operand(ins, 1));
-  const AdamFactors f(adam::factors(params_, floats(operand(ins, 6)),
-                                    longs(operand(ins, 7)),
+  const auto *grad = static_cast<const Grad *>(operand(ins, 1));
+  const int64_t step = *longs(operand(ins, 7));
+  const AdamFactors f(adam::factors(q, floats(operand(ins, 6)), &step,
                                     floats(operand(ins, 8))));
-  float *param = floats(result(outs, 0));
+  auto *param = static_cast<Param *>(result(outs, 0));
   auto *firstCodes = static_cast<uint8_t *>(result(outs, 1));
   float *firstMost = floats(result(outs, 2));
   auto *secondCodes = static_cast<uint8_t *>(result(outs, 3));
@@ -240,8 +335,9 @@ void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   static_assert(kUpdateTile % adam::kCodeBlock == 0);
 
   updateTiles(
-      stream, params_.count, scratch, floats(result(outs, 5)),
+      stream, q.count, scratch, floats(result(outs, 5)),
       [&](int64_t begin, int64_t end) {
+        Chance<kDrawnValues<Param, float, 0>> chance(q.stream, step);
         Moments m, v;
         for (int64_t at = begin; at < end; at += adam::kCodeBlock) {
           const int64_t count = std::min<int64_t>(adam::kCodeBlock, end - at);
@@ -249,13 +345,14 @@ void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
           m.read(first, firstCodes + at, firstMost[block], count);
           v.read(second, secondCodes + at, secondMost[block], count);
           eachVector(0, count, {}, [&](int64_t i, int, int64_t n) {
+            chance.moveTo(at + i);
             const V g = loadSome(grad + at + i, n);
             const V p = loadSome(param + at + i, n);
             const V oldM = simd::load(m.x + i), oldV = simd::load(v.x + i);
             V newM = oldM, newV = oldV;
             const V moved = adam::update(f, g, p, newM, newV, simd::sqrt);
             const auto moves = g - g == V{}; // as adam::isFinite
-            storeSome(param + at + i, moves ? moved : p, n);
+            chance.store(0, param + at + i, moves ? moved : p, n);
             simd::store(m.x + i, moves ? newM : oldM);
             simd::store(v.x + i, moves ? newV : oldV);
           });
@@ -264,6 +361,16 @@ void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         }
         return squaresOf(grad, begin, end);
       });
+}
+
+} // namespace
+
+void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  withUpdated(params_.param, params_.grad, DType::F32,
+              [&](auto param, auto grad, auto) {
+                adamw8bit<decltype(param), decltype(grad)>(stream, params_, ins,
+                                                           outs, scratch);
+              });
 }
 
 struct Sgd::State {};
@@ -275,15 +382,17 @@ Status Sgd::prepare(Device &) {
                              params_.scratchBytes);
 }
 
-void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  const Params &q = params_;
-  const float *grad = floats(operand(ins, 1));
+namespace {
+
+template <typename Param, typename Grad, typename Moment>
+void sgd(Stream &stream, const Sgd::Params &q, In ins, Out outs,
+         void *scratch) {
+  const auto *grad = static_cast<const Grad *>(operand(ins, 1));
   const float lr = *floats(operand(ins, 3));
   const int64_t t = *longs(operand(ins, 4));
   const float *clip = floats(operand(ins, 5));
-  float *param = floats(result(outs, 0));
-  float *buffer = floats(result(outs, 1));
-  float *squares = floats(result(outs, 2));
+  auto *param = static_cast<Param *>(result(outs, 0));
+  auto *buffer = static_cast<Moment *>(result(outs, 1));
 
   const bool hasMomentum = q.momentum != 0 && buffer;
   const bool firstStep = t <= 1;
@@ -293,28 +402,43 @@ void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const V rate = simd::splat(-lr);
   const V scale = simd::splat(clip ? *clip : 1.0f);
 
-  updateTiles(
-      stream, q.count, scratch, squares, [&](int64_t begin, int64_t end) {
-        Wide sum = simd::splatWide(0);
-        eachVector(begin, end, {grad, param, hasMomentum ? buffer : param},
-                   [&](int64_t i, int part, int64_t n) {
-                     V g = loadSome(grad + i, n);
-                     sum.part[part] = simd::fma(g, g, sum.part[part]);
-                     g = g * scale;
-                     V p = loadSome(param + i, n);
-                     if (q.weightDecay != 0)
-                       g = g + decay * p;
-                     if (hasMomentum) {
-                       V b = g;
-                       if (!firstStep)
-                         b = loadSome(buffer + i, n) * momentum + damped * g;
-                       storeSome(buffer + i, b, n);
-                       g = q.nesterov ? g + momentum * b : b;
-                     }
-                     storeSome(param + i, p + rate * g, n);
-                   });
-        return double(simd::sum(sum));
-      });
+  updateTiles(stream, q.count, scratch, floats(result(outs, 2)),
+              [&](int64_t begin, int64_t end) {
+                Chance<kDrawnValues<Param, Moment, 1>> chance(q.stream, t);
+                Wide sum = simd::splatWide(0);
+                auto update = [&](int64_t i, int part, int64_t n) {
+                  chance.moveTo(i);
+                  V g = loadSome(grad + i, n);
+                  sum.part[part] = simd::fma(g, g, sum.part[part]);
+                  g = g * scale;
+                  V p = loadSome(param + i, n);
+                  if (q.weightDecay != 0)
+                    g = g + decay * p;
+                  if (hasMomentum) {
+                    V b = g;
+                    if (!firstStep)
+                      b = loadSome(buffer + i, n) * momentum + damped * g;
+                    chance.store(1, buffer + i, b, n);
+                    g = q.nesterov ? g + momentum * b : b;
+                  }
+                  chance.store(0, param + i, p + rate * g, n);
+                };
+                if (hasMomentum)
+                  eachVector(begin, end, {grad, param, buffer}, update);
+                else
+                  eachVector(begin, end, {grad, param}, update);
+                return double(simd::sum(sum));
+              });
+}
+
+} // namespace
+
+void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  withUpdated(params_.param, params_.grad, params_.moment,
+              [&](auto param, auto grad, auto moment) {
+                sgd<decltype(param), decltype(grad), decltype(moment)>(
+                    stream, params_, ins, outs, scratch);
+              });
 }
 
 struct SquareSum::State {};
@@ -327,10 +451,13 @@ Status SquareSum::prepare(Device &) {
 }
 
 void SquareSum::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  const float *grad = floats(operand(ins, 0));
-  updateTiles(
-      stream, params_.count, scratch, floats(result(outs, 0)),
-      [&](int64_t begin, int64_t end) { return squaresOf(grad, begin, end); });
+  withUpdated(params_.type, [&](auto type) {
+    const auto *grad = static_cast<const decltype(type) *>(operand(ins, 0));
+    updateTiles(stream, params_.count, scratch, floats(result(outs, 0)),
+                [&](int64_t begin, int64_t end) {
+                  return squaresOf(grad, begin, end);
+                });
+  });
 }
 
 struct GradNorm::State {};

@@ -1,7 +1,8 @@
 //===- Optimizer.cu - updates of parameters on cuda -----------------------===//
 //
 // The updates are pointwise: a thread takes every kBlock-th element of its
-// block's piece. Scalar factors are computed in f64 and rounded once, by one
+// block's piece, or every kBlock-th run of eight where one quad of draws rounds
+// that many. Scalar factors are computed in f64 and rounded once, by one
 // thread of each block. The sum of squares is a pass of its own, one block per
 // kUpdateTile elements, whose partial sums a last block adds by a fixed tree.
 //
@@ -11,6 +12,7 @@
 
 #include "runtime/cuda/Launch.h"
 #include "runtime/kernels/Adam.h"
+#include "runtime/kernels/Stochastic.h"
 
 namespace tmc {
 
@@ -27,24 +29,73 @@ struct Root {
   __device__ float operator()(float x) const { return sqrtf(x); }
 };
 
+/// The chance by which a thread rounds a run of elements; `Count` values of
+/// each.
+template <int Count> struct Chance {
+  static constexpr int kRun = kRoundedElements;
+  PhiloxWords words[Count];
+
+  __device__ void draw(const Philox &draws, int64_t run) {
+#pragma unroll
+    for (int which = 0; which < Count; ++which)
+      words[which] = draws.quad(uint64_t(kRoundedValues * run + which));
+  }
+  __device__ void store(int, int, float *p, float x) const { *p = x; }
+  __device__ void store(int which, int element, bf16 *p, float x) const {
+    const uint32_t chance =
+        words[which].w[element / 2] >> (element % 2 * 16) & 0xffffu;
+    p->bits = uint16_t(stochasticBits(x, chance));
+  }
+};
+
+/// Where nothing is rounded.
+template <> struct Chance<0> {
+  static constexpr int kRun = 1;
+
+  __device__ void draw(const Philox &, int64_t) {}
+  __device__ void store(int, int, float *p, float x) const { *p = x; }
+};
+
+/// Calls body(chance, i, element of a run) for the elements of the block's
+/// piece.
+template <int Count, typename F>
+__device__ void eachElement(int64_t count, int64_t stream, const int64_t *step,
+                            F &&body) {
+  constexpr int kRun = Chance<Count>::kRun;
+  const Philox draws = roundingDraws(stream, *step);
+  const int64_t begin = int64_t(blockIdx.x) * kPiece;
+  const int64_t end = begin + kPiece < count ? begin + kPiece : count;
+  for (int64_t i = begin + int64_t(threadIdx.x) * kRun; i < end;
+       i += kBlock * kRun) {
+    Chance<Count> chance;
+    chance.draw(draws, i / kRun);
+#pragma unroll
+    for (int element = 0; element < kRun; ++element)
+      if (i + element < end)
+        body(chance, i + element, element);
+  }
+}
+
+template <typename Param, typename Grad, typename Moment>
 __global__ void __launch_bounds__(kBlock)
-    adamw(AdamW::Params q, const float *__restrict__ grad,
+    adamw(AdamW::Params q, const Grad *__restrict__ grad,
           const float *__restrict__ rate, const int64_t *__restrict__ step,
-          const float *__restrict__ clip, float *param, float *first,
-          float *second) {
+          const float *__restrict__ clip, Param *param, Moment *first,
+          Moment *second) {
   __shared__ adam::Factors shared;
   if (threadIdx.x == 0)
     shared = adam::factors(q, rate, step, clip);
   __syncthreads();
   const adam::Factors f = shared;
-  const int64_t begin = int64_t(blockIdx.x) * kPiece;
-  const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
-  for (int64_t i = begin + threadIdx.x; i < end; i += kBlock) {
-    float m = first[i], v = second[i];
-    param[i] = adam::update(f, grad[i], param[i], m, v, Root{});
-    first[i] = m;
-    second[i] = v;
-  }
+  eachElement<kDrawnValues<Param, Moment, 2>>(
+      q.count, q.stream, step, [&](const auto &chance, int64_t i, int element) {
+        float m = loadLanes<1>(first + i), v = loadLanes<1>(second + i);
+        const float p = adam::update(f, loadLanes<1>(grad + i),
+                                     loadLanes<1>(param + i), m, v, Root{});
+        chance.store(0, element, param + i, p);
+        chance.store(1, element, first + i, m);
+        chance.store(2, element, second + i, v);
+      });
 }
 
 /// The codes of one moment, as a block of threads uses them.
@@ -65,10 +116,11 @@ struct CodeTable {
 
 /// A block of threads takes a piece, and in it a block of codes at a time, an
 /// element per thread.
+template <typename Param, typename Grad>
 __global__ void __launch_bounds__(kBlock)
-    adamw8bit(AdamW8bit::Params q, const float *__restrict__ grad,
+    adamw8bit(AdamW8bit::Params q, const Grad *__restrict__ grad,
               const float *__restrict__ rate, const int64_t *__restrict__ step,
-              const float *__restrict__ clip, float *param, uint8_t *firstCodes,
+              const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
               float *firstMost, uint8_t *secondCodes, float *secondMost) {
   static_assert(kBlock == adam::kCodeBlock && kPiece % kBlock == 0);
   __shared__ adam::Factors shared;
@@ -80,6 +132,7 @@ __global__ void __launch_bounds__(kBlock)
   secondTable.fill(false);
   __syncthreads();
   const adam::Factors f = shared;
+  [[maybe_unused]] const Philox draws = roundingDraws(q.stream, *step);
   const int64_t begin = int64_t(blockIdx.x) * kPiece;
   const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
   for (int64_t from = begin; from < end; from += kBlock) {
@@ -88,9 +141,16 @@ __global__ void __launch_bounds__(kBlock)
     if (i < end) {
       m = firstTable.value[firstCodes[i]] * firstMost[block];
       v = secondTable.value[secondCodes[i]] * secondMost[block];
-      const float g = grad[i];
-      if (adam::isFinite(g))
-        param[i] = adam::update(f, g, param[i], m, v, Root{});
+      const float g = loadLanes<1>(grad + i);
+      if (adam::isFinite(g)) {
+        const float p =
+            adam::update(f, g, loadLanes<1>(param + i), m, v, Root{});
+        if constexpr (isNarrow<Param>)
+          param[i].bits =
+              uint16_t(stochasticBits(p, roundingBits(draws, i, 0)));
+        else
+          param[i] = p;
+      }
     }
     // The maxima have been read: blockReduce begins with a barrier.
     const float mostM = blockReduce(fabsf(m), reduced, MaxOp{});
@@ -108,39 +168,43 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
+template <typename Param, typename Grad, typename Moment>
 __global__ void __launch_bounds__(kBlock)
-    sgd(Sgd::Params q, const float *__restrict__ grad,
+    sgd(Sgd::Params q, const Grad *__restrict__ grad,
         const float *__restrict__ rate, const int64_t *__restrict__ step,
-        const float *__restrict__ clip, float *param, float *buffer) {
+        const float *__restrict__ clip, Param *param, Moment *buffer) {
   const float decay = float(q.weightDecay), momentum = float(q.momentum);
   const float damped = float(1 - q.dampening);
   const float minusRate = -*rate, scale = clip ? *clip : 1.0f;
   const bool firstStep = *step <= 1;
-  const int64_t begin = int64_t(blockIdx.x) * kPiece;
-  const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
-  for (int64_t i = begin + threadIdx.x; i < end; i += kBlock) {
-    float g = grad[i] * scale;
-    const float p = param[i];
-    if (q.weightDecay != 0)
-      g = g + decay * p;
-    if (q.momentum != 0 && buffer) {
-      const float b = firstStep ? g : buffer[i] * momentum + damped * g;
-      buffer[i] = b;
-      g = q.nesterov ? g + momentum * b : b;
-    }
-    param[i] = p + minusRate * g;
-  }
+  eachElement<kDrawnValues<Param, Moment, 1>>(
+      q.count, q.stream, step, [&](const auto &chance, int64_t i, int element) {
+        float g = loadLanes<1>(grad + i) * scale;
+        const float p = loadLanes<1>(param + i);
+        if (q.weightDecay != 0)
+          g = g + decay * p;
+        if (q.momentum != 0 && buffer) {
+          const float b =
+              firstStep ? g : loadLanes<1>(buffer + i) * momentum + damped * g;
+          chance.store(1, element, buffer + i, b);
+          g = q.nesterov ? g + momentum * b : b;
+        }
+        chance.store(0, element, param + i, p + minusRate * g);
+      });
 }
 
 /// partial[block] = the sum of squares of one part.
+template <typename T>
 __global__ void __launch_bounds__(kSumBlock)
-    squareParts(const float *__restrict__ x, int64_t count, double *partial) {
+    squareParts(const T *__restrict__ x, int64_t count, double *partial) {
   __shared__ double shared[kSumBlock];
   const int64_t begin = int64_t(blockIdx.x) * kUpdateTile;
   const int64_t end = begin + kUpdateTile < count ? begin + kUpdateTile : count;
   float sum = 0;
-  for (int64_t i = begin + threadIdx.x; i < end; i += kSumBlock)
-    sum = fmaf(x[i], x[i], sum);
+  for (int64_t i = begin + threadIdx.x; i < end; i += kSumBlock) {
+    const float value = loadLanes<1>(x + i);
+    sum = fmaf(value, value, sum);
+  }
   const double total = blockReduce(double(sum), shared, AddOp{});
   if (threadIdx.x == 0)
     partial[blockIdx.x] = total;
@@ -157,13 +221,14 @@ __global__ void __launch_bounds__(kBlock)
     *out = float(total);
 }
 
-void squareSum(Queue &queue, const float *x, int64_t count, void *scratch,
+template <typename T>
+void squareSum(Queue &queue, const T *x, int64_t count, void *scratch,
                float *out) {
   if (!out)
     return;
   double *partial = static_cast<double *>(scratch);
   const int64_t parts = ceilDivide(count, kUpdateTile);
-  launch(queue, squareParts, dim3(unsigned(parts)), dim3(kSumBlock), 0, x,
+  launch(queue, squareParts<T>, dim3(unsigned(parts)), dim3(kSumBlock), 0, x,
          count, partial);
   launch(queue, addParts, dim3(1), dim3(kBlock), 0, partial, parts, out);
 }
@@ -229,13 +294,22 @@ Status AdamW::prepare(Device &device) {
 
 void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   cuda::Queue queue(*state_->device, stream, "adamw");
-  const float *grad = floats(operand(ins, 1));
-  cuda::squareSum(queue, grad, params_.count, scratch, floats(result(outs, 3)));
-  launch(queue, cuda::adamw, cuda::blocksFor(params_.count, cuda::kPiece),
-         dim3(cuda::kBlock), 0, params_, grad, floats(operand(ins, 4)),
-         longs(operand(ins, 5)), floats(operand(ins, 6)),
-         floats(result(outs, 0)), floats(result(outs, 1)),
-         floats(result(outs, 2)));
+  withUpdated(
+      params_.param, params_.grad, params_.moment, [&](auto p, auto g, auto m) {
+        using Param = decltype(p);
+        using Grad = decltype(g);
+        using Moment = decltype(m);
+        const auto *grad = static_cast<const Grad *>(operand(ins, 1));
+        cuda::squareSum(queue, grad, params_.count, scratch,
+                        floats(result(outs, 3)));
+        launch(queue, cuda::adamw<Param, Grad, Moment>,
+               cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
+               0, params_, grad, floats(operand(ins, 4)),
+               longs(operand(ins, 5)), floats(operand(ins, 6)),
+               static_cast<Param *>(result(outs, 0)),
+               static_cast<Moment *>(result(outs, 1)),
+               static_cast<Moment *>(result(outs, 2)));
+      });
 }
 
 struct AdamW8bit::State : cuda::Prepared {};
@@ -251,14 +325,21 @@ Status AdamW8bit::prepare(Device &device) {
 
 void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   cuda::Queue queue(*state_->device, stream, "adamw8bit");
-  const float *grad = floats(operand(ins, 1));
-  cuda::squareSum(queue, grad, params_.count, scratch, floats(result(outs, 5)));
-  launch(queue, cuda::adamw8bit, cuda::blocksFor(params_.count, cuda::kPiece),
-         dim3(cuda::kBlock), 0, params_, grad, floats(operand(ins, 6)),
-         longs(operand(ins, 7)), floats(operand(ins, 8)),
-         floats(result(outs, 0)), cuda::codes(result(outs, 1)),
-         floats(result(outs, 2)), cuda::codes(result(outs, 3)),
-         floats(result(outs, 4)));
+  withUpdated(
+      params_.param, params_.grad, DType::F32, [&](auto p, auto g, auto) {
+        using Param = decltype(p);
+        using Grad = decltype(g);
+        const auto *grad = static_cast<const Grad *>(operand(ins, 1));
+        cuda::squareSum(queue, grad, params_.count, scratch,
+                        floats(result(outs, 5)));
+        launch(queue, cuda::adamw8bit<Param, Grad>,
+               cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
+               0, params_, grad, floats(operand(ins, 6)),
+               longs(operand(ins, 7)), floats(operand(ins, 8)),
+               static_cast<Param *>(result(outs, 0)),
+               cuda::codes(result(outs, 1)), floats(result(outs, 2)),
+               cuda::codes(result(outs, 3)), floats(result(outs, 4)));
+      });
 }
 
 struct Sgd::State : cuda::Prepared {};
@@ -274,12 +355,21 @@ Status Sgd::prepare(Device &device) {
 
 void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   cuda::Queue queue(*state_->device, stream, "sgd");
-  const float *grad = floats(operand(ins, 1));
-  cuda::squareSum(queue, grad, params_.count, scratch, floats(result(outs, 2)));
-  launch(queue, cuda::sgd, cuda::blocksFor(params_.count, cuda::kPiece),
-         dim3(cuda::kBlock), 0, params_, grad, floats(operand(ins, 3)),
-         longs(operand(ins, 4)), floats(operand(ins, 5)),
-         floats(result(outs, 0)), floats(result(outs, 1)));
+  withUpdated(
+      params_.param, params_.grad, params_.moment, [&](auto p, auto g, auto m) {
+        using Param = decltype(p);
+        using Grad = decltype(g);
+        using Moment = decltype(m);
+        const auto *grad = static_cast<const Grad *>(operand(ins, 1));
+        cuda::squareSum(queue, grad, params_.count, scratch,
+                        floats(result(outs, 2)));
+        launch(queue, cuda::sgd<Param, Grad, Moment>,
+               cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
+               0, params_, grad, floats(operand(ins, 3)),
+               longs(operand(ins, 4)), floats(operand(ins, 5)),
+               static_cast<Param *>(result(outs, 0)),
+               static_cast<Moment *>(result(outs, 1)));
+      });
 }
 
 struct SquareSum::State : cuda::Prepared {};
@@ -295,8 +385,10 @@ Status SquareSum::prepare(Device &device) {
 
 void SquareSum::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   cuda::Queue queue(*state_->device, stream, "square_sum");
-  cuda::squareSum(queue, floats(operand(ins, 0)), params_.count, scratch,
-                  floats(result(outs, 0)));
+  withUpdated(params_.type, [&](auto type) {
+    cuda::squareSum(queue, static_cast<const decltype(type) *>(operand(ins, 0)),
+                    params_.count, scratch, floats(result(outs, 0)));
+  });
 }
 
 struct GradNorm::State : cuda::Prepared {};

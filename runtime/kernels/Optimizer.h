@@ -8,6 +8,11 @@
 //
 // Scalars: lr is f32; step is i64 and counts from 1; clipScale is f32.
 //
+// Parameters, gradients and moments have a type each, f32 or bf16; what is
+// computed of them is f32. What is kept in bf16 is rounded stochastically
+// (runtime/kernels/Stochastic.h): to nearest, most updates would be lost, being
+// smaller than half a unit of what they change.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_OPTIMIZER_H
 #define TMC_RUNTIME_KERNELS_OPTIMIZER_H
@@ -24,11 +29,17 @@ inline int64_t squareSumScratchBytes(int64_t count) {
 }
 
 struct AdamParams {
-  DType type; // of parameters, gradients and, in f32, moments
+  DType param, grad, moment; // AdamW8bit's moments are codes: F32
   int64_t count;
   double beta1, beta2, epsilon, weightDecay;
+  int64_t stream; // of the draws that round
   int64_t scratchBytes;
 };
+
+/// What updates read and keep.
+constexpr bool isUpdated(DType type) {
+  return type == DType::F32 || type == DType::BF16;
+}
 
 /// PyTorch's AdamW:
 ///   p *= 1 - lr weightDecay;  m += (g - m)(1 - beta1)
@@ -42,7 +53,9 @@ struct AdamParams {
 class AdamW : public Kernel {
 public:
   using Params = AdamParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType param, DType grad, DType moment) {
+    return isUpdated(param) && isUpdated(grad) && isUpdated(moment);
+  }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
@@ -61,7 +74,9 @@ public:
 class AdamW8bit : public Kernel {
 public:
   using Params = AdamParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType param, DType grad, DType) {
+    return isUpdated(param) && isUpdated(grad);
+  }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
@@ -77,13 +92,16 @@ public:
 class Sgd : public Kernel {
 public:
   struct Params {
-    DType type;
+    DType param, grad, moment;
     int64_t count;
     double momentum, dampening, weightDecay;
     bool nesterov;
+    int64_t stream;
     int64_t scratchBytes;
   };
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType param, DType grad, DType moment) {
+    return isUpdated(param) && isUpdated(grad) && isUpdated(moment);
+  }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
@@ -98,7 +116,7 @@ public:
     int64_t count;
     int64_t scratchBytes;
   };
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type) { return isUpdated(type); }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/kernels/Storage.h"
 #include "runtime/step/Normal.h"
 #include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
@@ -29,20 +30,47 @@ uint32_t streamOf(const char *name) {
   return hash;
 }
 
-float halfToFloat(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const float sign = bits & 0x8000 ? -1.0f : 1.0f;
-  if (exponent == 31)
-    return fraction ? NAN : sign * INFINITY;
-  return sign * (exponent ? std::ldexp(float(fraction + 1024), exponent - 25)
-                          : std::ldexp(float(fraction), -24));
+/// The floats that are converted on their way between files and steps.
+bool isPlainFloat(DType type) {
+  return type == DType::F64 || type == DType::F32 || type == DType::F16 ||
+         type == DType::BF16;
 }
 
-float bfloatToFloat(uint16_t bits) {
-  const uint32_t wide = uint32_t(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, 4);
-  return value;
+/// Element i of floats in a file.
+float floatAt(DType type, const char *data, int64_t i) {
+  auto read = [&](auto value) {
+    std::memcpy(&value, data + i * int64_t(sizeof value), sizeof value);
+    return value;
+  };
+  switch (type) {
+  case DType::F64:
+    return float(read(double()));
+  case DType::F16:
+    return widen(read(f16()));
+  case DType::BF16:
+    return widen(read(bf16()));
+  default:
+    return read(float());
+  }
+}
+
+/// Sends `count` floats to elements [first, first + count) of a tensor, rounded
+/// to nearest where it holds narrower ones.
+void send(Device &device, const TensorInfo &info, int64_t first,
+          const float *from, int64_t count) {
+  char *to = device.arena() + info.offset + first * sizeOf(info.type);
+  auto sendAs = [&](auto type) {
+    std::vector<decltype(type)> some(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i)
+      some[size_t(i)] = narrow<decltype(type)>(from[i]);
+    device.upload(to, some.data(), count * int64_t(sizeof type));
+  };
+  if (info.type == DType::BF16)
+    sendAs(bf16());
+  else if (info.type == DType::F16)
+    sendAs(f16());
+  else
+    device.upload(to, from, count * 4);
 }
 
 bool sameShape(const TensorInfo &info, const SafeTensor &tensor) {
@@ -65,10 +93,8 @@ bool isValue(const TensorInfo &info) {
 /// Fills by the tensor's rule; Init::None fills with zeros.
 void fill(Device &device, const TensorInfo &info, uint64_t seed) {
   const int64_t count = info.elements();
-  char *to = device.arena() + info.offset;
-  if (info.type != DType::F32) {
-    // Other types start at zero; ones and normal numbers need a conversion
-    // that arrives with them.
+  if (!isPlainFloat(info.type) || info.type == DType::F64) { // Starts at zero.
+    char *to = device.arena() + info.offset;
     std::vector<char> zeros(size_t(std::min(kPieceBytes, info.bytes())));
     for (int64_t at = 0; at < info.bytes(); at += kPieceBytes)
       device.upload(to + at, zeros.data(),
@@ -86,7 +112,7 @@ void fill(Device &device, const TensorInfo &info, uint64_t seed) {
       if (info.init == Init::Normal)
         normalNumbers(philox, uint64_t(at), some, float(info.initStd),
                       piece.data());
-      device.upload(to + at * 4, piece.data(), some * 4);
+      send(device, info, at, piece.data(), some);
     }
   };
   // Numbers depend on their place alone, so any thread may draw them.
@@ -100,7 +126,7 @@ void fill(Device &device, const TensorInfo &info, uint64_t seed) {
     other.join();
 }
 
-/// Copies one tensor of a file to its place, widening half-precision floats.
+/// Copies one tensor of a file to its place, floats as the step has them.
 Status place(Device &device, const SafetensorsFile &file,
              const SafeTensor &tensor, const TensorInfo &info) {
   if (!sameShape(info, tensor))
@@ -109,37 +135,22 @@ Status place(Device &device, const SafetensorsFile &file,
                 shapeText(tensor.shape.data(), tensor.shape.size()) + " in '" +
                 file.path() + "' and " +
                 shapeText(info.dims, size_t(info.rank)) + " in the step"};
-  char *to = device.arena() + info.offset;
   const char *from = file.data(tensor);
   if (tensor.type == info.type) {
-    device.upload(to, from, info.bytes());
+    device.upload(device.arena() + info.offset, from, info.bytes());
     return Status::ok();
   }
-  const bool widen = info.type == DType::F32 &&
-                     (tensor.type == DType::F16 || tensor.type == DType::BF16 ||
-                      tensor.type == DType::F64);
-  if (!widen)
+  if (!isPlainFloat(tensor.type) || !isPlainFloat(info.type) || info.type == DType::F64)
     return {Code::BadInput, std::string("'") + info.name + "' is " +
                                 nameOf(tensor.type) + " in '" + file.path() +
                                 "' and " + nameOf(info.type) + " in the step"};
-  const int64_t count = info.elements(), size = sizeOf(tensor.type);
+  const int64_t count = info.elements();
   std::vector<float> piece(size_t(std::min(kPieceBytes / 4, count)));
   for (int64_t at = 0; at < count; at += kPieceBytes / 4) {
     const int64_t some = std::min(kPieceBytes / 4, count - at);
-    for (int64_t i = 0; i < some; ++i) {
-      const char *element = from + (at + i) * size;
-      if (tensor.type == DType::F64) {
-        double wide;
-        std::memcpy(&wide, element, 8);
-        piece[size_t(i)] = float(wide);
-        continue;
-      }
-      uint16_t bits;
-      std::memcpy(&bits, element, 2);
-      piece[size_t(i)] =
-          tensor.type == DType::F16 ? halfToFloat(bits) : bfloatToFloat(bits);
-    }
-    device.upload(to + at * 4, piece.data(), some * 4);
+    for (int64_t i = 0; i < some; ++i)
+      piece[size_t(i)] = floatAt(tensor.type, from, at + i);
+    send(device, info, at, piece.data(), some);
   }
   return Status::ok();
 }
@@ -307,6 +318,13 @@ Status Step::resume(const std::string &directory,
     if (!isValue(info))
       continue;
     const SafeTensor *tensor = file.find(info.name);
+    if (tensor && tensor->type != info.type && sameShape(info, *tensor))
+      return {Code::BadInput,
+              "'" + path + "' is of a step with other types: '" + info.name +
+                  "' is " + nameOf(tensor->type) + " there and " +
+                  nameOf(info.type) +
+                  " in this step. Resume it with a step of the same precision "
+                  "and optimizer, or begin anew with its weights (--weights)"};
     if (!tensor || tensor->type != info.type || !sameShape(info, *tensor))
       return {Code::BadInput, "'" + path + "' is a checkpoint of another " +
                                   "model: '" + info.name + "' is " +

@@ -86,6 +86,38 @@ func.func @adamw_c1_grad(%p: tensor<4xf32>, %g: tensor<2x2xf32>, %lr: tensor<f32
 
 // -----
 
+func.func @adamw_c1_stream(%p: tensor<4xbf16>, %m: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{keeps a parameter of type 'tensor<4xbf16>' in 16 bits, or its moments, without a stream of draws}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = train.adamw %p, %m, %m, %m lr(%lr) step(%t) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0}
+      : (tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>)
+      -> (tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @sgd_c1_stream(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{keeps a parameter of type 'tensor<4xf32>' and its moments in full, but has a stream of draws}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = train.sgd %p, %p lr(%lr) step(%t) {momentum = 0.0, dampening = 0.0, weight_decay = 0.0, stream = 1}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>) -> (tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adamw_c1_moments(%p: tensor<4xf32>, %m: tensor<4xbf16>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{keeps moments of types 'tensor<4xbf16>' and 'tensor<4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = train.adamw %p, %p, %m, %p lr(%lr) step(%t) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0, stream = 1}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xbf16>, tensor<4xf32>, tensor<f32>, tensor<i64>)
+      -> (tensor<4xf32>, tensor<4xbf16>, tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
 func.func @adamw8bit_c1_codes(%p: tensor<300xf32>, %m: tensor<300xi8>, %s: tensor<1xf32>, %v: tensor<300xi8>, %u: tensor<2xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
   // expected-error @below {{keeps a moment of 'tensor<300xf32>' as 'tensor<300xi8>' and 'tensor<1xf32>'}}
   // expected-error @below {{failed to infer returned types}}

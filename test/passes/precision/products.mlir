@@ -34,10 +34,10 @@ train.step @step(%x: tensor<2x4xf32> {train.name = "x", train.role = #train.role
 // -----
 
 // A widened result that a product reads is read as it is; a bias follows the
-// result; attention keeps its log-sum-exps and its mask.
+// result, and being frozen and read in no other way it is kept narrow; attention keeps its log-sum-exps and its mask.
 
 // CHECK-LABEL: train.step @step
-//       CHECK:   %[[B:.*]] = arith.truncf %arg1 : tensor<8xf32> to tensor<8xbf16>
+//  CHECK-SAME:   %[[B:[a-z0-9]+]]: tensor<8xbf16> {train.frozen
 //       CHECK:   %[[X:.*]] = arith.truncf %arg0
 //       CHECK:   %[[Y:.*]] = nn.matmul %[[X]], %[[X]] bias(%[[B]]) : (tensor<8x8xbf16>, tensor<8x8xbf16>, tensor<8xbf16>) -> tensor<8x8xbf16>
 //   CHECK-NOT:   arith.truncf

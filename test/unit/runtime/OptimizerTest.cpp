@@ -13,12 +13,15 @@ using namespace tmc::test;
 namespace {
 
 AdamParams adamParams(int64_t count) {
-  return {.type = DType::F32,
+  return {.param = DType::F32,
+          .grad = DType::F32,
+          .moment = DType::F32,
           .count = count,
           .beta1 = 0.9,
           .beta2 = 0.95,
           .epsilon = 1e-8,
           .weightDecay = 0.1,
+          .stream = 0,
           .scratchBytes = 0};
 }
 
@@ -233,12 +236,15 @@ TEST(Sgd, FollowsPyTorch) {
     for (double momentum : {0.0, 0.9}) {
       if (nesterov && momentum == 0)
         continue;
-      Sgd::Params params{.type = DType::F32,
+      Sgd::Params params{.param = DType::F32,
+                         .grad = DType::F32,
+                         .moment = DType::F32,
                          .count = count,
                          .momentum = momentum,
                          .dampening = nesterov ? 0 : 0.1,
                          .weightDecay = 0.01,
                          .nesterov = nesterov,
+                         .stream = 0,
                          .scratchBytes = 0};
       Floats p = randomFloats(count, 1), b(count, 99.0f);
       std::vector<double> wp(p.get(), p.get() + count), wb(size_t(count), 0.0);

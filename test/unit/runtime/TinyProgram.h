@@ -192,12 +192,15 @@ struct Kernels {
                            .channels = kChannels,
                            .rows = kRows,
                            .scratchBytes = kScratch}};
-  AdamW update{{.type = DType::F32,
+  AdamW update{{.param = DType::F32,
+                .grad = DType::F32,
+                .moment = DType::F32,
                 .count = kTable,
                 .beta1 = 0.9,
                 .beta2 = 0.999,
                 .epsilon = 1e-8,
                 .weightDecay = 0.01,
+                .stream = 0,
                 .scratchBytes = kScratch}};
   GradNorm norm{{.count = 2, .maxNorm = 0, .scratchBytes = 0}};
 };

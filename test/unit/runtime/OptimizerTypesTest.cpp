@@ -1,0 +1,132 @@
+//===- OptimizerTypesTest.cpp - updates of what is kept in 16 bits --------===//
+
+#include "Testing.h"
+
+#include "runtime/kernels/Optimizer.h"
+#include "runtime/kernels/Stochastic.h"
+
+#include <algorithm>
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+using Halves = Buffer<bf16>;
+
+test::Floats widened(const test::Floats &x) { return x; }
+test::Floats widened(const Halves &x) {
+  test::Floats wide(x.size());
+  for (int64_t i = 0; i < x.size(); ++i)
+    wide[i] = widen(x[i]);
+  return wide;
+}
+
+template <typename T> constexpr DType typeOf = DType::F32;
+template <> constexpr DType typeOf<bf16> = DType::BF16;
+
+/// What `which` of an update's values are kept as: themselves, or rounded by
+/// the element's own 16 bits of chance, in integers.
+void expectKept(const test::Floats &got, const test::Floats &want,
+                const AdamParams &, int64_t, int) {
+  EXPECT_TRUE(got.sameBits(want));
+}
+void expectKept(const Halves &got, const test::Floats &want,
+                const AdamParams &params, int64_t step, int which) {
+  const Philox draws = roundingDraws(params.stream, step);
+  int64_t wrong = 0, up = 0;
+  for (int64_t i = 0; i < got.size(); ++i) {
+    const float value = want[i];
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    const uint32_t chance =
+        draws.word(uint64_t(12 * (i / 8) + 4 * which + i % 8 / 2));
+    const uint32_t sixteen = i % 2 ? chance >> 16 : chance & 0xffff;
+    const uint32_t isUp = (bits & 0xffff) + sixteen > 0xffff;
+    wrong += got[i].bits != (bits >> 16) + isUp;
+    up += isUp;
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(up, got.size() / 3);
+  EXPECT_LT(up, 2 * got.size() / 3);
+}
+
+/// AdamW of stored types is AdamW of the same values in f32, then rounded.
+template <typename Param, typename Grad, typename Moment> void checkTypes() {
+  const int64_t count = 66001; // more than one part, and a ragged end
+  const AdamParams wide{.param = DType::F32,
+                        .grad = DType::F32,
+                        .moment = DType::F32,
+                        .count = count,
+                        .beta1 = 0.9,
+                        .beta2 = 0.95,
+                        .epsilon = 1e-8,
+                        .weightDecay = 0.1,
+                        .stream = 0,
+                        .scratchBytes = 0};
+  AdamParams params = wide;
+  params.param = typeOf<Param>;
+  params.grad = typeOf<Grad>;
+  params.moment = typeOf<Moment>;
+  params.stream = 5;
+  Buffer<Param> p(count), p2(count);
+  Buffer<Grad> g(count);
+  Buffer<Moment> m(count), v(count), m2(count), v2(count);
+  auto fill = [&](auto &to, unsigned seed, float least) {
+    test::Floats from = randomFloats(count, seed);
+    for (int64_t i = 0; i < count; ++i) {
+      const float x = least ? std::abs(from[i]) + least : from[i];
+      storeLanes<1>(to.get() + i, x);
+    }
+  };
+  fill(p, 1, 0), fill(g, 2, 0), fill(m, 3, 0), fill(v, 4, 0.1f);
+  fill(p2, 1, 0), fill(m2, 3, 0), fill(v2, 4, 0.1f);
+  test::Floats wp = widened(p), wg = widened(g), wm = widened(m),
+               wv = widened(v);
+  const float lr = 0.01f, clip = 0.5f;
+  const int64_t t = 7;
+  float squares = 0, squares2 = 0, wideSquares = 0;
+  runKernel<AdamW>(1, wide, {wp, wg, wm, wv, &lr, &t, &clip},
+                   {wp, wm, wv, &wideSquares});
+  runKernel<AdamW>(1, params, {p, g, m, v, &lr, &t, &clip},
+                   {p, m, v, &squares});
+  runKernel<AdamW>(2, params, {p2, g, m2, v2, &lr, &t, &clip},
+                   {p2, m2, v2, &squares2});
+  EXPECT_EQ(squares, wideSquares);
+  EXPECT_EQ(squares, squares2);
+  EXPECT_TRUE(p.sameBits(p2) && m.sameBits(m2) && v.sameBits(v2));
+  expectKept(p, wp, params, t, 0);
+  expectKept(m, wm, params, t, 1);
+  expectKept(v, wv, params, t, 2);
+}
+
+} // namespace
+
+TEST(AdamW, KeepsEachTypeRoundedByChance) {
+  checkTypes<bf16, float, float>();
+  checkTypes<bf16, bf16, bf16>();
+  checkTypes<float, bf16, bf16>();
+  checkTypes<bf16, float, bf16>();
+  checkTypes<float, bf16, float>();
+}
+
+TEST(Stochastic, IsRightInTheMean) {
+  const Philox draws = roundingDraws(3, 11);
+  // A sixteenth and fifteen sixteenths above a bf16, of either sign; a
+  // subnormal; what bf16 holds.
+  for (float x : {1.00048828125f, -1.00732421875f, 1.0e-40f, 3.0f}) {
+    const int64_t count = 100000;
+    double sum = 0, unit = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const float y = widen(bf16{
+          uint16_t(stochasticBits(x, roundingBits(draws, i, int(i % 3))))});
+      sum += y;
+      unit = std::max(unit, std::abs(double(y) - x));
+    }
+    // Four deviations of the mean of so many.
+    EXPECT_NEAR(sum / double(count), x, 4 * unit / std::sqrt(double(count)));
+  }
+  EXPECT_EQ(stochasticBits(INFINITY, 0xffffu), 0x7f80u);
+  EXPECT_EQ(stochasticBits(-INFINITY, 0xffffu), 0xff80u);
+  EXPECT_GT(stochasticBits(NAN, 0xffffu) & 0x7fffu, 0x7f80u);
+}
