@@ -248,9 +248,13 @@ SmallVector<Value> EmbeddingOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                          ArrayRef<bool> wanted) {
   if (!wanted[0])
     return {Value(), Value()};
-  return {EmbeddingGradOp::create(b, getLoc(), getTable().getType(), getIds(),
-                                  grads[0], Value()),
-          Value()};
+  // Rows add up in f32 at least.
+  RankedTensorType table = tensorType(getTable());
+  Type sums = accumulationType(table.getElementType());
+  Value grad =
+      EmbeddingGradOp::create(b, getLoc(), table.clone(sums), getIds(),
+                              convertTo(b, getLoc(), grads[0], sums), Value());
+  return {convertTo(b, getLoc(), grad, table.getElementType()), Value()};
 }
 
 BatchSplit EmbeddingOp::getSplit(ArrayRef<int64_t> batchDims) {
