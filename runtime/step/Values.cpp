@@ -126,6 +126,14 @@ void fill(Device &device, const TensorInfo &info, uint64_t seed) {
     other.join();
 }
 
+bool holdsNan(const SafeTensor &tensor, const char *data, int64_t count) {
+  bool found = false;
+  if (isPlainFloat(tensor.type))
+    for (int64_t i = 0; i < count && !found; ++i)
+      found = std::isnan(floatAt(tensor.type, data, i));
+  return found;
+}
+
 /// Copies one tensor of a file to its place, floats as the step has them.
 Status place(Device &device, const SafetensorsFile &file,
              const SafeTensor &tensor, const TensorInfo &info) {
@@ -140,7 +148,8 @@ Status place(Device &device, const SafetensorsFile &file,
     device.upload(device.arena() + info.offset, from, info.bytes());
     return Status::ok();
   }
-  if (!isPlainFloat(tensor.type) || !isPlainFloat(info.type) || info.type == DType::F64)
+  if (!isPlainFloat(tensor.type) || !isPlainFloat(info.type) ||
+      info.type == DType::F64)
     return {Code::BadInput, std::string("'") + info.name + "' is " +
                                 nameOf(tensor.type) + " in '" + file.path() +
                                 "' and " + nameOf(info.type) + " in the step"};
@@ -219,6 +228,16 @@ Status Step::load(const std::string &path, const std::string &beside) {
   if (!missing.empty())
     return {Code::BadInput, "'" + path + "' has no " + listNames(missing) +
                                 "; it isn't of this model"};
+  std::vector<std::string> broken;
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    const SafeTensor *tensor = file.find(info.name);
+    if (info.role == Role::Param && tensor && sameShape(info, *tensor) &&
+        holdsNan(*tensor, file.data(*tensor), info.elements()))
+      broken.push_back(info.name);
+  }
+  if (!broken.empty())
+    return {Code::BadInput, "'" + path + "' holds NaN in " + listNames(broken)};
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     if (!isValue(info))
@@ -294,10 +313,22 @@ Status Step::resume(const std::string &directory,
   };
   if (meta("format") != "tmc-checkpoint-1")
     return {Code::BadInput, "'" + path + "' isn't a checkpoint"};
-  if (meta("fingerprint") != program_.fingerprint)
+  if (meta("fingerprint") != program_.fingerprint) {
+    for (int64_t i = 0; i < program_.tensorCount; ++i) {
+      const TensorInfo &info = program_.tensors[i];
+      const SafeTensor *tensor = isValue(info) ? file.find(info.name) : nullptr;
+      if (tensor && tensor->type != info.type && sameShape(info, *tensor))
+        return {Code::BadInput,
+                "'" + path + "' is of a step with other types: '" + info.name +
+                    "' is " + nameOf(tensor->type) + " there and " +
+                    nameOf(info.type) +
+                    " in this step; resume it with a step of its precision and "
+                    "optimizer, or begin anew from it with --weights"};
+    }
     return {Code::BadInput,
             "'" + path + "' is a checkpoint of another model ('" +
                 meta("model") + "'); this step is of '" + program_.model + "'"};
+  }
   auto number = [&](const char *key, uint64_t &value) {
     const std::string text = meta(key);
     value = 0;
@@ -318,13 +349,6 @@ Status Step::resume(const std::string &directory,
     if (!isValue(info))
       continue;
     const SafeTensor *tensor = file.find(info.name);
-    if (tensor && tensor->type != info.type && sameShape(info, *tensor))
-      return {Code::BadInput,
-              "'" + path + "' is of a step with other types: '" + info.name +
-                  "' is " + nameOf(tensor->type) + " there and " +
-                  nameOf(info.type) +
-                  " in this step. Resume it with a step of the same precision "
-                  "and optimizer, or begin anew with its weights (--weights)"};
     if (!tensor || tensor->type != info.type || !sameShape(info, *tensor))
       return {Code::BadInput, "'" + path + "' is a checkpoint of another " +
                                   "model: '" + info.name + "' is " +

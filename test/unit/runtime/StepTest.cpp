@@ -352,6 +352,40 @@ TEST(Checkpoint, OfAnotherModelIsRefused) {
   EXPECT_EQ(step->resume(dir / "c").code(), Code::BadInput);
 }
 
+TEST(Checkpoint, OfOtherTypesIsNamed) {
+  TemporaryDirectory dir;
+  auto step = makeStep();
+  ASSERT_TRUE(step->initRandom(3));
+  ASSERT_TRUE(step->save(dir / "c"));
+  StepProgram other = tiny::program();
+  std::vector<TensorInfo> tensors(other.tensors,
+                                  other.tensors + other.tensorCount);
+  for (TensorInfo &tensor : tensors)
+    if (std::string(tensor.name) == "head")
+      tensor.type = DType::BF16;
+  other.tensors = tensors.data();
+  other.fingerprint = "tiny-3";
+  std::unique_ptr<Step> narrow;
+  ASSERT_TRUE(Step::create(other, {}, narrow));
+  const Status s = narrow->resume(dir / "c");
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_NE(s.message().find("'head' is f32 there and bf16 in this step"),
+            std::string::npos)
+      << s.message();
+  // Its weights are rounded, to nearest.
+  ASSERT_TRUE(narrow->load(dir / "c/checkpoint.safetensors"));
+  const std::vector<float> wide = values(*step, "head");
+  std::vector<uint16_t> kept(wide.size());
+  ASSERT_TRUE(narrow->read(*narrow->find("head"), kept.data(),
+                           int64_t(kept.size()) * 2));
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const uint32_t bits = uint32_t(kept[i]) << 16;
+    float value;
+    std::memcpy(&value, &bits, 4);
+    EXPECT_LE(std::abs(value - wide[i]), std::ldexp(std::abs(wide[i]), -8));
+  }
+}
+
 TEST(Checkpoint, AFullDiskKeepsTheOldOne) {
   TemporaryDirectory dir;
   auto step = makeStep();
@@ -401,6 +435,13 @@ TEST(Step, WeightsAreMatchedByNameAndShape) {
        6400);
   s = step->load(path);
   EXPECT_TRUE(s) << s.message();
+  // The last element of 'head'.
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(-2, std::ios::end)
+      .write("\x01\x7c", 2);
+  s = step->load(path);
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_EQ(s.message(), "'" + path + "' holds NaN in 'head'");
 }
 
 TEST(CInterface, IsAThinCover) {
