@@ -61,7 +61,8 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
     llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
     if (!pattern)
       return badSpec("'" + glob + "': " + llvm::toString(pattern.takeError()));
-    spec.exceptions.push_back({glob.str(), std::move(*pattern), *parsed});
+    spec.exceptions.push_back(
+        {part.trim().str(), glob.str(), std::move(*pattern), *parsed});
   }
   return spec;
 }
@@ -74,8 +75,10 @@ static void eachModule(StringRef name, llvm::function_ref<void(StringRef)> f) {
     f(name.take_front(dot));
 }
 
-Type PrecisionSpec::typeFor(ArrayRef<std::string> names, MLIRContext *context) {
+PrecisionSpec::Choice PrecisionSpec::choose(ArrayRef<std::string> names,
+                                            MLIRContext *context) {
   Format format = base;
+  std::string decided;
   for (Exception &exception : exceptions) {
     bool fits = false;
     for (const std::string &name : names)
@@ -85,11 +88,12 @@ Type PrecisionSpec::typeFor(ArrayRef<std::string> names, MLIRContext *context) {
     if (fits) {
       exception.fitted = true;
       format = exception.format;
+      decided = exception.text;
     }
   }
   if (format == Format::BF16)
-    return BFloat16Type::get(context);
-  return Float32Type::get(context);
+    return {BFloat16Type::get(context), decided};
+  return {Float32Type::get(context), decided};
 }
 
 std::vector<std::string> PrecisionSpec::unused() const {
@@ -350,7 +354,10 @@ struct Precision : impl::PrecisionBase<Precision> {
     Narrower narrower(getOperation(), spec->narrowsGradients());
     narrower.sinkStoredParams();
     for (PrecisionOpInterface op : ops) {
-      Type element = spec->typeFor(names.of(op), &getContext());
+      auto [element, exception] = spec->choose(names.of(op), &getContext());
+      if (!exception.empty()) // Reports tell it.
+        op->setAttr(train::TrainDialect::kPrecision,
+                    StringAttr::get(&getContext(), exception));
       if (!element.isF32())
         narrower.narrow(op, element);
     }

@@ -38,10 +38,13 @@ public:
   /// An error says in words what is wrong.
   static llvm::Expected<PrecisionSpec> parse(llvm::StringRef text);
 
+  struct Choice {
+    mlir::Type type;
+    std::string exception; // "lm_head=f32": what decided it, or "".
+  };
   /// The type of what an op of these names multiplies. Remembers which
   /// exceptions have fitted.
-  mlir::Type typeFor(llvm::ArrayRef<std::string> names,
-                     mlir::MLIRContext *context);
+  Choice choose(llvm::ArrayRef<std::string> names, mlir::MLIRContext *context);
   /// Whether the gradients of parameters are rounded, to bf16.
   bool narrowsGradients() const { return gradients == Format::BF16; }
   /// The exceptions that have fitted no op so far.
@@ -50,6 +53,7 @@ public:
 private:
   enum class Format { F32, BF16 };
   struct Exception {
+    std::string text; // "lm_head=f32"
     std::string glob;
     llvm::GlobPattern pattern;
     Format format;

@@ -566,6 +566,7 @@ void Compilation::readFigures() {
   ModuleOp module = *current;
   planTrace.model = modelName();
   planTrace.target = device.name;
+  planTrace.precision = asked.precision;
   planTrace.budgetBytes = plan.budgetBytes;
   placePlanTrace(planTrace, module);
   PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());

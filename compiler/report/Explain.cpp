@@ -35,6 +35,10 @@ std::string tmc::decisionOf(const PlanTrace &trace, int32_t value,
   return longest <= 2 ? "short-lived" : "kept";
 }
 
+std::string tmc::typeText(const PlanTrace::Value &value) {
+  return value.type + (value.why.empty() ? "" : ": " + value.why);
+}
+
 /// "launch 41, h.3.mlp.c_fc (model.py:12), forward".
 static std::string launchText(const PlanTrace &trace, int32_t index) {
   if (size_t(index) >= trace.launches.size())
@@ -59,6 +63,8 @@ public:
     text = value.name + "\n";
     line(value.valueClass + ", " + readableBytes(value.bytes) + ": " +
          decisionOf(trace, index, tensors));
+    if (std::string type = typeText(value); !type.empty())
+      line(type);
     for (int32_t t : tensors)
       tellTensor(trace.tensors[t]);
     for (const PlanTrace::Gap &gap : value.gaps)
@@ -159,19 +165,25 @@ std::string tmc::explainAll(const PlanTrace &trace, int count) {
   });
   int64_t again = llvm::count_if(
       order, [&](int32_t v) { return isRecomputed(trace.values[v]); });
-  std::string text = std::to_string(order.size()) +
-                     " tensors could be recomputed, " + std::to_string(again) +
-                     " are; the peak of " + readableBytes(trace.peakBytes) +
-                     " is at " + launchText(trace, trace.peakLaunch) + "\n\n";
+  std::string text = "precision " + trace.precision + ": products in ";
+  for (const PlanTrace::Products &products : trace.products)
+    text += (&products == trace.products.data() ? "" : ", ") + products.name +
+            " " + std::to_string(products.count);
+  for (const PlanTrace::Products &exception : trace.exceptions)
+    text += "; by " + exception.name + " " + std::to_string(exception.count);
+  text += "\n" + std::to_string(order.size()) +
+          " tensors could be recomputed, " + std::to_string(again) +
+          " are; the peak of " + readableBytes(trace.peakBytes) + " is at " +
+          launchText(trace, trace.peakLaunch) + "\n\n";
   auto row = [&](const std::string &bytes, const std::string &decision,
                  const std::string &price, const std::string &cost,
-                 const std::string &name) {
+                 const std::string &type, const std::string &name) {
     char line[512];
-    snprintf(line, sizeof line, "%10s  %-11s %11s %11s  ", bytes.c_str(),
-             decision.c_str(), price.c_str(), cost.c_str());
+    snprintf(line, sizeof line, "%10s  %-11s %11s %11s  %-5s ", bytes.c_str(),
+             decision.c_str(), price.c_str(), cost.c_str(), type.c_str());
     text += line + name + "\n";
   };
-  row("bytes", "decision", "worth", "cost", "tensor");
+  row("bytes", "decision", "worth", "cost", "type", "tensor");
   for (int32_t v : order) {
     if (count-- <= 0)
       break;
@@ -183,7 +195,8 @@ std::string tmc::explainAll(const PlanTrace &trace, int count) {
         priced = std::max<int64_t>(priced, 0) + gap.worthPs;
     }
     row(readableBytes(value.bytes), decisionOf(trace, v, tensors[v]),
-        priced < 0 ? "-" : fromPs(priced), fromPs(cost), value.name);
+        priced < 0 ? "-" : fromPs(priced), fromPs(cost), value.type,
+        value.name);
   }
   if (count < 0)
     text += "...\n";
@@ -211,7 +224,8 @@ Expected<std::string> tmc::explainTensors(const PlanTrace &trace,
       continue;
     if (trace.values[v].persistent)
       persistent += name.str() + ": " + trace.values[v].valueClass + ", " +
-                    readableBytes(trace.values[v].bytes) + "\n";
+                    readableBytes(trace.values[v].bytes) + ", " +
+                    typeText(trace.values[v]) + "\n";
     else
       text += (text.empty() ? "" : "\n") +
               Teller(trace, int32_t(v), tensors[v]).tell();

@@ -15,6 +15,9 @@ namespace tmc {
 std::string decisionOf(const PlanTrace &trace, int32_t value,
                        const std::vector<int32_t> &tensors);
 
+/// "bf16: factor of lm_head's product": a value's type, and why it has it.
+std::string typeText(const PlanTrace::Value &value);
+
 /// The tensors that the decisions are about, the largest first: one line each.
 std::string explainAll(const PlanTrace &trace, int count = 24);
 

@@ -70,6 +70,23 @@ static json::Value peakJson(const PlanTrace &trace) {
                       {"tensors_alive", int64_t(aliveAtPeak(trace).size())}};
 }
 
+/// What was asked for, and what it meant; null where there is no plan.
+static json::Value precisionJson(const PlanTrace &trace) {
+  if (trace.launches.empty())
+    return nullptr;
+  json::Object products, exceptions, bytes;
+  for (const PlanTrace::Products &each : trace.products)
+    products[each.name] = each.count;
+  for (const PlanTrace::Products &each : trace.exceptions)
+    exceptions[each.name] = each.count;
+  for (const auto &[type, alive] : trace.peakByType())
+    bytes[type] = alive;
+  return json::Object{{"asked", trace.precision},
+                      {"products", std::move(products)},
+                      {"exceptions", std::move(exceptions)},
+                      {"peak_by_type", std::move(bytes)}};
+}
+
 /// The peak with one lever more at a time, and what each costs.
 static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;
@@ -123,6 +140,7 @@ std::string tmc::planJson(const Planned &planned) {
       {"smallest_found_bytes", known(plan.smallestFoundBytes)},
       {"smallest_found_stopped_early", plan.smallestStoppedEarly},
       {"impossible_below_bytes", known(plan.impossibleBelowBytes)},
+      {"precision", precisionJson(planned.trace)},
       {"micro_batches", plan.microBatches},
       {"loss_chunk",
        plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},

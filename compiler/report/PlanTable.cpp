@@ -142,6 +142,22 @@ static void tellTime(Table &table, const PlanFigures &plan) {
                   ", for this order of first runs");
 }
 
+static void tellPrecision(Table &table, const PlanTrace &trace) {
+  if (trace.launches.empty())
+    return;
+  table.heading("precision");
+  table.row("asked for", "", trace.precision);
+  std::map<std::string, int64_t> alive = trace.peakByType();
+  for (const PlanTrace::Products &products : trace.products)
+    table.row("products in " + products.name, std::to_string(products.count),
+              alive.count(products.name)
+                  ? readableBytes(alive[products.name]) + " of " +
+                        products.name + " alive at the peak"
+                  : "");
+  for (const PlanTrace::Products &exception : trace.exceptions)
+    table.row("  by " + exception.name, std::to_string(exception.count));
+}
+
 static void tellLevers(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;
@@ -270,6 +286,7 @@ std::string tmc::planTable(const Planned &planned) {
   tellMemory(table, plan, trace);
   tellTime(table, plan);
   tellLevers(table, plan, trace);
+  tellPrecision(table, trace);
 
   table.heading("budgets");
   auto exact = [](int64_t bytes) { return std::to_string(bytes) + " bytes"; };

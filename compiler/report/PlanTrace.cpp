@@ -2,6 +2,7 @@
 
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/Storage.h"
+#include "compiler/report/TypeReasons.h"
 #include "dialects/interfaces/Interfaces.h"
 
 #include "llvm/Support/Path.h"
@@ -29,6 +30,17 @@ std::vector<std::vector<int32_t>> PlanTrace::tensorsOf() const {
   return of;
 }
 
+std::map<std::string, int64_t> PlanTrace::peakByType() const {
+  std::map<std::string, int64_t> bytes;
+  for (const Tensor &tensor : tensors) {
+    // What takes over another's bytes at its making shares them there.
+    int32_t begin = tensor.begin + (tensor.placeOf >= 0);
+    if (begin <= peakLaunch && peakLaunch < tensor.end)
+      bytes[values[tensor.value].type] += values[tensor.value].bytes;
+  }
+  return bytes;
+}
+
 std::string tmc::lineOf(Location loc) {
   std::string line;
   loc->walk([&](Location part) {
@@ -54,6 +66,7 @@ public:
       return trace;
     findPhases();
     addValues();
+    addTypes();
     addLaunches(*counted);
     for (const planning::LiveInterval &stay : counted->intervals)
       trace.tensors.push_back(
@@ -109,25 +122,49 @@ private:
     }
   }
 
+  train::StepOp stepOf() const {
+    for (Value value : stated.valueOf)
+      if (value)
+        if (auto step =
+                dyn_cast<train::StepOp>(value.getParentRegion()->getParentOp()))
+          return step;
+    return {};
+  }
+
   ValueId lossOf() const {
-    if (stated.idOf.empty())
+    train::StepOp step = stepOf();
+    if (!step)
       return kNone;
-    for (Value value : stated.valueOf) {
-      if (!value)
-        continue;
-      auto step =
-          dyn_cast<train::StepOp>(value.getParentRegion()->getParentOp());
-      if (!step)
-        continue;
-      Operation *ret = step.getBody().front().getTerminator();
-      for (auto [i, result] : llvm::enumerate(ret->getOperands()))
-        if (step.getResultAttr(i, train::TrainDialect::kLoss)) {
-          auto it = stated.idOf.find(storageRoot(result));
-          return it == stated.idOf.end() ? kNone : it->second;
-        }
-      return kNone;
-    }
+    Operation *ret = step.getBody().front().getTerminator();
+    for (auto [i, result] : llvm::enumerate(ret->getOperands()))
+      if (step.getResultAttr(i, train::TrainDialect::kLoss)) {
+        auto it = stated.idOf.find(storageRoot(result));
+        return it == stated.idOf.end() ? kNone : it->second;
+      }
     return kNone;
+  }
+
+  void addTypes() {
+    train::StepOp step = stepOf();
+    if (!step)
+      return;
+    TypeReasons reasons(step);
+    for (auto [reported, value] : llvm::zip_equal(trace.values, stated.valueOf))
+      if (value) {
+        reported.type = elementTypeOf(value);
+        reported.why = reasons.whyOf(value);
+      }
+    // The zeros that a sum begins as are the sum's.
+    for (size_t i = 0; i < trace.values.size(); ++i)
+      if (ValueId from = problem.values[i].carriedFrom;
+          !stated.valueOf[i] && from != kNone) {
+        trace.values[i].type = trace.values[from].type;
+        trace.values[i].why = trace.values[from].why;
+      }
+    for (const auto &[type, count] : reasons.products)
+      trace.products.push_back({type, count});
+    for (const auto &[exception, count] : reasons.exceptions)
+      trace.exceptions.push_back({exception, count});
   }
 
   /// The parameter that a gradient is for, or "".

@@ -22,6 +22,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ struct PlanTrace {
     int64_t bytes = 0;
     bool persistent = false;
     bool canRemake = false; // Some kernel can make it again.
+    std::string type;       // Of its elements: "bf16".
+    std::string why;        // It has this type (TypeReasons.h), or "".
     std::vector<Gap> gaps;
   };
   struct Tensor {
@@ -74,7 +77,15 @@ struct PlanTrace {
     bool persistent = false;
   };
 
+  /// Products of one element type, or decided by one exception.
+  struct Products {
+    std::string name; // "bf16", "lm_head=f32"
+    int64_t count = 0;
+  };
+
   std::string model, target;
+  std::string precision; // As it was asked for: "bf16,lm_head=f32".
+  std::vector<Products> products, exceptions;
   int64_t budgetBytes = -1, arenaBytes = -1, reservedBytes = 0;
   double stepSeconds = -1, unconstrainedSeconds = -1;
   std::vector<Segment> segments;
@@ -90,6 +101,9 @@ struct PlanTrace {
   int64_t recomputations() const;
   /// Tensors of each value, in order of `begin`.
   std::vector<std::vector<int32_t>> tensorsOf() const;
+  /// Bytes of the tensors alive at the peak, by their elements' type: the peak
+  /// less workspace.
+  std::map<std::string, int64_t> peakByType() const;
 };
 
 /// What becomes of `plan` for `stated`, before the step is rewritten. `problem`

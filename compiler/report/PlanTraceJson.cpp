@@ -9,7 +9,7 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-static constexpr int64_t kTraceSchema = 1;
+static constexpr int64_t kTraceSchema = 2;
 
 namespace {
 
@@ -48,6 +48,15 @@ void fieldsOf(T &value, F f) requires
   f("bytes", value.bytes);
   f("persistent", value.persistent);
   f("can_remake", value.canRemake);
+  f("type", value.type);
+  f("why", value.why);
+}
+
+template <typename T, typename F>
+void fieldsOf(T &products, F f) requires
+    std::is_same_v<std::remove_const_t<T>, PlanTrace::Products> {
+  f("name", products.name);
+  f("count", products.count);
 }
 
 template <typename T, typename F>
@@ -97,6 +106,7 @@ void fieldsOf(T &trace,
               F f) requires std::is_same_v<std::remove_const_t<T>, PlanTrace> {
   f("model", trace.model);
   f("target", trace.target);
+  f("precision", trace.precision);
   f("budget_bytes", trace.budgetBytes);
   f("arena_bytes", trace.arenaBytes);
   f("reserved_bytes", trace.reservedBytes);
@@ -193,6 +203,8 @@ std::string tmc::planTraceJson(const PlanTrace &trace) {
     object[name] = std::move(array);
   };
   auto nothing = [](const auto &, json::Object &) {};
+  list("products", trace.products, nothing);
+  list("exceptions", trace.exceptions, nothing);
   list("segments", trace.segments, nothing);
   list("launches", trace.launches,
        [](const PlanTrace::Launch &launch, json::Object &row) {
@@ -228,6 +240,11 @@ Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
   PlanTrace trace = reader.read<PlanTrace>(*parsed);
   if (const json::Value *levers = object->get("levers"))
     trace.levers = reader.read<planning::Levers>(*levers);
+  for (auto [name, list] : {std::pair("products", &trace.products),
+                            {"exceptions", &trace.exceptions}})
+    reader.each(*object, name, [&, to = list](const json::Value &value) {
+      to->push_back(reader.read<PlanTrace::Products>(value));
+    });
   reader.each(*object, "segments", [&](const json::Value &value) {
     trace.segments.push_back(reader.read<PlanTrace::Segment>(value));
   });

@@ -110,7 +110,7 @@ json::Object tensorColumns(const PlanTrace &trace) {
 
 json::Object valueColumns(const PlanTrace &trace) {
   std::vector<std::vector<int32_t>> tensors = trace.tensorsOf();
-  json::Array names, layers, fates, bytes, worths, costs, agains;
+  json::Array names, layers, fates, bytes, worths, costs, agains, types, whys;
   for (size_t v = 0; v < trace.values.size(); ++v) {
     const PlanTrace::Value &value = trace.values[v];
     std::string decision = decisionOf(trace, int32_t(v), tensors[v]);
@@ -130,12 +130,15 @@ json::Object valueColumns(const PlanTrace &trace) {
     worths.push_back(worth);
     costs.push_back(cost);
     agains.push_back(again);
+    types.push_back(value.type);
+    whys.push_back(typeText(value));
   }
   return json::Object{
       {"name", std::move(names)},   {"layer", std::move(layers)},
       {"fate", std::move(fates)},   {"bytes", std::move(bytes)},
       {"worth", std::move(worths)}, {"cost", std::move(costs)},
-      {"again", std::move(agains)}};
+      {"again", std::move(agains)}, {"type", std::move(types)},
+      {"why", std::move(whys)}};
 }
 
 json::Array cards(const PlanFigures &plan) {
@@ -220,8 +223,9 @@ std::string tmc::planHtml(const Planned &planned, const Curve &curve) {
           : "";
   fill(page, "<!--TITLE-->", escaped(planned.model));
   fill(page, "<!--SUBTITLE-->",
-       escaped("a training step for " + planned.target + micro +
-               "; the peak is at " + peakPlace(trace)));
+       escaped("a training step for " + planned.target + " in " +
+               trace.precision + micro + "; the peak is at " +
+               peakPlace(trace)));
   fill(page, "<!--TABLE-->", escaped(planTable(planned)));
   fill(page, "<!--CURVETEXT-->", curveText(curve));
   fill(page, "<!--CURVE-->", curveSvg(curve));

@@ -50,10 +50,11 @@ struct FoldBias : OpRewritePattern<arith::AddFOp> {
               tensorType(bias).getDimSize(0))
         continue;
       rewriter.setInsertionPoint(op);
-      Value fused = MatmulOp::create(
-          rewriter, matmul.getLoc(), matmul.getType(), matmul.getLhs(),
-          matmul.getRhs(), bias, Value(), matmul.getTransposeLhsAttr(),
-          matmul.getTransposeRhsAttr());
+      auto fused = MatmulOp::create(rewriter, matmul.getLoc(), matmul.getType(),
+                                    matmul.getLhs(), matmul.getRhs(), bias,
+                                    Value(), matmul.getTransposeLhsAttr(),
+                                    matmul.getTransposeRhsAttr());
+      fused->setDiscardableAttrs(matmul->getDiscardableAttrDictionary());
       rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fused,
                                        tensorType(op.getResult()).getShape()));
       return success();
@@ -127,6 +128,7 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
         rewriter, loss.getLoc(), loss.getX(), loss.getTable(), loss.getLabels(),
         loss.getWeight(), op.getScale(), loss.getBias(), loss.getChunkAttr(),
         loss.getIgnoreIndexAttr(), /*unread=*/nullptr);
+    both->setDiscardableAttrs(loss->getDiscardableAttrDictionary());
     rewriter.replaceOp(op, both->getResults().drop_front());
     rewriter.replaceAllUsesWith(loss.getLoss(), both.getLoss());
     rewriter.eraseOp(loss);

@@ -96,6 +96,19 @@ def budgets(plan):
     print(plan["smallest_found_bytes"], plan["impossible_below_bytes"] - 1)
 
 
+def precision(plan):
+    """Types: the tensors of all of them are the peak without its workspace."""
+    with open(plan) as file:
+        plan = json.load(file)
+    shown = plan["precision"]
+    assert sum(shown["peak_by_type"].values()) == (
+        plan["live_peak_bytes"] - plan["peak_by_class"].get("workspace", 0))
+    products = shown["products"]
+    assert sum(shown["exceptions"].values()) <= sum(products.values())
+    print("precision: %s, products %s" % (
+        shown["asked"], " ".join("%s %d" % each for each in sorted(products.items()))))
+
+
 def page(path):
     """A report: one file that asks for nothing."""
     with open(path) as file:
