@@ -347,7 +347,10 @@ def check_golden(tally, build):
     tmc = ["--tmc", os.path.join(build, "bin", "tmc")]
     if resolved_target(build) != AVX2_TARGET:
         rows_of(tally, "golden", "test/golden/run.py", build, *tmc)
+        rows_of(tally, "golden", "test/golden/autocast.py", build, *tmc)
     rows_of(tally, "golden " + AVX2_TARGET, "test/golden/run.py", build, *tmc,
+            "--target", AVX2_TARGET, "--planted")
+    rows_of(tally, "golden " + AVX2_TARGET, "test/golden/autocast.py", build, *tmc,
             "--target", AVX2_TARGET, "--planted")
 
 
