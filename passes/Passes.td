@@ -253,6 +253,30 @@ def VerifyPhase : Pass<"tmc-verify-phase", "::mlir::ModuleOp"> {
   ];
 }
 
+def WidenComposites : Pass<"tmc-widen-composites", "::mlir::func::FuncOp"> {
+  let summary = "compute norms, softmax and GELU of narrow tensors in f32";
+  let description = [{
+    Of layer_norm, rms_norm, softmax, gelu and batch_norm on 16- or 8-bit tensors
+    the operands are widened and the results rounded once. Before autodiff, so
+    that their gradients are f32 inside, too.
+
+    Before:
+
+    ```mlir
+    %y = nn.rms_norm %x {epsilon = 1.0e-6 : f64} : (tensor<4x8xbf16>) -> tensor<4x8xbf16>
+    ```
+
+    After:
+
+    ```mlir
+    %wide = arith.extf %x : tensor<4x8xbf16> to tensor<4x8xf32>
+    %inner = nn.rms_norm %wide {epsilon = 1.0e-6 : f64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %y = arith.truncf %inner : tensor<4x8xf32> to tensor<4x8xbf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def ExpandComposites : Pass<"tmc-expand-composites"> {
   let summary = "take norms, softmax and GELU apart";
   let description = [{

@@ -110,6 +110,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
   case Phase::Raise: {
     Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
       pm.addNestedPass<func::FuncOp>(createRaise(raiseOptions(asked, device)));
+      pm.addNestedPass<func::FuncOp>(createWidenComposites());
       canonicalize(pm);
     });
     if (!done)

@@ -21,8 +21,9 @@ static const char *const kShape =
     "tmc-fold-into-kernels,canonicalize,cse,tmc-fuse,tmc-copy-views";
 
 static OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed,
-                                        int64_t rules) {
+                                        int64_t rules, bool narrow = false) {
   GraphOptions options;
+  options.narrow = narrow;
   options.f32 = true;
   options.accumulates = false;
   options.rules = rules;
@@ -34,8 +35,9 @@ static OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed,
 TEST(ShapePhase, LeavesKernelsAndViewsAlone) {
   std::unique_ptr<MLIRContext> context = makeContext();
   std::map<std::string, int64_t> others;
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    OwningOpRef<ModuleOp> module = shapedStep(*context, seed, 12);
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    OwningOpRef<ModuleOp> module =
+        shapedStep(*context, seed, 12, /*narrow=*/seed % 2);
     Block &body = functionOf(*module).getFunctionBody().front();
     for (Operation &op : body.without_terminator())
       if (!isa<KernelOpInterface, ViewOpInterface>(op) &&
