@@ -327,6 +327,7 @@ TEST(FusedText, ComputesWhatItsRegionMeans) {
     GraphOptions options;
     options.f32 = true;
     options.exported = seed % 2;
+    options.narrow = seed % 4 == 2;
     steps.push_back(randomGraph(*context, seed, options));
     ASSERT_TRUE(succeeded(runPipeline(
         *steps.back(),
@@ -342,6 +343,7 @@ TEST(FusedText, ComputesWhatItsRegionMeans) {
   takeModel(groups, "test/models/llama-tiny.onnx", tokens, models);
   takeModel(groups, "test/models/unet-tiny.onnx", images, models);
 
+  EXPECT_GE(StringRef(groups.text()).count("rounded<"), 20u); // Narrow types.
   Library library(groups.text());
   ASSERT_TRUE(library.run);
   int64_t overwrites = 0, undecided = 0, compared = 0;
