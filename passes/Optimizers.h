@@ -46,7 +46,7 @@ struct OptimizerSpec {
 /// A param that is trained.
 struct TrainedParam {
   mlir::RankedTensorType type; // That it is kept in.
-  bool isGathered = false; // A table: rows of it are looked up.
+  bool isGathered = false;     // A table: rows of it are looked up.
 };
 
 /// A state tensor that a rule keeps beside each param.
