@@ -22,12 +22,17 @@ MODELS = {
     "Mistral 7B, 1 x 1024": ["examples/mistral-7b.onnx", "--batch=1", "--dim=sequence=1024"],
 }
 TARGETS = ["cuda:a100-40", "cuda:h200"]
-PRECISIONS = ["f32", "bf16"]
+# Options of `tmc plan` by the name of the row.
+PRECISIONS = {
+    "f32": ["--precision=f32"],
+    "bf16": ["--precision=bf16"],
+    "bf16 alone": ["--precision=bf16,gradients=bf16", "--optimizer=adamw(master=none,moments=bf16)"],
+}
 MINUTES = 10  # Of planning, at most.
 
 
 def row(tmc, model, target, precision):
-    command = [tmc, "plan", *MODELS[model], f"--target={target}", f"--precision={precision}", "--json"]
+    command = [tmc, "plan", *MODELS[model], f"--target={target}", *PRECISIONS[precision], "--json"]
     try:
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               timeout=60 * MINUTES)
