@@ -539,7 +539,7 @@ class Faults:
         return "" if code == 1 and re.search(message, text) else f"tmc verify ended with {code}\n{text}"
 
     def own_weights(self):
-        """`tmc verify` takes the directory's weights: those that aren't numbers are found."""
+        """`tmc verify` takes the directory's weights: an infinite one is found."""
         directory = os.path.join(self.directory, "weights")
         code, text = run([self.tmc, "compile", os.path.join(ROOT, "test/models/mlp-small.onnx"), "--target=cpu", "--batch=4",
                           "--emit=lib", "--weights", os.path.join(ROOT, "test/golden/mlp-small.safetensors"), "-o", directory])
@@ -551,7 +551,7 @@ class Faults:
             return f"tmc verify ended with {code}\n{text}"
         with open(path, "r+b") as file:
             file.seek(-4, os.SEEK_END)
-            file.write(struct.pack("<f", math.nan))
+            file.write(struct.pack("<f", math.inf))
         return self.verify(directory, "the reference's loss isn't finite")
 
     def check(self, tally):
