@@ -2,6 +2,7 @@
 
 #include "passes/Precision.h"
 
+#include "passes/LossScale.h"
 #include "passes/Passes.h"
 
 #include "compiler/analysis/StepProblem.h"
@@ -36,7 +37,10 @@ PrecisionSpec::parseFormat(StringRef text) {
     return Format::F32;
   if (text == "bf16")
     return Format::BF16;
-  return badSpec("there is no format '" + text + "'; there are f32 and bf16");
+  if (text == "fp16")
+    return Format::FP16;
+  return badSpec("there is no format '" + text +
+                 "'; there are f32, bf16 and fp16");
 }
 
 llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
@@ -91,9 +95,26 @@ PrecisionSpec::Choice PrecisionSpec::choose(ArrayRef<std::string> names,
       decided = exception.text;
     }
   }
-  if (format == Format::BF16)
-    return {BFloat16Type::get(context), decided};
-  return {Float32Type::get(context), decided};
+  return {typeOf(format, context), decided};
+}
+
+Type PrecisionSpec::typeOf(Format format, MLIRContext *context) {
+  switch (format) {
+  case Format::F32:
+    return Float32Type::get(context);
+  case Format::BF16:
+    return BFloat16Type::get(context);
+  case Format::FP16:
+    return Float16Type::get(context);
+  }
+  llvm_unreachable("a format");
+}
+
+bool PrecisionSpec::mayBeFP16() const {
+  return base == Format::FP16 || gradients == Format::FP16 ||
+         llvm::any_of(exceptions, [](const Exception &exception) {
+           return exception.format == Format::FP16;
+         });
 }
 
 std::vector<std::string> PrecisionSpec::unused() const {
@@ -206,9 +227,9 @@ private:
 /// Narrows ops one by one. Each value has at most one narrow copy of a type.
 class Narrower {
 public:
-  Narrower(train::StepOp step, bool narrowsGradients)
-      : step(step), b(step), gradients(step),
-        narrowsGradients(narrowsGradients) {}
+  /// Gradients of parameters come to be of type `gradientType`.
+  Narrower(train::StepOp step, Type gradientType)
+      : step(step), b(step), gradients(step), gradientType(gradientType) {}
 
   /// Widens what is kept narrow where it is read, not whole.
   void sinkStoredParams() {
@@ -223,7 +244,7 @@ public:
       op->setOperand(i, narrowOf(op->getOperand(i), element));
     for (unsigned i : op.getRoundedResults()) {
       OpResult result = op->getResult(i);
-      bool isSummed = op->getParentOp() != step || !narrowsGradients;
+      bool isSummed = op->getParentOp() != step || gradientType.isF32();
       if (op.mayKeepSums() && gradients.contains(result) && isSummed)
         continue;
       for (unsigned addend : op.getAddends())
@@ -234,7 +255,6 @@ public:
 
   /// Rounds what updates read of gradients that aren't sums over micro-batches.
   void narrowGradients() {
-    Type element = BFloat16Type::get(step.getContext());
     step.walk([&](Operation *op) {
       bool isUpdate = op->hasTrait<train::UpdateRule>();
       if (!isUpdate && !isa<train::SquareSumOp>(op))
@@ -242,7 +262,7 @@ public:
       unsigned index = isUpdate ? 1 : 0;
       Value gradient = op->getOperand(index);
       if (!gradient.getDefiningOp<train::MicroBatchOp>())
-        op->setOperand(index, narrowOf(gradient, element));
+        op->setOperand(index, narrowOf(gradient, gradientType));
     });
   }
 
@@ -334,7 +354,7 @@ private:
   train::StepOp step;
   OpBuilder b;
   ParameterGradients gradients;
-  bool narrowsGradients;
+  Type gradientType;
   DenseMap<std::pair<Value, Type>, Value> copies;
 };
 
@@ -351,8 +371,11 @@ struct Precision : impl::PrecisionBase<Precision> {
     SmallVector<PrecisionOpInterface> ops;
     getOperation().walk([&](PrecisionOpInterface op) { ops.push_back(op); });
     ProductNames names(getOperation(), ops);
-    Narrower narrower(getOperation(), spec->narrowsGradients());
+    Type gradientType = spec->gradientType(&getContext());
+    Narrower narrower(getOperation(), gradientType);
     narrower.sinkStoredParams();
+    bool isScaled = !getOperation().getOps<train::LossScaleOp>().empty();
+    SmallVector<Operation *> unscaled;
     for (PrecisionOpInterface op : ops) {
       auto [element, exception] = spec->choose(names.of(op), &getContext());
       if (!exception.empty()) // Reports tell it.
@@ -360,8 +383,12 @@ struct Precision : impl::PrecisionBase<Precision> {
                     StringAttr::get(&getContext(), exception));
       if (!element.isF32())
         narrower.narrow(op, element);
+      if ((element.isF16() || gradientType.isF16()) && !isScaled)
+        unscaled.push_back(op);
     }
-    if (spec->narrowsGradients())
+    if (!unscaled.empty())
+      return (void)emitUnscaled(unscaled), signalPassFailure();
+    if (!gradientType.isF32())
       narrower.narrowGradients();
     narrower.storeFrozenParams();
     for (const std::string &glob : spec->unused()) {

@@ -7,6 +7,7 @@
 //     bf16
 //     bf16,lm_head=f32,*attn*=f32
 //     bf16,gradients=bf16
+//     fp16
 //
 // An exception is a glob. It fits a product by the name that reports show, or
 // by that of a parameter that it multiplies, or of a module that this is in;
@@ -18,7 +19,7 @@
 //
 // Gradients of parameters are f32, or what `gradients` says: then each is
 // rounded once, before its update reads it. Over micro-batches they add up in
-// f32 and stay so.
+// f32 and stay so. fp16 is for steps whose loss is scaled (LossScale.h).
 
 #ifndef TMC_PASSES_PRECISION_H
 #define TMC_PASSES_PRECISION_H
@@ -45,13 +46,17 @@ public:
   /// The type of what an op of these names multiplies. Remembers which
   /// exceptions have fitted.
   Choice choose(llvm::ArrayRef<std::string> names, mlir::MLIRContext *context);
-  /// Whether the gradients of parameters are rounded, to bf16.
-  bool narrowsGradients() const { return gradients == Format::BF16; }
+  /// The type that gradients of parameters are rounded to, or f32.
+  mlir::Type gradientType(mlir::MLIRContext *context) const {
+    return typeOf(gradients, context);
+  }
+  /// Whether anything may come to be fp16.
+  bool mayBeFP16() const;
   /// The exceptions that have fitted no op so far.
   std::vector<std::string> unused() const;
 
 private:
-  enum class Format { F32, BF16 };
+  enum class Format { F32, BF16, FP16 };
   struct Exception {
     std::string text; // "lm_head=f32"
     std::string glob;
@@ -59,6 +64,7 @@ private:
     Format format;
     bool fitted = false;
   };
+  static mlir::Type typeOf(Format format, mlir::MLIRContext *context);
   static llvm::Expected<Format> parseFormat(llvm::StringRef text);
 
   Format base = Format::F32, gradients = Format::F32;

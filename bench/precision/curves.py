@@ -33,6 +33,7 @@ VARIANTS = {
     "f32": ([], 0.0),
     "bf16": (["--precision=bf16"], 0.01),
     "bf16, lm_head f32": (["--precision=bf16,lm_head=f32"], 0.01),
+    "fp16": (["--precision=fp16"], 0.01),
     "bf16 weights": (["--precision=bf16", "--optimizer=adamw(master=none)"], 0.015),
     "bf16 alone": (["--precision=bf16,gradients=bf16", "--optimizer=adamw(master=none,moments=bf16)"], 0.015),
 }
