@@ -39,8 +39,10 @@ PrecisionSpec::parseFormat(StringRef text) {
     return Format::BF16;
   if (text == "fp16")
     return Format::FP16;
+  if (text == "tf32")
+    return Format::TF32;
   return badSpec("there is no format '" + text +
-                 "'; there are f32, bf16 and fp16");
+                 "'; there are f32, tf32, bf16 and fp16");
 }
 
 llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
@@ -59,6 +61,8 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
     if (!parsed)
       return parsed.takeError();
     if (glob == "gradients") {
+      if (*parsed == Format::TF32)
+        return badSpec("nothing is stored in tf32, gradients neither");
       spec.gradients = *parsed;
       continue;
     }
@@ -102,6 +106,8 @@ Type PrecisionSpec::typeOf(Format format, MLIRContext *context) {
   switch (format) {
   case Format::F32:
     return Float32Type::get(context);
+  case Format::TF32:
+    return FloatTF32Type::get(context);
   case Format::BF16:
     return BFloat16Type::get(context);
   case Format::FP16:
@@ -239,7 +245,16 @@ public:
           sink(widened);
   }
 
+  /// Has `op` multiply in `element`, as far as it can.
   void narrow(PrecisionOpInterface op, Type element) {
+    if (element.isTF32()) {
+      bool isWide = llvm::all_of(op.getFactors(), [&](unsigned i) {
+        return isF32(op->getOperand(i));
+      });
+      if (isWide && op.takesTF32())
+        op->setAttr("tf32", UnitAttr::get(op->getContext()));
+      return;
+    }
     for (unsigned i : op.getFactors())
       op->setOperand(i, narrowOf(op->getOperand(i), element));
     for (unsigned i : op.getRoundedResults()) {

@@ -68,7 +68,8 @@ static void addProduct(double *out, const double *x, const double *y, int64_t m,
 }
 
 static LogicalResult matmul(MatmulOp op, OpCall &call) {
-  const Tensor &lhs = call.in(op.getLhs()), &rhs = call.in(op.getRhs());
+  const Tensor lhs = call.factor(op.getLhs(), op.getProductType());
+  const Tensor rhs = call.factor(op.getRhs(), op.getProductType());
   const Tensor *bias = call.inOrNull(op.getBias());
   Tensor &out = call.out(0);
   int64_t rank = out.rank(), m = out.shape[rank - 2], n = out.shape[rank - 1];

@@ -23,9 +23,9 @@ void Matmul::run(Stream &stream, In ins, Out outs, void *scratch,
                  bool accumulate) {
   const Params &p = params_;
   const gemm::Matrix a{operand(ins, 0), p.transposeLhs ? 1 : p.k,
-                       p.transposeLhs ? p.m : 1, p.lhs};
+                       p.transposeLhs ? p.m : 1, p.lhs, p.readAs()};
   const gemm::Matrix b{operand(ins, 1), p.transposeRhs ? 1 : p.n,
-                       p.transposeRhs ? p.k : 1, p.rhs};
+                       p.transposeRhs ? p.k : 1, p.rhs, p.readAs()};
   gemm::TypedProblem problem{};
   problem.m = p.m;
   problem.n = p.n;

@@ -3,7 +3,9 @@
 //   out[b, i, j] = sum_k lhs[b, i, k] rhs[b, k, j] (+ bias[j])
 //
 // cpu: runtime/cpu/GemmTyped.h; cuda: cuBLASLt.
-// Sums are in f32 (f64 for f64) and rounded once, to the type of `out`.
+// Sums are in f32 (f64 for f64) and rounded once, to the type of `out`. A
+// factor of f32 beside one of 16 bits is rounded to its type as it is read
+// (cpu), and so are both to TF32 where that is asked for.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_MATMUL_H
@@ -25,6 +27,12 @@ public:
     int64_t batch, m, n, k;
     bool transposeLhs, transposeRhs, bias;
     int64_t scratchBytes;
+    bool tf32 = false;
+
+    /// What factors of f32 are rounded to; F32: nothing.
+    DType readAs() const {
+      return tf32 ? DType::TF32 : lhs == DType::F32 ? rhs : lhs;
+    }
   };
   static constexpr bool takes(DType lhs, DType rhs, DType out, Backend backend);
   static int64_t scratchCap(const Params &params, Backend backend);
@@ -32,6 +40,8 @@ public:
 };
 
 constexpr bool Matmul::takes(DType lhs, DType rhs, DType out, Backend backend) {
+  if ((lhs == DType::F32 && isHalf(rhs)) || (isHalf(lhs) && rhs == DType::F32))
+    return backend == Backend::Cpu && (out == DType::F32 || isHalf(out));
   if (lhs != rhs) // Of FP8, one may be a gradient's.
     return backend == Backend::Cpu && isFloat8(lhs) && isFloat8(rhs) &&
            (out == DType::F32 || isHalf(out));
