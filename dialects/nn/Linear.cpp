@@ -200,7 +200,6 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
                    .transposeLhs = getTransposeLhs(),
                    .transposeRhs = getTransposeRhs(),
                    .bias = bool(getBias()),
-                   .scratchBytes = 0,
                    .tf32 = getTf32()};
   KernelCall call(getContext(), "Matmul",
                   Matmul::takes(p.lhs, p.rhs, p.out, backend));

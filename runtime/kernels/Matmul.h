@@ -26,8 +26,8 @@ public:
     DType lhs, rhs, out;
     int64_t batch, m, n, k;
     bool transposeLhs, transposeRhs, bias;
-    int64_t scratchBytes;
     bool tf32 = false;
+    int64_t scratchBytes = 0;
 
     /// What factors of f32 are rounded to; F32: nothing.
     DType readAs() const {

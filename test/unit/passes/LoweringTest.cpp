@@ -43,12 +43,14 @@ std::string shapePipeline(uint64_t seed, bool narrow) {
   const char *optimizers[] = {"sgd", "adamw", "adamw(clip=1.0)",
                               "sgd(momentum=0.9,clip=1.0)",
                               "adamw8bit(min_size=1)"};
+  std::string lossScale = seed % 7 == 3 ? " loss-scale=dynamic" : "";
   return split +
          "func.func(tmc-layout),canonicalize,cse,tmc-autodiff{optimizer=" +
-         optimizers[seed / 3 % 5] + "},canonicalize,cse," +
+         optimizers[seed / 3 % 5] + lossScale + "},canonicalize,cse," +
          (narrow && seed % 2 ? "train.step(tmc-precision{spec=bf16})," : "") +
          "tmc-expand-composites,canonicalize,"
-         "tmc-fold-into-kernels,canonicalize,tmc-fuse,tmc-copy-views";
+         "tmc-fold-into-kernels,tmc-round-as-read,canonicalize,tmc-fuse,"
+         "tmc-copy-views";
 }
 
 OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed,
