@@ -54,7 +54,8 @@ class Options(ctypes.Structure):
 class Statistics(ctypes.Structure):
     _fields_ = [("arena_bytes", ctypes.c_int64), ("high_water_bytes", ctypes.c_int64), ("allocations", ctypes.c_int64),
                 ("largest_allocation_bytes", ctypes.c_int64), ("steps", ctypes.c_int64),
-                ("last_step_seconds", ctypes.c_double), ("grad_norm", ctypes.c_double)]
+                ("last_step_seconds", ctypes.c_double), ("grad_norm", ctypes.c_double),
+                ("loss_scale", ctypes.c_double), ("skipped_steps", ctypes.c_int64)]
 
 
 class Step:

@@ -18,9 +18,17 @@ func.func @matmul_c1_vectors(%a: tensor<4xf32>, %b: tensor<4xf32>) {
 
 // -----
 
-func.func @matmul_c1_element(%a: tensor<4x4xf32>, %b: tensor<4x4xf16>) {
-  // expected-error @below {{element types differ: 'f32' and 'f16'}}
-  %0 = nn.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf16>) -> tensor<4x4xf32>
+func.func @matmul_c1_element(%a: tensor<4x4xbf16>, %b: tensor<4x4xf16>) {
+  // expected-error @below {{element types differ: 'bf16' and 'f16'}}
+  %0 = nn.matmul %a, %b : (tensor<4x4xbf16>, tensor<4x4xf16>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c1_tf32(%a: tensor<4x4xf32>, %b: tensor<4x4xf16>) {
+  // expected-error @below {{rounds 'f32' and 'f16' to tf32}}
+  %0 = nn.matmul %a, %b {tf32} : (tensor<4x4xf32>, tensor<4x4xf16>) -> tensor<4x4xf32>
   return
 }
 

@@ -156,6 +156,17 @@ static void movement(GraphBuilder &g) {
   n.offer(step(g, n, x, [](Value like) { return like; }));
 }
 
+/// A product with a parameter, both rounded to 16 bits.
+static void product(GraphBuilder &g) {
+  Narrow n(g, g.random.coin() ? Type(g.b.getBF16Type()) : g.b.getF16Type());
+  if (g.options.batchSafe) // It might sum over the batch, and round that.
+    return g.add(g.squash(g.pick()));
+  Value x = n.down(g.squash(g.pick(2)));
+  int64_t depth = tensorType(x).getDimSize(1);
+  Value w = n.down(g.param({depth, g.size()}));
+  n.offer(nn::MatmulOp::create(g.b, g.loc, x, w));
+}
+
 /// Inputs that are narrow from the start.
 static void narrowInput(GraphBuilder &g) {
   Narrow n(g);
@@ -165,7 +176,7 @@ static void narrowInput(GraphBuilder &g) {
 }
 
 ArrayRef<Rule> tmc::test::narrowRules() {
-  static const Rule rules[] = {chain,         chain,    chain,      requantize,
-                               rowStatistics, movement, narrowInput};
+  static const Rule rules[] = {chain,         chain,    chain,   requantize,
+                               rowStatistics, movement, product, narrowInput};
   return rules;
 }

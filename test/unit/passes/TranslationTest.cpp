@@ -89,6 +89,7 @@ TEST(Translation, RoundAsRead) {
   v.prepare =
       (llvm::Twine(kStep) + ",tmc-expand-composites,canonicalize,cse").str();
   v.pipeline = "tmc-round-as-read,canonicalize";
+  v.options.f32 = true;
   v.options.narrow = true;
   validate(v);
 }

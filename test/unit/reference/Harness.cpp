@@ -62,7 +62,7 @@ SmallVector<Tensor> tmc::test::randomInputs(FunctionOpInterface function,
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     Tensor tensor(cast<ShapedType>(type));
     // Numbers of a step (its seed and its number count from 1, the learning
-    // rate is positive) and moments of optimizers.
+    // rate is positive), moments of optimizers, a loss's scale and counts.
     bool scalar = train::roleOf(function, i) == train::Role::Scalar;
     bool positive = scalar || function.getArgAttr(i, "test.positive") ||
                     function.getArgAttr(i, train::TrainDialect::kSlot);
@@ -74,7 +74,8 @@ SmallVector<Tensor> tmc::test::randomInputs(FunctionOpInterface function,
         value = random.below(2);
       else if (below)
         value = random.below(below.getInt());
-      else if (scalar)
+      else if (scalar ||
+               (positive && tensor.element == reference::Element::I64))
         value = random.between(1, 8);
       else
         value = random.between(-3, 4);
