@@ -9,6 +9,7 @@
 #include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
+#include "dialects/nn/Scales.h"
 #include "dialects/train/Train.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,7 +37,12 @@ PrecisionSpec::parseFormat(StringRef text) {
     return Format::F32;
   if (text == "bf16")
     return Format::BF16;
-  return badSpec("there is no format '" + text + "'; there are f32 and bf16");
+  if (text == "fp8" || text == "fp8:current")
+    return Format::FP8Current;
+  if (text == "fp8:block")
+    return Format::FP8Block;
+  return badSpec("there is no format '" + text +
+                 "'; there are f32, bf16, and fp8 as fp8:current or fp8:block");
 }
 
 llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
@@ -55,6 +61,9 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
     if (!parsed)
       return parsed.takeError();
     if (glob == "gradients") {
+      if (*parsed != Format::F32 && *parsed != Format::BF16)
+        return badSpec("gradients are kept in f32 or bf16, not in '" + format +
+                       "'");
       spec.gradients = *parsed;
       continue;
     }
@@ -91,9 +100,14 @@ PrecisionSpec::Choice PrecisionSpec::choose(ArrayRef<std::string> names,
       decided = exception.text;
     }
   }
-  if (format == Format::BF16)
-    return {BFloat16Type::get(context), decided};
-  return {Float32Type::get(context), decided};
+  if (format == Format::F32)
+    return {Float32Type::get(context), std::nullopt, decided};
+  std::optional<Scaling> codes;
+  if (format == Format::FP8Current)
+    codes = Scaling::Current;
+  if (format == Format::FP8Block)
+    codes = Scaling::Block;
+  return {BFloat16Type::get(context), codes, decided};
 }
 
 std::vector<std::string> PrecisionSpec::unused() const {
@@ -203,12 +217,51 @@ private:
   DenseSet<Value> found;
 };
 
+/// The values of the forward pass: what the loss, and whatever else a step
+/// returns beside updates, is made of. Updates and norms of gradients are the
+/// train dialect's.
+class ForwardValues {
+public:
+  explicit ForwardValues(train::StepOp step) {
+    Operation *end = step.getBody().front().getTerminator();
+    for (OpOperand &operand : end->getOpOperands())
+      if (!train::updatedArg(step, operand.getOperandNumber()))
+        mark(operand.get());
+  }
+  bool contains(Value value) const { return found.contains(value); }
+
+private:
+  void mark(Value root) {
+    SmallVector<Value> open = {root};
+    while (!open.empty()) {
+      Value value = open.pop_back_val();
+      if (!found.insert(value).second)
+        continue;
+      Operation *op = value.getDefiningOp();
+      if (auto loop = dyn_cast_or_null<train::MicroBatchOp>(op))
+        open.push_back(loop.getBlock().getTerminator()->getOperand(
+            cast<OpResult>(value).getResultNumber()));
+      else if (op && !isa<train::TrainDialect>(op->getDialect()))
+        llvm::append_range(open, op->getOperands());
+    }
+  }
+  DenseSet<Value> found;
+};
+
 /// Narrows ops one by one. Each value has at most one narrow copy of a type.
 class Narrower {
 public:
   Narrower(train::StepOp step, bool narrowsGradients)
-      : step(step), b(step), gradients(step),
-        narrowsGradients(narrowsGradients) {}
+      : step(step), b(step), gradients(step), forward(step),
+        narrowsGradients(narrowsGradients) {
+    // Asked before anything is changed.
+    step.walk([&](PrecisionOpInterface op) {
+      for (unsigned i : op.getFactors())
+        if (!forward.contains(op->getOperand(i)) &&
+            !parameterOf(step, op->getOperand(i)))
+          gradientFactors.insert(&op->getOpOperand(i));
+    });
+  }
 
   /// Widens what is kept narrow where it is read, not whole.
   void sinkStoredParams() {
@@ -221,15 +274,22 @@ public:
   void narrow(PrecisionOpInterface op, Type element) {
     for (unsigned i : op.getFactors())
       op->setOperand(i, narrowOf(op->getOperand(i), element));
-    for (unsigned i : op.getRoundedResults()) {
-      OpResult result = op->getResult(i);
-      bool isSummed = op->getParentOp() != step || !narrowsGradients;
-      if (op.mayKeepSums() && gradients.contains(result) && isSummed)
-        continue;
-      for (unsigned addend : op.getAddends())
-        op->setOperand(addend, narrowOf(op->getOperand(addend), element));
-      round(result, element);
+    roundResults(op, element);
+  }
+
+  /// Makes `op` multiply codes; its results are narrowed to `element`.
+  void quantize(PrecisionOpInterface op, PrecisionSpec::Scaling scaling,
+                Type element) {
+    SmallVector<Value> codes, scales;
+    for (unsigned i : op.getFactors()) {
+      Codes made = scaling == PrecisionSpec::Scaling::Block
+                       ? blockCodesOf(op, i)
+                       : codesOf(op->getOperand(i), codeTypeOf(op, i));
+      codes.push_back(made.codes);
+      scales.push_back(made.scale);
     }
+    op.setCodes(codes, scales);
+    roundResults(op, element);
   }
 
   /// Rounds what updates read of gradients that aren't sums over micro-batches.
@@ -274,8 +334,28 @@ public:
   }
 
 private:
+  /// Codes of 8 bits and their scale.
+  struct Codes {
+    Value codes, scale;
+  };
+
+  /// Rounds what `op` makes, but for gradients that are to be f32.
+  void roundResults(PrecisionOpInterface op, Type element) {
+    for (unsigned i : op.getRoundedResults()) {
+      OpResult result = op->getResult(i);
+      bool isSummed = op->getParentOp() != step || !narrowsGradients;
+      if (op.mayKeepSums() && gradients.contains(result) && isSummed)
+        continue;
+      for (unsigned addend : op.getAddends())
+        op->setOperand(addend, narrowOf(op->getOperand(addend), element));
+      round(result, element);
+    }
+  }
+
   /// Makes `result` narrow; what read it reads it widened.
   void round(OpResult result, Type element) {
+    if (!isF32(result))
+      return;
     auto wide = cast<RankedTensorType>(result.getType());
     result.setType(wide.clone(element));
     b.setInsertionPointAfter(result.getOwner());
@@ -303,6 +383,62 @@ private:
     }
     if (widened->use_empty())
       widened.erase();
+  }
+
+  /// The wider range is for gradients.
+  Type codeTypeOf(PrecisionOpInterface op, unsigned factor) {
+    if (gradientFactors.contains(&op->getOpOperand(factor)))
+      return Float8E5M2Type::get(step.getContext());
+    return Float8E4M3FNType::get(step.getContext());
+  }
+
+  /// Codes of `value`, with one scale: made of what it is a widening of, and
+  /// moved as it is.
+  Codes codesOf(Value value, Type element) {
+    Operation *op = value.getDefiningOp();
+    if (auto widened = dyn_cast_or_null<arith::ExtFOp>(op))
+      return codesOf(widened.getIn(), element);
+    Codes &made = quantized[{value, element}];
+    if (made.codes)
+      return made;
+    Codes codes;
+    if (movesOnly(op) && tensorType(op->getOperand(0)).getNumElements() ==
+                             tensorType(value).getNumElements()) {
+      Codes source = codesOf(op->getOperand(0), element);
+      b.setInsertionPointAfterValue(value);
+      Operation *moved = b.clone(*op);
+      moved->setOperand(0, source.codes);
+      moved->getResult(0).setType(tensorType(value).clone(element));
+      codes = {moved->getResult(0), source.scale};
+    } else {
+      b.setInsertionPointAfterValue(value);
+      auto made = nn::QuantizeOp::create(b, value.getLoc(), value, element);
+      codes = {made.getCodes(), made.getScale()};
+    }
+    return quantized[{value, element}] = codes;
+  }
+
+  /// Codes of what `op` multiplies, in the blocks that its sums go along.
+  Codes blockCodesOf(PrecisionOpInterface op, unsigned factor) {
+    Value value = op->getOperand(factor);
+    bool isParam = parameterOf(step, value).has_value();
+    if (auto widened = value.getDefiningOp<arith::ExtFOp>())
+      value = widened.getIn();
+    bool sumsOverRows =
+        op.getSummedDim(factor) == unsigned(tensorType(value).getRank() - 2);
+    ScaleBlock block{isParam || sumsOverRows ? kScaleBlock : 1,
+                     isParam || !sumsOverRows ? kScaleBlock : 1};
+    auto codeType =
+        tensorType(value).clone(Float8E4M3FNType::get(step.getContext()));
+    RankedTensorType scaleType = nn::scaleTypeFor(codeType, block);
+    Codes &made = quantized[{value, scaleType}];
+    if (!made.codes) {
+      b.setInsertionPointAfterValue(value);
+      auto op = nn::QuantizeOp::create(b, value.getLoc(), codeType, scaleType,
+                                       Type(), value, Value());
+      made = {op.getCodes(), op.getScale()};
+    }
+    return made;
   }
 
   Value narrowOf(Value value, Type element) {
@@ -334,8 +470,12 @@ private:
   train::StepOp step;
   OpBuilder b;
   ParameterGradients gradients;
+  ForwardValues forward;
   bool narrowsGradients;
   DenseMap<std::pair<Value, Type>, Value> copies;
+  /// By the type of the codes, or by that of their scales.
+  DenseMap<std::pair<Value, Type>, Codes> quantized;
+  DenseSet<OpOperand *> gradientFactors;
 };
 
 struct Precision : impl::PrecisionBase<Precision> {
@@ -354,11 +494,14 @@ struct Precision : impl::PrecisionBase<Precision> {
     Narrower narrower(getOperation(), spec->narrowsGradients());
     narrower.sinkStoredParams();
     for (PrecisionOpInterface op : ops) {
-      auto [element, exception] = spec->choose(names.of(op), &getContext());
+      auto [element, codes, exception] =
+          spec->choose(names.of(op), &getContext());
       if (!exception.empty()) // Reports tell it.
         op->setAttr(train::TrainDialect::kPrecision,
                     StringAttr::get(&getContext(), exception));
-      if (!element.isF32())
+      if (codes && op.takesCodes() && isF32(op->getOperand(0)))
+        narrower.quantize(op, *codes, element);
+      else if (!element.isF32())
         narrower.narrow(op, element);
     }
     if (spec->narrowsGradients())

@@ -72,8 +72,8 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> precision{
       "precision", cl::init("f32"), cl::value_desc("SPEC"),
-      cl::desc("what products multiply: f32 or bf16, then exceptions by name: "
-               "bf16,NAME=f32"),
+      cl::desc("what products multiply: f32, bf16 or fp8[:current|block], then "
+               "exceptions by name: bf16,NAME=f32"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> offload{
       "offload", cl::init("none"), cl::value_desc("SPEC"),

@@ -3,6 +3,7 @@
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
+#include "dialects/nn/Scales.h"
 
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Matmul.h"
@@ -40,8 +41,8 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
     resultElement = tensorType(lhs).getElementType();
   auto result = RankedTensorType::get(
       productShape(lhs, rhs, transposeLhs, transposeRhs), resultElement);
-  build(builder, state, result, lhs, rhs, Value(), Value(), transposeLhs,
-        transposeRhs);
+  build(builder, state, result, lhs, rhs, Value(), Value(), Value(), Value(),
+        transposeLhs, transposeRhs);
 }
 
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
@@ -51,8 +52,8 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
   auto result =
       RankedTensorType::get(productShape(lhs, rhs, transposeLhs, transposeRhs),
                             tensorType(like).getElementType());
-  build(builder, state, result, lhs, rhs, bias, acc, transposeLhs,
-        transposeRhs);
+  build(builder, state, result, lhs, rhs, bias, acc, Value(), Value(),
+        transposeLhs, transposeRhs);
 }
 
 LogicalResult MatmulOp::verify() {
@@ -88,6 +89,12 @@ LogicalResult MatmulOp::verify() {
     if (acc.getType() != result)
       return emitOpError("accumulates a result of type ")
              << result << " onto " << acc.getType();
+  for (auto [factor, scale] :
+       {std::pair(getLhs(), getLhsScale()), {getRhs(), getRhsScale()}}) // C7
+    if (scale &&
+        (!bothOf8Bits || !scaleBlockOf(tensorType(factor), tensorType(scale))))
+      return emitOpError("multiplies ")
+             << factor.getType() << " by scales of type " << scale.getType();
   return success();
 }
 
@@ -135,6 +142,8 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
   int64_t rhsCol = getTransposeRhs() ? rank - 2 : rank - 1;
   if (batchDims.size() > 2 && getBias() && batchDims[2] >= 0)
     return BatchSplit::refuse("its bias depends on the batch");
+  if (getLhsScale())
+    return BatchSplit::refuse("its factors are codes by now");
   Rejoin rejoin;
   if (lhs >= 0 && lhs < rank - 2 && lhs == rhs)
     rejoin = Rejoin::concat(lhs);
@@ -150,7 +159,7 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
   else
     return BatchSplit::refuse("its operands hold the batch in dimensions that "
                               "don't meet");
-  if (getAcc() && batchDims.back() != rejoin.dim)
+  if (getAcc() && batchDims[getAccumulator()] != rejoin.dim)
     return BatchSplit::refuse("it accumulates across the batch");
   return {{rejoin}, ""};
 }
@@ -159,11 +168,23 @@ SmallVector<unsigned> MatmulOp::getFactors() { return {0, 1}; }
 SmallVector<unsigned> MatmulOp::getRoundedResults() { return {0}; }
 bool MatmulOp::mayKeepSums() { return true; }
 SmallVector<unsigned> MatmulOp::getAddends() {
-  return llvm::to_vector(llvm::seq<unsigned>(2, getNumOperands()));
+  return llvm::to_vector(
+      llvm::seq<unsigned>(2, 2 + bool(getBias()) + bool(getAcc())));
+}
+bool MatmulOp::takesCodes() { return true; }
+unsigned MatmulOp::getSummedDim(unsigned factor) {
+  bool isLast = factor == 0 ? !getTransposeLhs() : getTransposeRhs();
+  return tensorType(getLhs()).getRank() - (isLast ? 1 : 2);
+}
+void MatmulOp::setCodes(ValueRange codes, ValueRange scales) {
+  getLhsMutable().assign(codes[0]);
+  getRhsMutable().assign(codes[1]);
+  getLhsScaleMutable().assign(scales[0]);
+  getRhsScaleMutable().assign(scales[1]);
 }
 
 int64_t MatmulOp::getAccumulator() {
-  return getAcc() ? int64_t(getNumOperands()) - 1 : -1;
+  return getAcc() ? 2 + int64_t(bool(getBias())) : -1;
 }
 
 KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
@@ -179,8 +200,18 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
                    .k = k,
                    .transposeLhs = getTransposeLhs(),
                    .transposeRhs = getTransposeRhs(),
-                   .bias = bool(getBias()),
-                   .scratchBytes = 0};
+                   .bias = bool(getBias())};
+  if (getLhsScale()) {
+    ScaleBlock lhs =
+        *scaleBlockOf(tensorType(getLhs()), tensorType(getLhsScale()));
+    ScaleBlock rhs =
+        *scaleBlockOf(tensorType(getRhs()), tensorType(getRhsScale()));
+    p.scaled = true;
+    p.lhsBlockRows = lhs.rows;
+    p.lhsBlockColumns = lhs.columns;
+    p.rhsBlockRows = rhs.rows;
+    p.rhsBlockColumns = rhs.columns;
+  }
   KernelCall call(getContext(), "Matmul",
                   Matmul::takes(p.lhs, p.rhs, p.out, backend));
   call.products = p.lhs;
@@ -196,6 +227,15 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
       .flag("bias", p.bias);
   call.scratchBytes = Matmul::scratchCap(p, backend);
   call.ins = {0, 1, getBias() ? 2 : -1};
+  if (p.scaled) {
+    call.flag("scaled", true)
+        .integer("lhsBlockRows", p.lhsBlockRows)
+        .integer("lhsBlockColumns", p.lhsBlockColumns)
+        .integer("rhsBlockRows", p.rhsBlockRows)
+        .integer("rhsBlockColumns", p.rhsBlockColumns);
+    int64_t scales = getNumOperands() - 2;
+    call.ins.append({scales, scales + 1});
+  }
   return call;
 }
 

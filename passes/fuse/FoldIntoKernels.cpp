@@ -50,10 +50,11 @@ struct FoldBias : OpRewritePattern<arith::AddFOp> {
               tensorType(bias).getDimSize(0))
         continue;
       rewriter.setInsertionPoint(op);
-      auto fused = MatmulOp::create(rewriter, matmul.getLoc(), matmul.getType(),
-                                    matmul.getLhs(), matmul.getRhs(), bias,
-                                    Value(), matmul.getTransposeLhsAttr(),
-                                    matmul.getTransposeRhsAttr());
+      auto fused = MatmulOp::create(
+          rewriter, matmul.getLoc(), matmul.getType(), matmul.getLhs(),
+          matmul.getRhs(), bias, Value(), matmul.getLhsScale(),
+          matmul.getRhsScale(), matmul.getTransposeLhsAttr(),
+          matmul.getTransposeRhsAttr());
       fused->setDiscardableAttrs(matmul->getDiscardableAttrDictionary());
       rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fused,
                                        tensorType(op.getResult()).getShape()));

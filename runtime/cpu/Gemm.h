@@ -44,23 +44,46 @@ constexpr int kPanelM = 6; // 12 of 16
 constexpr int kVectors = 2;
 constexpr int kPanelN = kVectors * simd::kWidth;
 
+/// Powers of two by which elements are multiplied: (i, j) by that at
+/// ((row + i) / rows, (column + j) / columns) of a matrix of scales.
+struct BlockScales {
+  const float *data = nullptr; // null: none
+  int64_t rowStride = 0, colStride = 0;
+  int64_t rows = 1, columns = 1;
+  int64_t row = 0, column = 0;
+
+  float at(int64_t i, int64_t j) const {
+    return data[(row + i) / rows * rowStride +
+                (column + j) / columns * colStride];
+  }
+  BlockScales transposed() const {
+    return {data, colStride, rowStride, columns, rows, column, row};
+  }
+};
+
 /// A matrix in memory: element (i, j) at data[i * rowStride + j * colStride],
 /// in elements of `type`, a float type; one of the strides is 1.
 struct Matrix {
   const void *data;
   int64_t rowStride, colStride;
   DType type = DType::F32;
+  BlockScales scales = {}; // only of 8 bits
 
   const float *floats() const { return static_cast<const float *>(data); }
   /// The matrix that begins so many elements further on.
   Matrix shifted(int64_t elements) const {
     return {static_cast<const char *>(data) + elements * sizeOf(type),
-            rowStride, colStride, type};
+            rowStride, colStride, type, scales};
   }
-  Matrix transposed() const { return {data, colStride, rowStride, type}; }
+  Matrix transposed() const {
+    return {data, colStride, rowStride, type, scales.transposed()};
+  }
   /// The part from (row, column) on.
   Matrix at(int64_t row, int64_t column) const {
-    return shifted(row * rowStride + column * colStride);
+    Matrix part = shifted(row * rowStride + column * colStride);
+    part.scales.row += row;
+    part.scales.column += column;
+    return part;
   }
 };
 

@@ -3,20 +3,25 @@
 //   out[b, i, j] = sum_k lhs[b, i, k] rhs[b, k, j] (+ bias[j])
 //
 // cpu: runtime/cpu/GemmTyped.h; cuda: cuBLASLt.
+//
+// Factors of 8 bits may have scales, by which they are multiplied
+// (Quantize.h). One scale of all of a factor multiplies the sums; those of
+// blocks, powers of two, multiply the codes before.
+//
 // Sums are in f32 (f64 for f64) and rounded once, to the type of `out`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_MATMUL_H
 #define TMC_RUNTIME_KERNELS_MATMUL_H
 
-#include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Quantize.h"
 
 namespace tmc {
 
 /// ins: lhs [batch, m, k] (stored [batch, k, m] if transposeLhs),
 ///      rhs [batch, k, n] (stored [batch, n, k] if transposeRhs),
-///      bias [n] if bias. (What `accumulate` adds to is outs[0]; a fourth in is
-///      ignored.)
+///      bias [n] if bias, scales of lhs and of rhs if scaled. (What
+///      `accumulate` adds to is outs[0].)
 /// outs: out [batch, m, n]. `accumulate` adds to it. A bias has out's type.
 class Matmul : public Kernel {
 public:
@@ -24,7 +29,16 @@ public:
     DType lhs, rhs, out;
     int64_t batch, m, n, k;
     bool transposeLhs, transposeRhs, bias;
-    int64_t scratchBytes;
+    /// What of the stored factors shares a scale.
+    bool scaled = false;
+    int64_t lhsBlockRows = 0, lhsBlockColumns = 0;
+    int64_t rhsBlockRows = 0, rhsBlockColumns = 0;
+    int64_t scratchBytes = 0;
+
+    /// Whether sums are multiplied by a scale.
+    constexpr bool scalesSums() const {
+      return scaled && (lhsBlockRows == 0 || rhsBlockRows == 0);
+    }
   };
   static constexpr bool takes(DType lhs, DType rhs, DType out, Backend backend);
   static int64_t scratchCap(const Params &params, Backend backend);
@@ -97,8 +111,9 @@ inline int64_t gemmWorkers(int64_t m, int64_t n, int64_t k) {
 constexpr int64_t kNarrowResultRows = 7 * kGemmRowStep;
 constexpr int64_t kNarrowResultColumns = 2048;
 
-/// The scratch of a product with a narrow result: a block of sums, a bias
-/// widened, and what the product of a block takes, at most.
+/// The scratch of a product with a narrow result, or one that is scaled: a
+/// block of sums, a bias widened, and what the product of a block takes, at
+/// most.
 struct NarrowResultScratch {
   int64_t block, bias, product;
 
@@ -124,7 +139,7 @@ constexpr int64_t kCudaMatmulScratchBytes = 32 << 20;
 inline int64_t Matmul::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaMatmulScratchBytes;
-  if (p.out != DType::F32)
+  if (p.out != DType::F32 || p.scalesSums())
     return NarrowResultScratch(p.m, p.n, p.k).bytes();
   const int64_t depth = p.k < kGemmDepth ? p.k : kGemmDepth;
   // One slab of lhs, and one panel of rhs per worker.

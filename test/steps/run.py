@@ -72,6 +72,13 @@ MODELS = {
         graph="test/models/gpt2-tiny-dropout.onnx",
         options=["--batch=4", "--dim=sequence=32", "--precision=bf16,gradients=bf16"],
         inputs={}, budgets=["2 %"], micro=[], optimizer="adamw(master=none,moments=bf16,clip=1.0)"),
+    "gpt2-tiny, fp8": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx",
+        options=["--batch=4", "--dim=sequence=32", "--precision=fp8,lm_head=bf16"],
+        inputs={}, budgets=list(BUDGETS), micro=[]),
+    "llama-tiny, fp8 in blocks": dict(
+        graph="test/models/llama-tiny.onnx", options=["--batch=2", "--dim=sequence=32", "--precision=fp8:block"],
+        inputs={}, budgets=["2 %"], micro=[]),
     "llama-tiny, bf16": dict(
         graph="test/models/llama-tiny.onnx", options=["--batch=2", "--dim=sequence=32", "--precision=bf16,lm_head=f32"],
         inputs={}, budgets=["2 %"], micro=[]),
