@@ -5,6 +5,8 @@
 #include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/train/Train.h"
+#include "passes/Gradient.h"
+#include "passes/LossScale.h"
 #include "passes/Optimizers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,107 +23,6 @@ namespace tmc {
 #include "passes/Passes.h.inc"
 
 namespace {
-
-bool isFloatTensor(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && isa<FloatType>(type.getElementType());
-}
-
-/// Reverse-mode differentiation of a straight line of ops. Gradients are built
-/// at `b`, in the reverse of the ops' order.
-class Gradient {
-public:
-  Gradient(OpBuilder &b, ArrayRef<Operation *> ops, ArrayRef<Value> roots)
-      : b(b), ops(ops) {
-    // Active: depends on a root. Only such values need gradients.
-    for (Value root : roots) {
-      active.insert(root);
-      isRoot.insert(root);
-    }
-    for (Operation *op : ops)
-      if (!isa<nn::DetachOp>(op) &&
-          llvm::any_of(op->getOperands(),
-                       [&](Value v) { return active.contains(v); }))
-        for (Value result : op->getResults())
-          if (isFloatTensor(result))
-            active.insert(result);
-    for (auto [index, op] : llvm::enumerate(ops))
-      for (Value operand : op->getOperands())
-        if (isRoot.contains(operand))
-          firstUse.try_emplace(operand, index);
-  }
-
-  /// Walks from `loss` to the roots. `onFinal(root, gradient)` is called as
-  /// soon as nothing more can be added to a root's gradient and no later op of
-  /// the backward pass reads the root.
-  LogicalResult run(Value loss,
-                    llvm::function_ref<void(Value, Value)> onFinal) {
-    if (!active.contains(loss))
-      return emitFault(loss.getLoc(), Fault::Input)
-             << "the loss doesn't depend on any trained parameter";
-    gradOf[loss] = nn::splat(b, loss.getLoc(), loss.getType(), 1);
-    for (size_t i = ops.size(); i-- > 0;) {
-      differentiate(ops[i]);
-      for (Value operand : ops[i]->getOperands())
-        if (auto use = firstUse.find(operand);
-            use != firstUse.end() && use->second == i) {
-          Value root = operand;
-          firstUse.erase(use);
-          if (refused.empty())
-            onFinal(root, gradOf.lookup(root));
-        }
-    }
-    return refuse();
-  }
-
-private:
-  /// Names every op that has no derivative and would need one.
-  LogicalResult refuse() {
-    if (refused.empty())
-      return success();
-    InFlightDiagnostic diag =
-        emitFault(refused[0]->getLoc(), Fault::Unsupported)
-        << "'" << refused[0]->getName()
-        << "' has no derivative, and the loss depends on "
-           "a parameter through it";
-    for (Operation *op : ArrayRef(refused).drop_front())
-      diag.attachNote(op->getLoc()) << "nor has '" << op->getName() << "'";
-    return diag;
-  }
-
-  void differentiate(Operation *op) {
-    SmallVector<Value> resultGrads;
-    for (Value result : op->getResults())
-      resultGrads.push_back(gradOf.lookup(result));
-    if (llvm::none_of(resultGrads, [](Value g) { return bool(g); }))
-      return;
-    SmallVector<bool> wanted;
-    for (Value operand : op->getOperands())
-      wanted.push_back(active.contains(operand));
-    if (llvm::none_of(wanted, [](bool w) { return w; }))
-      return;
-    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
-    if (!differentiable) {
-      refused.push_back(op);
-      return;
-    }
-    SmallVector<Value> grads = differentiable.buildVjp(b, resultGrads, wanted);
-    for (auto [operand, grad, want] :
-         llvm::zip(op->getOperands(), grads, wanted)) {
-      if (!grad || !want)
-        continue;
-      Value &sum = gradOf[operand];
-      sum = sum ? nn::add(b, op->getLoc(), sum, grad) : grad;
-    }
-  }
-
-  OpBuilder &b;
-  ArrayRef<Operation *> ops;
-  DenseSet<Value> active, isRoot;
-  DenseMap<Value, size_t> firstUse;
-  DenseMap<Value, Value> gradOf;
-  SmallVector<Operation *> refused;
-};
 
 /// True if rows of `table` are looked up.
 bool isGathered(Value table) {
@@ -157,6 +58,14 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
       return signalPassFailure();
     }
     rule = std::move(*made);
+    llvm::Expected<std::optional<LossScale>> scale =
+        LossScale::parse(lossScaleSpec.getValue());
+    if (!scale) {
+      emitFault(forward.getLoc(), Fault::Usage)
+          << llvm::toString(scale.takeError());
+      return signalPassFailure();
+    }
+    lossScale = *scale;
     lossIndex = train::lossResult(forward);
     if (!lossIndex) {
       emitFault(forward.getLoc(), Fault::Input)
@@ -177,11 +86,14 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
 private:
   func::FuncOp forward, prologue;
   std::shared_ptr<OptimizerRule> rule; // Passes are copied.
+  std::optional<LossScale> lossScale;
   std::optional<unsigned> lossIndex;
   int64_t microBatches = 1;
   train::StepOp step;
   SmallVector<Trained> trained;
   unsigned lrArg = 0, stepArg = 0;
+  SmallVector<unsigned> scaleArgs; // The loss scale's states.
+  Value seed;                      // The loss's gradient; null: 1.
   // Results of the step, as they come about.
   SmallVector<Value> results;
   SmallVector<DictionaryAttr> resultAttrs;
@@ -270,6 +182,15 @@ private:
     };
     lrArg = scalar("lr", b.getF32Type());
     stepArg = scalar("step", b.getI64Type());
+    if (lossScale)
+      for (const LossScale::State &state : lossScale->states(b))
+        scaleArgs.push_back(
+            addArg(state.type,
+                   b.getDictionaryAttr(
+                       {roleAttr(train::Role::State), nameAttr(state.name),
+                        named(TrainDialect::kSlot, b.getStringAttr("")),
+                        named(TrainDialect::kInit, state.init)}),
+                   NameLoc::get(b.getStringAttr(state.name))));
 
     OpBuilder builder(forward);
     step = train::StepOp::create(
@@ -305,43 +226,48 @@ private:
           getElementTypeOrSelf(forward.getArgumentTypes()[entry.arg]));
     SmallVector<Value> squares(trained.size());
     Value loss;
+    if (lossScale)
+      seed = args[scaleArgs[0]];
 
-    bool early = rule->clipNorm() == 0 && microBatches == 1;
+    bool isFinal = rule->clipNorm() == 0 && !lossScale;
+    bool early = isFinal && microBatches == 1;
     if (microBatches == 1) {
-      // Without a global clip each update follows its gradient at once, which
-      // frees the gradient.
+      // Where nothing asks for all gradients first, each update follows its
+      // gradient at once, which frees the gradient.
       if (failed(buildBody(b, reads, loss, [&](unsigned index, Value grad) {
             trained[index].grad = grad;
             if (early)
-              squares[index] = buildUpdate(b, args, index, Value());
+              squares[index] = buildUpdate(b, args, index, {}, args[stepArg]);
           })))
         return failure();
     } else if (failed(buildLoop(b, reads, loss))) {
       return failure();
     }
 
-    Value clip;
-    if (rule->clipNorm() > 0) {
+    Value clip, number = args[stepArg];
+    if (!isFinal) {
       for (auto [entry, square] : llvm::zip(trained, squares))
         square = train::SquareSumOp::create(b, entry.grad.getLoc(), entry.grad);
       auto norm = buildNorm(b, squares);
       clip = norm.getClip();
       addResult(norm.getNorm(), {nameAttr("grad_norm")});
+      if (lossScale)
+        number = moveScale(b, args, norm.getNorm());
     }
     if (!early)
       for (unsigned i = 0; i < trained.size(); ++i) {
-        Value square = buildUpdate(b, args, i, clip);
-        if (!clip)
+        Value square = buildUpdate(b, args, i, clip, number);
+        if (isFinal)
           squares[i] = square;
       }
-    if (!clip)
+    if (isFinal)
       addResult(buildNorm(b, squares).getNorm(), {nameAttr("grad_norm")});
     addResult(loss, {nameAttr(train::resultName(forward, *lossIndex)),
                      named(TrainDialect::kLoss, b.getUnitAttr())});
     if (keepGradients)
       for (Trained &entry : trained)
         addResult(
-            entry.grad,
+            unscaled(b, entry.grad),
             {nameAttr((train::argName(step, entry.arg) + ".grad").str())});
 
     train::ReturnOp::create(b, step.getLoc(), results);
@@ -353,14 +279,36 @@ private:
   }
 
   train::GradNormOp buildNorm(OpBuilder &b, ArrayRef<Value> squares) {
-    return train::GradNormOp::create(b, step.getLoc(), squares,
+    return train::GradNormOp::create(b, step.getLoc(), squares, seed,
                                      b.getF64FloatAttr(rule->clipNorm()));
+  }
+
+  /// The number of this update, or 0; the loss's scale moves.
+  Value moveScale(OpBuilder &b, ArrayRef<Value> args, Value norm) {
+    SmallVector<Value> states;
+    for (unsigned arg : scaleArgs)
+      states.push_back(args[arg]);
+    LossScale::Step moved = lossScale->build(b, step.getLoc(), norm, states);
+    for (auto [arg, value] : llvm::zip(scaleArgs, moved.moved))
+      addUpdate(value, arg);
+    return moved.number;
+  }
+
+  /// A gradient of the loss from one of the scaled loss.
+  Value unscaled(OpBuilder &b, Value grad) {
+    if (!lossScale)
+      return grad;
+    Value scale = nn::convertTo(b, grad.getLoc(), seed,
+                                getElementTypeOrSelf(grad.getType()));
+    return nn::div(
+        b, grad.getLoc(), grad,
+        nn::broadcastLeading(b, grad.getLoc(), scale, grad.getType()));
   }
 
   /// Updates trained param `index` from its gradient; returns the gradient's
   /// sum of squares.
   Value buildUpdate(OpBuilder &b, ArrayRef<Value> args, unsigned index,
-                    Value clip) {
+                    Value clip, Value number) {
     Trained &entry = trained[index];
     UpdateInputs in{train::argName(step, entry.arg),
                     entry.param,
@@ -368,7 +316,7 @@ private:
                     entry.grad,
                     {},
                     args[lrArg],
-                    args[stepArg],
+                    number,
                     clip,
                     int64_t(index)};
     for (unsigned slot : entry.slots)
@@ -403,7 +351,7 @@ private:
     }
     SmallVector<bool> seen(trained.size(), false);
     Gradient gradient(b, clones, roots);
-    if (failed(gradient.run(loss, [&](Value root, Value grad) {
+    if (failed(gradient.run(loss, seed, [&](Value root, Value grad) {
           unsigned i = indexOf.at(root);
           seen[i] = true;
           onGradient(i, grad ? grad : zeros(b, root));

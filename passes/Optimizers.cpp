@@ -1,37 +1,13 @@
 #include "passes/Optimizers.h"
 
 #include "dialects/train/Train.h"
+#include "passes/Spec.h"
 
 #include "llvm/Support/Error.h"
 #include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
 using namespace tmc;
-
-static llvm::Error badSpec(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                 "optimizer: " + message);
-}
-
-llvm::Expected<OptimizerSpec> OptimizerSpec::parse(StringRef text) {
-  OptimizerSpec spec;
-  StringRef rest = text.trim();
-  size_t open = rest.find('(');
-  spec.name = rest.substr(0, open).trim().lower();
-  if (open == StringRef::npos)
-    return spec;
-  if (!rest.ends_with(")"))
-    return badSpec("'" + text + "' lacks a closing parenthesis");
-  SmallVector<StringRef> parts;
-  rest.substr(open + 1).drop_back().split(parts, ',', -1, false);
-  for (StringRef part : parts) {
-    auto [key, value] = part.split('=');
-    if (value.empty())
-      return badSpec("'" + part.trim() + "' isn't of the form key=value");
-    spec.options[key.trim().str()] = value.trim().str();
-  }
-  return spec;
-}
 
 double OptimizerRule::decayOf(StringRef name, RankedTensorType type) const {
   if (matricesOnly && type.getRank() < 2)
@@ -64,39 +40,6 @@ RankedTensorType OptimizerRule::momentType(const TrainedParam &param) const {
 
 namespace {
 
-/// Reads numbers out of a spec and remembers which keys were known.
-struct SpecReader {
-  OptimizerSpec spec;
-  std::string problem;
-
-  double number(const std::string &key, double standard) {
-    auto it = spec.options.find(key);
-    if (it == spec.options.end())
-      return standard;
-    double value = standard;
-    if (StringRef(it->second).getAsDouble(value) && problem.empty())
-      problem = key + "=" + it->second + " is no number";
-    spec.options.erase(it);
-    return value;
-  }
-  std::string word(const std::string &key, const std::string &standard) {
-    auto it = spec.options.find(key);
-    if (it == spec.options.end())
-      return standard;
-    std::string value = it->second;
-    spec.options.erase(it);
-    return value;
-  }
-  /// Whether `key` is `second` of two words, the first being standard.
-  bool isSecond(const std::string &key, StringRef first, StringRef second) {
-    std::string value = word(key, first.str());
-    if (value != first && value != second && problem.empty())
-      problem =
-          (key + "=" + value + " is neither " + first + " nor " + second).str();
-    return value == second;
-  }
-};
-
 FloatAttr f64(OpBuilder &b, double value) { return b.getF64FloatAttr(value); }
 
 /// The `stream` of an update that keeps values of these types.
@@ -110,10 +53,9 @@ IntegerAttr streamOf(OpBuilder &b, const UpdateInputs &in,
 
 class AdamW : public OptimizerRule {
 public:
-  explicit AdamW(SpecReader &reader)
-      : beta1(reader.number("beta1", 0.9)),
-        beta2(reader.number("beta2", 0.999)),
-        epsilon(reader.number("eps", 1e-8)) {
+  explicit AdamW(Spec &spec)
+      : beta1(spec.number("beta1", 0.9)), beta2(spec.number("beta2", 0.999)),
+        epsilon(spec.number("eps", 1e-8)) {
     weightDecay = 0.01;
   }
 
@@ -137,8 +79,8 @@ protected:
 
 class AdamW8bit : public AdamW {
 public:
-  explicit AdamW8bit(SpecReader &reader)
-      : AdamW(reader), fewest(reader.number("min_size", kFewestCoded)) {}
+  explicit AdamW8bit(Spec &spec)
+      : AdamW(spec), fewest(spec.number("min_size", kFewestCoded)) {}
 
   std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
     if (!isCoded(param))
@@ -183,10 +125,10 @@ private:
 
 class SGD : public OptimizerRule {
 public:
-  explicit SGD(SpecReader &reader)
-      : momentum(reader.number("momentum", 0)),
-        dampening(reader.number("dampening", 0)),
-        nesterov(reader.number("nesterov", 0) != 0) {}
+  explicit SGD(Spec &spec)
+      : momentum(spec.number("momentum", 0)),
+        dampening(spec.number("dampening", 0)),
+        nesterov(spec.number("nesterov", 0) != 0) {}
 
   std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
     if (momentum == 0)
@@ -215,14 +157,13 @@ private:
   bool nesterov;
 };
 
-template <typename Rule>
-std::unique_ptr<OptimizerRule> make(SpecReader &reader) {
-  return std::make_unique<Rule>(reader);
+template <typename Rule> std::unique_ptr<OptimizerRule> make(Spec &spec) {
+  return std::make_unique<Rule>(spec);
 }
 
 struct Entry {
   const char *name;
-  std::unique_ptr<OptimizerRule> (*make)(SpecReader &);
+  std::unique_ptr<OptimizerRule> (*make)(Spec &);
   bool hasMomentType; // Or its moments' types are its own.
 };
 constexpr Entry kRules[] = {{"adamw", make<AdamW>, true},
@@ -233,34 +174,31 @@ constexpr Entry kRules[] = {{"adamw", make<AdamW>, true},
 
 llvm::Expected<std::unique_ptr<OptimizerRule>>
 OptimizerRule::create(StringRef text) {
-  llvm::Expected<OptimizerSpec> spec = OptimizerSpec::parse(text);
-  if (!spec)
-    return spec.takeError();
+  llvm::Expected<Spec> parsed = Spec::parse("optimizer", text);
+  if (!parsed)
+    return parsed.takeError();
+  Spec &spec = *parsed;
   const Entry *entry = llvm::find_if(
-      kRules, [&](const Entry &e) { return spec->name == e.name; });
+      kRules, [&](const Entry &e) { return spec.name == e.name; });
   if (entry == std::end(kRules)) {
     std::string known;
     for (const Entry &e : kRules)
       known += (known.empty() ? "" : ", ") + std::string(e.name);
-    return badSpec("'" + spec->name + "' is unknown; there are " + known);
+    return spec.error("'" + spec.name + "' is unknown; there are " + known);
   }
-  SpecReader reader{*spec, ""};
-  std::unique_ptr<OptimizerRule> rule = entry->make(reader);
-  rule->weightDecay = reader.number("weight_decay", rule->weightDecay);
-  rule->clip = reader.number("clip", 0);
-  rule->matricesOnly = reader.isSecond("decay", "all", "matrices");
-  rule->hasMaster = !reader.isSecond("master", "f32", "none");
+  std::unique_ptr<OptimizerRule> rule = entry->make(spec);
+  rule->weightDecay = spec.number("weight_decay", rule->weightDecay);
+  rule->clip = spec.number("clip", 0);
+  rule->matricesOnly = spec.isSecond("decay", "all", "matrices");
+  rule->hasMaster = !spec.isSecond("master", "f32", "none");
   if (entry->hasMomentType)
-    rule->hasNarrowMoments = reader.isSecond("moments", "f32", "bf16");
+    rule->hasNarrowMoments = spec.isSecond("moments", "f32", "bf16");
   SmallVector<StringRef> globs;
-  std::string noDecay = reader.word("no_decay", "");
+  std::string noDecay = spec.word("no_decay", "");
   StringRef(noDecay).split(globs, '|', -1, false);
   for (StringRef glob : globs)
     rule->noDecay.push_back(glob.str());
-  if (!reader.problem.empty())
-    return badSpec(reader.problem);
-  if (!reader.spec.options.empty())
-    return badSpec("'" + spec->name + "' has no option '" +
-                   reader.spec.options.begin()->first + "'");
+  if (llvm::Error error = spec.finish())
+    return error;
   return rule;
 }

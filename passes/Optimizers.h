@@ -27,21 +27,11 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/Error.h"
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace tmc {
-
-/// `name(key=value,...)`, taken apart.
-struct OptimizerSpec {
-  std::string name;
-  std::map<std::string, std::string> options;
-
-  /// The spec of `text`, or a message.
-  static llvm::Expected<OptimizerSpec> parse(llvm::StringRef text);
-};
 
 /// A param that is trained.
 struct TrainedParam {

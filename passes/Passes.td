@@ -16,10 +16,15 @@ def Autodiff : Pass<"tmc-autodiff", "::mlir::ModuleOp"> {
     With several micro-batches the differentiated body stands in a
     `train.micro_batch` that accumulates gradients and loss, and the updates
     after it.
+
+    With a loss scale the gradient of the loss is that, and `train.loss_scale`
+    decides, once all gradients are known, whether they are finite.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"",
            "adamw(beta1=0.9,...), adamw8bit(...) or sgd(momentum=0.9,...)">,
+    Option<"lossScaleSpec", "loss-scale", "std::string", /*default=*/"\"none\"",
+           "What the loss is multiplied by: none, dynamic(...) or a number">,
     ListOption<"outputs", "outputs", "std::string",
                "Results of the forward function to return beside the loss">,
     Option<"keepGradients", "keep-gradients", "bool", /*default=*/"false",
@@ -38,7 +43,7 @@ def Precision : Pass<"tmc-precision", "::tmc::train::StepOp"> {
   }];
   let options = [
     Option<"spec", "spec", "std::string", /*default=*/"\"f32\"",
-           "f32 or bf16, then exceptions: bf16,NAME=f32,...">,
+           "f32, bf16, fp16 or fp8, then exceptions: bf16,NAME=f32,...">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }

@@ -2,6 +2,8 @@
 
 #include "passes/Precision.h"
 
+#include "passes/Codes.h"
+#include "passes/LossScale.h"
 #include "passes/Passes.h"
 
 #include "compiler/analysis/StepProblem.h"
@@ -9,7 +11,6 @@
 #include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
-#include "dialects/nn/Scales.h"
 #include "dialects/train/Train.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,12 +38,17 @@ PrecisionSpec::parseFormat(StringRef text) {
     return Format::F32;
   if (text == "bf16")
     return Format::BF16;
+  if (text == "fp16")
+    return Format::FP16;
   if (text == "fp8" || text == "fp8:current")
     return Format::FP8Current;
+  if (text == "fp8:delayed")
+    return Format::FP8Delayed;
   if (text == "fp8:block")
     return Format::FP8Block;
   return badSpec("there is no format '" + text +
-                 "'; there are f32, bf16, and fp8 as fp8:current or fp8:block");
+                 "'; there are f32, bf16, fp16, and fp8 as fp8:current, "
+                 "fp8:delayed or fp8:block");
 }
 
 llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
@@ -61,8 +67,8 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
     if (!parsed)
       return parsed.takeError();
     if (glob == "gradients") {
-      if (*parsed != Format::F32 && *parsed != Format::BF16)
-        return badSpec("gradients are kept in f32 or bf16, not in '" + format +
+      if (codesOf(*parsed))
+        return badSpec("gradients of parameters aren't kept in '" + format +
                        "'");
       spec.gradients = *parsed;
       continue;
@@ -100,14 +106,42 @@ PrecisionSpec::Choice PrecisionSpec::choose(ArrayRef<std::string> names,
       decided = exception.text;
     }
   }
-  if (format == Format::F32)
-    return {Float32Type::get(context), std::nullopt, decided};
-  std::optional<Scaling> codes;
-  if (format == Format::FP8Current)
-    codes = Scaling::Current;
-  if (format == Format::FP8Block)
-    codes = Scaling::Block;
-  return {BFloat16Type::get(context), codes, decided};
+  return {typeOf(format, context), codesOf(format), decided};
+}
+
+std::optional<Scaling> PrecisionSpec::codesOf(Format format) {
+  switch (format) {
+  case Format::FP8Current:
+    return Scaling::Current;
+  case Format::FP8Delayed:
+    return Scaling::Delayed;
+  case Format::FP8Block:
+    return Scaling::Block;
+  default:
+    return std::nullopt;
+  }
+}
+
+Type PrecisionSpec::typeOf(Format format, MLIRContext *context) {
+  switch (format) {
+  case Format::F32:
+    return Float32Type::get(context);
+  case Format::BF16:
+  case Format::FP8Current:
+  case Format::FP8Delayed:
+  case Format::FP8Block:
+    return BFloat16Type::get(context);
+  case Format::FP16:
+    return Float16Type::get(context);
+  }
+  llvm_unreachable("a format");
+}
+
+bool PrecisionSpec::mayBeFP16() const {
+  return base == Format::FP16 || gradients == Format::FP16 ||
+         llvm::any_of(exceptions, [](const Exception &exception) {
+           return exception.format == Format::FP16;
+         });
 }
 
 std::vector<std::string> PrecisionSpec::unused() const {
@@ -127,27 +161,6 @@ namespace {
 bool isF32(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.getElementType().isF32();
-}
-
-/// An op that only moves its operand's elements: a cast may stand before it or
-/// behind it.
-bool movesOnly(Operation *op) {
-  return op && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
-         (isView(op) || isa<nn::TransposeOp>(op));
-}
-
-/// The parameter that `value` is, perhaps moved or cast.
-std::optional<unsigned> parameterOf(train::StepOp step, Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!movesOnly(op) && !isa<arith::TruncFOp, arith::ExtFOp>(op))
-      return std::nullopt;
-    value = op->getOperand(0);
-  }
-  auto argument = cast<BlockArgument>(value);
-  if (argument.getOwner()->getParentOp() != step ||
-      train::roleOf(step, argument.getArgNumber()) != train::Role::Param)
-    return std::nullopt;
-  return argument.getArgNumber();
 }
 
 /// What products go by: those that come of one op of the model share its
@@ -217,51 +230,12 @@ private:
   DenseSet<Value> found;
 };
 
-/// The values of the forward pass: what the loss, and whatever else a step
-/// returns beside updates, is made of. Updates and norms of gradients are the
-/// train dialect's.
-class ForwardValues {
-public:
-  explicit ForwardValues(train::StepOp step) {
-    Operation *end = step.getBody().front().getTerminator();
-    for (OpOperand &operand : end->getOpOperands())
-      if (!train::updatedArg(step, operand.getOperandNumber()))
-        mark(operand.get());
-  }
-  bool contains(Value value) const { return found.contains(value); }
-
-private:
-  void mark(Value root) {
-    SmallVector<Value> open = {root};
-    while (!open.empty()) {
-      Value value = open.pop_back_val();
-      if (!found.insert(value).second)
-        continue;
-      Operation *op = value.getDefiningOp();
-      if (auto loop = dyn_cast_or_null<train::MicroBatchOp>(op))
-        open.push_back(loop.getBlock().getTerminator()->getOperand(
-            cast<OpResult>(value).getResultNumber()));
-      else if (op && !isa<train::TrainDialect>(op->getDialect()))
-        llvm::append_range(open, op->getOperands());
-    }
-  }
-  DenseSet<Value> found;
-};
-
 /// Narrows ops one by one. Each value has at most one narrow copy of a type.
 class Narrower {
 public:
-  Narrower(train::StepOp step, bool narrowsGradients)
-      : step(step), b(step), gradients(step), forward(step),
-        narrowsGradients(narrowsGradients) {
-    // Asked before anything is changed.
-    step.walk([&](PrecisionOpInterface op) {
-      for (unsigned i : op.getFactors())
-        if (!forward.contains(op->getOperand(i)) &&
-            !parameterOf(step, op->getOperand(i)))
-          gradientFactors.insert(&op->getOpOperand(i));
-    });
-  }
+  /// Gradients of parameters come to be of type `gradientType`.
+  Narrower(train::StepOp step, Type gradientType)
+      : step(step), b(step), gradients(step), gradientType(gradientType) {}
 
   /// Widens what is kept narrow where it is read, not whole.
   void sinkStoredParams() {
@@ -277,24 +251,21 @@ public:
     roundResults(op, element);
   }
 
-  /// Makes `op` multiply codes; its results are narrowed to `element`.
-  void quantize(PrecisionOpInterface op, PrecisionSpec::Scaling scaling,
-                Type element) {
-    SmallVector<Value> codes, scales;
-    for (unsigned i : op.getFactors()) {
-      Codes made = scaling == PrecisionSpec::Scaling::Block
-                       ? blockCodesOf(op, i)
-                       : codesOf(op->getOperand(i), codeTypeOf(op, i));
-      codes.push_back(made.codes);
-      scales.push_back(made.scale);
+  /// Rounds what `op` makes, but for gradients that are to be f32.
+  void roundResults(PrecisionOpInterface op, Type element) {
+    for (unsigned i : op.getRoundedResults()) {
+      OpResult result = op->getResult(i);
+      bool isSummed = op->getParentOp() != step || gradientType.isF32();
+      if (op.mayKeepSums() && gradients.contains(result) && isSummed)
+        continue;
+      for (unsigned addend : op.getAddends())
+        op->setOperand(addend, narrowOf(op->getOperand(addend), element));
+      round(result, element);
     }
-    op.setCodes(codes, scales);
-    roundResults(op, element);
   }
 
   /// Rounds what updates read of gradients that aren't sums over micro-batches.
   void narrowGradients() {
-    Type element = BFloat16Type::get(step.getContext());
     step.walk([&](Operation *op) {
       bool isUpdate = op->hasTrait<train::UpdateRule>();
       if (!isUpdate && !isa<train::SquareSumOp>(op))
@@ -302,7 +273,7 @@ public:
       unsigned index = isUpdate ? 1 : 0;
       Value gradient = op->getOperand(index);
       if (!gradient.getDefiningOp<train::MicroBatchOp>())
-        op->setOperand(index, narrowOf(gradient, element));
+        op->setOperand(index, narrowOf(gradient, gradientType));
     });
   }
 
@@ -334,28 +305,8 @@ public:
   }
 
 private:
-  /// Codes of 8 bits and their scale.
-  struct Codes {
-    Value codes, scale;
-  };
-
-  /// Rounds what `op` makes, but for gradients that are to be f32.
-  void roundResults(PrecisionOpInterface op, Type element) {
-    for (unsigned i : op.getRoundedResults()) {
-      OpResult result = op->getResult(i);
-      bool isSummed = op->getParentOp() != step || !narrowsGradients;
-      if (op.mayKeepSums() && gradients.contains(result) && isSummed)
-        continue;
-      for (unsigned addend : op.getAddends())
-        op->setOperand(addend, narrowOf(op->getOperand(addend), element));
-      round(result, element);
-    }
-  }
-
   /// Makes `result` narrow; what read it reads it widened.
   void round(OpResult result, Type element) {
-    if (!isF32(result))
-      return;
     auto wide = cast<RankedTensorType>(result.getType());
     result.setType(wide.clone(element));
     b.setInsertionPointAfter(result.getOwner());
@@ -383,62 +334,6 @@ private:
     }
     if (widened->use_empty())
       widened.erase();
-  }
-
-  /// The wider range is for gradients.
-  Type codeTypeOf(PrecisionOpInterface op, unsigned factor) {
-    if (gradientFactors.contains(&op->getOpOperand(factor)))
-      return Float8E5M2Type::get(step.getContext());
-    return Float8E4M3FNType::get(step.getContext());
-  }
-
-  /// Codes of `value`, with one scale: made of what it is a widening of, and
-  /// moved as it is.
-  Codes codesOf(Value value, Type element) {
-    Operation *op = value.getDefiningOp();
-    if (auto widened = dyn_cast_or_null<arith::ExtFOp>(op))
-      return codesOf(widened.getIn(), element);
-    Codes &made = quantized[{value, element}];
-    if (made.codes)
-      return made;
-    Codes codes;
-    if (movesOnly(op) && tensorType(op->getOperand(0)).getNumElements() ==
-                             tensorType(value).getNumElements()) {
-      Codes source = codesOf(op->getOperand(0), element);
-      b.setInsertionPointAfterValue(value);
-      Operation *moved = b.clone(*op);
-      moved->setOperand(0, source.codes);
-      moved->getResult(0).setType(tensorType(value).clone(element));
-      codes = {moved->getResult(0), source.scale};
-    } else {
-      b.setInsertionPointAfterValue(value);
-      auto made = nn::QuantizeOp::create(b, value.getLoc(), value, element);
-      codes = {made.getCodes(), made.getScale()};
-    }
-    return quantized[{value, element}] = codes;
-  }
-
-  /// Codes of what `op` multiplies, in the blocks that its sums go along.
-  Codes blockCodesOf(PrecisionOpInterface op, unsigned factor) {
-    Value value = op->getOperand(factor);
-    bool isParam = parameterOf(step, value).has_value();
-    if (auto widened = value.getDefiningOp<arith::ExtFOp>())
-      value = widened.getIn();
-    bool sumsOverRows =
-        op.getSummedDim(factor) == unsigned(tensorType(value).getRank() - 2);
-    ScaleBlock block{isParam || sumsOverRows ? kScaleBlock : 1,
-                     isParam || !sumsOverRows ? kScaleBlock : 1};
-    auto codeType =
-        tensorType(value).clone(Float8E4M3FNType::get(step.getContext()));
-    RankedTensorType scaleType = nn::scaleTypeFor(codeType, block);
-    Codes &made = quantized[{value, scaleType}];
-    if (!made.codes) {
-      b.setInsertionPointAfterValue(value);
-      auto op = nn::QuantizeOp::create(b, value.getLoc(), codeType, scaleType,
-                                       Type(), value, Value());
-      made = {op.getCodes(), op.getScale()};
-    }
-    return made;
   }
 
   Value narrowOf(Value value, Type element) {
@@ -470,12 +365,8 @@ private:
   train::StepOp step;
   OpBuilder b;
   ParameterGradients gradients;
-  ForwardValues forward;
-  bool narrowsGradients;
+  Type gradientType;
   DenseMap<std::pair<Value, Type>, Value> copies;
-  /// By the type of the codes, or by that of their scales.
-  DenseMap<std::pair<Value, Type>, Codes> quantized;
-  DenseSet<OpOperand *> gradientFactors;
 };
 
 struct Precision : impl::PrecisionBase<Precision> {
@@ -491,22 +382,33 @@ struct Precision : impl::PrecisionBase<Precision> {
     SmallVector<PrecisionOpInterface> ops;
     getOperation().walk([&](PrecisionOpInterface op) { ops.push_back(op); });
     ProductNames names(getOperation(), ops);
-    Narrower narrower(getOperation(), spec->narrowsGradients());
+    Type gradientType = spec->gradientType(&getContext());
+    Narrower narrower(getOperation(), gradientType);
+    Quantizer quantizer(getOperation());
     narrower.sinkStoredParams();
+    bool isScaled = !getOperation().getOps<train::LossScaleOp>().empty();
+    SmallVector<Operation *> unscaled;
     for (PrecisionOpInterface op : ops) {
       auto [element, codes, exception] =
           spec->choose(names.of(op), &getContext());
       if (!exception.empty()) // Reports tell it.
         op->setAttr(train::TrainDialect::kPrecision,
                     StringAttr::get(&getContext(), exception));
-      if (codes && op.takesCodes() && isF32(op->getOperand(0)))
-        narrower.quantize(op, *codes, element);
-      else if (!element.isF32())
+      if (codes && op.takesCodes() && isF32(op->getOperand(0))) {
+        quantizer.quantize(op, *codes, names.of(op).back());
+        narrower.roundResults(op, element);
+      } else if (!element.isF32()) {
         narrower.narrow(op, element);
+      }
+      if ((element.isF16() || gradientType.isF16()) && !isScaled)
+        unscaled.push_back(op);
     }
-    if (spec->narrowsGradients())
+    if (!unscaled.empty())
+      return (void)emitUnscaled(unscaled), signalPassFailure();
+    if (!gradientType.isF32())
       narrower.narrowGradients();
     narrower.storeFrozenParams();
+    quantizer.updateHistories();
     for (const std::string &glob : spec->unused()) {
       InFlightDiagnostic diag = emitFault(getOperation().getLoc(), Fault::Usage)
                                 << "precision: '" << glob

@@ -7,6 +7,7 @@
 //     bf16
 //     bf16,lm_head=f32,*attn*=f32
 //     bf16,gradients=bf16
+//     fp16
 //     fp8:block,lm_head=bf16
 //
 // An exception is a glob. It fits a product by the name that reports show, or
@@ -18,18 +19,18 @@
 // optimizer's. A frozen one that is read narrow alone is kept so.
 //
 // `fp8` is `bf16` whose matrix products multiply codes of 8 bits and scales
-// (`nn.quantize`), by one of these recipes:
+// (Codes.h), by one of these recipes:
 //
 //     fp8:current   one scale per tensor, of its own largest magnitude; the
 //                   same as fp8
+//     fp8:delayed   one scale per tensor, of its largest magnitudes in the 1024
+//                   steps before, which are states
 //     fp8:block     powers of two, for 128 values along what a product sums
 //                   over, and for squares of 128 x 128 of a parameter
 //
-// Codes are E4M3; with a scale per tensor, those of gradients are E5M2.
-//
 // Gradients of parameters are f32, or what `gradients` says: then each is
 // rounded once, before its update reads it. Over micro-batches they add up in
-// f32 and stay so.
+// f32 and stay so. fp16 is for steps whose loss is scaled (LossScale.h).
 
 #ifndef TMC_PASSES_PRECISION_H
 #define TMC_PASSES_PRECISION_H
@@ -45,13 +46,14 @@
 
 namespace tmc {
 
+/// How codes of 8 bits get their scales.
+enum class Scaling { Current, Delayed, Block };
+
 class PrecisionSpec {
 public:
   /// An error says in words what is wrong.
   static llvm::Expected<PrecisionSpec> parse(llvm::StringRef text);
 
-  /// How codes get their scales.
-  enum class Scaling { Current, Block };
   struct Choice {
     mlir::Type type;
     std::optional<Scaling> codes; // Of what can multiply codes.
@@ -60,13 +62,17 @@ public:
   /// The type of what an op of these names multiplies. Remembers which
   /// exceptions have fitted.
   Choice choose(llvm::ArrayRef<std::string> names, mlir::MLIRContext *context);
-  /// Whether the gradients of parameters are rounded, to bf16.
-  bool narrowsGradients() const { return gradients == Format::BF16; }
+  /// The type that gradients of parameters are rounded to, or f32.
+  mlir::Type gradientType(mlir::MLIRContext *context) const {
+    return typeOf(gradients, context);
+  }
+  /// Whether anything may come to be fp16.
+  bool mayBeFP16() const;
   /// The exceptions that have fitted no op so far.
   std::vector<std::string> unused() const;
 
 private:
-  enum class Format { F32, BF16, FP8Current, FP8Block };
+  enum class Format { F32, BF16, FP16, FP8Current, FP8Delayed, FP8Block };
   struct Exception {
     std::string text; // "lm_head=f32"
     std::string glob;
@@ -74,6 +80,8 @@ private:
     Format format;
     bool fitted = false;
   };
+  static std::optional<Scaling> codesOf(Format format);
+  static mlir::Type typeOf(Format format, mlir::MLIRContext *context);
   static llvm::Expected<Format> parseFormat(llvm::StringRef text);
 
   Format base = Format::F32, gradients = Format::F32;

@@ -89,7 +89,9 @@ typedef struct tmc_statistics {
   int64_t largest_allocation_bytes; /* outside it, in the last step */
   int64_t steps;                    /* done so far, resumed ones included */
   double last_step_seconds;
-  double grad_norm; /* of the last step; NaN where it isn't computed */
+  double grad_norm;      /* of the last step; NaN where it isn't computed */
+  double loss_scale;     /* of the next step; NaN where there is none */
+  int64_t skipped_steps; /* so far, whose gradients weren't finite */
 } tmc_statistics;
 
 TMC_API void tmc_options_init(tmc_options *options);

@@ -100,13 +100,14 @@ class Steps:
         self.ways["tmc-copy-views"] = (before,
                                        run([opt, "-tmc-copy-views"], before))
         tmc = os.path.join(build, "bin", "tmc")
-        for phase, rule in (("autodiff", "adamw(clip=1.0)"),
-                            ("autodiff", "adamw8bit"),
-                            ("place", "adamw(clip=1.0)")):
+        for phase, rule, scale in (("autodiff", "adamw(clip=1.0)", "none"),
+                                   ("autodiff", "adamw8bit", "dynamic"),
+                                   ("place", "adamw(clip=1.0)", "none")):
             self.texts.append(run([
                 tmc, "compile", "test/models/gpt2-tiny.onnx", "--batch", "4",
                 "--dim", "sequence=8", "--target", "cpu", "--micro-batches",
-                "2", "--optimizer", rule, "--to", phase]))
+                "2", "--optimizer", rule, "--loss-scale", scale, "--to",
+                phase]))
         for pattern in ("test/unit/dialects/cases/*.mlir",
                         "test/dialects/mem/*.mlir"):
             for path in sorted(glob.glob(os.path.join(ROOT, pattern))):

@@ -72,8 +72,18 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> precision{
       "precision", cl::init("f32"), cl::value_desc("SPEC"),
-      cl::desc("what products multiply: f32, bf16 or fp8[:current|block], then "
-               "exceptions by name: bf16,NAME=f32"),
+      cl::desc("what products multiply: f32, bf16, fp16 or\n"
+               "                          fp8[:current|delayed|block], then "
+               "exceptions by\n"
+               "                          name: bf16,NAME=f32"),
+      TMC_MODEL_FLAG};
+  cl::opt<std::string> lossScale{
+      "loss-scale", cl::init("auto"), cl::value_desc("SPEC"),
+      cl::desc("what the loss is multiplied by for small gradients: none,\n"
+               "                          dynamic(start=65536,interval=2000) "
+               "or a number\n"
+               "                          (default: dynamic for fp16, else "
+               "none)"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> offload{
       "offload", cl::init("none"), cl::value_desc("SPEC"),
@@ -92,8 +102,9 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> to{
       "to", cl::value_desc("PHASE"),
-      cl::desc("stop after import, raise, split, layout, autodiff, shape,\n"
-               "                          plan, lower, place or emit and print "
+      cl::desc("stop after import, raise, split, layout, autodiff, precision,\n"
+               "                          shape, plan, lower, place or emit "
+               "and print "
                "its result"),
       cl::sub(compile), cl::cat(category)};
   cl::opt<std::string> emit{"emit",
@@ -204,6 +215,7 @@ Expected<CompileOptions> ModelFlags::read() {
   options.loss = loss;
   options.optimizer = optimizer;
   options.precision = precision;
+  options.lossScale = lossScale;
   options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};
   for (const auto &[flag, value, known] :

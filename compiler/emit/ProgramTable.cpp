@@ -73,7 +73,20 @@ struct Tensor {
                : "None";
   }
 
+  /// What it starts as, where that is a number.
+  double start() const {
+    auto number = attrs.getAs<FloatAttr>(TrainDialect::kInit);
+    return number ? number.getValueAsDouble() : 0;
+  }
+  /// Whether it is the state `name` of all params' updates.
+  bool isCommonState(StringRef name) const {
+    return has(TrainDialect::kSlot) && text(TrainDialect::kSlot).empty() &&
+           this->name() == name;
+  }
+
   const char *init() const {
+    if (start() != 0)
+      return "Constant";
     StringRef what = text(TrainDialect::kInit);
     if (what == "ones")
       return "Ones";
@@ -132,7 +145,9 @@ private:
        << ", .role = Role::" << tensor.runtimeRole()
        << ", .init = Init::" << tensor.init();
     if (StringRef(tensor.init()) == "Normal")
-      os << ", .initStd = " << kInitStd;
+      os << ", .initValue = " << kInitStd;
+    if (tensor.start() != 0)
+      os << ", .initValue = " << llvm::format("%.9g", tensor.start());
     bool trained = tensor.role() == train::Role::Param &&
                    !tensor.has(TrainDialect::kFrozen);
     os << ",\n     .trainable = " << (trained ? "true" : "false")
@@ -303,12 +318,17 @@ private:
 
   void printProgram() {
     PlanRecord plan = PlanRecord::of(program).value_or(PlanRecord());
-    int64_t loss = -1, norm = -1, samples = 0, tokens = 0;
+    int64_t loss = -1, norm = -1, scale = -1, count = -1, samples = 0,
+            tokens = 0;
     for (auto [i, tensor] : llvm::enumerate(tensors)) {
       if (tensor.has(TrainDialect::kLoss))
         loss = i;
       if (!tensor.role() && tensor.name() == "grad_norm")
         norm = i;
+      if (tensor.isCommonState("loss_scale"))
+        scale = i;
+      if (tensor.isCommonState("optimizer.step"))
+        count = i;
       if (tensor.role() != train::Role::Batch ||
           StringRef(tensor.feed()) != "Data" || tensor.type().getRank() < 1)
         continue;
@@ -330,6 +350,8 @@ private:
        << ",\n    .launches = launches,\n    .launchCount = "
        << liveness.moments.size() << ",\n    .lossTensor = " << loss
        << ",\n    .gradNormTensor = " << norm
+       << ",\n    .lossScaleTensor = " << scale
+       << ",\n    .updateCountTensor = " << count
        << ",\n    .samplesPerStep = " << samples
        << ",\n    .tokensPerStep = " << tokens
        << ",\n    .plan = {.budgetBytes = " << options.budgetBytes

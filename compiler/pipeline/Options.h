@@ -49,7 +49,8 @@ struct CompileOptions {
   std::map<std::string, int64_t> dims;
   std::string loss;
   std::string optimizer = "adamw";
-  std::string precision = "f32"; // passes/Precision.h
+  std::string precision = "f32";  // passes/Precision.h
+  std::string lossScale = "auto"; // passes/LossScale.h; dynamic for fp16
   std::vector<std::string> freeze;
   std::vector<std::string> outputs; // Of the model, kept beside the loss.
   int64_t microBatches = 1;

@@ -14,6 +14,7 @@
 #include "dialects/train/Train.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
+#include "passes/Precision.h"
 #include "runtime/kernels/CrossEntropy.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -139,6 +140,9 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     return runPasses(phase, [&](OpPassManager &pm) {
       AutodiffOptions options;
       options.optimizer = asked.optimizer;
+      options.lossScaleSpec = asked.lossScale;
+      if (asked.lossScale == "auto")
+        options.lossScaleSpec = hasFP16() ? "dynamic" : "none";
       options.outputs.assign(asked.outputs.begin(), asked.outputs.end());
       pm.addPass(createAutodiff(options));
       canonicalize(pm);
@@ -169,6 +173,23 @@ Expected<bool> Compilation::runPhase(Phase phase) {
   default:
     llvm_unreachable("phases from plan on are run together");
   }
+}
+
+bool Compilation::hasFP16() {
+  // A wrong spec is the precision pass's to say.
+  llvm::Expected<PrecisionSpec> spec = PrecisionSpec::parse(asked.precision);
+  if (!spec)
+    llvm::consumeError(spec.takeError());
+  else if (spec->mayBeFP16())
+    return true;
+  auto isFP16 = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
+  return current
+      ->walk([&](Operation *op) {
+        return llvm::any_of(op->getResultTypes(), isFP16)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 Expected<bool> Compilation::import() {

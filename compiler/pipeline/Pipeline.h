@@ -85,6 +85,8 @@ private:
 
   Expected<bool> runPhase(Phase phase);
   Expected<bool> import();
+  /// Whether anything in the step may come to be fp16.
+  bool hasFP16();
   Expected<bool> checkOutputs();
   void listValues();
   Expected<bool> runPasses(Phase phase,

@@ -51,13 +51,11 @@ static LogicalResult quantize(QuantizeOp op, OpCall &call) {
       top = std::isnan(top) ? top : value;
   });
   if (const Tensor *history = call.inOrNull(op.getHistory())) {
-    call.out(2).floats[0] = amax[0];
+    call.out(2).floats[0] = std::isfinite(amax[0]) ? amax[0] : 0;
     amax[0] = 0;
     for (double before : history->floats)
       if (!(std::fabs(before) <= amax[0])) // A NaN stays one.
         amax[0] = std::isnan(amax[0]) ? amax[0] : std::fabs(before);
-    if (!std::isfinite(amax[0]))
-      amax[0] = 0; // A scale of 1.
   }
   for (int64_t i = 0; i < scale.size(); ++i)
     scale.floats[i] = scaleOf(amax[i], most, isBlock);

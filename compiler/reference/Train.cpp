@@ -57,11 +57,49 @@ static LogicalResult gradNorm(GradNormOp op, OpCall &call) {
   double sum = 0, maxNorm = op.getMaxNorm().convertToDouble();
   for (Value square : op.getSquares())
     sum += scalar(call, square);
-  double norm = std::sqrt(sum);
+  double scale = scalar(call, op.getScale(), 1);
+  double norm = std::sqrt(sum) / scale;
   call.out(0).floats[0] = norm;
-  call.out(1).floats[0] =
-      maxNorm == 0 ? 1 : std::min(1.0, maxNorm / (norm + 1e-6));
+  double clip = maxNorm == 0 ? 1 : std::min(1.0, maxNorm / (norm + 1e-6));
+  call.out(1).floats[0] = clip / scale;
   return success();
+}
+
+static LogicalResult lossScale(LossScaleOp op, OpCall &call) {
+  double scale = scalar(call, op.getScale());
+  int64_t clean = call.in(op.getClean()).ints[0];
+  int64_t count = call.in(op.getCount()).ints[0], step = 0;
+  double interval = double(op.getInterval());
+  if (std::isfinite(scalar(call, op.getNorm()))) {
+    step = ++count;
+    ++clean;
+    if (interval > 0 && clean >= interval) {
+      double grown = scale * op.getGrowth().convertToDouble();
+      scale = std::isfinite(float(grown)) ? grown : scale;
+      clean = 0;
+    }
+  } else {
+    clean = 0;
+    if (interval > 0)
+      scale *= op.getBackoff().convertToDouble();
+  }
+  call.out(0).floats[0] = scale;
+  call.out(1).ints[0] = clean;
+  call.out(2).ints[0] = count;
+  call.out(3).ints[0] = step;
+  return success();
+}
+
+/// Whether the update of `op` is skipped: the first results are then the
+/// `kept` operands as they are, and the last is the gradient's square.
+template <typename Op>
+static bool isSkipped(Op op, OpCall &call, ArrayRef<Value> kept) {
+  if (scalar(call, op.getStep()) != 0)
+    return false;
+  for (auto [i, value] : llvm::enumerate(kept))
+    call.out(i) = call.in(value);
+  call.out(kept.size()).floats[0] = squareSum(call.in(op.getGrad()));
+  return true;
 }
 
 namespace {
@@ -128,6 +166,8 @@ template <typename Op> struct AdamWRule {
 };
 
 static LogicalResult adamW(AdamWOp op, OpCall &call) {
+  if (isSkipped(op, call, {op.getParam(), op.getM(), op.getV()}))
+    return success();
   AdamWRule<AdamWOp> rule(op, call);
   const Tensor &grad = call.in(op.getGrad()), &param = call.in(op.getParam());
   const Tensor &oldM = call.in(op.getM()), &oldV = call.in(op.getV());
@@ -184,6 +224,10 @@ static void encode(ArrayRef<double> values, ArrayRef<double> moments,
 }
 
 static LogicalResult adamW8bit(AdamW8bitOp op, OpCall &call) {
+  if (isSkipped(
+          op, call,
+          {op.getParam(), op.getM(), op.getMMax(), op.getV(), op.getVMax()}))
+    return success();
   AdamWRule<AdamW8bitOp> rule(op, call);
   const Tensor &grad = call.in(op.getGrad());
   std::vector<double> mValues = dynamicCodes(true),
@@ -206,6 +250,11 @@ static LogicalResult adamW8bit(AdamW8bitOp op, OpCall &call) {
 }
 
 static LogicalResult sgd(SGDOp op, OpCall &call) {
+  SmallVector<Value> kept{op.getParam()};
+  if (op.getMomentumBuffer())
+    kept.push_back(op.getMomentumBuffer());
+  if (isSkipped(op, call, kept))
+    return success();
   const Tensor &grad = call.in(op.getGrad());
   const Tensor *buffer = call.inOrNull(op.getMomentumBuffer());
   double lr = scalar(call, op.getLr()), t = scalar(call, op.getStep());
@@ -238,6 +287,7 @@ void tmc::reference::addTrain(OpTable &table) {
     return success();
   });
   table.add<GradNormOp>(gradNorm);
+  table.add<LossScaleOp>(lossScale);
   table.add<AdamWOp>(adamW);
   table.add<AdamW8bitOp>(adamW8bit);
   table.add<SGDOp>(sgd);

@@ -48,8 +48,13 @@ public:
     SplitMix random(seeded.next() + index);
     std::string feed = text(index, TrainDialect::kFeed);
     train::Role role = train::roleOf(step, index).value_or(train::Role::Scalar);
+    auto start = step.getArgAttr(index, TrainDialect::kInit);
     if (!feed.empty())
       fill(tensor, feed);
+    else if (auto number = dyn_cast_or_null<FloatAttr>(start))
+      tensor.floats[0] = std::min(number.getValueAsDouble(), kVerifyScale);
+    else if (auto number = dyn_cast_or_null<IntegerAttr>(start))
+      tensor.ints[0] = number.getInt();
     else if (tensor.isFloat())
       fillFloats(tensor, index, role, random);
     else

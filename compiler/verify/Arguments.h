@@ -19,6 +19,9 @@ namespace tmc {
 
 /// What the runtime feeds and the interpreter must be given alike.
 constexpr float kVerifyRate = 1e-3f;
+/// The largest loss scale of a step that is compared: where gradients overflow
+/// there is nothing to compare.
+constexpr double kVerifyScale = 256;
 
 struct ArgumentDraw {
   uint64_t seed = 0;

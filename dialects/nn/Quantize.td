@@ -26,9 +26,9 @@ def NN_QuantizeOp : NN_Op<"quantize", [NotDifferentiable, Kernel]> {
     `most` where it is larger.
 
     With `history`, scaling is delayed: amax above is the largest magnitude in
-    it, of steps before, but an infinity or a NaN there leaves the scale at 1.
-    `amax` is what the input's own is, for the history of the next step. What
-    isn't finite becomes NaN, however large the scale.
+    it, of steps before. `amax` is what the input's own is, for the history of
+    the next step, or 0 where that isn't finite. What isn't finite becomes NaN,
+    whatever the scale.
 
     Constraints:
     - C1: `codes` has the input's shape.

@@ -216,6 +216,9 @@ LogicalResult GradNormOp::inferReturnTypes(MLIRContext *context,
     if (square.getType() != op.getSquares()[0].getType() ||
         cast<RankedTensorType>(square.getType()).getRank() != 0) // C1
       return emitOptionalError(loc, "sums squares of type ", square.getType());
+  if (Value scale = op.getScale();
+      scale && cast<RankedTensorType>(scale.getType()).getRank() != 0) // C1
+    return emitOptionalError(loc, "takes ", scale.getType(), " for a scalar");
   Type type = op.getSquares().empty()
                   ? RankedTensorType::get({}, Float32Type::get(context))
                   : op.getSquares()[0].getType();
@@ -231,8 +234,36 @@ KernelCall GradNormOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
                      .scratchBytes = 0};
   KernelCall call(getContext(), "GradNorm",
                   GradNorm::takes(runtimeType(getNorm().getType())));
-  call.integer("count", p.count).real("maxNorm", p.maxNorm);
+  call.integer("count", p.count)
+      .real("maxNorm", p.maxNorm)
+      .flag("isScaled", bool(getScale()));
   call.scratchBytes = GradNorm::scratchCap(p, backend);
+  return call;
+}
+
+LogicalResult LossScaleOp::inferReturnTypes(MLIRContext *,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  for (Value operand : op.getOperands())
+    if (cast<RankedTensorType>(operand.getType()).getRank() != 0) // C1
+      return emitOptionalError(loc, "takes ", operand.getType(),
+                               " for a scalar");
+  Type count = op.getCount().getType();
+  results.append(
+      {op.getScale().getType(), op.getClean().getType(), count, count});
+  return success();
+}
+
+int64_t LossScaleOp::getFlops() { return 1; }
+
+KernelCall LossScaleOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  KernelCall call(getContext(), "LossScale",
+                  LossScale::takes(runtimeType(getNorm().getType()),
+                                   runtimeType(getScale().getType())));
+  call.real("growth", getGrowth().convertToDouble())
+      .real("backoff", getBackoff().convertToDouble())
+      .integer("interval", int64_t(getInterval()));
   return call;
 }
 

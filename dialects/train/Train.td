@@ -23,7 +23,7 @@ def Train_Dialect : Dialect {
     | `train.role` | argument | `#train.role<param, state, batch or scalar>` |
     | `train.name` | both | the model's own name |
     | `train.frozen` | argument | unit: a param that isn't trained |
-    | `train.init` | argument | "normal", "ones" or "zeros": how a fresh one starts |
+    | `train.init` | argument | "normal", "ones", "zeros" or a number: how a fresh one starts |
     | `train.slot` | argument | the param's name, of which this is optimizer state |
     | `train.feed` | argument | "seed", "samples", "lr" or "step": the runtime fills it |
     | `train.limit` | argument | integers must be in [0, limit) |
@@ -188,18 +188,54 @@ def Train_SquareSumOp : Train_Op<"square_sum"> {
   let assemblyFormat = "$grad attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_GradNormOp : Train_Op<"grad_norm"> {
+def Train_GradNormOp : Train_Op<"grad_norm", [AttrSizedOperandSegments]> {
   let summary = "global norm of the gradients, and the factor that clips them";
   let description = [{
     `norm` is the square root of the sum, in order, of `squares`; `clip` is
-    min(1, max_norm / (norm + 1e-6)), or 1 if `max_norm` is 0.
+    min(1, max_norm / (norm + 1e-6)), or 1 if `max_norm` is 0. Where the
+    gradients are those of the loss times `scale`, `norm` is divided by it, and
+    then `clip`, too: that factor unscales and clips at once.
 
     Constraints:
-    - C1: `squares` are scalars of one type.
+    - C1: `squares` are scalars of one type, and `scale` is one.
   }];
-  let arguments = (ins Variadic<Train_Float>:$squares, F64Attr:$max_norm);
+  let arguments = (ins Variadic<Train_Float>:$squares,
+                       Optional<Train_Float>:$scale, F64Attr:$max_norm);
   let results = (outs Train_Float:$norm, Train_Float:$clip);
-  let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $squares (`scale` `(` $scale^ `)`)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def Train_LossScaleOp : Train_Op<"loss_scale"> {
+  let summary = "whether the gradients are finite, and the loss's next scale";
+  let description = [{
+    What PyTorch's GradScaler does between two steps. `norm` is the gradients':
+    if it is finite, `step` is the number of this update, `count` + 1, and so is
+    `new_count`; after `interval` such steps in a row `scale` is multiplied by
+    `growth`, unless that overflows. If it isn't, `step` is 0, which tells the
+    updates to leave everything as it is, `count` stays, and `scale` is
+    multiplied by `backoff`. `clean` counts the finite steps since the scale
+    moved. With an `interval` of 0 it never moves.
+
+    Constraints:
+    - C1: all operands are scalars.
+  }];
+  let arguments = (ins Train_Float:$norm, Train_Float:$scale,
+                       Train_AnyTensor:$clean, Train_AnyTensor:$count,
+                       F64Attr:$growth, F64Attr:$backoff, I64Attr:$interval);
+  let results = (outs Train_Float:$new_scale, Train_AnyTensor:$new_clean,
+                      Train_AnyTensor:$new_count, Train_AnyTensor:$step);
+  let assemblyFormat = [{
+    $norm `scale` `(` $scale `)` `clean` `(` $clean `)` `count` `(` $count `)`
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites() {
+      return {{1, 0}, {2, 1}, {3, 2}};
+    }
+  }];
 }
 
 /// An optimizer's rule: operand 0 is the parameter, operand 1 its gradient, and
@@ -209,6 +245,9 @@ def Train_GradNormOp : Train_Op<"grad_norm"> {
 /// them is f32. Where a parameter or a moment has 16 bits, its new value is
 /// rounded by chance, as runtime/kernels/Stochastic.h says: `stream` numbers the
 /// draws of this update.
+///
+/// `step` counts updates from 1. At 0 an update leaves everything as it is; so
+/// `train.loss_scale` skips one.
 def Train_UpdateRule : NativeOpTrait<"UpdateRule"> {
   let cppNamespace = "::tmc::train";
 }

@@ -169,6 +169,17 @@ double squaresOf(const Grad *grad, int64_t begin, int64_t end) {
   return double(simd::sum(sum));
 }
 
+/// All that is left of an update at step 0.
+template <typename Grad>
+void reportSquares(Stream &stream, const Grad *grad, int64_t count,
+                   void *scratch, float *squares) {
+  if (squares)
+    updateTiles(stream, count, scratch, squares,
+                [&](int64_t begin, int64_t end) {
+                  return squaresOf(grad, begin, end);
+                });
+}
+
 /// adam::Factors in every lane.
 struct AdamFactors {
   V decay, w1, b2, w2, root, epsilon, size, scale;
@@ -182,6 +193,7 @@ struct AdamFactors {
 
 float *floats(void *p) { return static_cast<float *>(p); }
 const float *floats(const void *p) { return static_cast<const float *>(p); }
+int64_t *longs(void *p) { return static_cast<int64_t *>(p); }
 const int64_t *longs(const void *p) { return static_cast<const int64_t *>(p); }
 
 } // namespace
@@ -202,6 +214,9 @@ void adamw(Stream &stream, const AdamParams &q, In ins, Out outs,
            void *scratch) {
   const auto *grad = static_cast<const Grad *>(operand(ins, 1));
   const int64_t step = *longs(operand(ins, 5));
+  if (step == 0)
+    return reportSquares(stream, grad, q.count, scratch,
+                         floats(result(outs, 3)));
   const AdamFactors f(adam::factors(q, floats(operand(ins, 4)), &step,
                                     floats(operand(ins, 6))));
   auto *param = static_cast<Param *>(result(outs, 0));
@@ -325,6 +340,9 @@ void adamw8bit(Stream &stream, const AdamParams &q, In ins, Out outs,
   const CodeTable &first = codesOf(true), &second = codesOf(false);
   const auto *grad = static_cast<const Grad *>(operand(ins, 1));
   const int64_t step = *longs(operand(ins, 7));
+  if (step == 0)
+    return reportSquares(stream, grad, q.count, scratch,
+                         floats(result(outs, 5)));
   const AdamFactors f(adam::factors(q, floats(operand(ins, 6)), &step,
                                     floats(operand(ins, 8))));
   auto *param = static_cast<Param *>(result(outs, 0));
@@ -390,6 +408,9 @@ void sgd(Stream &stream, const Sgd::Params &q, In ins, Out outs,
   const auto *grad = static_cast<const Grad *>(operand(ins, 1));
   const float lr = *floats(operand(ins, 3));
   const int64_t t = *longs(operand(ins, 4));
+  if (t == 0)
+    return reportSquares(stream, grad, q.count, scratch,
+                         floats(result(outs, 2)));
   const float *clip = floats(operand(ins, 5));
   auto *param = static_cast<Param *>(result(outs, 0));
   auto *buffer = static_cast<Moment *>(result(outs, 1));
@@ -451,12 +472,9 @@ Status SquareSum::prepare(Device &) {
 }
 
 void SquareSum::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  withUpdated(params_.type, [&](auto type) {
-    const auto *grad = static_cast<const decltype(type) *>(operand(ins, 0));
-    updateTiles(stream, params_.count, scratch, floats(result(outs, 0)),
-                [&](int64_t begin, int64_t end) {
-                  return squaresOf(grad, begin, end);
-                });
+  withGradient(params_.type, [&](auto type) {
+    reportSquares(stream, static_cast<const decltype(type) *>(operand(ins, 0)),
+                  params_.count, scratch, floats(result(outs, 0)));
   });
 }
 
@@ -467,15 +485,30 @@ Status GradNorm::prepare(Device &) { return Status::ok(); }
 
 void GradNorm::run(Stream &, In ins, Out outs, void *, bool) {
   double total = 0;
-  for (const void *square : ins)
-    total += *floats(square);
-  const double norm = std::sqrt(total);
+  for (int64_t i = 0; i < params_.count; ++i)
+    total += *floats(operand(ins, i));
+  const double scale =
+      params_.isScaled ? *floats(operand(ins, params_.count)) : 1.0;
+  const double norm = std::sqrt(total) / scale;
   if (float *out = floats(result(outs, 0)))
     *out = float(norm);
   if (float *clip = floats(result(outs, 1)))
-    *clip = params_.maxNorm > 0
-                ? float(std::min(1.0, params_.maxNorm / (norm + 1e-6)))
-                : 1.0f;
+    *clip = float((params_.maxNorm > 0
+                       ? std::min(1.0, params_.maxNorm / (norm + 1e-6))
+                       : 1.0) /
+                  scale);
+}
+
+struct LossScale::State {};
+LossScale::LossScale(const Params &params) : params_(params) {}
+LossScale::~LossScale() = default;
+Status LossScale::prepare(Device &) { return Status::ok(); }
+
+void LossScale::run(Stream &, In ins, Out outs, void *, bool) {
+  const float norm = *floats(operand(ins, 0));
+  *longs(result(outs, 3)) =
+      moveLossScale(params_, norm, *floats(result(outs, 0)),
+                    *longs(result(outs, 1)), *longs(result(outs, 2)));
 }
 
 } // namespace tmc

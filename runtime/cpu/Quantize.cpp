@@ -99,13 +99,13 @@ void quantizeWhole(Stream &stream, const Quantize::Params &p, const T *x,
     return count ? *std::max_element(maxima, maxima + tiles) : 0;
   };
   if (p.history) {
-    *scale = delayedScale(amaxBits(history, p.history), p.codes);
+    *scale = scaleOfWhole(amaxBits(history, p.history), p.codes);
     const float factor = 1 / *scale;
     eachTile([&](int64_t tile, int64_t first, int64_t size) {
       maxima[tile] = amaxBits(x + first, size);
       encode(x + first, size, factor, codes + first);
     });
-    *amax = bitsAs<float>(largest());
+    *amax = recordedAmax(largest());
     return;
   }
   eachTile([&](int64_t tile, int64_t first, int64_t size) {

@@ -82,6 +82,8 @@ __global__ void __launch_bounds__(kBlock)
           const float *__restrict__ rate, const int64_t *__restrict__ step,
           const float *__restrict__ clip, Param *param, Moment *first,
           Moment *second) {
+  if (*step == 0)
+    return;
   __shared__ adam::Factors shared;
   if (threadIdx.x == 0)
     shared = adam::factors(q, rate, step, clip);
@@ -122,6 +124,8 @@ __global__ void __launch_bounds__(kBlock)
               const float *__restrict__ rate, const int64_t *__restrict__ step,
               const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
               float *firstMost, uint8_t *secondCodes, float *secondMost) {
+  if (*step == 0)
+    return;
   static_assert(kBlock == adam::kCodeBlock && kPiece % kBlock == 0);
   __shared__ adam::Factors shared;
   __shared__ CodeTable firstTable, secondTable;
@@ -173,6 +177,8 @@ __global__ void __launch_bounds__(kBlock)
     sgd(Sgd::Params q, const Grad *__restrict__ grad,
         const float *__restrict__ rate, const int64_t *__restrict__ step,
         const float *__restrict__ clip, Param *param, Moment *buffer) {
+  if (*step == 0)
+    return;
   const float decay = float(q.weightDecay), momentum = float(q.momentum);
   const float damped = float(1 - q.dampening);
   const float minusRate = -*rate, scale = clip ? *clip : 1.0f;
@@ -243,7 +249,8 @@ struct NormPiece {
 /// writes the results.
 __global__ void __launch_bounds__(kBlock)
     addSquares(NormPiece piece, int64_t count, bool first, bool last,
-               double maxNorm, double *total, float *norm, float *clip) {
+               double maxNorm, const float *scale, double *total, float *norm,
+               float *clip) {
   __shared__ float squares[kNormPiece];
   for (int64_t i = threadIdx.x; i < count; i += kBlock)
     squares[i] = *piece.squares[i];
@@ -257,21 +264,26 @@ __global__ void __launch_bounds__(kBlock)
     *total = sum;
     return;
   }
-  const double root = sqrt(sum);
+  const double divisor = scale ? *scale : 1.0;
+  const double root = sqrt(sum) / divisor;
   if (norm)
     *norm = float(root);
   if (clip) {
     const double ratio = maxNorm / (root + 1e-6);
     // A NaN stays one, as on cpu.
-    *clip = maxNorm > 0 ? float(ratio < 1.0      ? ratio
-                                : ratio != ratio ? ratio
-                                                 : 1.0)
-                        : 1.0f;
+    const bool isClipped = maxNorm > 0 && !(ratio >= 1.0);
+    *clip = float((isClipped ? ratio : 1.0) / divisor);
   }
+}
+
+__global__ void lossScale(LossScale::Params q, const float *norm, float *scale,
+                          int64_t *clean, int64_t *count, int64_t *step) {
+  *step = moveLossScale(q, *norm, *scale, *clean, *count);
 }
 
 float *floats(void *p) { return static_cast<float *>(p); }
 const float *floats(const void *p) { return static_cast<const float *>(p); }
+int64_t *longs(void *p) { return static_cast<int64_t *>(p); }
 const int64_t *longs(const void *p) { return static_cast<const int64_t *>(p); }
 uint8_t *codes(void *p) { return static_cast<uint8_t *>(p); }
 
@@ -385,7 +397,7 @@ Status SquareSum::prepare(Device &device) {
 
 void SquareSum::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   cuda::Queue queue(*state_->device, stream, "square_sum");
-  withUpdated(params_.type, [&](auto type) {
+  withGradient(params_.type, [&](auto type) {
     cuda::squareSum(queue, static_cast<const decltype(type) *>(operand(ins, 0)),
                     params_.count, scratch, floats(result(outs, 0)));
   });
@@ -407,7 +419,7 @@ Status GradNorm::prepare(Device &device) {
 
 void GradNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   cuda::Queue queue(*state_->device, stream, "grad_norm");
-  const int64_t count = int64_t(ins.size());
+  const int64_t count = params_.count;
   for (int64_t from = 0; from < count || from == 0; from += cuda::kNormPiece) {
     cuda::NormPiece piece{};
     const int64_t here =
@@ -416,9 +428,28 @@ void GradNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
       piece.squares[i] = floats(ins.begin()[from + i]);
     launch(queue, cuda::addSquares, dim3(1), dim3(cuda::kBlock), 0, piece, here,
            from == 0, from + here == count, params_.maxNorm,
+           params_.isScaled ? floats(operand(ins, count)) : nullptr,
            static_cast<double *>(scratch), floats(result(outs, 0)),
            floats(result(outs, 1)));
   }
+}
+
+struct LossScale::State : cuda::Prepared {};
+LossScale::LossScale(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+LossScale::~LossScale() = default;
+
+Status LossScale::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  return Status::ok();
+}
+
+void LossScale::run(Stream &stream, In ins, Out outs, void *, bool) {
+  cuda::Queue queue(*state_->device, stream, "loss_scale");
+  launch(queue, cuda::lossScale, dim3(1), dim3(1), 0, params_,
+         floats(operand(ins, 0)), floats(result(outs, 0)),
+         longs(result(outs, 1)), longs(result(outs, 2)),
+         longs(result(outs, 3)));
 }
 
 } // namespace tmc

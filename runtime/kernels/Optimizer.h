@@ -6,18 +6,20 @@
 // it read (before clipping), so that the norm costs no further pass; with
 // clipping SquareSum and GradNorm come first.
 //
-// Scalars: lr is f32; step is i64 and counts from 1; clipScale is f32.
+// Scalars: lr is f32; step is i64 and counts from 1; clipScale is f32. At step
+// 0 an update leaves parameters and states as they are, and still reports.
 //
-// Parameters, gradients and moments have a type each, f32 or bf16; what is
-// computed of them is f32. What is kept in bf16 is rounded stochastically
-// (runtime/kernels/Stochastic.h): to nearest, most updates would be lost, being
-// smaller than half a unit of what they change.
+// Parameters, gradients and moments have a type each, f32 or bf16, gradients
+// f16, too; what is computed of them is f32. What is kept in bf16 is rounded
+// stochastically (runtime/kernels/Stochastic.h): to nearest, most updates would
+// be lost, being smaller than half a unit of what they change.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_OPTIMIZER_H
 #define TMC_RUNTIME_KERNELS_OPTIMIZER_H
 
 #include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Portable.h"
 
 namespace tmc {
 
@@ -36,9 +38,13 @@ struct AdamParams {
   int64_t scratchBytes;
 };
 
-/// What updates read and keep.
+/// What updates keep.
 constexpr bool isUpdated(DType type) {
   return type == DType::F32 || type == DType::BF16;
+}
+/// What they take for a gradient.
+constexpr bool isGradient(DType type) {
+  return isUpdated(type) || type == DType::F16;
 }
 
 /// PyTorch's AdamW:
@@ -54,7 +60,7 @@ class AdamW : public Kernel {
 public:
   using Params = AdamParams;
   static constexpr bool takes(DType param, DType grad, DType moment) {
-    return isUpdated(param) && isUpdated(grad) && isUpdated(moment);
+    return isUpdated(param) && isGradient(grad) && isUpdated(moment);
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
@@ -75,7 +81,7 @@ class AdamW8bit : public Kernel {
 public:
   using Params = AdamParams;
   static constexpr bool takes(DType param, DType grad, DType) {
-    return isUpdated(param) && isUpdated(grad);
+    return isUpdated(param) && isGradient(grad);
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
@@ -100,7 +106,7 @@ public:
     int64_t scratchBytes;
   };
   static constexpr bool takes(DType param, DType grad, DType moment) {
-    return isUpdated(param) && isUpdated(grad) && isUpdated(moment);
+    return isUpdated(param) && isGradient(grad) && isUpdated(moment);
   }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
@@ -116,24 +122,26 @@ public:
     int64_t count;
     int64_t scratchBytes;
   };
-  static constexpr bool takes(DType type) { return isUpdated(type); }
+  static constexpr bool takes(DType type) { return isGradient(type); }
   static int64_t scratchCap(const Params &params, Backend) {
     return squareSumScratchBytes(params.count);
   }
   TMC_KERNEL(SquareSum)
 };
 
-/// norm = sqrt(sum of the square sums, in order, in f64);
-/// clipScale = min(1, maxNorm / (norm + 1e-6)), 1 where maxNorm is 0.
+/// norm = sqrt(sum of the square sums, in order, in f64) / scale;
+/// clipScale = min(1, maxNorm / (norm + 1e-6)) / scale, 1 / scale where maxNorm
+/// is 0. The scale is 1 where none is given.
 ///
-/// ins: `count` f32 scalars, one per parameter, in a fixed order. outs: norm
-/// f32 scalar, clipScale f32 scalar (or absent). On cuda the addresses of the
-/// ins must be the same on each run.
+/// ins: `count` f32 scalars, one per parameter, in a fixed order, then scale
+/// f32 scalar where isScaled. outs: norm f32 scalar, clipScale f32 scalar (or
+/// absent). On cuda the addresses of the ins must be the same on each run.
 class GradNorm : public Kernel {
 public:
   struct Params {
     int64_t count;
     double maxNorm;
+    bool isScaled = false;
     int64_t scratchBytes;
   };
   static constexpr bool takes(DType type) { return type == DType::F32; }
@@ -142,6 +150,44 @@ public:
   }
   TMC_KERNEL(GradNorm)
 };
+
+/// What a GradScaler of PyTorch does between two steps. A finite norm: the
+/// optimizer's count goes on, step is its new value, and after `interval` such
+/// steps in a row scale *= growth, unless that overflows. Else: step = 0, the
+/// count stays, scale *= backoff. An interval of 0 leaves the scale alone.
+///
+/// ins: norm, scale f32, clean i64 (finite steps since the scale moved), count
+/// i64. outs: scale, clean, count (the same buffers as the ins), step i64.
+class LossScale : public Kernel {
+public:
+  struct Params {
+    double growth, backoff;
+    int64_t interval;
+    int64_t scratchBytes;
+  };
+  static constexpr bool takes(DType norm, DType scale) {
+    return norm == DType::F32 && scale == DType::F32;
+  }
+  static int64_t scratchCap(const Params &, Backend) { return 0; }
+  TMC_KERNEL(LossScale)
+};
+
+/// One step of it, the same text on both backends; returns step.
+TMC_HD inline int64_t moveLossScale(const LossScale::Params &q, float norm,
+                                    float &scale, int64_t &clean,
+                                    int64_t &count) {
+  const bool isFinite = norm - norm == 0;
+  const bool moves = q.interval > 0 && (!isFinite || clean + 1 >= q.interval);
+  if (moves) {
+    const float moved =
+        float(double(scale) * (isFinite ? q.growth : q.backoff));
+    if (moved - moved == 0)
+      scale = moved;
+  }
+  clean = isFinite && !moves ? clean + 1 : 0;
+  count += isFinite;
+  return isFinite ? count : 0;
+}
 
 } // namespace tmc
 

@@ -31,9 +31,9 @@ TMC_HD inline float scaleOfWhole(int32_t amaxBits, DType codes) {
   return scale < least ? least : scale;
 }
 
-/// The scale that a history of amaxes says: what wasn't finite says nothing.
-TMC_HD inline float delayedScale(int32_t amaxBits, DType codes) {
-  return amaxBits >= 0x7f800000 ? 1 : scaleOfWhole(amaxBits, codes);
+/// What a history keeps of an amax: one that isn't finite leaves no trace.
+TMC_HD inline float recordedAmax(int32_t amaxBits) {
+  return amaxBits >= 0x7f800000 ? 0 : bitsAs<float>(amaxBits);
 }
 
 /// The scale of a block: a power of two. Both types' largest number is 1.75

@@ -67,11 +67,18 @@ template <typename F> void withUpdated(DType type, F &&f) {
   else
     f(float{});
 }
+/// The same of what `isGradient` has.
+template <typename F> void withGradient(DType type, F &&f) {
+  if (type == DType::F16)
+    f(f16{});
+  else
+    withUpdated(type, f);
+}
 /// The same of a parameter's, a gradient's and a moment's type.
 template <typename F>
 void withUpdated(DType param, DType grad, DType moment, F &&f) {
   withUpdated(param, [&](auto p) {
-    withUpdated(grad, [&](auto g) {
+    withGradient(grad, [&](auto g) {
       withUpdated(moment, [&](auto m) { f(p, g, m); });
     });
   });

@@ -160,6 +160,8 @@ int tmc_step_get_statistics(const tmc_step *step, tmc_statistics *out) {
     out->steps = s.steps;
     out->last_step_seconds = s.lastStepSeconds;
     out->grad_norm = s.gradNorm;
+    out->loss_scale = s.lossScale;
+    out->skipped_steps = s.skippedSteps;
     return tmc::Status::ok();
   });
 }

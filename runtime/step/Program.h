@@ -9,7 +9,7 @@
 //     static const tmc::TensorInfo tensors[] = {
 //         {.name = "fc.weight", .type = tmc::DType::F32, .rank = 2,
 //          .dims = {64, 32}, .offset = 0x1000, .role = tmc::Role::Param,
-//          .init = tmc::Init::Normal, .initStd = 0.02, .trainable = true},
+//          .init = tmc::Init::Normal, .initValue = 0.02, .trainable = true},
 //         {.name = "tokens", .type = tmc::DType::I64, .rank = 2,
 //          .dims = {4, 64}, .offset = 0x3000, .role = tmc::Role::Batch,
 //          .feed = tmc::Feed::Data, .limit = 50257},
@@ -35,7 +35,7 @@
 namespace tmc {
 
 /// Bumped when a field changes its meaning; a runtime refuses other versions.
-constexpr int32_t kProgramVersion = 2;
+constexpr int32_t kProgramVersion = 3;
 
 constexpr int kMaxRank = 8;
 
@@ -49,7 +49,7 @@ enum class Role : uint8_t {
 };
 
 /// How `--init random:SEED` fills a tensor.
-enum class Init : uint8_t { None, Normal, Ones, Zeros };
+enum class Init : uint8_t { None, Normal, Ones, Zeros, Constant };
 
 /// What fills an input before each step.
 enum class Feed : uint8_t {
@@ -82,7 +82,7 @@ struct TensorInfo {
   int64_t offset; // bytes from the arena's start
   Role role;
   Init init = Init::None;
-  double initStd = 0; // Init::Normal
+  double initValue = 0; // Normal: standard deviation; Constant: the number
   bool trainable = false;
   Feed feed = Feed::None;
   /// Integer inputs: values must be in [0, limit); 0: unknown. `ignore` is
@@ -162,6 +162,9 @@ struct StepProgram {
 
   int64_t lossTensor;     // index into tensors
   int64_t gradNormTensor; // index into tensors, or -1
+  /// Where the loss is scaled, what it is multiplied by and the updates that
+  /// were done (i64): indices into tensors, or -1.
+  int64_t lossScaleTensor = -1, updateCountTensor = -1;
   /// Samples and tokens that one step takes (tokens 0: not a token model).
   int64_t samplesPerStep;
   int64_t tokensPerStep;

@@ -127,6 +127,7 @@ Status Step::prepare() {
     device_->upload(device_->arena() + constant.offset, constant.data,
                     constant.bytes);
   }
+  startStates();
   if (options_.poison || options_.checkFinite) {
     observer_ = std::make_unique<Observer>(*this, options_.poison,
                                            options_.checkFinite);
@@ -317,6 +318,7 @@ Status Step::run(double &loss) {
   };
   loss = scalar(program_.lossTensor);
   gradNorm_ = scalar(program_.gradNormTensor);
+  lossScale_ = scalar(program_.lossScaleTensor);
   ++steps_;
   return Status::ok();
 }
@@ -338,6 +340,14 @@ StepStatistics Step::statistics() const {
   s.steps = steps_;
   s.lastStepSeconds = lastSeconds_;
   s.gradNorm = gradNorm_;
+  s.lossScale = lossScale_;
+  if (program_.updateCountTensor >= 0) {
+    int64_t updates;
+    device_->download(&updates,
+                      at(program_.tensors[program_.updateCountTensor]),
+                      sizeof updates);
+    s.skippedSteps = steps_ - updates;
+  }
   return s;
 }
 

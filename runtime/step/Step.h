@@ -44,7 +44,9 @@ struct StepStatistics {
   int64_t largestAllocationBytes = -1; // in the last step
   int64_t steps = 0;                   // done, resumed ones included
   double lastStepSeconds = 0;
-  double gradNorm = 0; // NaN where the program doesn't compute it
+  double gradNorm = 0;      // NaN where the program doesn't compute it
+  double lossScale = 0;     // of the next step; NaN where the loss isn't scaled
+  int64_t skippedSteps = 0; // so far, whose gradients weren't finite
 };
 
 class Step {
@@ -94,6 +96,8 @@ private:
   Status checkElement(const TensorInfo &tensor, const void *data, int64_t index,
                       const IndexRange &range) const;
   Status faultOf(const IndexFault &fault) const;
+  /// States that start as a number have it before any values are given.
+  void startStates();
   void feed();
   char *at(const TensorInfo &tensor) const;
 
@@ -106,7 +110,7 @@ private:
   bool filled_ = false;
   double learningRate_ = 1e-3;
   int64_t steps_ = 0;
-  double lastSeconds_ = 0, gradNorm_ = 0;
+  double lastSeconds_ = 0, gradNorm_ = 0, lossScale_ = 0;
   int64_t allocations_ = -1, largestAllocation_ = -1;
   mutable int64_t highWater_ = 0, highWaterSteps_ = -1;
 };

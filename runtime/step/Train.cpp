@@ -115,6 +115,15 @@ private:
   std::string path_;
 };
 
+/// "  scale 65536", or that the step was skipped.
+std::string scaleText(const StepStatistics &stats, bool isSkipped) {
+  char text[80];
+  std::snprintf(text, sizeof text, "  %s %g",
+                isSkipped ? "overflow, skipped; scale now" : "scale",
+                stats.lossScale);
+  return text;
+}
+
 struct Trainer {
   const Arguments &arguments;
   std::unique_ptr<Step> step;
@@ -178,6 +187,7 @@ struct Trainer {
   Status train() {
     const StepProgram &program = step->program();
     const int64_t last = step->steps() + arguments.steps;
+    int64_t skipped = step->statistics().skippedSteps;
     while (step->steps() < last && !interrupted) {
       const int64_t now = step->steps() + 1;
       const double rate = arguments.rate * arguments.schedule.factor(now, last);
@@ -192,19 +202,28 @@ struct Trainer {
       const double perSecond =
           double(tokens ? program.tokensPerStep : program.samplesPerStep) /
           stats.lastStepSeconds;
+      const bool isScaled = program.lossScaleTensor >= 0;
+      const bool isSkipped = stats.skippedSteps > skipped;
+      skipped = stats.skippedSteps;
       if (!arguments.quiet) {
         std::printf("step %lld/%lld  loss %.6f  grad norm %.5f  %.3f s  "
-                    "%.0f %s/s  arena %s\n",
+                    "%.0f %s/s  arena %s%s\n",
                     static_cast<long long>(now), static_cast<long long>(last),
-                    loss, stats.gradNorm, stats.lastStepSeconds, perSecond,
-                    tokens ? "tokens" : "samples",
-                    formatBytes(stats.highWaterBytes).c_str());
+                    loss, std::fabs(stats.gradNorm), stats.lastStepSeconds,
+                    perSecond, tokens ? "tokens" : "samples",
+                    formatBytes(stats.highWaterBytes).c_str(),
+                    isScaled ? scaleText(stats, isSkipped).c_str() : "");
         std::fflush(stdout);
       }
       if (Status s = log.line(
               "{\"step\":" + std::to_string(now) +
-              ",\"loss\":" + jsonNumber(loss) + ",\"grad_norm\":" +
-              jsonNumber(stats.gradNorm) + ",\"lr\":" + jsonNumber(rate) +
+              ",\"loss\":" + jsonNumber(loss) +
+              ",\"grad_norm\":" + jsonNumber(stats.gradNorm) +
+              (isScaled ? ",\"loss_scale\":" + jsonNumber(stats.lossScale) +
+                              ",\"skipped_steps\":" +
+                              std::to_string(stats.skippedSteps)
+                        : "") +
+              ",\"lr\":" + jsonNumber(rate) +
               ",\"seconds\":" + jsonNumber(stats.lastStepSeconds) + ",\"" +
               (tokens ? "tokens" : "samples") +
               "_per_second\":" + jsonNumber(perSecond) +

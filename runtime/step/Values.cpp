@@ -90,6 +90,13 @@ bool isValue(const TensorInfo &info) {
          info.role == Role::Moment;
 }
 
+/// What all elements start as, where they start alike.
+float startOf(const TensorInfo &info) {
+  if (info.init == Init::Constant)
+    return float(info.initValue);
+  return info.init == Init::Ones ? 1.0f : 0.0f;
+}
+
 /// Fills by the tensor's rule; Init::None fills with zeros.
 void fill(Device &device, const TensorInfo &info, uint64_t seed) {
   const int64_t count = info.elements();
@@ -106,11 +113,11 @@ void fill(Device &device, const TensorInfo &info, uint64_t seed) {
   constexpr int64_t pieceCount = kPieceBytes / 4;
   auto fillEvery = [&](int64_t first, int64_t step) {
     std::vector<float> piece(size_t(std::min(pieceCount, count)),
-                             info.init == Init::Ones ? 1.0f : 0.0f);
+                             startOf(info));
     for (int64_t at = first * pieceCount; at < count; at += step * pieceCount) {
       const int64_t some = std::min(pieceCount, count - at);
       if (info.init == Init::Normal)
-        normalNumbers(philox, uint64_t(at), some, float(info.initStd),
+        normalNumbers(philox, uint64_t(at), some, float(info.initValue),
                       piece.data());
       send(device, info, at, piece.data(), some);
     }
@@ -180,6 +187,14 @@ static const SafeTensor *shipped(const SafetensorsFile &file,
                                  const TensorInfo &info) {
   return info.role == Role::Param && !info.trainable ? file.find(info.name)
                                                      : nullptr;
+}
+
+void Step::startStates() {
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (isValue(info) && info.role != Role::Param && startOf(info) != 0)
+      fill(*device_, info, 0);
+  }
 }
 
 Status Step::initRandom(uint64_t seed, const std::string &beside) {

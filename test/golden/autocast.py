@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Compare steps in bf16 with PyTorch's autocast (autocast.bf16); needs only the standard library.
+"""Compare steps in bf16 and fp16 with PyTorch's autocast (autocast.bf16, autocast.fp16); needs only
+the standard library.
 
     autocast.py --tmc build/bin/tmc [--target cpu:v3] [--planted]
 
 Each gradient's distance from the exact one may be FACTOR times PyTorch's. The exact one is that of
 the step in f32: the single-precision goldens hold it to PyTorch's, and its own distance from the
-gradient in double is less than a thousandth of what bf16 costs. The losses of ten steps of AdamW
-may be LOSS away from PyTorch's. With --planted, faults have to be found: gradients of 1.01 times
-their size, one weight 1.01 times too large, one more rounding of the weights (to bf16 towards
-zero, which leaves the step's own rounding nothing to do), 1.01 times the learning rate. Ends with
-one line `N passed, M failed`.
+gradient in double is less than a thousandth of what 16 bits cost. The losses of ten steps of AdamW
+may be LOSS away from PyTorch's. In fp16 the scale after each of them is GradScaler's: the first and
+the sixth overflow and are skipped. With --planted, faults have to be found: gradients of 1.01 times
+their size, one weight 1.01 times too large, one more rounding of the weights (towards zero, which
+leaves the step's own rounding nothing to do), 1.02 times the learning rate, a scale that grows a
+step too early. Ends with one line `N passed, M failed`.
 """
 
 import argparse
@@ -29,28 +31,31 @@ FACTOR = 1.25
 LOSS = 1e-2
 RUN = "adamw"
 SGD = "sgd(momentum=0,weight_decay=0)"
+FORMATS = {"bf16": 0xFFFF0000, "fp16": 0xFFFFE000}  # The bits that it keeps.
+# As make_autocast.py has it.
+SCALER = "dynamic(start=4294967296,growth=65536,backoff=0.0000152587890625,interval=4)"
 
 
-def cut(values):
-    """Their upper 16 bits: rounded to bf16 towards zero."""
+def cut(values, mask):
+    """Without their lower bits: rounded towards zero."""
     bits = array.array("I", values.tobytes())
-    return array.array("f", array.array("I", (b & 0xFFFF0000 for b in bits)).tobytes())
+    return array.array("f", array.array("I", (b & mask for b in bits)).tobytes())
 
 
 class Model:
-    def __init__(self, options, work, name, kept):
+    def __init__(self, options, work, name, format, kept):
         with open(os.path.join(HERE, name + ".json")) as file:
             self.golden = json.load(file)
-        self.options, self.work, self.name, self.kept = options, work, name, kept
+        self.options, self.work, self.name, self.format, self.kept = options, work, name, format, kept
         self.weights = read_weights(self.golden, HERE)
         self.exact = self.gradients(self.compile("f32", SGD))
 
-    def compile(self, precision, optimizer):
-        directory = os.path.join(self.work, f"{self.name}-{precision}-{optimizer[:5]}")
+    def compile(self, precision, optimizer, scale="auto"):
+        directory = os.path.join(self.work, f"{self.name}-{precision}-{optimizer[:5]}-{scale[-3:]}")
         dims = [f"--dim={name}={value}" for name, value in self.golden["dims"].items()]
         done = subprocess.run(
             [self.options.tmc, "compile", os.path.join(ROOT, self.golden["graphs"][0]), f"--target={self.options.target}", *dims,
-             f"--optimizer={optimizer}", f"--precision={precision}", "--emit=lib", "-o", directory],
+             f"--optimizer={optimizer}", f"--precision={precision}", f"--loss-scale={scale}", "--emit=lib", "-o", directory],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             raise SystemExit(f"FAIL: {self.name} in {precision}\n{done.stdout}")
@@ -81,32 +86,41 @@ class Model:
     def wrong_losses(self, directory, fault=1.0):
         run = self.golden["runs"][RUN]
         step = start(directory, self.golden, HERE, 1)
-        losses = []
+        losses, scales = [], []
         for _ in self.kept["losses"]:
             feed(step, self.golden, HERE)
             losses.append(step.run(fault * run["lr"]))
+            if "scales" in self.kept:
+                scales += step.read("loss_scale", 1)
         apart = [abs(a - b) for a, b in zip(losses, self.kept["losses"])]
         wrong = [f"loss of step {i + 1}: {losses[i]:.6g}, {self.kept['losses'][i]:.6g} in PyTorch"
                  for i, d in enumerate(apart) if not d <= LOSS]
+        wrong += [f"scale after step {i + 1}: {a:g}, {b:g} in PyTorch"
+                  for i, (a, b) in enumerate(zip(scales, self.kept.get("scales", []))) if a != b]
         return wrong, f"{max(apart):.2g} from PyTorch's losses at most, {LOSS:g} allowed"
 
     def cases(self):
         """(name, what is wrong, in words how much)."""
-        step = self.compile("bf16", SGD)
+        step = self.compile(self.format, SGD)
         yield ("gradients", *self.wrong_gradients(step))
-        run = self.compile("bf16", spec(self.golden["runs"][RUN]))
+        optimizer = spec(self.golden["runs"][RUN])
+        run = self.compile(self.format, optimizer, SCALER if "scales" in self.kept else "none")
         yield ("losses", *self.wrong_losses(run))
         if not self.options.planted:
             return
+        if "scales" in self.kept:
+            other = self.compile(self.format, optimizer, SCALER.replace("interval=4", "interval=3"))
+            found, words = self.wrong_losses(other)
+            yield "planted: the scale grows too early", [] if found else ["not found"], f"{len(found)} found; {words}"
         first = next(n for n in self.golden["parameters"] if len(self.golden["gradients"][n]["shape"]) > 1)
         scaled = array.array("f", (FAULT * v for v in self.weights[first]))
         faults = {"gradients of 1.01 times their size": dict(fault=FAULT), f"1.01 times {first}": dict(change={first: scaled}),
-                  "weights rounded once more": dict(change={n: cut(v) for n, v in self.weights.items()})}
+                  "weights rounded once more": dict(change={n: cut(v, FORMATS[self.format]) for n, v in self.weights.items()})}
         for name, fault in faults.items():
             found, words = self.wrong_gradients(step, **fault)
             yield f"planted: {name}", [] if found else ["not found"], f"{len(found)} found; {words}"
-        found, words = self.wrong_losses(run, FAULT)
-        yield "planted: 1.01 times the learning rate", [] if found else ["not found"], f"{len(found)} found; {words}"
+        found, words = self.wrong_losses(run, FAULT**2)
+        yield "planted: 1.02 times the learning rate", [] if found else ["not found"], f"{len(found)} found; {words}"
 
 
 def main():
@@ -115,18 +129,18 @@ def main():
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--planted", action="store_true")
     options = parser.parse_args()
-    with open(os.path.join(HERE, "autocast.bf16")) as file:
-        kept = json.load(file)
     passed = failed = 0
-    with tempfile.TemporaryDirectory(prefix="autocast-") as work:
-        for name in kept:
-            if name == "torch":
-                continue
-            for case, wrong, words in Model(options, work, name, kept[name]).cases():
-                passed, failed = passed + (not wrong), failed + bool(wrong)
-                print(f"{'FAIL' if wrong else 'PASS'}: {name} in bf16, {case}")
-                for line in [words, *wrong]:
-                    print("    " + line)
+    for format in FORMATS:
+        with open(os.path.join(HERE, f"autocast.{format}")) as file:
+            kept = json.load(file)
+        del kept["torch"]
+        with tempfile.TemporaryDirectory(prefix="autocast-") as work:
+            for name in kept:
+                for case, wrong, words in Model(options, work, name, format, kept[name]).cases():
+                    passed, failed = passed + (not wrong), failed + bool(wrong)
+                    print(f"{'FAIL' if wrong else 'PASS'}: {name} in {format}, {case}")
+                    for line in [words, *wrong]:
+                        print("    " + line)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -296,6 +296,8 @@ MODELS = {
     "gpt2-tiny-sdpa-opset18": lambda p: export(gpt2(0.1, "sdpa"), lm_inputs(), p, outputs=LM, dims=TOKENS),
     "gpt2-tiny-sdpa-opset23": lambda p: export(gpt2(0.1, "sdpa"), lm_inputs(), p, outputs=LM, dims=TOKENS, opset=23),
     "gpt2-tiny-fixed": lambda p: export(gpt2(), lm_inputs(), p, outputs=LM, opset=20),
+    "gpt2-tiny-half": lambda p: export(gpt2(0.1).half(), lm_inputs(), p, outputs=LM, dims=TOKENS),
+    "gpt2-tiny-bfloat16": lambda p: export(gpt2(0.1).bfloat16(), lm_inputs(), p, outputs=LM, dims=TOKENS),
     "gpt2-tiny-torchscript-opset14": lambda p: gpt2_torchscript(p, 14),
     "gpt2-tiny-torchscript-opset17": lambda p: gpt2_torchscript(p, 17),
     "llama-tiny": lambda p: export(llama(), lm_inputs(), p, outputs=LM, dims=TOKENS),

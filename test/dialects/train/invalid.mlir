@@ -75,6 +75,25 @@ func.func @grad_norm_c1_type(%a: tensor<f32>, %b: tensor<f64>) {
 
 // -----
 
+func.func @grad_norm_c1_scale(%a: tensor<f32>, %s: tensor<1xf32>) {
+  // expected-error @below {{takes 'tensor<1xf32>' for a scalar}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = train.grad_norm %a scale(%s) {max_norm = 1.0} : (tensor<f32>, tensor<1xf32>) -> (tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @loss_scale_c1(%n: tensor<f32>, %s: tensor<1xf32>, %c: tensor<i64>) {
+  // expected-error @below {{takes 'tensor<1xf32>' for a scalar}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = train.loss_scale %n scale(%s) clean(%c) count(%c) {growth = 2.0, backoff = 0.5, interval = 1}
+      : (tensor<f32>, tensor<1xf32>, tensor<i64>, tensor<i64>) -> (tensor<1xf32>, tensor<i64>, tensor<i64>, tensor<i64>)
+  return
+}
+
+// -----
+
 func.func @adamw_c1_grad(%p: tensor<4xf32>, %g: tensor<2x2xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
   // expected-error @below {{updates a parameter of type 'tensor<4xf32>' by a value of type 'tensor<2x2xf32>'}}
   // expected-error @below {{failed to infer returned types}}

@@ -49,9 +49,10 @@ std::string shapePipeline(uint64_t seed, bool narrow) {
     precision = precisions[seed / 2 % 3];
   else if (seed % 8 == 5)
     precision = "fp8";
+  std::string lossScale = seed % 7 == 3 ? " loss-scale=dynamic" : "";
   return split +
          "func.func(tmc-layout),canonicalize,cse,tmc-autodiff{optimizer=" +
-         optimizers[seed / 3 % 5] + "},canonicalize,cse," +
+         optimizers[seed / 3 % 5] + lossScale + "},canonicalize,cse," +
          (precision.empty()
               ? ""
               : "train.step(tmc-precision{spec=" + precision + "}),") +

@@ -1,31 +1,14 @@
 //===- OptimizerTest.cpp - updates against PyTorch's formulas -------------===//
 
+#include "Adam.h"
 #include "Testing.h"
 
 #include "runtime/kernels/Adam.h"
-#include "runtime/kernels/Optimizer.h"
 
 #include <algorithm>
 
 using namespace tmc;
 using namespace tmc::test;
-
-namespace {
-
-AdamParams adamParams(int64_t count) {
-  return {.param = DType::F32,
-          .grad = DType::F32,
-          .moment = DType::F32,
-          .count = count,
-          .beta1 = 0.9,
-          .beta2 = 0.95,
-          .epsilon = 1e-8,
-          .weightDecay = 0.1,
-          .stream = 0,
-          .scratchBytes = 0};
-}
-
-} // namespace
 
 TEST(AdamW, FollowsPyTorchOverTenSteps) {
   const int64_t count = 70001; // more than one part, and a ragged end

@@ -1,5 +1,6 @@
 //===- OptimizerTypesTest.cpp - updates of what is kept in 16 bits --------===//
 
+#include "Adam.h"
 #include "Testing.h"
 
 #include "runtime/kernels/Optimizer.h"
@@ -14,16 +15,16 @@ namespace {
 
 using Halves = Buffer<bf16>;
 
-test::Floats widened(const test::Floats &x) { return x; }
-test::Floats widened(const Halves &x) {
+template <typename T> test::Floats widened(const Buffer<T> &x) {
   test::Floats wide(x.size());
   for (int64_t i = 0; i < x.size(); ++i)
-    wide[i] = widen(x[i]);
+    wide[i] = loadLanes<1>(x.get() + i);
   return wide;
 }
 
 template <typename T> constexpr DType typeOf = DType::F32;
 template <> constexpr DType typeOf<bf16> = DType::BF16;
+template <> constexpr DType typeOf<f16> = DType::F16;
 
 /// What `which` of an update's values are kept as: themselves, or rounded by
 /// the element's own 16 bits of chance, in integers.
@@ -54,16 +55,7 @@ void expectKept(const Halves &got, const test::Floats &want,
 /// AdamW of stored types is AdamW of the same values in f32, then rounded.
 template <typename Param, typename Grad, typename Moment> void checkTypes() {
   const int64_t count = 66001; // more than one part, and a ragged end
-  const AdamParams wide{.param = DType::F32,
-                        .grad = DType::F32,
-                        .moment = DType::F32,
-                        .count = count,
-                        .beta1 = 0.9,
-                        .beta2 = 0.95,
-                        .epsilon = 1e-8,
-                        .weightDecay = 0.1,
-                        .stream = 0,
-                        .scratchBytes = 0};
+  const AdamParams wide = test::adamParams(count);
   AdamParams params = wide;
   params.param = typeOf<Param>;
   params.grad = typeOf<Grad>;
@@ -108,6 +100,8 @@ TEST(AdamW, KeepsEachTypeRoundedByChance) {
   checkTypes<float, bf16, bf16>();
   checkTypes<bf16, float, bf16>();
   checkTypes<float, bf16, float>();
+  checkTypes<float, f16, float>();
+  checkTypes<bf16, f16, bf16>();
 }
 
 TEST(Stochastic, IsRightInTheMean) {

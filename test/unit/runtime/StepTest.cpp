@@ -65,6 +65,20 @@ std::vector<float> values(Step &step, const char *name) {
   return v;
 }
 
+/// The tiny program, one of its tensors changed.
+struct ChangedProgram {
+  StepProgram program = tiny::program();
+  std::vector<TensorInfo> tensors;
+
+  template <typename F> ChangedProgram(const std::string &name, F &&change) {
+    tensors.assign(program.tensors, program.tensors + program.tensorCount);
+    for (TensorInfo &tensor : tensors)
+      if (tensor.name == name)
+        change(tensor);
+    program.tensors = tensors.data();
+  }
+};
+
 } // namespace
 
 TEST(Step, TrainsAndCountsItsMemory) {
@@ -333,6 +347,22 @@ TEST(Checkpoint, ResumingChangesNoBit) {
     ASSERT_EQ(x, 0);
 }
 
+TEST(Step, StartsItsStatesBeforeAnyValues) {
+  ChangedProgram other("embed.m", [](TensorInfo &t) {
+    t.init = Init::Constant;
+    t.initValue = 65536;
+  });
+  std::unique_ptr<Step> step;
+  ASSERT_TRUE(Step::create(other.program, {}, step));
+  for (float x : values(*step, "embed.m"))
+    ASSERT_EQ(x, 65536);
+  ASSERT_TRUE(step->initRandom(3));
+  for (float x : values(*step, "embed.m"))
+    ASSERT_EQ(x, 65536);
+  for (float x : values(*step, "embed.v"))
+    ASSERT_EQ(x, 0);
+}
+
 TEST(Checkpoint, OfAnotherModelIsRefused) {
   TemporaryDirectory dir;
   auto step = makeStep();
@@ -357,16 +387,10 @@ TEST(Checkpoint, OfOtherTypesIsNamed) {
   auto step = makeStep();
   ASSERT_TRUE(step->initRandom(3));
   ASSERT_TRUE(step->save(dir / "c"));
-  StepProgram other = tiny::program();
-  std::vector<TensorInfo> tensors(other.tensors,
-                                  other.tensors + other.tensorCount);
-  for (TensorInfo &tensor : tensors)
-    if (std::string(tensor.name) == "head")
-      tensor.type = DType::BF16;
-  other.tensors = tensors.data();
-  other.fingerprint = "tiny-3";
+  ChangedProgram other("head", [](TensorInfo &t) { t.type = DType::BF16; });
+  other.program.fingerprint = "tiny-3";
   std::unique_ptr<Step> narrow;
-  ASSERT_TRUE(Step::create(other, {}, narrow));
+  ASSERT_TRUE(Step::create(other.program, {}, narrow));
   const Status s = narrow->resume(dir / "c");
   EXPECT_EQ(s.code(), Code::BadInput);
   EXPECT_NE(s.message().find("'head' is f32 there and bf16 in this step"),

@@ -43,7 +43,7 @@ constexpr TensorInfo tensor(const char *name, int64_t offset, Role role) {
           .offset = offset,
           .role = role,
           .init = role == Role::Param ? Init::Normal : Init::Zeros,
-          .initStd = 0.02,
+          .initValue = 0.02,
           .trainable = role == Role::Param};
 }
 inline const TensorInfo kTensors[] = {

@@ -1,0 +1,61 @@
+// LossScale.h - the loss times a number, so that 16-bit gradients don't vanish.
+//
+// fp16 has no numbers below 2^-24: small gradients would be zeros. So the
+// loss's gradient begins as a scale, which every other one is then multiplied
+// by, and updates divide it out again. Where that makes one too large for fp16,
+// the step leaves parameters and moments as they are. The scale is state of the
+// step:
+//
+//     none
+//     1024                  stays
+//     dynamic               halved at an overflow, doubled after 2000 steps
+//                           without one, at first 65536
+//     dynamic(start=65536,growth=2,backoff=0.5,interval=2000)
+//
+// What dynamic does is what PyTorch's GradScaler does, and so are its defaults
+// (torch.amp.GradScaler). A step counts its updates itself then: those that it
+// skipped aren't among them.
+
+#ifndef TMC_PASSES_LOSSSCALE_H
+#define TMC_PASSES_LOSSSCALE_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/Error.h"
+
+#include <array>
+#include <optional>
+
+namespace tmc {
+
+struct LossScale {
+  double start = 65536, growth = 2, backoff = 0.5;
+  int64_t interval = 2000; // 0: it never moves.
+
+  /// The scale of `text`, nothing for "none", or a message.
+  static llvm::Expected<std::optional<LossScale>> parse(llvm::StringRef text);
+
+  /// A state of the step beside the optimizer's.
+  struct State {
+    const char *name;
+    mlir::RankedTensorType type;
+    mlir::TypedAttr init;
+  };
+  /// The scale itself; the finite steps since it moved; the updates so far.
+  std::array<State, 3> states(mlir::Builder &b) const;
+
+  struct Step {
+    mlir::Value number;               // Of this update, or 0.
+    std::array<mlir::Value, 3> moved; // The states' new values.
+  };
+  /// What the gradients' norm makes of the states.
+  Step build(mlir::OpBuilder &b, mlir::Location loc, mlir::Value norm,
+             llvm::ArrayRef<mlir::Value> states) const;
+};
+
+/// Refuses fp16 gradients of a loss that isn't scaled: those of `ops`.
+llvm::LogicalResult emitUnscaled(llvm::ArrayRef<mlir::Operation *> ops);
+
+} // namespace tmc
+
+#endif // TMC_PASSES_LOSSSCALE_H
