@@ -351,11 +351,12 @@ private:
     }
     SmallVector<bool> seen(trained.size(), false);
     Gradient gradient(b, clones, roots);
-    if (failed(gradient.run(loss, seed, [&](Value root, Value grad) {
-          unsigned i = indexOf.at(root);
-          seen[i] = true;
-          onGradient(i, grad ? grad : zeros(b, root));
-        })))
+    if (failed(gradient.run(loss, seed, lossScaleSpec != "none",
+                            [&](Value root, Value grad) {
+                              unsigned i = indexOf.at(root);
+                              seen[i] = true;
+                              onGradient(i, grad ? grad : zeros(b, root));
+                            })))
       return failure();
     for (auto [i, root] : llvm::enumerate(roots))
       if (!seen[i]) // Unused by the forward function.

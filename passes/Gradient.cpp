@@ -36,12 +36,11 @@ Gradient::Gradient(OpBuilder &b, ArrayRef<Operation *> ops,
         firstUse.try_emplace(operand, index);
 }
 
-LogicalResult Gradient::run(Value loss, Value seed,
+LogicalResult Gradient::run(Value loss, Value seed, bool allowsFP16,
                             llvm::function_ref<void(Value, Value)> onFinal) {
   if (!active.contains(loss))
     return emitFault(loss.getLoc(), Fault::Input)
            << "the loss doesn't depend on any trained parameter";
-  isScaled = bool(seed);
   gradOf[loss] = seed ? nn::convertTo(b, loss.getLoc(), seed,
                                       getElementTypeOrSelf(loss.getType()))
                       : nn::splat(b, loss.getLoc(), loss.getType(), 1);
@@ -56,6 +55,8 @@ LogicalResult Gradient::run(Value loss, Value seed,
           onFinal(root, gradOf.lookup(root));
       }
   }
+  if (allowsFP16)
+    inFP16.clear();
   return refuse();
 }
 
@@ -72,8 +73,8 @@ LogicalResult Gradient::refuse() {
       diag.attachNote(op->getLoc()) << "nor has '" << op->getName() << "'";
     return diag;
   }
-  if (!unscaled.empty())
-    return emitUnscaled(unscaled);
+  if (!inFP16.empty())
+    return emitUnscaled(inFP16);
   return success();
 }
 
@@ -98,8 +99,8 @@ void Gradient::differentiate(Operation *op) {
        llvm::zip(op->getOperands(), grads, wanted)) {
     if (!grad || !want)
       continue;
-    if (!isScaled && getElementTypeOrSelf(grad.getType()).isF16())
-      unscaled.push_back(op);
+    if (getElementTypeOrSelf(grad.getType()).isF16())
+      inFP16.push_back(op);
     Value &sum = gradOf[operand];
     sum = sum ? nn::add(b, op->getLoc(), sum, grad) : grad;
   }

@@ -23,9 +23,10 @@ public:
   /// Walks from `loss`, whose gradient is `seed` (null: 1), to the roots.
   /// `onFinal(root, gradient)` is called as soon as nothing more can be added
   /// to a root's gradient and no later op of the backward pass reads the root;
-  /// never for one that no op reads. Fails, with all that has no derivative.
+  /// never for one that no op reads. Fails, with all that has no derivative, or
+  /// unless `allowsFP16` with all that has a gradient in fp16.
   llvm::LogicalResult
-  run(mlir::Value loss, mlir::Value seed,
+  run(mlir::Value loss, mlir::Value seed, bool allowsFP16,
       llvm::function_ref<void(mlir::Value, mlir::Value)> onFinal);
 
 private:
@@ -38,9 +39,7 @@ private:
   llvm::DenseMap<mlir::Value, size_t> firstUse;
   llvm::DenseMap<mlir::Value, mlir::Value> gradOf;
   llvm::SmallVector<mlir::Operation *> refused;
-  bool isScaled = false;
-  llvm::SmallVector<mlir::Operation *>
-      unscaled; // fp16 gradients, 1 for a seed.
+  llvm::SmallVector<mlir::Operation *> inFP16; // With a gradient in fp16.
 };
 
 } // namespace tmc

@@ -14,6 +14,8 @@ using namespace mlir;
 namespace tmc {
 
 llvm::Expected<std::optional<LossScale>> LossScale::parse(StringRef text) {
+  if (text.empty())
+    return std::nullopt;
   llvm::Expected<Spec> spec = Spec::parse("loss scale", text);
   if (!spec)
     return spec.takeError();

@@ -32,7 +32,7 @@ struct LossScale {
   double start = 65536, growth = 2, backoff = 0.5;
   int64_t interval = 2000; // 0: it never moves.
 
-  /// The scale of `text`, nothing for "none", or a message.
+  /// The scale of `text`, nothing for "none" and "", or a message.
   static llvm::Expected<std::optional<LossScale>> parse(llvm::StringRef text);
 
   /// A state of the step beside the optimizer's.

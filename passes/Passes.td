@@ -23,8 +23,9 @@ def Autodiff : Pass<"tmc-autodiff", "::mlir::ModuleOp"> {
   let options = [
     Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"",
            "adamw(beta1=0.9,...), adamw8bit(...) or sgd(momentum=0.9,...)">,
-    Option<"lossScaleSpec", "loss-scale", "std::string", /*default=*/"\"none\"",
-           "What the loss is multiplied by: none, dynamic(...) or a number">,
+    Option<"lossScaleSpec", "loss-scale", "std::string", /*default=*/"\"\"",
+           "What the loss is multiplied by: dynamic(...) or a number; none: "
+           "nothing, and gradients in fp16 are refused">,
     ListOption<"outputs", "outputs", "std::string",
                "Results of the forward function to return beside the loss">,
     Option<"keepGradients", "keep-gradients", "bool", /*default=*/"false",
@@ -311,6 +312,29 @@ def ExpandComposites : Pass<"tmc-expand-composites"> {
   }];
   let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
+}
+
+def RoundAsRead : Pass<"tmc-round-as-read"> {
+  let summary = "let products round the parameters that they read";
+  let description = [{
+    A parameter in f32 is there in any case. Where a product multiplies it in 16
+    bits beside a factor that has them, it can be rounded as it is read, to the
+    same bits, and no narrow copy of it has to be made and kept. For backends
+    whose products do so (cpu).
+
+    Before:
+
+    ```mlir
+    %n = arith.truncf %w : tensor<4x6xf32> to tensor<4x6xbf16>
+    %y = nn.matmul %x, %n : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
+    ```
+
+    After:
+
+    ```mlir
+    %y = nn.matmul %x, %w : (tensor<8x4xbf16>, tensor<4x6xf32>) -> tensor<8x6xbf16>
+    ```
+  }];
 }
 
 def FoldIntoKernels : Pass<"tmc-fold-into-kernels"> {

@@ -40,6 +40,8 @@ PrecisionSpec::parseFormat(StringRef text) {
     return Format::BF16;
   if (text == "fp16")
     return Format::FP16;
+  if (text == "tf32")
+    return Format::TF32;
   if (text == "fp8" || text == "fp8:current")
     return Format::FP8Current;
   if (text == "fp8:delayed")
@@ -47,7 +49,7 @@ PrecisionSpec::parseFormat(StringRef text) {
   if (text == "fp8:block")
     return Format::FP8Block;
   return badSpec("there is no format '" + text +
-                 "'; there are f32, bf16, fp16, and fp8 as fp8:current, "
+                 "'; there are f32, tf32, bf16, fp16, and fp8 as fp8:current, "
                  "fp8:delayed or fp8:block");
 }
 
@@ -70,6 +72,8 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
       if (codesOf(*parsed))
         return badSpec("gradients of parameters aren't kept in '" + format +
                        "'");
+      if (*parsed == Format::TF32)
+        return badSpec("nothing is stored in tf32, gradients neither");
       spec.gradients = *parsed;
       continue;
     }
@@ -126,6 +130,8 @@ Type PrecisionSpec::typeOf(Format format, MLIRContext *context) {
   switch (format) {
   case Format::F32:
     return Float32Type::get(context);
+  case Format::TF32:
+    return FloatTF32Type::get(context);
   case Format::BF16:
   case Format::FP8Current:
   case Format::FP8Delayed:
@@ -245,7 +251,16 @@ public:
           sink(widened);
   }
 
+  /// Has `op` multiply in `element`, as far as it can.
   void narrow(PrecisionOpInterface op, Type element) {
+    if (element.isTF32()) {
+      bool isWide = llvm::all_of(op.getFactors(), [&](unsigned i) {
+        return isF32(op->getOperand(i));
+      });
+      if (isWide && op.takesTF32())
+        op->setAttr("tf32", UnitAttr::get(op->getContext()));
+      return;
+    }
     for (unsigned i : op.getFactors())
       op->setOperand(i, narrowOf(op->getOperand(i), element));
     roundResults(op, element);
@@ -255,6 +270,8 @@ public:
   void roundResults(PrecisionOpInterface op, Type element) {
     for (unsigned i : op.getRoundedResults()) {
       OpResult result = op->getResult(i);
+      if (!isF32(result))
+        continue;
       bool isSummed = op->getParentOp() != step || gradientType.isF32();
       if (op.mayKeepSums() && gradients.contains(result) && isSummed)
         continue;
@@ -394,7 +411,8 @@ struct Precision : impl::PrecisionBase<Precision> {
       if (!exception.empty()) // Reports tell it.
         op->setAttr(train::TrainDialect::kPrecision,
                     StringAttr::get(&getContext(), exception));
-      if (codes && op.takesCodes() && isF32(op->getOperand(0))) {
+      if (codes && op.takesCodes() &&
+          !tensorType(op->getOperand(0)).getElementType().isF64()) {
         quantizer.quantize(op, *codes, names.of(op).back());
         narrower.roundResults(op, element);
       } else if (!element.isF32()) {

@@ -4,6 +4,7 @@
 // exceptions; the last one that fits holds:
 //
 //     f32
+//     tf32
 //     bf16
 //     bf16,lm_head=f32,*attn*=f32
 //     bf16,gradients=bf16
@@ -72,7 +73,7 @@ public:
   std::vector<std::string> unused() const;
 
 private:
-  enum class Format { F32, BF16, FP16, FP8Current, FP8Delayed, FP8Block };
+  enum class Format { F32, TF32, BF16, FP16, FP8Current, FP8Delayed, FP8Block };
   struct Exception {
     std::string text; // "lm_head=f32"
     std::string glob;

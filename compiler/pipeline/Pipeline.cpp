@@ -159,6 +159,8 @@ Expected<bool> Compilation::runPhase(Phase phase) {
       pm.addPass(createExpandComposites());
       pm.addPass(createCanonicalizerPass());
       pm.addPass(createFoldIntoKernels());
+      if (device.backend == Backend::Cpu)
+        pm.addPass(createRoundAsRead());
       pm.addPass(createCanonicalizerPass());
       pm.addPass(createFuse());
       pm.addPass(createCopyViews());

@@ -85,6 +85,15 @@ const OpTable &OpTable::all() {
   return table;
 }
 
+Tensor OpCall::factor(Value operand, Type type) const {
+  Tensor value = in(operand);
+  if (value.element == Element::F32 && !type.isF32() &&
+      isRounded(Element::BF16))
+    for (double &x : value.floats)
+      x = roundTo(type, x);
+  return value;
+}
+
 bool OpCall::isRounded(Element element) const {
   return interpreter.isRounded(element);
 }

@@ -61,6 +61,8 @@ public:
   const Tensor *inOrNull(mlir::Value operand) const {
     return operand ? &in(operand) : nullptr;
   }
+  /// The value of a factor of a product in `type`, rounded to it if it is f32.
+  Tensor factor(mlir::Value operand, mlir::Type type) const;
   unsigned getNumInputs() const { return inputs.size(); }
   /// Whether a result of this type is rounded: for ops that don't round to
   /// nearest.

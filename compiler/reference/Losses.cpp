@@ -95,7 +95,8 @@ namespace {
 struct LinearGradients {
   template <typename OpTy>
   LinearGradients(OpTy op, OpCall &call, int first)
-      : x(call.in(op.getX())), table(call.in(op.getTable())),
+      : x(call.factor(op.getX(), op.getProductType())),
+        table(call.factor(op.getTable(), op.getProductType())),
         bias(op.getBias() ? &call.in(op.getBias()) : nullptr),
         dx(call.out(first)), dtable(call.out(first + 1)),
         dbias(bias ? &call.out(first + 2) : nullptr) {}
@@ -119,7 +120,7 @@ struct LinearGradients {
     return success();
   }
 
-  const Tensor &x, &table, *bias;
+  const Tensor x, table, *bias;
   Tensor &dx, &dtable, *dbias;
 };
 
@@ -147,8 +148,8 @@ void tmc::reference::addLosses(OpTable &table) {
       });
 
   table.add<LinearCrossEntropyOp>([](LinearCrossEntropyOp op, OpCall &call) {
-    const Tensor &x = call.in(op.getX());
-    const Tensor &table = call.in(op.getTable());
+    const Tensor x = call.factor(op.getX(), op.getProductType());
+    const Tensor table = call.factor(op.getTable(), op.getProductType());
     const Tensor *bias = op.getBias() ? &call.in(op.getBias()) : nullptr;
     return crossEntropy(op, call, table.shape[0], [&](int64_t r) {
       return productRow(x, table, bias, r);

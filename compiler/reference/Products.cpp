@@ -87,10 +87,10 @@ static Tensor valuesOf(const Tensor &codes, const Tensor *scale) {
 }
 
 static LogicalResult matmul(MatmulOp op, OpCall &call) {
-  const Tensor lhs =
-      valuesOf(call.in(op.getLhs()), call.inOrNull(op.getLhsScale()));
-  const Tensor rhs =
-      valuesOf(call.in(op.getRhs()), call.inOrNull(op.getRhsScale()));
+  const Tensor lhs = valuesOf(call.factor(op.getLhs(), op.getProductType()),
+                              call.inOrNull(op.getLhsScale()));
+  const Tensor rhs = valuesOf(call.factor(op.getRhs(), op.getProductType()),
+                              call.inOrNull(op.getRhsScale()));
   const Tensor *bias = call.inOrNull(op.getBias());
   Tensor &out = call.out(0);
   int64_t rank = out.rank(), m = out.shape[rank - 2], n = out.shape[rank - 1];

@@ -97,6 +97,15 @@ double tmc::reference::roundTo(Element element, double value) {
   }
 }
 
+double tmc::reference::roundTo(Type type, double value) {
+  if (!type.isTF32())
+    return roundTo(elementOf(type), value);
+  double rounded = roundBinary(float(value), 11, -126);
+  return std::fabs(rounded) >= std::ldexp(1.0, 128)
+             ? std::copysign(std::numeric_limits<double>::infinity(), rounded)
+             : rounded;
+}
+
 /// What LLVM calls a narrow element's format.
 static const llvm::fltSemantics &semanticsOf(Element element) {
   switch (element) {

@@ -51,6 +51,8 @@ bool isNarrow(Element element);
 /// large becomes infinite, in 8 bits the largest number. Narrow elements are
 /// rounded to f32 first, in which kernels compute them. Doubles pass through.
 double roundTo(Element element, double value);
+/// The same of a float type, TF32 among them.
+double roundTo(mlir::Type type, double value);
 
 struct Tensor {
   Element element = Element::F64;

@@ -11,13 +11,15 @@
 using namespace mlir;
 using namespace tmc;
 
+static std::string typeName(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
 std::string tmc::elementTypeOf(Value value) {
   auto type = dyn_cast<ShapedType>(value.getType());
-  if (!type)
-    return "";
-  std::string text;
-  llvm::raw_string_ostream(text) << type.getElementType();
-  return text;
+  return type ? typeName(type.getElementType()) : "";
 }
 
 /// The exception that decided the type of `product`, or "".
@@ -35,7 +37,7 @@ TypeReasons::TypeReasons(train::StepOp step) : step(step) {
     auto product = dyn_cast<PrecisionOpInterface>(op);
     if (!product)
       return;
-    ++products[elementTypeOf(op->getOperand(product.getFactors().front()))];
+    ++products[typeName(product.getProductType())];
     if (StringRef exception = exceptionOf(op); !exception.empty())
       ++exceptions[exception.str()];
   });
@@ -114,6 +116,10 @@ std::string TypeReasons::whyOf(Value root) const {
   while (made.getDefiningOp() && movesOnly(made.getDefiningOp()))
     made = made.getDefiningOp()->getOperand(0);
   Operation *maker = made.getDefiningOp();
+  if (isa_and_nonnull<nn::QuantizeOp>(maker))
+    return cast<OpResult>(made).getResultNumber() == 1
+               ? "scale of codes"
+               : "largest magnitude of what becomes codes";
   if (auto product = dyn_cast_or_null<PrecisionOpInterface>(maker)) {
     unsigned index = cast<OpResult>(made).getResultNumber();
     if (llvm::is_contained(product.getRoundedResults(), index))

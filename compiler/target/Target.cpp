@@ -98,6 +98,8 @@ const char *tmc::nameOf(ProductType type) {
 }
 
 ProductType tmc::productTypeOf(DType type) {
+  if (type == DType::TF32)
+    return ProductType::TF32;
   if (!isFloat(type) || sizeOf(type) > 2)
     return ProductType::F32;
   return sizeOf(type) == 2 ? ProductType::Bits16 : ProductType::Bits8;

@@ -48,7 +48,7 @@ constexpr ProductType kProductTypes[] = {ProductType::F32, ProductType::TF32,
 /// "f32", "tf32", "16-bit", "8-bit": the words of target files.
 const char *nameOf(ProductType type);
 
-/// How operands of `type` are multiplied; f32 ones exactly, never as TF32.
+/// How operands of `type` are multiplied.
 ProductType productTypeOf(DType type);
 
 /// By the type of products. F32 is always there; a type that the device has no

@@ -36,6 +36,8 @@ tmc::DType tmc::runtimeType(Type type) {
     return DType::F8E4M3;
   if (isa<Float8E5M2Type>(element))
     return DType::F8E5M2;
+  if (element.isTF32())
+    return DType::TF32;
   if (element.isInteger(1))
     return DType::I1;
   if (element.isInteger(8))
@@ -44,6 +46,19 @@ tmc::DType tmc::runtimeType(Type type) {
     return DType::I32;
   assert(element.isInteger(64) && "no such element type in the nn dialect");
   return DType::I64;
+}
+
+Type tmc::productTypeOf(Operation *op, ArrayRef<unsigned> factors) {
+  if (op->hasAttr("tf32"))
+    return FloatTF32Type::get(op->getContext());
+  Type narrowest;
+  for (unsigned i : factors) {
+    Type type = getElementTypeOrSelf(op->getOperand(i));
+    if (!narrowest ||
+        type.getIntOrFloatBitWidth() < narrowest.getIntOrFloatBitWidth())
+      narrowest = type;
+  }
+  return narrowest;
 }
 
 tmc::KernelCall &tmc::KernelCall::type(StringRef name, Type type) {

@@ -100,6 +100,9 @@ struct OperandText {
 
 /// The runtime's name of an element type.
 DType runtimeType(mlir::Type elementOrShaped);
+/// The element type in which `op` multiplies its operands `factors`: the
+/// narrowest of them, or with an attribute `tf32` that.
+mlir::Type productTypeOf(mlir::Operation *op, llvm::ArrayRef<unsigned> factors);
 
 /// Marks an op that has no derivative.
 template <typename ConcreteOp>

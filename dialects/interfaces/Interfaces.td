@@ -161,8 +161,22 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
     its operands and results stays as it is.
   }];
   let methods = [
-    InterfaceMethod<"Operands that it multiplies: of one element type.",
+    InterfaceMethod<[{
+        Operands that it multiplies: of one element type, or some of f32, which
+        are rounded to it as they are read.
+      }],
       "::llvm::SmallVector<unsigned>", "getFactors">,
+    InterfaceMethod<[{
+        True if it has a unit attribute `tf32`, with which factors of f32 are
+        rounded to TF32 as they are read.
+      }],
+      "bool", "takesTF32", (ins), /*methodBody=*/"",
+      /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<"The element type that factors are multiplied in.",
+      "::mlir::Type", "getProductType", (ins), /*methodBody=*/"",
+      /*defaultImplementation=*/[{
+        return ::tmc::productTypeOf($_op, $_op.getFactors());
+      }]>,
     InterfaceMethod<"Results of the factors' element type.",
       "::llvm::SmallVector<unsigned>", "getRoundedResults">,
     InterfaceMethod<[{

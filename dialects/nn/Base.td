@@ -42,6 +42,8 @@ defvar Differentiable = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 defvar Kernel = DeclareOpInterfaceMethods<KernelOpInterface>;
 /// Multiplies numbers that may be narrow.
 defvar Narrowing = DeclareOpInterfaceMethods<PrecisionOpInterface>;
+defvar NarrowingTF32 =
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["takesTF32"]>;
 defvar InPlaceKernel =
     DeclareOpInterfaceMethods<KernelOpInterface, ["getOverwrites"]>;
 /// Some of its results cost nothing where nobody reads them.

@@ -42,7 +42,7 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
   auto result = RankedTensorType::get(
       productShape(lhs, rhs, transposeLhs, transposeRhs), resultElement);
   build(builder, state, result, lhs, rhs, Value(), Value(), Value(), Value(),
-        transposeLhs, transposeRhs);
+        transposeLhs, transposeRhs, /*tf32=*/false);
 }
 
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
@@ -53,7 +53,19 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
       RankedTensorType::get(productShape(lhs, rhs, transposeLhs, transposeRhs),
                             tensorType(like).getElementType());
   build(builder, state, result, lhs, rhs, bias, acc, Value(), Value(),
-        transposeLhs, transposeRhs);
+        transposeLhs, transposeRhs, /*tf32=*/false);
+}
+
+/// Whether elements of `type`, f32, are rounded to those of `other`, 16 bits.
+static bool isReadAs(RankedTensorType type, RankedTensorType other) {
+  return type.getElementType().isF32() && other.getElementTypeBitWidth() == 16;
+}
+
+/// The element type of the narrower factor.
+static Type narrowerOf(Value x, Value w) {
+  RankedTensorType left = tensorType(x), right = tensorType(w);
+  bool isLeft = left.getElementTypeBitWidth() <= right.getElementTypeBitWidth();
+  return (isLeft ? left : right).getElementType();
 }
 
 LogicalResult MatmulOp::verify() {
@@ -64,9 +76,14 @@ LogicalResult MatmulOp::verify() {
            << lhs << " and " << rhs;
   bool bothOf8Bits =
       lhs.getElementTypeBitWidth() == 8 && rhs.getElementTypeBitWidth() == 8;
-  if (lhs.getElementType() != rhs.getElementType() && !bothOf8Bits) // C1
+  if (lhs.getElementType() != rhs.getElementType() && !bothOf8Bits &&
+      !isReadAs(lhs, rhs) && !isReadAs(rhs, lhs)) // C1
     return emitOpError("element types differ: ")
            << lhs.getElementType() << " and " << rhs.getElementType();
+  if (getTf32() &&
+      !(lhs.getElementType().isF32() && rhs.getElementType().isF32())) // C1
+    return emitOpError("rounds ") << lhs.getElementType() << " and "
+                                  << rhs.getElementType() << " to tf32";
   if (lhs.getShape().drop_back(2) != rhs.getShape().drop_back(2)) // C2
     return emitOpError("batch dimensions differ: ") << lhs << " and " << rhs;
   int64_t k = matrixDims(lhs, getTransposeLhs()).second;
@@ -112,9 +129,10 @@ SmallVector<Value> MatmulOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
     return MatmulOp::create(b, getLoc(), l, r, tl, tr,
                             tensorType(of).getElementType());
   };
-  // dy is multiplied in the type of the other factor.
+  // dy is multiplied in the type that the factors are multiplied in.
   auto dyLike = [&](Value factor) {
-    return convertTo(b, getLoc(), dy, tensorType(factor).getElementType());
+    Type type = tensorType(factor).getElementType();
+    return convertTo(b, getLoc(), dy, type.isF32() ? narrowerOf(x, w) : type);
   };
   SmallVector<Value> result(getNumOperands());
   if (wanted[0])
@@ -167,6 +185,7 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
 SmallVector<unsigned> MatmulOp::getFactors() { return {0, 1}; }
 SmallVector<unsigned> MatmulOp::getRoundedResults() { return {0}; }
 bool MatmulOp::mayKeepSums() { return true; }
+bool MatmulOp::takesTF32() { return true; }
 SmallVector<unsigned> MatmulOp::getAddends() {
   return llvm::to_vector(
       llvm::seq<unsigned>(2, 2 + bool(getBias()) + bool(getAcc())));
@@ -200,7 +219,8 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
                    .k = k,
                    .transposeLhs = getTransposeLhs(),
                    .transposeRhs = getTransposeRhs(),
-                   .bias = bool(getBias())};
+                   .bias = bool(getBias()),
+                   .tf32 = getTf32()};
   if (getLhsScale()) {
     ScaleBlock lhs =
         *scaleBlockOf(tensorType(getLhs()), tensorType(getLhsScale()));
@@ -214,7 +234,7 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   }
   KernelCall call(getContext(), "Matmul",
                   Matmul::takes(p.lhs, p.rhs, p.out, backend));
-  call.products = p.lhs;
+  call.products = p.tf32 ? DType::TF32 : p.lhs == DType::F32 ? p.rhs : p.lhs;
   call.type("lhs", getLhs().getType())
       .type("rhs", getRhs().getType())
       .type("out", out)
@@ -224,7 +244,8 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
       .integer("k", p.k)
       .flag("transposeLhs", p.transposeLhs)
       .flag("transposeRhs", p.transposeRhs)
-      .flag("bias", p.bias);
+      .flag("bias", p.bias)
+      .flag("tf32", p.tf32);
   call.scratchBytes = Matmul::scratchCap(p, backend);
   call.ins = {0, 1, getBias() ? 2 : -1};
   if (p.scaled) {

@@ -8,14 +8,16 @@ include "dialects/nn/Base.td"
 def NN_MatmulOp : NN_Op<"matmul", [
     AttrSizedOperandSegments, Differentiable, AccumulatingKernel,
     DeclareOpInterfaceMethods<PrecisionOpInterface,
-                              ["mayKeepSums", "getAddends", "takesCodes",
-                               "getSummedDim", "setCodes"]>]> {
+                              ["mayKeepSums", "takesTF32", "getAddends",
+                               "takesCodes", "getSummedDim", "setCodes"]>]> {
   let summary = "batched matrix product";
   let description = [{
     Multiplies the two innermost dimensions of `lhs` and `rhs`; leading
     dimensions are batch dimensions. Operands and result each have an element
-    type of their own: products of 16-bit operands may end in f32. Sums are in
-    f32 (f64 where all is f64) and rounded once, to the result. `bias` is added
+    type of their own: products of 16-bit operands may end in f32. An operand of
+    f32 beside one of 16 bits is rounded to its type as it is read, and with
+    `tf32` operands of f32 are rounded to TF32. Sums are in f32 (f64 where all is
+    f64) and rounded once, to the result. `bias` is added
     to each row of the result. `acc` is added to the result and gives it its
     bytes: this is how a gradient accumulates in place.
 
@@ -30,7 +32,7 @@ def NN_MatmulOp : NN_Op<"matmul", [
 
     Constraints:
     - C1: operands have the same rank, at least 2, and the same element type,
-      or two of 8 bits.
+      or two of 8 bits, or f32 and one of 16; with `tf32`, f32.
     - C2: batch dimensions agree.
     - C3: contracted dimensions agree.
     - C4: `bias` is a row of the result.
@@ -48,7 +50,7 @@ def NN_MatmulOp : NN_Op<"matmul", [
   let arguments = (ins NN_Factor:$lhs, NN_Factor:$rhs, Optional<NN_Float>:$bias,
                        Optional<NN_Float>:$acc, Optional<NN_Scale>:$lhs_scale,
                        Optional<NN_Scale>:$rhs_scale, UnitAttr:$transpose_lhs,
-                       UnitAttr:$transpose_rhs);
+                       UnitAttr:$transpose_rhs, UnitAttr:$tf32);
   let results = (outs NN_Float:$result);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs,

@@ -167,11 +167,16 @@ KernelCall CrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
 //===----------------------------------------------------------------------===//
 
 static LogicalResult checkLinear(std::optional<Location> loc, Value x,
-                                 Value table, Value bias, int64_t chunk) {
+                                 Value table, Value bias, int64_t chunk,
+                                 bool tf32) {
   RankedTensorType tx = tensorType(x), tt = tensorType(table);
+  Type multiplied = tx.getElementType();
+  bool isReadAs =
+      tt.getElementType().isF32() && multiplied.getIntOrFloatBitWidth() == 16;
   if (tx.getRank() != 2 || tt.getRank() != 2 ||
       tx.getDimSize(1) != tt.getDimSize(1) ||
-      tx.getElementType() != tt.getElementType()) // C1
+      (multiplied != tt.getElementType() && !isReadAs) ||
+      (tf32 && !multiplied.isF32())) // C1
     return emitOptionalError(loc, "wants x [rows, C] and a table [classes, C],",
                              " and has ", tx, " and ", tt);
   if (chunk <= 0) // C2
@@ -190,7 +195,7 @@ template <typename Adaptor>
 static LogicalResult checkChunked(std::optional<Location> loc, Adaptor op,
                                   Value scalar, Value lse) {
   if (failed(checkLinear(loc, op.getX(), op.getTable(), op.getBias(),
-                         op.getChunk())))
+                         op.getChunk(), op.getTf32())))
     return failure();
   auto x = cast<RankedTensorType>(op.getX().getType());
   return checkLoss(loc, x.getDimSize(0), x.getElementType(), op.getLabels(),
@@ -264,7 +269,8 @@ SmallVector<Value> LinearCrossEntropyOp::buildVjp(OpBuilder &b,
     auto grad = LinearCrossEntropyGradOp::create(
         b, getLoc(), getX(), getTable(), getLabels(), getLse(),
         lossScale(b, getLoc(), grads[0], getWeight()), getBias(),
-        getChunkAttr(), getIgnoreIndexAttr(), /*unread=*/nullptr);
+        getChunkAttr(), getIgnoreIndexAttr(), /*unread=*/nullptr,
+        getTf32Attr());
     result[0] = grad.getDx();
     result[1] = convertTo(b, getLoc(), grad.getDtable(),
                           tensorType(getTable()).getElementType());
@@ -284,6 +290,9 @@ BatchSplit LinearCrossEntropyOp::getSplit(ArrayRef<int64_t> d) {
 }
 
 /// Of the losses in chunks: x and the table are multiplied, dx is rounded.
+bool LinearCrossEntropyOp::takesTF32() { return true; }
+bool LinearCrossEntropyGradOp::takesTF32() { return true; }
+bool LinearCrossEntropyWithGradOp::takesTF32() { return true; }
 SmallVector<unsigned> LinearCrossEntropyOp::getFactors() { return {0, 1}; }
 SmallVector<unsigned> LinearCrossEntropyOp::getRoundedResults() { return {}; }
 SmallVector<unsigned> LinearCrossEntropyGradOp::getFactors() { return {0, 1}; }
@@ -300,9 +309,11 @@ SmallVector<unsigned> LinearCrossEntropyWithGradOp::getRoundedResults() {
 template <typename Kernel>
 static KernelCall linearKernel(StringRef symbol, Value x, Value table,
                                Value labels, bool bias, int64_t chunk,
-                               int64_t ignoreIndex, Backend backend) {
+                               int64_t ignoreIndex, bool tf32,
+                               Backend backend) {
   RankedTensorType type = tensorType(x);
   LinearCrossEntropyParams p{.type = runtimeType(type),
+                             .table = runtimeType(table.getType()),
                              .labelType = runtimeType(labels.getType()),
                              .rows = type.getDimSize(0),
                              .channels = type.getDimSize(1),
@@ -310,17 +321,21 @@ static KernelCall linearKernel(StringRef symbol, Value x, Value table,
                              .chunkRows = chunk,
                              .ignoreIndex = ignoreIndex,
                              .bias = bias,
+                             .tf32 = tf32,
                              .scratchBytes = 0};
-  KernelCall call(x.getContext(), symbol.str(), Kernel::takes(p.type));
-  call.products = p.type;
+  KernelCall call(x.getContext(), symbol.str(),
+                  Kernel::takes(p.type, p.table, backend));
+  call.products = tf32 ? DType::TF32 : p.type;
   call.type("type", type)
+      .type("table", table.getType())
       .type("labelType", labels.getType())
       .integer("rows", p.rows)
       .integer("channels", p.channels)
       .integer("vocabulary", p.vocabulary)
       .integer("chunkRows", p.chunkRows)
       .integer("ignoreIndex", p.ignoreIndex)
-      .flag("bias", p.bias);
+      .flag("bias", p.bias)
+      .flag("tf32", p.tf32);
   call.scratchBytes = Kernel::scratchCap(p, backend);
   return call;
 }
@@ -329,7 +344,7 @@ KernelCall LinearCrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
                                            Backend backend) {
   return linearKernel<LinearCrossEntropy>(
       "LinearCrossEntropy", getX(), getTable(), getLabels(), bool(getBias()),
-      getChunk(), getIgnoreIndex(), backend);
+      getChunk(), getIgnoreIndex(), getTf32(), backend);
 }
 
 LogicalResult LinearCrossEntropyGradOp::inferReturnTypes(
@@ -394,7 +409,7 @@ KernelCall LinearCrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                Backend backend) {
   return linearKernel<LinearCrossEntropyGrad>(
       "LinearCrossEntropyGrad", getX(), getTable(), getLabels(),
-      bool(getBias()), getChunk(), getIgnoreIndex(), backend);
+      bool(getBias()), getChunk(), getIgnoreIndex(), getTf32(), backend);
 }
 
 LogicalResult LinearCrossEntropyWithGradOp::inferReturnTypes(
@@ -432,5 +447,5 @@ KernelCall LinearCrossEntropyWithGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                    Backend backend) {
   return linearKernel<LinearCrossEntropyWithGrad>(
       "LinearCrossEntropyWithGrad", getX(), getTable(), getLabels(),
-      bool(getBias()), getChunk(), getIgnoreIndex(), backend);
+      bool(getBias()), getChunk(), getIgnoreIndex(), getTf32(), backend);
 }

@@ -50,23 +50,26 @@ def NN_CrossEntropyGradOp : NN_InferredOp<"cross_entropy_grad", [
 }
 
 def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
-    Differentiable, Kernel, Narrowing]> {
+    Differentiable, Kernel, NarrowingTF32]> {
   let summary = "cross-entropy of a product, in chunks of rows";
   let description = [{
     `nn.cross_entropy` of `x` [R, C] times the transpose of `table` [V, C], plus
     `bias` [V] in each row, without ever holding more than `chunk` rows of
-    logits.
+    logits. A table of f32 beside 16-bit `x` is rounded to its type as it is
+    read, and with `tf32` factors of f32 are rounded to TF32.
 
     Constraints:
-    - C1: `x` and `table` have rank 2, equal C and one element type; `labels`
-      one label per row; `weight` is a scalar of the loss's type.
+    - C1: `x` and `table` have rank 2, equal C and one element type, or the table
+      f32 and `x` 16 bits, or with `tf32` f32; `labels` one label per row;
+      `weight` is a scalar of the loss's type.
     - C2: `chunk` is positive.
     - C3: `bias` is one number per class, of the loss's element type.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$weight, Optional<NN_Float>:$bias,
                        I64Attr:$chunk,
-                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       UnitAttr:$tf32);
   let results = (outs NN_Float:$loss, NN_Float:$lse);
   let assemblyFormat = [{
     $x `,` $table `,` $labels `,` $weight (`bias` `(` $bias^ `)`)? attr-dict
@@ -76,7 +79,7 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
 }
 
 def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
-    NotDifferentiable, DroppingKernel, Narrowing]> {
+    NotDifferentiable, DroppingKernel, NarrowingTF32]> {
   let summary = "gradient of linear_cross_entropy, logits recomputed by chunks";
   let description = [{
     Gradients of `x`, in its type, of `table` and, where there is one, of `bias`,
@@ -94,7 +97,8 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
                        NN_Float:$lse, NN_Float:$scale, Optional<NN_Float>:$bias,
                        I64Attr:$chunk,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
-                       OptionalAttr<DenseI64ArrayAttr>:$unread);
+                       OptionalAttr<DenseI64ArrayAttr>:$unread,
+                       UnitAttr:$tf32);
   let results = (outs NN_Float:$dx, NN_Float:$dtable,
                       Optional<NN_Float>:$dbias);
   let assemblyFormat = [{
@@ -107,7 +111,7 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
 
 def NN_LinearCrossEntropyWithGradOp
     : NN_InferredOp<"linear_cross_entropy_with_grad", [
-    NotDifferentiable, DroppingKernel, Narrowing]> {
+    NotDifferentiable, DroppingKernel, NarrowingTF32]> {
   let summary = "linear_cross_entropy and its gradient, logits made once";
   let description = [{
     The loss of `nn.linear_cross_entropy` and the gradients of
@@ -125,7 +129,8 @@ def NN_LinearCrossEntropyWithGradOp
                        NN_Float:$weight, NN_Float:$scale,
                        Optional<NN_Float>:$bias, I64Attr:$chunk,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
-                       OptionalAttr<DenseI64ArrayAttr>:$unread);
+                       OptionalAttr<DenseI64ArrayAttr>:$unread,
+                       UnitAttr:$tf32);
   let results = (outs NN_Float:$loss, NN_Float:$dx, NN_Float:$dtable,
                       Optional<NN_Float>:$dbias);
   let assemblyFormat = [{

@@ -54,7 +54,7 @@ struct FoldBias : OpRewritePattern<arith::AddFOp> {
           rewriter, matmul.getLoc(), matmul.getType(), matmul.getLhs(),
           matmul.getRhs(), bias, Value(), matmul.getLhsScale(),
           matmul.getRhsScale(), matmul.getTransposeLhsAttr(),
-          matmul.getTransposeRhsAttr());
+          matmul.getTransposeRhsAttr(), matmul.getTf32Attr());
       fused->setDiscardableAttrs(matmul->getDiscardableAttrDictionary());
       rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fused,
                                        tensorType(op.getResult()).getShape()));
@@ -117,7 +117,8 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
         loss.getTable() != op.getTable() ||
         loss.getLabels() != op.getLabels() || loss.getBias() != op.getBias() ||
         loss.getChunk() != op.getChunk() ||
-        loss.getIgnoreIndex() != op.getIgnoreIndex())
+        loss.getIgnoreIndex() != op.getIgnoreIndex() ||
+        loss.getTf32() != op.getTf32())
       return failure();
     // A gradient that is scaled by what comes of the loss has to wait for it.
     Operation *scale = op.getScale().getDefiningOp();
@@ -128,7 +129,7 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
     auto both = LinearCrossEntropyWithGradOp::create(
         rewriter, loss.getLoc(), loss.getX(), loss.getTable(), loss.getLabels(),
         loss.getWeight(), op.getScale(), loss.getBias(), loss.getChunkAttr(),
-        loss.getIgnoreIndexAttr(), /*unread=*/nullptr);
+        loss.getIgnoreIndexAttr(), /*unread=*/nullptr, op.getTf32Attr());
     both->setDiscardableAttrs(loss->getDiscardableAttrDictionary());
     rewriter.replaceOp(op, both->getResults().drop_front());
     rewriter.replaceAllUsesWith(loss.getLoss(), both.getLoss());

@@ -88,7 +88,7 @@ void innerRowMajor(int64_t m, int64_t n, int64_t k, const float *a,
 }
 
 void packA(const Matrix &a, int64_t m, int64_t k, float *to) {
-  if (a.type != DType::F32)
+  if (!a.isPlain())
     return packNarrowA(a, m, k, to);
   const float *data = a.floats();
   int64_t i = 0;
@@ -110,7 +110,7 @@ void packA(const Matrix &a, int64_t m, int64_t k, float *to) {
 }
 
 void packB(const Matrix &b, int64_t k, int64_t n, float *to) {
-  if (b.type != DType::F32)
+  if (!b.isPlain())
     return packNarrowB(b, k, n, to);
   const float *data = b.floats();
   if (b.colStride == 1 && n == kPanelN) {
@@ -147,7 +147,7 @@ namespace {
 /// The lines of the k x n panel at `b`.
 Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
   Ahead ahead;
-  if (n < kPanelN || b.type != DType::F32)
+  if (n < kPanelN || !b.isPlain())
     return ahead; // the last panel, or what packing reads in order
   ahead.base = b.floats();
   if (b.colStride == 1) {
@@ -222,7 +222,7 @@ void run(Stream &stream, const Problem &now, void *scratch) {
             const int64_t share = lines * kPanelM / rows + 1;
             // The first rows pack on the way, where b lies the right way.
             const bool packNow =
-                b.colStride == 1 && cols == kPanelN && b.type == DType::F32;
+                b.colStride == 1 && cols == kPanelN && b.isPlain();
             if (!packNow)
               packB(b, depth, cols, packed);
             const bool add = now.accumulate || s0 + d0 > 0;

@@ -67,16 +67,20 @@ struct Matrix {
   const void *data;
   int64_t rowStride, colStride;
   DType type = DType::F32;
+  /// What f32 elements are rounded to as they are read; F32: they aren't.
+  DType readAs = DType::F32;
   BlockScales scales = {}; // only of 8 bits
 
+  /// True of floats that are read as they are.
+  bool isPlain() const { return type == DType::F32 && readAs == DType::F32; }
   const float *floats() const { return static_cast<const float *>(data); }
   /// The matrix that begins so many elements further on.
   Matrix shifted(int64_t elements) const {
     return {static_cast<const char *>(data) + elements * sizeOf(type),
-            rowStride, colStride, type, scales};
+            rowStride, colStride, type, readAs, scales};
   }
   Matrix transposed() const {
-    return {data, colStride, rowStride, type, scales.transposed()};
+    return {data, colStride, rowStride, type, readAs, scales.transposed()};
   }
   /// The part from (row, column) on.
   Matrix at(int64_t row, int64_t column) const {

@@ -75,10 +75,21 @@ void scalePacked(const BlockScales &scales, int64_t count, int64_t width,
   }
 }
 
+/// Calls f with a value of what the elements are read as.
+template <typename F> void withElements(const Matrix &matrix, F &&f) {
+  if (matrix.type != DType::F32)
+    return withStorage(matrix.type, f);
+  if (matrix.readAs == DType::TF32)
+    return f(ReadAs<tf32>{});
+  if (matrix.readAs == DType::F16)
+    return f(ReadAs<f16>{});
+  f(ReadAs<bf16>{});
+}
+
 } // namespace
 
 void packNarrowA(const Matrix &a, int64_t m, int64_t k, float *to) {
-  withStorage(a.type, [&](auto like) {
+  withElements(a, [&](auto like) {
     using T = decltype(like);
     for (int64_t i = 0; i < m; i += kPanelM)
       packPanelA(static_cast<const T *>(a.at(i, 0).data), a.rowStride,
@@ -91,7 +102,7 @@ void packNarrowA(const Matrix &a, int64_t m, int64_t k, float *to) {
 }
 
 void packNarrowB(const Matrix &b, int64_t k, int64_t n, float *to) {
-  withStorage(b.type, [&](auto like) {
+  withElements(b, [&](auto like) {
     using T = decltype(like);
     packPanelB(static_cast<const T *>(b.data), b.rowStride, b.colStride, k, n,
                to);

@@ -1,7 +1,7 @@
 //===- GemmPack.h - packing narrow operands of products ---------*- C++ -*-===//
 //
-// Gemm.h's packA and packB for elements of 8 and 16 bits: a square of them is
-// widened on the stack, and turned from there where it lies the wrong way.
+// Gemm.h's packA and packB for elements of 8 and 16 bits, and for floats that
+// are rounded: a square of them is widened, or rounded, on the stack, and turned from there where it lies the wrong way.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMMPACK_H
@@ -11,9 +11,9 @@
 
 namespace tmc::gemm {
 
-/// packA of a matrix that isn't f32.
+/// packA of a matrix that isn't plain.
 void packNarrowA(const Matrix &a, int64_t m, int64_t k, float *to);
-/// packB of a matrix that isn't f32.
+/// packB of a matrix that isn't plain.
 void packNarrowB(const Matrix &b, int64_t k, int64_t n, float *to);
 
 } // namespace tmc::gemm

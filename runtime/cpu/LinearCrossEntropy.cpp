@@ -48,8 +48,8 @@ struct Operands {
   const float *bias; // or nullptr
 
   Operands(const LinearCrossEntropyParams &p, In ins, size_t biasIndex)
-      : x{operand(ins, 0), p.channels, 1, p.type}, w{operand(ins, 1),
-                                                     p.channels, 1, p.type},
+      : x{operand(ins, 0), p.channels, 1, p.type, p.readAs()},
+        w{operand(ins, 1), p.channels, 1, p.table, p.readAs()},
         labels(operand(ins, 2)),
         bias(p.bias ? static_cast<const float *>(operand(ins, biasIndex))
                     : nullptr) {}
@@ -64,7 +64,7 @@ void makeLogits(Stream &stream, const LinearCrossEntropyParams &p,
              .n = p.vocabulary,
              .k = p.channels,
              .a = in.x.at(r0, 0),
-             .b = {in.w.data, 1, p.channels, p.type},
+             .b = in.w.transposed(),
              .bias = in.bias,
              .c = scratch.logits,
              .ldc = p.vocabulary,
@@ -75,7 +75,8 @@ void makeLogits(Stream &stream, const LinearCrossEntropyParams &p,
 /// Rows of the logits' gradient, of the type of x, in the place of the logits.
 gemm::Matrix gradientRows(const LinearCrossEntropyParams &p,
                           const Scratch &scratch) {
-  return {scratch.logits, p.vocabulary * 4 / sizeOf(p.type), 1, p.type};
+  return {scratch.logits, p.vocabulary * 4 / sizeOf(p.type), 1, p.type,
+          p.readAs()};
 }
 
 /// sums[v] (+)= the sum over all rows of their logits' gradient [v], of which

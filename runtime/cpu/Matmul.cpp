@@ -55,10 +55,11 @@ void Matmul::run(Stream &stream, In ins, Out outs, void *scratch,
                 rhsRows = p.transposeRhs ? p.n : p.k;
   const int64_t lhsColumns = p.transposeLhs ? p.m : p.k,
                 rhsColumns = p.transposeRhs ? p.k : p.n;
-  const gemm::Matrix a = factor(operand(ins, 0), p.lhs, lhsColumns,
-                                p.transposeLhs, lhsBlock, operand(ins, 3));
-  const gemm::Matrix b = factor(operand(ins, 1), p.rhs, rhsColumns,
-                                p.transposeRhs, rhsBlock, operand(ins, 4));
+  gemm::Matrix a = factor(operand(ins, 0), p.lhs, lhsColumns, p.transposeLhs,
+                          lhsBlock, operand(ins, 3));
+  gemm::Matrix b = factor(operand(ins, 1), p.rhs, rhsColumns, p.transposeRhs,
+                          rhsBlock, operand(ins, 4));
+  a.readAs = b.readAs = p.readAs();
   gemm::TypedProblem problem{};
   problem.m = p.m;
   problem.n = p.n;

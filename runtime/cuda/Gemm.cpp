@@ -204,7 +204,9 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
   Calls calls;
   const bool f64 = params.out == DType::F64;
   calls(cublasLtMatmulDescCreate(&s.operation,
-                                 f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                 f64           ? CUBLAS_COMPUTE_64F
+                                 : params.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                               : CUBLAS_COMPUTE_32F,
                                  f64 ? CUDA_R_64F : CUDA_R_32F),
         "cublasLtMatmulDescCreate");
   if (!calls.status())

@@ -138,6 +138,7 @@ struct Products {
                      bool transposeLhs, bool transposeRhs) {
       Matmul::Params q{};
       q.lhs = q.rhs = p.type;
+      q.tf32 = p.tf32;
       q.out = out;
       q.m = m;
       q.n = n;

@@ -52,18 +52,29 @@ public:
 /// that no more than chunkRows * vocabulary logits exist at any moment. On the
 /// cpu, chunks of whole multiples of kExactChunkRows give the bits that the
 /// logits as a whole would. Logits, bias, sums and the gradients of w and bias
-/// are f32; the logits' gradient is rounded to the type of x and w before it is
-/// multiplied, where the logits were.
+/// are f32; the logits' gradient is rounded to the type of x before it is
+/// multiplied, where the logits were. So is w as it is read, where it is f32 and
+/// x isn't (cpu).
 struct LinearCrossEntropyParams {
-  DType type;      // of x, w and dx
+  DType type;      // of x and dx
+  DType table = DType::F32; // of w
   DType labelType; // I32, I64
   int64_t rows, channels, vocabulary;
   int64_t chunkRows; // the last chunk may be shorter
   int64_t ignoreIndex;
   bool bias;
+  bool tf32 = false; // f32 factors, dlogits among them, are rounded to TF32
   int64_t scratchBytes;
+
+  /// What factors of f32 are rounded to; F32: nothing.
+  DType readAs() const { return tf32 ? DType::TF32 : type; }
 };
 
+constexpr bool takesLinear(DType x, DType table, Backend backend) {
+  if (x != DType::F32 && !isHalf(x))
+    return false;
+  return table == x || (backend == Backend::Cpu && table == DType::F32);
+}
 int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                                      Backend backend);
 
@@ -73,8 +84,8 @@ int64_t linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
 class LinearCrossEntropy : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType type) {
-    return type == DType::F32 || isHalf(type);
+  static constexpr bool takes(DType x, DType table, Backend backend) {
+    return takesLinear(x, table, backend);
   }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
@@ -90,8 +101,8 @@ public:
 class LinearCrossEntropyGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType type) {
-    return type == DType::F32 || isHalf(type);
+  static constexpr bool takes(DType x, DType table, Backend backend) {
+    return takesLinear(x, table, backend);
   }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend);
@@ -106,8 +117,8 @@ public:
 class LinearCrossEntropyWithGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
-  static constexpr bool takes(DType type) {
-    return type == DType::F32 || isHalf(type);
+  static constexpr bool takes(DType x, DType table, Backend backend) {
+    return takesLinear(x, table, backend);
   }
   /// The log-sum-exps, which nobody else reads, lie in scratch as well.
   static int64_t scratchCap(const Params &params, Backend backend) {

@@ -24,6 +24,7 @@ enum class DType : uint8_t {
   I64,
   F8E4M3,
   F8E5M2,
+  TF32, // How products read f32; nothing is stored in it.
 };
 
 /// Bytes of one element in memory.
@@ -34,6 +35,7 @@ constexpr int64_t sizeOf(DType type) {
     return 8;
   case DType::F32:
   case DType::I32:
+  case DType::TF32:
     return 4;
   case DType::F16:
   case DType::BF16:
@@ -49,7 +51,7 @@ constexpr int64_t sizeOf(DType type) {
 constexpr const char *nameOf(DType type) {
   constexpr const char *names[] = {"f32", "f16",    "bf16",  "f64", "i1",
                                    "i8",  "u8",     "i16",   "u16", "i32",
-                                   "i64", "f8e4m3", "f8e5m2"};
+                                   "i64", "f8e4m3", "f8e5m2", "tf32"};
   return names[static_cast<int>(type)];
 }
 

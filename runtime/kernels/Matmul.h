@@ -3,12 +3,13 @@
 //   out[b, i, j] = sum_k lhs[b, i, k] rhs[b, k, j] (+ bias[j])
 //
 // cpu: runtime/cpu/GemmTyped.h; cuda: cuBLASLt.
+// Sums are in f32 (f64 for f64) and rounded once, to the type of `out`. A
+// factor of f32 beside one of 16 bits is rounded to its type as it is read
+// (cpu), and so are both to TF32 where that is asked for.
 //
 // Factors of 8 bits may have scales, by which they are multiplied
 // (Quantize.h). One scale of all of a factor multiplies the sums; those of
 // blocks, powers of two, multiply the codes before.
-//
-// Sums are in f32 (f64 for f64) and rounded once, to the type of `out`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_MATMUL_H
@@ -29,12 +30,17 @@ public:
     DType lhs, rhs, out;
     int64_t batch, m, n, k;
     bool transposeLhs, transposeRhs, bias;
+    bool tf32 = false;
     /// What of the stored factors shares a scale.
     bool scaled = false;
     int64_t lhsBlockRows = 0, lhsBlockColumns = 0;
     int64_t rhsBlockRows = 0, rhsBlockColumns = 0;
     int64_t scratchBytes = 0;
 
+    /// What factors of f32 are rounded to; F32: nothing.
+    DType readAs() const {
+      return tf32 ? DType::TF32 : lhs == DType::F32 ? rhs : lhs;
+    }
     /// Whether sums are multiplied by a scale.
     constexpr bool scalesSums() const {
       return scaled && (lhsBlockRows == 0 || rhsBlockRows == 0);
@@ -46,6 +52,8 @@ public:
 };
 
 constexpr bool Matmul::takes(DType lhs, DType rhs, DType out, Backend backend) {
+  if ((lhs == DType::F32 && isHalf(rhs)) || (isHalf(lhs) && rhs == DType::F32))
+    return backend == Backend::Cpu && (out == DType::F32 || isHalf(out));
   if (lhs != rhs) // Of FP8, one may be a gradient's.
     return backend == Backend::Cpu && isFloat8(lhs) && isFloat8(rhs) &&
            (out == DType::F32 || isHalf(out));

@@ -56,6 +56,13 @@ struct f8e5m2 {
   static constexpr int32_t kOverflow = 0x47600000; // 57344
 };
 
+/// f32 with 10 bits behind the point: how products read f32, never stored.
+struct tf32 {};
+/// A float in memory that is rounded to T as it is read.
+template <typename T> struct ReadAs {
+  float value;
+};
+
 template <typename T>
 constexpr bool isNarrow =
     std::is_same_v<T, bf16> || std::is_same_v<T, f16> ||
@@ -298,7 +305,24 @@ template <typename T, typename F> TMC_HD TMC_INLINE F rounded(F x) {
       return widenHalves(narrowHalves(x));
   }
 #endif
-  return widenBits<T>(narrowBits<T>(x));
+  if constexpr (std::is_same_v<T, tf32>) {
+    constexpr int N = lanesOf<F>;
+    using U = Lanes<uint32_t, N>;
+    const U u = bitsAs<U>(x);
+    const U even = (u + 0xfffu + ((u >> 13u) & 1u)) & ~0x1fffu;
+    const auto isNan = asMask(bitsAs<Ints<N>>(u & 0x7fffffffu) > 0x7f800000);
+    return bitsAs<F>(select(isNan, u, even));
+  } else {
+    return widenBits<T>(narrowBits<T>(x));
+  }
+}
+
+template <int N, bool A = false, typename T>
+TMC_HD TMC_INLINE Floats<N> loadLanes(const ReadAs<T> *p) {
+  return rounded<T>(loadLanes<N, A>(&p->value));
+}
+template <typename T> TMC_HD TMC_INLINE float widen(ReadAs<T> x) {
+  return rounded<T>(x.value);
 }
 
 } // namespace tmc

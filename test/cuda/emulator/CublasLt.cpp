@@ -146,7 +146,8 @@ struct Operands {
 
 /// A whole operand, one matrix after the other, as T.
 template <typename T>
-std::vector<T> load(const void *from, const MatrixLayout &l, double scale) {
+std::vector<T> load(const void *from, const MatrixLayout &l, double scale,
+                    bool isTF32) {
   std::vector<T> out(size_t(l.batch) * l.rows * l.cols);
   size_t at = 0;
   for (int64_t n = 0; n < l.batch; ++n)
@@ -156,6 +157,9 @@ std::vector<T> load(const void *from, const MatrixLayout &l, double scale) {
             T(readElement(from, l.type,
                           n * l.stride + int64_t(j) * l.ld + int64_t(i)) *
               scale);
+  for (T &x : out)
+    if (isTF32)
+      x = T(decode(kTf32, encode(kTf32, float(x))));
   return out;
 }
 
@@ -163,8 +167,9 @@ template <typename T> void multiply(const Call &call, Way way, Operands o) {
   const MatmulOperation &op = call.op;
   const int64_t m = call.m, n = call.n, k = call.k;
   const bool ta = op.transA != CUBLAS_OP_N, tb = op.transB != CUBLAS_OP_N;
-  const std::vector<T> a = load<T>(o.a, call.a, scaleOf(op.scaleA));
-  const std::vector<T> b = load<T>(o.b, call.b, scaleOf(op.scaleB));
+  const bool isTF32 = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  const std::vector<T> a = load<T>(o.a, call.a, scaleOf(op.scaleA), isTF32);
+  const std::vector<T> b = load<T>(o.b, call.b, scaleOf(op.scaleB), isTF32);
   const T alpha = T(o.alpha), beta = T(o.beta);
   std::vector<T> sums(static_cast<size_t>(m)), part(static_cast<size_t>(m));
   const int64_t step = way == Way::Whole   ? k

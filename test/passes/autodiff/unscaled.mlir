@@ -1,4 +1,4 @@
-// RUN: not tmc-opt %s -tmc-autodiff 2>&1 | FileCheck %s
+// RUN: not tmc-opt %s -tmc-autodiff=loss-scale=none 2>&1 | FileCheck %s
 // RUN: tmc-opt %s -tmc-autodiff=loss-scale=dynamic | FileCheck %s --check-prefix=SCALED
 
 // Of a graph in fp16 gradients are fp16, too.

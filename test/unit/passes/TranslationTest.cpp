@@ -84,6 +84,15 @@ TEST(Translation, FoldIntoKernels) {
   validateNarrowToo(v);
 }
 
+TEST(Translation, RoundAsRead) {
+  Validation v;
+  v.prepare =
+      (llvm::Twine(kStep) + ",tmc-expand-composites,canonicalize,cse").str();
+  v.pipeline = "tmc-round-as-read,canonicalize";
+  v.options.narrow = true;
+  validate(v);
+}
+
 TEST(Translation, Fuse) {
   Validation v;
   v.prepare = (llvm::Twine(kStep) +

@@ -83,7 +83,9 @@ TEST(Matmul, RoundsNarrowResultsOnce) {
     for (DType rhs : types)
       for (DType out : types) {
         const bool isSingle = lhs == DType::F32 && out == DType::F32;
-        if (isSingle || !Matmul::takes(lhs, rhs, out, kBackend))
+        // ReadAsTest.cpp has those whose factors differ in width.
+        if (isSingle || sizeOf(lhs) != sizeOf(rhs) ||
+            !Matmul::takes(lhs, rhs, out, kBackend))
           continue;
         ++taken;
         for (auto &shape : shapes) {

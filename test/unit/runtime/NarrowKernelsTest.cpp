@@ -142,7 +142,7 @@ TEST(NarrowLinearCrossEntropy, MultipliesInItsType) {
                                     .bias = hasBias,
                                     .scratchBytes = 0};
       LinearCrossEntropyParams p = wide;
-      p.type = type;
+      p.type = p.table = type;
       test::Floats lse(rows), lseTyped(rows);
       float loss = 0, lossTyped = 0;
       runKernel<LinearCrossEntropy>(
