@@ -57,7 +57,8 @@ std::string shapePipeline(uint64_t seed, bool narrow) {
               ? ""
               : "train.step(tmc-precision{spec=" + precision + "}),") +
          "tmc-expand-composites,canonicalize,"
-         "tmc-fold-into-kernels,canonicalize,tmc-fuse,tmc-copy-views";
+         "tmc-fold-into-kernels,tmc-round-as-read,canonicalize,tmc-fuse,"
+         "tmc-copy-views";
 }
 
 OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed,
