@@ -44,7 +44,7 @@ def Precision : Pass<"tmc-precision", "::tmc::train::StepOp"> {
   }];
   let options = [
     Option<"spec", "spec", "std::string", /*default=*/"\"f32\"",
-           "f32 or bf16, then exceptions: bf16,NAME=f32,...">,
+           "f32, bf16, fp16 or fp8, then exceptions: bf16,NAME=f32,...">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }

@@ -2,6 +2,7 @@
 
 #include "passes/Precision.h"
 
+#include "passes/Codes.h"
 #include "passes/LossScale.h"
 #include "passes/Passes.h"
 
@@ -41,8 +42,15 @@ PrecisionSpec::parseFormat(StringRef text) {
     return Format::FP16;
   if (text == "tf32")
     return Format::TF32;
+  if (text == "fp8" || text == "fp8:current")
+    return Format::FP8Current;
+  if (text == "fp8:delayed")
+    return Format::FP8Delayed;
+  if (text == "fp8:block")
+    return Format::FP8Block;
   return badSpec("there is no format '" + text +
-                 "'; there are f32, tf32, bf16 and fp16");
+                 "'; there are f32, tf32, bf16, fp16, and fp8 as fp8:current, "
+                 "fp8:delayed or fp8:block");
 }
 
 llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
@@ -61,6 +69,9 @@ llvm::Expected<PrecisionSpec> PrecisionSpec::parse(StringRef text) {
     if (!parsed)
       return parsed.takeError();
     if (glob == "gradients") {
+      if (codesOf(*parsed))
+        return badSpec("gradients of parameters aren't kept in '" + format +
+                       "'");
       if (*parsed == Format::TF32)
         return badSpec("nothing is stored in tf32, gradients neither");
       spec.gradients = *parsed;
@@ -99,7 +110,20 @@ PrecisionSpec::Choice PrecisionSpec::choose(ArrayRef<std::string> names,
       decided = exception.text;
     }
   }
-  return {typeOf(format, context), decided};
+  return {typeOf(format, context), codesOf(format), decided};
+}
+
+std::optional<Scaling> PrecisionSpec::codesOf(Format format) {
+  switch (format) {
+  case Format::FP8Current:
+    return Scaling::Current;
+  case Format::FP8Delayed:
+    return Scaling::Delayed;
+  case Format::FP8Block:
+    return Scaling::Block;
+  default:
+    return std::nullopt;
+  }
 }
 
 Type PrecisionSpec::typeOf(Format format, MLIRContext *context) {
@@ -109,6 +133,9 @@ Type PrecisionSpec::typeOf(Format format, MLIRContext *context) {
   case Format::TF32:
     return FloatTF32Type::get(context);
   case Format::BF16:
+  case Format::FP8Current:
+  case Format::FP8Delayed:
+  case Format::FP8Block:
     return BFloat16Type::get(context);
   case Format::FP16:
     return Float16Type::get(context);
@@ -140,27 +167,6 @@ namespace {
 bool isF32(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.getElementType().isF32();
-}
-
-/// An op that only moves its operand's elements: a cast may stand before it or
-/// behind it.
-bool movesOnly(Operation *op) {
-  return op && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
-         (isView(op) || isa<nn::TransposeOp>(op));
-}
-
-/// The parameter that `value` is, perhaps moved or cast.
-std::optional<unsigned> parameterOf(train::StepOp step, Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!movesOnly(op) && !isa<arith::TruncFOp, arith::ExtFOp>(op))
-      return std::nullopt;
-    value = op->getOperand(0);
-  }
-  auto argument = cast<BlockArgument>(value);
-  if (argument.getOwner()->getParentOp() != step ||
-      train::roleOf(step, argument.getArgNumber()) != train::Role::Param)
-    return std::nullopt;
-  return argument.getArgNumber();
 }
 
 /// What products go by: those that come of one op of the model share its
@@ -257,8 +263,15 @@ public:
     }
     for (unsigned i : op.getFactors())
       op->setOperand(i, narrowOf(op->getOperand(i), element));
+    roundResults(op, element);
+  }
+
+  /// Rounds what `op` makes, but for gradients that are to be f32.
+  void roundResults(PrecisionOpInterface op, Type element) {
     for (unsigned i : op.getRoundedResults()) {
       OpResult result = op->getResult(i);
+      if (!isF32(result))
+        continue;
       bool isSummed = op->getParentOp() != step || gradientType.isF32();
       if (op.mayKeepSums() && gradients.contains(result) && isSummed)
         continue;
@@ -388,16 +401,23 @@ struct Precision : impl::PrecisionBase<Precision> {
     ProductNames names(getOperation(), ops);
     Type gradientType = spec->gradientType(&getContext());
     Narrower narrower(getOperation(), gradientType);
+    Quantizer quantizer(getOperation());
     narrower.sinkStoredParams();
     bool isScaled = !getOperation().getOps<train::LossScaleOp>().empty();
     SmallVector<Operation *> unscaled;
     for (PrecisionOpInterface op : ops) {
-      auto [element, exception] = spec->choose(names.of(op), &getContext());
+      auto [element, codes, exception] =
+          spec->choose(names.of(op), &getContext());
       if (!exception.empty()) // Reports tell it.
         op->setAttr(train::TrainDialect::kPrecision,
                     StringAttr::get(&getContext(), exception));
-      if (!element.isF32())
+      if (codes && op.takesCodes() &&
+          !tensorType(op->getOperand(0)).getElementType().isF64()) {
+        quantizer.quantize(op, *codes, names.of(op).back());
+        narrower.roundResults(op, element);
+      } else if (!element.isF32()) {
         narrower.narrow(op, element);
+      }
       if ((element.isF16() || gradientType.isF16()) && !isScaled)
         unscaled.push_back(op);
     }
@@ -406,6 +426,7 @@ struct Precision : impl::PrecisionBase<Precision> {
     if (!gradientType.isF32())
       narrower.narrowGradients();
     narrower.storeFrozenParams();
+    quantizer.updateHistories();
     for (const std::string &glob : spec->unused()) {
       InFlightDiagnostic diag = emitFault(getOperation().getLoc(), Fault::Usage)
                                 << "precision: '" << glob

@@ -9,6 +9,7 @@
 //     bf16,lm_head=f32,*attn*=f32
 //     bf16,gradients=bf16
 //     fp16
+//     fp8:block,lm_head=bf16
 //
 // An exception is a glob. It fits a product by the name that reports show, or
 // by that of a parameter that it multiplies, or of a module that this is in;
@@ -17,6 +18,16 @@
 // their results. States, losses, statistics and everything pointwise stay f32,
 // and so do parameters that are trained: what they are kept in is the
 // optimizer's. A frozen one that is read narrow alone is kept so.
+//
+// `fp8` is `bf16` whose matrix products multiply codes of 8 bits and scales
+// (Codes.h), by one of these recipes:
+//
+//     fp8:current   one scale per tensor, of its own largest magnitude; the
+//                   same as fp8
+//     fp8:delayed   one scale per tensor, of its largest magnitudes in the 1024
+//                   steps before, which are states
+//     fp8:block     powers of two, for 128 values along what a product sums
+//                   over, and for squares of 128 x 128 of a parameter
 //
 // Gradients of parameters are f32, or what `gradients` says: then each is
 // rounded once, before its update reads it. Over micro-batches they add up in
@@ -30,10 +41,14 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/GlobPattern.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tmc {
+
+/// How codes of 8 bits get their scales.
+enum class Scaling { Current, Delayed, Block };
 
 class PrecisionSpec {
 public:
@@ -42,7 +57,8 @@ public:
 
   struct Choice {
     mlir::Type type;
-    std::string exception; // "lm_head=f32": what decided it, or "".
+    std::optional<Scaling> codes; // Of what can multiply codes.
+    std::string exception;        // "lm_head=f32": what decided it, or "".
   };
   /// The type of what an op of these names multiplies. Remembers which
   /// exceptions have fitted.
@@ -57,7 +73,7 @@ public:
   std::vector<std::string> unused() const;
 
 private:
-  enum class Format { F32, TF32, BF16, FP16 };
+  enum class Format { F32, TF32, BF16, FP16, FP8Current, FP8Delayed, FP8Block };
   struct Exception {
     std::string text; // "lm_head=f32"
     std::string glob;
@@ -65,6 +81,7 @@ private:
     Format format;
     bool fitted = false;
   };
+  static std::optional<Scaling> codesOf(Format format);
   static mlir::Type typeOf(Format format, mlir::MLIRContext *context);
   static llvm::Expected<Format> parseFormat(llvm::StringRef text);
 

@@ -72,8 +72,10 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> precision{
       "precision", cl::init("f32"), cl::value_desc("SPEC"),
-      cl::desc("what products multiply: f32, tf32, bf16 or fp16, then\n"
-               "                          exceptions by name: bf16,NAME=f32"),
+      cl::desc("what products multiply: f32, tf32, bf16, fp16 or\n"
+               "                          fp8[:current|delayed|block], then "
+               "exceptions by\n"
+               "                          name: bf16,NAME=f32"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> lossScale{
       "loss-scale", cl::init("auto"), cl::value_desc("SPEC"),

@@ -35,10 +35,13 @@ VARIANTS = {
     "bf16, lm_head f32": (["--precision=bf16,lm_head=f32"], 0.01),
     "fp16": (["--precision=fp16"], 0.01),
     "bf16 weights": (["--precision=bf16", "--optimizer=adamw(master=none)"], 0.015),
+    "fp8": (["--precision=fp8"], 0.02),
+    "fp8 delayed": (["--precision=fp8:delayed"], 0.02),
+    "fp8 in blocks": (["--precision=fp8:block"], 0.02),
     "bf16 alone": (["--precision=bf16,gradients=bf16", "--optimizer=adamw(master=none,moments=bf16)"], 0.015),
 }
 # Colours that are told apart by everyone (Okabe and Ito).
-COLOURS = ["#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
+COLOURS = ["#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#8c510a"]
 
 
 def processor():

@@ -70,6 +70,7 @@ const OpTable &OpTable::all() {
     addArith(table);
     addMath(table);
     addProducts(table);
+    addQuantize(table);
     addPools(table);
     addAttention(table);
     addNorms(table);

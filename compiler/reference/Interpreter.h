@@ -136,6 +136,7 @@ interpretOp(mlir::Operation *op, llvm::ArrayRef<const Tensor *> inputs,
 void addArith(OpTable &table);
 void addMath(OpTable &table);
 void addProducts(OpTable &table);
+void addQuantize(OpTable &table);
 void addPools(OpTable &table);
 void addAttention(OpTable &table);
 void addNorms(OpTable &table);

@@ -67,9 +67,30 @@ static void addProduct(double *out, const double *x, const double *y, int64_t m,
   });
 }
 
+/// What codes stand for: each is multiplied by its scale, that of everything or
+/// of the block of 128 that it is in. A double holds the product.
+static Tensor valuesOf(const Tensor &codes, const Tensor *scale) {
+  Tensor values = codes;
+  SmallVector<int64_t> strides;
+  if (scale)
+    strides = stridesOf(scale->shape);
+  if (scale)
+    forEachIndex(codes.shape, [&](ArrayRef<int64_t> index, int64_t i) {
+      int64_t at = 0;
+      for (auto [dim, stride] : llvm::enumerate(strides))
+        at +=
+            stride * (scale->shape[dim] == codes.shape[dim] ? index[dim]
+                                                            : index[dim] / 128);
+      values.floats[i] *= roundTo(Element::F32, scale->floats[at]);
+    });
+  return values;
+}
+
 static LogicalResult matmul(MatmulOp op, OpCall &call) {
-  const Tensor lhs = call.factor(op.getLhs(), op.getProductType());
-  const Tensor rhs = call.factor(op.getRhs(), op.getProductType());
+  const Tensor lhs = valuesOf(call.factor(op.getLhs(), op.getProductType()),
+                              call.inOrNull(op.getLhsScale()));
+  const Tensor rhs = valuesOf(call.factor(op.getRhs(), op.getProductType()),
+                              call.inOrNull(op.getRhsScale()));
   const Tensor *bias = call.inOrNull(op.getBias());
   Tensor &out = call.out(0);
   int64_t rank = out.rank(), m = out.shape[rank - 2], n = out.shape[rank - 1];

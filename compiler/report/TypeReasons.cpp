@@ -116,6 +116,10 @@ std::string TypeReasons::whyOf(Value root) const {
   while (made.getDefiningOp() && movesOnly(made.getDefiningOp()))
     made = made.getDefiningOp()->getOperand(0);
   Operation *maker = made.getDefiningOp();
+  if (isa_and_nonnull<nn::QuantizeOp>(maker))
+    return cast<OpResult>(made).getResultNumber() == 1
+               ? "scale of codes"
+               : "largest magnitude of what becomes codes";
   if (auto product = dyn_cast_or_null<PrecisionOpInterface>(maker)) {
     unsigned index = cast<OpResult>(made).getResultNumber();
     if (llvm::is_contained(product.getRoundedResults(), index))

@@ -185,6 +185,26 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
       }],
       "bool", "mayKeepSums", (ins), /*methodBody=*/"",
       /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<"True if factors may be codes of 8 bits with scales.",
+      "bool", "takesCodes", (ins), /*methodBody=*/"",
+      /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<[{
+        The dimension of a factor along which products are summed up, one of the
+        two innermost. Only where `takesCodes`.
+      }],
+      "unsigned", "getSummedDim", (ins "unsigned":$factor), /*methodBody=*/"",
+      /*defaultImplementation=*/[{
+        llvm_unreachable("an op that takes no codes");
+      }]>,
+    InterfaceMethod<[{
+        Multiplies these codes of `nn.quantize`, of both factors, and their
+        scales. Only where `takesCodes`.
+      }],
+      "void", "setCodes",
+      (ins "::mlir::ValueRange":$codes, "::mlir::ValueRange":$scales),
+      /*methodBody=*/"", /*defaultImplementation=*/[{
+        llvm_unreachable("an op that takes no codes");
+      }]>,
     InterfaceMethod<"Operands that are added to a result and have its type.",
       "::llvm::SmallVector<unsigned>", "getAddends", (ins), /*methodBody=*/"",
       /*defaultImplementation=*/"return {};">,

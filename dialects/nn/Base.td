@@ -18,6 +18,8 @@ def NN_Dialect : Dialect {
 def NN_Float : StaticShapeTensorOf<[F16, BF16, F32, F64]>;
 /// What a product may multiply.
 def NN_Factor : StaticShapeTensorOf<[F8E4M3FN, F8E5M2, F16, BF16, F32, F64]>;
+/// By which codes of 8 bits are multiplied.
+def NN_Scale : StaticShapeTensorOf<[F32]>;
 def NN_Int : StaticShapeTensorOf<[I32, I64]>;
 def NN_Bool : StaticShapeTensorOf<[I1]>;
 def NN_Tensor : StaticShapeTensorOf<kElementTypes>;

@@ -3,6 +3,7 @@
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
+#include "dialects/nn/Scales.h"
 
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Matmul.h"
@@ -40,8 +41,8 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
     resultElement = tensorType(lhs).getElementType();
   auto result = RankedTensorType::get(
       productShape(lhs, rhs, transposeLhs, transposeRhs), resultElement);
-  build(builder, state, result, lhs, rhs, Value(), Value(), transposeLhs,
-        transposeRhs, /*tf32=*/false);
+  build(builder, state, result, lhs, rhs, Value(), Value(), Value(), Value(),
+        transposeLhs, transposeRhs, /*tf32=*/false);
 }
 
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
@@ -51,8 +52,8 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
   auto result =
       RankedTensorType::get(productShape(lhs, rhs, transposeLhs, transposeRhs),
                             tensorType(like).getElementType());
-  build(builder, state, result, lhs, rhs, bias, acc, transposeLhs,
-        transposeRhs, /*tf32=*/false);
+  build(builder, state, result, lhs, rhs, bias, acc, Value(), Value(),
+        transposeLhs, transposeRhs, /*tf32=*/false);
 }
 
 /// Whether elements of `type`, f32, are rounded to those of `other`, 16 bits.
@@ -79,11 +80,10 @@ LogicalResult MatmulOp::verify() {
       !isReadAs(lhs, rhs) && !isReadAs(rhs, lhs)) // C1
     return emitOpError("element types differ: ")
            << lhs.getElementType() << " and " << rhs.getElementType();
-  if (getTf32() && !(lhs.getElementType().isF32() &&
-                     rhs.getElementType().isF32())) // C1
-    return emitOpError("rounds ")
-           << lhs.getElementType() << " and " << rhs.getElementType()
-           << " to tf32";
+  if (getTf32() &&
+      !(lhs.getElementType().isF32() && rhs.getElementType().isF32())) // C1
+    return emitOpError("rounds ") << lhs.getElementType() << " and "
+                                  << rhs.getElementType() << " to tf32";
   if (lhs.getShape().drop_back(2) != rhs.getShape().drop_back(2)) // C2
     return emitOpError("batch dimensions differ: ") << lhs << " and " << rhs;
   int64_t k = matrixDims(lhs, getTransposeLhs()).second;
@@ -106,6 +106,12 @@ LogicalResult MatmulOp::verify() {
     if (acc.getType() != result)
       return emitOpError("accumulates a result of type ")
              << result << " onto " << acc.getType();
+  for (auto [factor, scale] :
+       {std::pair(getLhs(), getLhsScale()), {getRhs(), getRhsScale()}}) // C7
+    if (scale &&
+        (!bothOf8Bits || !scaleBlockOf(tensorType(factor), tensorType(scale))))
+      return emitOpError("multiplies ")
+             << factor.getType() << " by scales of type " << scale.getType();
   return success();
 }
 
@@ -154,6 +160,8 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
   int64_t rhsCol = getTransposeRhs() ? rank - 2 : rank - 1;
   if (batchDims.size() > 2 && getBias() && batchDims[2] >= 0)
     return BatchSplit::refuse("its bias depends on the batch");
+  if (getLhsScale())
+    return BatchSplit::refuse("its factors are codes by now");
   Rejoin rejoin;
   if (lhs >= 0 && lhs < rank - 2 && lhs == rhs)
     rejoin = Rejoin::concat(lhs);
@@ -169,7 +177,7 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
   else
     return BatchSplit::refuse("its operands hold the batch in dimensions that "
                               "don't meet");
-  if (getAcc() && batchDims.back() != rejoin.dim)
+  if (getAcc() && batchDims[getAccumulator()] != rejoin.dim)
     return BatchSplit::refuse("it accumulates across the batch");
   return {{rejoin}, ""};
 }
@@ -179,11 +187,23 @@ SmallVector<unsigned> MatmulOp::getRoundedResults() { return {0}; }
 bool MatmulOp::mayKeepSums() { return true; }
 bool MatmulOp::takesTF32() { return true; }
 SmallVector<unsigned> MatmulOp::getAddends() {
-  return llvm::to_vector(llvm::seq<unsigned>(2, getNumOperands()));
+  return llvm::to_vector(
+      llvm::seq<unsigned>(2, 2 + bool(getBias()) + bool(getAcc())));
+}
+bool MatmulOp::takesCodes() { return true; }
+unsigned MatmulOp::getSummedDim(unsigned factor) {
+  bool isLast = factor == 0 ? !getTransposeLhs() : getTransposeRhs();
+  return tensorType(getLhs()).getRank() - (isLast ? 1 : 2);
+}
+void MatmulOp::setCodes(ValueRange codes, ValueRange scales) {
+  getLhsMutable().assign(codes[0]);
+  getRhsMutable().assign(codes[1]);
+  getLhsScaleMutable().assign(scales[0]);
+  getRhsScaleMutable().assign(scales[1]);
 }
 
 int64_t MatmulOp::getAccumulator() {
-  return getAcc() ? int64_t(getNumOperands()) - 1 : -1;
+  return getAcc() ? 2 + int64_t(bool(getBias())) : -1;
 }
 
 KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
@@ -201,6 +221,17 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
                    .transposeRhs = getTransposeRhs(),
                    .bias = bool(getBias()),
                    .tf32 = getTf32()};
+  if (getLhsScale()) {
+    ScaleBlock lhs =
+        *scaleBlockOf(tensorType(getLhs()), tensorType(getLhsScale()));
+    ScaleBlock rhs =
+        *scaleBlockOf(tensorType(getRhs()), tensorType(getRhsScale()));
+    p.scaled = true;
+    p.lhsBlockRows = lhs.rows;
+    p.lhsBlockColumns = lhs.columns;
+    p.rhsBlockRows = rhs.rows;
+    p.rhsBlockColumns = rhs.columns;
+  }
   KernelCall call(getContext(), "Matmul",
                   Matmul::takes(p.lhs, p.rhs, p.out, backend));
   call.products = p.tf32 ? DType::TF32 : p.lhs == DType::F32 ? p.rhs : p.lhs;
@@ -217,6 +248,15 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
       .flag("tf32", p.tf32);
   call.scratchBytes = Matmul::scratchCap(p, backend);
   call.ins = {0, 1, getBias() ? 2 : -1};
+  if (p.scaled) {
+    call.flag("scaled", true)
+        .integer("lhsBlockRows", p.lhsBlockRows)
+        .integer("lhsBlockColumns", p.lhsBlockColumns)
+        .integer("rhsBlockRows", p.rhsBlockRows)
+        .integer("rhsBlockColumns", p.rhsBlockColumns);
+    int64_t scales = getNumOperands() - 2;
+    call.ins.append({scales, scales + 1});
+  }
   return call;
 }
 

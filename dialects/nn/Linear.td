@@ -8,7 +8,8 @@ include "dialects/nn/Base.td"
 def NN_MatmulOp : NN_Op<"matmul", [
     AttrSizedOperandSegments, Differentiable, AccumulatingKernel,
     DeclareOpInterfaceMethods<PrecisionOpInterface,
-                              ["mayKeepSums", "takesTF32", "getAddends"]>]> {
+                              ["mayKeepSums", "takesTF32", "getAddends",
+                               "takesCodes", "getSummedDim", "setCodes"]>]> {
   let summary = "batched matrix product";
   let description = [{
     Multiplies the two innermost dimensions of `lhs` and `rhs`; leading
@@ -19,6 +20,12 @@ def NN_MatmulOp : NN_Op<"matmul", [
     f64) and rounded once, to the result. `bias` is added
     to each row of the result. `acc` is added to the result and gives it its
     bytes: this is how a gradient accumulates in place.
+
+    `scales` are those of codes of 8 bits: a code times its scale is the factor.
+    Their shapes say what shares a scale, as `nn.quantize` makes them. The
+    product of codes whose scale is the whole tensor's is multiplied by it
+    afterwards, in f32; blocks' scales are powers of two, by which codes are
+    multiplied first.
 
     The transpose flags read an operand transposed in place. They exist so that
     the gradient of a matmul is two matmuls and nothing else.
@@ -31,6 +38,7 @@ def NN_MatmulOp : NN_Op<"matmul", [
     - C4: `bias` is a row of the result.
     - C5: `acc` has the result's type.
     - C6: the result's shape is [batch..., m, n].
+    - C7: scales go with factors of 8 bits, and are of a shape for theirs.
 
     Example:
 
@@ -40,7 +48,8 @@ def NN_MatmulOp : NN_Op<"matmul", [
     ```
   }];
   let arguments = (ins NN_Factor:$lhs, NN_Factor:$rhs, Optional<NN_Float>:$bias,
-                       Optional<NN_Float>:$acc, UnitAttr:$transpose_lhs,
+                       Optional<NN_Float>:$acc, Optional<NN_Scale>:$lhs_scale,
+                       Optional<NN_Scale>:$rhs_scale, UnitAttr:$transpose_lhs,
                        UnitAttr:$transpose_rhs, UnitAttr:$tf32);
   let results = (outs NN_Float:$result);
   let builders = [
@@ -54,7 +63,9 @@ def NN_MatmulOp : NN_Op<"matmul", [
   let assemblyFormat = [{
     $lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)?
     (`transpose_rhs` $transpose_rhs^)? (`bias` `(` $bias^ `)`)?
-    (`acc` `(` $acc^ `)`)? attr-dict `:` functional-type(operands, results)
+    (`acc` `(` $acc^ `)`)?
+    (`scales` `(` $lhs_scale^ `,` $rhs_scale `)`)?
+    attr-dict `:` functional-type(operands, results)
   }];
 }
 

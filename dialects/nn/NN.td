@@ -11,6 +11,7 @@ include "dialects/nn/Fused.td"
 include "dialects/nn/Linear.td"
 include "dialects/nn/Loss.td"
 include "dialects/nn/Norm.td"
+include "dialects/nn/Quantize.td"
 include "dialects/nn/Random.td"
 include "dialects/nn/Shape.td"
 

@@ -50,11 +50,11 @@ struct FoldBias : OpRewritePattern<arith::AddFOp> {
               tensorType(bias).getDimSize(0))
         continue;
       rewriter.setInsertionPoint(op);
-      auto fused = MatmulOp::create(rewriter, matmul.getLoc(), matmul.getType(),
-                                    matmul.getLhs(), matmul.getRhs(), bias,
-                                    Value(), matmul.getTransposeLhsAttr(),
-                                    matmul.getTransposeRhsAttr(),
-                                    matmul.getTf32Attr());
+      auto fused = MatmulOp::create(
+          rewriter, matmul.getLoc(), matmul.getType(), matmul.getLhs(),
+          matmul.getRhs(), bias, Value(), matmul.getLhsScale(),
+          matmul.getRhsScale(), matmul.getTransposeLhsAttr(),
+          matmul.getTransposeRhsAttr(), matmul.getTf32Attr());
       fused->setDiscardableAttrs(matmul->getDiscardableAttrDictionary());
       rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fused,
                                        tensorType(op.getResult()).getShape()));

@@ -44,6 +44,23 @@ constexpr int kPanelM = 6; // 12 of 16
 constexpr int kVectors = 2;
 constexpr int kPanelN = kVectors * simd::kWidth;
 
+/// Powers of two by which elements are multiplied: (i, j) by that at
+/// ((row + i) / rows, (column + j) / columns) of a matrix of scales.
+struct BlockScales {
+  const float *data = nullptr; // null: none
+  int64_t rowStride = 0, colStride = 0;
+  int64_t rows = 1, columns = 1;
+  int64_t row = 0, column = 0;
+
+  float at(int64_t i, int64_t j) const {
+    return data[(row + i) / rows * rowStride +
+                (column + j) / columns * colStride];
+  }
+  BlockScales transposed() const {
+    return {data, colStride, rowStride, columns, rows, column, row};
+  }
+};
+
 /// A matrix in memory: element (i, j) at data[i * rowStride + j * colStride],
 /// in elements of `type`, a float type; one of the strides is 1.
 struct Matrix {
@@ -52,6 +69,7 @@ struct Matrix {
   DType type = DType::F32;
   /// What f32 elements are rounded to as they are read; F32: they aren't.
   DType readAs = DType::F32;
+  BlockScales scales = {}; // only of 8 bits
 
   /// True of floats that are read as they are.
   bool isPlain() const { return type == DType::F32 && readAs == DType::F32; }
@@ -59,14 +77,17 @@ struct Matrix {
   /// The matrix that begins so many elements further on.
   Matrix shifted(int64_t elements) const {
     return {static_cast<const char *>(data) + elements * sizeOf(type),
-            rowStride, colStride, type, readAs};
+            rowStride, colStride, type, readAs, scales};
   }
   Matrix transposed() const {
-    return {data, colStride, rowStride, type, readAs};
+    return {data, colStride, rowStride, type, readAs, scales.transposed()};
   }
   /// The part from (row, column) on.
   Matrix at(int64_t row, int64_t column) const {
-    return shifted(row * rowStride + column * colStride);
+    Matrix part = shifted(row * rowStride + column * colStride);
+    part.scales.row += row;
+    part.scales.column += column;
+    return part;
   }
 };
 

@@ -60,6 +60,21 @@ void packPanelB(const T *from, int64_t rowStride, int64_t colStride, int64_t k,
   }
 }
 
+/// Multiplies `count` rows of packed numbers, `width` each and `stride` apart,
+/// by their scales: number (i, j) by that of element (i, j) of a matrix.
+void scalePacked(const BlockScales &scales, int64_t count, int64_t width,
+                 int64_t stride, float *packed) {
+  constexpr int64_t kMost = std::max(kPanelM, kPanelN);
+  float factors[kMost];
+  for (int64_t i = 0; i < count; ++i) {
+    if (i == 0 || (scales.row + i) % scales.rows == 0)
+      for (int64_t j = 0; j < width; ++j)
+        factors[j] = scales.at(i, j);
+    for (int64_t j = 0; j < width; ++j)
+      packed[i * stride + j] *= factors[j];
+  }
+}
+
 /// Calls f with a value of what the elements are read as.
 template <typename F> void withElements(const Matrix &matrix, F &&f) {
   if (matrix.type != DType::F32)
@@ -80,6 +95,10 @@ void packNarrowA(const Matrix &a, int64_t m, int64_t k, float *to) {
       packPanelA(static_cast<const T *>(a.at(i, 0).data), a.rowStride,
                  a.colStride, std::min<int64_t>(kPanelM, m - i), k, to + i * k);
   });
+  for (int64_t i = 0; a.scales.data && i < m; i += kPanelM) {
+    const int64_t rows = std::min<int64_t>(kPanelM, m - i);
+    scalePacked(a.at(i, 0).scales.transposed(), k, rows, rows, to + i * k);
+  }
 }
 
 void packNarrowB(const Matrix &b, int64_t k, int64_t n, float *to) {
@@ -88,6 +107,8 @@ void packNarrowB(const Matrix &b, int64_t k, int64_t n, float *to) {
     packPanelB(static_cast<const T *>(b.data), b.rowStride, b.colStride, k, n,
                to);
   });
+  if (b.scales.data)
+    scalePacked(b.scales, k, n, kPanelN, to);
 }
 
 } // namespace tmc::gemm

@@ -3,9 +3,12 @@
 //   out[b, i, j] = round(sum_k lhs[b, i, k] rhs[b, k, j]
 //                        (+ bias[j]) (+ out[b, i, j]))
 //
+//   with scales:   round((sum * lhsScale) * rhsScale (+ bias[j])
+//                        (+ out[b, i, j]))
+//
 // Gemm.h adds up in f32 and reads operands of any type. Where the result is
 // narrow, blocks of it are made in scratch and rounded from there: each element
-// is rounded once, whatever k is.
+// is rounded once, whatever k is. So are they where sums are scaled.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMMTYPED_H
@@ -27,6 +30,9 @@ struct TypedProblem {
   int64_t ldc;
   DType out;
   bool accumulate;
+  /// One number each by which the sums are multiplied, or nullptr.
+  const float *lhsScale = nullptr, *rhsScale = nullptr;
+  bool scalesSums() const { return lhsScale || rhsScale; }
 };
 void runTyped(Stream &stream, const TypedProblem &problem, void *scratch);
 

@@ -49,7 +49,8 @@ struct Operands {
 
   Operands(const LinearCrossEntropyParams &p, In ins, size_t biasIndex)
       : x{operand(ins, 0), p.channels, 1, p.type, p.readAs()},
-        w{operand(ins, 1), p.channels, 1, p.table, p.readAs()}, labels(operand(ins, 2)),
+        w{operand(ins, 1), p.channels, 1, p.table, p.readAs()},
+        labels(operand(ins, 2)),
         bias(p.bias ? static_cast<const float *>(operand(ins, biasIndex))
                     : nullptr) {}
 };

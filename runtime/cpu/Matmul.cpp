@@ -19,13 +19,47 @@ Status Matmul::prepare(Device &) {
                              params_.scratchBytes);
 }
 
+/// A factor that lies in memory as rows of `columns`, as the product reads it.
+static gemm::Matrix factor(const void *data, DType type, int64_t columns,
+                           bool transposed, ScaleBlock block,
+                           const void *scales) {
+  gemm::Matrix stored{data, columns, 1, type};
+  if (!block.isWhole())
+    stored.scales = {static_cast<const float *>(scales),
+                     blocksIn(columns, block.columns), 1, block.rows,
+                     block.columns};
+  return transposed ? stored.transposed() : stored;
+}
+
+/// Matrix `i` of a batch: `elements` after the one before.
+static gemm::Matrix ofBatch(gemm::Matrix matrix, int64_t i, int64_t elements,
+                            int64_t scales) {
+  matrix = matrix.shifted(i * elements);
+  if (matrix.scales.data)
+    matrix.scales.data += i * scales;
+  return matrix;
+}
+
+static int64_t scalesIn(int64_t rows, int64_t columns, ScaleBlock block) {
+  return block.isWhole()
+             ? 0
+             : blocksIn(rows, block.rows) * blocksIn(columns, block.columns);
+}
+
 void Matmul::run(Stream &stream, In ins, Out outs, void *scratch,
                  bool accumulate) {
   const Params &p = params_;
-  const gemm::Matrix a{operand(ins, 0), p.transposeLhs ? 1 : p.k,
-                       p.transposeLhs ? p.m : 1, p.lhs, p.readAs()};
-  const gemm::Matrix b{operand(ins, 1), p.transposeRhs ? 1 : p.n,
-                       p.transposeRhs ? p.k : 1, p.rhs, p.readAs()};
+  const ScaleBlock lhsBlock{p.lhsBlockRows, p.lhsBlockColumns},
+      rhsBlock{p.rhsBlockRows, p.rhsBlockColumns};
+  const int64_t lhsRows = p.transposeLhs ? p.k : p.m,
+                rhsRows = p.transposeRhs ? p.n : p.k;
+  const int64_t lhsColumns = p.transposeLhs ? p.m : p.k,
+                rhsColumns = p.transposeRhs ? p.k : p.n;
+  gemm::Matrix a = factor(operand(ins, 0), p.lhs, lhsColumns, p.transposeLhs,
+                          lhsBlock, operand(ins, 3));
+  gemm::Matrix b = factor(operand(ins, 1), p.rhs, rhsColumns, p.transposeRhs,
+                          rhsBlock, operand(ins, 4));
+  a.readAs = b.readAs = p.readAs();
   gemm::TypedProblem problem{};
   problem.m = p.m;
   problem.n = p.n;
@@ -34,9 +68,15 @@ void Matmul::run(Stream &stream, In ins, Out outs, void *scratch,
   problem.ldc = p.n;
   problem.out = p.out;
   problem.accumulate = accumulate;
+  if (p.scaled && lhsBlock.isWhole())
+    problem.lhsScale = static_cast<const float *>(operand(ins, 3));
+  if (p.scaled && rhsBlock.isWhole())
+    problem.rhsScale = static_cast<const float *>(operand(ins, 4));
   for (int64_t i = 0; i < p.batch; ++i) {
-    problem.a = a.shifted(i * p.m * p.k);
-    problem.b = b.shifted(i * p.k * p.n);
+    problem.a =
+        ofBatch(a, i, p.m * p.k, scalesIn(lhsRows, lhsColumns, lhsBlock));
+    problem.b =
+        ofBatch(b, i, p.k * p.n, scalesIn(rhsRows, rhsColumns, rhsBlock));
     problem.c =
         static_cast<char *>(result(outs, 0)) + i * p.m * p.n * sizeOf(p.out);
     gemm::runTyped(stream, problem, scratch);

@@ -11,5 +11,6 @@
 #include "runtime/kernels/Movement.h"
 #include "runtime/kernels/Optimizer.h"
 #include "runtime/kernels/Pool.h"
+#include "runtime/kernels/Quantize.h"
 
 #endif // TMC_RUNTIME_KERNELS_KERNELS_H

@@ -7,18 +7,22 @@
 // factor of f32 beside one of 16 bits is rounded to its type as it is read
 // (cpu), and so are both to TF32 where that is asked for.
 //
+// Factors of 8 bits may have scales, by which they are multiplied
+// (Quantize.h). One scale of all of a factor multiplies the sums; those of
+// blocks, powers of two, multiply the codes before.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_MATMUL_H
 #define TMC_RUNTIME_KERNELS_MATMUL_H
 
-#include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Quantize.h"
 
 namespace tmc {
 
 /// ins: lhs [batch, m, k] (stored [batch, k, m] if transposeLhs),
 ///      rhs [batch, k, n] (stored [batch, n, k] if transposeRhs),
-///      bias [n] if bias. (What `accumulate` adds to is outs[0]; a fourth in is
-///      ignored.)
+///      bias [n] if bias, scales of lhs and of rhs if scaled. (What
+///      `accumulate` adds to is outs[0].)
 /// outs: out [batch, m, n]. `accumulate` adds to it. A bias has out's type.
 class Matmul : public Kernel {
 public:
@@ -27,11 +31,19 @@ public:
     int64_t batch, m, n, k;
     bool transposeLhs, transposeRhs, bias;
     bool tf32 = false;
+    /// What of the stored factors shares a scale.
+    bool scaled = false;
+    int64_t lhsBlockRows = 0, lhsBlockColumns = 0;
+    int64_t rhsBlockRows = 0, rhsBlockColumns = 0;
     int64_t scratchBytes = 0;
 
     /// What factors of f32 are rounded to; F32: nothing.
     DType readAs() const {
       return tf32 ? DType::TF32 : lhs == DType::F32 ? rhs : lhs;
+    }
+    /// Whether sums are multiplied by a scale.
+    constexpr bool scalesSums() const {
+      return scaled && (lhsBlockRows == 0 || rhsBlockRows == 0);
     }
   };
   static constexpr bool takes(DType lhs, DType rhs, DType out, Backend backend);
@@ -107,8 +119,9 @@ inline int64_t gemmWorkers(int64_t m, int64_t n, int64_t k) {
 constexpr int64_t kNarrowResultRows = 7 * kGemmRowStep;
 constexpr int64_t kNarrowResultColumns = 2048;
 
-/// The scratch of a product with a narrow result: a block of sums, a bias
-/// widened, and what the product of a block takes, at most.
+/// The scratch of a product with a narrow result, or one that is scaled: a
+/// block of sums, a bias widened, and what the product of a block takes, at
+/// most.
 struct NarrowResultScratch {
   int64_t block, bias, product;
 
@@ -134,7 +147,7 @@ constexpr int64_t kCudaMatmulScratchBytes = 32 << 20;
 inline int64_t Matmul::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaMatmulScratchBytes;
-  if (p.out != DType::F32)
+  if (p.out != DType::F32 || p.scalesSums())
     return NarrowResultScratch(p.m, p.n, p.k).bytes();
   const int64_t depth = p.k < kGemmDepth ? p.k : kGemmDepth;
   // One slab of lhs, and one panel of rhs per worker.

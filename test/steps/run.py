@@ -81,6 +81,17 @@ MODELS = {
     "gpt2-tiny, exported in 16 bits": dict(
         graph="test/models/gpt2-tiny-half.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={}, budgets=["2 %"],
         micro=[]),
+    "gpt2-tiny, fp8": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx",
+        options=["--batch=4", "--dim=sequence=32", "--precision=fp8,lm_head=bf16"],
+        inputs={}, budgets=list(BUDGETS), micro=[]),
+    "gpt2-tiny, fp8 delayed": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx",
+        options=["--batch=4", "--dim=sequence=32", "--precision=fp8:delayed,lm_head=bf16"],
+        inputs={}, budgets=["50 %", "2 %"], micro=[]),
+    "llama-tiny, fp8 in blocks": dict(
+        graph="test/models/llama-tiny.onnx", options=["--batch=2", "--dim=sequence=32", "--precision=fp8:block"],
+        inputs={}, budgets=["2 %"], micro=[]),
     "llama-tiny, bf16": dict(
         graph="test/models/llama-tiny.onnx", options=["--batch=2", "--dim=sequence=32", "--precision=bf16,lm_head=f32"],
         inputs={}, budgets=["2 %"], micro=[]),

@@ -90,9 +90,28 @@ func.func @matmul_c6(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>) {
 
 // -----
 
+func.func @matmul_c7_type(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %s: tensor<f32>) {
+  // expected-error @below {{multiplies 'tensor<4x8xf16>' by scales of type 'tensor<f32>'}}
+  %0 = nn.matmul %a, %b scales(%s, %s) : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<f32>, tensor<f32>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c7_shape(%a: tensor<4x8xf8E4M3FN>, %b: tensor<8x2xf8E4M3FN>, %s: tensor<4x1xf32>) {
+  // expected-error @below {{multiplies 'tensor<8x2xf8E4M3FN>' by scales of type 'tensor<4x1xf32>'}}
+  %0 = nn.matmul %a, %b scales(%s, %s) : (tensor<4x8xf8E4M3FN>, tensor<8x2xf8E4M3FN>, tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
 func.func @matmul_types(%a: tensor<4x8xbf16>, %b: tensor<8x2xbf16>, %bias: tensor<2xf32>,
-                        %p: tensor<4x8xf8E4M3FN>, %q: tensor<8x2xf8E5M2>) {
+                        %p: tensor<4x8xf8E4M3FN>, %q: tensor<8x2xf8E5M2>,
+                        %s: tensor<f32>, %rows: tensor<4x1xf32>) {
   %0 = nn.matmul %a, %b bias(%bias) : (tensor<4x8xbf16>, tensor<8x2xbf16>, tensor<2xf32>) -> tensor<4x2xf32>
   %1 = nn.matmul %p, %q : (tensor<4x8xf8E4M3FN>, tensor<8x2xf8E5M2>) -> tensor<4x2xbf16>
+  %2 = nn.matmul %p, %q scales(%s, %s) : (tensor<4x8xf8E4M3FN>, tensor<8x2xf8E5M2>, tensor<f32>, tensor<f32>) -> tensor<4x2xbf16>
+  %3 = nn.matmul %p, %q acc(%2) scales(%rows, %s) : (tensor<4x8xf8E4M3FN>, tensor<8x2xf8E5M2>, tensor<4x2xbf16>, tensor<4x1xf32>, tensor<f32>) -> tensor<4x2xbf16>
   return
 }

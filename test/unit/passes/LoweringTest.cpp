@@ -43,11 +43,19 @@ std::string shapePipeline(uint64_t seed, bool narrow) {
   const char *optimizers[] = {"sgd", "adamw", "adamw(clip=1.0)",
                               "sgd(momentum=0.9,clip=1.0)",
                               "adamw8bit(min_size=1)"};
+  const char *precisions[] = {"bf16", "fp8", "fp8:block"};
+  std::string precision;
+  if (narrow && seed % 2)
+    precision = precisions[seed / 2 % 3];
+  else if (seed % 8 == 5)
+    precision = "fp8";
   std::string lossScale = seed % 7 == 3 ? " loss-scale=dynamic" : "";
   return split +
          "func.func(tmc-layout),canonicalize,cse,tmc-autodiff{optimizer=" +
          optimizers[seed / 3 % 5] + lossScale + "},canonicalize,cse," +
-         (narrow && seed % 2 ? "train.step(tmc-precision{spec=bf16})," : "") +
+         (precision.empty()
+              ? ""
+              : "train.step(tmc-precision{spec=" + precision + "}),") +
          "tmc-expand-composites,canonicalize,"
          "tmc-fold-into-kernels,tmc-round-as-read,canonicalize,tmc-fuse,"
          "tmc-copy-views";

@@ -167,6 +167,27 @@ static void product(GraphBuilder &g) {
   n.offer(nn::MatmulOp::create(g.b, g.loc, x, w));
 }
 
+/// Codes with a scale of the whole tensor, and what they stand for. They have
+/// no derivative: a sum keeps what is before them trained.
+static void quantized(GraphBuilder &g) {
+  Value x = g.squash(g.pick());
+  if (g.options.batchSafe) // All samples share the scale.
+    return g.add(x);
+  Value trained = x;
+  Narrow single(g, g.b.getF32Type());
+  if (!g.options.f32)
+    x = single.down(x);
+  Type format = Float8E4M3FNType::get(g.b.getContext());
+  if (g.random.coin())
+    format = Float8E5M2Type::get(g.b.getContext());
+  x = nn::DetachOp::create(g.b, g.loc, x);
+  auto op = nn::QuantizeOp::create(g.b, g.loc, x, format);
+  Value wide = arith::ExtFOp::create(g.b, g.loc, tensorType(x), op.getCodes());
+  Value scale = nn::broadcastTo(g.b, g.loc, op.getScale(), tensorType(x), {});
+  Value y = nn::mul(g.b, g.loc, wide, scale);
+  g.add(nn::add(g.b, g.loc, trained, g.options.f32 ? y : single.up(y)));
+}
+
 /// Inputs that are narrow from the start.
 static void narrowInput(GraphBuilder &g) {
   Narrow n(g);
@@ -176,7 +197,8 @@ static void narrowInput(GraphBuilder &g) {
 }
 
 ArrayRef<Rule> tmc::test::narrowRules() {
-  static const Rule rules[] = {chain,         chain,    chain,   requantize,
-                               rowStatistics, movement, product, narrowInput};
+  static const Rule rules[] = {chain,      chain,     chain,
+                               requantize, movement,  rowStatistics,
+                               product,    quantized, narrowInput};
   return rules;
 }

@@ -1,0 +1,75 @@
+// Quantize.cpp - codes of 8 bits and their scales.
+
+#include "compiler/reference/Interpreter.h"
+#include "dialects/nn/NN.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc::nn;
+using namespace tmc::reference;
+
+/// The scale of what has this largest magnitude; `most` is the codes' largest
+/// number.
+static double scaleOf(double amax, double most, bool isBlock) {
+  if (!std::isfinite(amax))
+    return std::numeric_limits<double>::quiet_NaN();
+  if (amax == 0)
+    return 1;
+  double scale;
+  if (isBlock) {
+    // most = 1.75 * 2^e: the quotient is a power of two only where amax is so.
+    int exponent;
+    double part = std::frexp(amax / most, &exponent);
+    scale = std::ldexp(1.0, part == 0.5 ? exponent - 1 : exponent);
+  } else {
+    scale = roundTo(Element::F32, amax / most);
+  }
+  return std::max(scale, std::ldexp(1.0, -126));
+}
+
+static LogicalResult quantize(QuantizeOp op, OpCall &call) {
+  const Tensor &x = call.in(op.getInput());
+  Tensor &codes = call.out(0), &scale = call.out(1);
+  const bool isBlock = scale.rank() > 0;
+  const double most = roundTo(codes.element, 1e30);
+
+  // The scale of each element, by its index.
+  SmallVector<int64_t> strides = stridesOf(scale.shape);
+  auto scaleAt = [&](ArrayRef<int64_t> index) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < scale.rank(); ++i)
+      at += strides[i] *
+            (scale.shape[i] == x.shape[i] ? index[i] : index[i] / 128);
+    return at;
+  };
+  std::vector<double> amax(scale.size(), 0);
+  forEachIndex(x.shape, [&](ArrayRef<int64_t> index, int64_t i) {
+    double &top = amax[scaleAt(index)];
+    double value = std::fabs(roundTo(Element::F32, x.floats[i]));
+    if (!(value <= top))
+      top = std::isnan(top) ? top : value;
+  });
+  if (const Tensor *history = call.inOrNull(op.getHistory())) {
+    call.out(2).floats[0] = std::isfinite(amax[0]) ? amax[0] : 0;
+    amax[0] = 0;
+    for (double before : history->floats)
+      if (!(std::fabs(before) <= amax[0])) // A NaN stays one.
+        amax[0] = std::isnan(amax[0]) ? amax[0] : std::fabs(before);
+  }
+  for (int64_t i = 0; i < scale.size(); ++i)
+    scale.floats[i] = scaleOf(amax[i], most, isBlock);
+  forEachIndex(x.shape, [&](ArrayRef<int64_t> index, int64_t i) {
+    const double factor =
+        roundTo(Element::F32, 1 / scale.floats[scaleAt(index)]);
+    const double value = roundTo(Element::F32, x.floats[i]);
+    codes.floats[i] = std::isfinite(value)
+                          ? roundTo(codes.element, value * factor)
+                          : std::numeric_limits<double>::quiet_NaN();
+  });
+  return success();
+}
+
+void tmc::reference::addQuantize(OpTable &table) {
+  table.add<QuantizeOp>(quantize);
+}

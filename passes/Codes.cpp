@@ -1,0 +1,259 @@
+#include "passes/Codes.h"
+
+#include "compiler/analysis/Storage.h"
+#include "dialects/nn/Builders.h"
+#include "dialects/nn/Scales.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace tmc;
+using nn::tensorType;
+
+bool tmc::movesOnly(Operation *op) {
+  return op && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         (isView(op) || isa<nn::TransposeOp>(op));
+}
+
+std::optional<unsigned> tmc::parameterOf(train::StepOp step, Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!movesOnly(op) && !isa<arith::TruncFOp, arith::ExtFOp>(op))
+      return std::nullopt;
+    value = op->getOperand(0);
+  }
+  auto argument = cast<BlockArgument>(value);
+  if (argument.getOwner()->getParentOp() != step ||
+      train::roleOf(step, argument.getArgNumber()) != train::Role::Param)
+    return std::nullopt;
+  return argument.getArgNumber();
+}
+
+/// What the loss, and whatever else a step returns beside updates, is made of.
+/// Updates and norms of gradients are the train dialect's.
+static DenseSet<Value> forwardValues(train::StepOp step) {
+  DenseSet<Value> found;
+  SmallVector<Value> open;
+  for (OpOperand &operand :
+       step.getBody().front().getTerminator()->getOpOperands())
+    if (!train::updatedArg(step, operand.getOperandNumber()))
+      open.push_back(operand.get());
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (!found.insert(value).second)
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (auto loop = dyn_cast_or_null<train::MicroBatchOp>(op))
+      open.push_back(loop.getBlock().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber()));
+    else if (op && !isa<train::TrainDialect>(op->getDialect()))
+      llvm::append_range(open, op->getOperands());
+  }
+  return found;
+}
+
+Quantizer::Quantizer(train::StepOp step) : step(step), b(step) {
+  DenseSet<Value> forward = forwardValues(step);
+  step.walk([&](PrecisionOpInterface op) {
+    for (unsigned i : op.getFactors())
+      if (!forward.contains(op->getOperand(i)) &&
+          !parameterOf(step, op->getOperand(i)))
+        gradients.insert(&op->getOpOperand(i));
+  });
+}
+
+void Quantizer::quantize(PrecisionOpInterface op, Scaling scaling,
+                         StringRef name) {
+  SmallVector<Value> codes, scales;
+  for (unsigned i : op.getFactors()) {
+    Codes made = codesOf(op, i, scaling, name);
+    codes.push_back(made.codes);
+    scales.push_back(made.scale);
+  }
+  op.setCodes(codes, scales);
+}
+
+Quantizer::Codes Quantizer::codesOf(PrecisionOpInterface op, unsigned factor,
+                                    Scaling scaling, StringRef name) {
+  Value value = op->getOperand(factor);
+  std::optional<unsigned> param = parameterOf(step, value);
+  if (scaling == Scaling::Block)
+    return blockCodesOf(value, param.has_value(),
+                        op.getSummedDim(factor) ==
+                            unsigned(tensorType(value).getRank() - 2));
+  bool isGradient = gradients.contains(&op->getOpOperand(factor));
+  Type element = Float8E4M3FNType::get(step.getContext());
+  if (isGradient)
+    element = Float8E5M2Type::get(step.getContext());
+  std::string history;
+  if (scaling == Scaling::Delayed)
+    history = param ? train::argName(step, *param).str()
+                    : (name + (isGradient ? ".gradient" : ".input")).str();
+  return wholeCodesOf(value, element, history);
+}
+
+/// Codes of `value`, with one scale: made of what it is a widening of, and
+/// moved as it is. `history` names that of a delayed scale.
+Quantizer::Codes Quantizer::wholeCodesOf(Value value, Type element,
+                                         const std::string &history) {
+  Operation *op = value.getDefiningOp();
+  if (auto widened = dyn_cast_or_null<arith::ExtFOp>(op))
+    return wholeCodesOf(widened.getIn(), element, history);
+  std::tuple<Value, Type, unsigned> key{value, element,
+                                        unsigned(!history.empty())};
+  if (auto known = made.find(key); known != made.end())
+    return known->second;
+  Codes codes;
+  if (movesOnly(op) && tensorType(op->getOperand(0)).getNumElements() ==
+                           tensorType(value).getNumElements()) {
+    Codes source = wholeCodesOf(op->getOperand(0), element, history);
+    b.setInsertionPointAfterValue(value);
+    Operation *moved = b.clone(*op);
+    moved->setOperand(0, source.codes);
+    moved->getResult(0).setType(tensorType(value).clone(element));
+    codes = {moved->getResult(0), source.scale};
+  } else {
+    b.setInsertionPointAfterValue(value);
+    RankedTensorType type = tensorType(value).clone(element);
+    RankedTensorType scale = nn::scaleTypeFor(type, {});
+    BlockArgument state;
+    if (!history.empty())
+      state = addHistory(history);
+    auto quantized =
+        nn::QuantizeOp::create(b, value.getLoc(), type, scale,
+                               state ? Type(scale) : Type(), value, state);
+    if (state)
+      histories.push_back({state, quantized});
+    codes = {quantized.getCodes(), quantized.getScale()};
+  }
+  return made[key] = codes;
+}
+
+/// Codes of `value` in the blocks that a product's sums go along.
+Quantizer::Codes Quantizer::blockCodesOf(Value value, bool isParam,
+                                         bool sumsOverRows) {
+  if (auto widened = value.getDefiningOp<arith::ExtFOp>())
+    value = widened.getIn();
+  ScaleBlock block{isParam || sumsOverRows ? kScaleBlock : 1,
+                   isParam || !sumsOverRows ? kScaleBlock : 1};
+  RankedTensorType type =
+      tensorType(value).clone(Float8E4M3FNType::get(step.getContext()));
+  RankedTensorType scaleType = nn::scaleTypeFor(type, block);
+  Codes &codes = made[{value, scaleType, 0u}];
+  if (!codes.codes) {
+    b.setInsertionPointAfterValue(value);
+    auto op = nn::QuantizeOp::create(b, value.getLoc(), type, scaleType, Type(),
+                                     value, Value());
+    codes = {op.getCodes(), op.getScale()};
+  }
+  return codes;
+}
+
+//===----------------------------------------------------------------------===//
+// Histories
+//===----------------------------------------------------------------------===//
+
+static NamedAttribute named(OpBuilder &b, StringRef name, Attribute value) {
+  return b.getNamedAttr(name, value);
+}
+
+BlockArgument Quantizer::addHistory(const std::string &name) {
+  std::string unique = name + ".amax_history";
+  for (int64_t i = 2; !names.insert(unique).second; ++i)
+    unique = name + "." + std::to_string(i) + ".amax_history";
+  using train::TrainDialect;
+  unsigned index = step.getNumArguments();
+  auto type = RankedTensorType::get({kAmaxHistory}, b.getF32Type());
+  // Only in checkpoints, as the optimizer's own states are.
+  DictionaryAttr attrs = b.getDictionaryAttr(
+      {named(b, TrainDialect::kRole,
+             train::RoleAttr::get(b.getContext(), train::Role::State)),
+       named(b, TrainDialect::kName, b.getStringAttr(unique)),
+       named(b, TrainDialect::kSlot, b.getStringAttr("")),
+       named(b, TrainDialect::kInit, b.getStringAttr("zeros"))});
+  LogicalResult inserted = step.insertArgument(
+      index, type, attrs, NameLoc::get(b.getStringAttr(unique)));
+  assert(succeeded(inserted) && "a step takes any argument");
+  (void)inserted;
+  return step.getBody().front().getArgument(index);
+}
+
+SmallVector<Value> Quantizer::carryOut(train::MicroBatchOp loop,
+                                       ArrayRef<History> histories) {
+  SmallVector<Type> types(loop.getResultTypes());
+  for (History each : histories)
+    types.push_back(each.op.getAmax().getType());
+  b.setInsertionPoint(loop);
+  auto wider = train::MicroBatchOp::create(
+      b, loop.getLoc(), types, loop.getCountAttr(), loop.getSlices());
+  wider->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  wider.getBody().takeBody(loop.getBody());
+  Operation *yield = wider.getBlock().getTerminator();
+  SmallVector<Value> yielded(yield->getOperands());
+  b.setInsertionPoint(yield);
+  for (History each : histories) {
+    Value amax = each.op.getAmax();
+    Value before = wider.getBlock().addArgument(amax.getType(), loop.getLoc());
+    yielded.push_back(
+        arith::MaximumFOp::create(b, amax.getLoc(), before, amax));
+  }
+  yield->setOperands(yielded);
+  unsigned kept = loop.getNumResults();
+  loop.replaceAllUsesWith(wider.getResults().take_front(kept));
+  loop.erase();
+  return llvm::to_vector_of<Value>(wider.getResults().drop_front(kept));
+}
+
+/// True at this step's place in a history: each step overwrites the oldest
+/// number.
+Value Quantizer::isThisStep(Location loc) {
+  Value number;
+  for (BlockArgument argument : step.getBody().getArguments()) {
+    auto feed = step.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                  train::TrainDialect::kFeed);
+    if (feed && feed.getValue() == "step")
+      number = argument;
+  }
+  auto type = RankedTensorType::get({kAmaxHistory}, b.getI64Type());
+  Value length = nn::splat(b, loc, number.getType(), kAmaxHistory);
+  Value place = arith::RemSIOp::create(b, loc, number, length);
+  Value places = nn::IotaOp::create(b, loc, type, 0);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, places,
+                               nn::broadcastTo(b, loc, place, type, {}));
+}
+
+void Quantizer::updateHistories() {
+  // What is found in a loop is known behind it.
+  llvm::MapVector<Operation *, SmallVector<History>> byParent;
+  for (History each : histories)
+    byParent[each.op->getParentOp()].push_back(each);
+  Operation *end = step.getBody().front().getTerminator();
+  for (auto &[parent, group] : byParent) {
+    SmallVector<Value> amaxes;
+    if (auto loop = dyn_cast<train::MicroBatchOp>(parent))
+      amaxes = carryOut(loop, group);
+    else
+      for (History each : group)
+        amaxes.push_back(each.op.getAmax());
+    b.setInsertionPoint(end);
+    for (auto [each, amax] : llvm::zip_equal(group, amaxes)) {
+      Location loc = each.op.getLoc();
+      auto vector = tensorType(each.state);
+      Value newest = nn::broadcastTo(b, loc, amax, vector, {});
+      Value moved =
+          arith::SelectOp::create(b, loc, isThisStep(loc), newest, each.state);
+      using train::TrainDialect;
+      unsigned argument = each.state.getArgNumber();
+      LogicalResult inserted = step.insertResult(
+          step.getNumResults(), vector,
+          b.getDictionaryAttr(
+              {named(b, TrainDialect::kName,
+                     b.getStringAttr(train::argName(step, argument))),
+               named(b, TrainDialect::kUpdates,
+                     b.getI64IntegerAttr(argument))}));
+      assert(succeeded(inserted) && "a step returns any number of results");
+      (void)inserted;
+      end->insertOperands(end->getNumOperands(), moved);
+    }
+  }
+}

@@ -1,0 +1,61 @@
+//===- Quantize.h - floats as codes of 8 bits and scales --------*- C++ -*-===//
+//
+//   codes[i] = round(x[i] * (1 / scale))        scale = amax / most, about
+//
+// What shares a scale is the whole tensor, or a block of a matrix; then the
+// scale is a power of two. `nn.quantize` (dialects/nn/Quantize.td) says what is
+// computed to the last bit; ScaleOf.h computes it for both backends.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_QUANTIZE_H
+#define TMC_RUNTIME_KERNELS_QUANTIZE_H
+
+#include "runtime/kernels/Kernel.h"
+
+namespace tmc {
+
+/// Values of a block that share a scale, along each of its blocked dimensions.
+constexpr int64_t kScaleBlock = 128;
+
+/// Rows and columns of a matrix that share a scale; zeros: all of the tensor.
+struct ScaleBlock {
+  int64_t rows = 0, columns = 0;
+  constexpr bool isWhole() const { return rows == 0; }
+};
+constexpr int64_t blocksIn(int64_t count, int64_t size) {
+  return (count + size - 1) / size;
+}
+
+/// ins: x [batch, rows, columns]; the amax history if `history`. outs: codes of
+/// the same shape; scales, one, or [batch, blocks of rows, blocks of columns];
+/// x's amax if `history`.
+class Quantize : public Kernel {
+public:
+  struct Params {
+    DType in, codes;
+    int64_t batch, rows, columns;
+    int64_t blockRows, blockColumns; // 0, 0: the whole tensor
+    int64_t history = 0; // amaxes of steps before, which the scale is made of
+    int64_t scratchBytes = 0;
+
+    constexpr int64_t elements() const { return batch * rows * columns; }
+  };
+  static constexpr bool takes(DType in, DType codes, Backend backend) {
+    return backend == Backend::Cpu && (in == DType::F32 || isHalf(in)) &&
+           isFloat8(codes);
+  }
+  static int64_t scratchCap(const Params &params, Backend backend);
+  TMC_KERNEL(Quantize)
+};
+
+/// Elements whose maximum is found at a time: a maximum each is kept.
+constexpr int64_t kQuantizeTile = 1 << 14;
+
+inline int64_t Quantize::scratchCap(const Params &p, Backend) {
+  return p.blockRows ? 0
+                     : alignScratch(blocksIn(p.elements(), kQuantizeTile) * 4);
+}
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_QUANTIZE_H

@@ -1,0 +1,68 @@
+// RUN: tmc-opt %s -split-input-file -verify-diagnostics
+
+// One function for each constraint of nn.quantize.
+
+func.func @quantize_c1(%x: tensor<4x8xf32>) {
+  // expected-error @below {{makes codes of type 'tensor<8x4xf8E4M3FN>' of 'tensor<4x8xf32>'}}
+  %0:2 = nn.quantize %x : (tensor<4x8xf32>) -> (tensor<8x4xf8E4M3FN>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @quantize_c2_rank(%x: tensor<4x8xf32>) {
+  // expected-error @below {{makes scales of type 'tensor<8xf32>' of 'tensor<4x8xf32>'}}
+  %0:2 = nn.quantize %x : (tensor<4x8xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @quantize_c2_vector(%x: tensor<256xf32>) {
+  // expected-error @below {{makes scales of type 'tensor<2xf32>' of 'tensor<256xf32>'}}
+  %0:2 = nn.quantize %x : (tensor<256xf32>) -> (tensor<256xf8E4M3FN>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @quantize_c2_blocks(%x: tensor<4x300xf32>) {
+  // expected-error @below {{makes scales of type 'tensor<4x2xf32>' of 'tensor<4x300xf32>'}}
+  %0:2 = nn.quantize %x : (tensor<4x300xf32>) -> (tensor<4x300xf8E4M3FN>, tensor<4x2xf32>)
+  return
+}
+
+// -----
+
+func.func @quantize_c2_outer(%x: tensor<2x4x300xf32>) {
+  // expected-error @below {{makes scales of type 'tensor<1x4x3xf32>' of 'tensor<2x4x300xf32>'}}
+  %0:2 = nn.quantize %x : (tensor<2x4x300xf32>) -> (tensor<2x4x300xf8E4M3FN>, tensor<1x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @quantize_c3_amax(%x: tensor<4x8xf32>, %h: tensor<16xf32>) {
+  // expected-error @below {{a history goes with an amax and one scale}}
+  %0:2 = nn.quantize %x history(%h) : (tensor<4x8xf32>, tensor<16xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @quantize_c3_blocks(%x: tensor<4x8xf32>, %h: tensor<16xf32>) {
+  // expected-error @below {{a history goes with an amax and one scale}}
+  %0:3 = nn.quantize %x history(%h) : (tensor<4x8xf32>, tensor<16xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<4x1xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @quantize_types(%x: tensor<2x200x300xbf16>, %y: tensor<f16>, %h: tensor<16xf32>) {
+  %0:2 = nn.quantize %x : (tensor<2x200x300xbf16>) -> (tensor<2x200x300xf8E4M3FN>, tensor<2x200x3xf32>)
+  %1:2 = nn.quantize %x : (tensor<2x200x300xbf16>) -> (tensor<2x200x300xf8E4M3FN>, tensor<2x2x300xf32>)
+  %2:2 = nn.quantize %x : (tensor<2x200x300xbf16>) -> (tensor<2x200x300xf8E5M2>, tensor<2x2x3xf32>)
+  %4:3 = nn.quantize %x history(%h) : (tensor<2x200x300xbf16>, tensor<16xf32>) -> (tensor<2x200x300xf8E5M2>, tensor<f32>, tensor<f32>)
+  %3:2 = nn.quantize %y : (tensor<f16>) -> (tensor<f8E5M2>, tensor<f32>)
+  return
+}

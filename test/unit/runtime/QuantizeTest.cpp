@@ -1,0 +1,228 @@
+//===- QuantizeTest.cpp - codes of 8 bits against a table of all ----------===//
+//
+// The model knows the formats by a list of their finite numbers, and finds the
+// nearest one by trying all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Typed.h"
+
+#include "runtime/kernels/Quantize.h"
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+/// The finite values of the codes from 0 on, in order: code i is values[i].
+std::vector<double> positiveValues(DType type) {
+  const int mantissa = type == DType::F8E4M3 ? 3 : 2;
+  const int bias = type == DType::F8E4M3 ? 7 : 15;
+  const int count = type == DType::F8E4M3 ? 127 : 124;
+  std::vector<double> values;
+  for (int code = 0; code < count; ++code) {
+    const int exponent = code >> mantissa, part = code & ((1 << mantissa) - 1);
+    values.push_back(exponent == 0 ? std::ldexp(part, 1 - bias - mantissa)
+                                   : std::ldexp((1 << mantissa) + part,
+                                                exponent - bias - mantissa));
+  }
+  return values;
+}
+
+/// The code of `x`: the nearest number's, the even one of two.
+int nearestCode(const std::vector<double> &values, double x) {
+  const double size = std::abs(x);
+  int best = 0;
+  for (int code = 1; code < int(values.size()); ++code) {
+    const double now = std::abs(values[size_t(code)] - size),
+                 before = std::abs(values[size_t(best)] - size);
+    if (now < before || (now == before && code % 2 == 0))
+      best = code;
+  }
+  return std::signbit(x) ? best | 0x80 : best;
+}
+
+struct Model {
+  std::vector<int> codes;
+  std::vector<float> scales;
+};
+
+Model plain(const Quantize::Params &p, const float *x) {
+  const std::vector<double> values = positiveValues(p.codes);
+  const double most = values.back();
+  const bool whole = p.blockRows == 0;
+  const int64_t blockRows = whole ? p.rows : p.blockRows,
+                blockColumns = whole ? p.columns : p.blockColumns;
+  const int64_t high = (p.rows + blockRows - 1) / blockRows,
+                wide = (p.columns + blockColumns - 1) / blockColumns;
+  auto scaleIndex = [&](int64_t i) {
+    const int64_t row = i / p.columns % p.rows, matrix = i / p.columns / p.rows;
+    return whole ? 0
+                 : (matrix * high + row / blockRows) * wide +
+                       i % p.columns / blockColumns;
+  };
+  Model m;
+  std::vector<double> amax(size_t(whole ? 1 : p.batch * high * wide), 0);
+  for (int64_t i = 0; i < p.elements(); ++i) {
+    double &most = amax[size_t(scaleIndex(i))];
+    most = std::max(most, std::abs(double(x[i])));
+  }
+  for (double top : amax) {
+    double scale =
+        whole ? float(top / most) : std::exp2(std::ceil(std::log2(top / most)));
+    if (scale < 0x1p-126)
+      scale = 0x1p-126;
+    m.scales.push_back(top == 0 ? 1 : float(scale));
+  }
+  for (int64_t i = 0; i < p.elements(); ++i) {
+    const float factor = 1 / m.scales[size_t(scaleIndex(i))];
+    m.codes.push_back(nearestCode(values, x[i] * factor));
+  }
+  return m;
+}
+
+/// Runs the kernel with one thread and with three, and compares both with the
+/// model.
+void check(Quantize::Params p, const Floats &exact) {
+  Typed x(p.in, exact);
+  const Model want = plain(p, x.values);
+  Buffer<unsigned char> codes(p.elements()), again(p.elements());
+  Floats scales(int64_t(want.scales.size())), two(scales);
+  runKernel<Quantize>(1, p, {x}, {codes, scales});
+  runKernel<Quantize>(3, p, {x}, {again, two});
+  EXPECT_TRUE(codes.sameBits(again) && scales.sameBits(two))
+      << "threads change bits";
+  for (size_t i = 0; i < want.scales.size(); ++i)
+    ASSERT_EQ(scales[int64_t(i)], want.scales[i]) << "scale " << i;
+  for (int64_t i = 0; i < p.elements(); ++i)
+    ASSERT_EQ(int(codes[i]), want.codes[size_t(i)])
+        << "code of " << x.values[i] << " at " << i;
+}
+
+} // namespace
+
+TEST(Quantize, AgreesWithATableOfAllCodes) {
+  // Around a register, a block (128), and a tile (16,384 elements).
+  const int64_t shapes[][3] = {{1, 1, 1},     {1, 3, 16},    {2, 5, 130},
+                               {1, 130, 257}, {3, 128, 128}, {2, 300, 40}};
+  const ScaleBlock blocks[] = {{0, 0}, {1, 128}, {128, 1}, {128, 128}, {1, 1}};
+  unsigned seed = 1;
+  for (DType in : {DType::F32, DType::BF16, DType::F16})
+    for (DType codes : {DType::F8E4M3, DType::F8E5M2})
+      for (auto &shape : shapes)
+        for (ScaleBlock block : blocks) {
+          SCOPED_TRACE(std::string(nameOf(in)) + " as " + nameOf(codes) + ", " +
+                       std::to_string(shape[1]) + " x " +
+                       std::to_string(shape[2]) + " by " +
+                       std::to_string(block.rows) + " x " +
+                       std::to_string(block.columns));
+          Quantize::Params p{in,
+                             codes,
+                             shape[0],
+                             shape[1],
+                             shape[2],
+                             block.rows,
+                             block.columns,
+                             /*scratchBytes=*/0};
+          Floats x = randomFloats(p.elements(), seed++, 0.3f);
+          for (int64_t i = 0; i < x.size(); i += 7) // Some are subnormal.
+            x[i] *= i % 2 ? 1e-3f : 1e-5f;
+          check(p, x);
+        }
+}
+
+// Every code stands for a number that becomes it again, and every middle
+// between two becomes the even one.
+TEST(Quantize, KeepsEveryCode) {
+  for (DType type : {DType::F8E4M3, DType::F8E5M2}) {
+    const std::vector<double> values = positiveValues(type);
+    const int count = int(values.size());
+    Floats x(4 * count);
+    for (int code = 0; code < count; ++code) {
+      x[code] = float(values[size_t(code)]);
+      x[count + code] = -float(values[size_t(code)]);
+      const double next = values[size_t(std::min(code + 1, count - 1))];
+      x[2 * count + code] = float((values[size_t(code)] + next) / 2);
+      x[3 * count + code] = -x[2 * count + code];
+    }
+    Quantize::Params p{DType::F32, type, 1, 1, x.size(), 0, 0, 0};
+    Buffer<unsigned char> codes(x.size());
+    Floats scale(1);
+    runKernel<Quantize>(1, p, {x}, {codes, scale});
+    ASSERT_EQ(scale[0], 1); // The largest is among them.
+    for (int code = 0; code < count; ++code) {
+      ASSERT_EQ(codes[code], code);
+      ASSERT_EQ(codes[count + code], code | 0x80);
+      const int even = std::min(code + code % 2, count - 1);
+      ASSERT_EQ(codes[2 * count + code], even) << x[2 * count + code];
+      ASSERT_EQ(codes[3 * count + code], even | 0x80);
+    }
+  }
+}
+
+TEST(Quantize, ScalesTheSmallestTheLargestAndNothing) {
+  for (DType type : {DType::F8E4M3, DType::F8E5M2})
+    for (ScaleBlock block : {ScaleBlock{}, ScaleBlock{1, 128}})
+      for (float size : {0.0f, 1e-45f, 1e-38f, 3e-36f, 1e-30f, 3.4e38f}) {
+        Quantize::Params p{DType::F32, type,          1, 1, 20,
+                           block.rows, block.columns, 0};
+        Floats x = randomFloats(20, 1, 0.2f);
+        for (int64_t i = 0; i < 20; ++i)
+          x[i] = std::min(1.0f, std::abs(x[i])) * size;
+        SCOPED_TRACE(size);
+        check(p, x);
+      }
+}
+
+// What isn't finite spoils all that shares its scale, and nothing else.
+TEST(Quantize, ShowsWhatIsNotFinite) {
+  for (DType type : {DType::F8E4M3, DType::F8E5M2})
+    for (float bad : {INFINITY, -INFINITY, NAN, -NAN})
+      for (int64_t at : {3, 149}) {
+        Floats x = randomFloats(2 * 150, 5);
+        x[at] = bad;
+        Buffer<unsigned char> codes(x.size());
+        Floats scales(4);
+        runKernel<Quantize>(1, {DType::F32, type, 1, 2, 150, 0, 0, 0}, {x},
+                            {codes, scales});
+        EXPECT_TRUE(std::isnan(scales[0]));
+        for (int64_t i = 0; i < x.size(); ++i)
+          EXPECT_EQ(codes[i] & 0x7f, 0x7f) << i;
+        runKernel<Quantize>(1, {DType::F32, type, 1, 2, 150, 1, 128, 0}, {x},
+                            {codes, scales});
+        for (int64_t block = 0; block < 4; ++block)
+          EXPECT_EQ(std::isnan(scales[block]), block == at / 128) << block;
+        for (int64_t i = 0; i < x.size(); ++i)
+          EXPECT_EQ((codes[i] & 0x7f) == 0x7f, i < 150 && i / 128 == at / 128)
+              << i;
+      }
+}
+
+// The scale is that of steps before: what is larger saturates, and is seen in
+// the amax.
+TEST(Quantize, TakesADelayedScale) {
+  for (DType type : {DType::F8E4M3, DType::F8E5M2})
+    for (float past : {0.0f, 0.25f}) {
+      const float most = type == DType::F8E4M3 ? 448.0f : 57344.0f;
+      Floats history(9), x = randomFloats(20000, 3);
+      history[4] = past / 2;
+      history[7] = -past;
+      x[11000] = -4 * most;
+      x[12000] = 5;
+      Buffer<unsigned char> codes(x.size()), again(x.size());
+      Floats scale(1), amax(1);
+      Quantize::Params p{DType::F32, type, 1, 100, 200, 0, 0, /*history=*/9};
+      runKernel<Quantize>(1, p, {x, history}, {codes, scale, amax});
+      runKernel<Quantize>(3, p, {x, history}, {again, scale, amax});
+      EXPECT_TRUE(codes.sameBits(again));
+      EXPECT_EQ(scale[0], past ? past / most : 1);
+      EXPECT_EQ(amax[0], 4 * most);
+      const std::vector<double> values = positiveValues(type);
+      for (int64_t i = 0; i < x.size(); ++i)
+        ASSERT_EQ(codes[i], nearestCode(values, x[i] * (1 / scale[0]))) << i;
+      x[12000] = INFINITY;
+      runKernel<Quantize>(1, p, {x, history}, {codes, scale, amax});
+      EXPECT_EQ(codes[12000] & 0x7f, 0x7f);
+      EXPECT_EQ(amax[0], 0);
+    }
+}

@@ -1,0 +1,163 @@
+//===- ScaledMatmulTest.cpp - products of codes of 8 bits with scales -----===//
+
+#include "Typed.h"
+
+#include "runtime/kernels/Matmul.h"
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+/// A factor of 8 bits as it lies in memory, and its scales.
+struct Factor {
+  Typed codes;
+  Floats scales;
+  ScaleBlock block;
+  int64_t rows, columns;
+
+  static int64_t scaleCount(int64_t batch, int64_t rows, int64_t columns,
+                            ScaleBlock block) {
+    return block.isWhole() ? 1
+                           : batch * blocksIn(rows, block.rows) *
+                                 blocksIn(columns, block.columns);
+  }
+  Factor(DType type, int64_t batch, int64_t rows, int64_t columns,
+         ScaleBlock block, unsigned seed)
+      : codes(type, randomFloats(batch * rows * columns, seed, 20)),
+        scales(scaleCount(batch, rows, columns, block)), block(block),
+        rows(rows), columns(columns) {
+    // Blocks have powers of two; the scale of everything is any number.
+    for (int64_t i = 0; i < scales.size(); ++i)
+      scales[i] =
+          block.isWhole() ? 0.0123f : std::ldexp(1.0f, int(i * 7 % 12) - 9);
+  }
+  /// Element (i, j) of matrix `b`, times its scale.
+  double at(int64_t b, int64_t i, int64_t j) const {
+    const double code = codes.values[(b * rows + i) * columns + j];
+    if (block.isWhole())
+      return code * scales[0];
+    const int64_t high = (rows + block.rows - 1) / block.rows,
+                  wide = (columns + block.columns - 1) / block.columns;
+    return code *
+           scales[(b * high + i / block.rows) * wide + j / block.columns];
+  }
+};
+
+struct Case {
+  int64_t batch, m, n, k;
+  ScaleBlock lhs, rhs; // along rows and along k, then as it is stored
+  unsigned flags;
+  DType lhsType, rhsType, out;
+};
+
+ScaleBlock stored(ScaleBlock block, bool transposed) {
+  return transposed ? ScaleBlock{block.columns, block.rows} : block;
+}
+
+void check(const Case &c, unsigned seed) {
+  const bool tl = c.flags & 1, tr = c.flags & 2, hasBias = c.flags & 4,
+             accumulate = c.flags & 8;
+  const ScaleBlock left = stored(c.lhs, tl), right = stored(c.rhs, tr);
+  Matmul::Params p{.lhs = c.lhsType,
+                   .rhs = c.rhsType,
+                   .out = c.out,
+                   .batch = c.batch,
+                   .m = c.m,
+                   .n = c.n,
+                   .k = c.k,
+                   .transposeLhs = tl,
+                   .transposeRhs = tr,
+                   .bias = hasBias,
+                   .scaled = true,
+                   .lhsBlockRows = left.rows,
+                   .lhsBlockColumns = left.columns,
+                   .rhsBlockRows = right.rows,
+                   .rhsBlockColumns = right.columns};
+  const Factor a(c.lhsType, c.batch, tl ? c.k : c.m, tl ? c.m : c.k, left,
+                 seed),
+      b(c.rhsType, c.batch, tr ? c.n : c.k, tr ? c.k : c.n, right, seed + 1);
+  const Typed bias(c.out, randomFloats(c.n, seed + 2));
+  Typed one(c.out, randomFloats(c.batch * c.m * c.n, seed + 3));
+  std::vector<double> want, size;
+  for (int64_t s = 0; s < c.batch; ++s)
+    for (int64_t i = 0; i < c.m; ++i)
+      for (int64_t j = 0; j < c.n; ++j) {
+        double sum = hasBias ? bias.values[j] : 0, most = std::abs(sum);
+        if (accumulate)
+          sum += one.values[(s * c.m + i) * c.n + j];
+        for (int64_t k = 0; k < c.k; ++k) {
+          const double part = (tl ? a.at(s, k, i) : a.at(s, i, k)) *
+                              (tr ? b.at(s, j, k) : b.at(s, k, j));
+          sum += part;
+          most += std::abs(part);
+        }
+        want.push_back(sum);
+        size.push_back(most);
+      }
+  Typed two(one);
+  const In ins{a.codes, b.codes, hasBias ? bias.get() : nullptr, a.scales,
+               b.scales};
+  runKernel<Matmul>(1, p, ins, {one}, accumulate);
+  runKernel<Matmul>(2, p, ins, {two}, accumulate);
+  EXPECT_TRUE(one.bytes.sameBits(two.bytes)) << "threads change bits";
+  one.read();
+  for (size_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(one.values[int64_t(i)], want[i],
+                roundingOf(c.out) * std::abs(want[i]) + 1e-6 * (1 + size[i]))
+        << "element " << i;
+}
+
+} // namespace
+
+TEST(ScaledMatmul, MultipliesWhatTheCodesStandFor) {
+  // Around panels, the depth of the inner kernel, and the blocks in which
+  // narrow results are made (294 x 2048).
+  const int64_t shapes[][4] = {
+      {1, 1, 1, 1}, {2, 15, 33, 130}, {1, 310, 70, 300}, {1, 9, 2090, 140}};
+  const ScaleBlock all{0, 0}, row{1, 128}, square{128, 128}, column{128, 1};
+  // Along k, squares, one scale; and one of each kind.
+  const ScaleBlock pairs[][2] = {
+      {all, all}, {row, column}, {row, square}, {square, all}, {all, column}};
+  unsigned seed = 1, flags = 0;
+  for (auto &shape : shapes)
+    for (auto &pair : pairs)
+      for (DType out : {DType::F32, DType::BF16})
+        for (DType left : {DType::F8E4M3, DType::F8E5M2}) {
+          const Case c{shape[0], shape[1], shape[2], shape[3],      pair[0],
+                       pair[1],  flags,    left,     DType::F8E4M3, out};
+          SCOPED_TRACE(std::to_string(shape[1]) + " x " +
+                       std::to_string(shape[2]) + " x " +
+                       std::to_string(shape[3]) + " in " + nameOf(out) +
+                       ", flags " + std::to_string(flags) + ", blocks " +
+                       std::to_string(pair[0].rows) + " and " +
+                       std::to_string(pair[1].rows));
+          check(c, seed += 4);
+          flags = (flags + 5) % 16; // All come by.
+        }
+}
+
+// Scales of blocks change no bit of a product but its exponent.
+TEST(ScaledMatmul, PowersOfTwoAreExact) {
+  Matmul::Params p{.lhs = DType::F8E4M3,
+                   .rhs = DType::F8E4M3,
+                   .out = DType::F32,
+                   .batch = 1,
+                   .m = 40,
+                   .n = 70,
+                   .k = 300,
+                   .transposeLhs = false,
+                   .transposeRhs = true,
+                   .bias = false};
+  Typed a(DType::F8E4M3, randomFloats(p.m * p.k, 1)),
+      b(DType::F8E4M3, randomFloats(p.n * p.k, 2));
+  Floats plain(p.m * p.n), scaled(plain);
+  runKernel<Matmul>(1, p, {a, b}, {plain});
+  p.scaled = true;
+  p.lhsBlockRows = 1;
+  p.lhsBlockColumns = p.rhsBlockRows = p.rhsBlockColumns = 128;
+  Floats left(p.m * 3, 0x1p-20f), right(3, 0x1p-7f);
+  runKernel<Matmul>(1, p, {a, b, nullptr, left, right}, {scaled});
+  for (int64_t i = 0; i < plain.size(); ++i)
+    ASSERT_EQ(scaled[i], std::ldexp(plain[i], -27)) << i;
+}
