@@ -53,7 +53,7 @@ public:
         bytes = std::max(bytes, double(space.budgetBytes));
   }
 
-  /// From here, `steps` steps; keeps the best point seen.
+  /// From here, `steps` steps; keeps the best point seen of all climbs.
   void climb(Point at) {
     // One unit of a weight moves the sum by about `costs`, one of a price by
     // `bytes` at each of some moments: prices are climbed in units of a share.
@@ -99,7 +99,7 @@ public:
     }
   }
 
-  double bestSum = -1;
+  const Point &found() const { return best; }
 
   SpaceCertificate certificate() const {
     SpaceCertificate out;
@@ -137,7 +137,7 @@ private:
   const SpaceModel &model;
   SpaceRelax<double> relax;
   int64_t steps;
-  double costs = 0, bytes = 1, beyond = 0;
+  double costs = 0, bytes = 1, beyond = 0, bestSum = -1;
   Point best;
 };
 
@@ -157,6 +157,7 @@ ascendSpaces(const Problem &problem, const SpaceAscentOptions &options) {
         row[e] = even ? 1 / double(engines) : e == 0;
     ascent.climb(std::move(start));
   }
+  ascent.climb(ascent.found()); // With a long reach again.
   SpaceCertificate found = ascent.certificate();
   SpaceCertificate plain = plainCertificate(problem);
   absl::StatusOr<int64_t> proven = provenMakespan(problem, found);
