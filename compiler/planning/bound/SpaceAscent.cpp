@@ -147,7 +147,12 @@ absl::StatusOr<SpaceCertificate>
 ascendSpaces(const Problem &problem, const SpaceAscentOptions &options) {
   if (absl::Status status = boundable(problem); !status.ok())
     return status;
-  SpaceModel model(problem);
+  return ascend(SpaceModel(problem), options);
+}
+
+SpaceCertificate ascend(const SpaceModel &model,
+                        const SpaceAscentOptions &options) {
+  const Problem &problem = model.problem;
   Ascent ascent(model, options.steps);
   size_t engines = problem.engines.size();
   for (bool even : {false, true}) {
@@ -160,8 +165,8 @@ ascendSpaces(const Problem &problem, const SpaceAscentOptions &options) {
   ascent.climb(ascent.found()); // With a long reach again.
   SpaceCertificate found = ascent.certificate();
   SpaceCertificate plain = plainCertificate(problem);
-  absl::StatusOr<int64_t> proven = provenMakespan(problem, found);
-  absl::StatusOr<int64_t> least = provenMakespan(problem, plain);
+  absl::StatusOr<int64_t> proven = provenBy(model, found);
+  absl::StatusOr<int64_t> least = provenBy(model, plain);
   if (!proven.ok() || (least.ok() && *least > *proven))
     return plain;
   return found;

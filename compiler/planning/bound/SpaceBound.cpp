@@ -84,9 +84,14 @@ absl::StatusOr<int64_t> provenMakespan(const Problem &problem,
                                        const SpaceCertificate &certificate) {
   if (absl::Status status = boundable(problem); !status.ok())
     return status;
+  return provenBy(SpaceModel(problem), certificate);
+}
+
+absl::StatusOr<int64_t> provenBy(const SpaceModel &model,
+                                 const SpaceCertificate &certificate) {
+  const Problem &problem = model.problem;
   if (absl::Status status = wellFormed(problem, certificate); !status.ok())
     return status;
-  SpaceModel model(problem);
   SpacePoint<Wide> point(model);
   for (size_t s = 0; s < point.weights.size(); ++s)
     for (size_t e = 0; e < point.weights[s].size(); ++e)

@@ -6,6 +6,7 @@
 #ifndef TMC_COMPILER_PLANNING_BOUND_SPACERELAX_H
 #define TMC_COMPILER_PLANNING_BOUND_SPACERELAX_H
 
+#include "compiler/planning/bound/SpaceBound.h"
 #include "compiler/planning/bound/SpaceModel.h"
 
 namespace tmc::planning {
@@ -170,6 +171,13 @@ N SpaceRelax<N>::sum(const SpacePoint<N> &at, SpacePoint<N> *slope) {
   }
   return total;
 }
+
+/// What `certificate` proves, and what `ascendSpaces` finds, if `model` is
+/// true.
+absl::StatusOr<int64_t> provenBy(const SpaceModel &model,
+                                 const SpaceCertificate &certificate);
+SpaceCertificate ascend(const SpaceModel &model,
+                        const SpaceAscentOptions &options);
 
 } // namespace tmc::planning
 
