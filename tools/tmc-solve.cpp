@@ -5,6 +5,7 @@
 //                        [--planner NAME|exec:CMD] [--json FILE]
 //   tmc-solve fit   FILE --budget 0.8x|SIZE [--seed N] [--without NAME,...]
 //                        [--json FILE]
+//   tmc-solve bound FILE [--budget 0.8x|SIZE] [--effort N] [--json FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
 //                        [--repeats] [--lifetimes] [-o FILE]
@@ -16,6 +17,8 @@
 // capacity isn't met; 4 the planner can't take this problem; 70 a defect of
 // ours; 74 the world is at fault.
 
+#include "compiler/planning/bound/SpaceBound.h"
+#include "compiler/planning/bound/SpaceBoundCheck.h"
 #include "compiler/planning/driver/ArenaFit.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/model/Generate.h"
@@ -30,6 +33,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -57,6 +61,7 @@ constexpr int64_t kArenaAlignment = 256;
 constexpr const char *kUsageText =
     "usage: tmc-solve remat FILE --budget 0.8x|SIZE [options]\n"
     "       tmc-solve fit FILE --budget 0.8x|SIZE [options]\n"
+    "       tmc-solve bound FILE [--budget 0.8x|SIZE] [options]\n"
     "       tmc-solve pack FILE.csv [--capacity SIZE] [options]\n"
     "       tmc-solve generate FAMILY --nodes N [options]\n"
     "       tmc-solve strategies\n"
@@ -85,6 +90,12 @@ constexpr const char *kHelpText =
     "\n"
     "fit: plans and packs as the compiler does, so that the arena fits.\n"
     "  --budget, --seed, --without, --json   as above\n"
+    "\n"
+    "bound: what no plan in the program's order is faster than, in any of its\n"
+    "spaces and on all of its engines, and whether the checker says so, too.\n"
+    "  --budget              of the device; default: what FILE says\n"
+    "  --effort N            counted work, in percent (default 100)\n"
+    "  --json FILE           the bound and its proof; - is standard output\n"
     "\n"
     "pack: offsets for buffers with lifetimes, in one arena.\n"
     "FILE.csv has columns id,lower,upper,size and may have "
@@ -592,6 +603,97 @@ int solveFit(int argc, char **argv) {
   return kDone;
 }
 
+std::string describe(const Problem &problem, const SpaceCertificate &proof,
+                     int64_t bound, int64_t load) {
+  JsonWriter json;
+  json.beginObject();
+  json.member("schema_version", int64_t(1));
+  json.member("budget", problem.spaces[0].budgetBytes);
+  json.member("lower_bound", bound);
+  json.member("scope", "fixed-order");
+  json.member("base_load", load);
+  json.member("denominator", proof.denominator);
+  json.key("weights"); // Of each segment, of each engine.
+  json.beginArray();
+  for (const std::vector<int64_t> &row : proof.weights) {
+    json.beginArray();
+    for (int64_t weight : row)
+      json.value(weight);
+    json.endArray();
+  }
+  json.endArray();
+  json.key("prices"); // instruction, space, price of a byte
+  json.beginArray();
+  for (const SpaceCertificate::Price &price : proof.prices) {
+    json.beginArray();
+    json.value(int64_t(price.moment));
+    json.value(int64_t(price.space));
+    json.value(price.price);
+    json.endArray();
+  }
+  json.endArray();
+  json.endObject();
+  return json.take();
+}
+
+int solveBound(int argc, char **argv) {
+  Arguments args = parseArguments(
+      argc, argv, {{"--budget", true}, {"--effort", true}, {"--json", true}});
+  constexpr int64_t kMostEffort = 100'000;
+  int64_t effort = 100;
+  if (args.has("--effort") &&
+      (!parseInteger(args.get("--effort"), 0, effort) || effort > kMostEffort))
+    args.wrong("--effort wants a percentage, not '" + args.get("--effort") +
+               "'");
+  if (!args.error.empty()) {
+    fail(kUsage, args.error);
+    fputs(kUsageText, stderr);
+    return kUsage;
+  }
+  Problem problem;
+  bool isGraph = false;
+  if (int code = readProblem(args.file, problem, isGraph))
+    return code;
+  if (args.has("--budget"))
+    if (int code = readBudget(args.get("--budget"), problem,
+                              problem.spaces[0].budgetBytes))
+      return code;
+  auto begin = std::chrono::steady_clock::now();
+  SpaceAscentOptions options;
+  options.steps = options.steps * effort / 100;
+  absl::StatusOr<SpaceCertificate> proof = ascendSpaces(problem, options);
+  std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - begin;
+  if (!proof.ok())
+    return fail(kUnsupported,
+                args.file + ": " + std::string(proof.status().message()));
+  absl::StatusOr<int64_t> bound = provenMakespan(problem, *proof);
+  absl::StatusOr<int64_t> judged = checkSpaceBound(problem, *proof);
+  absl::StatusOr<int64_t> load =
+      checkSpaceBound(problem, plainCertificate(problem));
+  for (const absl::Status &status :
+       {bound.status(), judged.status(), load.status()})
+    if (!status.ok())
+      return fail(status.code() == absl::StatusCode::kUnimplemented
+                      ? kUnsupported
+                      : kDefect,
+                  args.file + ": " + std::string(status.message()));
+  if (*bound != *judged) {
+    note("the input '" + args.file + "' reproduces it");
+    return fail(kDefect, "the bound is " + std::to_string(*bound) +
+                             ", but the checker finds " +
+                             std::to_string(*judged));
+  }
+  if (std::string path = args.get("--json"); !path.empty())
+    if (int code = writeFile(path, describe(problem, *proof, *bound, *load)))
+      return code;
+  fprintf(stderr,
+          "no plan is faster than %lld, %.4f%% above the load of compute "
+          "alone; checked; %.2f seconds\n",
+          (long long)*bound, percent(*bound - *load, *load), seconds.count());
+  return kDone;
+}
+
 int solvePack(int argc, char **argv) {
   Arguments args = parseArguments(argc, argv,
                                   {{"--capacity", true},
@@ -743,6 +845,8 @@ int main(int argc, char **argv) {
     return solveRemat(argc, argv);
   if (command == "fit")
     return solveFit(argc, argv);
+  if (command == "bound")
+    return solveBound(argc, argv);
   if (command == "pack")
     return solvePack(argc, argv);
   if (command == "generate")

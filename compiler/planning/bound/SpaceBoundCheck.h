@@ -1,0 +1,22 @@
+// SpaceBoundCheck.h - the judge of certificates of `SpaceBound.h`.
+//
+// Shares no code with what finds and sums them: it runs the program's own list
+// trip by trip, unrolled in full, keeps for every value the rent that had
+// accrued when an instruction last might touch it, and adds up what each
+// instruction must pay at least. Integers of 128 bits, each sum checked.
+
+#ifndef TMC_COMPILER_PLANNING_BOUND_SPACEBOUNDCHECK_H
+#define TMC_COMPILER_PLANNING_BOUND_SPACEBOUNDCHECK_H
+
+#include "compiler/planning/bound/SpaceBound.h"
+
+namespace tmc::planning {
+
+/// The makespan that `certificate` proves of a problem that passes `check`, or
+/// the first thing that is wrong with it. O(executions of the unrolled step).
+absl::StatusOr<int64_t> checkSpaceBound(const Problem &problem,
+                                        const SpaceCertificate &certificate);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_BOUND_SPACEBOUNDCHECK_H
