@@ -59,9 +59,7 @@ struct f8e5m2 {
 /// f32 with 10 bits behind the point: how products read f32, never stored.
 struct tf32 {};
 /// A float in memory that is rounded to T as it is read.
-template <typename T> struct ReadAs {
-  float value;
-};
+template <typename T> struct ReadAs { float value; };
 
 template <typename T>
 constexpr bool isNarrow =
