@@ -38,7 +38,7 @@
 // LEFT-NOT: nn.quantize
 // LEFT: nn.matmul %{{.*}} {train.precision = "*w=bf16"} : (tensor<4x256xbf16>
 
-// UNKNOWN: precision: there is no format 'fp8:mx'; there are f32, bf16, fp16, and fp8 as fp8:current, fp8:delayed or fp8:block
+// UNKNOWN: precision: there is no format 'fp8:mx'; there are f32, tf32, bf16, fp16, and fp8 as fp8:current, fp8:delayed or fp8:block
 // GRADIENTS: precision: gradients of parameters aren't kept in 'fp8'
 train.step @step(%x: tensor<2x2x256xf32> {train.name = "x", train.role = #train.role<batch>},
                  %w: tensor<4x256xf32> {train.name = "a.w", train.role = #train.role<param>},
