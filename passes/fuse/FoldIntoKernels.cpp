@@ -8,7 +8,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -105,6 +107,22 @@ template <typename OpTy> struct FoldAccumulator : OpRewritePattern<OpTy> {
   }
 };
 
+/// Collects what `value` is made of behind `op`, in order; false if `op` or an
+/// op with effects is among it.
+bool dependsBehind(Value value, Operation *op, SetVector<Operation *> &found) {
+  Operation *made = value.getDefiningOp();
+  if (!made || made->getBlock() != op->getBlock() ||
+      made->isBeforeInBlock(op) || found.contains(made))
+    return true;
+  if (made == op || !isPure(made))
+    return false;
+  for (Value operand : made->getOperands())
+    if (!dependsBehind(operand, op, found))
+      return false;
+  found.insert(made);
+  return true;
+}
+
 /// A loss in chunks and its gradient: one kernel, which makes the logits once.
 /// Only the gradient may read the log-sum-exps, for nobody keeps them then.
 struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
@@ -121,10 +139,11 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
         loss.getTf32() != op.getTf32())
       return failure();
     // A gradient that is scaled by what comes of the loss has to wait for it.
-    Operation *scale = op.getScale().getDefiningOp();
-    if (scale && scale->getBlock() == loss->getBlock() &&
-        !scale->isBeforeInBlock(loss))
+    SetVector<Operation *> scale;
+    if (!dependsBehind(op.getScale(), loss, scale))
       return failure();
+    for (Operation *before : scale)
+      rewriter.moveOpBefore(before, loss);
     rewriter.setInsertionPoint(loss);
     auto both = LinearCrossEntropyWithGradOp::create(
         rewriter, loss.getLoc(), loss.getX(), loss.getTable(), loss.getLabels(),

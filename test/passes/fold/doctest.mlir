@@ -106,6 +106,19 @@ func.func @loss_that_scales_its_gradient(%x: tensor<4x3xf32>, %w: tensor<5x3xf32
 
 // -----
 
+// though what is only written behind the loss moves before it,
+// CHECK-LABEL: @loss_whose_scale_is_late
+// CHECK-NEXT: %[[S:.*]] = arith.mulf %arg3, %arg3
+// CHECK-NEXT: nn.linear_cross_entropy_with_grad %arg0, %arg1, %arg2, %arg3, %[[S]]
+func.func @loss_whose_scale_is_late(%x: tensor<4x3xf32>, %w: tensor<5x3xf32>, %y: tensor<4xi64>, %n: tensor<f32>) -> (tensor<f32>, tensor<4x3xf32>) {
+  %l, %e = nn.linear_cross_entropy %x, %w, %y, %n {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>)
+  %s = arith.mulf %n, %n : tensor<f32>
+  %dx, %dw = nn.linear_cross_entropy_grad %x, %w, %y, %e, %s {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> (tensor<4x3xf32>, tensor<5x3xf32>)
+  return %l, %dx : tensor<f32>, tensor<4x3xf32>
+}
+
+// -----
+
 // or where the gradient is that of other labels.
 // CHECK-LABEL: @loss_of_other_labels
 // CHECK-NOT: with_grad
