@@ -1,0 +1,75 @@
+// Arguments.h - what the commands of `tmc-solve` share: flags, files, messages,
+// exit codes.
+
+#ifndef TMC_TOOLS_SOLVE_ARGUMENTS_H
+#define TMC_TOOLS_SOLVE_ARGUMENTS_H
+
+#include "compiler/planning/driver/Solve.h"
+
+#include <map>
+#include <string>
+
+namespace tmc::planning {
+
+enum Exit {
+  kDone = 0,
+  kInput = 1,
+  kUsage = 2,
+  kBudget = 3,
+  kUnsupported = 4,
+  kDefect = 70,
+  kWorld = 74
+};
+
+/// What a usage error prints after its message.
+extern const char *const kUsageText;
+
+/// Prints an error; returns `code`.
+int fail(int code, const std::string &message);
+void note(const std::string &message);
+
+/// Options by name; the one positional argument is `file`.
+struct Arguments {
+  std::string file;
+  std::map<std::string, std::string> options;
+  std::string error;
+
+  /// The first that is wrong is what is told.
+  void wrong(const std::string &what) {
+    if (error.empty())
+      error = what;
+  }
+  bool has(const std::string &name) const { return options.count(name); }
+  std::string get(const std::string &name,
+                  const std::string &otherwise = "") const {
+    auto it = options.find(name);
+    return it == options.end() ? otherwise : it->second;
+  }
+};
+
+/// The flags that are `known`, by whether they take a value; the command is
+/// argv[1].
+Arguments parseArguments(int argc, char **argv,
+                         const std::map<std::string, bool> &known);
+/// What is wrong with the arguments, and the usage; its exit code.
+int failUsage(const Arguments &args);
+/// A whole number of at least `least`, and nothing after it.
+bool parseInteger(const std::string &text, int64_t least, int64_t &value);
+double percent(int64_t part, int64_t whole);
+
+/// The whole file, or an exit code.
+int readFile(const std::string &path, std::string &out);
+/// "-" is standard output.
+int writeFile(const std::string &path, const std::string &text);
+
+/// Strategies by name that are left out.
+void addWithout(Arguments &args, SolveOptions &options);
+/// The problem of a file, graph or full; an exit code where there is none.
+int readProblem(const std::string &path, Problem &problem, bool &isGraph);
+/// `--budget`: a factor of the peak without recomputation, or bytes.
+int readBudget(const std::string &text, const Problem &problem,
+               int64_t &budget);
+
+} // namespace tmc::planning
+
+#endif // TMC_TOOLS_SOLVE_ARGUMENTS_H

@@ -1,0 +1,106 @@
+#include "tools/solve/Arguments.h"
+#include "tools/solve/Commands.h"
+
+#include "compiler/planning/bound/SpaceBound.h"
+#include "compiler/planning/bound/SpaceBoundCheck.h"
+#include "compiler/planning/model/Text.h"
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+namespace tmc::planning {
+
+namespace {
+
+std::string describe(const Problem &problem, const SpaceCertificate &proof,
+                     int64_t bound, int64_t load) {
+  JsonWriter json;
+  json.beginObject();
+  json.member("schema_version", int64_t(1));
+  json.member("budget", problem.spaces[0].budgetBytes);
+  json.member("lower_bound", bound);
+  json.member("scope", "fixed-order");
+  json.member("base_load", load);
+  json.member("denominator", proof.denominator);
+  json.key("weights"); // Of each segment, of each engine.
+  json.beginArray();
+  for (const std::vector<int64_t> &row : proof.weights) {
+    json.beginArray();
+    for (int64_t weight : row)
+      json.value(weight);
+    json.endArray();
+  }
+  json.endArray();
+  json.key("prices"); // instruction, space, price of a byte
+  json.beginArray();
+  for (const SpaceCertificate::Price &price : proof.prices) {
+    json.beginArray();
+    json.value(int64_t(price.moment));
+    json.value(int64_t(price.space));
+    json.value(price.price);
+    json.endArray();
+  }
+  json.endArray();
+  json.endObject();
+  return json.take();
+}
+
+} // namespace
+
+int solveBound(int argc, char **argv) {
+  Arguments args = parseArguments(
+      argc, argv, {{"--budget", true}, {"--effort", true}, {"--json", true}});
+  constexpr int64_t kMostEffort = 100'000;
+  int64_t effort = 100;
+  if (args.has("--effort") &&
+      (!parseInteger(args.get("--effort"), 0, effort) || effort > kMostEffort))
+    args.wrong("--effort wants a percentage, not '" + args.get("--effort") +
+               "'");
+  if (!args.error.empty())
+    return failUsage(args);
+  Problem problem;
+  bool isGraph = false;
+  if (int code = readProblem(args.file, problem, isGraph))
+    return code;
+  if (args.has("--budget"))
+    if (int code = readBudget(args.get("--budget"), problem,
+                              problem.spaces[0].budgetBytes))
+      return code;
+  auto begin = std::chrono::steady_clock::now();
+  SpaceAscentOptions options;
+  options.steps = options.steps * effort / 100;
+  absl::StatusOr<SpaceCertificate> proof = ascendSpaces(problem, options);
+  std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - begin;
+  if (!proof.ok())
+    return fail(kUnsupported,
+                args.file + ": " + std::string(proof.status().message()));
+  absl::StatusOr<int64_t> bound = provenMakespan(problem, *proof);
+  absl::StatusOr<int64_t> judged = checkSpaceBound(problem, *proof);
+  absl::StatusOr<int64_t> load =
+      checkSpaceBound(problem, plainCertificate(problem));
+  for (const absl::Status &status :
+       {bound.status(), judged.status(), load.status()})
+    if (!status.ok())
+      return fail(status.code() == absl::StatusCode::kUnimplemented
+                      ? kUnsupported
+                      : kDefect,
+                  args.file + ": " + std::string(status.message()));
+  if (*bound != *judged) {
+    note("the input '" + args.file + "' reproduces it");
+    return fail(kDefect, "the bound is " + std::to_string(*bound) +
+                             ", but the checker finds " +
+                             std::to_string(*judged));
+  }
+  if (std::string path = args.get("--json"); !path.empty())
+    if (int code = writeFile(path, describe(problem, *proof, *bound, *load)))
+      return code;
+  fprintf(stderr,
+          "no plan is faster than %lld, %.4f%% above the load of compute "
+          "alone; checked; %.2f seconds\n",
+          (long long)*bound, percent(*bound - *load, *load), seconds.count());
+  return kDone;
+}
+
+} // namespace tmc::planning

@@ -1,0 +1,17 @@
+// Commands.h - the commands of `tmc-solve`. Each takes main's own arguments and
+// returns the exit code; `tmc-solve --help` says what they do.
+
+#ifndef TMC_TOOLS_SOLVE_COMMANDS_H
+#define TMC_TOOLS_SOLVE_COMMANDS_H
+
+namespace tmc::planning {
+
+int solveRemat(int argc, char **argv);
+int solveFit(int argc, char **argv);
+int solveBound(int argc, char **argv);
+int solvePack(int argc, char **argv);
+int generate(int argc, char **argv);
+
+} // namespace tmc::planning
+
+#endif // TMC_TOOLS_SOLVE_COMMANDS_H
