@@ -282,6 +282,8 @@ private:
       auto argument = dyn_cast<BlockArgument>(acc);
       carried = argument && argument.getOwner()->getParentOp() != step;
       inputs.erase(inputs.begin() + op.getAccumulator());
+      for (int64_t &in : call.ins)
+        in -= in > op.getAccumulator();
     }
     auto instance =
         op->getAttrOfType<IntegerAttr>(train::TrainDialect::kInstance);
