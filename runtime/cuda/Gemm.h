@@ -15,11 +15,11 @@
 // Accumulation is beta = 1 on out itself. A bias is the library's epilogue: one
 // number per row of its C.
 //
-// Bits: sums are in f32 (f64 for f64), TF32 is used where it is asked for alone. The algorithm is
-// what the library's heuristics name first for the shape, the type and the
-// alignment of the operands, asked once in prepare(). Partial sums of a split k
-// go through the workspace in the type of the sums, in a fixed order, never
-// through the output.
+// Bits: sums are in f32 (f64 for f64), TF32 is used where it is asked for
+// alone. The algorithm is what the library's heuristics name first for the
+// shape, the type and the alignment of the operands, asked once in prepare().
+// Partial sums of a split k go through the workspace in the type of the sums,
+// in a fixed order, never through the output.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_GEMM_H

@@ -53,12 +53,12 @@ public:
 /// cpu, chunks of whole multiples of kExactChunkRows give the bits that the
 /// logits as a whole would. Logits, bias, sums and the gradients of w and bias
 /// are f32; the logits' gradient is rounded to the type of x before it is
-/// multiplied, where the logits were. So is w as it is read, where it is f32 and
-/// x isn't (cpu).
+/// multiplied, where the logits were. So is w as it is read, where it is f32
+/// and x isn't (cpu).
 struct LinearCrossEntropyParams {
-  DType type;      // of x and dx
+  DType type;               // of x and dx
   DType table = DType::F32; // of w
-  DType labelType; // I32, I64
+  DType labelType;          // I32, I64
   int64_t rows, channels, vocabulary;
   int64_t chunkRows; // the last chunk may be shorter
   int64_t ignoreIndex;

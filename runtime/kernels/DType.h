@@ -49,8 +49,8 @@ constexpr int64_t sizeOf(DType type) {
 
 /// The type's name in messages: "f32", "i64".
 constexpr const char *nameOf(DType type) {
-  constexpr const char *names[] = {"f32", "f16",    "bf16",  "f64", "i1",
-                                   "i8",  "u8",     "i16",   "u16", "i32",
+  constexpr const char *names[] = {"f32", "f16",    "bf16",   "f64", "i1",
+                                   "i8",  "u8",     "i16",    "u16", "i32",
                                    "i64", "f8e4m3", "f8e5m2", "tf32"};
   return names[static_cast<int>(type)];
 }
