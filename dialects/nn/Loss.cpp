@@ -307,10 +307,9 @@ SmallVector<unsigned> LinearCrossEntropyWithGradOp::getRoundedResults() {
 }
 
 template <typename Kernel>
-static KernelCall linearKernel(StringRef symbol, Value x, Value table,
-                               Value labels, bool bias, int64_t chunk,
-                               int64_t ignoreIndex, bool tf32,
-                               Backend backend) {
+static KernelCall
+linearKernel(StringRef symbol, Value x, Value table, Value labels, bool bias,
+             int64_t chunk, int64_t ignoreIndex, bool tf32, Backend backend) {
   RankedTensorType type = tensorType(x);
   LinearCrossEntropyParams p{.type = runtimeType(type),
                              .table = runtimeType(table.getType()),

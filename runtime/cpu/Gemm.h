@@ -77,7 +77,11 @@ struct Matrix {
   /// The matrix that begins so many elements further on.
   Matrix shifted(int64_t elements) const {
     return {static_cast<const char *>(data) + elements * sizeOf(type),
-            rowStride, colStride, type, readAs, scales};
+            rowStride,
+            colStride,
+            type,
+            readAs,
+            scales};
   }
   Matrix transposed() const {
     return {data, colStride, rowStride, type, readAs, scales.transposed()};
