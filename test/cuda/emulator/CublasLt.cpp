@@ -27,6 +27,7 @@
 #include "test/cuda/emulator/Report.h"
 #include "test/cuda/emulator/Shadow.h"
 #include "test/cuda/emulator/Streams.h"
+#include "test/cuda/emulator/Types.h"
 
 #include <algorithm>
 #include <cstring>

@@ -43,6 +43,16 @@ Matmul::Params product(int64_t m, int64_t n, int64_t k, int which) {
           .scratchBytes = 0};
 }
 
+/// The norm of the difference, of that of `want`.
+double distance(const test::Floats &got, const test::Floats &want) {
+  double difference = 0, norm = 0;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    difference += std::pow(double(got[i]) - want[i], 2);
+    norm += std::pow(double(want[i]), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
 /// Ragged panels on each side, and more than one depth.
 constexpr int64_t kM = 61, kN = 77, kK = 301;
 
@@ -84,8 +94,12 @@ TEST(Matmul, RoundsBothFactorsToTF32) {
     runKernel<Matmul>(1, p, {ra, rb}, {want});
     p.tf32 = true;
     runKernel<Matmul>(2, p, {a, b}, {got});
-    EXPECT_TRUE(got.sameBits(want));
-    EXPECT_FALSE(got.sameBits(plain));
+    if (kBackend == Backend::Cpu) {
+      EXPECT_TRUE(got.sameBits(want));
+    }
+    // The library may add up otherwise; TF32's own rounding is far larger.
+    EXPECT_LE(distance(got, want), 1e-6);
+    EXPECT_GE(distance(got, plain), 1e-4);
   }
 }
 
