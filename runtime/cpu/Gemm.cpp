@@ -147,8 +147,8 @@ namespace {
 /// The lines of the k x n panel at `b`.
 Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
   Ahead ahead;
-  if (n < kPanelN || !b.isPlain())
-    return ahead; // the last panel, or what packing reads in order
+  if (n < kPanelN || b.type != DType::F32)
+    return ahead; // the last panel, or so narrow that it is no faster
   ahead.base = b.floats();
   if (b.colStride == 1) {
     constexpr int64_t perRow = (kPanelN + kLineFloats - 1) / kLineFloats;

@@ -303,13 +303,16 @@ template <typename T, typename F> TMC_HD TMC_INLINE F rounded(F x) {
       return widenHalves(narrowHalves(x));
   }
 #endif
-  if constexpr (std::is_same_v<T, tf32>) {
+  if constexpr (std::is_same_v<T, tf32> || std::is_same_v<T, bf16>) {
     constexpr int N = lanesOf<F>;
+    constexpr uint32_t cut = std::is_same_v<T, tf32> ? 13 : 16;
+    constexpr uint32_t low = (1u << cut) - 1;
     using U = Lanes<uint32_t, N>;
     const U u = bitsAs<U>(x);
-    const U even = (u + 0xfffu + ((u >> 13u) & 1u)) & ~0x1fffu;
+    const U even = (u + (low >> 1) + ((u >> cut) & 1u)) & ~low;
     const auto isNan = asMask(bitsAs<Ints<N>>(u & 0x7fffffffu) > 0x7f800000);
-    return bitsAs<F>(select(isNan, u, even));
+    // What is left of a NaN stays one.
+    return bitsAs<F>(select(isNan, (u | 0x400000u) & ~low, even));
   } else {
     return widenBits<T>(narrowBits<T>(x));
   }
