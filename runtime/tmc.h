@@ -127,6 +127,10 @@ TMC_API int tmc_step_run(tmc_step *step, double *loss);
 /* A checkpoint is a directory; it is replaced atomically. save writes
  * parameters, states, moments, step count and seed; resume reads them back. */
 TMC_API int tmc_step_save(tmc_step *step, const char *directory);
+/* The parameters alone, in directory/model.safetensors: floats in `type`
+ * ("f32", "bf16", "f16"), rounded to nearest; null: as the step keeps them. */
+TMC_API int tmc_step_save_weights(tmc_step *step, const char *directory,
+                                  const char *type);
 TMC_API int tmc_step_resume(tmc_step *step, const char *directory);
 
 TMC_API int tmc_step_get_statistics(const tmc_step *step,

@@ -6,6 +6,8 @@
 
 #include <cstring>
 #include <new>
+#include <optional>
+#include <string>
 
 struct tmc_step {
   std::unique_ptr<tmc::Step> step;
@@ -145,6 +147,22 @@ int tmc_step_run(tmc_step *step, double *loss) {
 
 int tmc_step_save(tmc_step *step, const char *directory) {
   return guarded([&] { return step->step->save(directory); });
+}
+int tmc_step_save_weights(tmc_step *step, const char *directory,
+                          const char *type) {
+  return guarded([&]() -> tmc::Status {
+    std::optional<tmc::DType> stored;
+    if (type)
+      for (tmc::DType known :
+           {tmc::DType::F32, tmc::DType::BF16, tmc::DType::F16})
+        if (!std::strcmp(type, tmc::nameOf(known)))
+          stored = known;
+    if (type && !stored)
+      return {tmc::Code::Usage, std::string("weights are saved in f32, bf16 or "
+                                            "f16, not '") +
+                                    type + "'"};
+    return step->step->saveWeights(directory, stored);
+  });
 }
 int tmc_step_resume(tmc_step *step, const char *directory) {
   return guarded([&] { return step->step->resume(directory); });

@@ -27,6 +27,11 @@ constexpr Flag kFlags[] = {
     {"--init", "random:SEED", "start from random numbers"},
     {"--save", "DIR", "write a checkpoint there at the end and on Ctrl-C"},
     {"--save-every", "N", "and after every N steps"},
+    {"--save-weights", "[=TYPE]",
+     "with each checkpoint, parameters alone in\n"
+     "                          DIR/model.safetensors, as they are, or in "
+     "f32,\n"
+     "                          bf16 or f16"},
     {"--resume", "DIR", "go on from a checkpoint"},
     {"--log", "FILE", "write one JSON object per step (--resume: append)"},
     {"--threads", "N", "threads (default: one per core)"},
@@ -148,6 +153,17 @@ Status parseArguments(const std::vector<std::string> &arguments,
       parsed.init = true;
     } else if (name == "--save") {
       parsed.save = value;
+    } else if (name == "--save-weights") {
+      parsed.saveWeights = true;
+      if (value == "f32")
+        parsed.weightsType = DType::F32;
+      else if (value == "bf16")
+        parsed.weightsType = DType::BF16;
+      else if (value == "f16" || value == "fp16")
+        parsed.weightsType = DType::F16;
+      else if (inlineValue)
+        return usage("--save-weights takes f32, bf16 or f16, not '" + value +
+                     "'");
     } else if (name == "--resume") {
       parsed.resume = value;
     } else if (name == "--log") {
@@ -181,6 +197,8 @@ Status parseArguments(const std::vector<std::string> &arguments,
     return usage("--data is missing");
   if (parsed.saveEvery && parsed.save.empty())
     return usage("--save-every needs --save");
+  if (parsed.saveWeights && parsed.save.empty())
+    return usage("--save-weights needs --save");
   return Status::ok();
 }
 

@@ -7,6 +7,7 @@
 #ifndef TMC_RUNTIME_STEP_ARGUMENTS_H
 #define TMC_RUNTIME_STEP_ARGUMENTS_H
 
+#include "runtime/kernels/DType.h"
 #include "runtime/kernels/Status.h"
 #include "runtime/step/Schedule.h"
 
@@ -27,6 +28,8 @@ struct Arguments {
   uint64_t initSeed = 0;
   std::string save, resume, log; // "": not asked for
   int64_t saveEvery = 0;         // steps; 0: at the end only
+  bool saveWeights = false;      // with each checkpoint, the parameters alone
+  std::optional<DType> weightsType; // nothing: as the step keeps them
   int threads = 0;
   std::optional<uint64_t> seed;
   bool poison = false, checkFinite = false, quiet = false, help = false;

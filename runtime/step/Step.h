@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,11 @@ public:
   /// `extra` travels in the file's metadata.
   Status save(const std::string &directory,
               const std::map<std::string, std::string> &extra = {});
+  /// Parameters alone, in `directory`/model.safetensors: floats in `type`
+  /// (F32, BF16 or F16), rounded to nearest, or as the step keeps them.
+  /// Code::BadInput where that can't hold a finite one.
+  Status saveWeights(const std::string &directory,
+                     std::optional<DType> type = std::nullopt);
   Status resume(const std::string &directory,
                 std::map<std::string, std::string> *extra = nullptr);
 
@@ -117,6 +123,7 @@ private:
 
 /// The file of a checkpoint directory.
 constexpr const char *kCheckpointFile = "checkpoint.safetensors";
+constexpr const char *kModelFile = "model.safetensors";
 
 } // namespace tmc
 

@@ -180,8 +180,12 @@ struct Trainer {
   Status save() {
     if (arguments.save.empty())
       return Status::ok();
-    return step->save(arguments.save,
-                      {{"data_position", std::to_string(data.position())}});
+    if (Status s =
+            step->save(arguments.save,
+                       {{"data_position", std::to_string(data.position())}});
+        !s || !arguments.saveWeights)
+      return s;
+    return step->saveWeights(arguments.save, arguments.weightsType);
   }
 
   Status train() {

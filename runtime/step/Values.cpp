@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 namespace tmc {
@@ -71,6 +72,35 @@ void send(Device &device, const TensorInfo &info, int64_t first,
     sendAs(f16());
   else
     device.upload(to, from, count * 4);
+}
+
+/// `count` plain floats in another type, rounded to nearest. False where a
+/// finite one becomes infinite.
+bool convert(DType from, const char *data, int64_t count, DType to,
+             std::vector<char> &converted) {
+  converted.resize(size_t(count * sizeOf(to)));
+  bool holdsAll = true;
+  auto convertTo = [&](auto like) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float value = floatAt(from, data, i);
+      decltype(like) stored;
+      if constexpr (std::is_same_v<decltype(like), float>)
+        stored = value;
+      else
+        stored = narrow<decltype(like)>(value);
+      std::memcpy(converted.data() + i * int64_t(sizeof stored), &stored,
+                  sizeof stored);
+      holdsAll &= !std::isfinite(value) ||
+                  std::isfinite(floatAt(to, converted.data(), i));
+    }
+  };
+  if (to == DType::BF16)
+    convertTo(bf16());
+  else if (to == DType::F16)
+    convertTo(f16());
+  else
+    convertTo(float());
+  return holdsAll;
 }
 
 bool sameShape(const TensorInfo &info, const SafeTensor &tensor) {
@@ -274,46 +304,81 @@ Status Step::load(const std::string &path, const std::string &beside) {
   return Status::ok();
 }
 
+/// Writes tensors one after the other, plain floats in `type` where one is
+/// given, rounded to nearest.
+static Status writeFile(Device &device, const std::string &directory,
+                        const char *name,
+                        const std::vector<const TensorInfo *> &infos,
+                        std::optional<DType> type,
+                        const std::map<std::string, std::string> &metadata) {
+  std::vector<std::pair<std::string, SafeTensor>> tensors;
+  for (const TensorInfo *info : infos) {
+    SafeTensor tensor;
+    tensor.type = type && isPlainFloat(info->type) ? *type : info->type;
+    tensor.shape.assign(info->dims, info->dims + info->rank);
+    tensors.emplace_back(info->name, tensor);
+  }
+  AtomicFile out;
+  if (Status s = out.create(directory, name); !s)
+    return s;
+  const std::string header = safetensorsHeader(tensors, metadata);
+  if (Status s = out.write(header.data(), int64_t(header.size())); !s)
+    return s;
+  std::vector<char> piece(static_cast<size_t>(kPieceBytes)), converted;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const TensorInfo &info = *infos[i];
+    const char *from = device.arena() + info.offset;
+    for (int64_t at = 0; at < info.bytes(); at += kPieceBytes) {
+      const int64_t some = std::min(kPieceBytes, info.bytes() - at);
+      device.download(piece.data(), from + at, some);
+      const std::vector<char> *bytes = &piece;
+      int64_t count = some;
+      if (tensors[i].second.type != info.type) {
+        if (!convert(info.type, piece.data(), some / sizeOf(info.type),
+                     tensors[i].second.type, converted))
+          return {Code::BadInput,
+                  std::string("'") + info.name + "' has numbers that " +
+                      nameOf(tensors[i].second.type) + " can't hold; '" + name +
+                      "' isn't written"};
+        bytes = &converted;
+        count = int64_t(converted.size());
+      }
+      if (Status s = out.write(bytes->data(), count); !s)
+        return s;
+    }
+  }
+  return out.commit();
+}
+
 Status Step::save(const std::string &directory,
                   const std::map<std::string, std::string> &extra) {
   if (!filled_)
     return {Code::Usage, "there is nothing to save yet"};
-  std::vector<std::pair<std::string, SafeTensor>> tensors;
   std::vector<const TensorInfo *> infos;
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
-    if (!isValue(info))
-      continue;
-    SafeTensor tensor;
-    tensor.type = info.type;
-    tensor.shape.assign(info.dims, info.dims + info.rank);
-    tensors.emplace_back(info.name, tensor);
-    infos.push_back(&info);
-  }
+  for (int64_t i = 0; i < program_.tensorCount; ++i)
+    if (isValue(program_.tensors[i]))
+      infos.push_back(&program_.tensors[i]);
   std::map<std::string, std::string> metadata = extra;
   metadata["format"] = "tmc-checkpoint-1";
   metadata["model"] = program_.model;
   metadata["fingerprint"] = program_.fingerprint;
   metadata["step"] = std::to_string(steps_);
   metadata["seed"] = std::to_string(options_.seed);
+  return writeFile(*device_, directory, kCheckpointFile, infos, std::nullopt,
+                   metadata);
+}
 
-  AtomicFile out;
-  if (Status s = out.create(directory, kCheckpointFile); !s)
-    return s;
-  const std::string header = safetensorsHeader(tensors, metadata);
-  if (Status s = out.write(header.data(), int64_t(header.size())); !s)
-    return s;
-  std::vector<char> piece(static_cast<size_t>(kPieceBytes));
-  for (const TensorInfo *info : infos) {
-    const char *from = device_->arena() + info->offset;
-    for (int64_t at = 0; at < info->bytes(); at += kPieceBytes) {
-      const int64_t some = std::min(kPieceBytes, info->bytes() - at);
-      device_->download(piece.data(), from + at, some);
-      if (Status s = out.write(piece.data(), some); !s)
-        return s;
-    }
-  }
-  return out.commit();
+Status Step::saveWeights(const std::string &directory,
+                         std::optional<DType> type) {
+  if (!filled_)
+    return {Code::Usage, "there is nothing to save yet"};
+  std::vector<const TensorInfo *> infos;
+  for (int64_t i = 0; i < program_.tensorCount; ++i)
+    if (program_.tensors[i].role == Role::Param)
+      infos.push_back(&program_.tensors[i]);
+  // transformers opens only files that say so.
+  return writeFile(*device_, directory, kModelFile, infos, type,
+                   {{"format", "pt"}});
 }
 
 Status Step::resume(const std::string &directory,

@@ -53,6 +53,15 @@ TEST(Arguments, AreReadAndChecked) {
   EXPECT_TRUE(file.profile);
   EXPECT_EQ(file.profileFile, "p.json");
 
+  Arguments kept, rounded;
+  ASSERT_TRUE(parseArguments(
+      {"--save-weights", "--save=d", "--data", "f", "--steps", "1"}, kept));
+  EXPECT_TRUE(kept.saveWeights && !kept.weightsType);
+  ASSERT_TRUE(parseArguments(
+      {"--save-weights=bf16", "--save=d", "--data", "f", "--steps", "1"},
+      rounded));
+  EXPECT_EQ(*rounded.weightsType, DType::BF16);
+
   auto fails = [](std::vector<std::string> words) {
     Arguments b;
     const Status s = parseArguments(words, b);
@@ -73,6 +82,8 @@ TEST(Arguments, AreReadAndChecked) {
   fails({"--data", "f", "--steps", "1", "--profile="});
   fails({"--data", "f", "--steps", "1", "--profile", "p.json"});
   fails({"--data", "f", "--steps", "1", "stray"});
+  fails({"--data", "f", "--steps", "1", "--save-weights"});
+  fails({"--data", "f", "--steps", "1", "--save", "d", "--save-weights=i8"});
   fails({"--data", "f", "--steps", "1", "--lr", "abc"});
   fails({"--data", "f", "--steps", "1", "--threads", "0"});
 }

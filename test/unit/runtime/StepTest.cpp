@@ -3,7 +3,9 @@
 #include "Testing.h"
 #include "TinyProgram.h"
 
+#include "runtime/kernels/Storage.h"
 #include "runtime/step/AllocationCounter.h"
+#include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
 #include "runtime/tmc.h"
 #include "test/unit/TemporaryDirectory.h"
@@ -40,7 +42,7 @@ std::unique_ptr<Step> makeStep(int threads = 1, bool poison = false,
 }
 
 void writeBatch(Step &step, unsigned seed) {
-  Longs tokens = randomLongs(tiny::kRows, tiny::kVocabulary, seed);
+  test::Longs tokens = randomLongs(tiny::kRows, tiny::kVocabulary, seed);
   for (const char *name : {"tokens", "labels"}) {
     const TensorInfo &info = *step.find(name);
     const Status s = step.write(info, tokens, info.bytes());
@@ -241,7 +243,7 @@ TEST(Step, RandomInitializationFollowsItsRules) {
 TEST(Step, RefusesBadTokensBeforeItRuns) {
   auto step = makeStep();
   ASSERT_TRUE(step->initRandom(1));
-  Longs tokens(tiny::kRows, 3);
+  test::Longs tokens(tiny::kRows, 3);
   const TensorInfo &input = *step->find("tokens");
   const TensorInfo &labels = *step->find("labels");
   tokens[9] = 100;
@@ -276,7 +278,7 @@ TEST(Step, ChecksEachBoxOfAnInputByItself) {
   ASSERT_TRUE(Step::create(program, {}, step));
   const TensorInfo &input = *step->find("tokens");
   auto write = [&](int64_t row, int64_t column, int64_t value) {
-    Longs tokens(tiny::kRows, 0);
+    test::Longs tokens(tiny::kRows, 0);
     tokens[row * tiny::kTime + column] = value;
     return step->write(input, tokens, input.bytes());
   };
@@ -306,7 +308,7 @@ TEST(Step, ReportsAnIndexThatNoLimitCaught) {
   writeBatch(*step, 1);
   double loss;
   ASSERT_TRUE(step->run(loss));
-  Longs tokens(tiny::kRows, 3);
+  test::Longs tokens(tiny::kRows, 3);
   tokens[9] = 200;
   const TensorInfo &input = *step->find("tokens");
   ASSERT_TRUE(step->write(input, tokens, input.bytes()));
@@ -345,6 +347,46 @@ TEST(Checkpoint, ResumingChangesNoBit) {
   EXPECT_EQ(loaded->steps(), 0);
   for (float x : values(*loaded, "embed.v"))
     ASSERT_EQ(x, 0);
+}
+
+TEST(Checkpoint, WeightsAloneAreRoundedOnce) {
+  TemporaryDirectory dir;
+  auto step = makeStep(), back = makeStep();
+  EXPECT_EQ(step->saveWeights(dir / "w").code(), Code::Usage);
+  ASSERT_TRUE(step->initRandom(3));
+  runSteps(*step, 2, 1);
+  const std::vector<float> trained = values(*step, "head");
+  for (DType type : {DType::F32, DType::BF16, DType::F16}) {
+    ASSERT_TRUE(step->saveWeights(dir / "w", type));
+    SafetensorsFile file;
+    ASSERT_TRUE(SafetensorsFile::open(dir / "w/model.safetensors", file));
+    EXPECT_EQ(file.tensors().size(), 2u); // no moments, no states
+    EXPECT_EQ(file.metadata().at("format"), "pt");
+    EXPECT_EQ(file.find("head")->type, type);
+    ASSERT_TRUE(back->load(dir / "w/model.safetensors"));
+    const std::vector<float> read = values(*back, "head");
+    for (size_t i = 0; i < read.size(); ++i) {
+      const float want = type == DType::F32    ? trained[i]
+                         : type == DType::BF16 ? widen(narrow<bf16>(trained[i]))
+                                               : widen(narrow<f16>(trained[i]));
+      ASSERT_EQ(read[i], want) << i;
+    }
+  }
+  // 1e5 is finite, and more than f16 has.
+  std::vector<float> large = trained;
+  large.back() = 1e5f;
+  for (int64_t i = 0; i < step->program().tensorCount; ++i)
+    if (step->program().tensors[i].name == std::string("head")) {
+      ASSERT_TRUE(step->write(step->program().tensors[i], large.data(),
+                              int64_t(large.size() * 4)));
+    }
+  ASSERT_TRUE(step->saveWeights(dir / "w"));
+  const Status s = step->saveWeights(dir / "w", DType::F16);
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_EQ(s.message(), "'head' has numbers that f16 can't hold; "
+                         "'model.safetensors' isn't written");
+  ASSERT_TRUE(back->load(dir / "w/model.safetensors"));
+  EXPECT_EQ(values(*back, "head"), large);
 }
 
 TEST(Step, StartsItsStatesBeforeAnyValues) {
@@ -495,5 +537,11 @@ TEST(CInterface, IsAThinCover) {
   EXPECT_EQ(tmc_step_tensor(step, 99, &info), 2);
   std::vector<float> embed(1600);
   EXPECT_EQ(tmc_step_read(step, "embed", embed.data(), 6400), 0);
+  TemporaryDirectory dir;
+  EXPECT_EQ(tmc_step_save_weights(step, (dir / "w").c_str(), "f8e4m3"), 2);
+  EXPECT_STREQ(tmc_last_error(),
+               "weights are saved in f32, bf16 or f16, not 'f8e4m3'");
+  EXPECT_EQ(tmc_step_save_weights(step, (dir / "w").c_str(), nullptr), 0);
+  EXPECT_EQ(tmc_step_save_weights(step, (dir / "w").c_str(), "bf16"), 0);
   tmc_step_destroy(step);
 }
