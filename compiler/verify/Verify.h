@@ -33,7 +33,9 @@
 // such that every draw is of this kind (many layers of batch norm over few
 // values each): then tensors of the fifth draw may differ by eight times what
 // the changes move them, and the table says how many do. Where that is more
-// than 1e-2, nothing can be said, and the comparison fails.
+// than 1e-2, nothing can be said, and the comparison fails. A draw after which
+// nothing but single numbers of a step with 8-bit codes differ decides nothing,
+// either, unless it is the fifth.
 
 #ifndef TMC_COMPILER_VERIFY_VERIFY_H
 #define TMC_COMPILER_VERIFY_VERIFY_H
