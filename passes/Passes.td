@@ -342,11 +342,12 @@ def FoldIntoKernels : Pass<"tmc-fold-into-kernels"> {
   let description = [{
     A matmul takes an added bias, and adds onto the bytes of a sum that nobody
     else reads, as does embedding_grad. A loss in chunks is computed with its
-    gradient, which needs the same logits. Neutral elements, transposes of
-    transposes, reshapes of reshapes, sums of repetitions vanish; powers become
-    products and roots; a reduction over outer and inner dimensions becomes one
-    of rows and one of columns; the derivative of relu asks its result, not its
-    operand.
+    gradient, which needs the same logits; a whole one reads 16-bit logits as
+    they are, and its gradient rounds what it makes. Neutral elements,
+    transposes of transposes, reshapes of reshapes, sums of repetitions vanish;
+    powers become products and roots; a reduction over outer and inner
+    dimensions becomes one of rows and one of columns; the derivative of relu
+    asks its result, not its operand.
 
     Before:
 

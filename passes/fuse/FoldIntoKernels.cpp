@@ -157,6 +157,53 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
   }
 };
 
+/// The 16-bit logits that `logits` is a widened copy of, or null.
+Value narrowLogits(Value logits) {
+  auto widened = logits.getDefiningOp<arith::ExtFOp>();
+  if (!widened ||
+      tensorType(widened.getIn()).getElementType().getIntOrFloatBitWidth() !=
+          16 ||
+      !tensorType(logits).getElementType().isF32())
+    return {};
+  return widened.getIn();
+}
+
+/// A loss reads 16-bit logits as they are.
+struct FoldWidening : OpRewritePattern<CrossEntropyOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(CrossEntropyOp op,
+                                PatternRewriter &rewriter) const override {
+    Value narrow = narrowLogits(op.getLogits());
+    if (!narrow)
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.getLogitsMutable().assign(narrow); });
+    return success();
+  }
+};
+
+/// And its gradient rounds what it makes, where nobody reads it otherwise.
+struct FoldRounding : OpRewritePattern<CrossEntropyGradOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(CrossEntropyGradOp op,
+                                PatternRewriter &rewriter) const override {
+    Value narrow = narrowLogits(op.getLogits());
+    if (!narrow || op->use_empty() ||
+        !llvm::all_of(op->getUsers(), [&](Operation *user) {
+          return isa<arith::TruncFOp>(user) &&
+                 user->getResult(0).getType() == narrow.getType();
+        }))
+      return failure();
+    auto rounded = CrossEntropyGradOp::create(
+        rewriter, op.getLoc(), narrow, op.getLabels(), op.getLse(),
+        op.getScale(), op.getIgnoreIndexAttr());
+    rounded->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+      rewriter.replaceOp(user, rounded);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 /// Gradients that nobody reads aren't made. Told once, before there is a plan:
 /// of what runs again, a plan may leave results alone that it counts as made.
 template <typename OpTy> struct MarkUnread : OpRewritePattern<OpTy> {
@@ -397,16 +444,17 @@ struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
   void runOnOperation() override {
     MLIRContext *c = &getContext();
     RewritePatternSet patterns(c);
-    patterns.add<
-        FoldBias, FoldAccumulator<MatmulOp>, FoldAccumulator<EmbeddingGradOp>,
-        FoldLossIntoGrad, MarkUnread<LinearCrossEntropyGradOp>,
-        MarkUnread<LinearCrossEntropyWithGradOp>, FoldSplat<BroadcastOp>,
-        FoldSplat<ReshapeOp>, FoldNeutral<arith::AddFOp, 0, true>,
-        FoldNeutral<arith::SubFOp, 0, false>,
-        FoldNeutral<arith::MulFOp, 1, true>,
-        FoldNeutral<arith::DivFOp, 1, false>, MergeTransposes, MergeBroadcasts,
-        FoldSumOfBroadcast, SplitReduction, FoldSameShape, ExpandPower,
-        CompareRectified>(c);
+    patterns
+        .add<FoldBias, FoldAccumulator<MatmulOp>,
+             FoldAccumulator<EmbeddingGradOp>, FoldLossIntoGrad, FoldWidening,
+             FoldRounding, MarkUnread<LinearCrossEntropyGradOp>,
+             MarkUnread<LinearCrossEntropyWithGradOp>, FoldSplat<BroadcastOp>,
+             FoldSplat<ReshapeOp>, FoldNeutral<arith::AddFOp, 0, true>,
+             FoldNeutral<arith::SubFOp, 0, false>,
+             FoldNeutral<arith::MulFOp, 1, true>,
+             FoldNeutral<arith::DivFOp, 1, false>, MergeTransposes,
+             MergeBroadcasts, FoldSumOfBroadcast, SplitReduction, FoldSameShape,
+             ExpandPower, CompareRectified>(c);
     auto splats = [&]<typename OpTy>(auto compute) {
       patterns.add(
           std::make_unique<FoldSplats<OpTy, decltype(compute)>>(c, compute));

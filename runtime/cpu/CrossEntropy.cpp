@@ -4,8 +4,10 @@
 
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/CrossEntropyRows.h"
+#include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace tmc {
@@ -17,45 +19,72 @@ using simd::kWidth;
 using simd::V;
 using simd::Wide;
 
-/// log sum exp of a row: the maximum first, then the sum of exponentials. The
-/// second pass finds the row in the cache.
-float rowLogSumExp(const float *row, int64_t count) {
-  Wide top = simd::splatWide(-std::numeric_limits<float>::infinity());
+namespace {
+/// The first `count` < kWidth elements; the other lanes are `rest`.
+template <typename T> V loadPart(const T *row, int64_t count, float rest) {
+  float part[kWidth];
+  std::fill(part, part + kWidth, rest);
+  for (int64_t i = 0; i < count; ++i)
+    part[i] = loadLanes<1>(row + i);
+  return simd::load(part);
+}
+} // namespace
+
+/// The maximum first, then the sum of exponentials. The second pass finds the
+/// row in the cache.
+template <typename T> float rowLogSumExp(const T *row, int64_t count) {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  Wide top = simd::splatWide(kNone);
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
     for (int p = 0; p < kParts; ++p)
-      top.part[p] = simd::max(top.part[p], simd::load(row + i + p * kWidth));
+      top.part[p] =
+          simd::max(top.part[p], loadLanes<kWidth>(row + i + p * kWidth));
   float m = simd::max(top);
-  for (int64_t j = i; j < count; ++j)
-    m = m > row[j] ? m : row[j];
-  if (m == -std::numeric_limits<float>::infinity())
+  for (int64_t j = i; j < count; ++j) {
+    const float x = loadLanes<1>(row + j);
+    m = m > x ? m : x;
+  }
+  if (m == kNone)
     return m;
 
   Wide total = simd::splatWide(0);
   const V shift = simd::splat(m);
   for (i = 0; i + kLanes <= count; i += kLanes)
     for (int p = 0; p < kParts; ++p)
-      total.part[p] += simd::exp(simd::load(row + i + p * kWidth) - shift);
+      total.part[p] +=
+          simd::exp(loadLanes<kWidth>(row + i + p * kWidth) - shift);
   for (int p = 0; i < count; ++p, i += kWidth) {
-    const int64_t rest = count - i < kWidth ? count - i : kWidth;
-    total.part[p] += simd::exp(
-        simd::loadPart(row + i, rest, -std::numeric_limits<float>::infinity()) -
-        shift);
+    const int64_t rest = std::min<int64_t>(count - i, kWidth);
+    total.part[p] += simd::exp(loadPart(row + i, rest, kNone) - shift);
   }
   return m + std::log(simd::sum(total));
 }
 
-void rowSoftmaxGrad(const float *row, float *out, int64_t count, float lse,
-                    float scale) {
+template <typename T>
+void rowGradient(const T *row, T *out, int64_t count, int64_t label, float lse,
+                 float scale) {
   const V shift = simd::splat(lse), factor = simd::splat(scale);
+  float part[kWidth];
+  simd::store(
+      part, factor * simd::exp(simd::splat(loadLanes<1>(row + label)) - shift));
+  const float atLabel = part[0] - scale;
   int64_t i = 0;
   for (; i + kWidth <= count; i += kWidth)
-    simd::store(out + i, factor * simd::exp(simd::load(row + i) - shift));
-  if (i < count)
-    simd::storePart(
-        out + i, factor * simd::exp(simd::loadPart(row + i, count - i) - shift),
-        count - i);
+    storeLanes<kWidth>(out + i,
+                       factor * simd::exp(loadLanes<kWidth>(row + i) - shift));
+  if (i < count) {
+    simd::store(part,
+                factor * simd::exp(loadPart(row + i, count - i, 0) - shift));
+    for (int64_t j = i; j < count; ++j)
+      storeLanes<1>(out + j, part[j - i]);
+  }
+  storeLanes<1>(out + label, atLabel);
 }
+
+template float rowLogSumExp(const float *, int64_t);
+template void rowGradient(const float *, float *, int64_t, int64_t, float,
+                          float);
 
 bool labelCounts(Stream &stream, const LabelRule &rule, int64_t row,
                  int64_t label) {
@@ -77,6 +106,17 @@ float weightedLoss(Stream &stream, const LabelRule &rule, const void *labels,
       total += losses[r];
   return float(total * weight);
 }
+namespace {
+/// Calls f with a value of the type of the logits.
+template <typename F> void withLogits(DType type, F &&f) {
+  if (type == DType::F32)
+    f(float());
+  else if (type == DType::BF16)
+    f(bf16());
+  else
+    f(f16());
+}
+} // namespace
 } // namespace cpu
 
 struct CrossEntropy::State {};
@@ -91,19 +131,21 @@ Status CrossEntropy::prepare(Device &) {
 void CrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
                        bool accumulate) {
   const Params &p = params_;
-  const float *logits = static_cast<const float *>(operand(ins, 0));
   const void *labels = operand(ins, 1);
   const float weight = *static_cast<const float *>(operand(ins, 2));
   float *loss = static_cast<float *>(result(outs, 0));
   float *lse = static_cast<float *>(result(outs, 1));
   float *losses = static_cast<float *>(scratch);
   const cpu::LabelRule rule{p.labelType, p.vocabulary, p.ignoreIndex};
-  parallelFor(stream, p.rows, [&](int64_t r, int64_t) {
-    const float *row = logits + r * p.vocabulary;
-    lse[r] = cpu::rowLogSumExp(row, p.vocabulary);
-    const int64_t label = cpu::indexAt(labels, p.labelType, r);
-    if (label >= 0 && label < p.vocabulary)
-      losses[r] = lse[r] - row[label];
+  cpu::withLogits(p.type, [&](auto like) {
+    const auto *logits = static_cast<const decltype(like) *>(operand(ins, 0));
+    parallelFor(stream, p.rows, [&](int64_t r, int64_t) {
+      const auto *row = logits + r * p.vocabulary;
+      lse[r] = cpu::rowLogSumExp(row, p.vocabulary);
+      const int64_t label = cpu::indexAt(labels, p.labelType, r);
+      if (label >= 0 && label < p.vocabulary)
+        losses[r] = lse[r] - loadLanes<1>(row + label);
+    });
   });
   const float total =
       cpu::weightedLoss(stream, rule, labels, p.rows, losses, weight);
@@ -118,21 +160,23 @@ Status CrossEntropyGrad::prepare(Device &) { return Status::ok(); }
 
 void CrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
   const Params &p = params_;
-  const float *logits = static_cast<const float *>(operand(ins, 0));
   const void *labels = operand(ins, 1);
   const float *lse = static_cast<const float *>(operand(ins, 2));
   const float scale = *static_cast<const float *>(operand(ins, 3));
-  float *dlogits = static_cast<float *>(result(outs, 0));
-  parallelFor(stream, p.rows, [&](int64_t r, int64_t) {
-    const int64_t label = cpu::indexAt(labels, p.labelType, r);
-    float *out = dlogits + r * p.vocabulary;
-    if (label == p.ignoreIndex || label < 0 || label >= p.vocabulary) {
-      std::memset(out, 0, size_t(p.vocabulary) * 4);
-      return;
-    }
-    cpu::rowSoftmaxGrad(logits + r * p.vocabulary, out, p.vocabulary, lse[r],
-                        scale);
-    out[label] -= scale;
+  cpu::withLogits(p.type, [&](auto like) {
+    using T = decltype(like);
+    const T *logits = static_cast<const T *>(operand(ins, 0));
+    T *dlogits = static_cast<T *>(result(outs, 0));
+    parallelFor(stream, p.rows, [&](int64_t r, int64_t) {
+      const int64_t label = cpu::indexAt(labels, p.labelType, r);
+      T *out = dlogits + r * p.vocabulary;
+      if (label == p.ignoreIndex || label < 0 || label >= p.vocabulary)
+        std::memset(static_cast<void *>(out), 0,
+                    size_t(p.vocabulary) * sizeof(T));
+      else
+        cpu::rowGradient(logits + r * p.vocabulary, out, p.vocabulary, label,
+                         lse[r], scale);
+    });
   });
 }
 

@@ -23,12 +23,15 @@ struct LabelRule {
   int64_t vocabulary, ignoreIndex;
 };
 
-/// log of the sum of the exponentials of `count` floats; -inf if all are -inf.
-float rowLogSumExp(const float *row, int64_t count);
+/// log of the sum of the exponentials of `count` numbers; -inf if all are -inf.
+/// T: float, bf16 or f16, computed in f32.
+template <typename T> float rowLogSumExp(const T *row, int64_t count);
 
-/// out[i] = scale * exp(row[i] - lse); out may be row.
-void rowSoftmaxGrad(const float *row, float *out, int64_t count, float lse,
-                    float scale);
+/// out[i] = scale * exp(row[i] - lse), less scale at the label, in f32 and
+/// rounded once; out may be row.
+template <typename T>
+void rowGradient(const T *row, T *out, int64_t count, int64_t label, float lse,
+                 float scale);
 
 /// False for the ignored label, and for one outside the vocabulary, which
 /// becomes the stream's fault.

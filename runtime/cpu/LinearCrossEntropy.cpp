@@ -1,8 +1,8 @@
 //===- LinearCrossEntropy.cpp - the loss of a product, in chunks, on cpu --===//
 //
-// Logits of one chunk of rows at a time live in scratch; the gradient makes
-// them again, or goes on where the loss has them, turns them into their own
-// gradient in place, and multiplies.
+// Logits of one chunk of rows at a time, or of a part of it, live in scratch;
+// the gradient makes them again, or goes on where the loss has them, turns them
+// into their own gradient, rounds that to its place, and multiplies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +27,17 @@ Status prepareChunked(const char *name, const LinearCrossEntropyParams &p,
 
 /// The pieces of the scratch region.
 struct Scratch {
+  int64_t logitsRows;
   float *logits, *losses, *partial;
+  void *gradient; // of the logits, in the type of x; in f32 in their place
   void *product;
-  Scratch(const LinearCrossEntropyParams &p, void *base) {
-    const int64_t chunk = std::min(p.chunkRows, p.rows);
+  Scratch(const LinearCrossEntropyParams &p, void *base)
+      : logitsRows(tmc::logitsRows(p, Backend::Cpu)) {
     char *at = static_cast<char *>(base);
     logits = reinterpret_cast<float *>(at);
-    at += alignScratch(chunk * p.vocabulary * 4);
+    at += alignScratch(logitsRows * p.vocabulary * 4);
+    gradient = p.type == DType::F32 ? logits : static_cast<void *>(at);
+    at += gradientScratch(p, Backend::Cpu);
     losses = reinterpret_cast<float *>(at);
     at += alignScratch(p.rows * 4);
     partial = reinterpret_cast<float *>(at);
@@ -72,11 +76,25 @@ void makeLogits(Stream &stream, const LinearCrossEntropyParams &p,
             scratch.product);
 }
 
-/// Rows of the logits' gradient, of the type of x, in the place of the logits.
+/// Makes logits of rows [r0, r0 + rows), as many as there is room for at a
+/// time, and calls f with the number of each row and its logits.
+template <typename F>
+void eachRow(Stream &stream, const LinearCrossEntropyParams &p,
+             const Operands &in, int64_t r0, int64_t rows,
+             const Scratch &scratch, F &&f) {
+  for (int64_t i0 = 0; i0 < rows; i0 += scratch.logitsRows) {
+    const int64_t some = std::min(scratch.logitsRows, rows - i0);
+    makeLogits(stream, p, in, r0 + i0, some, scratch);
+    parallelFor(stream, some, [&](int64_t i, int64_t) {
+      f(r0 + i0 + i, scratch.logits + i * p.vocabulary);
+    });
+  }
+}
+
+/// Rows of the logits' gradient, of the type of x.
 gemm::Matrix gradientRows(const LinearCrossEntropyParams &p,
                           const Scratch &scratch) {
-  return {scratch.logits, p.vocabulary * 4 / sizeOf(p.type), 1, p.type,
-          p.readAs()};
+  return {scratch.gradient, p.vocabulary, 1, p.type, p.readAs()};
 }
 
 /// sums[v] (+)= the sum over all rows of their logits' gradient [v], of which
@@ -128,22 +146,19 @@ float takeLoss(const LinearCrossEntropyParams &p, const void *labels, int64_t r,
   return lse;
 }
 
-/// A row of logits becomes its gradient.
-void turnIntoGradient(const LinearCrossEntropyParams &p, const void *labels,
-                      int64_t r, float *row, float lse, float scale) {
+/// The logits of row r become its gradient, which is rounded to its place among
+/// the rows from r0 on.
+void takeGradient(const LinearCrossEntropyParams &p, const void *labels,
+                  int64_t r0, int64_t r, float *row, float lse, float scale,
+                  const Scratch &scratch) {
   const int64_t label = cpu::indexAt(labels, p.labelType, r);
-  if (label == p.ignoreIndex || label < 0 || label >= p.vocabulary) {
+  if (label == p.ignoreIndex || label < 0 || label >= p.vocabulary)
     std::memset(row, 0, size_t(p.vocabulary) * 4);
-    return;
-  }
-  cpu::rowSoftmaxGrad(row, row, p.vocabulary, lse, scale);
-  row[label] -= scale;
-}
-
-/// Rounds a row of the gradient, from its front on, so that nothing is lost.
-void roundInPlace(const LinearCrossEntropyParams &p, float *row) {
+  else
+    cpu::rowGradient(row, row, p.vocabulary, label, lse, scale);
   if (p.type != DType::F32)
-    narrowRows(row, 0, 1, p.vocabulary, {row, 0, p.type});
+    narrowRows(row, 0, 1, p.vocabulary,
+               {gradientRows(p, scratch).at(r - r0, 0).data, 0, p.type});
 }
 
 /// What is wanted; null: not.
@@ -209,10 +224,8 @@ void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *memory,
   const Scratch scratch(p, memory);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    makeLogits(stream, p, in, r0, rows, scratch);
-    parallelFor(stream, rows, [&](int64_t i, int64_t) {
-      lse[r0 + i] = takeLoss(p, in.labels, r0 + i,
-                             scratch.logits + i * p.vocabulary, scratch.losses);
+    eachRow(stream, p, in, r0, rows, scratch, [&](int64_t r, float *row) {
+      lse[r] = takeLoss(p, in.labels, r, row, scratch.losses);
     });
   }
   const float total =
@@ -242,11 +255,8 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *memory,
   const Scratch scratch(p, memory);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    makeLogits(stream, p, in, r0, rows, scratch);
-    parallelFor(stream, rows, [&](int64_t i, int64_t) {
-      float *row = scratch.logits + i * p.vocabulary;
-      turnIntoGradient(p, in.labels, r0 + i, row, lse[r0 + i], scale);
-      roundInPlace(p, row);
+    eachRow(stream, p, in, r0, rows, scratch, [&](int64_t r, float *row) {
+      takeGradient(p, in.labels, r0, r, row, lse[r], scale, scratch);
     });
     addGradients(stream, p, in, r0, rows, scratch, to, accumulate);
   }
@@ -273,12 +283,9 @@ void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
   const Scratch scratch(p, memory);
   for (int64_t r0 = 0; r0 < p.rows; r0 += p.chunkRows) {
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
-    makeLogits(stream, p, in, r0, rows, scratch);
-    parallelFor(stream, rows, [&](int64_t i, int64_t) {
-      float *row = scratch.logits + i * p.vocabulary;
-      const float lse = takeLoss(p, in.labels, r0 + i, row, scratch.losses);
-      turnIntoGradient(p, in.labels, r0 + i, row, lse, scale);
-      roundInPlace(p, row);
+    eachRow(stream, p, in, r0, rows, scratch, [&](int64_t r, float *row) {
+      const float lse = takeLoss(p, in.labels, r, row, scratch.losses);
+      takeGradient(p, in.labels, r0, r, row, lse, scale, scratch);
     });
     addGradients(stream, p, in, r0, rows, scratch, to, accumulate);
   }

@@ -21,21 +21,26 @@ __device__ bool labelCounts(const LabelRule &rule, int64_t row,
 }
 
 __global__ void __launch_bounds__(kBlock)
-    lossOfRow(LabelRule rule, const float *__restrict__ logits, float *lse,
-              float *losses, DeviceFault *fault) {
+    lossOfRow(LabelRule rule, StoredIn logits, float *lse, float *losses,
+              DeviceFault *fault) {
   __shared__ float shared[kBlock];
   const int64_t row = blockIdx.x;
-  const float *x = logits + row * rule.vocabulary;
+  const StoredIn x = logits.shifted(row * rule.vocabulary);
 
   float top = -INFINITY;
-  for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
-    top = top > x[i] ? top : x[i];
+  x.visit([&](auto *at) {
+    for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock) {
+      const float value = loadLanes<1>(at + i);
+      top = top > value ? top : value;
+    }
+  });
   top = blockReduce(top, shared, MaxOp{});
   float sum = 0;
-  if (top != -INFINITY) {
-    for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
-      sum += expf(x[i] - top);
-  }
+  if (top != -INFINITY)
+    x.visit([&](auto *at) {
+      for (int64_t i = threadIdx.x; i < rule.vocabulary; i += kBlock)
+        sum += expf(loadLanes<1>(at + i) - top);
+    });
   sum = blockReduce(sum, shared, AddOp{});
   if (threadIdx.x != 0)
     return;
@@ -46,7 +51,7 @@ __global__ void __launch_bounds__(kBlock)
   if (!counts && label != rule.ignoreIndex)
     reportFault(fault, rule.firstRow + row, label, rule.vocabulary);
   lse[rule.firstRow + row] = total;
-  losses[rule.firstRow + row] = counts ? total - x[label] : 0.0f;
+  losses[rule.firstRow + row] = counts ? total - x.at(label) : 0.0f;
 }
 
 __global__ void __launch_bounds__(kBlock)
@@ -68,10 +73,10 @@ __global__ void __launch_bounds__(kBlock)
 // lies where one before it was: a round's are all read before they are written.
 template <typename T>
 __global__ void __launch_bounds__(kBlock)
-    gradientOfRow(LabelRule rule, const float *logits, const float *lse,
+    gradientOfRow(LabelRule rule, StoredIn logits, const float *lse,
                   const float *scale, T *dlogits, int64_t stride) {
   const int64_t row = blockIdx.x;
-  const float *x = logits + row * rule.vocabulary;
+  const StoredIn x = logits.shifted(row * rule.vocabulary);
   T *dx = dlogits + row * stride;
   int64_t label = 0;
   const bool counts = labelCounts(rule, row, label);
@@ -80,7 +85,7 @@ __global__ void __launch_bounds__(kBlock)
     const int64_t i = i0 + threadIdx.x;
     float p = 0;
     if (i < rule.vocabulary)
-      p = factor * expf(x[i] - shift);
+      p = factor * expf(x.at(i) - shift);
     if constexpr (isNarrow<T>)
       __syncthreads();
     if (i < rule.vocabulary)
@@ -105,7 +110,7 @@ __global__ void __launch_bounds__(kBlock)
 
 } // namespace
 
-void rowLosses(Queue &queue, const LabelRule &rule, const float *logits,
+void rowLosses(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                int64_t rows, float *lse, float *losses) {
   launch(queue, lossOfRow, dim3(unsigned(rows)), dim3(kBlock), 0, rule, logits,
          lse, losses, queue.device().fault());
@@ -117,7 +122,7 @@ void weightedLoss(Queue &queue, const float *losses, int64_t rows,
          loss, accumulate);
 }
 
-void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
+void rowGradients(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                   int64_t rows, const float *lse, const float *scale,
                   const StoredRows &dlogits) {
   withStored(dlogits.type, [&](auto element) {
@@ -158,8 +163,8 @@ void CrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
   float *losses = static_cast<float *>(scratch);
   const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
                              p.ignoreIndex, 0};
-  cuda::rowLosses(queue, rule, static_cast<const float *>(operand(ins, 0)),
-                  p.rows, static_cast<float *>(result(outs, 1)), losses);
+  cuda::rowLosses(queue, rule, {operand(ins, 0), p.type}, p.rows,
+                  static_cast<float *>(result(outs, 1)), losses);
   cuda::weightedLoss(queue, losses, p.rows,
                      static_cast<const float *>(operand(ins, 2)),
                      static_cast<float *>(result(outs, 0)), accumulate);
@@ -180,8 +185,8 @@ void CrossEntropyGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
   cuda::Queue queue(*state_->device, stream, "cross_entropy_grad");
   const cuda::LabelRule rule{operand(ins, 1), p.labelType, p.vocabulary,
                              p.ignoreIndex, 0};
-  cuda::rowGradients(queue, rule, static_cast<const float *>(operand(ins, 0)),
-                     p.rows, static_cast<const float *>(operand(ins, 2)),
+  cuda::rowGradients(queue, rule, {operand(ins, 0), p.type}, p.rows,
+                     static_cast<const float *>(operand(ins, 2)),
                      static_cast<const float *>(operand(ins, 3)),
                      {result(outs, 0), p.type, p.vocabulary});
 }

@@ -2,14 +2,15 @@
 //
 // Launches over rows of logits, for cross_entropy and for the chunks of
 // linear_cross_entropy. A block takes a row; its threads read it twice, the
-// second time from the cache. Logits are f32, one row behind the other;
-// their gradient is stored as f32, bf16 or f16.
+// second time from the cache. Logits lie one row behind the other; they and
+// their gradient are f32, bf16 or f16.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H
 #define TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H
 
 #include "runtime/cuda/Cuda.h"
+#include "runtime/cuda/Stored.h"
 #include "runtime/kernels/DType.h"
 
 namespace tmc::cuda {
@@ -31,7 +32,7 @@ struct StoredRows {
 /// lse[r] and losses[r] = lse - logits[r, label] (0 where the row doesn't
 /// count), for rows [firstRow, firstRow + rows) of which `logits` holds only
 /// these. A bad label becomes the step's fault.
-void rowLosses(Queue &queue, const LabelRule &rule, const float *logits,
+void rowLosses(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                int64_t rows, float *lse, float *losses);
 
 /// *loss (+)= weight * the sum of the losses, in f64.
@@ -39,9 +40,9 @@ void weightedLoss(Queue &queue, const float *losses, int64_t rows,
                   const float *weight, float *loss, bool accumulate);
 
 /// dlogits = scale * (exp(logits - lse) - [label]), rounded once, 0 in rows
-/// that don't count. dlogits may be logits: a narrow row begins where theirs
-/// does.
-void rowGradients(Queue &queue, const LabelRule &rule, const float *logits,
+/// that don't count. dlogits may be logits, and may be narrower: a row begins
+/// where theirs does.
+void rowGradients(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                   int64_t rows, const float *lse, const float *scale,
                   const StoredRows &dlogits);
 

@@ -196,8 +196,8 @@ void LinearCrossEntropy::run(Stream &stream, In ins, Out outs, void *scratch,
                        p.bias ? operand(ins, 4) : nullptr, r0, rows, pieces);
     cuda::rowLosses(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
-        pieces.logits, rows, static_cast<float *>(result(outs, 1)),
-        pieces.losses);
+        {pieces.logits, DType::F32}, rows,
+        static_cast<float *>(result(outs, 1)), pieces.losses);
   }
   cuda::weightedLoss(queue, pieces.losses, p.rows,
                      static_cast<const float *>(operand(ins, 3)),
@@ -229,7 +229,8 @@ void LinearCrossEntropyGrad::run(Stream &stream, In ins, Out outs,
                        rows, pieces);
     cuda::rowGradients(
         queue, {operand(ins, 2), p.labelType, p.vocabulary, p.ignoreIndex, r0},
-        pieces.logits, rows, static_cast<const float *>(operand(ins, 3)),
+        {pieces.logits, DType::F32}, rows,
+        static_cast<const float *>(operand(ins, 3)),
         static_cast<const float *>(operand(ins, 4)),
         cuda::gradientOf(p, pieces));
     state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);
@@ -264,10 +265,11 @@ void LinearCrossEntropyWithGrad::run(Stream &stream, In ins, Out outs,
     const int64_t rows = std::min(p.chunkRows, p.rows - r0);
     const cuda::LabelRule rule{operand(ins, 2), p.labelType, p.vocabulary,
                                p.ignoreIndex, r0};
+    const cuda::StoredIn logits{pieces.logits, DType::F32};
     state_->makeLogits(queue, p, x, w, p.bias ? operand(ins, 5) : nullptr, r0,
                        rows, pieces);
-    cuda::rowLosses(queue, rule, pieces.logits, rows, lse, pieces.losses);
-    cuda::rowGradients(queue, rule, pieces.logits, rows, lse,
+    cuda::rowLosses(queue, rule, logits, rows, lse, pieces.losses);
+    cuda::rowGradients(queue, rule, logits, rows, lse,
                        static_cast<const float *>(operand(ins, 4)),
                        cuda::gradientOf(p, pieces));
     state_->addGradients(queue, p, x, w, r0, rows, pieces, to, accumulate);

@@ -24,13 +24,17 @@ struct CrossEntropyParams {
   int64_t scratchBytes;
 };
 
+constexpr bool takesLogits(DType type) {
+  return type == DType::F32 || isHalf(type);
+}
+
 /// ins: logits [rows, vocabulary], labels [rows], weight f32 scalar.
 /// outs: loss f32 scalar, lse f32 [rows]. `accumulate` adds to the loss.
 class CrossEntropy : public Kernel {
 public:
   using Params = CrossEntropyParams;
   /// The losses of the rows, before they are added in order.
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type) { return takesLogits(type); }
   static int64_t scratchCap(const Params &params, Backend) {
     return alignScratch(params.rows * 4);
   }
@@ -43,7 +47,7 @@ public:
 class CrossEntropyGrad : public Kernel {
 public:
   using Params = CrossEntropyParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type) { return takesLogits(type); }
   static int64_t scratchCap(const Params &, Backend) { return 0; }
   TMC_KERNEL(CrossEntropyGrad)
 };
@@ -68,6 +72,8 @@ struct LinearCrossEntropyParams {
 
   /// What factors of f32 are rounded to; F32: nothing.
   DType readAs() const { return tf32 ? DType::TF32 : type; }
+  /// Rows of the longest chunk.
+  int64_t chunk() const { return chunkRows < rows ? chunkRows : rows; }
 };
 
 constexpr bool takesLinear(DType x, DType table, Backend backend) {
@@ -146,16 +152,35 @@ inline int64_t biasScratch(const LinearCrossEntropyParams &params,
              : 0;
 }
 
-/// One chunk of logits, the rows' losses, a bias's sums, and what a product may
-/// take: of logits, of dx, or of dw.
+/// Rows of logits that there are at once. On the cpu a gradient in 16 bits lies
+/// apart from them, and only that has to be whole for a chunk's product: sixty
+/// four rows are enough to multiply as fast.
+inline int64_t logitsRows(const LinearCrossEntropyParams &params,
+                          Backend backend) {
+  constexpr int64_t kFew = 64;
+  const bool isApart = backend == Backend::Cpu && params.type != DType::F32;
+  return isApart && params.chunk() > kFew ? kFew : params.chunk();
+}
+
+/// The gradient of a chunk's logits, where it doesn't take their place.
+inline int64_t gradientScratch(const LinearCrossEntropyParams &params,
+                               Backend backend) {
+  return backend == Backend::Cpu && params.type != DType::F32
+             ? alignScratch(params.chunk() * params.vocabulary *
+                            sizeOf(params.type))
+             : 0;
+}
+
+/// Logits, their gradient where it is apart, the rows' losses, a bias's sums,
+/// and what a product may take: of logits, of dx, or of dw.
 inline int64_t
 linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                              Backend backend) {
-  const int64_t chunk =
-      params.chunkRows < params.rows ? params.chunkRows : params.rows;
+  const int64_t chunk = params.chunk();
+  const int64_t logits = logitsRows(params, backend);
   const int64_t vocabulary = params.vocabulary, channels = params.channels;
   int64_t product = 0;
-  const int64_t shapes[3][3] = {{chunk, vocabulary, channels},
+  const int64_t shapes[3][3] = {{logits, vocabulary, channels},
                                 {chunk, channels, vocabulary},
                                 {vocabulary, channels, chunk}};
   for (auto &shape : shapes) {
@@ -169,7 +194,8 @@ linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
     const int64_t cap = Matmul::scratchCap(p, backend);
     product = product > cap ? product : cap;
   }
-  return alignScratch(chunk * vocabulary * 4) + alignScratch(params.rows * 4) +
+  return alignScratch(logits * vocabulary * 4) +
+         gradientScratch(params, backend) + alignScratch(params.rows * 4) +
          biasScratch(params, backend) + product;
 }
 

@@ -69,6 +69,47 @@ func.func @accumulate_onto_the_head(%x: tensor<4x3xf32>, %w: tensor<5x3xf32>, %y
 
 // -----
 
+// A loss reads 16-bit logits as they are, and its gradient is rounded as it is
+// made.
+// CHECK-LABEL: @loss_of_narrow_logits
+// CHECK-NEXT: %[[L:.*]], %[[E:.*]] = nn.cross_entropy %arg0, %arg1, %arg2 : (tensor<4x5xbf16>,
+// CHECK-NEXT: %[[D:.*]] = nn.cross_entropy_grad %arg0, %arg1, %[[E]], %arg3 {ignore_index = 3 : i64} : {{.*}} -> tensor<4x5xbf16>
+// CHECK-NEXT: return %[[L]], %[[D]], %[[D]]
+func.func @loss_of_narrow_logits(%x: tensor<4x5xbf16>, %y: tensor<4xi64>, %n: tensor<f32>, %s: tensor<f32>) -> (tensor<f32>, tensor<4x5xbf16>, tensor<4x5xbf16>) {
+  %w = arith.extf %x : tensor<4x5xbf16> to tensor<4x5xf32>
+  %l, %e = nn.cross_entropy %w, %y, %n : (tensor<4x5xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>)
+  %g = nn.cross_entropy_grad %w, %y, %e, %s {ignore_index = 3 : i64} : (tensor<4x5xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> tensor<4x5xf32>
+  %t = arith.truncf %g : tensor<4x5xf32> to tensor<4x5xbf16>
+  %u = arith.truncf %g : tensor<4x5xf32> to tensor<4x5xbf16>
+  return %l, %t, %u : tensor<f32>, tensor<4x5xbf16>, tensor<4x5xbf16>
+}
+
+// -----
+
+// Not where the unrounded one is wanted, too,
+// CHECK-LABEL: @gradient_that_is_wanted_in_f32
+// CHECK: nn.cross_entropy_grad {{.*}} -> tensor<4x5xf32>
+func.func @gradient_that_is_wanted_in_f32(%x: tensor<4x5xbf16>, %y: tensor<4xi64>, %e: tensor<4xf32>, %s: tensor<f32>) -> (tensor<4x5xbf16>, tensor<4x5xf32>) {
+  %w = arith.extf %x : tensor<4x5xbf16> to tensor<4x5xf32>
+  %g = nn.cross_entropy_grad %w, %y, %e, %s : (tensor<4x5xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> tensor<4x5xf32>
+  %t = arith.truncf %g : tensor<4x5xf32> to tensor<4x5xbf16>
+  return %t, %g : tensor<4x5xbf16>, tensor<4x5xf32>
+}
+
+// -----
+
+// or another type.
+// CHECK-LABEL: @gradient_in_another_type
+// CHECK: nn.cross_entropy_grad {{.*}} -> tensor<4x5xf32>
+func.func @gradient_in_another_type(%x: tensor<4x5xbf16>, %y: tensor<4xi64>, %e: tensor<4xf32>, %s: tensor<f32>) -> tensor<4x5xf16> {
+  %w = arith.extf %x : tensor<4x5xbf16> to tensor<4x5xf32>
+  %g = nn.cross_entropy_grad %w, %y, %e, %s : (tensor<4x5xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> tensor<4x5xf32>
+  %t = arith.truncf %g : tensor<4x5xf32> to tensor<4x5xf16>
+  return %t : tensor<4x5xf16>
+}
+
+// -----
+
 // The logits of a chunk are made once, for the loss and for its gradient.
 // CHECK-LABEL: @loss_with_gradient
 // CHECK-NEXT: %[[L:.*]], %[[X:.*]], %[[T:.*]], %[[B:.*]] = nn.linear_cross_entropy_with_grad %arg0, %arg1, %arg2, %arg4, %arg5 bias(%arg3) {chunk = 2 : i64, ignore_index = 3 : i64}

@@ -121,6 +121,46 @@ TEST(NarrowAttention, RoundsWhatF32Gives) {
   }
 }
 
+TEST(NarrowCrossEntropy, RoundsWhatF32Gives) {
+  const int64_t rows = 7;
+  const float weight = 0.05f;
+  for (DType type : kHalves)
+    for (int64_t vocabulary : {2, 5, 64, 1003}) {
+      SCOPED_TRACE(std::string(nameOf(type)) + " of " +
+                   std::to_string(vocabulary));
+      Typed logits(type, randomFloats(rows * vocabulary, 1, 5));
+      Longs labels = randomLongs(rows, vocabulary, 3);
+      labels[2] = -100;
+      CrossEntropyParams wide{.type = DType::F32,
+                              .labelType = DType::I64,
+                              .rows = rows,
+                              .vocabulary = vocabulary,
+                              .ignoreIndex = -100,
+                              .scratchBytes = 0};
+      CrossEntropyParams p = wide;
+      p.type = type;
+      test::Floats lse(rows), lseTyped(rows), grad(rows * vocabulary);
+      float loss = 0, lossTyped = 0;
+      runKernel<CrossEntropy>(1, wide, {logits.values, labels, &weight},
+                              {&loss, lse});
+      runKernel<CrossEntropyGrad>(
+          1, wide, {logits.values, labels, lse, &weight}, {grad});
+      Typed apart(type, test::Floats(rows * vocabulary, NAN));
+      for (int threads : {1, 2}) {
+        runKernel<CrossEntropy>(threads, p, {logits, labels, &weight},
+                                {&lossTyped, lseTyped});
+        EXPECT_EQ(lossTyped, loss);
+        EXPECT_TRUE(lseTyped.sameBits(lse));
+        runKernel<CrossEntropyGrad>(
+            threads, p, {logits, labels, lseTyped, &weight}, {apart});
+        expectRounded(apart, grad, "dlogits");
+      }
+      runKernel<CrossEntropyGrad>(2, p, {logits, labels, lseTyped, &weight},
+                                  {logits});
+      EXPECT_TRUE(logits.bytes.sameBits(apart.bytes)) << "in place";
+    }
+}
+
 TEST(NarrowLinearCrossEntropy, MultipliesInItsType) {
   const int64_t rows = 21, channels = 24, vocabulary = 610;
   Longs labels = randomLongs(rows, vocabulary, 3);
