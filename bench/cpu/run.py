@@ -2,7 +2,8 @@
 """Measure a training step of GPT-2 124M: tmc beside PyTorch, on this machine's CPU.
 
     run.py [--tmc build/bin/tmc] [--python PYTHON] [--threads 1] [--shapes 4x64,2x512]
-           [--variants nodropout,dropout] [--systems tmc,eager,compile] [--rounds 3] [-o results.json]
+           [--variants nodropout,dropout] [--systems tmc,eager,compile] [--precision bf16] [--rounds 3]
+           [-o results.json]
 
 Same weights (random, written once as safetensors), same tokens, same threads. Each system
 has a process of its own; they take turns, so that a busy moment of the machine hits
@@ -129,14 +130,14 @@ def take_turns(workers, steps, rounds):
 def measure(options, variant, batch, sequence, threads, scratch):
     base = dict(batch=batch, sequence=sequence, threads=threads, dropout=MODELS[variant][1], lr=LR, weight_decay=DECAY,
                 weights=options.weights, tokens=os.path.join(ROOT, "examples", "data", "text.u16.bin"),
-                attention=options.attention, fused=not options.unfused, config={}, check=os.path.join(ROOT, "test", "golden"))
+                attention=options.attention, fused=not options.unfused, precision=options.precision, config={}, check=os.path.join(ROOT, "test", "golden"))
     result = dict(variant=variant, batch=batch, sequence=sequence, threads=threads, systems={})
     workers = []
     for system in options.systems:
         spec = dict(base, system=system)
         if system == "tmc":
             spec["directory"], plan, seconds = compile_step(
-                options.tmc, variant, batch, sequence, scratch, options.tmc_option)
+                options.tmc, variant, batch, sequence, scratch, [f"--precision={options.precision}", *options.tmc_option])
             result["plan"] = {k: plan.get(k) for k in ("arena_bytes", "live_peak_bytes", "launches", "plan_seconds", "overhead_pct")}
             result["compile_seconds"] = round(seconds, 2)
         workers.append(Worker(sys.executable if system == "tmc" else options.python, spec, scratch))
@@ -186,6 +187,7 @@ def main():
     parser.add_argument("--variants", default="nodropout,dropout")
     parser.add_argument("--systems", default="tmc,eager,compile")
     parser.add_argument("--attention", default="eager", choices=["eager", "sdpa"], help="of the PyTorch model")
+    parser.add_argument("--precision", default="f32", choices=["f32", "bf16"], help="bf16: PyTorch's by autocast")
     parser.add_argument("--unfused", action="store_true", help="PyTorch's default AdamW, not fused=True")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=TRAJECTORY, help="of each system, at least (default: %(default)s)")
@@ -212,7 +214,8 @@ def main():
                     print(table(results[-1:]) if len(results) == 1 else table(results[-1:]).split("\n", 2)[2], flush=True)
     if options.output:
         with open(options.output, "w") as file:
-            json.dump(dict(cpu=cpu_model(), peak_gflops=peak_gflops, attention=options.attention, results=results), file, indent=1)
+            json.dump(dict(cpu=cpu_model(), peak_gflops=peak_gflops, attention=options.attention, precision=options.precision,
+                           results=results), file, indent=1)
             file.write("\n")
 
 

@@ -96,7 +96,8 @@ class Torch:
     def step(self, batch):
         batch = self.inputs(batch)
         start = time.perf_counter()
-        loss = self.loss(batch)
+        with self.torch.autocast("cpu", self.torch.bfloat16, enabled=SPEC.get("precision") == "bf16"):
+            loss = self.loss(batch)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()

@@ -112,12 +112,14 @@ TEST(Split, RandomGraphs) {
   std::unique_ptr<MLIRContext> context = makeContext();
   GraphOptions options;
   options.batchSafe = true;
-  int64_t cut = 0, refused = 0;
+  int64_t cut = 0, refused = 0, cutNarrow = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
+    options.narrow = seed % 2;
     OwningOpRef<ModuleOp> whole = randomGraph(*context, seed, options);
     Outcome outcome = compareSplit(*whole, 2, seed + 1);
     refused += outcome.refused;
     cut += !outcome.refused;
+    cutNarrow += !outcome.refused && options.narrow;
     if (!outcome.difference.empty()) {
       std::string text;
       llvm::raw_string_ostream(text) << *whole;
@@ -126,6 +128,7 @@ TEST(Split, RandomGraphs) {
   }
   // Those with a state to update, or a batch norm, can't be cut.
   EXPECT_GE(cut, 500) << refused << " are refused";
+  EXPECT_GE(cutNarrow, 200);
 }
 
 /// Functions that are there to be cut, and how often: a mean over labels that
