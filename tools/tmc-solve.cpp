@@ -6,6 +6,9 @@
 //   tmc-solve fit   FILE --budget 0.8x|SIZE [--seed N] [--without NAME,...]
 //                        [--json FILE]
 //   tmc-solve bound FILE [--budget 0.8x|SIZE] [--effort N] [--json FILE]
+//   tmc-solve offload FILE --budget 0.8x|SIZE [--host-budget SIZE]
+//                        [--bandwidth GB/s] [--host-bandwidth GB/s] [--seed N]
+//                        [--json FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
 //                        [--repeats] [--lifetimes] [-o FILE]
@@ -60,6 +63,15 @@ constexpr const char *kHelpText =
     "  --effort N            counted work, in percent (default 100)\n"
     "  --json FILE           the bound and its proof; - is standard output\n"
     "\n"
+    "offload: what moves to the host and back, what is recomputed, which "
+    "updates\n"
+    "run on the host. A problem of the device alone gets a host beside it.\n"
+    "  --budget              as above; of the device\n"
+    "  --host-budget SIZE    default: no limit\n"
+    "  --bandwidth N         GB/s of the link, each way (default 25)\n"
+    "  --host-bandwidth N    GB/s of updates on the host (default 50)\n"
+    "  --seed N, --json FILE as above\n"
+    "\n"
     "pack: offsets for buffers with lifetimes, in one arena.\n"
     "FILE.csv has columns id,lower,upper,size and may have "
     "alignment,inside,distance,fixed.\n"
@@ -104,6 +116,8 @@ int main(int argc, char **argv) {
     return solveFit(argc, argv);
   if (command == "bound")
     return solveBound(argc, argv);
+  if (command == "offload")
+    return solveOffload(argc, argv);
   if (command == "pack")
     return solvePack(argc, argv);
   if (command == "generate")

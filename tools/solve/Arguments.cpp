@@ -19,6 +19,7 @@ const char *const kUsageText =
     "usage: tmc-solve remat FILE --budget 0.8x|SIZE [options]\n"
     "       tmc-solve fit FILE --budget 0.8x|SIZE [options]\n"
     "       tmc-solve bound FILE [--budget 0.8x|SIZE] [options]\n"
+    "       tmc-solve offload FILE --budget 0.8x|SIZE [options]\n"
     "       tmc-solve pack FILE.csv [--capacity SIZE] [options]\n"
     "       tmc-solve generate FAMILY --nodes N [options]\n"
     "       tmc-solve strategies\n"

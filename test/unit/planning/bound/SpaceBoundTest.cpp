@@ -7,13 +7,11 @@
 #include "compiler/planning/model/GenerateStep.h"
 #include "compiler/planning/model/ProblemFile.h"
 
-#include "test/unit/planning/SpaceBrute.h"
-#include "test/unit/planning/SpaceMachine.h"
+#include "test/unit/planning/SpaceOptimum.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <set>
 #include <sstream>
 
 using namespace tmc::planning;
@@ -45,47 +43,6 @@ int64_t provenBy(const Problem &p, const SpaceCertificate &c) {
   EXPECT_TRUE(judged.ok() && summed.ok()) << judged.status().message();
   EXPECT_EQ(*judged, *summed) << printProblem(p);
   return *judged;
-}
-
-struct Plans {
-  struct Plan {
-    std::vector<ValueId> homes;
-    std::vector<int64_t> peaks;
-    int64_t makespan = 0;
-  };
-  std::vector<Plan> all;
-  Plans(const Problem &p, int extras) {
-    EveryList(p, extras, [&](const Solution &bare) {
-      Solution s = bare;
-      takeOverwrites(p, s);
-      if (absl::StatusOr<Profile> profile = simulate(p, s); profile.ok())
-        all.push_back(
-            {homesOf(p, s), profile->spacePeakBytes, profile->makespan});
-    }).run();
-  }
-};
-
-/// The least makespan within the problem's budgets: of the lists, and, where
-/// there is no loop, of any number of executions, whatever the homes.
-std::optional<int64_t> optimumOf(const Problem &p, const Plans &plans) {
-  std::optional<int64_t> best;
-  std::set<std::vector<ValueId>> homes;
-  std::vector<int64_t> budgets;
-  for (const MemorySpace &space : p.spaces)
-    budgets.push_back(space.budgetBytes);
-  for (const Plans::Plan &plan : plans.all) {
-    homes.insert(plan.homes);
-    bool fits = true;
-    for (size_t s = 0; s < budgets.size(); ++s)
-      fits &= budgets[s] < 0 || plan.peaks[s] <= budgets[s];
-    if (fits && (!best || plan.makespan < *best))
-      best = plan.makespan;
-  }
-  if (p.segments.size() == 1 && best)
-    for (const std::vector<ValueId> &home : homes)
-      if (auto found = SpaceMachine(p, home, budgets, *best).run())
-        best = std::min(*best, found->makespan);
-  return best;
 }
 
 TEST(SpaceBound, NeverExceedsTheOptimumOfSmallProblems) {

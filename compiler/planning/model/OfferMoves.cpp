@@ -1,0 +1,121 @@
+#include "compiler/planning/model/OfferMoves.h"
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+namespace {
+
+class MoveOffer {
+public:
+  MoveOffer(Problem &problem, const MoveOptions &options)
+      : problem(problem), options(options),
+        onHost(problem.values.size(), kNone) {}
+
+  void run() {
+    problem.exactLoops = true;
+    host = SpaceId(problem.spaces.size());
+    problem.spaces.push_back({"host", SpaceKind::Host, options.hostBudget});
+    toHost = addEngine("d2h", EngineKind::DeviceToHost);
+    toDevice = addEngine("h2d", EngineKind::HostToDevice);
+    hostEngine = addEngine("host", EngineKind::Host);
+    const ValueId count = ValueId(problem.values.size());
+    if (options.activations)
+      for (ValueId v = 0; v < count; ++v) {
+        const Value &value = problem.values[v];
+        if (value.kind == ValueKind::Temporary && !value.pinned &&
+            !value.liveOut && value.bytes >= options.leastBytes)
+          addForm(v);
+      }
+    if (options.states)
+      for (InstructionId i = 0; i < InstructionId(problem.instructions.size());
+           ++i)
+        addUpdate(i);
+  }
+
+private:
+  EngineId addEngine(const char *name, EngineKind kind) {
+    problem.engines.push_back({name, kind});
+    return EngineId(problem.engines.size()) - 1;
+  }
+  static int64_t timeOf(int64_t bytes, int64_t bandwidth) {
+    return int64_t(__int128(bytes) * 1'000'000'000'000 / bandwidth);
+  }
+
+  /// The value's form on the host, with moves.
+  ValueId addForm(ValueId v) {
+    if (onHost[v] != kNone)
+      return onHost[v];
+    Value form = problem.values[v];
+    if (form.updates != kNone)
+      form.updates = addForm(form.updates);
+    form.name += "@host";
+    form.formOf = v;
+    form.space = host;
+    form.liveOut = false;
+    form.pinned = false;
+    problem.values[v].pinned = false;
+    onHost[v] = problem.addValue(form);
+    addMove("stash ", v, onHost[v], toHost);
+    addMove("fetch ", onHost[v], v, toDevice);
+    return onHost[v];
+  }
+  void addMove(const char *verb, ValueId from, ValueId to, EngineId engine) {
+    Recipe r;
+    r.name = verb + problem.values[problem.contentOf(from)].name;
+    r.reads = {from};
+    r.writes = {to};
+    r.engine = engine;
+    r.cost = options.linkLatency +
+             timeOf(problem.values[from].bytes, options.linkBandwidth);
+    r.recomputable = true;
+    problem.addRecipe(std::move(r));
+  }
+
+  /// An optimizer's update: it replaces moments, or a parameter.
+  void addUpdate(InstructionId i) {
+    const Recipe own = problem.recipes[problem.instructions[i].recipes[0]];
+    if (std::none_of(own.writes.begin(), own.writes.end(), [&](ValueId v) {
+          const Value &value = problem.values[v];
+          return value.updates != kNone &&
+                 (value.valueClass == ValueClass::Optimizer ||
+                  value.valueClass == ValueClass::Parameter);
+        }))
+      return;
+    Recipe there = own;
+    int64_t bytes = 0;
+    for (std::vector<ValueId> *list : {&there.reads, &there.writes})
+      for (ValueId &v : *list) {
+        bytes += problem.values[v].bytes;
+        v = addForm(v);
+      }
+    for (Overwrite &o : there.overwrites)
+      o = {onHost[o.read], onHost[o.written], o.must};
+    there.name += " on the host";
+    there.engine = hostEngine;
+    there.cost = timeOf(bytes, options.hostBandwidth);
+    there.workspaceSpace = host;
+    there.recomputable = false;
+    problem.addVariant(i, std::move(there));
+  }
+
+  Problem &problem;
+  const MoveOptions &options;
+  std::vector<ValueId> onHost;
+  SpaceId host = 0;
+  EngineId toHost = 0, toDevice = 0, hostEngine = 0;
+};
+
+} // namespace
+
+absl::Status tmc::planning::offerMoves(Problem &problem,
+                                       const MoveOptions &options) {
+  if (!isOneSpace(problem))
+    return absl::FailedPreconditionError(
+        "the problem has other spaces already");
+  for (const Segment &segment : problem.segments)
+    if (segment.trips > 1)
+      return absl::UnimplementedError("no moves are offered in loops so far");
+  MoveOffer(problem, options).run();
+  return check(problem);
+}

@@ -1,0 +1,361 @@
+#include "compiler/planning/search/Projection.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace tmc::planning;
+
+namespace {
+
+class Projector {
+public:
+  Projector(const Problem &whole, const SpaceChoice &choice, double price)
+      : whole(whole), choice(choice), price(price) {
+    Solution homes;
+    homes.homes = choice.homes;
+    home = homesOf(whole, homes);
+  }
+
+  absl::StatusOr<Projection> run() {
+    if (whole.segments.size() != 1 || whole.segments[0].trips != 1)
+      return absl::UnimplementedError(
+          "moves are planned in one segment of one trip so far");
+    indexMoves();
+    addValues();
+    findStashed();
+    result.problem.reservedBytes = whole.reservedBytes;
+    result.problem.addSegment(whole.segments[0].name);
+    for (InstructionId i : whole.segments[0].instructions)
+      if (absl::Status status = addInstruction(i); !status.ok())
+        return status;
+    addRecomputations();
+    return std::move(result);
+  }
+
+private:
+  bool isOnDevice(ValueId v) const { return whole.values[v].space == 0; }
+  bool isAtHome(ValueId v) const { return home[v] == v; }
+  bool isPersistent(ValueId v) const {
+    return whole.values[v].kind == ValueKind::Persistent;
+  }
+  const Recipe &chosen(InstructionId i) const {
+    return whole.recipes[whole.instructions[i].recipes[choice.variants[i]]];
+  }
+  bool isOfHost(const Recipe &r) const {
+    return whole.engines[r.engine].kind == EngineKind::Host;
+  }
+
+  /// The quickest move that writes each value of the device, and the one that
+  /// reads it.
+  void indexMoves() {
+    fetches.assign(whole.values.size(), kNone);
+    stashes.assign(whole.values.size(), kNone);
+    auto offer = [&](RecipeId &known, RecipeId r) {
+      if (known == kNone || whole.recipes[r].cost < whole.recipes[known].cost)
+        known = r;
+    };
+    for (size_t i = 0; i < whole.recipes.size(); ++i) {
+      const Recipe &r = whole.recipes[i];
+      EngineKind kind = whole.engines[r.engine].kind;
+      if (kind == EngineKind::HostToDevice)
+        offer(fetches[r.writes[0]], RecipeId(i));
+      else if (kind == EngineKind::DeviceToHost)
+        offer(stashes[r.reads[0]], RecipeId(i));
+    }
+  }
+
+  void addValues() {
+    projected.assign(whole.values.size(), kNone);
+    for (size_t v = 0; v < whole.values.size(); ++v)
+      if (isOnDevice(ValueId(v)) && isAtHome(ValueId(v)) &&
+          isPersistent(ValueId(v)))
+        at(ValueId(v));
+  }
+  /// The value's projection, which is there from now on.
+  ValueId at(ValueId v) {
+    if (projected[v] != kNone)
+      return projected[v];
+    Value value = whole.values[v];
+    value.formOf = kNone;
+    if (value.kind == ValueKind::Persistent && !isAtHome(v)) {
+      value.kind = ValueKind::Temporary;
+      value.updates = kNone;
+    } else if (value.updates != kNone) {
+      value.updates = at(value.updates);
+    }
+    return projected[v] = addValue(std::move(value), v);
+  }
+  ValueId addValue(Value value, ValueId of) {
+    result.values.push_back(of);
+    return result.problem.addValue(std::move(value));
+  }
+
+  /// Contents of the device that work on the host reads.
+  void findStashed() {
+    isStashed.assign(whole.values.size(), 0);
+    std::vector<char> isMadeThere(whole.values.size(), 0);
+    for (InstructionId i : whole.segments[0].instructions)
+      if (const Recipe &r = chosen(i); isOfHost(r)) {
+        for (ValueId v : r.reads)
+          if (ValueId main = whole.contentOf(v);
+              home[v] != v && !isMadeThere[main])
+            isStashed[main] = 1;
+        for (ValueId v : r.writes)
+          isMadeThere[whole.contentOf(v)] = 1;
+      }
+  }
+
+  int64_t priceOf(RecipeId move) const {
+    const double seconds = std::isinf(price) ? 1 : price;
+    return std::max<int64_t>(
+        1, int64_t(double(whole.recipes[move].cost) * seconds));
+  }
+
+  void origin(Projection::Kind kind, RecipeId recipe,
+              InstructionId instruction = kNone, RecipeId stash = kNone) {
+    result.origins.push_back({kind, recipe, instruction, stash});
+  }
+
+  /// A kernel's recipe less what isn't on the device.
+  Recipe kernel(const Recipe &r) {
+    Recipe k = r;
+    k.reads.clear(), k.writes.clear(), k.overwrites.clear();
+    for (ValueId v : r.reads)
+      k.reads.push_back(at(v));
+    for (ValueId v : r.writes)
+      k.writes.push_back(at(v));
+    for (const Overwrite &o : r.overwrites)
+      k.overwrites.push_back({at(o.read), at(o.written), o.must});
+    for (ValueId v : r.writes)
+      if (isPersistent(v) && isAtHome(v))
+        updateInPlace(k, at(v));
+    k.segment = kNone;
+    k.instruction = kNone;
+    return k;
+  }
+
+  /// With one space what is updated is updated in place.
+  void updateInPlace(Recipe &r, ValueId written) {
+    const ValueId old = result.problem.values[written].updates;
+    if (std::find(r.reads.begin(), r.reads.end(), old) == r.reads.end())
+      r.reads.push_back(old);
+    for (Overwrite &o : r.overwrites)
+      if (o.read == old && o.written == written) {
+        o.must = true;
+        return;
+      }
+    r.overwrites.push_back({old, written, true});
+  }
+
+  absl::Status addFetch(ValueId v) {
+    RecipeId move = fetches[v];
+    if (move == kNone)
+      return absl::FailedPreconditionError(absl::StrCat(
+          "nothing fetches '", whole.values[v].name, "' to the device"));
+    Recipe r;
+    r.name = whole.recipes[move].name;
+    r.writes = {at(v)};
+    r.cost = priceOf(move);
+    r.recomputable = true;
+    if (ValueId mark = markOf(v); mark != kNone)
+      r.reads = {mark};
+    result.problem.addInstruction(0, std::move(r));
+    origin(Projection::Kind::Fetch, move);
+    isThere[v] = isFetched[v] = 1;
+    return absl::OkStatus();
+  }
+
+  absl::Status addStash(ValueId v) {
+    RecipeId move = stashes[v];
+    if (move == kNone)
+      return absl::FailedPreconditionError(
+          absl::StrCat("nothing stashes '", whole.values[v].name, "' away"));
+    Recipe r;
+    r.name = whole.recipes[move].name;
+    r.reads = {at(v)};
+    if (whole.values[v].kind == ValueKind::Temporary) {
+      // It isn't fetched before it is there.
+      Value mark;
+      mark.name = whole.values[v].name + " there";
+      marks[v] = addValue(mark, kNone);
+      r.writes = {marks[v]};
+    }
+    result.problem.addInstruction(0, std::move(r));
+    origin(Projection::Kind::Stash, move);
+    hasStash[v] = 1;
+    return absl::OkStatus();
+  }
+
+  /// A value of no bytes that a fetch of `v` from its home reads, and the work
+  /// that overwrites that replaces; kNone: no work does.
+  ValueId markOf(ValueId v) {
+    ValueId main = whole.contentOf(v);
+    if (!isOverwritten[main])
+      return kNone;
+    if (marks[main] == kNone) {
+      Value mark;
+      mark.name = whole.values[main].name + " there";
+      mark.kind = ValueKind::Persistent;
+      marks[main] = addValue(mark, kNone);
+    }
+    return marks[main];
+  }
+
+  absl::Status addInstruction(InstructionId i) {
+    if (isThere.empty())
+      start();
+    if (isOfHost(chosen(i)))
+      return addWork(i);
+    const std::vector<RecipeId> &recipes = whole.instructions[i].recipes;
+    const Recipe &first = chosen(i);
+    for (ValueId v : first.reads)
+      if (!isThere[v])
+        if (absl::Status status = addFetch(v); !status.ok())
+          return status;
+    InstructionId made = result.problem.addInstruction(0, kernel(first));
+    origin(Projection::Kind::Kernel, recipes[choice.variants[i]], i);
+    for (RecipeId r : recipes) {
+      const Recipe &other = whole.recipes[r];
+      bool canRun =
+          std::all_of(other.reads.begin(), other.reads.end(),
+                      [&](ValueId v) { return isOnDevice(v) && isThere[v]; });
+      if (&other == &first || other.engine != 0 || !canRun)
+        continue;
+      result.problem.addVariant(made, kernel(other));
+      origin(Projection::Kind::Kernel, r, i);
+    }
+    for (ValueId v : first.writes) {
+      isThere[v] = 1;
+      bool leaves = isPersistent(v) && !isAtHome(v);
+      if (leaves || isStashed[whole.contentOf(v)])
+        if (absl::Status status = addStash(v); !status.ok())
+          return status;
+    }
+    return absl::OkStatus();
+  }
+
+  void start() {
+    isThere.assign(whole.values.size(), 0);
+    hasStash = isFetched = isThere;
+    isOverwritten.assign(whole.values.size(), 0);
+    marks.assign(whole.values.size(), kNone);
+    for (size_t v = 0; v < whole.values.size(); ++v) {
+      const Value &value = whole.values[v];
+      isThere[v] = isPersistent(ValueId(v)) && value.updates == kNone &&
+                   isAtHome(ValueId(v)) && isOnDevice(ValueId(v));
+      if (value.updates != kNone && isAtHome(ValueId(v)) && value.space != 0)
+        isOverwritten[whole.contentOf(value.updates)] = 1;
+    }
+  }
+
+  absl::Status addWork(InstructionId i) {
+    const Recipe &r = chosen(i);
+    for (ValueId v : r.reads) {
+      ValueId main = whole.contentOf(v);
+      if (isStashed[main] && isThere[main] && !hasStash[main])
+        if (absl::Status status = addStash(main); !status.ok())
+          return status;
+    }
+    Recipe work;
+    work.name = r.name;
+    for (ValueId v : r.writes) {
+      ValueId old = whole.values[v].updates;
+      ValueId mark =
+          old == kNone || !isAtHome(v) ? kNone : marks[whole.contentOf(old)];
+      if (mark == kNone)
+        continue;
+      Value after = result.problem.values[mark];
+      after.name += "'";
+      after.updates = mark;
+      ValueId next = addValue(after, kNone);
+      work.reads.push_back(mark);
+      work.writes.push_back(next);
+      work.overwrites.push_back({mark, next, true});
+    }
+    result.problem.addInstruction(0, std::move(work));
+    origin(Projection::Kind::Work,
+           whole.instructions[i].recipes[choice.variants[i]], i);
+    for (ValueId v : r.writes)
+      if (ValueId main = whole.contentOf(v);
+          isPersistent(main) && isAtHome(main) && isOnDevice(main))
+        if (absl::Status status = addReturn(main); !status.ok())
+          return status;
+    return absl::OkStatus();
+  }
+
+  /// What the host made comes to its home on the device, in the old one's
+  /// place.
+  absl::Status addReturn(ValueId v) {
+    RecipeId move = fetches[v];
+    if (move == kNone)
+      return absl::FailedPreconditionError(absl::StrCat(
+          "nothing fetches '", whole.values[v].name, "' to the device"));
+    Recipe r;
+    r.name = whole.recipes[move].name;
+    r.writes = {at(v)};
+    if (ValueId old = whole.values[v].updates; old != kNone) {
+      r.reads = {at(old)};
+      r.overwrites = {{at(old), at(v), true}};
+    }
+    result.problem.addInstruction(0, std::move(r));
+    origin(Projection::Kind::Fetch, move);
+    isThere[v] = 1;
+    return absl::OkStatus();
+  }
+
+  /// Kernels that only recompute, and fetches of what kernels make.
+  void addRecomputations() {
+    auto isUsable = [&](ValueId v) { return isOnDevice(v) && isThere[v]; };
+    for (size_t i = 0; i < whole.recipes.size(); ++i) {
+      const Recipe &r = whole.recipes[i];
+      if (r.engine != 0 || r.instruction != kNone ||
+          !std::all_of(r.reads.begin(), r.reads.end(), isUsable) ||
+          !std::all_of(r.writes.begin(), r.writes.end(), isUsable))
+        continue;
+      result.problem.addRecipe(kernel(r));
+      origin(Projection::Kind::Kernel, RecipeId(i));
+    }
+    if (std::isinf(price))
+      return;
+    for (size_t v = 0; v < whole.values.size(); ++v) {
+      const Value &value = whole.values[v];
+      if (value.space != 0 || value.kind != ValueKind::Temporary ||
+          value.pinned || !isThere[v] || isFetched[v] || fetches[v] == kNone ||
+          stashes[v] == kNone)
+        continue;
+      Recipe r;
+      r.name = whole.recipes[fetches[v]].name;
+      r.writes = {at(v)};
+      r.cost = priceOf(fetches[v]) + (hasStash[v] ? 0 : priceOf(stashes[v]));
+      r.recomputable = true;
+      if (marks[v] != kNone)
+        r.reads = {marks[v]};
+      result.problem.addRecipe(std::move(r));
+      origin(Projection::Kind::Fetch, fetches[v], kNone, stashes[v]);
+    }
+  }
+
+  const Problem &whole;
+  const SpaceChoice &choice;
+  const double price;
+  Projection result;
+  std::vector<ValueId> home, projected, marks;
+  std::vector<RecipeId> fetches, stashes;
+  /// Of values: made or fetched so far, fetched first, stashed; of main forms:
+  /// read by work, written by it at home.
+  std::vector<char> isThere, isFetched, hasStash, isStashed, isOverwritten;
+};
+
+} // namespace
+
+SpaceChoice tmc::planning::plainChoice(const Problem &problem) {
+  return {{}, std::vector<int32_t>(problem.instructions.size(), 0)};
+}
+
+absl::StatusOr<Projection> tmc::planning::project(const Problem &problem,
+                                                  const SpaceChoice &choice,
+                                                  double price) {
+  return Projector(problem, choice, price).run();
+}

@@ -1,0 +1,74 @@
+// Projection.h - a problem with spaces, seen from the device alone.
+//
+// Once it is said where persistent contents are at home, by which variant each
+// instruction runs and what a second of a link is worth, what is left to decide
+// is the device's: which values stay, which are made again, which come back
+// from elsewhere. A fetch then is a recipe that makes a value of nothing:
+//
+//     stash: a -> a@host, fetch: a@host -> a      is      fetch: {} -> a
+//                                                         price x (both times)
+//
+// so that the search for recomputations (`solve`) weighs it against running
+// kernels again, with all that it knows of chains, loads and orders. What it
+// can't see are the links' own time and the bytes that are held while they
+// work: `placeMoves` (Moves.h) turns its plan into one with moves, and says
+// what came of it; the price and the bytes that are kept free are the knobs.
+//
+// The projected list, all of it in the program's order:
+//
+//   - Kernels as they are, less values of other spaces.
+//   - *Fetch u* before the first kernel that reads u, for u at home elsewhere;
+//     it may run again like any recipe.
+//   - *Stash u* behind the maker of u, where u's home is elsewhere or work on
+//     the host reads it.
+//   - *Work* in the place of an instruction that runs on the host; the values
+//   of
+//     the device that it leaves are fetched behind it. It ends the life of the
+//     contents that it overwrites: they are fetched before it, or not at all.
+//
+// So far: one segment of one trip, and moves of one hop. Forms in files are
+// left alone.
+
+#ifndef TMC_COMPILER_PLANNING_SEARCH_PROJECTION_H
+#define TMC_COMPILER_PLANNING_SEARCH_PROJECTION_H
+
+#include "compiler/planning/model/Problem.h"
+
+#include "absl/status/statusor.h"
+
+#include <vector>
+
+namespace tmc::planning {
+
+/// What the projection doesn't decide.
+struct SpaceChoice {
+  std::vector<ValueId> homes;    // As `Solution::homes`.
+  std::vector<int32_t> variants; // Of each instruction, into its recipes.
+};
+
+/// All at home in main forms, by first recipes.
+SpaceChoice plainChoice(const Problem &problem);
+
+struct Projection {
+  enum class Kind : uint8_t { Kernel, Fetch, Stash, Work };
+  /// What a recipe of `problem` stands for.
+  struct Origin {
+    Kind kind = Kind::Kernel;
+    RecipeId recipe = kNone; // Of the whole problem.
+    InstructionId instruction = kNone;
+    RecipeId stash = kNone; // Of a fetch of what is made on the device.
+  };
+  Problem problem;
+  std::vector<Origin> origins; // Of each recipe of `problem`.
+  std::vector<ValueId> values; // Of each value, the whole problem's; or kNone.
+};
+
+/// `price`: what a second of a link costs, in seconds of compute; infinity:
+/// only what has to be fetched is. An Unimplemented error where there are
+/// loops; a FailedPrecondition where no move leads where the choice needs one.
+absl::StatusOr<Projection> project(const Problem &problem,
+                                   const SpaceChoice &choice, double price);
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_SEARCH_PROJECTION_H

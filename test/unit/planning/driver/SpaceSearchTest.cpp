@@ -1,0 +1,170 @@
+// Plans with moves against the optimum of small problems, and against what they
+// may never lose to.
+
+#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/model/GenerateStep.h"
+#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/model/OfferMoves.h"
+#include "compiler/planning/model/ProblemFile.h"
+#include "compiler/planning/model/Verify.h"
+
+#include "test/unit/planning/SpaceOptimum.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// The verifier agrees with what the search says of its plan.
+void expectTrue(const Problem &p, const SpacePlan &plan) {
+  Claim claim{plan.peakBytes[0],
+              plan.makespan,
+              p.spaces[0].budgetBytes,
+              {plan.peakBytes.begin() + 1, plan.peakBytes.end()}};
+  std::optional<std::string> fault = verifySolution(p, plan.solution, claim);
+  EXPECT_FALSE(fault) << *fault;
+}
+
+} // namespace
+
+TEST(SpaceSearch, IsNearTheOptimumOfSmallProblems) {
+  Random random(57);
+  int64_t instances = 0, found = 0, optimal = 0, slower = 0;
+  std::vector<double> over;
+  for (int i = 0; i < 2000; ++i) {
+    SpaceProblem w = randomSpaces(random, i % 2);
+    Problem &p = w.p;
+    Plans plans(p, 2);
+    ASSERT_FALSE(plans.all.empty());
+    const Plans::Plan &one =
+        plans.all[random.below(uint32_t(plans.all.size()))];
+    for (size_t s = 0; s < p.spaces.size(); ++s)
+      p.spaces[s].budgetBytes = s && random.chance(0.4) ? -1 : one.peaks[s];
+    std::optional<int64_t> optimum = optimumOf(p, plans);
+    ASSERT_TRUE(optimum);
+    ++instances;
+    absl::StatusOr<SpacePlan> plan = solveSpaces(p, {});
+    ASSERT_TRUE(plan.ok()) << plan.status().message() << printProblem(p);
+    slower += *optimum > simulate(p, baseSolution(p))->makespan;
+    if (!plan->feasible)
+      continue;
+    ++found;
+    expectTrue(p, *plan);
+    ASSERT_GE(plan->makespan, *optimum) << printProblem(p);
+    optimal += plan->makespan == *optimum;
+    over.push_back(100.0 * double(plan->makespan - *optimum) /
+                   double(*optimum));
+  }
+  std::sort(over.begin(), over.end());
+  std::printf(
+      "  %lld instances (%lld can't be as quick as without budgets), %lld with "
+      "a plan, %lld optimal; over the optimum: median %.1f %%, worst %.1f %%\n",
+      (long long)instances, (long long)slower, (long long)found,
+      (long long)optimal, over[over.size() / 2], over.back());
+  EXPECT_GE(slower, 50);
+  EXPECT_GE(found, instances * 99 / 100);
+  EXPECT_GE(optimal, instances * 99 / 100);
+}
+
+TEST(SpaceSearch, NeverLosesToRecomputingAlone) {
+  int64_t plans = 0, alone = 0, won = 0;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    GenerateOptions shape;
+    shape.nodes = 150;
+    shape.seed = seed;
+    const Problem one = *problemOf(generateGraph(shape));
+    const Profile base = *simulate(one, baseSolution(one));
+    // So many peaks a step go through the link.
+    for (double speed : {0.25, 1.0, 4.0})
+      for (double share : {0.8, 0.5}) {
+        SCOPED_TRACE(std::to_string(seed) + ", " + std::to_string(speed) +
+                     ", " + std::to_string(share));
+        Problem p = one;
+        MoveOptions moves;
+        moves.leastBytes = 1;
+        moves.linkLatency = 0;
+        moves.linkBandwidth = int64_t(speed * double(base.peakBytes) * 1e12 /
+                                      double(base.makespan));
+        ASSERT_TRUE(offerMoves(p, moves).ok());
+        p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
+        SpaceSearchOptions options;
+        options.effort = options.effort.part(32);
+        absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+        ASSERT_TRUE(plan.ok()) << plan.status().message();
+        SolveOptions how;
+        how.budgetBytes = p.spaces[0].budgetBytes;
+        how.effort = options.effort;
+        how.wantBound = how.wantCases = false;
+        absl::StatusOr<Plan> without = solve(one, how);
+        ASSERT_TRUE(without.ok());
+        plans += plan->feasible;
+        alone += without->feasible;
+        if (plan->feasible)
+          expectTrue(p, *plan);
+        if (!without->feasible)
+          continue;
+        ASSERT_TRUE(plan->feasible);
+        EXPECT_LE(plan->makespan, without->cost);
+        won += plan->makespan < without->cost;
+      }
+  }
+  std::printf("  %lld plans, %lld by recomputing alone, of which moves make "
+              "%lld quicker\n",
+              (long long)plans, (long long)alone, (long long)won);
+  EXPECT_GE(won, 10);
+}
+
+TEST(SpaceSearch, UsesWhatAStepMayMove) {
+  for (int64_t gigabytes : {6, 25, 55}) {
+    StepOptions shape;
+    shape.layers = 6;
+    shape.linkBandwidth = gigabytes * 1'000'000'000;
+    Problem p = generateStep(shape);
+    const Profile base = *simulate(p, baseSolution(p));
+    int64_t before = 0;
+    // A fifth is less than the parameters and moments take.
+    for (double share : {1.0, 0.6, 0.2}) {
+      SCOPED_TRACE(std::to_string(gigabytes) + " GB/s, " +
+                   std::to_string(share));
+      p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
+      absl::StatusOr<SpacePlan> plan = solveSpaces(p, {});
+      ASSERT_TRUE(plan.ok()) << plan.status().message();
+      ASSERT_TRUE(plan->feasible);
+      expectTrue(p, *plan);
+      EXPECT_GE(plan->makespan, before);
+      before = plan->makespan;
+      if (share == 1.0) {
+        EXPECT_LE(plan->makespan, base.makespan);
+      }
+      // The host's bytes are a limit, too.
+      Problem tight = p;
+      tight.spaces[1].budgetBytes = plan->peakBytes[1] / 2;
+      absl::StatusOr<SpacePlan> less = solveSpaces(tight, {});
+      ASSERT_TRUE(less.ok());
+      if (less->feasible)
+        expectTrue(tight, *less);
+    }
+  }
+}
+
+TEST(OfferMoves, LeavesTheStepAsItWas) {
+  GenerateOptions shape;
+  shape.nodes = 200;
+  const Problem one = *problemOf(generateGraph(shape));
+  Problem p = one;
+  ASSERT_TRUE(offerMoves(p, {.leastBytes = 1}).ok());
+  EXPECT_GT(p.recipes.size(), one.recipes.size());
+  const Profile before = *simulate(one, baseSolution(one));
+  const Profile after = *simulate(p, baseSolution(p));
+  EXPECT_EQ(before.peakBytes, after.peakBytes);
+  EXPECT_EQ(before.makespan, after.makespan);
+  EXPECT_EQ(offerMoves(p, {}).code(), absl::StatusCode::kFailedPrecondition);
+  Problem loop;
+  loop.addSegment("body", 3);
+  EXPECT_EQ(offerMoves(loop, {}).code(), absl::StatusCode::kUnimplemented);
+}

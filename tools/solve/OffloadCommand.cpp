@@ -1,0 +1,188 @@
+#include "tools/solve/Arguments.h"
+#include "tools/solve/Commands.h"
+
+#include "compiler/planning/bound/SpaceBound.h"
+#include "compiler/planning/bound/SpaceBoundCheck.h"
+#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/model/OfferMoves.h"
+#include "compiler/planning/model/Text.h"
+#include "compiler/planning/model/Verify.h"
+
+#include <cstdio>
+#include <string>
+
+namespace tmc::planning {
+
+namespace {
+
+constexpr double kMiB = 1 << 20, kMilli = 1e9; // Of bytes, of picoseconds.
+
+/// What a plan does, counted.
+struct Counts {
+  int64_t toHost = 0, toDevice = 0; // Bytes.
+  int64_t onHost = 0, again = 0;    // Instructions; kernels run again.
+
+  Counts(const Problem &problem, const Solution &solution) {
+    for (const std::vector<Execution> &list : solution.segments)
+      for (const Execution &e : list) {
+        const Recipe &r = problem.recipes[e.recipe];
+        const EngineKind kind = problem.engines[r.engine].kind;
+        if (e.phase == Phase::Done)
+          continue;
+        if (kind == EngineKind::DeviceToHost)
+          toHost += problem.values[r.writes[0]].bytes;
+        else if (kind == EngineKind::HostToDevice)
+          toDevice += problem.values[r.writes[0]].bytes;
+        else if (kind == EngineKind::Host)
+          ++onHost;
+        else if (e.instruction == kNone)
+          ++again;
+      }
+  }
+};
+
+std::string describe(const Problem &problem, const SpacePlan &plan,
+                     int64_t base, int64_t bound) {
+  JsonWriter json;
+  json.beginObject();
+  json.member("schema_version", int64_t(1));
+  json.member("feasible", plan.feasible);
+  json.member("base_makespan", base);
+  json.member("lower_bound", bound);
+  json.member("lower_bound_scope", "fixed-order");
+  json.member("seconds", plan.seconds);
+  if (plan.feasible) {
+    json.member("makespan", plan.makespan);
+    json.key("peaks"); // Of each space, reserved included.
+    json.beginArray();
+    for (size_t s = 0; s < plan.peakBytes.size(); ++s)
+      json.value(plan.peakBytes[s] + problem.reservedOf(SpaceId(s)));
+    json.endArray();
+    json.key("homes"); // Values, where they aren't a content's main form.
+    json.beginArray();
+    for (ValueId v : plan.solution.homes)
+      json.value(int64_t(v));
+    json.endArray();
+    // segment, recipe, instruction (-1: again), work (-1: compute), is a Done
+    json.key("sequence");
+    json.beginArray();
+    for (size_t s = 0; s < plan.solution.segments.size(); ++s)
+      for (const Execution &e : plan.solution.segments[s]) {
+        json.beginArray();
+        for (int64_t x : {int64_t(s), int64_t(e.recipe), int64_t(e.instruction),
+                          int64_t(e.work), int64_t(e.phase == Phase::Done)})
+          json.value(x);
+        json.endArray();
+      }
+    json.endArray();
+  }
+  json.endObject();
+  return json.take();
+}
+
+int64_t bandwidth(Arguments &args, const char *flag, int64_t otherwise) {
+  constexpr int64_t kGiga = 1'000'000'000, kMost = 10'000;
+  int64_t number = 0;
+  if (!args.has(flag))
+    return otherwise;
+  if (!parseInteger(args.get(flag), 1, number) || number > kMost)
+    args.wrong(std::string(flag) + " wants whole GB/s up to 10000, not '" +
+               args.get(flag) + "'");
+  return number * kGiga;
+}
+
+} // namespace
+
+int solveOffload(int argc, char **argv) {
+  Arguments args = parseArguments(argc, argv,
+                                  {{"--budget", true},
+                                   {"--host-budget", true},
+                                   {"--bandwidth", true},
+                                   {"--host-bandwidth", true},
+                                   {"--seed", true},
+                                   {"--json", true}});
+  MoveOptions moves;
+  SpaceSearchOptions options;
+  moves.linkBandwidth = bandwidth(args, "--bandwidth", moves.linkBandwidth);
+  moves.hostBandwidth =
+      bandwidth(args, "--host-bandwidth", moves.hostBandwidth);
+  int64_t seed = 1;
+  if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
+    args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
+  options.seed = uint64_t(seed);
+  if (args.error.empty() && !args.has("--budget"))
+    args.wrong("no --budget given");
+  if (!args.error.empty())
+    return failUsage(args);
+  Problem problem;
+  bool isGraph = false;
+  if (int code = readProblem(args.file, problem, isGraph))
+    return code;
+  int64_t budget = 0;
+  if (int code = readBudget(args.get("--budget"), problem, budget))
+    return code;
+  if (args.has("--host-budget"))
+    if (int code =
+            readBudget(args.get("--host-budget"), problem, moves.hostBudget))
+      return code;
+  if (isOneSpace(problem)) {
+    if (absl::Status status = offerMoves(problem, moves); !status.ok())
+      return fail(kUnsupported,
+                  args.file + ": " + std::string(status.message()));
+  } else if (args.has("--host-budget")) {
+    for (MemorySpace &space : problem.spaces)
+      if (space.kind == SpaceKind::Host)
+        space.budgetBytes = moves.hostBudget;
+  }
+  problem.spaces[0].budgetBytes = budget;
+
+  absl::StatusOr<SpacePlan> plan = solveSpaces(problem, options);
+  if (!plan.ok())
+    return fail(plan.status().code() == absl::StatusCode::kUnimplemented
+                    ? kUnsupported
+                    : kDefect,
+                args.file + ": " + std::string(plan.status().message()));
+  absl::StatusOr<Profile> base = simulate(problem, baseSolution(problem));
+  SpaceAscentOptions ascent;
+  ascent.steps = 100;
+  absl::StatusOr<SpaceCertificate> proof = ascendSpaces(problem, ascent);
+  if (!base.ok() || !proof.ok())
+    return fail(kDefect, args.file + ": no base or no proof");
+  absl::StatusOr<int64_t> bound = checkSpaceBound(problem, *proof);
+  if (!bound.ok())
+    return fail(kDefect, std::string(bound.status().message()));
+  if (plan->feasible) {
+    const Claim claim{plan->peakBytes[0],
+                      plan->makespan,
+                      budget,
+                      {plan->peakBytes.begin() + 1, plan->peakBytes.end()}};
+    if (auto fault = verifySolution(problem, plan->solution, claim))
+      return fail(kDefect, "the plan is wrong: " + *fault);
+  }
+  if (std::string path = args.get("--json"); !path.empty())
+    if (int code =
+            writeFile(path, describe(problem, *plan, base->makespan, *bound)))
+      return code;
+  if (!plan->feasible) {
+    note("no plan was found in " + std::to_string(plan->tried) + " tries");
+    return fail(kBudget, "no plan fits " + std::to_string(budget) + " bytes");
+  }
+  const Counts counts(problem, plan->solution);
+  fprintf(stderr,
+          "%.2f ms, %+.2f %% of the step that moves nothing; %.2f %% "
+          "above what is proved\n",
+          double(plan->makespan) / kMilli,
+          percent(plan->makespan - base->makespan, base->makespan),
+          percent(plan->makespan - *bound, *bound));
+  for (size_t s = 0; s < plan->peakBytes.size(); ++s)
+    fprintf(stderr, "%-8s %.1f MiB\n", problem.spaces[s].name.c_str(),
+            double(plan->peakBytes[s] + problem.reservedOf(SpaceId(s))) / kMiB);
+  fprintf(stderr,
+          "%.1f MiB to the host, %.1f back; %lld updates there; %lld kernels "
+          "again; %.2f seconds\n",
+          double(counts.toHost) / kMiB, double(counts.toDevice) / kMiB,
+          (long long)counts.onHost, (long long)counts.again, plan->seconds);
+  return kDone;
+}
+
+} // namespace tmc::planning
