@@ -73,6 +73,11 @@ struct Matrix {
 
   /// True of floats that are read as they are.
   bool isPlain() const { return type == DType::F32 && readAs == DType::F32; }
+  /// True where every element is read as one of bf16's numbers.
+  bool isBF16() const {
+    return type == DType::BF16 || readAs == DType::BF16 ||
+           (sizeOf(type) == 1 && !scales.data);
+  }
   const float *floats() const { return static_cast<const float *>(data); }
   /// The matrix that begins so many elements further on.
   Matrix shifted(int64_t elements) const {
@@ -102,6 +107,10 @@ struct Problem {
   float *c;          // [m, n]
   int64_t ldc;
   bool accumulate; // c += instead of c =
+
+  /// Products of bf16's numbers and their sums take denormals for zeros, as the
+  /// instructions for them do, so that all processors give the same bits.
+  bool flushesDenormals() const { return a.isBF16() && b.isBF16(); }
 };
 
 /// Runs the product on the stream's threads. scratch: as Matmul::scratchCap()

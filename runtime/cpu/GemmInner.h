@@ -20,7 +20,11 @@ using simd::V;
 
 /// Products of floats.
 struct Singles {
+  static constexpr int kStep = 1;
+  static constexpr bool kPacksOnTheWay = true;
   static V fma(V a, V b, V c) { return simd::fma(a, b, c); }
+  static constexpr auto packA = gemm::packA;
+  static constexpr auto packB = gemm::packB;
 };
 
 /// Steps of k between two looks ahead.

@@ -75,6 +75,22 @@ inline V fma(V a, V b, V c) {
 #endif
 }
 
+/// Within its life, if `flush`, this thread takes denormals for zeros.
+class DenormalMode {
+public:
+  explicit DenormalMode(bool flush) : before_(_mm_getcsr()) {
+    constexpr unsigned kFlushResults = 0x8000, kOperandsAreZero = 0x40;
+    if (flush)
+      _mm_setcsr(before_ | kFlushResults | kOperandsAreZero);
+  }
+  ~DenormalMode() { _mm_setcsr(before_); }
+  DenormalMode(const DenormalMode &) = delete;
+  DenormalMode &operator=(const DenormalMode &) = delete;
+
+private:
+  unsigned before_;
+};
+
 inline V max(V a, V b) { return a > b ? a : b; }
 inline V min(V a, V b) { return a < b ? a : b; }
 

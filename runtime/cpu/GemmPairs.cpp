@@ -1,0 +1,211 @@
+//===- GemmPairs.cpp - products of bf16 factors, two at a time ------------===//
+
+#include "runtime/cpu/GemmPairs.h"
+
+#ifndef __AVX512BF16__
+
+namespace tmc::gemm {
+bool knowsPairs() { return false; }
+bool pairsAreFaster() { return false; }
+void runPairs(Stream &, const Problem &, void *) { __builtin_unreachable(); }
+} // namespace tmc::gemm
+
+#else
+
+#include "runtime/cpu/GemmRun.h"
+#include "runtime/cpu/NarrowRows.h"
+#include "runtime/cpu/TransposeBlock.h"
+
+#include <chrono>
+
+namespace tmc::gemm {
+
+using simd::kWidth;
+using simd::V;
+using simd::VU;
+
+namespace {
+
+constexpr uint32_t kHigh = 0xffff0000;
+/// Pairs of a number without a neighbour have this one, on the left.
+constexpr uint32_t kMinusZero = 0x8000;
+
+/// Numbers of bf16 that lie in f32's upper halves, as pairs.
+VU pairsOf(V first, V second) {
+  return ((VU)first & kHigh) | ((VU)second >> 16);
+}
+
+using Halves = uint16_t __attribute__((vector_size(kWidth * 2)));
+V inUpperHalves(Halves bits) {
+  return (V)(__builtin_convertvector(bits, VU) << 16);
+}
+VU swapHalves(VU x) { return x << 16 | x >> 16; }
+
+__mmask16 lanes(int64_t count) { return __mmask16((1u << count) - 1); }
+
+/// The first `count` <= kWidth elements as floats that are bf16's; zeros behind
+/// them.
+template <typename T> V loadSome(const T *from, int64_t count) {
+  if (count == kWidth)
+    return (V)loadLanes<kWidth>(from);
+  T some[kWidth] = {};
+  std::memcpy(some, from, size_t(count) * sizeof(T));
+  return (V)loadLanes<kWidth>(some);
+}
+V loadSome(const bf16 *from, int64_t count) {
+  return inUpperHalves((Halves)_mm256_maskz_loadu_epi16(lanes(count), from));
+}
+V loadSome(const ReadAs<bf16> *from, int64_t count) {
+  const __m512 floats = _mm512_maskz_loadu_ps(lanes(count), from);
+  return inUpperHalves((Halves)_mm512_cvtneps_pbh(floats));
+}
+
+/// 2 * kWidth elements that are contiguous, as pairs of neighbours.
+template <typename T> VU loadPairs(const T *from) {
+  const V low = (V)loadLanes<kWidth>(from);
+  const V high = (V)loadLanes<kWidth>(from + kWidth);
+  return pairsOf(__builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14,
+                                         16, 18, 20, 22, 24, 26, 28, 30),
+                 __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15,
+                                         17, 19, 21, 23, 25, 27, 29, 31));
+}
+VU loadPairs(const bf16 *from) {
+  return swapHalves((VU)_mm512_loadu_si512(from));
+}
+VU loadPairs(const ReadAs<bf16> *from) {
+  const __m512 low = _mm512_loadu_ps(from);
+  const __m512 high = _mm512_loadu_ps(from + kWidth);
+  return swapHalves((VU)_mm512_cvtne2ps_pbh(high, low));
+}
+
+/// Packs pairs [q, k / 2) of `count` <= kWidth rows of `width` packed elements:
+/// element i of a pair at from + i * across, its numbers `along` apart.
+template <typename T>
+void zip(const T *from, int64_t along, int64_t across, int64_t count, int64_t q,
+         int64_t k, uint32_t alone, float *to, int64_t width) {
+  for (; 2 * q < k; ++q) {
+    const T *first = from + 2 * q * along;
+    const bool isPair = 2 * q + 1 < k;
+    VU pairs;
+    if (across == 1) {
+      const V left = loadSome(first, count);
+      pairs = isPair ? pairsOf(left, loadSome(first + along, count))
+                     : ((VU)left & kHigh) | alone;
+    } else {
+      alignas(64) float numbers[2][kWidth] = {};
+      for (int64_t i = 0; i < count; ++i) {
+        numbers[0][i] = widen(first[i * across]);
+        numbers[1][i] = isPair ? widen(first[i * across + along]) : 0;
+      }
+      pairs = pairsOf(simd::load(numbers[0]), simd::load(numbers[1]));
+      if (!isPair)
+        pairs |= alone;
+    }
+    _mm512_mask_storeu_ps(to + q * width, lanes(std::min(width, count)),
+                          (V)pairs);
+  }
+}
+
+/// kWidth pairs of each of `Rows` rows that are contiguous, turned.
+template <int Rows, typename T>
+void turn(const T *from, int64_t stride, float *to, int64_t width) {
+  alignas(64) float block[Rows * kWidth];
+  for (int i = 0; i < Rows; ++i)
+    simd::store(block + i * kWidth, (V)loadPairs(from + i * stride));
+  simd::transposeBlock<Rows, Rows != kWidth>(block, kWidth, to, width);
+}
+
+/// Calls f with a pointer to the elements as what they are read as.
+template <typename F> void withElements(const Matrix &matrix, F &&f) {
+  if (matrix.type == DType::F32)
+    return f(static_cast<const ReadAs<bf16> *>(matrix.data));
+  withStorage(matrix.type, [&](auto like) {
+    f(static_cast<const decltype(like) *>(matrix.data));
+  });
+}
+
+/// Pairs of bf16 numbers.
+struct Pairs {
+  static constexpr int kStep = 2;
+  static constexpr bool kPacksOnTheWay = false;
+  static constexpr int kTurned = kStep * kWidth;
+
+  static V fma(V a, V b, V c) {
+    return (V)_mm512_dpbf16_ps((__m512)c, (__m512bh)a, (__m512bh)b);
+  }
+
+  static void packA(const Matrix &a, int64_t m, int64_t k, float *to) {
+    const int64_t depth = (k + 1) / 2;
+    withElements(a, [&](const auto *data) {
+      for (int64_t i = 0; i < m; i += kPanelM) {
+        const int64_t rows = std::min<int64_t>(kPanelM, m - i);
+        const auto *from = data + i * a.rowStride;
+        float *panel = to + i * depth;
+        int64_t p = 0;
+        if (rows == kPanelM && a.colStride == 1)
+          for (; p + kTurned <= k; p += kTurned)
+            turn<kPanelM>(from + p, a.rowStride, panel + p / 2 * kPanelM,
+                          kPanelM);
+        zip(from, a.colStride, a.rowStride, rows, p / 2, k, kMinusZero, panel,
+            rows);
+      }
+    });
+  }
+
+  static void packB(const Matrix &b, int64_t k, int64_t n, float *to) {
+    withElements(b, [&](const auto *data) {
+      for (int64_t j = 0; j < kPanelN; j += kWidth) {
+        const int64_t columns = std::clamp<int64_t>(n - j, 0, kWidth);
+        const auto *from = data + j * b.colStride;
+        int64_t p = 0;
+        if (columns == kWidth && b.rowStride == 1)
+          for (; p + kTurned <= k; p += kTurned)
+            turn<kWidth>(from + p, b.colStride, to + p / 2 * kPanelN + j,
+                         kPanelN);
+        zip(from, b.rowStride, b.colStride, columns, p / 2, k, 0, to + j,
+            kPanelN);
+        if (columns < kWidth)
+          for (int64_t q = 0; 2 * q < k; ++q)
+            std::fill(to + q * kPanelN + j + columns,
+                      to + q * kPanelN + j + kWidth, 0.0f);
+      }
+    });
+  }
+};
+
+/// Seconds of the inner kernel of whole panels, k packed elements deep; the
+/// least of a few.
+template <typename Arithmetic> double secondsOfPanel(int64_t k) {
+  alignas(64) float a[kPanelM * kGemmDepth] = {};
+  alignas(64) float b[kPanelN * kGemmDepth] = {};
+  alignas(64) float c[kPanelM * kPanelN] = {};
+  Ahead none;
+  double least = 1;
+  for (int i = 0; i < 16; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    kInnerTable<Arithmetic>[kPanelM - 1](kPanelN, k, a, {b, kPanelN, nullptr},
+                                         c, kPanelN, true, nullptr, none);
+    const std::chrono::duration<double> passed =
+        std::chrono::steady_clock::now() - start;
+    least = std::min(least, passed.count());
+  }
+  return least;
+}
+
+} // namespace
+
+bool knowsPairs() { return true; }
+
+bool pairsAreFaster() {
+  static const bool faster = secondsOfPanel<Pairs>(kGemmDepth / 2) <
+                             secondsOfPanel<Singles>(kGemmDepth);
+  return faster;
+}
+
+void runPairs(Stream &stream, const Problem &problem, void *scratch) {
+  runWith<Pairs>(stream, problem, scratch);
+}
+
+} // namespace tmc::gemm
+
+#endif

@@ -1,0 +1,179 @@
+//===- GemmPairsTest.cpp - products of bf16 factors, two at a time --------===//
+//
+// Pairs give the bits of floats, whatever the layout, the size and the numbers;
+// and those of a plain loop that rounds and flushes by arithmetic.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Typed.h"
+
+#include "runtime/cpu/GemmPairs.h"
+#include "runtime/cpu/Parallel.h"
+#include "runtime/kernels/Matmul.h"
+#include "runtime/kernels/Storage.h"
+
+#include <limits>
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+/// Numbers of all magnitudes, so that products and sums are denormal, too; and
+/// zeros of both signs.
+test::Floats wideFloats(int64_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  test::Floats floats(count);
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits = engine();
+    // Between 2^-67 and 2^-60: products are about the least normal number.
+    bits = (bits & 0x807fffff) | (60 + engine() % 8) << 23;
+    if (engine() % 16 == 0)
+      bits &= engine() % 2 ? 0x807fffff : 0x80000000; // a denormal, or zero
+    std::memcpy(&floats[i], &bits, 4);
+  }
+  return floats;
+}
+
+struct Case {
+  DType type;
+  bool readAsBF16;
+};
+constexpr Case kCases[] = {{DType::BF16, false},
+                           {DType::F32, true},
+                           {DType::F8E4M3, false},
+                           {DType::F8E5M2, false}};
+
+using RunFn = void (*)(Stream &, const gemm::Problem &, void *);
+
+/// c, from zeros or from `before`.
+test::Floats product(RunFn run, int threads, int64_t m, int64_t n, int64_t k,
+                     const gemm::Matrix &a, const gemm::Matrix &b,
+                     const float *bias, const test::Floats &before,
+                     bool accumulate) {
+  auto device = makeDevice(threads);
+  test::Floats c(before);
+  const Matmul::Params params{.lhs = DType::F32,
+                              .rhs = DType::F32,
+                              .out = DType::F32,
+                              .batch = 1,
+                              .m = m,
+                              .n = n,
+                              .k = k,
+                              .transposeLhs = false,
+                              .transposeRhs = false,
+                              .bias = false,
+                              .scratchBytes = 0};
+  test::Buffer<unsigned char> scratch(Matmul::scratchCap(params, Backend::Cpu),
+                                      0xff);
+  run(device->compute(), {m, n, k, a, b, bias, c.get(), n, accumulate},
+      scratch.get());
+  return c;
+}
+
+/// Element (i, j) of `a`, as it is read.
+float elementOf(const Typed &a, const Case &how, int64_t at) {
+  return how.readAsBF16 ? rounded<bf16>(a.values[at]) : a.values[at];
+}
+
+float flushed(float x) {
+  return std::abs(x) < std::numeric_limits<float>::min() ? std::copysign(0.f, x)
+                                                         : x;
+}
+
+/// One element: sums of kGemmDepth numbers each, from zero, added up.
+float plain(const Typed &a, const Case &aHow, int64_t aAt, int64_t aStep,
+            const Typed &b, const Case &bHow, int64_t bAt, int64_t bStep,
+            int64_t k) {
+  float total = 0;
+  for (int64_t k0 = 0; k0 < k; k0 += kGemmDepth) {
+    float sum = 0;
+    for (int64_t p = k0; p < std::min(k, k0 + kGemmDepth); ++p)
+      sum =
+          flushed(std::fmaf(flushed(elementOf(a, aHow, aAt + p * aStep)),
+                            flushed(elementOf(b, bHow, bAt + p * bStep)), sum));
+    total = k0 ? flushed(total + sum) : sum;
+  }
+  return total;
+}
+
+struct Size {
+  int64_t m, n, k;
+};
+constexpr Size kSizes[] = {{1, 1, 1},     {14, 32, 32},  {15, 33, 31},
+                           {61, 77, 301}, {29, 16, 513}, {6, 130, 64}};
+
+void compare(RunFn run, int threads) {
+  int64_t flushedSums = 0;
+  for (const Case &left : kCases)
+    for (const Case &right : kCases)
+      for (const Size &size : kSizes)
+        for (int which = 0; which < 4; ++which) {
+          const auto [m, n, k] = size;
+          SCOPED_TRACE(testing::Message()
+                       << int(left.type) << " " << int(right.type) << " " << m
+                       << " " << n << " " << k << " layout " << which);
+          const bool wide = sizeOf(left.type) > 1 && sizeOf(right.type) > 1;
+          const Typed a(left.type,
+                        wide ? wideFloats(m * k, 1) : randomFloats(m * k, 1));
+          const Typed b(right.type,
+                        wide ? wideFloats(k * n, 2) : randomFloats(k * n, 2));
+          const DType aAs = left.readAsBF16 ? DType::BF16 : DType::F32;
+          const DType bAs = right.readAsBF16 ? DType::BF16 : DType::F32;
+          const gemm::Matrix aMatrix = {a.get(), which & 1 ? 1 : k,
+                                        which & 1 ? m : 1, left.type, aAs};
+          const gemm::Matrix bMatrix = {b.get(), which & 2 ? 1 : n,
+                                        which & 2 ? k : 1, right.type, bAs};
+          const test::Floats zeros(m * n);
+          const test::Floats c = product(run, threads, m, n, k, aMatrix,
+                                         bMatrix, nullptr, zeros, false);
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+              const float want =
+                  plain(a, left, i * aMatrix.rowStride, aMatrix.colStride, b,
+                        right, j * bMatrix.colStride, bMatrix.rowStride, k);
+              flushedSums += wide && want == 0;
+              ASSERT_EQ(std::memcmp(&want, &c[i * n + j], 4), 0)
+                  << i << ", " << j << ": " << c[i * n + j] << ", not " << want;
+            }
+        }
+  EXPECT_GT(flushedSums, 100);
+}
+
+} // namespace
+
+TEST(GemmPairs, FloatsFlushDenormals) { compare(gemm::runSingles, 1); }
+
+TEST(GemmPairs, PairsGiveTheBitsOfFloats) {
+  if (!gemm::knowsPairs())
+    GTEST_SKIP() << "compiled without AVX512-BF16";
+  compare(gemm::runPairs, 2);
+}
+
+TEST(GemmPairs, PairsAddBiasesAndOntoWhatIsThere) {
+  if (!gemm::knowsPairs())
+    GTEST_SKIP() << "compiled without AVX512-BF16";
+  const int64_t m = 37, n = 70, k = 1337;
+  const Typed a(DType::BF16, randomFloats(m * k, 1));
+  const test::Floats b = randomFloats(k * n, 2), bias = randomFloats(n, 3);
+  const test::Floats before = randomFloats(m * n, 4);
+  const gemm::Matrix aMatrix = {a.get(), k, 1, DType::BF16};
+  const gemm::Matrix bMatrix = {b.get(), n, 1, DType::F32, DType::BF16};
+  for (bool accumulate : {false, true}) {
+    const test::Floats pairs = product(gemm::runPairs, 1, m, n, k, aMatrix,
+                                       bMatrix, bias, before, accumulate);
+    const test::Floats singles = product(gemm::runSingles, 1, m, n, k, aMatrix,
+                                         bMatrix, bias, before, accumulate);
+    EXPECT_TRUE(pairs.sameBits(singles));
+    EXPECT_FALSE(pairs.sameBits(before));
+  }
+}
+
+TEST(GemmPairs, OnlyFactorsOfBF16AreFlushed) {
+  const Typed a(DType::F16, test::Floats(1, 0x1p-14f));
+  const test::Floats b(1, 0x1p-120f);
+  const test::Floats c =
+      product(gemm::run, 1, 1, 1, 1, {a.get(), 1, 1, DType::F16},
+              {b.get(), 1, 1}, nullptr, test::Floats(1), false);
+  EXPECT_EQ(c[0], 0x1p-134f);
+}
