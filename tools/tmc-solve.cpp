@@ -7,7 +7,8 @@
 //                        [--json FILE]
 //   tmc-solve bound FILE [--budget 0.8x|SIZE] [--effort N] [--json FILE]
 //   tmc-solve offload FILE --budget 0.8x|SIZE [--host-budget SIZE]
-//                        [--bandwidth GB/s] [--host-bandwidth GB/s] [--seed N]
+//                        [--bandwidth GB/s] [--host-bandwidth GB/s]
+//                        [--move CLASS] [--planner NAME] [--seed N]
 //                        [--json FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
@@ -70,6 +71,10 @@ constexpr const char *kHelpText =
     "  --host-budget SIZE    default: no limit\n"
     "  --bandwidth N         GB/s of the link, each way (default 25)\n"
     "  --host-bandwidth N    GB/s of updates on the host (default 50)\n"
+    "  --move CLASS          all (default), activations or states\n"
+    "  --planner NAME        search (default), recompute, zero-offload (every "
+    "update\n"
+    "                        on the host) or oldest-first (activations)\n"
     "  --seed N, --json FILE as above\n"
     "\n"
     "pack: offsets for buffers with lifetimes, in one arena.\n"

@@ -8,6 +8,7 @@
 #include "compiler/planning/model/Text.h"
 #include "compiler/planning/model/Verify.h"
 
+#include <array>
 #include <cstdio>
 #include <string>
 
@@ -91,6 +92,39 @@ int64_t bandwidth(Arguments &args, const char *flag, int64_t otherwise) {
   return number * kGiga;
 }
 
+/// Of `names`, the place of what `flag` says; 0 without it.
+template <size_t N>
+size_t choice(Arguments &args, const char *flag,
+              const std::array<const char *, N> &names) {
+  if (!args.has(flag))
+    return 0;
+  const std::string text = args.get(flag);
+  std::string list;
+  for (size_t i = 0; i < N; ++i) {
+    if (text == names[i])
+      return i;
+    list += (i == 0 ? "" : i + 1 < N ? ", " : " or ") + std::string(names[i]);
+  }
+  args.wrong(std::string(flag) + " wants " + list + ", not '" + text + "'");
+  return 0;
+}
+
+void chooseMoves(Arguments &args, MoveOptions &moves) {
+  const size_t which =
+      choice<3>(args, "--move", {"all", "activations", "states"});
+  moves.activations = which != 2;
+  moves.states = which != 1;
+}
+
+void choosePlanner(Arguments &args, SpaceSearchOptions &options) {
+  constexpr SpacePlanner kPlanners[] = {
+      SpacePlanner::Search, SpacePlanner::Recompute, SpacePlanner::ZeroOffload,
+      SpacePlanner::OldestFirst};
+  options.planner = kPlanners[choice<4>(
+      args, "--planner",
+      {"search", "recompute", "zero-offload", "oldest-first"})];
+}
+
 } // namespace
 
 int solveOffload(int argc, char **argv) {
@@ -99,6 +133,8 @@ int solveOffload(int argc, char **argv) {
                                    {"--host-budget", true},
                                    {"--bandwidth", true},
                                    {"--host-bandwidth", true},
+                                   {"--move", true},
+                                   {"--planner", true},
                                    {"--seed", true},
                                    {"--json", true}});
   MoveOptions moves;
@@ -110,6 +146,8 @@ int solveOffload(int argc, char **argv) {
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
   options.seed = uint64_t(seed);
+  chooseMoves(args, moves);
+  choosePlanner(args, options);
   if (args.error.empty() && !args.has("--budget"))
     args.wrong("no --budget given");
   if (!args.error.empty())

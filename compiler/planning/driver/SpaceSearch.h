@@ -4,16 +4,16 @@
 //
 //   - *Modes.* Each update, with all that it alone uses, is the device's, the
 //     host's (its states are at home there and it runs there), or the device's
-//     with its states on the host (they come and go). Updates whose gradients
-//     are there first are the first to leave, so that the host works while the
-//     backward pass goes on. Of n updates, how many: by halving.
+//     with its states on the host (they come and go). Of n updates, how many:
+//     by halving (`search/UpdateGroups.h`).
 //   - *A price* of a link's second, and *bytes kept free* for what is under
 //   way.
 //   - With these the device's plan (`Projection.h`, `solve`), and its moves
 //     (`Moves.h`).
 //
-// The quickest plan that fits all budgets wins. One is what `solve` finds
-// without moves: offload never makes a step slower than recomputing alone does.
+// The quickest plan that fits all budgets wins. Among them are what `solve`
+// finds without moves and what the rules of others come to: a step is never
+// slower than by these.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_SPACESEARCH_H
 #define TMC_COMPILER_PLANNING_DRIVER_SPACESEARCH_H
@@ -22,8 +22,12 @@
 
 namespace tmc::planning {
 
+/// What plans: the search, or one of those that it never loses to.
+enum class SpacePlanner { Search, Recompute, ZeroOffload, OldestFirst };
+
 struct SpaceSearchOptions {
   uint64_t seed = 1;
+  SpacePlanner planner = SpacePlanner::Search;
   /// Of the plan that moves nothing; others get small parts of it.
   Effort effort = Effort::interactive();
 };

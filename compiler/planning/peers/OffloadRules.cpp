@@ -1,0 +1,106 @@
+#include "compiler/planning/peers/OffloadRules.h"
+
+#include "compiler/planning/search/UpdateGroups.h"
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// A value that may leave after the use at place `after` and be back for the
+/// one at `before`.
+struct Leaver {
+  RecipeId fetch; // Of the projection.
+  size_t made, after, before;
+};
+
+/// Of each value with a fetch that a plan may leave out, in the order in which
+/// they are made.
+std::vector<Leaver> leaversOf(const Projection &projection) {
+  const Problem &p = projection.problem;
+  std::vector<std::vector<size_t>> touches(p.values.size());
+  const std::vector<InstructionId> &order = p.segments[0].instructions;
+  for (size_t e = 0; e < order.size(); ++e) {
+    const Recipe &r = p.recipes[p.instructions[order[e]].recipes[0]];
+    for (const std::vector<ValueId> *list : {&r.writes, &r.reads})
+      for (ValueId v : *list)
+        touches[v].push_back(e);
+  }
+  std::vector<Leaver> leavers;
+  for (size_t r = 0; r < p.recipes.size(); ++r) {
+    const Projection::Origin &origin = projection.origins[r];
+    if (origin.kind != Projection::Kind::Fetch || origin.stash == kNone)
+      continue;
+    const std::vector<size_t> &at = touches[p.recipes[r].writes[0]];
+    Leaver leaver{RecipeId(r), at.front(), 0, 0};
+    for (size_t i = 1; i < at.size(); ++i)
+      if (at[i] - at[i - 1] > leaver.before - leaver.after)
+        leaver.after = at[i - 1], leaver.before = at[i];
+    if (leaver.before > leaver.after + 1)
+      leavers.push_back(leaver);
+  }
+  std::stable_sort(
+      leavers.begin(), leavers.end(),
+      [](const Leaver &a, const Leaver &b) { return a.made < b.made; });
+  return leavers;
+}
+
+/// The program's order with the first `count` of the leavers fetched back.
+Solution listWith(const Problem &p, const std::vector<Leaver> &leavers,
+                  size_t count) {
+  const std::vector<InstructionId> &order = p.segments[0].instructions;
+  std::vector<std::vector<RecipeId>> fetches(order.size());
+  for (size_t i = 0; i < count; ++i)
+    fetches[leavers[i].before].push_back(leavers[i].fetch);
+  Solution solution;
+  std::vector<Execution> &list = solution.segments.emplace_back();
+  for (size_t e = 0; e < order.size(); ++e) {
+    for (RecipeId r : fetches[e])
+      list.push_back({r, kNone, {}});
+    list.push_back({p.instructions[order[e]].recipes[0], order[e], {}});
+  }
+  takeOverwrites(p, solution);
+  return solution;
+}
+
+} // namespace
+
+absl::StatusOr<MovedPlan> tmc::planning::zeroOffload(const Problem &problem,
+                                                     int64_t liveBytes) {
+  const UpdateGroups groups = findUpdateGroups(problem);
+  const SpaceChoice choice =
+      choiceOf(problem, groups, {.hosted = groups.hostable});
+  absl::StatusOr<Projection> projection = project(problem, choice, 1);
+  if (!projection.ok())
+    return projection.status();
+  return placeMoves(problem, choice, *projection,
+                    baseSolution(projection->problem), liveBytes);
+}
+
+absl::StatusOr<MovedPlan> tmc::planning::offloadOldest(const Problem &problem,
+                                                       int64_t liveBytes) {
+  const SpaceChoice choice = plainChoice(problem);
+  absl::StatusOr<Projection> projection = project(problem, choice, 1);
+  if (!projection.ok())
+    return projection.status();
+  const std::vector<Leaver> leavers = leaversOf(*projection);
+  auto planOf = [&](size_t count) {
+    return placeMoves(problem, choice, *projection,
+                      listWith(projection->problem, leavers, count), liveBytes);
+  };
+  // The fewest by halving: more of them lower the peak, nearly always.
+  size_t low = 0, high = leavers.size();
+  absl::StatusOr<MovedPlan> best = planOf(high);
+  while (best.ok() && liveBytes >= 0 && low < high) {
+    const size_t middle = low + (high - low) / 2;
+    absl::StatusOr<MovedPlan> made = planOf(middle);
+    if (made.ok() && made->peakBytes[0] <= liveBytes) {
+      best = std::move(made);
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return best;
+}
