@@ -71,8 +71,8 @@ TEST(SpaceSearch, IsNearTheOptimumOfSmallProblems) {
   EXPECT_GE(optimal, instances * 99 / 100);
 }
 
-TEST(SpaceSearch, NeverLosesToRecomputingAlone) {
-  int64_t plans = 0, alone = 0, won = 0;
+TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToTheOldestFirst) {
+  int64_t plans = 0, alone = 0, won = 0, oldest = 0, wonFromOldest = 0;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     GenerateOptions shape;
     shape.nodes = 150;
@@ -106,6 +106,16 @@ TEST(SpaceSearch, NeverLosesToRecomputingAlone) {
         alone += without->feasible;
         if (plan->feasible)
           expectTrue(p, *plan);
+        options.planner = SpacePlanner::OldestFirst;
+        absl::StatusOr<SpacePlan> rule = solveSpaces(p, options);
+        ASSERT_TRUE(rule.ok()) << rule.status().message();
+        if (rule->feasible) {
+          expectTrue(p, *rule);
+          ++oldest;
+          ASSERT_TRUE(plan->feasible);
+          EXPECT_LE(plan->makespan, rule->makespan);
+          wonFromOldest += plan->makespan < rule->makespan;
+        }
         if (!without->feasible)
           continue;
         ASSERT_TRUE(plan->feasible);
@@ -114,9 +124,37 @@ TEST(SpaceSearch, NeverLosesToRecomputingAlone) {
       }
   }
   std::printf("  %lld plans, %lld by recomputing alone, of which moves make "
-              "%lld quicker\n",
-              (long long)plans, (long long)alone, (long long)won);
+              "%lld quicker; %lld by the oldest first, %lld quicker\n",
+              (long long)plans, (long long)alone, (long long)won,
+              (long long)oldest, (long long)wonFromOldest);
   EXPECT_GE(won, 10);
+  EXPECT_GE(wonFromOldest, 3);
+}
+
+/// With budgets that nothing comes near, every update runs on the host.
+TEST(SpaceSearch, NeverLosesToZeroOffload) {
+  for (int64_t gigabytes : {6, 55}) {
+    StepOptions shape;
+    shape.layers = 4;
+    shape.linkBandwidth = gigabytes * 1'000'000'000;
+    Problem p = generateStep(shape);
+    SpaceSearchOptions options;
+    options.effort = options.effort.part(32);
+    absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+    ASSERT_TRUE(plan.ok() && plan->feasible);
+    options.planner = SpacePlanner::ZeroOffload;
+    absl::StatusOr<SpacePlan> rule = solveSpaces(p, options);
+    ASSERT_TRUE(rule.ok() && rule->feasible);
+    expectTrue(p, *rule);
+    EXPECT_LE(plan->makespan, rule->makespan);
+    EXPECT_LT(rule->peakBytes[0], simulate(p, baseSolution(p))->peakBytes);
+    for (const Execution &e : rule->solution.segments[0])
+      if (e.instruction != kNone &&
+          p.instructions[e.instruction].recipes.size() > 1) {
+        EXPECT_EQ(p.engines[p.recipes[e.recipe].engine].kind, EngineKind::Host)
+            << p.recipes[e.recipe].name;
+      }
+  }
 }
 
 TEST(SpaceSearch, UsesWhatAStepMayMove) {
