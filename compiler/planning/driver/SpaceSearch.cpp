@@ -182,7 +182,10 @@ private:
         }
       }
     }
-    return tryKnobs(now, kAll, kFine).status();
+    absl::Status status = tryKnobs(now, kAll, kFine).status();
+    if (now != UpdateModes())
+      status.Update(tryKnobs({}, kAll, kFine).status()); // Activations alone.
+    return status;
   }
 
   const Problem &problem;

@@ -171,6 +171,7 @@ private:
     // A stash reads the instance that is there first: until it dies.
     for (Transfer &t : stashes)
       t.last = std::max(t.first, lastUse(t));
+    endBeforeOverwrites();
     std::stable_sort(
         stashes.begin(), stashes.end(),
         [](const Transfer &a, const Transfer &b) { return a.first < b.first; });
@@ -178,6 +179,20 @@ private:
         fetches.begin(), fetches.end(),
         [](const Transfer &a, const Transfer &b) { return a.done < b.done; });
   }
+
+  /// A fetch from a home is done when work that overwrites the home starts.
+  void endBeforeOverwrites() {
+    std::map<ValueId, size_t> overwrittenAt; // Entries, of main forms.
+    for (const Transfer &t : works)
+      for (ValueId v : whole.recipes[t.recipe].writes)
+        if (ValueId old = whole.values[v].updates; old != kNone)
+          overwrittenAt[whole.contentOf(old)] = t.start - 1;
+    for (Transfer &t : fetches)
+      if (auto it = overwrittenAt.find(whole.contentOf(t.value));
+          it != overwrittenAt.end() && t.first <= it->second)
+        t.done = std::min(t.done, it->second);
+  }
+
   //===--------------------------------------------------------------------===//
   // Where it should be
   //===--------------------------------------------------------------------===//

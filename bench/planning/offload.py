@@ -1,0 +1,134 @@
+"""Plans real steps on a device with a host beside it, and says what each planner's plan
+costs; the standard library only.
+
+    python3 bench/planning/offload.py [--bin build/bin] [--bandwidths 6,25,55]
+        [--budgets 0.9,0.8,0.6] [--jobs 1] [--only NAME] [--steps FILE] [-o FILE.json]
+
+For each step, link and budget: what recomputing alone (`tmc-solve offload --planner
+recompute`), the oldest activations first, every update on the host (ZeRO-Offload), and the
+search make of it, with activations alone and with all that may move; in percent of the
+step that moves nothing. `above` is the distance of the search's plan from what is proved.
+A budget is a share of what all live values take without recomputation or moves. Prints
+a table; ends with 1 where the search loses to one of the others.
+
+`--steps` is a JSON file of more steps, {"NAME": ["MODEL.onnx", "FLAG", ...]}.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.normpath(os.path.join(HERE, "..", "..", "examples"))
+STEPS = {
+    "GPT-2 124M, 2 x 512": ["gpt2-124m.onnx", "--batch=2", "--dim=sequence=512"],
+    "GPT-2 124M, 16 x 512": ["gpt2-124m.onnx", "--batch=16", "--dim=sequence=512"],
+    "GPT-2 124M, 2 x 512, bf16": ["gpt2-124m.onnx", "--batch=2", "--dim=sequence=512", "--precision=bf16"],
+    "GPT-2 XL, 1 x 1024": ["gpt2-xl.onnx"],
+    "GPT-2 XL, 4 x 1024": ["gpt2-xl.onnx", "--batch=4"],
+    "GPT-2 XL, 4 x 1024, bf16": ["gpt2-xl.onnx", "--batch=4", "--precision=bf16"],
+    "BERT, 4 x 128": ["bert-base.onnx"],
+    "BERT, 32 x 512": ["bert-base.onnx", "--batch=32", "--dim=sequence=512"],
+    "Mistral 7B, 1 x 2048": ["mistral-7b.onnx"],
+    "Mistral 7B, 1 x 2048, bf16": ["mistral-7b.onnx", "--precision=bf16"],
+}
+PLANNERS = {
+    "recompute": ["--planner=recompute"],
+    "oldest": ["--planner=oldest-first"],
+    "zero": ["--planner=zero-offload"],
+    "activations": ["--move=activations"],
+    "all": [],
+}
+
+
+def run(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def plan(options, problem, bandwidth, budget, flags):
+    """What tmc-solve says of one plan, or None where none fits."""
+    words = [word for flag in flags for word in flag.split("=", 1)]
+    done = run(os.path.join(options.bin, "tmc-solve"), "offload", problem, "--budget", f"{budget}x",
+               "--bandwidth", str(bandwidth), "--json", "-", *words)
+    if done.returncode not in (0, 3):
+        sys.exit(done.stderr)
+    told = json.loads(done.stdout)
+    again = re.search(r"(\d+) kernels again", done.stderr)
+    if not told["feasible"]:
+        return dict(seconds=told["seconds"], percent=None)
+    base, bound = told["base_makespan"], told["lower_bound"]
+    return dict(percent=100 * (told["makespan"] / base - 1), above=100 * (told["makespan"] / bound - 1),
+                milliseconds=told["makespan"] / 1e9, peaks=told["peaks"], seconds=told["seconds"],
+                kernels_again=int(again.group(1)) if again else None)
+
+
+def percent(row):
+    return "none" if row["percent"] is None else f"{row['percent']:+.1f} %"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default="build/bin")
+    parser.add_argument("--target", default="cuda:a100-40")
+    parser.add_argument("--bandwidths", default="6,25,55")
+    parser.add_argument("--budgets", default="0.9,0.8,0.6")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--steps")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("-o", "--output")
+    options = parser.parse_args()
+    steps = dict(STEPS)
+    if options.steps:
+        with open(options.steps) as file:
+            steps.update(json.load(file))
+    rows, lost = [], []
+    print("| step | GB/s | budget | recomputing alone | oldest first | ZeRO-Offload | search, activations | above | "
+          "search, all | above | host GiB | seconds |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for name, (model, *flags) in steps.items():
+            if options.only not in name:
+                continue
+            problem = os.path.join(scratch, "problem")
+            # Planned where everything fits: the problem doesn't depend on a budget.
+            done = run(os.path.join(options.bin, "tmc"), "plan", os.path.join(EXAMPLES, model), "--target",
+                       options.target, *flags, "--budget", "4TiB", "--problem", problem)
+            if done.returncode:
+                sys.exit(done.stderr)
+            for bandwidth in map(int, options.bandwidths.split(",")):
+                for budget in map(float, options.budgets.split(",")):
+                    futures = {key: pool.submit(plan, options, problem, bandwidth, budget, words)
+                               for key, words in PLANNERS.items()}
+                    made = {key: future.result() for key, future in futures.items()}
+                    rows.append(dict(step=name, bandwidth=bandwidth, budget=budget, plans=made))
+                    best, few = made["all"], made["activations"]
+                    for other in ("recompute", "oldest", "zero", "activations"):
+                        mine = few if other in ("recompute", "oldest") else best
+                        theirs = made[other]["percent"]
+                        if theirs is not None and (mine["percent"] is None or mine["percent"] > theirs + 1e-9):
+                            lost.append(f"{name}, {bandwidth} GB/s, {budget}: {percent(mine)}, {other} {percent(made[other])}")
+                    above = [f"{row['above']:.1f} %" if row["percent"] is not None else "" for row in (few, best)]
+                    host = f"{best['peaks'][1] / 2**30:.2f}" if best["percent"] is not None else ""
+                    print(f"| {name} | {bandwidth} | {100 * budget:.0f} % | {percent(made['recompute'])} | "
+                          f"{percent(made['oldest'])} | {percent(made['zero'])} | {percent(few)} | {above[0]} | "
+                          f"{percent(best)} | {above[1]} | {host} | {best['seconds']:.1f} |", flush=True)
+    for key, label in (("activations", "activations alone"), ("all", "all")):
+        gaps = sorted(row["plans"][key]["above"] for row in rows if row["plans"][key]["percent"] is not None)
+        if gaps:
+            print(f"# {label}: {len(gaps)} of {len(rows)} with a plan; above what is proved {gaps[len(gaps) // 2]:.1f} % "
+                  f"in the median, {gaps[-1]:.1f} % at most")
+    for line in lost:
+        print("# LOST: " + line)
+    if options.output:
+        with open(options.output, "w") as file:
+            json.dump(rows, file, indent=1)
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
