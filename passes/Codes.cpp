@@ -29,6 +29,11 @@ std::optional<unsigned> tmc::parameterOf(train::StepOp step, Value value) {
   return argument.getArgNumber();
 }
 
+/// Of numbers that saturate.
+static RankedTensorType countType(OpBuilder &b) {
+  return RankedTensorType::get({}, b.getI64Type());
+}
+
 /// What the loss, and whatever else a step returns beside updates, is made of.
 /// Updates and norms of gradients are the train dialect's.
 static DenseSet<Value> forwardValues(train::StepOp step) {
@@ -119,9 +124,9 @@ Quantizer::Codes Quantizer::wholeCodesOf(Value value, Type element,
     BlockArgument state;
     if (!history.empty())
       state = addHistory(history);
-    auto quantized =
-        nn::QuantizeOp::create(b, value.getLoc(), type, scale,
-                               state ? Type(scale) : Type(), value, state);
+    auto quantized = nn::QuantizeOp::create(
+        b, value.getLoc(), type, scale, state ? Type(scale) : Type(),
+        state ? Type(countType(b)) : Type(), value, state);
     if (state)
       histories.push_back({state, quantized});
     codes = {quantized.getCodes(), quantized.getScale()};
@@ -143,7 +148,7 @@ Quantizer::Codes Quantizer::blockCodesOf(Value value, bool isParam,
   if (!codes.codes) {
     b.setInsertionPointAfterValue(value);
     auto op = nn::QuantizeOp::create(b, value.getLoc(), type, scaleType, Type(),
-                                     value, Value());
+                                     Type(), value, Value());
     codes = {op.getCodes(), op.getScale()};
   }
   return codes;
@@ -161,28 +166,48 @@ BlockArgument Quantizer::addHistory(const std::string &name) {
   std::string unique = name + ".amax_history";
   for (int64_t i = 2; !names.insert(unique).second; ++i)
     unique = name + "." + std::to_string(i) + ".amax_history";
+  return addState(unique,
+                  RankedTensorType::get({kAmaxHistory}, b.getF32Type()));
+}
+
+BlockArgument Quantizer::addState(StringRef name, RankedTensorType type) {
   using train::TrainDialect;
   unsigned index = step.getNumArguments();
-  auto type = RankedTensorType::get({kAmaxHistory}, b.getF32Type());
   // Only in checkpoints, as the optimizer's own states are.
   DictionaryAttr attrs = b.getDictionaryAttr(
       {named(b, TrainDialect::kRole,
              train::RoleAttr::get(b.getContext(), train::Role::State)),
-       named(b, TrainDialect::kName, b.getStringAttr(unique)),
+       named(b, TrainDialect::kName, b.getStringAttr(name)),
        named(b, TrainDialect::kSlot, b.getStringAttr("")),
        named(b, TrainDialect::kInit, b.getStringAttr("zeros"))});
   LogicalResult inserted = step.insertArgument(
-      index, type, attrs, NameLoc::get(b.getStringAttr(unique)));
+      index, type, attrs, NameLoc::get(b.getStringAttr(name)));
   assert(succeeded(inserted) && "a step takes any argument");
   (void)inserted;
   return step.getBody().front().getArgument(index);
 }
 
-SmallVector<Value> Quantizer::carryOut(train::MicroBatchOp loop,
-                                       ArrayRef<History> histories) {
+void Quantizer::updateState(BlockArgument state, Value next) {
+  using train::TrainDialect;
+  unsigned argument = state.getArgNumber();
+  LogicalResult inserted = step.insertResult(
+      step.getNumResults(), state.getType(),
+      b.getDictionaryAttr(
+          {named(b, TrainDialect::kName,
+                 b.getStringAttr(train::argName(step, argument))),
+           named(b, TrainDialect::kUpdates, b.getI64IntegerAttr(argument))}));
+  assert(succeeded(inserted) && "a step returns any number of results");
+  (void)inserted;
+  Operation *end = step.getBody().front().getTerminator();
+  end->insertOperands(end->getNumOperands(), next);
+}
+
+SmallVector<Quantizer::Found> Quantizer::carryOut(train::MicroBatchOp loop,
+                                                  ArrayRef<History> histories) {
   SmallVector<Type> types(loop.getResultTypes());
   for (History each : histories)
-    types.push_back(each.op.getAmax().getType());
+    llvm::append_range(types, TypeRange{each.op.getAmax().getType(),
+                                        each.op.getSaturated().getType()});
   b.setInsertionPoint(loop);
   auto wider = train::MicroBatchOp::create(
       b, loop.getLoc(), types, loop.getCountAttr(), loop.getSlices());
@@ -191,17 +216,24 @@ SmallVector<Value> Quantizer::carryOut(train::MicroBatchOp loop,
   Operation *yield = wider.getBlock().getTerminator();
   SmallVector<Value> yielded(yield->getOperands());
   b.setInsertionPoint(yield);
+  auto carry = [&](Value value) -> Value {
+    return wider.getBlock().addArgument(value.getType(), loop.getLoc());
+  };
   for (History each : histories) {
-    Value amax = each.op.getAmax();
-    Value before = wider.getBlock().addArgument(amax.getType(), loop.getLoc());
+    Value amax = each.op.getAmax(), count = each.op.getSaturated();
     yielded.push_back(
-        arith::MaximumFOp::create(b, amax.getLoc(), before, amax));
+        arith::MaximumFOp::create(b, amax.getLoc(), carry(amax), amax));
+    yielded.push_back(
+        arith::AddIOp::create(b, count.getLoc(), carry(count), count));
   }
   yield->setOperands(yielded);
   unsigned kept = loop.getNumResults();
   loop.replaceAllUsesWith(wider.getResults().take_front(kept));
   loop.erase();
-  return llvm::to_vector_of<Value>(wider.getResults().drop_front(kept));
+  SmallVector<Found> found;
+  for (unsigned i = kept; i < wider.getNumResults(); i += 2)
+    found.push_back({wider.getResult(i), wider.getResult(i + 1)});
+  return found;
 }
 
 /// True at this step's place in a history: each step overwrites the oldest
@@ -228,32 +260,29 @@ void Quantizer::updateHistories() {
   for (History each : histories)
     byParent[each.op->getParentOp()].push_back(each);
   Operation *end = step.getBody().front().getTerminator();
+  Value saturations; // Of this step.
   for (auto &[parent, group] : byParent) {
-    SmallVector<Value> amaxes;
+    SmallVector<Found> found;
     if (auto loop = dyn_cast<train::MicroBatchOp>(parent))
-      amaxes = carryOut(loop, group);
+      found = carryOut(loop, group);
     else
       for (History each : group)
-        amaxes.push_back(each.op.getAmax());
+        found.push_back({each.op.getAmax(), each.op.getSaturated()});
     b.setInsertionPoint(end);
-    for (auto [each, amax] : llvm::zip_equal(group, amaxes)) {
+    for (auto [each, made] : llvm::zip_equal(group, found)) {
       Location loc = each.op.getLoc();
       auto vector = tensorType(each.state);
-      Value newest = nn::broadcastTo(b, loc, amax, vector, {});
-      Value moved =
-          arith::SelectOp::create(b, loc, isThisStep(loc), newest, each.state);
-      using train::TrainDialect;
-      unsigned argument = each.state.getArgNumber();
-      LogicalResult inserted = step.insertResult(
-          step.getNumResults(), vector,
-          b.getDictionaryAttr(
-              {named(b, TrainDialect::kName,
-                     b.getStringAttr(train::argName(step, argument))),
-               named(b, TrainDialect::kUpdates,
-                     b.getI64IntegerAttr(argument))}));
-      assert(succeeded(inserted) && "a step returns any number of results");
-      (void)inserted;
-      end->insertOperands(end->getNumOperands(), moved);
+      Value newest = nn::broadcastTo(b, loc, made.amax, vector, {});
+      updateState(each.state, arith::SelectOp::create(b, loc, isThisStep(loc),
+                                                      newest, each.state));
+      saturations = saturations ? arith::AddIOp::create(b, loc, saturations,
+                                                        made.saturated)
+                                : made.saturated;
     }
   }
+  if (!saturations)
+    return;
+  BlockArgument before = addState("saturations", countType(b));
+  updateState(before, arith::AddIOp::create(b, saturations.getLoc(), before,
+                                            saturations));
 }

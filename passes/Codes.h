@@ -16,7 +16,8 @@
 //
 // Delayed scaling takes the scale from a history of the largest magnitudes, a
 // state of the step for each quantized value, in which a step overwrites the
-// oldest one. Over micro-batches that is the largest of all of them.
+// oldest one. Over micro-batches that is the largest of all of them. Numbers
+// that saturate are counted, in a state of all steps so far: `saturations`.
 //
 // Source: Micikevicius et al., FP8 Formats for Deep Learning (2022); delayed
 // scaling is Transformer Engine's, with its 1024 steps; blocks are those of
@@ -77,9 +78,19 @@ private:
   Codes blockCodesOf(mlir::Value value, bool isParam, bool sumsOverRows);
   mlir::BlockArgument addHistory(const std::string &name);
   mlir::Value isThisStep(mlir::Location loc);
-  /// The largest of what the loop's runs find for `histories`, behind it.
-  llvm::SmallVector<mlir::Value> carryOut(train::MicroBatchOp loop,
-                                          llvm::ArrayRef<History> histories);
+  /// What a step finds for a history: the newest amax, and how many numbers
+  /// saturate.
+  struct Found {
+    mlir::Value amax, saturated;
+  };
+  /// The largest and the sum of what the loop's runs find for `histories`,
+  /// behind it.
+  llvm::SmallVector<Found> carryOut(train::MicroBatchOp loop,
+                                    llvm::ArrayRef<History> histories);
+  /// A state of the step that begins as zeros, and its new value.
+  mlir::BlockArgument addState(llvm::StringRef name,
+                               mlir::RankedTensorType type);
+  void updateState(mlir::BlockArgument state, mlir::Value next);
 
   train::StepOp step;
   mlir::OpBuilder b;

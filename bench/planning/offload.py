@@ -107,7 +107,7 @@ def main():
                     made = {key: future.result() for key, future in futures.items()}
                     rows.append(dict(step=name, bandwidth=bandwidth, budget=budget, plans=made))
                     best, few = made["all"], made["activations"]
-                    for other in ("recompute", "oldest", "zero", "activations"):
+                    for other in ("recompute", "oldest", "zero"):
                         mine = few if other in ("recompute", "oldest") else best
                         theirs = made[other]["percent"]
                         if theirs is not None and (mine["percent"] is None or mine["percent"] > theirs + 1e-9):

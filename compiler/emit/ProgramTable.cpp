@@ -318,8 +318,8 @@ private:
 
   void printProgram() {
     PlanRecord plan = PlanRecord::of(program).value_or(PlanRecord());
-    int64_t loss = -1, norm = -1, scale = -1, count = -1, samples = 0,
-            tokens = 0;
+    int64_t loss = -1, norm = -1, scale = -1, count = -1, saturations = -1,
+            samples = 0, tokens = 0;
     for (auto [i, tensor] : llvm::enumerate(tensors)) {
       if (tensor.has(TrainDialect::kLoss))
         loss = i;
@@ -329,6 +329,8 @@ private:
         scale = i;
       if (tensor.isCommonState("optimizer.step"))
         count = i;
+      if (tensor.isCommonState("saturations"))
+        saturations = i;
       if (tensor.role() != train::Role::Batch ||
           StringRef(tensor.feed()) != "Data" || tensor.type().getRank() < 1)
         continue;
@@ -352,6 +354,7 @@ private:
        << ",\n    .gradNormTensor = " << norm
        << ",\n    .lossScaleTensor = " << scale
        << ",\n    .updateCountTensor = " << count
+       << ",\n    .saturationsTensor = " << saturations
        << ",\n    .samplesPerStep = " << samples
        << ",\n    .tokensPerStep = " << tokens
        << ",\n    .plan = {.budgetBytes = " << options.budgetBytes

@@ -57,16 +57,21 @@ static LogicalResult quantize(QuantizeOp op, OpCall &call) {
       if (!(std::fabs(before) <= amax[0])) // A NaN stays one.
         amax[0] = std::isnan(amax[0]) ? amax[0] : std::fabs(before);
   }
+  int64_t saturated = 0;
   for (int64_t i = 0; i < scale.size(); ++i)
     scale.floats[i] = scaleOf(amax[i], most, isBlock);
   forEachIndex(x.shape, [&](ArrayRef<int64_t> index, int64_t i) {
     const double factor =
         roundTo(Element::F32, 1 / scale.floats[scaleAt(index)]);
     const double value = roundTo(Element::F32, x.floats[i]);
+    saturated += std::isfinite(value) &&
+                 std::fabs(roundTo(Element::F32, value * factor)) > most;
     codes.floats[i] = std::isfinite(value)
                           ? roundTo(codes.element, value * factor)
                           : std::numeric_limits<double>::quiet_NaN();
   });
+  if (op.getSaturated())
+    call.out(3).ints[0] = saturated;
   return success();
 }
 

@@ -44,7 +44,8 @@ RankedTensorType tmc::nn::scaleTypeFor(RankedTensorType codes,
 void QuantizeOp::build(OpBuilder &builder, OperationState &state, Value input,
                        Type codeElement) {
   RankedTensorType codes = tensorType(input).clone(codeElement);
-  build(builder, state, codes, scaleTypeFor(codes, {}), Type(), input, Value());
+  build(builder, state, codes, scaleTypeFor(codes, {}), Type(), Type(), input,
+        Value());
 }
 
 LogicalResult QuantizeOp::verify() {
@@ -57,7 +58,7 @@ LogicalResult QuantizeOp::verify() {
     return emitOpError("makes scales of type ") << scale << " of " << input;
   if (bool(getHistory()) != bool(getAmax()) ||
       (getHistory() && scale.getRank())) // C3
-    return emitOpError("a history goes with an amax and one scale");
+    return emitOpError("a history goes with an amax, a count and one scale");
   return success();
 }
 

@@ -5,7 +5,7 @@
 
 include "dialects/nn/Base.td"
 
-def NN_QuantizeOp : NN_Op<"quantize", [NotDifferentiable, Kernel]> {
+def NN_QuantizeOp : NN_Op<"quantize", [NotDifferentiable, Kernel, SameVariadicResultSize]> {
   let summary = "codes of 8 bits, and the scales by which they are multiplied";
   let description = [{
     Makes the range of a float of 8 bits fit the values: code times scale is the
@@ -28,14 +28,16 @@ def NN_QuantizeOp : NN_Op<"quantize", [NotDifferentiable, Kernel]> {
     With `history`, scaling is delayed: amax above is the largest magnitude in
     it, of steps before. `amax` is what the input's own is, for the history of
     the next step, or 0 where that isn't finite. What isn't finite becomes NaN,
-    whatever the scale.
+    whatever the scale. `saturated` is how many numbers are finite and, divided
+    by the scale, larger than `most`.
 
     Constraints:
     - C1: `codes` has the input's shape.
     - C2: `scale` is a scalar, or has the input's rank, at least 2; an innermost
       dimension is the input's or its number of blocks of 128, and the others are
       the input's.
-    - C3: `history` goes with `amax`, and with a scale of the whole tensor.
+    - C3: `history` goes with `amax` and `saturated`, and with a scale of the
+      whole tensor.
 
     Example:
 
@@ -48,7 +50,8 @@ def NN_QuantizeOp : NN_Op<"quantize", [NotDifferentiable, Kernel]> {
                        Optional<1DTensorOf<[F32]>>:$history);
   let results = (outs StaticShapeTensorOf<[F8E4M3FN, F8E5M2]>:$codes,
                       StaticShapeTensorOf<[F32]>:$scale,
-                      Optional<0DTensorOf<[F32]>>:$amax);
+                      Optional<0DTensorOf<[F32]>>:$amax,
+                      Optional<0DTensorOf<[I64]>>:$saturated);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$input, "::mlir::Type":$codeElement)>];
   let assemblyFormat = [{

@@ -8,6 +8,7 @@
 #include "runtime/kernels/ScaleOf.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tmc {
 
@@ -73,6 +74,25 @@ void encode(const T *x, int64_t count, float factor, C *codes) {
   }
 }
 
+/// How many of x's numbers saturate.
+template <typename T>
+int32_t saturated(const T *x, int64_t count, float factor, DType codes) {
+  Ints<kLanes> found{};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Floats<kLanes> v = loadLanes<kLanes>(x + i);
+    found -= isSaturated(v, v * factor, codes);
+  }
+  int32_t all = 0;
+  for (int lane = 0; lane < kLanes; ++lane)
+    all += found[lane];
+  for (; i < count; ++i) {
+    const float v = loadLanes<1>(x + i);
+    all -= isSaturated(v, v * factor, codes);
+  }
+  return all;
+}
+
 /// The same with a factor for each element.
 template <typename T, typename C>
 void encode(const T *x, int64_t count, const float *factors, C *codes) {
@@ -87,7 +107,7 @@ void encode(const T *x, int64_t count, const float *factors, C *codes) {
 template <typename T, typename C>
 void quantizeWhole(Stream &stream, const Quantize::Params &p, const T *x,
                    C *codes, float *scale, const float *history, float *amax,
-                   int32_t *maxima) {
+                   int64_t *saturations, int32_t *maxima) {
   const int64_t count = p.elements(), tiles = blocksIn(count, kQuantizeTile);
   auto eachTile = [&](auto &&body) {
     parallelFor(stream, tiles, [&](int64_t tile, int64_t) {
@@ -99,13 +119,16 @@ void quantizeWhole(Stream &stream, const Quantize::Params &p, const T *x,
     return count ? *std::max_element(maxima, maxima + tiles) : 0;
   };
   if (p.history) {
+    int32_t *counts = maxima + tiles;
     *scale = scaleOfWhole(amaxBits(history, p.history), p.codes);
     const float factor = 1 / *scale;
     eachTile([&](int64_t tile, int64_t first, int64_t size) {
       maxima[tile] = amaxBits(x + first, size);
+      counts[tile] = saturated(x + first, size, factor, p.codes);
       encode(x + first, size, factor, codes + first);
     });
     *amax = recordedAmax(largest());
+    *saturations = std::accumulate(counts, counts + tiles, int64_t(0));
     return;
   }
   eachTile([&](int64_t tile, int64_t first, int64_t size) {
@@ -178,6 +201,7 @@ void Quantize::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
       return quantizeWhole(stream, p, x, codes, scales,
                            static_cast<const float *>(operand(ins, 1)),
                            static_cast<float *>(result(outs, 2)),
+                           static_cast<int64_t *>(result(outs, 3)),
                            static_cast<int32_t *>(scratch));
     const int64_t high = blocksIn(p.rows, kScaleBlock);
     const int64_t wide = blocksIn(p.columns, kScaleBlock);

@@ -28,7 +28,7 @@ constexpr int64_t blocksIn(int64_t count, int64_t size) {
 
 /// ins: x [batch, rows, columns]; the amax history if `history`. outs: codes of
 /// the same shape; scales, one, or [batch, blocks of rows, blocks of columns];
-/// x's amax if `history`.
+/// x's amax and how many of its numbers saturate (i64) if `history`.
 class Quantize : public Kernel {
 public:
   struct Params {
@@ -48,12 +48,13 @@ public:
   TMC_KERNEL(Quantize)
 };
 
-/// Elements whose maximum is found at a time: a maximum each is kept.
+/// Elements whose maximum is found at a time: a maximum each is kept, and with
+/// a history a count.
 constexpr int64_t kQuantizeTile = 1 << 14;
 
 inline int64_t Quantize::scratchCap(const Params &p, Backend) {
-  return p.blockRows ? 0
-                     : alignScratch(blocksIn(p.elements(), kQuantizeTile) * 4);
+  const int64_t tiles = blocksIn(p.elements(), kQuantizeTile);
+  return p.blockRows ? 0 : alignScratch(tiles * (p.history ? 8 : 4));
 }
 
 } // namespace tmc

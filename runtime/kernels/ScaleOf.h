@@ -36,6 +36,17 @@ TMC_HD inline float recordedAmax(int32_t amaxBits) {
   return amaxBits >= 0x7f800000 ? 0 : bitsAs<float>(amaxBits);
 }
 
+/// Lanes whose number x, finite, is beyond the codes' largest one once it is
+/// scaled: all bits are set.
+template <typename F>
+TMC_HD TMC_INLINE auto isSaturated(F x, F scaled, DType codes) {
+  const int32_t mostBits =
+      bitsAs<int32_t>(codes == DType::F8E4M3 ? 448.0f : 57344.0f);
+  const auto bits = magnitudeBits(scaled);
+  return asMask(bits > mostBits) & asMask(bits <= 0x7f800000) &
+         asMask(magnitudeBits(x) < 0x7f800000);
+}
+
 /// The scale of a block: a power of two. Both types' largest number is 1.75
 /// times one.
 TMC_HD inline float scaleOfBlock(int32_t amaxBits, DType codes) {

@@ -180,6 +180,7 @@ int tmc_step_get_statistics(const tmc_step *step, tmc_statistics *out) {
     out->grad_norm = s.gradNorm;
     out->loss_scale = s.lossScale;
     out->skipped_steps = s.skippedSteps;
+    out->saturations = s.saturations;
     return tmc::Status::ok();
   });
 }

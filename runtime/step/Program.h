@@ -35,7 +35,7 @@
 namespace tmc {
 
 /// Bumped when a field changes its meaning; a runtime refuses other versions.
-constexpr int32_t kProgramVersion = 3;
+constexpr int32_t kProgramVersion = 4;
 
 constexpr int kMaxRank = 8;
 
@@ -165,6 +165,9 @@ struct StepProgram {
   /// Where the loss is scaled, what it is multiplied by and the updates that
   /// were done (i64): indices into tensors, or -1.
   int64_t lossScaleTensor = -1, updateCountTensor = -1;
+  /// Numbers that saturated so far as codes of 8 bits (i64): an index into
+  /// tensors, or -1.
+  int64_t saturationsTensor = -1;
   /// Samples and tokens that one step takes (tokens 0: not a token model).
   int64_t samplesPerStep;
   int64_t tokensPerStep;

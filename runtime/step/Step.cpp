@@ -341,13 +341,15 @@ StepStatistics Step::statistics() const {
   s.lastStepSeconds = lastSeconds_;
   s.gradNorm = gradNorm_;
   s.lossScale = lossScale_;
-  if (program_.updateCountTensor >= 0) {
-    int64_t updates;
-    device_->download(&updates,
-                      at(program_.tensors[program_.updateCountTensor]),
-                      sizeof updates);
-    s.skippedSteps = steps_ - updates;
-  }
+  auto count = [&](int64_t index) {
+    int64_t number;
+    device_->download(&number, at(program_.tensors[index]), sizeof number);
+    return number;
+  };
+  if (program_.updateCountTensor >= 0)
+    s.skippedSteps = steps_ - count(program_.updateCountTensor);
+  if (program_.saturationsTensor >= 0)
+    s.saturations = count(program_.saturationsTensor);
   return s;
 }
 

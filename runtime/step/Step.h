@@ -48,6 +48,7 @@ struct StepStatistics {
   double gradNorm = 0;      // NaN where the program doesn't compute it
   double lossScale = 0;     // of the next step; NaN where the loss isn't scaled
   int64_t skippedSteps = 0; // so far, whose gradients weren't finite
+  int64_t saturations = -1; // so far; -1: nothing that could is counted
 };
 
 class Step {

@@ -124,6 +124,11 @@ std::string scaleText(const StepStatistics &stats, bool isSkipped) {
   return text;
 }
 
+/// "  12 saturated" of a step in which numbers did.
+std::string saturationText(int64_t count) {
+  return count > 0 ? "  " + std::to_string(count) + " saturated" : "";
+}
+
 struct Trainer {
   const Arguments &arguments;
   std::unique_ptr<Step> step;
@@ -192,6 +197,7 @@ struct Trainer {
     const StepProgram &program = step->program();
     const int64_t last = step->steps() + arguments.steps;
     int64_t skipped = step->statistics().skippedSteps;
+    int64_t saturations = step->statistics().saturations;
     while (step->steps() < last && !interrupted) {
       const int64_t now = step->steps() + 1;
       const double rate = arguments.rate * arguments.schedule.factor(now, last);
@@ -209,14 +215,17 @@ struct Trainer {
       const bool isScaled = program.lossScaleTensor >= 0;
       const bool isSkipped = stats.skippedSteps > skipped;
       skipped = stats.skippedSteps;
+      const int64_t saturated = stats.saturations - saturations;
+      saturations = stats.saturations;
       if (!arguments.quiet) {
         std::printf("step %lld/%lld  loss %.6f  grad norm %.5f  %.3f s  "
-                    "%.0f %s/s  arena %s%s\n",
+                    "%.0f %s/s  arena %s%s%s\n",
                     static_cast<long long>(now), static_cast<long long>(last),
                     loss, std::fabs(stats.gradNorm), stats.lastStepSeconds,
                     perSecond, tokens ? "tokens" : "samples",
                     formatBytes(stats.highWaterBytes).c_str(),
-                    isScaled ? scaleText(stats, isSkipped).c_str() : "");
+                    isScaled ? scaleText(stats, isSkipped).c_str() : "",
+                    saturationText(saturated).c_str());
         std::fflush(stdout);
       }
       if (Status s = log.line(
@@ -227,6 +236,9 @@ struct Trainer {
                               ",\"skipped_steps\":" +
                               std::to_string(stats.skippedSteps)
                         : "") +
+              (stats.saturations < 0
+                   ? ""
+                   : ",\"saturations\":" + std::to_string(stats.saturations)) +
               ",\"lr\":" + jsonNumber(rate) +
               ",\"seconds\":" + jsonNumber(stats.lastStepSeconds) + ",\"" +
               (tokens ? "tokens" : "samples") +

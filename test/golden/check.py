@@ -55,7 +55,8 @@ class Statistics(ctypes.Structure):
     _fields_ = [("arena_bytes", ctypes.c_int64), ("high_water_bytes", ctypes.c_int64), ("allocations", ctypes.c_int64),
                 ("largest_allocation_bytes", ctypes.c_int64), ("steps", ctypes.c_int64),
                 ("last_step_seconds", ctypes.c_double), ("grad_norm", ctypes.c_double),
-                ("loss_scale", ctypes.c_double), ("skipped_steps", ctypes.c_int64)]
+                ("loss_scale", ctypes.c_double), ("skipped_steps", ctypes.c_int64),
+                ("saturations", ctypes.c_int64)]
 
 
 class Step:

@@ -277,6 +277,10 @@ class Case:
         tally.test(f"{self.name}: {STEPS} steps", first.difference(first) or self.memory(first, base), self.figures(first, base))
         if first.code:
             return
+        if any("delayed" in option for option in self.model["options"]):
+            counts = [line.get("saturations", -1) for line in first.lines]
+            tally.test(f"{self.name}: saturations are counted",
+                       "" if counts[0] >= 0 and counts == sorted(counts) and counts[-1] > 0 else f"they are {counts}")
         self.check_same(tally, base, first)
         if not self.options.bench:
             self.check_targets(tally, base, first)

@@ -43,7 +43,7 @@ func.func @quantize_c2_outer(%x: tensor<2x4x300xf32>) {
 // -----
 
 func.func @quantize_c3_amax(%x: tensor<4x8xf32>, %h: tensor<16xf32>) {
-  // expected-error @below {{a history goes with an amax and one scale}}
+  // expected-error @below {{a history goes with an amax, a count and one scale}}
   %0:2 = nn.quantize %x history(%h) : (tensor<4x8xf32>, tensor<16xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<f32>)
   return
 }
@@ -51,8 +51,8 @@ func.func @quantize_c3_amax(%x: tensor<4x8xf32>, %h: tensor<16xf32>) {
 // -----
 
 func.func @quantize_c3_blocks(%x: tensor<4x8xf32>, %h: tensor<16xf32>) {
-  // expected-error @below {{a history goes with an amax and one scale}}
-  %0:3 = nn.quantize %x history(%h) : (tensor<4x8xf32>, tensor<16xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<4x1xf32>, tensor<f32>)
+  // expected-error @below {{a history goes with an amax, a count and one scale}}
+  %0:4 = nn.quantize %x history(%h) : (tensor<4x8xf32>, tensor<16xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<4x1xf32>, tensor<f32>, tensor<i64>)
   return
 }
 
@@ -62,7 +62,7 @@ func.func @quantize_types(%x: tensor<2x200x300xbf16>, %y: tensor<f16>, %h: tenso
   %0:2 = nn.quantize %x : (tensor<2x200x300xbf16>) -> (tensor<2x200x300xf8E4M3FN>, tensor<2x200x3xf32>)
   %1:2 = nn.quantize %x : (tensor<2x200x300xbf16>) -> (tensor<2x200x300xf8E4M3FN>, tensor<2x2x300xf32>)
   %2:2 = nn.quantize %x : (tensor<2x200x300xbf16>) -> (tensor<2x200x300xf8E5M2>, tensor<2x2x3xf32>)
-  %4:3 = nn.quantize %x history(%h) : (tensor<2x200x300xbf16>, tensor<16xf32>) -> (tensor<2x200x300xf8E5M2>, tensor<f32>, tensor<f32>)
+  %4:4 = nn.quantize %x history(%h) : (tensor<2x200x300xbf16>, tensor<16xf32>) -> (tensor<2x200x300xf8E5M2>, tensor<f32>, tensor<f32>, tensor<i64>)
   %3:2 = nn.quantize %y : (tensor<f16>) -> (tensor<f8E5M2>, tensor<f32>)
   return
 }

@@ -211,17 +211,26 @@ TEST(Quantize, TakesADelayedScale) {
       x[12000] = 5;
       Buffer<unsigned char> codes(x.size()), again(x.size());
       Floats scale(1), amax(1);
+      test::Longs count(1), countOfThree(1);
       Quantize::Params p{DType::F32, type, 1, 100, 200, 0, 0, /*history=*/9};
-      runKernel<Quantize>(1, p, {x, history}, {codes, scale, amax});
-      runKernel<Quantize>(3, p, {x, history}, {again, scale, amax});
+      runKernel<Quantize>(1, p, {x, history}, {codes, scale, amax, count});
+      runKernel<Quantize>(3, p, {x, history},
+                          {again, scale, amax, countOfThree});
       EXPECT_TRUE(codes.sameBits(again));
+      int64_t larger = 0;
+      for (int64_t i = 0; i < x.size(); ++i)
+        larger += std::abs(x[i] * (1 / scale[0])) > most;
+      EXPECT_EQ(count[0], larger);
+      EXPECT_EQ(countOfThree[0], larger);
+      EXPECT_GE(larger, past ? 1000 : 1);
       EXPECT_EQ(scale[0], past ? past / most : 1);
       EXPECT_EQ(amax[0], 4 * most);
       const std::vector<double> values = positiveValues(type);
       for (int64_t i = 0; i < x.size(); ++i)
         ASSERT_EQ(codes[i], nearestCode(values, x[i] * (1 / scale[0]))) << i;
       x[12000] = INFINITY;
-      runKernel<Quantize>(1, p, {x, history}, {codes, scale, amax});
+      runKernel<Quantize>(1, p, {x, history}, {codes, scale, amax, count});
+      EXPECT_EQ(count[0], larger - (past != 0));
       EXPECT_EQ(codes[12000] & 0x7f, 0x7f);
       EXPECT_EQ(amax[0], 0);
     }
