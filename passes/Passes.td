@@ -45,8 +45,36 @@ def Precision : Pass<"tmc-precision", "::tmc::train::StepOp"> {
   let options = [
     Option<"spec", "spec", "std::string", /*default=*/"\"f32\"",
            "f32, bf16, fp16 or fp8, then exceptions: bf16,NAME=f32,...">,
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "what the step is for: which products take codes of 8 bits">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def LayOutCodes : Pass<"tmc-lay-out-codes", "::tmc::train::StepOp"> {
+  let summary = "codes of 8 bits in the order in which a card sums them";
+  let description = [{
+    A card's products of codes sum along what lies together in both factors. A
+    factor that lies the other way is read turned, and what makes the codes
+    writes them in both orders.
+
+    Before:
+
+    ```mlir
+    %q, %s = nn.quantize %x : (tensor<32x64xbf16>) -> (tensor<32x64xf8E4M3FN>, tensor<f32>)
+    %y = nn.matmul %q, %w transpose_rhs scales(%s, %r) : (tensor<32x64xf8E4M3FN>, tensor<16x64xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<32x16xbf16>
+    %g = nn.matmul %q, %d transpose_lhs transpose_rhs scales(%s, %e) : (tensor<32x64xf8E4M3FN>, tensor<16x32xf8E5M2>, tensor<f32>, tensor<f32>) -> tensor<64x16xf32>
+    ```
+
+    After:
+
+    ```mlir
+    %q, %s, %t = nn.quantize_both %x : (tensor<32x64xbf16>) -> (tensor<32x64xf8E4M3FN>, tensor<f32>, tensor<64x32xf8E4M3FN>)
+    %y = nn.matmul %q, %w transpose_rhs scales(%s, %r) : (tensor<32x64xf8E4M3FN>, tensor<16x64xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<32x16xbf16>
+    %g = nn.matmul %t, %d transpose_rhs scales(%s, %e) : (tensor<64x32xf8E4M3FN>, tensor<16x32xf8E5M2>, tensor<f32>, tensor<f32>) -> tensor<64x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect"];
 }
 
 def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {

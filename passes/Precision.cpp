@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/Storage.h"
+#include "compiler/target/Target.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
@@ -148,6 +149,18 @@ bool PrecisionSpec::mayBeFP16() const {
          llvm::any_of(exceptions, [](const Exception &exception) {
            return exception.format == Format::FP16;
          });
+}
+
+std::vector<Scaling> PrecisionSpec::scalings() const {
+  std::vector<Scaling> all;
+  auto add = [&](Format format) {
+    if (std::optional<Scaling> scaling = codesOf(format))
+      all.push_back(*scaling);
+  };
+  add(base);
+  for (const Exception &exception : exceptions)
+    add(exception.format);
+  return all;
 }
 
 std::vector<std::string> PrecisionSpec::unused() const {
@@ -386,6 +399,25 @@ private:
   DenseMap<std::pair<Value, Type>, Value> copies;
 };
 
+/// Why `device` has none of the products of codes that `spec` asks for; empty:
+/// it has them.
+std::string faultOfCodes(const PrecisionSpec &spec, const Target &device) {
+  if (device.backend == Backend::Cpu)
+    return "";
+  constexpr int kFirst = 89; // Ada's and Hopper's tensor cores are the first.
+  int64_t arch = 0;
+  for (Scaling scaling : spec.scalings()) {
+    if (scaling == Scaling::Block)
+      return device.name + " has no products of codes with scales of blocks: "
+                           "fp8:block is the cpu's";
+    StringRef number = StringRef(device.arch).drop_front(3); // "sm_"
+    if (!number.consumeInteger(10, arch) && arch < kFirst)
+      return device.name + " (" + device.arch +
+             ") has no products of codes of 8 bits: fp8 wants sm_89 or newer";
+  }
+  return "";
+}
+
 struct Precision : impl::PrecisionBase<Precision> {
   using PrecisionBase::PrecisionBase;
 
@@ -394,6 +426,16 @@ struct Precision : impl::PrecisionBase<Precision> {
     if (!spec) {
       emitFault(getOperation().getLoc(), Fault::Usage)
           << llvm::toString(spec.takeError());
+      return signalPassFailure();
+    }
+    absl::StatusOr<Target> device = findTarget(target);
+    if (!device.ok()) {
+      getOperation()->emitError() << device.status().message();
+      return signalPassFailure();
+    }
+    const bool onCard = device->backend == Backend::Cuda;
+    if (std::string fault = faultOfCodes(*spec, *device); !fault.empty()) {
+      emitFault(getOperation().getLoc(), Fault::Unsupported) << fault;
       return signalPassFailure();
     }
     SmallVector<PrecisionOpInterface> ops;
@@ -411,7 +453,7 @@ struct Precision : impl::PrecisionBase<Precision> {
       if (!exception.empty()) // Reports tell it.
         op->setAttr(train::TrainDialect::kPrecision,
                     StringAttr::get(&getContext(), exception));
-      if (codes && op.takesCodes() &&
+      if (codes && op.takesCodes(onCard) &&
           !tensorType(op->getOperand(0)).getElementType().isF64()) {
         quantizer.quantize(op, *codes, names.of(op).back());
         narrower.roundResults(op, element);

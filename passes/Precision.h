@@ -69,6 +69,8 @@ public:
   }
   /// Whether anything may come to be fp16.
   bool mayBeFP16() const;
+  /// How the codes that are asked for get their scales.
+  std::vector<Scaling> scalings() const;
   /// The exceptions that have fitted no op so far.
   std::vector<std::string> unused() const;
 

@@ -149,7 +149,10 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     });
   case Phase::Precision:
     return runPasses(phase, [&](OpPassManager &pm) {
-      pm.addNestedPass<train::StepOp>(createPrecision({asked.precision}));
+      pm.addNestedPass<train::StepOp>(
+          createPrecision({asked.precision, asked.target}));
+      if (device.backend == Backend::Cuda)
+        pm.addNestedPass<train::StepOp>(createLayOutCodes());
       canonicalize(pm);
     });
   case Phase::Shape: {

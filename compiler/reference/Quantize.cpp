@@ -28,9 +28,12 @@ static double scaleOf(double amax, double most, bool isBlock) {
   return std::max(scale, std::ldexp(1.0, -126));
 }
 
-static LogicalResult quantize(QuantizeOp op, OpCall &call) {
+template <typename Op> static LogicalResult quantize(Op op, OpCall &call) {
   const Tensor &x = call.in(op.getInput());
   Tensor &codes = call.out(0), &scale = call.out(1);
+  auto resultOf = [&](Value result) -> Tensor & {
+    return call.out(cast<OpResult>(result).getResultNumber());
+  };
   const bool isBlock = scale.rank() > 0;
   const double most = roundTo(codes.element, 1e30);
 
@@ -51,7 +54,7 @@ static LogicalResult quantize(QuantizeOp op, OpCall &call) {
       top = std::isnan(top) ? top : value;
   });
   if (const Tensor *history = call.inOrNull(op.getHistory())) {
-    call.out(2).floats[0] = std::isfinite(amax[0]) ? amax[0] : 0;
+    resultOf(op.getAmax()).floats[0] = std::isfinite(amax[0]) ? amax[0] : 0;
     amax[0] = 0;
     for (double before : history->floats)
       if (!(std::fabs(before) <= amax[0])) // A NaN stays one.
@@ -71,10 +74,25 @@ static LogicalResult quantize(QuantizeOp op, OpCall &call) {
                           : std::numeric_limits<double>::quiet_NaN();
   });
   if (op.getSaturated())
-    call.out(3).ints[0] = saturated;
+    resultOf(op.getSaturated()).ints[0] = saturated;
+  return success();
+}
+
+static LogicalResult quantizeBoth(QuantizeBothOp op, OpCall &call) {
+  if (failed(quantize(op, call)))
+    return failure();
+  const Tensor &codes = call.out(0);
+  Tensor &turned = call.out(2);
+  const int64_t rows = codes.shape.end()[-2], columns = codes.shape.end()[-1];
+  for (int64_t i = 0; i < codes.size(); ++i) {
+    const int64_t row = i / columns % rows, column = i % columns;
+    turned.floats[i - row * columns - column + column * rows + row] =
+        codes.floats[i];
+  }
   return success();
 }
 
 void tmc::reference::addQuantize(OpTable &table) {
-  table.add<QuantizeOp>(quantize);
+  table.add<QuantizeOp>(quantize<QuantizeOp>);
+  table.add<QuantizeBothOp>(quantizeBoth);
 }

@@ -116,7 +116,7 @@ std::string TypeReasons::whyOf(Value root) const {
   while (made.getDefiningOp() && movesOnly(made.getDefiningOp()))
     made = made.getDefiningOp()->getOperand(0);
   Operation *maker = made.getDefiningOp();
-  if (isa_and_nonnull<nn::QuantizeOp>(maker))
+  if (isa_and_nonnull<nn::QuantizeOp, nn::QuantizeBothOp>(maker))
     return cast<OpResult>(made).getResultNumber() == 1
                ? "scale of codes"
                : "largest magnitude of what becomes codes";

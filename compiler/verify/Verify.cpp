@@ -354,7 +354,9 @@ private:
   /// tensor by less than it may differ, but not a norm or a loss.
   bool mayBeAScale(ArrayRef<Deviation> list) {
     bool hasCodes = false;
-    step.walk([&](nn::QuantizeOp) { hasCodes = true; });
+    step.walk([&](Operation *op) {
+      hasCodes |= isa<nn::QuantizeOp, nn::QuantizeBothOp>(op);
+    });
     return hasCodes && llvm::all_of(list, [](const Deviation &d) {
              return isGood(d) || d.elements == 1;
            });

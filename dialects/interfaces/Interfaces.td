@@ -185,8 +185,11 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
       }],
       "bool", "mayKeepSums", (ins), /*methodBody=*/"",
       /*defaultImplementation=*/"return false;">,
-    InterfaceMethod<"True if factors may be codes of 8 bits with scales.",
-      "bool", "takesCodes", (ins), /*methodBody=*/"",
+    InterfaceMethod<[{
+        True if factors may be codes of 8 bits with scales, on a card or on the
+        cpu.
+      }],
+      "bool", "takesCodes", (ins "bool":$onCard), /*methodBody=*/"",
       /*defaultImplementation=*/"return false;">,
     InterfaceMethod<[{
         The dimension of a factor along which products are summed up, one of the

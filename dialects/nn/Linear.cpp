@@ -190,7 +190,11 @@ SmallVector<unsigned> MatmulOp::getAddends() {
   return llvm::to_vector(
       llvm::seq<unsigned>(2, 2 + bool(getBias()) + bool(getAcc())));
 }
-bool MatmulOp::takesCodes() { return true; }
+bool MatmulOp::takesCodes(bool onCard) {
+  int64_t k = matrixDims(tensorType(getLhs()), getTransposeLhs()).second;
+  int64_t n = tensorType(getResult()).getShape().back();
+  return !onCard || Matmul::fitsCodes(n, k, DType::BF16);
+}
 unsigned MatmulOp::getSummedDim(unsigned factor) {
   bool isLast = factor == 0 ? !getTransposeLhs() : getTransposeRhs();
   return tensorType(getLhs()).getRank() - (isLast ? 1 : 2);
@@ -232,8 +236,7 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
     p.rhsBlockRows = rhs.rows;
     p.rhsBlockColumns = rhs.columns;
   }
-  KernelCall call(getContext(), "Matmul",
-                  Matmul::takes(p.lhs, p.rhs, p.out, backend));
+  KernelCall call(getContext(), "Matmul", Matmul::takes(p, backend));
   call.products = p.tf32 ? DType::TF32 : p.lhs == DType::F32 ? p.rhs : p.lhs;
   call.type("lhs", getLhs().getType())
       .type("rhs", getRhs().getType())

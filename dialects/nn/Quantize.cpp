@@ -48,31 +48,55 @@ void QuantizeOp::build(OpBuilder &builder, OperationState &state, Value input,
         Value());
 }
 
-LogicalResult QuantizeOp::verify() {
-  RankedTensorType input = tensorType(getInput()),
-                   codes = tensorType(getCodes()),
-                   scale = tensorType(getScale());
+template <typename Op> static LogicalResult verifyQuantize(Op op) {
+  RankedTensorType input = tensorType(op.getInput()),
+                   codes = tensorType(op.getCodes()),
+                   scale = tensorType(op.getScale());
   if (input.getShape() != codes.getShape()) // C1
-    return emitOpError("makes codes of type ") << codes << " of " << input;
+    return op.emitOpError("makes codes of type ") << codes << " of " << input;
   if (!scaleBlockOf(codes, scale)) // C2
-    return emitOpError("makes scales of type ") << scale << " of " << input;
-  if (bool(getHistory()) != bool(getAmax()) ||
-      (getHistory() && scale.getRank())) // C3
-    return emitOpError("a history goes with an amax, a count and one scale");
+    return op.emitOpError("makes scales of type ") << scale << " of " << input;
+  if (bool(op.getHistory()) != bool(op.getAmax()) ||
+      (op.getHistory() && scale.getRank())) // C3
+    return op.emitOpError("a history goes with an amax, a count and one scale");
   return success();
 }
 
-int64_t QuantizeOp::getFlops() {
-  return 2 * tensorType(getInput()).getNumElements();
+LogicalResult QuantizeOp::verify() { return verifyQuantize(*this); }
+
+LogicalResult QuantizeBothOp::verify() {
+  if (failed(verifyQuantize(*this)))
+    return failure();
+  RankedTensorType codes = tensorType(getCodes());
+  if (codes.getRank() < 2) // C1
+    return emitOpError("has no two orders of ") << codes;
+  if (getTurned().getType() != turnedType(codes)) // C4
+    return emitOpError("turns ") << codes << " into " << getTurned().getType();
+  return success();
 }
 
-/// The whole tensor is read twice; a block stays in the cache.
-int64_t QuantizeOp::getBytesMoved() {
-  int64_t bytes = sumOfTensorBytes(*this);
-  return tensorType(getScale()).getRank()
-             ? bytes
-             : bytes + sizeInBytes(getInput().getType());
+RankedTensorType tmc::nn::turnedType(RankedTensorType type) {
+  SmallVector<int64_t> shape(type.getShape());
+  std::swap(shape.end()[-1], shape.end()[-2]);
+  return type.clone(shape);
 }
+
+static int64_t flopsOfQuantize(Value input) {
+  return 2 * tensorType(input).getNumElements();
+}
+int64_t QuantizeOp::getFlops() { return flopsOfQuantize(getInput()); }
+int64_t QuantizeBothOp::getFlops() { return flopsOfQuantize(getInput()); }
+
+/// The whole tensor is read twice, but for a delayed scale; a block stays in
+/// the cache.
+template <typename Op> static int64_t bytesOfQuantize(Op op) {
+  int64_t bytes = sumOfTensorBytes(op);
+  return tensorType(op.getScale()).getRank() || op.getHistory()
+             ? bytes
+             : bytes + sizeInBytes(op.getInput().getType());
+}
+int64_t QuantizeOp::getBytesMoved() { return bytesOfQuantize(*this); }
+int64_t QuantizeBothOp::getBytesMoved() { return bytesOfQuantize(*this); }
 
 BatchSplit QuantizeOp::getSplit(ArrayRef<int64_t> batchDims) {
   int64_t dim = batchDims[0];
@@ -87,22 +111,30 @@ BatchSplit QuantizeOp::getSplit(ArrayRef<int64_t> batchDims) {
   return {{Rejoin::concat(dim), Rejoin::concat(dim)}, ""};
 }
 
-KernelCall QuantizeOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
-  RankedTensorType codes = tensorType(getCodes());
-  ScaleBlock block = *scaleBlockOf(codes, tensorType(getScale()));
+BatchSplit QuantizeBothOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (batchDims[0] >= 0 || getHistory())
+    return BatchSplit::refuse("its scale is the step's");
+  return {{Rejoin::whole(), Rejoin::whole(), Rejoin::whole()}, ""};
+}
+
+template <typename Op>
+static KernelCall kernelOfQuantize(Op op, bool isTurned, Backend backend) {
+  RankedTensorType codes = tensorType(op.getCodes());
+  ScaleBlock block = *scaleBlockOf(codes, tensorType(op.getScale()));
   bool isMatrix = codes.getRank() >= 2;
   Quantize::Params p{
-      .in = runtimeType(getInput().getType()),
+      .in = runtimeType(op.getInput().getType()),
       .codes = runtimeType(codes),
       .batch = isMatrix ? llvm::product_of(codes.getShape().drop_back(2)) : 1,
       .rows = isMatrix ? codes.getShape().drop_back().back() : 1,
       .columns = isMatrix ? codes.getShape().back() : codes.getNumElements(),
       .blockRows = block.rows,
       .blockColumns = block.columns,
-      .history = getHistory() ? tensorType(getHistory()).getDimSize(0) : 0};
-  KernelCall call(getContext(), "Quantize",
-                  Quantize::takes(p.in, p.codes, backend));
-  call.type("in", getInput().getType())
+      .history =
+          op.getHistory() ? tensorType(op.getHistory()).getDimSize(0) : 0,
+      .turned = isTurned};
+  KernelCall call(op.getContext(), "Quantize", Quantize::takes(p, backend));
+  call.type("in", op.getInput().getType())
       .type("codes", codes)
       .integer("batch", p.batch)
       .integer("rows", p.rows)
@@ -111,6 +143,15 @@ KernelCall QuantizeOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
       .integer("blockColumns", p.blockColumns);
   if (p.history)
     call.integer("history", p.history);
+  if (p.turned)
+    call.flag("turned", true);
   call.scratchBytes = Quantize::scratchCap(p, backend);
   return call;
+}
+
+KernelCall QuantizeOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  return kernelOfQuantize(*this, /*isTurned=*/false, backend);
+}
+KernelCall QuantizeBothOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  return kernelOfQuantize(*this, /*isTurned=*/true, backend);
 }

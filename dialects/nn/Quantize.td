@@ -59,4 +59,40 @@ def NN_QuantizeOp : NN_Op<"quantize", [NotDifferentiable, Kernel, SameVariadicRe
   }];
 }
 
+def NN_QuantizeBothOp : NN_Op<"quantize_both", [
+    NotDifferentiable, Kernel, SameVariadicResultSize]> {
+  let summary = "codes of 8 bits in both orders of a matrix";
+  let description = [{
+    `nn.quantize` of a whole tensor, whose codes are written once more with the
+    two innermost dimensions exchanged. A card's products of codes sum along what
+    lies together in both factors, and the gradient of a product sums along the
+    other dimension than the product.
+
+    Constraints:
+    - C1: `codes` has the input's shape, of rank at least 2.
+    - C2: `scale` is a scalar.
+    - C3: `history` goes with `amax` and `saturated`.
+    - C4: `turned` has the type of `codes` with the two innermost dimensions
+      exchanged.
+
+    Example:
+
+    ```mlir
+    %q, %s, %t = nn.quantize_both %x : (tensor<64x256xbf16>)
+        -> (tensor<64x256xf8E4M3FN>, tensor<f32>, tensor<256x64xf8E4M3FN>)
+    ```
+  }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
+  let arguments = (ins StaticShapeTensorOf<[F16, BF16, F32]>:$input,
+                       Optional<1DTensorOf<[F32]>>:$history);
+  let results = (outs StaticShapeTensorOf<[F8E4M3FN, F8E5M2]>:$codes,
+                      0DTensorOf<[F32]>:$scale,
+                      StaticShapeTensorOf<[F8E4M3FN, F8E5M2]>:$turned,
+                      Optional<0DTensorOf<[F32]>>:$amax,
+                      Optional<0DTensorOf<[I64]>>:$saturated);
+  let assemblyFormat = [{
+    $input (`history` `(` $history^ `)`)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 #endif // TMC_DIALECTS_NN_QUANTIZE_TD

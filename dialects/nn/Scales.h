@@ -27,6 +27,9 @@ std::optional<ScaleBlock> scaleBlockOf(mlir::RankedTensorType codes,
 mlir::RankedTensorType scaleTypeFor(mlir::RankedTensorType codes,
                                     ScaleBlock block);
 
+/// `type` with its two innermost dimensions exchanged.
+mlir::RankedTensorType turnedType(mlir::RankedTensorType type);
+
 } // namespace tmc::nn
 
 #endif // TMC_DIALECTS_NN_SCALES_H

@@ -54,13 +54,6 @@ template <typename T> int32_t amaxBits(const T *x, int64_t count) {
   return all;
 }
 
-/// What becomes of x: it would saturate, and nobody would see that it was no
-/// number, where its scale comes of steps before.
-template <typename F> TMC_INLINE F unlessInfinite(F x, F scaled) {
-  return select(asMask(magnitudeBits(x) >= 0x7f800000),
-                bitsAs<F>(splat<lanesOf<F>>(0x7fc00000)), scaled);
-}
-
 template <typename T, typename C>
 void encode(const T *x, int64_t count, float factor, C *codes) {
   int64_t i = 0;
@@ -88,7 +81,7 @@ int32_t saturated(const T *x, int64_t count, float factor, DType codes) {
     all += found[lane];
   for (; i < count; ++i) {
     const float v = loadLanes<1>(x + i);
-    all -= isSaturated(v, v * factor, codes);
+    all += isSaturated(v, v * factor, codes) ? 1 : 0;
   }
   return all;
 }

@@ -35,6 +35,10 @@ cudaDataType_t dataType(DType type) {
     return CUDA_R_16BF;
   case DType::F64:
     return CUDA_R_64F;
+  case DType::F8E4M3:
+    return CUDA_R_8F_E4M3;
+  case DType::F8E5M2:
+    return CUDA_R_8F_E5M2;
   default:
     return CUDA_R_32F;
   }
@@ -235,24 +239,35 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
                                        s.alignedBytes);
       !status)
     return status;
+  if (isFloat8(params.lhs)) { // The library has no others.
+    s.unaligned = s.aligned;
+    s.unalignedBytes = s.alignedBytes;
+    return Status::ok();
+  }
   const uint32_t least =
       uint32_t(std::min(sizeOf(params.lhs), sizeOf(params.out)));
   return s.chooseOrRefuse(name, least, limit, s.unaligned, s.unalignedBytes);
 }
 
-void Gemm::run(const Queue &queue, const void *lhs, const void *rhs,
-               const void *bias, void *out, void *workspace, bool accumulate) {
+void Gemm::run(const Queue &queue, const Operands &operands, void *out,
+               void *workspace, bool accumulate) {
   State &s = *state_;
   if (!s.handle)
     return;
   auto misaligned = [](const void *p) {
     return reinterpret_cast<uintptr_t>(p) % kVectorAlign != 0;
   };
-  const bool aligned = !misaligned(lhs) && !misaligned(rhs) &&
-                       !misaligned(out) && !(s.params.bias && misaligned(bias));
+  const Operands &o = operands;
+  const bool aligned = !misaligned(o.lhs) && !misaligned(o.rhs) &&
+                       !misaligned(out) &&
+                       !(s.params.bias && misaligned(o.bias));
   Calls calls;
   if (s.params.bias)
-    s.set(calls, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, "bias");
+    s.set(calls, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias, "bias");
+  if (s.params.scaled) {
+    s.set(calls, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, o.rhsScale, "scale");
+    s.set(calls, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, o.lhsScale, "scale");
+  }
   const uintptr_t from = reinterpret_cast<uintptr_t>(workspace);
   void *space = reinterpret_cast<void *>((from + kWorkspaceAlign - 1) /
                                          kWorkspaceAlign * kWorkspaceAlign);
@@ -262,7 +277,7 @@ void Gemm::run(const Queue &queue, const void *lhs, const void *rhs,
   if (calls.status())
     calls(cublasLtMatmul(
               s.handle, s.operation,
-              f64 ? static_cast<const void *>(&one64) : &one, rhs, s.a, lhs,
+              f64 ? static_cast<const void *>(&one64) : &one, o.rhs, s.a, o.lhs,
               s.b, f64 ? static_cast<const void *>(&beta64) : &beta, out, s.c,
               out, s.c, aligned ? &s.aligned : &s.unaligned,
               workspace ? space : nullptr,

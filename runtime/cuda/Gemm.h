@@ -15,6 +15,9 @@
 // Accumulation is beta = 1 on out itself. A bias is the library's epilogue: one
 // number per row of its C.
 //
+// Of codes of 8 bits it has products with its A transposed and its B not: k is
+// innermost in both factors. Their scales multiply the sums.
+//
 // Bits: sums are in f32 (f64 for f64), TF32 is used where it is asked for
 // alone. The algorithm is what the library's heuristics name first for the
 // shape, the type and the alignment of the operands, asked once in prepare().
@@ -44,9 +47,15 @@ public:
   Status prepare(const char *name, CudaDevice &device,
                  const Matmul::Params &params, int64_t lhsStride = 0);
 
-  /// Queues the product. `bias` is ignored unless params.bias.
-  void run(const Queue &queue, const void *lhs, const void *rhs,
-           const void *bias, void *out, void *workspace, bool accumulate);
+  /// What a product reads. `bias` is ignored unless params.bias, and scales
+  /// unless params.scaled.
+  struct Operands {
+    const void *lhs, *rhs, *bias = nullptr;
+    const void *lhsScale = nullptr, *rhsScale = nullptr;
+  };
+  /// Queues the product.
+  void run(const Queue &queue, const Operands &operands, void *out,
+           void *workspace, bool accumulate);
 
 private:
   struct State;

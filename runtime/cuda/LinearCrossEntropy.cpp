@@ -49,7 +49,7 @@ public:
   void run(const Queue &queue, int64_t rows, const void *lhs, const void *rhs,
            const void *bias, void *out, void *workspace, bool accumulate) {
     (rows == whole_ ? full_ : rest_)
-        .run(queue, lhs, rhs, bias, out, workspace, accumulate);
+        .run(queue, {lhs, rhs, bias}, out, workspace, accumulate);
   }
 
 private:

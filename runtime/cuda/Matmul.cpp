@@ -22,8 +22,13 @@ Status Matmul::prepare(Device &device) {
 void Matmul::run(Stream &stream, In ins, Out outs, void *scratch,
                  bool accumulate) {
   cuda::Queue queue(*state_->device, stream, "matmul");
-  state_->gemm.run(queue, operand(ins, 0), operand(ins, 1), operand(ins, 2),
-                   result(outs, 0), scratch, accumulate);
+  cuda::Gemm::Operands operands{operand(ins, 0), operand(ins, 1),
+                                operand(ins, 2)};
+  if (params_.scaled) {
+    operands.lhsScale = operand(ins, 3);
+    operands.rhsScale = operand(ins, 4);
+  }
+  state_->gemm.run(queue, operands, result(outs, 0), scratch, accumulate);
 }
 
 } // namespace tmc

@@ -46,7 +46,15 @@ public:
       return scaled && (lhsBlockRows == 0 || rhsBlockRows == 0);
     }
   };
+  /// Types in any layout; and all of a product, codes of 8 bits on cuda
+  /// included: `fitsCodes`, k innermost in both factors.
   static constexpr bool takes(DType lhs, DType rhs, DType out, Backend backend);
+  static constexpr bool takes(const Params &params, Backend backend);
+  /// Whether cuBLASLt multiplies codes of 8 bits of these sizes: what follows
+  /// each other in memory is a multiple of 16 bytes.
+  static constexpr bool fitsCodes(int64_t n, int64_t k, DType out) {
+    return k % 16 == 0 && n * sizeOf(out) % 16 == 0;
+  }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(Matmul)
 };
@@ -62,6 +70,18 @@ constexpr bool Matmul::takes(DType lhs, DType rhs, DType out, Backend backend) {
                       : isHalf(lhs) && out == DType::F32;
   return (lhs == DType::F32 || isHalf(lhs) || isFloat8(lhs)) &&
          (out == DType::F32 || isHalf(out));
+}
+
+constexpr bool Matmul::takes(const Params &p, Backend backend) {
+  if (takes(p.lhs, p.rhs, p.out, backend))
+    return true;
+  const bool areCodes = isFloat8(p.lhs) && isFloat8(p.rhs) &&
+                        (p.lhs == DType::F8E4M3 || p.rhs == DType::F8E4M3);
+  const bool isWhole = p.scaled && !p.lhsBlockRows && !p.rhsBlockRows;
+  // A bias of f32 is none of the library's beside codes.
+  const bool hasResult = isHalf(p.out) || (p.out == DType::F32 && !p.bias);
+  return backend == Backend::Cuda && areCodes && isWhole && hasResult &&
+         !p.transposeLhs && p.transposeRhs && fitsCodes(p.n, p.k, p.out);
 }
 
 /// Parts of the cpu product; see runtime/cpu/Gemm.h. The depth of the inner

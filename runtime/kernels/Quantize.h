@@ -28,7 +28,8 @@ constexpr int64_t blocksIn(int64_t count, int64_t size) {
 
 /// ins: x [batch, rows, columns]; the amax history if `history`. outs: codes of
 /// the same shape; scales, one, or [batch, blocks of rows, blocks of columns];
-/// x's amax and how many of its numbers saturate (i64) if `history`.
+/// if `turned` (cuda), the codes once more, as [batch, columns, rows]; x's amax
+/// and how many of its numbers saturate (i64) if `history`.
 class Quantize : public Kernel {
 public:
   struct Params {
@@ -36,13 +37,15 @@ public:
     int64_t batch, rows, columns;
     int64_t blockRows, blockColumns; // 0, 0: the whole tensor
     int64_t history = 0; // amaxes of steps before, which the scale is made of
+    bool turned = false;
     int64_t scratchBytes = 0;
 
     constexpr int64_t elements() const { return batch * rows * columns; }
   };
-  static constexpr bool takes(DType in, DType codes, Backend backend) {
-    return backend == Backend::Cpu && (in == DType::F32 || isHalf(in)) &&
-           isFloat8(codes);
+  /// cuda makes one scale of a tensor.
+  static constexpr bool takes(const Params &p, Backend backend) {
+    return (p.in == DType::F32 || isHalf(p.in)) && isFloat8(p.codes) &&
+           (backend == Backend::Cpu ? !p.turned : p.blockRows == 0);
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(Quantize)
@@ -52,8 +55,17 @@ public:
 /// a history a count.
 constexpr int64_t kQuantizeTile = 1 << 14;
 
+/// Such tiles of a tensor: of what lies together, or squares of a matrix.
+constexpr int64_t kQuantizeSide = 128;
+static_assert(kQuantizeSide * kQuantizeSide == kQuantizeTile);
+constexpr int64_t quantizeTiles(const Quantize::Params &p) {
+  return p.turned ? p.batch * blocksIn(p.rows, kQuantizeSide) *
+                        blocksIn(p.columns, kQuantizeSide)
+                  : blocksIn(p.elements(), kQuantizeTile);
+}
+
 inline int64_t Quantize::scratchCap(const Params &p, Backend) {
-  const int64_t tiles = blocksIn(p.elements(), kQuantizeTile);
+  const int64_t tiles = quantizeTiles(p);
   return p.blockRows ? 0 : alignScratch(tiles * (p.history ? 8 : 4));
 }
 

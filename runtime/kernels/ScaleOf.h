@@ -36,8 +36,16 @@ TMC_HD inline float recordedAmax(int32_t amaxBits) {
   return amaxBits >= 0x7f800000 ? 0 : bitsAs<float>(amaxBits);
 }
 
+/// What becomes of x where it is `scaled`: what isn't finite would saturate,
+/// and nobody would see that it was no number, where its scale is of steps
+/// before.
+template <typename F> TMC_HD TMC_INLINE F unlessInfinite(F x, F scaled) {
+  return select(asMask(magnitudeBits(x) >= 0x7f800000),
+                bitsAs<F>(splat<lanesOf<F>>(0x7fc00000)), scaled);
+}
+
 /// Lanes whose number x, finite, is beyond the codes' largest one once it is
-/// scaled: all bits are set.
+/// scaled: a mask, of one lane anything but zero.
 template <typename F>
 TMC_HD TMC_INLINE auto isSaturated(F x, F scaled, DType codes) {
   const int32_t mostBits =

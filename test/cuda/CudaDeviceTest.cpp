@@ -165,7 +165,7 @@ TEST(CudaGemm, ViewsThatAreAlignedToTheirElementOnly) {
   Floats bias = randomFloats(5, 3), c(30, 1.0f), scratch((1 << 18) + 16);
   cuda::Queue queue(cuda, device->compute(), "matmul");
   // The workspace isn't aligned either: the stand-in refuses it as it is.
-  gemm.run(queue, a + 1, b + 1, bias, c, scratch + 16, true);
+  gemm.run(queue, {a + 1, b + 1, bias}, c, scratch + 16, true);
   ASSERT_TRUE(device->synchronize());
   for (int64_t n = 0; n < 2; ++n)
     for (int64_t i = 0; i < 3; ++i)

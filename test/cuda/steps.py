@@ -9,7 +9,7 @@ plain SGD gives every gradient (test/golden/check.py says how). Each run is watc
 the emulator finds ends it. The gradients are PyTorch's; and the parameters after the step have
 the same bits under both budgets and under every seed.
 
-Those of NARROW are compiled in 16 bits, too. What such a step is worth the interpreter says, which rounds at the same points (`tmc verify`); bits are compared as those of the others.
+Those of NARROW are compiled in 16 and 8 bits, too. What such a step is worth the interpreter says, which rounds at the same points (`tmc verify`); bits are compared as those of the others.
 
 With --full all models are also compiled with a tight budget, those of FULL_ONLY too, and there
 are six seeds in place of two. As many models are checked at once as there are processors. Ends with one line `N passed, M failed`. Needs only the standard library.
@@ -33,8 +33,8 @@ GOLDEN = os.path.join(ROOT, "test", "golden")
 sys.path.insert(0, GOLDEN)
 
 FULL_ONLY = ["decoder"]
-TIGHT = ["mlp-small", "gpt2-tiny", "gpt2-tiny, bf16", "resnet-tiny", "unet-tiny"]
-NARROW = {"gpt2-tiny": ["bf16", "fp16"], "llama-tiny": ["bf16"]}
+TIGHT = ["mlp-small", "gpt2-tiny", "gpt2-tiny, bf16", "gpt2-tiny, fp8:delayed", "resnet-tiny", "unet-tiny"]
+NARROW = {"gpt2-tiny": ["bf16", "fp16", "fp8", "fp8:delayed"], "llama-tiny": ["bf16", "fp8"]}
 SEEDS, FULL_SEEDS = 2, 6
 WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
            os.path.join(HERE, "emulator", "Emulator.h"), "-fsanitize=thread",

@@ -110,7 +110,61 @@ void check(const Case &c, unsigned seed) {
 
 } // namespace
 
+// The card's products: k innermost in both factors, one scale each, rows of
+// whole 16 bytes.
+TEST(ScaledMatmul, MultipliesInTheOrderOfACard) {
+  const int64_t shapes[][4] = {
+      {1, 1, 16, 16}, {2, 15, 32, 144}, {1, 61, 48, 320}};
+  unsigned seed = 1;
+  for (auto &shape : shapes)
+    for (DType out : {DType::F32, DType::BF16, DType::F16})
+      for (auto [left, right] : {std::pair(DType::F8E4M3, DType::F8E4M3),
+                                 {DType::F8E5M2, DType::F8E4M3},
+                                 {DType::F8E4M3, DType::F8E5M2}})
+        for (unsigned flags : {0u, 4u, 8u, 12u}) {
+          if ((flags & 4) && out == DType::F32)
+            continue;
+          const Case c{shape[0], shape[1],  shape[2], shape[3], {},
+                       {},       2 | flags, left,     right,    out};
+          SCOPED_TRACE(std::to_string(shape[1]) + " x " +
+                       std::to_string(shape[2]) + " x " +
+                       std::to_string(shape[3]) + " in " + nameOf(out) +
+                       ", flags " + std::to_string(flags));
+          check(c, seed += 4);
+        }
+}
+
+TEST(ScaledMatmul, SaysWhichCodesACardMultiplies) {
+  Matmul::Params p{.lhs = DType::F8E4M3,
+                   .rhs = DType::F8E5M2,
+                   .out = DType::BF16,
+                   .batch = 1,
+                   .m = 5,
+                   .n = 24,
+                   .k = 48,
+                   .transposeLhs = false,
+                   .transposeRhs = true,
+                   .bias = true,
+                   .scaled = true};
+  EXPECT_TRUE(Matmul::takes(p, Backend::Cuda));
+  auto refuses = [&](auto change) {
+    Matmul::Params q = p;
+    change(q);
+    EXPECT_TRUE(Matmul::takes(q, Backend::Cpu));
+    return !Matmul::takes(q, Backend::Cuda);
+  };
+  EXPECT_TRUE(refuses([](auto &q) { q.transposeLhs = true; }));
+  EXPECT_TRUE(refuses([](auto &q) { q.transposeRhs = false; }));
+  EXPECT_TRUE(refuses([](auto &q) { q.lhs = DType::F8E5M2; }));
+  EXPECT_TRUE(refuses([](auto &q) { q.k = 40; }));
+  EXPECT_TRUE(refuses([](auto &q) { q.n = 20; }));
+  EXPECT_TRUE(refuses([](auto &q) { q.out = DType::F32; }));
+  EXPECT_TRUE(refuses([](auto &q) { q.lhsBlockRows = 1; }));
+}
+
 TEST(ScaledMatmul, MultipliesWhatTheCodesStandFor) {
+  if (kBackend == Backend::Cuda)
+    GTEST_SKIP() << "a card has fewer";
   // Around panels, the depth of the inner kernel, and the blocks in which
   // narrow results are made (294 x 2048).
   const int64_t shapes[][4] = {
@@ -139,6 +193,8 @@ TEST(ScaledMatmul, MultipliesWhatTheCodesStandFor) {
 
 // Scales of blocks change no bit of a product but its exponent.
 TEST(ScaledMatmul, PowersOfTwoAreExact) {
+  if (kBackend == Backend::Cuda)
+    GTEST_SKIP() << "a card has no scales of blocks";
   Matmul::Params p{.lhs = DType::F8E4M3,
                    .rhs = DType::F8E4M3,
                    .out = DType::F32,
