@@ -22,6 +22,8 @@ struct LayOutCodes : impl::LayOutCodesBase<LayOutCodes> {
   using LayOutCodesBase::LayOutCodesBase;
 
   void runOnOperation() override {
+    made.clear();
+    replaced.clear();
     SmallVector<nn::MatmulOp> products;
     getOperation().walk([&](nn::MatmulOp op) {
       if (op.getLhsScale())

@@ -25,7 +25,11 @@ TARGETS = ["cuda:a100-40", "cuda:h200"]
 # Options of `tmc plan` by the name of the row.
 PRECISIONS = {
     "f32": ["--precision=f32"],
+    "tf32": ["--precision=tf32"],
     "bf16": ["--precision=bf16"],
+    "fp16": ["--precision=fp16"],
+    "fp8": ["--precision=fp8"],
+    "fp8 delayed": ["--precision=fp8:delayed"],
     "bf16 alone": ["--precision=bf16,gradients=bf16", "--optimizer=adamw(master=none,moments=bf16)"],
 }
 MINUTES = 10  # Of planning, at most.

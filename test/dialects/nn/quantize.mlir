@@ -66,3 +66,51 @@ func.func @quantize_types(%x: tensor<2x200x300xbf16>, %y: tensor<f16>, %h: tenso
   %3:2 = nn.quantize %y : (tensor<f16>) -> (tensor<f8E5M2>, tensor<f32>)
   return
 }
+
+// -----
+
+func.func @quantize_both_c1_shape(%x: tensor<4x8xf32>) {
+  // expected-error @below {{makes codes of type 'tensor<8x4xf8E4M3FN>' of 'tensor<4x8xf32>'}}
+  %0:3 = nn.quantize_both %x : (tensor<4x8xf32>) -> (tensor<8x4xf8E4M3FN>, tensor<f32>, tensor<4x8xf8E4M3FN>)
+  return
+}
+
+// -----
+
+func.func @quantize_both_c1_rank(%x: tensor<8xf32>) {
+  // expected-error @below {{has no two orders of 'tensor<8xf8E4M3FN>'}}
+  %0:3 = nn.quantize_both %x : (tensor<8xf32>) -> (tensor<8xf8E4M3FN>, tensor<f32>, tensor<8xf8E4M3FN>)
+  return
+}
+
+// -----
+
+func.func @quantize_both_c2(%x: tensor<4x8xf32>) {
+  // expected-error @below {{result #1 must be 0D tensor of 32-bit float values}}
+  %0:3 = nn.quantize_both %x : (tensor<4x8xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<4x1xf32>, tensor<8x4xf8E4M3FN>)
+  return
+}
+
+// -----
+
+func.func @quantize_both_c3(%x: tensor<4x8xf32>, %h: tensor<16xf32>) {
+  // expected-error @below {{a history goes with an amax, a count and one scale}}
+  %0:3 = nn.quantize_both %x history(%h) : (tensor<4x8xf32>, tensor<16xf32>) -> (tensor<4x8xf8E4M3FN>, tensor<f32>, tensor<8x4xf8E4M3FN>)
+  return
+}
+
+// -----
+
+func.func @quantize_both_c4(%x: tensor<2x4x8xf32>) {
+  // expected-error @below {{turns 'tensor<2x4x8xf8E4M3FN>' into 'tensor<8x4x2xf8E4M3FN>'}}
+  %0:3 = nn.quantize_both %x : (tensor<2x4x8xf32>) -> (tensor<2x4x8xf8E4M3FN>, tensor<f32>, tensor<8x4x2xf8E4M3FN>)
+  return
+}
+
+// -----
+
+func.func @quantize_both_types(%x: tensor<2x4x8xf16>, %h: tensor<16xf32>) {
+  %0:3 = nn.quantize_both %x : (tensor<2x4x8xf16>) -> (tensor<2x4x8xf8E5M2>, tensor<f32>, tensor<2x8x4xf8E5M2>)
+  %1:5 = nn.quantize_both %x history(%h) : (tensor<2x4x8xf16>, tensor<16xf32>) -> (tensor<2x4x8xf8E5M2>, tensor<f32>, tensor<2x8x4xf8E5M2>, tensor<f32>, tensor<i64>)
+  return
+}

@@ -5,6 +5,7 @@
 #include "test/unit/passes/RandomGraph.h"
 
 #include "dialects/nn/Builders.h"
+#include "dialects/nn/Scales.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -181,9 +182,27 @@ static void quantized(GraphBuilder &g) {
   if (g.random.coin())
     format = Float8E5M2Type::get(g.b.getContext());
   x = nn::DetachOp::create(g.b, g.loc, x);
-  auto op = nn::QuantizeOp::create(g.b, g.loc, x, format);
-  Value wide = arith::ExtFOp::create(g.b, g.loc, tensorType(x), op.getCodes());
-  Value scale = nn::broadcastTo(g.b, g.loc, op.getScale(), tensorType(x), {});
+  Value codes, one;
+  RankedTensorType type = tensorType(x).clone(format);
+  if (type.getRank() > 1 && g.random.coin()) { // in both orders; back again
+    auto op = nn::QuantizeBothOp::create(
+        g.b, g.loc, type, RankedTensorType::get({}, g.b.getF32Type()),
+        nn::turnedType(type), Type(), Type(), x, Value());
+    SmallVector<int64_t> order =
+        llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
+    std::swap(order.end()[-1], order.end()[-2]);
+    codes = g.random.coin()
+                ? op.getCodes()
+                : nn::TransposeOp::create(g.b, g.loc, op.getTurned(), order)
+                      .getResult();
+    one = op.getScale();
+  } else {
+    auto op = nn::QuantizeOp::create(g.b, g.loc, x, format);
+    codes = op.getCodes();
+    one = op.getScale();
+  }
+  Value wide = arith::ExtFOp::create(g.b, g.loc, tensorType(x), codes);
+  Value scale = nn::broadcastTo(g.b, g.loc, one, tensorType(x), {});
   Value y = nn::mul(g.b, g.loc, wide, scale);
   g.add(nn::add(g.b, g.loc, trained, g.options.f32 ? y : single.up(y)));
 }

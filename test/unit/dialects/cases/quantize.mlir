@@ -12,9 +12,13 @@ func.func @quantize_columns(%x: tensor<2x6xf16>) -> (tensor<2x6xf8E5M2>, tensor<
   %0:2 = nn.quantize %x : (tensor<2x6xf16>) -> (tensor<2x6xf8E5M2>, tensor<1x6xf32>)
   return %0#0, %0#1 : tensor<2x6xf8E5M2>, tensor<1x6xf32>
 }
-func.func @quantize_delayed(%x: tensor<4x6xf32>, %h: tensor<16xf32>) -> (tensor<4x6xf8E5M2>, tensor<f32>, tensor<f32>) {
-  %0:3 = nn.quantize %x history(%h) : (tensor<4x6xf32>, tensor<16xf32>) -> (tensor<4x6xf8E5M2>, tensor<f32>, tensor<f32>)
-  return %0#0, %0#1, %0#2 : tensor<4x6xf8E5M2>, tensor<f32>, tensor<f32>
+func.func @quantize_delayed(%x: tensor<4x6xf32>, %h: tensor<16xf32>) -> (tensor<4x6xf8E5M2>, tensor<f32>, tensor<f32>, tensor<i64>) {
+  %0:4 = nn.quantize %x history(%h) : (tensor<4x6xf32>, tensor<16xf32>) -> (tensor<4x6xf8E5M2>, tensor<f32>, tensor<f32>, tensor<i64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<4x6xf8E5M2>, tensor<f32>, tensor<f32>, tensor<i64>
+}
+func.func @quantize_both(%x: tensor<2x4x6xbf16>, %h: tensor<16xf32>) -> (tensor<2x4x6xf8E4M3FN>, tensor<f32>, tensor<2x6x4xf8E4M3FN>, tensor<f32>, tensor<i64>) {
+  %0:5 = nn.quantize_both %x history(%h) : (tensor<2x4x6xbf16>, tensor<16xf32>) -> (tensor<2x4x6xf8E4M3FN>, tensor<f32>, tensor<2x6x4xf8E4M3FN>, tensor<f32>, tensor<i64>)
+  return %0#0, %0#1, %0#2, %0#3, %0#4 : tensor<2x4x6xf8E4M3FN>, tensor<f32>, tensor<2x6x4xf8E4M3FN>, tensor<f32>, tensor<i64>
 }
 func.func @matmul_of_codes(%x: tensor<4x6xf8E4M3FN> {test.constant}, %w: tensor<2x6xf8E5M2> {test.constant}, %s: tensor<f32> {test.constant}, %t: tensor<2x1xf32> {test.constant}) -> tensor<4x2xf32> {
   %0 = nn.matmul %x, %w transpose_rhs scales(%s, %t) : (tensor<4x6xf8E4M3FN>, tensor<2x6xf8E5M2>, tensor<f32>, tensor<2x1xf32>) -> tensor<4x2xf32>
