@@ -43,10 +43,10 @@ std::string shapePipeline(uint64_t seed, bool narrow) {
   const char *optimizers[] = {"sgd", "adamw", "adamw(clip=1.0)",
                               "sgd(momentum=0.9,clip=1.0)",
                               "adamw8bit(min_size=1)"};
-  const char *precisions[] = {"bf16", "fp8", "fp8:block", "fp8:delayed"};
+  const char *precisions[] = {"bf16", "fp8", "fp8:block"};
   std::string precision;
   if (narrow && seed % 2)
-    precision = precisions[seed / 2 % 4];
+    precision = precisions[seed / 2 % 3];
   else if (seed % 8 == 5)
     precision = "fp8";
   std::string lossScale = seed % 7 == 3 ? " loss-scale=dynamic" : "";
