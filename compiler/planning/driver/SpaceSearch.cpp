@@ -121,7 +121,11 @@ private:
   /// Cheap links with room for what is under way, and dear ones with none.
   static constexpr Knobs kTwo[] = {{0.02, 2}, {0.5, 0}};
   static constexpr Knobs kAll[] = {{0.02, 2}, {0.02, 0}, {0.02, 5}, {0.5, 0},
-                                   {0.5, 2},  {0.5, 5},  {2.0, 0},  {2.0, 2}};
+                                   {0.5, 2},  {0.5, 5},  {2.0, 0},  {2.0, 2},
+                                   {8.0, 0},  {8.0, 2}};
+  /// Around the best of these the price is halved and doubled while that helps,
+  /// so often at most.
+  static constexpr int kRefinements = 3;
 
   /// The best of some knobs.
   absl::StatusOr<int64_t> tryKnobs(const UpdateModes &modes,
@@ -135,6 +139,32 @@ private:
       least = std::min(least, *made);
     }
     return least;
+  }
+
+  absl::Status tryAllKnobs(const UpdateModes &modes, int64_t part) {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    Knobs at = kAll[0];
+    auto attempt = [&](const Knobs &knobs) -> absl::StatusOr<bool> {
+      absl::StatusOr<int64_t> made = tryKnobs(modes, {&knobs, 1}, part);
+      if (!made.ok())
+        return made.status();
+      const bool gains = *made < least;
+      if (gains)
+        least = *made, at = knobs;
+      return gains;
+    };
+    for (const Knobs &knobs : kAll)
+      if (absl::StatusOr<bool> made = attempt(knobs); !made.ok())
+        return made.status();
+    for (double factor : {0.5, 2.0})
+      for (int i = 0; i < kRefinements; ++i) {
+        absl::StatusOr<bool> gains = attempt({at.price * factor, at.pieces});
+        if (!gains.ok())
+          return gains.status();
+        if (!*gains)
+          break;
+      }
+    return absl::OkStatus();
   }
 
   absl::Status tryModes() {
@@ -182,9 +212,9 @@ private:
         }
       }
     }
-    absl::Status status = tryKnobs(now, kAll, kFine).status();
+    absl::Status status = tryAllKnobs(now, kFine);
     if (now != UpdateModes())
-      status.Update(tryKnobs({}, kAll, kFine).status()); // Activations alone.
+      status.Update(tryAllKnobs({}, kFine)); // Activations alone.
     return status;
   }
 

@@ -1,6 +1,7 @@
 #include "compiler/planning/model/OfferMoves.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace tmc::planning;
 
@@ -10,7 +11,8 @@ class MoveOffer {
 public:
   MoveOffer(Problem &problem, const MoveOptions &options)
       : problem(problem), options(options),
-        onHost(problem.values.size(), kNone) {}
+        onHost(problem.values.size(), kNone),
+        canLeave(problem.values.size(), 0), canReturn(canLeave) {}
 
   void run() {
     problem.exactLoops = true;
@@ -25,7 +27,7 @@ public:
         const Value &value = problem.values[v];
         if (value.kind == ValueKind::Temporary && !value.pinned &&
             !value.liveOut && value.bytes >= options.leastBytes)
-          addForm(v);
+          addMoves(v);
       }
     if (options.states)
       for (InstructionId i = 0; i < InstructionId(problem.instructions.size());
@@ -42,7 +44,7 @@ private:
     return int64_t(__int128(bytes) * 1'000'000'000'000 / bandwidth);
   }
 
-  /// The value's form on the host, with moves.
+  /// The value's form on the host.
   ValueId addForm(ValueId v) {
     if (onHost[v] != kNone)
       return onHost[v];
@@ -55,10 +57,21 @@ private:
     form.liveOut = false;
     form.pinned = false;
     problem.values[v].pinned = false;
-    onHost[v] = problem.addValue(form);
-    addMove("stash ", v, onHost[v], toHost);
-    addMove("fetch ", onHost[v], v, toDevice);
-    return onHost[v];
+    return onHost[v] = problem.addValue(form);
+  }
+  void addStash(ValueId v) {
+    if (!std::exchange(canLeave[v], 1))
+      addMove("stash ", v, addForm(v), toHost);
+  }
+  void addFetch(ValueId v) {
+    if (!std::exchange(canReturn[v], 1))
+      addMove("fetch ", addForm(v), v, toDevice);
+  }
+  void addMoves(ValueId v) {
+    addStash(v);
+    addFetch(v);
+    if (ValueId old = problem.values[v].updates; old != kNone)
+      addMoves(old);
   }
   void addMove(const char *verb, ValueId from, ValueId to, EngineId engine) {
     Recipe r;
@@ -87,6 +100,13 @@ private:
     for (std::vector<ValueId> *list : {&there.reads, &there.writes})
       for (ValueId &v : *list) {
         bytes += problem.values[v].bytes;
+        // What is small goes to where it is read, and nowhere else.
+        if (problem.values[v].kind == ValueKind::Persistent)
+          addMoves(v);
+        else if (list == &there.reads)
+          addStash(v);
+        else
+          addFetch(v);
         v = addForm(v);
       }
     for (Overwrite &o : there.overwrites)
@@ -102,6 +122,7 @@ private:
   Problem &problem;
   const MoveOptions &options;
   std::vector<ValueId> onHost;
+  std::vector<char> canLeave, canReturn; // Moves are offered.
   SpaceId host = 0;
   EngineId toHost = 0, toDevice = 0, hostEngine = 0;
 };
