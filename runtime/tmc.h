@@ -92,8 +92,7 @@ typedef struct tmc_statistics {
   double grad_norm;      /* of the last step; NaN where it isn't computed */
   double loss_scale;     /* of the next step; NaN where there is none */
   int64_t skipped_steps; /* so far, whose gradients weren't finite */
-  int64_t saturations; /* so far: numbers too large for their codes of 8 bits;
-                          -1 where scales fit always */
+  int64_t saturations;   /* so far, of codes of 8 bits; -1: scales always fit */
 } tmc_statistics;
 
 TMC_API void tmc_options_init(tmc_options *options);
