@@ -25,8 +25,12 @@ struct LayOutCodes : impl::LayOutCodesBase<LayOutCodes> {
     made.clear();
     replaced.clear();
     SmallVector<nn::MatmulOp> products;
+    // Blocks go along what is summed, and are quantized for each order.
+    auto isWhole = [](Value scale) {
+      return scale && tensorType(scale).getRank() == 0;
+    };
     getOperation().walk([&](nn::MatmulOp op) {
-      if (op.getLhsScale())
+      if (isWhole(op.getLhsScale()) && isWhole(op.getRhsScale()))
         products.push_back(op);
     });
     for (nn::MatmulOp op : products) {

@@ -45,3 +45,18 @@ train.step @moved(%x: tensor<4x16x32xf32> {train.name = "x", train.role = #train
   %loss = nn.reduce sum %y over [0, 1, 2] : (tensor<16x32x8xf32>) -> tensor<f32>
   train.return %loss : tensor<f32>
 }
+
+// Blocks are left alone.
+
+// CHECK-LABEL: train.step @blocks
+//       CHECK:   nn.quantize %arg0 : (tensor<128x32xf32>) -> (tensor<128x32xf8E4M3FN>, tensor<1x32xf32>)
+//       CHECK:   nn.matmul %{{.*}}, %arg1 transpose_lhs scales
+train.step @blocks(%x: tensor<128x32xf32> {train.name = "x", train.role = #train.role<batch>},
+                   %b: tensor<128x16xf8E4M3FN> {train.name = "b", train.role = #train.role<batch>},
+                   %r: tensor<1x16xf32> {train.name = "r", train.role = #train.role<batch>})
+    -> (tensor<f32> {train.loss, train.name = "loss"}) {
+  %q, %s = nn.quantize %x : (tensor<128x32xf32>) -> (tensor<128x32xf8E4M3FN>, tensor<1x32xf32>)
+  %y = nn.matmul %q, %b transpose_lhs scales(%s, %r) : (tensor<128x32xf8E4M3FN>, tensor<128x16xf8E4M3FN>, tensor<1x32xf32>, tensor<1x16xf32>) -> tensor<32x16xf32>
+  %loss = nn.reduce sum %y over [0, 1] : (tensor<32x16xf32>) -> tensor<f32>
+  train.return %loss : tensor<f32>
+}
