@@ -79,11 +79,12 @@ private:
     if (!moved.ok())
       return moved.status();
     const int64_t makespan = moved->makespan;
-    return offer(*std::move(moved)) ? makespan : kNone;
+    return offer(*moved) ? makespan : kNone;
   }
 
-  /// Takes a plan that fits and is the quickest so far. Whether it fits.
-  bool offer(MovedPlan plan) {
+  /// Takes what a plan holds if it fits and is the quickest so far. Whether it
+  /// fits.
+  bool offer(MovedPlan &plan) {
     if (!fits(plan.peakBytes))
       return false;
     if (!best.feasible || plan.makespan < best.makespan) {
@@ -103,9 +104,10 @@ private:
         budget < 0 ? -1 : std::max<int64_t>(0, budget - problem.reservedBytes));
     if (absl::IsFailedPrecondition(made.status()))
       return absl::OkStatus(); // Nothing moves what would have to.
-    if (made.ok())
-      offer(*std::move(made));
-    return made.status();
+    if (!made.ok())
+      return made.status();
+    offer(*made);
+    return absl::OkStatus();
   }
 
   /// By recomputing alone, with all of the effort.
