@@ -347,8 +347,8 @@ def RoundAsRead : Pass<"tmc-round-as-read"> {
   let description = [{
     A parameter in f32 is there in any case. Where a product multiplies it in 16
     bits beside a factor that has them, it can be rounded as it is read, to the
-    same bits, and no narrow copy of it has to be made and kept. For backends
-    whose products do so (cpu).
+    same bits, and no narrow copy of it has to be made and kept: all parameters
+    on cpu, on cards the filters of convolutions, which are packed in any case.
 
     Before:
 
@@ -363,6 +363,10 @@ def RoundAsRead : Pass<"tmc-round-as-read"> {
     %y = nn.matmul %x, %w : (tensor<8x4xbf16>, tensor<4x6xf32>) -> tensor<8x6xbf16>
     ```
   }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+           "What the step is compiled for">,
+  ];
 }
 
 def FoldIntoKernels : Pass<"tmc-fold-into-kernels"> {

@@ -95,23 +95,33 @@ static void eachModule(StringRef name, llvm::function_ref<void(StringRef)> f) {
     f(name.take_front(dot));
 }
 
+bool PrecisionSpec::fits(const Exception &exception,
+                         ArrayRef<std::string> names) {
+  bool fits = false;
+  for (const std::string &name : names)
+    eachModule(name, [&](StringRef part) {
+      fits = fits || exception.pattern.match(part);
+    });
+  return fits;
+}
+
 PrecisionSpec::Choice PrecisionSpec::choose(ArrayRef<std::string> names,
                                             MLIRContext *context) {
   Format format = base;
   std::string decided;
-  for (Exception &exception : exceptions) {
-    bool fits = false;
-    for (const std::string &name : names)
-      eachModule(name, [&](StringRef part) {
-        fits = fits || exception.pattern.match(part);
-      });
-    if (fits) {
+  for (Exception &exception : exceptions)
+    if (fits(exception, names)) {
       exception.fitted = true;
       format = exception.format;
       decided = exception.text;
     }
-  }
   return {typeOf(format, context), codesOf(format), decided};
+}
+
+void PrecisionSpec::acceptWide(StringRef name) {
+  for (Exception &exception : exceptions)
+    exception.fitted |=
+        exception.format == Format::F32 && fits(exception, name.str());
 }
 
 std::optional<Scaling> PrecisionSpec::codesOf(Format format) {
@@ -182,16 +192,16 @@ bool isF32(Value value) {
   return type && type.getElementType().isF32();
 }
 
-/// What products go by: those that come of one op of the model share its
-/// location, and so its names.
-class ProductNames {
+/// What ops go by: those that come of one op of the model share its location,
+/// and so its names.
+class OpNames {
 public:
-  ProductNames(train::StepOp step, ArrayRef<PrecisionOpInterface> ops) {
-    for (PrecisionOpInterface op : ops) {
-      add(op.getLoc(), nameOf(op));
-      for (unsigned i : op.getFactors())
-        if (auto argument = parameterOf(step, op->getOperand(i)))
-          add(op.getLoc(), train::argName(step, *argument).str());
+  OpNames(train::StepOp step, ArrayRef<Operation *> ops) {
+    for (Operation *op : ops) {
+      add(op->getLoc(), nameOf(op));
+      for (Value operand : op->getOperands())
+        if (auto argument = parameterOf(step, operand))
+          add(op->getLoc(), train::argName(step, *argument).str());
     }
   }
   ArrayRef<std::string> of(Operation *op) const {
@@ -262,6 +272,18 @@ public:
       for (Operation *user : llvm::make_early_inc_range(argument.getUsers()))
         if (auto widened = dyn_cast<arith::ExtFOp>(user))
           sink(widened);
+  }
+
+  /// Stores `op`'s activations in the type in which the first of them is there.
+  /// Where `exception` asks for another type it is left.
+  void follow(ActivationOpInterface op, const PrecisionSpec::Choice &choice) {
+    SmallVector<unsigned> activations = op.getActivations();
+    Type element = narrowTypeOf(op->getOperand(activations.front()));
+    if (!element || (!choice.exception.empty() && choice.type != element))
+      return;
+    for (unsigned i : activations)
+      op->setOperand(i, narrowOf(op->getOperand(i), element));
+    round(op->getResult(0), element);
   }
 
   /// Has `op` multiply in `element`, as far as it can.
@@ -366,6 +388,57 @@ private:
       widened.erase();
   }
 
+  /// The 16-bit type of the numbers that `value`, in f32, is made of: widened,
+  /// moved, joined or by pointwise work, with nothing else of its size. Null if
+  /// there is none, or more than one.
+  Type narrowTypeOf(Value value) {
+    Type found;
+    llvm::SmallPtrSet<Operation *, 16> seen;
+    SmallVector<Value> open{value};
+    constexpr size_t kMost = 64; // an expression, not a network
+    while (!open.empty()) {
+      Value next = open.pop_back_val();
+      Operation *op = next.getDefiningOp();
+      if (!op || seen.size() == kMost)
+        return Type();
+      if (!seen.insert(op).second || isa<nn::BroadcastOp>(op) ||
+          op->hasTrait<OpTrait::ConstantLike>())
+        continue;
+      if (auto widened = dyn_cast<arith::ExtFOp>(op)) {
+        Type type = tensorType(widened.getIn()).getElementType();
+        if (type.getIntOrFloatBitWidth() != 16 || (found && found != type))
+          return Type();
+        found = type;
+      } else if (movesOnly(op) || isa<PointwiseOpInterface, nn::ConcatOp>(op)) {
+        llvm::append_range(open, op->getOperands());
+      } else {
+        return Type();
+      }
+    }
+    return found;
+  }
+
+  /// Whether whoever reads `value` may as well read it rounded to `element`: it
+  /// is made of such numbers, as a sum of two branches is, and read by
+  /// pointwise work, products and what keeps activations. Kept in both types it
+  /// would be half as many bytes again.
+  bool mayRoundAll(Value value, Type element) {
+    auto mayRound = [](OpOperand &use) {
+      Operation *user = use.getOwner();
+      auto product = dyn_cast<PrecisionOpInterface>(user);
+      return isa<PointwiseOpInterface, ActivationOpInterface>(user) ||
+             (product &&
+              llvm::is_contained(product.getFactors(), use.getOperandNumber()));
+    };
+    auto isProduct = [](Operation *user) {
+      return isa<PrecisionOpInterface>(user);
+    };
+    return isa_and_nonnull<PointwiseOpInterface>(value.getDefiningOp()) &&
+           llvm::all_of(value.getUses(), mayRound) &&
+           !llvm::all_of(value.getUsers(), isProduct) &&
+           narrowTypeOf(value) == element;
+  }
+
   Value narrowOf(Value value, Type element) {
     if (!isF32(value))
       return value;
@@ -378,7 +451,13 @@ private:
       return made;
     b.setInsertionPointAfterValue(value);
     Value copy;
-    if (movesOnly(op)) {
+    if (auto concat = dyn_cast_or_null<nn::ConcatOp>(op)) {
+      SmallVector<Value> parts;
+      for (Value part : concat.getInputs())
+        parts.push_back(narrowOf(part, element));
+      b.setInsertionPointAfterValue(value);
+      copy = nn::ConcatOp::create(b, value.getLoc(), parts, concat.getDim());
+    } else if (movesOnly(op)) {
       // Of the source there may be a copy already.
       Value source = narrowOf(op->getOperand(0), element);
       b.setInsertionPointAfterValue(value);
@@ -387,7 +466,13 @@ private:
       moved->getResult(0).setType(tensorType(value).clone(element));
       copy = moved->getResult(0);
     } else {
+      const bool roundsAll = mayRoundAll(value, element);
       copy = nn::convertTo(b, value.getLoc(), value, element);
+      if (roundsAll) {
+        Value widened =
+            arith::ExtFOp::create(b, value.getLoc(), value.getType(), copy);
+        value.replaceAllUsesExcept(widened, copy.getDefiningOp());
+      }
     }
     return copies[{value, element}] = copy;
   }
@@ -438,29 +523,36 @@ struct Precision : impl::PrecisionBase<Precision> {
       emitFault(getOperation().getLoc(), Fault::Unsupported) << fault;
       return signalPassFailure();
     }
-    SmallVector<PrecisionOpInterface> ops;
-    getOperation().walk([&](PrecisionOpInterface op) { ops.push_back(op); });
-    ProductNames names(getOperation(), ops);
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<PrecisionOpInterface, ActivationOpInterface>(op))
+        ops.push_back(op);
+    });
+    OpNames names(getOperation(), ops);
     Type gradientType = spec->gradientType(&getContext());
     Narrower narrower(getOperation(), gradientType);
     Quantizer quantizer(getOperation());
     narrower.sinkStoredParams();
     bool isScaled = !getOperation().getOps<train::LossScaleOp>().empty();
     SmallVector<Operation *> unscaled;
-    for (PrecisionOpInterface op : ops) {
-      auto [element, codes, exception] =
-          spec->choose(names.of(op), &getContext());
-      if (!exception.empty()) // Reports tell it.
-        op->setAttr(train::TrainDialect::kPrecision,
-                    StringAttr::get(&getContext(), exception));
-      if (codes && op.takesCodes(onCard) &&
-          !tensorType(op->getOperand(0)).getElementType().isF64()) {
-        quantizer.quantize(op, *codes, names.of(op).back());
-        narrower.roundResults(op, element);
-      } else if (!element.isF32()) {
-        narrower.narrow(op, element);
+    for (Operation *op : ops) {
+      PrecisionSpec::Choice choice = spec->choose(names.of(op), &getContext());
+      if (auto activations = dyn_cast<ActivationOpInterface>(op)) {
+        narrower.follow(activations, choice);
+        continue;
       }
-      if ((element.isF16() || gradientType.isF16()) && !isScaled)
+      auto product = cast<PrecisionOpInterface>(op);
+      if (!choice.exception.empty()) // Reports tell it.
+        op->setAttr(train::TrainDialect::kPrecision,
+                    StringAttr::get(&getContext(), choice.exception));
+      if (choice.codes && product.takesCodes(onCard) &&
+          !tensorType(op->getOperand(0)).getElementType().isF64()) {
+        quantizer.quantize(product, *choice.codes, names.of(op).back());
+        narrower.roundResults(product, choice.type);
+      } else if (!choice.type.isF32()) {
+        narrower.narrow(product, choice.type);
+      }
+      if ((choice.type.isF16() || gradientType.isF16()) && !isScaled)
         unscaled.push_back(op);
     }
     if (!unscaled.empty())
@@ -469,6 +561,11 @@ struct Precision : impl::PrecisionBase<Precision> {
       narrower.narrowGradients();
     narrower.storeFrozenParams();
     quantizer.updateHistories();
+    for (BlockArgument argument : getOperation().getBody().getArguments())
+      if (train::roleOf(getOperation(), argument.getArgNumber()) ==
+          train::Role::Param)
+        spec->acceptWide(
+            train::argName(getOperation(), argument.getArgNumber()));
     for (const std::string &glob : spec->unused()) {
       InFlightDiagnostic diag = emitFault(getOperation().getLoc(), Fault::Usage)
                                 << "precision: '" << glob

@@ -13,11 +13,12 @@
 //
 // An exception is a glob. It fits a product by the name that reports show, or
 // by that of a parameter that it multiplies, or of a module that this is in;
-// and the product's gradients with it. What is narrowed is what
-// `PrecisionOpInterface` names: the factors of products and attention, and
-// their results. States, losses, statistics and everything pointwise stay f32,
-// and so do parameters that are trained: what they are kept in is the
-// optimizer's. A frozen one that is read narrow alone is kept so.
+// and the product's gradients with it; one that asks for f32, any parameter.
+// What is narrowed is what `PrecisionOpInterface` names: the factors of
+// products and attention, and their results. States, losses, statistics and
+// everything pointwise stay f32, and so do parameters that are trained: what
+// they are kept in is the optimizer's. A frozen one that is read narrow alone
+// is kept so.
 //
 // `fp8` is `bf16` whose matrix products multiply codes of 8 bits and scales
 // (Codes.h), by one of these recipes:
@@ -71,6 +72,9 @@ public:
   bool mayBeFP16() const;
   /// How the codes that are asked for get their scales.
   std::vector<Scaling> scalings() const;
+  /// An exception that asks for f32 fits what is f32 in any case, too: norms
+  /// and whatever else multiplies nothing.
+  void acceptWide(llvm::StringRef name);
   /// The exceptions that have fitted no op so far.
   std::vector<std::string> unused() const;
 
@@ -83,6 +87,9 @@ private:
     Format format;
     bool fitted = false;
   };
+  /// Whether `exception` fits one of these names, or a module that it is in.
+  static bool fits(const Exception &exception,
+                   llvm::ArrayRef<std::string> names);
   static std::optional<Scaling> codesOf(Format format);
   static mlir::Type typeOf(Format format, mlir::MLIRContext *context);
   static llvm::Expected<Format> parseFormat(llvm::StringRef text);

@@ -162,8 +162,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
       pm.addPass(createExpandComposites());
       pm.addPass(createCanonicalizerPass());
       pm.addPass(createFoldIntoKernels());
-      if (device.backend == Backend::Cpu)
-        pm.addPass(createRoundAsRead());
+      pm.addPass(createRoundAsRead({asked.target}));
       pm.addPass(createCanonicalizerPass());
       pm.addPass(createFuse());
       pm.addPass(createCopyViews());

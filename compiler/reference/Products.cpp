@@ -208,7 +208,7 @@ public:
 
 static LogicalResult conv(ConvOp op, OpCall &call) {
   const Tensor &input = call.in(op.getInput());
-  const Tensor &filter = call.in(op.getFilter());
+  const Tensor filter = call.factor(op.getFilter(), op.getProductType());
   Tensor &out = call.out(0);
   ConvProducts c(op, input.shape, filter.shape, out.shape);
   c.forEachPiece([&](int64_t group) {
@@ -228,7 +228,7 @@ static LogicalResult conv(ConvOp op, OpCall &call) {
 
 static LogicalResult convGradInput(ConvGradInputOp op, OpCall &call) {
   const Tensor &grad = call.in(op.getGrad());
-  const Tensor &filter = call.in(op.getFilter());
+  const Tensor filter = call.factor(op.getFilter(), op.getProductType());
   Tensor &out = call.out(0);
   ConvProducts c(op, out.shape, filter.shape, grad.shape);
   c.forEachPiece([&](int64_t group) {

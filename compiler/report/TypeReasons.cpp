@@ -126,6 +126,14 @@ std::string TypeReasons::whyOf(Value root) const {
       return "result of " + nameOf(maker) + "'s product" + byException(maker);
     return "statistics of " + nameOf(maker);
   }
+  if (isa_and_nonnull<ActivationOpInterface>(maker) &&
+      cast<OpResult>(made).getResultNumber() == 0)
+    return "as " + nameOf(maker) + "'s input is stored";
+  for (OpOperand &use : root.getUses())
+    if (auto reader = dyn_cast<ActivationOpInterface>(use.getOwner());
+        reader &&
+        llvm::is_contained(reader.getActivations(), use.getOperandNumber()))
+      return "as " + nameOf(reader) + " reads activations";
   return cast<FloatType>(getElementTypeOrSelf(root)).getWidth() < 32
              ? "the model's own type"
              : "made and read outside of products";

@@ -167,6 +167,12 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
       }],
       "::llvm::SmallVector<unsigned>", "getFactors">,
     InterfaceMethod<[{
+        True if a kernel rounds factor `factor`, of f32, as it reads it, on a
+        card or on the cpu: no narrow copy of it is needed.
+      }],
+      "bool", "roundsAsRead", (ins "unsigned":$factor, "bool":$onCard),
+      /*methodBody=*/"", /*defaultImplementation=*/"return false;">,
+    InterfaceMethod<[{
         True if it has a unit attribute `tf32`, with which factors of f32 are
         rounded to TF32 as they are read.
       }],
@@ -211,6 +217,19 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
     InterfaceMethod<"Operands that are added to a result and have its type.",
       "::llvm::SmallVector<unsigned>", "getAddends", (ins), /*methodBody=*/"",
       /*defaultImplementation=*/"return {};">,
+  ];
+}
+
+def ActivationOpInterface : OpInterface<"ActivationOpInterface"> {
+  let cppNamespace = "::tmc";
+  let description = [{
+    An op that multiplies nothing narrow, but whose kernel takes activations as
+    they are stored: it widens what it reads, computes in f32, and rounds
+    result 0 once. The rest of its operands and results is f32 in any case.
+  }];
+  let methods = [
+    InterfaceMethod<"Operands that have the element type of result 0.",
+                    "::llvm::SmallVector<unsigned>", "getActivations">,
   ];
 }
 

@@ -42,8 +42,14 @@ defvar Differentiable = DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 defvar Kernel = DeclareOpInterfaceMethods<KernelOpInterface>;
 /// Multiplies numbers that may be narrow.
 defvar Narrowing = DeclareOpInterfaceMethods<PrecisionOpInterface>;
-defvar NarrowingTF32 =
-    DeclareOpInterfaceMethods<PrecisionOpInterface, ["takesTF32"]>;
+/// The same, and rounds a factor of f32 as it reads it.
+defvar RoundingAsRead =
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["roundsAsRead"]>;
+defvar RoundingAsReadTF32 =
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["takesTF32",
+                                                     "roundsAsRead"]>;
+/// Reads activations as they are stored.
+defvar Storing = DeclareOpInterfaceMethods<ActivationOpInterface>;
 defvar InPlaceKernel =
     DeclareOpInterfaceMethods<KernelOpInterface, ["getOverwrites"]>;
 /// Some of its results cost nothing where nobody reads them.

@@ -89,8 +89,10 @@ static FailureOr<RankedTensorType> convType(std::optional<Location> loc,
                                             RankedTensorType input,
                                             RankedTensorType filter,
                                             const Spatial &s, int64_t groups) {
+  bool isRounded =
+      filter.getElementType().isF32() && input.getElementTypeBitWidth() == 16;
   if (input.getRank() != 4 || filter.getRank() != 4 ||
-      input.getElementType() != filter.getElementType()) // C1
+      (input.getElementType() != filter.getElementType() && !isRounded)) // C1
     return emitOptionalError(loc, "wants an input and a filter of rank 4 and ",
                              "one element type, and has ", input, " and ",
                              filter);
@@ -124,6 +126,7 @@ static KernelCall convKernel(StringRef symbol, Operation *op,
   Image in = Image::of(input, true), out = Image::of(result, true);
   ConvParams p{};
   p.type = runtimeType(input);
+  p.filter = runtimeType(filter);
   p.batch = in.n;
   p.inHeight = in.h;
   p.inWidth = in.w;
@@ -142,8 +145,10 @@ static KernelCall convKernel(StringRef symbol, Operation *op,
   p.dilationHeight = s.dilations[0];
   p.dilationWidth = s.dilations[1];
   p.groups = groups;
-  KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
+  KernelCall call(op->getContext(), symbol.str(),
+                  Kernel::takes(p.type, p.filter));
   call.type("type", input)
+      .type("filter", filter)
       .integer("batch", in.n)
       .integer("inHeight", in.h)
       .integer("inWidth", in.w)
@@ -161,8 +166,7 @@ static KernelCall convKernel(StringRef symbol, Operation *op,
       .integer("padRight", p.padRight)
       .integer("dilationHeight", p.dilationHeight)
       .integer("dilationWidth", p.dilationWidth)
-      .integer("groups", groups)
-      .flag("bias", false);
+      .integer("groups", groups);
   call.products = p.type;
   call.scratchBytes = Kernel::scratchCap(p, backend);
   if (backend == Backend::Cpu)
@@ -179,6 +183,9 @@ static KernelCall poolKernel(StringRef symbol, Operation *op,
   Image in = Image::of(input, true), out = Image::of(result, true);
   PoolParams p{};
   p.type = runtimeType(input);
+  p.batch = in.n;
+  p.inHeight = in.h;
+  p.inWidth = in.w;
   KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
   call.type("type", input)
       .integer("batch", in.n)
@@ -266,6 +273,10 @@ KernelCall ConvOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
                           Spatial::of(*this), getGroups(), backend);
 }
 
+SmallVector<unsigned> ConvOp::getFactors() { return {0, 1}; }
+SmallVector<unsigned> ConvOp::getRoundedResults() { return {0}; }
+bool ConvOp::roundsAsRead(unsigned factor, bool onCard) { return factor == 1; }
+
 //===----------------------------------------------------------------------===//
 // nn.conv_grad_input
 //===----------------------------------------------------------------------===//
@@ -311,6 +322,12 @@ KernelCall ConvGradInputOp::getKernel(ArrayRef<MemRefType> inputs,
       tensorType(getGrad()), Spatial::of(*this), getGroups(), backend);
 }
 
+SmallVector<unsigned> ConvGradInputOp::getFactors() { return {0, 1}; }
+SmallVector<unsigned> ConvGradInputOp::getRoundedResults() { return {0}; }
+bool ConvGradInputOp::roundsAsRead(unsigned factor, bool onCard) {
+  return factor == 1;
+}
+
 //===----------------------------------------------------------------------===//
 // nn.conv_grad_filter
 //===----------------------------------------------------------------------===//
@@ -353,6 +370,10 @@ KernelCall ConvGradFilterOp::getKernel(ArrayRef<MemRefType> inputs,
       "ConvGradFilter", *this, tensorType(getInput()), tensorType(getResult()),
       tensorType(getGrad()), Spatial::of(*this), getGroups(), backend);
 }
+
+SmallVector<unsigned> ConvGradFilterOp::getFactors() { return {0, 1}; }
+SmallVector<unsigned> ConvGradFilterOp::getRoundedResults() { return {0}; }
+bool ConvGradFilterOp::mayKeepSums() { return true; }
 
 //===----------------------------------------------------------------------===//
 // Pools
@@ -485,3 +506,8 @@ KernelCall AvgPoolGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                  tensorType(getGrad()), Spatial::of(*this),
                                  getWindow(), getCountPadding(), backend);
 }
+
+SmallVector<unsigned> MaxPoolOp::getActivations() { return {0}; }
+SmallVector<unsigned> MaxPoolGradOp::getActivations() { return {0, 1}; }
+SmallVector<unsigned> AvgPoolOp::getActivations() { return {0}; }
+SmallVector<unsigned> AvgPoolGradOp::getActivations() { return {0}; }

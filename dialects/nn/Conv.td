@@ -16,16 +16,20 @@ class NN_Spatial<dag more = (ins)> {
       UnitAttr:$channels_last));
 }
 
-def NN_ConvOp : NN_InferredOp<"conv", [Differentiable, Kernel]> {
+def NN_ConvOp : NN_InferredOp<"conv", [
+    Differentiable, Kernel, RoundingAsRead]> {
   let summary = "two-dimensional convolution";
   let description = [{
     Correlates `input` with `filter` [K, C/groups, R, S]. `padding` is
     [top, left, bottom, right], in elements of the input. The activation is
     [N, C, H, W], or [N, H, W, C] if `channels_last`; only the latter has a
-    kernel, and the layout pass gets there.
+    kernel, and the layout pass gets there. A filter of f32 beside an input of
+    16 bits is rounded to its type as it is read. Sums are in f32 (f64 where all
+    is f64) and rounded once, to the input's type.
 
     Constraints:
-    - C1: `input` and `filter` have rank 4 and one element type.
+    - C1: `input` and `filter` have rank 4 and one element type, or f32 for a
+      filter beside 16 bits.
     - C2: `groups` divides C and K, and the filter's second dimension is
       C / groups.
     - C3: strides, dilations have 2 positive entries, padding 4 non-negative.
@@ -48,7 +52,8 @@ def NN_ConvOp : NN_InferredOp<"conv", [Differentiable, Kernel]> {
   }];
 }
 
-def NN_ConvGradInputOp : NN_Op<"conv_grad_input", [Differentiable, Kernel]> {
+def NN_ConvGradInputOp : NN_Op<"conv_grad_input", [
+    Differentiable, Kernel, RoundingAsRead]> {
   let summary = "gradient of a convolution by its input; transposed convolution";
   let description = [{
     The `input` for which `nn.conv` with the same attributes is the adjoint:
@@ -67,10 +72,13 @@ def NN_ConvGradInputOp : NN_Op<"conv_grad_input", [Differentiable, Kernel]> {
   }];
 }
 
-def NN_ConvGradFilterOp : NN_Op<"conv_grad_filter", [Differentiable, Kernel]> {
+def NN_ConvGradFilterOp : NN_Op<"conv_grad_filter", [
+    Differentiable, Kernel,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["mayKeepSums"]>]> {
   let summary = "gradient of a convolution by its filter";
   let description = [{
-    Correlates `input` with `grad` into a filter.
+    Correlates `input` with `grad` into a filter, of their type or, beside 16
+    bits, of f32.
 
     Constraints:
     - C1: a convolution of `input` with the result's type has the type of
@@ -84,7 +92,8 @@ def NN_ConvGradFilterOp : NN_Op<"conv_grad_filter", [Differentiable, Kernel]> {
   }];
 }
 
-def NN_MaxPoolOp : NN_InferredOp<"max_pool", [Differentiable, Kernel]> {
+def NN_MaxPoolOp : NN_InferredOp<"max_pool", [
+    Differentiable, Kernel, Storing]> {
   let summary = "largest element of each window";
   let description = [{
     Padding never wins. Layout and constraints as for `nn.conv`, with `window`
@@ -105,7 +114,8 @@ def NN_MaxPoolOp : NN_InferredOp<"max_pool", [Differentiable, Kernel]> {
   }];
 }
 
-def NN_MaxPoolGradOp : NN_Op<"max_pool_grad", [NotDifferentiable, Kernel]> {
+def NN_MaxPoolGradOp : NN_Op<"max_pool_grad", [
+    NotDifferentiable, Kernel, Storing]> {
   let summary = "gradient of max_pool";
   let description = [{
     Each element of `grad` goes to the first largest element of its window, in
@@ -124,7 +134,8 @@ def NN_MaxPoolGradOp : NN_Op<"max_pool_grad", [NotDifferentiable, Kernel]> {
   }];
 }
 
-def NN_AvgPoolOp : NN_InferredOp<"avg_pool", [Differentiable, Kernel]> {
+def NN_AvgPoolOp : NN_InferredOp<"avg_pool", [
+    Differentiable, Kernel, Storing]> {
   let summary = "mean of each window";
   let description = [{
     Padding counts as zeros if `count_padding`, else the mean is over the
@@ -146,7 +157,8 @@ def NN_AvgPoolOp : NN_InferredOp<"avg_pool", [Differentiable, Kernel]> {
   }];
 }
 
-def NN_AvgPoolGradOp : NN_Op<"avg_pool_grad", [Differentiable, Kernel]> {
+def NN_AvgPoolGradOp : NN_Op<"avg_pool_grad", [
+    Differentiable, Kernel, Storing]> {
   let summary = "gradient of avg_pool";
   let description = [{
     Spreads each element of `grad` evenly over its window. The result type gives

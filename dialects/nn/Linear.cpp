@@ -186,6 +186,7 @@ SmallVector<unsigned> MatmulOp::getFactors() { return {0, 1}; }
 SmallVector<unsigned> MatmulOp::getRoundedResults() { return {0}; }
 bool MatmulOp::mayKeepSums() { return true; }
 bool MatmulOp::takesTF32() { return true; }
+bool MatmulOp::roundsAsRead(unsigned factor, bool onCard) { return !onCard; }
 SmallVector<unsigned> MatmulOp::getAddends() {
   return llvm::to_vector(
       llvm::seq<unsigned>(2, 2 + bool(getBias()) + bool(getAcc())));

@@ -8,8 +8,9 @@ include "dialects/nn/Base.td"
 def NN_MatmulOp : NN_Op<"matmul", [
     AttrSizedOperandSegments, Differentiable, AccumulatingKernel,
     DeclareOpInterfaceMethods<PrecisionOpInterface,
-                              ["mayKeepSums", "takesTF32", "getAddends",
-                               "takesCodes", "getSummedDim", "setCodes"]>]> {
+                              ["roundsAsRead", "mayKeepSums", "takesTF32",
+                               "getAddends", "takesCodes", "getSummedDim",
+                               "setCodes"]>]> {
   let summary = "batched matrix product";
   let description = [{
     Multiplies the two innermost dimensions of `lhs` and `rhs`; leading

@@ -293,6 +293,19 @@ BatchSplit LinearCrossEntropyOp::getSplit(ArrayRef<int64_t> d) {
 bool LinearCrossEntropyOp::takesTF32() { return true; }
 bool LinearCrossEntropyGradOp::takesTF32() { return true; }
 bool LinearCrossEntropyWithGradOp::takesTF32() { return true; }
+/// A table of parameters is rounded as it is read.
+static bool roundsTable(unsigned factor, bool onCard) {
+  return factor == 1 && !onCard;
+}
+bool LinearCrossEntropyOp::roundsAsRead(unsigned factor, bool onCard) {
+  return roundsTable(factor, onCard);
+}
+bool LinearCrossEntropyGradOp::roundsAsRead(unsigned factor, bool onCard) {
+  return roundsTable(factor, onCard);
+}
+bool LinearCrossEntropyWithGradOp::roundsAsRead(unsigned factor, bool onCard) {
+  return roundsTable(factor, onCard);
+}
 SmallVector<unsigned> LinearCrossEntropyOp::getFactors() { return {0, 1}; }
 SmallVector<unsigned> LinearCrossEntropyOp::getRoundedResults() { return {}; }
 SmallVector<unsigned> LinearCrossEntropyGradOp::getFactors() { return {0, 1}; }

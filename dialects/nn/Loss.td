@@ -50,7 +50,7 @@ def NN_CrossEntropyGradOp : NN_InferredOp<"cross_entropy_grad", [
 }
 
 def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
-    Differentiable, Kernel, NarrowingTF32]> {
+    Differentiable, Kernel, RoundingAsReadTF32]> {
   let summary = "cross-entropy of a product, in chunks of rows";
   let description = [{
     `nn.cross_entropy` of `x` [R, C] times the transpose of `table` [V, C], plus
@@ -79,7 +79,7 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
 }
 
 def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
-    NotDifferentiable, DroppingKernel, NarrowingTF32]> {
+    NotDifferentiable, DroppingKernel, RoundingAsReadTF32]> {
   let summary = "gradient of linear_cross_entropy, logits recomputed by chunks";
   let description = [{
     Gradients of `x`, in its type, of `table` and, where there is one, of `bias`,
@@ -111,7 +111,7 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
 
 def NN_LinearCrossEntropyWithGradOp
     : NN_InferredOp<"linear_cross_entropy_with_grad", [
-    NotDifferentiable, DroppingKernel, NarrowingTF32]> {
+    NotDifferentiable, DroppingKernel, RoundingAsReadTF32]> {
   let summary = "linear_cross_entropy and its gradient, logits made once";
   let description = [{
     The loss of `nn.linear_cross_entropy` and the gradients of

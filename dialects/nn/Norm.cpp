@@ -268,13 +268,17 @@ static int64_t channelsOf(RankedTensorType type, bool channelsLast) {
   return channelsLast ? type.getShape().back() : type.getDimSize(1);
 }
 
-/// C1 of both: `vectors` have one element per channel of `input`.
+/// C1 of both: `vectors` have one element per channel of `input`, all of its
+/// type or all of that in which it is summed up.
 static LogicalResult checkChannels(std::optional<Location> loc, Value input,
                                    ArrayRef<Value> vectors, bool channelsLast) {
   auto type = cast<RankedTensorType>(input.getType());
   if (type.getRank() < 2)
     return emitOptionalError(loc, type, " has no channels");
-  Type expected = vectorLike(type, channelsOf(type, channelsLast));
+  RankedTensorType expected = vectorLike(type, channelsOf(type, channelsLast));
+  Type sums = expected.clone(accumulationType(type.getElementType()));
+  if (llvm::all_of(vectors, [&](Value v) { return v.getType() == sums; }))
+    return success();
   for (Value vector : vectors)
     if (vector.getType() != expected)
       return emitOptionalError(loc, "a statistic or parameter is ",
@@ -331,7 +335,9 @@ static KernelCall batchNormKernel(Operation *op, StringRef symbol, Value input,
   p.type = runtimeType(type);
   p.channels = channelsOf(type, channelsLast);
   p.rows = type.getNumElements() / std::max<int64_t>(p.channels, 1);
-  KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
+  bool areF32 = tensorType(op->getOperand(1)).getElementType().isF32();
+  KernelCall call(op->getContext(), symbol.str(),
+                  areF32 && Kernel::takes(p.type));
   call.type("type", type)
       .integer("rows", p.rows)
       .integer("channels", p.channels)
@@ -386,3 +392,6 @@ KernelCall BatchNormGradOp::getKernel(ArrayRef<MemRefType> inputs,
   return batchNormKernel<BatchNormGrad>(*this, "BatchNormGrad", getInput(),
                                         getChannelsLast(), 0, 0, backend);
 }
+
+SmallVector<unsigned> BatchNormOp::getActivations() { return {0}; }
+SmallVector<unsigned> BatchNormGradOp::getActivations() { return {0, 4}; }

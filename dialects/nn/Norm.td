@@ -65,7 +65,7 @@ def NN_GeluOp : NN_InferredOp<"gelu", [Differentiable]> {
 }
 
 def NN_BatchNormOp : NN_InferredOp<"batch_norm", [
-    Differentiable, DeclareOpInterfaceMethods<KernelOpInterface, [
+    Differentiable, Storing, DeclareOpInterfaceMethods<KernelOpInterface, [
         "getOverwrites", "getDroppableResults"]>]> {
   let summary = "normalization over all dimensions but the channels";
   let description = [{
@@ -79,7 +79,7 @@ def NN_BatchNormOp : NN_InferredOp<"batch_norm", [
 
     Constraints:
     - C1: `input` has rank at least 2; the other operands are vectors of its
-      channels and element type.
+      channels, of its element type or, beside 16 bits, of f32.
   }];
   let arguments = (ins NN_Float:$input, NN_Float:$scale, NN_Float:$shift,
                        NN_Float:$running_mean, NN_Float:$running_var,
@@ -94,13 +94,14 @@ def NN_BatchNormOp : NN_InferredOp<"batch_norm", [
 }
 
 def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad", [
-    NotDifferentiable, Kernel]> {
+    NotDifferentiable, Storing, Kernel]> {
   let summary = "gradient of batch_norm";
   let description = [{
     Gradients of input, scale and shift.
 
     Constraints:
-    - C1: `grad` has the type of `input`; the others are vectors of channels.
+    - C1: `grad` has the type of `input`; the others are vectors of channels, as
+      in `nn.batch_norm`.
   }];
   let arguments = (ins NN_Float:$input, NN_Float:$scale, NN_Float:$mean,
                        NN_Float:$rstd, NN_Float:$grad, UnitAttr:$channels_last);

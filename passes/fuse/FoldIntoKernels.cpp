@@ -414,8 +414,19 @@ struct ExpandPower : OpRewritePattern<math::PowFOp> {
   }
 };
 
+/// Whether `value` is a sum of numbers of `element`, 16 bits, widened: a
+/// multiple of the least of them, so that rounding makes a zero of none but
+/// zero.
+static bool isSumOf(Value value, Type element) {
+  if (auto sum = value.getDefiningOp<arith::AddFOp>())
+    return isSumOf(sum.getLhs(), element) && isSumOf(sum.getRhs(), element);
+  auto widened = value.getDefiningOp<arith::ExtFOp>();
+  return widened && tensorType(widened.getIn()).getElementType() == element;
+}
+
 /// x > 0 where max(x, 0) is at hand: the same of the latter, which is wanted
-/// anyway, so that x need not be saved for the derivative of relu.
+/// anyway, so that x need not be saved for the derivative of relu. Where it is
+/// rounded, and that changes no sign, what is kept is the rounded one.
 struct CompareRectified : OpRewritePattern<arith::CmpFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::CmpFOp op,
@@ -432,8 +443,18 @@ struct CompareRectified : OpRewritePattern<arith::CmpFOp> {
                                                       : rectified.getLhs();
       if (splatValue(other) != std::optional<double>(0))
         continue;
-      rewriter.modifyOpInPlace(
-          op, [&] { op.getLhsMutable().assign(rectified.getResult()); });
+      Value asked = rectified.getResult();
+      for (Operation *reader : asked.getUsers())
+        if (auto rounded = dyn_cast<arith::TruncFOp>(reader);
+            rounded && rounded->getBlock() == op->getBlock() &&
+            rounded->isBeforeInBlock(op) &&
+            isSumOf(op.getLhs(), tensorType(rounded).getElementType())) {
+          rewriter.setInsertionPointAfter(rounded);
+          asked = arith::ExtFOp::create(rewriter, op.getLoc(), asked.getType(),
+                                        rounded.getResult());
+          break;
+        }
+      rewriter.modifyOpInPlace(op, [&] { op.getLhsMutable().assign(asked); });
       return success();
     }
     return failure();

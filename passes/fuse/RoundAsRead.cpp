@@ -3,6 +3,7 @@
 #include "passes/Passes.h"
 
 #include "compiler/analysis/Storage.h"
+#include "compiler/target/Target.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 
@@ -38,16 +39,20 @@ Value wideOf(Value value, SmallVectorImpl<Operation *> &views) {
 }
 
 struct RoundAsRead : impl::RoundAsReadBase<RoundAsRead> {
+  using RoundAsReadBase::RoundAsReadBase;
+
   void runOnOperation() override {
-    getOperation()->walk([&](Operation *op) {
-      if (auto product = dyn_cast<MatmulOp>(op)) {
-        // One factor has to say what the other is rounded to.
-        if (!read(product, 1))
-          read(product, 0);
-      } else if (isa<LinearCrossEntropyOp, LinearCrossEntropyGradOp,
-                     LinearCrossEntropyWithGradOp>(op)) {
-        read(op, 1); // The table.
-      }
+    absl::StatusOr<Target> device = findTarget(target);
+    if (!device.ok()) {
+      getOperation()->emitError() << device.status().message();
+      return signalPassFailure();
+    }
+    const bool onCard = device->backend == Backend::Cuda;
+    getOperation()->walk([&](PrecisionOpInterface product) {
+      // One factor has to say what the other is rounded to.
+      for (unsigned factor : {1, 0})
+        if (product.roundsAsRead(factor, onCard) && read(product, factor))
+          break;
     });
   }
 

@@ -12,8 +12,8 @@
 #include "runtime/kernels/BatchNorm.h"
 
 #include "runtime/cpu/Checks.h"
+#include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
-#include "runtime/cpu/Simd.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,11 +38,11 @@ constexpr int64_t kRange = 1024;
 template <bool whole> struct Lanes {
   int64_t count;
 
-  V load(const float *p) const {
-    return whole ? simd::load(p) : simd::loadPart(p, count);
+  template <typename T> V load(const T *p) const {
+    return loadSome(p, whole ? kWidth : count);
   }
-  void store(float *p, V v) const {
-    whole ? simd::store(p, v) : simd::storePart(p, v, count);
+  template <typename T> void store(T *p, V v) const {
+    storeSome(p, v, whole ? kWidth : count);
   }
 };
 
@@ -155,7 +155,7 @@ void eachElement(Stream &stream, const BatchNormParams &p, const Sums &sums,
   });
 }
 
-/// Floats from a row to the one that will be read kRows later, if a tensor
+/// Elements from a row to the one that will be read kRows later, if a tensor
 /// doesn't stay in a cache between two walks over it: walks are too short, from
 /// one group of rows to the next, for the processor to see them coming.
 int64_t lookAhead(const BatchNormParams &p) {
@@ -164,7 +164,7 @@ int64_t lookAhead(const BatchNormParams &p) {
 }
 
 /// p, with what lies `distance` further on asked for.
-const float *ahead(const float *p, int64_t distance) {
+template <typename T> const T *ahead(const T *p, int64_t distance) {
   __builtin_prefetch(p + distance);
   return p;
 }
@@ -183,14 +183,16 @@ Status BatchNorm::prepare(Device &) {
                              params_.scratchBytes);
 }
 
-void BatchNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
-  const Params &p = params_;
-  const float *x = floats(operand(ins, 0));
+/// BatchNorm::run() of activations that T holds.
+template <typename T>
+static void normalize(Stream &stream, const BatchNormParams &p, In ins,
+                      Out outs, void *scratch) {
+  const T *x = static_cast<const T *>(operand(ins, 0));
   const float *gamma = floats(operand(ins, 1));
   const float *beta = floats(operand(ins, 2));
   const float *oldMean = floats(operand(ins, 3));
   const float *oldVariance = floats(operand(ins, 4));
-  float *y = floats(result(outs, 0));
+  T *y = static_cast<T *>(result(outs, 0));
   float *newMean = floats(result(outs, 1));
   float *newVariance = floats(result(outs, 2));
   float *mean = floats(result(outs, 3));
@@ -236,6 +238,12 @@ void BatchNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   });
 }
 
+void BatchNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  withFloats(params_.type, [&](auto like) {
+    normalize<decltype(like)>(stream, params_, ins, outs, scratch);
+  });
+}
+
 struct BatchNormGrad::State {};
 BatchNormGrad::BatchNormGrad(const Params &params) : params_(params) {}
 BatchNormGrad::~BatchNormGrad() = default;
@@ -246,15 +254,16 @@ Status BatchNormGrad::prepare(Device &) {
                              params_.scratchBytes);
 }
 
-void BatchNormGrad::run(Stream &stream, In ins, Out outs, void *scratch,
-                        bool accumulate) {
-  const Params &p = params_;
-  const float *x = floats(operand(ins, 0));
+/// BatchNormGrad::run() of activations that T holds.
+template <typename T>
+static void gradient(Stream &stream, const BatchNormParams &p, In ins, Out outs,
+                     void *scratch, bool accumulate) {
+  const T *x = static_cast<const T *>(operand(ins, 0));
   const float *gamma = floats(operand(ins, 1));
   const float *mean = floats(operand(ins, 2));
   const float *inverse = floats(operand(ins, 3));
-  const float *dy = floats(operand(ins, 4));
-  float *dx = floats(result(outs, 0));
+  const T *dy = static_cast<const T *>(operand(ins, 4));
+  T *dx = static_cast<T *>(result(outs, 0));
   float *dgamma = floats(result(outs, 1));
   float *dbeta = floats(result(outs, 2));
 
@@ -293,6 +302,13 @@ void BatchNormGrad::run(Stream &stream, In ins, Out outs, void *scratch,
     if (dbeta)
       dbeta[c] = accumulate ? dbeta[c] + sums.total1[c] : sums.total1[c];
   }
+}
+
+void BatchNormGrad::run(Stream &stream, In ins, Out outs, void *scratch,
+                        bool accumulate) {
+  withFloats(params_.type, [&](auto like) {
+    gradient<decltype(like)>(stream, params_, ins, outs, scratch, accumulate);
+  });
 }
 
 } // namespace tmc

@@ -12,6 +12,7 @@
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/ConvProduct.h"
 #include "runtime/cpu/Depthwise.h"
+#include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Winograd.h"
 
 #include <optional>
@@ -20,26 +21,48 @@ namespace tmc {
 
 namespace {
 
-const float *floats(const void *p) { return static_cast<const float *>(p); }
-float *floats(void *p) { return static_cast<float *>(p); }
-
 template <typename Kernel> Status check(const char *name, const ConvParams &p) {
   return cpu::requireScratch(name, Kernel::scratchCap(p, Backend::Cpu),
                              p.scratchBytes);
 }
 
+/// The forward pass or the input gradient.
 void runProduct(Stream &stream, const ConvParams &p, bool gradInput,
-                const conv::Windows &windows, const float *from,
-                const float *filter, const float *bias, float *to,
-                void *scratch) {
+                const conv::Windows &windows, const void *from,
+                const void *filter, void *to, void *scratch) {
   char *bytes = static_cast<char *>(scratch);
-  if (isDepthwise(p))
-    conv::depthwise(stream, p, gradInput, windows, from, filter, bias, to,
+  withFloats(p.type, [&](auto like) {
+    using T = decltype(like);
+    const T *source = static_cast<const T *>(from);
+    T *result = static_cast<T *>(to);
+    if (isDepthwise(p))
+      conv::depthwise(stream, p, gradInput, windows, source, filter, result,
+                      bytes);
+    else if (conv::isWinograd(p, gradInput))
+      conv::winograd(stream, p, gradInput, source, filter, result, bytes);
+    else
+      conv::product(stream, p, gradInput, windows, source, filter, result,
                     bytes);
-  else if (conv::isWinograd(p, gradInput))
-    conv::winograd(stream, p, gradInput, from, filter, bias, to, bytes);
-  else
-    conv::product(stream, p, gradInput, windows, from, filter, bias, to, bytes);
+  });
+}
+
+/// The filter gradient in f32.
+void runFilterGradient(Stream &stream, const ConvParams &p,
+                       const conv::Windows &windows, const void *from,
+                       const void *grad, float *out, char *scratch,
+                       bool accumulate) {
+  withFloats(p.type, [&](auto like) {
+    using T = decltype(like);
+    const T *x = static_cast<const T *>(from);
+    const T *dy = static_cast<const T *>(grad);
+    if (isDepthwise(p))
+      conv::depthwiseGradFilter(stream, p, x, dy, out, scratch, accumulate);
+    else if (conv::isWinogradFilter(p))
+      conv::winogradFilterGradient(stream, p, x, dy, out, scratch, accumulate);
+    else
+      conv::filterGradient(stream, p, windows.grids[0], x, dy, out, scratch,
+                           accumulate);
+  });
 }
 
 /// What a pass needs to know, beside its parameters.
@@ -70,10 +93,8 @@ Status Conv::prepare(Device &) {
 void Conv::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   if (state_->product)
     return state_->product->run(stream, ins, outs, scratch);
-  runProduct(stream, params_, false, state_->windows, floats(operand(ins, 0)),
-             floats(operand(ins, 1)),
-             params_.bias ? floats(operand(ins, 2)) : nullptr,
-             floats(result(outs, 0)), scratch);
+  runProduct(stream, params_, false, state_->windows, operand(ins, 0),
+             operand(ins, 1), result(outs, 0), scratch);
 }
 
 struct ConvGradInput::State : Pass {
@@ -88,9 +109,8 @@ Status ConvGradInput::prepare(Device &) {
 void ConvGradInput::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   if (state_->product)
     return state_->product->run(stream, ins, outs, scratch);
-  runProduct(stream, params_, true, state_->windows, floats(operand(ins, 0)),
-             floats(operand(ins, 1)), nullptr, floats(result(outs, 0)),
-             scratch);
+  runProduct(stream, params_, true, state_->windows, operand(ins, 0),
+             operand(ins, 1), result(outs, 0), scratch);
 }
 
 struct ConvGradFilter::State : Pass {
@@ -108,17 +128,23 @@ void ConvGradFilter::run(Stream &stream, In ins, Out outs, void *scratch,
   if (state_->product)
     return state_->product->run(stream, {operand(ins, 1), operand(ins, 0)},
                                 outs, scratch, accumulate);
-  const float *x = floats(operand(ins, 0)), *dy = floats(operand(ins, 1));
-  float *out = floats(result(outs, 0));
+  const ConvParams &p = params_;
+  const void *x = operand(ins, 0), *dy = operand(ins, 1);
   char *bytes = static_cast<char *>(scratch);
-  if (isDepthwise(params_))
-    conv::depthwiseGradFilter(stream, params_, x, dy, out, bytes, accumulate);
-  else if (conv::isWinogradFilter(params_))
-    conv::winogradFilterGradient(stream, params_, x, dy, out, bytes,
-                                 accumulate);
-  else
-    conv::filterGradient(stream, params_, state_->windows.grids[0], x, dy, out,
-                         bytes, accumulate);
+  if (p.filter == DType::F32)
+    return runFilterGradient(stream, p, state_->windows, x, dy,
+                             static_cast<float *>(result(outs, 0)), bytes,
+                             accumulate);
+  // A narrow gradient is rounded once, from sums of f32.
+  const int64_t count = conv::forwardProduct(p).columns *
+                        conv::forwardProduct(p).depth * p.groups;
+  float *sums = static_cast<float *>(scratch);
+  const StoredRows out{result(outs, 0), count, p.filter};
+  if (accumulate)
+    widenRows(out, 1, count, sums, count);
+  runFilterGradient(stream, p, state_->windows, x, dy, sums,
+                    bytes + conv::filterSumBytes(p), accumulate);
+  narrowRows(sums, count, 1, count, out);
 }
 
 } // namespace tmc

@@ -2,8 +2,8 @@
 
 #include "runtime/cpu/ConvProduct.h"
 #include "runtime/cpu/Gemm.h"
+#include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
-#include "runtime/cpu/Simd.h"
 
 #include <algorithm>
 
@@ -32,7 +32,9 @@ struct Unit {
   }
 };
 
-/// The lines of `width` floats in each of `rows` rows.
+/// The lines of `width` floats in each of `rows` rows. Narrow ones are so few
+/// bytes that asking for them is no faster.
+gemm::Ahead slabLines(const void *, int64_t, int64_t, int64_t) { return {}; }
 gemm::Ahead slabLines(const float *data, int64_t width, int64_t rows,
                       int64_t stride) {
   gemm::Ahead ahead;
@@ -78,8 +80,9 @@ void put(const ConvParams &p, const Unit &unit, const float *sums, float *out) {
 
 } // namespace
 
+template <typename T>
 void filterGradient(Stream &stream, const ConvParams &p, const Grid &grid,
-                    const float *x, const float *dy, float *out, char *scratch,
+                    const T *x, const T *dy, float *out, char *scratch,
                     bool accumulate) {
   const FilterUnits u = filterUnits(p);
   const int64_t window = p.kernelHeight * p.kernelWidth;
@@ -103,18 +106,18 @@ void filterGradient(Stream &stream, const ConvParams &p, const Grid &grid,
         float *sums = u.direct ? out + o * in + unit.c0
                                : sumsOf(u.parts > 1 ? number : worker);
         const int64_t ldc = u.direct ? in : columns;
-        Source source{x + unit.group * in + unit.c0, p.inHeight, p.inWidth,
-                      p.inChannels, channels};
+        const Source<T> source{x + unit.group * in + unit.c0, p.inHeight,
+                               p.inWidth, p.inChannels, channels};
         const int64_t firstPixel = unit.part * u.partBlocks * kGemmDepth;
         const int64_t lastPixel =
             std::min(pixels, firstPixel + u.partBlocks * kGemmDepth);
         bool add = u.direct && accumulate;
         for (int64_t p0 = firstPixel; p0 < lastPixel; p0 += kGemmDepth) {
           const int64_t depth = std::min(kGemmDepth, lastPixel - p0);
-          Segment segment[kGemmDepth];
+          Segment<T> segment[kGemmDepth];
           const int64_t pieces = segments(grid, source, p0, depth, segment);
-          gemm::packA({dy + p0 * p.outChannels + o, 1, p.outChannels}, height,
-                      depth, slab);
+          gemm::packA({dy + p0 * p.outChannels + o, 1, p.outChannels, p.type},
+                      height, depth, slab);
           // While this block is computed, the next one's slab comes nearer.
           const int64_t calls =
               ceilDiv(columns, kPanelN) * ceilDiv(height, kPanelM);
@@ -146,5 +149,13 @@ void filterGradient(Stream &stream, const ConvParams &p, const Grid &grid,
       (accumulate ? put<true> : put<false>)(p, unit, sums, out);
     });
 }
+
+template void filterGradient(Stream &, const ConvParams &, const Grid &,
+                             const float *, const float *, float *, char *,
+                             bool);
+template void filterGradient(Stream &, const ConvParams &, const Grid &,
+                             const bf16 *, const bf16 *, float *, char *, bool);
+template void filterGradient(Stream &, const ConvParams &, const Grid &,
+                             const f16 *, const f16 *, float *, char *, bool);
 
 } // namespace tmc::conv

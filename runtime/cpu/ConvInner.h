@@ -19,8 +19,7 @@ struct Target {
   float *c;
   const int64_t *rows;
   int64_t m, n;
-  bool add;          // to what is there
-  const float *bias; // or nullptr
+  bool add; // to what is there
 };
 
 /// The target gets gemm::kPanelM rows of a, `rowStride` floats apart, times
@@ -55,14 +54,6 @@ void inner(int64_t k, const float *a, const float *b, const Target &t) {
     b += gemm::kPanelN;
   }
   if (t.m == gemm::kPanelM && t.n == vectors * simd::kWidth) {
-    if (t.bias)
-#pragma GCC unroll 4
-      for (int j = 0; j < vectors; ++j) {
-        const simd::V add = simd::load(t.bias + j * simd::kWidth);
-#pragma GCC unroll 16
-        for (int i = 0; i < gemm::kPanelM; ++i)
-          acc[i][j] += add;
-      }
 #pragma GCC unroll 16
     for (int i = 0; i < gemm::kPanelM; ++i) {
       float *c = t.c + t.rows[i];
@@ -84,8 +75,7 @@ void inner(int64_t k, const float *a, const float *b, const Target &t) {
   for (int64_t i = 0; i < t.m; ++i)
     for (int64_t j = 0; j < t.n; ++j) {
       float &c = t.c[t.rows[i] + j];
-      const float x = t.bias ? sums[i][j] + t.bias[j] : sums[i][j];
-      c = t.add ? c + x : x;
+      c = t.add ? c + sums[i][j] : sums[i][j];
     }
 }
 

@@ -13,25 +13,41 @@ using gemm::kPanelN;
 using gemm::kVectors;
 using simd::kWidth;
 
-FilterView viewFilter(const ConvParams &p, bool gradInput,
-                      const float *filter) {
+FilterView viewFilter(const ConvParams &p, bool gradInput, const void *filter) {
   const int64_t window = p.kernelHeight * p.kernelWidth;
   const int64_t in = p.inChannels / p.groups, out = p.outChannels / p.groups;
   if (gradInput)
-    return {filter, window, in, out, window, in * window};
-  return {filter, window, out, in, in * window, window};
+    return {filter, p.filter, p.type, window, in, out, window, in * window};
+  return {filter, p.filter, p.type, window, out, in, in * window, window};
 }
 
-void packPanel(const FilterView &f, const std::vector<Place> &places,
-               int64_t panel, const PackedFilter &packed) {
+/// As simd::transposeBlock, of elements that are widened first.
+template <typename T>
+static void turnBlock(const T *from, int64_t fromStride, float *to,
+                      int64_t toStride) {
+  if constexpr (std::is_same_v<T, float>) {
+    simd::transposeBlock(from, fromStride, to, toStride);
+  } else {
+    alignas(64) float block[kWidth * kWidth];
+    for (int i = 0; i < kWidth; ++i)
+      widenRow<kWidth>(from + i * fromStride, block + i * kWidth);
+    simd::transposeBlock(block, kWidth, to, toStride);
+  }
+}
+
+/// packPanel() of elements that are read as T.
+template <typename T>
+static void packElements(const FilterView &f, const T *data,
+                         const std::vector<Place> &places, int64_t panel,
+                         const PackedFilter &packed) {
   const int64_t j = panel * kPanelN;
   const int64_t n = std::min<int64_t>(kPanelN, f.columns - j);
-  const float *from = f.data + j * f.columnStride;
+  const T *from = data + j * f.columnStride;
   auto packRow = [&](int64_t tap, int64_t channel) {
     float *to = packed.row(places[size_t(tap)], panel, channel);
-    const float *line = from + channel * f.depthStride + tap;
+    const T *line = from + channel * f.depthStride + tap;
     for (int64_t c = 0; c < n; ++c)
-      to[c] = line[c * f.columnStride];
+      to[c] = loadLanes<1>(line + c * f.columnStride);
     for (int64_t c = n; c < kPanelN; ++c)
       to[c] = 0;
   };
@@ -43,17 +59,17 @@ void packPanel(const FilterView &f, const std::vector<Place> &places,
   }
   if (f.columnStride == 1) { // the columns of a row lie together
     for (int64_t d = 0; d < f.depth; ++d)
-      std::memcpy(packed.row(places[0], panel, d), from + d * f.depthStride,
-                  kPanelN * sizeof(float));
+      widenRow<kPanelN>(from + d * f.depthStride,
+                        packed.row(places[0], panel, d));
     return;
   }
   // Blocks of kWidth elements that follow each other in each column, turned.
   // They are taps of as many channels as it takes, or of one.
   float turned[kWidth * kPanelN];
-  auto turn = [&](const float *block) {
+  auto turn = [&](const T *block) {
     for (int v = 0; v < kVectors; ++v)
-      simd::transposeBlock(block + v * kWidth * f.columnStride, f.columnStride,
-                           turned + v * kWidth, kPanelN);
+      turnBlock(block + v * kWidth * f.columnStride, f.columnStride,
+                turned + v * kWidth, kPanelN);
   };
   auto put = [&](int64_t at, int64_t tap, int64_t channel) {
     std::memcpy(packed.row(places[size_t(tap)], panel, channel),
@@ -87,6 +103,14 @@ void packPanel(const FilterView &f, const std::vector<Place> &places,
     }
   for (int64_t t = 0; t < f.window; ++t)
     packRow(t, f.depth - 1);
+}
+
+void packPanel(const FilterView &f, const std::vector<Place> &places,
+               int64_t panel, const PackedFilter &packed) {
+  withFilterElements(f.type, f.readAs, [&](auto like) {
+    packElements(f, static_cast<const decltype(like) *>(f.data), places, panel,
+                 packed);
+  });
 }
 
 } // namespace tmc::conv

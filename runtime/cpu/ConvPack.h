@@ -1,7 +1,7 @@
 //===- ConvPack.h - filters as packed panels --------------------*- C++ -*-===//
 //
-// An OIHW filter, turned into the panels of kPanelN columns that the inner
-// kernel reads.
+// An OIHW filter of any type, turned into the panels of kPanelN columns of
+// floats that the inner kernel reads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CONVPACK_H
@@ -9,6 +9,7 @@
 
 #include "runtime/cpu/ConvWindow.h"
 #include "runtime/cpu/Gemm.h"
+#include "runtime/cpu/NarrowRows.h"
 
 namespace tmc::conv {
 
@@ -16,10 +17,28 @@ namespace tmc::conv {
 /// whose element lies at data[tap + channel * depthStride + column *
 /// columnStride].
 struct FilterView {
-  const float *data;
+  const void *data;
+  DType type, readAs; // f32 is rounded to `readAs` as it is read
   int64_t window, columns, depth;
   int64_t columnStride, depthStride;
+
+  /// The filter that begins so many elements further on.
+  FilterView shifted(int64_t elements) const {
+    FilterView other = *this;
+    other.data = static_cast<const char *>(data) + elements * sizeOf(type);
+    return other;
+  }
 };
+
+/// Calls f with a value of what the elements of a convolution's filter are read
+/// as.
+template <typename F> void withFilterElements(DType type, DType readAs, F &&f) {
+  if (type != DType::F32 || readAs == DType::F32)
+    return withFloats(type, f);
+  if (readAs == DType::BF16)
+    return f(ReadAs<bf16>{});
+  f(ReadAs<f16>{});
+}
 
 /// Where a group's packed filter lies: grids, then panels of columns, then
 /// taps, then channels, and for each a row of kPanelN.
@@ -36,7 +55,7 @@ struct PackedFilter {
 
 /// The filter of group 0 in the forward pass or, if gradInput, in that of the
 /// input gradient.
-FilterView viewFilter(const ConvParams &p, bool gradInput, const float *filter);
+FilterView viewFilter(const ConvParams &p, bool gradInput, const void *filter);
 
 /// Packs one panel of columns; zeros behind the last column. `places` says
 /// where each element of the window goes.

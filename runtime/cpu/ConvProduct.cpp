@@ -17,18 +17,20 @@ using simd::kWidth;
 
 static_assert(kTileRows % kPanelM == 0 && kGemmPanelN % kPanelN == 0);
 
+template <typename T>
 void product(Stream &stream, const ConvParams &p, bool gradInput,
-             const Windows &windows, const float *from, const float *filter,
-             const float *bias, float *to, char *scratch) {
+             const Windows &windows, const T *from, const void *filter, T *to,
+             char *scratch) {
+  constexpr bool isRounded = !std::is_same_v<T, float>;
   const int64_t window = p.kernelHeight * p.kernelWidth;
   const int64_t in = p.inChannels / p.groups, out = p.outChannels / p.groups;
   const FilterView view = viewFilter(p, gradInput, filter);
-  Source source =
-      gradInput ? Source{from, p.outHeight, p.outWidth, p.outChannels, out}
-                : Source{from, p.inHeight, p.inWidth, p.inChannels, in};
+  const Source<T> source =
+      gradInput ? Source<T>{from, p.outHeight, p.outWidth, p.outChannels, out}
+                : Source<T>{from, p.inHeight, p.inWidth, p.inChannels, in};
   const int64_t height = gradInput ? p.inHeight : p.outHeight;
   const int64_t width = gradInput ? p.inWidth : p.outWidth;
-  const int64_t pixelFloats = gradInput ? p.inChannels : p.outChannels;
+  const int64_t pixelElements = gradInput ? p.inChannels : p.outChannels;
 
   // Packed: groups, then grids, then panels.
   const int64_t panels = ceilDiv(view.columns, kPanelN);
@@ -36,14 +38,12 @@ void product(Stream &stream, const ConvParams &p, bool gradInput,
   float *packed = reinterpret_cast<float *>(scratch);
   parallelFor(stream, p.groups * panels, [&](int64_t number, int64_t) {
     const int64_t group = number / panels, panel = number % panels;
-    FilterView one = view;
-    one.data += group * out * in * window;
-    packPanel(one, windows.places, panel,
+    packPanel(view.shifted(group * out * in * window), windows.places, panel,
               {packed + group * groupFloats, panels, view.depth});
   });
 
-  float *gathered =
-      reinterpret_cast<float *>(scratch + packedBytes(p, gradInput));
+  char *workers = scratch + packedBytes(p, gradInput);
+  const int64_t workerBytes = kGatherBytes + tileSumBytes(p, gradInput);
   const int64_t columns = tileColumns(p, gradInput);
   const int64_t across = ceilDiv(view.columns, columns);
   const int64_t rowTilesAll = rowTiles(p, gradInput);
@@ -69,9 +69,9 @@ void product(Stream &stream, const ConvParams &p, bool gradInput,
         }
         const int64_t first = tile * kTileRows;
         const int64_t count = std::min(kTileRows, rows - first);
-        Segment segment[kTileRows];
-        int64_t targets[kTileRows] = {};
-        Source mine = source;
+        Segment<T> segment[kTileRows];
+        int64_t pixels[kTileRows] = {}, rowsOfSums[kTileRows] = {};
+        Source<T> mine = source;
         mine.data += group * view.depth;
         const int64_t pieces = segments(*grid, mine, first, count, segment);
         for (int64_t r = 0; r < count; ++r) {
@@ -79,40 +79,54 @@ void product(Stream &stream, const ConvParams &p, bool gradInput,
           const int64_t x = row % grid->width;
           const int64_t y = row / grid->width % grid->height;
           const int64_t n = row / grid->width / grid->height;
-          targets[r] = ((n * height + grid->firstH + y * grid->stepH) * width +
-                        grid->firstW + x * grid->stepW) *
-                       pixelFloats;
+          pixels[r] = ((n * height + grid->firstH + y * grid->stepH) * width +
+                       grid->firstW + x * grid->stepW) *
+                      pixelElements;
+          rowsOfSums[r] = r * columns;
         }
-        const int64_t j1 = std::min(view.columns, (slice + 1) * columns);
-        float *result = to + group * view.columns;
+        const int64_t j0 = slice * columns;
+        const int64_t j1 = std::min(view.columns, j0 + columns);
+        T *result = to + group * view.columns + j0;
+        float *a = reinterpret_cast<float *>(workers + worker * workerBytes);
+        // Sums are formed where the result is, if it holds them.
+        float *sums;
+        if constexpr (isRounded)
+          sums = a + kGatherBytes / 4;
+        else
+          sums = result;
+        const int64_t *targets = isRounded ? rowsOfSums : pixels;
         if (depth == 0)
           for (int64_t r = 0; r < count; ++r)
-            std::fill_n(result + targets[r] + slice * columns,
-                        j1 - slice * columns, 0.0f);
-        float *a = gathered + worker * (kGatherBytes / 4);
+            std::fill_n(sums + targets[r], j1 - j0, 0.0f);
         for (int64_t k0 = 0; k0 < depth; k0 += kGemmDepth) {
           const int64_t k1 = std::min(depth, k0 + kGemmDepth);
           gather(*grid, mine, segment, pieces, k0, k1, a, kRowStride);
           for (int64_t r = count; r % kPanelM; ++r)
             std::fill_n(a + r * kRowStride, k1 - k0, 0.0f);
-          for (int64_t j = slice * columns; j < j1; j += kPanelN) {
+          for (int64_t j = j0; j < j1; j += kPanelN) {
             const float *panel = b + (j / kPanelN * depth + k0) * kPanelN;
             const int64_t n = std::min<int64_t>(kPanelN, view.columns - j);
             for (int64_t r = 0; r < count; r += kPanelM) {
-              const Target target{
-                  result + j,
-                  targets + r,
-                  std::min<int64_t>(kPanelM, count - r),
-                  n,
-                  k0 > 0,
-                  bias && k0 == 0 ? bias + group * view.columns + j : nullptr};
+              const Target target{sums + j - j0, targets + r,
+                                  std::min<int64_t>(kPanelM, count - r), n,
+                                  k0 > 0};
               (n > kWidth ? inner<kVectors, kRowStride>
                           : inner<1, kRowStride>)(k1 - k0, a + r * kRowStride,
                                                   panel, target);
             }
           }
         }
+        if constexpr (isRounded)
+          for (int64_t r = 0; r < count; ++r)
+            narrowRow(sums + rowsOfSums[r], j1 - j0, result + pixels[r]);
       });
 }
+
+template void product(Stream &, const ConvParams &, bool, const Windows &,
+                      const float *, const void *, float *, char *);
+template void product(Stream &, const ConvParams &, bool, const Windows &,
+                      const bf16 *, const void *, bf16 *, char *);
+template void product(Stream &, const ConvParams &, bool, const Windows &,
+                      const f16 *, const void *, f16 *, char *);
 
 } // namespace tmc::conv

@@ -45,12 +45,16 @@
 // absolute values of its products (Higham, Accuracy and Stability of Numerical
 // Algorithms, 2nd edition, section 4.2).
 //
+// Types. Images are widened as they are gathered, the filter as it is packed; a
+// narrow result is rounded once, from a tile's sums in scratch.
+//
 // Padding is multiplied as zeros. A filter or gradient that is infinite gives
 // NaN there, as it does in any product.
 //
 // Scratch, as runtime/kernels/Conv.h counts it for every machine alike: the
-// packed filter and kGatherBytes per worker; or per worker a packed slab of dy
-// and a panel of windows, and the sums of one unit (with parts: of all).
+// packed filter and per worker kGatherBytes and a tile's sums; or per worker a
+// packed slab of dy and a panel of windows, and the sums of one unit (with
+// parts: of all).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CONVPRODUCT_H
@@ -64,17 +68,19 @@ class Stream;
 
 namespace conv {
 
-/// The forward pass (`from` x, `to` y, `bias` or nullptr) or, if gradInput, the
-/// input gradient (`from` dy, `to` dx); `windows` are that pass's.
+/// The forward pass (`from` x, `to` y) or, if gradInput, the input gradient
+/// (`from` dy, `to` dx); `windows` are that pass's. T is what holds p.type.
 /// scratch: scratchCap of Conv or ConvGradInput.
+template <typename T>
 void product(Stream &stream, const ConvParams &p, bool gradInput,
-             const Windows &windows, const float *from, const float *filter,
-             const float *bias, float *to, char *scratch);
+             const Windows &windows, const T *from, const void *filter, T *to,
+             char *scratch);
 
-/// The filter gradient, OIHW; `grid` is the forward pass's.
-/// scratch: scratchCap of ConvGradFilter.
+/// The filter gradient, OIHW, in f32; `grid` is the forward pass's.
+/// scratch: scratchCap of ConvGradFilter, less filterSumBytes().
+template <typename T>
 void filterGradient(Stream &stream, const ConvParams &p, const Grid &grid,
-                    const float *x, const float *dy, float *out, char *scratch,
+                    const T *x, const T *dy, float *out, char *scratch,
                     bool accumulate);
 
 } // namespace conv

@@ -3,6 +3,7 @@
 #include "runtime/cpu/ConvWindow.h"
 
 #include "runtime/cpu/Gemm.h"
+#include "runtime/cpu/NarrowRows.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +11,6 @@
 namespace tmc::conv {
 
 using gemm::kLineFloats;
-using simd::kWidth;
 
 namespace {
 
@@ -30,13 +30,6 @@ std::vector<Tap> seenAlong(int64_t residue, int64_t kernel, int64_t dilation,
   return taps;
 }
 
-inline void copy(const float *from, int64_t count, float *to) {
-  int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth)
-    simd::store(to + i, simd::load(from + i));
-  for (; i < count; ++i)
-    to[i] = from[i];
-}
 inline void clear(int64_t count, float *to) {
   for (int64_t i = 0; i < count; ++i)
     to[i] = 0;
@@ -94,8 +87,9 @@ Windows::Windows(const ConvParams &p, bool gradInput)
       place.before = before++;
 }
 
-int64_t segments(const Grid &grid, const Source &source, int64_t first,
-                 int64_t count, Segment *to) {
+template <typename T>
+int64_t segments(const Grid &grid, const Source<T> &source, int64_t first,
+                 int64_t count, Segment<T> *to) {
   const int64_t image = source.height * source.width * source.stride;
   int64_t x = first % grid.width, y = first / grid.width % grid.height;
   int64_t n = first / grid.width / grid.height, made = 0;
@@ -116,8 +110,8 @@ int64_t segments(const Grid &grid, const Source &source, int64_t first,
 namespace {
 
 /// Elements [begin, end) of a run of taps, of each row of a segment.
-struct Run {
-  const Source &source;
+template <typename T> struct Run {
+  const Source<T> &source;
   int64_t step;       // between the windows of two rows
   int64_t reach;      // of the run, in pixels: its taps but one
   int64_t begin, end; // of its elements
@@ -126,20 +120,22 @@ struct Run {
 
 /// One row, whose run begins at pixel w of a line of the image and may leave
 /// it.
-void gatherEdge(const Run &run, const float *line, int64_t w, float *out) {
+template <typename T>
+void gatherEdge(const Run<T> &run, const T *line, int64_t w, float *out) {
   const int64_t channels = run.source.channels;
   const int64_t low = std::clamp(-w * channels, run.begin, run.end);
   const int64_t high =
       std::clamp((run.source.width - w) * channels, low, run.end);
   clear(low - run.begin, out);
-  copy(line + w * run.source.stride + low, high - low, out + (low - run.begin));
+  widenRow(line + w * run.source.stride + low, high - low,
+           out + (low - run.begin));
   clear(run.end - high, out + (high - run.begin));
 }
 
 /// Rows that don't leave the image, of `length` elements or, where that is
 /// unknown, 0.
-template <int length>
-void gatherInside(const Run &run, int64_t rows, const float *from, float *out,
+template <int length, typename T>
+void gatherInside(const Run<T> &run, int64_t rows, const T *from, float *out,
                   int64_t stride) {
   const int64_t step = run.step * run.source.stride;
   const int64_t count = length ? length : run.end - run.begin;
@@ -147,20 +143,21 @@ void gatherInside(const Run &run, int64_t rows, const float *from, float *out,
     if (run.ahead)
       for (int64_t i = 0; i < count; i += kLineFloats)
         __builtin_prefetch(from + count + i, 0, 2);
-    copy(from, count, out);
+    widenRow(from, count, out);
   }
 }
 
-void gatherRun(const Run &run, const Tap &tap, const Segment &segment,
+template <typename T>
+void gatherRun(const Run<T> &run, const Tap &tap, const Segment<T> &segment,
                float *out, int64_t stride) {
-  const Source &source = run.source;
+  const Source<T> &source = run.source;
   const int64_t h = segment.h + tap.h, rows = segment.rows;
   if (h < 0 || h >= source.height) {
     for (int64_t r = 0; r < rows; ++r)
       clear(run.end - run.begin, out + r * stride);
     return;
   }
-  const float *line = segment.image + h * source.width * source.stride;
+  const T *line = segment.image + h * source.width * source.stride;
   // Rows [first, last) see the image alone.
   const int64_t w = segment.w + tap.w;
   const int64_t first = std::min(rows, w >= 0 ? 0 : ceilDiv(-w, run.step));
@@ -169,21 +166,22 @@ void gatherRun(const Run &run, const Tap &tap, const Segment &segment,
       std::max(first, room <= 0 ? 0 : std::min(rows, ceilDiv(room, run.step)));
   for (int64_t r = 0; r < first; ++r)
     gatherEdge(run, line, w + r * run.step, out + r * stride);
-  const float *from = line + (w + first * run.step) * source.stride + run.begin;
+  const T *from = line + (w + first * run.step) * source.stride + run.begin;
   constexpr int panel = gemm::kPanelN;
-  (run.end - run.begin == panel ? gatherInside<panel>
-                                : gatherInside<0>)(run, last - first, from,
-                                                   out + first * stride,
-                                                   stride);
+  (run.end - run.begin == panel ? gatherInside<panel, T>
+                                : gatherInside<0, T>)(run, last - first, from,
+                                                      out + first * stride,
+                                                      stride);
   for (int64_t r = last; r < rows; ++r)
     gatherEdge(run, line, w + r * run.step, out + r * stride);
 }
 
 } // namespace
 
-void gather(const Grid &grid, const Source &source, const Segment *segments,
-            int64_t count, int64_t from, int64_t to, float *result,
-            int64_t stride) {
+template <typename T>
+void gather(const Grid &grid, const Source<T> &source,
+            const Segment<T> *segments, int64_t count, int64_t from, int64_t to,
+            float *result, int64_t stride) {
   const int64_t channels = source.channels;
   const bool merge = source.stride == channels;
   const int64_t taps = int64_t(grid.taps.size());
@@ -197,12 +195,22 @@ void gather(const Grid &grid, const Source &source, const Segment *segments,
       ++last;
     const int64_t begin = std::max<int64_t>(0, from - t * channels);
     const int64_t end = std::min(to, last * channels) - t * channels;
-    const Run run{source, grid.strideW, last - t - 1,
-                  begin,  end,          end - begin <= kAheadFloats};
+    const Run<T> run{source, grid.strideW, last - t - 1,
+                     begin,  end,          end - begin <= kAheadFloats};
     float *out = result + t * channels + begin - from;
     for (int64_t i = 0; i < count; out += segments[i++].rows * stride)
       gatherRun(run, tap, segments[i], out, stride);
   }
 }
+
+#define TMC_INSTANTIATE(T)                                                     \
+  template int64_t segments(const Grid &, const Source<T> &, int64_t, int64_t, \
+                            Segment<T> *);                                     \
+  template void gather(const Grid &, const Source<T> &, const Segment<T> *,    \
+                       int64_t, int64_t, int64_t, float *, int64_t);
+TMC_INSTANTIATE(float)
+TMC_INSTANTIATE(bf16)
+TMC_INSTANTIATE(f16)
+#undef TMC_INSTANTIATE
 
 } // namespace tmc::conv

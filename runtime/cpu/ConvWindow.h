@@ -13,7 +13,8 @@
 //                   is in one residue's grid.
 //
 // NHWC makes a tap's channels contiguous, and without dilation and groups those
-// of neighbouring taps as well: they are gathered as one run.
+// of neighbouring taps as well: they are gathered as one run. What is gathered
+// is floats, widened on the way where images are of 16 bits.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CONVWINDOW_H
@@ -57,30 +58,32 @@ struct Windows {
 };
 
 /// The images that windows look at, [batch, height, width, stride], of which
-/// `channels` channels count.
-struct Source {
-  const float *data; // at the first of these channels
+/// `channels` channels count. T: float, bf16 or f16.
+template <typename T> struct Source {
+  const T *data; // at the first of these channels
   int64_t height, width, stride, channels;
 };
 
 /// Rows whose windows begin side by side in one line of an image: at (h, w) and
 /// each the grid's strideW further right.
-struct Segment {
-  const float *image;
+template <typename T> struct Segment {
+  const T *image;
   int64_t h, w, rows;
 };
 
 /// Cuts `count` rows of the grid, from row `first` on, into segments; row
 /// numbers run over images, then y, then x. Returns how many there are, at most
 /// `count`.
-int64_t segments(const Grid &grid, const Source &source, int64_t first,
-                 int64_t count, Segment *to);
+template <typename T>
+int64_t segments(const Grid &grid, const Source<T> &source, int64_t first,
+                 int64_t count, Segment<T> *to);
 
 /// Copies elements [from, to) of each row to result + row * stride; zeros where
 /// a window leaves the image.
-void gather(const Grid &grid, const Source &source, const Segment *segments,
-            int64_t count, int64_t from, int64_t to, float *result,
-            int64_t stride);
+template <typename T>
+void gather(const Grid &grid, const Source<T> &source,
+            const Segment<T> *segments, int64_t count, int64_t from, int64_t to,
+            float *result, int64_t stride);
 
 } // namespace tmc::conv
 

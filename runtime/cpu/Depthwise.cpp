@@ -2,8 +2,9 @@
 
 #include "runtime/cpu/Depthwise.h"
 
+#include "runtime/cpu/ConvPack.h"
+#include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
-#include "runtime/cpu/Simd.h"
 
 #include <algorithm>
 
@@ -11,42 +12,29 @@ namespace tmc::conv {
 
 namespace {
 
-simd::V loadSome(const float *p, int64_t lanes) {
-  return lanes == simd::kWidth ? simd::load(p) : simd::loadPart(p, lanes);
-}
-void storeSome(float *p, simd::V v, int64_t lanes) {
-  if (lanes == simd::kWidth)
-    simd::store(p, v);
-  else
-    simd::storePart(p, v, lanes);
-}
-
 /// Neighbouring results that are computed side by side in registers.
 constexpr int kSide = 4;
 
 /// What is the same for a row of results at one vector of channels.
-struct Line {
+template <typename T> struct Line {
   const Grid &grid;
-  const Source &source;
-  const float *image;  // of the source, at the channels
+  const Source<T> &source;
+  const T *image;      // of the source, at the channels
   const float *filter; // [window, channels], at the channels
-  simd::V bias;
   int64_t y, lanes;
 };
 
-/// Results x0 .. x0 + N of a line, to `to` and each `step` floats further on.
-template <int N>
-void someResults(const Line &l, int64_t x0, float *to, int64_t step) {
-  const Source &s = l.source;
-  simd::V acc[N];
-  for (simd::V &a : acc)
-    a = l.bias;
+/// Results x0 .. x0 + N of a line, to `to` and each `step` elements further on.
+template <int N, typename T>
+void someResults(const Line<T> &l, int64_t x0, T *to, int64_t step) {
+  const Source<T> &s = l.source;
+  simd::V acc[N] = {};
   for (const Tap &tap : l.grid.taps) {
     const int64_t h = l.y * l.grid.strideH + tap.h;
     if (h < 0 || h >= s.height)
       continue;
     const simd::V f = loadSome(l.filter + tap.index * s.stride, l.lanes);
-    const float *row = l.image + h * s.width * s.stride;
+    const T *row = l.image + h * s.width * s.stride;
     for (int i = 0; i < N; ++i) {
       const int64_t w = (x0 + i) * l.grid.strideW + tap.w;
       if (w >= 0 && w < s.width)
@@ -58,10 +46,11 @@ void someResults(const Line &l, int64_t x0, float *to, int64_t step) {
 }
 
 /// to [positions, channels] = from [channels, positions].
-void turn(const float *from, int64_t channels, int64_t positions, float *to) {
+template <typename T>
+void turn(const T *from, int64_t channels, int64_t positions, float *to) {
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t k = 0; k < positions; ++k)
-      to[k * channels + c] = from[c * positions + k];
+      to[k * channels + c] = loadLanes<1>(from + c * positions + k);
 }
 
 /// Window positions of one row that are summed side by side in registers.
@@ -69,8 +58,8 @@ constexpr int kPositions = 4;
 
 /// One row of dy against one row of x: adds to `sums` [positions, channels] at
 /// `lanes` channels, for window positions j0 .. j0 + N.
-template <int N>
-void addRow(const ConvParams &p, const float *x, const float *dy, int64_t j0,
+template <int N, typename T>
+void addRow(const ConvParams &p, const T *x, const T *dy, int64_t j0,
             int64_t lanes, float *sums) {
   const int64_t channels = p.outChannels;
   simd::V acc[N] = {};
@@ -90,16 +79,16 @@ void addRow(const ConvParams &p, const float *x, const float *dy, int64_t j0,
 }
 
 /// All of one sample, added to `sums` [kernelHeight, kernelWidth, channels].
-void addSample(const ConvParams &p, const float *x, const float *dy,
-               float *sums) {
+template <typename T>
+void addSample(const ConvParams &p, const T *x, const T *dy, float *sums) {
   const int64_t channels = p.outChannels;
   for (int64_t oh = 0; oh < p.outHeight; ++oh)
     for (int64_t i = 0; i < p.kernelHeight; ++i) {
       const int64_t h = oh * p.strideHeight - p.padTop + i * p.dilationHeight;
       if (h < 0 || h >= p.inHeight)
         continue;
-      const float *from = x + h * p.inWidth * channels;
-      const float *grad = dy + oh * p.outWidth * channels;
+      const T *from = x + h * p.inWidth * channels;
+      const T *grad = dy + oh * p.outWidth * channels;
       float *row = sums + i * p.kernelWidth * channels;
       for (int64_t c = 0; c < channels; c += simd::kWidth) {
         const int64_t lanes = std::min<int64_t>(simd::kWidth, channels - c);
@@ -114,34 +103,32 @@ void addSample(const ConvParams &p, const float *x, const float *dy,
 
 } // namespace
 
+template <typename T>
 void depthwise(Stream &stream, const ConvParams &p, bool gradInput,
-               const Windows &windows, const float *from, const float *filter,
-               const float *bias, float *to, char *scratch) {
+               const Windows &windows, const T *from, const void *filter, T *to,
+               char *scratch) {
   const int64_t channels = p.groups;
   float *turned = reinterpret_cast<float *>(scratch);
-  turn(filter, channels, p.kernelHeight * p.kernelWidth, turned);
-  const Source source{from, gradInput ? p.outHeight : p.inHeight,
-                      gradInput ? p.outWidth : p.inWidth, channels, channels};
+  withFilterElements(p.filter, p.type, [&](auto like) {
+    turn(static_cast<const decltype(like) *>(filter), channels,
+         p.kernelHeight * p.kernelWidth, turned);
+  });
+  const Source<T> source{from, gradInput ? p.outHeight : p.inHeight,
+                         gradInput ? p.outWidth : p.inWidth, channels,
+                         channels};
   const int64_t height = gradInput ? p.inHeight : p.outHeight;
   const int64_t width = gradInput ? p.inWidth : p.outWidth;
   for (const Grid &grid : windows.grids)
     parallelFor(stream, p.batch * grid.height, [&](int64_t row, int64_t) {
       const int64_t n = row / grid.height, y = row % grid.height;
-      const float *image = from + n * source.height * source.width * channels;
-      float *result =
-          to +
-          ((n * height + grid.firstH + y * grid.stepH) * width + grid.firstW) *
-              channels;
+      const T *image = from + n * source.height * source.width * channels;
+      T *result = to + ((n * height + grid.firstH + y * grid.stepH) * width +
+                        grid.firstW) *
+                           channels;
       const int64_t step = grid.stepW * channels;
       for (int64_t c = 0; c < channels; c += simd::kWidth) {
         const int64_t lanes = std::min<int64_t>(simd::kWidth, channels - c);
-        const Line line{grid,
-                        source,
-                        image + c,
-                        turned + c,
-                        bias ? loadSome(bias + c, lanes) : simd::V{},
-                        y,
-                        lanes};
+        const Line<T> line{grid, source, image + c, turned + c, y, lanes};
         int64_t at = 0;
         for (; at + kSide <= grid.width; at += kSide)
           someResults<kSide>(line, at, result + c + at * step, step);
@@ -151,8 +138,9 @@ void depthwise(Stream &stream, const ConvParams &p, bool gradInput,
     });
 }
 
-void depthwiseGradFilter(Stream &stream, const ConvParams &p, const float *x,
-                         const float *dy, float *out, char *scratch,
+template <typename T>
+void depthwiseGradFilter(Stream &stream, const ConvParams &p, const T *x,
+                         const T *dy, float *out, char *scratch,
                          bool accumulate) {
   const int64_t channels = p.outChannels;
   const int64_t positions = p.kernelHeight * p.kernelWidth;
@@ -179,5 +167,15 @@ void depthwiseGradFilter(Stream &stream, const ConvParams &p, const float *x,
       to = accumulate ? to + sum : sum;
     }
 }
+
+#define TMC_INSTANTIATE(T)                                                     \
+  template void depthwise(Stream &, const ConvParams &, bool, const Windows &, \
+                          const T *, const void *, T *, char *);               \
+  template void depthwiseGradFilter(Stream &, const ConvParams &, const T *,   \
+                                    const T *, float *, char *, bool);
+TMC_INSTANTIATE(float)
+TMC_INSTANTIATE(bf16)
+TMC_INSTANTIATE(f16)
+#undef TMC_INSTANTIATE
 
 } // namespace tmc::conv

@@ -3,8 +3,8 @@
 // Where each channel has a filter of its own there is no product of matrices:
 // every pass is a sum over taps or pixels for each channel by itself, with the
 // channels innermost in memory. These are vectors of channels. The filter is
-// turned to [window, channels] in scratch first. A channel's sums have one
-// order, whatever the width of a vector and the number of threads.
+// turned to [window, channels] of floats in scratch first. A channel's sums
+// have one order, whatever the width of a vector and the number of threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_DEPTHWISE_H
@@ -21,15 +21,17 @@ namespace conv {
 /// The forward pass or, if gradInput, the input gradient: see product() in
 /// ConvProduct.h. A result's taps are added in the order of its grid.
 /// scratch: packedBytes(p, gradInput).
+template <typename T>
 void depthwise(Stream &stream, const ConvParams &p, bool gradInput,
-               const Windows &windows, const float *from, const float *filter,
-               const float *bias, float *to, char *scratch);
+               const Windows &windows, const T *from, const void *filter, T *to,
+               char *scratch);
 
 /// dfilter [channels, kernelHeight, kernelWidth] of x and dy, or += it.
 /// Pixels are summed row by row, rows in order, parts of the batch in order.
 /// scratch: packedBytes(p, false) for each of depthwiseParts(p).
-void depthwiseGradFilter(Stream &stream, const ConvParams &p, const float *x,
-                         const float *dy, float *out, char *scratch,
+template <typename T>
+void depthwiseGradFilter(Stream &stream, const ConvParams &p, const T *x,
+                         const T *dy, float *out, char *scratch,
                          bool accumulate);
 
 } // namespace conv

@@ -24,6 +24,46 @@ template <typename F> void withStorage(DType type, F &&f) {
   }
 }
 
+/// Calls f with a value of what holds `type`, f32 or 16 bits.
+template <typename F> void withFloats(DType type, F &&f) {
+  switch (type) {
+  case DType::F32:
+    return f(0.0f);
+  case DType::BF16:
+    return f(bf16{});
+  case DType::F16:
+    return f(f16{});
+  default:
+    __builtin_unreachable(); // The kernels' takes().
+  }
+}
+
+/// The first `count` <= kWidth elements, widened; zeros behind them.
+template <typename T> TMC_INLINE simd::V loadSome(const T *p, int64_t count) {
+  if (count == simd::kWidth)
+    return simd::V(loadLanes<simd::kWidth>(p));
+  if constexpr (std::is_same_v<T, float>) {
+    return simd::loadPart(p, count);
+  } else {
+    T some[simd::kWidth] = {};
+    std::memcpy(some, p, size_t(count) * sizeof(T));
+    return simd::V(loadLanes<simd::kWidth>(some));
+  }
+}
+/// Rounds the first `count` <= kWidth lanes to what is at `p`.
+template <typename T>
+TMC_INLINE void storeSome(T *p, simd::V v, int64_t count) {
+  if (count == simd::kWidth) {
+    storeLanes<simd::kWidth>(p, v);
+  } else if constexpr (std::is_same_v<T, float>) {
+    simd::storePart(p, v, count);
+  } else {
+    T some[simd::kWidth];
+    storeLanes<simd::kWidth>(some, v);
+    std::memcpy(p, some, size_t(count) * sizeof(T));
+  }
+}
+
 /// `Count` elements, a multiple of a register's.
 template <int Count, typename T>
 TMC_INLINE void widenRow(const T *from, float *to) {
@@ -34,13 +74,14 @@ TMC_INLINE void widenRow(const T *from, float *to) {
     storeLanes<N>(to + i, loadLanes<N>(from + i));
 }
 
-template <typename T> void widenRow(const T *from, int64_t count, float *to) {
+template <typename T>
+TMC_INLINE void widenRow(const T *from, int64_t count, float *to) {
   constexpr int N = simd::kWidth;
   int64_t i = 0;
   for (; i + N <= count; i += N)
     widenRow<N>(from + i, to + i);
   for (; i < count; ++i)
-    to[i] = widen(from[i]);
+    to[i] = loadLanes<1>(from + i);
 }
 
 template <typename T> void narrowRow(const float *from, int64_t count, T *to) {
@@ -49,7 +90,7 @@ template <typename T> void narrowRow(const float *from, int64_t count, T *to) {
   for (; i + N <= count; i += N)
     storeLanes<N>(to + i, loadLanes<N>(from + i));
   for (; i < count; ++i)
-    to[i] = narrow<T>(from[i]);
+    storeLanes<1>(to + i, from[i]);
 }
 
 /// Rows of any float type in memory, `stride` elements apart.

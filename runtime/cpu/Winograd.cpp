@@ -37,26 +37,30 @@ struct Tiling {
 };
 
 /// Images that patches are taken from.
-struct Images {
-  const float *data; // at the first channel that counts
+template <typename T> struct Images {
+  const T *data; // at the first channel that counts
   int64_t height, width, channels;
 
   /// Where a pixel's channels are; zeros if it lies outside.
-  const float *pixel(int64_t image, int64_t h, int64_t w) const {
-    static const float zeros[kWinogradDepth] = {};
+  const T *pixel(int64_t image, int64_t h, int64_t w) const {
+    static const T zeros[kWinogradDepth] = {};
     if (h < 0 || h >= height || w < 0 || w >= width)
       return zeros;
     return data + ((image * height + h) * width + w) * channels;
   }
 };
 
+/// A vector of channels, widened.
+template <typename T> V loadWide(const T *p) { return V(loadLanes<kWidth>(p)); }
+
 /// B' d B, channel by channel, of the 4 x 4 pixels from (h, w) on, at most
 /// kWinogradDepth channels. Point i gets them at to + i * pointStride; each
 /// kPanelN of them lie panelStride further on.
-void transformPatch(const Images &images, int64_t image, int64_t h, int64_t w,
-                    int64_t channels, float *to, int64_t pointStride,
+template <typename T>
+void transformPatch(const Images<T> &images, int64_t image, int64_t h,
+                    int64_t w, int64_t channels, float *to, int64_t pointStride,
                     int64_t panelStride) {
-  const float *d[4][4];
+  const T *d[4][4];
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 4; ++j)
       d[i][j] = images.pixel(image, h + i, w + j);
@@ -64,8 +68,8 @@ void transformPatch(const Images &images, int64_t image, int64_t h, int64_t w,
     V t[4][4];
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
-      const V d0 = simd::load(d[0][j] + c), d1 = simd::load(d[1][j] + c),
-              d2 = simd::load(d[2][j] + c), d3 = simd::load(d[3][j] + c);
+      const V d0 = loadWide(d[0][j] + c), d1 = loadWide(d[1][j] + c),
+              d2 = loadWide(d[2][j] + c), d3 = loadWide(d[3][j] + c);
       t[0][j] = d0 - d2;
       t[1][j] = d1 + d2;
       t[2][j] = d2 - d1;
@@ -114,19 +118,19 @@ void transformFilters(const PackedFilter &packed, int64_t panel,
     }
 }
 
-/// A' m A of one tile, channel by channel, with the bias: its pixels that are
-/// in the image.
+/// A' m A of one tile, channel by channel: its pixels that are in the image.
+template <typename T>
 void transformBack(const float *points, int64_t pointStride, int64_t channels,
-                   const float *bias, const Tiling &tiling,
-                   const Tiling::Tile &tile, int64_t pixelFloats, float *to) {
-  float *y[2][2];
+                   const Tiling &tiling, const Tiling::Tile &tile,
+                   int64_t pixelElements, T *to) {
+  T *y[2][2];
   bool inside[2][2];
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j) {
       inside[i][j] = tile.h + i < tiling.height && tile.w + j < tiling.width;
       y[i][j] = to + ((tile.image * tiling.height + tile.h + i) * tiling.width +
                       tile.w + j) *
-                         pixelFloats;
+                         pixelElements;
     }
   for (int64_t c = 0; c < channels; c += kWidth) {
     V t[2][4];
@@ -139,24 +143,24 @@ void transformBack(const float *points, int64_t pointStride, int64_t channels,
       t[0][j] = m0 + m1 + m2;
       t[1][j] = m1 - m2 - m3;
     }
-    const V add = bias ? simd::load(bias + c) : V{};
 #pragma GCC unroll 2
     for (int i = 0; i < 2; ++i) {
       const V y0 = t[i][0] + t[i][1] + t[i][2];
       const V y1 = t[i][1] - t[i][2] - t[i][3];
       if (inside[i][0])
-        simd::store(y[i][0] + c, bias ? y0 + add : y0);
+        storeLanes<kWidth>(y[i][0] + c, y0);
       if (inside[i][1])
-        simd::store(y[i][1] + c, bias ? y1 + add : y1);
+        storeLanes<kWidth>(y[i][1] + c, y1);
     }
   }
 }
 
 /// G y G' of a tile of dy, channel by channel; zeros beyond the edge.
-void transformGradient(const Images &dy, const Tiling::Tile &tile,
+template <typename T>
+void transformGradient(const Images<T> &dy, const Tiling::Tile &tile,
                        int64_t channels, float *to, int64_t pointStride) {
   const V half = simd::splat(0.5f);
-  const float *y[2][2];
+  const T *y[2][2];
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j)
       y[i][j] = dy.pixel(tile.image, tile.h + i, tile.w + j);
@@ -164,7 +168,7 @@ void transformGradient(const Images &dy, const Tiling::Tile &tile,
     V t[4][2];
 #pragma GCC unroll 2
     for (int j = 0; j < 2; ++j) {
-      const V y0 = simd::load(y[0][j] + c), y1 = simd::load(y[1][j] + c);
+      const V y0 = loadWide(y[0][j] + c), y1 = loadWide(y[1][j] + c);
       t[0][j] = y0;
       t[1][j] = (y0 + y1) * half;
       t[2][j] = (y0 - y1) * half;
@@ -275,15 +279,15 @@ void putFilters(const ConvParams &p, const Unit &unit, const float *sums,
 
 } // namespace
 
+template <typename T>
 void winograd(Stream &stream, const ConvParams &p, bool gradInput,
-              const float *from, const float *filter, const float *bias,
-              float *to, char *scratch) {
+              const T *from, const void *filter, T *to, char *scratch) {
   const WinogradUnits u = winogradUnits(p, gradInput);
   const Tiling tiling = gradInput ? Tiling{p.inHeight, p.inWidth}
                                   : Tiling{p.outHeight, p.outWidth};
-  const Images images =
-      gradInput ? Images{from, p.outHeight, p.outWidth, p.outChannels}
-                : Images{from, p.inHeight, p.inWidth, p.inChannels};
+  const Images<T> images =
+      gradInput ? Images<T>{from, p.outHeight, p.outWidth, p.outChannels}
+                : Images<T>{from, p.inHeight, p.inWidth, p.inChannels};
   // Where a result's window begins: backward, the filter is turned.
   const int64_t top = gradInput ? 2 - p.padTop : p.padTop;
   const int64_t left = gradInput ? 2 - p.padLeft : p.padLeft;
@@ -317,7 +321,7 @@ void winograd(Stream &stream, const ConvParams &p, bool gradInput,
         for (int64_t k = 0; k < u.depth; k += kWinogradDepth) {
           float *chunk =
               inputs + k / kWinogradDepth * kWinogradPoints * inputPoint;
-          Images channels = images;
+          Images<T> channels = images;
           channels.data += k;
           for (int64_t r = 0; r < count; ++r) {
             const Tiling::Tile tile = tiling.at(first + r);
@@ -340,12 +344,9 @@ void winograd(Stream &stream, const ConvParams &p, bool gradInput,
                                             (j + c) / kPanelN, k);
                 const int64_t n = std::min<int64_t>(kPanelN, columns - c);
                 for (int64_t r = 0; r < count; r += kPanelM) {
-                  const Target target{sums + point * sumPoint + c,
-                                      rows + r,
-                                      std::min<int64_t>(kPanelM, count - r),
-                                      n,
-                                      k > 0,
-                                      nullptr};
+                  const Target target{sums + point * sumPoint + c, rows + r,
+                                      std::min<int64_t>(kPanelM, count - r), n,
+                                      k > 0};
                   (n > kWidth
                        ? inner<kVectors, kWinogradStride>
                        : inner<1, kWinogradStride>)(depth,
@@ -356,15 +357,15 @@ void winograd(Stream &stream, const ConvParams &p, bool gradInput,
               }
           }
           for (int64_t r = 0; r < count; ++r)
-            transformBack(sums + rows[r], sumPoint, columns,
-                          bias ? bias + j : nullptr, tiling,
+            transformBack(sums + rows[r], sumPoint, columns, tiling,
                           tiling.at(first + r), u.columns, to + j);
         }
       });
 }
 
-void winogradFilterGradient(Stream &stream, const ConvParams &p, const float *x,
-                            const float *dy, float *out, char *scratch,
+template <typename T>
+void winogradFilterGradient(Stream &stream, const ConvParams &p, const T *x,
+                            const T *dy, float *out, char *scratch,
                             bool accumulate) {
   const WinogradFilterUnits u = winogradFilterUnits(p);
   const Tiling tiling{p.outHeight, p.outWidth};
@@ -380,8 +381,9 @@ void winogradFilterGradient(Stream &stream, const ConvParams &p, const float *x,
             reinterpret_cast<float *>(scratch + worker * 2 * u.sideBytes);
         float *right = left + u.sideBytes / 4;
         float *sums = sumsOf(u.parts > 1 ? number : worker);
-        const Images xs{x + unit.c, p.inHeight, p.inWidth, p.inChannels};
-        const Images dys{dy + unit.o, p.outHeight, p.outWidth, p.outChannels};
+        const Images<T> xs{x + unit.c, p.inHeight, p.inWidth, p.inChannels};
+        const Images<T> dys{dy + unit.o, p.outHeight, p.outWidth,
+                            p.outChannels};
         const int64_t first = unit.part * u.partBlocks * kWinogradSide;
         const int64_t last =
             std::min(u.tiles, first + u.partBlocks * kWinogradSide);
@@ -427,5 +429,16 @@ void winogradFilterGradient(Stream &stream, const ConvParams &p, const float *x,
            : putFilters<false>)(p, Unit(p, u, number * u.parts), sums, out);
     });
 }
+
+#define TMC_INSTANTIATE(T)                                                     \
+  template void winograd(Stream &, const ConvParams &, bool, const T *,        \
+                         const void *, T *, char *);                           \
+  template void winogradFilterGradient(Stream &, const ConvParams &,           \
+                                       const T *, const T *, float *, char *,  \
+                                       bool);
+TMC_INSTANTIATE(float)
+TMC_INSTANTIATE(bf16)
+TMC_INSTANTIATE(f16)
+#undef TMC_INSTANTIATE
 
 } // namespace tmc::conv

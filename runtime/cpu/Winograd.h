@@ -29,6 +29,9 @@
 // Transforming patches costs additions only, of what is in registers; filters
 // are transformed once a run. Results beyond an odd edge are left out.
 //
+// Images are widened as patches are taken, filters as they are packed; a narrow
+// result is rounded once, as it leaves its points.
+//
 // The bits depend on the shape alone, as ConvProduct.h says of its own: sums
 // are of chains of fused multiply-adds, kWinogradDepth channels or
 // kWinogradSide tiles each, and transforms add in one order.
@@ -54,13 +57,14 @@ class Stream;
 namespace conv {
 
 /// As product() of ConvProduct.h, where isWinograd(p, gradInput).
+template <typename T>
 void winograd(Stream &stream, const ConvParams &p, bool gradInput,
-              const float *from, const float *filter, const float *bias,
-              float *to, char *scratch);
+              const T *from, const void *filter, T *to, char *scratch);
 
 /// As filterGradient() of ConvProduct.h, where isWinogradFilter(p).
-void winogradFilterGradient(Stream &stream, const ConvParams &p, const float *x,
-                            const float *dy, float *out, char *scratch,
+template <typename T>
+void winogradFilterGradient(Stream &stream, const ConvParams &p, const T *x,
+                            const T *dy, float *out, char *scratch,
                             bool accumulate);
 
 } // namespace conv

@@ -10,6 +10,7 @@
 #include "runtime/kernels/BatchNorm.h"
 
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Stored.h"
 
 namespace tmc {
 
@@ -39,23 +40,26 @@ struct Sums {
 
 /// What is summed: body(row, channel, a, b) adds an element's terms.
 struct SumOfX {
-  const float *x;
+  StoredIn x;
   __device__ void operator()(int64_t at, int64_t, float &a, float &) const {
-    a += x[at];
+    a += x.at(at);
   }
 };
 struct SumOfSquares {
-  const float *x, *mean;
+  StoredIn x;
+  const float *mean;
   __device__ void operator()(int64_t at, int64_t c, float &a, float &) const {
-    const float d = x[at] - mean[c];
+    const float d = x.at(at) - mean[c];
     a = fmaf(d, d, a);
   }
 };
 struct SumsOfGradient { // a: dy; b: dy * normalized x
-  const float *x, *mean, *inverse, *dy;
+  StoredIn x, dy;
+  const float *mean, *inverse;
   __device__ void operator()(int64_t at, int64_t c, float &a, float &b) const {
-    a += dy[at];
-    b = fmaf(dy[at], (x[at] - mean[c]) * inverse[c], b);
+    const float grad = dy.at(at);
+    a += grad;
+    b = fmaf(grad, (x.at(at) - mean[c]) * inverse[c], b);
   }
 };
 
@@ -126,15 +130,14 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 __global__ void __launch_bounds__(kBlock)
-    normalize(BatchNormParams p, const float *__restrict__ x,
-              const float *__restrict__ gamma, const float *__restrict__ beta,
-              const float *__restrict__ mean, const float *__restrict__ inverse,
-              float *__restrict__ y) {
+    normalize(BatchNormParams p, StoredIn x, const float *__restrict__ gamma,
+              const float *__restrict__ beta, const float *__restrict__ mean,
+              const float *__restrict__ inverse, StoredOut y) {
   const int64_t i = globalThread();
   if (i >= p.rows * p.channels)
     return;
   const int64_t c = i % p.channels;
-  y[i] = fmaf(x[i] - mean[c], inverse[c] * gamma[c], beta[c]);
+  y.put(i, fmaf(x.at(i) - mean[c], inverse[c] * gamma[c], beta[c]));
 }
 
 __global__ void __launch_bounds__(kBlock)
@@ -155,18 +158,18 @@ __global__ void __launch_bounds__(kBlock)
 
 // dx may be dy's buffer.
 __global__ void __launch_bounds__(kBlock)
-    gradientOfX(BatchNormParams p, Sums sums, const float *x,
-                const float *gamma, const float *mean, const float *inverse,
-                const float *dy, float *dx) {
+    gradientOfX(BatchNormParams p, Sums sums, StoredIn x, const float *gamma,
+                const float *mean, const float *inverse, StoredIn dy,
+                StoredOut dx) {
   const int64_t i = globalThread();
   if (i >= p.rows * p.channels)
     return;
   const int64_t c = i % p.channels;
   const float count = 1 / float(p.rows);
-  const float normal = (x[i] - mean[c]) * inverse[c];
+  const float normal = (x.at(i) - mean[c]) * inverse[c];
   const float centred =
-      dy[i] - sums.total1[c] * count - normal * (sums.total2[c] * count);
-  dx[i] = gamma[c] * inverse[c] * centred;
+      dy.at(i) - sums.total1[c] * count - normal * (sums.total2[c] * count);
+  dx.put(i, gamma[c] * inverse[c] * centred);
 }
 
 template <typename Terms>
@@ -185,6 +188,8 @@ float *floats(void *p) { return static_cast<float *>(p); }
 } // namespace cuda
 
 using cuda::floats;
+using cuda::StoredIn;
+using cuda::StoredOut;
 
 struct BatchNorm::State : cuda::Prepared {};
 BatchNorm::BatchNorm(const Params &params)
@@ -201,7 +206,7 @@ void BatchNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "batch_norm");
   const cuda::Sums sums(p, scratch);
-  const float *x = floats(operand(ins, 0));
+  const StoredIn x{operand(ins, 0), p.type};
   float *mean = floats(result(outs, 3)), *inverse = floats(result(outs, 4));
   const dim3 columns = cuda::blocksFor(p.channels, cuda::kBlock);
   const dim3 block(cuda::kBlock);
@@ -214,7 +219,7 @@ void BatchNorm::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   launch(queue, cuda::normalize,
          cuda::blocksFor(p.rows * p.channels, cuda::kBlock), block, 0, p, x,
          floats(operand(ins, 1)), floats(operand(ins, 2)), mean, inverse,
-         floats(result(outs, 0)));
+         StoredOut{result(outs, 0), p.type});
 }
 
 struct BatchNormGrad::State : cuda::Prepared {};
@@ -234,16 +239,16 @@ void BatchNormGrad::run(Stream &stream, In ins, Out outs, void *scratch,
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "batch_norm_grad");
   const cuda::Sums sums(p, scratch);
-  const float *x = floats(operand(ins, 0)), *gamma = floats(operand(ins, 1));
+  const StoredIn x{operand(ins, 0), p.type}, dy{operand(ins, 4), p.type};
+  const float *gamma = floats(operand(ins, 1));
   const float *mean = floats(operand(ins, 2));
   const float *inverse = floats(operand(ins, 3));
-  const float *dy = floats(operand(ins, 4));
-  float *dx = floats(result(outs, 0));
-  cuda::queueSums(queue, p, sums, cuda::SumsOfGradient{x, mean, inverse, dy});
+  const StoredOut dx{result(outs, 0), p.type};
+  cuda::queueSums(queue, p, sums, cuda::SumsOfGradient{x, dy, mean, inverse});
   launch(queue, cuda::finishGradient, cuda::blocksFor(p.channels, cuda::kBlock),
          dim3(cuda::kBlock), 0, p, sums, floats(result(outs, 1)),
          floats(result(outs, 2)), accumulate);
-  if (dx)
+  if (dx.data)
     launch(queue, cuda::gradientOfX,
            cuda::blocksFor(p.rows * p.channels, cuda::kBlock),
            dim3(cuda::kBlock), 0, p, sums, x, gamma, mean, inverse, dy, dx);

@@ -1,19 +1,26 @@
 //===- Conv.cu - two-dimensional convolution on cuda ----------------------===//
 //
-// By cuDNN (Dnn.h) on a copy of the filter as OHWI, in scratch:
+// By cuDNN (Dnn.h) on a copy of the filter as OHWI, in the activations' type,
+// in scratch:
 //
 //     scratch: [ filter, OHWI | cuDNN's workspace ]
 //
+// Its filter gradients of 16 bits are rounded to their operands' type. Those of
+// one group are products whose sums are f32 instead (ConvFilter.h).
+//
 // Shapes that cuDNN doesn't take go through plain kernels: one thread per
 // element of y or dx, one block per element of dfilter; slow, but every sum has
-// one order there too.
+// one order there too, and is in f32. So do filter gradients of 16 bits of
+// several groups.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/kernels/Conv.h"
 
+#include "runtime/cuda/ConvFilter.h"
 #include "runtime/cuda/Dnn.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Stored.h"
 #include "runtime/cuda/Window.h"
 
 namespace tmc {
@@ -55,9 +62,9 @@ struct Shape {
   TMC_HD int64_t outAt(int64_t n, int64_t y, int64_t x, int64_t c) const {
     return ((n * h.outSize + y) * w.outSize + x) * outChannels + c;
   }
-  /// OIHW.
+  /// OHWI.
   TMC_HD int64_t filterAt(int64_t o, int64_t i, int64_t r, int64_t s) const {
-    return ((o * inPerGroup + i) * h.taps + r) * w.taps + s;
+    return ((o * h.taps + r) * w.taps + s) * inPerGroup + i;
   }
 };
 
@@ -67,39 +74,32 @@ TMC_HD inline int64_t oihwOf(const Shape &p, int64_t at) {
   at /= p.inPerGroup;
   const int64_t s = at % p.w.taps;
   at /= p.w.taps;
-  return p.filterAt(at / p.h.taps, i, at % p.h.taps, s);
+  const int64_t r = at % p.h.taps, o = at / p.h.taps;
+  return ((o * p.inPerGroup + i) * p.h.taps + r) * p.w.taps + s;
 }
 
 __global__ void __launch_bounds__(kBlock)
-    packFilter(Shape p, const float *__restrict__ oihw,
-               float *__restrict__ ohwi) {
+    packFilter(Shape p, StoredIn oihw, StoredOut ohwi) {
   const int64_t at = globalThread();
   if (at < p.filterCount())
-    ohwi[at] = oihw[oihwOf(p, at)];
+    ohwi.put(at, oihw.at(oihwOf(p, at)));
 }
 
+/// `stride` elements of ohwi to an output channel.
 __global__ void __launch_bounds__(kBlock)
-    unpackFilter(Shape p, const float *__restrict__ ohwi, float *oihw,
-                 bool accumulate) {
+    unpackFilter(Shape p, const float *__restrict__ ohwi, int64_t stride,
+                 StoredOut oihw, bool accumulate) {
   const int64_t at = globalThread();
   if (at >= p.filterCount())
     return;
-  float &to = oihw[oihwOf(p, at)];
-  to = accumulate ? to + ohwi[at] : ohwi[at];
+  const int64_t perChannel = p.filterCount() / p.outChannels;
+  const float sum = ohwi[at / perChannel * stride + at % perChannel];
+  const int64_t to = oihwOf(p, at);
+  oihw.put(to, accumulate ? oihw.at(to) + sum : sum);
 }
 
 __global__ void __launch_bounds__(kBlock)
-    addBias(int64_t count, int64_t channels, const float *__restrict__ bias,
-            float *y) {
-  const int64_t i = globalThread();
-  if (i < count)
-    y[i] += bias[i % channels];
-}
-
-__global__ void __launch_bounds__(kBlock)
-    plainForward(Shape p, const float *__restrict__ x,
-                 const float *__restrict__ filter,
-                 const float *__restrict__ bias, float *__restrict__ y) {
+    plainForward(Shape p, StoredIn x, StoredIn filter, StoredOut y) {
   const int64_t at = globalThread();
   if (at >= p.outCount())
     return;
@@ -117,16 +117,15 @@ __global__ void __launch_bounds__(kBlock)
       if (iw < 0)
         continue;
       for (int64_t i = 0; i < p.inPerGroup; ++i)
-        sum = fmaf(x[p.inAt(n, ih, iw, c0 + i)], filter[p.filterAt(o, i, r, s)],
-                   sum);
+        sum = fmaf(x.at(p.inAt(n, ih, iw, c0 + i)),
+                   filter.at(p.filterAt(o, i, r, s)), sum);
     }
   }
-  y[at] = bias ? sum + bias[o] : sum;
+  y.put(at, sum);
 }
 
 __global__ void __launch_bounds__(kBlock)
-    plainGradInput(Shape p, const float *__restrict__ dy,
-                   const float *__restrict__ filter, float *__restrict__ dx) {
+    plainGradInput(Shape p, StoredIn dy, StoredIn filter, StoredOut dx) {
   const int64_t at = globalThread();
   if (at >= p.inCount())
     return;
@@ -145,16 +144,15 @@ __global__ void __launch_bounds__(kBlock)
         continue;
       for (int64_t o = group * p.outPerGroup; o < (group + 1) * p.outPerGroup;
            ++o)
-        sum = fmaf(dy[p.outAt(n, oh, ow, o)],
-                   filter[p.filterAt(o, c % p.inPerGroup, r, s)], sum);
+        sum = fmaf(dy.at(p.outAt(n, oh, ow, o)),
+                   filter.at(p.filterAt(o, c % p.inPerGroup, r, s)), sum);
     }
   }
-  dx[at] = sum;
+  dx.put(at, sum);
 }
 
 __global__ void __launch_bounds__(kBlock)
-    plainGradFilter(Shape p, const float *__restrict__ x,
-                    const float *__restrict__ dy, float *dfilter,
+    plainGradFilter(Shape p, StoredIn x, StoredIn dy, StoredOut dfilter,
                     bool accumulate) {
   __shared__ float shared[kBlock];
   int64_t at = blockIdx.x; // OIHW
@@ -170,14 +168,14 @@ __global__ void __launch_bounds__(kBlock)
     const int64_t n = pixel / p.w.outSize / p.h.outSize;
     const int64_t ih = p.h.input(oh, r), iw = p.w.input(ow, s);
     if (ih >= 0 && iw >= 0)
-      sum = fmaf(x[p.inAt(n, ih, iw, c)], dy[p.outAt(n, oh, ow, o)], sum);
+      sum = fmaf(x.at(p.inAt(n, ih, iw, c)), dy.at(p.outAt(n, oh, ow, o)), sum);
   }
   sum = blockReduce(sum, shared, AddOp{});
   if (threadIdx.x == 0)
-    dfilter[blockIdx.x] = accumulate ? dfilter[blockIdx.x] + sum : sum;
+    dfilter.put(blockIdx.x, accumulate ? dfilter.at(blockIdx.x) + sum : sum);
 }
 
-/// What the three classes remember.
+/// What the forward pass and the input gradient remember.
 struct ConvState : Prepared {
   DnnConv dnn;
 
@@ -188,15 +186,26 @@ struct ConvState : Prepared {
       return s;
     return dnn.prepare(*device, kind, p, p.scratchBytes - packedFilterBytes(p));
   }
-};
 
-float *floats(void *p) { return static_cast<float *>(p); }
-const float *floats(const void *p) { return static_cast<const float *>(p); }
+  /// Packs the filter, then runs cuDNN or `plain`, of `count` elements.
+  template <typename Plain>
+  void run(Queue &queue, const ConvParams &p, int64_t count, Plain plain,
+           const void *from, const void *filter, void *to, void *scratch) {
+    const Shape shape(p);
+    launch(queue, packFilter, blocksFor(shape.filterCount(), kBlock),
+           dim3(kBlock), 0, shape, StoredIn{filter, p.filter},
+           StoredOut{scratch, p.type});
+    if (dnn.usable())
+      return dnn.run(queue, from, scratch, to,
+                     static_cast<char *>(scratch) + packedFilterBytes(p));
+    launch(queue, plain, blocksFor(count, kBlock), dim3(kBlock), 0, shape,
+           StoredIn{from, p.type}, StoredIn{scratch, p.type},
+           StoredOut{to, p.type});
+  }
+};
 
 } // namespace
 } // namespace cuda
-
-using cuda::floats;
 
 struct Conv::State : cuda::ConvState {};
 Conv::Conv(const Params &params)
@@ -210,25 +219,9 @@ Status Conv::prepare(Device &device) {
 
 void Conv::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   cuda::Queue queue(*state_->device, stream, "conv");
-  const cuda::Shape shape(params_);
-  const float *x = floats(operand(ins, 0)), *filter = floats(operand(ins, 1));
-  const float *bias = params_.bias ? floats(operand(ins, 2)) : nullptr;
-  float *y = floats(result(outs, 0));
-  const dim3 block(cuda::kBlock);
-  const dim3 outBlocks = cuda::blocksFor(shape.outCount(), cuda::kBlock);
-  if (!state_->dnn.usable()) {
-    launch(queue, cuda::plainForward, outBlocks, block, 0, shape, x, filter,
-           bias, y);
-    return;
-  }
-  launch(queue, cuda::packFilter,
-         cuda::blocksFor(shape.filterCount(), cuda::kBlock), block, 0, shape,
-         filter, floats(scratch));
-  state_->dnn.run(queue, x, scratch, y,
-                  static_cast<char *>(scratch) + packedFilterBytes(params_));
-  if (bias)
-    launch(queue, cuda::addBias, outBlocks, block, 0, shape.outCount(),
-           shape.outChannels, bias, y);
+  state_->run(queue, params_, cuda::Shape(params_).outCount(),
+              cuda::plainForward, operand(ins, 0), operand(ins, 1),
+              result(outs, 0), scratch);
 }
 
 struct ConvGradInput::State : cuda::ConvState {};
@@ -243,50 +236,58 @@ Status ConvGradInput::prepare(Device &device) {
 
 void ConvGradInput::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   cuda::Queue queue(*state_->device, stream, "conv_grad_input");
-  const cuda::Shape shape(params_);
-  const float *dy = floats(operand(ins, 0)), *filter = floats(operand(ins, 1));
-  float *dx = floats(result(outs, 0));
-  const dim3 block(cuda::kBlock);
-  if (!state_->dnn.usable()) {
-    launch(queue, cuda::plainGradInput,
-           cuda::blocksFor(shape.inCount(), cuda::kBlock), block, 0, shape, dy,
-           filter, dx);
-    return;
-  }
-  launch(queue, cuda::packFilter,
-         cuda::blocksFor(shape.filterCount(), cuda::kBlock), block, 0, shape,
-         filter, floats(scratch));
-  state_->dnn.run(queue, dy, scratch, dx,
-                  static_cast<char *>(scratch) + packedFilterBytes(params_));
+  state_->run(queue, params_, cuda::Shape(params_).inCount(),
+              cuda::plainGradInput, operand(ins, 0), operand(ins, 1),
+              result(outs, 0), scratch);
 }
 
-struct ConvGradFilter::State : cuda::ConvState {};
+struct ConvGradFilter::State : cuda::Prepared {
+  cuda::DnnConv dnn;             // of f32
+  cuda::GatheredFilter gathered; // of 16 bits
+};
 ConvGradFilter::ConvGradFilter(const Params &params)
     : params_(params), state_(std::make_unique<State>()) {}
 ConvGradFilter::~ConvGradFilter() = default;
 
 Status ConvGradFilter::prepare(Device &device) {
-  return state_->prepare("conv_grad_filter", device, cuda::ConvKind::GradFilter,
-                         params_, scratchCap(params_, Backend::Cuda));
+  const Params &p = params_;
+  state_->device = &cuda::deviceOf(device);
+  if (Status s = cuda::requireScratch(
+          "conv_grad_filter", scratchCap(p, Backend::Cuda), p.scratchBytes);
+      !s)
+    return s;
+  if (gathersWindows(p))
+    return state_->gathered.prepare(*state_->device, p);
+  if (isHalf(p.type))
+    return Status::ok();
+  return state_->dnn.prepare(*state_->device, cuda::ConvKind::GradFilter, p,
+                             p.scratchBytes - packedFilterBytes(p));
 }
 
 void ConvGradFilter::run(Stream &stream, In ins, Out outs, void *scratch,
                          bool accumulate) {
+  const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "conv_grad_filter");
-  const cuda::Shape shape(params_);
-  const float *x = floats(operand(ins, 0)), *dy = floats(operand(ins, 1));
-  float *dfilter = floats(result(outs, 0));
+  const cuda::Shape shape(p);
+  const void *x = operand(ins, 0), *dy = operand(ins, 1);
+  const cuda::StoredOut dfilter{result(outs, 0), p.filter};
   const dim3 block(cuda::kBlock);
-  if (!state_->dnn.usable()) {
+  int64_t stride = shape.filterCount() / p.outChannels;
+  if (gathersWindows(p)) {
+    state_->gathered.run(queue, x, dy, scratch);
+    stride = gatheredColumns(p);
+  } else if (state_->dnn.usable()) {
+    state_->dnn.run(queue, x, dy, scratch,
+                    static_cast<char *>(scratch) + packedFilterBytes(p));
+  } else {
     launch(queue, cuda::plainGradFilter, dim3(unsigned(shape.filterCount())),
-           block, 0, shape, x, dy, dfilter, accumulate);
+           block, 0, shape, cuda::StoredIn{x, p.type},
+           cuda::StoredIn{dy, p.type}, dfilter, accumulate);
     return;
   }
-  state_->dnn.run(queue, x, dy, scratch,
-                  static_cast<char *>(scratch) + packedFilterBytes(params_));
   launch(queue, cuda::unpackFilter,
          cuda::blocksFor(shape.filterCount(), cuda::kBlock), block, 0, shape,
-         floats(scratch), dfilter, accumulate);
+         static_cast<const float *>(scratch), stride, dfilter, accumulate);
 }
 
 } // namespace tmc

@@ -60,8 +60,25 @@ bool fitsInt(std::initializer_list<int64_t> values) {
 
 } // namespace
 
+namespace {
+
+/// The library's name of an element type.
+cudnnDataType_t dataType(DType type) {
+  switch (type) {
+  case DType::BF16:
+    return CUDNN_DATA_BFLOAT16;
+  case DType::F16:
+    return CUDNN_DATA_HALF;
+  default:
+    return CUDNN_DATA_FLOAT;
+  }
+}
+
+} // namespace
+
 struct DnnConv::State {
   ConvKind kind = ConvKind::Forward;
+  bool isNarrow = false;
   bool usable = false;
   cudnnHandle_t handle = nullptr;
   cudnnTensorDescriptor_t x = nullptr, y = nullptr;
@@ -83,7 +100,8 @@ struct DnnConv::State {
 
   Status describe(const ConvParams &p) {
     Calls call;
-    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    isNarrow = isHalf(p.type);
+    const cudnnDataType_t type = dataType(p.type);
     const cudnnTensorFormat_t nhwc = CUDNN_TENSOR_NHWC;
     call(cudnnCreateTensorDescriptor(&x), "cudnnCreateTensorDescriptor") &&
         call(cudnnCreateTensorDescriptor(&y), "cudnnCreateTensorDescriptor") &&
@@ -107,11 +125,13 @@ struct DnnConv::State {
         call(cudnnSetConvolution2dDescriptor(
                  window, int(p.padTop), int(p.padLeft), int(p.strideHeight),
                  int(p.strideWidth), int(p.dilationHeight),
-                 int(p.dilationWidth), CUDNN_CROSS_CORRELATION, type),
+                 int(p.dilationWidth), CUDNN_CROSS_CORRELATION,
+                 CUDNN_DATA_FLOAT),
              "cudnnSetConvolution2dDescriptor") &&
         call(cudnnSetConvolutionGroupCount(window, int(p.groups)),
              "cudnnSetConvolutionGroupCount") &&
-        call(cudnnSetConvolutionMathType(window, CUDNN_FMA_MATH),
+        call(cudnnSetConvolutionMathType(window, isNarrow ? CUDNN_TENSOR_OP_MATH
+                                                          : CUDNN_FMA_MATH),
              "cudnnSetConvolutionMathType");
     return call.status();
   }
@@ -134,14 +154,19 @@ struct DnnConv::State {
     }
   }
 
-  /// Takes the first candidate that is deterministic, true f32 and fits.
+  /// Whether products are of the operands as they are: f32 isn't rounded.
+  bool isExact(cudnnMathType_t math) const {
+    return math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH ||
+           (isNarrow && math == CUDNN_TENSOR_OP_MATH);
+  }
+
+  /// Takes the first candidate that is deterministic, exact and fits.
   template <typename Perf>
   void take(const Perf *candidates, int count, int64_t limit) {
     for (int i = 0; i < count && !usable; ++i) {
       const Perf &c = candidates[i];
       if (c.status != CUDNN_STATUS_SUCCESS ||
-          c.determinism != CUDNN_DETERMINISTIC ||
-          (c.mathType != CUDNN_FMA_MATH && c.mathType != CUDNN_DEFAULT_MATH))
+          c.determinism != CUDNN_DETERMINISTIC || !isExact(c.mathType))
         continue;
       size_t wanted = 0;
       if (workspaceOf(int(c.algo), wanted) != CUDNN_STATUS_SUCCESS ||

@@ -8,6 +8,7 @@
 #include "runtime/kernels/Pool.h"
 
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Stored.h"
 #include "runtime/cuda/Window.h"
 
 namespace tmc {
@@ -47,7 +48,7 @@ struct Place {
 
 /// Position in image n of the first largest element under a window; -1 where
 /// there is none but padding. A NaN is larger than all.
-__device__ int64_t firstLargest(const Windows &p, const float *x, int64_t n,
+__device__ int64_t firstLargest(const Windows &p, StoredIn x, int64_t n,
                                 int64_t c, int64_t oh, int64_t ow) {
   int64_t at = -1;
   float top = 0;
@@ -61,7 +62,7 @@ __device__ int64_t firstLargest(const Windows &p, const float *x, int64_t n,
         continue;
       const int64_t i =
           ((n * p.h.inSize + h) * p.w.inSize + w) * p.channels + c;
-      const float value = x[i];
+      const float value = x.at(i);
       if (at < 0 || value > top || value != value) {
         at = i;
         top = value;
@@ -72,13 +73,13 @@ __device__ int64_t firstLargest(const Windows &p, const float *x, int64_t n,
 }
 
 __global__ void __launch_bounds__(kBlock)
-    maxPool(Windows p, const float *__restrict__ x, float *__restrict__ y) {
+    maxPool(Windows p, StoredIn x, StoredOut y) {
   const int64_t i = globalThread();
   if (i >= p.count)
     return;
   const Place o(i, p.h.outSize, p.w.outSize, p.channels);
   const int64_t at = firstLargest(p, x, o.n, o.c, o.h, o.w);
-  y[i] = at < 0 ? -INFINITY : x[at];
+  y.put(i, at < 0 ? -INFINITY : x.at(at));
 }
 
 /// Calls body(oh, ow) for each window that covers element `o` of the input.
@@ -102,8 +103,7 @@ __device__ int64_t outputAt(const Windows &p, const Place &o, int64_t oh,
 }
 
 __global__ void __launch_bounds__(kBlock)
-    maxPoolGrad(Windows p, const float *__restrict__ x,
-                const float *__restrict__ dy, float *__restrict__ dx) {
+    maxPoolGrad(Windows p, StoredIn x, StoredIn dy, StoredOut dx) {
   const int64_t i = globalThread();
   if (i >= p.count)
     return;
@@ -111,9 +111,9 @@ __global__ void __launch_bounds__(kBlock)
   float sum = 0;
   coveringWindows(p, o, [&](int64_t oh, int64_t ow) {
     if (firstLargest(p, x, o.n, o.c, oh, ow) == i)
-      sum += dy[outputAt(p, o, oh, ow)];
+      sum += dy.at(outputAt(p, o, oh, ow));
   });
-  dx[i] = sum;
+  dx.put(i, sum);
 }
 
 __device__ float divisor(const Windows &p, bool includePad, int64_t oh,
@@ -124,8 +124,7 @@ __device__ float divisor(const Windows &p, bool includePad, int64_t oh,
 }
 
 __global__ void __launch_bounds__(kBlock)
-    avgPool(Windows p, bool includePad, const float *__restrict__ x,
-            float *__restrict__ y) {
+    avgPool(Windows p, bool includePad, StoredIn x, StoredOut y) {
   const int64_t i = globalThread();
   if (i >= p.count)
     return;
@@ -138,33 +137,31 @@ __global__ void __launch_bounds__(kBlock)
     for (int64_t s = 0; s < p.w.taps; ++s) {
       const int64_t w = p.w.input(o.w, s);
       if (w >= 0)
-        sum += x[((o.n * p.h.inSize + h) * p.w.inSize + w) * p.channels + o.c];
+        sum +=
+            x.at(((o.n * p.h.inSize + h) * p.w.inSize + w) * p.channels + o.c);
     }
   }
-  y[i] = sum / divisor(p, includePad, o.h, o.w);
+  y.put(i, sum / divisor(p, includePad, o.h, o.w));
 }
 
 __global__ void __launch_bounds__(kBlock)
-    avgPoolGrad(Windows p, bool includePad, const float *__restrict__ dy,
-                float *__restrict__ dx) {
+    avgPoolGrad(Windows p, bool includePad, StoredIn dy, StoredOut dx) {
   const int64_t i = globalThread();
   if (i >= p.count)
     return;
   const Place o(i, p.h.inSize, p.w.inSize, p.channels);
   float sum = 0;
   coveringWindows(p, o, [&](int64_t oh, int64_t ow) {
-    sum += dy[outputAt(p, o, oh, ow)] / divisor(p, includePad, oh, ow);
+    sum += dy.at(outputAt(p, o, oh, ow)) / divisor(p, includePad, oh, ow);
   });
-  dx[i] = sum;
+  dx.put(i, sum);
 }
-
-const float *floats(const void *p) { return static_cast<const float *>(p); }
-float *floats(void *p) { return static_cast<float *>(p); }
 
 } // namespace
 } // namespace cuda
 
-using cuda::floats;
+using cuda::StoredIn;
+using cuda::StoredOut;
 
 struct MaxPool::State : cuda::Prepared {};
 MaxPool::MaxPool(const Params &params)
@@ -178,8 +175,9 @@ void MaxPool::run(Stream &stream, In ins, Out outs, void *, bool) {
   cuda::Queue queue(*state_->device, stream, "max_pool");
   const cuda::Windows windows(params_, false);
   launch(queue, cuda::maxPool, cuda::blocksFor(windows.count, cuda::kBlock),
-         dim3(cuda::kBlock), 0, windows, floats(operand(ins, 0)),
-         floats(result(outs, 0)));
+         dim3(cuda::kBlock), 0, windows,
+         StoredIn{operand(ins, 0), params_.type},
+         StoredOut{result(outs, 0), params_.type});
 }
 
 struct MaxPoolGrad::State : cuda::Prepared {};
@@ -194,8 +192,10 @@ void MaxPoolGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
   cuda::Queue queue(*state_->device, stream, "max_pool_grad");
   const cuda::Windows windows(params_, true);
   launch(queue, cuda::maxPoolGrad, cuda::blocksFor(windows.count, cuda::kBlock),
-         dim3(cuda::kBlock), 0, windows, floats(operand(ins, 0)),
-         floats(operand(ins, 1)), floats(result(outs, 0)));
+         dim3(cuda::kBlock), 0, windows,
+         StoredIn{operand(ins, 0), params_.type},
+         StoredIn{operand(ins, 1), params_.type},
+         StoredOut{result(outs, 0), params_.type});
 }
 
 struct AvgPool::State : cuda::Prepared {};
@@ -211,7 +211,8 @@ void AvgPool::run(Stream &stream, In ins, Out outs, void *, bool) {
   const cuda::Windows windows(params_, false);
   launch(queue, cuda::avgPool, cuda::blocksFor(windows.count, cuda::kBlock),
          dim3(cuda::kBlock), 0, windows, params_.countIncludePad,
-         floats(operand(ins, 0)), floats(result(outs, 0)));
+         StoredIn{operand(ins, 0), params_.type},
+         StoredOut{result(outs, 0), params_.type});
 }
 
 struct AvgPoolGrad::State : cuda::Prepared {};
@@ -227,7 +228,8 @@ void AvgPoolGrad::run(Stream &stream, In ins, Out outs, void *, bool) {
   const cuda::Windows windows(params_, true);
   launch(queue, cuda::avgPoolGrad, cuda::blocksFor(windows.count, cuda::kBlock),
          dim3(cuda::kBlock), 0, windows, params_.countIncludePad,
-         floats(operand(ins, 0)), floats(result(outs, 0)));
+         StoredIn{operand(ins, 0), params_.type},
+         StoredOut{result(outs, 0), params_.type});
 }
 
 } // namespace tmc

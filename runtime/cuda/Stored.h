@@ -37,6 +37,11 @@ template <typename Void> struct StoredFloats {
     return type == DType::BF16 ? widenBits<bf16>(bits) : widenBits<f16>(bits);
   }
 
+  /// Rounds `value` to element i.
+  __device__ void put(int64_t i, float value) const {
+    visit([&](auto *p) { storeLanes<1>(p + i, value); });
+  }
+
   /// Calls body with the pointer that this is: to float, bf16 or f16. They are
   /// read by loadLanes<1> and written by storeLanes<1>.
   template <typename F> __device__ void visit(F &&body) const {

@@ -1,7 +1,9 @@
 //===- BatchNorm.h - batch normalization, channels last ---------*- C++ -*-===//
 //
 // Normalizes the columns of x [rows, channels] (NHWC flattened), in training
-// mode. Sums are taken over fixed chunks of rows, added in order.
+// mode. Sums are taken over fixed chunks of rows, added in order. Activations
+// of 16 bits are widened as they are read, and results are rounded once;
+// parameters and statistics are f32 in any case.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_BATCHNORM_H
@@ -12,7 +14,7 @@
 namespace tmc {
 
 struct BatchNormParams {
-  DType type;
+  DType type; // of x, y and their gradients
   int64_t rows, channels;
   double epsilon;
   /// The weight of the batch's statistics in the new running ones (PyTorch's
@@ -32,6 +34,11 @@ inline int64_t batchNormScratchCap(const BatchNormParams &params, Backend) {
   return 2 * (kBatchNormChunks + 1) * alignScratch(params.channels * 4);
 }
 
+/// The types of activations that both kernels take.
+constexpr bool batchNormTakes(DType type) {
+  return type == DType::F32 || isHalf(type);
+}
+
 /// ins: x [rows, channels], gamma, beta, runningMean, runningVariance
 ///      [channels].
 /// outs: y, newRunningMean, newRunningVariance [channels] (may be the ins' own
@@ -40,7 +47,7 @@ inline int64_t batchNormScratchCap(const BatchNormParams &params, Backend) {
 class BatchNorm : public Kernel {
 public:
   using Params = BatchNormParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type) { return batchNormTakes(type); }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return batchNormScratchCap(params, backend);
   }
@@ -52,7 +59,7 @@ public:
 class BatchNormGrad : public Kernel {
 public:
   using Params = BatchNormParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type) { return batchNormTakes(type); }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return batchNormScratchCap(params, backend);
   }

@@ -5,6 +5,10 @@
 // repacked into scratch on each run. On cpu, runtime/cpu/ConvProduct.h says
 // what the figures here are of; they are the same for every instruction set.
 //
+// Activations of 16 bits are widened as they are read, sums are in f32, and
+// each element of a result is rounded once. A filter of f32 beside them is
+// rounded to their type as it is read; its gradient is f32 or of their type.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_CONV_H
 #define TMC_RUNTIME_KERNELS_CONV_H
@@ -15,7 +19,8 @@ namespace tmc {
 
 /// The shape of a convolution and of its two gradients.
 struct ConvParams {
-  DType type;
+  DType type;   // of activations and their gradients
+  DType filter; // of the filter, or of its gradient
   int64_t batch, inHeight, inWidth, inChannels;
   int64_t outHeight, outWidth, outChannels;
   int64_t kernelHeight, kernelWidth;
@@ -23,16 +28,24 @@ struct ConvParams {
   int64_t padTop, padLeft, padBottom, padRight;
   int64_t dilationHeight, dilationWidth; // 1: dense
   int64_t groups;
-  bool bias; // Conv only
   int64_t scratchBytes;
 };
 
-/// ins: x [N, H, W, C], filter OIHW, bias [outChannels] if bias.
-/// outs: y [N, outH, outW, outChannels]. `accumulate` isn't supported.
+/// The types that a convolution and its gradients take on either backend.
+constexpr bool convTakes(DType type, DType filter) {
+  return type == DType::F32
+             ? filter == DType::F32
+             : isHalf(type) && (filter == DType::F32 || filter == type);
+}
+
+/// ins: x [N, H, W, C], filter OIHW. outs: y [N, outH, outW, outChannels].
+/// `accumulate` isn't supported.
 class Conv : public Kernel {
 public:
   using Params = ConvParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type, DType filter) {
+    return convTakes(type, filter);
+  }
   static int64_t scratchCap(const Params &params, Backend backend);
   /// Operations of the cpu backend's kernel.
   static int64_t cpuFlops(const Params &params);
@@ -43,7 +56,9 @@ public:
 class ConvGradInput : public Kernel {
 public:
   using Params = ConvParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type, DType filter) {
+    return convTakes(type, filter);
+  }
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cpuFlops(const Params &params);
   TMC_KERNEL(ConvGradInput)
@@ -53,7 +68,9 @@ public:
 class ConvGradFilter : public Kernel {
 public:
   using Params = ConvParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type, DType filter) {
+    return convTakes(type, filter);
+  }
   static int64_t scratchCap(const Params &params, Backend backend);
   static int64_t cpuFlops(const Params &params);
   TMC_KERNEL(ConvGradFilter)
@@ -122,31 +139,29 @@ inline bool isPointwise(const ConvParams &p) {
 /// y = x f^T or dx = dy f.
 inline Matmul::Params pointwiseProduct(const ConvParams &p, bool gradInput) {
   const int64_t pixels = p.batch * p.outHeight * p.outWidth;
-  return {p.type,
-          p.type,
-          p.type,
-          1,
-          pixels,
-          gradInput ? p.inChannels : p.outChannels,
-          gradInput ? p.outChannels : p.inChannels,
-          false,
-          !gradInput,
-          p.bias && !gradInput,
-          0};
+  return {.lhs = p.type,
+          .rhs = p.filter,
+          .out = p.type,
+          .batch = 1,
+          .m = pixels,
+          .n = gradInput ? p.inChannels : p.outChannels,
+          .k = gradInput ? p.outChannels : p.inChannels,
+          .transposeLhs = false,
+          .transposeRhs = !gradInput,
+          .bias = false};
 }
 /// df = dy^T x.
 inline Matmul::Params pointwiseFilterGradient(const ConvParams &p) {
-  return {p.type,
-          p.type,
-          p.type,
-          1,
-          p.outChannels,
-          p.inChannels,
-          p.batch * p.outHeight * p.outWidth,
-          true,
-          false,
-          false,
-          0};
+  return {.lhs = p.type,
+          .rhs = p.type,
+          .out = p.filter,
+          .batch = 1,
+          .m = p.outChannels,
+          .n = p.inChannels,
+          .k = p.batch * p.outHeight * p.outWidth,
+          .transposeLhs = true,
+          .transposeRhs = false,
+          .bias = false};
 }
 inline bool isPointwiseProduct(const ConvParams &p, const Matmul::Params &m) {
   return isPointwise(p) &&
@@ -194,8 +209,27 @@ inline int64_t packedBytes(const ConvParams &p, bool gradInput) {
   return alignScratch(p.groups * window * depth *
                       roundUp(columns, kGemmPanelN) * 4);
 }
-/// Bytes of the gathered rows of one worker.
+/// Bytes of the gathered rows of one worker, and of the sums of its tile, which
+/// are those of a result of f32 itself.
 constexpr int64_t kGatherBytes = kTileRows * kRowStride * 4;
+inline int64_t tileSumBytes(const ConvParams &p, bool gradInput) {
+  return p.type == DType::F32
+             ? 0
+             : alignScratch(kTileRows * tileColumns(p, gradInput) * 4);
+}
+inline int64_t productScratch(const ConvParams &p, bool gradInput) {
+  return packedBytes(p, gradInput) +
+         (isDepthwise(p) ? 0
+                         : workersOf(tiles(p, gradInput)) *
+                               (kGatherBytes + tileSumBytes(p, gradInput)));
+}
+/// Bytes of the sums of a filter gradient that isn't f32.
+inline int64_t filterSumBytes(const ConvParams &p) {
+  return p.filter == DType::F32
+             ? 0
+             : alignScratch(p.outChannels * (p.inChannels / p.groups) *
+                            p.kernelHeight * p.kernelWidth * 4);
+}
 
 /// How a filter gradient is cut: a unit is some channels of dy (`slabRows`),
 /// all taps of some channels of x (`rangeChannels`), and a part of the pixels.
@@ -379,6 +413,22 @@ inline int64_t packedFilterBytes(const ConvParams &p) {
                       sizeOf(p.type));
 }
 
+/// Filter gradients of 16 bits on cuda, of one group: products of dy with
+/// windows that are gathered some pixels at a time, whose sums are in f32
+/// (runtime/cuda/ConvFilter.h).
+inline bool gathersWindows(const ConvParams &p) {
+  return isHalf(p.type) && p.groups == 1;
+}
+/// What a row of a window takes: whole accesses of 16 bytes.
+inline int64_t gatheredColumns(const ConvParams &p) {
+  return conv::roundUp(p.inChannels * p.kernelHeight * p.kernelWidth, 8);
+}
+inline int64_t filterSumBytesOnCuda(const ConvParams &p) {
+  return gathersWindows(p)
+             ? alignScratch(p.outChannels * gatheredColumns(p) * 4)
+             : packedFilterBytes(p);
+}
+
 inline int64_t Conv::scratchCap(const Params &params, Backend backend) {
   if (backend == Backend::Cuda)
     return kCudaConvScratchBytes + packedFilterBytes(params);
@@ -387,10 +437,7 @@ inline int64_t Conv::scratchCap(const Params &params, Backend backend) {
     return Matmul::scratchCap(product, backend);
   if (conv::isWinograd(params, false))
     return conv::winogradScratch(params, false);
-  return conv::packedBytes(params, false) +
-         (isDepthwise(params) ? 0
-                              : conv::workersOf(conv::tiles(params, false)) *
-                                    conv::kGatherBytes);
+  return conv::productScratch(params, false);
 }
 inline int64_t ConvGradInput::scratchCap(const Params &params,
                                          Backend backend) {
@@ -401,26 +448,26 @@ inline int64_t ConvGradInput::scratchCap(const Params &params,
     return Matmul::scratchCap(product, backend);
   if (conv::isWinograd(params, true))
     return conv::winogradScratch(params, true);
-  return conv::packedBytes(params, true) +
-         (isDepthwise(params) ? 0
-                              : conv::workersOf(conv::tiles(params, true)) *
-                                    conv::kGatherBytes);
+  return conv::productScratch(params, true);
 }
 inline int64_t ConvGradFilter::scratchCap(const Params &params,
                                           Backend backend) {
   if (backend == Backend::Cuda)
-    return kCudaConvScratchBytes + packedFilterBytes(params);
-  if (isDepthwise(params))
-    return conv::depthwiseParts(params) * conv::packedBytes(params, false);
+    return kCudaConvScratchBytes + filterSumBytesOnCuda(params);
   const Matmul::Params product = conv::pointwiseFilterGradient(params);
   if (conv::isPointwiseProduct(params, product))
     return Matmul::scratchCap(product, backend);
+  const int64_t rounded = conv::filterSumBytes(params);
+  if (isDepthwise(params))
+    return rounded +
+           conv::depthwiseParts(params) * conv::packedBytes(params, false);
   if (conv::isWinogradFilter(params)) {
     const conv::WinogradFilterUnits u = conv::winogradFilterUnits(params);
-    return conv::workersOf(u.units) * 2 * u.sideBytes + u.sums * u.sumBytes;
+    return rounded + conv::workersOf(u.units) * 2 * u.sideBytes +
+           u.sums * u.sumBytes;
   }
   const conv::FilterUnits u = conv::filterUnits(params);
-  return conv::workersOf(u.units) * (u.slabBytes + u.panelBytes) +
+  return rounded + conv::workersOf(u.units) * (u.slabBytes + u.panelBytes) +
          u.sums * u.sumBytes;
 }
 

@@ -1,7 +1,8 @@
 //===- Pool.h - two-dimensional pooling -------------------------*- C++ -*-===//
 //
 // Pooling over windows of NHWC activations, and its gradients. The sizes of the
-// result are given, so that both rounding rules are expressible.
+// result are given, so that both rounding rules are expressible. All is of one
+// type, f32 or 16 bits; sums are f32 and rounded once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_POOL_H
@@ -23,15 +24,35 @@ struct PoolParams {
   int64_t scratchBytes;
 };
 
-/// Pooling needs no scratch on either backend.
+constexpr bool poolTakes(DType type) {
+  return type == DType::F32 || isHalf(type);
+}
+
+/// Channels that a narrow gradient's sums are formed of at a time on cpu.
+constexpr int64_t kPoolChannels = 16;
+
+/// Forward passes need no scratch.
 inline int64_t poolScratchCap(const PoolParams &, Backend) { return 0; }
+/// Nor do gradients on cuda, or where they are formed in place; else the sums
+/// of some channels of an image for each thread.
+inline int64_t poolGradWorkers(const PoolParams &p) {
+  return p.batch < kScratchWorkers ? p.batch : kScratchWorkers;
+}
+inline int64_t poolGradSumBytes(const PoolParams &p) {
+  return alignScratch(p.inHeight * p.inWidth * kPoolChannels * 4);
+}
+inline int64_t poolGradScratchCap(const PoolParams &p, Backend backend) {
+  return backend == Backend::Cuda || p.type == DType::F32
+             ? 0
+             : poolGradWorkers(p) * poolGradSumBytes(p);
+}
 
 /// ins: x [N, H, W, C]. outs: y [N, outH, outW, C]. Padding counts as minus
 /// infinity.
 class MaxPool : public Kernel {
 public:
   using Params = PoolParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type) { return poolTakes(type); }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolScratchCap(params, backend);
   }
@@ -43,9 +64,9 @@ public:
 class MaxPoolGrad : public Kernel {
 public:
   using Params = PoolParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type) { return poolTakes(type); }
   static int64_t scratchCap(const Params &params, Backend backend) {
-    return poolScratchCap(params, backend);
+    return poolGradScratchCap(params, backend);
   }
   TMC_KERNEL(MaxPoolGrad)
 };
@@ -54,7 +75,7 @@ public:
 class AvgPool : public Kernel {
 public:
   using Params = PoolParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type) { return poolTakes(type); }
   static int64_t scratchCap(const Params &params, Backend backend) {
     return poolScratchCap(params, backend);
   }
@@ -65,9 +86,9 @@ public:
 class AvgPoolGrad : public Kernel {
 public:
   using Params = PoolParams;
-  static constexpr bool takes(DType type) { return type == DType::F32; }
+  static constexpr bool takes(DType type) { return poolTakes(type); }
   static int64_t scratchCap(const Params &params, Backend backend) {
-    return poolScratchCap(params, backend);
+    return poolGradScratchCap(params, backend);
   }
   TMC_KERNEL(AvgPoolGrad)
 };

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-from check import FAULT, RATE, read_weights, feed, start
+from check import FAULT, RATE, feed, generate, read_weights, start
 from run import ROOT, spec
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -48,7 +48,10 @@ class Model:
             self.golden = json.load(file)
         self.options, self.work, self.name, self.format, self.kept = options, work, name, format, kept
         self.weights = read_weights(self.golden, HERE)
-        self.exact = self.gradients(self.compile("f32", SGD))
+        # Batches: the golden's, or its labels with generated images.
+        self.draws = range(kept["draws"]["count"]) if "draws" in kept else [None]
+        exact = self.compile("f32", SGD)
+        self.exact = [self.gradients(exact, draw) for draw in self.draws]
 
     def compile(self, precision, optimizer, scale="auto"):
         directory = os.path.join(self.work, f"{self.name}-{precision}-{optimizer[:5]}-{scale[-3:]}")
@@ -61,23 +64,29 @@ class Model:
             raise SystemExit(f"FAIL: {self.name} in {precision}\n{done.stdout}")
         return directory
 
-    def gradients(self, directory, change=None, fault=1.0):
+    def feed(self, step, draw):
+        feed(step, self.golden, HERE)
+        for name, count in self.kept["draws"]["inputs"].items() if draw is not None else ():
+            step.write(name, generate(f"{name} {draw}", count, 1.0, 0.0).tobytes())
+
+    def gradients(self, directory, draw, change=None, fault=1.0):
         """All gradients of the first step; `change` gives the weights that it has instead."""
         step = start(directory, self.golden, HERE, 1)
         weights = dict(self.weights, **(change or {}))
         for name, values in (change or {}).items():
             step.write(name, values.tobytes())
-        feed(step, self.golden, HERE)
+        self.feed(step, draw)
         step.run(fault * RATE)
         return {name: [(p - q) / RATE for p, q in zip(weights[name], step.read(name, len(weights[name])))]
                 for name in self.golden["parameters"]}
 
     def wrong_gradients(self, directory, **fault):
         """What is too far from the exact gradients, as lines, and the largest share of what is allowed."""
-        got = self.gradients(directory, **fault)
+        all = [self.gradients(directory, draw, **fault) for draw in self.draws]
         wrong, worst = [], (0.0, "none")
         for name, other in self.kept["distance"].items():
-            distance = math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(got[name], self.exact[name])))
+            squares = [(a - b) ** 2 for got, exact in zip(all, self.exact) for a, b in zip(got[name], exact[name])]
+            distance = math.sqrt(math.fsum(squares) / len(all))
             worst = max(worst, (distance / other, name))
             if not distance <= FACTOR * other:  # Not a number fails, too.
                 wrong.append(f"gradient of {name}: {distance / other:.3g} times as far off as PyTorch's")
@@ -112,7 +121,8 @@ class Model:
             other = self.compile(self.format, optimizer, SCALER.replace("interval=4", "interval=3"))
             found, words = self.wrong_losses(other)
             yield "planted: the scale grows too early", [] if found else ["not found"], f"{len(found)} found; {words}"
-        first = next(n for n in self.golden["parameters"] if len(self.golden["gradients"][n]["shape"]) > 1)
+        # No filter: a norm behind it takes its scale away.
+        first = next(n for n in self.golden["parameters"] if len(self.golden["gradients"][n]["shape"]) == 2)
         scaled = array.array("f", (FAULT * v for v in self.weights[first]))
         faults = {"gradients of 1.01 times their size": dict(fault=FAULT), f"1.01 times {first}": dict(change={first: scaled}),
                   "weights rounded once more": dict(change={n: cut(v, FORMATS[self.format]) for n, v in self.weights.items()})}

@@ -16,18 +16,34 @@ import numpy as np
 import torch
 
 import make as models
+import resnet
 from check import read_weights
+from projection import generate
 
-MODELS = {"gpt2-tiny": models.gpt2, "llama-tiny": models.llama}
+
+def language_loss(model, inputs):
+    return model(**inputs, use_cache=False).loss
+
+
+def first_result(model, inputs):
+    return model(**inputs)[0]
+
+
+# How to build it, and its loss of the golden's inputs.
+MODELS = {"gpt2-tiny": (models.gpt2, language_loss), "llama-tiny": (models.llama, language_loss),
+          "resnet-tiny": (lambda: resnet.ResNet().train(), first_result)}
 RUN = "adamw"
 FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SCALE = 65536.0
+# Rounding decides which side of a ReLU or which element of a pool a few numbers fall on, and by that
+# how far off a gradient is. Distances are root mean squares over so many batches of generated images.
+DRAWS = {"resnet-tiny": 8}
 # So that which steps overflow is no matter of rounding: 2^32 does, 2^16 is far from it.
 SCALER = dict(init_scale=2.0**32, growth_factor=2.0**16, backoff_factor=2.0**-16, growth_interval=4)
 
 
 def fill(model, golden):
-    parameters = dict(model.named_parameters(remove_duplicate=False))
+    parameters = dict([*model.named_parameters(remove_duplicate=False), *model.named_buffers()])
     for name, values in read_weights(golden, HERE).items():
         with torch.no_grad():
             parameters[name].copy_(torch.tensor(np.array(values)).reshape(parameters[name].shape))
@@ -60,22 +76,39 @@ def train(model, run_once, run, scaler):
 def make(format):
     out = {"torch": torch.__version__}
     scale = SCALE if format == "fp16" else 1.0
-    for name, build in MODELS.items():
+    for name, (build, loss_of) in MODELS.items():
         with open(os.path.join(HERE, name + ".json")) as file:
             golden = json.load(file)
         tokens = {key: torch.tensor(np.load(os.path.join(HERE, path))) for key, path in golden["inputs"].items()}
-        plain = lambda m: m(**tokens, use_cache=False).loss
+        # Images in double for a model in double.
+        like = lambda m, t: t.to(next(m.parameters()).dtype) if t.is_floating_point() else t
+        plain = lambda m: loss_of(m, {key: like(m, t) for key, t in tokens.items()})
 
         def narrow(m):
             with torch.autocast("cpu", dtype=FORMATS[format]):
                 return plain(m)
 
-        single = gradients(fill(build(), golden), plain)
-        double = gradients(fill(build(), golden).double(), plain)
-        mixed = gradients(fill(build(), golden), narrow, scale)
-        distance = {n: float((mixed[n] - double[n]).norm()) for n in golden["parameters"]}
-        norms = {n: float(double[n].norm()) for n in golden["parameters"]}
-        base = max(float((single[n] - double[n]).norm()) / distance[n] for n in distance)
+        def squares():
+            """Of all gradients of these inputs: those of their norms, of autocast's and of single precision's distance."""
+            single = gradients(fill(build(), golden), plain)
+            double = gradients(fill(build(), golden).double(), plain)
+            mixed = gradients(fill(build(), golden), narrow, scale)
+            return {n: np.array([float((x - y).norm()) ** 2 for x, y in ((double[n], 0), (mixed[n], double[n]), (single[n], double[n]))])
+                    for n in golden["parameters"]}
+
+        kept, draws = tokens, DRAWS.get(name, 0)
+        if draws:
+            sums = []
+            for draw in range(draws):
+                tokens = {key: torch.tensor(generate(f"{key} {draw}", t.numel(), 1.0, 0.0)).reshape(t.shape)
+                          if t.is_floating_point() else t for key, t in kept.items()}
+                sums.append(squares())
+            tokens = kept
+        else:
+            sums = [squares()]
+        mean = {n: np.sqrt(sum(s[n] for s in sums) / len(sums)) for n in golden["parameters"]}
+        norms, distance, base = ({n: float(m[i]) for n, m in mean.items()} for i in range(3))
+        base = max(base[n] / distance[n] for n in distance)
         scaler = torch.amp.GradScaler("cpu", enabled=format == "fp16", **SCALER)
         losses, scales = train(fill(build(), golden), narrow, golden["runs"][RUN], scaler)
         shares = sorted(distance[n] / norms[n] for n in distance)
@@ -83,6 +116,8 @@ def make(format):
               f"precision by at most {base:.1g} of that; losses {losses[0]:.5f} -> {losses[-1]:.5f}")
         digits = lambda values: {n: float(f"{v:.6g}") for n, v in values.items()}
         out[name] = dict(distance=digits(distance), norm=digits(norms), losses=[float(f"{v:.9g}") for v in losses])
+        if draws:
+            out[name]["draws"] = dict(count=draws, inputs={k: t.numel() for k, t in tokens.items() if t.is_floating_point()})
         if format == "fp16":
             out[name]["scales"] = scales
     with open(os.path.join(HERE, f"autocast.{format}"), "w") as file:

@@ -1,7 +1,8 @@
 //===- Cudnn.cpp - a stand-in for cuDNN -----------------------------------===//
 //
 // The part of cuDNN's interface that runtime/cuda/Dnn.cpp uses, over plain
-// loops, for NHWC activations and KRSC filters in f32. Descriptors are checked
+// loops, for NHWC activations and KRSC filters, all of one type: f32, or bf16
+// or f16 with sums in f32 and the result rounded once. Descriptors are checked
 // when they are set and when they are used together; what the library refuses
 // gets its status. Operands outside of their buffers or never written, which
 // it wouldn't notice, are reported.
@@ -18,6 +19,8 @@
 #include "test/cuda/emulator/Shadow.h"
 #include "test/cuda/emulator/Streams.h"
 
+#include "runtime/kernels/Storage.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -28,9 +31,11 @@ struct cudnnContext {
 };
 struct cudnnTensorStruct {
   int n, c, h, w;
+  cudnnDataType_t type;
 };
 struct cudnnFilterStruct {
   int k, c, h, w;
+  cudnnDataType_t type;
 };
 struct cudnnConvolutionStruct {
   int padH, padW, strideH, strideW, dilationH, dilationW, groups = 1;
@@ -70,9 +75,19 @@ void eachProduct(const Tensor &x, const Filter &f, const Window &w,
               }
 }
 
+bool isKnown(cudnnDataType_t type) {
+  return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_BFLOAT16 ||
+         type == CUDNN_DATA_HALF;
+}
+
+/// Tensor cores are for 16 bits: f32 would be rounded to TF32 by them.
+cudnnMathType_t mathOf(cudnnDataType_t type) {
+  return type == CUDNN_DATA_FLOAT ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH;
+}
+
 bool valid(const Tensor &x, const Filter &f, const Window &w, const Tensor &y) {
   return x.n == y.n && f.c * w.groups == x.c && f.k == y.c &&
-         w.math == CUDNN_FMA_MATH &&
+         x.type == y.type && f.type == x.type && w.math == mathOf(x.type) &&
          (x.h + 2 * w.padH - (f.h - 1) * w.dilationH - 1) / w.strideH + 1 ==
              y.h &&
          (x.w + 2 * w.padW - (f.w - 1) * w.dilationW - 1) / w.strideW + 1 ==
@@ -106,7 +121,7 @@ cudnnStatus_t offer(const Tensor &x, const Filter &f, const Window &w,
     candidate.memory = workspaceOf(algo);
     candidate.determinism =
         algo == kFirst ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
-    candidate.mathType = CUDNN_FMA_MATH;
+    candidate.mathType = mathOf(x.type);
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -114,6 +129,7 @@ cudnnStatus_t offer(const Tensor &x, const Filter &f, const Window &w,
 /// One convolution: its operands, its result and how it is run.
 struct Job {
   const char *name;
+  cudnnDataType_t type;
   const void *first;
   int64_t firstCount;
   const void *second;
@@ -127,6 +143,36 @@ struct Job {
 
 int64_t countOf(const Tensor &t) { return int64_t(t.n) * t.h * t.w * t.c; }
 int64_t countOf(const Filter &f) { return int64_t(f.k) * f.h * f.w * f.c; }
+
+/// An array of a type that is known when it runs.
+struct Stored {
+  const void *data;
+  cudnnDataType_t type;
+
+  float operator[](int64_t i) const {
+    switch (type) {
+    case CUDNN_DATA_BFLOAT16:
+      return tmc::widen(static_cast<const tmc::bf16 *>(data)[i]);
+    case CUDNN_DATA_HALF:
+      return tmc::widen(static_cast<const tmc::f16 *>(data)[i]);
+    default:
+      return static_cast<const float *>(data)[i];
+    }
+  }
+};
+
+void store(void *data, cudnnDataType_t type, size_t i, float value) {
+  switch (type) {
+  case CUDNN_DATA_BFLOAT16:
+    static_cast<tmc::bf16 *>(data)[i] = tmc::narrow<tmc::bf16>(value);
+    break;
+  case CUDNN_DATA_HALF:
+    static_cast<tmc::f16 *>(data)[i] = tmc::narrow<tmc::f16>(value);
+    break;
+  default:
+    static_cast<float *>(data)[i] = value;
+  }
+}
 
 /// Checks a call and queues body(sums), which adds every product.
 template <typename F>
@@ -144,7 +190,8 @@ cudnnStatus_t queueJob(cudnnHandle_t handle, const Job &job, const void *alpha,
   queueWork(handle->stream, job.name, [=] {
     auto touches = [&](const void *p, int64_t count, Touch kind,
                        const char *what) {
-      return touchAll(p, size_t(count) * 4, kind,
+      const size_t size = job.type == CUDNN_DATA_FLOAT ? 4 : 2;
+      return touchAll(p, size_t(count) * size, kind,
                       (std::string(job.name) + what).c_str());
     };
     if (!touchAll(job.workspace, workspaceOf(job.algo), Touch::Write,
@@ -159,7 +206,6 @@ cudnnStatus_t queueJob(cudnnHandle_t handle, const Job &job, const void *alpha,
                  ", its second operand,") ||
         !touches(job.result, job.resultCount, Touch::Write, ", its result,"))
       return;
-    float *to = static_cast<float *>(job.result);
     std::vector<double> sums(static_cast<size_t>(job.resultCount));
     if (job.algo == kRounded)
       body([&](int64_t i, float a, float b) { sums[size_t(i)] += a * b; });
@@ -167,12 +213,11 @@ cudnnStatus_t queueJob(cudnnHandle_t handle, const Job &job, const void *alpha,
       body([&](int64_t i, float a, float b) {
         sums[size_t(i)] += double(a) * b;
       });
-    std::copy(sums.begin(), sums.end(), to);
+    for (size_t i = 0; i < sums.size(); ++i)
+      store(job.result, job.type, i, float(sums[i]));
   });
   return CUDNN_STATUS_SUCCESS;
 }
-
-const float *floats(const void *p) { return static_cast<const float *>(p); }
 
 } // namespace
 
@@ -203,9 +248,9 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t p,
                                          cudnnTensorFormat_t format,
                                          cudnnDataType_t type, int n, int c,
                                          int h, int w) {
-  if (format != CUDNN_TENSOR_NHWC || type != CUDNN_DATA_FLOAT)
+  if (format != CUDNN_TENSOR_NHWC || !isKnown(type))
     return CUDNN_STATUS_NOT_SUPPORTED;
-  *p = {n, c, h, w};
+  *p = {n, c, h, w, type};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *p) {
@@ -220,9 +265,9 @@ cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t p,
                                          cudnnDataType_t type,
                                          cudnnTensorFormat_t format, int k,
                                          int c, int h, int w) {
-  if (format != CUDNN_TENSOR_NHWC || type != CUDNN_DATA_FLOAT)
+  if (format != CUDNN_TENSOR_NHWC || !isKnown(type))
     return CUDNN_STATUS_NOT_SUPPORTED;
-  *p = {k, c, h, w};
+  *p = {k, c, h, w, type};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t
@@ -314,12 +359,14 @@ cudnnStatus_t cudnnConvolutionForward(
   if (!valid(*x, *f, *w, *y))
     return CUDNN_STATUS_BAD_PARAM;
   return queueJob(handle,
-                  {"cudnnConvolutionForward", xAt, countOf(*x), fAt,
+                  {"cudnnConvolutionForward", x->type, xAt, countOf(*x), fAt,
                    countOf(*f), yAt, countOf(*y), algo, workspace, bytes},
-                  alpha, beta, [=, x = *x, f = *f, w = *w, y = *y](auto add) {
+                  alpha, beta,
+                  [=, x = *x, f = *f, w = *w, y = *y, xs = Stored{xAt, x->type},
+                   fs = Stored{fAt, x->type}](auto add) {
                     eachProduct(x, f, w, y,
                                 [&](int64_t xi, int64_t fi, int64_t yi) {
-                                  add(yi, floats(xAt)[xi], floats(fAt)[fi]);
+                                  add(yi, xs[xi], fs[fi]);
                                 });
                   });
 }
@@ -331,15 +378,17 @@ cudnnStatus_t cudnnConvolutionBackwardData(
     void *dxAt) {
   if (!valid(*dx, *f, *w, *dy))
     return CUDNN_STATUS_BAD_PARAM;
-  return queueJob(handle,
-                  {"cudnnConvolutionBackwardData", fAt, countOf(*f), dyAt,
-                   countOf(*dy), dxAt, countOf(*dx), algo, workspace, bytes},
-                  alpha, beta, [=, x = *dx, f = *f, w = *w, y = *dy](auto add) {
-                    eachProduct(x, f, w, y,
-                                [&](int64_t xi, int64_t fi, int64_t yi) {
-                                  add(xi, floats(dyAt)[yi], floats(fAt)[fi]);
-                                });
-                  });
+  return queueJob(
+      handle,
+      {"cudnnConvolutionBackwardData", dx->type, fAt, countOf(*f), dyAt,
+       countOf(*dy), dxAt, countOf(*dx), algo, workspace, bytes},
+      alpha, beta,
+      [=, x = *dx, f = *f, w = *w, y = *dy, ys = Stored{dyAt, dx->type},
+       fs = Stored{fAt, dx->type}](auto add) {
+        eachProduct(x, f, w, y, [&](int64_t xi, int64_t fi, int64_t yi) {
+          add(xi, ys[yi], fs[fi]);
+        });
+      });
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(
     cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x,
@@ -349,14 +398,16 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(
     void *dfAt) {
   if (!valid(*x, *df, *w, *dy))
     return CUDNN_STATUS_BAD_PARAM;
-  return queueJob(handle,
-                  {"cudnnConvolutionBackwardFilter", xAt, countOf(*x), dyAt,
-                   countOf(*dy), dfAt, countOf(*df), algo, workspace, bytes},
-                  alpha, beta, [=, x = *x, f = *df, w = *w, y = *dy](auto add) {
-                    eachProduct(x, f, w, y,
-                                [&](int64_t xi, int64_t fi, int64_t yi) {
-                                  add(fi, floats(dyAt)[yi], floats(xAt)[xi]);
-                                });
-                  });
+  return queueJob(
+      handle,
+      {"cudnnConvolutionBackwardFilter", x->type, xAt, countOf(*x), dyAt,
+       countOf(*dy), dfAt, countOf(*df), algo, workspace, bytes},
+      alpha, beta,
+      [=, x = *x, f = *df, w = *w, y = *dy, xs = Stored{xAt, x->type},
+       ys = Stored{dyAt, x->type}](auto add) {
+        eachProduct(x, f, w, y, [&](int64_t xi, int64_t fi, int64_t yi) {
+          add(fi, ys[yi], xs[xi]);
+        });
+      });
 }
 }

@@ -168,6 +168,52 @@ static void product(GraphBuilder &g) {
   n.offer(nn::MatmulOp::create(g.b, g.loc, x, w));
 }
 
+/// What a convolution makes of an image of 16 bits, and then perhaps a pool or
+/// a batch norm, by parameters and statistics of 16 bits or f32.
+static void image(GraphBuilder &g) {
+  // Steps with f16 are for losses that are scaled; few are.
+  Narrow n(g, g.random.below(16) ? Type(g.b.getBF16Type()) : g.b.getF16Type());
+  Narrow single(g, g.b.getF32Type());
+  Value x = n.down(g.squash(g.pick(4)));
+  const bool last = g.random.coin();
+  const SmallVector<int64_t> ones{1, 1}, border{1, 1, 1, 1}, window{3, 3};
+  // A graph of f32 has what is rounded as it is read.
+  auto given = [&](SmallVector<int64_t> shape, Narrow &type) {
+    Value value = g.param(shape);
+    return g.options.f32 && &type == &single ? value : type.down(value);
+  };
+  auto channels = [&] { return tensorType(x).getDimSize(last ? 3 : 1); };
+  x = nn::ConvOp::create(
+      g.b, g.loc, x,
+      given({g.size(), channels(), 3, 3}, g.random.coin() ? n : single), ones,
+      border, ones, last, 1);
+  switch (g.random.below(g.options.batchSafe ? 3 : 4)) {
+  case 0:
+    break;
+  case 1:
+    x = nn::MaxPoolOp::create(g.b, g.loc, x, ones, border, ones, last, window);
+    break;
+  case 2:
+    x = nn::AvgPoolOp::create(g.b, g.loc, x, ones, border, ones, last, window,
+                              g.random.coin());
+    break;
+  default: {
+    if (tensorType(x).getNumElements() < 2 * channels())
+      break; // one number has no variance
+    SmallVector<Value> vectors;
+    for (int i = 0; i < 4; ++i)
+      vectors.push_back(given({channels()}, single));
+    Value variance = math::AbsFOp::create(g.b, g.loc, vectors[3]);
+    x = nn::BatchNormOp::create(g.b, g.loc, x, vectors[0], vectors[1],
+                                vectors[2], variance, g.b.getF64FloatAttr(0.1),
+                                g.b.getF64FloatAttr(0.1),
+                                last ? g.b.getUnitAttr() : nullptr)
+            .getResult();
+  }
+  }
+  n.offer(x);
+}
+
 /// Codes with a scale of the whole tensor, and what they stand for. They have
 /// no derivative: a sum keeps what is before them trained.
 static void quantized(GraphBuilder &g) {
@@ -216,8 +262,8 @@ static void narrowInput(GraphBuilder &g) {
 }
 
 ArrayRef<Rule> tmc::test::narrowRules() {
-  static const Rule rules[] = {chain,      chain,     chain,
-                               requantize, movement,  rowStatistics,
-                               product,    quantized, narrowInput};
+  static const Rule rules[] = {chain,       chain,         chain,   requantize,
+                               movement,    rowStatistics, product, quantized,
+                               narrowInput, image};
   return rules;
 }

@@ -1,6 +1,6 @@
 //===- BatchNormTest.cpp - batch normalization against a naive one --------===//
 
-#include "Testing.h"
+#include "Typed.h"
 
 #include "runtime/kernels/BatchNorm.h"
 
@@ -113,4 +113,50 @@ TEST(BatchNorm, FindsMeansToAFewUnitsInTheLastPlace) {
     const double unit = 0x1p-24 * 2; // of numbers from 1 to 2
     EXPECT_LT(std::fabs(mean[c] - sum / double(rows)), 1.5 * unit) << c;
   }
+}
+
+/// Narrow activations: what f32 gives of the widened ones, rounded once;
+/// statistics and gradients of parameters are f32's.
+TEST(BatchNorm, RoundsNarrowActivationsOnce) {
+  for (DType type : {DType::BF16, DType::F16})
+    for (auto [rows, channels] :
+         {std::pair<int64_t, int64_t>{2, 1}, {50, 16}, {333, 37}, {1000, 64}}) {
+      SCOPED_TRACE(std::string(nameOf(type)) + ", " + std::to_string(rows) +
+                   " rows of " + std::to_string(channels));
+      BatchNormParams wide{.type = DType::F32,
+                           .rows = rows,
+                           .channels = channels,
+                           .epsilon = 1e-5,
+                           .momentum = 0.1,
+                           .unbiasedRunning = true,
+                           .scratchBytes = 0};
+      BatchNormParams p = wide;
+      p.type = type;
+      const int64_t n = rows * channels;
+      Typed x(type, randomFloats(n, 1, 3)), dy(type, randomFloats(n, 2));
+      Floats gamma = randomFloats(channels, 3),
+             beta = randomFloats(channels, 4);
+      Floats old(channels, 2.0f);
+      Floats y(n), nm(channels), nv(channels), mean(channels), rstd(channels);
+      Floats dx(n), dgamma(channels), dbeta(channels);
+      runKernel<BatchNorm>(1, wide, {x.values, gamma, beta, old, old},
+                           {y, nm, nv, mean, rstd});
+      runKernel<BatchNormGrad>(1, wide,
+                               {x.values, gamma, mean, rstd, dy.values},
+                               {dx, dgamma, dbeta});
+      for (int threads : {1, 2}) {
+        Typed gotY(type, Floats(n, NAN)), gotDx = dy; // over dy
+        Floats m(channels), v(channels), gm(channels), gi(channels);
+        Floats gg(channels), gb(channels);
+        runKernel<BatchNorm>(threads, p, {x, gamma, beta, old, old},
+                             {gotY, m, v, gm, gi});
+        EXPECT_TRUE(gotY.bytes.sameBits(Typed(type, y).bytes));
+        EXPECT_TRUE(m.sameBits(nm) && v.sameBits(nv) && gm.sameBits(mean) &&
+                    gi.sameBits(rstd));
+        runKernel<BatchNormGrad>(threads, p, {x, gamma, mean, rstd, gotDx},
+                                 {gotDx, gg, gb});
+        EXPECT_TRUE(gotDx.bytes.sameBits(Typed(type, dx).bytes));
+        EXPECT_TRUE(gg.sameBits(dgamma) && gb.sameBits(dbeta));
+      }
+    }
 }

@@ -1,6 +1,6 @@
 //===- PoolTest.cpp - pools against naive ones ----------------------------===//
 
-#include "Testing.h"
+#include "Typed.h"
 
 #include "runtime/kernels/Pool.h"
 
@@ -97,4 +97,37 @@ TEST(Pool, AverageAndItsGradient) {
       runKernel<AvgPoolGrad>(2, p, {dy}, {dx});
       expectClose(dx.get(), wantX, 1e-6, "dx");
     }
+}
+
+/// Narrow numbers: what f32 gives of the widened ones, rounded once, though
+/// windows overlap.
+TEST(Pool, RoundsNarrowNumbersOnce) {
+  for (DType type : {DType::BF16, DType::F16})
+    for (int64_t channels : {1, 16, 20, 50})
+      for (auto [kernel, stride, pad] :
+           {std::array<int64_t, 3>{3, 2, 1}, {2, 2, 0}, {3, 1, 1}}) {
+        const PoolParams wide =
+            poolParams(kernel, stride, pad, channels, pad == 1);
+        PoolParams p = wide;
+        p.type = type;
+        const int64_t xs = 2 * 9 * 7 * channels;
+        const int64_t ys = 2 * p.outHeight * p.outWidth * channels;
+        Typed x(type, randomFloats(xs, 1)), dy(type, randomFloats(ys, 2));
+        Floats top(ys), dtop(xs), mean(ys), dmean(xs);
+        runKernel<MaxPool>(1, wide, {x.values}, {top});
+        runKernel<MaxPoolGrad>(1, wide, {x.values, dy.values}, {dtop});
+        runKernel<AvgPool>(1, wide, {x.values}, {mean});
+        runKernel<AvgPoolGrad>(1, wide, {dy.values}, {dmean});
+        for (int threads : {1, 2}) {
+          Typed y(type, Floats(ys, NAN)), dx(type, Floats(xs, NAN));
+          runKernel<MaxPool>(threads, p, {x}, {y});
+          EXPECT_TRUE(y.bytes.sameBits(Typed(type, top).bytes));
+          runKernel<MaxPoolGrad>(threads, p, {x, dy}, {dx});
+          EXPECT_TRUE(dx.bytes.sameBits(Typed(type, dtop).bytes));
+          runKernel<AvgPool>(threads, p, {x}, {y});
+          EXPECT_TRUE(y.bytes.sameBits(Typed(type, mean).bytes));
+          runKernel<AvgPoolGrad>(threads, p, {dy}, {dx});
+          EXPECT_TRUE(dx.bytes.sameBits(Typed(type, dmean).bytes));
+        }
+      }
 }
