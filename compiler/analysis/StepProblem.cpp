@@ -227,12 +227,16 @@ private:
     return name;
   }
 
-  /// Operands that the kernel reads only for results that are dropped here.
+  /// Operands that the kernel reads only for results that are dropped here. A
+  /// temporary is kept for it all the same: its launch names the buffer.
   SmallVector<unsigned> unreadOperands(KernelOpInterface kernel) {
     SmallVector<unsigned> unread;
-    for (auto [operand, result] : kernel.getOverwrites())
-      if (!isWritten(kernel->getResult(result)))
+    for (auto [operand, result] : kernel.getOverwrites()) {
+      ValueId id = idOf(kernel->getOperand(operand));
+      if (!isWritten(kernel->getResult(result)) &&
+          out.problem.values[id].kind == ValueKind::Persistent)
         unread.push_back(operand);
+    }
     return unread;
   }
 
