@@ -5,6 +5,7 @@
 #include "runtime/cpu/GemmPack.h"
 #include "runtime/cpu/GemmPairs.h"
 #include "runtime/cpu/GemmRun.h"
+#include "runtime/cpu/GemmTiles.h"
 #include "runtime/cpu/TransposeBlock.h"
 
 #include <algorithm>
@@ -132,8 +133,12 @@ void runSingles(Stream &stream, const Problem &problem, void *scratch) {
 }
 
 void run(Stream &stream, const Problem &problem, void *scratch) {
-  if (problem.flushesDenormals() && pairsAreFaster())
-    return runPairs(stream, problem, scratch);
+  if (problem.flushesDenormals()) {
+    if (knowsTiles())
+      return runTiles(stream, problem, scratch);
+    if (pairsAreFaster())
+      return runPairs(stream, problem, scratch);
+  }
   runSingles(stream, problem, scratch);
 }
 

@@ -12,71 +12,21 @@ void runPairs(Stream &, const Problem &, void *) { __builtin_unreachable(); }
 
 #else
 
+#include "runtime/cpu/BF16Elements.h"
 #include "runtime/cpu/GemmRun.h"
-#include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/TransposeBlock.h"
 
 #include <chrono>
 
 namespace tmc::gemm {
 
-using simd::kWidth;
-using simd::V;
-using simd::VU;
-
 namespace {
 
-constexpr uint32_t kHigh = 0xffff0000;
 /// Pairs of a number without a neighbour have this one, on the left.
 constexpr uint32_t kMinusZero = 0x8000;
 
-/// Numbers of bf16 that lie in f32's upper halves, as pairs.
-VU pairsOf(V first, V second) {
-  return ((VU)first & kHigh) | ((VU)second >> 16);
-}
-
-using Halves = uint16_t __attribute__((vector_size(kWidth * 2)));
-V inUpperHalves(Halves bits) {
-  return (V)(__builtin_convertvector(bits, VU) << 16);
-}
-VU swapHalves(VU x) { return x << 16 | x >> 16; }
-
-__mmask16 lanes(int64_t count) { return __mmask16((1u << count) - 1); }
-
-/// The first `count` <= kWidth elements as floats that are bf16's; zeros behind
-/// them.
-template <typename T> V loadSome(const T *from, int64_t count) {
-  if (count == kWidth)
-    return (V)loadLanes<kWidth>(from);
-  T some[kWidth] = {};
-  std::memcpy(some, from, size_t(count) * sizeof(T));
-  return (V)loadLanes<kWidth>(some);
-}
-V loadSome(const bf16 *from, int64_t count) {
-  return inUpperHalves((Halves)_mm256_maskz_loadu_epi16(lanes(count), from));
-}
-V loadSome(const ReadAs<bf16> *from, int64_t count) {
-  const __m512 floats = _mm512_maskz_loadu_ps(lanes(count), from);
-  return inUpperHalves((Halves)_mm512_cvtneps_pbh(floats));
-}
-
-/// 2 * kWidth elements that are contiguous, as pairs of neighbours.
-template <typename T> VU loadPairs(const T *from) {
-  const V low = (V)loadLanes<kWidth>(from);
-  const V high = (V)loadLanes<kWidth>(from + kWidth);
-  return pairsOf(__builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14,
-                                         16, 18, 20, 22, 24, 26, 28, 30),
-                 __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15,
-                                         17, 19, 21, 23, 25, 27, 29, 31));
-}
-VU loadPairs(const bf16 *from) {
-  return swapHalves((VU)_mm512_loadu_si512(from));
-}
-VU loadPairs(const ReadAs<bf16> *from) {
-  const __m512 low = _mm512_loadu_ps(from);
-  const __m512 high = _mm512_loadu_ps(from + kWidth);
-  return swapHalves((VU)_mm512_cvtne2ps_pbh(high, low));
-}
+/// The instruction adds the upper number's product first.
+VU firstAbove(VU pairs) { return pairs << 16 | pairs >> 16; }
 
 /// Packs pairs [q, k / 2) of `count` <= kWidth rows of `width` packed elements:
 /// element i of a pair at from + i * across, its numbers `along` apart.
@@ -89,15 +39,15 @@ void zip(const T *from, int64_t along, int64_t across, int64_t count, int64_t q,
     VU pairs;
     if (across == 1) {
       const V left = loadSome(first, count);
-      pairs = isPair ? pairsOf(left, loadSome(first + along, count))
-                     : ((VU)left & kHigh) | alone;
+      pairs = isPair ? pairsOf(loadSome(first + along, count), left)
+                     : ((VU)left & kUpperHalf) | alone;
     } else {
       alignas(64) float numbers[2][kWidth] = {};
       for (int64_t i = 0; i < count; ++i) {
         numbers[0][i] = widen(first[i * across]);
         numbers[1][i] = isPair ? widen(first[i * across + along]) : 0;
       }
-      pairs = pairsOf(simd::load(numbers[0]), simd::load(numbers[1]));
+      pairs = pairsOf(simd::load(numbers[1]), simd::load(numbers[0]));
       if (!isPair)
         pairs |= alone;
     }
@@ -111,17 +61,9 @@ template <int Rows, typename T>
 void turn(const T *from, int64_t stride, float *to, int64_t width) {
   alignas(64) float block[Rows * kWidth];
   for (int i = 0; i < Rows; ++i)
-    simd::store(block + i * kWidth, (V)loadPairs(from + i * stride));
+    simd::store(block + i * kWidth,
+                (V)firstAbove(loadPairs(from + i * stride)));
   simd::transposeBlock<Rows, Rows != kWidth>(block, kWidth, to, width);
-}
-
-/// Calls f with a pointer to the elements as what they are read as.
-template <typename F> void withElements(const Matrix &matrix, F &&f) {
-  if (matrix.type == DType::F32)
-    return f(static_cast<const ReadAs<bf16> *>(matrix.data));
-  withStorage(matrix.type, [&](auto like) {
-    f(static_cast<const decltype(like) *>(matrix.data));
-  });
 }
 
 /// Pairs of bf16 numbers.
@@ -136,7 +78,7 @@ struct Pairs {
 
   static void packA(const Matrix &a, int64_t m, int64_t k, float *to) {
     const int64_t depth = (k + 1) / 2;
-    withElements(a, [&](const auto *data) {
+    withBF16Elements(a, [&](const auto *data) {
       for (int64_t i = 0; i < m; i += kPanelM) {
         const int64_t rows = std::min<int64_t>(kPanelM, m - i);
         const auto *from = data + i * a.rowStride;
@@ -153,7 +95,7 @@ struct Pairs {
   }
 
   static void packB(const Matrix &b, int64_t k, int64_t n, float *to) {
-    withElements(b, [&](const auto *data) {
+    withBF16Elements(b, [&](const auto *data) {
       for (int64_t j = 0; j < kPanelN; j += kWidth) {
         const int64_t columns = std::clamp<int64_t>(n - j, 0, kWidth);
         const auto *from = data + j * b.colStride;

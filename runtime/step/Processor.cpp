@@ -6,6 +6,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace tmc {
 
@@ -97,6 +101,16 @@ uint32_t instructionsOf(const CpuidWords &words) {
   add(words.leaf7Edx, 24, kAmxTile, kXcrAmx);
   add(words.leaf7Edx, 22, kAmxBf16, kXcrAmx);
   return found;
+}
+
+bool permitTiles() {
+#if defined(__linux__) && defined(__x86_64__)
+  // Of asm/prctl.h, which older kernels' headers don't have.
+  constexpr long kRequestComponent = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestComponent, kTileData) == 0;
+#else
+  return true;
+#endif
 }
 
 const char *faultOf(const CompiledFor &wanted, uint32_t available, char *text,

@@ -30,6 +30,11 @@ CpuidWords readCpuid();
 /// Source: Intel 64 and IA-32 Architectures SDM, volume 1, chapters 13 to 18.
 uint32_t instructionsOf(const CpuidWords &words);
 
+/// Asks the operating system for this process's tiles (AMX), which it may
+/// refuse though it saves them. True if there are any to use, from then on in
+/// all threads.
+bool permitTiles();
+
 /// Writes the sentence "the step was compiled for cpu:v4; this processor lacks
 /// AVX512F ..." to `text` and returns it; nullptr where nothing lacks.
 const char *faultOf(const CompiledFor &wanted, uint32_t available, char *text,

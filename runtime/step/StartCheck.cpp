@@ -10,7 +10,10 @@ const char *startFault() {
   const CompiledFor wanted = {tmc_step_compiled_for.target,
                               tmc_step_compiled_for.instructions |
                                   tmc_runtime_instructions};
-  return faultOf(wanted, instructionsOf(readCpuid()), text, sizeof text);
+  uint32_t available = instructionsOf(readCpuid());
+  if ((wanted.instructions & available & kAmxTile) && !permitTiles())
+    available &= ~(kAmxTile | kAmxBf16);
+  return faultOf(wanted, available, text, sizeof text);
 }
 
 } // namespace tmc

@@ -1,16 +1,19 @@
-//===- GemmPairsTest.cpp - products of bf16 factors, two at a time --------===//
+//===- GemmBF16Test.cpp - products of bf16 factors ------------------------===//
 //
 // Pairs give the bits of floats, whatever the layout, the size and the numbers;
-// and those of a plain loop that rounds and flushes by arithmetic.
+// and those of a plain loop that rounds and flushes by arithmetic. So do tiles,
+// with a loop in their order.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Typed.h"
 
 #include "runtime/cpu/GemmPairs.h"
+#include "runtime/cpu/GemmTiles.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/kernels/Matmul.h"
 #include "runtime/kernels/Storage.h"
+#include "runtime/step/Processor.h"
 
 #include <limits>
 
@@ -81,17 +84,45 @@ float flushed(float x) {
                                                          : x;
 }
 
+/// A row of a or a column of b.
+struct Line {
+  const Typed &from;
+  const Case &how;
+  int64_t at, step;
+
+  float operator[](int64_t p) const {
+    return flushed(elementOf(from, how, at + p * step));
+  }
+};
+float multiplyAdd(float a, float b, float sum) {
+  return flushed(std::fmaf(a, b, sum));
+}
+
+/// How products [k0, k1) add up.
+using SumFn = float (*)(const Line &a, const Line &b, int64_t k0, int64_t k1);
+
+float oneByOne(const Line &a, const Line &b, int64_t k0, int64_t k1) {
+  float sum = 0;
+  for (int64_t p = k0; p < k1; ++p)
+    sum = multiplyAdd(a[p], b[p], sum);
+  return sum;
+}
+float asTiles(const Line &a, const Line &b, int64_t k0, int64_t k1) {
+  float sum = 0;
+  for (int64_t s = k0; s < k1; s += 32) {
+    float chains[2] = {0, 0};
+    for (int64_t p = s; p < std::min(k1, s + 32); ++p)
+      chains[p % 2] = multiplyAdd(a[p], b[p], chains[p % 2]);
+    sum = flushed(sum + flushed(chains[0] + chains[1]));
+  }
+  return sum;
+}
+
 /// One element: sums of kGemmDepth numbers each, from zero, added up.
-float plain(const Typed &a, const Case &aHow, int64_t aAt, int64_t aStep,
-            const Typed &b, const Case &bHow, int64_t bAt, int64_t bStep,
-            int64_t k) {
+float plain(SumFn sumOf, const Line &a, const Line &b, int64_t k) {
   float total = 0;
   for (int64_t k0 = 0; k0 < k; k0 += kGemmDepth) {
-    float sum = 0;
-    for (int64_t p = k0; p < std::min(k, k0 + kGemmDepth); ++p)
-      sum =
-          flushed(std::fmaf(flushed(elementOf(a, aHow, aAt + p * aStep)),
-                            flushed(elementOf(b, bHow, bAt + p * bStep)), sum));
+    const float sum = sumOf(a, b, k0, std::min(k, k0 + kGemmDepth));
     total = k0 ? flushed(total + sum) : sum;
   }
   return total;
@@ -101,9 +132,10 @@ struct Size {
   int64_t m, n, k;
 };
 constexpr Size kSizes[] = {{1, 1, 1},     {14, 32, 32},  {15, 33, 31},
-                           {61, 77, 301}, {29, 16, 513}, {6, 130, 64}};
+                           {61, 77, 301}, {29, 16, 513}, {6, 130, 64},
+                           {32, 9, 7},    {17, 32, 16},  {33, 5, 258}};
 
-void compare(RunFn run, int threads) {
+void compare(RunFn run, int threads, SumFn sumOf = oneByOne) {
   int64_t flushedSums = 0;
   for (const Case &left : kCases)
     for (const Case &right : kCases)
@@ -129,9 +161,9 @@ void compare(RunFn run, int threads) {
                                          bMatrix, nullptr, zeros, false);
           for (int64_t i = 0; i < m; ++i)
             for (int64_t j = 0; j < n; ++j) {
-              const float want =
-                  plain(a, left, i * aMatrix.rowStride, aMatrix.colStride, b,
-                        right, j * bMatrix.colStride, bMatrix.rowStride, k);
+              const float want = plain(
+                  sumOf, {a, left, i * aMatrix.rowStride, aMatrix.colStride},
+                  {b, right, j * bMatrix.colStride, bMatrix.rowStride}, k);
               flushedSums += wide && want == 0;
               ASSERT_EQ(std::memcmp(&want, &c[i * n + j], 4), 0)
                   << i << ", " << j << ": " << c[i * n + j] << ", not " << want;
@@ -176,4 +208,44 @@ TEST(GemmPairs, OnlyFactorsOfBF16AreFlushed) {
       product(gemm::run, 1, 1, 1, 1, {a.get(), 1, 1, DType::F16},
               {b.get(), 1, 1}, nullptr, test::Floats(1), false);
   EXPECT_EQ(c[0], 0x1p-134f);
+}
+
+TEST(GemmTiles, GiveTheBitsOfTheirOrder) {
+  if (!gemm::knowsTiles())
+    GTEST_SKIP() << "compiled without AMX";
+  if (!permitTiles())
+    GTEST_SKIP() << "the operating system permits no tiles";
+  compare(gemm::runTiles, 1, asTiles);
+  compare(gemm::runTiles, 2, asTiles);
+}
+
+TEST(GemmTiles, AddBiasesAndOntoWhatIsThere) {
+  if (!gemm::knowsTiles())
+    GTEST_SKIP() << "compiled without AMX";
+  if (!permitTiles())
+    GTEST_SKIP() << "the operating system permits no tiles";
+  // Several slabs of rows, panels that aren't full, deep slabs.
+  for (const Size &size :
+       {Size{37, 70, 1337}, {700, 70, 300}, {65, 1000, 40}}) {
+    const auto [m, n, k] = size;
+    const Typed a(DType::BF16, randomFloats(m * k, 1));
+    const test::Floats b = randomFloats(k * n, 2), bias = randomFloats(n, 3);
+    const test::Floats before = randomFloats(m * n, 4);
+    const gemm::Matrix aMatrix = {a.get(), k, 1, DType::BF16};
+    const gemm::Matrix bMatrix = {b.get(), n, 1, DType::F32, DType::BF16};
+    const test::Floats sums = product(gemm::runTiles, 1, m, n, k, aMatrix,
+                                      bMatrix, nullptr, before, false);
+    for (bool accumulate : {false, true})
+      for (int threads : {1, 3}) {
+        const test::Floats got =
+            product(gemm::runTiles, threads, m, n, k, aMatrix, bMatrix,
+                    bias.get(), before, accumulate);
+        double worst = 0;
+        for (int64_t i = 0; i < m * n; ++i)
+          worst =
+              std::max(worst, std::abs(double(got[i]) - sums[i] - bias[i % n] -
+                                       (accumulate ? before[i] : 0)));
+        EXPECT_LT(worst, 2e-6 * std::sqrt(double(k)));
+      }
+  }
 }
