@@ -27,7 +27,11 @@ struct Product {
   cudaDataType_t scale = CUDA_R_32F, type = CUDA_R_32F, out = CUDA_R_32F;
   int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void *bias = nullptr, *scaleA = nullptr, *scaleD = nullptr;
+  const void *bias = nullptr, *scaleA = nullptr, *scaleB = nullptr,
+             *scaleD = nullptr;
+  int32_t modeA = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  int32_t modeB = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  int32_t batch = 1;
   uint32_t alignment = 16;
   uint64_t workspaceLimit = 1 << 20;
   size_t less = 0;         // than the workspace that the algorithm wants
@@ -35,11 +39,13 @@ struct Product {
   int workspaceShift = 0;  // bytes
   bool otherShape = false; // the algorithm was chosen for another product
   int which = 0;           // candidate
+  bool keeps = false;      // what the operands hold, in place of zeros
 };
 
 struct Buffers {
-  Device<float> a{64}, b{64}, d{64};
+  Device<float> a, b, d;
   Device<char> workspace{1 << 20};
+  explicit Buffers(size_t floats = 64) : a(floats), b(floats), d(floats) {}
 };
 
 /// The status of the query, or else of the call.
@@ -61,12 +67,25 @@ cublasStatus_t run(const Product &p, const Buffers &buffers,
   if (p.scaleA)
     cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
                                    &p.scaleA, sizeof p.scaleA);
+  if (p.scaleB)
+    cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
+                                   &p.scaleB, sizeof p.scaleB);
+  cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_A_SCALE_MODE,
+                                 &p.modeA, sizeof p.modeA);
+  cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_B_SCALE_MODE,
+                                 &p.modeB, sizeof p.modeB);
   if (p.scaleD)
     cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER,
                                    &p.scaleD, sizeof p.scaleD);
-  cublasLtMatrixLayoutCreate(&a, p.type, uint64_t(p.m), uint64_t(p.k), p.lda);
-  cublasLtMatrixLayoutCreate(&b, p.type, uint64_t(p.k), uint64_t(p.n), p.ldb);
+  const bool ta = p.transA != CUBLAS_OP_N, tb = p.transB != CUBLAS_OP_N;
+  cublasLtMatrixLayoutCreate(&a, p.type, uint64_t(ta ? p.k : p.m),
+                             uint64_t(ta ? p.m : p.k), p.lda);
+  cublasLtMatrixLayoutCreate(&b, p.type, uint64_t(tb ? p.n : p.k),
+                             uint64_t(tb ? p.k : p.n), p.ldb);
   cublasLtMatrixLayoutCreate(&d, p.out, uint64_t(p.m), uint64_t(p.n), p.ldd);
+  for (cublasLtMatrixLayout_t layout : {a, b, d})
+    cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                     &p.batch, 4);
   cublasLtMatmulPreferenceCreate(&preference);
   cublasLtMatmulPreferenceSetAttribute(preference,
                                        CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -85,7 +104,8 @@ cublasStatus_t run(const Product &p, const Buffers &buffers,
     cublasLtMatrixLayoutSetAttribute(a, CUBLASLT_MATRIX_LAYOUT_LD, &more, 8);
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
-    const float *from = written ? buffers.a.written() : buffers.a.get();
+    const float *from =
+        written && !p.keeps ? buffers.a.written() : buffers.a.get();
     if (values)
       for (auto [to, which] :
            {std::pair{buffers.a.get(), 0}, {buffers.b.get(), 1}})
@@ -98,7 +118,8 @@ cublasStatus_t run(const Product &p, const Buffers &buffers,
     const bool f64 = p.scale == CUDA_R_64F;
     status = cublasLtMatmul(
         handle, op, f64 ? static_cast<const void *>(&one) : &oneF,
-        from + p.shift, a, values ? buffers.b.get() : buffers.b.written(), b,
+        from + p.shift, a,
+        values || p.keeps ? buffers.b.get() : buffers.b.written(), b,
         f64 ? static_cast<const void *>(&zero) : &zeroF, buffers.d.get(), d,
         buffers.d.get(), d, &chosen.algo,
         buffers.workspace.get() + p.workspaceShift,
@@ -246,6 +267,184 @@ TEST(LibraryFaults, WhatCublasLtWouldNotNotice) {
         EXPECT_NE(cublasLtMatrixLayoutDestroy(layout), CUBLAS_STATUS_SUCCESS);
       },
       true);
+}
+
+namespace {
+
+/// A product of fp8 with scales of blocks, 2 along k: A's rows have vectors,
+/// B's columns share one scale.
+struct Blocks {
+  static constexpr int64_t kM = 16, kN = 8, kK = 144;
+  Buffers buffers{kM * kK};
+  Device<float> scalesA{2 * kM}, scalesB{4};
+  Product product{.m = kM,
+                  .n = kN,
+                  .k = kK,
+                  .lda = kK,
+                  .ldb = kK,
+                  .ldd = kM,
+                  .type = CUDA_R_8F_E4M3,
+                  .transA = CUBLAS_OP_T,
+                  .scaleA = scalesA.written(),
+                  .scaleB = scalesB.written(),
+                  .modeA = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+                  .modeB = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F};
+
+  template <typename F> Product with(F change) const {
+    Product changed = product;
+    change(changed);
+    return changed;
+  }
+};
+
+} // namespace
+
+TEST(LibraryFaults, WhatCublasLtRefusesOfBlocks) {
+  Blocks blocks;
+  Device<float> more(1024);
+  const auto vectors = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+             squares = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+             whole = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  auto statusOf = [&](auto change) {
+    return run(blocks.with(change), blocks.buffers);
+  };
+  EXPECT_EQ(statusOf([](Product &) {}), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(statusOf([&](Product &p) { // The other way round.
+              std::swap(p.modeA, p.modeB);
+              p.scaleA = p.scaleB = more.written();
+            }),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(statusOf([&](Product &p) {
+              p.modeB = vectors;
+              p.scaleB = more.written();
+            }),
+            CUBLAS_STATUS_SUCCESS);
+  const struct {
+    const char *what;
+    Product product;
+    cublasStatus_t status;
+  } refused[] = {
+      {"squares of both", blocks.with([&](Product &p) { p.modeA = squares; }),
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"blocks of A, one scale of B",
+       blocks.with([&](Product &p) { p.modeB = whole; }),
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"one scale of A, blocks of B",
+       blocks.with([&](Product &p) { p.modeA = whole; }),
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"a scale for each row, which the stand-in lacks",
+       blocks.with([](Product &p) {
+         p.modeA = p.modeB = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+       }),
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"scales of blocks of f32",
+       blocks.with([](Product &p) { p.type = CUDA_R_32F; }),
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"no scales", blocks.with([](Product &p) { p.scaleB = nullptr; }),
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"scales that aren't aligned to 16 bytes",
+       blocks.with([&](Product &p) { p.scaleA = more.written() + 1; }),
+       CUBLAS_STATUS_INVALID_VALUE},
+      {"a result of fp8",
+       blocks.with([](Product &p) { p.out = CUDA_R_8F_E4M3; }),
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"a number of columns that isn't a multiple of 4",
+       blocks.with([](Product &p) { p.n = 6; }), CUBLAS_STATUS_NOT_SUPPORTED},
+      {"k that isn't a multiple of 16", blocks.with([](Product &p) {
+         p.k = 136;
+         p.lda = p.ldb = 136;
+       }),
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"a batch", blocks.with([](Product &p) { p.batch = 2; }),
+       CUBLAS_STATUS_NOT_SUPPORTED},
+      {"A that isn't transposed", blocks.with([](Product &p) {
+         p.transA = CUBLAS_OP_N;
+         p.lda = 16;
+       }),
+       CUBLAS_STATUS_NOT_SUPPORTED},
+  };
+  for (const auto &r : refused)
+    EXPECT_EQ(int(run(r.product, blocks.buffers)), int(r.status)) << r.what;
+}
+
+TEST(LibraryFaults, WhatCublasLtWouldNotNoticeOfBlocks) {
+  Blocks blocks;
+  auto expect = [&](FaultKind kind, const char *what, auto change) {
+    expectFault(
+        kind, what, [&] { run(blocks.with(change), blocks.buffers); }, true);
+  };
+  Device<float> few(2 * Blocks::kM - 1), unpadded(2);
+  expect(FaultKind::OutOfBounds, "fewer scales than rows and blocks",
+         [&](Product &p) { p.scaleA = few.written(); });
+  expect(FaultKind::OutOfBounds, "squares without the numbers in between",
+         [&](Product &p) { p.scaleB = unpadded.written(); });
+  expectFault(
+      FaultKind::Uninitialised, "scales that nobody wrote",
+      [&] {
+        Device<float> fresh(2 * Blocks::kM);
+        run(blocks.with([&](Product &p) { p.scaleA = fresh.get(); }),
+            blocks.buffers);
+      },
+      true);
+}
+
+// By the documentation's layouts, with powers of two: each way of summing gives
+// the same.
+TEST(LibraryFaults, ScalesOfBlocksAreWhereTheDocumentationSays) {
+  // 300 along k are 3 blocks; 136 rows are 2 squares.
+  constexpr int64_t m = 136, n = 8, k = 304, blocks = 3;
+  Buffers buffers(m * k / 4);
+  std::vector<uint8_t> ones(m * k, 0x38); // 1 in E4M3
+  for (float *to : {buffers.a.get(), buffers.b.get()})
+    cudaMemcpyAsync(to, ones.data(), size_t(to == buffers.a.get() ? m : n) * k,
+                    cudaMemcpyHostToDevice, nullptr);
+  Device<float> squares(4 * 2), vectors(n * blocks);
+  std::vector<float> square(4 * 2, 1e30f), vector(n * blocks);
+  auto ofSquare = [](int64_t row, int64_t block) {
+    return std::ldexp(1.0f, int(2 * block + row));
+  };
+  auto ofVector = [](int64_t column, int64_t block) {
+    return std::ldexp(1.0f, int(column - 3 * block));
+  };
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (int64_t row = 0; row < 2; ++row)
+      square[size_t(row * 4 + b)] = ofSquare(row, b);
+    for (int64_t j = 0; j < n; ++j)
+      vector[size_t(b * n + j)] = ofVector(j, b);
+  }
+  cudaMemcpyAsync(squares.get(), square.data(), square.size() * 4,
+                  cudaMemcpyHostToDevice, nullptr);
+  cudaMemcpyAsync(vectors.get(), vector.data(), vector.size() * 4,
+                  cudaMemcpyHostToDevice, nullptr);
+  for (int which = 0; which < 3; ++which) {
+    EXPECT_EQ(run({.m = m,
+                   .n = n,
+                   .k = k,
+                   .lda = k,
+                   .ldb = k,
+                   .ldd = m,
+                   .type = CUDA_R_8F_E4M3,
+                   .transA = CUBLAS_OP_T,
+                   .scaleA = squares.get(),
+                   .scaleB = vectors.get(),
+                   .modeA = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+                   .modeB = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+                   .which = which,
+                   .keeps = true},
+                  buffers),
+              CUBLAS_STATUS_SUCCESS);
+    std::vector<float> out(m * n);
+    cudaMemcpyAsync(out.data(), buffers.d.get(), out.size() * 4,
+                    cudaMemcpyDeviceToHost, nullptr);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        float want = 0;
+        for (int64_t b = 0; b < blocks; ++b)
+          want +=
+              float(b < 2 ? 128 : 48) * ofSquare(i / 128, b) * ofVector(j, b);
+        ASSERT_EQ(out[size_t(j * m + i)], want) << i << ", " << j;
+      }
+  }
 }
 
 TEST(LibraryFaults, AlgorithmsDifferInTheLastBits) {

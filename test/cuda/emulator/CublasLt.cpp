@@ -9,9 +9,9 @@
 // sizes, the table of supported types (CublasLtTypes.h), leading dimensions,
 // alignments that an algorithm was chosen for, the workspace's size and its
 // alignment to 256 bytes. What the library refuses gets the library's status.
-// What it would not notice is reported: operands outside of their buffers or
-// never written, a bias pointer that is null, a workspace that overlaps an
-// operand. Workspaces hold garbage before and after.
+// What it would not notice is reported: operands and scales outside of their
+// buffers or never written, a bias pointer that is null, a workspace that
+// overlaps an operand. Workspaces hold garbage before and after.
 //
 // A query offers three algorithms: one sum along k; k cut into parts whose sums
 // are added in order (through the workspace, in the type of the sums); and sums
@@ -99,7 +99,7 @@ struct Call {
     }
     add(op.compute);
     add(uint64_t(op.transA) * 3 + uint64_t(op.transB));
-    add(op.epilogue);
+    add(op.epilogue | uint64_t(op.modeA) << 16 | uint64_t(op.modeB) << 24);
     return h ^ (h >> 29);
   }
 };
@@ -164,6 +164,64 @@ std::vector<T> load(const void *from, const MatrixLayout &l, double scale,
   return out;
 }
 
+/// What becomes of a sum: element (i, j) of D.
+template <typename T>
+void finish(const Call &call, const Operands &o, int64_t batch, int64_t i,
+            int64_t j, T sum) {
+  const MatmulOperation &op = call.op;
+  sum *= T(o.alpha);
+  if (o.beta != 0)
+    sum +=
+        T(o.beta) * T(readElement(o.c, call.c.type,
+                                  batch * call.c.stride + j * call.c.ld + i));
+  if (op.epilogue & CUBLASLT_EPILOGUE_BIAS)
+    sum += T(readElement(op.bias, biasType(op, call.a, call.c, call.d),
+                         batch * op.biasStride + i));
+  if (op.epilogue & CUBLASLT_EPILOGUE_RELU)
+    sum = sum > 0 ? sum : T(0);
+  writeElement(o.d, call.d.type, batch * call.d.stride + j * call.d.ld + i,
+               double(sum) * scaleOf(op.scaleD));
+}
+
+/// A^T B of fp8 with scales of blocks: the sum of each 128 products is
+/// multiplied by both scales. Sums of them are added along k, in parts of k, or
+/// made of shorter ones, so that the last bits differ.
+void multiplyBlocks(const Call &call, Way way, const Operands &o) {
+  const MatmulOperation &op = call.op;
+  const std::vector<float> a = load<float>(o.a, call.a, 1, false);
+  const std::vector<float> b = load<float>(o.b, call.b, 1, false);
+  const auto *scalesA = static_cast<const float *>(op.scaleA),
+             *scalesB = static_cast<const float *>(op.scaleB);
+  const int64_t k = call.k, blocks = (k + kScaleBlock - 1) / kScaleBlock;
+  const int64_t step = way == Way::Parts ? (blocks + kParts - 1) / kParts : 1;
+  for (int64_t j = 0; j < call.n; ++j)
+    for (int64_t i = 0; i < call.m; ++i) {
+      const float *x = a.data() + i * k, *y = b.data() + j * k;
+      float sum = 0;
+      for (int64_t block0 = 0; block0 < blocks; block0 += step) {
+        float part = 0;
+        for (int64_t block = block0; block < std::min(blocks, block0 + step);
+             ++block) {
+          const float scale =
+              scalesA[scaleOfBlock(op.modeA, call.m, k, i, block)] *
+              scalesB[scaleOfBlock(op.modeB, call.n, k, j, block)];
+          const int64_t end = std::min(k, (block + 1) * kScaleBlock);
+          const int64_t length = way == Way::Blocks ? kBlock : kScaleBlock;
+          float dot = 0;
+          for (int64_t l0 = block * kScaleBlock; l0 < end; l0 += length) {
+            float piece = 0;
+            for (int64_t l = l0; l < std::min(end, l0 + length); ++l)
+              piece += x[l] * y[l];
+            dot += piece;
+          }
+          part += scale * dot;
+        }
+        sum += part;
+      }
+      finish(call, o, 0, i, j, sum);
+    }
+}
+
 template <typename T> void multiply(const Call &call, Way way, Operands o) {
   const MatmulOperation &op = call.op;
   const int64_t m = call.m, n = call.n, k = call.k;
@@ -171,7 +229,6 @@ template <typename T> void multiply(const Call &call, Way way, Operands o) {
   const bool isTF32 = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   const std::vector<T> a = load<T>(o.a, call.a, scaleOf(op.scaleA), isTF32);
   const std::vector<T> b = load<T>(o.b, call.b, scaleOf(op.scaleB), isTF32);
-  const T alpha = T(o.alpha), beta = T(o.beta);
   std::vector<T> sums(static_cast<size_t>(m)), part(static_cast<size_t>(m));
   const int64_t step = way == Way::Whole   ? k
                        : way == Way::Parts ? (k + kParts - 1) / kParts
@@ -192,21 +249,8 @@ template <typename T> void multiply(const Call &call, Way way, Operands o) {
         for (int64_t i = 0; i < m; ++i)
           sums[size_t(i)] += part[size_t(i)];
       }
-      for (int64_t i = 0; i < m; ++i) {
-        T sum = alpha * sums[size_t(i)];
-        if (o.beta != 0)
-          sum +=
-              beta * T(readElement(o.c, call.c.type,
-                                   batch * call.c.stride + j * call.c.ld + i));
-        if (op.epilogue & CUBLASLT_EPILOGUE_BIAS)
-          sum += T(readElement(op.bias, biasType(op, call.a, call.c, call.d),
-                               batch * op.biasStride + i));
-        if (op.epilogue & CUBLASLT_EPILOGUE_RELU)
-          sum = sum > 0 ? sum : T(0);
-        writeElement(o.d, call.d.type,
-                     batch * call.d.stride + j * call.d.ld + i,
-                     double(sum) * scaleOf(op.scaleD));
-      }
+      for (int64_t i = 0; i < m; ++i)
+        finish(call, o, batch, i, j, sums[size_t(i)]);
     }
   }
 }
@@ -261,6 +305,18 @@ void runProduct(const Call &call, Way way, const Operands &o, void *workspace,
       (o.beta != 0 &&
        !touchMatrix(o.c, call.c, Touch::Read, "cublasLtMatmul, its C,")))
     return;
+  const bool isBlocked = isBlockScaled(call.op);
+  auto touchScales = [&](const void *p, int32_t mode, int64_t outer,
+                         const char *what) {
+    return !isBlocked ||
+           touchAll(p, size_t(scalesOfBlocks(mode, outer, call.k)) * 4,
+                    Touch::Read, what);
+  };
+  if (!touchScales(call.op.scaleA, call.op.modeA, call.m,
+                   "cublasLtMatmul, A's scales,") ||
+      !touchScales(call.op.scaleB, call.op.modeB, call.n,
+                   "cublasLtMatmul, B's scales,"))
+    return;
   if ((call.op.epilogue & CUBLASLT_EPILOGUE_BIAS) &&
       !touchAll(call.op.bias,
                 size_t(call.m) *
@@ -269,7 +325,9 @@ void runProduct(const Call &call, Way way, const Operands &o, void *workspace,
     return;
   if (!touchMatrix(o.d, call.d, Touch::Write, "cublasLtMatmul, its D,"))
     return;
-  if (call.op.compute == CUBLAS_COMPUTE_64F)
+  if (isBlocked)
+    multiplyBlocks(call, way, o);
+  else if (call.op.compute == CUBLAS_COMPUTE_64F)
     multiply<double>(call, way, o);
   else
     multiply<float>(call, way, o);
@@ -344,6 +402,10 @@ cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p,
     return set(p->scaleB, value, bytes);
   case CUBLASLT_MATMUL_DESC_D_SCALE_POINTER:
     return set(p->scaleD, value, bytes);
+  case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+    return set(p->modeA, value, bytes);
+  case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
+    return set(p->modeB, value, bytes);
   default:
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }

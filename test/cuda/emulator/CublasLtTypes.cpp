@@ -45,12 +45,27 @@ constexpr Row kRegular[] = {
      CUDA_R_64F, CUDA_R_64F, false},
 };
 
+/// Whether A and B have one scale each, or blocks of which one's are vectors.
+bool areModesSupported(const MatmulOperation &op, const MatrixLayout &d) {
+  const auto whole = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
+             vectors = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+             squares = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  if (op.modeA == whole && op.modeB == whole)
+    return true;
+  const bool isPair = (op.modeA == vectors && op.modeB == vectors) ||
+                      (op.modeA == vectors && op.modeB == squares) ||
+                      (op.modeA == squares && op.modeB == vectors);
+  return isPair && !isFp8(d.type) && d.batch == 1 && d.rows % 4 == 0 &&
+         d.cols % 4 == 0;
+}
+
 bool isFp8Supported(const MatmulOperation &op, const MatrixLayout &a,
                     const MatrixLayout &b, const MatrixLayout &c,
                     const MatrixLayout &d) {
   // A transposed, B not, and every dimension a multiple of 16 bytes.
   if (op.compute != CUBLAS_COMPUTE_32F || op.scale != CUDA_R_32F ||
-      op.transA != CUBLAS_OP_T || op.transB != CUBLAS_OP_N)
+      op.transA != CUBLAS_OP_T || op.transB != CUBLAS_OP_N ||
+      !areModesSupported(op, d))
     return false;
   if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2)
     return false;
@@ -95,8 +110,38 @@ cudaDataType_t biasType(const MatmulOperation &op, const MatrixLayout &a,
 // Source: cublasLt.h, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER and those behind it.
 bool scalesFit(const MatmulOperation &op, const MatrixLayout &a,
                const MatrixLayout &b, const MatrixLayout &d) {
-  return (!op.scaleA || isFp8(a.type)) && (!op.scaleB || isFp8(b.type)) &&
+  auto fits = [](const void *scale, int32_t mode, const MatrixLayout &operand) {
+    if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F)
+      return !scale || isFp8(operand.type);
+    return scale && isFp8(operand.type) &&
+           reinterpret_cast<uintptr_t>(scale) % 16 == 0;
+  };
+  return fits(op.scaleA, op.modeA, a) && fits(op.scaleB, op.modeB, b) &&
          (!op.scaleD || isFp8(d.type));
+}
+
+bool isBlockScaled(const MatmulOperation &op) {
+  return op.modeA != CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+}
+
+namespace {
+int64_t blocksOf(int64_t count) {
+  return (count + kScaleBlock - 1) / kScaleBlock;
+}
+int64_t squaresAlongK(int64_t k) { return (blocksOf(k) + 3) / 4 * 4; }
+} // namespace
+
+int64_t scalesOfBlocks(int32_t mode, int64_t outer, int64_t k) {
+  return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F
+             ? outer * blocksOf(k)
+             : squaresAlongK(k) * blocksOf(outer);
+}
+
+int64_t scaleOfBlock(int32_t mode, int64_t outer, int64_t k, int64_t i,
+                     int64_t block) {
+  return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F
+             ? i + block * outer
+             : block + i / kScaleBlock * squaresAlongK(k);
 }
 
 bool isSupported(const MatmulOperation &op, const MatrixLayout &a,
