@@ -90,11 +90,15 @@ int32_t saturated(const T *x, int64_t count, float factor, DType codes) {
 template <typename T, typename C>
 void encode(const T *x, int64_t count, const float *factors, C *codes) {
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    storeLanes<kLanes>(codes + i, loadLanes<kLanes>(x + i) *
-                                      loadLanes<kLanes>(factors + i));
-  for (; i < count; ++i)
-    storeLanes<1>(codes + i, loadLanes<1>(x + i) * factors[i]);
+  for (; i + kLanes <= count; i += kLanes) {
+    const Floats<kLanes> v = loadLanes<kLanes>(x + i);
+    storeLanes<kLanes>(codes + i,
+                       unlessInfinite(v, v * loadLanes<kLanes>(factors + i)));
+  }
+  for (; i < count; ++i) {
+    const float v = loadLanes<1>(x + i);
+    storeLanes<1>(codes + i, unlessInfinite(v, v * factors[i]));
+  }
 }
 
 template <typename T, typename C>

@@ -18,6 +18,8 @@ constexpr int64_t kWorkspaceAlign = 256;
 constexpr uint32_t kVectorAlign = 16;
 /// How many candidates are asked for; the first that fits is taken.
 constexpr int kCandidates = 16;
+/// A query wants the address of scales of blocks, and doesn't read there.
+constexpr uintptr_t kSomeAddress = 256;
 /// For the message where nothing fits the planned scratch.
 constexpr int64_t kGenerousBytes = int64_t(1) << 30;
 
@@ -123,6 +125,31 @@ struct Gemm::State {
           what);
   }
 
+  /// How the scales of both factors lie, those of blocks.
+  Status describeBlocks(Calls &calls) {
+#if CUBLAS_VERSION >= 120900
+    auto describe = [&](cublasLtMatmulDescAttributes_t mode,
+                        cublasLtMatmulDescAttributes_t pointer,
+                        int64_t blockRows) {
+      set(calls, mode,
+          blockRows == 1 ? CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F
+                         : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+          "scales of blocks");
+      set(calls, pointer, reinterpret_cast<const void *>(kSomeAddress),
+          "scales of blocks");
+    };
+    describe(CUBLASLT_MATMUL_DESC_A_SCALE_MODE,
+             CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, params.rhsBlockRows);
+    describe(CUBLASLT_MATMUL_DESC_B_SCALE_MODE,
+             CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, params.lhsBlockRows);
+    return Status::ok();
+#else
+    (void)calls;
+    return {Code::Unsupported, "products of codes with scales of blocks want "
+                               "cuBLAS 12.9 or newer"};
+#endif
+  }
+
   /// The first algorithm for operands of this alignment that takes at most
   /// `limit` bytes; `found` is false where there is none.
   Status choose(uint32_t alignment, int64_t limit, cublasLtMatmulAlgo_t &algo,
@@ -222,6 +249,9 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
   if (params.bias)
     s.set(calls, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS,
           "epilogue");
+  if (params.packed)
+    if (Status status = s.describeBlocks(calls); !status)
+      return status;
   const int64_t m = params.m, n = params.n, k = params.k;
   s.layout(calls, s.a, dataType(params.rhs), params.transposeRhs ? k : n,
            params.transposeRhs ? n : k);

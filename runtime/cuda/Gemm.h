@@ -16,7 +16,9 @@
 // number per row of its C.
 //
 // Of codes of 8 bits it has products with its A transposed and its B not: k is
-// innermost in both factors. Their scales multiply the sums.
+// innermost in both factors. Their scales multiply the sums. Those of blocks
+// are packed as it wants them (Quantize.h), and multiply the sums of 128
+// products; it has them since 12.9, on cards of compute capability 9.0.
 //
 // Bits: sums are in f32 (f64 for f64), TF32 is used where it is asked for
 // alone. The algorithm is what the library's heuristics name first for the

@@ -1,13 +1,14 @@
 //===- Quantize.cu - floats as codes of 8 bits on cuda --------------------===//
 //
-// One scale of a tensor, and of it codes: those of the cpu, bit for bit. A
-// block takes a tile of as many elements as a thread of the cpu does; where
-// codes are wanted turned as well, a square of them, which is turned in shared
-// memory:
+// Scales and codes are those of the cpu, bit for bit. A block takes a tile of
+// as many elements as a thread of the cpu does; where codes are wanted turned
+// as well, a square of them, which is turned in shared memory:
 //
 //     scale of x       maxima of tiles, then one block: their maximum; encode
 //     scale delayed    one block: the history's maximum; encode, with maxima
 //                      and counts of tiles; then one block: amax and count
+//     of blocks        encode, with the maxima of a square's rows and columns,
+//                      or of all of it: scales go across no square
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,7 @@ namespace cuda {
 namespace {
 
 constexpr int kBlock = 256;
+constexpr int kSide = int(kQuantizeSide);
 
 struct LargerOp {
   template <typename T> __device__ T operator()(T a, T b) const {
@@ -133,7 +135,7 @@ __global__ void __launch_bounds__(kBlock)
     encodeSquares(StoredIn x, Squares s, DType codes,
                   const float *__restrict__ scale, C *to, C *turned,
                   int32_t *maxima, int32_t *counts) {
-  constexpr int kSide = int(kQuantizeSide), kStep = kBlock / kSide;
+  constexpr int kStep = kBlock / kSide;
   __shared__ C square[kSide][kSide + 1];
   __shared__ int32_t shared[kBlock];
   int64_t block = blockIdx.x;
@@ -182,6 +184,170 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Scales of blocks
+//===----------------------------------------------------------------------===//
+
+static_assert(kSide == kScaleBlock);
+/// A square's threads: each has elements of one column, kRowStep rows apart, as
+/// many as a warp has lanes.
+constexpr int kSquareThreads = 512, kRowStep = kSquareThreads / kSide;
+static_assert(kSide / kRowStep == kWarp);
+/// Warps that share a row of a square.
+constexpr int kParts = kSide / kWarp;
+
+/// Codes and packed scales of one order of a matrix; or nothing.
+template <typename C> struct Packed {
+  C *codes;
+  float *scales;
+  PackedScales place;
+};
+
+/// The maximum over the lanes of a warp of each of 32 numbers: lane i gets that
+/// of number i. Halves of the lanes exchange halves of the numbers, then
+/// quarters, ...: 31 shuffles in place of 160.
+__device__ int32_t maximaOfLanes(int32_t (&numbers)[kWarp]) {
+  const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int half = kWarp / 2; half > 0; half /= 2) {
+    const bool isUpper = (lane & half) != 0;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const int32_t mine = isUpper ? numbers[i + half] : numbers[i];
+      const int32_t given = isUpper ? numbers[i] : numbers[i + half];
+      numbers[i] = LargerOp()(mine, __shfl_xor_sync(0xffffffffu, given, half));
+    }
+  }
+  return numbers[0];
+}
+
+/// The maximum of what N parts have found of row or column `i`.
+template <int N>
+__device__ int32_t largestOf(const int32_t (&parts)[N][kSide], int i) {
+  int32_t most = 0;
+#pragma unroll
+  for (int part = 0; part < N; ++part)
+    most = LargerOp()(most, parts[part][i]);
+  return most;
+}
+
+/// Writes the scales of a square at (row0, column0) of the matrix that `to` is
+/// of, and keeps the factor of each of its rows. Thread i has the maximum of
+/// row i, or of the square.
+template <typename C>
+__device__ void scaleRows(const Packed<C> &to, int64_t row0, int64_t column0,
+                          int32_t most, DType codes, float *factors) {
+  const int i = int(threadIdx.x);
+  const float scale = scaleOfBlock(most, codes);
+  factors[i] = 1 / scale;
+  const PackedScales &place = to.place;
+  if (!to.codes)
+    return;
+  if (!place.areSquares) {
+    if (row0 + i < place.rows)
+      to.scales[place.at(row0 + i, column0)] = scale;
+    return;
+  }
+  const int64_t at = place.at(row0, column0);
+  if (i == 0)
+    to.scales[at] = scale;
+  // The last square of a row writes the zeros behind it.
+  const int64_t behind = blocksIn(place.columns, kSide) + i;
+  if (column0 + kSide >= place.columns && behind < place.along())
+    to.scales[row0 / kSide * place.along() + behind] = 0;
+}
+
+/// Codes of squares of a matrix and the scales of their rows, and of the
+/// squares turned and the scales of their columns. Elements stay in registers,
+/// so that they are read once.
+template <typename C>
+__global__ void __launch_bounds__(kSquareThreads)
+    encodeBlocks(StoredIn x, Squares s, DType type, Packed<C> straight,
+                 Packed<C> turned) {
+  __shared__ C square[kSide][kSide + 1];
+  __shared__ int32_t rowMost[kParts][kSide], columnMost[kRowStep][kSide];
+  __shared__ int32_t shared[kSquareThreads];
+  __shared__ float rowFactors[kSide], columnFactors[kSide];
+  const int64_t column0 = int64_t(blockIdx.x) % s.wide * kSide;
+  const int64_t row0 = int64_t(blockIdx.x) / s.wide * kSide;
+  const int across = int(threadIdx.x) % kSide, down = int(threadIdx.x) / kSide;
+  const bool isInside = column0 + across < s.columns;
+  const int64_t first = (row0 + down) * s.columns + column0 + across;
+  float values[kWarp];
+  x.visit([&](auto *at) {
+#pragma unroll
+    for (int i = 0; i < kWarp; ++i)
+      values[i] =
+          isInside && row0 + down + i * kRowStep < s.rows
+              ? float(loadLanes<1>(at + first + i * kRowStep * s.columns))
+              : 0.0f;
+  });
+
+  int32_t magnitudes[kWarp], most = 0;
+#pragma unroll
+  for (int i = 0; i < kWarp; ++i) {
+    magnitudes[i] = magnitudeBits(values[i]);
+    most = LargerOp()(most, magnitudes[i]);
+  }
+  int32_t ofRow = 0, ofColumn = 0;
+  if (straight.place.areSquares) {
+    ofRow = ofColumn = blockReduce(most, shared, LargerOp());
+  } else {
+    columnMost[down][across] = most;
+    const int lane = int(threadIdx.x) % kWarp;
+    rowMost[across / kWarp][down + lane * kRowStep] = maximaOfLanes(magnitudes);
+    __syncthreads();
+    if (down == 0) {
+      ofRow = largestOf(rowMost, across);
+      ofColumn = largestOf(columnMost, across);
+    }
+  }
+  if (down == 0) {
+    scaleRows(straight, row0, column0, ofRow, type, rowFactors);
+    scaleRows(turned, column0, row0, ofColumn, type, columnFactors);
+  }
+  __syncthreads();
+
+  const float columnFactor = columnFactors[across];
+#pragma unroll
+  for (int i = 0; i < kWarp; ++i) {
+    const int row = down + i * kRowStep;
+    if (!isInside || row0 + row >= s.rows)
+      continue;
+    const float v = values[i];
+    if (straight.codes)
+      storeLanes<1>(straight.codes + first + i * kRowStep * s.columns,
+                    unlessInfinite(v, v * rowFactors[row]));
+    if (turned.codes)
+      storeLanes<1>(&square[row][across], unlessInfinite(v, v * columnFactor));
+  }
+  if (!turned.codes)
+    return;
+  __syncthreads();
+  for (int j = down; j < kSide; j += kRowStep)
+    if (column0 + j < s.columns && row0 + across < s.rows)
+      turned.codes[(column0 + j) * s.rows + row0 + across] = square[across][j];
+}
+
+template <typename C>
+void encodeInBlocks(Queue &queue, const Quantize::Params &p, StoredIn x,
+                    Out outs) {
+  const bool areSquares = p.blockRows == kScaleBlock;
+  auto packed = [&](size_t first, int64_t rows, int64_t columns) {
+    return Packed<C>{static_cast<C *>(result(outs, first)),
+                     static_cast<float *>(result(outs, first + 1)),
+                     PackedScales{rows, columns, areSquares}};
+  };
+  const Squares squares(p);
+  launch(queue, encodeBlocks<C>, dim3(unsigned(squares.high * squares.wide)),
+         dim3(kSquareThreads), 0, x, squares, p.codes,
+         packed(0, p.rows, p.columns), packed(2, p.columns, p.rows));
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
 template <typename C>
 void encode(Queue &queue, const Quantize::Params &p, StoredIn x,
             const float *scale, void *codes, void *turned, int32_t *maxima,
@@ -214,6 +380,10 @@ void Quantize::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "quantize");
   const cuda::StoredIn x{operand(ins, 0), p.in};
+  if (p.packed)
+    return p.codes == DType::F8E4M3
+               ? cuda::encodeInBlocks<f8e4m3>(queue, p, x, outs)
+               : cuda::encodeInBlocks<f8e5m2>(queue, p, x, outs);
   const int64_t tiles = quantizeTiles(p);
   auto *maxima = static_cast<int32_t *>(scratch), *counts = maxima + tiles;
   float *scale = static_cast<float *>(result(outs, 1));

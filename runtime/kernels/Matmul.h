@@ -9,7 +9,8 @@
 //
 // Factors of 8 bits may have scales, by which they are multiplied
 // (Quantize.h). One scale of all of a factor multiplies the sums; those of
-// blocks, powers of two, multiply the codes before.
+// blocks, powers of two, multiply the codes before (cpu), or the sums of 128 of
+// them (cuda).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_MATMUL_H
@@ -35,6 +36,7 @@ public:
     bool scaled = false;
     int64_t lhsBlockRows = 0, lhsBlockColumns = 0;
     int64_t rhsBlockRows = 0, rhsBlockColumns = 0;
+    bool packed = false; // as both factors' scales lie (Quantize.h)
     int64_t scratchBytes = 0;
 
     /// What factors of f32 are rounded to; F32: nothing.
@@ -55,6 +57,11 @@ public:
   static constexpr bool fitsCodes(int64_t n, int64_t k, DType out) {
     return k % 16 == 0 && n * sizeOf(out) % 16 == 0;
   }
+  /// The same with scales of blocks, which want rows of lhs in whole 8, too.
+  /// (The documentation says 4; Transformer Engine's tests have found 8.)
+  static constexpr bool fitsBlocks(int64_t m, int64_t n, int64_t k, DType out) {
+    return m % 8 == 0 && n % 8 == 0 && fitsCodes(n, k, out);
+  }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(Matmul)
 };
@@ -74,14 +81,23 @@ constexpr bool Matmul::takes(DType lhs, DType rhs, DType out, Backend backend) {
 
 constexpr bool Matmul::takes(const Params &p, Backend backend) {
   if (takes(p.lhs, p.rhs, p.out, backend))
-    return true;
+    return !p.packed;
   const bool areCodes = isFloat8(p.lhs) && isFloat8(p.rhs) &&
                         (p.lhs == DType::F8E4M3 || p.rhs == DType::F8E4M3);
-  const bool isWhole = p.scaled && !p.lhsBlockRows && !p.rhsBlockRows;
+  const bool isWhole =
+      p.scaled && !p.packed && !p.lhsBlockRows && !p.rhsBlockRows;
+  // One factor's blocks may be squares.
+  const bool hasBlocks = p.scaled && p.packed && p.batch == 1 &&
+                         p.lhsBlockColumns == kScaleBlock &&
+                         p.rhsBlockColumns == kScaleBlock &&
+                         (p.lhsBlockRows == 1 || p.rhsBlockRows == 1);
   // A bias of f32 is none of the library's beside codes.
   const bool hasResult = isHalf(p.out) || (p.out == DType::F32 && !p.bias);
-  return backend == Backend::Cuda && areCodes && isWhole && hasResult &&
-         !p.transposeLhs && p.transposeRhs && fitsCodes(p.n, p.k, p.out);
+  return backend == Backend::Cuda && areCodes && hasResult && !p.transposeLhs &&
+         p.transposeRhs &&
+         (isWhole     ? fitsCodes(p.n, p.k, p.out)
+          : hasBlocks ? fitsBlocks(p.m, p.n, p.k, p.out)
+                      : false);
 }
 
 /// Parts of the cpu product; see runtime/cpu/Gemm.h. The depth of the inner

@@ -6,11 +6,26 @@
 // scale is a power of two. `nn.quantize` (dialects/nn/Quantize.td) says what is
 // computed to the last bit; ScaleOf.h computes it for both backends.
 //
+// Scales of blocks lie as a matrix of their own, or packed: as cuBLASLt reads
+// those of a factor, whose rows it sums along. Of codes [rows, columns] with
+// L = ceil(columns / 128):
+//
+//     128 of a row        [L, rows]: those of all rows, one block after another
+//     128 x 128           [ceil(rows / 128), L rounded up to a multiple of 4],
+//                         zeros behind each row's L
+//
+//     codes [256, 640], 128 of a row     s00 s10 s20 .. | s01 s11 s21 .. | ..
+//                       128 x 128        s00 s01 s02 s03 s04 0 0 0 | s10 ..
+//
+// Source: cuBLAS library of CUDA 13, "128-element 1D and 128x128 2D Block
+// Scaling For FP8 Data Types".
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_QUANTIZE_H
 #define TMC_RUNTIME_KERNELS_QUANTIZE_H
 
 #include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Portable.h"
 
 namespace tmc {
 
@@ -22,14 +37,41 @@ struct ScaleBlock {
   int64_t rows = 0, columns = 0;
   constexpr bool isWhole() const { return rows == 0; }
 };
-constexpr int64_t blocksIn(int64_t count, int64_t size) {
+TMC_HD constexpr int64_t blocksIn(int64_t count, int64_t size) {
   return (count + size - 1) / size;
 }
+
+/// Rows of packed scales of squares are of whole 16 bytes.
+constexpr int64_t kPackedScales = 4;
+
+/// What packed scales of codes have in memory, and which of them belongs to the
+/// block of element (row, column).
+struct PackedScales {
+  int64_t rows, columns;
+  bool areSquares;
+
+  TMC_HD constexpr int64_t along() const {
+    const int64_t blocks = blocksIn(columns, kScaleBlock);
+    return areSquares ? blocksIn(blocks, kPackedScales) * kPackedScales
+                      : blocks;
+  }
+  constexpr int64_t count() const {
+    return along() * (areSquares ? blocksIn(rows, kScaleBlock) : rows);
+  }
+  TMC_HD constexpr int64_t at(int64_t row, int64_t column) const {
+    return areSquares ? row / kScaleBlock * along() + column / kScaleBlock
+                      : column / kScaleBlock * rows + row;
+  }
+};
 
 /// ins: x [batch, rows, columns]; the amax history if `history`. outs: codes of
 /// the same shape; scales, one, or [batch, blocks of rows, blocks of columns];
 /// if `turned` (cuda), the codes once more, as [batch, columns, rows]; x's amax
 /// and how many of its numbers saturate (i64) if `history`.
+///
+/// With `packed` (cuda): codes and packed scales of x, a matrix, then those of
+/// x turned, [columns, rows], with blocks that go along its own rows. Either
+/// pair may be absent.
 class Quantize : public Kernel {
 public:
   struct Params {
@@ -38,14 +80,21 @@ public:
     int64_t blockRows, blockColumns; // 0, 0: the whole tensor
     int64_t history = 0; // amaxes of steps before, which the scale is made of
     bool turned = false;
+    bool packed = false;
     int64_t scratchBytes = 0;
 
     constexpr int64_t elements() const { return batch * rows * columns; }
   };
-  /// cuda makes one scale of a tensor.
+  /// cuda makes one scale of a tensor, or packed ones: of squares, or of 128 of
+  /// a row.
   static constexpr bool takes(const Params &p, Backend backend) {
-    return (p.in == DType::F32 || isHalf(p.in)) && isFloat8(p.codes) &&
-           (backend == Backend::Cpu ? !p.turned : p.blockRows == 0);
+    if (!(p.in == DType::F32 || isHalf(p.in)) || !isFloat8(p.codes))
+      return false;
+    if (backend == Backend::Cpu)
+      return !p.turned && !p.packed;
+    return p.packed ? p.batch == 1 && p.blockColumns == kScaleBlock &&
+                          (p.blockRows == 1 || p.blockRows == kScaleBlock)
+                    : p.blockRows == 0;
   }
   static int64_t scratchCap(const Params &params, Backend backend);
   TMC_KERNEL(Quantize)

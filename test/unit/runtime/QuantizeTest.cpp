@@ -116,12 +116,120 @@ void check(Quantize::Params p, const Floats &exact) {
   expectTurned(p, codes, turned);
 }
 
-/// Of squares of scales, which the card hasn't.
+/// What the other backend has: scales of blocks that lie as a matrix.
 bool has(ScaleBlock block) {
   return kBackend == Backend::Cpu || block.isWhole();
 }
 
+/// A matrix turned.
+Floats turnedOf(const Floats &x, int64_t rows, int64_t columns) {
+  Floats turned(x.size());
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      turned[j * rows + i] = x[i * columns + j];
+  return turned;
+}
+
+/// Codes and packed scales of a matrix that the kernel made.
+struct Packed {
+  Buffer<unsigned char> codes;
+  Floats scales;
+
+  /// Starts as garbage.
+  explicit Packed(const PackedScales &place)
+      : codes(place.rows * place.columns, 0x55), scales(place.count(), -7.0f) {}
+};
+
+/// Compares with the model of the matrix x; the layout of the scales is written
+/// out here once more.
+void expectPacked(const Packed &got, const Quantize::Params &p,
+                  const float *x) {
+  const Model want = plain(p, x);
+  for (int64_t i = 0; i < p.elements(); ++i)
+    ASSERT_EQ(int(got.codes[i]), want.codes[size_t(i)])
+        << "code of " << x[i] << " at " << i;
+  const int64_t wide = (p.columns + 127) / 128;
+  std::vector<float> scales(size_t(got.scales.size()));
+  const bool areSquares = p.blockRows == 128;
+  const int64_t high = areSquares ? (p.rows + 127) / 128 : p.rows;
+  const int64_t padded = (wide + 3) / 4 * 4;
+  ASSERT_EQ(got.scales.size(), areSquares ? high * padded : high * wide);
+  for (int64_t i = 0; i < high; ++i)
+    for (int64_t j = 0; j < wide; ++j)
+      scales[size_t(areSquares ? i * padded + j : j * high + i)] =
+          want.scales[size_t(i * wide + j)];
+  for (int64_t i = 0; i < got.scales.size(); ++i)
+    ASSERT_EQ(got.scales[i], scales[size_t(i)]) << "scale " << i;
+}
+
+/// Quantizes the matrix in packed blocks: in both orders, and in each alone.
+void checkPacked(Quantize::Params p, const Floats &exact) {
+  p.packed = true;
+  ASSERT_TRUE(Quantize::takes(p, kBackend));
+  const Typed x(p.in, exact);
+  const bool areSquares = p.blockRows == kScaleBlock;
+  const PackedScales place{p.rows, p.columns, areSquares},
+      turnedPlace{p.columns, p.rows, areSquares};
+  Packed straight(place), turned(turnedPlace);
+  runKernel<Quantize>(
+      1, p, {x},
+      {straight.codes, straight.scales, turned.codes, turned.scales});
+  expectPacked(straight, p, x.values);
+  Quantize::Params q = p;
+  std::swap(q.rows, q.columns);
+  expectPacked(turned, q, turnedOf(x.values, p.rows, p.columns));
+
+  Packed alone(place), turnedAlone(turnedPlace);
+  runKernel<Quantize>(1, p, {x}, {alone.codes, alone.scales});
+  EXPECT_TRUE(alone.codes.sameBits(straight.codes) &&
+              alone.scales.sameBits(straight.scales));
+  runKernel<Quantize>(
+      1, p, {x}, {nullptr, nullptr, turnedAlone.codes, turnedAlone.scales});
+  EXPECT_TRUE(turnedAlone.codes.sameBits(turned.codes) &&
+              turnedAlone.scales.sameBits(turned.scales));
+}
+
 } // namespace
+
+TEST(Quantize, PacksBlocksInBothOrders) {
+  if (kBackend == Backend::Cpu)
+    GTEST_SKIP() << "the cpu's scales aren't packed";
+  // One square in part, around a square, and five squares in a row.
+  const int64_t shapes[][2] = {{8, 8},     {24, 200}, {128, 128},
+                               {136, 264}, {16, 640}, {520, 40}};
+  unsigned seed = 1;
+  for (DType in : {DType::F32, DType::BF16, DType::F16})
+    for (DType codes : {DType::F8E4M3, DType::F8E5M2})
+      for (auto &shape : shapes)
+        for (int64_t high : {1, 128}) {
+          SCOPED_TRACE(std::string(nameOf(in)) + " as " + nameOf(codes) + ", " +
+                       std::to_string(shape[0]) + " x " +
+                       std::to_string(shape[1]) + " by " +
+                       std::to_string(high) + " x 128");
+          Floats x = randomFloats(shape[0] * shape[1], seed++, 0.3f);
+          for (int64_t i = 0; i < x.size(); i += 7) // Some are subnormal.
+            x[i] *= i % 2 ? 1e-3f : 1e-5f;
+          checkPacked({in, codes, 1, shape[0], shape[1], high, 128}, x);
+        }
+}
+
+// The largest of a block may be any of its elements.
+TEST(Quantize, FindsTheLargestOfABlockAnywhere) {
+  if (kBackend == Backend::Cpu)
+    GTEST_SKIP() << "the cpu's scales aren't packed";
+  const int64_t rows = 136, columns = 136;
+  Floats x = randomFloats(rows * columns, 1, 1e-3f);
+  // One in each row and in each column, of a size of its own.
+  for (int64_t i = 0; i < rows; ++i)
+    x[i * columns + i * 37 % columns] =
+        (i % 2 ? -1.0f : 1.0f) * std::ldexp(1.25f, int(i % 60));
+  checkPacked({DType::F32, DType::F8E4M3, 1, rows, columns, 1, 128}, x);
+  for (int64_t at : {0, 127, 128 * 136 - 9, 135 * 136 + 135}) {
+    Floats y = randomFloats(rows * columns, 2, 1e-3f);
+    y[at] = -777;
+    checkPacked({DType::F32, DType::F8E4M3, 1, rows, columns, 128, 128}, y);
+  }
+}
 
 TEST(Quantize, AgreesWithATableOfAllCodes) {
   // Around a register, a block (128), and a tile (16,384 elements).
@@ -188,15 +296,16 @@ TEST(Quantize, ScalesTheSmallestTheLargestAndNothing) {
   for (DType type : {DType::F8E4M3, DType::F8E5M2})
     for (ScaleBlock block : {ScaleBlock{}, ScaleBlock{1, 128}})
       for (float size : {0.0f, 1e-45f, 1e-38f, 3e-36f, 1e-30f, 3.4e38f}) {
-        if (!has(block))
-          continue;
         Quantize::Params p{DType::F32, type,          1, 1, 20,
                            block.rows, block.columns, 0};
         Floats x = randomFloats(20, 1, 0.2f);
         for (int64_t i = 0; i < 20; ++i)
           x[i] = std::min(1.0f, std::abs(x[i])) * size;
         SCOPED_TRACE(size);
-        check(p, x);
+        if (has(block))
+          check(p, x);
+        else
+          checkPacked(p, x);
       }
 }
 
@@ -224,6 +333,62 @@ TEST(Quantize, ShowsWhatIsNotFinite) {
           EXPECT_EQ((codes[i] & 0x7f) == 0x7f, i < 150 && i / 128 == at / 128)
               << i;
       }
+}
+
+// The same of packed blocks, in both orders: a NaN's code has no sign.
+TEST(Quantize, ShowsWhatIsNotFiniteInPackedBlocks) {
+  if (kBackend == Backend::Cpu)
+    GTEST_SKIP() << "the cpu's scales aren't packed";
+  const int64_t rows = 136, columns = 144;
+  for (bool areSquares : {false, true})
+    for (float bad : {INFINITY, -INFINITY, NAN, -NAN})
+      for (auto [row, column] : {std::pair<int64_t, int64_t>(3, 5), {131, 2}}) {
+        Floats x = randomFloats(rows * columns, 5);
+        x[row * columns + column] = bad;
+        const PackedScales place{rows, columns, areSquares},
+            turnedPlace{columns, rows, areSquares};
+        Packed straight(place), turned(turnedPlace);
+        Quantize::Params p{DType::F32, DType::F8E4M3, 1, rows, columns, 0, 128};
+        p.blockRows = areSquares ? 128 : 1;
+        p.packed = true;
+        runKernel<Quantize>(
+            1, p, {x},
+            {straight.codes, straight.scales, turned.codes, turned.scales});
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t j = 0; j < columns; ++j) {
+            const bool sharesRow = areSquares ? i / 128 == row / 128 : i == row,
+                       sharesColumn =
+                           areSquares ? j / 128 == column / 128 : j == column;
+            const bool isBad = sharesRow && j / 128 == column / 128,
+                       isTurnedBad = sharesColumn && i / 128 == row / 128;
+            ASSERT_EQ(straight.codes[i * columns + j] == 0x7f, isBad)
+                << i << ", " << j;
+            ASSERT_EQ(turned.codes[j * rows + i] == 0x7f, isTurnedBad)
+                << i << ", " << j;
+            ASSERT_EQ(std::isnan(straight.scales[place.at(i, j)]), isBad);
+            ASSERT_EQ(std::isnan(turned.scales[turnedPlace.at(j, i)]),
+                      isTurnedBad);
+          }
+      }
+}
+
+// A NaN has the same code whoever makes it, whatever its sign.
+TEST(Quantize, DropsTheSignOfWhatIsNoNumber) {
+  if (kBackend == Backend::Cuda)
+    GTEST_SKIP() << "there are no such blocks";
+  for (ScaleBlock block : {ScaleBlock{}, ScaleBlock{1, 128}, ScaleBlock{128, 1},
+                           ScaleBlock{128, 128}}) {
+    Floats x = randomFloats(40, 5);
+    x[3] = x[37] = -NAN;
+    x[17] = -INFINITY;
+    Buffer<unsigned char> codes(40);
+    Floats scales(40);
+    runKernel<Quantize>(
+        1, {DType::F32, DType::F8E4M3, 1, 1, 40, block.rows, block.columns},
+        {x}, {codes, scales});
+    for (int64_t i : {3, 17, 37})
+      EXPECT_EQ(int(codes[i]), 0x7f) << i << " of " << block.columns;
+  }
 }
 
 // The scale is that of steps before: what is larger saturates, and is seen in

@@ -9,10 +9,11 @@ using namespace tmc::test;
 
 namespace {
 
-/// A factor of 8 bits as it lies in memory, and its scales.
+/// A factor of 8 bits as it lies in memory, and its scales: a matrix of them,
+/// or packed.
 struct Factor {
   Typed codes;
-  Floats scales;
+  Floats scales, packed;
   ScaleBlock block;
   int64_t rows, columns;
 
@@ -25,12 +26,21 @@ struct Factor {
   Factor(DType type, int64_t batch, int64_t rows, int64_t columns,
          ScaleBlock block, unsigned seed)
       : codes(type, randomFloats(batch * rows * columns, seed, 20)),
-        scales(scaleCount(batch, rows, columns, block)), block(block),
-        rows(rows), columns(columns) {
+        scales(scaleCount(batch, rows, columns, block)),
+        packed(PackedScales{rows, columns, block.rows > 1}.count()),
+        block(block), rows(rows), columns(columns) {
     // Blocks have powers of two; the scale of everything is any number.
     for (int64_t i = 0; i < scales.size(); ++i)
       scales[i] =
           block.isWhole() ? 0.0123f : std::ldexp(1.0f, int(i * 7 % 12) - 9);
+    if (block.columns != 128)
+      return;
+    const int64_t high = blocksIn(rows, block.rows),
+                  wide = blocksIn(columns, 128), padded = (wide + 3) / 4 * 4;
+    for (int64_t i = 0; i < high; ++i)
+      for (int64_t j = 0; j < wide; ++j)
+        packed[block.rows == 1 ? j * high + i : i * padded + j] =
+            scales[i * wide + j];
   }
   /// Element (i, j) of matrix `b`, times its scale.
   double at(int64_t b, int64_t i, int64_t j) const {
@@ -49,6 +59,7 @@ struct Case {
   ScaleBlock lhs, rhs; // along rows and along k, then as it is stored
   unsigned flags;
   DType lhsType, rhsType, out;
+  bool packed = false;
 };
 
 ScaleBlock stored(ScaleBlock block, bool transposed) {
@@ -73,7 +84,9 @@ void check(const Case &c, unsigned seed) {
                    .lhsBlockRows = left.rows,
                    .lhsBlockColumns = left.columns,
                    .rhsBlockRows = right.rows,
-                   .rhsBlockColumns = right.columns};
+                   .rhsBlockColumns = right.columns,
+                   .packed = c.packed};
+  ASSERT_TRUE(Matmul::takes(p, kBackend));
   const Factor a(c.lhsType, c.batch, tl ? c.k : c.m, tl ? c.m : c.k, left,
                  seed),
       b(c.rhsType, c.batch, tr ? c.n : c.k, tr ? c.k : c.n, right, seed + 1);
@@ -96,8 +109,8 @@ void check(const Case &c, unsigned seed) {
         size.push_back(most);
       }
   Typed two(one);
-  const In ins{a.codes, b.codes, hasBias ? bias.get() : nullptr, a.scales,
-               b.scales};
+  const In ins{a.codes, b.codes, hasBias ? bias.get() : nullptr,
+               c.packed ? a.packed : a.scales, c.packed ? b.packed : b.scales};
   runKernel<Matmul>(1, p, ins, {one}, accumulate);
   runKernel<Matmul>(2, p, ins, {two}, accumulate);
   EXPECT_TRUE(one.bytes.sameBits(two.bytes)) << "threads change bits";
@@ -132,6 +145,78 @@ TEST(ScaledMatmul, MultipliesInTheOrderOfACard) {
                        ", flags " + std::to_string(flags));
           check(c, seed += 4);
         }
+}
+
+TEST(ScaledMatmul, MultipliesPackedBlocks) {
+  if (kBackend == Backend::Cpu)
+    GTEST_SKIP() << "the cpu's scales aren't packed";
+  // Around a block along k, and around squares of rows of either factor.
+  const int64_t shapes[][3] = {{8, 8, 16}, {24, 136, 144}, {136, 8, 640}};
+  const ScaleBlock row{1, 128}, square{128, 128};
+  // The second as it is read: along k first.
+  const ScaleBlock pairs[][2] = {
+      {row, {128, 1}}, {row, square}, {square, {128, 1}}};
+  unsigned seed = 1;
+  for (auto &shape : shapes)
+    for (auto &pair : pairs)
+      for (auto [out, flags] : {std::pair(DType::F32, 0u),
+                                {DType::F32, 8u},
+                                {DType::BF16, 4u},
+                                {DType::BF16, 12u},
+                                {DType::F16, 4u}}) {
+        if (out == DType::F16 && shape[2] > 16) // It would overflow.
+          continue;
+        const DType left = flags & 8 ? DType::F8E5M2 : DType::F8E4M3;
+        const Case c{1,       shape[0],  shape[1], shape[2],      pair[0],
+                     pair[1], 2 | flags, left,     DType::F8E4M3, out,
+                     true};
+        SCOPED_TRACE(std::to_string(shape[0]) + " x " +
+                     std::to_string(shape[1]) + " x " +
+                     std::to_string(shape[2]) + " in " + nameOf(out) +
+                     ", flags " + std::to_string(flags) + ", blocks " +
+                     std::to_string(pair[0].rows) + " and " +
+                     std::to_string(pair[1].columns));
+        check(c, seed += 4);
+      }
+}
+
+TEST(ScaledMatmul, SaysWhichBlocksACardMultiplies) {
+  Matmul::Params p{.lhs = DType::F8E4M3,
+                   .rhs = DType::F8E4M3,
+                   .out = DType::BF16,
+                   .batch = 1,
+                   .m = 8,
+                   .n = 24,
+                   .k = 48,
+                   .transposeLhs = false,
+                   .transposeRhs = true,
+                   .bias = true,
+                   .scaled = true,
+                   .lhsBlockRows = 1,
+                   .lhsBlockColumns = 128,
+                   .rhsBlockRows = 128,
+                   .rhsBlockColumns = 128,
+                   .packed = true};
+  EXPECT_TRUE(Matmul::takes(p, Backend::Cuda));
+  EXPECT_FALSE(Matmul::takes(p, Backend::Cpu));
+  auto takes = [&](auto change) {
+    Matmul::Params q = p;
+    change(q);
+    return Matmul::takes(q, Backend::Cuda);
+  };
+  EXPECT_TRUE(takes([](auto &q) { q.rhsBlockRows = 1; }));
+  EXPECT_TRUE(
+      takes([](auto &q) { std::swap(q.lhsBlockRows, q.rhsBlockRows); }));
+  EXPECT_FALSE(takes([](auto &q) { q.lhsBlockRows = 128; }));
+  EXPECT_FALSE(takes([](auto &q) { q.lhsBlockRows = q.lhsBlockColumns = 0; }));
+  EXPECT_FALSE(takes([](auto &q) { q.rhsBlockColumns = 1; }));
+  EXPECT_FALSE(takes([](auto &q) { q.packed = false; }));
+  EXPECT_FALSE(takes([](auto &q) { q.batch = 2; }));
+  EXPECT_FALSE(takes([](auto &q) { q.m = 12; }));
+  EXPECT_FALSE(takes([](auto &q) { q.k = 40; }));
+  EXPECT_FALSE(takes([](auto &q) { q.n = 20; }));
+  EXPECT_FALSE(takes([](auto &q) { q.transposeLhs = true; }));
+  EXPECT_FALSE(takes([](auto &q) { q.transposeRhs = false; }));
 }
 
 TEST(ScaledMatmul, SaysWhichCodesACardMultiplies) {
