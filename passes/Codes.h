@@ -10,6 +10,8 @@
 //     along
 //                          -> nn.matmul           what the product sums over
 //
+// Cards want codes and scales in orders of their own: LayOutCodes.cpp.
+//
 // Codes are E4M3. With one scale, those of gradients are E5M2, whose range is
 // wider: a gradient is what neither the loss nor another output of the step is
 // made of.

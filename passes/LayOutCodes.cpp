@@ -1,12 +1,22 @@
 // LayOutCodes.cpp - codes of 8 bits in the order in which a card sums them.
+//
+//     one scale           nn.quantize               ->  nn.quantize_both
+//     128 of rows, and    nn.quantize, nn.quantize  ->  nn.quantize_blocks
+//     of columns
+//     squares             nn.quantize               ->  nn.quantize_blocks
+//
+// One scale's codes are the same in both orders. In blocks that go along what
+// is summed each order has its own, and their scales are packed (Scales.h).
 
 #include "passes/Passes.h"
 
 #include "compiler/analysis/Storage.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/Scales.h"
+#include "runtime/kernels/Matmul.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -24,14 +34,16 @@ struct LayOutCodes : impl::LayOutCodesBase<LayOutCodes> {
   void runOnOperation() override {
     made.clear();
     replaced.clear();
+    blocks.clear();
     SmallVector<nn::MatmulOp> products;
-    // Blocks go along what is summed, and are quantized for each order.
     auto isWhole = [](Value scale) {
       return scale && tensorType(scale).getRank() == 0;
     };
     getOperation().walk([&](nn::MatmulOp op) {
       if (isWhole(op.getLhsScale()) && isWhole(op.getRhsScale()))
         products.push_back(op);
+      else if (std::optional<InBlocks> found = inBlocks(op))
+        layOut(*found);
     });
     for (nn::MatmulOp op : products) {
       if (op.getTransposeLhs())
@@ -41,8 +53,11 @@ struct LayOutCodes : impl::LayOutCodesBase<LayOutCodes> {
       op.setTransposeLhs(false);
       op.setTransposeRhs(true);
     }
+    for (auto &[key, op] : blocks)
+      markUnread(op);
     for (Operation *op : replaced)
-      op->erase();
+      if (op->use_empty())
+        op->erase();
   }
 
 private:
@@ -113,8 +128,93 @@ private:
     return nn::TransposeOp::create(b, codes.getLoc(), codes, order);
   }
 
+  //===--------------------------------------------------------------------===//
+  // Scales of blocks
+  //===--------------------------------------------------------------------===//
+
+  /// A product with scales of blocks, and what quantizes its factors.
+  struct InBlocks {
+    nn::MatmulOp product;
+    nn::QuantizeOp factors[2];
+  };
+
+  /// `op` as a product that a card has: of matrices quantized in blocks that go
+  /// along what it sums over, one of them at least in rows.
+  std::optional<InBlocks> inBlocks(nn::MatmulOp op) {
+    if (!op.getLhsScale() || tensorType(op.getLhs()).getRank() != 2)
+      return std::nullopt;
+    InBlocks found{op, {}};
+    int64_t rows[2], k = 0;
+    bool hasRows = false;
+    for (unsigned i : {0u, 1u}) {
+      Value codes = i ? op.getRhs() : op.getLhs(),
+            scale = i ? op.getRhsScale() : op.getLhsScale();
+      auto quantize = codes.getDefiningOp<nn::QuantizeOp>();
+      if (!quantize || codes != quantize.getCodes() ||
+          scale != quantize.getScale())
+        return std::nullopt;
+      RankedTensorType type = tensorType(codes);
+      ScaleBlock block = *nn::scaleBlockOf(type, tensorType(scale));
+      unsigned summed = op.getSummedDim(i);
+      if ((summed ? block.columns : block.rows) != kScaleBlock)
+        return std::nullopt;
+      k = type.getDimSize(summed);
+      rows[i] = type.getDimSize(1 - summed);
+      hasRows |= (summed ? block.rows : block.columns) == 1;
+      found.factors[i] = quantize;
+    }
+    DType out = runtimeType(op.getResult().getType());
+    if (!hasRows || !Matmul::fitsBlocks(rows[0], rows[1], k, out))
+      return std::nullopt;
+    return found;
+  }
+
+  void layOut(const InBlocks &found) {
+    nn::MatmulOp op = found.product;
+    for (unsigned i : {0u, 1u}) {
+      nn::QuantizeBlocksOp both = blocksOf(found.factors[i]);
+      bool isTurned = op.getSummedDim(i) == 0;
+      (i ? op.getRhsMutable() : op.getLhsMutable())
+          .assign(isTurned ? both.getTurned() : both.getCodes());
+      (i ? op.getRhsScaleMutable() : op.getLhsScaleMutable())
+          .assign(isTurned ? both.getTurnedScale() : both.getScale());
+    }
+    op.setTransposeLhs(false);
+    op.setTransposeRhs(true);
+  }
+
+  /// What makes all codes in rows, or in squares, of what `op` quantizes.
+  nn::QuantizeBlocksOp blocksOf(nn::QuantizeOp op) {
+    RankedTensorType type = tensorType(op.getCodes());
+    ScaleBlock block = *nn::scaleBlockOf(type, tensorType(op.getScale()));
+    bool areSquares = block.rows == kScaleBlock && block.columns == kScaleBlock;
+    if (!llvm::is_contained(replaced, op))
+      replaced.push_back(op);
+    nn::QuantizeBlocksOp &both =
+        blocks[{op.getInput(), type.getElementType(), unsigned(areSquares)}];
+    if (!both) {
+      OpBuilder b(op.getContext());
+      b.setInsertionPointAfterValue(op.getInput());
+      both = nn::QuantizeBlocksOp::create(b, op.getLoc(), op.getInput(),
+                                          type.getElementType(), areSquares);
+    }
+    return both;
+  }
+
+  /// Leaves out the order that no product reads.
+  void markUnread(nn::QuantizeBlocksOp op) {
+    SmallVector<int64_t> unread;
+    for (unsigned first : {0u, 2u})
+      if (op->getResult(first).use_empty())
+        unread.push_back(first);
+    if (!unread.empty())
+      op.setUnread(unread);
+  }
+
   DenseMap<Value, Value> made;
   SmallVector<Operation *> replaced; // In the order in which they can go.
+  llvm::MapVector<std::tuple<Value, Type, unsigned>, nn::QuantizeBlocksOp>
+      blocks;
 };
 
 } // namespace

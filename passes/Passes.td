@@ -58,6 +58,10 @@ def LayOutCodes : Pass<"tmc-lay-out-codes", "::tmc::train::StepOp"> {
     factor that lies the other way is read turned, and what makes the codes
     writes them in both orders.
 
+    Codes in blocks are quantized for each order anew, by one kernel that reads
+    the values once (`nn.quantize_blocks`), and their scales are packed. A product
+    in blocks that a card doesn't have is left alone.
+
     Before:
 
     ```mlir

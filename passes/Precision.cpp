@@ -489,14 +489,19 @@ private:
 std::string faultOfCodes(const PrecisionSpec &spec, const Target &device) {
   if (device.backend == Backend::Cpu)
     return "";
-  constexpr int kFirst = 89; // Ada's and Hopper's tensor cores are the first.
+  // Ada's and Hopper's tensor cores are the first; cuBLASLt's scales of blocks
+  // are for Hopper alone.
+  constexpr int kFirst = 89, kBlocks = 90;
   int64_t arch = 0;
+  StringRef number = StringRef(device.arch).drop_front(3); // "sm_"
+  if (number.consumeInteger(10, arch))
+    return "";
   for (Scaling scaling : spec.scalings()) {
-    if (scaling == Scaling::Block)
-      return device.name + " has no products of codes with scales of blocks: "
-                           "fp8:block is the cpu's";
-    StringRef number = StringRef(device.arch).drop_front(3); // "sm_"
-    if (!number.consumeInteger(10, arch) && arch < kFirst)
+    if (scaling == Scaling::Block && arch != kBlocks)
+      return device.name + " (" + device.arch +
+             ") has no products of codes with scales of blocks: fp8:block "
+             "wants sm_90 or the cpu";
+    if (arch < kFirst)
       return device.name + " (" + device.arch +
              ") has no products of codes of 8 bits: fp8 wants sm_89 or newer";
   }
@@ -523,6 +528,18 @@ struct Precision : impl::PrecisionBase<Precision> {
       emitFault(getOperation().getLoc(), Fault::Unsupported) << fault;
       return signalPassFailure();
     }
+    // Whether `op` multiplies codes scaled so. No card multiplies two squares,
+    // which parameters are in blocks.
+    auto takesCodes = [&](PrecisionOpInterface op, Scaling scaling) {
+      const bool inBlocks = scaling == Scaling::Block;
+      if (tensorType(op->getOperand(0)).getElementType().isF64() ||
+          !op.takesCodes(onCard, inBlocks))
+        return false;
+      return !onCard || !inBlocks ||
+             !llvm::all_of(op.getFactors(), [&](unsigned i) {
+               return parameterOf(getOperation(), op->getOperand(i));
+             });
+    };
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa<PrecisionOpInterface, ActivationOpInterface>(op))
@@ -545,8 +562,7 @@ struct Precision : impl::PrecisionBase<Precision> {
       if (!choice.exception.empty()) // Reports tell it.
         op->setAttr(train::TrainDialect::kPrecision,
                     StringAttr::get(&getContext(), choice.exception));
-      if (choice.codes && product.takesCodes(onCard) &&
-          !tensorType(op->getOperand(0)).getElementType().isF64()) {
+      if (choice.codes && takesCodes(product, *choice.codes)) {
         quantizer.quantize(product, *choice.codes, names.of(op).back());
         narrower.roundResults(product, choice.type);
       } else if (!choice.type.isF32()) {

@@ -1,6 +1,7 @@
 // Products.cpp - matrix products and convolutions.
 
 #include "compiler/reference/Interpreter.h"
+#include "compiler/reference/PackedScales.h"
 #include "compiler/reference/Window.h"
 #include "dialects/nn/NN.h"
 
@@ -71,6 +72,13 @@ static void addProduct(double *out, const double *x, const double *y, int64_t m,
 /// of the block of 128 that it is in. A double holds the product.
 static Tensor valuesOf(const Tensor &codes, const Tensor *scale) {
   Tensor values = codes;
+  if (scale && scale->rank() == 1) {
+    forEachIndex(codes.shape, [&](ArrayRef<int64_t> index, int64_t i) {
+      values.floats[i] *= scale->floats[packedScaleAt(
+          codes.shape, scale->size(), index[0], index[1])];
+    });
+    return values;
+  }
   SmallVector<int64_t> strides;
   if (scale)
     strides = stridesOf(scale->shape);

@@ -1,6 +1,7 @@
 // Quantize.cpp - codes of 8 bits and their scales.
 
 #include "compiler/reference/Interpreter.h"
+#include "compiler/reference/PackedScales.h"
 #include "dialects/nn/NN.h"
 
 #include <cmath>
@@ -92,7 +93,41 @@ static LogicalResult quantizeBoth(QuantizeBothOp op, OpCall &call) {
   return success();
 }
 
+/// Codes and packed scales of a matrix, which is read turned or not.
+static void quantizePacked(const Tensor &x, bool isTurned, Tensor &codes,
+                           Tensor &scale) {
+  const double most = roundTo(codes.element, 1e30);
+  std::vector<double> amax(scale.size(), 0);
+  auto each = [&](auto body) {
+    forEachIndex(codes.shape, [&](ArrayRef<int64_t> index, int64_t i) {
+      const int64_t from = isTurned ? index[1] * x.shape[1] + index[0] : i;
+      body(i, roundTo(Element::F32, x.floats[from]),
+           packedScaleAt(codes.shape, scale.size(), index[0], index[1]));
+    });
+  };
+  each([&](int64_t, double value, int64_t at) {
+    if (!(std::fabs(value) <= amax[at])) // A NaN stays one.
+      amax[at] = std::isnan(amax[at]) ? amax[at] : std::fabs(value);
+  });
+  // Zeros between squares' scales belong to no element.
+  std::fill(scale.floats.begin(), scale.floats.end(), 0);
+  each([&](int64_t i, double value, int64_t at) {
+    scale.floats[at] = scaleOf(amax[at], most, /*isBlock=*/true);
+    codes.floats[i] = std::isfinite(value)
+                          ? roundTo(codes.element, value / scale.floats[at])
+                          : std::numeric_limits<double>::quiet_NaN();
+  });
+}
+
+static LogicalResult quantizeBlocks(QuantizeBlocksOp op, OpCall &call) {
+  const Tensor &x = call.in(op.getInput());
+  quantizePacked(x, /*isTurned=*/false, call.out(0), call.out(1));
+  quantizePacked(x, /*isTurned=*/true, call.out(2), call.out(3));
+  return success();
+}
+
 void tmc::reference::addQuantize(OpTable &table) {
   table.add<QuantizeOp>(quantize<QuantizeOp>);
   table.add<QuantizeBothOp>(quantizeBoth);
+  table.add<QuantizeBlocksOp>(quantizeBlocks);
 }

@@ -116,6 +116,8 @@ std::string TypeReasons::whyOf(Value root) const {
   while (made.getDefiningOp() && movesOnly(made.getDefiningOp()))
     made = made.getDefiningOp()->getOperand(0);
   Operation *maker = made.getDefiningOp();
+  if (isa_and_nonnull<nn::QuantizeBlocksOp>(maker))
+    return "scale of codes";
   if (isa_and_nonnull<nn::QuantizeOp, nn::QuantizeBothOp>(maker))
     return cast<OpResult>(made).getResultNumber() == 1
                ? "scale of codes"

@@ -355,7 +355,8 @@ private:
   bool mayBeAScale(ArrayRef<Deviation> list) {
     bool hasCodes = false;
     step.walk([&](Operation *op) {
-      hasCodes |= isa<nn::QuantizeOp, nn::QuantizeBothOp>(op);
+      hasCodes |=
+          isa<nn::QuantizeOp, nn::QuantizeBothOp, nn::QuantizeBlocksOp>(op);
     });
     return hasCodes && llvm::all_of(list, [](const Deviation &d) {
              return isGood(d) || d.elements == 1;

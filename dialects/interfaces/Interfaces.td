@@ -192,10 +192,11 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
       "bool", "mayKeepSums", (ins), /*methodBody=*/"",
       /*defaultImplementation=*/"return false;">,
     InterfaceMethod<[{
-        True if factors may be codes of 8 bits with scales, on a card or on the
-        cpu.
+        True if factors may be codes of 8 bits with scales, of the whole tensor
+        or of blocks, on a card or on the cpu.
       }],
-      "bool", "takesCodes", (ins "bool":$onCard), /*methodBody=*/"",
+      "bool", "takesCodes", (ins "bool":$onCard, "bool":$inBlocks),
+      /*methodBody=*/"",
       /*defaultImplementation=*/"return false;">,
     InterfaceMethod<[{
         The dimension of a factor along which products are summed up, one of the

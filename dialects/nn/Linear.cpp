@@ -112,7 +112,22 @@ LogicalResult MatmulOp::verify() {
         (!bothOf8Bits || !scaleBlockOf(tensorType(factor), tensorType(scale))))
       return emitOpError("multiplies ")
              << factor.getType() << " by scales of type " << scale.getType();
+  if (hasPackedScales()) { // C8
+    RankedTensorType left = tensorType(getLhsScale()),
+                     right = tensorType(getRhsScale());
+    if (getTransposeLhs() || !getTransposeRhs() || !arePacked(left) ||
+        !arePacked(right) ||
+        (scaleBlockOf(lhs, left)->rows > 1 &&
+         scaleBlockOf(rhs, right)->rows > 1))
+      return emitOpError("has no product of packed scales of types ")
+             << left << " and " << right;
+  }
   return success();
+}
+
+bool MatmulOp::hasPackedScales() {
+  return getLhsScale() && (arePacked(tensorType(getLhsScale())) ||
+                           arePacked(tensorType(getRhsScale())));
 }
 
 int64_t MatmulOp::getFlops() {
@@ -191,10 +206,15 @@ SmallVector<unsigned> MatmulOp::getAddends() {
   return llvm::to_vector(
       llvm::seq<unsigned>(2, 2 + bool(getBias()) + bool(getAcc())));
 }
-bool MatmulOp::takesCodes(bool onCard) {
-  int64_t k = matrixDims(tensorType(getLhs()), getTransposeLhs()).second;
+bool MatmulOp::takesCodes(bool onCard, bool inBlocks) {
+  auto [m, k] = matrixDims(tensorType(getLhs()), getTransposeLhs());
   int64_t n = tensorType(getResult()).getShape().back();
-  return !onCard || Matmul::fitsCodes(n, k, DType::BF16);
+  if (!onCard)
+    return true;
+  if (inBlocks)
+    return tensorType(getLhs()).getRank() == 2 &&
+           Matmul::fitsBlocks(m, n, k, DType::BF16);
+  return Matmul::fitsCodes(n, k, DType::BF16);
 }
 unsigned MatmulOp::getSummedDim(unsigned factor) {
   bool isLast = factor == 0 ? !getTransposeLhs() : getTransposeRhs();
@@ -236,6 +256,7 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
     p.lhsBlockColumns = lhs.columns;
     p.rhsBlockRows = rhs.rows;
     p.rhsBlockColumns = rhs.columns;
+    p.packed = hasPackedScales();
   }
   KernelCall call(getContext(), "Matmul", Matmul::takes(p, backend));
   call.products = p.tf32 ? DType::TF32 : p.lhs == DType::F32 ? p.rhs : p.lhs;
@@ -258,6 +279,8 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
         .integer("lhsBlockColumns", p.lhsBlockColumns)
         .integer("rhsBlockRows", p.rhsBlockRows)
         .integer("rhsBlockColumns", p.rhsBlockColumns);
+    if (p.packed)
+      call.flag("packed", true);
     int64_t scales = getNumOperands() - 2;
     call.ins.append({scales, scales + 1});
   }

@@ -26,7 +26,8 @@ def NN_MatmulOp : NN_Op<"matmul", [
     Their shapes say what shares a scale, as `nn.quantize` makes them. The
     product of codes whose scale is the whole tensor's is multiplied by it
     afterwards, in f32; blocks' scales are powers of two, by which codes are
-    multiplied first.
+    multiplied first. Packed scales are those of a card's product, which sums
+    along the rows of both factors.
 
     The transpose flags read an operand transposed in place. They exist so that
     the gradient of a matmul is two matmuls and nothing else.
@@ -40,6 +41,8 @@ def NN_MatmulOp : NN_Op<"matmul", [
     - C5: `acc` has the result's type.
     - C6: the result's shape is [batch..., m, n].
     - C7: scales go with factors of 8 bits, and are of a shape for theirs.
+    - C8: packed scales are both factors', with `transpose_rhs` alone, and one's
+      at least are of rows.
 
     Example:
 
@@ -61,6 +64,10 @@ def NN_MatmulOp : NN_Op<"matmul", [
     OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs,
                    "::mlir::Value":$bias, "::mlir::Value":$acc,
                    "bool":$transposeLhs, "bool":$transposeRhs)>];
+  let extraClassDeclaration = [{
+    /// Whether its factors' scales are packed, as a card reads them.
+    bool hasPackedScales();
+  }];
   let assemblyFormat = [{
     $lhs `,` $rhs (`transpose_lhs` $transpose_lhs^)?
     (`transpose_rhs` $transpose_rhs^)? (`bias` `(` $bias^ `)`)?

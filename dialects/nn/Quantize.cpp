@@ -1,4 +1,4 @@
-// Quantize.cpp - nn.quantize.
+// Quantize.cpp - nn.quantize, nn.quantize_both and nn.quantize_blocks.
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
@@ -14,6 +14,13 @@ std::optional<ScaleBlock> tmc::nn::scaleBlockOf(RankedTensorType codes,
                                                 RankedTensorType scale) {
   if (scale.getRank() == 0)
     return ScaleBlock{};
+  if (arePacked(scale)) {
+    for (int64_t rows : {int64_t(1), kScaleBlock})
+      if (codes.getRank() == 2 && codes.getDimSize(0) % kPackedRows == 0 &&
+          scale == packedScaleTypeFor(codes, {rows, kScaleBlock}))
+        return ScaleBlock{rows, kScaleBlock};
+    return std::nullopt;
+  }
   int64_t rank = codes.getRank();
   if (rank < 2 || scale.getRank() != rank ||
       codes.getShape().drop_back(2) != scale.getShape().drop_back(2))
@@ -41,6 +48,14 @@ RankedTensorType tmc::nn::scaleTypeFor(RankedTensorType codes,
   return RankedTensorType::get(shape, Float32Type::get(codes.getContext()));
 }
 
+RankedTensorType tmc::nn::packedScaleTypeFor(RankedTensorType codes,
+                                             ScaleBlock block) {
+  PackedScales place{codes.getDimSize(0), codes.getDimSize(1),
+                     /*areSquares=*/block.rows > 1};
+  return RankedTensorType::get({place.count()},
+                               Float32Type::get(codes.getContext()));
+}
+
 void QuantizeOp::build(OpBuilder &builder, OperationState &state, Value input,
                        Type codeElement) {
   RankedTensorType codes = tensorType(input).clone(codeElement);
@@ -54,7 +69,7 @@ template <typename Op> static LogicalResult verifyQuantize(Op op) {
                    scale = tensorType(op.getScale());
   if (input.getShape() != codes.getShape()) // C1
     return op.emitOpError("makes codes of type ") << codes << " of " << input;
-  if (!scaleBlockOf(codes, scale)) // C2
+  if (!scaleBlockOf(codes, scale) || arePacked(scale)) // C2
     return op.emitOpError("makes scales of type ") << scale << " of " << input;
   if (bool(op.getHistory()) != bool(op.getAmax()) ||
       (op.getHistory() && scale.getRank())) // C3
@@ -75,6 +90,38 @@ LogicalResult QuantizeBothOp::verify() {
   return success();
 }
 
+LogicalResult QuantizeBlocksOp::verify() {
+  RankedTensorType input = tensorType(getInput()),
+                   codes = tensorType(getCodes());
+  if (input.getRank() != 2 || input.getShape() != codes.getShape() ||
+      getTurned().getType() != turnedType(codes)) // C1
+    return emitOpError("makes codes of types ")
+           << codes << " and " << getTurned().getType() << " of " << input;
+  std::optional<ScaleBlock> straight =
+                                scaleBlockOf(codes, tensorType(getScale())),
+                            turned = scaleBlockOf(tensorType(getTurned()),
+                                                  tensorType(getTurnedScale()));
+  if (!straight || !turned || straight->rows != turned->rows ||
+      !arePacked(tensorType(getScale())) ||
+      !arePacked(tensorType(getTurnedScale()))) // C2
+    return emitOpError("makes scales of types ")
+           << getScale().getType() << " and " << getTurnedScale().getType()
+           << " of " << input;
+  for (int64_t first : getUnread().value_or(ArrayRef<int64_t>())) // C3
+    if (first != 0 && first != 2)
+      return emitOpError("doesn't leave out result ") << first;
+  return success();
+}
+
+void QuantizeBlocksOp::build(OpBuilder &builder, OperationState &state,
+                             Value input, Type codeElement, bool areSquares) {
+  RankedTensorType codes = tensorType(input).clone(codeElement);
+  RankedTensorType turned = turnedType(codes);
+  ScaleBlock block{areSquares ? kScaleBlock : 1, kScaleBlock};
+  build(builder, state, codes, packedScaleTypeFor(codes, block), turned,
+        packedScaleTypeFor(turned, block), input, /*unread=*/nullptr);
+}
+
 RankedTensorType tmc::nn::turnedType(RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
   std::swap(shape.end()[-1], shape.end()[-2]);
@@ -86,6 +133,7 @@ static int64_t flopsOfQuantize(Value input) {
 }
 int64_t QuantizeOp::getFlops() { return flopsOfQuantize(getInput()); }
 int64_t QuantizeBothOp::getFlops() { return flopsOfQuantize(getInput()); }
+int64_t QuantizeBlocksOp::getFlops() { return flopsOfQuantize(getInput()); }
 
 /// The whole tensor is read twice, but for a delayed scale; a block stays in
 /// the cache.
@@ -97,6 +145,21 @@ template <typename Op> static int64_t bytesOfQuantize(Op op) {
 }
 int64_t QuantizeOp::getBytesMoved() { return bytesOfQuantize(*this); }
 int64_t QuantizeBothOp::getBytesMoved() { return bytesOfQuantize(*this); }
+
+/// The input is read once.
+int64_t QuantizeBlocksOp::getBytesMoved() {
+  int64_t bytes = sumOfTensorBytes(*this);
+  for (unsigned result : getDroppableResults())
+    bytes -= sizeInBytes(getResult(result).getType());
+  return bytes;
+}
+
+SmallVector<unsigned> QuantizeBlocksOp::getDroppableResults() {
+  SmallVector<unsigned> results;
+  for (int64_t first : getUnread().value_or(ArrayRef<int64_t>()))
+    results.append({unsigned(first), unsigned(first) + 1});
+  return results;
+}
 
 BatchSplit QuantizeOp::getSplit(ArrayRef<int64_t> batchDims) {
   int64_t dim = batchDims[0];
@@ -117,8 +180,15 @@ BatchSplit QuantizeBothOp::getSplit(ArrayRef<int64_t> batchDims) {
   return {{Rejoin::whole(), Rejoin::whole(), Rejoin::whole()}, ""};
 }
 
+BatchSplit QuantizeBlocksOp::getSplit(ArrayRef<int64_t> batchDims) {
+  if (batchDims[0] >= 0)
+    return BatchSplit::refuse("what shares a scale goes across the batch");
+  return {SmallVector<Rejoin>(4, Rejoin::whole()), ""};
+}
+
 template <typename Op>
-static KernelCall kernelOfQuantize(Op op, bool isTurned, Backend backend) {
+static KernelCall kernelOfQuantize(Op op, Value history, bool isTurned,
+                                   Backend backend) {
   RankedTensorType codes = tensorType(op.getCodes());
   ScaleBlock block = *scaleBlockOf(codes, tensorType(op.getScale()));
   bool isMatrix = codes.getRank() >= 2;
@@ -130,9 +200,9 @@ static KernelCall kernelOfQuantize(Op op, bool isTurned, Backend backend) {
       .columns = isMatrix ? codes.getShape().back() : codes.getNumElements(),
       .blockRows = block.rows,
       .blockColumns = block.columns,
-      .history =
-          op.getHistory() ? tensorType(op.getHistory()).getDimSize(0) : 0,
-      .turned = isTurned};
+      .history = history ? tensorType(history).getDimSize(0) : 0,
+      .turned = isTurned,
+      .packed = arePacked(tensorType(op.getScale()))};
   KernelCall call(op.getContext(), "Quantize", Quantize::takes(p, backend));
   call.type("in", op.getInput().getType())
       .type("codes", codes)
@@ -145,13 +215,19 @@ static KernelCall kernelOfQuantize(Op op, bool isTurned, Backend backend) {
     call.integer("history", p.history);
   if (p.turned)
     call.flag("turned", true);
+  if (p.packed)
+    call.flag("packed", true);
   call.scratchBytes = Quantize::scratchCap(p, backend);
   return call;
 }
 
 KernelCall QuantizeOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
-  return kernelOfQuantize(*this, /*isTurned=*/false, backend);
+  return kernelOfQuantize(*this, getHistory(), /*isTurned=*/false, backend);
 }
 KernelCall QuantizeBothOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
-  return kernelOfQuantize(*this, /*isTurned=*/true, backend);
+  return kernelOfQuantize(*this, getHistory(), /*isTurned=*/true, backend);
+}
+KernelCall QuantizeBlocksOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  return kernelOfQuantize(*this, /*history=*/Value(), /*isTurned=*/false,
+                          backend);
 }

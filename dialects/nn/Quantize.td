@@ -95,4 +95,42 @@ def NN_QuantizeBothOp : NN_Op<"quantize_both", [
   }];
 }
 
+def NN_QuantizeBlocksOp : NN_Op<"quantize_blocks", [
+    NotDifferentiable, DroppingKernel]> {
+  let summary = "codes of 8 bits in blocks, in both orders of a matrix";
+  let description = [{
+    `nn.quantize` with scales of blocks that go along rows, of a matrix and of
+    what it is turned: a product sums along rows of one, its gradient along those
+    of the other. Each is made of the input, not of the other's codes. A block is
+    128 of a row, or a square of 128 x 128. Scales are packed, as a card's products
+    read them. `unread` names by their first results the pairs of codes and scales
+    that aren't made.
+
+    Constraints:
+    - C1: the input is a matrix; `codes` has its shape, and `turned` the type of
+      `codes` with both dimensions exchanged.
+    - C2: `scale` and `turned_scale` are packed scales of `codes` and of `turned`,
+      both of rows or both of squares.
+    - C3: `unread` holds 0 or 2.
+
+    Example:
+
+    ```mlir
+    %q, %s, %t, %r = nn.quantize_blocks %x : (tensor<64x256xbf16>)
+        -> (tensor<64x256xf8E4M3FN>, tensor<128xf32>, tensor<256x64xf8E4M3FN>, tensor<256xf32>)
+    ```
+  }];
+  let extraClassDeclaration = "int64_t getBytesMoved();";
+  let arguments = (ins StaticShapeTensorOf<[F16, BF16, F32]>:$input,
+                       OptionalAttr<DenseI64ArrayAttr>:$unread);
+  let results = (outs StaticShapeTensorOf<[F8E4M3FN, F8E5M2]>:$codes,
+                      StaticShapeTensorOf<[F32]>:$scale,
+                      StaticShapeTensorOf<[F8E4M3FN, F8E5M2]>:$turned,
+                      StaticShapeTensorOf<[F32]>:$turned_scale);
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$input, "::mlir::Type":$codeElement,
+                   "bool":$areSquares)>];
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
 #endif // TMC_DIALECTS_NN_QUANTIZE_TD

@@ -106,6 +106,31 @@ func.func @matmul_c7_shape(%a: tensor<4x8xf8E4M3FN>, %b: tensor<8x2xf8E4M3FN>, %
 
 // -----
 
+// Packed scales are those of a product that sums along the rows of both factors.
+func.func @matmul_c8_order(%a: tensor<8x16xf8E4M3FN>, %b: tensor<16x8xf8E4M3FN>, %s: tensor<8xf32>, %r: tensor<16xf32>) {
+  // expected-error @below {{has no product of packed scales of types 'tensor<8xf32>' and 'tensor<16xf32>'}}
+  %0 = nn.matmul %a, %b scales(%s, %r) : (tensor<8x16xf8E4M3FN>, tensor<16x8xf8E4M3FN>, tensor<8xf32>, tensor<16xf32>) -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c8_one(%a: tensor<8x16xf8E4M3FN>, %s: tensor<8xf32>, %r: tensor<8x1xf32>) {
+  // expected-error @below {{has no product of packed scales of types 'tensor<8xf32>' and 'tensor<8x1xf32>'}}
+  %0 = nn.matmul %a, %a transpose_rhs scales(%s, %r) : (tensor<8x16xf8E4M3FN>, tensor<8x16xf8E4M3FN>, tensor<8xf32>, tensor<8x1xf32>) -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c8_squares(%a: tensor<8x16xf8E4M3FN>, %s: tensor<4xf32>) {
+  // expected-error @below {{has no product of packed scales of types 'tensor<4xf32>' and 'tensor<4xf32>'}}
+  %0 = nn.matmul %a, %a transpose_rhs scales(%s, %s) : (tensor<8x16xf8E4M3FN>, tensor<8x16xf8E4M3FN>, tensor<4xf32>, tensor<4xf32>) -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
 func.func @matmul_types(%a: tensor<4x8xbf16>, %b: tensor<8x2xbf16>, %bias: tensor<2xf32>,
                         %p: tensor<4x8xf8E4M3FN>, %q: tensor<8x2xf8E5M2>,
                         %s: tensor<f32>, %rows: tensor<4x1xf32>) {

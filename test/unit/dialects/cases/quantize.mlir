@@ -24,3 +24,15 @@ func.func @matmul_of_codes(%x: tensor<4x6xf8E4M3FN> {test.constant}, %w: tensor<
   %0 = nn.matmul %x, %w transpose_rhs scales(%s, %t) : (tensor<4x6xf8E4M3FN>, tensor<2x6xf8E5M2>, tensor<f32>, tensor<2x1xf32>) -> tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
 }
+func.func @quantize_blocks(%x: tensor<8x264xbf16>) -> (tensor<8x264xf8E4M3FN>, tensor<24xf32>, tensor<264x8xf8E4M3FN>, tensor<264xf32>) {
+  %0:4 = nn.quantize_blocks %x : (tensor<8x264xbf16>) -> (tensor<8x264xf8E4M3FN>, tensor<24xf32>, tensor<264x8xf8E4M3FN>, tensor<264xf32>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<8x264xf8E4M3FN>, tensor<24xf32>, tensor<264x8xf8E4M3FN>, tensor<264xf32>
+}
+func.func @quantize_squares(%x: tensor<8x136xf32>) -> (tensor<8x136xf8E4M3FN>, tensor<4xf32>, tensor<136x8xf8E4M3FN>, tensor<8xf32>) {
+  %0:4 = nn.quantize_blocks %x : (tensor<8x136xf32>) -> (tensor<8x136xf8E4M3FN>, tensor<4xf32>, tensor<136x8xf8E4M3FN>, tensor<8xf32>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<8x136xf8E4M3FN>, tensor<4xf32>, tensor<136x8xf8E4M3FN>, tensor<8xf32>
+}
+func.func @matmul_of_blocks(%x: tensor<8x136xf8E4M3FN> {test.constant}, %w: tensor<8x136xf8E4M3FN> {test.constant}, %s: tensor<16xf32> {test.constant}, %t: tensor<4xf32> {test.constant}) -> tensor<8x8xf32> {
+  %0 = nn.matmul %x, %w transpose_rhs scales(%s, %t) : (tensor<8x136xf8E4M3FN>, tensor<8x136xf8E4M3FN>, tensor<16xf32>, tensor<4xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
