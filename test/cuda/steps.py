@@ -34,8 +34,8 @@ sys.path.insert(0, GOLDEN)
 
 FULL_ONLY = ["decoder"]
 TIGHT = ["mlp-small", "gpt2-tiny", "gpt2-tiny, bf16", "gpt2-tiny, fp8:delayed", "resnet-tiny", "unet-tiny"]
-NARROW = {"gpt2-tiny": ["bf16", "fp16", "fp8:delayed"], "llama-tiny": ["bf16"], "mlp-small": ["fp8"],
-          "unet-tiny": ["bf16"]}
+NARROW = {"gpt2-tiny": ["bf16", "fp16", "fp8:delayed", "fp8:block"], "llama-tiny": ["bf16"],
+          "mlp-small": ["fp8", "fp8:block"], "unet-tiny": ["bf16"]}
 SEEDS, FULL_SEEDS = 2, 6
 WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
            os.path.join(HERE, "emulator", "Emulator.h"), "-fsanitize=thread",
