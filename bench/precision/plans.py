@@ -30,6 +30,7 @@ PRECISIONS = {
     "fp16": ["--precision=fp16"],
     "fp8": ["--precision=fp8"],
     "fp8 delayed": ["--precision=fp8:delayed"],
+    "fp8 in blocks": ["--precision=fp8:block"],
     "bf16 alone": ["--precision=bf16,gradients=bf16", "--optimizer=adamw(master=none,moments=bf16)"],
 }
 MINUTES = 10  # Of planning, at most.
