@@ -203,22 +203,26 @@ template <typename C> struct Packed {
   PackedScales place;
 };
 
-/// The maximum over the lanes of a warp of each of 32 numbers: lane i gets that
-/// of number i. Halves of the lanes exchange halves of the numbers, then
-/// quarters, ...: 31 shuffles in place of 160.
-__device__ int32_t maximaOfLanes(int32_t (&numbers)[kWarp]) {
-  const int lane = int(threadIdx.x) % kWarp;
+/// The largest magnitude over the lanes of a warp of each of 32 numbers, as
+/// bits: lane i gets that of number i. Lanes exchange halves of the numbers,
+/// then quarters, ...: 31 shuffles in place of 160. (By recursion: nvcc leaves
+/// the array of a loop of loops in memory.)
+template <int Half = kWarp / 2, typename T>
+__device__ int32_t maximaOfLanes(const T (&numbers)[2 * Half]) {
+  const bool isUpper = (threadIdx.x & unsigned(Half)) != 0;
+  int32_t larger[Half];
 #pragma unroll
-  for (int half = kWarp / 2; half > 0; half /= 2) {
-    const bool isUpper = (lane & half) != 0;
-#pragma unroll
-    for (int i = 0; i < half; ++i) {
-      const int32_t mine = isUpper ? numbers[i + half] : numbers[i];
-      const int32_t given = isUpper ? numbers[i] : numbers[i + half];
-      numbers[i] = LargerOp()(mine, __shfl_xor_sync(0xffffffffu, given, half));
-    }
+  for (int i = 0; i < Half; ++i) {
+    const T mine = isUpper ? numbers[i + Half] : numbers[i];
+    const T given = isUpper ? numbers[i] : numbers[i + Half];
+    larger[i] =
+        LargerOp()(magnitudeBits(mine),
+                   magnitudeBits(__shfl_xor_sync(0xffffffffu, given, Half)));
   }
-  return numbers[0];
+  if constexpr (Half > 1)
+    return maximaOfLanes<Half / 2>(larger);
+  else
+    return larger[0];
 }
 
 /// The maximum of what N parts have found of row or column `i`.
@@ -271,31 +275,31 @@ __global__ void __launch_bounds__(kSquareThreads)
   const int64_t column0 = int64_t(blockIdx.x) % s.wide * kSide;
   const int64_t row0 = int64_t(blockIdx.x) / s.wide * kSide;
   const int across = int(threadIdx.x) % kSide, down = int(threadIdx.x) / kSide;
-  const bool isInside = column0 + across < s.columns;
-  const int64_t first = (row0 + down) * s.columns + column0 + across;
+  // Rows from this thread's first one on, in its column.
+  const int64_t below = column0 + across < s.columns ? s.rows - row0 - down : 0;
+  const int rows = int(below < kSide ? below : kSide);
+  const int64_t first = (row0 + down) * s.columns + column0 + across,
+                step = kRowStep * s.columns;
   float values[kWarp];
   x.visit([&](auto *at) {
+    at += first;
 #pragma unroll
     for (int i = 0; i < kWarp; ++i)
       values[i] =
-          isInside && row0 + down + i * kRowStep < s.rows
-              ? float(loadLanes<1>(at + first + i * kRowStep * s.columns))
-              : 0.0f;
+          i * kRowStep < rows ? float(loadLanes<1>(at + i * step)) : 0.0f;
   });
 
-  int32_t magnitudes[kWarp], most = 0;
+  int32_t most = 0;
 #pragma unroll
-  for (int i = 0; i < kWarp; ++i) {
-    magnitudes[i] = magnitudeBits(values[i]);
-    most = LargerOp()(most, magnitudes[i]);
-  }
+  for (int i = 0; i < kWarp; ++i)
+    most = LargerOp()(most, magnitudeBits(values[i]));
   int32_t ofRow = 0, ofColumn = 0;
   if (straight.place.areSquares) {
     ofRow = ofColumn = blockReduce(most, shared, LargerOp());
   } else {
     columnMost[down][across] = most;
     const int lane = int(threadIdx.x) % kWarp;
-    rowMost[across / kWarp][down + lane * kRowStep] = maximaOfLanes(magnitudes);
+    rowMost[across / kWarp][down + lane * kRowStep] = maximaOfLanes(values);
     __syncthreads();
     if (down == 0) {
       ofRow = largestOf(rowMost, across);
@@ -311,12 +315,12 @@ __global__ void __launch_bounds__(kSquareThreads)
   const float columnFactor = columnFactors[across];
 #pragma unroll
   for (int i = 0; i < kWarp; ++i) {
+    if (i * kRowStep >= rows)
+      break;
     const int row = down + i * kRowStep;
-    if (!isInside || row0 + row >= s.rows)
-      continue;
     const float v = values[i];
     if (straight.codes)
-      storeLanes<1>(straight.codes + first + i * kRowStep * s.columns,
+      storeLanes<1>(straight.codes + first + i * step,
                     unlessInfinite(v, v * rowFactors[row]));
     if (turned.codes)
       storeLanes<1>(&square[row][across], unlessInfinite(v, v * columnFactor));

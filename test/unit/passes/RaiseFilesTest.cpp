@@ -1,13 +1,13 @@
-// RaiseFilesTest.cpp - the lit tests of -tmc-raise and -tmc-layout mean the
-// same before and after.
+// RaiseFilesTest.cpp - the lit tests of -tmc-raise, -tmc-layout and
+// -tmc-lay-out-codes mean the same before and after.
 //
 // FileCheck sees that an op was made; the interpreter, that it is the right
-// one. Every function of those files is run on random inputs, whether it is
-// raised or a near miss.
+// one. Every function or step of those files is run on random inputs, whether
+// it is changed or a near miss.
 
 #include "test/unit/passes/Validation.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ static int64_t checkChunk(MLIRContext &context, StringRef text,
     return 0;
   }
   int64_t count = 0;
-  for (auto function : before->getOps<func::FuncOp>()) {
+  for (auto function : before->getOps<FunctionOpInterface>()) {
     SCOPED_TRACE(function.getName().str());
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       Random random(seed);
@@ -100,4 +100,9 @@ TEST(LayoutFiles, MeanTheSame) {
   StringRef layout = "func.func(tmc-layout)";
   checkFile("test/passes/layout/doctest.mlir", layout, 1);
   checkFile("test/passes/layout/borders.mlir", layout, 7);
+}
+
+TEST(LayOutCodesFiles, MeanTheSame) {
+  checkFile("test/passes/lay-out-codes/lay-out-codes.mlir",
+            "train.step(tmc-lay-out-codes)", 5);
 }
