@@ -158,10 +158,6 @@ Quantizer::Codes Quantizer::blockCodesOf(Value value, bool isParam,
 // Histories
 //===----------------------------------------------------------------------===//
 
-static NamedAttribute named(OpBuilder &b, StringRef name, Attribute value) {
-  return b.getNamedAttr(name, value);
-}
-
 BlockArgument Quantizer::addHistory(const std::string &name) {
   std::string unique = name + ".amax_history";
   for (int64_t i = 2; !names.insert(unique).second; ++i)
@@ -172,34 +168,11 @@ BlockArgument Quantizer::addHistory(const std::string &name) {
 
 BlockArgument Quantizer::addState(StringRef name, RankedTensorType type) {
   using train::TrainDialect;
-  unsigned index = step.getNumArguments();
   // Only in checkpoints, as the optimizer's own states are.
-  DictionaryAttr attrs = b.getDictionaryAttr(
-      {named(b, TrainDialect::kRole,
-             train::RoleAttr::get(b.getContext(), train::Role::State)),
-       named(b, TrainDialect::kName, b.getStringAttr(name)),
-       named(b, TrainDialect::kSlot, b.getStringAttr("")),
-       named(b, TrainDialect::kInit, b.getStringAttr("zeros"))});
-  LogicalResult inserted = step.insertArgument(
-      index, type, attrs, NameLoc::get(b.getStringAttr(name)));
-  assert(succeeded(inserted) && "a step takes any argument");
-  (void)inserted;
-  return step.getBody().front().getArgument(index);
-}
-
-void Quantizer::updateState(BlockArgument state, Value next) {
-  using train::TrainDialect;
-  unsigned argument = state.getArgNumber();
-  LogicalResult inserted = step.insertResult(
-      step.getNumResults(), state.getType(),
-      b.getDictionaryAttr(
-          {named(b, TrainDialect::kName,
-                 b.getStringAttr(train::argName(step, argument))),
-           named(b, TrainDialect::kUpdates, b.getI64IntegerAttr(argument))}));
-  assert(succeeded(inserted) && "a step returns any number of results");
-  (void)inserted;
-  Operation *end = step.getBody().front().getTerminator();
-  end->insertOperands(end->getNumOperands(), next);
+  return train::addState(
+      step, name, type,
+      {b.getNamedAttr(TrainDialect::kSlot, b.getStringAttr("")),
+       b.getNamedAttr(TrainDialect::kInit, b.getStringAttr("zeros"))});
 }
 
 SmallVector<Quantizer::Found> Quantizer::carryOut(train::MicroBatchOp loop,
@@ -273,8 +246,9 @@ void Quantizer::updateHistories() {
       Location loc = each.op.getLoc();
       auto vector = tensorType(each.state);
       Value newest = nn::broadcastTo(b, loc, made.amax, vector, {});
-      updateState(each.state, arith::SelectOp::create(b, loc, isThisStep(loc),
-                                                      newest, each.state));
+      train::addNewValue(
+          step, each.state,
+          arith::SelectOp::create(b, loc, isThisStep(loc), newest, each.state));
       saturations = saturations ? arith::AddIOp::create(b, loc, saturations,
                                                         made.saturated)
                                 : made.saturated;
@@ -283,6 +257,7 @@ void Quantizer::updateHistories() {
   if (!saturations)
     return;
   BlockArgument before = addState("saturations", countType(b));
-  updateState(before, arith::AddIOp::create(b, saturations.getLoc(), before,
-                                            saturations));
+  train::addNewValue(
+      step, before,
+      arith::AddIOp::create(b, saturations.getLoc(), before, saturations));
 }

@@ -89,10 +89,9 @@ private:
   /// behind it.
   llvm::SmallVector<Found> carryOut(train::MicroBatchOp loop,
                                     llvm::ArrayRef<History> histories);
-  /// A state of the step that begins as zeros, and its new value.
+  /// A state of the step that begins as zeros.
   mlir::BlockArgument addState(llvm::StringRef name,
                                mlir::RankedTensorType type);
-  void updateState(mlir::BlockArgument state, mlir::Value next);
 
   train::StepOp step;
   mlir::OpBuilder b;

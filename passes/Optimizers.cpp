@@ -67,8 +67,8 @@ public:
                       const UpdateInputs &in) const override {
     auto op = train::AdamWOp::create(
         b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.lr, in.step,
-        in.clip, f64(b, beta1), f64(b, beta2), f64(b, epsilon),
-        f64(b, decayOf(in.name, in.trained.type)),
+        in.clip, /*copy=*/Value(), f64(b, beta1), f64(b, beta2),
+        f64(b, epsilon), f64(b, decayOf(in.name, in.trained.type)),
         streamOf(b, in, {in.trained.type, momentType(in.trained)}));
     return {op.getNewParam(), {op.getNewM(), op.getNewV()}, op.getSquare()};
   }
@@ -104,8 +104,9 @@ public:
       return AdamW::build(b, loc, in);
     auto op = train::AdamW8bitOp::create(
         b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.slots[2],
-        in.slots[3], in.lr, in.step, in.clip, f64(b, beta1), f64(b, beta2),
-        f64(b, epsilon), f64(b, decayOf(in.name, in.trained.type)),
+        in.slots[3], in.lr, in.step, in.clip, /*copy=*/Value(), f64(b, beta1),
+        f64(b, beta2), f64(b, epsilon),
+        f64(b, decayOf(in.name, in.trained.type)),
         streamOf(b, in, {in.trained.type}));
     return {op.getNewParam(),
             {op.getNewM(), op.getNewMMax(), op.getNewV(), op.getNewVMax()},
@@ -140,8 +141,8 @@ public:
                       const UpdateInputs &in) const override {
     auto op = train::SGDOp::create(
         b, loc, in.param, in.grad, in.slots.empty() ? Value() : in.slots[0],
-        in.lr, in.step, in.clip, f64(b, momentum), f64(b, dampening),
-        f64(b, decayOf(in.name, in.trained.type)),
+        in.lr, in.step, in.clip, /*copy=*/Value(), f64(b, momentum),
+        f64(b, dampening), f64(b, decayOf(in.name, in.trained.type)),
         nesterov ? b.getUnitAttr() : UnitAttr(),
         momentum == 0
             ? streamOf(b, in, {in.trained.type})

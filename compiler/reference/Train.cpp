@@ -91,15 +91,27 @@ static LogicalResult lossScale(LossScaleOp op, OpCall &call) {
 }
 
 /// Whether the update of `op` is skipped: the first results are then the
-/// `kept` operands as they are, and the last is the gradient's square.
+/// `kept` operands and the copy as they are, and the last is the gradient's
+/// square.
 template <typename Op>
-static bool isSkipped(Op op, OpCall &call, ArrayRef<Value> kept) {
+static bool isSkipped(Op op, OpCall &call, SmallVector<Value> kept) {
   if (scalar(call, op.getStep()) != 0)
     return false;
+  if (op.getCopy())
+    kept.push_back(op.getCopy());
   for (auto [i, value] : llvm::enumerate(kept))
     call.out(i) = call.in(value);
   call.out(kept.size()).floats[0] = squareSum(call.in(op.getGrad()));
   return true;
+}
+
+/// What every update ends with: the copy of the new parameter, which its type
+/// rounds, and the gradient's square.
+template <typename Op> static void finish(Op op, OpCall &call) {
+  unsigned last = op->getNumResults() - 1;
+  if (op.getCopy())
+    call.out(last - 1).floats = call.out(0).floats;
+  call.out(last).floats[0] = squareSum(call.in(op.getGrad()));
 }
 
 namespace {
@@ -178,7 +190,7 @@ static LogicalResult adamW(AdamWOp op, OpCall &call) {
     rule.rounding.put(call, 1, i, m, 1);
     rule.rounding.put(call, 2, i, v, 2);
   }
-  call.out(3).floats[0] = squareSum(grad);
+  finish(op, call);
   return success();
 }
 
@@ -245,7 +257,7 @@ static LogicalResult adamW8bit(AdamW8bitOp op, OpCall &call) {
     }
   encode(mValues, m, call.out(1), call.out(2));
   encode(vValues, v, call.out(3), call.out(4));
-  call.out(5).floats[0] = squareSum(grad);
+  finish(op, call);
   return success();
 }
 
@@ -276,7 +288,7 @@ static LogicalResult sgd(SGDOp op, OpCall &call) {
     }
     rounding.put(call, 0, i, p - lr * g, 0);
   }
-  call.out(buffer ? 2 : 1).floats[0] = squareSum(grad);
+  finish(op, call);
   return success();
 }
 

@@ -64,6 +64,49 @@ std::optional<unsigned> train::updatedArg(FunctionOpInterface function,
   return attr ? std::optional<unsigned>(attr.getInt()) : std::nullopt;
 }
 
+std::optional<unsigned> train::copiedArg(FunctionOpInterface function,
+                                         unsigned index) {
+  auto name =
+      function.getArgAttrOfType<StringAttr>(index, TrainDialect::kCopyOf);
+  for (unsigned i = 0, n = function.getNumArguments(); name && i < n; ++i)
+    if (roleOf(function, i) == Role::Param &&
+        argName(function, i) == name.getValue())
+      return i;
+  return std::nullopt;
+}
+
+BlockArgument train::addState(StepOp step, StringRef name, Type type,
+                              ArrayRef<NamedAttribute> attrs) {
+  Builder b(step.getContext());
+  SmallVector<NamedAttribute> all(attrs);
+  all.push_back(b.getNamedAttr(TrainDialect::kRole,
+                               RoleAttr::get(step.getContext(), Role::State)));
+  all.push_back(b.getNamedAttr(TrainDialect::kName, b.getStringAttr(name)));
+  unsigned index = step.getNumArguments();
+  LogicalResult inserted =
+      step.insertArgument(index, type, b.getDictionaryAttr(all),
+                          NameLoc::get(b.getStringAttr(name)));
+  assert(succeeded(inserted) && "a step takes any argument");
+  (void)inserted;
+  return step.getBody().front().getArgument(index);
+}
+
+void train::addNewValue(StepOp step, BlockArgument argument, Value value) {
+  Builder b(step.getContext());
+  unsigned index = argument.getArgNumber();
+  LogicalResult inserted = step.insertResult(
+      step.getNumResults(), argument.getType(),
+      b.getDictionaryAttr(
+          {b.getNamedAttr(TrainDialect::kName,
+                          b.getStringAttr(argName(step, index))),
+           b.getNamedAttr(TrainDialect::kUpdates,
+                          b.getI64IntegerAttr(index))}));
+  assert(succeeded(inserted) && "a step returns any number of results");
+  (void)inserted;
+  Operation *end = step.getBody().front().getTerminator();
+  end->insertOperands(end->getNumOperands(), value);
+}
+
 //===----------------------------------------------------------------------===//
 // train.step and train.micro_batch
 //===----------------------------------------------------------------------===//
@@ -274,11 +317,11 @@ static bool isRounded(Value value) {
   return element && element.getWidth() < 32;
 }
 
-/// C1 of the updates. Values may be absent.
+/// C1 and C2 of the updates. Values may be absent.
 static LogicalResult checkUpdate(std::optional<Location> loc, Value param,
                                  Value grad, ArrayRef<Value> moments,
                                  std::optional<uint64_t> stream,
-                                 ArrayRef<Value> scalars) {
+                                 ArrayRef<Value> scalars, Value copy) {
   bool isDrawnFor = isRounded(param);
   SmallVector<Value> like{grad};
   for (Value moment : moments)
@@ -287,6 +330,7 @@ static LogicalResult checkUpdate(std::optional<Location> loc, Value param,
       isDrawnFor = isDrawnFor || isRounded(moment);
     }
   auto type = cast<RankedTensorType>(param.getType());
+  MLIRContext *context = type.getContext();
   for (Value value : like)
     if (cast<RankedTensorType>(value.getType()).getShape() != type.getShape())
       return emitOptionalError(loc, "updates a parameter of type ", type,
@@ -299,26 +343,93 @@ static LogicalResult checkUpdate(std::optional<Location> loc, Value param,
                              isDrawnFor ? " in 16 bits, or its moments, without"
                                         : " and its moments in full, but has",
                              " a stream of draws");
+  if (copy && (!type.getElementType().isF32() ||
+               (copy.getType() != type.clone(BFloat16Type::get(context)) &&
+                copy.getType() != type.clone(Float16Type::get(context))))) // C2
+    return emitOptionalError(loc, "copies a parameter of type ", type, " to ",
+                             copy.getType());
   return success();
+}
+
+/// The results of an update: those of `kept`, the copy, the sum of squares.
+static void appendResults(Value param, ArrayRef<Value> kept, Value copy,
+                          SmallVectorImpl<Type> &results) {
+  for (Value value : kept)
+    if (value)
+      results.push_back(value.getType());
+  if (copy)
+    results.push_back(copy.getType());
+  results.push_back(scalarOf(param.getType()));
+}
+
+template <typename Op> static int64_t bytesOfUpdate(Op op) {
+  // The old copy takes no part in the new one.
+  int64_t unread = op.getCopy() ? sizeInBytes(op.getCopy().getType()) : 0;
+  return sumOfTensorBytes(op) - unread;
+}
+
+/// `pairs`, and the copy, which is the last operand and the last result but
+/// one.
+template <typename Op>
+static SmallVector<std::pair<unsigned, unsigned>>
+overwritesOf(Op op, SmallVector<std::pair<unsigned, unsigned>> pairs) {
+  if (op.getCopy())
+    pairs.push_back({op->getNumOperands() - 1, op->getNumResults() - 2});
+  return pairs;
+}
+
+Value train::keepCopy(Operation *update, Value copy) {
+  TypeSwitch<Operation *>(update).Case<AdamWOp, AdamW8bitOp, SGDOp>(
+      [&](auto op) { op.getCopyMutable().assign(copy); });
+  SmallVector<Type> types(update->getResultTypes());
+  types.insert(std::prev(types.end()), copy.getType());
+  Operation *keeping = Operation::create(
+      update->getLoc(), update->getName(), types, update->getOperands(),
+      update->getDiscardableAttrDictionary(), update->getPropertiesStorage(),
+      /*successors=*/{}, /*numRegions=*/0);
+  OpBuilder(update).insert(keeping);
+  unsigned squares = update->getNumResults() - 1;
+  for (unsigned i = 0; i < squares; ++i)
+    update->getResult(i).replaceAllUsesWith(keeping->getResult(i));
+  update->getResult(squares).replaceAllUsesWith(
+      keeping->getResult(squares + 1));
+  update->erase();
+  return keeping->getResult(squares);
+}
+
+/// The types of an update's kernel.
+template <typename Op>
+static void addTypes(KernelCall &call, Op op, Type moment) {
+  call.type("param", op.getParam().getType())
+      .type("grad", op.getGrad().getType())
+      .type("moment", moment);
+  if (op.getCopy())
+    call.type("copy", op.getCopy().getType());
 }
 
 /// A kernel whose parameters are AdamParams.
 template <typename Kernel, typename Op>
 static KernelCall adamKernel(Op op, const char *name, Type moment) {
-  Type param = op.getParam().getType(), grad = op.getGrad().getType();
   KernelCall call(op.getContext(), name,
-                  Kernel::takes(runtimeType(param), runtimeType(grad),
+                  Kernel::takes(runtimeType(op.getParam().getType()),
+                                runtimeType(op.getGrad().getType()),
                                 runtimeType(moment)));
-  call.type("param", param)
-      .type("grad", grad)
-      .type("moment", moment)
-      .integer("count", elements(op.getParam()))
+  addTypes(call, op, moment);
+  call.integer("count", elements(op.getParam()))
       .real("beta1", op.getBeta1().convertToDouble())
       .real("beta2", op.getBeta2().convertToDouble())
       .real("epsilon", op.getEpsilon().convertToDouble())
       .real("weightDecay", op.getWeightDecay().convertToDouble())
       .integer("stream", int64_t(op.getStream().value_or(0)));
   call.scratchBytes = squareSumScratchBytes(elements(op.getParam()));
+  if (!op.getCopy())
+    return call;
+  // The clip may be absent, and the old copy isn't read; the kernel's copy
+  // stands behind the sum of squares.
+  int64_t ins = op->getNumOperands() - 1, outs = op->getNumResults();
+  call.ins = llvm::to_vector(llvm::seq<int64_t>(0, ins));
+  call.outs = llvm::to_vector(llvm::seq<int64_t>(0, outs));
+  std::swap(call.outs[outs - 2], call.outs[outs - 1]);
   return call;
 }
 
@@ -327,18 +438,23 @@ LogicalResult AdamWOp::inferReturnTypes(MLIRContext *context,
                                         SmallVectorImpl<Type> &results) {
   if (failed(checkUpdate(loc, op.getParam(), op.getGrad(),
                          {op.getM(), op.getV()}, op.getStream(),
-                         {op.getLr(), op.getStep(), op.getClip()}))) // C1
+                         {op.getLr(), op.getStep(), op.getClip()},
+                         op.getCopy()))) // C1, C2
     return failure();
   if (op.getM().getType() != op.getV().getType()) // C1
     return emitOptionalError(loc, "keeps moments of types ",
                              op.getM().getType(), " and ", op.getV().getType());
-  results.append(
-      {op.getParam().getType(), op.getM().getType(), op.getV().getType()});
-  results.push_back(scalarOf(op.getParam().getType()));
+  appendResults(op.getParam(), {op.getParam(), op.getM(), op.getV()},
+                op.getCopy(), results);
   return success();
 }
 
 int64_t AdamWOp::getFlops() { return 15 * elements(getParam()); }
+int64_t AdamWOp::getBytesMoved() { return bytesOfUpdate(*this); }
+
+SmallVector<std::pair<unsigned, unsigned>> AdamWOp::getOverwrites() {
+  return overwritesOf(*this, {{0, 0}, {2, 1}, {3, 2}});
+}
 
 KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
   return adamKernel<AdamW>(*this, "AdamW", getM().getType());
@@ -349,7 +465,8 @@ LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *context,
                                             Adaptor op,
                                             SmallVectorImpl<Type> &results) {
   if (failed(checkUpdate(loc, op.getParam(), op.getGrad(), {}, op.getStream(),
-                         {op.getLr(), op.getStep(), op.getClip()}))) // C1
+                         {op.getLr(), op.getStep(), op.getClip()},
+                         op.getCopy()))) // C1, C2
     return failure();
   auto param = cast<RankedTensorType>(op.getParam().getType());
   Type codes = param.clone(IntegerType::get(context, 8));
@@ -361,13 +478,21 @@ LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *context,
     if (moment.getType() != codes || largest.getType() != maxima) // C1
       return emitOptionalError(loc, "keeps a moment of ", param, " as ",
                                moment.getType(), " and ", largest.getType());
-  results.append({param, codes, maxima, codes, maxima, scalarOf(param)});
+  appendResults(
+      op.getParam(),
+      {op.getParam(), op.getM(), op.getMMax(), op.getV(), op.getVMax()},
+      op.getCopy(), results);
   return success();
 }
 
 int64_t AdamW8bitOp::getFlops() {
   // Beside AdamW's: two codes read, two found among neighbours.
   return 40 * elements(getParam());
+}
+int64_t AdamW8bitOp::getBytesMoved() { return bytesOfUpdate(*this); }
+
+SmallVector<std::pair<unsigned, unsigned>> AdamW8bitOp::getOverwrites() {
+  return overwritesOf(*this, {{0, 0}, {2, 1}, {3, 2}, {4, 3}, {5, 4}});
 }
 
 KernelCall AdamW8bitOp::getKernel(ArrayRef<MemRefType>, Backend) {
@@ -379,33 +504,38 @@ LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
                                       SmallVectorImpl<Type> &results) {
   if (failed(checkUpdate(loc, op.getParam(), op.getGrad(),
                          {op.getMomentumBuffer()}, op.getStream(),
-                         {op.getLr(), op.getStep(), op.getClip()}))) // C1
+                         {op.getLr(), op.getStep(), op.getClip()},
+                         op.getCopy()))) // C1, C2
     return failure();
   if (bool(op.getMomentumBuffer()) !=
       (op.getMomentum().convertToDouble() > 0)) // C1
     return emitOptionalError(
         loc, "has a momentum of ", op.getMomentum().convertToDouble(),
         op.getMomentumBuffer() ? " and a" : " but no", " buffer");
-  results.push_back(op.getParam().getType());
-  if (op.getMomentumBuffer())
-    results.push_back(op.getMomentumBuffer().getType());
-  results.push_back(scalarOf(op.getParam().getType()));
+  appendResults(op.getParam(), {op.getParam(), op.getMomentumBuffer()},
+                op.getCopy(), results);
   return success();
 }
 
 int64_t SGDOp::getFlops() { return 6 * elements(getParam()); }
+int64_t SGDOp::getBytesMoved() { return bytesOfUpdate(*this); }
+
+SmallVector<std::pair<unsigned, unsigned>> SGDOp::getOverwrites() {
+  SmallVector<std::pair<unsigned, unsigned>> pairs{{0, 0}};
+  if (getMomentumBuffer())
+    pairs.push_back({2, 1});
+  return overwritesOf(*this, pairs);
+}
 
 KernelCall SGDOp::getKernel(ArrayRef<MemRefType>, Backend) {
-  Type param = getParam().getType(), grad = getGrad().getType();
   Type moment = getMomentumBuffer() ? getMomentumBuffer().getType()
                                     : Type(Float32Type::get(getContext()));
-  KernelCall call(
-      getContext(), "Sgd",
-      Sgd::takes(runtimeType(param), runtimeType(grad), runtimeType(moment)));
-  call.type("param", param)
-      .type("grad", grad)
-      .type("moment", moment)
-      .integer("count", elements(getParam()))
+  KernelCall call(getContext(), "Sgd",
+                  Sgd::takes(runtimeType(getParam().getType()),
+                             runtimeType(getGrad().getType()),
+                             runtimeType(moment)));
+  addTypes(call, *this, moment);
+  call.integer("count", elements(getParam()))
       .real("momentum", getMomentum().convertToDouble())
       .real("dampening", getDampening().convertToDouble())
       .real("weightDecay", getWeightDecay().convertToDouble())
@@ -418,7 +548,10 @@ KernelCall SGDOp::getKernel(ArrayRef<MemRefType>, Backend) {
   call.ins.push_back(getMomentumBuffer() ? at++ : -1);
   call.ins.append({at, at + 1});
   call.ins.push_back(getClip() ? at + 2 : -1);
-  call.outs = getMomentumBuffer() ? SmallVector<int64_t>{0, 1, 2}
-                                  : SmallVector<int64_t>{0, -1, 1};
+  // param, buffer, sum of squares, copy, which is the result before that sum.
+  int64_t last = getOperation()->getNumResults() - 1;
+  call.outs = {0, getMomentumBuffer() ? 1 : -1, last};
+  if (getCopy())
+    call.outs.push_back(last - 1);
   return call;
 }

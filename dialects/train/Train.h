@@ -41,6 +41,21 @@ std::optional<unsigned> lossResult(mlir::FunctionOpInterface function);
 /// The argument whose new value result `index` is; nothing where it is none's.
 std::optional<unsigned> updatedArg(mlir::FunctionOpInterface function,
                                    unsigned index);
+
+/// The argument of which argument `index` is a copy in 16 bits; nothing where
+/// it is none.
+std::optional<unsigned> copiedArg(mlir::FunctionOpInterface function,
+                                  unsigned index);
+
+/// Gives `step` one more state, its last argument, with attributes beside role
+/// and name; and, as its last result, an argument's new value.
+mlir::BlockArgument addState(StepOp step, llvm::StringRef name, mlir::Type type,
+                             llvm::ArrayRef<mlir::NamedAttribute> attrs);
+void addNewValue(StepOp step, mlir::BlockArgument argument, mlir::Value value);
+
+/// Replaces an update that keeps no copy by one that keeps `copy`, of the type
+/// that the copy is to have; returns the new copy.
+mlir::Value keepCopy(mlir::Operation *update, mlir::Value copy);
 } // namespace tmc::train
 
 #endif // TMC_DIALECTS_TRAIN_TRAIN_H

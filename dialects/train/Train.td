@@ -25,6 +25,7 @@ def Train_Dialect : Dialect {
     | `train.frozen` | argument | unit: a param that isn't trained |
     | `train.init` | argument | "normal", "ones", "zeros" or a number: how a fresh one starts |
     | `train.slot` | argument | the param's name, of which this is optimizer state |
+    | `train.copy_of` | argument | the param's name, of which this is a copy in 16 bits |
     | `train.feed` | argument | "seed", "samples", "lr" or "step": the runtime fills it |
     | `train.limit` | argument | integers must be in [0, limit) |
     | `train.ignore` | argument | or may be this, a label that doesn't count |
@@ -39,6 +40,7 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kFrozen = "train.frozen";
     static constexpr ::llvm::StringLiteral kInit = "train.init";
     static constexpr ::llvm::StringLiteral kSlot = "train.slot";
+    static constexpr ::llvm::StringLiteral kCopyOf = "train.copy_of";
     static constexpr ::llvm::StringLiteral kFeed = "train.feed";
     static constexpr ::llvm::StringLiteral kLimit = "train.limit";
     static constexpr ::llvm::StringLiteral kIgnore = "train.ignore";
@@ -172,10 +174,12 @@ def Train_YieldOp : Op<Train_Dialect, "yield", [
 // Gradients and updates
 //===----------------------------------------------------------------------===//
 
-class Train_Op<string mnemonic, list<Trait> traits = []>
+/// `costs`: methods of `CostOpInterface` whose default isn't the op's.
+class Train_Op<string mnemonic, list<Trait> traits = [],
+               list<string> costs = []>
     : Op<Train_Dialect, mnemonic, !listconcat([
         Pure, NotDifferentiable, InferTypeOpAdaptor,
-        DeclareOpInterfaceMethods<CostOpInterface>,
+        DeclareOpInterfaceMethods<CostOpInterface, costs>,
         DeclareOpInterfaceMethods<KernelOpInterface>], traits)>;
 
 def Train_SquareSumOp : Train_Op<"square_sum"> {
@@ -248,11 +252,31 @@ def Train_LossScaleOp : Train_Op<"loss_scale"> {
 ///
 /// `step` counts updates from 1. At 0 an update leaves everything as it is; so
 /// `train.loss_scale` skips one.
+///
+/// A parameter in f32 may have a copy in 16 bits, for the products that multiply
+/// those: the last operand, `copy`, whose new value `new_copy` the update rounds
+/// from the new parameter as it writes that, to nearest, as a cast does. So the
+/// masters are read once, and no step begins with casts:
+///
+///     products --read--> copy <--rounds-- update --writes--> parameter
+///
+/// The copy is a state of the step (`train.copy_of`), and always its parameter
+/// rounded: the runtime makes it anew wherever a parameter gets a value, from
+/// weights, at random, from a checkpoint or from outside, and files hold
+/// parameters alone, so that the two can't disagree. At step 0 both stay. As any
+/// new value the new copy takes the old one's bytes, so that an update comes
+/// after every product that reads the copy.
 def Train_UpdateRule : NativeOpTrait<"UpdateRule"> {
   let cppNamespace = "::tmc::train";
 }
 
-def Train_AdamWOp : Train_Op<"adamw", [Train_UpdateRule]> {
+/// Ops whose last result is the gradient's sum of squares, and the one before
+/// it the new copy, if there is one.
+class Train_Update<string mnemonic>
+    : Train_Op<mnemonic, [Train_UpdateRule, AttrSizedOperandSegments],
+               ["getBytesMoved"]>;
+
+def Train_AdamWOp : Train_Update<"adamw"> {
   let summary = "one AdamW update";
   let description = [{
     In PyTorch's order: p *= 1 - lr * weight_decay; m and v move towards g and
@@ -265,26 +289,27 @@ def Train_AdamWOp : Train_Op<"adamw", [Train_UpdateRule]> {
     - C1: `grad`, `m` and `v` have the parameter's shape, `m` and `v` one type;
       `lr`, `step` and `clip` are scalars; there is a `stream` if, and only if,
       something kept has less than 32 bits.
+    - C2: `copy` is a bf16 or f16 for each element of a parameter in f32.
   }];
   let arguments = (ins Train_Float:$param, Train_Float:$grad, Train_Float:$m,
                        Train_Float:$v, Train_Float:$lr, Train_AnyTensor:$step,
-                       Optional<Train_Float>:$clip, F64Attr:$beta1,
-                       F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay,
-                       OptionalAttr<I64Attr>:$stream);
+                       Optional<Train_Float>:$clip, Optional<Train_Float>:$copy,
+                       F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon,
+                       F64Attr:$weight_decay, OptionalAttr<I64Attr>:$stream);
   let results = (outs Train_Float:$new_param, Train_Float:$new_m,
-                      Train_Float:$new_v, Train_Float:$square);
+                      Train_Float:$new_v, Optional<Train_Float>:$new_copy,
+                      Train_Float:$square);
   let assemblyFormat = [{
     $param `,` $grad `,` $m `,` $v `lr` `(` $lr `)` `step` `(` $step `)`
-    (`clip` `(` $clip^ `)`)? attr-dict `:` functional-type(operands, results)
+    (`clip` `(` $clip^ `)`)? (`copy` `(` $copy^ `)`)? attr-dict
+    `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
-    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites() {
-      return {{0, 0}, {2, 1}, {3, 2}};
-    }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites();
   }];
 }
 
-def Train_AdamW8bitOp : Train_Op<"adamw8bit", [Train_UpdateRule]> {
+def Train_AdamW8bitOp : Train_Update<"adamw8bit"> {
   let summary = "one AdamW update, with moments in 8 bits";
   let description = [{
     `train.adamw`, whose moments are codes: an i8 per element, whose bits are the
@@ -299,31 +324,32 @@ def Train_AdamW8bitOp : Train_Op<"adamw8bit", [Train_UpdateRule]> {
       and `v_max` are f32, one per 256 elements; `lr`, `step` and `clip` are
       scalars; there is a `stream` if, and only if, the parameter has less than
       32 bits.
+    - C2: `copy` is a bf16 or f16 for each element of a parameter in f32.
   }];
   let arguments = (ins Train_Float:$param, Train_Float:$grad,
                        Train_AnyTensor:$m, Train_Float:$m_max,
                        Train_AnyTensor:$v, Train_Float:$v_max, Train_Float:$lr,
                        Train_AnyTensor:$step, Optional<Train_Float>:$clip,
-                       F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon,
-                       F64Attr:$weight_decay, OptionalAttr<I64Attr>:$stream);
+                       Optional<Train_Float>:$copy, F64Attr:$beta1,
+                       F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay,
+                       OptionalAttr<I64Attr>:$stream);
   let results = (outs Train_Float:$new_param, Train_AnyTensor:$new_m,
                       Train_Float:$new_m_max, Train_AnyTensor:$new_v,
-                      Train_Float:$new_v_max, Train_Float:$square);
+                      Train_Float:$new_v_max, Optional<Train_Float>:$new_copy,
+                      Train_Float:$square);
   let assemblyFormat = [{
     $param `,` $grad `,` $m `,` $m_max `,` $v `,` $v_max `lr` `(` $lr `)`
-    `step` `(` $step `)` (`clip` `(` $clip^ `)`)? attr-dict
-    `:` functional-type(operands, results)
+    `step` `(` $step `)` (`clip` `(` $clip^ `)`)? (`copy` `(` $copy^ `)`)?
+    attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
     /// Elements that share a maximum.
     static constexpr int64_t kBlock = 256;
-    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites() {
-      return {{0, 0}, {2, 1}, {3, 2}, {4, 3}, {5, 4}};
-    }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites();
   }];
 }
 
-def Train_SGDOp : Train_Op<"sgd", [Train_UpdateRule, AttrSizedOperandSegments]> {
+def Train_SGDOp : Train_Update<"sgd"> {
   let summary = "one update of stochastic gradient descent";
   let description = [{
     In PyTorch's order: g += weight_decay * p; with momentum, m = momentum * m +
@@ -335,27 +361,27 @@ def Train_SGDOp : Train_Op<"sgd", [Train_UpdateRule, AttrSizedOperandSegments]> 
       and `clip` are scalars; there is a buffer if, and only if, `momentum` is
       positive, and a `stream` if, and only if, something kept has less than 32
       bits.
+    - C2: `copy` is a bf16 or f16 for each element of a parameter in f32.
   }];
   let arguments = (ins Train_Float:$param, Train_Float:$grad,
                        Optional<Train_Float>:$momentum_buffer, Train_Float:$lr,
                        Train_AnyTensor:$step, Optional<Train_Float>:$clip,
-                       F64Attr:$momentum, F64Attr:$dampening,
-                       F64Attr:$weight_decay, UnitAttr:$nesterov,
-                       OptionalAttr<I64Attr>:$stream);
-  let results = (outs Train_Float:$new_param,
-                      Optional<Train_Float>:$new_momentum_buffer,
+                       Optional<Train_Float>:$copy, F64Attr:$momentum,
+                       F64Attr:$dampening, F64Attr:$weight_decay,
+                       UnitAttr:$nesterov, OptionalAttr<I64Attr>:$stream);
+  // The buffer's new value and the copy's, where there are such.
+  let results = (outs Train_Float:$new_param, Variadic<Train_Float>:$new_states,
                       Train_Float:$square);
   let assemblyFormat = [{
     $param `,` $grad (`momentum` `(` $momentum_buffer^ `)`)? `lr` `(` $lr `)`
-    `step` `(` $step `)` (`clip` `(` $clip^ `)`)? attr-dict
-    `:` functional-type(operands, results)
+    `step` `(` $step `)` (`clip` `(` $clip^ `)`)? (`copy` `(` $copy^ `)`)?
+    attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
-    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites() {
-      if (getMomentumBuffer())
-        return {{0, 0}, {2, 1}};
-      return {{0, 0}};
+    ::mlir::Value getNewMomentumBuffer() {
+      return getMomentumBuffer() ? getNewStates().front() : ::mlir::Value();
     }
+    ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites();
   }];
 }
 

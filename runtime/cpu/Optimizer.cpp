@@ -73,6 +73,13 @@ void storeSome(float *p, V v, int64_t count) {
     simd::storePart(p, v, count);
 }
 
+void storeSome(const RoundedCopy &copy, int64_t i, V v, int64_t count) {
+  if (count == kWidth)
+    return copy.store<kWidth>(i, v);
+  for (int64_t lane = 0; lane < count; ++lane)
+    copy.store<1>(i + lane, v[lane]);
+}
+
 /// The chance by which an update's vectors are rounded; `Count` values of it
 /// may be.
 template <int Count> class Chance {
@@ -222,6 +229,7 @@ void adamw(Stream &stream, const AdamParams &q, In ins, Out outs,
   auto *param = static_cast<Param *>(result(outs, 0));
   auto *first = static_cast<Moment *>(result(outs, 1));
   auto *second = static_cast<Moment *>(result(outs, 2));
+  const RoundedCopy copy(q.copy, result(outs, 4));
 
   updateTiles(stream, q.count, scratch, floats(result(outs, 3)),
               [&](int64_t begin, int64_t end) {
@@ -238,6 +246,8 @@ void adamw(Stream &stream, const AdamParams &q, In ins, Out outs,
                                  adam::update(f, g, loadSome(param + i, n), m,
                                               v, simd::sqrt);
                              chance.store(0, param + i, p, n);
+                             if constexpr (!isNarrow<Param>)
+                               storeSome(copy, i, p, n);
                              chance.store(1, first + i, m, n);
                              chance.store(2, second + i, v, n);
                            });
@@ -350,6 +360,7 @@ void adamw8bit(Stream &stream, const AdamParams &q, In ins, Out outs,
   float *firstMost = floats(result(outs, 2));
   auto *secondCodes = static_cast<uint8_t *>(result(outs, 3));
   float *secondMost = floats(result(outs, 4));
+  const RoundedCopy copy(q.copy, result(outs, 6));
   static_assert(kUpdateTile % adam::kCodeBlock == 0);
 
   updateTiles(
@@ -370,7 +381,10 @@ void adamw8bit(Stream &stream, const AdamParams &q, In ins, Out outs,
             V newM = oldM, newV = oldV;
             const V moved = adam::update(f, g, p, newM, newV, simd::sqrt);
             const auto moves = g - g == V{}; // as adam::isFinite
-            chance.store(0, param + at + i, moves ? moved : p, n);
+            const V kept = moves ? moved : p;
+            chance.store(0, param + at + i, kept, n);
+            if constexpr (!isNarrow<Param>)
+              storeSome(copy, at + i, kept, n);
             simd::store(m.x + i, moves ? newM : oldM);
             simd::store(v.x + i, moves ? newV : oldV);
           });
@@ -414,6 +428,7 @@ void sgd(Stream &stream, const Sgd::Params &q, In ins, Out outs,
   const float *clip = floats(operand(ins, 5));
   auto *param = static_cast<Param *>(result(outs, 0));
   auto *buffer = static_cast<Moment *>(result(outs, 1));
+  const RoundedCopy copy(q.copy, result(outs, 3));
 
   const bool hasMomentum = q.momentum != 0 && buffer;
   const bool firstStep = t <= 1;
@@ -442,7 +457,10 @@ void sgd(Stream &stream, const Sgd::Params &q, In ins, Out outs,
                     chance.store(1, buffer + i, b, n);
                     g = q.nesterov ? g + momentum * b : b;
                   }
-                  chance.store(0, param + i, p + rate * g, n);
+                  p = p + rate * g;
+                  chance.store(0, param + i, p, n);
+                  if constexpr (!isNarrow<Param>)
+                    storeSome(copy, i, p, n);
                 };
                 if (hasMomentum)
                   eachVector(begin, end, {grad, param, buffer}, update);

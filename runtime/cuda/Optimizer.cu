@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kBlock)
     adamw(AdamW::Params q, const Grad *__restrict__ grad,
           const float *__restrict__ rate, const int64_t *__restrict__ step,
           const float *__restrict__ clip, Param *param, Moment *first,
-          Moment *second) {
+          Moment *second, RoundedCopy copy) {
   if (*step == 0)
     return;
   __shared__ adam::Factors shared;
@@ -95,6 +95,8 @@ __global__ void __launch_bounds__(kBlock)
         const float p = adam::update(f, loadLanes<1>(grad + i),
                                      loadLanes<1>(param + i), m, v, Root{});
         chance.store(0, element, param + i, p);
+        if constexpr (!isNarrow<Param>)
+          copy.store<1>(i, p);
         chance.store(1, element, first + i, m);
         chance.store(2, element, second + i, v);
       });
@@ -123,7 +125,8 @@ __global__ void __launch_bounds__(kBlock)
     adamw8bit(AdamW8bit::Params q, const Grad *__restrict__ grad,
               const float *__restrict__ rate, const int64_t *__restrict__ step,
               const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
-              float *firstMost, uint8_t *secondCodes, float *secondMost) {
+              float *firstMost, uint8_t *secondCodes, float *secondMost,
+              RoundedCopy copy) {
   if (*step == 0)
     return;
   static_assert(kBlock == adam::kCodeBlock && kPiece % kBlock == 0);
@@ -146,15 +149,17 @@ __global__ void __launch_bounds__(kBlock)
       m = firstTable.value[firstCodes[i]] * firstMost[block];
       v = secondTable.value[secondCodes[i]] * secondMost[block];
       const float g = loadLanes<1>(grad + i);
+      float p = loadLanes<1>(param + i);
       if (adam::isFinite(g)) {
-        const float p =
-            adam::update(f, g, loadLanes<1>(param + i), m, v, Root{});
+        p = adam::update(f, g, p, m, v, Root{});
         if constexpr (isNarrow<Param>)
           param[i].bits =
               uint16_t(stochasticBits(p, roundingBits(draws, i, 0)));
         else
           param[i] = p;
       }
+      if constexpr (!isNarrow<Param>)
+        copy.store<1>(i, p);
     }
     // The maxima have been read: blockReduce begins with a barrier.
     const float mostM = blockReduce(fabsf(m), reduced, MaxOp{});
@@ -176,7 +181,8 @@ template <typename Param, typename Grad, typename Moment>
 __global__ void __launch_bounds__(kBlock)
     sgd(Sgd::Params q, const Grad *__restrict__ grad,
         const float *__restrict__ rate, const int64_t *__restrict__ step,
-        const float *__restrict__ clip, Param *param, Moment *buffer) {
+        const float *__restrict__ clip, Param *param, Moment *buffer,
+        RoundedCopy copy) {
   if (*step == 0)
     return;
   const float decay = float(q.weightDecay), momentum = float(q.momentum);
@@ -195,7 +201,10 @@ __global__ void __launch_bounds__(kBlock)
           chance.store(1, element, buffer + i, b);
           g = q.nesterov ? g + momentum * b : b;
         }
-        chance.store(0, element, param + i, p + minusRate * g);
+        const float moved = p + minusRate * g;
+        chance.store(0, element, param + i, moved);
+        if constexpr (!isNarrow<Param>)
+          copy.store<1>(i, moved);
       });
 }
 
@@ -320,7 +329,8 @@ void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                longs(operand(ins, 5)), floats(operand(ins, 6)),
                static_cast<Param *>(result(outs, 0)),
                static_cast<Moment *>(result(outs, 1)),
-               static_cast<Moment *>(result(outs, 2)));
+               static_cast<Moment *>(result(outs, 2)),
+               RoundedCopy(params_.copy, result(outs, 4)));
       });
 }
 
@@ -350,7 +360,8 @@ void AdamW8bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                longs(operand(ins, 7)), floats(operand(ins, 8)),
                static_cast<Param *>(result(outs, 0)),
                cuda::codes(result(outs, 1)), floats(result(outs, 2)),
-               cuda::codes(result(outs, 3)), floats(result(outs, 4)));
+               cuda::codes(result(outs, 3)), floats(result(outs, 4)),
+               RoundedCopy(params_.copy, result(outs, 6)));
       });
 }
 
@@ -380,7 +391,8 @@ void Sgd::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                0, params_, grad, floats(operand(ins, 3)),
                longs(operand(ins, 4)), floats(operand(ins, 5)),
                static_cast<Param *>(result(outs, 0)),
-               static_cast<Moment *>(result(outs, 1)));
+               static_cast<Moment *>(result(outs, 1)),
+               RoundedCopy(params_.copy, result(outs, 3)));
       });
 }
 

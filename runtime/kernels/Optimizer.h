@@ -14,6 +14,10 @@
 // stochastically (runtime/kernels/Stochastic.h): to nearest, most updates would
 // be lost, being smaller than half a unit of what they change.
 //
+// Beside a parameter in f32 an update may write a copy of it in bf16 or f16,
+// rounded to nearest, as a cast of the new parameter would be: what products
+// multiply in the next step. At step 0 it stays, too.
+//
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_OPTIMIZER_H
 #define TMC_RUNTIME_KERNELS_OPTIMIZER_H
@@ -32,6 +36,7 @@ inline int64_t squareSumScratchBytes(int64_t count) {
 
 struct AdamParams {
   DType param, grad, moment; // AdamW8bit's moments are codes: F32
+  DType copy = DType::F32;   // of a param in F32; F32: there is none
   int64_t count;
   double beta1, beta2, epsilon, weightDecay;
   int64_t stream; // of the draws that round
@@ -55,7 +60,7 @@ constexpr bool isGradient(DType type) {
 ///
 /// ins: p, g, m, v [count], lr, step, clipScale (or absent).
 /// outs: p, m, v (the same buffers as the ins), squareSum f32 scalar (or
-///       absent).
+///       absent), copy [count] where there is one.
 class AdamW : public Kernel {
 public:
   using Params = AdamParams;
@@ -76,7 +81,8 @@ public:
 ///
 /// ins: p, g [count], codes of m (i8) [count], maxima of m (f32) [blocks],
 /// codes and maxima of v, lr, step, clipScale (or absent). outs: p, codes and
-/// maxima of m and of v (the same buffers), squareSum f32 scalar (or absent).
+/// maxima of m and of v (the same buffers), squareSum f32 scalar (or absent),
+/// copy [count] where there is one.
 class AdamW8bit : public Kernel {
 public:
   using Params = AdamParams;
@@ -94,11 +100,13 @@ public:
 ///   p -= lr (nesterov ? g + momentum b : b)
 ///
 /// ins: p, g, b [count] (nullptr if momentum is 0), lr, step, clipScale.
-/// outs: p, b (the same buffers), squareSum f32 scalar (or absent).
+/// outs: p, b (the same buffers), squareSum f32 scalar (or absent), copy
+/// [count] where there is one.
 class Sgd : public Kernel {
 public:
   struct Params {
     DType param, grad, moment;
+    DType copy = DType::F32;
     int64_t count;
     double momentum, dampening, weightDecay;
     bool nesterov;

@@ -83,6 +83,24 @@ void withUpdated(DType param, DType grad, DType moment, F &&f) {
     });
   });
 }
+/// Where an update of a parameter in f32 writes its copy, rounded to nearest;
+/// nowhere where there is none.
+struct RoundedCopy {
+  bf16 *brains;
+  f16 *halves;
+
+  RoundedCopy(DType type, void *to)
+      : brains(type == DType::BF16 ? static_cast<bf16 *>(to) : nullptr),
+        halves(type == DType::F16 ? static_cast<f16 *>(to) : nullptr) {}
+  template <int N>
+  TMC_HD TMC_INLINE void store(int64_t i, Floats<N> param) const {
+    if (brains)
+      storeLanes<N>(brains + i, param);
+    else if (halves)
+      storeLanes<N>(halves + i, param);
+  }
+};
+
 /// Values of an update to draw for: all `Moments`, or the parameter alone.
 template <typename Param, typename Moment, int Moments>
 constexpr int kDrawnValues = isNarrow<Moment>  ? 1 + Moments

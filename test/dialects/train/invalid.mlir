@@ -176,3 +176,46 @@ func.func @sgd_c1_no_momentum(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i6
       : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<f32>)
   return
 }
+
+// -----
+
+func.func @adamw_c2_type(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{copies a parameter of type 'tensor<4xf32>' to 'tensor<4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:5 = train.adamw %p, %p, %p, %p lr(%lr) step(%t) copy(%p) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>, tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adamw_c2_param(%p: tensor<4xbf16>, %m: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{copies a parameter of type 'tensor<4xbf16>' to 'tensor<4xbf16>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:5 = train.adamw %p, %m, %m, %m lr(%lr) step(%t) copy(%p) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0, stream = 1}
+      : (tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>, tensor<4xbf16>)
+      -> (tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<4xbf16>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adamw8bit_c2_shape(%p: tensor<300xf32>, %m: tensor<300xi8>, %s: tensor<2xf32>, %lr: tensor<f32>, %t: tensor<i64>, %c: tensor<299xf16>) {
+  // expected-error @below {{copies a parameter of type 'tensor<300xf32>' to 'tensor<299xf16>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:7 = train.adamw8bit %p, %p, %m, %s, %m, %s lr(%lr) step(%t) copy(%c) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0}
+      : (tensor<300xf32>, tensor<300xf32>, tensor<300xi8>, tensor<2xf32>, tensor<300xi8>, tensor<2xf32>, tensor<f32>, tensor<i64>, tensor<299xf16>)
+      -> (tensor<300xf32>, tensor<300xi8>, tensor<2xf32>, tensor<300xi8>, tensor<2xf32>, tensor<299xf16>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @sgd_c2_scalar(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>, %c: tensor<bf16>) {
+  // expected-error @below {{copies a parameter of type 'tensor<4xf32>' to 'tensor<bf16>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = train.sgd %p, %p lr(%lr) step(%t) copy(%c) {momentum = 0.0, dampening = 0.0, weight_decay = 0.0}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>, tensor<bf16>) -> (tensor<4xf32>, tensor<bf16>, tensor<f32>)
+  return
+}

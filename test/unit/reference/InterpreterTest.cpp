@@ -284,6 +284,10 @@ static Tensor asF32(Tensor x) {
   x.element = Element::F32;
   return x;
 }
+static Tensor asBF16(Tensor x) {
+  x.element = Element::BF16;
+  return x;
+}
 static Tensor asI8(Tensor x) {
   x.element = Element::I8;
   return x;
@@ -308,6 +312,27 @@ TEST(Interpreter, AdamWInPyTorchsOrder) {
   expectNear((*r)[1], {0.2});
   expectNear((*r)[2], {0.04});
   expectNear((*r)[3], {4});
+}
+
+TEST(Interpreter, UpdatesRoundTheCopy) {
+  // p = 1 - 0.1 * 0.0625 = 0.99375, between the bf16 0.9921875 and 0.99609375.
+  // At step 0 the copy stays, whatever it is.
+  for (int64_t t : {1, 0}) {
+    auto r = evaluate(R"(
+    func.func @f(%p: tensor<1xf32>, %g: tensor<1xf32>, %lr: tensor<f32>, %t: tensor<i64>, %c: tensor<1xbf16>)
+        -> (tensor<1xf32>, tensor<1xbf16>, tensor<f32>) {
+      %0:3 = train.sgd %p, %g lr(%lr) step(%t) copy(%c) {momentum = 0.0, dampening = 0.0, weight_decay = 0.0}
+          : (tensor<1xf32>, tensor<1xf32>, tensor<f32>, tensor<i64>, tensor<1xbf16>) -> (tensor<1xf32>, tensor<1xbf16>, tensor<f32>)
+      return %0#0, %0#1, %0#2 : tensor<1xf32>, tensor<1xbf16>, tensor<f32>
+    })",
+                      {asF32(floats({1}, {1})), asF32(floats({1}, {0.0625})),
+                       asF32(floats({}, {0.1})), ints({}, {t}),
+                       asBF16(floats({1}, {0.5}))});
+    ASSERT_TRUE(succeeded(r));
+    expectNear((*r)[0], {t ? 0.99375 : 1});
+    expectNear((*r)[1], {t ? 0.9921875 : 0.5});
+    expectNear((*r)[2], {0.0625 * 0.0625});
+  }
 }
 
 TEST(Interpreter, AdamWWithMomentsIn8Bits) {

@@ -3,6 +3,7 @@
 #include "Adam.h"
 #include "Testing.h"
 
+#include "runtime/kernels/Adam.h"
 #include "runtime/kernels/Optimizer.h"
 #include "runtime/kernels/Stochastic.h"
 
@@ -92,7 +93,83 @@ template <typename Param, typename Grad, typename Moment> void checkTypes() {
   expectKept(v, wv, params, t, 2);
 }
 
+/// The new parameters of `run(type, step, param, copy)` are copied as a cast
+/// rounds them, change by no bit, and stay at step 0.
+template <typename Copy, typename F> void checkCopy(F &&run) {
+  const int64_t count = 66001;
+  test::Floats plain = randomFloats(count, 1), param(plain);
+  Buffer<Copy> none(1), copy(count);
+  for (int64_t i = 0; i < count; ++i)
+    copy[i].bits = uint16_t(i);
+  const Buffer<Copy> before(copy);
+  run(DType::F32, 0, plain, none);
+  run(typeOf<Copy>, 0, param, copy);
+  EXPECT_TRUE(copy.sameBits(before));
+  EXPECT_TRUE(param.sameBits(plain));
+  run(DType::F32, 3, plain, none);
+  run(typeOf<Copy>, 3, param, copy);
+  EXPECT_TRUE(param.sameBits(plain));
+  int64_t wrong = 0, special = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const float want = widen(narrow<Copy>(param[i])), got = widen(copy[i]);
+    // A NaN's bits are each backend's own.
+    wrong += std::isnan(want) ? !std::isnan(got)
+                              : std::memcmp(&want, &got, sizeof want) != 0;
+    special += !std::isfinite(got);
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(special, 0); // A gradient that isn't finite, or more than f16 has.
+}
+
+template <typename Copy> void checkCopies() {
+  const int64_t count = 66001;
+  const float lr = 0.01f;
+  test::Floats g = randomFloats(count, 2);
+  g[0] = 1e30f; // Of SGD's, more than 65520.
+  g[count - 1] = NAN;
+  checkCopy<Copy>([&](DType type, int64_t t, test::Floats &p, auto &copy) {
+    AdamParams params = test::adamParams(count);
+    params.copy = type;
+    test::Floats m = randomFloats(count, 3), v(count, 1.0f);
+    float squares;
+    runKernel<AdamW>(2, params, {p, g, m, v, &lr, &t},
+                     {p, m, v, &squares, copy});
+  });
+  checkCopy<Copy>([&](DType type, int64_t t, test::Floats &p, auto &copy) {
+    Sgd::Params params{.param = DType::F32,
+                       .grad = DType::F32,
+                       .moment = DType::F32,
+                       .copy = type,
+                       .count = count,
+                       .momentum = 0,
+                       .dampening = 0,
+                       .weightDecay = 0.1,
+                       .nesterov = false,
+                       .stream = 0,
+                       .scratchBytes = 0};
+    float squares;
+    runKernel<Sgd>(2, params, {p, g, nullptr, &lr, &t},
+                   {p, nullptr, &squares, copy});
+  });
+  checkCopy<Copy>([&](DType type, int64_t t, test::Floats &p, auto &copy) {
+    AdamParams params = test::adamParams(count);
+    params.copy = type;
+    const int64_t blocks = (count + adam::kCodeBlock - 1) / adam::kCodeBlock;
+    Buffer<uint8_t> m(count, 200), v(count, 100);
+    test::Floats mMost(blocks, 0.5f), vMost(blocks, 0.1f);
+    float squares;
+    p[7] = NAN; // Stays, as its gradient says, too, and so does its copy.
+    runKernel<AdamW8bit>(2, params, {p, g, m, mMost, v, vMost, &lr, &t},
+                         {p, m, mMost, v, vMost, &squares, copy});
+  });
+}
+
 } // namespace
+
+TEST(Updates, CopyParametersAsCastsRound) {
+  checkCopies<bf16>();
+  checkCopies<f16>();
+}
 
 TEST(AdamW, KeepsEachTypeRoundedByChance) {
   checkTypes<bf16, float, float>();
