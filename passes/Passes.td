@@ -373,6 +373,39 @@ def RoundAsRead : Pass<"tmc-round-as-read"> {
   ];
 }
 
+def KeepCopies : Pass<"tmc-keep-copies", "::tmc::train::StepOp"> {
+  let summary = "let updates write the narrow copies that products read";
+  let description = [{
+    Where a product multiplies a parameter in 16 bits that is kept in 32, the
+    update writes that copy, too, into a state of the step, and no step begins
+    with casts. It costs two bytes for each element of the parameter, all the
+    time. A cast that no product reads stays, and so does one to a second type.
+    For backends whose products don't round what they read (cuda).
+
+    Before:
+
+    ```mlir
+    train.step @step(%w: tensor<4x6xf32> {train.name = "w", ...}, ...) {
+      %n = arith.truncf %w : tensor<4x6xf32> to tensor<4x6xbf16>
+      %y = nn.matmul %x, %n : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
+      ...
+      %p, %q = train.sgd %w, %g lr(%lr) step(%t) {...} : ...
+      train.return %p : tensor<4x6xf32>
+    ```
+
+    After:
+
+    ```mlir
+    train.step @step(%w: tensor<4x6xf32> {train.name = "w", ...}, ...,
+                     %n: tensor<4x6xbf16> {train.name = "w.bf16", train.copy_of = "w", ...}) {
+      %y = nn.matmul %x, %n : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
+      ...
+      %p, %m, %q = train.sgd %w, %g lr(%lr) step(%t) copy(%n) {...} : ...
+      train.return %p, %m : tensor<4x6xf32>, tensor<4x6xbf16>
+    ```
+  }];
+}
+
 def FoldIntoKernels : Pass<"tmc-fold-into-kernels"> {
   let summary = "hand kernels what they do for nothing, and drop what nobody needs";
   let description = [{

@@ -76,7 +76,11 @@ LogicalResult verifyStep(ModuleOp module) {
   for (unsigned i = 0; i < step->getNumArguments(); ++i) {
     bool trained = train::roleOf(*step, i) == train::Role::Param &&
                    !step->getArgAttr(i, TrainDialect::kFrozen);
-    if ((trained || step->getArgAttr(i, TrainDialect::kSlot)) &&
+    bool copies = bool(step->getArgAttr(i, TrainDialect::kCopyOf));
+    if (copies && !train::copiedArg(*step, i))
+      return step->emitError("a defect: '")
+             << train::argName(*step, i) << "' is a copy of no parameter";
+    if ((trained || copies || step->getArgAttr(i, TrainDialect::kSlot)) &&
         !updated.contains(i))
       return step->emitError("a defect: no new value for '")
              << train::argName(*step, i) << "'";

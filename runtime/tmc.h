@@ -69,7 +69,8 @@ typedef enum tmc_role {
   TMC_MOMENT,
   TMC_BATCH,
   TMC_SCALAR,
-  TMC_OUTPUT
+  TMC_OUTPUT,
+  TMC_COPY /* a parameter in 16 bits, which follows it: written with it alone */
 } tmc_role;
 
 typedef struct tmc_tensor {

@@ -133,9 +133,10 @@ private:
       valueClass = ValueClass::Parameter;
       break;
     case train::Role::State:
-      valueClass = step.getArgAttr(index, train::TrainDialect::kSlot)
-                       ? ValueClass::Optimizer
-                       : ValueClass::Other;
+      if (step.getArgAttr(index, train::TrainDialect::kCopyOf))
+        valueClass = ValueClass::Parameter;
+      else if (step.getArgAttr(index, train::TrainDialect::kSlot))
+        valueClass = ValueClass::Optimizer;
       break;
     case train::Role::Batch:
       valueClass = ValueClass::Batch;

@@ -48,7 +48,9 @@ struct Tensor {
     case train::Role::Param:
       return "Param";
     case train::Role::State:
-      return has(TrainDialect::kSlot) ? "Moment" : "State";
+      return has(TrainDialect::kCopyOf) ? "Copy"
+             : has(TrainDialect::kSlot) ? "Moment"
+                                        : "State";
     case train::Role::Batch:
       return "Batch";
     case train::Role::Scalar:
@@ -92,6 +94,8 @@ struct Tensor {
       return "Ones";
     if (what == "zeros")
       return "Zeros";
+    if (has(TrainDialect::kCopyOf))
+      return "None";
     if (what == "normal" || role() == train::Role::Param)
       return "Normal";
     return role() == train::Role::State ? "Zeros" : "None";
@@ -152,6 +156,8 @@ private:
                    !tensor.has(TrainDialect::kFrozen);
     os << ",\n     .trainable = " << (trained ? "true" : "false")
        << ", .feed = Feed::" << tensor.feed();
+    if (tensor.has(TrainDialect::kCopyOf))
+      os << ", .copyOf = " << indexOf(tensor.text(TrainDialect::kCopyOf));
     if (auto limit = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kLimit)) {
       os << ", .limit = " << limit.getInt();
       if (auto ignore = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kIgnore))
@@ -161,6 +167,16 @@ private:
       os << ",\n     .ranges = ranges" << tensor.buffer.getOffset()
          << ", .rangeCount = " << ranges.size();
     os << "},\n";
+  }
+
+  /// The place of a parameter in the table.
+  int64_t indexOf(StringRef param) const {
+    return llvm::find_if(tensors,
+                         [&](const Tensor &tensor) {
+                           return tensor.role() == train::Role::Param &&
+                                  tensor.name() == param;
+                         }) -
+           tensors.begin();
   }
 
   /// The boxes of elements of a tensor that have limits of their own.
@@ -383,7 +399,8 @@ void tmc::printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
   Table(os, program, liveness, kernels, options).print();
 }
 
-/// Calls `visit` for what a checkpoint holds: name, type.
+/// Calls `visit` with name and type of each tensor, and whether a checkpoint
+/// holds it.
 static void
 forSaved(mem::ProgramOp program,
          llvm::function_ref<void(StringRef, MemRefType, bool)> visit) {
@@ -392,11 +409,10 @@ forSaved(mem::ProgramOp program,
     if (!attrs)
       continue;
     Tensor tensor{buffer, attrs};
-    if (tensor.role() == train::Role::Param ||
-        tensor.role() == train::Role::State)
-      visit(tensor.name(), tensor.type(), true);
-    else
-      visit(tensor.name(), tensor.type(), false);
+    visit(tensor.name(), tensor.type(),
+          tensor.role() == train::Role::Param ||
+              (tensor.role() == train::Role::State &&
+               !tensor.has(TrainDialect::kCopyOf)));
   }
 }
 

@@ -87,7 +87,11 @@ std::string TypeReasons::whyOf(Value root) const {
       !isa<FloatType>(getElementTypeOrSelf(root)))
     return "";
   if (auto argument = dyn_cast<BlockArgument>(root);
-      argument && argument.getOwner()->getParentOp() == step)
+      argument && argument.getOwner()->getParentOp() == step) {
+    if (std::optional<unsigned> param =
+            train::copiedArg(step, argument.getArgNumber()))
+      return "copy of " + train::argName(step, *param).str() +
+             ", as its update rounds it";
     switch (*train::roleOf(step, argument.getArgNumber())) {
     case train::Role::Param:
       return "a parameter, as the optimizer updates it";
@@ -98,6 +102,7 @@ std::string TypeReasons::whyOf(Value root) const {
     case train::Role::Scalar:
       return "a number of the step";
     }
+  }
   if (gradientOf(root))
     return "sum of a gradient";
   if (Operation *maker = root.getDefiningOp();

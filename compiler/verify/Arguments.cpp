@@ -190,7 +190,16 @@ SmallVector<Tensor> tmc::drawArguments(train::StepOp step,
   SmallVector<Tensor> tensors;
   for (unsigned i = 0; i < step.getNumArguments(); ++i)
     tensors.push_back(drawer.argument(i));
+  roundCopies(step, tensors);
   return tensors;
+}
+
+void tmc::roundCopies(train::StepOp step, MutableArrayRef<Tensor> arguments) {
+  for (unsigned i = 0; i < step.getNumArguments(); ++i)
+    if (std::optional<unsigned> param = train::copiedArg(step, i)) {
+      arguments[i].floats = arguments[*param].floats;
+      arguments[i].roundToElement();
+    }
 }
 
 bool tmc::isFed(train::StepOp step, unsigned argument) {

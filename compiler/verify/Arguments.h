@@ -34,9 +34,15 @@ struct ArgumentDraw {
   const std::map<std::string, std::vector<char>> *given = nullptr;
 };
 
-/// One tensor per argument of `step`, rounded to its element type.
+/// One tensor per argument of `step`, rounded to its element type; copies are
+/// those of what they copy.
 llvm::SmallVector<reference::Tensor> drawArguments(train::StepOp step,
                                                    const ArgumentDraw &draw);
+
+/// Makes the copies among a step's arguments anew from what they copy, rounded
+/// to nearest.
+void roundCopies(train::StepOp step,
+                 llvm::MutableArrayRef<reference::Tensor> arguments);
 
 /// True for what the runtime fills by itself before a step.
 bool isFed(train::StepOp step, unsigned argument);

@@ -198,7 +198,8 @@ private:
     for (unsigned i = 0; i < step.getNumArguments(); ++i) {
       auto role = train::roleOf(step, i);
       if ((role == train::Role::Param || role == train::Role::State) &&
-          !step.getArgAttr(i, TrainDialect::kSlot))
+          !step.getArgAttr(i, TrainDialect::kSlot) &&
+          !train::copiedArg(step, i))
         names.push_back(train::argName(step, i).str());
     }
     return names;
@@ -265,7 +266,7 @@ private:
   Expected<double> runCompiled(ArrayRef<Tensor> inputs) {
     std::vector<char> bytes;
     for (auto [i, input] : llvm::enumerate(inputs)) {
-      if (isFed(step, i))
+      if (isFed(step, i) || train::copiedArg(step, i))
         continue;
       bytes.resize(input.size() * reference::elementBytes(input.element));
       input.toBytes(bytes.data());
@@ -404,6 +405,9 @@ private:
     std::vector<Deviation> list;
     std::vector<char> bytes;
     for (auto [i, want] : llvm::enumerate(*expected)) {
+      if (std::optional<unsigned> arg = train::updatedArg(step, i);
+          arg && train::copiedArg(step, *arg))
+        continue; // It is compared with what it copies.
       auto [name, kind] = resultOf(i);
       const tmc_tensor *tensor = library->find(name);
       if (!tensor)
@@ -438,6 +442,8 @@ private:
         return d.kind == "parameter" && hasSlots(d.name);
       });
     if (Expected<bool> same = checkFrozen(how); !same)
+      return std::move(same.failure());
+    if (Expected<bool> same = checkCopies(); !same)
       return std::move(same.failure());
     return list;
   }
@@ -492,6 +498,35 @@ private:
     return true;
   }
 
+  /// What copies a parameter is that parameter, rounded, to the last bit.
+  Expected<bool> checkCopies() {
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      std::optional<unsigned> param = train::copiedArg(step, i);
+      if (!param)
+        continue;
+      auto type = cast<RankedTensorType>(step.getArgumentTypes()[*param]);
+      std::string name = train::argName(step, i).str(),
+                  copied = train::argName(step, *param).str();
+      std::vector<char> bytes(library->find(copied)->bytes);
+      if (auto done = library->read(copied, bytes.data(), bytes.size()); !done)
+        return done;
+      Tensor like(cast<RankedTensorType>(step.getArgumentTypes()[i]));
+      like.floats =
+          Tensor::fromBytes(reference::elementOf(type.getElementType()),
+                            type.getShape(), bytes.data())
+              .floats;
+      like.roundToElement();
+      std::vector<char> want(library->find(name)->bytes), got(want);
+      like.toBytes(want.data());
+      if (auto done = library->read(name, got.data(), got.size()); !done)
+        return done;
+      if (want != got)
+        return Failure::input("the step's '" + name + "' isn't '" + copied +
+                              "', rounded");
+    }
+    return true;
+  }
+
   /// Where tensors differ by more than they may, lets them differ by as much as
   /// changes of the inputs as small as a few roundings explain.
   Expected<bool> allowRounding(const ArgumentDraw &how,
@@ -511,6 +546,7 @@ private:
         if (!isFed(step, i))
           for (double &value : input.floats)
             value *= 1 + change(random);
+      roundCopies(step, inputs);
       auto moved = interpret(std::move(inputs), /*roundsInputs=*/false);
       if (!moved)
         return std::move(moved.failure());

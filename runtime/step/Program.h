@@ -35,7 +35,7 @@
 namespace tmc {
 
 /// Bumped when a field changes its meaning; a runtime refuses other versions.
-constexpr int32_t kProgramVersion = 4;
+constexpr int32_t kProgramVersion = 5;
 
 constexpr int kMaxRank = 8;
 
@@ -46,6 +46,7 @@ enum class Role : uint8_t {
   Batch,  // filled before each step with this step's data
   Scalar, // filled before each step by the runtime
   Output, // readable after a step
+  Copy,   // a weight rounded to 16 bits, of which products read it: in no file
 };
 
 /// How `--init random:SEED` fills a tensor.
@@ -85,6 +86,9 @@ struct TensorInfo {
   double initValue = 0; // Normal: standard deviation; Constant: the number
   bool trainable = false;
   Feed feed = Feed::None;
+  /// Role::Copy: the weight, an index into tensors. Updates round the copy anew
+  /// with it, and so does whatever else gives it a value.
+  int64_t copyOf = -1;
   /// Integer inputs: values must be in [0, limit); 0: unknown. `ignore` is
   /// allowed too where allowIgnore is set (a label that isn't counted).
   int64_t limit = 0;

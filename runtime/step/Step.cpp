@@ -203,11 +203,17 @@ Status Step::write(const TensorInfo &tensor, const void *data, int64_t bytes) {
   if (tensor.role == Role::Output)
     return {Code::Usage, std::string("'") + tensor.name +
                              "' is a result and can't be written"};
+  if (tensor.role == Role::Copy)
+    return {Code::Usage, std::string("'") + tensor.name + "' follows '" +
+                             program_.tensors[tensor.copyOf].name +
+                             "' and can't be written"};
   if (Status s = checkRange(tensor, data); !s)
     return s;
   device_->upload(at(tensor), data, bytes);
-  if (tensor.role == Role::Param)
+  if (tensor.role == Role::Param) {
+    roundCopies(&tensor);
     filled_ = true;
+  }
   return Status::ok();
 }
 

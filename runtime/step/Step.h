@@ -70,6 +70,7 @@ public:
   /// `beside` has of them.
   Status initRandom(uint64_t seed, const std::string &beside = "");
 
+  /// A weight's copies follow it, and aren't written by themselves.
   Status write(const TensorInfo &tensor, const void *data, int64_t bytes);
   Status read(const TensorInfo &tensor, void *data, int64_t bytes);
 
@@ -105,6 +106,8 @@ private:
   Status faultOf(const IndexFault &fault) const;
   /// States that start as a number have it before any values are given.
   void startStates();
+  /// Rounds the copies of a weight anew; of all weights where none is given.
+  void roundCopies(const TensorInfo *weight = nullptr);
   void feed();
   char *at(const TensorInfo &tensor) const;
 

@@ -127,6 +127,24 @@ float startOf(const TensorInfo &info) {
   return info.init == Init::Ones ? 1.0f : 0.0f;
 }
 
+/// Calls f(first, count) for the pieces of `count` floats, on all of the
+/// device's threads: what becomes of an element depends on its place alone.
+template <typename F> void eachPiece(Device &device, int64_t count, F &&f) {
+  constexpr int64_t pieceCount = kPieceBytes / 4;
+  auto every = [&](int64_t first, int64_t step) {
+    for (int64_t at = first * pieceCount; at < count; at += step * pieceCount)
+      f(at, std::min(pieceCount, count - at));
+  };
+  const int64_t pieces = (count + pieceCount - 1) / pieceCount;
+  const int64_t threads = std::min<int64_t>(device.threads(), pieces);
+  std::vector<std::thread> others;
+  for (int64_t i = 1; i < threads; ++i)
+    others.emplace_back(every, i, threads);
+  every(0, std::max<int64_t>(threads, 1));
+  for (std::thread &other : others)
+    other.join();
+}
+
 /// Fills by the tensor's rule; Init::None fills with zeros.
 void fill(Device &device, const TensorInfo &info, uint64_t seed) {
   const int64_t count = info.elements();
@@ -140,27 +158,13 @@ void fill(Device &device, const TensorInfo &info, uint64_t seed) {
   }
   const int64_t words[2] = {int64_t(seed), 0};
   const Philox philox(words, streamOf(info.name));
-  constexpr int64_t pieceCount = kPieceBytes / 4;
-  auto fillEvery = [&](int64_t first, int64_t step) {
-    std::vector<float> piece(size_t(std::min(pieceCount, count)),
-                             startOf(info));
-    for (int64_t at = first * pieceCount; at < count; at += step * pieceCount) {
-      const int64_t some = std::min(pieceCount, count - at);
-      if (info.init == Init::Normal)
-        normalNumbers(philox, uint64_t(at), some, float(info.initValue),
-                      piece.data());
-      send(device, info, at, piece.data(), some);
-    }
-  };
-  // Numbers depend on their place alone, so any thread may draw them.
-  const int64_t pieces = (count + pieceCount - 1) / pieceCount;
-  const int64_t threads = std::min<int64_t>(device.threads(), pieces);
-  std::vector<std::thread> others;
-  for (int64_t i = 1; i < threads; ++i)
-    others.emplace_back(fillEvery, i, threads);
-  fillEvery(0, std::max<int64_t>(threads, 1));
-  for (std::thread &other : others)
-    other.join();
+  eachPiece(device, count, [&](int64_t at, int64_t some) {
+    std::vector<float> piece(size_t(some), startOf(info));
+    if (info.init == Init::Normal)
+      normalNumbers(philox, uint64_t(at), some, float(info.initValue),
+                    piece.data());
+    send(device, info, at, piece.data(), some);
+  });
 }
 
 bool holdsNan(const SafeTensor &tensor, const char *data, int64_t count) {
@@ -227,6 +231,22 @@ void Step::startStates() {
   }
 }
 
+void Step::roundCopies(const TensorInfo *weight) {
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &copy = program_.tensors[i];
+    if (copy.role != Role::Copy)
+      continue;
+    const TensorInfo &from = program_.tensors[copy.copyOf];
+    if (weight && weight != &from)
+      continue;
+    eachPiece(*device_, copy.elements(), [&](int64_t first, int64_t count) {
+      std::vector<float> piece(static_cast<size_t>(count));
+      device_->download(piece.data(), at(from) + first * 4, count * 4);
+      send(*device_, copy, first, piece.data(), count);
+    });
+  }
+}
+
 Status Step::initRandom(uint64_t seed, const std::string &beside) {
   SafetensorsFile file;
   if (!beside.empty())
@@ -252,6 +272,7 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
       fill(*device_, info, seed);
     }
   }
+  roundCopies();
   filled_ = true;
   return Status::ok();
 }
@@ -299,6 +320,7 @@ Status Step::load(const std::string &path, const std::string &beside) {
         !s)
       return s;
   }
+  roundCopies();
   filled_ = true;
   steps_ = 0;
   return Status::ok();
@@ -440,6 +462,7 @@ Status Step::resume(const std::string &directory,
       if (Status s = place(*device_, file, *file.find(info.name), info); !s)
         return s;
   }
+  roundCopies();
   steps_ = int64_t(step);
   options_.seed = seed;
   filled_ = true;

@@ -94,6 +94,27 @@ TEST(Translation, RoundAsRead) {
   validate(v);
 }
 
+// Updates of each kind.
+TEST(Translation, KeepCopies) {
+  for (const char *optimizer :
+       {"sgd", "sgd(momentum=0.9)", "adamw", "adamw8bit(min_size=1)"})
+    for (const char *precision : {"bf16", "fp16"}) {
+      Validation v;
+      v.prepare =
+          (llvm::Twine("func.func(tmc-layout),tmc-autodiff{optimizer=") +
+           optimizer + (precision[0] == 'f' ? " loss-scale=64" : "") +
+           "},canonicalize,cse,train.step(tmc-precision{spec=" + precision +
+           "}),canonicalize,cse,tmc-expand-composites,tmc-fold-into-kernels,"
+           "canonicalize")
+              .str();
+      v.pipeline = "train.step(tmc-keep-copies)";
+      v.options.f32 = true;
+      v.graphs = 250;
+      v.leastChanged = 50;
+      validate(v);
+    }
+}
+
 TEST(Translation, Fuse) {
   Validation v;
   v.prepare = (llvm::Twine(kStep) +

@@ -6,7 +6,9 @@
 //
 // runs the pass on a thousand random graphs, interprets each before and after
 // it on the same random inputs, and compares all results. It counts the graphs
-// that the pass changed: a pass that changes nothing is no test of it.
+// that the pass changed: a pass that changes nothing is no test of it. A pass
+// may add copies of parameters to a step (train.copy_of): they are given as
+// those, and must be those afterwards.
 
 #ifndef TMC_TEST_UNIT_PASSES_VALIDATION_H
 #define TMC_TEST_UNIT_PASSES_VALIDATION_H

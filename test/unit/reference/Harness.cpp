@@ -85,6 +85,11 @@ SmallVector<Tensor> tmc::test::randomInputs(FunctionOpInterface function,
         tensor.ints[row] = 1;
     inputs.push_back(std::move(tensor));
   }
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto param = train::copiedArg(function, i)) {
+      inputs[i].floats = inputs[*param].floats;
+      inputs[i].roundToElement();
+    }
   return inputs;
 }
 

@@ -405,6 +405,88 @@ TEST(Step, StartsItsStatesBeforeAnyValues) {
     ASSERT_EQ(x, 0);
 }
 
+namespace {
+
+/// The tiny program, with a copy of 'head' that no kernel writes.
+struct CopyingProgram : ChangedProgram {
+  explicit CopyingProgram(DType type) : ChangedProgram("", [](auto &) {}) {
+    TensorInfo copy =
+        *std::find_if(tensors.begin(), tensors.end(), [](const TensorInfo &t) {
+          return t.name == std::string("head");
+        });
+    copy.name = "head.copy";
+    copy.type = type;
+    copy.role = Role::Copy;
+    copy.init = Init::None;
+    copy.trainable = false;
+    copy.copyOf = 1;
+    copy.offset = program.arenaBytes;
+    program.arenaBytes += copy.bytes();
+    tensors.push_back(copy);
+    program.tensors = tensors.data();
+    program.tensorCount = int64_t(tensors.size());
+  }
+};
+
+template <typename T> void expectCopied(Step &step) {
+  const std::vector<float> head = values(step, "head");
+  std::vector<T> copy(head.size());
+  ASSERT_TRUE(step.read(*step.find("head.copy"), copy.data(),
+                        int64_t(copy.size() * sizeof(T))));
+  int64_t apart = 0;
+  for (size_t i = 0; i < head.size(); ++i) {
+    ASSERT_EQ(copy[i].bits, narrow<T>(head[i]).bits) << i;
+    apart += widen(copy[i]) != head[i];
+  }
+  EXPECT_GT(apart, 0);
+}
+
+template <typename T> void followsItsWeight(DType type) {
+  TemporaryDirectory dir;
+  CopyingProgram copying(type);
+  auto create = [&] {
+    std::unique_ptr<Step> step;
+    EXPECT_TRUE(Step::create(copying.program, {}, step));
+    return step;
+  };
+  auto step = create();
+  ASSERT_TRUE(step->initRandom(3));
+  expectCopied<T>(*step);
+  std::vector<float> other = values(*step, "head");
+  for (float &x : other)
+    x *= 1.7f;
+  ASSERT_TRUE(step->write(*step->find("head"), other.data(),
+                          int64_t(other.size() * 4)));
+  expectCopied<T>(*step);
+  const Status s = step->write(*step->find("head.copy"), other.data(),
+                               step->find("head.copy")->bytes());
+  EXPECT_EQ(s.code(), Code::Usage);
+  EXPECT_EQ(s.message(), "'head.copy' follows 'head' and can't be written");
+
+  // Files hold the weight alone, so that they are those of a step without
+  // copies.
+  ASSERT_TRUE(step->save(dir / "c"));
+  SafetensorsFile file;
+  ASSERT_TRUE(SafetensorsFile::open(dir / "c/checkpoint.safetensors", file));
+  EXPECT_FALSE(file.find("head.copy"));
+  auto resumed = create(), loaded = create(), plain = makeStep();
+  ASSERT_TRUE(resumed->resume(dir / "c"));
+  expectCopied<T>(*resumed);
+  ASSERT_TRUE(loaded->load(dir / "c/checkpoint.safetensors"));
+  expectCopied<T>(*loaded);
+  ASSERT_TRUE(plain->resume(dir / "c"));
+  ASSERT_TRUE(plain->save(dir / "p"));
+  ASSERT_TRUE(resumed->resume(dir / "p"));
+  EXPECT_EQ(values(*resumed, "head"), other);
+}
+
+} // namespace
+
+TEST(Checkpoint, CopiesFollowTheirWeights) {
+  followsItsWeight<bf16>(DType::BF16);
+  followsItsWeight<f16>(DType::F16);
+}
+
 TEST(Checkpoint, OfAnotherModelIsRefused) {
   TemporaryDirectory dir;
   auto step = makeStep();

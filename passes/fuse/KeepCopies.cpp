@@ -1,0 +1,102 @@
+// KeepCopies.cpp - -tmc-keep-copies: updates write what products read.
+
+#include "passes/Passes.h"
+
+#include "compiler/analysis/Storage.h"
+#include "dialects/nn/NN.h"
+#include "dialects/train/Train.h"
+#include "passes/Codes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace tmc {
+#define GEN_PASS_DEF_KEEPCOPIES
+#include "passes/Passes.h.inc"
+
+namespace {
+using train::TrainDialect;
+
+/// True if a product multiplies `value`, perhaps moved.
+bool isMultiplied(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (movesOnly(user))
+      return isMultiplied(user->getResult(0));
+    auto product = dyn_cast<PrecisionOpInterface>(user);
+    return product &&
+           llvm::is_contained(product.getFactors(), use.getOperandNumber());
+  });
+}
+
+struct KeepCopies : impl::KeepCopiesBase<KeepCopies> {
+  void runOnOperation() override {
+    train::StepOp step = getOperation();
+    // Of each parameter in f32 its casts to 16 bits, in the step's order.
+    llvm::MapVector<BlockArgument, SmallVector<arith::TruncFOp>> casts;
+    step.walk([&](arith::TruncFOp cast) {
+      auto argument = dyn_cast<BlockArgument>(cast.getIn());
+      if (argument && argument.getOwner()->getParentOp() == step &&
+          train::roleOf(step, argument.getArgNumber()) == train::Role::Param &&
+          getElementTypeOrSelf(argument).isF32() &&
+          getElementTypeOrSelf(cast.getType()).getIntOrFloatBitWidth() == 16)
+        casts[argument].push_back(cast);
+    });
+    for (auto &[param, list] : casts)
+      keep(step, param, list);
+  }
+
+private:
+  /// The op that makes the new value of `argument`; null: nothing updates it.
+  static Operation *updateOf(train::StepOp step, BlockArgument argument) {
+    Operation *end = step.getBody().front().getTerminator();
+    for (unsigned i = 0; i < step.getNumResults(); ++i)
+      if (train::updatedArg(step, i) == argument.getArgNumber())
+        return end->getOperand(i).getDefiningOp();
+    return nullptr;
+  }
+
+  void keep(train::StepOp step, BlockArgument param,
+            ArrayRef<arith::TruncFOp> casts) {
+    const auto *multiplied = llvm::find_if(
+        casts, [](arith::TruncFOp cast) { return isMultiplied(cast); });
+    Operation *update = updateOf(step, param);
+    if (multiplied == casts.end() || !update ||
+        !update->hasTrait<train::UpdateRule>())
+      return;
+    // An update writes one copy: casts to another type stay.
+    Type type = arith::TruncFOp(*multiplied).getType();
+    BlockArgument copy = addCopy(step, param.getArgNumber(), type);
+    for (arith::TruncFOp cast : casts)
+      if (cast.getType() == type) {
+        cast.replaceAllUsesWith(Value(copy));
+        cast.erase();
+      }
+    train::addNewValue(step, copy, train::keepCopy(update, copy));
+  }
+
+  /// "fc.weight.bf16", a state of the step.
+  BlockArgument addCopy(train::StepOp step, unsigned index, Type type) {
+    Builder b(&getContext());
+    std::string param = train::argName(step, index).str();
+    std::string suffix = getElementTypeOrSelf(type).isBF16() ? ".bf16" : ".f16";
+    std::string name = param + suffix;
+    for (int64_t i = 2; isTaken(step, name); ++i)
+      name = param + "." + std::to_string(i) + suffix;
+    return train::addState(
+        step, name, type,
+        {b.getNamedAttr(TrainDialect::kCopyOf, b.getStringAttr(param))});
+  }
+
+  static bool isTaken(train::StepOp step, StringRef name) {
+    for (unsigned i = 0; i < step.getNumArguments(); ++i)
+      if (train::argName(step, i) == name)
+        return true;
+    return false;
+  }
+};
+
+} // namespace
+} // namespace tmc
