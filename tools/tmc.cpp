@@ -85,6 +85,14 @@ struct ModelFlags {
                "                          (default: dynamic for fp16, else "
                "none)"),
       TMC_MODEL_FLAG};
+  cl::opt<std::string> narrowCopies{
+      "narrow-copies", cl::init("auto"), cl::value_desc("HOW"),
+      cl::desc("who rounds the parameters that products on cards read in\n"
+               "                          16 bits: kept (updates, two bytes "
+               "more for each), cast\n"
+               "                          (each step) or auto (default: the "
+               "faster within the budget)"),
+      TMC_MODEL_FLAG};
   cl::opt<std::string> offload{
       "offload", cl::init("none"), cl::value_desc("SPEC"),
       cl::desc("what may leave the device; only none so far"), TMC_MODEL_FLAG};
@@ -216,6 +224,16 @@ Expected<CompileOptions> ModelFlags::read() {
   options.optimizer = optimizer;
   options.precision = precision;
   options.lossScale = lossScale;
+  static const std::pair<const char *, NarrowCopies> kCopies[] = {
+      {"auto", NarrowCopies::Auto},
+      {"kept", NarrowCopies::Kept},
+      {"cast", NarrowCopies::Cast}};
+  auto *copies = llvm::find_if(
+      kCopies, [&](const auto &entry) { return narrowCopies == entry.first; });
+  if (copies == std::end(kCopies))
+    return Failure::usage("--narrow-copies=" + narrowCopies +
+                          " is none of auto, kept, cast");
+  options.narrowCopies = copies->second;
   options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};
   for (const auto &[flag, value, known] :

@@ -41,6 +41,14 @@ std::vector<std::string> phaseNames();
 /// What ends up in the output directory.
 enum class Artifact { Exe, Lib, Source, Mlir, Plan };
 
+/// Who makes the copies in 16 bits that products on cards read of parameters in
+/// f32 (passes/fuse/KeepCopies.cpp).
+enum class NarrowCopies {
+  Auto, // Updates, but casts where those are faster or all that fits.
+  Kept, // Updates.
+  Cast, // Casts in each step.
+};
+
 struct CompileOptions {
   std::string model; // Path of the model file: ONNX, or IR (.mlir).
   std::optional<int64_t> budgetBytes;
@@ -51,6 +59,7 @@ struct CompileOptions {
   std::string optimizer = "adamw";
   std::string precision = "f32";  // passes/Precision.h
   std::string lossScale = "auto"; // passes/LossScale.h; dynamic for fp16
+  NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
   std::vector<std::string> outputs; // Of the model, kept beside the loss.
   int64_t microBatches = 1;

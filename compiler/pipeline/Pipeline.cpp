@@ -100,6 +100,60 @@ static RaiseOptions raiseOptions(const CompileOptions &asked,
   return {};
 }
 
+/// Bytes of the copies that updates keep.
+static int64_t copyBytesIn(ModuleOp module) {
+  int64_t bytes = 0;
+  for (auto step : module.getOps<train::StepOp>())
+    for (unsigned i = 0; i < step.getNumArguments(); ++i)
+      if (train::copiedArg(step, i))
+        bytes += sizeInBytes(step.getArgumentTypes()[i]);
+  return bytes;
+}
+
+/// From tensors to kernels, in one of the step's forms.
+Expected<bool> Compilation::shape(bool keepsCopies) {
+  Expected<bool> done = runPasses(Phase::Shape, [&](OpPassManager &pm) {
+    // No CSE from here on: the statistics that a norm's gradient makes again
+    // must not become values kept from its forward pass.
+    pm.addPass(createExpandComposites());
+    pm.addPass(createCanonicalizerPass());
+    pm.addPass(createFoldIntoKernels());
+    pm.addPass(createRoundAsRead({asked.target}));
+    if (keepsCopies)
+      pm.addNestedPass<train::StepOp>(createKeepCopies());
+    pm.addPass(createCanonicalizerPass());
+    pm.addPass(createFuse());
+    pm.addPass(createCopyViews());
+    pm.addPass(createVerifyKernels({asked.target}));
+  });
+  if (!done)
+    return done;
+  plan.keptCopyBytes = copyBytesIn(*current);
+  shaped.clear();
+  llvm::raw_string_ostream os(shaped);
+  current->print(os);
+  return true;
+}
+
+void Compilation::swapForms() {
+  std::swap(current, other.current);
+  std::swap(shaped, other.shaped);
+  std::swap(plans, other.plans);
+  std::swap(plannerFile, other.plannerFile);
+  std::swap(removePlannerFile, other.removePlannerFile);
+  std::swap(chosen, other.chosen);
+  std::swap(planTrace, other.planTrace);
+  std::swap(plan, other.plan);
+}
+
+std::vector<planning::PlanCache *> Compilation::caches() {
+  std::vector<planning::PlanCache *> all;
+  for (planning::PlanCache *each : {plans.get(), other.plans.get()})
+    if (each)
+      all.push_back(each);
+  return all;
+}
+
 Expected<bool> Compilation::runPhase(Phase phase) {
   auto canonicalize = [](OpPassManager &pm) {
     pm.addPass(createCanonicalizerPass());
@@ -156,22 +210,18 @@ Expected<bool> Compilation::runPhase(Phase phase) {
       canonicalize(pm);
     });
   case Phase::Shape: {
-    Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
-      // No CSE from here on: the statistics that a norm's gradient makes again
-      // must not become values kept from its forward pass.
-      pm.addPass(createExpandComposites());
-      pm.addPass(createCanonicalizerPass());
-      pm.addPass(createFoldIntoKernels());
-      pm.addPass(createRoundAsRead({asked.target}));
-      pm.addPass(createCanonicalizerPass());
-      pm.addPass(createFuse());
-      pm.addPass(createCopyViews());
-      pm.addPass(createVerifyKernels({asked.target}));
-    });
-    if (done) {
-      llvm::raw_string_ostream os(shaped);
-      current->print(os);
-    }
+    bool mayKeep = device.backend == Backend::Cuda &&
+                   asked.narrowCopies != NarrowCopies::Cast;
+    if (mayKeep && asked.narrowCopies == NarrowCopies::Auto)
+      other.current = current->clone();
+    Expected<bool> done = shape(mayKeep);
+    if (done && !copyBytesIn(*current))
+      other.current = nullptr;
+    if (!done || !other.current)
+      return done;
+    swapForms();
+    done = shape(/*keepsCopies=*/false);
+    swapForms();
     return done;
   }
   default:
@@ -373,7 +423,7 @@ absl::Status Compilation::stateForPlanner(const planning::Problem &problem) {
   SmallString<128> path;
   if (!llvm::sys::fs::createTemporaryFile("tmc-problem", "txt", fd, path)) {
     plannerFile = path.str().str();
-    removePlannerFile.setFile(path);
+    removePlannerFile = std::make_unique<llvm::FileRemover>(path);
     llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
     os << planning::printProblem(problem);
     os.flush();
@@ -490,8 +540,41 @@ Expected<bool> Compilation::planToPlace(Phase last) {
   if (!asked.problemFile.empty())
     if (Expected<bool> done = writeProblem(); !done)
       return done;
-  auto start = std::chrono::steady_clock::now();
   int64_t budget = asked.budgetBytes.value_or(device.memoryBytes);
+  auto isOver = [](Expected<bool> &done) {
+    return !done && done.failure().kind == FailureKind::OverBudget;
+  };
+  Expected<bool> kept = planForm(last, budget);
+  if (!other.current || (!kept && !isOver(kept)))
+    return kept;
+  // What was said of the step before it had two forms holds for both.
+  other.plan.lossChunk = plan.lossChunk;
+  swapForms();
+  Expected<bool> cast = planForm(last, budget);
+  if (!cast && !isOver(cast))
+    return cast;
+  bool keeps = !cast;
+  if (kept && cast)
+    keeps = other.plan.stepSeconds < plan.stepSeconds;
+  else if (!kept && !cast)
+    keeps = other.plan.smallestFoundBytes < plan.smallestFoundBytes;
+  if (keeps)
+    swapForms();
+  if (other.plan.smallestFoundBytes < plan.smallestFoundBytes) {
+    plan.smallestFoundBytes = other.plan.smallestFoundBytes;
+    plan.smallestStoppedEarly = other.plan.smallestStoppedEarly;
+  }
+  plan.impossibleBelowBytes =
+      std::min(plan.impossibleBelowBytes, other.plan.impossibleBelowBytes);
+  plan.planSeconds += other.plan.planSeconds;
+  if (!kept && !cast)
+    return overBudget(budget);
+  return true;
+}
+
+/// Plans one form of the step.
+Expected<bool> Compilation::planForm(Phase last, int64_t budget) {
+  auto start = std::chrono::steady_clock::now();
   plan.budgetBytes = budget;
   plan.reservedBytes = device.reservedBytes;
   // The cache packs as the place phase does; where the two differ all the same,
@@ -568,11 +651,13 @@ void Compilation::measureUnsplit() {
   CompileOptions whole = asked;
   whole.microBatches = 1;
   whole.emit = Artifact::Plan; // Weights are of no concern.
+  whole.narrowCopies =
+      plan.keptCopyBytes ? NarrowCopies::Kept : NarrowCopies::Cast;
   whole.progress = false;
-  Compilation other(whole);
-  if (!other.runTo(Phase::Shape))
+  Compilation unsplit(whole);
+  if (!unsplit.runTo(Phase::Shape))
     return;
-  for (train::StepOp step : other.module().getOps<train::StepOp>()) {
+  for (train::StepOp step : unsplit.module().getOps<train::StepOp>()) {
     sinkUpdates(step);
     FailureOr<StepProblem> stated = buildProblem(step, device);
     if (failed(stated))

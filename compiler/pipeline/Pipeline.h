@@ -10,6 +10,11 @@
 // out too large. Plans are found in a cache
 // (compiler/planning/driver/ArenaFit.h), which a sweep over budgets goes on
 // using.
+//
+// On cards a step in 16 bits has two forms with the same bits: its updates keep
+// narrow copies of the parameters, two bytes more for each, or it begins with
+// casts, which take time. Both are planned; the faster one within the budget is
+// the step, and what is said of the smallest budget holds for either.
 
 #ifndef TMC_COMPILER_PIPELINE_PIPELINE_H
 #define TMC_COMPILER_PIPELINE_PIPELINE_H
@@ -54,8 +59,9 @@ public:
   const PlanTrace &trace() const { return planTrace; }
   /// What reports show of it; refers to this compilation.
   Planned planned() const;
-  /// Every plan found so far; null before the plan phase.
-  planning::PlanCache *cache() { return plans.get(); }
+  /// Every plan found so far, one cache for each form of the step, that of this
+  /// one first; empty before the plan phase.
+  std::vector<planning::PlanCache *> caches();
   /// The step as it was before planning, for `tmc verify`.
   std::string shapedText() const { return shaped; }
   /// The model's name: its file's, without directory and extension.
@@ -77,10 +83,22 @@ private:
   std::string shaped;
   std::unique_ptr<planning::PlanCache> plans;
   std::string plannerFile; // What a planner that is a program reads.
-  llvm::FileRemover removePlannerFile;
+  std::unique_ptr<llvm::FileRemover> removePlannerFile;
   const planning::FittedPlan *chosen = nullptr;
   PlanTrace planTrace;
   PlanFigures plan;
+  /// The step's other form, where it has two, with what planning made of it:
+  /// what the members of the same names hold of this one.
+  struct {
+    mlir::OwningOpRef<mlir::ModuleOp> current;
+    std::string shaped;
+    std::unique_ptr<planning::PlanCache> plans;
+    std::string plannerFile;
+    std::unique_ptr<llvm::FileRemover> removePlannerFile;
+    const planning::FittedPlan *chosen = nullptr;
+    PlanTrace planTrace;
+    PlanFigures plan;
+  } other;
   std::vector<std::string> said;
 
   Expected<bool> runPhase(Phase phase);
@@ -91,7 +109,10 @@ private:
   void listValues();
   Expected<bool> runPasses(Phase phase,
                            const std::function<void(mlir::OpPassManager &)> &);
+  Expected<bool> shape(bool keepsCopies);
+  void swapForms();
   Expected<bool> planToPlace(Phase last);
+  Expected<bool> planForm(Phase last, int64_t budget);
   Expected<bool> writeProblem();
   Expected<int64_t> tryPlan(mlir::ModuleOp module, int64_t budget, Phase last);
   absl::Status stateForPlanner(const planning::Problem &problem);

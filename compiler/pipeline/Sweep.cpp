@@ -1,6 +1,9 @@
 #include "compiler/pipeline/Sweep.h"
 
+#include <cmath>
+
 using namespace tmc;
+using llvm::ArrayRef;
 
 /// Percent of the work that a plan of its own is worth.
 static constexpr int64_t kSweepEffort = 20;
@@ -8,17 +11,27 @@ static constexpr int64_t kSweepEffort = 20;
 /// Steps of more launches than this are proved by prices alone.
 static constexpr size_t kMostProved = 1000;
 
+/// The plan as a point of a curve whose times are relative to `baseCost`.
 static CurvePoint pointOf(const planning::FittedPlan &fitted, int64_t budget,
-                          const planning::Problem &problem) {
+                          int64_t reservedBytes, int64_t baseCost) {
   CurvePoint point;
   point.budgetBytes = budget;
-  point.arenaBytes = fitted.arenaBytes + problem.reservedBytes;
+  point.arenaBytes = fitted.arenaBytes + reservedBytes;
   point.seconds = double(fitted.plan.cost) * 1e-12;
-  point.overheadPct = fitted.plan.overheadPct();
+  point.overheadPct = 100.0 * double(fitted.plan.cost - baseCost) /
+                      double(std::max<int64_t>(baseCost, 1));
   for (const auto &list : fitted.plan.solution.segments)
     for (const planning::Execution &e : list)
       point.recomputedOps += e.instruction == planning::kNone;
   return point;
+}
+
+/// What the step costs without a budget, in the form that costs least then.
+static int64_t baseCostOf(ArrayRef<planning::PlanCache *> caches) {
+  int64_t least = planning::baseCost(caches.front()->problem());
+  for (planning::PlanCache *cache : caches.drop_front())
+    least = std::min(least, planning::baseCost(cache->problem()));
+  return least;
 }
 
 /// A curve without points, with what the compilation itself has planned.
@@ -41,49 +54,82 @@ static Curve emptyCurve(Compilation &compilation) {
 Curve tmc::knownCurve(Compilation &compilation) {
   Curve curve = emptyCurve(compilation);
   curve.isSparse = true;
-  if (planning::PlanCache *cache = compilation.cache())
+  std::vector<planning::PlanCache *> caches = compilation.caches();
+  for (planning::PlanCache *cache : caches)
     for (const planning::FittedPlan *plan : cache->frontier()) {
-      int64_t budget = plan->arenaBytes + cache->problem().reservedBytes;
-      curve.points.push_back(pointOf(*plan, budget, cache->problem()));
+      int64_t reserved = cache->problem().reservedBytes;
+      curve.points.push_back(pointOf(*plan, plan->arenaBytes + reserved,
+                                     reserved, baseCostOf(caches)));
     }
+  if (caches.size() < 2)
+    return curve;
+  // Of several forms what costs less than all that is smaller.
+  llvm::stable_sort(curve.points, [](const CurvePoint &a, const CurvePoint &b) {
+    return std::pair(a.budgetBytes, a.seconds) <
+           std::pair(b.budgetBytes, b.seconds);
+  });
+  double least = HUGE_VAL;
+  llvm::erase_if(curve.points, [&](const CurvePoint &point) {
+    bool isWorse = point.seconds >= least;
+    least = std::min(least, point.seconds);
+    return isWorse;
+  });
   return curve;
+}
+
+/// The cheapest plan that any cache has within `budget`, and whose it is.
+static std::pair<const planning::FittedPlan *, const planning::Problem *>
+cheapestWithin(ArrayRef<planning::PlanCache *> caches, int64_t budget) {
+  std::pair<const planning::FittedPlan *, const planning::Problem *> best;
+  for (planning::PlanCache *cache : caches)
+    if (const planning::FittedPlan *found = cache->cheapestWithin(budget);
+        found && (!best.first || found->plan.cost < best.first->plan.cost))
+      best = {found, &cache->problem()};
+  return best;
 }
 
 Curve tmc::sweep(Compilation &compilation, int count) {
   Curve curve = emptyCurve(compilation);
-  planning::PlanCache *cache = compilation.cache();
-  if (!cache)
+  std::vector<planning::PlanCache *> caches = compilation.caches();
+  if (caches.empty())
     return curve;
-  const planning::Problem &problem = cache->problem();
-  cache->setEffort(kSweepEffort);
-  auto smallest = cache->smallest();
-  auto largest = cache->fit(-1);
-  if (!smallest.ok() || !largest.ok() || !*largest)
-    return curve;
-  int64_t from = (*smallest)->arenaBytes + problem.reservedBytes;
-  int64_t to = (*largest)->arenaBytes + problem.reservedBytes;
+  int64_t from = INT64_MAX, to = 0;
+  for (planning::PlanCache *cache : caches) {
+    cache->setEffort(kSweepEffort);
+    auto smallest = cache->smallest();
+    auto largest = cache->fit(-1);
+    if (!smallest.ok() || !largest.ok() || !*largest)
+      return curve;
+    int64_t reserved = cache->problem().reservedBytes;
+    from = std::min(from, (*smallest)->arenaBytes + reserved);
+    to = std::max(to, (*largest)->arenaBytes + reserved);
+  }
   std::vector<int64_t> budgets;
   for (int i = 0; i < count && (i == 0 || from < to); ++i)
     budgets.push_back(from + (to - from) * i / std::max(count - 1, 1));
   for (int64_t budget : budgets)
-    if (budget < to)
-      if (auto found = cache->fit(budget); !found.ok())
-        return curve;
+    for (planning::PlanCache *cache : caches)
+      if (budget < to)
+        if (auto found = cache->fit(budget); !found.ok())
+          return curve;
+  int64_t baseCost = baseCostOf(caches);
   for (int64_t budget : budgets) {
-    const planning::FittedPlan *best = cache->cheapestWithin(budget);
+    auto [best, problem] = cheapestWithin(caches, budget);
     if (!best)
       continue;
-    CurvePoint point = pointOf(*best, budget, problem);
+    CurvePoint point = pointOf(*best, budget, problem->reservedBytes, baseCost);
     if (best->plan.certificate.budgetBytes >= 0) {
       planning::Plan proved = best->plan;
-      planning::recertify(problem, proved, budget);
-      if (problem.instructions.size() <= kMostProved)
-        planning::proveByCases(problem, proved, budget);
-      point.lowerBoundPct = 100.0 * double(proved.provenExtraCost()) /
-                            double(std::max<int64_t>(proved.baseCost, 1));
+      planning::recertify(*problem, proved, budget);
+      if (problem->instructions.size() <= kMostProved)
+        planning::proveByCases(*problem, proved, budget);
+      point.lowerBoundPct =
+          100.0 *
+          double(proved.baseCost + proved.provenExtraCost() - baseCost) /
+          double(std::max<int64_t>(baseCost, 1));
     }
     curve.points.push_back(point);
-    if (best->plan.cost <= best->plan.baseCost)
+    if (best->plan.cost <= baseCost)
       break; // More memory buys nothing more.
   }
   return curve;

@@ -71,7 +71,8 @@ static json::Value peakJson(const PlanTrace &trace) {
 }
 
 /// What was asked for, and what it meant; null where there is no plan.
-static json::Value precisionJson(const PlanTrace &trace) {
+static json::Value precisionJson(const PlanTrace &trace,
+                                 const PlanFigures &plan) {
   if (trace.launches.empty())
     return nullptr;
   json::Object products, exceptions, bytes;
@@ -84,7 +85,8 @@ static json::Value precisionJson(const PlanTrace &trace) {
   return json::Object{{"asked", trace.precision},
                       {"products", std::move(products)},
                       {"exceptions", std::move(exceptions)},
-                      {"peak_by_type", std::move(bytes)}};
+                      {"peak_by_type", std::move(bytes)},
+                      {"kept_copies_bytes", plan.keptCopyBytes}};
 }
 
 /// The peak with one lever more at a time, and what each costs.
@@ -140,7 +142,7 @@ std::string tmc::planJson(const Planned &planned) {
       {"smallest_found_bytes", known(plan.smallestFoundBytes)},
       {"smallest_found_stopped_early", plan.smallestStoppedEarly},
       {"impossible_below_bytes", known(plan.impossibleBelowBytes)},
-      {"precision", precisionJson(planned.trace)},
+      {"precision", precisionJson(planned.trace, plan)},
       {"micro_batches", plan.microBatches},
       {"loss_chunk",
        plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},

@@ -142,7 +142,8 @@ static void tellTime(Table &table, const PlanFigures &plan) {
                   ", for this order of first runs");
 }
 
-static void tellPrecision(Table &table, const PlanTrace &trace) {
+static void tellPrecision(Table &table, const PlanTrace &trace,
+                          const PlanFigures &plan) {
   if (trace.launches.empty())
     return;
   table.heading("precision");
@@ -156,6 +157,9 @@ static void tellPrecision(Table &table, const PlanTrace &trace) {
                   : "");
   for (const PlanTrace::Products &exception : trace.exceptions)
     table.row("  by " + exception.name, std::to_string(exception.count));
+  if (plan.keptCopyBytes)
+    table.bytes("copies of parameters", plan.keptCopyBytes,
+                "kept in 16 bits, written by the updates");
 }
 
 static void tellLevers(Table &table, const PlanFigures &plan,
@@ -286,7 +290,7 @@ std::string tmc::planTable(const Planned &planned) {
   tellMemory(table, plan, trace);
   tellTime(table, plan);
   tellLevers(table, plan, trace);
-  tellPrecision(table, trace);
+  tellPrecision(table, trace, plan);
 
   table.heading("budgets");
   auto exact = [](int64_t bytes) { return std::to_string(bytes) + " bytes"; };

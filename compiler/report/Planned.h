@@ -36,6 +36,8 @@ struct PlanFigures {
   double stepSeconds = -1, unconstrainedSeconds = -1, boundSeconds = -1;
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
   bool smallestStoppedEarly = false; // Its search was, by its counted work.
+  /// Of parameters' copies in 16 bits that updates write; 0: none.
+  int64_t keptCopyBytes = 0;
   int64_t recomputedOps = -1, launches = -1, copies = -1;
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.

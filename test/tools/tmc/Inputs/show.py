@@ -109,6 +109,43 @@ def precision(plan):
         shown["asked"], " ".join("%s %d" % each for each in sorted(products.items()))))
 
 
+def copies(auto, kept, cast):
+    """Plans with all memory, the form left open, pinned to either; prints the smallest budgets
+    with casts and with copies."""
+    plans = []
+    for path in (auto, kept, cast):
+        with open(path) as file:
+            plans.append(json.load(file))
+    auto, kept, cast = plans
+    size = lambda plan: plan["precision"]["kept_copies_bytes"]
+    assert size(auto) == size(kept) > 0 == size(cast)
+    assert auto["step_time_s"] == kept["step_time_s"] < cast["step_time_s"]
+    least = lambda plan: plan["smallest_found_bytes"]
+    assert least(auto) == least(cast) < least(kept)
+    assert auto["impossible_below_bytes"] <= cast["impossible_below_bytes"]
+    print(least(cast), least(kept), sep="\n")
+    print("faster with copies, and smaller without them")
+
+
+def keeps(plan):
+    with open(plan) as file:
+        print("keeps", json.load(file)["precision"]["kept_copies_bytes"])
+
+
+def curve_ends(points, plan):
+    """A curve over budgets of what a plan with all memory ends."""
+    with open(points) as file:
+        rows = [line.split(",") for line in file.read().splitlines()[1:]]
+    with open(plan) as file:
+        plan = json.load(file)
+    seconds = [float(row[2]) for row in rows]
+    assert seconds == sorted(seconds, reverse=True), seconds
+    assert int(rows[0][0]) == plan["smallest_found_bytes"]
+    assert abs(seconds[-1] / plan["step_time_s"] - 1) < 1e-6
+    assert abs(float(rows[-1][3])) < 1e-6
+    print("falls from the smallest budget with casts to the time with copies")
+
+
 def page(path):
     """A report: one file that asks for nothing."""
     with open(path) as file:
