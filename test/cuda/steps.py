@@ -11,18 +11,26 @@ the same bits under both budgets and under every seed.
 
 Those of NARROW are compiled in 16 and 8 bits, too. What such a step is worth the interpreter says, which rounds at the same points (`tmc verify`); bits are compared as those of the others.
 
-With --full all models are also compiled with a tight budget, those of FULL_ONLY too, and there
-are six seeds in place of two. As many models are checked at once as there are processors. Ends with one line `N passed, M failed`. Needs only the standard library.
+Those of COPIES are trained in both forms of a step in 16 bits: updates keep the copies that products
+read, or casts make them. Checkpoints after COPY_STEPS steps are the same to the byte, also with a tight
+budget and where each form goes on from what the other saved; the copies are the parameters, rounded. In
+fp16 the first step overflows and is skipped.
+
+With --full all models are also compiled with a tight budget, those of FULL_ONLY too, those of COPIES
+in micro-batches, and there are six seeds in place of two. As many models are checked at once as there are processors. Ends with one line `N passed, M failed`. Needs only the standard library.
 """
 
 import argparse
+import array
 import concurrent.futures
+import ctypes
 import glob
 import hashlib
 import json
 import math
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -36,6 +44,9 @@ FULL_ONLY = ["decoder"]
 TIGHT = ["mlp-small", "gpt2-tiny", "gpt2-tiny, bf16", "gpt2-tiny, fp8:delayed", "resnet-tiny", "unet-tiny"]
 NARROW = {"gpt2-tiny": ["bf16", "fp16", "fp8:delayed", "fp8:block"], "llama-tiny": ["bf16"],
           "mlp-small": ["fp8", "fp8:block"], "unet-tiny": ["bf16"]}
+COPIES = {"gpt2-tiny": ["bf16", "fp16"], "llama-tiny": ["bf16"]}
+COPY_STEPS = 4
+SCALER = "dynamic(start=4294967296,growth=2,backoff=0.0000152587890625,interval=2)"  # 2^32 overflows, 2^16 doesn't.
 SEEDS, FULL_SEEDS = 2, 6
 WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
            os.path.join(HERE, "emulator", "Emulator.h"), "-fsanitize=thread",
@@ -73,17 +84,60 @@ def one(directory, path, compares):
     return 1 if bad else 0
 
 
+def rounded(values, kind):
+    """The bits of floats rounded to 16, to nearest, ties to even."""
+    if kind == "f16":
+        return b"".join(struct.pack("<e", value) for value in values)
+    bits = array.array("I", values.tobytes())
+    return array.array("H", (b + 0x7FFF + (b >> 16 & 1) >> 16 for b in bits)).tobytes()
+
+
+def train(directory, path, save, resume):
+    """In a process of its own: half of COPY_STEPS steps, or all of them; a digest of the checkpoint, the
+    steps that were skipped, the copies, and those that aren't their parameters."""
+    import check
+    with open(path) as file:
+        golden = json.load(file)
+    step = check.start(directory, golden, GOLDEN, 1)
+    if not isinstance(golden["weights"], str):  # They were written one by one; moments need values, too.
+        step.call("tmc_step_init_random", ctypes.c_uint64(0))
+        for name, values in check.read_weights(golden, GOLDEN).items():
+            step.write(name, values.tobytes())
+    if resume != "none":
+        step.call("tmc_step_resume", resume.encode())
+    for _ in range(COPY_STEPS // (1 if resume == "none" and "half" not in save else 2)):
+        check.feed(step, golden, GOLDEN)
+        step.run(1e-3)
+    step.call("tmc_step_save", save.encode())
+    with open(os.path.join(save, "checkpoint.safetensors"), "rb") as file:
+        print("digest", hashlib.sha256(file.read()).hexdigest())
+    statistics = check.Statistics()
+    step.call("tmc_step_get_statistics", ctypes.byref(statistics))
+    copies = wrong = 0
+    for name, want in golden["gradients"].items():
+        count = math.prod(want["shape"])
+        for kind in "bf16", "f16":
+            bits = ctypes.create_string_buffer(2 * count)
+            if step.api.tmc_step_read(step.step, f"{name}.{kind}".encode(), bits, ctypes.c_int64(2 * count)) == 0:
+                copies += 1
+                wrong += bits.raw != rounded(step.read(name, count), kind)
+    print("skipped", statistics.skipped_steps)
+    print("copies", copies)
+    print("wrong", wrong)
+    return 0
+
+
 class Failed(Exception):
     pass
 
 
-def emit(options, directory, path, golden, precision, *more):
+def emit(options, directory, path, golden, precision, *more, optimizer=None):
     """A compiled step's directory with its watched libstep.so; returns its plan."""
     dims = [f"--dim={name}={value}" for name, value in golden["dims"].items()]
     graph = os.path.join(ROOT, golden["graphs"][0])
     momentum = 0 if precision == "f32" else 0.9  # After one step it is the gradient, which verify compares.
     done = run([options.tmc, "compile", graph, "--target=cuda:sm_90", "--emit=source", *dims,
-                f"--optimizer=sgd(momentum={momentum},weight_decay=0)", f"--precision={precision}",
+                f"--optimizer={optimizer or f'sgd(momentum={momentum},weight_decay=0)'}", f"--precision={precision}",
                 "-o", directory, *more])
     if done.returncode:
         raise Failed(f"tmc compile ended with {done.returncode}\n{done.stdout}")
@@ -148,6 +202,54 @@ def check_model(options, scratch, path, precision):
     return rows
 
 
+def check_copies(options, scratch, path, precision):
+    """The rows of one model in both forms."""
+    with open(path) as file:
+        golden = json.load(file)
+    rows = []
+    name = f"{name_of(path)}, {precision}"
+    at = lambda label: os.path.join(scratch, f"{name_of(path)}-{precision}-copies-{label}")
+    made = lambda label, *more: emit(options, at(label), path, golden, precision, *more, optimizer="adamw(weight_decay=0.1)")
+    more = ["--loss-scale=" + SCALER] if precision == "fp16" else []
+    try:
+        plans = {form: made(form, *more, f"--narrow-copies={form}") for form in ("kept", "cast")}
+        least, most = plans["kept"]["smallest_found_bytes"], plans["kept"]["arena_bytes"]
+        plans["tight"] = made("tight", *more, "--narrow-copies=kept", f"--budget={least + (most - least) // 100}")
+        # Where only casts fit, the step casts.
+        least = plans["cast"]["smallest_found_bytes"]
+        plans["least"] = made("least", *more, f"--budget={least}")
+        for form in ("kept", "cast") if options.full else ():
+            plans[f"split-{form}"] = made(f"split-{form}", *more, f"--narrow-copies={form}", "--micro-batches=2")
+    except Failed as failure:
+        return [(name, False, str(failure))]
+    kept = {label: plan["precision"]["kept_copies_bytes"] for label, plan in plans.items()}
+    rows.append((f"{name}: who keeps copies", kept["kept"] == kept["tight"] > 0 == kept["cast"] == kept["least"]
+                 and plans["least"]["smallest_found_bytes"] == least, str(kept)))
+    digests = {}
+
+    def trained(label, form, save, resume="none", seed=0):
+        done = run([sys.executable, __file__, "--train", at(form), path, at(save), resume],
+                   env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
+        found = dict(re.findall(r"^(digest|skipped|copies|wrong) (\w+)$", done.stdout, re.M))
+        good = done.returncode == 0 and found.get("wrong") == "0" and (int(found["copies"]) > 0) == (kept[form] > 0) \
+            and int(found["skipped"]) == (precision == "fp16")
+        rows.append((f"{name}: {label}", good, f"ended with {done.returncode}\n{done.stdout}"))
+        if "half" not in save:
+            digests[label] = found.get("digest", "none")
+
+    for form in plans:
+        trained(form, form, f"{form}-saved", seed=len(digests))
+    for form, other in ("kept", "cast"), ("cast", "kept"):
+        trained(f"half of {form}", form, f"{form}-half")
+        trained(f"{form}, then {other}", other, f"{form}-{other}-saved", at(f"{form}-half"))
+    for what, same in ("", {label: d for label, d in digests.items() if "split" not in label}), \
+            (", in micro-batches", {label: d for label, d in digests.items() if "split" in label}):
+        if same:
+            rows.append((f"{name}: the same checkpoints in both forms{what}", len(set(same.values())) == 1 and "none" not in same.values(),
+                         "\n".join(f"{label}: {digest}" for label, digest in same.items())))
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tmc")
@@ -158,7 +260,10 @@ def main():
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--bits", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--train", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.train:
+        return train(*options.train)
     if options.one or options.bits:
         return one(*(options.one or options.bits), compares=bool(options.one))
     options.seeds = options.seeds or (FULL_SEEDS if options.full else SEEDS)
@@ -174,10 +279,11 @@ def main():
     for path in sorted(glob.glob(os.path.join(GOLDEN, "*.json"))):
         name = name_of(path)
         if options.only in name and (name not in FULL_ONLY or options.full):
-            cases += [(path, precision) for precision in ["f32", *NARROW.get(name, [])]]
+            cases += [(check_model, path, precision) for precision in ["f32", *NARROW.get(name, [])]]
+            cases += [(check_copies, path, precision) for precision in COPIES.get(name, [])]
     with tempfile.TemporaryDirectory(prefix="emulated-") as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for rows in pool.map(lambda case: check_model(options, scratch, *case), cases):
+        for rows in pool.map(lambda case: case[0](options, scratch, *case[1:]), cases):
             for row in rows:
                 report(*row)
     print(f"{counts[True]} passed, {counts[False]} failed")
