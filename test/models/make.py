@@ -290,6 +290,7 @@ MODELS = {
     "gpt2-tiny": lambda p: export(gpt2(), lm_inputs(), p, outputs=LM, dims=TOKENS),
     "gpt2-tiny-dropout": lambda p: export(gpt2(0.1), lm_inputs(), p, outputs=LM, dims=TOKENS),
     "gpt2-tiny-optimized": lambda p: export(gpt2(0.1), lm_inputs(), p, outputs=LM, dims=TOKENS, optimize=True),
+    "gpt2-tiny-nodropout-bfloat16": lambda p: export(gpt2().bfloat16(), lm_inputs(), p, outputs=LM, dims=TOKENS),
     "gpt2-tiny-nodropout-optimized": lambda p: export(gpt2(), lm_inputs(), p, outputs=LM, dims=TOKENS, optimize=True),
     "gpt2-tiny-nodropout-sdpa-opset18": lambda p: export(gpt2(0.0, "sdpa"), lm_inputs(), p, outputs=LM, dims=TOKENS),
     "gpt2-tiny-nodropout-sdpa-opset23": lambda p: export(gpt2(0.0, "sdpa"), lm_inputs(), p, outputs=LM, dims=TOKENS, opset=23),
