@@ -9,7 +9,7 @@ unconstrained step's losses, gradient norms, parameters, states and moments bit 
 two threads, the code for another instruction set, saving and resuming in the middle, and poisoning
 dead buffers; the arena's touched pages are the planned bytes, and no step allocates. Cutting the
 batch into micro-batches changes losses by less than 1e-6 and parameters by less than 1e-5. A step compiled in one piece is the
-same as one in several. Moments in 8 bits train as those in f32. A loss that is taken in chunks unasked has the bits of the whole one. A step refuses a processor without
+same as one in several. Weights are written and read in 16 bits. Moments in 8 bits train as those in f32. A loss that is taken in chunks unasked has the bits of the whole one. A step refuses a processor without
 its instructions. A calibration knows what is expensive, and planning takes it. Planted faults are
 found.
 
@@ -47,7 +47,7 @@ ADAMW = "adamw(weight_decay=0.1,clip=1.0)"
 MODELS = {
     "gpt2-tiny": dict(
         graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
-        inputs={}, budgets=list(BUDGETS), micro=[2, 4]),
+        inputs={}, budgets=list(BUDGETS), micro=[2, 4], weights=True),
     "llama-tiny": dict(
         graph="test/models/llama-tiny.onnx", options=["--batch=2", "--dim=sequence=32"],
         inputs={}, budgets=["2 %"], micro=[]),
@@ -171,11 +171,27 @@ def run(command, stderr=subprocess.STDOUT):
     return done.returncode, done.stdout
 
 
+def narrow(data, kind):
+    """The bytes of floats rounded to 16 bits, to nearest, ties to even."""
+    values = array.array("f", data)
+    if kind == "F16":
+        return struct.pack(f"<{len(values)}e", *values)
+    bits = array.array("I", data)
+    return array.array("H", (b + 0x7FFF + (b >> 16 & 1) >> 16 for b in bits)).tobytes()
+
+
+def widen(data, kind):
+    """Back to floats of 32 bits, which hold them."""
+    if kind == "F16":
+        return array.array("f", struct.unpack(f"<{len(data) // 2}e", data)).tobytes()
+    return array.array("I", (b << 16 for b in array.array("H", data))).tobytes()
+
+
 class Checkpoint:
     """A safetensors file: the bytes of each tensor, and what the metadata says."""
 
-    def __init__(self, directory):
-        with open(os.path.join(directory, "checkpoint.safetensors"), "rb") as file:
+    def __init__(self, directory, name="checkpoint.safetensors"):
+        with open(os.path.join(directory, name), "rb") as file:
             data = file.read()
         length = struct.unpack("<Q", data[:8])[0]
         header = json.loads(data[8:8 + length])
@@ -294,6 +310,8 @@ class Case:
         self.check_same(tally, base, first)
         if not self.options.bench:
             self.check_targets(tally, base, first)
+            if self.model.get("weights"):
+                self.check_weights(tally, base)
         self.check_budgets(tally, base, first)
         self.check_micro_batches(tally, first)
         if self.optimizer != ADAMW and not self.options.bench:
@@ -336,6 +354,29 @@ class Case:
             tally.test(f"{self.name}: dead buffers poisoned, 2 steps", "" if poisoned.losses() == first.losses()[:2] else "losses differ")
         else:
             tally.test(f"{self.name}: dead buffers poisoned", poisoned.difference(first))
+
+    def check_weights(self, tally, base):
+        """--save-weights writes the parameters alone, rounded; --weights reads them."""
+        for kind in "BF16", "F16":
+            label = f"{self.name}: weights in {kind.lower()}"
+            saved = Run(base, f"weights-{kind}", self.data, "--threads=1", f"--save-weights={kind.lower()}", steps=3)
+            if saved.code:
+                tally.test(label, saved.text)
+                continue
+            weights, kept = Checkpoint(saved.directory, "model.safetensors"), saved.checkpoint
+            moments = [n for n in kept.tensors if re.search(r"\.exp_avg(_sq)?$", n)]
+            wrong = [n for n, data in weights.tensors.items() if weights.types[n] != kind or data != narrow(kept.tensors[n], kind)]
+            wrong += sorted(weights.tensors.keys() ^ (kept.tensors.keys() - set(moments)))
+            wrong += [] if moments and weights.metadata == {"format": "pt"} else [f"metadata {weights.metadata}"]
+            tally.test(label, f"{len(wrong)} wrong: {', '.join(wrong[:4])}" if wrong else "", f"{len(weights.tensors)} tensors")
+            # At a rate of 0 a step leaves what it has read.
+            back = Run(base, f"weights-{kind}-read", self.data, "--threads=1", "--lr=0", "--seed=7",
+                       f"--weights={os.path.join(saved.directory, 'model.safetensors')}", steps=1, init=False)
+            wrong = [n for n, data in weights.tensors.items() if back.code or back.checkpoint.tensors[n] != widen(data, kind)]
+            tally.test(f"{label}, read", f"{len(wrong)} differ: {', '.join(wrong[:4])}\n{back.text}" if wrong else "")
+        bad = Run(base, "weights-bad", self.data, "--save-weights=f8", steps=1)
+        tally.test(f"{self.name}: weights in an unknown type",
+                   "" if bad.code == 2 and "--save-weights takes f32, bf16 or f16, not 'f8'" in bad.text else f"{bad.code}\n{bad.text}")
 
     def check_rule(self, tally, base):
         """After 200 steps the loss is that of AdamW with moments in f32, to 1 %."""
