@@ -209,6 +209,9 @@ Status Step::write(const TensorInfo &tensor, const void *data, int64_t bytes) {
                              "' and can't be written"};
   if (Status s = checkRange(tensor, data); !s)
     return s;
+  if (tensor.role == Role::Param || tensor.role == Role::State ||
+      tensor.role == Role::Moment)
+    startMoments();
   device_->upload(at(tensor), data, bytes);
   if (tensor.role == Role::Param) {
     roundCopies(&tensor);

@@ -106,6 +106,9 @@ private:
   Status faultOf(const IndexFault &fault) const;
   /// States that start as a number have it before any values are given.
   void startStates();
+  /// Where the first values are written one by one, the others of the kinds
+  /// that no model's weights hold start as in a fresh run.
+  void startMoments();
   /// Rounds the copies of a weight anew; of all weights where none is given.
   void roundCopies(const TensorInfo *weight = nullptr);
   void feed();
@@ -117,7 +120,7 @@ private:
   std::unique_ptr<Observer> observer_;
   std::unique_ptr<Profile> profile_;
   void *kernels_ = nullptr;
-  bool filled_ = false;
+  bool filled_ = false, started_ = false;
   double learningRate_ = 1e-3;
   int64_t steps_ = 0;
   double lastSeconds_ = 0, gradNorm_ = 0, lossScale_ = 0;

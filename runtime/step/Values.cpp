@@ -15,6 +15,7 @@
 #include <cstring>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace tmc {
 
@@ -227,6 +228,16 @@ void Step::startStates() {
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     if (isValue(info) && info.role != Role::Param && startOf(info) != 0)
+      fill(*device_, info, 0);
+  }
+}
+
+void Step::startMoments() {
+  if (std::exchange(started_, true) || filled_)
+    return;
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (isValue(info) && info.role != Role::Param)
       fill(*device_, info, 0);
   }
 }

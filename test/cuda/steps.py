@@ -99,10 +99,6 @@ def train(directory, path, save, resume):
     with open(path) as file:
         golden = json.load(file)
     step = check.start(directory, golden, GOLDEN, 1)
-    if not isinstance(golden["weights"], str):  # They were written one by one; moments need values, too.
-        step.call("tmc_step_init_random", ctypes.c_uint64(0))
-        for name, values in check.read_weights(golden, GOLDEN).items():
-            step.write(name, values.tobytes())
     if resume != "none":
         step.call("tmc_step_resume", resume.encode())
     for _ in range(COPY_STEPS // (1 if resume == "none" and "half" not in save else 2)):

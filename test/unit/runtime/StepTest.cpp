@@ -389,6 +389,22 @@ TEST(Checkpoint, WeightsAloneAreRoundedOnce) {
   EXPECT_EQ(values(*back, "head"), large);
 }
 
+// On a card memory is whatever it was.
+TEST(Step, StartsItsMomentsWhereParametersAreWritten) {
+  auto drawn = makeStep(), written = makeStep();
+  ASSERT_TRUE(drawn->initRandom(3));
+  const std::vector<float> some(size_t(tiny::kTable), 0.25f);
+  const int64_t bytes = int64_t(some.size() * 4);
+  ASSERT_TRUE(drawn->write(*drawn->find("head.v"), some.data(), bytes));
+  ASSERT_TRUE(written->write(*written->find("head.v"), some.data(), bytes));
+  for (const char *name : {"embed", "head"})
+    ASSERT_TRUE(written->write(*written->find(name),
+                               values(*drawn, name).data(), bytes));
+  EXPECT_EQ(runSteps(*drawn, 2, 1), runSteps(*written, 2, 1));
+  for (const char *name : {"embed", "head", "embed.m", "head.v"})
+    EXPECT_EQ(values(*drawn, name), values(*written, name)) << name;
+}
+
 TEST(Step, StartsItsStatesBeforeAnyValues) {
   ChangedProgram other("embed.m", [](TensorInfo &t) {
     t.init = Init::Constant;
