@@ -8,7 +8,7 @@
 //   tmc-solve bound FILE [--budget 0.8x|SIZE] [--effort N] [--json FILE]
 //   tmc-solve offload FILE --budget 0.8x|SIZE [--host-budget SIZE]
 //                        [--bandwidth GB/s] [--host-bandwidth GB/s]
-//                        [--move CLASS] [--planner NAME] [--seed N]
+//                        [--move CLASS] [--planner NAME] [--coarse] [--seed N]
 //                        [--json FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
@@ -74,7 +74,9 @@ constexpr const char *kHelpText =
     "  --move CLASS          all (default), activations or states\n"
     "  --planner NAME        search (default), recompute, zero-offload (every "
     "update\n"
-    "                        on the host) or oldest-first (activations)\n"
+    "                        on the host), or, of activations: oldest-first,\n"
+    "                        knapsack, chain\n"
+    "  --coarse              a plan and a bound in a tenth of the time\n"
     "  --seed N, --json FILE as above\n"
     "\n"
     "pack: offsets for buffers with lifetimes, in one arena.\n"

@@ -1,7 +1,6 @@
 #include "tools/solve/Arguments.h"
 #include "tools/solve/Commands.h"
 
-#include "compiler/planning/bound/SpaceBound.h"
 #include "compiler/planning/bound/SpaceBoundCheck.h"
 #include "compiler/planning/driver/SpaceSearch.h"
 #include "compiler/planning/model/OfferMoves.h"
@@ -118,11 +117,12 @@ void chooseMoves(Arguments &args, MoveOptions &moves) {
 
 void choosePlanner(Arguments &args, SpaceSearchOptions &options) {
   constexpr SpacePlanner kPlanners[] = {
-      SpacePlanner::Search, SpacePlanner::Recompute, SpacePlanner::ZeroOffload,
-      SpacePlanner::OldestFirst};
-  options.planner = kPlanners[choice<4>(
-      args, "--planner",
-      {"search", "recompute", "zero-offload", "oldest-first"})];
+      SpacePlanner::Search,      SpacePlanner::Recompute,
+      SpacePlanner::ZeroOffload, SpacePlanner::OldestFirst,
+      SpacePlanner::Knapsack,    SpacePlanner::Chain};
+  options.planner = kPlanners[choice<6>(args, "--planner",
+                                        {"search", "recompute", "zero-offload",
+                                         "oldest-first", "knapsack", "chain"})];
 }
 
 } // namespace
@@ -135,6 +135,7 @@ int solveOffload(int argc, char **argv) {
                                    {"--host-bandwidth", true},
                                    {"--move", true},
                                    {"--planner", true},
+                                   {"--coarse", false},
                                    {"--seed", true},
                                    {"--json", true}});
   MoveOptions moves;
@@ -146,6 +147,7 @@ int solveOffload(int argc, char **argv) {
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
   options.seed = uint64_t(seed);
+  options.coarse = args.has("--coarse");
   chooseMoves(args, moves);
   choosePlanner(args, options);
   if (args.error.empty() && !args.has("--budget"))
@@ -181,14 +183,14 @@ int solveOffload(int argc, char **argv) {
                     : kDefect,
                 args.file + ": " + std::string(plan.status().message()));
   absl::StatusOr<Profile> base = simulate(problem, baseSolution(problem));
-  SpaceAscentOptions ascent;
-  ascent.steps = 100;
-  absl::StatusOr<SpaceCertificate> proof = ascendSpaces(problem, ascent);
-  if (!base.ok() || !proof.ok())
-    return fail(kDefect, args.file + ": no base or no proof");
-  absl::StatusOr<int64_t> bound = checkSpaceBound(problem, *proof);
+  if (!base.ok())
+    return fail(kDefect,
+                args.file + ": " + std::string(base.status().message()));
+  absl::StatusOr<int64_t> bound = checkSpaceBound(problem, plan->proof);
   if (!bound.ok())
     return fail(kDefect, std::string(bound.status().message()));
+  if (*bound != plan->provenMakespan)
+    return fail(kDefect, args.file + ": the bound isn't what its checker says");
   if (plan->feasible) {
     const Claim claim{plan->peakBytes[0],
                       plan->makespan,

@@ -113,7 +113,7 @@ absl::StatusOr<Plan> FixedOrder::run() {
     best.feasible = true; // Folded loops may look larger than they are.
   else if (isPossible())
     best = findPlan();
-  if (!best.feasible && search.frontier.empty())
+  if (!best.feasible && search.frontier.empty() && options.wantSmallest)
     search.findFrontier(basePeak);
   int64_t smallest = basePeak;
   for (const Search::FrontierPoint &point : search.frontier)

@@ -63,6 +63,8 @@ struct SolveOptions {
   bool wantCases = true;
   /// Look for the smallest budget with a plan even when this one has a plan.
   bool wantFrontier = false;
+  /// Look for it where this budget has none.
+  bool wantSmallest = true;
 };
 
 struct Stats {

@@ -1,36 +1,94 @@
 #include "compiler/planning/driver/SpaceSearch.h"
 
 #include "compiler/planning/peers/OffloadRules.h"
+#include "compiler/planning/search/ModeLoads.h"
 #include "compiler/planning/search/Moves.h"
 #include "compiler/planning/search/UpdateGroups.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
-#include <map>
+#include <set>
 #include <span>
+#include <utility>
 
 using namespace tmc::planning;
 
 namespace {
 
+constexpr int64_t kNoPlan = std::numeric_limits<int64_t>::max();
+
+/// How a device's plan is sought: a price of a link's second, bytes kept free,
+/// in largest transfers, and whether walks polish what prices construct. Where
+/// links are cheap they only scatter what comes and goes.
+struct Knobs {
+  double price;
+  int64_t pieces;
+  bool walks;
+};
+/// Cheap links with room for what is under way, and expensive ones with none.
+constexpr Knobs kTwo[] = {{0.02, 2, false}, {0.5, 0, true}};
+constexpr Knobs kAll[] = {{0.02, 2, false}, {0.02, 0, false}, {0.02, 5, false},
+                          {0.5, 2, false},  {0.02, 2, true},  {0.5, 0, true},
+                          {0.5, 2, true},   {0.5, 5, true},   {2.0, 0, true},
+                          {2.0, 2, true},   {8.0, 0, true},   {8.0, 2, true}};
+
+/// Without walks, prices get so many times the part of the work.
+constexpr int64_t kPricesShare = 4;
+
+/// How much is tried. Parts are those of the effort that a device's plan gets.
+struct Amounts {
+  int64_t boundSteps;
+  std::span<const Knobs> knobs; // Of the best modes; kTwo of each.
+  /// Around the best of them the price is halved and doubled while that helps,
+  /// so often at most.
+  int refinements;
+  int64_t modesPart, knobsPart, alonePart;
+  size_t rankedModes; // Planned in the order of their loads' estimates.
+  bool movesOn;       // From the best of them by steps that are halved.
+};
+constexpr Amounts kFull = {100, kAll, 3, 64, 16, 1, 16, true};
+constexpr Amounts kCoarse = {10, kTwo, 0, 256, 256, 64, 4, false};
+/// Modes are ranked in steps of this part of the updates.
+constexpr size_t kRankedParts = 8;
+/// Steps are halved down to this part of them.
+constexpr int64_t kFinestPart = 64;
+
+/// What would gain less than this part of the step isn't sought.
+constexpr int64_t kWorthPart = 2000;
+/// Devices of up to so many kernels are planned with every row at any effort.
+constexpr size_t kFewKernels = 400;
+
+using Rule = decltype(zeroOffload);
+/// The cheapest first.
+constexpr std::pair<SpacePlanner, Rule *> kRules[] = {
+    {SpacePlanner::OldestFirst, offloadOldest},
+    {SpacePlanner::ZeroOffload, zeroOffload},
+    {SpacePlanner::Knapsack, offloadByKnapsack},
+    {SpacePlanner::Chain, offloadByChain}};
+
 class SpaceSearch {
 public:
   SpaceSearch(const Problem &problem, const SpaceSearchOptions &options)
-      : problem(problem), options(options) {}
+      : problem(problem), options(options),
+        amounts(options.coarse ? kCoarse : kFull),
+        isSmall(problem.instructions.size() <= kFewKernels) {}
 
   absl::StatusOr<SpacePlan> run() {
     auto start = std::chrono::steady_clock::now();
     if (absl::Status status = check(problem); !status.ok())
       return status;
+    if (absl::Status status = prove(); !status.ok())
+      return status;
     groups = findUpdateGroups(problem);
     using P = SpacePlanner;
     const P planner = options.planner;
     absl::Status status = absl::OkStatus();
-    if (planner == P::Search || planner == P::ZeroOffload)
-      status.Update(tryRule(zeroOffload));
-    if (planner == P::Search || planner == P::OldestFirst)
-      status.Update(tryRule(offloadOldest));
+    for (auto [peer, rule] : kRules)
+      if (planner == peer || (planner == P::Search && canGain(0) &&
+                              !(options.coarse && peer == P::Chain)))
+        status.Update(tryRule(*rule));
     if (planner == P::Search)
       status.Update(tryModes());
     if (planner == P::Search || planner == P::Recompute)
@@ -45,6 +103,29 @@ public:
   }
 
 private:
+  absl::Status prove() {
+    absl::StatusOr<SpaceCertificate> proof =
+        ascendSpaces(problem, {.steps = amounts.boundSteps});
+    if (!proof.ok())
+      return proof.status();
+    absl::StatusOr<int64_t> proven = provenMakespan(problem, *proof);
+    if (!proven.ok())
+      return proven.status();
+    best.proof = std::move(*proof);
+    best.provenMakespan = *proven;
+    return absl::OkStatus();
+  }
+
+  /// Whether plans that take `least` or longer may be quicker than the best.
+  bool canGain(int64_t least) const {
+    return !best.feasible ||
+           best.makespan > std::max(least, best.provenMakespan);
+  }
+  /// And by so much that they are worth their time.
+  bool isWorth(int64_t least) const {
+    return canGain(least + (best.feasible ? best.makespan / kWorthPart : 0));
+  }
+
   bool fits(const std::vector<int64_t> &peaks) const {
     for (size_t s = 0; s < peaks.size(); ++s)
       if (int64_t budget = problem.spaces[s].budgetBytes;
@@ -53,33 +134,75 @@ private:
     return true;
   }
 
-  /// One plan of the device and its moves. Its makespan, or none.
-  absl::StatusOr<int64_t> evaluate(const UpdateModes &modes, double price,
-                                   int64_t keptFree, int64_t part) {
-    constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  /// What came of one choice.
+  struct Made {
+    int64_t makespan = kNoPlan;
+    bool isFinal = false; // Other knobs come to the same.
+  };
+
+  /// One plan of the device and its moves.
+  absl::StatusOr<Made> evaluate(const UpdateModes &modes, const Knobs &knobs,
+                                int64_t part) {
+    const Made nothing{kNoPlan, true};
+    // To recomputing alone nothing is lost.
+    const bool isAlone = std::isinf(knobs.price);
+    auto seeks = [&](int64_t least) {
+      return isAlone ? canGain(least) : isWorth(least);
+    };
+    if (!seeks(best.provenMakespan))
+      return nothing;
     const SpaceChoice choice = choiceOf(problem, groups, modes);
-    absl::StatusOr<Projection> projection = project(problem, choice, price);
+    absl::StatusOr<Projection> projection =
+        project(problem, choice, knobs.price);
     if (absl::IsFailedPrecondition(projection.status()))
-      return kNone; // Nothing moves what would have to.
+      return nothing; // Nothing moves what would have to.
     if (!projection.ok())
       return projection.status();
-    const int64_t budget = problem.spaces[0].budgetBytes;
-    SolveOptions how;
-    how.seed = options.seed;
-    how.effort = options.effort.part(part);
-    how.budgetBytes = budget < 0 ? -1 : std::max<int64_t>(0, budget - keptFree);
-    how.wantBound = how.wantCases = false;
+    if (!seeks(
+            std::max(best.provenMakespan, leastMakespan(problem, *projection))))
+      return nothing;
     ++tried;
-    absl::StatusOr<Plan> plan = solve(projection->problem, how);
+    absl::StatusOr<Plan> plan =
+        solve(projection->problem, deviceOptions(knobs, part));
     if (!plan.ok())
       return plan.status();
+    if (!plan->feasible && !isThorough())
+      return Made();
+    const int64_t budget = problem.spaces[0].budgetBytes;
     absl::StatusOr<MovedPlan> moved =
         placeMoves(problem, choice, *projection, plan->solution,
                    budget < 0 ? -1 : budget - problem.reservedBytes);
     if (!moved.ok())
       return moved.status();
     const int64_t makespan = moved->makespan;
-    return offer(*moved) ? makespan : kNone;
+    return Made{offer(*moved) ? makespan : kNoPlan,
+                plan->feasible && plan->cost == plan->baseCost};
+  }
+
+  /// Whether a plan is sought with every row: of what is small, and as long as
+  /// nothing fits.
+  bool isThorough() const { return isSmall || !best.feasible; }
+
+  SolveOptions deviceOptions(const Knobs &knobs, int64_t part) const {
+    const int64_t keptFree = knobs.pieces * largestMove;
+    const int64_t budget = problem.spaces[0].budgetBytes;
+    SolveOptions how;
+    how.seed = options.seed;
+    how.effort = options.effort.part(
+        knobs.walks ? part : std::max<int64_t>(1, part / kPricesShare));
+    how.budgetBytes = budget < 0 ? -1 : std::max<int64_t>(0, budget - keptFree);
+    how.wantBound = how.wantCases = false;
+    how.wantSmallest = isThorough();
+    auto leaveOut = [&](std::initializer_list<Strategy> rows) {
+      for (Strategy row : rows)
+        how.without.add(row);
+    };
+    if (!isThorough() && part > 1)
+      leaveOut({Strategy::Segments, Strategy::Blocks, Strategy::LowerAim,
+                Strategy::CopyMove});
+    if (!isThorough() && !knobs.walks)
+      leaveOut({Strategy::ColdWalk, Strategy::WarmWalk, Strategy::MoreWalks});
+    return how;
   }
 
   /// Takes what a plan holds if it fits and is the quickest so far. Whether it
@@ -97,7 +220,7 @@ private:
   }
 
   /// What the rule of others comes to.
-  absl::Status tryRule(decltype(zeroOffload) &rule) {
+  absl::Status tryRule(Rule &rule) {
     const int64_t budget = problem.spaces[0].budgetBytes;
     absl::StatusOr<MovedPlan> made = rule(
         problem,
@@ -112,55 +235,49 @@ private:
 
   /// By recomputing alone, with all of the effort.
   absl::Status recompute() {
-    return evaluate({}, std::numeric_limits<double>::infinity(), 0, 1).status();
+    return evaluate({}, {std::numeric_limits<double>::infinity(), 0, true},
+                    amounts.alonePart)
+        .status();
   }
 
-  /// A price of a link's second, and bytes kept free, in largest transfers.
-  struct Knobs {
-    double price;
-    int64_t pieces;
-  };
-  /// Cheap links with room for what is under way, and dear ones with none.
-  static constexpr Knobs kTwo[] = {{0.02, 2}, {0.5, 0}};
-  static constexpr Knobs kAll[] = {{0.02, 2}, {0.02, 0}, {0.02, 5}, {0.5, 0},
-                                   {0.5, 2},  {0.5, 5},  {2.0, 0},  {2.0, 2},
-                                   {8.0, 0},  {8.0, 2}};
-  /// Around the best of these the price is halved and doubled while that helps,
-  /// so often at most.
-  static constexpr int kRefinements = 3;
-
-  /// The best of some knobs.
-  absl::StatusOr<int64_t> tryKnobs(const UpdateModes &modes,
-                                   std::span<const Knobs> knobs, int64_t part) {
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (const Knobs &k : knobs) {
-      absl::StatusOr<int64_t> made =
-          evaluate(modes, k.price, k.pieces * largestMove, part);
+  /// The best of two knobs.
+  absl::StatusOr<int64_t> tryTwo(const UpdateModes &modes) {
+    int64_t least = kNoPlan;
+    for (const Knobs &k : kTwo) {
+      absl::StatusOr<Made> made = evaluate(modes, k, amounts.modesPart);
       if (!made.ok())
         return made.status();
-      least = std::min(least, *made);
+      least = std::min(least, made->makespan);
+      if (made->isFinal)
+        break;
     }
     return least;
   }
 
-  absl::Status tryAllKnobs(const UpdateModes &modes, int64_t part) {
-    int64_t least = std::numeric_limits<int64_t>::max();
-    Knobs at = kAll[0];
-    auto attempt = [&](const Knobs &knobs) -> absl::StatusOr<bool> {
-      absl::StatusOr<int64_t> made = tryKnobs(modes, {&knobs, 1}, part);
+  absl::Status tryAllKnobs(const UpdateModes &modes) {
+    int64_t least = kNoPlan;
+    Knobs at = amounts.knobs[0];
+    bool isFinal = false;
+    auto attempt = [&](const Knobs &k) -> absl::StatusOr<bool> {
+      absl::StatusOr<Made> made = evaluate(modes, k, amounts.knobsPart);
       if (!made.ok())
         return made.status();
-      const bool gains = *made < least;
+      isFinal = made->isFinal;
+      const bool gains = made->makespan < least;
       if (gains)
-        least = *made, at = knobs;
+        least = made->makespan, at = k;
       return gains;
     };
-    for (const Knobs &knobs : kAll)
-      if (absl::StatusOr<bool> made = attempt(knobs); !made.ok())
+    for (const Knobs &k : amounts.knobs) {
+      if (absl::StatusOr<bool> made = attempt(k); !made.ok())
         return made.status();
+      if (isFinal)
+        return absl::OkStatus();
+    }
     for (double factor : {0.5, 2.0})
-      for (int i = 0; i < kRefinements; ++i) {
-        absl::StatusOr<bool> gains = attempt({at.price * factor, at.pieces});
+      for (int i = 0; i < amounts.refinements; ++i) {
+        absl::StatusOr<bool> gains =
+            attempt({at.price * factor, at.pieces, at.walks});
         if (!gains.ok())
           return gains.status();
         if (!*gains)
@@ -173,30 +290,49 @@ private:
     for (const Recipe &r : problem.recipes)
       if (problem.isMove(r))
         largestMove = std::max(largestMove, problem.values[r.writes[0]].bytes);
-    constexpr int64_t kCoarse = 64, kFine = 16; // Parts of the effort.
-    std::map<UpdateModes, int64_t> known;
-    auto at = [&](UpdateModes modes) -> absl::StatusOr<int64_t> {
-      auto [it, isNew] = known.try_emplace(modes, 0);
-      if (!isNew)
-        return it->second;
-      absl::StatusOr<int64_t> made = tryKnobs(modes, kTwo, kCoarse);
-      if (made.ok())
-        it->second = *made;
-      return made;
-    };
+    UpdateModes now;
+    int64_t least = kNoPlan;
+    std::vector<UpdateModes> ranked =
+        ModeLoads(problem, groups).ranked(kRankedParts);
+    ranked.resize(std::min(ranked.size(), amounts.rankedModes));
+    ranked.push_back({});
+    for (const UpdateModes &modes : ranked)
+      if (absl::StatusOr<bool> gains = moveTo(modes, now, least); !gains.ok())
+        return gains.status();
+    if (amounts.movesOn)
+      if (absl::Status status = moveOn(now, least); !status.ok())
+        return status;
+    absl::Status status = tryAllKnobs(now);
+    if (now != UpdateModes())
+      status.Update(tryAllKnobs({})); // Activations alone.
+    return status;
+  }
+
+  /// Goes to `modes` if they make a step quicker than `least`.
+  absl::StatusOr<bool> moveTo(const UpdateModes &modes, UpdateModes &now,
+                              int64_t &least) {
+    if (!known.insert(modes).second)
+      return false;
+    absl::StatusOr<int64_t> made = tryTwo(modes);
+    if (!made.ok())
+      return made.status();
+    const bool gains = *made < least;
+    if (gains)
+      least = *made, now = modes;
+    return gains;
+  }
+
+  /// From `now` on by steps that are halved.
+  absl::Status moveOn(UpdateModes &now, int64_t &least) {
     const int64_t n = int64_t(groups.all.size());
     const int64_t most = std::min(n, int64_t(groups.hostable));
-    UpdateModes now;
-    absl::StatusOr<int64_t> least = at(now);
-    if (!least.ok())
-      return least.status();
     // More of one, less of one, or one in the place of another.
     constexpr int kSteps[][3] = {{1, 0, 0},  {0, 1, 0},  {0, 0, 1},
                                  {0, 1, 1},  {-1, 0, 0}, {0, -1, 0},
                                  {0, 0, -1}, {1, -1, 0}, {-1, 1, 1}};
-    for (int64_t size = n; size > 0; size /= 2) {
-      for (bool gains = true; gains;) {
-        gains = false;
+    for (int64_t size = n; size > n / kFinestPart; size /= 2)
+      for (bool again = true; again;) {
+        again = false;
         for (auto &step : kSteps) {
           const int64_t hosted = std::clamp<int64_t>(
               int64_t(now.hosted) + step[0] * size, 0, most);
@@ -204,27 +340,26 @@ private:
             return size_t(std::clamp<int64_t>(int64_t(count) + direction * size,
                                               0, n - hosted));
           };
-          const UpdateModes modes{size_t(hosted), rest(now.paged, step[1]),
-                                  rest(now.streamed, step[2])};
-          absl::StatusOr<int64_t> made = at(modes);
-          if (!made.ok())
-            return made.status();
-          if (*made < *least)
-            least = *made, now = modes, gains = true;
+          absl::StatusOr<bool> gains =
+              moveTo({size_t(hosted), rest(now.paged, step[1]),
+                      rest(now.streamed, step[2])},
+                     now, least);
+          if (!gains.ok())
+            return gains.status();
+          again |= *gains;
         }
       }
-    }
-    absl::Status status = tryAllKnobs(now, kFine);
-    if (now != UpdateModes())
-      status.Update(tryAllKnobs({}, kFine)); // Activations alone.
-    return status;
+    return absl::OkStatus();
   }
 
   const Problem &problem;
   const SpaceSearchOptions &options;
+  const Amounts amounts;
+  const bool isSmall;
   UpdateGroups groups;
   SpacePlan best;
-  int64_t largestMove = 0; // Bytes.
+  std::set<UpdateModes> known; // Modes that have been tried.
+  int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
 };
 

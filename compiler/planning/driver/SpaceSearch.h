@@ -4,32 +4,50 @@
 //
 //   - *Modes.* Each update, with all that it alone uses, is the device's, the
 //     host's (its states are at home there and it runs there), or the device's
-//     with its states on the host (they come and go). Of n updates, how many:
-//     by halving (`search/UpdateGroups.h`).
+//     with its states on the host (they come and go). Of n updates, how many
+//     (`search/UpdateGroups.h`): first those whose loads promise most
+//     (`search/ModeLoads.h`), from the best of these on by halving.
 //   - *A price* of a link's second, and *bytes kept free* for what is under
-//   way.
+//     way.
 //   - With these the device's plan (`Projection.h`, `solve`), and its moves
 //     (`Moves.h`).
 //
 // The quickest plan that fits all budgets wins. Among them are what `solve`
 // finds without moves and what the rules of others come to: a step is never
 // slower than by these.
+//
+// Most choices need no plan. The busiest engine's own work says what a choice
+// takes at the least; where that, or what is proved of all choices
+// (`bound/SpaceBound.h`), is within a two-thousandth of the best plan, no more
+// is sought there. The rules of others go first, because they are cheap.
+//
+// *Coarse* is the same with a few modes and knobs: a tenth of the time, for who
+// asks what a lever is worth.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_SPACESEARCH_H
 #define TMC_COMPILER_PLANNING_DRIVER_SPACESEARCH_H
 
+#include "compiler/planning/bound/SpaceBound.h"
 #include "compiler/planning/driver/Solve.h"
 
 namespace tmc::planning {
 
 /// What plans: the search, or one of those that it never loses to.
-enum class SpacePlanner { Search, Recompute, ZeroOffload, OldestFirst };
+enum class SpacePlanner {
+  Search,
+  Recompute,
+  ZeroOffload,
+  OldestFirst,
+  Knapsack,
+  Chain
+};
 
 struct SpaceSearchOptions {
   uint64_t seed = 1;
   SpacePlanner planner = SpacePlanner::Search;
   /// Of the plan that moves nothing; others get small parts of it.
   Effort effort = Effort::interactive();
+  bool coarse = false;
 };
 
 struct SpacePlan {
@@ -37,7 +55,9 @@ struct SpacePlan {
   bool feasible = false; // Within the budgets of all spaces.
   int64_t makespan = 0;
   std::vector<int64_t> peakBytes; // Of each space, reserved left out.
-  int64_t tried = 0;              // Plans of the device.
+  SpaceCertificate proof;         // Of `provenMakespan`.
+  int64_t provenMakespan = 0;
+  int64_t tried = 0; // Plans of the device.
   double seconds = 0;
 };
 

@@ -89,18 +89,35 @@ absl::StatusOr<MovedPlan> tmc::planning::offloadOldest(const Problem &problem,
     return placeMoves(problem, choice, *projection,
                       listWith(projection->problem, leavers, count), liveBytes);
   };
-  // The fewest by halving: more of them lower the peak, nearly always.
+  // The fewest by halving: more of them lower the peak, nearly always. The
+  // list's own peak says how many; with moves it may need a few more.
   size_t low = 0, high = leavers.size();
-  absl::StatusOr<MovedPlan> best = planOf(high);
-  while (best.ok() && liveBytes >= 0 && low < high) {
+  while (liveBytes >= 0 && low < high) {
+    const size_t middle = low + (high - low) / 2;
+    absl::StatusOr<Profile> profile = simulate(
+        projection->problem, listWith(projection->problem, leavers, middle));
+    if (!profile.ok())
+      return profile.status();
+    if (profile->peakBytes <= liveBytes)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  absl::StatusOr<MovedPlan> best = planOf(low);
+  auto fits = [&](const absl::StatusOr<MovedPlan> &plan) {
+    return plan.ok() && (liveBytes < 0 || plan->peakBytes[0] <= liveBytes);
+  };
+  if (fits(best) || liveBytes < 0)
+    return best;
+  for (high = leavers.size(), low = std::min(low + 1, high); low < high;) {
     const size_t middle = low + (high - low) / 2;
     absl::StatusOr<MovedPlan> made = planOf(middle);
-    if (made.ok() && made->peakBytes[0] <= liveBytes) {
+    if (fits(made)) {
       best = std::move(made);
       high = middle;
     } else {
       low = middle + 1;
     }
   }
-  return best;
+  return fits(best) ? best : planOf(leavers.size());
 }

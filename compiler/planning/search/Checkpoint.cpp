@@ -179,6 +179,13 @@ int32_t tmc::planning::turningStage(const LinearProblem &linear) {
   return turningPoint(crossing(linear));
 }
 
+std::vector<int32_t> tmc::planning::blockStarts(const LinearProblem &linear) {
+  const std::vector<int64_t> across =
+      crossingForward(linear, turningPoint(crossing(linear)));
+  std::vector<std::vector<int32_t>> cuts = repeatedBlocks(linear, across);
+  return cuts.empty() ? narrowPlaces(across) : std::move(cuts.front());
+}
+
 void tmc::planning::dropUseless(Schedule &schedule) {
   for (bool erased = true; erased;) {
     erased = false;

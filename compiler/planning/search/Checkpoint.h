@@ -21,6 +21,10 @@ RematPlan checkpoint(const LinearProblem &linear, int64_t limitBytes);
 /// wherever the fewest bytes cross); the last one is held whole.
 RematPlan checkpointBlocks(const LinearProblem &linear, int64_t limitBytes);
 
+/// Stages of the forward part where blocks begin that the model repeats, or, if
+/// none does, wherever the fewest bytes cross; ascending, 0 left out.
+std::vector<int32_t> blockStarts(const LinearProblem &linear);
+
 /// The first stage after the forward part: where the most is alive.
 int32_t turningStage(const LinearProblem &linear);
 

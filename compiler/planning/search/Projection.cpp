@@ -359,3 +359,33 @@ absl::StatusOr<Projection> tmc::planning::project(const Problem &problem,
                                                   double price) {
   return Projector(problem, choice, price).run();
 }
+
+int64_t tmc::planning::leastMakespan(const Problem &problem,
+                                     const Projection &projection) {
+  using Kind = Projection::Kind;
+  const Problem &device = projection.problem;
+  std::vector<int64_t> there(problem.values.size(), 0); // In this trip.
+  int64_t makespan = 0;
+  for (const Segment &segment : device.segments) {
+    std::vector<int64_t> load(problem.engines.size(), 0);
+    std::fill(there.begin(), there.end(), 0);
+    for (InstructionId i : segment.instructions) {
+      const Projection::Origin *origin = nullptr;
+      int64_t cost = 0;
+      for (RecipeId r : device.instructions[i].recipes)
+        if (const Projection::Origin &is = projection.origins[r];
+            !origin || problem.recipes[is.recipe].cost < cost)
+          origin = &is, cost = problem.recipes[is.recipe].cost;
+      const Recipe &recipe = problem.recipes[origin->recipe];
+      int64_t &engine = load[recipe.engine];
+      if (origin->kind == Kind::Work)
+        for (ValueId v : recipe.reads)
+          engine = std::max(engine, there[problem.contentOf(v)]);
+      engine += cost;
+      if (origin->kind == Kind::Stash)
+        there[problem.contentOf(recipe.reads[0])] = load[0] + cost;
+    }
+    makespan += segment.trips * *std::max_element(load.begin(), load.end());
+  }
+  return makespan;
+}

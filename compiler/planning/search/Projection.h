@@ -69,6 +69,11 @@ struct Projection {
 absl::StatusOr<Projection> project(const Problem &problem,
                                    const SpaceChoice &choice, double price);
 
+/// What no plan of the projection in the program's order is quicker than: of
+/// each segment, what its busiest engine has to do at the least. Work on the
+/// host begins when what it reads can be there.
+int64_t leastMakespan(const Problem &problem, const Projection &projection);
+
 } // namespace tmc::planning
 
 #endif // TMC_COMPILER_PLANNING_SEARCH_PROJECTION_H

@@ -71,8 +71,11 @@ TEST(SpaceSearch, IsNearTheOptimumOfSmallProblems) {
   EXPECT_GE(optimal, instances * 99 / 100);
 }
 
-TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToTheOldestFirst) {
-  int64_t plans = 0, alone = 0, won = 0, oldest = 0, wonFromOldest = 0;
+TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
+  constexpr SpacePlanner kRules[] = {
+      SpacePlanner::OldestFirst, SpacePlanner::Knapsack, SpacePlanner::Chain};
+  int64_t plans = 0, alone = 0, won = 0, ruled[3] = {}, wonFrom[3] = {};
+  int64_t tried = 0, triedCoarsely = 0;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     GenerateOptions shape;
     shape.nodes = 150;
@@ -106,15 +109,29 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToTheOldestFirst) {
         alone += without->feasible;
         if (plan->feasible)
           expectTrue(p, *plan);
-        options.planner = SpacePlanner::OldestFirst;
-        absl::StatusOr<SpacePlan> rule = solveSpaces(p, options);
-        ASSERT_TRUE(rule.ok()) << rule.status().message();
-        if (rule->feasible) {
+        for (int k = 0; k < 3; ++k) {
+          SpaceSearchOptions by = options;
+          by.planner = kRules[k];
+          absl::StatusOr<SpacePlan> rule = solveSpaces(p, by);
+          ASSERT_TRUE(rule.ok()) << rule.status().message();
+          if (!rule->feasible)
+            continue;
           expectTrue(p, *rule);
-          ++oldest;
+          ++ruled[k];
           ASSERT_TRUE(plan->feasible);
           EXPECT_LE(plan->makespan, rule->makespan);
-          wonFromOldest += plan->makespan < rule->makespan;
+          wonFrom[k] += plan->makespan < rule->makespan;
+        }
+        // Coarsely, too, and not much slower.
+        SpaceSearchOptions coarsely = options;
+        coarsely.coarse = true;
+        absl::StatusOr<SpacePlan> coarse = solveSpaces(p, coarsely);
+        ASSERT_TRUE(coarse.ok()) << coarse.status().message();
+        EXPECT_EQ(coarse->feasible, plan->feasible);
+        tried += plan->tried, triedCoarsely += coarse->tried;
+        if (coarse->feasible) {
+          expectTrue(p, *coarse);
+          EXPECT_LE(double(coarse->makespan), 1.03 * double(plan->makespan));
         }
         if (!without->feasible)
           continue;
@@ -124,11 +141,17 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToTheOldestFirst) {
       }
   }
   std::printf("  %lld plans, %lld by recomputing alone, of which moves make "
-              "%lld quicker; %lld by the oldest first, %lld quicker\n",
-              (long long)plans, (long long)alone, (long long)won,
-              (long long)oldest, (long long)wonFromOldest);
+              "%lld quicker\n",
+              (long long)plans, (long long)alone, (long long)won);
+  for (int k = 0; k < 3; ++k)
+    std::printf("  %lld by rule %d, of which the search has %lld quicker\n",
+                (long long)ruled[k], k, (long long)wonFrom[k]);
   EXPECT_GE(won, 10);
-  EXPECT_GE(wonFromOldest, 3);
+  EXPECT_LT(triedCoarsely, tried / 3);
+  for (int k = 0; k < 3; ++k) {
+    EXPECT_GE(ruled[k], 10) << k;
+    EXPECT_GE(wonFrom[k], 3) << k;
+  }
 }
 
 /// With budgets that nothing comes near, every update runs on the host.

@@ -1,0 +1,103 @@
+#include "compiler/planning/peers/OffloadRules.h"
+#include "compiler/planning/peers/TurningGaps.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace tmc::planning;
+
+namespace {
+
+using Fate = TurningGaps::Fate;
+
+/// Bytes are counted in so many parts of what may be held.
+constexpr int64_t kParts = 512;
+/// Prices of the link's second, in seconds of compute, by halving.
+constexpr double kMostPrice = 16;
+constexpr int kPriceHalvings = 6;
+
+class Knapsack {
+public:
+  explicit Knapsack(const TurningGaps &gaps) : gaps(gaps) {}
+
+  /// The least price at which the link's time hides; at each, the cheapest
+  /// fates that hold at most `bytes`.
+  std::vector<Fate> within(int64_t bytes) const {
+    const int64_t hidden = std::min(gaps.timeBefore, gaps.timeBehind);
+    double low = 0, high = kMostPrice;
+    int64_t link = 0;
+    std::vector<Fate> best = fatesAt(bytes, low, link);
+    if (link <= hidden)
+      return best;
+    best = fatesAt(bytes, high, link);
+    for (int i = 0; i < kPriceHalvings; ++i) {
+      const double price = (low + high) / 2;
+      std::vector<Fate> fates = fatesAt(bytes, price, link);
+      if (link <= hidden)
+        best = std::move(fates), high = price;
+      else
+        low = price;
+    }
+    return best;
+  }
+
+private:
+  /// What is gone costs that, and comes back so.
+  std::pair<double, Fate> costOf(const TurningGaps::Item &item,
+                                 double price) const {
+    const double moved = item.fetch == kNone
+                             ? std::numeric_limits<double>::infinity()
+                             : price * double(item.linkTime);
+    return item.canRecompute && double(item.recomputeCost) < moved
+               ? std::pair(double(item.recomputeCost), Fate::Recompute)
+               : std::pair(moved, Fate::Fetch);
+  }
+
+  std::vector<Fate> fatesAt(int64_t bytes, double price, int64_t &link) const {
+    const size_t n = gaps.items.size();
+    const int64_t part = std::max<int64_t>(1, bytes / kParts);
+    // gain[b]: the most that is saved by holding b parts.
+    std::vector<double> gain(kParts + 1, 0);
+    std::vector<std::vector<bool>> takes(n, std::vector<bool>(kParts + 1));
+    for (size_t i = 0; i < n; ++i) {
+      const TurningGaps::Item &item = gaps.items[i];
+      const double cost = costOf(item, price).first;
+      const int64_t parts = (item.bytes + part - 1) / part;
+      for (int64_t b = kParts; b >= parts; --b)
+        if (gain[b - parts] + cost > gain[b]) {
+          gain[b] = gain[b - parts] + cost;
+          takes[i][b] = true;
+        }
+    }
+    std::vector<Fate> fates = gaps.keepingAll();
+    link = 0;
+    int64_t b = bytes >= kParts ? kParts : 0;
+    for (size_t i = n; i-- > 0;) {
+      const TurningGaps::Item &item = gaps.items[i];
+      if (takes[i][b]) {
+        b -= (item.bytes + part - 1) / part;
+        continue;
+      }
+      fates[item.value] = costOf(item, price).second;
+      if (fates[item.value] == Fate::Fetch)
+        link += item.linkTime;
+    }
+    return fates;
+  }
+
+  const TurningGaps &gaps;
+};
+
+} // namespace
+
+absl::StatusOr<MovedPlan>
+tmc::planning::offloadByKnapsack(const Problem &problem, int64_t liveBytes) {
+  const SpaceChoice choice = plainChoice(problem);
+  absl::StatusOr<Projection> projection = project(problem, choice, 1);
+  if (!projection.ok())
+    return projection.status();
+  const TurningGaps gaps(problem, *projection);
+  const Knapsack knapsack(gaps);
+  return placeWithin(problem, choice, *projection, gaps, liveBytes,
+                     [&](int64_t bytes) { return knapsack.within(bytes); });
+}

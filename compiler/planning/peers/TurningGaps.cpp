@@ -1,0 +1,176 @@
+#include "compiler/planning/peers/TurningGaps.h"
+
+#include <algorithm>
+#include <optional>
+
+using namespace tmc::planning;
+
+namespace {
+/// Kernels of kernels that a cost looks into; more are never worth it.
+constexpr int kMostDepth = 12;
+constexpr size_t kNever = size_t(-1);
+} // namespace
+
+TurningGaps::TurningGaps(const Problem &whole, const Projection &projection)
+    : whole(whole), projection(projection), device(projection.problem),
+      makers(device.values.size(), kNone), madeAt(makers.size(), kNever),
+      lastUse(makers.size(), 0) {
+  auto workOf = [&](const Segment &s) {
+    int64_t work = 0;
+    for (InstructionId i : s.instructions)
+      work += s.trips * device.recipes[device.instructions[i].recipes[0]].cost;
+    return work;
+  };
+  for (size_t s = 1; s < device.segments.size(); ++s)
+    if (workOf(device.segments[s]) > workOf(device.segments[segment]))
+      segment = s;
+  std::vector<RecipeId> fetches(makers.size(), kNone);
+  for (size_t r = 0; r < device.recipes.size(); ++r) {
+    const Recipe &recipe = device.recipes[r];
+    const Projection::Origin &origin = projection.origins[r];
+    if (origin.kind == Projection::Kind::Fetch && origin.stash != kNone)
+      fetches[recipe.writes[0]] = RecipeId(r);
+    if (origin.kind == Projection::Kind::Kernel && recipe.recomputable)
+      for (ValueId v : recipe.writes)
+        if (makers[v] == kNone || recipe.cost < device.recipes[makers[v]].cost)
+          makers[v] = RecipeId(r);
+  }
+  std::vector<size_t> before(makers.size(), kNever), behind(before);
+  if (absl::StatusOr<Profile> profile = simulate(device, baseSolution(device));
+      profile.ok()) {
+    int64_t most = -1;
+    for (size_t t = 0; t < profile->moments.size(); ++t)
+      if (const Profile::Moment &at = profile->moments[t];
+          size_t(at.segment) == segment && profile->liveBytes[t] > most) {
+        most = profile->liveBytes[t];
+        turn = size_t(at.index) + 1;
+      }
+    peakBytes = profile->peakBytes;
+  }
+  for (size_t e = 0; e < order().size(); ++e) {
+    const Recipe &r = recipeAt(e);
+    (e < turn ? timeBefore : timeBehind) += r.cost;
+    for (ValueId v : r.writes)
+      madeAt[v] = e;
+    for (const std::vector<ValueId> *list : {&r.reads, &r.writes})
+      for (ValueId v : *list) {
+        lastUse[v] = e;
+        if (e < turn)
+          before[v] = e;
+        else if (behind[v] == kNever)
+          behind[v] = e;
+      }
+  }
+  for (size_t v = 0; v < makers.size(); ++v) {
+    const Value &value = device.values[v];
+    if (value.kind != ValueKind::Temporary || value.pinned ||
+        madeAt[v] == kNever || madeAt[v] >= turn || behind[v] == kNever)
+      continue;
+    Item item{ValueId(v), value.bytes,        madeAt[v], fetches[v],
+              0,          makers[v] != kNone, 0};
+    if (item.fetch != kNone)
+      item.linkTime = whole.recipes[projection.origins[item.fetch].recipe].cost;
+    if (item.canRecompute)
+      item.recomputeCost = chainCost(ValueId(v), 0);
+    if (item.canRecompute || item.fetch != kNone)
+      items.push_back(item);
+  }
+  std::stable_sort(
+      items.begin(), items.end(),
+      [](const Item &a, const Item &b) { return a.made < b.made; });
+}
+
+/// Of v's kernel, and of those whose results the backward part doesn't have.
+int64_t TurningGaps::chainCost(ValueId v, int depth) const {
+  const Recipe &r = device.recipes[makers[v]];
+  int64_t cost = r.cost;
+  if (depth < kMostDepth)
+    for (ValueId u : r.reads)
+      if (madeAt[u] < turn && lastUse[u] < turn && makers[u] != kNone)
+        cost += chainCost(u, depth + 1);
+  return cost;
+}
+
+/// Writes the list and knows what is there.
+class TurningGaps::Builder {
+public:
+  Builder(const TurningGaps &gaps, const std::vector<Fate> &fates)
+      : gaps(gaps), fates(fates), fetches(fates.size(), kNone),
+        isBack(fates.size(), 0) {
+    for (const Item &item : gaps.items)
+      fetches[item.value] = item.fetch;
+  }
+
+  std::vector<Execution> run() {
+    for (size_t e = 0; e < gaps.order().size(); ++e) {
+      if (e >= gaps.turn)
+        for (ValueId v : gaps.recipeAt(e).reads)
+          bring(v);
+      const InstructionId i = gaps.order()[e];
+      list.push_back({gaps.device.instructions[i].recipes[0], i, {}});
+    }
+    return std::move(list);
+  }
+
+private:
+  void bring(ValueId v) {
+    if (isBack[v] || fates[v] == Fate::Keep || gaps.madeAt[v] >= gaps.turn)
+      return;
+    isBack[v] = 1;
+    RecipeId recipe = fates[v] == Fate::Fetch ? fetches[v] : kNone;
+    if (recipe == kNone)
+      recipe = gaps.makers[v];
+    if (recipe == kNone)
+      return; // It has to be held.
+    for (ValueId u : gaps.device.recipes[recipe].reads)
+      bring(u);
+    list.push_back({recipe, kNone, {}});
+    for (ValueId w : gaps.device.recipes[recipe].writes)
+      isBack[w] = 1;
+  }
+
+  const TurningGaps &gaps;
+  const std::vector<Fate> &fates;
+  std::vector<RecipeId> fetches;
+  std::vector<char> isBack;
+  std::vector<Execution> list;
+};
+
+Solution TurningGaps::listOf(const std::vector<Fate> &fates) const {
+  Solution solution = baseSolution(device);
+  solution.segments[segment] = Builder(*this, fates).run();
+  takeOverwrites(device, solution);
+  return solution;
+}
+
+absl::StatusOr<MovedPlan> tmc::planning::placeWithin(
+    const Problem &whole, const SpaceChoice &choice,
+    const Projection &projection, const TurningGaps &gaps, int64_t liveBytes,
+    const std::function<std::vector<TurningGaps::Fate>(int64_t)> &fatesWithin) {
+  // Parts of all bytes, from above; then the rest by halving. Held to little, a
+  // rule may run so much again that it needs more.
+  constexpr int64_t kParts = 12;
+  constexpr int kHalvings = 5;
+  int64_t all = 0;
+  for (const TurningGaps::Item &item : gaps.items)
+    all += item.bytes;
+  std::optional<Solution> best;
+  auto fits = [&](int64_t bytes) {
+    Solution list = gaps.listOf(fatesWithin(bytes));
+    absl::StatusOr<Profile> profile = simulate(projection.problem, list);
+    const bool does =
+        profile.ok() && (liveBytes < 0 || profile->peakBytes <= liveBytes);
+    if (does || !best)
+      best = std::move(list);
+    return does;
+  };
+  int64_t part = kParts;
+  while (part >= 0 && !fits(all / kParts * part))
+    --part;
+  if (part >= 0 && part < kParts)
+    for (int64_t i = 0, low = all / kParts * part, step = all / kParts / 2;
+         i < kHalvings; ++i, step /= 2)
+      if (fits(low + step))
+        low += step;
+  return placeMoves(whole, choice, projection, *best, liveBytes);
+}
