@@ -81,6 +81,9 @@ public:
       return status;
     if (absl::Status status = prove(); !status.ok())
       return status;
+    if (options.known)
+      if (absl::Status status = offerKnown(); !status.ok())
+        return status;
     groups = findUpdateGroups(problem);
     using P = SpacePlanner;
     const P planner = options.planner;
@@ -217,6 +220,15 @@ private:
       best.peakBytes = std::move(plan.peakBytes);
     }
     return true;
+  }
+
+  absl::Status offerKnown() {
+    absl::StatusOr<Profile> profile = simulate(problem, *options.known);
+    if (!profile.ok())
+      return profile.status();
+    MovedPlan plan{*options.known, profile->makespan, profile->spacePeakBytes};
+    offer(plan);
+    return absl::OkStatus();
   }
 
   /// What the rule of others comes to.
@@ -369,4 +381,24 @@ absl::StatusOr<SpacePlan>
 tmc::planning::solveSpaces(const Problem &problem,
                            const SpaceSearchOptions &options) {
   return SpaceSearch(problem, options).run();
+}
+
+absl::StatusOr<std::vector<SpacePlan>>
+tmc::planning::sweepBudgets(const Problem &problem, SpaceId space,
+                            const std::vector<int64_t> &budgets,
+                            const SpaceSearchOptions &options) {
+  std::vector<SpacePlan> plans;
+  for (int64_t budget : budgets) {
+    Problem at = problem;
+    at.spaces[space].budgetBytes = budget;
+    SpaceSearchOptions how = options;
+    how.known = plans.empty() || !plans.back().feasible
+                    ? nullptr
+                    : &plans.back().solution;
+    absl::StatusOr<SpacePlan> plan = solveSpaces(at, how);
+    if (!plan.ok())
+      return plan.status();
+    plans.push_back(std::move(*plan));
+  }
+  return plans;
 }

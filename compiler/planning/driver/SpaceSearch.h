@@ -48,6 +48,9 @@ struct SpaceSearchOptions {
   /// Of the plan that moves nothing; others get small parts of it.
   Effort effort = Effort::interactive();
   bool coarse = false;
+  /// A plan to begin with: it is the answer if it fits and none quicker is
+  /// found. Null: none.
+  const Solution *known = nullptr;
 };
 
 struct SpacePlan {
@@ -62,9 +65,17 @@ struct SpacePlan {
 };
 
 /// The best plan found within the budgets in `problem.spaces`. Errors: the
-/// problem is malformed, or has loops.
+/// problem is malformed, or has loops without exact trips.
 absl::StatusOr<SpacePlan> solveSpaces(const Problem &problem,
                                       const SpaceSearchOptions &options);
+
+/// Plans for budgets of one space, the smallest first, each begun with the one
+/// before: a larger budget is never slower. Of each, `problem` is what
+/// `solveSpaces` takes, less that budget.
+absl::StatusOr<std::vector<SpacePlan>>
+sweepBudgets(const Problem &problem, SpaceId space,
+             const std::vector<int64_t> &budgets,
+             const SpaceSearchOptions &options);
 
 } // namespace tmc::planning
 

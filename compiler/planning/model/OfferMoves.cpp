@@ -134,9 +134,6 @@ absl::Status tmc::planning::offerMoves(Problem &problem,
   if (!isOneSpace(problem))
     return absl::FailedPreconditionError(
         "the problem has other spaces already");
-  for (const Segment &segment : problem.segments)
-    if (segment.trips > 1)
-      return absl::UnimplementedError("no moves are offered in loops so far");
   MoveOffer(problem, options).run();
   return check(problem);
 }

@@ -30,8 +30,8 @@ struct MoveOptions {
   bool activations = true, states = true; // What may move.
 };
 
-/// Offers the moves. An error where the problem has more than one space or
-/// loops, which are laid out by other rules there (R15).
+/// Offers the moves. An error where the problem has more than one space. Its
+/// loops get exact trips (R15); what is carried from trip to trip stays.
 absl::Status offerMoves(Problem &problem, const MoveOptions &options);
 
 } // namespace tmc::planning

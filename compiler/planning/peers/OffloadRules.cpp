@@ -20,22 +20,29 @@ struct Leaver {
 std::vector<Leaver> leaversOf(const Projection &projection) {
   const Problem &p = projection.problem;
   std::vector<std::vector<size_t>> touches(p.values.size());
-  const std::vector<InstructionId> &order = p.segments[0].instructions;
-  for (size_t e = 0; e < order.size(); ++e) {
-    const Recipe &r = p.recipes[p.instructions[order[e]].recipes[0]];
-    for (const std::vector<ValueId> *list : {&r.writes, &r.reads})
-      for (ValueId v : *list)
-        touches[v].push_back(e);
-  }
+  std::vector<size_t> segmentOf; // Of places: segments end to end.
+  for (size_t s = 0; s < p.segments.size(); ++s)
+    for (InstructionId i : p.segments[s].instructions) {
+      const Recipe &r = p.recipes[p.instructions[i].recipes[0]];
+      for (const std::vector<ValueId> *list : {&r.writes, &r.reads})
+        for (ValueId v : *list)
+          touches[v].push_back(segmentOf.size());
+      segmentOf.push_back(s);
+    }
   std::vector<Leaver> leavers;
   for (size_t r = 0; r < p.recipes.size(); ++r) {
     const Projection::Origin &origin = projection.origins[r];
     if (origin.kind != Projection::Kind::Fetch || origin.stash == kNone)
       continue;
     const std::vector<size_t> &at = touches[p.recipes[r].writes[0]];
-    Leaver leaver{RecipeId(r), at.front(), 0, 0};
+    const RecipeId fetch = RecipeId(r);
+    if (at.empty())
+      continue;
+    Leaver leaver{fetch, at.front(), 0, 0};
     for (size_t i = 1; i < at.size(); ++i)
-      if (at[i] - at[i - 1] > leaver.before - leaver.after)
+      if (at[i] - at[i - 1] > leaver.before - leaver.after &&
+          (p.recipes[fetch].segment == kNone ||
+           size_t(p.recipes[fetch].segment) == segmentOf[at[i]]))
         leaver.after = at[i - 1], leaver.before = at[i];
     if (leaver.before > leaver.after + 1)
       leavers.push_back(leaver);
@@ -49,16 +56,18 @@ std::vector<Leaver> leaversOf(const Projection &projection) {
 /// The program's order with the first `count` of the leavers fetched back.
 Solution listWith(const Problem &p, const std::vector<Leaver> &leavers,
                   size_t count) {
-  const std::vector<InstructionId> &order = p.segments[0].instructions;
-  std::vector<std::vector<RecipeId>> fetches(order.size());
+  std::vector<std::vector<RecipeId>> fetches(p.instructions.size());
   for (size_t i = 0; i < count; ++i)
     fetches[leavers[i].before].push_back(leavers[i].fetch);
   Solution solution;
-  std::vector<Execution> &list = solution.segments.emplace_back();
-  for (size_t e = 0; e < order.size(); ++e) {
-    for (RecipeId r : fetches[e])
-      list.push_back({r, kNone, {}});
-    list.push_back({p.instructions[order[e]].recipes[0], order[e], {}});
+  size_t place = 0;
+  for (const Segment &segment : p.segments) {
+    std::vector<Execution> &list = solution.segments.emplace_back();
+    for (InstructionId i : segment.instructions) {
+      for (RecipeId r : fetches[place++])
+        list.push_back({r, kNone, {}});
+      list.push_back({p.instructions[i].recipes[0], i, {}});
+    }
   }
   takeOverwrites(p, solution);
   return solution;

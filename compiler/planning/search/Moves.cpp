@@ -15,15 +15,27 @@ using Kind = Projection::Kind;
 class Placer {
 public:
   Placer(const Problem &whole, const SpaceChoice &choice,
-         const Projection &projection, const Solution &planned)
-      : whole(whole), choice(choice), projection(projection),
-        planned(planned.segments[0]) {}
+         const Projection &projection, const Solution &solution)
+      : whole(whole), choice(choice), projection(projection) {
+    for (const std::vector<Execution> &list : solution.segments) {
+      if (!ends.empty())
+        planned.push_back({}); // The place at the end of a segment.
+      planned.insert(planned.end(), list.begin(), list.end());
+      ends.push_back(planned.size());
+    }
+  }
 
   absl::StatusOr<MovedPlan> run(const Solution &solution, int64_t liveBytes) {
     absl::StatusOr<Profile> profile = simulate(projection.problem, solution);
     if (!profile.ok())
       return profile.status();
-    live = profile->liveBytes;
+    // Of all trips that a segment shows, the most.
+    live.assign(planned.size(), 0);
+    for (size_t t = 0; t < profile->moments.size(); ++t) {
+      const Profile::Moment &at = profile->moments[t];
+      int64_t &most = live[beginOf(size_t(at.segment)) + size_t(at.index)];
+      most = std::max(most, profile->liveBytes[t]);
+    }
     limit = liveBytes < 0 ? std::numeric_limits<int64_t>::max() : liveBytes;
     findTransfers();
     nominalTimes();
@@ -38,7 +50,7 @@ public:
       if (!better)
         break;
       best = std::move(made);
-      takeTimes(best->solution.segments[0]);
+      takeTimes(best->solution);
     }
     return best;
   }
@@ -55,12 +67,29 @@ private:
     /// value is there anyway. Fetch: `first` is where the plan has it.
     size_t first = 0, last = 0;
     size_t start = 0, done = 0;
+    size_t begin = 0, end = 0; // Of its segment.
+    ValueId copy = kNone;      // The projection's value.
   };
 
+  /// Segments stand one behind the other. A transfer begins and ends in one:
+  /// between two places of `planned`, the end of the segment's list the last.
+  size_t beginOf(size_t segment) const {
+    return segment ? ends[segment - 1] + 1 : 0;
+  }
+  size_t segmentOf(size_t place) const {
+    return size_t(std::lower_bound(ends.begin(), ends.end(), place) -
+                  ends.begin());
+  }
+  size_t endOf(size_t place) const { return ends[segmentOf(place)]; }
+  bool isEntry(size_t e) const {
+    return e < planned.size() && planned[e].recipe != kNone;
+  }
   const Projection::Origin &originOf(size_t e) const {
     return projection.origins[planned[e].recipe];
   }
-  bool isKernel(size_t e) const { return originOf(e).kind == Kind::Kernel; }
+  bool isKernel(size_t e) const {
+    return isEntry(e) && originOf(e).kind == Kind::Kernel;
+  }
   const Recipe &recipeOf(size_t e) const {
     return projection.problem.recipes[planned[e].recipe];
   }
@@ -77,11 +106,9 @@ private:
 
   void indexTouches() {
     touches.resize(projection.values.size());
-    projected.assign(whole.values.size(), kNone);
-    for (size_t v = 0; v < projection.values.size(); ++v)
-      if (projection.values[v] != kNone)
-        projected[projection.values[v]] = ValueId(v);
     for (size_t e = 0; e < planned.size(); ++e) {
+      if (!isEntry(e))
+        continue;
       for (ValueId v : recipeOf(e).reads)
         touches[v].push_back({e, true, false});
       for (ValueId v : recipeOf(e).writes)
@@ -89,7 +116,7 @@ private:
     }
   }
   const std::vector<Touch> &touchesOf(const Transfer &t) const {
-    return touches[projected[t.value]];
+    return touches[t.copy];
   }
   /// The first that is at `e` or behind it.
   static size_t touchAt(const std::vector<Touch> &list, size_t e) {
@@ -135,11 +162,13 @@ private:
   }
 
   void findTransfers() {
-    const size_t n = planned.size();
     indexTouches();
     std::vector<size_t> madeAt(projection.values.size(), 0);
     std::map<ValueId, size_t> stashOf; // Of device values, into `stashes`.
-    for (size_t e = 0; e < n; ++e) {
+    for (size_t e = 0; e < planned.size(); ++e) {
+      if (!isEntry(e))
+        continue;
+      const size_t begin = beginOf(segmentOf(e)), end = endOf(e);
       const Projection::Origin &origin = originOf(e);
       const Recipe &r = recipeOf(e);
       if (origin.kind == Kind::Stash) {
@@ -147,30 +176,32 @@ private:
         stashOf[v] = stashes.size();
         stashes.push_back({origin.kind, origin.recipe, kNone,
                            projection.values[v], std::max(madeAt[v] + 1, e), e,
-                           0, 0});
+                           0, 0, begin, end, v});
       } else if (origin.kind == Kind::Work) {
         works.push_back({origin.kind, origin.recipe, origin.instruction, kNone,
-                         e + 1, e + 1, e + 1, n});
+                         e + 1, e + 1, e + 1, end, begin, end});
       } else if (origin.kind == Kind::Fetch) {
         ValueId v = r.writes[0];
         std::optional<size_t> reader = readerOf(e, v);
         if (!reader)
           continue;
         if (origin.stash != kNone && !stashOf.count(v)) {
+          const size_t maker = touches[v].front().entry;
           stashOf[v] = stashes.size();
           stashes.push_back({Kind::Stash, origin.stash, kNone,
-                             projection.values[v], touches[v].front().entry + 1,
-                             e, 0, 0});
+                             projection.values[v], maker + 1, e, 0, 0,
+                             beginOf(segmentOf(maker)), endOf(maker), v});
         }
         fetches.push_back({origin.kind, origin.recipe, kNone,
-                           projection.values[v], e, 0, e, *reader});
+                           projection.values[v], e, 0, e,
+                           std::min(*reader, end), begin, end, v});
       }
       for (ValueId v : r.writes)
         madeAt[v] = e;
     }
     // A stash reads the instance that is there first: until it dies.
     for (Transfer &t : stashes)
-      t.last = std::max(t.first, lastUse(t));
+      t.last = std::min(t.end, std::max(t.first, lastUse(t)));
     endBeforeOverwrites();
     std::stable_sort(
         stashes.begin(), stashes.end(),
@@ -204,12 +235,22 @@ private:
   }
 
   /// When kernels run in a list that was built of this plan (R12).
-  void takeTimes(const std::vector<Execution> &list) {
+  void takeTimes(const Solution &solution) {
     std::vector<int64_t> free(whole.engines.size(), 0),
         made(whole.values.size(), 0);
-    std::map<int32_t, int64_t> ends;
-    int64_t compute = 0, done = 0;
-    size_t e = 0;
+    int64_t compute = 0;
+    for (size_t s = 0; s < ends.size(); ++s) {
+      takeTimes(solution.segments[s], beginOf(s), ends[s], free, made, compute);
+      // At the border of a trip every engine is idle.
+      compute = std::max(compute, *std::max_element(free.begin(), free.end()));
+      std::fill(free.begin(), free.end(), compute);
+    }
+  }
+  void takeTimes(const std::vector<Execution> &list, size_t e, size_t end,
+                 std::vector<int64_t> &free, std::vector<int64_t> &made,
+                 int64_t &compute) {
+    std::map<int32_t, int64_t> endTimes;
+    int64_t done = compute;
     auto reach = [&](size_t entry) {
       for (; e <= entry; ++e)
         begin[e] = compute;
@@ -217,7 +258,7 @@ private:
     for (const Execution &x : list) {
       const Recipe &r = whole.recipes[x.recipe];
       if (x.phase == Phase::Whole) {
-        while (e < planned.size() && !isKernel(e))
+        while (e < end && !isKernel(e))
           begin[e++] = compute;
         reach(e);
         compute += r.cost;
@@ -225,16 +266,16 @@ private:
         int64_t from = std::max({free[r.engine], compute, done});
         for (ValueId v : r.reads)
           from = std::max(from, made[v]);
-        ends[x.work] = free[r.engine] = from + r.cost;
+        endTimes[x.work] = free[r.engine] = from + r.cost;
         for (ValueId v : r.writes)
           made[v] = from + r.cost;
       } else {
-        done = std::max(done, ends[x.work]);
+        done = std::max(done, endTimes[x.work]);
         if (whole.touchesDevice(r))
           compute = std::max(compute, done);
       }
     }
-    reach(planned.size());
+    reach(end);
   }
 
   /// The first entry that begins at `time` or later.
@@ -264,7 +305,7 @@ private:
       Transfer &t = stashes[i];
       t.start = t.first;
       free = std::max(free, begin[t.first]) + whole.recipes[t.recipe].cost;
-      wanted[i] = std::min(entryAt(free), planned.size());
+      wanted[i] = std::min(entryAt(free), t.end);
     }
     std::map<ValueId, size_t> fetched; // Where a value comes back first.
     for (const Transfer &t : fetches)
@@ -274,7 +315,7 @@ private:
     size_t latest = planned.size();
     for (size_t i = stashes.size(); i-- > 0;) {
       Transfer &t = stashes[i];
-      size_t end = std::min({wanted[i], latest, nextWrite(t)});
+      size_t end = std::min({wanted[i], latest, nextWrite(t), t.end});
       if (auto it = fetched.find(t.value); it != fetched.end())
         end = std::min(end, it->second);
       end = std::max(end, t.first);
@@ -316,7 +357,7 @@ private:
     for (size_t i = 0; i < fetches.size(); ++i) {
       Transfer &t = fetches[i];
       const size_t latest = std::min(t.first, t.done);
-      size_t least = std::max(earliest, readBefore(t));
+      size_t least = std::max({earliest, readBefore(t), t.begin});
       if (auto it = stashed.find(t.value); it != stashed.end())
         least = std::max(least, it->second);
       least = std::max(least, wanted[i]);
@@ -326,7 +367,7 @@ private:
         --start;
       if (start < latest)
         take(start, latest, bytes);
-      t.start = std::max(start, std::min(earliest, t.done));
+      t.start = std::max({start, std::min(earliest, t.done), t.begin});
       earliest = std::max(earliest, t.start);
     }
   }
@@ -338,16 +379,17 @@ private:
   absl::StatusOr<MovedPlan> build() {
     MovedPlan made;
     made.solution.homes = choice.homes;
-    std::vector<Execution> &list = made.solution.segments.emplace_back();
-    int32_t work = 0;
+    made.solution.segments.resize(ends.size());
+    size_t segment = 0;
+    std::vector<int32_t> numbers(ends.size(), 0);
     std::vector<std::vector<std::pair<int, Execution>>> before(planned.size() +
                                                                1);
     auto add = [&](const Transfer &t, int startRank, int doneRank) {
+      const int32_t work = numbers[segmentOf(t.end)]++;
       before[t.start].push_back(
           {startRank, {t.recipe, t.instruction, {}, Phase::Start, work}});
       before[t.done].push_back(
           {doneRank, {t.recipe, t.instruction, {}, Phase::Done, work}});
-      ++work;
     };
     // What ends makes room before what begins; a queue keeps its order.
     for (const Transfer &t : stashes)
@@ -360,8 +402,11 @@ private:
       std::stable_sort(
           before[e].begin(), before[e].end(),
           [](const auto &a, const auto &b) { return a.first < b.first; });
+      std::vector<Execution> &list = made.solution.segments[segment];
       for (auto &[rank, execution] : before[e])
         list.push_back(std::move(execution));
+      if (e == ends[segment])
+        ++segment;
       if (e < planned.size() && isKernel(e)) {
         const Projection::Origin &origin = originOf(e);
         bool isOwn = planned[e].instruction != kNone;
@@ -380,10 +425,10 @@ private:
   const Problem &whole;
   const SpaceChoice &choice;
   const Projection &projection;
-  const std::vector<Execution> &planned;
+  std::vector<Execution> planned; // All segments'.
+  std::vector<size_t> ends;       // Of segments.
   std::vector<Transfer> stashes, fetches, works;
   std::vector<std::vector<Touch>> touches; // Of projected values, in order.
-  std::vector<ValueId> projected;          // Of the whole problem's.
   std::vector<int64_t> live, room, begin;
   int64_t limit = 0;
 };

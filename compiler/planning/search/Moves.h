@@ -25,7 +25,8 @@
 //   3. The list; its makespan, and with it new times. Again, while that helps.
 //
 // Stashes end and fetches start in the order of their links' queues, so that
-// no transfer waits for one behind it.
+// no transfer waits for one behind it. Segments stand end to end; a transfer
+// begins and ends in the trip of one.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_MOVES_H
 #define TMC_COMPILER_PLANNING_SEARCH_MOVES_H

@@ -19,17 +19,18 @@ public:
   }
 
   absl::StatusOr<Projection> run() {
-    if (whole.segments.size() != 1 || whole.segments[0].trips != 1)
-      return absl::UnimplementedError(
-          "moves are planned in one segment of one trip so far");
     indexMoves();
     addValues();
     findStashed();
+    start();
     result.problem.reservedBytes = whole.reservedBytes;
-    result.problem.addSegment(whole.segments[0].name);
-    for (InstructionId i : whole.segments[0].instructions)
-      if (absl::Status status = addInstruction(i); !status.ok())
-        return status;
+    for (const Segment &s : whole.segments) {
+      segment = result.problem.addSegment(s.name, s.trips);
+      forgetFetched();
+      for (InstructionId i : s.instructions)
+        if (absl::Status status = addInstruction(i); !status.ok())
+          return status;
+    }
     addRecomputations();
     return std::move(result);
   }
@@ -85,7 +86,23 @@ private:
     } else if (value.updates != kNone) {
       value.updates = at(value.updates);
     }
+    if (value.carriedFrom != kNone)
+      value.carriedFrom = at(value.carriedFrom);
+    if (value.initial != kNone) {
+      value.initial = at(value.initial);
+      result.problem.values[value.initial].pinned = true;
+    }
     return projected[v] = addValue(std::move(value), v);
+  }
+
+  /// What comes from a home elsewhere comes anew in each segment, as a value of
+  /// its own: held from one to the next it would be alive in every trip.
+  void forgetFetched() {
+    for (size_t v = 0; v < whole.values.size(); ++v)
+      if (isFetched[v] && isPersistent(ValueId(v))) {
+        isThere[v] = isFetched[v] = 0;
+        projected[v] = kNone;
+      }
   }
   ValueId addValue(Value value, ValueId of) {
     result.values.push_back(of);
@@ -95,16 +112,21 @@ private:
   /// Contents of the device that work on the host reads.
   void findStashed() {
     isStashed.assign(whole.values.size(), 0);
+    isCarried = isStashed;
     std::vector<char> isMadeThere(whole.values.size(), 0);
-    for (InstructionId i : whole.segments[0].instructions)
-      if (const Recipe &r = chosen(i); isOfHost(r)) {
-        for (ValueId v : r.reads)
-          if (ValueId main = whole.contentOf(v);
-              home[v] != v && !isMadeThere[main])
-            isStashed[main] = 1;
-        for (ValueId v : r.writes)
-          isMadeThere[whole.contentOf(v)] = 1;
-      }
+    for (const Segment &s : whole.segments)
+      for (InstructionId i : s.instructions)
+        if (const Recipe &r = chosen(i); isOfHost(r)) {
+          for (ValueId v : r.reads)
+            if (ValueId main = whole.contentOf(v);
+                home[v] != v && !isMadeThere[main])
+              isStashed[main] = 1;
+          for (ValueId v : r.writes)
+            isMadeThere[whole.contentOf(v)] = 1;
+        }
+    for (const Value &value : whole.values)
+      if (value.carriedFrom != kNone)
+        isCarried[whole.contentOf(value.carriedFrom)] = 1;
   }
 
   int64_t priceOf(RecipeId move) const {
@@ -131,8 +153,7 @@ private:
     for (ValueId v : r.writes)
       if (isPersistent(v) && isAtHome(v))
         updateInPlace(k, at(v));
-    k.segment = kNone;
-    k.instruction = kNone;
+    k.instruction = kNone; // Segments have the same numbers.
     return k;
   }
 
@@ -161,7 +182,7 @@ private:
     r.recomputable = true;
     if (ValueId mark = markOf(v); mark != kNone)
       r.reads = {mark};
-    result.problem.addInstruction(0, std::move(r));
+    result.problem.addInstruction(segment, std::move(r));
     origin(Projection::Kind::Fetch, move);
     isThere[v] = isFetched[v] = 1;
     return absl::OkStatus();
@@ -182,7 +203,7 @@ private:
       marks[v] = addValue(mark, kNone);
       r.writes = {marks[v]};
     }
-    result.problem.addInstruction(0, std::move(r));
+    result.problem.addInstruction(segment, std::move(r));
     origin(Projection::Kind::Stash, move);
     hasStash[v] = 1;
     return absl::OkStatus();
@@ -204,8 +225,6 @@ private:
   }
 
   absl::Status addInstruction(InstructionId i) {
-    if (isThere.empty())
-      start();
     if (isOfHost(chosen(i)))
       return addWork(i);
     const std::vector<RecipeId> &recipes = whole.instructions[i].recipes;
@@ -214,7 +233,7 @@ private:
       if (!isThere[v])
         if (absl::Status status = addFetch(v); !status.ok())
           return status;
-    InstructionId made = result.problem.addInstruction(0, kernel(first));
+    InstructionId made = result.problem.addInstruction(segment, kernel(first));
     origin(Projection::Kind::Kernel, recipes[choice.variants[i]], i);
     for (RecipeId r : recipes) {
       const Recipe &other = whole.recipes[r];
@@ -228,8 +247,11 @@ private:
     }
     for (ValueId v : first.writes) {
       isThere[v] = 1;
+      madeIn[v] = segment;
       bool leaves = isPersistent(v) && !isAtHome(v);
-      if (leaves || isStashed[whole.contentOf(v)])
+      // What is carried is stashed where the host reads it: after the last
+      // trip.
+      if (leaves || (isStashed[whole.contentOf(v)] && !isCarried[v]))
         if (absl::Status status = addStash(v); !status.ok())
           return status;
     }
@@ -239,12 +261,15 @@ private:
   void start() {
     isThere.assign(whole.values.size(), 0);
     hasStash = isFetched = isThere;
+    madeIn.assign(whole.values.size(), kNone);
     isOverwritten.assign(whole.values.size(), 0);
     marks.assign(whole.values.size(), kNone);
     for (size_t v = 0; v < whole.values.size(); ++v) {
       const Value &value = whole.values[v];
-      isThere[v] = isPersistent(ValueId(v)) && value.updates == kNone &&
-                   isAtHome(ValueId(v)) && isOnDevice(ValueId(v));
+      isThere[v] = isOnDevice(ValueId(v)) &&
+                   (value.kind == ValueKind::Carried ||
+                    (isPersistent(ValueId(v)) && value.updates == kNone &&
+                     isAtHome(ValueId(v))));
       if (value.updates != kNone && isAtHome(ValueId(v)) && value.space != 0)
         isOverwritten[whole.contentOf(value.updates)] = 1;
     }
@@ -274,7 +299,7 @@ private:
       work.writes.push_back(next);
       work.overwrites.push_back({mark, next, true});
     }
-    result.problem.addInstruction(0, std::move(work));
+    result.problem.addInstruction(segment, std::move(work));
     origin(Projection::Kind::Work,
            whole.instructions[i].recipes[choice.variants[i]], i);
     for (ValueId v : r.writes)
@@ -299,7 +324,7 @@ private:
       r.reads = {at(old)};
       r.overwrites = {{at(old), at(v), true}};
     }
-    result.problem.addInstruction(0, std::move(r));
+    result.problem.addInstruction(segment, std::move(r));
     origin(Projection::Kind::Fetch, move);
     isThere[v] = 1;
     return absl::OkStatus();
@@ -322,8 +347,8 @@ private:
     for (size_t v = 0; v < whole.values.size(); ++v) {
       const Value &value = whole.values[v];
       if (value.space != 0 || value.kind != ValueKind::Temporary ||
-          value.pinned || !isThere[v] || isFetched[v] || fetches[v] == kNone ||
-          stashes[v] == kNone)
+          value.pinned || !isThere[v] || isFetched[v] || isCarried[v] ||
+          fetches[v] == kNone || stashes[v] == kNone)
         continue;
       Recipe r;
       r.name = whole.recipes[fetches[v]].name;
@@ -332,6 +357,8 @@ private:
       r.recomputable = true;
       if (marks[v] != kNone)
         r.reads = {marks[v]};
+      if (whole.segments[madeIn[v]].trips > 1)
+        r.segment = madeIn[v];
       result.problem.addRecipe(std::move(r));
       origin(Projection::Kind::Fetch, fetches[v], kNone, stashes[v]);
     }
@@ -341,11 +368,14 @@ private:
   const SpaceChoice &choice;
   const double price;
   Projection result;
+  SegmentId segment = kNone; // The one at hand.
   std::vector<ValueId> home, projected, marks;
   std::vector<RecipeId> fetches, stashes;
   /// Of values: made or fetched so far, fetched first, stashed; of main forms:
   /// read by work, written by it at home.
   std::vector<char> isThere, isFetched, hasStash, isStashed, isOverwritten;
+  std::vector<char> isCarried;   // To the next trip, of main forms.
+  std::vector<SegmentId> madeIn; // By a kernel.
 };
 
 } // namespace

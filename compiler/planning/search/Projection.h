@@ -17,8 +17,8 @@
 // The projected list, all of it in the program's order:
 //
 //   - Kernels as they are, less values of other spaces.
-//   - *Fetch u* before the first kernel that reads u, for u at home elsewhere;
-//     it may run again like any recipe.
+//   - *Fetch u* before the first kernel of each segment that reads u, for u at
+//     home elsewhere; it may run again like any recipe.
 //   - *Stash u* behind the maker of u, where u's home is elsewhere or work on
 //     the host reads it.
 //   - *Work* in the place of an instruction that runs on the host; the values
@@ -26,8 +26,12 @@
 //     the device that it leaves are fetched behind it. It ends the life of the
 //     contents that it overwrites: they are fetched before it, or not at all.
 //
-// So far: one segment of one trip, and moves of one hop. Forms in files are
-// left alone.
+// Segments keep their trips. The projection has R7's and R8's loops, which hold
+// no less than the whole problem's exact ones: what is in memory in the middle
+// of all trips. What is carried from trip to trip stays on the device; work
+// that reads it stashes it behind the last trip.
+//
+// So far moves have one hop. Forms in files are left alone.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_PROJECTION_H
 #define TMC_COMPILER_PLANNING_SEARCH_PROJECTION_H
@@ -64,8 +68,8 @@ struct Projection {
 };
 
 /// `price`: what a second of a link costs, in seconds of compute; infinity:
-/// only what has to be fetched is. An Unimplemented error where there are
-/// loops; a FailedPrecondition where no move leads where the choice needs one.
+/// only what has to be fetched is. A FailedPrecondition error where no move
+/// leads where the choice needs one.
 absl::StatusOr<Projection> project(const Problem &problem,
                                    const SpaceChoice &choice, double price);
 

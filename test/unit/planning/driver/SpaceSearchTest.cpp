@@ -213,6 +213,122 @@ TEST(SpaceSearch, UsesWhatAStepMayMove) {
   }
 }
 
+/// Of problems with loops every list of up to two extra executions is known.
+TEST(SpaceSearch, IsNearTheOptimumOfSmallLoops) {
+  Random random(58);
+  int64_t instances = 0, found = 0, optimal = 0, quicker = 0;
+  std::vector<double> over;
+  for (int i = 0; i < 400; ++i) {
+    SpaceProblem w = randomSpaces(random, 2);
+    Problem &p = w.p;
+    Plans plans(p, 2);
+    if (plans.all.empty())
+      continue;
+    const Plans::Plan &one =
+        plans.all[random.below(uint32_t(plans.all.size()))];
+    for (size_t s = 0; s < p.spaces.size(); ++s)
+      p.spaces[s].budgetBytes = s && random.chance(0.4) ? -1 : one.peaks[s];
+    std::optional<int64_t> optimum = optimumOf(p, plans);
+    ASSERT_TRUE(optimum);
+    ++instances;
+    absl::StatusOr<SpacePlan> plan = solveSpaces(p, {});
+    ASSERT_TRUE(plan.ok()) << plan.status().message() << printProblem(p);
+    if (!plan->feasible)
+      continue;
+    ++found;
+    expectTrue(p, *plan);
+    ASSERT_GE(plan->makespan, plan->provenMakespan);
+    // Of more executions than two there may be quicker lists.
+    quicker += plan->makespan < *optimum;
+    optimal += plan->makespan <= *optimum;
+    over.push_back(100.0 * double(plan->makespan - *optimum) /
+                   double(*optimum));
+  }
+  std::sort(over.begin(), over.end());
+  std::printf("  %lld instances, %lld with a plan, %lld optimal (%lld quicker "
+              "than all lists of two extras); median %.1f %%, worst %.1f %%\n",
+              (long long)instances, (long long)found, (long long)optimal,
+              (long long)quicker, over[over.size() / 2], over.back());
+  EXPECT_GE(found, instances * 9 / 10);
+  EXPECT_GE(optimal, instances * 8 / 10);
+}
+
+/// A step of micro-batches: activations come and go in each trip, gradients are
+/// summed on the device, updates run behind the loop.
+TEST(SpaceSearch, PlansMicroBatches) {
+  int64_t quicker = 0, hosted = 0;
+  for (int64_t gigabytes : {6, 25}) {
+    StepOptions shape;
+    shape.layers = 6;
+    shape.microBatches = 4;
+    shape.linkBandwidth = gigabytes * 1'000'000'000;
+    Problem p = generateStep(shape);
+    const Profile base = *simulate(p, baseSolution(p));
+    for (double share : {1.0, 0.7, 0.45}) {
+      SCOPED_TRACE(std::to_string(gigabytes) + " GB/s, " +
+                   std::to_string(share));
+      p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
+      SpaceSearchOptions options;
+      options.effort = options.effort.part(8);
+      absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+      ASSERT_TRUE(plan.ok()) << plan.status().message();
+      ASSERT_TRUE(plan->feasible);
+      expectTrue(p, *plan);
+      EXPECT_GE(plan->makespan, plan->provenMakespan);
+      for (const std::vector<Execution> &list : plan->solution.segments)
+        for (const Execution &e : list)
+          hosted +=
+              p.engines[p.recipes[e.recipe].engine].kind == EngineKind::Host;
+      options.planner = SpacePlanner::Recompute;
+      absl::StatusOr<SpacePlan> alone = solveSpaces(p, options);
+      ASSERT_TRUE(alone.ok()) << alone.status().message();
+      if (!alone->feasible || plan->makespan < alone->makespan)
+        ++quicker;
+      else
+        EXPECT_EQ(plan->makespan, alone->makespan);
+    }
+  }
+  EXPECT_GE(quicker, 3);
+  EXPECT_GE(hosted, 2);
+}
+
+/// No larger budget is slower, of the device or of the host.
+TEST(SpaceSearch, SweepsAreMonotone) {
+  StepOptions shape;
+  shape.layers = 5;
+  Problem p = generateStep(shape);
+  const Profile base = *simulate(p, baseSolution(p));
+  p.spaces[0].budgetBytes = base.peakBytes * 2 / 5;
+  SpaceSearchOptions options;
+  options.coarse = true;
+  for (SpaceId space : {0, 1}) {
+    std::vector<int64_t> budgets;
+    for (int64_t i = 1; i <= 50; ++i)
+      budgets.push_back(base.peakBytes * i / 50);
+    absl::StatusOr<std::vector<SpacePlan>> plans =
+        sweepBudgets(p, space, budgets, options);
+    ASSERT_TRUE(plans.ok()) << plans.status().message();
+    ASSERT_EQ(plans->size(), budgets.size());
+    int64_t found = 0, steps = 0;
+    for (size_t i = 0; i < budgets.size(); ++i) {
+      const SpacePlan &plan = (*plans)[i];
+      if (!plan.feasible) {
+        EXPECT_EQ(found, 0) << i;
+        continue;
+      }
+      Problem at = p;
+      at.spaces[space].budgetBytes = budgets[i];
+      expectTrue(at, plan);
+      if (found++) {
+        EXPECT_LE(plan.makespan, (*plans)[i - 1].makespan) << i;
+        steps += plan.makespan < (*plans)[i - 1].makespan;
+      }
+    }
+    EXPECT_GE(found, 20);
+    EXPECT_GE(steps, 3);
+  }
+}
+
 TEST(OfferMoves, LeavesTheStepAsItWas) {
   GenerateOptions shape;
   shape.nodes = 200;
@@ -225,7 +341,4 @@ TEST(OfferMoves, LeavesTheStepAsItWas) {
   EXPECT_EQ(before.peakBytes, after.peakBytes);
   EXPECT_EQ(before.makespan, after.makespan);
   EXPECT_EQ(offerMoves(p, {}).code(), absl::StatusCode::kFailedPrecondition);
-  Problem loop;
-  loop.addSegment("body", 3);
-  EXPECT_EQ(offerMoves(loop, {}).code(), absl::StatusCode::kUnimplemented);
 }
