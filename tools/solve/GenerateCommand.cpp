@@ -18,12 +18,12 @@ namespace {
 /// The problem of a step of so many layers; none if `args` are wrong.
 std::optional<Problem> generatedStep(Arguments &args, int64_t layers,
                                      int64_t seed) {
-  constexpr int64_t kMostLayers = 10'000, kGiga = 1'000'000'000;
+  constexpr int64_t kMostLayers = 1'000'000, kGiga = 1'000'000'000;
   StepOptions options;
   options.layers = layers;
   options.seed = uint64_t(seed);
   if (layers > kMostLayers)
-    args.wrong("--nodes of a step wants at most 10000 layers");
+    args.wrong("--nodes of a step wants at most 1000000 layers");
   auto number = [&](const char *flag, int64_t most, int64_t scale,
                     int64_t &into) {
     if (!args.has(flag))

@@ -63,8 +63,9 @@ private:
   std::set<ValueId> resident, madeByOwn;
   std::map<ValueId, std::vector<const Recipe *>> makers; // By extra runs.
   std::map<ValueId, int64_t> mayRead;                    // Executions.
-  std::map<ValueId, ValueId> next; // The value that updates it.
-  std::vector<Wide> rent;          // Of a byte of each space, so far.
+  std::map<ValueId, ValueId> next;         // The value that updates it.
+  std::vector<std::vector<ValueId>> forms; // Of contents.
+  std::vector<Wide> rent;                  // Of a byte of each space, so far.
   std::vector<Wide> wholeRent, freeBytes;
   std::vector<Touch> touches;
   /// In a walk ahead: the rents of all spaces up to a value's last touch.
@@ -114,13 +115,15 @@ bool Judge::aloneAtHome(ValueId content) const {
   if (p.values[content].pinned)
     return true;
   int homes = 0;
-  for (size_t v = 0; v < p.values.size(); ++v)
-    homes += p.contentOf(ValueId(v)) == content &&
-             p.values[v].kind == ValueKind::Persistent;
+  for (ValueId v : forms[content])
+    homes += p.values[v].kind == ValueKind::Persistent;
   return homes == 1;
 }
 
 void Judge::findFacts() {
+  forms.resize(p.values.size());
+  for (size_t v = 0; v < p.values.size(); ++v)
+    forms[p.contentOf(ValueId(v))].push_back(ValueId(v));
   for (size_t v = 0; v < p.values.size(); ++v)
     if (p.values[v].updates != kNone)
       next[p.values[v].updates] = ValueId(v);
@@ -227,9 +230,8 @@ Wide Judge::tailRent(ValueId v) const {
     ValueId u = heir->second;
     if (p.values[u].bytes < p.values[v].bytes || next.count(u))
       return 0;
-    for (size_t f = 0; f < p.values.size(); ++f)
-      if (p.contentOf(ValueId(f)) == p.contentOf(u) &&
-          (ValueId(f) == u || madeByOwn.count(ValueId(f))))
+    for (ValueId f : forms[p.contentOf(u)])
+      if (f == u || madeByOwn.count(f))
         since = std::max(since, lastTouch[f][space]);
   }
   return wholeRent[space] - since;
@@ -336,9 +338,8 @@ absl::StatusOr<int64_t> Judge::run() {
         !madeByOwn.count(ValueId(v)))
       continue;
     bool alone = true;
-    for (size_t f = 0; f < p.values.size(); ++f)
-      alone &= f == v || !p.values[f].liveOut ||
-               p.contentOf(ValueId(f)) != p.contentOf(ValueId(v));
+    for (ValueId f : forms[p.contentOf(ValueId(v))])
+      alone &= f == ValueId(v) || !p.values[f].liveOut;
     if (!alone)
       continue;
     Wide held =

@@ -169,8 +169,11 @@ private:
         solve(projection->problem, deviceOptions(knobs, part));
     if (!plan.ok())
       return plan.status();
-    if (!plan->feasible && !isThorough())
-      return Made();
+    if (!plan->feasible && !isThorough()) {
+      if (knobs.pieces == 0)
+        return Made();
+      return evaluate(modes, {knobs.price, 0, knobs.walks}, part);
+    }
     const int64_t budget = problem.spaces[0].budgetBytes;
     absl::StatusOr<MovedPlan> moved =
         placeMoves(problem, choice, *projection, plan->solution,
