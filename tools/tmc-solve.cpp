@@ -9,7 +9,7 @@
 //   tmc-solve offload FILE --budget 0.8x|SIZE [--host-budget SIZE]
 //                        [--bandwidth GB/s] [--host-bandwidth GB/s]
 //                        [--move CLASS] [--planner NAME] [--coarse] [--seed N]
-//                        [--json FILE]
+//                        [--sweep N] [--json FILE]
 //   tmc-solve pack  FILE.csv [--capacity N] [-o OUT.csv]
 //   tmc-solve generate transformer|unet|random-layered --nodes N [--seed N]
 //                        [--repeats] [--lifetimes] [-o FILE]
@@ -77,6 +77,9 @@ constexpr const char *kHelpText =
     "                        on the host), or, of activations: oldest-first,\n"
     "                        knapsack, chain\n"
     "  --coarse              a plan and a bound in a tenth of the time\n"
+    "  --sweep N             N budgets in equal steps up to this one, none "
+    "slower\n"
+    "                        than a smaller one: a line for each\n"
     "  --seed N, --json FILE as above\n"
     "\n"
     "pack: offsets for buffers with lifetimes, in one arena.\n"

@@ -125,6 +125,27 @@ void choosePlanner(Arguments &args, SpaceSearchOptions &options) {
                                          "oldest-first", "knapsack", "chain"})];
 }
 
+/// Budgets of the device in equal steps up to the problem's: a line for each
+/// with its bytes, the plan's time and what is proved, in picoseconds.
+int sweepDevice(const std::string &file, const Problem &problem, int64_t steps,
+                const SpaceSearchOptions &options) {
+  std::vector<int64_t> budgets;
+  for (int64_t i = 1; i <= steps; ++i)
+    budgets.push_back(
+        int64_t(__int128(problem.spaces[0].budgetBytes) * i / steps));
+  absl::StatusOr<std::vector<SpacePlan>> plans =
+      sweepBudgets(problem, 0, budgets, options);
+  if (!plans.ok())
+    return fail(kDefect, file + ": " + std::string(plans.status().message()));
+  for (size_t i = 0; i < plans->size(); ++i) {
+    const SpacePlan &plan = (*plans)[i];
+    printf("%lld %s %lld\n", (long long)budgets[i],
+           plan.feasible ? std::to_string(plan.makespan).c_str() : "none",
+           (long long)plan.provenMakespan);
+  }
+  return plans->back().feasible ? kDone : kBudget;
+}
+
 } // namespace
 
 int solveOffload(int argc, char **argv) {
@@ -136,6 +157,7 @@ int solveOffload(int argc, char **argv) {
                                    {"--move", true},
                                    {"--planner", true},
                                    {"--coarse", false},
+                                   {"--sweep", true},
                                    {"--seed", true},
                                    {"--json", true}});
   MoveOptions moves;
@@ -148,6 +170,12 @@ int solveOffload(int argc, char **argv) {
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
   options.seed = uint64_t(seed);
   options.coarse = args.has("--coarse");
+  int64_t steps = 0;
+  constexpr int64_t kMostSteps = 10'000;
+  if (args.has("--sweep") &&
+      (!parseInteger(args.get("--sweep"), 1, steps) || steps > kMostSteps))
+    args.wrong("--sweep wants a number of budgets up to 10000, not '" +
+               args.get("--sweep") + "'");
   chooseMoves(args, moves);
   choosePlanner(args, options);
   if (args.error.empty() && !args.has("--budget"))
@@ -176,6 +204,8 @@ int solveOffload(int argc, char **argv) {
   }
   problem.spaces[0].budgetBytes = budget;
 
+  if (steps > 0)
+    return sweepDevice(args.file, problem, steps, options);
   absl::StatusOr<SpacePlan> plan = solveSpaces(problem, options);
   if (!plan.ok())
     return fail(plan.status().code() == absl::StatusCode::kUnimplemented

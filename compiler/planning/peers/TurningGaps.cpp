@@ -64,7 +64,8 @@ TurningGaps::TurningGaps(const Problem &whole, const Projection &projection)
   for (size_t v = 0; v < makers.size(); ++v) {
     const Value &value = device.values[v];
     if (value.kind != ValueKind::Temporary || value.pinned ||
-        madeAt[v] == kNever || madeAt[v] >= turn || behind[v] == kNever)
+        madeAt[v] == kNever || madeAt[v] >= turn || behind[v] == kNever ||
+        behind[v] == before[v] + 1)
       continue;
     Item item{ValueId(v), value.bytes,        madeAt[v], fetches[v],
               0,          makers[v] != kNone, 0};
@@ -165,10 +166,10 @@ absl::StatusOr<MovedPlan> tmc::planning::placeWithin(
     return does;
   };
   int64_t part = kParts;
-  while (part >= 0 && !fits(all / kParts * part))
+  while (part >= 0 && !fits(all * part / kParts))
     --part;
   if (part >= 0 && part < kParts)
-    for (int64_t i = 0, low = all / kParts * part, step = all / kParts / 2;
+    for (int64_t i = 0, low = all * part / kParts, step = all / kParts / 2;
          i < kHalvings; ++i, step /= 2)
       if (fits(low + step))
         low += step;

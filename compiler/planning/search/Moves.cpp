@@ -315,7 +315,7 @@ private:
     size_t latest = planned.size();
     for (size_t i = stashes.size(); i-- > 0;) {
       Transfer &t = stashes[i];
-      size_t end = std::min({wanted[i], latest, nextWrite(t), t.end});
+      size_t end = std::min({wanted[i], latest, nextWrite(t)});
       if (auto it = fetched.find(t.value); it != fetched.end())
         end = std::min(end, it->second);
       end = std::max(end, t.first);
@@ -367,7 +367,7 @@ private:
         --start;
       if (start < latest)
         take(start, latest, bytes);
-      t.start = std::max({start, std::min(earliest, t.done), t.begin});
+      t.start = std::max(start, std::min(earliest, t.done));
       earliest = std::max(earliest, t.start);
     }
   }

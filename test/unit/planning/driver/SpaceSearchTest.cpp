@@ -253,6 +253,35 @@ TEST(SpaceSearch, IsNearTheOptimumOfSmallLoops) {
   EXPECT_GE(optimal, instances * 8 / 10);
 }
 
+/// a, made before a loop that has no room for it, is needed behind the loop.
+/// Its stash of 15 is longer than what is left of its segment: the border
+/// waits.
+///
+///     list     f stash( )stash | 3 x g | fetch( )fetch h
+///     compute  0-10 10-25        25-55   55-70        70-80
+TEST(SpaceSearch, TransfersEndWithTheirSegments) {
+  SpaceProblem w;
+  SegmentId before = w.p.addSegment("before"), body = w.p.addSegment("body", 3),
+            after = w.p.addSegment("after");
+  w.value("a");
+  w.form("a@host", "a");
+  w.value("b");
+  w.value("c", 10).liveOut = true;
+  w.move("stash", "a", "a@host", kD2H);
+  w.move("fetch", "a@host", "a", kH2D);
+  w.p.addInstruction(before, w.recipe("f", "", "a"));
+  w.p.addInstruction(body, w.recipe("g", "", "b"));
+  w.p.addInstruction(after, w.recipe("h", "a", "c"));
+  ASSERT_TRUE(check(w.p).ok()) << check(w.p).message();
+  w.p.spaces[0].budgetBytes = 150;
+  absl::StatusOr<SpacePlan> plan = solveSpaces(w.p, {});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_TRUE(plan->feasible);
+  expectTrue(w.p, *plan);
+  EXPECT_EQ(plan->makespan, 80);
+  EXPECT_EQ(plan->peakBytes[0], 110);
+}
+
 /// A step of micro-batches: activations come and go in each trip, gradients are
 /// summed on the device, updates run behind the loop.
 TEST(SpaceSearch, PlansMicroBatches) {
