@@ -10,15 +10,18 @@ namespace {
 
 using Fate = TurningGaps::Fate;
 
-/// Bytes are counted in so many parts of what may be held.
-constexpr int64_t kParts = 512;
+/// Bytes are counted in so many parts of what may be held: fewer of many items.
+constexpr int64_t kMostParts = 512, kLeastParts = 32, kMostCells = 4'000'000;
 /// Prices of the link's second, in seconds of compute, by halving.
 constexpr double kMostPrice = 16;
 constexpr int kPriceHalvings = 6;
 
 class Knapsack {
 public:
-  explicit Knapsack(const TurningGaps &gaps) : gaps(gaps) {}
+  explicit Knapsack(const TurningGaps &gaps)
+      : gaps(gaps),
+        parts(std::clamp(kMostCells / (int64_t(gaps.items.size()) + 1),
+                         kLeastParts, kMostParts)) {}
 
   /// The least price at which the link's time hides; at each, the cheapest
   /// fates that hold at most `bytes`.
@@ -55,23 +58,23 @@ private:
 
   std::vector<Fate> fatesAt(int64_t bytes, double price, int64_t &link) const {
     const size_t n = gaps.items.size();
-    const int64_t part = std::max<int64_t>(1, bytes / kParts);
+    const int64_t part = std::max<int64_t>(1, bytes / parts);
     // gain[b]: the most that is saved by holding b parts.
-    std::vector<double> gain(kParts + 1, 0);
-    std::vector<std::vector<bool>> takes(n, std::vector<bool>(kParts + 1));
+    std::vector<double> gain(parts + 1, 0);
+    std::vector<std::vector<bool>> takes(n, std::vector<bool>(parts + 1));
     for (size_t i = 0; i < n; ++i) {
       const TurningGaps::Item &item = gaps.items[i];
       const double cost = costOf(item, price).first;
-      const int64_t parts = (item.bytes + part - 1) / part;
-      for (int64_t b = kParts; b >= parts; --b)
-        if (gain[b - parts] + cost > gain[b]) {
-          gain[b] = gain[b - parts] + cost;
+      const int64_t size = (item.bytes + part - 1) / part;
+      for (int64_t b = parts; b >= size; --b)
+        if (gain[b - size] + cost > gain[b]) {
+          gain[b] = gain[b - size] + cost;
           takes[i][b] = true;
         }
     }
     std::vector<Fate> fates = gaps.keepingAll();
     link = 0;
-    int64_t b = bytes >= kParts ? kParts : 0;
+    int64_t b = bytes >= parts ? parts : 0;
     for (size_t i = n; i-- > 0;) {
       const TurningGaps::Item &item = gaps.items[i];
       if (takes[i][b]) {
@@ -86,6 +89,7 @@ private:
   }
 
   const TurningGaps &gaps;
+  const int64_t parts;
 };
 
 } // namespace

@@ -64,9 +64,12 @@ TurningGaps::TurningGaps(const Problem &whole, const Projection &projection)
   for (size_t v = 0; v < makers.size(); ++v) {
     const Value &value = device.values[v];
     if (value.kind != ValueKind::Temporary || value.pinned ||
-        madeAt[v] == kNever || madeAt[v] >= turn || behind[v] == kNever ||
-        behind[v] == before[v] + 1)
+        madeAt[v] == kNever || madeAt[v] >= turn || behind[v] == kNever)
       continue;
+    if (behind[v] == before[v] + 1) {
+      held.push_back(ValueId(v)); // There is no gap.
+      continue;
+    }
     Item item{ValueId(v), value.bytes,        madeAt[v], fetches[v],
               0,          makers[v] != kNone, 0};
     if (item.fetch != kNone)
@@ -114,26 +117,43 @@ public:
   }
 
 private:
+  /// A kernel that runs again when what it reads is back.
+  struct Again {
+    RecipeId recipe;
+    size_t next; // Of its reads.
+  };
+
+  /// Without recursion: a step of a million kernels may be one chain.
   void bring(ValueId v) {
+    open(v);
+    while (!chain.empty()) {
+      Again &again = chain.back();
+      const Recipe &r = gaps.device.recipes[again.recipe];
+      if (again.next < r.reads.size()) {
+        open(r.reads[again.next++]);
+        continue;
+      }
+      list.push_back({again.recipe, kNone, {}});
+      for (ValueId w : r.writes)
+        isBack[w] = 1;
+      chain.pop_back();
+    }
+  }
+  void open(ValueId v) {
     if (isBack[v] || fates[v] == Fate::Keep || gaps.madeAt[v] >= gaps.turn)
       return;
     isBack[v] = 1;
-    RecipeId recipe = fates[v] == Fate::Fetch ? fetches[v] : kNone;
-    if (recipe == kNone)
-      recipe = gaps.makers[v];
-    if (recipe == kNone)
-      return; // It has to be held.
-    for (ValueId u : gaps.device.recipes[recipe].reads)
-      bring(u);
-    list.push_back({recipe, kNone, {}});
-    for (ValueId w : gaps.device.recipes[recipe].writes)
-      isBack[w] = 1;
+    if (fates[v] == Fate::Fetch && fetches[v] != kNone)
+      list.push_back({fetches[v], kNone, {}});
+    else if (gaps.makers[v] != kNone) // Else it has to be held.
+      chain.push_back({gaps.makers[v], 0});
   }
 
   const TurningGaps &gaps;
   const std::vector<Fate> &fates;
   std::vector<RecipeId> fetches;
   std::vector<char> isBack;
+  std::vector<Again> chain;
   std::vector<Execution> list;
 };
 

@@ -63,6 +63,8 @@ public:
     std::vector<Fate> fates(device.values.size(), Fate::Recompute);
     for (const Item &item : items)
       fates[item.value] = Fate::Keep;
+    for (ValueId v : held)
+      fates[v] = Fate::Keep;
     return fates;
   }
 
@@ -74,6 +76,7 @@ private:
   const Projection &projection;
   const Problem &device;
   size_t segment = 0;
+  std::vector<ValueId> held;    // Read right before the turn and behind it.
   std::vector<RecipeId> makers; // The cheapest kernel that makes a value again.
   std::vector<size_t> madeAt, lastUse; // Places, by values.
 };
