@@ -5,13 +5,15 @@ costs; the standard library only.
         [--budgets 0.9,0.8,0.6] [--jobs 1] [--only NAME] [--steps FILE] [-o FILE.json]
 
 For each step, link and budget: what recomputing alone (`tmc-solve offload --planner
-recompute`), the oldest activations first, every update on the host (ZeRO-Offload), and the
-search make of it, with activations alone and with all that may move; in percent of the
-step that moves nothing. `above` is the distance of the search's plan from what is proved.
-A budget is a share of what all live values take without recomputation or moves. Prints
-a table; ends with 1 where the search loses to one of the others.
+recompute`), the oldest activations first, a knapsack, a chain's dynamic program, every
+update on the host (ZeRO-Offload), and the search make of it, with activations alone, with
+all that may move, and with all coarsely; in percent of the step that moves nothing. `above`
+is the distance of the search's plan from what is proved; seconds are the processor's, file
+and checks included. A budget is a share of what all live values take without recomputation
+or moves. Prints a table; ends with 1 where the search loses to one of the others.
 
-`--steps` is a JSON file of more steps, {"NAME": ["MODEL.onnx", "FLAG", ...]}.
+`--steps` is a JSON file of more steps, {"NAME": ["MODEL.onnx", "FLAG", ...]}; models.py
+writes one of ResNet-50 and of a model with experts.
 """
 
 import argparse
@@ -38,32 +40,41 @@ STEPS = {
     "Mistral 7B, 1 x 2048, bf16": ["mistral-7b.onnx", "--precision=bf16"],
 }
 PLANNERS = {
-    "recompute": ["--planner=recompute"],
-    "oldest": ["--planner=oldest-first"],
+    "recompute": ["--planner=recompute", "--move=activations"],
+    "oldest": ["--planner=oldest-first", "--move=activations"],
+    "knapsack": ["--planner=knapsack", "--move=activations"],
+    "chain": ["--planner=chain", "--move=activations"],
     "zero": ["--planner=zero-offload"],
     "activations": ["--move=activations"],
     "all": [],
+    "coarse": ["--coarse"],
 }
+ALONE = ("recompute", "oldest", "knapsack", "chain")  # Of activations.
 
 
 def run(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """The command's exit code, what it said, and its processor's seconds."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        child = subprocess.Popen(command, stdout=out, stderr=errors)
+        _, status, usage = os.wait4(child.pid, 0)
+        out.seek(0), errors.seek(0)
+        return os.waitstatus_to_exitcode(status), out.read(), errors.read(), usage.ru_utime
 
 
 def plan(options, problem, bandwidth, budget, flags):
     """What tmc-solve says of one plan, or None where none fits."""
     words = [word for flag in flags for word in flag.split("=", 1)]
-    done = run(os.path.join(options.bin, "tmc-solve"), "offload", problem, "--budget", f"{budget}x",
-               "--bandwidth", str(bandwidth), "--json", "-", *words)
-    if done.returncode not in (0, 3):
-        sys.exit(done.stderr)
-    told = json.loads(done.stdout)
-    again = re.search(r"(\d+) kernels again", done.stderr)
+    code, out, errors, seconds = run(os.path.join(options.bin, "tmc-solve"), "offload", problem, "--budget", f"{budget}x",
+                                     "--bandwidth", str(bandwidth), "--json", "-", *words)
+    if code not in (0, 3):
+        raise RuntimeError(errors)
+    told = json.loads(out)
+    again = re.search(r"(\d+) kernels again", errors)
     if not told["feasible"]:
-        return dict(seconds=told["seconds"], percent=None)
+        return dict(seconds=seconds, percent=None)
     base, bound = told["base_makespan"], told["lower_bound"]
     return dict(percent=100 * (told["makespan"] / base - 1), above=100 * (told["makespan"] / bound - 1),
-                milliseconds=told["makespan"] / 1e9, peaks=told["peaks"], seconds=told["seconds"],
+                milliseconds=told["makespan"] / 1e9, peaks=told["peaks"], seconds=seconds,
                 kernels_again=int(again.group(1)) if again else None)
 
 
@@ -87,19 +98,19 @@ def main():
         with open(options.steps) as file:
             steps.update(json.load(file))
     rows, lost = [], []
-    print("| step | GB/s | budget | recomputing alone | oldest first | ZeRO-Offload | search, activations | above | "
-          "search, all | above | host GiB | seconds |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    print("| step | GB/s | budget | recomputing alone | oldest first | knapsack | chain | search, activations | above | seconds | "
+          "ZeRO-Offload | search, all | above | host GiB | seconds | coarsely | seconds |")
+    print("|" + "---|" * 17)
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for name, (model, *flags) in steps.items():
             if options.only not in name:
                 continue
             problem = os.path.join(scratch, "problem")
             # Planned where everything fits: the problem doesn't depend on a budget.
-            done = run(os.path.join(options.bin, "tmc"), "plan", os.path.join(EXAMPLES, model), "--target",
-                       options.target, *flags, "--budget", "4TiB", "--problem", problem)
-            if done.returncode:
-                sys.exit(done.stderr)
+            code, _, errors, _ = run(os.path.join(options.bin, "tmc"), "plan", os.path.join(EXAMPLES, model), "--target",
+                                     options.target, *flags, "--budget", "4TiB", "--problem", problem)
+            if code:
+                sys.exit(errors)
             for bandwidth in map(int, options.bandwidths.split(",")):
                 for budget in map(float, options.budgets.split(",")):
                     futures = {key: pool.submit(plan, options, problem, bandwidth, budget, words)
@@ -107,21 +118,25 @@ def main():
                     made = {key: future.result() for key, future in futures.items()}
                     rows.append(dict(step=name, bandwidth=bandwidth, budget=budget, plans=made))
                     best, few = made["all"], made["activations"]
-                    for other in ("recompute", "oldest", "zero"):
-                        mine = few if other in ("recompute", "oldest") else best
+                    for other in (*ALONE, "zero"):
+                        mine = few if other in ALONE else best
                         theirs = made[other]["percent"]
                         if theirs is not None and (mine["percent"] is None or mine["percent"] > theirs + 1e-9):
                             lost.append(f"{name}, {bandwidth} GB/s, {budget}: {percent(mine)}, {other} {percent(made[other])}")
                     above = [f"{row['above']:.1f} %" if row["percent"] is not None else "" for row in (few, best)]
                     host = f"{best['peaks'][1] / 2**30:.2f}" if best["percent"] is not None else ""
-                    print(f"| {name} | {bandwidth} | {100 * budget:.0f} % | {percent(made['recompute'])} | "
-                          f"{percent(made['oldest'])} | {percent(made['zero'])} | {percent(few)} | {above[0]} | "
-                          f"{percent(best)} | {above[1]} | {host} | {best['seconds']:.1f} |", flush=True)
-    for key, label in (("activations", "activations alone"), ("all", "all")):
+                    cells = [percent(made[key]) for key in ALONE] + [percent(few), above[0], f"{few['seconds']:.1f}",
+                                                                     percent(made["zero"]), percent(best), above[1], host,
+                                                                     f"{best['seconds']:.1f}", percent(made["coarse"]),
+                                                                     f"{made['coarse']['seconds']:.2f}"]
+                    print(f"| {name} | {bandwidth} | {100 * budget:.0f} % | " + " | ".join(cells) + " |", flush=True)
+    for key, label in (("activations", "activations alone"), ("all", "all"), ("coarse", "all, coarsely")):
         gaps = sorted(row["plans"][key]["above"] for row in rows if row["plans"][key]["percent"] is not None)
         if gaps:
             print(f"# {label}: {len(gaps)} of {len(rows)} with a plan; above what is proved {gaps[len(gaps) // 2]:.1f} % "
                   f"in the median, {gaps[-1]:.1f} % at most")
+            times = sorted(row["plans"][key]["seconds"] for row in rows)
+            print(f"# {label}: {times[len(times) // 2]:.2f} s in the median, {times[-1]:.2f} s at most")
     for line in lost:
         print("# LOST: " + line)
     if options.output:
