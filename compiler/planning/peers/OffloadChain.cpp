@@ -9,7 +9,7 @@ using namespace tmc::planning;
 
 namespace {
 
-using Fate = TurningGaps::Fate;
+using Decision = TurningGaps::Decision;
 
 /// States: bytes in so many parts of what may be held, and the link's time in
 /// parts of twice what hides behind the kernels.
@@ -71,7 +71,7 @@ public:
 
   bool isChain() const { return blocks.size() > 1; }
 
-  std::vector<Fate> within(int64_t bytes) const;
+  std::vector<Decision> within(int64_t bytes) const;
 
 private:
   static constexpr size_t kNoBlock = size_t(-1);
@@ -149,7 +149,7 @@ void Chain::relax(std::vector<std::vector<Step>> &states, size_t from,
   }
 }
 
-std::vector<Fate> Chain::within(int64_t bytes) const {
+std::vector<Decision> Chain::within(int64_t bytes) const {
   const size_t n = blocks.size();
   const int64_t hidden = std::min(gaps.timeBefore, gaps.timeBehind);
   const int64_t part = std::max<int64_t>(1, bytes / kByteParts),
@@ -185,31 +185,32 @@ std::vector<Fate> Chain::within(int64_t bytes) const {
       if (cost < kNoCost && cost + waits < least)
         least = cost + waits, b = i, l = k;
     }
-  std::vector<Fate> fates = gaps.keepingAll();
+  std::vector<Decision> decisions = gaps.keepingAll();
   if (least == kNoCost)
     for (const TurningGaps::Item &item : gaps.items)
-      fates[item.value] = item.canRecompute ? Fate::Recompute : Fate::Fetch;
-  std::vector<std::pair<ValueId, Fate>> inputs;
+      decisions[item.value] =
+          item.canRecompute ? Decision::Recompute : Decision::Fetch;
+  std::vector<std::pair<ValueId, Decision>> inputs;
   for (size_t i = least == kNoCost ? 0 : n; i > 0;) {
     const Step &step = states[i][b * (kLinkParts + 1) + l];
     const bool isAgain = step.how == How::Again || step.how == How::AgainMoved;
     for (size_t j = size_t(step.from); j < i; ++j)
       for (ValueId v : blocks[j].saved)
-        fates[v] = isAgain && canRecompute[v]            ? Fate::Recompute
-                   : step.how == How::Move && canMove[v] ? Fate::Fetch
-                                                         : Fate::Keep;
+        decisions[v] = isAgain && canRecompute[v] ? Decision::Recompute
+                       : step.how == How::Move && canMove[v] ? Decision::Fetch
+                                                             : Decision::Keep;
     if (isAgain)
       for (ValueId v : blocks[step.from].inputs)
         inputs.push_back(
-            {v, step.how == How::Again ? Fate::Keep : Fate::Fetch});
+            {v, step.how == How::Again ? Decision::Keep : Decision::Fetch});
     i = size_t(step.from);
     b = step.bytes, l = step.link;
   }
   // What a stretch begins with is there, whatever its own block does.
-  for (auto [v, fate] : inputs)
-    if (fates[v] == Fate::Recompute)
-      fates[v] = fate;
-  return fates;
+  for (auto [v, decision] : inputs)
+    if (decisions[v] == Decision::Recompute)
+      decisions[v] = decision;
+  return decisions;
 }
 
 } // namespace

@@ -8,7 +8,7 @@ using namespace tmc::planning;
 
 namespace {
 
-using Fate = TurningGaps::Fate;
+using Decision = TurningGaps::Decision;
 
 /// Bytes are counted in so many parts of what may be held: fewer of many items.
 constexpr int64_t kMostParts = 512, kLeastParts = 32, kMostCells = 4'000'000;
@@ -24,20 +24,20 @@ public:
                          kLeastParts, kMostParts)) {}
 
   /// The least price at which the link's time hides; at each, the cheapest
-  /// fates that hold at most `bytes`.
-  std::vector<Fate> within(int64_t bytes) const {
+  /// decisions that hold at most `bytes`.
+  std::vector<Decision> within(int64_t bytes) const {
     const int64_t hidden = std::min(gaps.timeBefore, gaps.timeBehind);
     double low = 0, high = kMostPrice;
     int64_t link = 0;
-    std::vector<Fate> best = fatesAt(bytes, low, link);
+    std::vector<Decision> best = decisionsAt(bytes, low, link);
     if (link <= hidden)
       return best;
-    best = fatesAt(bytes, high, link);
+    best = decisionsAt(bytes, high, link);
     for (int i = 0; i < kPriceHalvings; ++i) {
       const double price = (low + high) / 2;
-      std::vector<Fate> fates = fatesAt(bytes, price, link);
+      std::vector<Decision> decisions = decisionsAt(bytes, price, link);
       if (link <= hidden)
-        best = std::move(fates), high = price;
+        best = std::move(decisions), high = price;
       else
         low = price;
     }
@@ -46,17 +46,18 @@ public:
 
 private:
   /// What is gone costs that, and comes back so.
-  std::pair<double, Fate> costOf(const TurningGaps::Item &item,
-                                 double price) const {
+  std::pair<double, Decision> costOf(const TurningGaps::Item &item,
+                                     double price) const {
     const double moved = item.fetch == kNone
                              ? std::numeric_limits<double>::infinity()
                              : price * double(item.linkTime);
     return item.canRecompute && double(item.recomputeCost) < moved
-               ? std::pair(double(item.recomputeCost), Fate::Recompute)
-               : std::pair(moved, Fate::Fetch);
+               ? std::pair(double(item.recomputeCost), Decision::Recompute)
+               : std::pair(moved, Decision::Fetch);
   }
 
-  std::vector<Fate> fatesAt(int64_t bytes, double price, int64_t &link) const {
+  std::vector<Decision> decisionsAt(int64_t bytes, double price,
+                                    int64_t &link) const {
     const size_t n = gaps.items.size();
     const int64_t part = std::max<int64_t>(1, bytes / parts);
     // gain[b]: the most that is saved by holding b parts.
@@ -72,7 +73,7 @@ private:
           takes[i][b] = true;
         }
     }
-    std::vector<Fate> fates = gaps.keepingAll();
+    std::vector<Decision> decisions = gaps.keepingAll();
     link = 0;
     int64_t b = bytes >= parts ? parts : 0;
     for (size_t i = n; i-- > 0;) {
@@ -81,11 +82,11 @@ private:
         b -= (item.bytes + part - 1) / part;
         continue;
       }
-      fates[item.value] = costOf(item, price).second;
-      if (fates[item.value] == Fate::Fetch)
+      decisions[item.value] = costOf(item, price).second;
+      if (decisions[item.value] == Decision::Fetch)
         link += item.linkTime;
     }
-    return fates;
+    return decisions;
   }
 
   const TurningGaps &gaps;

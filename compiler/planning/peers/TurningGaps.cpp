@@ -45,7 +45,6 @@ TurningGaps::TurningGaps(const Problem &whole, const Projection &projection)
         most = profile->liveBytes[t];
         turn = size_t(at.index) + 1;
       }
-    peakBytes = profile->peakBytes;
   }
   for (size_t e = 0; e < order().size(); ++e) {
     const Recipe &r = recipeAt(e);
@@ -98,9 +97,9 @@ int64_t TurningGaps::chainCost(ValueId v, int depth) const {
 /// Writes the list and knows what is there.
 class TurningGaps::Builder {
 public:
-  Builder(const TurningGaps &gaps, const std::vector<Fate> &fates)
-      : gaps(gaps), fates(fates), fetches(fates.size(), kNone),
-        isBack(fates.size(), 0) {
+  Builder(const TurningGaps &gaps, const std::vector<Decision> &decisions)
+      : gaps(gaps), decisions(decisions), fetches(decisions.size(), kNone),
+        isBack(decisions.size(), 0) {
     for (const Item &item : gaps.items)
       fetches[item.value] = item.fetch;
   }
@@ -140,26 +139,27 @@ private:
     }
   }
   void open(ValueId v) {
-    if (isBack[v] || fates[v] == Fate::Keep || gaps.madeAt[v] >= gaps.turn)
+    if (isBack[v] || decisions[v] == Decision::Keep ||
+        gaps.madeAt[v] >= gaps.turn)
       return;
     isBack[v] = 1;
-    if (fates[v] == Fate::Fetch && fetches[v] != kNone)
+    if (decisions[v] == Decision::Fetch && fetches[v] != kNone)
       list.push_back({fetches[v], kNone, {}});
     else if (gaps.makers[v] != kNone) // Else it has to be held.
       chain.push_back({gaps.makers[v], 0});
   }
 
   const TurningGaps &gaps;
-  const std::vector<Fate> &fates;
+  const std::vector<Decision> &decisions;
   std::vector<RecipeId> fetches;
   std::vector<char> isBack;
   std::vector<Again> chain;
   std::vector<Execution> list;
 };
 
-Solution TurningGaps::listOf(const std::vector<Fate> &fates) const {
+Solution TurningGaps::listOf(const std::vector<Decision> &decisions) const {
   Solution solution = baseSolution(device);
-  solution.segments[segment] = Builder(*this, fates).run();
+  solution.segments[segment] = Builder(*this, decisions).run();
   takeOverwrites(device, solution);
   return solution;
 }
@@ -167,7 +167,8 @@ Solution TurningGaps::listOf(const std::vector<Fate> &fates) const {
 absl::StatusOr<MovedPlan> tmc::planning::placeWithin(
     const Problem &whole, const SpaceChoice &choice,
     const Projection &projection, const TurningGaps &gaps, int64_t liveBytes,
-    const std::function<std::vector<TurningGaps::Fate>(int64_t)> &fatesWithin) {
+    const std::function<std::vector<TurningGaps::Decision>(int64_t)>
+        &decisionsWithin) {
   // Parts of all bytes, from above; then the rest by halving. Held to little, a
   // rule may run so much again that it needs more.
   constexpr int64_t kParts = 12;
@@ -177,7 +178,7 @@ absl::StatusOr<MovedPlan> tmc::planning::placeWithin(
     all += item.bytes;
   std::optional<Solution> best;
   auto fits = [&](int64_t bytes) {
-    Solution list = gaps.listOf(fatesWithin(bytes));
+    Solution list = gaps.listOf(decisionsWithin(bytes));
     absl::StatusOr<Profile> profile = simulate(projection.problem, list);
     const bool does =
         profile.ok() && (liveBytes < 0 || profile->peakBytes <= liveBytes);

@@ -24,7 +24,7 @@ namespace tmc::planning {
 
 class TurningGaps {
 public:
-  enum class Fate : uint8_t { Keep, Recompute, Fetch };
+  enum class Decision : uint8_t { Keep, Recompute, Fetch };
 
   struct Item {
     ValueId value = kNone; // Of the projection.
@@ -44,7 +44,6 @@ public:
   std::vector<Item> items;
   /// The first place behind the one of the most live bytes.
   size_t turn = 0;
-  int64_t peakBytes = 0;
   int64_t timeBefore = 0, timeBehind = 0; // Of the kernels.
 
   /// The segment that turns: the one of the most work.
@@ -55,17 +54,17 @@ public:
     return device.recipes[device.instructions[order()[place]].recipes[0]];
   }
 
-  /// A list by the fate of each value of the projection. `Keep` of what isn't
-  /// an item holds it for those that are run again.
-  Solution listOf(const std::vector<Fate> &fates) const;
+  /// A list by the decision of each value of the projection. `Keep` of what
+  /// isn't an item holds it for those that are run again.
+  Solution listOf(const std::vector<Decision> &decisions) const;
   /// Items are kept, and what the backward part has no use for is gone.
-  std::vector<Fate> keepingAll() const {
-    std::vector<Fate> fates(device.values.size(), Fate::Recompute);
+  std::vector<Decision> keepingAll() const {
+    std::vector<Decision> decisions(device.values.size(), Decision::Recompute);
     for (const Item &item : items)
-      fates[item.value] = Fate::Keep;
+      decisions[item.value] = Decision::Keep;
     for (ValueId v : held)
-      fates[v] = Fate::Keep;
-    return fates;
+      decisions[v] = Decision::Keep;
+    return decisions;
   }
 
 private:
@@ -81,13 +80,15 @@ private:
   std::vector<size_t> madeAt, lastUse; // Places, by values.
 };
 
-/// The plan of the most bytes for which `fatesWithin` leads to a list that fits
-/// `liveBytes` (-1: anything), found by halving between nothing and the bytes
-/// of all items.
-absl::StatusOr<MovedPlan> placeWithin(
-    const Problem &whole, const SpaceChoice &choice,
-    const Projection &projection, const TurningGaps &gaps, int64_t liveBytes,
-    const std::function<std::vector<TurningGaps::Fate>(int64_t)> &fatesWithin);
+/// The plan of the most bytes for which `decisionsWithin` leads to a list that
+/// fits `liveBytes` (-1: anything): the bytes of all items in twelfths, from
+/// above, then by halving.
+absl::StatusOr<MovedPlan>
+placeWithin(const Problem &whole, const SpaceChoice &choice,
+            const Projection &projection, const TurningGaps &gaps,
+            int64_t liveBytes,
+            const std::function<std::vector<TurningGaps::Decision>(int64_t)>
+                &decisionsWithin);
 
 } // namespace tmc::planning
 

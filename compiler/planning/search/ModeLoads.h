@@ -18,6 +18,8 @@
 
 namespace tmc::planning {
 
+/// Of all groups' choices, computed once; a choice then takes one pass over the
+/// groups.
 class ModeLoads {
 public:
   ModeLoads(const Problem &problem, const UpdateGroups &groups);
