@@ -14,7 +14,7 @@
 
 #include "compiler/pipeline/OutputDirectory.h"
 #include "compiler/report/Planned.h"
-#include "frontends/onnx/Weights.h"
+#include "frontends/common/Weights.h"
 #include "runtime/step/Safetensors.h"
 
 #include <string>

@@ -1,18 +1,8 @@
 #include "frontends/onnx/Import.h"
 #include "frontends/onnx/Importer.h"
 
-#include "dialects/train/Train.h"
-
-#include "mlir/IR/DialectRegistry.h"
-
 using namespace tmc;
 using namespace tmc::onnx_import;
-
-void tmc::registerImportDialects(mlir::DialectRegistry &registry) {
-  registry
-      .insert<mlir::arith::ArithDialect, mlir::math::MathDialect,
-              mlir::func::FuncDialect, nn::NNDialect, train::TrainDialect>();
-}
 
 Expected<ImportedModel> tmc::importOnnx(const std::string &path,
                                         const ImportOptions &options,
@@ -24,7 +14,7 @@ Expected<ImportedModel> tmc::importOnnx(const std::string &path,
       failure.notes.push_back("in " + path);
     return failure;
   }
-  return Importer(std::move(*model), options, context).run();
+  return OnnxImporter(std::move(*model), options, context).run();
 }
 
 Expected<ImportedModel> tmc::importOnnxBytes(std::string bytes,
@@ -34,5 +24,5 @@ Expected<ImportedModel> tmc::importOnnxBytes(std::string bytes,
   auto model = parseModel(std::move(bytes), directory);
   if (!model)
     return model.failure();
-  return Importer(std::move(*model), options, context).run();
+  return OnnxImporter(std::move(*model), options, context).run();
 }

@@ -13,67 +13,61 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-/// Constant floats of more bytes than this aren't put in the IR: they are
-/// arguments that aren't trained.
-constexpr int64_t kMaxConstantBytes = 64 << 10;
-/// No tensor of the IR may have more elements.
-constexpr int64_t kMaxElements = int64_t(1) << 46;
-
 constexpr const char *kKind = "pkg.torch.export.graph_signature.InputSpec.kind";
 constexpr const char *kSignature =
     "pkg.torch.export.ExportedProgram.graph_signature";
 
-Importer::Importer(Model model, const ImportOptions &options,
-                   MLIRContext &context)
-    : b(&context), model(std::move(model)), options(options), context(context) {
-}
+namespace {
+/// The tensors of a model's own file, and of those beside it.
+class FileTensors : public TensorStore {
+public:
+  explicit FileTensors(std::unique_ptr<ModelFiles> files)
+      : files(std::move(files)) {}
 
-Expected<ImportedModel> Importer::run() {
-  context.loadDialect<arith::ArithDialect, math::MathDialect, func::FuncDialect,
-                      nn::NNDialect, train::TrainDialect>();
-  Location loc = UnknownLoc::get(&context);
-  module = ModuleOp::create(loc);
-  b.setInsertionPointToStart(module->getBody());
-  function = func::FuncOp::create(b, loc, "forward", b.getFunctionType({}, {}));
-  b.setInsertionPointToStart(function.addEntryBlock());
-  scopes.emplace_back();
-
-  bool done = succeeded(checkOperators()) && succeeded(readInitializers()) &&
-              succeeded(diagnoseFolding()) && succeeded(diagnoseMerging()) &&
-              succeeded(bindDims()) && succeeded(makeInputs()) &&
-              succeeded(importNodes(model.proto.graph().node(), opsetOf("")));
-  if (done && refusals.empty())
-    done = succeeded(updateBuffers()) && succeeded(importResults()) &&
-           succeeded(attachLoss()) && succeeded(finish());
-  if (failure)
-    return *failure;
-  if (!refusals.empty()) {
-    Failure all = Failure::unsupported(
-        refusals.size() == 1
-            ? "the model has an operator that isn't supported here"
-            : "the model has " + std::to_string(refusals.size()) +
-                  " operators that aren't supported here");
-    all.notes = refusals;
-    return all;
+  Expected<std::string_view> read(int index) override {
+    return files->read(tensors[index]);
   }
-  if (!done)
-    return Failure::defect("importing failed without saying why");
+  std::string fileOf(int index) const override {
+    return tensors[index].location;
+  }
 
-  ImportedModel result;
+  std::unique_ptr<ModelFiles> files;
   std::vector<TensorData> tensors;
-  for (const Argument &argument : arguments)
-    if (argument.initializer >= 0)
-      tensors.push_back(std::move(initializers[argument.initializer].data));
-  result.module = std::move(module);
-  result.weights =
-      std::make_unique<Weights>(std::move(model.files), std::move(tensors));
-  result.warnings = std::move(warnings);
-  return result;
+};
+} // namespace
+
+OnnxImporter::OnnxImporter(Model model, const ImportOptions &options,
+                           MLIRContext &context)
+    : Importer(std::make_unique<FileTensors>(std::move(model.files)), options,
+               context),
+      proto(std::move(model.proto)), opsets(std::move(model.opsets)),
+      modelFiles(static_cast<FileTensors &>(*store).files.get()) {
+  howToKeepBuffers = "export with optimize=False, and use the buffer after it "
+                     "is updated or leave the update out of forward";
 }
 
-int64_t Importer::opsetOf(const std::string &domain) const {
-  auto found = model.opsets.find(domain == "ai.onnx" ? "" : domain);
-  return found == model.opsets.end() ? 1 : found->second;
+Expected<ImportedModel> OnnxImporter::run() {
+  auto done = [&]() -> LogicalResult {
+    if (failed(checkOperators()) || failed(readInitializers()) ||
+        failed(diagnoseFolding()) || failed(diagnoseMerging()))
+      return mlir::failure();
+    FailureOr<std::vector<Declared>> declared = inputs();
+    if (failed(declared) || failed(bindDims(*declared, proposedDims(proto))) ||
+        failed(makeInputs(*declared)) ||
+        failed(importNodes(proto.graph().node(), opsetOf(""))))
+      return mlir::failure();
+    if (!refusals.empty())
+      return mlir::failure();
+    return success(succeeded(updateBuffers()) &&
+                   succeeded(importResults(outputs())) &&
+                   succeeded(attachLoss()) && succeeded(finish()));
+  };
+  return conclude(succeeded(done()));
+}
+
+int64_t OnnxImporter::opsetOf(const std::string &domain) const {
+  auto found = opsets.find(domain == "ai.onnx" ? "" : domain);
+  return found == opsets.end() ? 1 : found->second;
 }
 
 //===----------------------------------------------------------------------===//
@@ -84,7 +78,7 @@ static std::string domainOf(const onnx::NodeProto &node) {
   return node.domain() == "ai.onnx" ? "" : node.domain();
 }
 
-void Importer::collectUses(const onnx::GraphProto &graph) {
+void OnnxImporter::collectUses(const onnx::GraphProto &graph) {
   for (const auto &node : graph.node()) {
     for (const std::string &name : node.input())
       used.insert(name);
@@ -97,9 +91,9 @@ void Importer::collectUses(const onnx::GraphProto &graph) {
 }
 
 /// Lists every operator that has no importer, with the names of its nodes.
-LogicalResult Importer::checkOperators() {
+LogicalResult OnnxImporter::checkOperators() {
   std::set<std::pair<std::string, std::string>> functions;
-  for (const auto &function : model.proto.functions())
+  for (const auto &function : proto.functions())
     functions.insert({function.domain(), function.name()});
   std::map<std::string, std::vector<std::string>> missing;
   auto check = [&](const auto &nodes) {
@@ -114,43 +108,24 @@ LogicalResult Importer::checkOperators() {
                                                          : "unnamed");
       }
   };
-  check(model.proto.graph().node());
-  for (const auto &function : model.proto.functions())
+  check(proto.graph().node());
+  for (const auto &function : proto.functions())
     check(function.node());
-  collectUses(model.proto.graph());
-  for (const auto &function : model.proto.functions()) {
+  collectUses(proto.graph());
+  for (const auto &function : proto.functions()) {
     for (const auto &node : function.node())
       for (const std::string &name : node.input())
         used.insert(name);
     for (const std::string &name : function.output())
       used.insert(name);
   }
-  if (missing.empty())
-    return success();
-  Failure all =
-      Failure::unsupported("the model has " + std::to_string(missing.size()) +
-                           (missing.size() == 1 ? " operator that isn't"
-                                                : " operators that aren't") +
-                           " supported");
-  for (const auto &[op, nodes] : missing) {
-    constexpr size_t kNamed = 4;
-    std::string text = op + ", " + std::to_string(nodes.size()) +
-                       (nodes.size() == 1 ? " time: " : " times: ");
-    for (size_t i = 0; i < nodes.size() && i < kNamed; ++i)
-      text += (i ? ", " : "") + nodes[i];
-    if (nodes.size() > kNamed)
-      text += " and " + std::to_string(nodes.size() - kNamed) + " more";
-    all.notes.push_back(text);
-  }
-  fail(std::move(all));
-  return mlir::failure();
+  return missing.empty() ? success() : refuseOperators(missing);
 }
 
 /// Lines of the graph signature: "p_fc_weight: PARAMETER target='fc.weight'",
 /// "getitem_3: BUFFER_MUTATION target='bn.mean'".
-void Importer::readSignature() {
-  std::string signature =
-      metadata(model.proto.graph(), kGraphMetadata, kSignature);
+void OnnxImporter::readSignature() {
+  std::string signature = metadata(proto.graph(), kGraphMetadata, kSignature);
   StringRef rest(signature);
   while (!rest.empty()) {
     auto [line, more] = rest.split('\n');
@@ -167,18 +142,18 @@ void Importer::readSignature() {
       continue;
     }
     placeholders[placeholder] = name.str();
-    auto found = initializerOf.find(name);
-    if (found == initializerOf.end())
+    auto found = tensorOf.find(name);
+    if (found == tensorOf.end())
       continue;
     hasNotes = true;
-    initializers[found->second].note = head.ends_with("PARAMETER")
-                                           ? Initializer::Parameter
-                                           : Initializer::Buffer;
+    tensors[found->second].note = head.ends_with("PARAMETER")
+                                      ? StoredTensor::Parameter
+                                      : StoredTensor::Buffer;
   }
 }
 
-LogicalResult Importer::readInitializers() {
-  const auto &graph = model.proto.graph();
+LogicalResult OnnxImporter::readInitializers() {
+  const auto &graph = proto.graph();
   if (graph.sparse_initializer_size())
     return fail(Failure::unsupported(
                "the model has " +
@@ -189,98 +164,36 @@ LogicalResult Importer::readInitializers() {
     auto data = locate(tensor);
     if (!data)
       return fail(data.failure()), mlir::failure();
-    if (!initializerOf.try_emplace(tensor.name(), initializers.size()).second)
+    if (!tensorOf.try_emplace(tensor.name(), tensors.size()).second)
       return fail(Failure::input("the model has two initializers named '" +
                                  tensor.name() + "'")),
              mlir::failure();
-    initializers.push_back({std::move(*data), Initializer::None, {}});
+    StoredTensor stored;
+    stored.name = data->name;
+    stored.type = data->type;
+    stored.dims = data->dims;
+    stored.mayBeMissing = data->place == TensorData::External;
+    tensors.push_back(std::move(stored));
+    static_cast<FileTensors &>(*store).tensors.push_back(std::move(*data));
   }
   readSignature();
   for (const auto &value : graph.value_info()) {
     std::string kind = metadata(value, kValueMetadata, kKind);
-    auto found = initializerOf.find(value.name());
-    if (kind.empty() || found == initializerOf.end())
+    auto found = tensorOf.find(value.name());
+    if (kind.empty() || found == tensorOf.end())
       continue;
     hasNotes = true;
-    initializers[found->second].note =
-        kind == "PARAMETER" ? Initializer::Parameter : Initializer::Buffer;
+    tensors[found->second].note =
+        kind == "PARAMETER" ? StoredTensor::Parameter : StoredTensor::Buffer;
   }
-  for (auto [i, initializer] : llvm::enumerate(initializers)) {
-    const TensorData &data = initializer.data;
-    Val v;
-    v.type = data.type;
-    v.dims = data.dims;
-    bool isArgument = isTrainable(initializer);
-    // A large float table outside the file may be missing: nothing is folded
-    // from it.
-    if (isFloat(data.type) && data.place == TensorData::External &&
-        data.length > kMaxConstantBytes)
-      isArgument = true;
-    // Its value changes: nothing is folded from it.
-    bool isWritten = isFloat(data.type) && mutated.contains(data.name);
-    isArgument |= isWritten;
-    if (isArgument) {
-      if (!irType(data.type, &context))
-        return fail(Failure::unsupported("parameter '" + data.name +
-                                         "' has elements of type " +
-                                         nameOf(data.type))),
-               mlir::failure();
-      v = Val(Value(argumentOf(initializer)));
-      if (isWritten)
-        arguments[initializer.argument.getArgNumber()].role = Argument::State;
-    } else {
-      v.kind = Val::Const;
-      v.constant = std::make_shared<Constant>();
-      v.constant->initializer = i;
-    }
-    scopes.back().values[data.name] = std::move(v);
-  }
-  return success();
-}
-
-/// A float initializer of more than one element, unless the exporter's notes
-/// say otherwise. Whether a path leads from it to the loss is seen at the end.
-bool Importer::isTrainable(const Initializer &initializer) const {
-  if (!isFloat(initializer.data.type))
-    return false;
-  if (hasNotes)
-    return initializer.note == Initializer::Parameter;
-  auto count = checkedNumElements(initializer.data.dims);
-  return count && *count > 1;
-}
-
-BlockArgument Importer::argumentOf(Initializer &initializer) {
-  if (!initializer.argument) {
-    const TensorData &data = initializer.data;
-    auto type = RankedTensorType::get(data.dims, irType(data.type, &context));
-    Argument argument;
-    argument.role = Argument::Param;
-    argument.name = data.name;
-    argument.initializer = &initializer - initializers.data();
-    argument.frozen = !isTrainable(initializer);
-    arguments.push_back(argument);
-    initializer.argument = function.getBody().front().addArgument(
-        type, NameLoc::get(b.getStringAttr(cleanName(data.name))));
-  }
-  return initializer.argument;
-}
-
-/// The first of `names`, and how many more there are.
-static std::string listed(ArrayRef<std::string> names) {
-  constexpr size_t kNamed = 4;
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < kNamed; ++i)
-    text += (i ? ", " : "") + names[i];
-  if (names.size() > kNamed)
-    text += " and " + std::to_string(names.size() - kNamed) + " more";
-  return text;
+  return addTensors();
 }
 
 /// Exports with folded constants have lost their weights' names: training them
 /// is a mistake in the making.
-LogicalResult Importer::diagnoseFolding() {
+LogicalResult OnnxImporter::diagnoseFolding() {
   std::vector<std::string> norms;
-  for (const auto &node : model.proto.graph().node())
+  for (const auto &node : proto.graph().node())
     if (StringRef(
             metadata(node, kNodeMetadata, "pkg.onnxscript.rewriter.rule_name"))
             .contains("FuseBatchNorm"))
@@ -297,18 +210,17 @@ LogicalResult Importer::diagnoseFolding() {
     return mlir::failure();
   }
   std::vector<std::string> folded;
-  for (const Initializer &initializer : initializers) {
-    StringRef name = initializer.data.name;
-    bool isWeight = isFloat(initializer.data.type) &&
-                    initializer.data.dims.size() >= 2 &&
-                    initializer.data.length > 256;
+  for (const StoredTensor &tensor : tensors) {
+    StringRef name = tensor.name;
+    bool isWeight =
+        isFloat(tensor.type) && tensor.dims.size() >= 2 && tensor.bytes() > 256;
     bool byTorchScript = name.consume_front("onnx::");
     auto count = name.rsplit('_').second;
     bool counted = !count.empty() && llvm::all_of(count, llvm::isDigit);
     bool byDynamo = name.starts_with("val_") && counted && hasNotes &&
-                    initializer.note == Initializer::None;
+                    tensor.note == StoredTensor::None;
     if (isWeight && ((byTorchScript && counted) || byDynamo))
-      folded.push_back(initializer.data.name);
+      folded.push_back(tensor.name);
   }
   if (folded.empty())
     return success();
@@ -326,14 +238,14 @@ LogicalResult Importer::diagnoseFolding() {
 /// The TorchScript exporter makes one initializer of all that are equal where
 /// the model isn't in training mode, and an Identity of it for the others. What
 /// belongs to a batch normalization is never shared on purpose.
-LogicalResult Importer::diagnoseMerging() {
+LogicalResult OnnxImporter::diagnoseMerging() {
   llvm::StringMap<std::string> standIns;
-  for (const auto &node : model.proto.graph().node())
+  for (const auto &node : proto.graph().node())
     if (node.op_type() == "Identity" && node.input_size() == 1 &&
-        node.output_size() == 1 && initializerOf.contains(node.input(0)))
+        node.output_size() == 1 && tensorOf.contains(node.input(0)))
       standIns[node.output(0)] = node.input(0);
   std::vector<std::string> merged;
-  for (const auto &node : model.proto.graph().node())
+  for (const auto &node : proto.graph().node())
     if (node.op_type() == "BatchNormalization")
       for (const std::string &name : llvm::drop_begin(node.input()))
         if (auto found = standIns.find(name); found != standIns.end())
@@ -355,38 +267,11 @@ LogicalResult Importer::diagnoseMerging() {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-const Val &Importer::lookup(const std::string &name) const {
-  static const Val absent;
-  for (const Scope &scope : llvm::reverse(scopes)) {
-    auto found = scope.values.find(name);
-    if (found != scope.values.end())
-      return found->second;
-    if (!scope.seesOuter)
-      break;
-  }
-  return absent;
-}
-
-LogicalResult Importer::define(const std::string &name, Val v) {
-  if (scopes.back().values.try_emplace(name, std::move(v)).second)
-    return success();
-  fail(Failure::input("the graph defines '" + name + "' twice"));
-  return mlir::failure();
-}
-
-Val Importer::detached(const Val &v, Location loc) {
-  bool isInput =
-      v.isTensor() && isa<BlockArgument>(v.value) && initializerBehind(v) < 0;
-  if (!v.isTensor() || !isFloat(v.type) || isInput)
-    return v; // No gradient goes there.
-  return Val(Value(nn::DetachOp::create(b, loc, v.value)));
-}
-
 /// The exporter's optimizer removes the Identity that a detach() became, but
 /// the call of its reader still names it: the input that the call doesn't name
 /// is the detached one. Nothing if there is none, or if no gradient would flow
 /// to it; refuses the node where several inputs may be meant.
-std::optional<std::string> Importer::detachedInput(
+std::optional<std::string> OnnxImporter::detachedInput(
     const Node &node,
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &all) {
   if (scopes.size() > 1 || node.proto.op_type() == "Identity")
@@ -412,8 +297,7 @@ std::optional<std::string> Importer::detachedInput(
   for (const std::string &name : node.proto.input()) {
     const Val &v = lookup(name);
     if (named.contains(name) || !v.isTensor() || !isFloat(v.type) ||
-        (isa<BlockArgument>(v.value) && initializerBehind(v) < 0) ||
-        llvm::is_contained(unnamed, name))
+        isInput(v) || llvm::is_contained(unnamed, name))
       continue;
     // A node of the same call made it.
     bool isInner = llvm::any_of(all, [&](const onnx::NodeProto &other) {
@@ -434,52 +318,38 @@ std::optional<std::string> Importer::detachedInput(
   return std::nullopt;
 }
 
-LogicalResult Importer::importNodes(
+LogicalResult OnnxImporter::importNodes(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
     int64_t opset) {
   for (const onnx::NodeProto &proto : nodes) {
     std::string domain = domainOf(proto);
     Node node(*this, proto, locationOf(proto, context),
               domain.empty() ? opset : opsetOf(domain));
-    bool poisoned = false;
-    for (const std::string &name : proto.input()) {
-      if (name.empty())
-        continue;
-      const Val &v = lookup(name);
-      // Within a function, an optional input may be absent.
-      if (v.kind == Val::Absent && scopes.size() == 1)
-        return node.error("reads '" + name + "', which nothing defines");
-      poisoned |= v.kind == Val::Poisoned;
-    }
-    size_t refusalsBefore = refusals.size();
-    ImportFn import = findOperator(domain, proto.op_type());
-    if (!poisoned) {
+    std::vector<std::string> reads(proto.input().begin(), proto.input().end());
+    std::vector<std::string> makes(proto.output().begin(),
+                                   proto.output().end());
+    auto import = [&]() -> LogicalResult {
+      size_t refusalsBefore = refusals.size();
       std::optional<std::string> cut = detachedInput(node, nodes);
+      if (refusals.size() > refusalsBefore)
+        return mlir::failure();
       Val whole;
       if (cut) {
         Val &input = scopes.back().values[*cut];
         whole = input;
         input = detached(whole, node.loc);
       }
-      const onnx::FunctionProto *callee = import ? nullptr : functionOf(proto);
-      LogicalResult done = refusals.size() > refusalsBefore ? mlir::failure()
-                           : import                         ? import(node)
+      ImportFn fn = findOperator(domain, proto.op_type());
+      const onnx::FunctionProto *callee = fn ? nullptr : functionOf(proto);
+      LogicalResult done = fn       ? fn(node)
                            : callee ? importCall(node, *callee)
                                     : node.unsupported("isn't supported");
       if (cut)
         scopes.back().values[*cut] = std::move(whole);
-      if (failure)
-        return mlir::failure();
-      if (failed(done) && refusals.size() == refusalsBefore)
-        return node.error("can't be imported");
-    }
-    if (poisoned || refusals.size() > refusalsBefore)
-      for (const std::string &name : proto.output())
-        if (!name.empty()) {
-          Val v;
-          v.kind = Val::Poisoned;
-          scopes.back().values.try_emplace(name, v);
-        }
+      return done;
+    };
+    if (failed(importNode(node, reads, makes, import)))
+      return mlir::failure();
   }
   return success();
 }
@@ -492,14 +362,14 @@ LogicalResult Importer::importNodes(
 constexpr size_t kMaxBodies = 32;
 
 const onnx::FunctionProto *
-Importer::functionOf(const onnx::NodeProto &node) const {
-  for (const auto &function : model.proto.functions())
+OnnxImporter::functionOf(const onnx::NodeProto &node) const {
+  for (const auto &function : proto.functions())
     if (function.domain() == node.domain() && function.name() == node.op_type())
       return &function;
   return nullptr;
 }
 
-LogicalResult Importer::defineOutputs(Node &node, ArrayRef<Val> values) {
+LogicalResult OnnxImporter::defineOutputs(Node &node, ArrayRef<Val> values) {
   for (auto [i, v] : llvm::enumerate(values))
     if (failed(node.set(i, v)))
       return mlir::failure();
@@ -532,8 +402,8 @@ boundNodes(const onnx::FunctionProto &function, const onnx::NodeProto &call) {
   return nodes;
 }
 
-LogicalResult Importer::importCall(Node &node,
-                                   const onnx::FunctionProto &callee) {
+LogicalResult OnnxImporter::importCall(Node &node,
+                                       const onnx::FunctionProto &callee) {
   if (scopes.size() > kMaxBodies)
     return node.error("functions call each other more than " +
                       Twine(kMaxBodies) + " deep");
@@ -560,8 +430,8 @@ LogicalResult Importer::importCall(Node &node,
   return defineOutputs(node, values);
 }
 
-LogicalResult Importer::importBranch(Node &node,
-                                     const onnx::GraphProto &graph) {
+LogicalResult OnnxImporter::importBranch(Node &node,
+                                         const onnx::GraphProto &graph) {
   if (scopes.size() > kMaxBodies)
     return node.error("branches are nested more than " + Twine(kMaxBodies) +
                       " deep");
@@ -578,122 +448,4 @@ LogicalResult Importer::importBranch(Node &node,
   if (failed(done))
     return mlir::failure();
   return defineOutputs(node, values);
-}
-
-FailureOr<Array> Importer::arrayOf(const Val &v) {
-  Constant &constant = *v.constant;
-  if (!constant.array) {
-    auto array =
-        readArray(*model.files, initializers[constant.initializer].data);
-    if (!array) {
-      // Its value is needed: without it the model isn't whole.
-      Failure failure = std::move(array.failure());
-      if (failure.kind == FailureKind::World)
-        failure.kind = FailureKind::Input;
-      return fail(std::move(failure)), mlir::failure();
-    }
-    constant.array = std::move(*array);
-  }
-  return *constant.array;
-}
-
-FailureOr<Value> Importer::materialise(const Val &v) {
-  if (v.isTensor())
-    return v.value;
-  return broadcast(v, v.dims, UnknownLoc::get(&context));
-}
-
-Value tmc::onnx_import::reshape(OpBuilder &b, Location loc, Value x,
-                                ArrayRef<int64_t> dims) {
-  while (auto view = x.getDefiningOp<nn::ReshapeOp>())
-    x = view.getInput();
-  return nn::reshapeTo(b, loc, x, dims);
-}
-
-/// The dimensions of `dims` that those of an operand of `rank` stand for.
-static Dims alignedDims(int64_t rank, ArrayRef<int64_t> dims) {
-  Dims aligned;
-  for (int64_t i = 0; i < rank; ++i)
-    aligned.push_back(static_cast<int64_t>(dims.size()) - rank + i);
-  return aligned;
-}
-
-FailureOr<Value> Importer::broadcast(const Val &v, ArrayRef<int64_t> dims,
-                                     Location loc) {
-  auto count = checkedNumElements(dims);
-  if (!count || *count > kMaxElements)
-    return fail(Failure::input("a tensor of shape " + str(dims) +
-                               " has too many elements")),
-           mlir::failure();
-  Type element = irType(v.type, &context);
-  auto type = RankedTensorType::get(dims, element);
-  Value source = v.value;
-  Dims sourceDims = v.dims;
-
-  if (v.isConst()) {
-    auto array = arrayOf(v);
-    if (failed(array))
-      return mlir::failure();
-    Value &known = constants[v.constant.get()];
-    // A large table is an argument; a constant is written without what repeats.
-    int64_t bytes = array->distinct() * sizeInFile(v.type);
-    if (!known && v.constant->initializer >= 0 && isFloat(v.type) &&
-        bytes > kMaxConstantBytes) {
-      known = argumentOf(initializers[v.constant->initializer]);
-      kept.push_back(v.constant);
-    }
-    if (known && known.getType() == type)
-      return known;
-    if (!known || !isa<BlockArgument>(known)) {
-      if (array->distinct() > kMaxFoldElements)
-        return fail(Failure::input("a constant of shape " + str(v.dims) +
-                                   " has too many elements")),
-               mlir::failure();
-      Array compact = array->compressed();
-      Dims keptDims;
-      Array part = compact.unrepeated(keptDims);
-      if (part.rank() == 0 || part.size() == 0) {
-        Array splat = part.size() == 0 ? part : part.reshaped({});
-        DenseElementsAttr attr = part.size() == 0
-                                     ? part.reshaped(dims).attribute(&context)
-                                     : splat.attribute(&context);
-        if (part.size() != 0)
-          attr = DenseElementsAttr::get(type, attr.getSplatValue<Attribute>());
-        return Value(arith::ConstantOp::create(b, loc, type, attr));
-      }
-      if (!known) {
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(&function.getBody().front());
-        DenseElementsAttr attr = part.attribute(&context);
-        known = arith::ConstantOp::create(b, UnknownLoc::get(&context),
-                                          attr.getType(), attr);
-        kept.push_back(v.constant);
-      }
-      if (known.getType() == type)
-        return known;
-      Dims to;
-      for (int64_t dim : keptDims)
-        to.push_back(alignedDims(v.rank(), dims)[dim]);
-      if (part.size() == *count) // Only dimensions of size 1 are missing.
-        return Value(nn::ReshapeOp::create(b, loc, type, known));
-      return Value(nn::BroadcastOp::create(b, loc, type, known, to));
-    }
-    source = known;
-  }
-
-  if (source.getType() == type)
-    return source;
-  auto sourceCount = checkedNumElements(sourceDims);
-  if (sourceCount == count)
-    return Value(reshape(b, loc, source, dims));
-  Dims to, keptSizes;
-  Dims aligned = alignedDims(sourceDims.size(), dims);
-  for (auto [i, dim] : llvm::enumerate(sourceDims))
-    if (dim != 1 || dims[aligned[i]] == 1) {
-      to.push_back(aligned[i]);
-      keptSizes.push_back(dim);
-    }
-  if (keptSizes.size() != sourceDims.size())
-    source = reshape(b, loc, source, keptSizes);
-  return Value(nn::BroadcastOp::create(b, loc, type, source, to));
 }

@@ -12,14 +12,6 @@
 using namespace mlir;
 using namespace tmc::onnx_import;
 
-std::string tmc::onnx_import::cleanName(StringRef name) {
-  name = name.ltrim('/');
-  std::string clean;
-  for (char c : name)
-    clean += c == '/' ? '.' : c;
-  return clean;
-}
-
 /// The entries of a list in Python's notation: "['', 'a', 'a.b']".
 static SmallVector<StringRef> pythonList(StringRef text) {
   SmallVector<StringRef> entries;
@@ -59,30 +51,10 @@ static std::string pathOf(const onnx::NodeProto &node) {
   return node.output_size() ? cleanName(node.output(0)) : node.op_type();
 }
 
-/// The innermost frame of a stack trace: `File "x.py", line 12, in forward`.
-/// The path is cut to what follows the packages' folder, else to the file.
-static LocationAttr lineOf(const onnx::NodeProto &node, MLIRContext &context) {
-  std::string trace =
-      metadata(node, kNodeMetadata, "pkg.torch.onnx.stack_trace");
-  StringRef text(trace);
-  size_t at = text.rfind("File \"");
-  if (at == StringRef::npos)
-    return UnknownLoc::get(&context);
-  auto [file, rest] = text.drop_front(at + 6).split("\", line ");
-  unsigned line;
-  if (rest.consumeInteger(10, line))
-    return UnknownLoc::get(&context);
-  if (file.starts_with("/")) {
-    StringRef packages = "/site-packages/";
-    size_t cut = file.find(packages);
-    file = cut == StringRef::npos ? file.drop_front(file.rfind('/') + 1)
-                                  : file.drop_front(cut + packages.size());
-  }
-  return FileLineColLoc::get(&context, file, line, 0);
-}
-
 Location tmc::onnx_import::locationOf(const onnx::NodeProto &node,
                                       MLIRContext &context) {
+  std::string trace =
+      metadata(node, kNodeMetadata, "pkg.torch.onnx.stack_trace");
   return NameLoc::get(StringAttr::get(&context, pathOf(node)),
-                      Location(lineOf(node, context)));
+                      Location(lineOf(trace, context)));
 }

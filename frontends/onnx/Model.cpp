@@ -171,10 +171,43 @@ static std::string inlineBytes(const onnx::TensorProto &tensor,
   }
 }
 
+std::optional<ElementType> tmc::onnx_import::typeOfNumber(int64_t number) {
+  switch (number) {
+  case onnx::TensorProto::FLOAT:
+    return ElementType::F32;
+  case onnx::TensorProto::UINT8:
+    return ElementType::U8;
+  case onnx::TensorProto::INT8:
+    return ElementType::I8;
+  case onnx::TensorProto::UINT16:
+    return ElementType::U16;
+  case onnx::TensorProto::INT16:
+    return ElementType::I16;
+  case onnx::TensorProto::INT32:
+    return ElementType::I32;
+  case onnx::TensorProto::INT64:
+    return ElementType::I64;
+  case onnx::TensorProto::BOOL:
+    return ElementType::Bool;
+  case onnx::TensorProto::FLOAT16:
+    return ElementType::F16;
+  case onnx::TensorProto::DOUBLE:
+    return ElementType::F64;
+  case onnx::TensorProto::UINT32:
+    return ElementType::U32;
+  case onnx::TensorProto::UINT64:
+    return ElementType::U64;
+  case onnx::TensorProto::BFLOAT16:
+    return ElementType::BF16;
+  default:
+    return std::nullopt;
+  }
+}
+
 Expected<TensorData> tmc::onnx_import::locate(const onnx::TensorProto &tensor) {
   TensorData data;
   data.name = tensor.name();
-  auto type = elementTypeOf(tensor.data_type());
+  auto type = typeOfNumber(tensor.data_type());
   if (!type)
     return Failure::unsupported(
         "tensor '" + data.name + "' has element type number " +
@@ -215,65 +248,12 @@ Expected<TensorData> tmc::onnx_import::locate(const onnx::TensorProto &tensor) {
   return data;
 }
 
-template <typename T, typename Out>
-static std::vector<Out> elements(std::string_view bytes) {
-  std::vector<Out> values(bytes.size() / sizeof(T));
-  for (size_t i = 0; i < values.size(); ++i) {
-    T value;
-    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = static_cast<Out>(value);
-  }
-  return values;
-}
-
-static std::vector<double> halves(std::string_view bytes,
-                                  const llvm::fltSemantics &semantics) {
-  std::vector<double> values;
-  for (uint16_t bits : elements<uint16_t, uint16_t>(bytes))
-    values.push_back(
-        llvm::APFloat(semantics, llvm::APInt(16, bits)).convertToDouble());
-  return values;
-}
-
 Expected<Array> tmc::onnx_import::readArray(ModelFiles &files,
                                             const TensorData &data) {
-  auto read = files.read(data);
-  if (!read)
-    return read.failure();
-  std::string_view bytes = *read;
-  auto ints = [&](std::vector<int64_t> values) {
-    return Array::ofInts(data.type, data.dims, std::move(values));
-  };
-  auto floats = [&](std::vector<double> values) {
-    return Array::ofFloats(data.type, data.dims, std::move(values));
-  };
-  switch (data.type) {
-  case ElementType::F32:
-    return floats(elements<float, double>(bytes));
-  case ElementType::F64:
-    return floats(elements<double, double>(bytes));
-  case ElementType::F16:
-    return floats(halves(bytes, llvm::APFloat::IEEEhalf()));
-  case ElementType::BF16:
-    return floats(halves(bytes, llvm::APFloat::BFloat()));
-  case ElementType::Bool:
-  case ElementType::U8:
-    return ints(elements<uint8_t, int64_t>(bytes));
-  case ElementType::I8:
-    return ints(elements<int8_t, int64_t>(bytes));
-  case ElementType::U16:
-    return ints(elements<uint16_t, int64_t>(bytes));
-  case ElementType::I16:
-    return ints(elements<int16_t, int64_t>(bytes));
-  case ElementType::I32:
-    return ints(elements<int32_t, int64_t>(bytes));
-  case ElementType::U32:
-    return ints(elements<uint32_t, int64_t>(bytes));
-  case ElementType::I64:
-  case ElementType::U64:
-    return ints(elements<int64_t, int64_t>(bytes));
-  }
-  return Failure::defect("an element type has no reader");
+  auto bytes = files.read(data);
+  if (!bytes)
+    return bytes.failure();
+  return Array::ofBytes(data.type, data.dims, *bytes);
 }
 
 std::string tmc::onnx_import::metadata(const google::protobuf::Message &message,

@@ -8,7 +8,7 @@
 
 #include "compiler/support/Failure.h"
 #include "frontends/SafeFile.h"
-#include "frontends/onnx/Array.h"
+#include "frontends/common/Array.h"
 
 #include <onnx/onnx_pb.h>
 
@@ -16,6 +16,11 @@
 #include <memory>
 
 namespace tmc::onnx_import {
+
+using namespace frontend;
+
+/// The type with this TensorProto.DataType number, if it is one of ours.
+std::optional<ElementType> typeOfNumber(int64_t number);
 
 /// Where a tensor's bytes are. Nothing has been read yet, and an external file
 /// need not exist.

@@ -11,7 +11,8 @@
 // so that a pair is [batch, rows, summed] times [batch, columns, summed]
 // transposed, or, with nothing to sum, a product of broadcasts.
 
-#include "frontends/onnx/ops/Pointwise.h"
+#include "frontends/common/ops/Pointwise.h"
+#include "frontends/onnx/Node.h"
 
 #include <map>
 

@@ -13,7 +13,8 @@
 // repetition is cheaper than a product, and is what networks use most.
 
 #include "frontends/Checked.h"
-#include "frontends/onnx/ops/Pointwise.h"
+#include "frontends/common/ops/Pointwise.h"
+#include "frontends/onnx/Node.h"
 
 #include <cmath>
 

@@ -1,13 +1,13 @@
 // Constants at import: views without copies, and work done once where a value
 // repeats.
 
-#include "frontends/onnx/Array.h"
+#include "frontends/common/Array.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-using namespace tmc::onnx_import;
+using namespace tmc::frontend;
 using Values = std::vector<int64_t>;
 
 namespace {

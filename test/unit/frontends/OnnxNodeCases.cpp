@@ -197,6 +197,7 @@ private:
     auto results = reference::interpret(function, std::move(values));
     if (failed(results))
       return {Case::Wrong, "the interpreter refuses it"};
+    bool compared = false;
     for (int i = 0; i < model.graph().output_size(); ++i) {
       const std::string &name = model.graph().output(i).name();
       auto tensor = readTensor(folder + "/test_data_set_0/output_" +
@@ -207,10 +208,13 @@ private:
       for (unsigned k = 0; k < function.getNumResults(); ++k)
         if (train::resultName(function, k) == name) {
           std::string difference = compare((*results)[k], *want);
+          compared = true;
           if (!difference.empty())
             return {Case::Wrong, name + ": " + difference};
         }
     }
+    if (!compared)
+      return {Case::Wrong, "the function has none of the model's outputs"};
     return {Case::Passed, {}};
   }
 

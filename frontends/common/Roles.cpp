@@ -1,18 +1,16 @@
-// Roles.cpp - which parameters the loss depends on, and how fresh ones start.
-//
-// Nothing here looks at names: a vector that is added is a bias, a vector that
-// multiplies something divided by a standard deviation is a norm's scale.
+#include "frontends/common/Roles.h"
 
-#include "frontends/onnx/Importer.h"
-
+#include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace tmc;
-using namespace tmc::onnx_import;
+using namespace tmc::frontend;
 
 using train::TrainDialect;
 
@@ -21,8 +19,8 @@ static bool holdsFloats(Value v) {
   return type && isa<FloatType>(type.getElementType());
 }
 
-SmallVector<bool> tmc::onnx_import::reachesLoss(func::FuncOp function,
-                                                Value loss) {
+SmallVector<bool> tmc::frontend::reachesLoss(func::FuncOp function,
+                                             Value loss) {
   Block &block = function.getBody().front();
   SmallVector<Value> worklist;
   if (loss)
@@ -146,8 +144,7 @@ static BlockArgument varianceBehind(Value v, int depth = 4) {
 
 /// A frozen normalization that a module computes by itself: either
 /// (x - mean) * rstd, or shift - mean * scale with scale a product of rstd.
-SmallVector<Statistics>
-tmc::onnx_import::givenStatistics(func::FuncOp function) {
+SmallVector<Statistics> tmc::frontend::givenStatistics(func::FuncOp function) {
   SmallVector<Statistics> found;
   auto add = [&](Value mean, Value product) {
     auto argument = dyn_cast<BlockArgument>(withoutViews(mean));
@@ -178,8 +175,8 @@ static bool isVector(Type type) {
                         [](int64_t dim) { return dim != 1; }) <= 1;
 }
 
-void tmc::onnx_import::inferInitialization(func::FuncOp function, Value loss,
-                                           ArrayRef<bool> isParameter) {
+void tmc::frontend::inferInitialization(func::FuncOp function, Value loss,
+                                        ArrayRef<bool> isParameter) {
   Builder b(function.getContext());
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();

@@ -1,9 +1,9 @@
-#include "frontends/onnx/ElementType.h"
+#include "frontends/common/ElementType.h"
 
 #include "llvm/ADT/APFloat.h"
 
 using namespace mlir;
-using namespace tmc::onnx_import;
+using namespace tmc::frontend;
 
 namespace {
 struct Entry {
@@ -30,26 +30,17 @@ const Entry &entryOf(ElementType type) {
 }
 } // namespace
 
-std::optional<ElementType> tmc::onnx_import::elementTypeOf(int64_t number) {
-  for (const Entry &entry : kTypes)
-    if (static_cast<int64_t>(entry.type) == number)
-      return entry.type;
-  return std::nullopt;
-}
-
-std::string tmc::onnx_import::nameOf(ElementType type) {
+std::string tmc::frontend::nameOf(ElementType type) {
   return entryOf(type).name;
 }
 
-int64_t tmc::onnx_import::sizeInFile(ElementType type) {
+int64_t tmc::frontend::sizeInFile(ElementType type) {
   return entryOf(type).bytes;
 }
 
-bool tmc::onnx_import::isFloat(ElementType type) {
-  return entryOf(type).isFloat;
-}
+bool tmc::frontend::isFloat(ElementType type) { return entryOf(type).isFloat; }
 
-Type tmc::onnx_import::irType(ElementType type, MLIRContext *context) {
+Type tmc::frontend::irType(ElementType type, MLIRContext *context) {
   Builder b(context);
   switch (type) {
   case ElementType::F32:
@@ -73,7 +64,7 @@ Type tmc::onnx_import::irType(ElementType type, MLIRContext *context) {
   }
 }
 
-ElementType tmc::onnx_import::elementTypeOf(Type type) {
+ElementType tmc::frontend::elementTypeOf(Type type) {
   if (type.isF32())
     return ElementType::F32;
   if (type.isF64())
@@ -92,7 +83,7 @@ ElementType tmc::onnx_import::elementTypeOf(Type type) {
   return ElementType::I64;
 }
 
-double tmc::onnx_import::roundTo(ElementType type, double value) {
+double tmc::frontend::roundTo(ElementType type, double value) {
   switch (type) {
   case ElementType::F64:
     return value;
@@ -109,7 +100,7 @@ double tmc::onnx_import::roundTo(ElementType type, double value) {
   }
 }
 
-int64_t tmc::onnx_import::wrapTo(ElementType type, int64_t value) {
+int64_t tmc::frontend::wrapTo(ElementType type, int64_t value) {
   switch (type) {
   case ElementType::Bool:
     return value != 0;

@@ -11,17 +11,19 @@
 // Elements are held as double or int64_t whatever the element type, rounded or
 // wrapped to it after each operation.
 
-#ifndef TMC_FRONTENDS_ONNX_ARRAY_H
-#define TMC_FRONTENDS_ONNX_ARRAY_H
+#ifndef TMC_FRONTENDS_COMMON_ARRAY_H
+#define TMC_FRONTENDS_COMMON_ARRAY_H
 
-#include "frontends/onnx/ElementType.h"
+#include "frontends/common/ElementType.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
-namespace tmc::onnx_import {
+namespace tmc::frontend {
 
 using Dims = llvm::SmallVector<int64_t, 4>;
 
@@ -38,6 +40,10 @@ public:
                         std::vector<double> values);
   /// A vector of i64, as shape arithmetic has them.
   static Array ofShape(llvm::ArrayRef<int64_t> values);
+  /// Elements as they lie in a file: row-major, little endian, any alignment.
+  /// There must be as many as `dims` says.
+  static Array ofBytes(ElementType type, llvm::ArrayRef<int64_t> dims,
+                       std::string_view bytes);
   /// `value` repeated to `dims`.
   static Array splat(ElementType type, llvm::ArrayRef<int64_t> dims,
                      double value);
@@ -56,7 +62,7 @@ public:
   std::vector<double> floats() const;
 
   // Views of the same elements.
-  /// Broadcast by ONNX's rule; `dims` must be compatible.
+  /// Broadcast by NumPy's rule; `dims` must be compatible.
   Array broadcastTo(llvm::ArrayRef<int64_t> dims) const;
   Array transposed(llvm::ArrayRef<int64_t> perm) const;
   /// Element i along `dim` is start + i * step of this; `step` may be negative.
@@ -95,11 +101,11 @@ private:
   std::shared_ptr<const std::vector<double>> floatData;
 };
 
-/// The common shape of `a` and `b` by ONNX's broadcasting rule, if there is
+/// The common shape of `a` and `b` by NumPy's broadcasting rule, if there is
 /// one.
 std::optional<Dims> broadcastShape(llvm::ArrayRef<int64_t> a,
                                    llvm::ArrayRef<int64_t> b);
 
-} // namespace tmc::onnx_import
+} // namespace tmc::frontend
 
-#endif // TMC_FRONTENDS_ONNX_ARRAY_H
+#endif // TMC_FRONTENDS_COMMON_ARRAY_H

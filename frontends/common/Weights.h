@@ -4,8 +4,8 @@
 // touched, and graph-only files, whose external data aren't shipped, import
 // like any other. Whoever wants the values asks here, by name.
 
-#ifndef TMC_FRONTENDS_ONNX_WEIGHTS_H
-#define TMC_FRONTENDS_ONNX_WEIGHTS_H
+#ifndef TMC_FRONTENDS_COMMON_WEIGHTS_H
+#define TMC_FRONTENDS_COMMON_WEIGHTS_H
 
 #include "compiler/support/Failure.h"
 
@@ -17,16 +17,30 @@
 
 namespace tmc {
 
-namespace onnx_import {
-class ModelFiles;
-struct TensorData;
-} // namespace onnx_import
+namespace frontend {
+/// The tensors that a model's files hold, by number. A frontend derives its own
+/// from it.
+class TensorStore {
+public:
+  virtual ~TensorStore() = default;
+  /// The bytes of tensor `index`: row-major, little endian, without alignment;
+  /// valid as long as this object. Fails with `World` if a file is missing,
+  /// with `Input` if it isn't what the model says.
+  virtual Expected<std::string_view> read(int index) = 0;
+  /// The file that holds them, for messages; empty for the model's own.
+  virtual std::string fileOf(int index) const { return {}; }
+};
+} // namespace frontend
 
 class Weights {
 public:
-  Weights(std::unique_ptr<onnx_import::ModelFiles> files,
-          std::vector<onnx_import::TensorData> tensors);
-  ~Weights();
+  struct Entry {
+    std::string name;
+    int index; ///< Of the store.
+  };
+  Weights(std::unique_ptr<frontend::TensorStore> store,
+          std::vector<Entry> entries)
+      : store(std::move(store)), entries(std::move(entries)) {}
 
   /// The name of each parameter and state, in the order of the arguments.
   std::vector<std::string> names() const;
@@ -42,12 +56,12 @@ public:
   Expected<std::string_view> read(const std::string &name);
 
 private:
-  const onnx_import::TensorData *find(const std::string &name) const;
+  const Entry *find(const std::string &name) const;
 
-  std::unique_ptr<onnx_import::ModelFiles> files;
-  std::vector<onnx_import::TensorData> tensors;
+  std::unique_ptr<frontend::TensorStore> store;
+  std::vector<Entry> entries;
 };
 
 } // namespace tmc
 
-#endif // TMC_FRONTENDS_ONNX_WEIGHTS_H
+#endif // TMC_FRONTENDS_COMMON_WEIGHTS_H

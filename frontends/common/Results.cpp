@@ -1,6 +1,7 @@
 // Results.cpp - what the function returns, and what its arguments are.
 
-#include "frontends/onnx/Importer.h"
+#include "frontends/common/Importer.h"
+#include "frontends/common/Roles.h"
 
 #include "dialects/train/Train.h"
 
@@ -10,45 +11,9 @@
 
 using namespace mlir;
 using namespace tmc;
-using namespace tmc::onnx_import;
+using namespace tmc::frontend;
 
 using train::TrainDialect;
-
-int Importer::initializerBehind(const Val &v) const {
-  if (v.isConst())
-    return v.constant->initializer;
-  for (auto [i, initializer] : llvm::enumerate(initializers))
-    if (v.isTensor() && initializer.argument == v.value)
-      return i;
-  return -1;
-}
-
-bool Importer::isMutated(const Val &v) const {
-  int index = initializerBehind(v);
-  return index >= 0 && mutated.contains(initializers[index].data.name);
-}
-
-std::optional<Val> Importer::asConstant(const Val &v) const {
-  int index = initializerBehind(v);
-  if (index < 0 || initializers[index].note == Initializer::Parameter ||
-      isMutated(v))
-    return std::nullopt;
-  Val constant = v;
-  constant.kind = Val::Const;
-  constant.value = {};
-  constant.constant = std::make_shared<Constant>();
-  constant.constant->initializer = index;
-  return constant;
-}
-
-void Importer::fixState(const Val &v, StringRef init) {
-  int index = initializerBehind(v);
-  if (index < 0 || !initializers[index].argument)
-    return;
-  Argument &argument = arguments[initializers[index].argument.getArgNumber()];
-  argument.role = Argument::State;
-  argument.init = init.str();
-}
 
 /// A buffer that the exported program writes, other than a normalization's
 /// statistics, is a state; its new value has the name that the program gives
@@ -61,19 +26,19 @@ LogicalResult Importer::updateBuffers() {
   std::vector<std::string> lost;
   for (const auto &[name, newName] : written) {
     const Val &next = lookup(newName);
-    auto found = initializerOf.find(name);
-    if (found == initializerOf.end()) {
+    auto found = tensorOf.find(name);
+    if (found == tensorOf.end()) {
       if (next.kind != Val::Absent)
         lost.push_back(name);
       continue;
     }
     int index = found->second;
-    if (!used.contains(name) ||
+    if (!used.contains(tensors[index].valueName()) ||
         llvm::any_of(results, [&](const Result &result) {
           return result.updates == index;
         }))
       continue;
-    BlockArgument argument = initializers[index].argument;
+    BlockArgument argument = tensors[index].argument;
     if (!argument || !next.isTensor() ||
         next.value.getType() != argument.getType()) {
       lost.push_back(name);
@@ -92,76 +57,74 @@ LogicalResult Importer::updateBuffers() {
   for (const std::string &name : lost)
     names += (names.empty() ? "" : ", ") + name;
   f.notes.push_back("written: " + names);
-  f.notes.push_back("export with optimize=False, and use the buffer after it "
-                    "is updated or leave the update out of forward");
+  f.notes.push_back(howToKeepBuffers);
   return fail(std::move(f)), mlir::failure();
 }
 
 FailureOr<Value> Importer::stateOf(const Val &v) {
-  int index = initializerBehind(v);
+  int index = storedBehind(v);
   if (index < 0)
     return mlir::failure();
   for (Result &result : results)
     if (result.updates == index)
       return result.value;
-  BlockArgument argument = argumentOf(initializers[index]);
+  BlockArgument argument = argumentOf(tensors[index]);
   arguments[argument.getArgNumber()].role = Argument::State;
   return Value(argument);
 }
 
 void Importer::updateState(const Val &v, Value next) {
-  int index = initializerBehind(v);
+  int index = storedBehind(v);
   assert(index >= 0 && "stateOf comes first");
   for (Result &result : results)
     if (result.updates == index) {
       result.value = next;
       return;
     }
-  results.push_back({next, initializers[index].data.name, false, index});
+  results.push_back({next, tensors[index].name, false, index});
 }
 
-/// The shape that the file gives `value`, if it contradicts `dims`. Exporters
+/// The shape that the file gives a value, if it contradicts `dims`. Exporters
 /// get this wrong, so that it is no error.
-static std::string declaredOtherwise(const onnx::ValueInfoProto &value,
+static std::string declaredOtherwise(const Declared &declared,
                                      ArrayRef<int64_t> dims) {
-  if (!value.type().tensor_type().has_shape())
+  if (!declared.hasShape)
     return {};
-  const auto &shape = value.type().tensor_type().shape();
-  bool differs = shape.dim_size() != static_cast<int>(dims.size());
+  bool differs = declared.dims.size() != dims.size();
   std::string text = "[";
-  for (int i = 0; i < shape.dim_size(); ++i) {
-    const auto &dim = shape.dim(i);
-    bool isFixed = dim.has_dim_value() && dim.dim_value() > 0;
-    text += (i ? ", " : "") + (isFixed ? std::to_string(dim.dim_value())
-                               : dim.has_dim_param() ? dim.dim_param()
-                                                     : std::string("?"));
-    if (!differs && isFixed && dim.dim_value() != dims[i])
+  for (auto [i, dim] : llvm::enumerate(declared.dims)) {
+    bool isFixed = dim.isKnown && dim.symbol.empty();
+    text += (i ? ", " : "") + (isFixed       ? std::to_string(dim.size)
+                               : dim.isKnown ? dim.symbol
+                                             : std::string("?"));
+    if (!differs && isFixed && dim.size != dims[i])
       differs = true;
   }
   return differs ? text + "]" : std::string();
 }
 
-LogicalResult Importer::importResults() {
+LogicalResult Importer::importResults(std::vector<Output> given) {
+  outputs = std::move(given);
   std::vector<Result> updates;
   std::swap(updates, results);
-  for (const auto &output : model.proto.graph().output()) {
-    const Val &v = lookup(output.name());
+  for (const Output &output : outputs) {
+    const std::string &name = output.declared.name;
+    const Val &v = lookup(output.value);
     if (v.kind == Val::Absent)
-      return fail(Failure::input("nothing defines the output '" +
-                                 output.name() + "'")),
+      return fail(Failure::input("nothing defines the output '" + name + "'")),
              mlir::failure();
     if (v.kind == Val::Sequence || !irType(v.type, &context))
-      return fail(Failure::unsupported("output '" + output.name() +
+      return fail(Failure::unsupported("output '" + name +
                                        "' is no tensor of a supported type")),
              mlir::failure();
     auto value = materialise(v);
     if (failed(value))
       return mlir::failure();
-    if (std::string declared = declaredOtherwise(output, v.dims);
+    if (std::string declared = declaredOtherwise(output.declared, v.dims);
         !declared.empty())
-      warn("output '" + output.name() + "' has shape " + str(v.dims) +
+      warn("output '" + name + "' has shape " + str(v.dims) +
            ", but the file says " + declared);
-    results.push_back({*value, output.name(), false, -1});
+    results.push_back({*value, name, false, -1});
   }
   // The exporter may list new statistics among the outputs.
   for (Result &update : updates) {
@@ -180,7 +143,7 @@ void Importer::removeDeadCode() {
       op.erase();
 }
 
-/// Arguments that nothing reads: initializers that were only asked for their
+/// Arguments that nothing reads: tensors that were only asked for their
 /// shape, inputs that no output depends on.
 void Importer::removeUnusedArguments() {
   Block &block = function.getBody().front();
@@ -195,8 +158,8 @@ void Importer::removeUnusedArguments() {
     if (argument.role == Argument::Batch)
       warnings.push_back("input '" + argument.name +
                          "' isn't used and was left out");
-    if (argument.initializer >= 0)
-      initializers[argument.initializer].argument = {};
+    if (argument.stored >= 0)
+      tensors[argument.stored].argument = {};
   }
   block.eraseArguments(unused);
   arguments = std::move(keptArguments);
@@ -223,7 +186,7 @@ LogicalResult Importer::setAttributes() {
       loss = result.value;
     }
     if (result.updates >= 0) {
-      int64_t argument = initializers[result.updates].argument.getArgNumber();
+      int64_t argument = tensors[result.updates].argument.getArgNumber();
       function.setResultAttr(i, TrainDialect::kUpdates,
                              b.getI64IntegerAttr(argument));
     }
@@ -234,8 +197,8 @@ LogicalResult Importer::setAttributes() {
                                                      {given.variance, "ones"}};
     for (auto [value, init] : both) {
       Argument &argument = arguments[value.getArgNumber()];
-      if (argument.initializer < 0 || argument.role != Argument::Param ||
-          initializers[argument.initializer].note == Initializer::Parameter)
+      if (argument.stored < 0 || argument.role != Argument::Param ||
+          tensors[argument.stored].note == StoredTensor::Parameter)
         continue;
       argument.role = Argument::State;
       argument.init = init;
@@ -253,7 +216,7 @@ LogicalResult Importer::setAttributes() {
     function.setArgAttr(i, TrainDialect::kRole,
                         train::RoleAttr::get(&context, role));
     function.setArgAttr(i, TrainDialect::kName, b.getStringAttr(argument.name));
-    isParameter.push_back(argument.initializer >= 0);
+    isParameter.push_back(argument.stored >= 0);
     if (argument.role != Argument::Param)
       continue;
     bool frozen = argument.frozen || !reached[i];

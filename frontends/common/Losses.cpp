@@ -1,4 +1,4 @@
-#include "frontends/onnx/Losses.h"
+#include "frontends/common/Losses.h"
 
 #include "dialects/nn/Builders.h"
 
@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace tmc;
 
-Value tmc::onnx_import::countLabels(OpBuilder &b, Location loc, Value labels,
-                                    int64_t ignored, Type element) {
+Value tmc::frontend::countLabels(OpBuilder &b, Location loc, Value labels,
+                                 int64_t ignored, Type element) {
   auto type = nn::tensorType(labels);
   Value none = nn::splat(b, loc, type, ignored);
   Value counts =
@@ -18,9 +18,8 @@ Value tmc::onnx_import::countLabels(OpBuilder &b, Location loc, Value labels,
   return nn::reduceSum(b, loc, ones, nn::firstDims(type.getRank()));
 }
 
-Value tmc::onnx_import::meanCrossEntropy(OpBuilder &b, Location loc,
-                                         Value logits, Value labels,
-                                         int64_t ignored) {
+Value tmc::frontend::meanCrossEntropy(OpBuilder &b, Location loc, Value logits,
+                                      Value labels, int64_t ignored) {
   Type element = nn::accumulationType(nn::tensorType(logits).getElementType());
   Value count = countLabels(b, loc, labels, ignored, element);
   Value one = nn::splat(b, loc, RankedTensorType::get({}, element), 1);
@@ -29,8 +28,8 @@ Value tmc::onnx_import::meanCrossEntropy(OpBuilder &b, Location loc,
       .getLoss();
 }
 
-Value tmc::onnx_import::meanSquaredError(OpBuilder &b, Location loc, Value x,
-                                         Value y) {
+Value tmc::frontend::meanSquaredError(OpBuilder &b, Location loc, Value x,
+                                      Value y) {
   auto type = nn::tensorType(x);
   Value d = nn::sub(b, loc, x, y);
   Value sum = nn::reduceSum(b, loc, nn::mul(b, loc, d, d),

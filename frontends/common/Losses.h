@@ -4,12 +4,12 @@
 // count, computed in the graph: passes that split the batch compute it for the
 // whole batch.
 
-#ifndef TMC_FRONTENDS_ONNX_LOSSES_H
-#define TMC_FRONTENDS_ONNX_LOSSES_H
+#ifndef TMC_FRONTENDS_COMMON_LOSSES_H
+#define TMC_FRONTENDS_COMMON_LOSSES_H
 
 #include "mlir/IR/Builders.h"
 
-namespace tmc::onnx_import {
+namespace tmc::frontend {
 
 /// The label that doesn't count where the model names none, as in PyTorch.
 constexpr int64_t kIgnoredLabel = -100;
@@ -29,6 +29,6 @@ mlir::Value meanCrossEntropy(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value meanSquaredError(mlir::OpBuilder &b, mlir::Location loc,
                              mlir::Value x, mlir::Value y);
 
-} // namespace tmc::onnx_import
+} // namespace tmc::frontend
 
-#endif // TMC_FRONTENDS_ONNX_LOSSES_H
+#endif // TMC_FRONTENDS_COMMON_LOSSES_H

@@ -8,12 +8,12 @@
 //
 // Labels and targets that the graph doesn't have become inputs of the batch.
 
-#include "frontends/onnx/Importer.h"
-#include "frontends/onnx/Losses.h"
+#include "frontends/common/Importer.h"
+#include "frontends/common/Losses.h"
 
 using namespace mlir;
 using namespace tmc;
-using namespace tmc::onnx_import;
+using namespace tmc::frontend;
 
 /// A float tensor of one element.
 static bool isScalarFloat(Type type) {
@@ -55,29 +55,38 @@ LogicalResult Importer::lossFromOutput(const std::string &name) {
       return success();
     }
   Failure f = Failure::usage("the model has no output named '" + name + "'");
-  std::string outputs = "its outputs are";
-  for (const auto &output : model.proto.graph().output())
-    outputs += " " + output.name();
-  fail(std::move(f).note(outputs));
+  fail(std::move(f).note(listOutputs("its outputs are")));
   return mlir::failure();
 }
 
+std::string Importer::listOutputs(const char *lead) const {
+  std::string text = lead;
+  for (const Output &output : outputs)
+    text += " " + output.declared.name;
+  return text;
+}
+
+/// The value that an output of this name has, else that of the graph.
+const Val &Importer::lookupForLoss(const std::string &name) const {
+  for (const Output &output : outputs)
+    if (output.declared.name == name)
+      return lookup(output.value);
+  return lookup(name);
+}
+
 FailureOr<Value> Importer::lossPrediction(const std::string &name) {
-  const Val &v = lookup(name);
+  const Val &v = lookupForLoss(name);
   if (v.kind == Val::Tensor && isFloat(v.type))
     return v.value;
   Failure f = Failure::usage("the loss needs a float tensor named '" + name +
                              "', which the model doesn't have");
-  std::string outputs = "the model's outputs are";
-  for (const auto &output : model.proto.graph().output())
-    outputs += " " + output.name();
-  fail(std::move(f).note(outputs));
+  fail(std::move(f).note(listOutputs("the model's outputs are")));
   return mlir::failure();
 }
 
 FailureOr<Value> Importer::lossTarget(const std::string &name,
                                       RankedTensorType type) {
-  const Val &v = lookup(name);
+  const Val &v = lookupForLoss(name);
   if (v.kind == Val::Absent) {
     Argument argument;
     argument.name = name;

@@ -1,4 +1,4 @@
-#include "frontends/onnx/Array.h"
+#include "frontends/common/Array.h"
 #include "frontends/Checked.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -6,9 +6,11 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <cstring>
+
 using namespace mlir;
 using namespace tmc;
-using namespace tmc::onnx_import;
+using namespace tmc::frontend;
 
 static Dims rowMajor(ArrayRef<int64_t> dims) {
   Dims strides(dims.size());
@@ -50,6 +52,63 @@ Array Array::ofFloats(ElementType type, ArrayRef<int64_t> dims,
     value = roundTo(type, value);
   result.floatData = std::make_shared<std::vector<double>>(std::move(values));
   return result;
+}
+
+template <typename T, typename Out>
+static std::vector<Out> elements(std::string_view bytes) {
+  std::vector<Out> values(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<Out>(value);
+  }
+  return values;
+}
+
+static std::vector<double> halves(std::string_view bytes,
+                                  const llvm::fltSemantics &semantics) {
+  std::vector<double> values;
+  for (uint16_t bits : elements<uint16_t, uint16_t>(bytes))
+    values.push_back(
+        llvm::APFloat(semantics, llvm::APInt(16, bits)).convertToDouble());
+  return values;
+}
+
+Array Array::ofBytes(ElementType type, ArrayRef<int64_t> dims,
+                     std::string_view bytes) {
+  auto ints = [&](std::vector<int64_t> values) {
+    return Array::ofInts(type, dims, std::move(values));
+  };
+  auto floats = [&](std::vector<double> values) {
+    return Array::ofFloats(type, dims, std::move(values));
+  };
+  switch (type) {
+  case ElementType::F32:
+    return floats(elements<float, double>(bytes));
+  case ElementType::F64:
+    return floats(elements<double, double>(bytes));
+  case ElementType::F16:
+    return floats(halves(bytes, llvm::APFloat::IEEEhalf()));
+  case ElementType::BF16:
+    return floats(halves(bytes, llvm::APFloat::BFloat()));
+  case ElementType::Bool:
+  case ElementType::U8:
+    return ints(elements<uint8_t, int64_t>(bytes));
+  case ElementType::I8:
+    return ints(elements<int8_t, int64_t>(bytes));
+  case ElementType::U16:
+    return ints(elements<uint16_t, int64_t>(bytes));
+  case ElementType::I16:
+    return ints(elements<int16_t, int64_t>(bytes));
+  case ElementType::I32:
+    return ints(elements<int32_t, int64_t>(bytes));
+  case ElementType::U32:
+    return ints(elements<uint32_t, int64_t>(bytes));
+  case ElementType::I64:
+  case ElementType::U64:
+    return ints(elements<int64_t, int64_t>(bytes));
+  }
+  llvm_unreachable("every element type has a reader");
 }
 
 Array Array::ofShape(ArrayRef<int64_t> values) {
@@ -383,8 +442,8 @@ DenseElementsAttr Array::attribute(MLIRContext *context) const {
   return DenseElementsAttr::get(type, values);
 }
 
-std::optional<Dims> tmc::onnx_import::broadcastShape(ArrayRef<int64_t> a,
-                                                     ArrayRef<int64_t> b) {
+std::optional<Dims> tmc::frontend::broadcastShape(ArrayRef<int64_t> a,
+                                                  ArrayRef<int64_t> b) {
   if (a.size() < b.size())
     std::swap(a, b);
   Dims dims(a.begin(), a.end());

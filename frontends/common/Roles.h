@@ -1,0 +1,31 @@
+// Roles.h - which parameters the loss depends on, and how fresh ones start.
+//
+// Nothing here looks at names: a vector that is added is a bias, a vector that
+// multiplies something divided by a standard deviation is a norm's scale.
+
+#ifndef TMC_FRONTENDS_COMMON_ROLES_H
+#define TMC_FRONTENDS_COMMON_ROLES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tmc::frontend {
+
+/// Sets train.init on the arguments that are parameters, from their uses.
+void inferInitialization(mlir::func::FuncOp function, mlir::Value loss,
+                         llvm::ArrayRef<bool> isParameter);
+
+/// A mean and a variance, arguments of the function that a normalization in
+/// pieces reads.
+struct Statistics {
+  mlir::BlockArgument mean, variance;
+};
+/// Those of all normalizations by numbers that the graph doesn't compute.
+llvm::SmallVector<Statistics> givenStatistics(mlir::func::FuncOp function);
+
+/// The parameters from which floats flow to `loss` (to any result if null).
+llvm::SmallVector<bool> reachesLoss(mlir::func::FuncOp function,
+                                    mlir::Value loss);
+
+} // namespace tmc::frontend
+
+#endif // TMC_FRONTENDS_COMMON_ROLES_H

@@ -1,0 +1,116 @@
+#include "frontends/common/ops/Attention.h"
+#include "frontends/common/Importer.h"
+#include "frontends/common/ops/Logic.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::frontend;
+
+/// What a constant mask of [T, S] says.
+static bool saysCausal(const Array &mask) {
+  std::vector<int64_t> allowed = mask.ints();
+  int64_t rows = mask.dims()[0], columns = mask.dims()[1];
+  for (int64_t t = 0; t < rows; ++t)
+    for (int64_t s = 0; s < columns; ++s)
+      if ((allowed[t * columns + s] != 0) != (s <= t + columns - rows))
+        return false;
+  return true;
+}
+
+/// The mask as nn.attention takes it: dimensions that repeat are 1, except the
+/// last. Null where it allows everything, or where it is `causal`.
+static FailureOr<Value> maskOf(Site &s, const Val &mask,
+                               ArrayRef<int64_t> scores, bool &causal) {
+  auto fit = broadcastShape(mask.dims, scores);
+  if (!fit || ArrayRef<int64_t>(*fit) != scores)
+    return s.error("a mask of shape " + str(mask.dims) +
+                   " doesn't fit scores of shape " + str(scores));
+  Dims dims(4, 1);
+  for (int64_t i = 0; i < mask.rank(); ++i)
+    dims[4 - mask.rank() + i] = mask.dims[i];
+  dims[3] = scores[3];
+  if (!s.foldable(mask)) {
+    ASSIGN_OR_FAIL(Value value, s.broadcast(mask, dims));
+    return value;
+  }
+  ASSIGN_OR_FAIL(Array array, s.arrayOf(mask));
+  Array wide = array.broadcastTo(scores).compressed();
+  Dims kept;
+  Array part = wide.unrepeated(kept);
+  bool isBool = mask.type == ElementType::Bool;
+  if (part.rank() == 0) {
+    double value = part.reshaped({}).floats()[0];
+    if (isBool ? value != 0 : value == 0)
+      return Value();
+  }
+  if (isBool && kept == Dims{2, 3} && saysCausal(part)) {
+    causal = true;
+    return Value();
+  }
+  Dims compact(4, 1);
+  for (int64_t dim : kept)
+    compact[dim] = scores[dim];
+  compact[3] = scores[3];
+  Array small = wide;
+  for (int64_t dim = 0; dim < 3; ++dim)
+    if (compact[dim] == 1)
+      small = small.sliced(dim, 0, 1, 1);
+  return s.materialise(Val(small));
+}
+
+Value tmc::frontend::swapHeads(Site &s, Value x) {
+  return nn::TransposeOp::create(s.b, s.loc, x, Dims{0, 2, 1, 3});
+}
+
+FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &a) {
+  auto qType = nn::tensorType(a.query), kType = nn::tensorType(a.key);
+  ArrayRef<int64_t> qd = qType.getShape(), kd = kType.getShape();
+  if (kType != a.value.getType() ||
+      qType.getElementType() != kType.getElementType() || qd[0] != kd[0] ||
+      qd[3] != kd[3] || kd[2] == 0 || qd[2] % kd[2])
+    return s.error("queries of shape " + str(qd) + ", keys of " + str(kd) +
+                   " and values of " + str(nn::tensorType(a.value).getShape()) +
+                   " (batch, time, heads, size)");
+  bool causal = a.causal;
+  if (causal && qd[1] != kd[1])
+    return s.unsupported("a causal mask for " + Twine(qd[1]) + " queries and " +
+                         Twine(kd[1]) + " keys");
+  Value mask;
+  if (!a.mask.isAbsent()) {
+    Val given = a.mask;
+    if (given.type != ElementType::Bool) {
+      if (given.type != elementTypeOf(qType.getElementType()))
+        return s.error("a mask of type " + nameOf(given.type));
+      ASSIGN_OR_FAIL(
+          given,
+          castTo(s, given,
+                 elementTypeOf(nn::accumulationType(qType.getElementType()))));
+    }
+    ASSIGN_OR_FAIL(mask,
+                   maskOf(s, given, {qd[0], qd[2], qd[1], kd[1]}, causal));
+  }
+  double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(qd[3])));
+  Value seed, samples;
+  int64_t stream = 0;
+  if (a.dropout != 0) {
+    if (!(a.dropout > 0 && a.dropout < 1))
+      return s.unsupported("dropout of " + std::to_string(a.dropout));
+    seed = s.importer.seed();
+    samples = s.importer.samples();
+    if (!seed || !samples)
+      return failure();
+    if (qd[0] % s.importer.batchSize())
+      return s.unsupported("dropout in " + Twine(qd[0]) +
+                           " rows for a batch of " +
+                           Twine(s.importer.batchSize()));
+    stream = s.importer.nextStream();
+  }
+  return nn::AttentionOp::create(s.b, s.loc, a.query, a.key, a.value, mask,
+                                 seed, samples, s.b.getF64FloatAttr(scale),
+                                 causal ? s.b.getUnitAttr() : UnitAttr(),
+                                 s.b.getF64FloatAttr(a.dropout),
+                                 s.b.getI64IntegerAttr(stream))
+      .getOut();
+}

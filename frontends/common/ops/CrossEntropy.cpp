@@ -1,0 +1,180 @@
+#include "frontends/common/ops/CrossEntropy.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::frontend;
+
+namespace {
+/// Logits [R, V] and labels [R], from [N, V, ...] and [N, ...].
+struct Rows {
+  Value logits, labels;
+  Value weights; ///< One number per class, or null.
+  Dims labelDims;
+  int64_t ignored;
+  Reduction reduction;
+};
+} // namespace
+
+static FailureOr<Rows> rowsOf(Site &s, const LabelLoss &loss) {
+  const Val &x = loss.scores, &y = loss.labels, &weights = loss.weights;
+  if (!isFloat(x.type) || isFloat(y.type))
+    return s.error("scores of type " + nameOf(x.type) + " and labels of type " +
+                   nameOf(y.type));
+  Dims wanted(x.dims);
+  if (x.rank() < 2)
+    return s.error("scores of shape " + str(x.dims));
+  wanted.erase(wanted.begin() + 1);
+  if (y.dims != wanted)
+    return s.error("scores of shape " + str(x.dims) + " and labels of shape " +
+                   str(y.dims));
+  Rows rows;
+  rows.labelDims = wanted;
+  rows.ignored = loss.ignored;
+  rows.reduction = loss.reduction;
+  ASSIGN_OR_FAIL(rows.logits, s.materialise(x));
+  ASSIGN_OR_FAIL(rows.labels, s.materialise(y));
+  int64_t classes = x.dims[1], count = 1;
+  for (int64_t dim : wanted)
+    count *= dim;
+  if (x.rank() > 2) {
+    Dims perm{0};
+    for (int64_t i = 2; i < x.rank(); ++i)
+      perm.push_back(i);
+    perm.push_back(1);
+    rows.logits = nn::TransposeOp::create(s.b, s.loc, rows.logits, perm);
+  }
+  rows.logits = s.reshape(rows.logits, {count, classes});
+  if (!weights.isAbsent()) {
+    if (weights.dims != Dims{classes} || weights.type != x.type)
+      return s.error("weights of shape " + str(weights.dims) + " for " +
+                     Twine(classes) + " classes");
+    ASSIGN_OR_FAIL(rows.weights, s.materialise(weights));
+  }
+  rows.labels = s.reshape(rows.labels, {count});
+  return rows;
+}
+
+/// The element of each row that its label names, 0 where the label doesn't
+/// count: a sum over a row of which one element is kept.
+static Value pick(Site &s, Value x, Value labels, int64_t ignored) {
+  auto type = nn::tensorType(x);
+  auto idType =
+      s.tensorType(type.getShape(), nn::tensorType(labels).getElementType());
+  Value column = nn::IotaOp::create(s.b, s.loc, idType, 1);
+  // An ignored label inside [0, V) must match no column.
+  Value counts = arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::ne,
+                                       labels, s.like(labels, ignored));
+  Value valid =
+      arith::SelectOp::create(s.b, s.loc, counts, labels, s.like(labels, -1));
+  Value wide = nn::broadcastTo(s.b, s.loc, valid, idType, {0});
+  Value hit =
+      arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::eq, column, wide);
+  Value kept = arith::SelectOp::create(s.b, s.loc, hit, x, s.like(x, 0));
+  return nn::reduceSum(s.b, s.loc, kept, {1});
+}
+
+/// Minus the log-probabilities of the labels, reduced as the node says.
+static FailureOr<Val> negativeLog(Site &s, const Rows &rows, Value logs) {
+  Value picked = pick(s, logs, rows.labels, rows.ignored);
+  Value losses = arith::NegFOp::create(s.b, s.loc, picked);
+  Value counted;
+  if (rows.weights) {
+    Value table =
+        nn::broadcastTo(s.b, s.loc, rows.weights, logs.getType(), {1});
+    counted = pick(s, table, rows.labels, rows.ignored);
+    losses = nn::mul(s.b, s.loc, losses, counted);
+  }
+  if (rows.reduction == Reduction::None)
+    return Val(s.reshape(losses, rows.labelDims));
+  Value sum = nn::reduceSum(s.b, s.loc, losses, {0});
+  if (rows.reduction == Reduction::Sum)
+    return Val(sum);
+  Value count = counted ? nn::reduceSum(s.b, s.loc, counted, {0})
+                        : countLabels(s.b, s.loc, rows.labels, rows.ignored,
+                                      nn::tensorType(logs).getElementType());
+  return Val(nn::div(s.b, s.loc, sum, count));
+}
+
+/// Cross-entropy of `logits` as one op, for a mean or a sum.
+static FailureOr<Val> crossEntropyOf(Site &s, const Rows &rows, Value logits) {
+  if (rows.reduction == Reduction::Mean)
+    return Val(meanCrossEntropy(s.b, s.loc, logits, rows.labels, rows.ignored));
+  Type element = nn::accumulationType(nn::tensorType(logits).getElementType());
+  Value one = nn::splat(s.b, s.loc, RankedTensorType::get({}, element), 1);
+  return Val(nn::CrossEntropyOp::create(s.b, s.loc, logits, rows.labels, one,
+                                        rows.ignored)
+                 .getLoss());
+}
+
+/// (1 - share) times the cross-entropy, plus share times the mean over all
+/// classes of minus the log-probability; both are averaged over the labels that
+/// count.
+static FailureOr<Val> smoothedCrossEntropy(Site &s, const Rows &rows,
+                                           double share) {
+  auto type = nn::tensorType(rows.logits);
+  if (rows.weights || rows.reduction != Reduction::Mean ||
+      nn::accumulationType(type.getElementType()) != type.getElementType())
+    return s.unsupported("label smoothing with " +
+                         Twine(rows.weights ? "weights of classes"
+                               : rows.reduction != Reduction::Mean
+                                   ? "another reduction than the mean"
+                                   : "logits of low precision"));
+  Value hard =
+      meanCrossEntropy(s.b, s.loc, rows.logits, rows.labels, rows.ignored);
+  Value logs = nn::SoftmaxOp::create(s.b, s.loc, rows.logits, /*log=*/true);
+  Value spread = nn::reduceSum(s.b, s.loc, logs, {1});
+  Value counts =
+      arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::ne, rows.labels,
+                            s.like(rows.labels, rows.ignored));
+  spread =
+      arith::SelectOp::create(s.b, s.loc, counts, spread, s.like(spread, 0));
+  Value sum = nn::reduceSum(s.b, s.loc, spread, {0});
+  Value count =
+      countLabels(s.b, s.loc, rows.labels, rows.ignored, type.getElementType());
+  Value soft = nn::scale(s.b, s.loc, nn::div(s.b, s.loc, sum, count),
+                         -share / double(type.getDimSize(1)));
+  return Val(nn::add(s.b, s.loc, nn::scale(s.b, s.loc, hard, 1 - share), soft));
+}
+
+FailureOr<Val> tmc::frontend::logSoftmaxOf(Site &s, const LabelLoss &loss) {
+  ASSIGN_OR_FAIL(Rows rows, rowsOf(s, loss));
+  Value logs = nn::SoftmaxOp::create(s.b, s.loc, rows.logits, /*log=*/true);
+  // Back from [R, V] to [N, V, ...].
+  int64_t rank = loss.scores.rank();
+  if (rank > 2) {
+    Dims last(rows.labelDims), perm{0, rank - 1};
+    last.push_back(loss.scores.dims[1]);
+    for (int64_t i = 1; i < rank - 1; ++i)
+      perm.push_back(i);
+    logs = s.reshape(logs, last);
+    logs = nn::TransposeOp::create(s.b, s.loc, logs, perm);
+  }
+  return Val(logs);
+}
+
+FailureOr<Val> tmc::frontend::crossEntropy(Site &s, const LabelLoss &loss) {
+  ASSIGN_OR_FAIL(Rows rows, rowsOf(s, loss));
+  if (loss.smoothing)
+    return smoothedCrossEntropy(s, rows, loss.smoothing);
+  if (rows.reduction != Reduction::None && !rows.weights)
+    return crossEntropyOf(s, rows, rows.logits);
+  Value logs = nn::SoftmaxOp::create(s.b, s.loc, rows.logits, /*log=*/true);
+  return negativeLog(s, rows, logs);
+}
+
+FailureOr<Val> tmc::frontend::negativeLogLikelihood(Site &s,
+                                                    const LabelLoss &loss) {
+  ASSIGN_OR_FAIL(Rows rows, rowsOf(s, loss));
+  Value source = rows.logits;
+  while (auto view = source.getDefiningOp<nn::ReshapeOp>())
+    source = view.getInput();
+  auto softmax = source.getDefiningOp<nn::SoftmaxOp>();
+  auto type = nn::tensorType(rows.logits);
+  if (softmax && softmax.getLog() && rows.reduction != Reduction::None &&
+      !rows.weights &&
+      nn::tensorType(source).getShape().back() == type.getShape().back()) {
+    Value logits = s.reshape(softmax.getInput(), type.getShape());
+    return crossEntropyOf(s, rows, logits);
+  }
+  return negativeLog(s, rows, rows.logits);
+}

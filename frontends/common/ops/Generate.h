@@ -1,0 +1,31 @@
+// Generate.h - tensors made from numbers alone, and sums over triangles.
+
+#ifndef TMC_FRONTENDS_COMMON_OPS_GENERATE_H
+#define TMC_FRONTENDS_COMMON_OPS_GENERATE_H
+
+#include "frontends/common/Site.h"
+
+namespace tmc::frontend {
+
+/// start, start + step, ... before `limit`.
+mlir::FailureOr<Val> range(Site &s, ElementType type, double start,
+                           double limit, double step);
+
+/// The number of row or column of each element of `dims`.
+Array iota(llvm::ArrayRef<int64_t> dims, int64_t dim);
+
+/// The elements of matrices on and above the diagonal `k`, or, if not `upper`,
+/// on and below; zeros elsewhere.
+mlir::FailureOr<Val> triangle(Site &s, const Val &x, bool upper, int64_t k);
+
+/// Sums from the start along an axis, as a sum over a triangle.
+struct CumulativeSum {
+  int64_t axis = 0;
+  bool exclusive = false, reverse = false;
+};
+mlir::FailureOr<Val> cumulativeSum(Site &s, const Val &x,
+                                   const CumulativeSum &how);
+
+} // namespace tmc::frontend
+
+#endif // TMC_FRONTENDS_COMMON_OPS_GENERATE_H

@@ -1,0 +1,39 @@
+// Logic.h - comparisons, logic, choice and casts.
+
+#ifndef TMC_FRONTENDS_COMMON_OPS_LOGIC_H
+#define TMC_FRONTENDS_COMMON_OPS_LOGIC_H
+
+#include "frontends/common/ops/Pointwise.h"
+
+namespace tmc::frontend {
+
+// Comparisons. Booleans compare as 0 and 1; nothing compares with NaN.
+mlir::FailureOr<Val> equals(Site &s, Operands two);
+mlir::FailureOr<Val> notEqual(Site &s, Operands two);
+mlir::FailureOr<Val> less(Site &s, Operands two);
+mlir::FailureOr<Val> lessOrEqual(Site &s, Operands two);
+mlir::FailureOr<Val> greater(Site &s, Operands two);
+mlir::FailureOr<Val> greaterOrEqual(Site &s, Operands two);
+
+// Bit by bit; of booleans, logic. A boolean that is neutral throughout leaves
+// the other as it is.
+mlir::FailureOr<Val> conjunction(Site &s, Operands two);
+mlir::FailureOr<Val> disjunction(Site &s, Operands two);
+mlir::FailureOr<Val> exclusiveOr(Site &s, Operands two);
+mlir::FailureOr<Val> negation(Site &s, const Val &x);
+mlir::FailureOr<Val> isNaN(Site &s, const Val &x);
+
+/// The one value of all elements of a constant, if they are equal.
+mlir::FailureOr<std::optional<int64_t>> uniformValue(Site &s, const Val &v);
+
+/// condition ? x : y. A condition that is the same everywhere is no choice.
+mlir::FailureOr<Val> where(Site &s, const Val &condition, const Val &x,
+                           const Val &y);
+
+/// `x` with elements of type `to`. Booleans are 0 and 1; floats are cut towards
+/// zero.
+mlir::FailureOr<Val> castTo(Site &s, const Val &x, ElementType to);
+
+} // namespace tmc::frontend
+
+#endif // TMC_FRONTENDS_COMMON_OPS_LOGIC_H

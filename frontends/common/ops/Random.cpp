@@ -1,0 +1,43 @@
+#include "frontends/common/ops/Random.h"
+#include "frontends/common/Importer.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::frontend;
+
+/// Dimension 0 of what nn.random makes must be a whole number of rows per
+/// sample.
+FailureOr<Value> tmc::frontend::uniform(Site &s, ArrayRef<int64_t> dims) {
+  Value seed = s.importer.seed(), samples = s.importer.samples();
+  if (!seed || !samples)
+    return failure();
+  Type element = s.b.getF32Type();
+  int64_t batch = s.importer.batchSize(), count = 1;
+  for (int64_t dim : dims)
+    count *= dim;
+  if (count % batch)
+    return s.unsupported("random numbers of shape " + str(dims) +
+                         " for a batch of " + Twine(batch));
+  Dims drawn(dims);
+  if (dims.empty() || dims[0] % batch)
+    drawn = {count};
+  Value u = nn::RandomOp::create(s.b, s.loc, s.tensorType(drawn, element), seed,
+                                 samples, s.importer.nextStream());
+  return s.reshape(u, dims);
+}
+
+FailureOr<Dropout> tmc::frontend::dropout(Site &s, const Val &in, double p) {
+  if (!(p >= 0 && p <= 1))
+    return s.error("a ratio of " + std::to_string(p));
+  if (p == 0)
+    return Dropout{in, Val(Array::splatInt(ElementType::Bool, in.dims, 1))};
+  if (failed(checkFloats(s, in)))
+    return failure();
+  ASSIGN_OR_FAIL(Value x, s.materialise(in));
+  ASSIGN_OR_FAIL(Value u, uniform(s, in.dims));
+  Value kept = arith::CmpFOp::create(s.b, s.loc, arith::CmpFPredicate::OGE, u,
+                                     s.like(u, p));
+  Value scaled = p < 1 ? nn::scale(s.b, s.loc, x, 1 / (1 - p)) : x;
+  Value y = arith::SelectOp::create(s.b, s.loc, kept, scaled, s.like(x, 0));
+  return Dropout{Val(y), Val(kept)};
+}

@@ -1,0 +1,22 @@
+// Random.h - dropout, from counter-based random numbers.
+
+#ifndef TMC_FRONTENDS_COMMON_OPS_RANDOM_H
+#define TMC_FRONTENDS_COMMON_OPS_RANDOM_H
+
+#include "frontends/common/Site.h"
+
+namespace tmc::frontend {
+
+/// Uniform numbers of shape `dims`, keyed by sample.
+mlir::FailureOr<mlir::Value> uniform(Site &s, llvm::ArrayRef<int64_t> dims);
+
+/// `x` with a share `p` of its elements dropped and the others scaled up, and
+/// which were kept. With p = 0, nothing happens.
+struct Dropout {
+  Val y, kept;
+};
+mlir::FailureOr<Dropout> dropout(Site &s, const Val &x, double p);
+
+} // namespace tmc::frontend
+
+#endif // TMC_FRONTENDS_COMMON_OPS_RANDOM_H

@@ -1,0 +1,31 @@
+// Reduce.h - sums, means and extremes over dimensions.
+//
+// `dims` ascend; with `keep`, they stay as dimensions of size 1.
+
+#ifndef TMC_FRONTENDS_COMMON_OPS_REDUCE_H
+#define TMC_FRONTENDS_COMMON_OPS_REDUCE_H
+
+#include "frontends/common/Site.h"
+
+namespace tmc::frontend {
+
+mlir::FailureOr<Val> reduceSum(Site &s, const Val &x,
+                               llvm::ArrayRef<int64_t> dims, bool keep);
+mlir::FailureOr<Val> reduceMean(Site &s, const Val &x,
+                                llvm::ArrayRef<int64_t> dims, bool keep);
+mlir::FailureOr<Val> reduceMax(Site &s, const Val &x,
+                               llvm::ArrayRef<int64_t> dims, bool keep);
+mlir::FailureOr<Val> reduceMin(Site &s, const Val &x,
+                               llvm::ArrayRef<int64_t> dims, bool keep);
+/// A sum of what `before` makes of the elements, and `after` of the sum.
+mlir::FailureOr<Val>
+reduceSumOf(Site &s, const Val &x, llvm::ArrayRef<int64_t> dims, bool keep,
+            llvm::function_ref<mlir::Value(mlir::Value)> before,
+            llvm::function_ref<mlir::Value(mlir::Value)> after);
+/// log(sum(exp(x))).
+mlir::FailureOr<Val> logSumExp(Site &s, const Val &x,
+                               llvm::ArrayRef<int64_t> dims, bool keep);
+
+} // namespace tmc::frontend
+
+#endif // TMC_FRONTENDS_COMMON_OPS_REDUCE_H

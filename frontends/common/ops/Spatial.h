@@ -1,0 +1,64 @@
+// Spatial.h - windows over images: convolutions and pools.
+//
+// One-dimensional ones are two-dimensional ones of height 1.
+
+#ifndef TMC_FRONTENDS_COMMON_OPS_SPATIAL_H
+#define TMC_FRONTENDS_COMMON_OPS_SPATIAL_H
+
+#include "frontends/common/Site.h"
+
+namespace tmc::frontend {
+
+/// A window as a file states it: one entry per spatial dimension, or empty
+/// where the file leaves it out.
+struct WindowSpec {
+  Dims size, strides, dilations;
+  Dims padding; ///< All before, then all after.
+  enum Auto { Given, SameUpper, SameLower, Valid };
+  Auto autoPad = Given;
+  /// One window more where the last one begins within the input.
+  bool ceil = false;
+};
+
+struct Window {
+  Dims size, strides, dilations; ///< [h, w]
+  Dims padding;                  ///< [top, left, bottom, right]
+};
+
+/// `spec` over an input [N, C, spatial...], checked.
+mlir::FailureOr<Window> windowOf(Site &s, const Val &input,
+                                 const WindowSpec &spec);
+
+/// [N, C, W] as [N, C, 1, W]; [N, C, H, W] as it is.
+mlir::FailureOr<mlir::Value> asImage(Site &s, const Val &v);
+Dims asImageDims(llvm::ArrayRef<int64_t> dims);
+
+/// The size of the result along a dimension; negative if the window doesn't
+/// fit.
+int64_t windowCount(int64_t size, int64_t low, int64_t high, int64_t window,
+                    int64_t stride, int64_t dilation);
+
+/// The convolution of `x` [N, C, ...] with filters `w` [O, C / groups, ...],
+/// plus a vector of channels. `spec` needs no size.
+mlir::FailureOr<Val> convolve(Site &s, const Val &x, const Val &w,
+                              const Val &bias, WindowSpec spec, int64_t groups);
+
+/// The adjoint of a convolution, of `x` [N, C, ...] with filters `w` [C, O /
+/// groups, ...]; `extra` elements are appended to each spatial dimension of the
+/// result, or none if it is empty.
+mlir::FailureOr<Val> convolveTransposed(Site &s, const Val &x, const Val &w,
+                                        const Val &bias, WindowSpec spec,
+                                        Dims extra, int64_t groups);
+
+mlir::FailureOr<Val> maxPool(Site &s, const Val &x, const WindowSpec &spec);
+/// The mean over each window, of all its elements or of those that aren't
+/// padding.
+mlir::FailureOr<Val> averagePool(Site &s, const Val &x, const WindowSpec &spec,
+                                 bool countPadding);
+/// Over all positions of [N, C, ...]; the result is [N, C, 1, ...].
+mlir::FailureOr<Val> globalPool(Site &s, const Val &x, nn::ReduceKind kind,
+                                bool mean);
+
+} // namespace tmc::frontend
+
+#endif // TMC_FRONTENDS_COMMON_OPS_SPATIAL_H
