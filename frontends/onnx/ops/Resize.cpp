@@ -1,19 +1,6 @@
 // Resize.cpp - images in another size.
-//
-// Along each axis, the result is a matrix times the input, and the matrix is
-// known at import: row i holds the weights of the elements that element i of
-// the result is made of. So every mode is a product, whose gradient is one too.
-//
-//   2 -> 4, linear, half pixels      1     0
-//                                    0.75  0.25
-//                                    0.25  0.75
-//                                    0     1
-//
-// Where each row has a single one and each element repeats equally often,
-// repetition is cheaper than a product, and is what networks use most.
 
-#include "frontends/Checked.h"
-#include "frontends/common/ops/Pointwise.h"
+#include "frontends/common/ops/Resize.h"
 #include "frontends/onnx/Node.h"
 
 #include <cmath>
@@ -22,152 +9,42 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
-namespace {
 /// The node's attributes.
-struct Rule {
-  std::string mode, transform, nearest;
-  double cubic = -0.75;
-  bool excludeOutside = false;
-};
-
-/// Weights of the result's elements, [out, in].
-using Weights = std::vector<double>;
-} // namespace
-
-/// Where element `i` of `out` lies among `in` elements; `scale` is out / in, or
-/// what the node says.
-static double sourceOf(const Rule &rule, int64_t i, int64_t in, int64_t out,
-                       double scale) {
-  if (rule.transform == "align_corners")
-    return out == 1 ? 0 : i * (in - 1) / (in * scale - 1);
-  if (rule.transform == "asymmetric")
-    return i / scale;
-  if (rule.transform == "pytorch_half_pixel" && out == 1)
-    return 0;
-  return (i + 0.5) / scale - 0.5;
-}
-
-static int64_t nearestTo(const Rule &rule, double x) {
-  if (rule.nearest == "floor")
-    return std::floor(x);
-  if (rule.nearest == "ceil")
-    return std::ceil(x);
-  bool halfway = x - std::floor(x) == 0.5;
-  if (!halfway)
-    return std::lround(x);
-  return rule.nearest == "round_prefer_ceil" ? std::ceil(x) : std::floor(x);
-}
-
-/// Cubic convolution of Keys: weights of the elements at distance `t`.
-static double cubicWeight(double a, double t) {
-  t = std::fabs(t);
-  if (t <= 1)
-    return ((a + 2) * t - (a + 3)) * t * t + 1;
-  return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
-}
-
-static Weights weightsOf(const Rule &rule, int64_t in, int64_t out,
-                         double scale) {
-  Weights weights(in * out, 0);
-  for (int64_t i = 0; i < out; ++i) {
-    double x = sourceOf(rule, i, in, out, scale);
-    double *row = &weights[i * in];
-    auto clamp = [&](int64_t k) { return std::clamp<int64_t>(k, 0, in - 1); };
-    if (rule.mode == "nearest") {
-      row[clamp(nearestTo(rule, x))] = 1;
-      continue;
-    }
-    int64_t below = std::floor(x);
-    int64_t reach = rule.mode == "cubic" ? 2 : 1;
-    double total = 0;
-    for (int64_t k = below - reach + 1; k <= below + reach; ++k) {
-      double w = rule.mode == "cubic" ? cubicWeight(rule.cubic, x - k)
-                                      : 1 - std::fabs(x - k);
-      if (rule.excludeOutside && k != clamp(k))
-        continue;
-      row[clamp(k)] += w;
-      total += w;
-    }
-    if (rule.excludeOutside)
-      for (int64_t k = 0; k < in; ++k)
-        row[k] /= total;
-  }
-  return weights;
-}
-
-/// How often each element repeats, if that is all that `weights` do.
-static int64_t repetition(const Weights &weights, int64_t in, int64_t out) {
-  if (out % in)
-    return 0;
-  int64_t times = out / in;
-  for (int64_t i = 0; i < out; ++i)
-    for (int64_t k = 0; k < in; ++k)
-      if (weights[i * in + k] != (k == i / times ? 1 : 0))
-        return 0;
-  return times;
-}
-
-/// `x` with each element along dimension i in a row times[i] times.
-static FailureOr<Value> repeat(Node &n, Value x, ArrayRef<int64_t> times) {
-  Dims apart, repeated, dims;
-  for (auto [dim, count] : llvm::zip(nn::tensorType(x).getShape(), times)) {
-    apart.push_back(dim);
-    repeated.push_back(dim);
-    dims.push_back(dim * count);
-    if (count != 1) {
-      apart.push_back(1);
-      repeated.push_back(count);
-    }
-  }
-  ASSIGN_OR_FAIL(Value wide, n.broadcast(Val(n.reshape(x, apart)), repeated));
-  return n.reshape(wide, dims);
-}
-
-/// The matrix `weights` [out, in] times `x` along `axis`.
-static FailureOr<Value> multiply(Node &n, Value x, int64_t axis, int64_t out,
-                                 Weights weights) {
-  auto type = nn::tensorType(x);
-  int64_t rank = type.getRank(), in = type.getDimSize(axis);
-  Dims swap(nn::firstDims(rank));
-  std::swap(swap[axis], swap.back());
-  Value inner =
-      axis == rank - 1
-          ? x
-          : Value(nn::TransposeOp::create(n.b, n.loc, x, ArrayRef(swap)));
-  Dims dims(nn::tensorType(inner).getShape());
-  Array matrix = Array::ofFloats(elementTypeOf(type.getElementType()),
-                                 {out, in}, std::move(weights));
-  ASSIGN_OR_FAIL(Value table, n.materialise(Val(matrix)));
-  Value rows = n.reshape(inner, {type.getNumElements() / in, in});
-  Value y = nn::MatmulOp::create(n.b, n.loc, rows, table,
-                                 /*transposeLhs=*/false,
-                                 /*transposeRhs=*/true);
-  dims.back() = out;
-  y = n.reshape(y, dims);
-  return axis == rank - 1
-             ? y
-             : Value(nn::TransposeOp::create(n.b, n.loc, y, ArrayRef(swap)));
+static FailureOr<ResizeRule> ruleOf(Node &n) {
+  ResizeRule rule;
+  std::string mode = n.stringAttr("mode", "nearest");
+  std::string place =
+      n.stringAttr("coordinate_transformation_mode", "half_pixel");
+  std::string nearest = n.stringAttr("nearest_mode", "round_prefer_floor");
+  rule.cubic = n.floatAttr("cubic_coeff_a", -0.75);
+  rule.excludeOutside = n.intAttr("exclude_outside", 0);
+  if (mode != "nearest" && mode != "linear" && mode != "cubic")
+    return n.unsupported("resizing by mode '" + mode + "'");
+  if (place != "half_pixel" && place != "asymmetric" &&
+      place != "pytorch_half_pixel" && place != "align_corners")
+    return n.unsupported("resizing by coordinates '" + place + "'");
+  if (n.intAttr("antialias", 0) ||
+      n.stringAttr("keep_aspect_ratio_policy", "stretch") != "stretch")
+    return n.unsupported("resizing with antialiasing or a kept aspect ratio");
+  rule.mode = mode == "nearest"  ? ResizeRule::Nearest
+              : mode == "linear" ? ResizeRule::Linear
+                                 : ResizeRule::Cubic;
+  rule.place = place == "align_corners"        ? ResizeRule::AlignCorners
+               : place == "asymmetric"         ? ResizeRule::Asymmetric
+               : place == "pytorch_half_pixel" ? ResizeRule::TorchHalfPixel
+                                               : ResizeRule::HalfPixel;
+  rule.rounding = nearest == "floor"               ? ResizeRule::Floor
+                  : nearest == "ceil"              ? ResizeRule::Ceil
+                  : nearest == "round_prefer_ceil" ? ResizeRule::PreferCeil
+                                                   : ResizeRule::PreferFloor;
+  return rule;
 }
 
 static LogicalResult importResize(Node &n) {
   const Val x = n.input(0);
-  if (!isFloat(x.type))
-    return n.unsupported("elements of type " + nameOf(x.type));
-  Rule rule;
-  rule.mode = n.stringAttr("mode", "nearest");
-  rule.transform = n.stringAttr("coordinate_transformation_mode", "half_pixel");
-  rule.nearest = n.stringAttr("nearest_mode", "round_prefer_floor");
-  rule.cubic = n.floatAttr("cubic_coeff_a", -0.75);
-  rule.excludeOutside = n.intAttr("exclude_outside", 0);
-  if (rule.mode != "nearest" && rule.mode != "linear" && rule.mode != "cubic")
-    return n.unsupported("resizing by mode '" + rule.mode + "'");
-  if (rule.transform != "half_pixel" && rule.transform != "asymmetric" &&
-      rule.transform != "pytorch_half_pixel" &&
-      rule.transform != "align_corners")
-    return n.unsupported("resizing by coordinates '" + rule.transform + "'");
-  if (n.intAttr("antialias", 0) ||
-      n.stringAttr("keep_aspect_ratio_policy", "stretch") != "stretch")
-    return n.unsupported("resizing with antialiasing or a kept aspect ratio");
+  if (failed(checkFloats(n, x)))
+    return failure();
+  ASSIGN_OR_FAIL(ResizeRule rule, ruleOf(n));
   Dims axes(nn::firstDims(x.rank()));
   if (auto given = n.intsAttr("axes")) {
     axes = *given;
@@ -175,40 +52,23 @@ static LogicalResult importResize(Node &n) {
       ASSIGN_OR_FAIL(entry, n.axis(entry, x.rank()));
     }
   }
-  std::vector<double> scales;
-  Dims sizes;
+  std::vector<double> scales, sizes;
   if (n.has(3)) {
-    ASSIGN_OR_FAIL(sizes, n.ints(3));
+    ASSIGN_OR_FAIL(Array array, n.array(3));
+    sizes = array.floats();
   } else {
     ASSIGN_OR_FAIL(Array array, n.array(2));
     scales = array.floats();
   }
   if ((n.has(3) ? sizes.size() : scales.size()) != axes.size())
     return n.error("has sizes for other than " + Twine(axes.size()) + " axes");
-  ASSIGN_OR_FAIL(Value y, n.value(0));
-  Dims times(x.rank(), 1);
   for (auto [i, axis] : llvm::enumerate(axes)) {
-    int64_t in = x.dims[axis];
-    double scale = n.has(3) ? static_cast<double>(sizes[i]) / in : scales[i];
-    constexpr double kMaxSize = 1 << 20;
-    double wanted = n.has(3) ? sizes[i] : std::floor(in * scale);
-    if (in < 1 || !(wanted >= 1 && wanted <= kMaxSize))
-      return n.error("resizes " + Twine(in) + " elements by " +
-                     std::to_string(scale));
-    int64_t out = static_cast<int64_t>(wanted);
-    if (in == out && scale == 1)
-      continue;
-    if (in > kMaxFoldElements / out)
-      return n.unsupported("resizing " + Twine(in) + " elements to " +
-                           Twine(out));
-    Weights weights = weightsOf(rule, in, out, scale);
-    if (int64_t count = repetition(weights, in, out)) {
-      times[axis] = count;
-    } else {
-      ASSIGN_OR_FAIL(y, multiply(n, y, axis, out, std::move(weights)));
-    }
+    double in = static_cast<double>(x.dims[axis]);
+    if (n.has(3))
+      scales.push_back(sizes[i] / in);
+    else
+      sizes.push_back(std::floor(in * scales[i]));
   }
-  ASSIGN_OR_FAIL(Value result, repeat(n, y, times));
-  return n.set(result);
+  return n.set(resize(n, x, axes, scales, sizes, rule));
 }
-static Register resize("Resize", importResize);
+static Register resizeOp("Resize", importResize);
