@@ -118,6 +118,8 @@ ROOMS = {
     "frontends/common": ["frontends/Checked.h", "dialects", "compiler/support"],
     "frontends/onnx": ["frontends/common", "frontends/Checked.h", "frontends/SafeFile.h",
                        "dialects", "compiler/support"],
+    "frontends/torch": ["frontends/common", "frontends/Checked.h", "frontends/SafeFile.h",
+                        "dialects", "compiler/support"],
     "frontends": ["compiler/support"],
     "compiler/analysis": ["dialects", "compiler/planning", "compiler/target",
                           "compiler/support"],

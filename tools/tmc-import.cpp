@@ -2,11 +2,14 @@
 // the tests and of whoever writes an importer, like tmc-opt.
 //
 //   tmc-import model.onnx --batch 4 --dim sequence=64
+//   tmc-import model.pt2
 //   tmc-import model.txt             anything else is protobuf's text format
 //   tmc-import model.txt --encode    the same as the bytes of an .onnx file
 
 #include "frontends/onnx/Import.h"
 #include "frontends/onnx/Node.h"
+#include "frontends/torch/Call.h"
+#include "frontends/torch/Import.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
@@ -46,7 +49,9 @@ static Expected<std::string> fromText(const std::string &path) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::opt<std::string> input(cl::Positional, cl::desc("MODEL"));
-  cl::opt<bool> operators("operators", cl::desc("list the known operators"));
+  cl::opt<bool> operators("operators", cl::desc("list ONNX's known operators"));
+  cl::opt<bool> torchOperators("torch-operators",
+                               cl::desc("list PyTorch's known operators"));
   cl::opt<int64_t> batch("batch", cl::desc("size of the batch"), cl::init(0));
   cl::list<std::string> dims("dim", cl::desc("NAME=N: size of a dimension"));
   cl::opt<std::string> loss("loss", cl::desc("what is minimised"));
@@ -60,6 +65,11 @@ int main(int argc, char **argv) {
 
   if (operators) {
     for (const std::string &name : onnx_import::operatorNames())
+      llvm::outs() << name << "\n";
+    return 0;
+  }
+  if (torchOperators) {
+    for (const std::string &name : torch_import::operatorNames())
       llvm::outs() << name << "\n";
     return 0;
   }
@@ -82,7 +92,8 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   std::string path = input;
-  bool isText = !llvm::StringRef(path).ends_with(".onnx");
+  bool isTorch = llvm::StringRef(path).ends_with(".pt2");
+  bool isText = !isTorch && !llvm::StringRef(path).ends_with(".onnx");
   std::string directory = path.find('/') == std::string::npos
                               ? "."
                               : path.substr(0, path.rfind('/'));
@@ -96,6 +107,8 @@ int main(int argc, char **argv) {
       return 0;
     }
     model.emplace(importOnnxBytes(*bytes, directory, options, context));
+  } else if (isTorch) {
+    model.emplace(importTorch(path, options, context));
   } else {
     model.emplace(importOnnx(path, options, context));
   }

@@ -12,6 +12,8 @@
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
+#include "frontends/onnx/Import.h"
+#include "frontends/torch/Import.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 #include "passes/Precision.h"
@@ -255,7 +257,7 @@ Expected<bool> Compilation::import() {
   if (isForwardFile(asked.model)) {
     if (!asked.weights.empty())
       return Failure::unsupported(
-          "--weights goes with an ONNX model; give it to the trainer");
+          "--weights goes with a model; give it to the trainer");
     Expected<OwningOpRef<ModuleOp>> module = readForward(asked.model, *context);
     if (!module)
       return std::move(module.failure());
@@ -265,7 +267,9 @@ Expected<bool> Compilation::import() {
       sources = std::make_unique<WeightSources>(); // It has none.
     return true;
   }
-  Expected<ImportedModel> model = importOnnx(asked.model, options, *context);
+  bool isTorch = llvm::StringRef(asked.model).ends_with(".pt2");
+  Expected<ImportedModel> model =
+      (isTorch ? importTorch : importOnnx)(asked.model, options, *context);
   if (!model)
     return std::move(model.failure());
   imported = std::make_unique<ImportedModel>(std::move(*model));

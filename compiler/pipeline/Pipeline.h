@@ -25,7 +25,7 @@
 #include "compiler/planning/driver/ArenaFit.h"
 #include "compiler/report/Planned.h"
 #include "compiler/target/Target.h"
-#include "frontends/onnx/Import.h"
+#include "frontends/common/Import.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"

@@ -1,0 +1,113 @@
+// Call.h - what an operator's importer sees, and how operators register.
+//
+// An operator is one function and one line, for all its overloads:
+//
+//   static LogicalResult importGelu(Call &c) {
+//     ASSIGN_OR_FAIL(std::string approximate, c.text("approximate", "none"));
+//     return c.set(gelu(c, c.tensor("self"), approximate == "tanh"));
+//   }
+//   static Register gelu("gelu", importGelu);
+//
+// A file leaves out each argument that has its default: the default stands
+// where the argument is read. Sizes that the exported program computes are
+// numbers by now, since every symbol is bound. See Site.h for values, building
+// and failure.
+//
+// The name is ATen's without the overload. A name that ends in an underscore
+// isn't registered: it is the operator without it, and a new value for `self`
+// (see Importer.h).
+
+#ifndef TMC_FRONTENDS_TORCH_CALL_H
+#define TMC_FRONTENDS_TORCH_CALL_H
+
+#include "frontends/torch/Program.h"
+
+namespace tmc::torch_import {
+
+class TorchImporter;
+
+class Call : public Site {
+public:
+  Call(TorchImporter &reader, const CallData &data, mlir::Location loc);
+
+  TorchImporter &reader;
+  const CallData &data;
+
+  std::string label() const override;
+
+  /// True if the argument is given and isn't None.
+  bool has(const std::string &name) const;
+  /// A tensor, or a number as a tensor without dimensions; absent where it
+  /// isn't given.
+  Val tensor(const std::string &name) const;
+  /// True if the argument is a number of Python's: it doesn't raise types
+  /// within its category.
+  bool isNumber(const std::string &name) const;
+  /// Those of a list; entries may be absent.
+  mlir::FailureOr<llvm::SmallVector<Val>> tensors(const std::string &name);
+  mlir::FailureOr<int64_t> integer(const std::string &name,
+                                   std::optional<int64_t> otherwise);
+  mlir::FailureOr<double> number(const std::string &name,
+                                 std::optional<double> otherwise);
+  mlir::FailureOr<bool> flag(const std::string &name, bool otherwise);
+  mlir::FailureOr<std::string> text(const std::string &name,
+                                    const std::string &otherwise);
+  /// A list of whole numbers, or one number as a list.
+  mlir::FailureOr<Dims> integers(const std::string &name,
+                                 std::optional<Dims> otherwise);
+  /// A list of numbers; empty where it isn't given.
+  mlir::FailureOr<llvm::SmallVector<double>> numbers(const std::string &name);
+  mlir::FailureOr<ElementType> type(const std::string &name,
+                                    ElementType otherwise);
+  /// Dimension `name` of a tensor of `rank` dimensions; of one without any, 0
+  /// and -1 will do.
+  mlir::FailureOr<int64_t> dim(const std::string &name,
+                               std::optional<int64_t> otherwise, int64_t rank);
+  /// Several, ascending; all where there are none.
+  mlir::FailureOr<Dims> dims(const std::string &name, int64_t rank);
+
+  /// The elements of `v`, which must be known.
+  mlir::FailureOr<Array> known(const Val &v);
+
+  // Results.
+  size_t numResults() const { return data.results.size(); }
+  bool isUsed(size_t i) const;
+  mlir::LogicalResult set(size_t i, Val v);
+  mlir::LogicalResult set(Val v) { return set(0, std::move(v)); }
+  mlir::LogicalResult set(mlir::FailureOr<Val> v) {
+    return failed(v) ? mlir::failure() : set(0, std::move(*v));
+  }
+  /// The one result that is a list.
+  mlir::LogicalResult setList(llvm::ArrayRef<Val> values);
+
+private:
+  mlir::FailureOr<const Arg *> wanted(const std::string &name, bool hasDefault);
+  mlir::FailureOr<int64_t> integerOf(const Arg &argument);
+};
+
+/// The common type of operands by PyTorch's rules: tensors with dimensions
+/// before those without, both before Python's numbers. Each of `values` cast to
+/// it.
+struct Promoted {
+  llvm::SmallVector<Val> values;
+  ElementType type;
+};
+mlir::FailureOr<Promoted> promote(Call &c, llvm::ArrayRef<std::string> names);
+ElementType promoteTypes(ElementType a, ElementType b);
+
+using ImportFn = mlir::LogicalResult (*)(Call &);
+
+/// An entry of the table of operators.
+struct Register {
+  Register(const char *name, ImportFn fn);
+};
+
+/// The importer of an operator, or null.
+ImportFn findOperator(llvm::StringRef name);
+
+/// The names of all operators in the table, sorted.
+std::vector<std::string> operatorNames();
+
+} // namespace tmc::torch_import
+
+#endif // TMC_FRONTENDS_TORCH_CALL_H

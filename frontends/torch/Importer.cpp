@@ -1,0 +1,388 @@
+#include "frontends/torch/Importer.h"
+#include "frontends/Checked.h"
+#include "frontends/common/ops/Logic.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::torch_import;
+
+TorchImporter::TorchImporter(Program program,
+                             std::unique_ptr<ArchiveTensors> tensors,
+                             const ImportOptions &options, MLIRContext &context)
+    : Importer(std::move(tensors), options, context),
+      program(std::move(program)) {
+  howToKeepBuffers = "export the program with run_decompositions(), or leave "
+                     "the update out of forward";
+}
+
+Expected<ImportedModel> TorchImporter::run() {
+  auto done = [&]() -> LogicalResult {
+    if (failed(checkOperators()))
+      return mlir::failure();
+    findWrites();
+    if (failed(readTensors()))
+      return mlir::failure();
+    FailureOr<std::vector<Declared>> declared = inputs();
+    if (failed(declared) || failed(bindDims(*declared, proposedDims())) ||
+        failed(makeInputs(*declared)) || failed(importCalls()))
+      return mlir::failure();
+    if (!refusals.empty())
+      return mlir::failure();
+    return success(succeeded(updateBuffers()) &&
+                   succeeded(importResults(outputs())) &&
+                   succeeded(attachLoss()) && succeeded(finish()));
+  };
+  return conclude(succeeded(done()));
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+/// "addmm_12" -> "addmm": the number is the exporter's count.
+static StringRef withoutCount(StringRef name) {
+  StringRef stem = name.rtrim("0123456789");
+  return stem.size() < name.size() && stem.size() > 1 && stem.ends_with("_")
+             ? stem.drop_back()
+             : name;
+}
+
+/// The path of the innermost module: "L__self__,,Net;L__self__fc,fc,Linear" is
+/// "fc".
+static StringRef moduleOf(StringRef stack) {
+  StringRef innermost = stack.rsplit(';').second;
+  if (innermost.empty())
+    innermost = stack;
+  StringRef path = innermost.split(',').second.split(',').first;
+  return path.starts_with("_empty_nn_module_stack") ? StringRef() : path;
+}
+
+Location tmc::torch_import::locationOf(const CallData &call,
+                                       MLIRContext &context) {
+  StringRef module = moduleOf(call.modules), name = withoutCount(call.name);
+  std::string path = module.empty() ? name.str() : (module + "." + name).str();
+  if (path.empty())
+    path = call.target;
+  return NameLoc::get(StringAttr::get(&context, path),
+                      Location(lineOf(call.stackTrace, context)));
+}
+
+/// " (model.py:12)", or nothing.
+static std::string lineText(Location loc) {
+  auto name = dyn_cast<NameLoc>(loc);
+  auto line =
+      name ? dyn_cast<FileLineColLoc>(name.getChildLoc()) : FileLineColLoc();
+  return line ? " (" + line.getFilename().str() + ":" +
+                    std::to_string(line.getLine()) + ")"
+              : std::string();
+}
+
+//===----------------------------------------------------------------------===//
+// Before the first call
+//===----------------------------------------------------------------------===//
+
+bool tmc::torch_import::writesInPlace(StringRef op) {
+  return op.ends_with("_") && !op.ends_with("__");
+}
+
+static ImportFn importerOf(const std::string &op) {
+  StringRef stem = op;
+  return findOperator(writesInPlace(op) ? stem.drop_back() : stem);
+}
+
+LogicalResult TorchImporter::checkOperators() {
+  std::map<std::string, std::vector<std::string>> missing;
+  for (auto [i, call] : llvm::enumerate(program.calls)) {
+    for (const std::string &name : call.reads()) {
+      used.insert(name);
+      lastRead[name] = i;
+    }
+    if (!importerOf(call.op()))
+      missing[call.target].push_back(call.name +
+                                     lineText(locationOf(call, context)));
+  }
+  for (const OutputSpec &output : program.outputs)
+    used.insert(output.value);
+  return missing.empty() ? success() : refuseOperators(missing);
+}
+
+/// Calls whose result is a view of their first argument.
+static bool makesView(StringRef op) {
+  static const std::set<StringRef> views = {
+      "view",      "reshape", "transpose", "permute",   "expand",
+      "expand_as", "slice",   "select",    "squeeze",   "unsqueeze",
+      "split",     "t",       "unbind",    "chunk",     "narrow",
+      "alias",     "detach",  "flatten",   "unflatten", "split_with_sizes",
+      "view_as",   "to",      "contiguous"};
+  return views.count(op);
+}
+
+const std::string &TorchImporter::memoryOf(const std::string &name) const {
+  auto found = memory.find(name);
+  return found == memory.end() ? name : found->second;
+}
+
+const std::string &TorchImporter::nameOf(const std::string &name) const {
+  auto found = same.find(name);
+  return found == same.end() ? name : found->second;
+}
+
+/// Which values share memory, and which buffers of floats are written.
+void TorchImporter::findWrites() {
+  std::map<std::string, const InputSpec *> buffers;
+  for (const InputSpec &input : program.inputs)
+    if (input.kind == InputSpec::Buffer)
+      buffers[input.value] = &input;
+  for (const CallData &call : program.calls) {
+    std::string op = call.op();
+    bool writes = writesInPlace(op);
+    if (!writes && !makesView(op))
+      continue;
+    if (call.arguments.empty() || call.arguments[0].second.kind != Arg::Tensor)
+      continue;
+    const std::string &self = call.arguments[0].second.text;
+    for (const std::string &made : call.makes()) {
+      memory[made] = memoryOf(self);
+      if (writes)
+        same[made] = nameOf(self);
+    }
+    auto buffer = buffers.find(nameOf(self));
+    if (writes && buffer != buffers.end())
+      mutated[buffer->second->target] = buffer->second->value;
+  }
+  for (const OutputSpec &output : program.outputs)
+    if (output.kind == OutputSpec::BufferMutation)
+      mutated[output.target] = output.value;
+  // A count of batches is written, too. It is no float, and a step that doesn't
+  // read it needs none.
+  for (const InputSpec &input : program.inputs) {
+    auto found = program.tensors.find(input.value);
+    if (found == program.tensors.end() || !found->second.type ||
+        !isFloat(*found->second.type))
+      mutated.erase(input.target);
+  }
+}
+
+LogicalResult TorchImporter::readTensors() {
+  hasNotes = true;
+  std::map<std::string, std::string> first; // By entry and view: the value.
+  std::vector<std::pair<std::string, std::string>> ties;
+  // Of tied weights, one that the graph reads gives the name.
+  std::vector<InputSpec> stored;
+  for (const InputSpec &input : program.inputs)
+    if (input.kind != InputSpec::User)
+      stored.push_back(input);
+  std::stable_partition(
+      stored.begin(), stored.end(),
+      [&](const InputSpec &input) { return used.contains(input.value); });
+  for (const InputSpec &input : stored) {
+    auto payload = program.payloads.find(input.target);
+    Payload found;
+    if (payload != program.payloads.end()) {
+      found = payload->second;
+    } else if (auto meta = program.tensors.find(input.value);
+               meta != program.tensors.end()) {
+      // A graph without values: an entry that isn't there.
+      found.meta = meta->second;
+      found.entry = "data/weights/" + input.target;
+    } else {
+      fail(Failure::input("nothing says what '" + input.target + "' is"));
+      return mlir::failure();
+    }
+    std::string key = found.entry + str(found.meta.strides) + " " +
+                      std::to_string(found.meta.offset) + " " +
+                      std::to_string(found.meta.typeNumber);
+    for (const Declared::Dim &dim : found.meta.dims)
+      key += " " + std::to_string(dim.size);
+    auto [tied, isNew] = first.try_emplace(key, input.value);
+    if (!isNew && input.kind == InputSpec::Parameter) {
+      ties.push_back({input.value, tied->second});
+      continue;
+    }
+    auto added = archive().add(input.target, found);
+    if (!added)
+      return fail(added.failure()), mlir::failure();
+    if (!tensorOf.try_emplace(input.target, tensors.size()).second) {
+      fail(Failure::input("the program has two tensors named '" + input.target +
+                          "'"));
+      return mlir::failure();
+    }
+    StoredTensor tensor;
+    tensor.name = input.target;
+    tensor.value = input.value;
+    tensor.type = *found.meta.type;
+    for (const Declared::Dim &dim : found.meta.dims)
+      tensor.dims.push_back(dim.size);
+    tensor.mayBeMissing = !archive().archive.has(found.entry);
+    tensor.note = input.kind == InputSpec::Parameter ? StoredTensor::Parameter
+                                                     : StoredTensor::Buffer;
+    tensor.frozen =
+        input.kind == InputSpec::Parameter && !found.meta.requiresGrad;
+    tensors.push_back(std::move(tensor));
+  }
+  if (failed(addTensors()))
+    return mlir::failure();
+  for (const auto &[name, of] : ties) {
+    scopes.back().values[name] = lookup(of);
+    memory[name] = of;
+  }
+  return success();
+}
+
+FailureOr<std::vector<Declared>> TorchImporter::inputs() {
+  std::vector<Declared> list;
+  for (const InputSpec &input : program.inputs) {
+    if (input.kind != InputSpec::User)
+      continue;
+    auto meta = program.tensors.find(input.value);
+    if (meta == program.tensors.end()) {
+      fail(Failure::input("nothing says what input '" + input.value + "' is"));
+      return mlir::failure();
+    }
+    Declared declared;
+    declared.name = input.value;
+    declared.type = meta->second.type;
+    declared.typeName = "number " + std::to_string(meta->second.typeNumber);
+    for (auto [i, dim] : llvm::enumerate(meta->second.dims)) {
+      Declared::Dim named = dim;
+      if (StringRef(dim.symbol).contains('(')) {
+        fail(Failure::unsupported("dimension " + std::to_string(i) +
+                                  " of input '" + input.value + "' is " +
+                                  dim.symbol + ", not a size or a symbol"));
+        return mlir::failure();
+      }
+      if (!dim.symbol.empty())
+        named.symbol =
+            symbolNames
+                .try_emplace(dim.symbol, input.value + "." + std::to_string(i))
+                .first->second;
+      declared.dims.push_back(named);
+    }
+    list.push_back(std::move(declared));
+  }
+  // The exporter's own names will do, too.
+  for (const auto &[symbol, name] : symbolNames)
+    if (auto found = options.dims.find(symbol); found != options.dims.end()) {
+      options.dims[name] = found->second;
+      options.dims.erase(symbol);
+    }
+  return list;
+}
+
+/// The sizes of the example.
+std::map<std::string, int64_t> TorchImporter::proposedDims() const {
+  std::map<std::string, int64_t> proposed;
+  for (const InputSpec &input : program.inputs) {
+    auto meta = program.tensors.find(input.value);
+    if (input.kind != InputSpec::User || meta == program.tensors.end())
+      continue;
+    for (auto [dim, hint] : llvm::zip(meta->second.dims, meta->second.hints)) {
+      auto name = symbolNames.find(dim.symbol);
+      if (name != symbolNames.end() && hint > 0)
+        proposed.try_emplace(name->second, hint);
+    }
+  }
+  return proposed;
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// A call that writes `self`: its result is the new value of all names of
+/// `self`.
+LogicalResult TorchImporter::importWrite(Call &call, size_t index,
+                                         ImportFn fn) {
+  const auto &arguments = call.data.arguments;
+  if (arguments.empty() || arguments[0].second.kind != Arg::Tensor)
+    return call.error("writes no tensor");
+  const std::string self = arguments[0].second.text;
+  const Val before = lookup(self);
+  for (const auto &[name, of] : memory)
+    if (of == memoryOf(self) && nameOf(name) != nameOf(self))
+      if (auto read = lastRead.find(name);
+          read != lastRead.end() && read->second > index)
+        return call.unsupported("writes in place, and '" + name +
+                                "' of the same storage is read later: export "
+                                "with run_decompositions()");
+  // The memory's first name isn't in the table.
+  if (memoryOf(self) != nameOf(self))
+    if (auto read = lastRead.find(memoryOf(self));
+        read != lastRead.end() && read->second > index)
+      return call.unsupported("writes in place a view of '" + memoryOf(self) +
+                              "', which is read later: export with "
+                              "run_decompositions()");
+  if (failed(fn(call)))
+    return mlir::failure();
+  if (call.data.results.size() != 1)
+    return call.error("writes in place and has " +
+                      Twine(call.data.results.size()) + " results");
+  Val after = lookup(call.data.results[0].text);
+  if (after.dims != before.dims)
+    return call.error("writes shape " + str(after.dims) + " into shape " +
+                      str(before.dims));
+  FailureOr<Val> cast = castTo(call, after, before.type);
+  if (failed(cast))
+    return mlir::failure();
+  after = *cast;
+  scopes.back().values[call.data.results[0].text] = after;
+  const std::string root = nameOf(self);
+  scopes.back().values[root] = after;
+  for (const auto &[name, of] : same)
+    if (of == root && lookup(name).kind != Val::Absent)
+      scopes.back().values[name] = after;
+  return success();
+}
+
+LogicalResult TorchImporter::importCalls() {
+  for (auto [i, data] : llvm::enumerate(program.calls)) {
+    Call call(*this, data, locationOf(data, context));
+    size_t index = i;
+    ImportFn fn = importerOf(data.op());
+    auto import = [&]() -> LogicalResult {
+      return writesInPlace(data.op()) ? importWrite(call, index, fn) : fn(call);
+    };
+    if (failed(importNode(call, data.reads(), data.makes(), import)))
+      return mlir::failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// The user's outputs, by the names that the tree of results gives them; where
+/// it gives none, or a number only, by the graph's.
+std::vector<Importer::Output> TorchImporter::outputs() {
+  std::vector<Output> list;
+  std::set<std::string> taken;
+  size_t place = 0, places = 0;
+  for (const OutputSpec &output : program.outputs)
+    places += output.kind != OutputSpec::BufferMutation;
+  bool areNamed = program.outputNames.size() == places;
+  for (const OutputSpec &output : program.outputs) {
+    if (output.kind == OutputSpec::BufferMutation)
+      continue;
+    std::string name = areNamed ? program.outputNames[place] : std::string();
+    ++place;
+    if (output.value.empty())
+      continue; // No tensor.
+    if (name.empty() || llvm::all_of(name, llvm::isDigit) ||
+        !taken.insert(name).second)
+      name = output.value;
+    Output entry;
+    entry.value = output.value;
+    entry.declared.name = name;
+    entry.declared.hasShape = false;
+    if (output.kind == OutputSpec::Loss && options.loss.empty())
+      options.loss = name;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}

@@ -1,0 +1,655 @@
+#include "frontends/torch/Program.h"
+#include "frontends/Checked.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+
+#include <cmath>
+
+using namespace tmc;
+using namespace tmc::torch_import;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+/// The graph of a large model takes some ten megabytes.
+constexpr int64_t kMaxJsonBytes = int64_t(1) << 30;
+/// LLVM's parser calls itself for each level.
+constexpr int kMaxJsonDepth = 200;
+/// The major version of the schema that is read here.
+constexpr int64_t kSchema = 8;
+
+std::optional<ElementType> tmc::torch_import::typeOfNumber(int64_t number) {
+  switch (number) {
+  case 1:
+    return ElementType::U8;
+  case 2:
+    return ElementType::I8;
+  case 3:
+    return ElementType::I16;
+  case 4:
+    return ElementType::I32;
+  case 5:
+    return ElementType::I64;
+  case 6:
+    return ElementType::F16;
+  case 7:
+    return ElementType::F32;
+  case 8:
+    return ElementType::F64;
+  case 12:
+    return ElementType::Bool;
+  case 13:
+    return ElementType::BF16;
+  case 28:
+    return ElementType::U16;
+  default:
+    return std::nullopt;
+  }
+}
+
+std::string CallData::op() const {
+  StringRef rest = target;
+  if (!rest.consume_front("aten."))
+    return target;
+  return rest.split('.').first.str();
+}
+
+static void collect(const Arg &argument, std::vector<std::string> &names) {
+  if (argument.kind == Arg::Tensor || argument.kind == Arg::Symbol)
+    names.push_back(argument.text);
+  for (const Arg &element : argument.list)
+    collect(element, names);
+}
+
+std::vector<std::string> CallData::reads() const {
+  std::vector<std::string> names;
+  for (const auto &[name, argument] : arguments)
+    collect(argument, names);
+  return names;
+}
+
+std::vector<std::string> CallData::makes() const {
+  std::vector<std::string> names;
+  for (const Arg &result : results)
+    collect(result, names);
+  return names;
+}
+
+const Arg *CallData::argument(const std::string &wanted) const {
+  for (const auto &[name, argument] : arguments)
+    if (name == wanted)
+      return &argument;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+/// The deepest nesting of brackets outside of strings.
+static int depthOf(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (inString) {
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        inString = false;
+    } else if (c == '"') {
+      inString = true;
+    } else if (c == '[' || c == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+static Expected<json::Value> parseJson(Archive &archive,
+                                       const std::string &name) {
+  auto text = archive.read(name, kMaxJsonBytes);
+  if (!text)
+    return text.failure();
+  std::string where = "'" + name + "' in '" + archive.path() + "'";
+  if (depthOf(*text) > kMaxJsonDepth)
+    return Failure::input(where + " is nested more than " +
+                          std::to_string(kMaxJsonDepth) + " deep");
+  auto value = json::parse(StringRef(text->data(), text->size()));
+  if (!value)
+    return Failure::input(where +
+                          " is no JSON: " + llvm::toString(value.takeError()));
+  return std::move(*value);
+}
+
+namespace {
+/// Reads the parts of a program. The first thing that isn't as the schema says
+/// is kept in `wrong`; what is read after it doesn't count.
+class Reader {
+public:
+  explicit Reader(Program &program) : program(program) {}
+
+  void readGraph(const json::Object &root);
+  void readPayloads(const json::Object &root, const std::string &folder);
+
+  std::string wrong;
+  std::optional<Failure> failure;
+
+private:
+  void blame(const llvm::Twine &what) {
+    if (wrong.empty())
+      wrong = what.str();
+  }
+  const json::Object &object(const json::Object &in, StringRef key);
+  const json::Array &array(const json::Object &in, StringRef key);
+  std::string string(const json::Object &in, StringRef key);
+  int64_t integer(const json::Object &in, StringRef key);
+  Arg argument(const json::Value &value);
+  Arg list(const json::Value &value, StringRef element);
+  TensorMeta meta(const json::Object &in);
+  CallData call(const json::Object &in);
+  void readInput(const json::Object &spec);
+  void readOutput(const json::Object &spec);
+  void readOutputNames(const json::Object &module);
+
+  Program &program;
+  const json::Object noObject;
+  const json::Array noArray;
+};
+} // namespace
+
+const json::Object &Reader::object(const json::Object &in, StringRef key) {
+  if (const json::Object *found = in.getObject(key))
+    return *found;
+  blame("it has no object '" + key + "'");
+  return noObject;
+}
+
+const json::Array &Reader::array(const json::Object &in, StringRef key) {
+  if (const json::Array *found = in.getArray(key))
+    return *found;
+  blame("it has no list '" + key + "'");
+  return noArray;
+}
+
+std::string Reader::string(const json::Object &in, StringRef key) {
+  if (auto found = in.getString(key))
+    return found->str();
+  blame("it has no text '" + key + "'");
+  return {};
+}
+
+int64_t Reader::integer(const json::Object &in, StringRef key) {
+  if (auto found = in.getInteger(key))
+    return *found;
+  blame("it has no whole number '" + key + "'");
+  return 0;
+}
+
+Arg Reader::list(const json::Value &value, StringRef element) {
+  Arg result;
+  result.kind = Arg::List;
+  const json::Array *entries = value.getAsArray();
+  if (!entries) {
+    blame("a list of arguments is none");
+    return result;
+  }
+  for (const json::Value &entry : *entries) {
+    if (element.empty()) { // Each says what it is.
+      result.list.push_back(argument(entry));
+      continue;
+    }
+    json::Object wrapped;
+    wrapped[element] = entry;
+    result.list.push_back(argument(std::move(wrapped)));
+  }
+  return result;
+}
+
+/// A float, which JSON has no infinities for.
+static std::optional<double> floatOf(const json::Value &value) {
+  if (auto number = value.getAsNumber())
+    return number;
+  auto text = value.getAsString();
+  if (!text)
+    return std::nullopt;
+  if (*text == "Infinity")
+    return INFINITY;
+  if (*text == "-Infinity")
+    return -INFINITY;
+  if (*text == "NaN")
+    return NAN;
+  return std::nullopt;
+}
+
+Arg Reader::argument(const json::Value &value) {
+  Arg result;
+  const json::Object *in = value.getAsObject();
+  if (!in || in->size() != 1) {
+    blame("an argument isn't of one kind");
+    return result;
+  }
+  StringRef kind = in->begin()->first;
+  const json::Value &content = in->begin()->second;
+  auto named = [&](Arg::Kind named) {
+    result.kind = named;
+    if (const json::Object *inner = content.getAsObject())
+      result.text = string(*inner, "name");
+    else
+      blame("an argument names no value");
+  };
+  auto number = [&](Arg::Kind kind) {
+    result.kind = kind;
+    if (auto found = content.getAsInteger())
+      result.integer = *found;
+    else
+      blame("an argument is no whole number");
+    result.number = static_cast<double>(result.integer);
+  };
+  if (kind == "as_none")
+    return result;
+  if (kind == "as_tensor") {
+    named(Arg::Tensor);
+  } else if (kind == "as_int") {
+    number(Arg::Int);
+  } else if (kind == "as_scalar_type") {
+    number(Arg::Type);
+  } else if (kind == "as_float") {
+    result.kind = Arg::Float;
+    if (auto found = floatOf(content))
+      result.number = *found;
+    else
+      blame("an argument is no number");
+  } else if (kind == "as_bool") {
+    result.kind = Arg::Bool;
+    if (auto found = content.getAsBoolean())
+      result.integer = *found;
+    else
+      blame("an argument is neither true nor false");
+  } else if (kind == "as_string") {
+    result.kind = Arg::String;
+    if (auto found = content.getAsString())
+      result.text = found->str();
+    else
+      blame("an argument is no text");
+  } else if (kind == "as_sym_int" || kind == "as_sym_bool" ||
+             kind == "as_sym_float") {
+    const json::Object *inner = content.getAsObject();
+    if (inner && inner->getString("as_name")) {
+      result.kind = Arg::Symbol;
+      result.text = inner->getString("as_name")->str();
+      return result;
+    }
+    return argument(content);
+  } else if (kind == "as_sym_ints" || kind == "as_sym_bools" ||
+             kind == "as_sym_floats") {
+    result.kind = Arg::List;
+    const json::Array *entries = content.getAsArray();
+    if (!entries) {
+      blame("a list of sizes is none");
+      return result;
+    }
+    for (const json::Value &entry : *entries) {
+      json::Object wrapped;
+      wrapped["as_sym_int"] = entry;
+      result.list.push_back(argument(std::move(wrapped)));
+    }
+  } else if (kind == "as_tensors") {
+    return list(content, "as_tensor");
+  } else if (kind == "as_optional_tensors") {
+    return list(content, "");
+  } else if (kind == "as_optional_tensor") {
+    return argument(content);
+  } else if (kind == "as_ints") {
+    return list(content, "as_int");
+  } else if (kind == "as_floats") {
+    return list(content, "as_float");
+  } else if (kind == "as_bools") {
+    return list(content, "as_bool");
+  } else if (kind == "as_strings") {
+    return list(content, "as_string");
+  } else {
+    result.kind = Arg::Other;
+    result.text = kind.str();
+  }
+  return result;
+}
+
+/// The symbol that an expression is, "Symbol('s72', positive=True)"; of any
+/// other expression, the expression.
+static std::string symbolOf(StringRef expression) {
+  StringRef rest = expression;
+  if (rest.consume_front("Symbol('")) {
+    auto [name, after] = rest.split('\'');
+    if (after.count('(') == 0 && after.ends_with(")"))
+      return name.str();
+  }
+  return expression.str();
+}
+
+TensorMeta Reader::meta(const json::Object &in) {
+  TensorMeta meta;
+  meta.typeNumber = integer(in, "dtype");
+  meta.type = typeOfNumber(meta.typeNumber);
+  if (auto found = in.getBoolean("requires_grad"))
+    meta.requiresGrad = *found;
+  for (const json::Value &entry : array(in, "sizes")) {
+    const json::Object *size = entry.getAsObject();
+    if (!size)
+      blame("a size is none");
+    else if (auto fixed = size->getInteger("as_int")) {
+      if (*fixed < 0)
+        blame("a size is negative");
+      meta.dims.push_back({*fixed, {}});
+      meta.hints.push_back(*fixed);
+    } else {
+      const json::Object &symbolic = object(*size, "as_expr");
+      meta.dims.push_back({0, symbolOf(string(symbolic, "expr_str"))});
+      const json::Object *hint = symbolic.getObject("hint");
+      auto number = hint ? hint->getInteger("as_int") : std::nullopt;
+      meta.hints.push_back(number.value_or(0));
+    }
+  }
+  auto fixedSize = [](const json::Value &value) -> std::optional<int64_t> {
+    const json::Object *size = value.getAsObject();
+    return size ? size->getInteger("as_int") : std::nullopt;
+  };
+  // Strides and offset matter where bytes are read: where all are fixed.
+  for (const json::Value &entry : array(in, "strides"))
+    if (auto stride = fixedSize(entry))
+      meta.strides.push_back(*stride);
+  if (const json::Value *offset = in.get("storage_offset"))
+    meta.offset = fixedSize(*offset).value_or(0);
+  return meta;
+}
+
+CallData Reader::call(const json::Object &in) {
+  CallData call;
+  StringRef target = in.getString("target").value_or("");
+  target.consume_front("torch.ops.");
+  call.target = target.str();
+  if (target.empty())
+    blame("a node has no target");
+  for (const json::Value &entry : array(in, "inputs")) {
+    const json::Object *input = entry.getAsObject();
+    const json::Value *value = input ? input->get("arg") : nullptr;
+    if (!value) {
+      blame("an argument of '" + call.target + "' has no value");
+      break;
+    }
+    call.arguments.push_back({string(*input, "name"), argument(*value)});
+  }
+  for (const json::Value &entry : array(in, "outputs"))
+    call.results.push_back(argument(entry));
+  if (const json::Object *metadata = in.getObject("metadata")) {
+    call.stackTrace = metadata->getString("stack_trace").value_or("");
+    call.modules = metadata->getString("nn_module_stack").value_or("");
+  }
+  std::vector<std::string> makes = call.makes();
+  call.name = in.getString("name").value_or("").str();
+  if (call.name.empty() && !makes.empty())
+    call.name = makes[0];
+  return call;
+}
+
+void Reader::readInput(const json::Object &spec) {
+  if (spec.size() != 1)
+    return blame("an input isn't of one kind");
+  StringRef kind = spec.begin()->first;
+  const json::Object *in = spec.begin()->second.getAsObject();
+  if (!in)
+    return blame("an input is none");
+  InputSpec input;
+  const json::Object *stored = in->getObject("arg");
+  if (kind == "user_input") {
+    const json::Value *value = in->get("arg");
+    Arg given = value ? argument(*value) : Arg();
+    if (given.kind != Arg::Tensor) {
+      if (given.kind == Arg::Symbol)
+        blame("an input is a number");
+      return; // A constant: the graph has its value already.
+    }
+    input.value = given.text;
+  } else if (kind == "parameter" || kind == "buffer" ||
+             kind == "tensor_constant") {
+    input.kind = kind == "parameter" ? InputSpec::Parameter
+                 : kind == "buffer"  ? InputSpec::Buffer
+                                     : InputSpec::Constant;
+    input.value = stored ? string(*stored, "name") : "";
+    input.target = string(*in, kind == "parameter" ? "parameter_name"
+                               : kind == "buffer"  ? "buffer_name"
+                                                   : "tensor_constant_name");
+  } else if (kind == "constant_input") {
+    return;
+  } else {
+    if (!failure)
+      failure = Failure::unsupported("the program has an input of kind '" +
+                                     kind.str() + "'");
+    return;
+  }
+  program.inputs.push_back(std::move(input));
+}
+
+void Reader::readOutput(const json::Object &spec) {
+  if (spec.size() != 1)
+    return blame("an output isn't of one kind");
+  StringRef kind = spec.begin()->first;
+  const json::Object *in = spec.begin()->second.getAsObject();
+  if (!in)
+    return blame("an output is none");
+  OutputSpec output;
+  const json::Object *value = in->getObject("arg");
+  if (kind == "user_output") {
+    const json::Value *any = in->get("arg");
+    Arg given = any ? argument(*any) : Arg();
+    if (given.kind == Arg::Tensor)
+      output.value = given.text; // What isn't one is kept for its place.
+  } else if (kind == "loss_output" || kind == "buffer_mutation") {
+    output.kind =
+        kind == "loss_output" ? OutputSpec::Loss : OutputSpec::BufferMutation;
+    output.value = value ? string(*value, "name") : "";
+    if (output.kind == OutputSpec::BufferMutation)
+      output.target = string(*in, "buffer_name");
+  } else {
+    if (!failure) {
+      failure = Failure::unsupported("the program has an output of kind '" +
+                                     kind.str() + "'");
+      if (kind.starts_with("gradient"))
+        failure->notes.push_back(
+            "it has its backward pass already: export the forward graph");
+    }
+    return;
+  }
+  program.outputs.push_back(std::move(output));
+}
+
+/// The names of the leaves of a tree of outputs, "past.0.key"; no name where
+/// the tree has none.
+static void leafNames(const json::Object &tree, const std::string &path,
+                      std::vector<std::string> &names) {
+  const json::Array *children = tree.getArray("children_spec");
+  if (!children || tree.get("type")->getAsNull()) {
+    names.push_back(path);
+    return;
+  }
+  // The context of a dictionary lists its keys, and so does that of a class
+  // with named fields, after the class.
+  std::vector<std::string> keys;
+  if (auto context = tree.getString("context")) {
+    auto parsed = json::parse(*context);
+    if (!parsed) {
+      llvm::consumeError(parsed.takeError());
+    } else if (const json::Array *list = parsed->getAsArray()) {
+      for (const json::Value &entry : *list)
+        if (auto key = entry.getAsString())
+          keys.push_back(key->str());
+        else if (const json::Array *inner = entry.getAsArray()) {
+          keys.clear();
+          for (const json::Value &each : *inner)
+            if (auto key = each.getAsString())
+              keys.push_back(key->str());
+        }
+    }
+  }
+  for (auto [i, child] : llvm::enumerate(*children)) {
+    std::string key = keys.size() == children->size() ? keys[i]
+                      : children->size() == 1         ? std::string()
+                                                      : std::to_string(i);
+    std::string inner = path.empty()  ? key
+                        : key.empty() ? path
+                                      : path + "." + key;
+    if (const json::Object *spec = child.getAsObject())
+      leafNames(*spec, inner, names);
+  }
+}
+
+void Reader::readOutputNames(const json::Object &module) {
+  const json::Array *graphs = module.getArray("module_call_graph");
+  for (const json::Value &entry : graphs ? *graphs : noArray) {
+    const json::Object *called = entry.getAsObject();
+    if (!called || called->getString("fqn") != StringRef(""))
+      continue;
+    const json::Object *signature = called->getObject("signature");
+    auto text = signature ? signature->getString("out_spec") : std::nullopt;
+    if (!text || depthOf(*text) > kMaxJsonDepth)
+      return;
+    auto spec = json::parse(*text);
+    if (!spec) {
+      llvm::consumeError(spec.takeError());
+      return;
+    }
+    const json::Array *versioned = spec->getAsArray();
+    if (versioned && versioned->size() == 2)
+      if (const json::Object *tree = (*versioned)[1].getAsObject())
+        leafNames(*tree, "", program.outputNames);
+    return;
+  }
+}
+
+void Reader::readGraph(const json::Object &root) {
+  const json::Object &version = object(root, "schema_version");
+  if (int64_t major = integer(version, "major");
+      wrong.empty() && major != kSchema) {
+    failure = Failure::unsupported(
+        "the program has schema " + std::to_string(major) + "; schema " +
+        std::to_string(kSchema) + " is read, which torch 2.9 and later write");
+    return;
+  }
+  const json::Object &module = object(root, "graph_module");
+  const json::Object &graph = object(module, "graph");
+  for (const json::Value &entry : array(graph, "nodes")) {
+    const json::Object *node = entry.getAsObject();
+    if (!node)
+      return blame("a node is none");
+    program.calls.push_back(call(*node));
+  }
+  for (const auto &[name, value] : object(graph, "tensor_values")) {
+    const json::Object *tensor = value.getAsObject();
+    if (!tensor)
+      return blame("'" + StringRef(name) + "' has no type");
+    program.tensors[StringRef(name).str()] = meta(*tensor);
+  }
+  const json::Object &signature = object(module, "signature");
+  for (const json::Value &entry : array(signature, "input_specs"))
+    if (const json::Object *spec = entry.getAsObject())
+      readInput(*spec);
+  for (const json::Value &entry : array(signature, "output_specs"))
+    if (const json::Object *spec = entry.getAsObject())
+      readOutput(*spec);
+  readOutputNames(module);
+}
+
+void Reader::readPayloads(const json::Object &root, const std::string &folder) {
+  for (const auto &[name, value] : object(root, "config")) {
+    const json::Object *in = value.getAsObject();
+    if (!in)
+      return blame("'" + StringRef(name) + "' has no description");
+    Payload payload;
+    payload.entry = folder + string(*in, "path_name");
+    payload.isPickle = in->getBoolean("use_pickle").value_or(false);
+    if (const json::Object *tensor = in->getObject("tensor_meta"))
+      payload.meta = meta(*tensor);
+    else if (!payload.isPickle)
+      blame("'" + StringRef(name) + "' has no type");
+    program.payloads[StringRef(name).str()] = std::move(payload);
+  }
+}
+
+/// The one entry `folder`*`suffix`; empty if there is none. A file may hold
+/// several programs: the first is meant unless one is named "model".
+static std::string entryLike(const Archive &archive, const std::string &folder,
+                             StringRef suffix) {
+  std::string first;
+  for (const std::string &name : archive.names()) {
+    StringRef rest = name;
+    if (!rest.consume_front(folder) || !rest.ends_with(suffix) ||
+        rest.contains('/'))
+      continue;
+    if (rest.drop_back(suffix.size()) == "model")
+      return name;
+    if (first.empty())
+      first = name;
+  }
+  return first;
+}
+
+Expected<Program> tmc::torch_import::parseProgram(Archive &archive) {
+  std::string graph = entryLike(archive, "models/", ".json");
+  if (graph.empty()) {
+    // Older files have "serialized_exported_program.json" and pickles.
+    bool isOld = archive.has("serialized_exported_program.json") ||
+                 archive.has("serialized_state_dict.pt");
+    return Failure::input("'" + archive.path() +
+                          "' has no program under models/")
+        .note(isOld
+                  ? "it was saved by a torch before 2.9: save it again with a "
+                    "newer one"
+                  : "torch.export.save() writes one");
+  }
+  Program program;
+  Reader reader(program);
+  auto read = [&](const std::string &entry, auto part) -> Expected<bool> {
+    auto value = parseJson(archive, entry);
+    if (!value)
+      return value.failure();
+    if (const json::Object *root = value->getAsObject())
+      part(*root);
+    else
+      reader.wrong = "it is no object";
+    if (reader.failure)
+      return *reader.failure;
+    if (!reader.wrong.empty())
+      return Failure::input("'" + entry + "' in '" + archive.path() +
+                            "' isn't what its schema says: " + reader.wrong);
+    return true;
+  };
+  if (archive.has("byteorder")) {
+    auto order = archive.read("byteorder", 64);
+    if (!order)
+      return order.failure();
+    if (StringRef(order->data(), order->size()).trim() != "little")
+      return Failure::unsupported("the archive's numbers aren't little endian");
+  }
+  if (auto done = read(
+          graph, [&](const json::Object &root) { reader.readGraph(root); });
+      !done)
+    return done.failure();
+  struct {
+    const char *folder, *suffix;
+  } parts[] = {{"data/weights/", "_weights_config.json"},
+               {"data/constants/", "_constants_config.json"}};
+  for (auto [folder, suffix] : parts) {
+    std::string entry = entryLike(archive, folder, suffix);
+    if (entry.empty())
+      continue;
+    if (auto done = read(entry,
+                         [&, folder = folder](const json::Object &root) {
+                           reader.readPayloads(root, folder);
+                         });
+        !done)
+      return done.failure();
+  }
+  return program;
+}

@@ -1,0 +1,58 @@
+// Attention.cpp - scaled dot-product attention, by its name.
+
+#include "frontends/common/ops/Attention.h"
+#include "frontends/Checked.h"
+#include "frontends/common/ops/Shape.h"
+#include "frontends/torch/Call.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::torch_import;
+
+/// [B, H, T, D], or with the dimensions before T as one, as [B, T, H, D].
+static FailureOr<Value> headsOf(Call &c, const char *name) {
+  Val v = c.tensor(name);
+  if (v.rank() < 2 || v.rank() > 4)
+    return c.unsupported("'" + Twine(name) + "' of shape " + str(v.dims));
+  Dims dims(v.dims);
+  dims.insert(dims.begin(), 4 - dims.size(), 1);
+  // [N, T, D] is N samples of one head.
+  if (v.rank() == 3)
+    std::swap(dims[0], dims[1]);
+  ASSIGN_OR_FAIL(v, reshaped(c, v, dims));
+  ASSIGN_OR_FAIL(Value x, c.materialise(v));
+  return swapHeads(c, x);
+}
+
+static LogicalResult importAttention(Call &c) {
+  const Val q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value");
+  if (failed(checkFloats(c, q)))
+    return failure();
+  if (k.rank() != q.rank() || v.rank() != q.rank())
+    return c.unsupported("queries of shape " + str(q.dims) + " and keys of " +
+                         str(k.dims));
+  Attention attention;
+  ASSIGN_OR_FAIL(attention.query, headsOf(c, "query"));
+  ASSIGN_OR_FAIL(attention.key, headsOf(c, "key"));
+  ASSIGN_OR_FAIL(attention.value, headsOf(c, "value"));
+  ASSIGN_OR_FAIL(attention.causal, c.flag("is_causal", false));
+  ASSIGN_OR_FAIL(attention.dropout, c.number("dropout_p", 0));
+  ASSIGN_OR_FAIL(bool grouped, c.flag("enable_gqa", false));
+  int64_t heads = nn::tensorType(attention.query).getDimSize(2);
+  int64_t keyHeads = nn::tensorType(attention.key).getDimSize(2);
+  if (!grouped && heads != keyHeads)
+    return c.error(Twine(heads) + " heads of queries and " + Twine(keyHeads) +
+                   " of keys");
+  if (c.has("scale")) {
+    ASSIGN_OR_FAIL(attention.scale, c.number("scale", std::nullopt));
+  }
+  attention.mask = c.tensor("attn_mask");
+  if (attention.mask.rank() == 3 && q.rank() == 3) {
+    Dims dims(attention.mask.dims);
+    dims.insert(dims.begin() + 1, 1);
+    ASSIGN_OR_FAIL(attention.mask, reshaped(c, attention.mask, dims));
+  }
+  ASSIGN_OR_FAIL(Value out, attend(c, attention));
+  return c.set(c.reshape(swapHeads(c, out), q.dims));
+}
+static Register attention("scaled_dot_product_attention", importAttention);

@@ -1,0 +1,73 @@
+// Linear.cpp - matrix products.
+
+#include "frontends/common/ops/Linear.h"
+#include "frontends/common/ops/Einsum.h"
+#include "frontends/common/ops/Pointwise.h"
+#include "frontends/torch/Call.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::torch_import;
+
+static LogicalResult importLinear(Call &c) {
+  return c.set(
+      linear(c, c.tensor("input"), c.tensor("weight"), c.tensor("bias")));
+}
+static Register linearOp("linear", importLinear);
+
+static LogicalResult importMatmul(Call &c) {
+  return c.set(matmul(c, c.tensor("self"), c.tensor("other")));
+}
+static Register matmulOp("matmul", importMatmul);
+
+/// Of two matrices, or of two batches of them.
+static LogicalResult importMm(Call &c) {
+  return c.set(matmul(c, c.tensor("self"), c.tensor("mat2")));
+}
+static Register mm("mm", importMm);
+static Register bmm("bmm", importMm);
+
+static LogicalResult importMv(Call &c) {
+  return c.set(matmul(c, c.tensor("self"), c.tensor("vec")));
+}
+static Register mv("mv", importMv);
+
+static LogicalResult importDot(Call &c) {
+  return c.set(matmul(c, c.tensor("self"), c.tensor("tensor")));
+}
+static Register dot("dot", importDot);
+
+/// beta * self + alpha * mat1 * mat2.
+static LogicalResult importAddmm(Call &c) {
+  Gemm how;
+  ASSIGN_OR_FAIL(how.alpha, c.number("alpha", 1));
+  ASSIGN_OR_FAIL(how.beta, c.number("beta", 1));
+  return c.set(
+      gemm(c, c.tensor("mat1"), c.tensor("mat2"), c.tensor("self"), how));
+}
+static Register addmm("addmm", importAddmm);
+
+/// beta * self + alpha * batch1 * batch2.
+static LogicalResult importBaddbmm(Call &c) {
+  ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
+  ASSIGN_OR_FAIL(double beta, c.number("beta", 1));
+  ASSIGN_OR_FAIL(Val y, matmul(c, c.tensor("batch1"), c.tensor("batch2")));
+  auto times = [&](const Val &v, double factor) -> FailureOr<Val> {
+    if (factor == 1)
+      return v;
+    return multiply(c, {v, Val(Array::splat(v.type, {}, factor))});
+  };
+  ASSIGN_OR_FAIL(y, times(y, alpha));
+  if (beta == 0)
+    return c.set(y);
+  ASSIGN_OR_FAIL(Val self, times(c.tensor("self"), beta));
+  return c.set(add(c, {self, y}));
+}
+static Register baddbmm("baddbmm", importBaddbmm);
+
+static LogicalResult importEinsum(Call &c) {
+  ASSIGN_OR_FAIL(std::string equation, c.text("equation", ""));
+  ASSIGN_OR_FAIL(SmallVector<Val> operands, c.tensors("tensors"));
+  return c.set(einsum(c, equation, operands));
+}
+static Register einsumOp("einsum", importEinsum);

@@ -1,0 +1,329 @@
+// Pointwise.cpp - arithmetic, comparisons, logic, choice and functions of one
+// operand, with PyTorch's rules for the types of operands.
+
+#include "frontends/common/ops/Pointwise.h"
+#include "frontends/common/ops/Activation.h"
+#include "frontends/common/ops/Logic.h"
+#include "frontends/torch/Importer.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::torch_import;
+
+using Binary = FailureOr<Val> (*)(Site &, Operands);
+
+static LogicalResult ofBoth(Call &c, Binary build) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  return c.set(build(c, operands.values));
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+/// Arg `i` of `operands` times the argument `alpha`.
+static FailureOr<Val> timesAlpha(Call &c, const Promoted &operands, int i) {
+  ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
+  if (alpha == 1)
+    return operands.values[i];
+  return multiply(
+      c, {operands.values[i], Val(Array::splat(operands.type, {}, alpha))});
+}
+
+static LogicalResult importAdd(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  ASSIGN_OR_FAIL(Val other, timesAlpha(c, operands, 1));
+  // Of booleans, a sum is a disjunction.
+  if (operands.type == ElementType::Bool)
+    return c.set(disjunction(c, {operands.values[0], other}));
+  return c.set(add(c, {operands.values[0], other}));
+}
+static Register addOp("add", importAdd);
+
+static LogicalResult importSub(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  ASSIGN_OR_FAIL(Val other, timesAlpha(c, operands, 1));
+  return c.set(subtract(c, {operands.values[0], other}));
+}
+static Register subOp("sub", importSub);
+
+/// other - alpha * self.
+static LogicalResult importRsub(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  ASSIGN_OR_FAIL(Val self, timesAlpha(c, operands, 0));
+  return c.set(subtract(c, {operands.values[1], self}));
+}
+static Register rsubOp("rsub", importRsub);
+
+static LogicalResult importMul(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  return c.set(operands.type == ElementType::Bool
+                   ? conjunction(c, operands.values)
+                   : multiply(c, operands.values));
+}
+static Register mulOp("mul", importMul);
+
+/// Without a rounding mode, whole numbers are divided as floats.
+static LogicalResult importDiv(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  ASSIGN_OR_FAIL(std::string rounding, c.text("rounding_mode", ""));
+  SmallVector<Val> values = operands.values;
+  if (rounding.empty()) {
+    if (!isFloat(operands.type))
+      for (Val &v : values) {
+        ASSIGN_OR_FAIL(v, castTo(c, v, ElementType::F32));
+      }
+    return c.set(divide(c, values));
+  }
+  if (rounding != "trunc" && rounding != "floor")
+    return c.unsupported("rounding mode '" + rounding + "'");
+  bool isCut = rounding == "trunc" && !isFloat(operands.type);
+  if (!isCut && !c.allFoldable(values))
+    return c.unsupported("a quotient rounded by '" + rounding + "'");
+  ASSIGN_OR_FAIL(Val quotient, divide(c, values));
+  if (isCut)
+    return c.set(quotient);
+  if (isFloat(operands.type) && rounding == "floor")
+    return c.set(floorOf(c, quotient));
+  if (isFloat(operands.type))
+    return c.unsupported("a quotient of floats that is cut");
+  // Of constants: (a - the remainder with the divisor's sign) / b.
+  ASSIGN_OR_FAIL(Val rest, floorModulo(c, values));
+  ASSIGN_OR_FAIL(Val whole, subtract(c, {values[0], rest}));
+  return c.set(divide(c, {whole, values[1]}));
+}
+static Register divOp("div", importDiv);
+static Register trueDivide("true_divide", importDiv);
+
+static LogicalResult importFloorDivide(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  if (isFloat(operands.type)) {
+    ASSIGN_OR_FAIL(Val quotient, divide(c, operands.values));
+    return c.set(floorOf(c, quotient));
+  }
+  ASSIGN_OR_FAIL(Val rest, floorModulo(c, operands.values));
+  ASSIGN_OR_FAIL(Val whole, subtract(c, {operands.values[0], rest}));
+  return c.set(divide(c, {whole, operands.values[1]}));
+}
+static Register floorDivide("floor_divide", importFloorDivide);
+
+static LogicalResult importRemainder(Call &c) { return ofBoth(c, floorModulo); }
+static Register remainderOp("remainder", importRemainder);
+
+static LogicalResult importPow(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "exponent"}));
+  return c.set(power(c, operands.values));
+}
+static Register powOp("pow", importPow);
+
+static LogicalResult importMaximum(Call &c) { return ofBoth(c, maximum); }
+static Register maximumOp("maximum", importMaximum);
+static LogicalResult importMinimum(Call &c) { return ofBoth(c, minimum); }
+static Register minimumOp("minimum", importMinimum);
+
+/// self + value * tensor1 * tensor2, or divided by it.
+static LogicalResult addProduct(Call &c, Binary combine) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "tensor1", "tensor2"}));
+  ASSIGN_OR_FAIL(double value, c.number("value", 1));
+  ASSIGN_OR_FAIL(Val y, combine(c, {operands.values[1], operands.values[2]}));
+  if (value != 1) {
+    ASSIGN_OR_FAIL(
+        y, multiply(c, {y, Val(Array::splat(operands.type, {}, value))}));
+  }
+  return c.set(add(c, {operands.values[0], y}));
+}
+static LogicalResult importAddcmul(Call &c) { return addProduct(c, multiply); }
+static Register addcmul("addcmul", importAddcmul);
+static LogicalResult importAddcdiv(Call &c) { return addProduct(c, divide); }
+static Register addcdiv("addcdiv", importAddcdiv);
+
+/// self + weight * (end - self).
+static LogicalResult importLerp(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "end", "weight"}));
+  ASSIGN_OR_FAIL(Val way,
+                 subtract(c, {operands.values[1], operands.values[0]}));
+  ASSIGN_OR_FAIL(Val part, multiply(c, {operands.values[2], way}));
+  return c.set(add(c, {operands.values[0], part}));
+}
+static Register lerp("lerp", importLerp);
+
+//===----------------------------------------------------------------------===//
+// Comparisons and logic
+//===----------------------------------------------------------------------===//
+
+#define TMC_OF_BOTH(NAME, BUILDER)                                             \
+  static LogicalResult import_##NAME(Call &c) { return ofBoth(c, BUILDER); }   \
+  static Register register_##NAME(#NAME, import_##NAME)
+
+TMC_OF_BOTH(eq, equals);
+TMC_OF_BOTH(ne, notEqual);
+TMC_OF_BOTH(lt, less);
+TMC_OF_BOTH(le, lessOrEqual);
+TMC_OF_BOTH(gt, greater);
+TMC_OF_BOTH(ge, greaterOrEqual);
+TMC_OF_BOTH(bitwise_and, conjunction);
+TMC_OF_BOTH(__and__, conjunction);
+TMC_OF_BOTH(bitwise_or, disjunction);
+TMC_OF_BOTH(__or__, disjunction);
+TMC_OF_BOTH(bitwise_xor, exclusiveOr);
+
+/// Both operands as booleans.
+static LogicalResult logic(Call &c, Binary build) {
+  SmallVector<Val> values;
+  for (const char *name : {"self", "other"}) {
+    ASSIGN_OR_FAIL(Val v, castTo(c, c.tensor(name), ElementType::Bool));
+    values.push_back(v);
+  }
+  return c.set(build(c, values));
+}
+static LogicalResult importAnd(Call &c) { return logic(c, conjunction); }
+static Register logicalAnd("logical_and", importAnd);
+static LogicalResult importOr(Call &c) { return logic(c, disjunction); }
+static Register logicalOr("logical_or", importOr);
+static LogicalResult importXor(Call &c) { return logic(c, exclusiveOr); }
+static Register logicalXor("logical_xor", importXor);
+
+static LogicalResult importNot(Call &c) {
+  ASSIGN_OR_FAIL(Val x, castTo(c, c.tensor("self"), ElementType::Bool));
+  return c.set(negation(c, x));
+}
+static Register logicalNot("logical_not", importNot);
+
+static LogicalResult importBitwiseNot(Call &c) {
+  if (c.tensor("self").type != ElementType::Bool)
+    return c.unsupported("elements of type " + nameOf(c.tensor("self").type));
+  return c.set(negation(c, c.tensor("self")));
+}
+static Register bitwiseNot("bitwise_not", importBitwiseNot);
+
+static LogicalResult importIsNaN(Call &c) {
+  return c.set(isNaN(c, c.tensor("self")));
+}
+static Register isNaNOp("isnan", importIsNaN);
+
+static LogicalResult importWhere(Call &c) {
+  ASSIGN_OR_FAIL(Promoted choices, promote(c, {"self", "other"}));
+  ASSIGN_OR_FAIL(Val condition,
+                 castTo(c, c.tensor("condition"), ElementType::Bool));
+  return c.set(where(c, condition, choices.values[0], choices.values[1]));
+}
+static Register whereOp("where", importWhere);
+
+/// `value`, a number, where `mask` is true. The result has self's type.
+static LogicalResult importMaskedFill(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Val value, castTo(c, c.tensor("value"), self.type));
+  return c.set(where(c, c.tensor("mask"), value, self));
+}
+static Register maskedFill("masked_fill", importMaskedFill);
+
+/// A bound: a number, or nothing.
+static FailureOr<std::optional<double>> bound(Call &c, const char *name) {
+  if (!c.has(name))
+    return std::optional<double>();
+  ASSIGN_OR_FAIL(double value, c.number(name, std::nullopt));
+  return std::optional<double>(value);
+}
+
+static LogicalResult importClamp(Call &c) {
+  ASSIGN_OR_FAIL(std::optional<double> low, bound(c, "min"));
+  ASSIGN_OR_FAIL(std::optional<double> high, bound(c, "max"));
+  return c.set(clamp(c, c.tensor("self"), low, high));
+}
+static Register clampOp("clamp", importClamp);
+
+static Register clampMin("clamp_min", importClamp);
+static Register clampMax("clamp_max", importClamp);
+
+//===----------------------------------------------------------------------===//
+// Functions of one operand
+//===----------------------------------------------------------------------===//
+
+/// Registers `NAME` as a builder of `self`; of whole numbers, as floats.
+#define TMC_OF_FLOATS(NAME, BUILDER)                                           \
+  static LogicalResult import_##NAME(Call &c) {                                \
+    Val x = c.tensor("self");                                                  \
+    if (!isFloat(x.type)) {                                                    \
+      ASSIGN_OR_FAIL(x, castTo(c, x, ElementType::F32));                       \
+    }                                                                          \
+    return c.set(BUILDER(c, x));                                               \
+  }                                                                            \
+  static Register register_##NAME(#NAME, import_##NAME)
+
+TMC_OF_FLOATS(exp, exponential);
+TMC_OF_FLOATS(log, logarithm);
+TMC_OF_FLOATS(log1p, log1p);
+TMC_OF_FLOATS(sqrt, squareRoot);
+TMC_OF_FLOATS(rsqrt, reciprocalRoot);
+TMC_OF_FLOATS(tanh, hyperbolicTangent);
+TMC_OF_FLOATS(erf, errorFunction);
+TMC_OF_FLOATS(sin, sine);
+TMC_OF_FLOATS(cos, cosine);
+TMC_OF_FLOATS(reciprocal, reciprocal);
+TMC_OF_FLOATS(sigmoid, sigmoid);
+
+/// Registers `NAME` as an expression of `x`, the argument `self`.
+#define TMC_OF_SELF(NAME, ...)                                                 \
+  static LogicalResult import_##NAME(Call &c) {                                \
+    const Val x = c.tensor("self");                                            \
+    return c.set(__VA_ARGS__);                                                 \
+  }                                                                            \
+  static Register register_##NAME(#NAME, import_##NAME)
+
+TMC_OF_SELF(neg, negate(c, x));
+TMC_OF_SELF(abs, absolute(c, x));
+TMC_OF_SELF(floor, floorOf(c, x));
+TMC_OF_SELF(ceil, ceilOf(c, x));
+TMC_OF_SELF(square, multiply(c, {x, x}));
+TMC_OF_SELF(relu, relu(c, x));
+TMC_OF_SELF(silu, swish(c, x, 1));
+TMC_OF_SELF(mish, mish(c, x));
+TMC_OF_SELF(hardswish, hardSwish(c, x));
+TMC_OF_SELF(hardsigmoid, hardSigmoid(c, x, 1.0 / 6, 0.5));
+TMC_OF_SELF(relu6, clamp(c, x, 0.0, 6.0));
+
+/// log(sigmoid(x)) as -softplus(-x), which can't overflow.
+static LogicalResult importLogSigmoid(Call &c) {
+  ASSIGN_OR_FAIL(Val negative, negate(c, c.tensor("self")));
+  ASSIGN_OR_FAIL(Val y, softplus(c, negative));
+  return c.set(negate(c, y));
+}
+static Register logSigmoid("log_sigmoid", importLogSigmoid);
+
+static LogicalResult importGelu(Call &c) {
+  ASSIGN_OR_FAIL(std::string approximate, c.text("approximate", "none"));
+  return c.set(gelu(c, c.tensor("self"), approximate == "tanh"));
+}
+static Register geluOp("gelu", importGelu);
+
+static LogicalResult importLeakyRelu(Call &c) {
+  ASSIGN_OR_FAIL(double slope, c.number("negative_slope", 0.01));
+  return c.set(leakyRelu(c, c.tensor("self"), slope));
+}
+static Register leakyReluOp("leaky_relu", importLeakyRelu);
+
+static LogicalResult importElu(Call &c) {
+  ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
+  ASSIGN_OR_FAIL(double scale, c.number("scale", 1));
+  ASSIGN_OR_FAIL(double inputScale, c.number("input_scale", 1));
+  if (inputScale != 1)
+    return c.unsupported("an input scale of " + std::to_string(inputScale));
+  return c.set(exponentialUnit(c, c.tensor("self"), alpha, scale));
+}
+static Register elu("elu", importElu);
+
+static LogicalResult importHardtanh(Call &c) {
+  ASSIGN_OR_FAIL(double low, c.number("min_val", -1));
+  ASSIGN_OR_FAIL(double high, c.number("max_val", 1));
+  return c.set(clamp(c, c.tensor("self"), low, high));
+}
+static Register hardtanh("hardtanh", importHardtanh);
+
+/// Beyond `threshold`, softplus is its input: that is so in floats, too.
+static LogicalResult importSoftplus(Call &c) {
+  ASSIGN_OR_FAIL(double beta, c.number("beta", 1));
+  if (beta != 1)
+    return c.unsupported("a beta of " + std::to_string(beta));
+  return c.set(softplus(c, c.tensor("self")));
+}
+static Register softplusOp("softplus", importSoftplus);

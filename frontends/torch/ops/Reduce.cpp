@@ -1,0 +1,206 @@
+// Reduce.cpp - sums, means and extremes over dimensions.
+
+#include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/Generate.h"
+#include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Pointwise.h"
+#include "frontends/common/ops/Shape.h"
+#include "frontends/torch/Call.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::torch_import;
+
+/// `self` as the elements of the result: `dtype`, else `otherwise`.
+static FailureOr<Val> selfAs(Call &c, ElementType otherwise) {
+  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", otherwise));
+  return castTo(c, c.tensor("self"), type);
+}
+
+/// Of booleans and small whole numbers, sums are of 64 bits.
+static ElementType summed(ElementType type) {
+  return isFloat(type) ? type : ElementType::I64;
+}
+
+static LogicalResult importSum(Call &c) {
+  ASSIGN_OR_FAIL(Val x, selfAs(c, summed(c.tensor("self").type)));
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  return c.set(reduceSum(c, x, dims, keep));
+}
+static Register sumOp("sum", importSum);
+
+static LogicalResult importMean(Call &c) {
+  ASSIGN_OR_FAIL(Val x, selfAs(c, c.tensor("self").type));
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  return c.set(reduceMean(c, x, dims, keep));
+}
+static Register meanOp("mean", importMean);
+
+using Reduce = FailureOr<Val> (*)(Site &, const Val &, ArrayRef<int64_t>, bool);
+
+static LogicalResult extreme(Call &c, Reduce reduce) {
+  const Val x = c.tensor("self");
+  if (c.isUsed(1))
+    return c.unsupported("the places of extremes");
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  return c.set(reduce(c, x, dims, keep));
+}
+static LogicalResult importAmax(Call &c) { return extreme(c, reduceMax); }
+static Register amax("amax", importAmax);
+static LogicalResult importAmin(Call &c) { return extreme(c, reduceMin); }
+static Register amin("amin", importAmin);
+
+/// max(self), max(self, dim) with places, or max(self, other).
+static LogicalResult importMax(Call &c) {
+  if (!c.has("other"))
+    return importAmax(c);
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  return c.set(maximum(c, operands.values));
+}
+static Register maxOp("max", importMax);
+static LogicalResult importMin(Call &c) {
+  if (!c.has("other"))
+    return importAmin(c);
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  return c.set(minimum(c, operands.values));
+}
+static Register minOp("min", importMin);
+
+static LogicalResult importLogSumExp(Call &c) {
+  const Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  return c.set(logSumExp(c, x, dims, keep));
+}
+static Register logSumExpOp("logsumexp", importLogSumExp);
+
+/// Whether any or all elements are true: of how many as numbers.
+static LogicalResult anyOrAll(Call &c, Reduce reduce) {
+  ASSIGN_OR_FAIL(Val truth, castTo(c, c.tensor("self"), ElementType::Bool));
+  ASSIGN_OR_FAIL(Val x, castTo(c, truth, ElementType::F32));
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  ASSIGN_OR_FAIL(Val y, reduce(c, x, dims, keep));
+  return c.set(castTo(c, y, ElementType::Bool));
+}
+static LogicalResult importAny(Call &c) { return anyOrAll(c, reduceMax); }
+static Register any("any", importAny);
+static LogicalResult importAll(Call &c) { return anyOrAll(c, reduceMin); }
+static Register all("all", importAll);
+
+//===----------------------------------------------------------------------===//
+// Variances and norms
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Moments {
+  Val variance, mean;
+};
+} // namespace
+
+/// The mean of (x - mean)^2, of n - `correction` elements.
+static FailureOr<Moments> momentsOf(Call &c) {
+  const Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  double correction = 1;
+  if (c.has("correction")) {
+    ASSIGN_OR_FAIL(correction, c.number("correction", 1));
+  } else {
+    ASSIGN_OR_FAIL(bool unbiased, c.flag("unbiased", true));
+    correction = unbiased ? 1 : 0;
+  }
+  double count = 1;
+  for (int64_t dim : dims)
+    count *= x.dims[dim];
+  if (count <= correction)
+    return c.error("a variance of " + std::to_string(count) + " elements");
+  ASSIGN_OR_FAIL(Val wide, reduceMean(c, x, dims, true));
+  ASSIGN_OR_FAIL(Val apart, subtract(c, {x, wide}));
+  ASSIGN_OR_FAIL(Val squares, multiply(c, {apart, apart}));
+  ASSIGN_OR_FAIL(Val sum, reduceSum(c, squares, dims, keep));
+  Val factor(Array::splat(x.type, {}, 1 / (count - correction)));
+  Moments moments;
+  ASSIGN_OR_FAIL(moments.variance, multiply(c, {sum, factor}));
+  ASSIGN_OR_FAIL(moments.mean, reshaped(c, wide, moments.variance.dims));
+  return moments;
+}
+
+static LogicalResult importVar(Call &c) {
+  ASSIGN_OR_FAIL(Moments moments, momentsOf(c));
+  return c.set(moments.variance);
+}
+static Register var("var", importVar);
+
+static LogicalResult importStd(Call &c) {
+  ASSIGN_OR_FAIL(Moments moments, momentsOf(c));
+  return c.set(squareRoot(c, moments.variance));
+}
+static Register deviation("std", importStd);
+
+static LogicalResult importVarMean(Call &c) {
+  ASSIGN_OR_FAIL(Moments moments, momentsOf(c));
+  if (failed(c.set(1, moments.mean)))
+    return failure();
+  return c.set(moments.variance);
+}
+static Register varMean("var_mean", importVarMean);
+
+/// The Euclidean norm, or the sum of sizes.
+static LogicalResult importVectorNorm(Call &c) {
+  ASSIGN_OR_FAIL(Val x, selfAs(c, c.tensor("self").type));
+  const char *name = c.has("p") ? "p" : "ord";
+  ASSIGN_OR_FAIL(double order, c.number(name, 2));
+  if (order != 1 && order != 2)
+    return c.unsupported("a norm of order " + std::to_string(order));
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  if (order == 1) {
+    ASSIGN_OR_FAIL(Val sizes, absolute(c, x));
+    return c.set(reduceSum(c, sizes, dims, keep));
+  }
+  ASSIGN_OR_FAIL(Val squares, multiply(c, {x, x}));
+  ASSIGN_OR_FAIL(Val sum, reduceSum(c, squares, dims, keep));
+  return c.set(squareRoot(c, sum));
+}
+static Register vectorNorm("linalg_vector_norm", importVectorNorm);
+static Register norm("norm", importVectorNorm);
+
+//===----------------------------------------------------------------------===//
+// Along a dimension
+//===----------------------------------------------------------------------===//
+
+static LogicalResult importCumsum(Call &c) {
+  ASSIGN_OR_FAIL(Val x, selfAs(c, summed(c.tensor("self").type)));
+  CumulativeSum how;
+  ASSIGN_OR_FAIL(how.axis, c.dim("dim", std::nullopt, x.rank()));
+  if (x.dims.empty())
+    return c.set(x);
+  return c.set(cumulativeSum(c, x, how));
+}
+static Register cumsum("cumsum", importCumsum);
+
+/// Differences of neighbours, once.
+static LogicalResult importDiff(Call &c) {
+  Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t times, c.integer("n", 1));
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", -1, x.rank()));
+  if (times != 1 || x.dims.empty())
+    return c.unsupported("differences taken " + Twine(times) + " times");
+  SmallVector<Val> parts;
+  for (const char *name : {"prepend", "self", "append"})
+    if (c.has(name))
+      parts.push_back(c.tensor(name));
+  if (parts.size() > 1) {
+    ASSIGN_OR_FAIL(x, concat(c, parts, dim));
+  }
+  ASSIGN_OR_FAIL(Val later, slice(c, x, dim, 1, INT64_MAX, 1));
+  ASSIGN_OR_FAIL(Val earlier, slice(c, x, dim, 0, -1, 1));
+  return c.set(x.type == ElementType::Bool ? exclusiveOr(c, {later, earlier})
+                                           : subtract(c, {later, earlier}));
+}
+static Register diff("diff", importDiff);

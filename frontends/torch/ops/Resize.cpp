@@ -1,0 +1,63 @@
+// Resize.cpp - images in another size.
+
+#include "frontends/common/ops/Resize.h"
+#include "frontends/torch/Call.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::torch_import;
+
+static LogicalResult upsample(Call &c, const ResizeRule &rule,
+                              const std::string &input) {
+  const Val x = c.tensor(input);
+  if (x.rank() < 3)
+    return c.error("an input of shape " + str(x.dims));
+  Dims axes;
+  std::vector<double> scales, sizes;
+  for (int64_t d = 2; d < x.rank(); ++d)
+    axes.push_back(d);
+  bool hasSizes = c.has("output_size");
+  Dims wanted;
+  if (hasSizes) {
+    ASSIGN_OR_FAIL(wanted, c.integers("output_size", std::nullopt));
+  }
+  ASSIGN_OR_FAIL(SmallVector<double> factors, c.numbers("scale_factors"));
+  if (hasSizes ? wanted.size() != axes.size() : factors.size() != axes.size())
+    return c.unsupported("resizing shape " + str(x.dims));
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    double in = static_cast<double>(x.dims[axis]);
+    sizes.push_back(hasSizes ? static_cast<double>(wanted[i])
+                             : std::floor(in * factors[i]));
+    bool isGiven = factors.size() == axes.size() && !hasSizes;
+    scales.push_back(isGiven ? factors[i] : sizes[i] / in);
+  }
+  return c.set(resize(c, x, axes, scales, sizes, rule));
+}
+
+static LogicalResult importNearest(Call &c) {
+  ResizeRule rule;
+  rule.place = ResizeRule::Asymmetric;
+  rule.rounding = ResizeRule::Floor;
+  return upsample(c, rule, c.has("input") ? "input" : "self");
+}
+static Register nearest1d("upsample_nearest1d", importNearest);
+static Register nearest2d("upsample_nearest2d", importNearest);
+
+static LogicalResult interpolated(Call &c, ResizeRule::Mode mode) {
+  ResizeRule rule;
+  rule.mode = mode;
+  ASSIGN_OR_FAIL(bool corners, c.flag("align_corners", false));
+  rule.place = corners ? ResizeRule::AlignCorners : ResizeRule::HalfPixel;
+  return upsample(c, rule, c.has("input") ? "input" : "self");
+}
+static LogicalResult importLinear(Call &c) {
+  return interpolated(c, ResizeRule::Linear);
+}
+static Register linear1d("upsample_linear1d", importLinear);
+static Register bilinear2d("upsample_bilinear2d", importLinear);
+static LogicalResult importCubic(Call &c) {
+  return interpolated(c, ResizeRule::Cubic);
+}
+static Register bicubic2d("upsample_bicubic2d", importCubic);

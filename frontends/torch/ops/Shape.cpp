@@ -1,0 +1,398 @@
+// Shape.cpp - views and copies: tensors in other shapes, cut and joined.
+
+#include "frontends/common/ops/Shape.h"
+#include "frontends/Checked.h"
+#include "frontends/common/ops/Generate.h"
+#include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/torch/Importer.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::torch_import;
+
+//===----------------------------------------------------------------------===//
+// Copies and casts
+//===----------------------------------------------------------------------===//
+
+/// Memory formats and devices are no affair of a graph's.
+static LogicalResult importSelf(Call &c) { return c.set(c.tensor("self")); }
+static Register cloneOp("clone", importSelf);
+static Register contiguous("contiguous", importSelf);
+static Register alias("alias", importSelf);
+static Register liftFreshCopy("lift_fresh_copy", importSelf);
+static Register liftFresh("lift_fresh", importSelf);
+
+static LogicalResult importDetach(Call &c) {
+  return c.set(c.importer.detached(c.tensor("self"), c.loc));
+}
+static Register detach("detach", importDetach);
+
+/// A copy in another type, if `dtype` is given.
+static LogicalResult importTo(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", self.type));
+  return c.set(castTo(c, self, type));
+}
+static Register to("to", importTo);
+static Register toCopy("_to_copy", importTo);
+
+static LogicalResult importTypeAs(Call &c) {
+  return c.set(castTo(c, c.tensor("self"), c.tensor("other").type));
+}
+static Register typeAs("type_as", importTypeAs);
+
+/// A call of the exporter's own that says what it has seen.
+static LogicalResult importNothing(Call &c) { return success(); }
+static Register assertMetadata("_assert_tensor_metadata", importNothing);
+static Register assertScalar("_assert_scalar", importNothing);
+static Register constrain("sym_constrain_range_for_size", importNothing);
+static Register constrainRange("sym_constrain_range", importNothing);
+
+/// The new value of `self` is `src`.
+static LogicalResult importCopy(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Val value, castTo(c, c.tensor("src"), self.type));
+  return c.set(expand(c, value, self.dims));
+}
+static Register copy("copy", importCopy);
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+static LogicalResult importView(Call &c) {
+  ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
+  return c.set(viewed(c, c.tensor("self"), dims));
+}
+static Register view("view", importView);
+static Register unsafeView("_unsafe_view", importView);
+
+static LogicalResult importReshape(Call &c) {
+  ASSIGN_OR_FAIL(Dims dims, c.integers("shape", std::nullopt));
+  return c.set(viewed(c, c.tensor("self"), dims));
+}
+static Register reshapeOp("reshape", importReshape);
+
+static LogicalResult importViewAs(Call &c) {
+  return c.set(reshaped(c, c.tensor("self"), c.tensor("other").dims));
+}
+static Register viewAs("view_as", importViewAs);
+
+static LogicalResult importFlatten(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t first, c.dim("start_dim", 0, self.rank()));
+  ASSIGN_OR_FAIL(int64_t last, c.dim("end_dim", -1, self.rank()));
+  if (first > last)
+    return c.error("flattens dimensions " + Twine(first) + " to " +
+                   Twine(last));
+  ArrayRef<int64_t> dims(self.dims);
+  if (dims.empty())
+    return c.set(reshaped(c, self, {1}));
+  auto count = checkedNumElements(dims.slice(first, last - first + 1));
+  if (!count)
+    return c.error("the number of elements is too large");
+  Dims flat(dims.take_front(first));
+  flat.push_back(*count);
+  flat.append(dims.begin() + last + 1, dims.end());
+  return c.set(reshaped(c, self, flat));
+}
+static Register flatten("flatten", importFlatten);
+
+static LogicalResult importUnflatten(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(Dims sizes, c.integers("sizes", std::nullopt));
+  if (self.dims.empty())
+    return c.error("unflattens shape " + str(self.dims));
+  // One of the sizes may be -1, which is what the whole may leave open, too.
+  Dims dims(ArrayRef<int64_t>(self.dims).take_front(dim));
+  dims.append(sizes.begin(), sizes.end());
+  dims.append(self.dims.begin() + dim + 1, self.dims.end());
+  return c.set(viewed(c, self, dims));
+}
+static Register unflatten("unflatten", importUnflatten);
+
+/// Dimensions that aren't of size 1 stay.
+static LogicalResult importSqueeze(Call &c) {
+  const Val self = c.tensor("self");
+  if (!c.has("dim"))
+    return c.set(squeeze(c, self, std::nullopt));
+  ASSIGN_OR_FAIL(Dims list, c.integers("dim", std::nullopt));
+  if (self.dims.empty())
+    return c.set(self);
+  ASSIGN_OR_FAIL(Dims axes, c.axes(list, self.rank()));
+  llvm::erase_if(axes, [&](int64_t axis) { return self.dims[axis] != 1; });
+  return c.set(squeeze(c, self, axes));
+}
+static Register squeezeOp("squeeze", importSqueeze);
+
+static LogicalResult importUnsqueeze(Call &c) {
+  ASSIGN_OR_FAIL(int64_t dim, c.integer("dim", std::nullopt));
+  return c.set(unsqueeze(c, c.tensor("self"), {dim}));
+}
+static Register unsqueezeOp("unsqueeze", importUnsqueeze);
+
+static LogicalResult importPermute(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims perm, c.integers("dims", std::nullopt));
+  for (int64_t &dim : perm) {
+    ASSIGN_OR_FAIL(dim, c.axis(dim, self.rank()));
+  }
+  return c.set(transpose(c, self, perm));
+}
+static Register permute("permute", importPermute);
+
+static LogicalResult swap(Call &c, int64_t a, int64_t b) {
+  const Val self = c.tensor("self");
+  if (self.dims.empty())
+    return c.set(self);
+  Dims perm(nn::firstDims(self.rank()));
+  std::swap(perm[a], perm[b]);
+  return c.set(transpose(c, self, perm));
+}
+
+static LogicalResult importTranspose(Call &c) {
+  int64_t rank = c.tensor("self").rank();
+  ASSIGN_OR_FAIL(int64_t a, c.dim("dim0", std::nullopt, rank));
+  ASSIGN_OR_FAIL(int64_t b, c.dim("dim1", std::nullopt, rank));
+  return swap(c, a, b);
+}
+static Register transposeOp("transpose", importTranspose);
+
+static LogicalResult importT(Call &c) {
+  int64_t rank = c.tensor("self").rank();
+  if (rank > 2)
+    return c.error("transposes shape " + str(c.tensor("self").dims));
+  return rank < 2 ? c.set(c.tensor("self")) : swap(c, 0, 1);
+}
+static Register t("t", importT);
+
+/// -1 keeps a size.
+static LogicalResult importExpand(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
+  int64_t added = static_cast<int64_t>(dims.size()) - self.rank();
+  if (added < 0)
+    return c.error("expands shape " + str(self.dims) + " to " + str(dims));
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (dim == -1 && static_cast<int64_t>(i) >= added)
+      dim = self.dims[i - added];
+  if (broadcastShape(self.dims, dims) != dims)
+    return c.error("expands shape " + str(self.dims) + " to " + str(dims));
+  return c.set(expand(c, self, dims));
+}
+static Register expandOp("expand", importExpand);
+
+static LogicalResult importExpandAs(Call &c) {
+  return c.set(expand(c, c.tensor("self"), c.tensor("other").dims));
+}
+static Register expandAs("expand_as", importExpandAs);
+
+/// All tensors in their common shape.
+static LogicalResult importBroadcastTensors(Call &c) {
+  ASSIGN_OR_FAIL(SmallVector<Val> values, c.tensors("tensors"));
+  Dims common;
+  for (const Val &v : values) {
+    auto joined = broadcastShape(common, v.dims);
+    if (!joined)
+      return c.error("shapes " + str(common) + " and " + str(v.dims) +
+                     " don't fit together");
+    common = *joined;
+  }
+  for (Val &v : values) {
+    ASSIGN_OR_FAIL(v, expand(c, v, common));
+  }
+  return c.setList(values);
+}
+static Register broadcastTensors("broadcast_tensors", importBroadcastTensors);
+
+static LogicalResult importRepeat(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims times, c.integers("repeats", std::nullopt));
+  Dims dims(self.dims);
+  if (times.size() < dims.size())
+    return c.error("repeats shape " + str(dims) + " by " + str(times));
+  dims.insert(dims.begin(), times.size() - dims.size(), 1);
+  ASSIGN_OR_FAIL(Val wide, reshaped(c, self, dims));
+  return c.set(tile(c, wide, times));
+}
+static Register repeat("repeat", importRepeat);
+
+/// Each entry along `dim` `repeats` times in a row.
+static LogicalResult importRepeatInterleave(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t times, c.integer("repeats", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  Dims apart(self.dims), wide(self.dims), dims(self.dims);
+  auto size =
+      self.dims.empty() ? std::nullopt : checkedMul(self.dims[dim], times);
+  if (times < 1 || !size)
+    return c.error("repeats shape " + str(self.dims) + " " + Twine(times) +
+                   " times");
+  apart.insert(apart.begin() + dim + 1, 1);
+  wide.insert(wide.begin() + dim + 1, times);
+  dims[dim] = *size;
+  ASSIGN_OR_FAIL(Val y, reshaped(c, self, apart));
+  ASSIGN_OR_FAIL(y, expand(c, y, wide));
+  return c.set(reshaped(c, y, dims));
+}
+static Register repeatInterleave("repeat_interleave", importRepeatInterleave);
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+static LogicalResult importSlice(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, self.rank()));
+  ASSIGN_OR_FAIL(int64_t start, c.integer("start", 0));
+  ASSIGN_OR_FAIL(int64_t end, c.integer("end", INT64_MAX));
+  ASSIGN_OR_FAIL(int64_t step, c.integer("step", 1));
+  if (self.dims.empty() || step < 1)
+    return c.error("slices shape " + str(self.dims) + " in steps of " +
+                   Twine(step));
+  return c.set(slice(c, self, dim, start, end, step));
+}
+static Register sliceOp("slice", importSlice);
+
+static LogicalResult importSelect(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(int64_t at, c.integer("index", std::nullopt));
+  if (self.dims.empty())
+    return c.error("selects from shape " + str(self.dims));
+  ASSIGN_OR_FAIL(at, c.axis(at, self.dims[dim]));
+  ASSIGN_OR_FAIL(Val piece, slice(c, self, dim, at, at + 1, 1));
+  return c.set(squeeze(c, piece, Dims{dim}));
+}
+static Register selectOp("select", importSelect);
+
+static LogicalResult importNarrow(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(int64_t start, c.integer("start", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t length, c.integer("length", std::nullopt));
+  if (self.dims.empty() || start < 0 ||
+      !fitsWithin(start, length, self.dims[dim]))
+    return c.error("takes " + Twine(length) + " of shape " + str(self.dims));
+  return c.set(slice(c, self, dim, start, start + length, 1));
+}
+static Register narrow("narrow", importNarrow);
+
+static LogicalResult pieces(Call &c, int64_t dim, ArrayRef<int64_t> lengths) {
+  ASSIGN_OR_FAIL(SmallVector<Val> parts,
+                 cut(c, c.tensor("self"), dim, lengths));
+  return c.setList(parts);
+}
+
+static LogicalResult importSplit(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, self.rank()));
+  if (self.dims.empty())
+    return c.error("splits shape " + str(self.dims));
+  if (c.has("split_sizes")) {
+    ASSIGN_OR_FAIL(Dims lengths, c.integers("split_sizes", std::nullopt));
+    return pieces(c, dim, lengths);
+  }
+  ASSIGN_OR_FAIL(Dims lengths, c.integers("split_size", std::nullopt));
+  if (lengths.size() != 1)
+    return pieces(c, dim, lengths);
+  if (lengths[0] < 1)
+    return c.error("splits into pieces of " + Twine(lengths[0]));
+  return pieces(c, dim, evenPieces(self.dims[dim], lengths[0]));
+}
+static Register split("split", importSplit);
+static Register splitWithSizes("split_with_sizes", importSplit);
+
+static LogicalResult importChunk(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, self.rank()));
+  ASSIGN_OR_FAIL(int64_t count, c.integer("chunks", std::nullopt));
+  if (self.dims.empty() || count < 1)
+    return c.error("cuts shape " + str(self.dims) + " into " + Twine(count));
+  int64_t size = self.dims[dim];
+  return pieces(c, dim,
+                evenPieces(size, std::max<int64_t>((size - 1) / count + 1, 1)));
+}
+static Register chunk("chunk", importChunk);
+
+static LogicalResult importUnbind(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, self.rank()));
+  if (self.dims.empty())
+    return c.error("unbinds shape " + str(self.dims));
+  ASSIGN_OR_FAIL(SmallVector<Val> parts,
+                 cut(c, self, dim, Dims(self.dims[dim], 1)));
+  for (Val &part : parts) {
+    ASSIGN_OR_FAIL(part, squeeze(c, part, Dims{dim}));
+  }
+  return c.setList(parts);
+}
+static Register unbind("unbind", importUnbind);
+
+/// Operands of a join have one type, by the rules of promotion.
+static FailureOr<SmallVector<Val>> joined(Call &c) {
+  ASSIGN_OR_FAIL(SmallVector<Val> parts, c.tensors("tensors"));
+  if (parts.empty())
+    return c.error("joins nothing");
+  ElementType type = parts[0].type;
+  for (const Val &part : parts)
+    type = promoteTypes(type, part.type);
+  for (Val &part : parts) {
+    ASSIGN_OR_FAIL(part, castTo(c, part, type));
+  }
+  return parts;
+}
+
+static LogicalResult importCat(Call &c) {
+  ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
+  ASSIGN_OR_FAIL(int64_t dim, c.integer("dim", 0));
+  // PyTorch skips vectors without elements, whatever the others' shape.
+  llvm::erase_if(parts, [](const Val &v) { return v.dims == Dims{0}; });
+  return c.set(concat(c, parts, dim));
+}
+static Register cat("cat", importCat);
+
+static LogicalResult importStack(Call &c) {
+  ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, parts[0].rank() + 1));
+  for (Val &part : parts) {
+    ASSIGN_OR_FAIL(part, unsqueeze(c, part, {dim}));
+  }
+  return c.set(concat(c, parts, dim));
+}
+static Register stack("stack", importStack);
+
+/// Pairs of pads, the innermost dimension's first.
+static LogicalResult importPad(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(std::string mode, c.text("mode", "constant"));
+  ASSIGN_OR_FAIL(Dims pads, c.integers("pad", std::nullopt));
+  ASSIGN_OR_FAIL(double value, c.number("value", 0));
+  if (mode != "constant")
+    return c.unsupported("padding by mode '" + mode + "'");
+  int64_t pairs = pads.size() / 2, rank = self.rank();
+  if (pads.size() % 2 || pairs > rank)
+    return c.error("pads shape " + str(self.dims) + " by " + str(pads));
+  Dims low(rank, 0), high(rank, 0);
+  for (int64_t i = 0; i < pairs; ++i) {
+    low[rank - 1 - i] = pads[2 * i];
+    high[rank - 1 - i] = pads[2 * i + 1];
+  }
+  return c.set(pad(c, self, low, high, value));
+}
+static Register padOp("pad", importPad);
+static Register constantPad("constant_pad_nd", importPad);
+
+static LogicalResult importTril(Call &c) {
+  ASSIGN_OR_FAIL(int64_t diagonal, c.integer("diagonal", 0));
+  return c.set(triangle(c, c.tensor("self"), false, diagonal));
+}
+static Register tril("tril", importTril);
+
+static LogicalResult importTriu(Call &c) {
+  ASSIGN_OR_FAIL(int64_t diagonal, c.integer("diagonal", 0));
+  return c.set(triangle(c, c.tensor("self"), true, diagonal));
+}
+static Register triu("triu", importTriu);
