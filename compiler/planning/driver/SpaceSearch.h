@@ -22,8 +22,8 @@
 // is sought there. The rules of others go first, because they are cheap.
 //
 // *Coarse* is the same with a few modes and knobs, without the chain's rule and
-// with little work for recomputing alone: a tenth of the time, for who asks what
-// a lever is worth. It may lose to either of these.
+// with little work for recomputing alone: a tenth of the time, for who asks
+// what a lever is worth. It may lose to either of these.
 
 #ifndef TMC_COMPILER_PLANNING_DRIVER_SPACESEARCH_H
 #define TMC_COMPILER_PLANNING_DRIVER_SPACESEARCH_H
