@@ -154,6 +154,50 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
   }
 }
 
+/// The last of a chain needs all of it again: the list is written without
+/// recursion.
+TEST(SpaceSearch, KnapsackTakesLongChains) {
+  constexpr int64_t kKernels = 200'000;
+  SpaceProblem w;
+  w.p.addSegment("step");
+  w.p.values.reserve(kKernels + 8);
+  auto kernel = [&](const char *name, std::vector<ValueId> reads,
+                    ValueId made) {
+    Recipe r;
+    r.name = name;
+    r.reads = std::move(reads);
+    r.writes = {made};
+    r.cost = 10;
+    r.recomputable = true;
+    w.p.addInstruction(0, r);
+  };
+  auto value = [&](int64_t bytes) {
+    Value v;
+    v.name = "v" + std::to_string(w.p.values.size());
+    v.bytes = bytes;
+    return w.p.addValue(v);
+  };
+  ValueId last = value(1);
+  kernel("f", {}, last);
+  for (int64_t i = 0; i < kKernels; ++i) {
+    ValueId next = value(1);
+    kernel("f", {last}, next);
+    last = next;
+  }
+  // `last` waits while `big` is there, where the step turns.
+  const ValueId middle = value(1), big = value(1000), end = value(1);
+  kernel("use", {last}, middle);
+  kernel("turn", {middle}, big);
+  kernel("back", {big, last}, end);
+  w.p.values[end].liveOut = true;
+  w.p.spaces[0].budgetBytes = 1001; // Of 1002.
+  SpaceSearchOptions options;
+  options.planner = SpacePlanner::Knapsack;
+  options.coarse = true;
+  absl::StatusOr<SpacePlan> plan = solveSpaces(w.p, options);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+}
+
 /// With budgets that nothing comes near, every update runs on the host.
 TEST(SpaceSearch, NeverLosesToZeroOffload) {
   for (int64_t gigabytes : {6, 55}) {
