@@ -150,7 +150,12 @@ void Importer::removeUnusedArguments() {
   std::vector<Argument> keptArguments;
   llvm::BitVector unused(arguments.size());
   for (auto [i, argument] : llvm::enumerate(arguments)) {
-    if (!block.getArgument(i).use_empty()) {
+    // A state may be written without being read.
+    bool isWritten =
+        llvm::any_of(results, [&, &argument = argument](const Result &result) {
+          return result.updates >= 0 && result.updates == argument.stored;
+        });
+    if (isWritten || !block.getArgument(i).use_empty()) {
       keptArguments.push_back(argument);
       continue;
     }

@@ -4,7 +4,6 @@
 
 #include "llvm/ADT/StringExtras.h"
 
-#include <algorithm>
 #include <set>
 
 using namespace mlir;
@@ -174,12 +173,10 @@ LogicalResult TorchImporter::readTensors() {
   std::vector<std::pair<std::string, std::string>> ties;
   // Of tied weights, one that the graph reads gives the name.
   std::vector<InputSpec> stored;
-  for (const InputSpec &input : program.inputs)
-    if (input.kind != InputSpec::User)
-      stored.push_back(input);
-  std::stable_partition(
-      stored.begin(), stored.end(),
-      [&](const InputSpec &input) { return used.contains(input.value); });
+  for (bool isRead : {true, false})
+    for (const InputSpec &input : program.inputs)
+      if (input.kind != InputSpec::User && used.contains(input.value) == isRead)
+        stored.push_back(input);
   for (const InputSpec &input : stored) {
     auto payload = program.payloads.find(input.target);
     Payload found;

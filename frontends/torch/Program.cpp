@@ -386,6 +386,7 @@ CallData Reader::call(const json::Object &in) {
   if (const json::Object *metadata = in.getObject("metadata")) {
     call.stackTrace = metadata->getString("stack_trace").value_or("");
     call.modules = metadata->getString("nn_module_stack").value_or("");
+    call.origin = metadata->getString("torch_fn").value_or("");
   }
   std::vector<std::string> makes = call.makes();
   call.name = in.getString("name").value_or("").str();

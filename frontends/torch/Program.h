@@ -52,6 +52,8 @@ struct CallData {
   std::vector<std::pair<std::string, Arg>> arguments;
   std::vector<Arg> results;
   std::string stackTrace, modules; ///< Where the user wrote it.
+  /// What the user called, "detach_1;method_descriptor.detach".
+  std::string origin;
 
   /// "add" of "aten.add.Tensor".
   std::string op() const;

@@ -27,6 +27,17 @@ from check import ROUNDING, tolerance
 from projection import generate, project
 
 STEPS = 10
+# The same models as exported programs (test/models/make_pt2.py), in their example's sizes.
+PROGRAMS = {
+    "mlp-small": ["mlp-small", "mlp-small-core"],
+    "gpt2-tiny": ["gpt2-tiny", "gpt2-tiny-eager", "gpt2-tiny-core"],
+    "resnet-tiny": ["resnet-tiny", "resnet-tiny-core"],
+    "llama-tiny": ["llama-tiny", "llama-tiny-core"],
+    "decoder": ["decoder", "decoder-core"],
+    "bert-tiny-mlm": ["bert-tiny-mlm-nodropout"],
+    "unet-tiny": ["unet-tiny", "unet-tiny-core"],
+    "noted-tiny": ["noted-tiny", "noted-tiny-core"],
+}
 ENTRIES = 8  # of each tensor
 LOGITS = 64  # entries of the logits
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
@@ -228,7 +239,8 @@ def golden(name, graphs, model, inputs, call, runs, check=True, keep=True):
     for each, kind in ((single, torch.float32), (double, torch.float64)):
         tensors = {k: torch.tensor(v, dtype=kind if v.dtype == np.float32 else None) for k, v in inputs.items()}
         results.append((each, lambda m, tensors=tensors: call(m, tensors)))
-    out = dict(graphs=graphs, dims=dimensions(graphs[0], inputs), weights=source, inputs={k: f"{name}.{k}.npy" for k in inputs},
+    programs = [f"test/models/{program}.pt2" for program in PROGRAMS[name]]
+    out = dict(graphs=[*graphs, *programs], dims=dimensions(graphs[0], inputs), weights=source, inputs={k: f"{name}.{k}.npy" for k in inputs},
                parameters=parameters, states=buffers, torch=torch.__version__)
     firsts = []
     for each, run_once in results:

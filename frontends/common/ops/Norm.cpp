@@ -188,18 +188,20 @@ tmc::frontend::batchNormByBatch(Site &s, const BatchNorm &norm) {
   ASSIGN_OR_FAIL(Value x, s.materialise(norm.x));
   ASSIGN_OR_FAIL(Value scale, s.materialise(norm.scale));
   ASSIGN_OR_FAIL(Value shift, s.materialise(norm.shift));
-  auto mean = s.importer.stateOf(norm.mean);
-  auto variance = s.importer.stateOf(norm.variance);
-  if (failed(mean) || failed(variance)) {
-    // A module without running statistics: nothing reads the old ones.
-    mean = s.like(scale, 0);
-    variance = s.like(scale, 1);
-  }
+  // A module without running statistics: nothing reads the old ones.
+  bool isState =
+      s.importer.isStored(norm.mean) && s.importer.isStored(norm.variance);
+  FailureOr<Value> mean =
+      isState ? s.importer.stateOf(norm.mean) : s.like(scale, 0);
+  FailureOr<Value> variance =
+      isState ? s.importer.stateOf(norm.variance) : s.like(scale, 1);
+  if (failed(mean) || failed(variance))
+    return failure();
   auto op =
       nn::BatchNormOp::create(s.b, s.loc, x, scale, shift, *mean, *variance,
                               s.b.getF64FloatAttr(norm.epsilon),
                               s.b.getF64FloatAttr(norm.momentum), UnitAttr());
-  if (s.importer.isStored(norm.mean)) {
+  if (isState) {
     s.importer.updateState(norm.mean, op.getNewMean());
     s.importer.updateState(norm.variance, op.getNewVar());
   }

@@ -19,7 +19,6 @@ using namespace tmc::torch_import;
 static LogicalResult importSelf(Call &c) { return c.set(c.tensor("self")); }
 static Register cloneOp("clone", importSelf);
 static Register contiguous("contiguous", importSelf);
-static Register alias("alias", importSelf);
 static Register liftFreshCopy("lift_fresh_copy", importSelf);
 static Register liftFresh("lift_fresh", importSelf);
 
@@ -27,6 +26,21 @@ static LogicalResult importDetach(Call &c) {
   return c.set(c.importer.detached(c.tensor("self"), c.loc));
 }
 static Register detach("detach", importDetach);
+
+/// run_decompositions() makes an alias of a detach(), and of a slice that is
+/// the whole. The exporter's note tells which; without it the gradient isn't
+/// known.
+static LogicalResult importAlias(Call &c) {
+  const Val self = c.tensor("self");
+  StringRef origin = c.data.origin;
+  if (origin.ends_with(".detach"))
+    return importDetach(c);
+  if (origin.empty() && self.isTensor() && isFloat(self.type))
+    return c.unsupported("an alias without the exporter's note of what it was, "
+                         "which may be a detach()");
+  return c.set(self);
+}
+static Register alias("alias", importAlias);
 
 /// A copy in another type, if `dtype` is given.
 static LogicalResult importTo(Call &c) {
