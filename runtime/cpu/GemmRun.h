@@ -58,6 +58,26 @@ inline Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
   return ahead;
 }
 
+/// How a product is cut, and where the scratch holds its packed parts: one slab
+/// of a, and a panel of b for each worker.
+struct Cuts {
+  int64_t slabDepth, slabRows;
+  int64_t panels, perTile, tiles; // of kPanelN columns; of so many panels
+  float *packedA, *packedB;
+  int64_t packedBFloats; // of a worker
+
+  Cuts(const Problem &p, void *scratch)
+      : slabDepth(gemmSlabDepth(p.m, p.n, p.k)),
+        slabRows(gemmSlabRows(p.m, p.n, p.k)),
+        panels((p.n + kPanelN - 1) / kPanelN),
+        perTile(gemmTileColumns(p.m, p.n, p.k) / kPanelN),
+        tiles((panels + perTile - 1) / perTile),
+        packedA(static_cast<float *>(scratch)),
+        packedB(packedA + alignScratch(slabRows * slabDepth * 4) / 4),
+        packedBFloats(alignScratch(std::min(p.k, kGemmDepth) * kPanelN * 4) /
+                      4) {}
+};
+
 /// Gemm.h's run(), in `Arithmetic`.
 template <typename Arithmetic>
 void runWith(Stream &stream, const Problem &now, void *scratch) {
@@ -66,15 +86,8 @@ void runWith(Stream &stream, const Problem &now, void *scratch) {
     return (depth + Arithmetic::kStep - 1) / Arithmetic::kStep;
   };
   const int64_t m = now.m, n = now.n, k = now.k;
-  const int64_t slabDepth = gemmSlabDepth(m, n, k);
-  const int64_t slabRows = gemmSlabRows(m, n, k);
-  const int64_t panels = (n + kPanelN - 1) / kPanelN;
-  float *packedA = static_cast<float *>(scratch);
-  float *packedB = packedA + alignScratch(slabRows * slabDepth * 4) / 4;
-  const int64_t packedBFloats =
-      alignScratch(std::min(k, kGemmDepth) * kPanelN * 4) / 4;
-  const int64_t perTile = gemmTileColumns(m, n, k) / kPanelN;
-  const int64_t tiles = (panels + perTile - 1) / perTile;
+  const auto [slabDepth, slabRows, panels, perTile, tiles, packedA, packedB,
+              packedBFloats] = Cuts(now, scratch);
   const int64_t packRows = kPanelM * 8;
   const bool flushes = now.flushesDenormals();
 

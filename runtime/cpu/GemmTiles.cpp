@@ -12,6 +12,7 @@ void runTiles(Stream &, const Problem &, void *) { __builtin_unreachable(); }
 #else
 
 #include "runtime/cpu/BF16Elements.h"
+#include "runtime/cpu/GemmRun.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/TransposeBlock.h"
 #include "runtime/kernels/Matmul.h"
@@ -245,15 +246,8 @@ void runTiles(Stream &stream, const Problem &now, void *scratch) {
   static const bool permitted = permitTiles();
   (void)permitted; // A step that may not use them isn't started.
   const int64_t m = now.m, n = now.n, k = now.k;
-  const int64_t slabDepth = gemmSlabDepth(m, n, k);
-  const int64_t slabRows = gemmSlabRows(m, n, k);
-  const int64_t panels = (n + kPanelN - 1) / kPanelN;
-  float *packedA = static_cast<float *>(scratch);
-  float *packedB = packedA + alignScratch(slabRows * slabDepth * 4) / 4;
-  const int64_t packedBFloats =
-      alignScratch(std::min(k, kGemmDepth) * kPanelN * 4) / 4;
-  const int64_t perTile = gemmTileColumns(m, n, k) / kPanelN;
-  const int64_t tiles = (panels + perTile - 1) / perTile;
+  const auto [slabDepth, slabRows, panels, perTile, tiles, packedA, packedB,
+              packedBFloats] = Cuts(now, scratch);
 
   for (int64_t i0 = 0; i0 < m; i0 += slabRows) {
     const int64_t rows = std::min(slabRows, m - i0);
