@@ -278,7 +278,8 @@ public:
   /// Where `exception` asks for another type it is left.
   void follow(ActivationOpInterface op, const PrecisionSpec::Choice &choice) {
     SmallVector<unsigned> activations = op.getActivations();
-    Type element = narrowTypeOf(op->getOperand(activations.front()));
+    Value first = op->getOperand(activations.front());
+    Type element = isF32(first) ? narrowTypeOf(first) : Type();
     if (!element || (!choice.exception.empty() && choice.type != element))
       return;
     for (unsigned i : activations)
@@ -296,6 +297,9 @@ public:
         op->setAttr("tf32", UnitAttr::get(op->getContext()));
       return;
     }
+    // What the model gives in 16 bits stays what it is.
+    if (Type own = op.getProductType(); own.getIntOrFloatBitWidth() == 16)
+      element = own;
     for (unsigned i : op.getFactors())
       op->setOperand(i, narrowOf(op->getOperand(i), element));
     roundResults(op, element);
