@@ -16,6 +16,7 @@ step too early. Ends with one line `N passed, M failed`.
 
 import argparse
 import array
+import concurrent.futures
 import json
 import math
 import os
@@ -202,7 +203,7 @@ class Alone(Model):
 
 
 def models(options, work):
-    """(the model, what it is called)."""
+    """(the class of the model, what it is made of, what it is called)."""
     def read(name):
         with open(os.path.join(HERE, name)) as file:
             kept = json.load(file)
@@ -212,12 +213,19 @@ def models(options, work):
     for format in FORMATS:
         kept = read(f"autocast.{format}")
         for name in kept:
-            yield Model(options, work, name, format, kept[name]), f"{name} in {format}"
+            yield Model, (options, work, name, format, kept[name]), f"{name} in {format}"
     kept = read("alone.bf16")
     for name in kept:
-        yield Alone(options, work, name, kept[name], None, "bf16,gradients=bf16"), f"{name} in bf16 alone"
+        yield Alone, (options, work, name, kept[name], None, "bf16,gradients=bf16"), f"{name} in bf16 alone"
         if name in EXPORTED:
-            yield Alone(options, work, name, kept[name], EXPORTED[name], "f32"), f"{name} exported in bf16"
+            yield Alone, (options, work, name, kept[name], EXPORTED[name], "f32"), f"{name} exported in bf16"
+
+
+def rows(each):
+    """In a process of its own: the cases of a model, compiled in a place of its own."""
+    kind, (options, work, *what), name = each
+    with tempfile.TemporaryDirectory(dir=work) as place:
+        return [(name, *case) for case in kind(options, place, *what).cases()]
 
 
 def main():
@@ -227,9 +235,9 @@ def main():
     parser.add_argument("--planted", action="store_true")
     options = parser.parse_args()
     passed = failed = 0
-    with tempfile.TemporaryDirectory(prefix="autocast-") as work:
-        for model, name in models(options, work):
-            for case, wrong, words in model.cases():
+    with tempfile.TemporaryDirectory(prefix="autocast-") as work, concurrent.futures.ProcessPoolExecutor() as pool:
+        for found in pool.map(rows, models(options, work)):
+            for name, case, wrong, words in found:
                 passed, failed = passed + (not wrong), failed + bool(wrong)
                 print(f"{'FAIL' if wrong else 'PASS'}: {name}, {case}", flush=True)
                 for line in [words, *wrong]:

@@ -40,14 +40,15 @@ def spec(run):
     return f"{run['name']}({','.join(f'{k}={v}' for k, v in keys.items())})"
 
 
-def cases():
-    """(name, golden file, its content, graph, optimizer, options of check.py[, of tmc compile])."""
+def cases(first):
+    """(name, golden file, its content, graph, optimizer, options of check.py[, of tmc compile]); with
+    `first` those of each golden's first graph alone."""
     for path in sorted(glob.glob(os.path.join(HERE, "*.json"))):
         with open(path) as file:
             golden = json.load(file)
         # Exported programs have sizes of their own: those of the inputs here.
         programs = [graph for graph in golden["graphs"] if graph.endswith(".pt2")]
-        for graph in golden["graphs"]:
+        for graph in golden["graphs"][:1] if first else golden["graphs"]:
             stem = os.path.basename(graph).removesuffix(".onnx")
             yield f"{stem}/gradients", path, golden, graph, "sgd(momentum=0,weight_decay=0)", ["--gradients"]
             if graph in programs[:1]:
@@ -84,6 +85,7 @@ def main():
     parser.add_argument("--tmc", default=os.path.join(ROOT, "build", "bin", "tmc"))
     parser.add_argument("--target", default="cpu", help="what the steps are compiled for")
     parser.add_argument("--only", default="", help="run the cases whose name holds this")
+    parser.add_argument("--first", action="store_true", help="leave out other exports of the same models")
     parser.add_argument("--keep", help="leave the compiled steps in this directory")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="cases at a time")
@@ -101,7 +103,7 @@ def main():
         return name, good, text, time.monotonic() - start
 
     with tempfile.TemporaryDirectory(prefix="golden-") as scratch, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        chosen = [(name, case) for name, *case in cases() if options.only in name]
+        chosen = [(name, case) for name, *case in cases(options.first) if options.only in name]
         if options.list:
             for name, case in chosen:
                 print(name, case[3])
