@@ -34,6 +34,10 @@ constexpr Knobs kAll[] = {{0.02, 2, false}, {0.02, 0, false}, {0.02, 5, false},
                           {0.5, 2, true},   {0.5, 5, true},   {2.0, 0, true},
                           {2.0, 2, true},   {8.0, 0, true},   {8.0, 2, true}};
 
+/// Far from what is proved, where what prices construct rarely fits.
+constexpr Knobs kFar[] = {{0.5, 2, true}, {0.5, 0, true}, {0.02, 0, true},
+                          {2.0, 0, true}, {2.0, 2, true}, {8.0, 0, true}};
+
 /// Without walks, prices get so many times the part of the work.
 constexpr int64_t kPricesShare = 4;
 
@@ -54,6 +58,12 @@ constexpr Amounts kCoarse = {10, kTwo, 0, 256, 256, 64, 4, false};
 constexpr size_t kRankedParts = 8;
 /// Steps are halved down to this part of them.
 constexpr int64_t kFinestPart = 64;
+
+/// Plans that are this part above what is proved are far from it: they are
+/// worth every row, and steps down to one update.
+constexpr int64_t kFarPart = 10;
+/// The first of these steps; then, all steps' plans times values at most.
+constexpr int64_t kFarStepPart = 4, kMostFarValues = 350'000;
 
 /// What would gain less than this part of the step isn't sought.
 constexpr int64_t kWorthPart = 2000;
@@ -185,9 +195,15 @@ private:
                 plan->feasible && plan->cost == plan->baseCost};
   }
 
-  /// Whether a plan is sought with every row: of what is small, and as long as
-  /// nothing fits.
-  bool isThorough() const { return isSmall || !best.feasible; }
+  /// Whether a plan is sought with every row: of what is small, as long as
+  /// nothing fits, and far from what is proved.
+  bool isThorough() const { return isSmall || isFar || !best.feasible; }
+
+  /// Sees whether the best plan is far from what is proved.
+  void lookHowFar() {
+    isFar = amounts.movesOn && !isSmall &&
+            canGain(best.provenMakespan + best.provenMakespan / kFarPart);
+  }
 
   SolveOptions deviceOptions(const Knobs &knobs, int64_t part) const {
     const int64_t keptFree = knobs.pieces * largestMove;
@@ -199,6 +215,8 @@ private:
     how.budgetBytes = budget < 0 ? -1 : std::max<int64_t>(0, budget - keptFree);
     how.wantBound = how.wantCases = false;
     how.wantSmallest = isThorough();
+    if (isFar && part == amounts.modesPart) // Once is enough to compare modes.
+      how.expensive = Expensive::Free;
     auto leaveOut = [&](std::initializer_list<Strategy> rows) {
       for (Strategy row : rows)
         how.without.add(row);
@@ -255,10 +273,10 @@ private:
         .status();
   }
 
-  /// The best of two knobs.
-  absl::StatusOr<int64_t> tryTwo(const UpdateModes &modes) {
+  /// The best of the knobs that modes are compared by.
+  absl::StatusOr<int64_t> tryFew(const UpdateModes &modes) {
     int64_t least = kNoPlan;
-    for (const Knobs &k : kTwo) {
+    for (const Knobs &k : few) {
       absl::StatusOr<Made> made = evaluate(modes, k, amounts.modesPart);
       if (!made.ok())
         return made.status();
@@ -270,8 +288,9 @@ private:
   }
 
   absl::Status tryAllKnobs(const UpdateModes &modes) {
+    const std::span<const Knobs> knobs = isFar ? kFar : amounts.knobs;
     int64_t least = kNoPlan;
-    Knobs at = amounts.knobs[0];
+    Knobs at = knobs[0];
     bool isFinal = false;
     auto attempt = [&](const Knobs &k) -> absl::StatusOr<bool> {
       absl::StatusOr<Made> made = evaluate(modes, k, amounts.knobsPart);
@@ -283,10 +302,11 @@ private:
         least = made->makespan, at = k;
       return gains;
     };
-    for (const Knobs &k : amounts.knobs) {
+    for (const Knobs &k : knobs) {
       if (absl::StatusOr<bool> made = attempt(k); !made.ok())
         return made.status();
-      if (isFinal)
+      if (isFinal || (isFar && !groups.all.empty() && least == kNoPlan &&
+                      k.pieces == 0)) // Not even every row finds what fits.
         return absl::OkStatus();
     }
     for (double factor : {0.5, 2.0})
@@ -299,6 +319,14 @@ private:
           break;
       }
     return absl::OkStatus();
+  }
+
+  /// And of activations alone.
+  absl::Status tryKnobsOf(const UpdateModes &modes) {
+    absl::Status status = tryAllKnobs(modes);
+    if (modes != UpdateModes())
+      status.Update(tryAllKnobs({}));
+    return status;
   }
 
   absl::Status tryModes() {
@@ -317,9 +345,12 @@ private:
     if (amounts.movesOn)
       if (absl::Status status = moveOn(now, least); !status.ok())
         return status;
-    absl::Status status = tryAllKnobs(now);
-    if (now != UpdateModes())
-      status.Update(tryAllKnobs({})); // Activations alone.
+    absl::Status status = tryKnobsOf(now);
+    lookHowFar();
+    if (isFar) {
+      status.Update(moveOn(now, least));
+      status.Update(tryKnobsOf(now));
+    }
     return status;
   }
 
@@ -328,7 +359,7 @@ private:
                               int64_t &least) {
     if (!known.insert(modes).second)
       return false;
-    absl::StatusOr<int64_t> made = tryTwo(modes);
+    absl::StatusOr<int64_t> made = tryFew(modes);
     if (!made.ok())
       return made.status();
     const bool gains = *made < least;
@@ -337,18 +368,41 @@ private:
     return gains;
   }
 
+  /// Leaves one of the few knobs: the one that `now` is quicker by.
+  absl::Status chooseOne(const UpdateModes &now, int64_t &least) {
+    int64_t quickest = kNoPlan;
+    for (const Knobs &k : kTwo) {
+      absl::StatusOr<Made> made = evaluate(now, k, amounts.modesPart);
+      if (!made.ok())
+        return made.status();
+      if (made->makespan <= quickest)
+        quickest = made->makespan, few = {&k, 1};
+    }
+    least = std::min(least, quickest);
+    return absl::OkStatus();
+  }
+
   /// From `now` on by steps that are halved.
   absl::Status moveOn(UpdateModes &now, int64_t &least) {
     const int64_t n = int64_t(groups.all.size());
     const int64_t most = std::min(n, int64_t(groups.hostable));
+    int64_t first = n, finest = n / kFinestPart, lastTried = kNoPlan;
+    if (isFar) {
+      if (absl::Status status = chooseOne(now, least); !status.ok())
+        return status;
+      first = n / kFarStepPart, finest = 0;
+      lastTried = tried + kMostFarValues / int64_t(problem.values.size());
+    }
     // More of one, less of one, or one in the place of another.
     constexpr int kSteps[][3] = {{1, 0, 0},  {0, 1, 0},  {0, 0, 1},
                                  {0, 1, 1},  {-1, 0, 0}, {0, -1, 0},
                                  {0, 0, -1}, {1, -1, 0}, {-1, 1, 1}};
-    for (int64_t size = n; size > n / kFinestPart; size /= 2)
+    for (int64_t size = first; size > finest; size /= 2)
       for (bool again = true; again;) {
         again = false;
         for (auto &step : kSteps) {
+          if (tried > lastTried)
+            return absl::OkStatus();
           const int64_t hosted = std::clamp<int64_t>(
               int64_t(now.hosted) + step[0] * size, 0, most);
           auto rest = [&](size_t count, int direction) {
@@ -376,6 +430,8 @@ private:
   std::set<UpdateModes> known; // Modes that have been tried.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
+  bool isFar = false; // `lookHowFar`.
+  std::span<const Knobs> few = kTwo;
 };
 
 } // namespace
