@@ -19,7 +19,9 @@
 // Most choices need no plan. The busiest engine's own work says what a choice
 // takes at the least; where that, or what is proved of all choices
 // (`bound/SpaceBound.h`), is within a two-thousandth of the best plan, no more
-// is sought there. The rules of others go first, because they are cheap.
+// is sought there. The rules of others go first, because they are cheap. Where
+// the best plan stays a tenth above what is proved, modes and knobs are gone
+// through once more with every strategy, by finer steps.
 //
 // *Coarse* is the same with a few modes and knobs, without the chain's rule and
 // with little work for recomputing alone: a tenth of the time, for who asks
