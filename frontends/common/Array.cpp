@@ -349,26 +349,37 @@ Array Array::unrepeated(SmallVectorImpl<int64_t> &kept) const {
   return result;
 }
 
-Array Array::mapFloats(ElementType result, ArrayRef<Array> operands,
-                       llvm::function_ref<double(ArrayRef<double>)> fn) {
-  SmallVector<std::vector<double>> values;
-  Dims dims(operands[0].dims());
-  Dims compact = dims;
-  for (size_t i = 0; i < dims.size(); ++i)
+Dims Array::mappedDims(ArrayRef<Array> operands) {
+  Dims extents(operands[0].dims());
+  for (size_t i = 0; i < extents.size(); ++i)
     if (llvm::all_of(operands, [&](const Array &a) { return !a.strides[i]; }))
-      compact[i] = std::min<int64_t>(dims[i], 1);
+      extents[i] = std::min<int64_t>(extents[i], 1);
+  return extents;
+}
+
+template <class T>
+std::vector<T> Array::mapElements(const Dims &extents, ArrayRef<Array> operands,
+                                  std::vector<T> (Array::*read)() const,
+                                  llvm::function_ref<T(ArrayRef<T>)> fn) {
+  SmallVector<std::vector<T>> values;
   for (Array operand : operands) {
-    operand.shape = compact;
-    values.push_back(operand.floats());
+    operand.shape = extents;
+    values.push_back((operand.*read)());
   }
-  size_t count = values[0].size();
-  std::vector<double> out(count);
-  SmallVector<double, 4> in(operands.size());
-  for (size_t i = 0; i < count; ++i) {
+  std::vector<T> out(values[0].size());
+  SmallVector<T, 4> in(operands.size());
+  for (size_t i = 0; i < out.size(); ++i) {
     for (size_t k = 0; k < operands.size(); ++k)
       in[k] = values[k][i];
     out[i] = fn(in);
   }
+  return out;
+}
+
+Array Array::mapFloats(ElementType result, ArrayRef<Array> operands,
+                       llvm::function_ref<double(ArrayRef<double>)> fn) {
+  Dims dims(operands[0].dims()), compact = mappedDims(operands);
+  std::vector<double> out = mapElements(compact, operands, &Array::floats, fn);
   if (isFloat(result))
     return ofFloats(result, compact, std::move(out)).broadcastTo(dims);
   return ofInts(result, compact, {out.begin(), out.end()}).broadcastTo(dims);
@@ -376,25 +387,10 @@ Array Array::mapFloats(ElementType result, ArrayRef<Array> operands,
 
 Array Array::mapInts(ElementType result, ArrayRef<Array> operands,
                      llvm::function_ref<int64_t(ArrayRef<int64_t>)> fn) {
-  SmallVector<std::vector<int64_t>> values;
-  Dims dims(operands[0].dims());
-  Dims compact = dims;
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (llvm::all_of(operands, [&](const Array &a) { return !a.strides[i]; }))
-      compact[i] = std::min<int64_t>(dims[i], 1);
-  for (Array operand : operands) {
-    operand.shape = compact;
-    values.push_back(operand.ints());
-  }
-  size_t count = values[0].size();
-  std::vector<int64_t> out(count);
-  SmallVector<int64_t, 4> in(operands.size());
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t k = 0; k < operands.size(); ++k)
-      in[k] = values[k][i];
-    out[i] = fn(in);
-  }
-  return ofInts(result, compact, std::move(out)).broadcastTo(dims);
+  Dims dims(operands[0].dims()), compact = mappedDims(operands);
+  return ofInts(result, compact,
+                mapElements(compact, operands, &Array::ints, fn))
+      .broadcastTo(dims);
 }
 
 Array Array::cast(ElementType to) const {

@@ -95,6 +95,15 @@ private:
   Array distinctPart() const;
 
   ElementType elementType = ElementType::F32;
+  /// The extents that `operands` are mapped by: 1 where all of them repeat.
+  static Dims mappedDims(llvm::ArrayRef<Array> operands);
+  /// `fn` of what `read` gives of the operands, for each element of `extents`.
+  template <class T>
+  static std::vector<T>
+  mapElements(const Dims &extents, llvm::ArrayRef<Array> operands,
+              std::vector<T> (Array::*read)() const,
+              llvm::function_ref<T(llvm::ArrayRef<T>)> fn);
+
   Dims shape, strides;
   int64_t offset = 0;
   std::shared_ptr<const std::vector<int64_t>> intData;

@@ -48,7 +48,7 @@ struct Cut {
   int64_t upper() const { return std::min(rows, kTile); } // of a block's rows
 };
 
-/// The tiles' sizes, as the processor wants to be told. Tiles 0 to 3 are sums,
+/// The tiles' sizes, in the processor's own format. Tiles 0 to 3 are sums,
 /// 4 and 5 a's, 6 and 7 b's.
 struct alignas(64) Palette {
   uint8_t palette = 1, startRow = 0;

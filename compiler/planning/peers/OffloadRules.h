@@ -3,7 +3,7 @@
 // Their transfers are put in their places as ours are (`search/Moves.h`), so
 // that what differs is the rule alone. The first two recompute nothing, the
 // others weigh recomputing against moving for what is alive where the step
-// turns (`TurningGaps.h`). Each of those is told how many bytes it may hold; as
+// turns (`TurningGaps.h`). Each of those gets the bytes that it may hold; as
 // much as leads to a list that fits.
 
 #ifndef TMC_COMPILER_PLANNING_PEERS_OFFLOADRULES_H

@@ -75,7 +75,7 @@ static Register convolutionOp("convolution", importConvolution);
 // Pools
 //===----------------------------------------------------------------------===//
 
-/// The window of a pool, which moves by its own size unless told otherwise.
+/// The window of a pool, whose stride is its own size where none is given.
 static FailureOr<WindowSpec> poolOf(Call &c, size_t spatial) {
   ASSIGN_OR_FAIL(WindowSpec spec, windowOf(c, spatial));
   ASSIGN_OR_FAIL(spec.size, perDimension(c, "kernel_size", spatial, 1));

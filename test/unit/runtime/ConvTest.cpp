@@ -519,7 +519,7 @@ TEST(NarrowConv, RoundsWhatF32Gives) {
       convParams(4, 14, 64, 40, 1, 1, 0),        // a product
       convParams(1, 5, 300, 520, 1, 1, 0),       // one of Matmul's
       convParams(2, 16, 3, 24, 8, 8, 0),         // patches
-      convParams(1, 9, 40, 300, 3, 3, 0),        // taps nobody sees
+      convParams(1, 9, 40, 300, 3, 3, 0),        // taps outside the image
       convParams(2, 14, 48, 80, 3, 1, 1),        // transformed
       convParams(1, 6, 64, 144, 3, 1, 1),        // its filter gradient alone
   };
