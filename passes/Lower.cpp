@@ -1,7 +1,9 @@
 // Lower.cpp - -tmc-lower: from tensors to buffers and launches.
 
+#include "passes/EventOrder.h"
 #include "passes/Passes.h"
 
+#include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/Storage.h"
@@ -30,7 +32,7 @@ class Lowering {
 public:
   Lowering(train::StepOp step, StepProblem stated)
       : step(step), stated(std::move(stated)),
-        solution(planning::baseSolution(this->stated.problem)) {
+        solution(this->stated.list) {
     planning::takeOverwrites(this->stated.problem, solution);
   }
 
@@ -211,6 +213,9 @@ private:
   }
 
   Value loopIndex;
+  EventOrder order;
+  /// The number of each work that isn't done.
+  llvm::DenseMap<Operation *, int32_t> inFlight;
 
   void lowerBlock(Block &block, OpBuilder &b) {
     for (Operation &op : block.without_terminator()) {
@@ -218,15 +223,58 @@ private:
         continue;
       if (auto loop = dyn_cast<train::MicroBatchOp>(op))
         lowerLoop(loop, b);
+      else if (Operation *start = train::startOf(&op))
+        lowerDone(start, b);
+      else if (train::isWork(&op))
+        lowerWork(&op, b);
       else
         lowerLaunch(cast<KernelOpInterface>(op), b);
     }
+    order.border(b, block.getParentOp()->getLoc());
+  }
+
+  /// The start of a copy, or of a launch on the host.
+  void lowerWork(Operation *op, OpBuilder &b) {
+    SmallVector<int32_t> makers;
+    for (Value operand : op->getOperands())
+      if (auto maker = inFlight.find(storageRoot(operand).getDefiningOp());
+          maker != inFlight.end())
+        makers.push_back(maker->second);
+    mem::Engine engine = mem::Engine::Host;
+    if (auto kernel = dyn_cast<KernelOpInterface>(op)) {
+      order.beforeStart(engine, makers, b, op->getLoc());
+      lowerLaunch(kernel, b);
+    } else {
+      // A part of a buffer that others share moves with its own bytes only.
+      Value source = memrefOf(op->getOperand(0), b);
+      Value target = wholeBuffer(stated.idOf.lookup(op->getResult(0)),
+                                 op->getResult(0).getType(), b);
+      engine = *mem::copyEngine(mem::spaceOf(tmc::bufferOf(source).getType()),
+                                mem::spaceOf(tmc::bufferOf(target).getType()));
+      order.beforeStart(engine, makers, b, op->getLoc());
+      auto instance =
+          op->getAttrOfType<IntegerAttr>(train::TrainDialect::kInstance);
+      mem::CopyOp::create(b, op->getLoc(), source, target, engine, nameOf(op),
+                          instance ? instance.getInt() : 0);
+    }
+    inFlight[op] = order.started(engine, b, op->getLoc());
+  }
+
+  void lowerDone(Operation *start, OpBuilder &b) {
+    auto onDevice = [](Value value) {
+      return train::spaceOf(value.getType()) == train::Space::Device;
+    };
+    bool touches = llvm::any_of(start->getOperands(), onDevice) ||
+                   llvm::any_of(start->getResults(), onDevice);
+    order.done(inFlight.lookup(start), touches, b, start->getLoc());
+    inFlight.erase(start);
   }
 
   void lowerLoop(train::MicroBatchOp loop, OpBuilder &b) {
     for (size_t i = 0; i < stated.problem.values.size(); ++i)
       if (!stated.valueOf[i])
         mem::FillOp::create(b, loop.getLoc(), bufferOf.at(find(i)));
+    order.border(b, loop.getLoc());
     auto lowered = mem::LoopOp::create(b, loop.getLoc(), loop.getCountAttr());
     Block &body = lowered.getBody().emplaceBlock();
     loopIndex = body.addArgument(b.getIndexType(), loop.getLoc());
@@ -250,7 +298,9 @@ private:
         outputs.push_back(
             wholeBuffer(stated.idOf.lookup(result), result.getType(), b));
     }
-    KernelCall call = op.getKernel(layouts, backend());
+    bool onHost = train::isWork(op);
+    KernelCall call =
+        op.getKernel(layouts, onHost ? Backend::Cpu : target.backend);
     bool generated = isa<nn::FusedOp>(op);
     if (generated)
       call.symbol = outline(cast<nn::FusedOp>(op.getOperation()));
@@ -270,7 +320,10 @@ private:
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(&program.getBlock(), program.getBlock().begin());
       scratch = mem::BufferOp::create(
-          b, op.getLoc(), MemRefType::get({call.scratchBytes}, b.getI8Type()),
+          b, op.getLoc(),
+          MemRefType::get(
+              {call.scratchBytes}, b.getI8Type(), MemRefLayoutAttrInterface(),
+              memorySpaceOf(op->getOperand(0).getType())),
           nameOf(op) + ".scratch", "workspace", false, -1, DictionaryAttr(),
           ElementsAttr());
     }
@@ -292,8 +345,10 @@ private:
     mem::LaunchOp::create(b, op.getLoc(), call.symbol, generated, inputs,
                           outputs, scratch, b.getArrayAttr(params), call.ins,
                           outOrder, accumulates, carried && firstOfSum(op),
-                          nameOf(op), instance ? instance.getInt() : 0, flops,
+                          onHost, nameOf(op), instance ? instance.getInt() : 0, flops,
                           cost ? cost.getBytesMoved() : 0);
+    if (!onHost)
+      order.launched();
   }
 
   /// True if nothing in this trip has added to the sum before `op`.
@@ -304,8 +359,6 @@ private:
                        op->getOperand(op.getAccumulator()))]
                    .initial == kNone;
   }
-
-  Backend backend() const { return target.backend; }
 
   /// The symbol of a kernel with `op`'s body: equal bodies share one.
   std::string outline(nn::FusedOp original) {

@@ -224,6 +224,10 @@ def Plan : Pass<"tmc-plan", "::tmc::train::StepOp"> {
     numbers the executions of each op. The plan's figures become the attribute
     `train.plan`. Fails, with the smallest budget for which a plan is known, if
     none within the budget is found.
+
+    What may leave the device is planned as well: a copy to the host or back is a
+    pair of ops, its start and its done, an update may run on the host, and the
+    types of the step's arguments say where parameters and moments are at home.
   }];
   let options = [
     Option<"budget", "budget", "int64_t", /*default=*/"-1",
@@ -234,6 +238,13 @@ def Plan : Pass<"tmc-plan", "::tmc::train::StepOp"> {
            "Look for no bound and no frontier">,
     Option<"effort", "effort", "int64_t", /*default=*/"100",
            "Counted work, in percent of what is usual for the step's size">,
+    Option<"offload", "offload", "std::string", /*default=*/"\"none\"",
+           "What may leave the device: none, auto, all, or a list of "
+           "activations, optimizer and parameters">,
+    Option<"hostBudget", "host-budget", "int64_t", /*default=*/"-1",
+           "Bytes of host memory that it may take; -1: no limit">,
+    Option<"fileBudget", "file-budget", "int64_t", /*default=*/"0",
+           "Bytes of files that it may take; -1: no limit">,
   ];
 }
 

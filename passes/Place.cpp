@@ -1,9 +1,10 @@
-// Place.cpp - -tmc-place: every buffer gets its place in one arena.
+// Place.cpp - -tmc-place: every buffer gets its place in the arena of its space.
 
 #include "passes/Passes.h"
 
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/PlanRecord.h"
+#include "compiler/analysis/StepProblem.h"
 #include "compiler/planning/driver/ArenaFit.h"
 #include "dialects/interfaces/Interfaces.h"
 
@@ -20,47 +21,59 @@ struct Place : impl::PlaceBase<Place> {
   void runOnOperation() override {
     mem::ProgramOp program = getOperation();
     MemLiveness liveness = memLiveness(program);
-    if (failed(checkPeak(program, liveness)))
-      return signalPassFailure();
-
-    planning::ArenaProblem problem;
-    problem.alignment = alignment;
-    for (auto [buffer, span] : llvm::zip(liveness.buffers, liveness.spans))
-      problem.buffers.push_back({buffer.getName().str(),
-                                 sizeInBytes(buffer.getMemref().getType()),
-                                 {span.begin, span.end}});
-    if (std::optional<std::string> wrong = planning::checkArena(problem))
-      return defect(*wrong);
-    planning::Packing packing = planning::packSorted(
-        problem, {.seed = uint64_t(int64_t(seed)), .effort = effort});
-    if (std::optional<std::string> wrong =
-            planning::verifyPacking(problem, packing))
-      return defect(*wrong);
-    for (auto [buffer, offset] : llvm::zip(liveness.buffers, packing.offsets))
-      buffer.setOffset(offset);
-    program.setArenaBytes((packing.arenaBytes + alignment - 1) / alignment *
-                          alignment);
+    for (mem::SpaceKind space : kSpaces)
+      if (failed(checkPeak(program, liveness, space)) ||
+          failed(place(program, liveness, space)))
+        return signalPassFailure();
   }
 
 private:
+  int64_t alignmentIn(mem::SpaceKind space) const {
+    return space == mem::SpaceKind::Device ? alignment : kHostAlignment;
+  }
+
+  LogicalResult place(mem::ProgramOp program, const MemLiveness &liveness,
+                      mem::SpaceKind space) {
+    int64_t unit = alignmentIn(space);
+    auto [indices, problem] = liveness.buffersIn(space, unit);
+    if (std::optional<std::string> wrong = planning::checkArena(problem))
+      return defect(*wrong);
+    planning::PackOptions options;
+    if (space == mem::SpaceKind::Device)
+      options = {.seed = uint64_t(int64_t(seed)), .effort = effort};
+    planning::Packing packing = planning::packSorted(problem, options);
+    if (std::optional<std::string> wrong =
+            planning::verifyPacking(problem, packing))
+      return defect(*wrong);
+    for (auto [index, offset] : llvm::zip(indices, packing.offsets))
+      mem::BufferOp(liveness.buffers[index]).setOffset(offset);
+    setArenaBytes(program, space,
+                  (packing.arenaBytes + unit - 1) / unit * unit);
+    return success();
+  }
+
   /// The plan's promise, counted again from what will run.
-  LogicalResult checkPeak(mem::ProgramOp program, const MemLiveness &liveness) {
+  LogicalResult checkPeak(mem::ProgramOp program, const MemLiveness &liveness,
+                          mem::SpaceKind space) {
     std::optional<PlanRecord> plan = PlanRecord::of(program);
     if (!plan)
       return success();
-    auto [live, moment] = liveness.peak(alignment);
-    if (live == plan->livePeakBytes)
+    auto [live, moment] = liveness.peak(alignmentIn(space), space);
+    if (live == plan->peakIn(space))
       return success();
     InFlightDiagnostic diag = program.emitError("a defect: ")
-                              << live << " bytes are alive at the peak where "
-                              << "the plan promised " << plan->livePeakBytes;
-    diag.attachNote(liveness.moments[moment]->getLoc()) << "the peak is here";
+                              << live << " bytes are alive at the peak"
+                              << nameAtPeak(space)
+                              << " where the plan promised "
+                              << plan->peakIn(space);
+    if (size_t(moment) < liveness.moments.size())
+      diag.attachNote(liveness.moments[moment]->getLoc())
+          << "the peak is here";
     return failure();
   }
 
-  void defect(const std::string &message) {
-    getOperation().emitError("a defect of the packing: ") << message;
-    signalPassFailure();
+  LogicalResult defect(const std::string &message) {
+    return getOperation().emitError("a defect of the packing: ") << message;
   }
 };
 } // namespace

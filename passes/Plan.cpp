@@ -64,6 +64,8 @@ struct Plan : impl::PlanBase<Plan> {
     if (absl::Status status = planning::check(problem); !status.ok())
       return defect(status.ToString());
 
+    if (offload != "none")
+      return planWithMoves(*stated, *device);
     planning::SolveOptions options;
     options.budgetBytes = budget;
     options.order = planning::OrderMode::Free;
@@ -93,11 +95,53 @@ struct Plan : impl::PlanBase<Plan> {
     if (hooks.observe)
       hooks.observe(*stated, problem, *plan);
     emitPlanRemarks(getOperation(), *stated, problem, *plan);
-    applySolution(getOperation(), *stated, plan->solution);
+    if (failed(applySolution(getOperation(), *stated, plan->solution)))
+      signalPassFailure();
   }
 
 private:
   PlanHooks hooks;
+
+  void planWithMoves(StepProblem &stated, const Target &device) {
+    PlanOptions options;
+    options.budget = budget;
+    options.offload = offload;
+    options.hostBudget = hostBudget;
+    options.fileBudget = fileBudget;
+    absl::StatusOr<MovedStep> moved =
+        planMoves(stated, options, device, hooks);
+    if (!moved.ok()) {
+      if (!absl::IsInvalidArgument(moved.status()))
+        return defect(moved.status().ToString());
+      emitFault(getOperation().getLoc(), Fault::Input)
+          << std::string(moved.status().message());
+      return signalPassFailure();
+    }
+    moved->record.attachTo(getOperation());
+    if (!moved->fitted.plan.feasible)
+      return reportSpacesOverBudget(stated, *moved);
+    if (hooks.observe)
+      hooks.observe(stated, stated.problem, moved->plan);
+    if (failed(applySolution(getOperation(), stated, moved->plan.solution)))
+      signalPassFailure();
+  }
+
+  void reportSpacesOverBudget(const StepProblem &stated,
+                              const MovedStep &moved) {
+    InFlightDiagnostic diag =
+        emitFault(getOperation().getLoc(), Fault::OverBudget)
+        << "no plan was found within the budget of " << inMiB(budget);
+    if (hostBudget >= 0)
+      diag << " and " << inMiB(hostBudget) << " of host memory";
+    int64_t smallest = moved.record.smallestFoundBytes;
+    diag.attachNote() << "the smallest budget for which a plan is known is "
+                      << (smallest < 0 ? std::string("unknown")
+                                       : inMiB(smallest))
+                      << "; none can exist below "
+                      << inMiB(moved.record.impossibleBelowBytes) << " ("
+                      << moved.record.impossibleBelowBytes << " bytes)";
+    signalPassFailure();
+  }
 
   /// Writes the plan's figures where reports and tests find them.
   void writeDown(const StepProblem &stated, const planning::Plan &plan) {

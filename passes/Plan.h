@@ -4,8 +4,10 @@
 #ifndef TMC_PASSES_PLAN_H
 #define TMC_PASSES_PLAN_H
 
+#include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/planning/driver/Solve.h"
+#include "compiler/planning/driver/SpaceFit.h"
 #include "passes/Passes.h"
 
 #include <functional>
@@ -18,6 +20,10 @@ struct PlanHooks {
   /// reported as they are.
   std::function<absl::StatusOr<planning::Plan>(const planning::Problem &)>
       solve;
+  /// Answers a problem with moves in place of `planning::fitSpaces`.
+  std::function<absl::StatusOr<planning::FittedSpaces>(
+      const planning::Problem &, const planning::SpaceFitOptions &)>
+      fit;
   /// Sees a plan before it is written into the step, or the smallest one before
   /// it is found too large. The problem is the one that was solved, which may
   /// have other trip counts than the stated one.
@@ -25,6 +31,18 @@ struct PlanHooks {
                      const planning::Plan &)>
       observe;
 };
+
+/// A plan with moves, and the figures that it promises. Fails where the problem
+/// is malformed, or an answer is wrong; a plan over the budget isn't feasible.
+struct MovedStep {
+  planning::FittedSpaces fitted;
+  PlanRecord record;
+  planning::Plan plan; // The same, as reports know it.
+};
+absl::StatusOr<MovedStep> planMoves(StepProblem &stated,
+                                    const PlanOptions &options,
+                                    const Target &target,
+                                    const PlanHooks &hooks);
 
 std::unique_ptr<mlir::Pass> createPlan(PlanOptions options, PlanHooks hooks);
 

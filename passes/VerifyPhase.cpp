@@ -109,14 +109,16 @@ bool isKernel(Operation *op) {
 
 /// Every op is a kernel, a view, a constant or the loop; every fused region has
 /// a kernel.
-LogicalResult verifyShaped(ModuleOp module) {
+/// `mayMove`: moves are ops of the step, too.
+LogicalResult verifyShaped(ModuleOp module, bool mayMove) {
   if (failed(verifyStep(module)))
     return failure();
   train::StepOp step = *module.getOps<train::StepOp>().begin();
   return failure(
-      walkStep(step.getBody().front(), [](Operation *op) -> WalkResult {
+      walkStep(step.getBody().front(), [&](Operation *op) -> WalkResult {
         if (!isKernel(op) && !isView(op) &&
-            !isa<arith::ConstantOp, train::MicroBatchOp>(op))
+            !isa<arith::ConstantOp, train::MicroBatchOp>(op) &&
+            !(mayMove && (train::isWork(op) || train::startOf(op))))
           return op->emitError("a defect: neither a kernel nor a view");
         std::string why;
         if (auto fused = dyn_cast<nn::FusedOp>(op))
@@ -148,7 +150,7 @@ Operation *lastReader(BlockArgument argument, Operation *except, Block &block) {
 /// Every kernel carries its instance, clones are counted, and what an update
 /// overwrites isn't read afterwards.
 LogicalResult verifyPlanned(ModuleOp module) {
-  if (failed(verifyShaped(module)))
+  if (failed(verifyShaped(module, /*mayMove=*/true)))
     return failure();
   train::StepOp step = *module.getOps<train::StepOp>().begin();
   std::optional<PlanRecord> plan = PlanRecord::of(step);
@@ -213,6 +215,13 @@ LogicalResult verifyLowered(ModuleOp module) {
               return op->emitError("a defect: lowering left it");
             if (auto fill = dyn_cast<mem::FillOp>(op))
               written.insert(bufferOf(fill.getTarget()));
+            if (auto copy = dyn_cast<mem::CopyOp>(op)) {
+              if (!written.contains(bufferOf(copy.getSource())))
+                return copy.emitError("a defect: '")
+                       << bufferOf(copy.getSource()).getName()
+                       << "' is copied before it is written";
+              written.insert(bufferOf(copy.getTarget()));
+            }
             auto launch = dyn_cast<mem::LaunchOp>(op);
             if (!launch)
               return WalkResult::advance();
@@ -240,32 +249,33 @@ LogicalResult verifyPlaced(ModuleOp module, int64_t alignment) {
     return failure();
   mem::ProgramOp program = *module.getOps<mem::ProgramOp>().begin();
   MemLiveness liveness = memLiveness(program);
-  planning::ArenaProblem problem;
-  planning::Packing packing;
-  problem.alignment = alignment;
-  packing.arenaBytes = program.getArenaBytes();
-  for (auto [each, span] : llvm::zip(liveness.buffers, liveness.spans)) {
-    mem::BufferOp buffer = each;
-    int64_t bytes = sizeInBytes(buffer.getMemref().getType());
-    int64_t offset = buffer.getOffset();
-    if (offset < 0 || offset + bytes > packing.arenaBytes)
-      return buffer.emitError("a defect: '")
-             << buffer.getName() << "' lies at [" << offset << ", "
-             << offset + bytes << ") in an arena of " << packing.arenaBytes
-             << " bytes";
-    problem.buffers.push_back(
-        {buffer.getName().str(), bytes, {span.begin, span.end}});
-    packing.offsets.push_back(offset);
-  }
-  if (std::optional<std::string> wrong =
-          planning::verifyPacking(problem, packing))
-    return program.emitError("a defect: ") << *wrong;
   std::optional<PlanRecord> plan = PlanRecord::of(program);
-  int64_t live = liveness.peak(alignment).first;
-  if (plan && plan->isPlanned() && plan->livePeakBytes != live)
-    return program.emitError("a defect: ")
-           << live << " bytes are alive at the peak where the plan promised "
-           << plan->livePeakBytes;
+  for (mem::SpaceKind space : kSpaces) {
+    int64_t unit = space == mem::SpaceKind::Device ? alignment : kHostAlignment;
+    auto [indices, problem] = liveness.buffersIn(space, unit);
+    planning::Packing packing;
+    packing.arenaBytes = arenaBytesOf(program, space);
+    for (size_t index : indices) {
+      mem::BufferOp buffer = liveness.buffers[index];
+      int64_t bytes = sizeInBytes(buffer.getMemref().getType());
+      int64_t offset = buffer.getOffset();
+      if (offset < 0 || offset + bytes > packing.arenaBytes)
+        return buffer.emitError("a defect: '")
+               << buffer.getName() << "' lies at [" << offset << ", "
+               << offset + bytes << ") in an arena of " << packing.arenaBytes
+               << " bytes";
+      packing.offsets.push_back(offset);
+    }
+    if (std::optional<std::string> wrong =
+            planning::verifyPacking(problem, packing))
+      return program.emitError("a defect: ") << *wrong;
+    int64_t live = liveness.peak(unit, space).first;
+    if (plan && plan->isPlanned() && plan->peakIn(space) != live)
+      return program.emitError("a defect: ")
+             << live << " bytes are alive at the peak" << nameAtPeak(space)
+             << " where the plan promised "
+             << plan->peakIn(space);
+  }
   return success();
 }
 
@@ -279,7 +289,8 @@ struct VerifyPhase : impl::VerifyPhaseBase<VerifyPhase> {
         llvm::StringSwitch<Check>(phase.getValue())
             .Cases({"import", "raise", "split", "layout"}, verifyForward)
             .Cases({"autodiff", "precision"}, verifyStep)
-            .Case("shape", verifyShaped)
+            .Case("shape",
+                  [](ModuleOp m) { return verifyShaped(m, /*mayMove=*/false); })
             .Case("plan", verifyPlanned)
             .Case("lower", verifyLowered)
             .Case("place",

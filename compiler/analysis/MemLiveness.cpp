@@ -26,6 +26,7 @@ public:
       out.buffers.push_back(buffer);
     }
     touches.resize(out.buffers.size());
+    workOf = workOfEvents(program);
     visit(program.getBlock(), /*loop=*/-1);
     for (size_t i = 0; i < out.buffers.size(); ++i)
       out.spans.push_back(spanOf(i));
@@ -45,6 +46,7 @@ private:
   DenseMap<Operation *, size_t> index;
   std::vector<std::vector<Touch>> touches;
   std::vector<Loop> loops;
+  llvm::DenseMap<int64_t, Operation *> workOf;
 
   void visit(Block &block, int loop) {
     for (Operation &op : block) {
@@ -53,6 +55,13 @@ private:
         loops.push_back({int64_t(out.moments.size()), 0});
         visit(inner.getBlock(), number);
         loops[number].end = out.moments.size();
+        continue;
+      }
+      if (auto done = dyn_cast<mem::DoneOp>(op)) {
+        for (Value operand : workOf.lookup(done.getEvent())->getOperands())
+          touches[index[bufferOf(operand)]].push_back(
+              {int64_t(out.moments.size()), loop, /*reads=*/false});
+        out.moments.push_back(&op);
         continue;
       }
       auto effects = dyn_cast<MemoryEffectOpInterface>(op);
@@ -104,21 +113,34 @@ private:
 
 } // namespace
 
+llvm::DenseMap<int64_t, Operation *>
+tmc::workOfEvents(mem::ProgramOp program) {
+  llvm::DenseMap<int64_t, Operation *> workOf;
+  program.walk([&](mem::RecordOp record) {
+    Operation *before = record->getPrevNode();
+    auto launch = dyn_cast_or_null<mem::LaunchOp>(before);
+    if (isa_and_nonnull<mem::CopyOp>(before) ||
+        (launch && launch.getOnHost()))
+      workOf[record.getEvent()] = before;
+  });
+  return workOf;
+}
+
 MemLiveness tmc::memLiveness(mem::ProgramOp program) {
   MemLiveness out;
   Walker(out).run(program);
   return out;
 }
 
-std::pair<int64_t, int64_t> MemLiveness::peak(int64_t alignment) const {
+std::pair<int64_t, int64_t> MemLiveness::peak(int64_t alignment,
+                                              mem::SpaceKind space) const {
   std::vector<int64_t> change(moments.size() + 1, 0);
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (spans[i].begin == spans[i].end)
+    MemRefType type = mem::BufferOp(buffers[i]).getMemref().getType();
+    if (spans[i].begin == spans[i].end || mem::spaceOf(type) != space)
       continue;
     int64_t bytes =
-        (sizeInBytes(mem::BufferOp(buffers[i]).getMemref().getType()) +
-         alignment - 1) /
-        alignment * alignment;
+        (sizeInBytes(type) + alignment - 1) / alignment * alignment;
     change[spans[i].begin] += bytes;
     change[spans[i].end] -= bytes;
   }
@@ -130,4 +152,50 @@ std::pair<int64_t, int64_t> MemLiveness::peak(int64_t alignment) const {
       best = {alive, int64_t(moment)};
   }
   return best;
+}
+
+MemLiveness::SpaceBuffers MemLiveness::buffersIn(mem::SpaceKind space,
+                                                 int64_t alignment) const {
+  SpaceBuffers out;
+  out.problem.alignment = alignment;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    mem::BufferOp buffer = buffers[i];
+    MemRefType type = buffer.getMemref().getType();
+    if (mem::spaceOf(type) != space)
+      continue;
+    out.indices.push_back(i);
+    out.problem.buffers.push_back({buffer.getName().str(),
+                                   sizeInBytes(type),
+                                   {spans[i].begin, spans[i].end}});
+  }
+  return out;
+}
+
+const char *tmc::nameAtPeak(mem::SpaceKind space) {
+  static constexpr const char *kNames[] = {"", " of the host", " of the file"};
+  return kNames[size_t(space)];
+}
+
+int64_t tmc::arenaBytesOf(mem::ProgramOp program, mem::SpaceKind space) {
+  switch (space) {
+  case mem::SpaceKind::Device:
+    return program.getArenaBytes();
+  case mem::SpaceKind::Host:
+    return program.getHostBytes();
+  case mem::SpaceKind::File:
+    return program.getFileBytes();
+  }
+  llvm_unreachable("a space");
+}
+
+void tmc::setArenaBytes(mem::ProgramOp program, mem::SpaceKind space,
+                        int64_t bytes) {
+  switch (space) {
+  case mem::SpaceKind::Device:
+    return program.setArenaBytes(bytes);
+  case mem::SpaceKind::Host:
+    return program.setHostBytes(bytes);
+  case mem::SpaceKind::File:
+    return program.setFileBytes(bytes);
+  }
 }

@@ -1,7 +1,7 @@
 // MemLiveness.h - when each buffer of a program is alive.
 //
-// Moments number the launches, fills and copies of a program in order, a loop's
-// body once:
+// Moments number the launches, fills, copies and dones of a program in order, a
+// loop's body once:
 //
 //     launch      0
 //     loop        launch 1, launch 2, launch 3
@@ -11,10 +11,12 @@
 // included; a persistent one always. In a loop, a buffer that is also touched
 // outside it, or that the body reads before it writes it, is alive from the
 // body's first moment to its last: its bytes pass from one trip to the next.
+// What work beside the kernels touches is alive through the work's done.
 
 #ifndef TMC_COMPILER_ANALYSIS_MEMLIVENESS_H
 #define TMC_COMPILER_ANALYSIS_MEMLIVENESS_H
 
+#include "compiler/planning/pack/Arena.h"
 #include "dialects/mem/Mem.h"
 
 #include <vector>
@@ -31,12 +33,35 @@ struct MemLiveness {
   std::vector<Span> spans;                // One per buffer.
   std::vector<mlir::Operation *> moments; // What runs at each.
 
-  /// The largest sum of the bytes alive at one moment, each buffer rounded up
-  /// to `alignment`, and where it is.
-  std::pair<int64_t, int64_t> peak(int64_t alignment) const;
+  /// The largest sum of the bytes alive in `space` at one moment, each buffer
+  /// rounded up to `alignment`, and where it is.
+  std::pair<int64_t, int64_t>
+  peak(int64_t alignment, mem::SpaceKind space = mem::SpaceKind::Device) const;
+
+  /// The buffers of one space, as indices, and what packs them.
+  struct SpaceBuffers {
+    std::vector<size_t> indices;
+    planning::ArenaProblem problem;
+  };
+  SpaceBuffers buffersIn(mem::SpaceKind space, int64_t alignment) const;
 };
 
+/// The spaces of a program.
+inline constexpr mem::SpaceKind kSpaces[] = {
+    mem::SpaceKind::Device, mem::SpaceKind::Host, mem::SpaceKind::File};
+
+/// "", " of the host" or " of the file", for messages.
+const char *nameAtPeak(mem::SpaceKind space);
+
+/// Where the size of a space's arena is said.
+int64_t arenaBytesOf(mem::ProgramOp program, mem::SpaceKind space);
+void setArenaBytes(mem::ProgramOp program, mem::SpaceKind space, int64_t bytes);
+
 MemLiveness memLiveness(mem::ProgramOp program);
+
+/// The work of each event: the copy, or launch on the host, that stands before
+/// its record.
+llvm::DenseMap<int64_t, mlir::Operation *> workOfEvents(mem::ProgramOp program);
 
 /// The buffer that `memref` is a view or a piece of.
 mem::BufferOp bufferOf(mlir::Value memref);

@@ -19,6 +19,12 @@ static void forEach(Record &record, F f) {
   f(StringRef("recomputed_ops"), record.recomputedOps);
   f(StringRef("smallest_found_bytes"), record.smallestFoundBytes);
   f(StringRef("impossible_below_bytes"), record.impossibleBelowBytes);
+  f(StringRef("host_peak_bytes"), record.hostPeakBytes);
+  f(StringRef("file_peak_bytes"), record.filePeakBytes);
+  f(StringRef("to_host_bytes"), record.toHostBytes);
+  f(StringRef("to_device_bytes"), record.toDeviceBytes);
+  f(StringRef("read_bytes"), record.readBytes);
+  f(StringRef("written_bytes"), record.writtenBytes);
   for (size_t i = 0; i < planning::kNumClasses; ++i) {
     std::string name = std::string("peak_") +
                        planning::nameOf(static_cast<planning::ValueClass>(i));

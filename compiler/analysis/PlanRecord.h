@@ -9,6 +9,7 @@
 #define TMC_COMPILER_ANALYSIS_PLANRECORD_H
 
 #include "compiler/planning/model/Problem.h"
+#include "dialects/mem/Mem.h"
 
 #include "mlir/IR/Operation.h"
 
@@ -20,6 +21,12 @@ struct PlanRecord {
   /// Live bytes at the peak, reserved left out; by class they sum to this.
   int64_t livePeakBytes = -1;
   std::array<int64_t, planning::kNumClasses> peakByClass;
+  /// The same of the other spaces; -1: nothing is there.
+  int64_t hostPeakBytes = -1, filePeakBytes = -1;
+  /// Bytes that a step moves to the host and to the device, and to and from
+  /// files; -1: none.
+  int64_t toHostBytes = -1, toDeviceBytes = -1;
+  int64_t readBytes = -1, writtenBytes = -1;
   int64_t reservedBytes = -1;
   /// The live peak of the program's own order, without recomputation.
   int64_t unconstrainedBytes = -1;
@@ -36,6 +43,14 @@ struct PlanRecord {
 
   /// True if a plan was found, not only its frontiers.
   bool isPlanned() const { return livePeakBytes >= 0; }
+
+  /// The live peak of a space.
+  int64_t peakIn(mem::SpaceKind space) const {
+    if (space == mem::SpaceKind::Device)
+      return livePeakBytes;
+    return std::max<int64_t>(
+        0, space == mem::SpaceKind::Host ? hostPeakBytes : filePeakBytes);
+  }
 
   /// Puts the known figures on `op`.
   void attachTo(mlir::Operation *op) const;

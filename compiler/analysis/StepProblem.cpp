@@ -4,7 +4,6 @@
 #include "dialects/nn/FusedSlice.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -37,6 +36,10 @@ bool tmc::isWritten(OpResult result) {
                                         result.getResultNumber());
 }
 
+int64_t tmc::alignmentOf(planning::SpaceId space, const Target &target) {
+  return space == 0 ? target.arenaAlignment : kHostAlignment;
+}
+
 namespace {
 
 int64_t alignUp(int64_t bytes, int64_t alignment) {
@@ -52,6 +55,7 @@ public:
   FailureOr<StepProblem> build() {
     out.problem.reservedBytes = target.reservedBytes;
     Block &block = step.getBody().front();
+    addSpaces();
     collectUpdates(block.getTerminator());
     for (BlockArgument argument : block.getArguments())
       addArgument(argument);
@@ -62,7 +66,7 @@ public:
           return op.emitError("a second micro-batch loop in one step");
         out.loop = loop;
       }
-    segment = out.problem.addSegment(out.loop ? "prologue" : "step");
+    beginSegment(out.loop ? "prologue" : "step", 1);
     for (Operation &op : block.without_terminator()) {
       if (&op != out.loop.getOperation()) {
         if (failed(addOp(&op)))
@@ -71,7 +75,7 @@ public:
       }
       if (failed(addLoop()))
         return failure();
-      segment = out.problem.addSegment("epilogue");
+      beginSegment("epilogue", 1);
     }
     addParts();
     for (Value value : block.getTerminator()->getOperands())
@@ -89,6 +93,53 @@ private:
   planning::SegmentId segment = 0;
   /// The argument that a root replaces at the end of the step.
   DenseMap<Value, Value> updates;
+
+  /// The `work` number of each start, of its segment.
+  DenseMap<Operation *, int32_t> workOf;
+  DenseMap<Operation *, planning::Execution> startOf;
+
+  void beginSegment(const char *name, int64_t trips) {
+    segment = out.problem.addSegment(name, trips);
+    out.list.segments.emplace_back();
+    workOf.clear();
+  }
+
+  /// Host, file and the engines around them, where the step has values there.
+  void addSpaces() {
+    bool moves = false;
+    step->walk([&](Operation *op) { moves |= train::isWork(op); });
+    for (Type type : step.getArgumentTypes())
+      moves |= train::spaceOf(type) != train::Space::Device;
+    if (!moves)
+      return;
+    using planning::EngineKind, planning::SpaceKind;
+    out.problem.exactLoops = true;
+    out.problem.spaces.push_back({"host", SpaceKind::Host});
+    out.problem.spaces.push_back({"file", SpaceKind::File});
+    for (auto kind :
+         {EngineKind::DeviceToHost, EngineKind::HostToDevice,
+          EngineKind::FileRead, EngineKind::FileWrite, EngineKind::Host})
+      out.problem.engines.push_back({planning::nameOf(kind), kind});
+  }
+
+  planning::EngineId engineOf(Operation *op) const {
+    using planning::EngineKind;
+    EngineKind kind = EngineKind::Compute;
+    if (isa<train::StashStartOp>(op))
+      kind = train::spaceOf(op->getResult(0).getType()) == train::Space::Host
+                 ? EngineKind::DeviceToHost
+                 : EngineKind::FileWrite;
+    else if (isa<train::FetchStartOp>(op))
+      kind = train::spaceOf(op->getResult(0).getType()) == train::Space::Host
+                 ? EngineKind::FileRead
+                 : EngineKind::HostToDevice;
+    else if (train::isWork(op))
+      kind = EngineKind::Host;
+    for (size_t e = 0; e < out.problem.engines.size(); ++e)
+      if (out.problem.engines[e].kind == kind)
+        return planning::EngineId(e);
+    llvm_unreachable("a step with work has all engines");
+  }
 
   void collectUpdates(Operation *ret) {
     for (auto [i, value] : llvm::enumerate(ret->getOperands()))
@@ -115,7 +166,9 @@ private:
               ValueKind kind) {
     planning::Value value;
     value.name = std::move(name);
-    value.bytes = alignUp(sizeInBytes(root.getType()), target.arenaAlignment);
+    value.space = planning::SpaceId(train::spaceOf(root.getType()));
+    value.bytes = alignUp(sizeInBytes(root.getType()),
+                          alignmentOf(value.space, target));
     value.valueClass = valueClass;
     value.kind = kind;
     value.pinned = kind != ValueKind::Temporary;
@@ -160,13 +213,18 @@ private:
       layouts.push_back(layoutOf(operand));
     planning::Recipe recipe;
     recipe.name = nameOf(kernel);
-    KernelCall call = kernel.getKernel(layouts, target.backend);
+    bool isOnHost = train::isWork(kernel);
+    KernelCall call = kernel.getKernel(layouts, isOnHost ? Backend::Cpu
+                                                         : target.backend);
+    recipe.engine = engineOf(kernel);
+    recipe.workspaceSpace = isOnHost ? kHostSpace : 0;
     // A generated kernel has no name before it is outlined.
     recipe.cost = target.picoseconds(
         call.symbol.empty() ? "Fused" : call.symbol,
         productTypeOf(call.products.value_or(DType::F32)),
         call.flops < 0 ? cost.getFlops() : call.flops, cost.getBytesMoved());
-    recipe.workspaceBytes = alignUp(call.scratchBytes, target.arenaAlignment);
+    recipe.workspaceBytes = alignUp(
+        call.scratchBytes, alignmentOf(recipe.workspaceSpace, target));
     SmallVector<unsigned> unread = unreadOperands(kernel);
     for (auto [i, operand] : llvm::enumerate(kernel->getOperands())) {
       ValueId id = idOf(operand);
@@ -192,6 +250,12 @@ private:
   LogicalResult addOp(Operation *op) {
     if (isView(op) || isa<arith::ConstantOp>(op))
       return success();
+    if (Operation *start = train::startOf(op))
+      return addDone(start);
+    if (isa<train::StashStartOp, train::FetchStartOp>(op)) {
+      addMove(op);
+      return success();
+    }
     auto kernel = dyn_cast<KernelOpInterface>(op);
     if (!kernel || !isa<CostOpInterface>(op))
       return op->emitError("'")
@@ -200,24 +264,56 @@ private:
     planning::Recipe recipe = recipeOf(kernel);
     recipe.recomputable = kernel.getAccumulator() < 0 &&
                           llvm::none_of(op->getResults(), isReadInLaterLoop);
-    for (OpResult result : op->getResults()) {
-      if (!isWritten(result))
-        continue;
-      auto updated = updates.find(result);
-      ValueId id =
-          add(result, valueName(result),
-              updated == updates.end()
-                  ? classOf(result)
-                  : out.problem.values[idOf(updated->second)].valueClass,
-              updated == updates.end() ? ValueKind::Temporary
-                                       : ValueKind::Persistent);
-      if (updated != updates.end())
-        out.problem.values[id].updates = idOf(updated->second);
-      recipe.writes.push_back(id);
-    }
+    for (OpResult result : op->getResults())
+      if (isWritten(result))
+        recipe.writes.push_back(addResult(result, valueName(result)));
     if (failed(addOverwrites(kernel, recipe)))
       return failure();
     finish(op, kernel, std::move(recipe));
+    return success();
+  }
+
+  /// The value of a result: a new one, or a new version of an argument.
+  ValueId addResult(OpResult result, std::string name) {
+    auto updated = updates.find(result);
+    bool isNew = updated == updates.end();
+    ValueId id =
+        add(result, std::move(name),
+            isNew ? classOf(result)
+                  : out.problem.values[idOf(updated->second)].valueClass,
+            isNew ? ValueKind::Temporary : ValueKind::Persistent);
+    if (!isNew)
+      out.problem.values[id].updates = idOf(updated->second);
+    return id;
+  }
+
+  /// A copy between spaces: an instruction of its own.
+  void addMove(Operation *op) {
+    planning::Recipe move;
+    move.name = nameOf(op);
+    move.engine = engineOf(op);
+    ValueId source = idOf(op->getOperand(0));
+    move.reads = {source};
+    move.writes = {addResult(op->getResult(0), formName(op, source))};
+    add(op, std::move(move));
+  }
+
+  /// "h.3.act@host"
+  std::string formName(Operation *op, ValueId source) const {
+    StringRef content = StringRef(out.problem.values[source].name).split('@').first;
+    train::Space space = train::spaceOf(op->getResult(0).getType());
+    if (space == train::Space::Device)
+      return content.str();
+    return (content + "@" + train::stringifySpace(space)).str();
+  }
+
+  LogicalResult addDone(Operation *start) {
+    auto at = startOf.find(start);
+    if (at == startOf.end())
+      return start->emitError("ends before it starts");
+    planning::Execution done = at->second;
+    done.phase = planning::Phase::Done;
+    out.list.segments[segment].push_back(done);
     return success();
   }
 
@@ -314,8 +410,18 @@ private:
   }
 
   void add(Operation *op, planning::Recipe recipe) {
-    out.problem.addInstruction(segment, std::move(recipe));
+    planning::Execution own;
+    own.recipe = planning::RecipeId(out.problem.recipes.size());
+    if (recipe.engine != 0) {
+      own.phase = planning::Phase::Start;
+      own.work = int32_t(workOf.size());
+      workOf[op] = own.work;
+    }
+    own.instruction = out.problem.addInstruction(segment, std::move(recipe));
     out.kernelOf.push_back({op, {}, {}});
+    out.list.segments[segment].push_back(own);
+    if (own.work != kNone)
+      startOf[op] = own;
   }
 
   //===--------------------------------------------------------------------===//
@@ -412,7 +518,7 @@ private:
       add(nullptr, std::move(fill));
       initial.push_back(id);
     }
-    segment = out.problem.addSegment("body", loop.getCount());
+    beginSegment("body", loop.getCount());
     for (auto [carried, zeros] : llvm::zip(loop.getCarried(), initial)) {
       ValueId id = add(carried, nameIn(carried.getLoc()).str() + ".sum",
                        ValueClass::Gradient, ValueKind::Carried);
@@ -436,82 +542,6 @@ private:
   }
 };
 
-/// Replays a solution: clones each executed op at the end of its new block,
-/// onto the latest instances of what it reads.
-class Replay {
-public:
-  explicit Replay(const StepProblem &problem) : problem(problem) {}
-
-  /// Moves the schedule of segment `index` to the end of `to`.
-  void run(const planning::Solution &solution, size_t index, OpBuilder &b) {
-    for (const planning::Execution &execution : solution.segments[index]) {
-      const RecipeKernel &kernel = problem.kernelOf[execution.recipe];
-      if (kernel.op) // Zeros come about in lowering.
-        execute(kernel, b);
-    }
-  }
-
-  /// The current value of `original`, which may be a view.
-  Value current(Value original, OpBuilder &b) {
-    if (Value mapped = map.lookupOrNull(original))
-      return mapped;
-    Operation *op = original.getDefiningOp();
-    if (!op)
-      return original;
-    if (isa<arith::ConstantOp>(op)) {
-      OpBuilder::InsertionGuard guard(b);
-      if (constantsAt)
-        b.setInsertionPoint(constantsAt);
-      return map.lookupOrDefault(b.clone(*op, map)->getResult(0));
-    }
-    if (!isView(op))
-      return original;
-    Value source = current(op->getOperand(0), b);
-    auto key = std::make_pair(original, source);
-    Value &view = views[key];
-    if (!view) {
-      IRMapping local;
-      local.map(op->getOperand(0), source);
-      view = b.clone(*op, local)->getResult(0);
-    }
-    return view;
-  }
-
-  IRMapping map;
-  Operation *constantsAt = nullptr;
-
-private:
-  const StepProblem &problem;
-  DenseMap<std::pair<Value, Value>, Value> views;
-  DenseMap<Operation *, int64_t> instances;
-
-  void execute(const RecipeKernel &kernel, OpBuilder &b) {
-    Operation *op = kernel.op, *run;
-    SmallVector<Value> made;
-    if (kernel.wanted.empty()) {
-      IRMapping operands;
-      for (Value operand : op->getOperands())
-        operands.map(operand, current(operand, b));
-      run = b.clone(*op, operands);
-      llvm::append_range(made, op->getResults());
-    } else {
-      // Views of the operands come to stand before the part that reads them.
-      OpBuilder detached(b.getContext());
-      run = nn::sliceFused(detached, cast<nn::FusedOp>(op), kernel.wanted,
-                           kernel.given);
-      for (OpOperand &operand : run->getOpOperands())
-        operand.set(current(operand.get(), b));
-      b.insert(run);
-      for (unsigned result : kernel.wanted)
-        made.push_back(op->getResult(result));
-    }
-    run->setAttr(train::TrainDialect::kInstance,
-                 b.getI64IntegerAttr(instances[op]++));
-    for (auto [from, to] : llvm::zip(made, run->getResults()))
-      map.map(from, to);
-  }
-};
-
 } // namespace
 
 Value tmc::gradientOf(Value value) {
@@ -519,6 +549,9 @@ Value tmc::gradientOf(Value value) {
     Operation *user = use.getOwner();
     if (use.getOperandNumber() == 1 && user->hasTrait<train::UpdateRule>())
       return storageRoot(user->getOperand(0));
+    if (isa<train::StashStartOp, train::FetchStartOp>(user))
+      if (Value param = gradientOf(user->getResult(0)))
+        return param;
     if (auto kernel = dyn_cast<KernelOpInterface>(user);
         kernel && kernel.getAccumulator() == int64_t(use.getOperandNumber()))
       if (Value param = gradientOf(user->getResult(0)))
@@ -552,50 +585,4 @@ void tmc::sinkUpdates(train::StepOp step) {
 FailureOr<StepProblem>
 tmc::buildProblem(train::StepOp step, const Target &target, Recipes recipes) {
   return ProblemBuilder(step, target, recipes).build();
-}
-
-void tmc::applySolution(train::StepOp step, const StepProblem &problem,
-                        const planning::Solution &solution) {
-  Block &old = step.getBody().front();
-  Block *block = new Block();
-  step.getBody().push_back(block);
-  Replay replay(problem);
-  for (BlockArgument argument : old.getArguments())
-    replay.map.map(argument,
-                   block->addArgument(argument.getType(), argument.getLoc()));
-  OpBuilder b = OpBuilder::atBlockEnd(block);
-
-  if (!problem.loop) {
-    replay.run(solution, 0, b);
-  } else {
-    train::MicroBatchOp loop = problem.loop;
-    replay.run(solution, 0, b);
-    SmallVector<Value> slices;
-    for (Value slice : loop.getSlices())
-      slices.push_back(replay.current(slice, b));
-    auto next = train::MicroBatchOp::create(
-        b, loop.getLoc(), loop.getResultTypes(), loop.getCountAttr(), slices);
-    replay.constantsAt = next;
-    Block &body = next.getBody().emplaceBlock();
-    for (BlockArgument argument : loop.getBlock().getArguments())
-      replay.map.map(argument,
-                     body.addArgument(argument.getType(), argument.getLoc()));
-    OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    replay.run(solution, 1, inner);
-    SmallVector<Value> yielded;
-    for (Value value : loop.getBlock().getTerminator()->getOperands())
-      yielded.push_back(replay.current(value, inner));
-    train::YieldOp::create(inner, loop.getLoc(), yielded);
-    for (auto [from, to] : llvm::zip(loop.getResults(), next.getResults()))
-      replay.map.map(from, to);
-    b.setInsertionPointToEnd(block);
-    replay.constantsAt = nullptr;
-    replay.run(solution, 2, b);
-  }
-  SmallVector<Value> returned;
-  for (Value value : old.getTerminator()->getOperands())
-    returned.push_back(replay.current(value, b));
-  train::ReturnOp::create(b, old.getTerminator()->getLoc(), returned);
-  old.dropAllReferences();
-  old.erase();
 }

@@ -19,10 +19,19 @@
 //                                  and after it are segments of one trip
 //     carried block argument       carried value, from the yielded one
 //     returned new value           `updates` the argument, must overwrite it
+//     tensor of another space      value of that space
+//     stash, fetch, update on      work of its engine: a start, and a done where
+//     the host                     the op's done stands
+//
+// A step that moves nothing has one space and one engine. What may move in it
+// is offered beside that (`offerMoves`), and a planner's answer written back by
+// `applySolution`. The problem of the step that comes of it has other spaces;
+// each value of its IR is a content of its own, and its `list` is the schedule.
 
 #ifndef TMC_COMPILER_ANALYSIS_STEPPROBLEM_H
 #define TMC_COMPILER_ANALYSIS_STEPPROBLEM_H
 
+#include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/Problem.h"
 #include "compiler/target/Target.h"
 #include "dialects/train/Train.h"
@@ -49,7 +58,19 @@ struct StepProblem {
   /// What each recipe runs.
   std::vector<RecipeKernel> kernelOf;
   train::MicroBatchOp loop; // Null where the step has one micro-batch.
+  /// The step as it stands, each overwrite left out.
+  planning::Solution list;
 };
+
+/// Offsets and sizes in host memory and in files are multiples of it: what
+/// reads and writes that pass by the page cache want (O_DIRECT).
+inline constexpr int64_t kHostAlignment = 4096;
+
+/// The spaces of a problem with moves, in this order; the file may be missing.
+inline constexpr planning::SpaceId kHostSpace = 1, kFileSpace = 2;
+
+/// The alignment of buffers in a space of a problem.
+int64_t alignmentOf(planning::SpaceId space, const Target &target);
 
 /// Moves each in-place update behind the last read of what it overwrites:
 /// fusion may have moved a read past the update, which values alone allow.
@@ -67,10 +88,16 @@ mlir::FailureOr<StepProblem> buildProblem(train::StepOp step,
                                           const Target &target,
                                           Recipes recipes = Recipes::Own);
 
+/// Offers what may move: `planning::offerMoves`, with what the new recipes run.
+/// Sizes in other spaces are rounded up to `kHostAlignment`.
+absl::Status offerMoves(StepProblem &stated,
+                        const planning::MoveOptions &options);
+
 /// Rewrites `step` into the schedule that `solution` says. `problem` is stale
-/// afterwards.
-void applySolution(train::StepOp step, const StepProblem &problem,
-                   const planning::Solution &solution);
+/// afterwards. Emits an error where the IR can't say it.
+mlir::LogicalResult applySolution(train::StepOp step,
+                                  const StepProblem &problem,
+                                  const planning::Solution &solution);
 
 /// What an op is called in messages and reports: its location's name, else its
 /// own.

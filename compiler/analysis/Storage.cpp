@@ -1,5 +1,6 @@
 #include "compiler/analysis/Storage.h"
 
+#include "dialects/mem/Mem.h"
 #include "dialects/train/Train.h"
 
 using namespace mlir;
@@ -31,7 +32,15 @@ Value tmc::storageRoot(Value value) {
 
 MemRefType tmc::contiguous(Type tensor) {
   auto type = cast<RankedTensorType>(tensor);
-  return MemRefType::get(type.getShape(), type.getElementType());
+  return MemRefType::get(type.getShape(), type.getElementType(),
+                         MemRefLayoutAttrInterface(), memorySpaceOf(type));
+}
+
+Attribute tmc::memorySpaceOf(Type tensor) {
+  train::Space space = train::spaceOf(tensor);
+  if (space == train::Space::Device)
+    return {};
+  return mem::SpaceKindAttr::get(tensor.getContext(), mem::SpaceKind(space));
 }
 
 MemRefType tmc::layoutOf(Value value) {

@@ -22,8 +22,11 @@ bool isView(mlir::Operation *op);
 /// root's first one. Null where a view on the way can't be one.
 mlir::MemRefType layoutOf(mlir::Value value);
 
-/// `value`'s type as a contiguous buffer.
+/// `value`'s type as a contiguous buffer, in the tensor's space.
 mlir::MemRefType contiguous(mlir::Type tensor);
+
+/// The memory space of buffers for `tensor`; null: the device's.
+mlir::Attribute memorySpaceOf(mlir::Type tensor);
 
 /// True if elements lie in row-major order, whatever the offset.
 bool isContiguous(mlir::MemRefType type);

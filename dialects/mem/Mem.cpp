@@ -25,6 +25,30 @@ void MemDialect::initialize() {
       >();
 }
 
+SpaceKind tmc::mem::spaceOf(Type memref) {
+  auto space =
+      dyn_cast_or_null<SpaceKindAttr>(cast<MemRefType>(memref).getMemorySpace());
+  return space ? space.getValue() : SpaceKind::Device;
+}
+
+Engine tmc::mem::engineOf(LaunchOp launch) {
+  return launch.getOnHost() ? Engine::Host : Engine::Compute;
+}
+
+std::optional<Engine> tmc::mem::copyEngine(SpaceKind from, SpaceKind to) {
+  using Way = std::pair<SpaceKind, SpaceKind>;
+  const Way way{from, to};
+  if (way == Way{SpaceKind::Device, SpaceKind::Host})
+    return Engine::ToHost;
+  if (way == Way{SpaceKind::Host, SpaceKind::Device})
+    return Engine::ToDevice;
+  if (way == Way{SpaceKind::File, SpaceKind::Host})
+    return Engine::Read;
+  if (way == Way{SpaceKind::Host, SpaceKind::File})
+    return Engine::Write;
+  return std::nullopt;
+}
+
 using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
 
 static void reads(OpOperand &operand, Effects &effects) {

@@ -1,7 +1,8 @@
 // Mem.h - the mem dialect: how a step runs.
 //
 // A `mem.program` is flat: buffers first, then launches in the order in which
-// they run, a loop's body written once. The live bytes of a program follow from
+// they run, a loop's body written once. Work beside the kernels (copies, launches
+// on the host) is ordered by events. The live bytes of a program follow from
 // it alone (`compiler/analysis/MemLiveness.h`), and must equal the plan's.
 
 #ifndef TMC_DIALECTS_MEM_MEM_H
@@ -21,5 +22,15 @@
 #include "dialects/mem/MemAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/mem/Mem.h.inc"
+
+namespace tmc::mem {
+/// Where the bytes of a buffer of type `memref` are.
+SpaceKind spaceOf(mlir::Type memref);
+/// The engine of a launch.
+Engine engineOf(LaunchOp launch);
+/// The engine of a copy from one space to another; nothing where no engine
+/// copies so.
+std::optional<Engine> copyEngine(SpaceKind from, SpaceKind to);
+} // namespace tmc::mem
 
 #endif // TMC_DIALECTS_MEM_MEM_H

@@ -18,7 +18,7 @@ def Mem_Dialect : Dialect {
 
 def Mem_SpaceKind : I32EnumAttr<"SpaceKind", "where bytes are", [
     I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">,
-    I32EnumAttrCase<"Nvme", 2, "nvme">]> {
+    I32EnumAttrCase<"File", 2, "file">]> {
   let cppNamespace = "::tmc::mem";
   let genSpecializedAttr = 0;
 }
@@ -39,10 +39,13 @@ def Mem_ProgramOp : Op<Mem_Dialect, "program", [
     Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
   let summary = "one step: its buffers, then what runs on them, in order";
   let description = [{
-    `arena_bytes` is -1 until buffers are placed.
+    There is an arena for each space. Their sizes are -1 until buffers are
+    placed; `host_bytes` and `file_bytes` are 0 where nothing is there.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
-                       DefaultValuedAttr<I64Attr, "-1">:$arena_bytes);
+                       DefaultValuedAttr<I64Attr, "-1">:$arena_bytes,
+                       DefaultValuedAttr<I64Attr, "0">:$host_bytes,
+                       DefaultValuedAttr<I64Attr, "0">:$file_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
@@ -78,7 +81,8 @@ def Mem_YieldOp : Op<Mem_Dialect, "yield", [
 def Mem_BufferOp : Op<Mem_Dialect, "buffer"> {
   let summary = "bytes in an arena";
   let description = [{
-    `offset` counts bytes from the arena's start and is -1 until placed.
+    `offset` counts bytes from the start of the arena of the buffer's space, which
+    is the memory space of its type, and is -1 until placed.
     `buffer_class` says what it holds, as in reports. A persistent buffer is
     alive during the whole step and between steps; another from the first launch
     that touches it to the last. `tensor` is what the runtime must know of an
@@ -126,14 +130,16 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
     output's buffer: an overwrite that the kernel allows. `accumulate` adds to
     output 0; with `first_writes` only from the second run of the loop on. `op`
     names the op that it was, `instance` counts its executions from 0. `flops`
-    and `bytes` are what one run costs, as the op said.
+    and `bytes` are what one run costs, as the op said. With `on_host` it is work
+    of the host's engine, on buffers there.
   }];
   let arguments = (ins StrAttr:$callee, UnitAttr:$generated,
                        Variadic<AnyMemRef>:$inputs, Variadic<AnyMemRef>:$outputs,
                        Optional<AnyMemRef>:$scratch, ArrayAttr:$params,
                        DenseI64ArrayAttr:$in_order,
                        DenseI64ArrayAttr:$out_order, UnitAttr:$accumulate,
-                       UnitAttr:$first_writes, StrAttr:$op, I64Attr:$instance,
+                       UnitAttr:$first_writes, UnitAttr:$on_host,
+                       StrAttr:$op, I64Attr:$instance,
                        DefaultValuedAttr<I64Attr, "0">:$flops,
                        DefaultValuedAttr<I64Attr, "0">:$bytes);
   let assemblyFormat = [{
@@ -162,29 +168,67 @@ def Mem_FillOp : Op<Mem_Dialect, "fill", [
 }
 
 //===----------------------------------------------------------------------===//
-// Transfers
+// Work beside the kernels
 //===----------------------------------------------------------------------===//
+
+/// Engines run beside each other, each first in, first out. What orders them are
+/// events: a `record` marks where its engine is, a `wait` holds another engine
+/// until it is passed. Work is a copy, or a launch on the host; its own event
+/// follows it, and a `done` says where in the program it is over:
+///
+///     mem.record 0 on compute               kernels so far
+///     mem.wait 0 on d2h
+///     mem.copy %a to %b on d2h
+///     mem.record 1 on d2h                   the copy's event
+///     mem.launch "Matmul" ...               runs meanwhile
+///     mem.wait 1 on compute
+///     mem.done 1                            %a's bytes may be another's
+///
+/// A wait means the latest record of its event that stands before it.
+def Mem_Engine : I32EnumAttr<"Engine", "what runs work, first in, first out", [
+    I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"ToHost", 1, "d2h">,
+    I32EnumAttrCase<"ToDevice", 2, "h2d">, I32EnumAttrCase<"Read", 3, "read">,
+    I32EnumAttrCase<"Write", 4, "write">, I32EnumAttrCase<"Host", 5, "host">]> {
+  let cppNamespace = "::tmc::mem";
+  let genSpecializedAttr = 0;
+}
+
+def Mem_EngineAttr : EnumAttr<Mem_Dialect, Mem_Engine, "engine">;
 
 def Mem_CopyOp : Op<Mem_Dialect, "copy", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "bytes from one buffer to another, on a stream of their own";
-  let arguments = (ins AnyMemRef:$source, AnyMemRef:$target, StrAttr:$stream);
+  let summary = "bytes from a buffer in one space to a buffer in another";
+  let description = [{
+    The engine is that of the two spaces. `op` names what is copied, `instance`
+    counts its copies from 0.
+  }];
+  let arguments = (ins Mem_StaticMemRef:$source, Mem_StaticMemRef:$target,
+                       Mem_EngineAttr:$engine, StrAttr:$op, I64Attr:$instance);
   let assemblyFormat = [{
-    $source `to` $target `on` $stream attr-dict
+    $source `to` $target `on` `` $engine attr-dict
     `:` type($source) `,` type($target)
   }];
 }
 
 def Mem_RecordOp : Op<Mem_Dialect, "record"> {
-  let summary = "marks a point of a stream";
-  let arguments = (ins StrAttr:$stream, I64Attr:$event);
-  let assemblyFormat = "$event `on` $stream attr-dict";
+  let summary = "marks a point of an engine";
+  let arguments = (ins I64Attr:$event, Mem_EngineAttr:$engine);
+  let assemblyFormat = "$event `on` `` $engine attr-dict";
 }
 
 def Mem_WaitOp : Op<Mem_Dialect, "wait"> {
-  let summary = "holds a stream until a point of another is reached";
-  let arguments = (ins StrAttr:$stream, I64Attr:$event);
-  let assemblyFormat = "$event `on` $stream attr-dict";
+  let summary = "holds an engine until a point of another is passed";
+  let arguments = (ins I64Attr:$event, Mem_EngineAttr:$engine);
+  let assemblyFormat = "$event `on` `` $engine attr-dict";
+}
+
+def Mem_DoneOp : Op<Mem_Dialect, "done"> {
+  let summary = "where the work of an event is over";
+  let description = [{
+    What the work touches is alive from its start through here.
+  }];
+  let arguments = (ins I64Attr:$event);
+  let assemblyFormat = "$event attr-dict";
 }
 
 #endif // TMC_DIALECTS_MEM_MEM_TD

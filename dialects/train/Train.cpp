@@ -219,14 +219,86 @@ void MicroBatchOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 }
 
 //===----------------------------------------------------------------------===//
+// Moves and other work beside the device's kernels
+//===----------------------------------------------------------------------===//
+
+Space train::spaceOf(Type tensor) {
+  auto space = dyn_cast_or_null<SpaceAttr>(
+      cast<RankedTensorType>(tensor).getEncoding());
+  return space ? space.getValue() : Space::Device;
+}
+
+RankedTensorType train::inSpace(Type tensor, Space space) {
+  auto type = cast<RankedTensorType>(tensor);
+  return RankedTensorType::get(
+      type.getShape(), type.getElementType(),
+      space == Space::Device ? Attribute()
+                             : SpaceAttr::get(type.getContext(), space));
+}
+
+/// C1 and C2 of the moves; `steps`: how many spaces away from the device.
+static LogicalResult checkMove(Operation *op, int steps) {
+  Type source = op->getOperand(0).getType(), result = op->getResult(0).getType();
+  Space from = spaceOf(source), to = spaceOf(result);
+  if (inSpace(source, to) != result) // C1
+    return op->emitOpError("copies ") << source << " to " << result;
+  if (int(to) - int(from) != steps) // C2
+    return op->emitOpError("goes from the ")
+           << stringifySpace(from) << " to the " << stringifySpace(to);
+  return success();
+}
+
+LogicalResult StashStartOp::verify() { return checkMove(*this, 1); }
+LogicalResult FetchStartOp::verify() { return checkMove(*this, -1); }
+
+LogicalResult StashDoneOp::verify() {
+  Operation *start = getValue().getDefiningOp<StashStartOp>();
+  if (!start || start->getBlock() != (*this)->getBlock()) // C1
+    return emitOpError("ends no stash of its block");
+  return success();
+}
+
+LogicalResult FetchDoneOp::verify() {
+  Operation *start = getValue().getDefiningOp<FetchStartOp>();
+  if (!start || start->getBlock() != (*this)->getBlock()) // C1
+    return emitOpError("ends no fetch of its block");
+  return success();
+}
+
+LogicalResult UpdateDoneOp::verify() {
+  Operation *update =
+      getValues().empty() ? nullptr : getValues()[0].getDefiningOp();
+  if (!update || update->getBlock() != (*this)->getBlock() ||
+      !update->hasAttr(TrainDialect::kOnHost) ||
+      llvm::any_of(getValues(), [&](Value value) {
+        return value.getDefiningOp() != update;
+      })) // C1
+    return emitOpError("ends no update that the host runs in its block");
+  return success();
+}
+
+Operation *train::startOf(Operation *done) {
+  return isa<StashDoneOp, FetchDoneOp, UpdateDoneOp>(done)
+             ? done->getOperand(0).getDefiningOp()
+             : nullptr;
+}
+
+bool train::isWork(Operation *op) {
+  return isa<StashStartOp, FetchStartOp>(op) ||
+         op->hasAttr(TrainDialect::kOnHost);
+}
+
+//===----------------------------------------------------------------------===//
 // Gradients and updates
 //===----------------------------------------------------------------------===//
 
+/// A scalar beside `tensor`, in the same space.
 static RankedTensorType scalarOf(Type tensor) {
-  Type element = cast<RankedTensorType>(tensor).getElementType();
+  auto type = cast<RankedTensorType>(tensor);
+  Type element = type.getElementType();
   if (!element.isF64())
     element = Float32Type::get(tensor.getContext());
-  return RankedTensorType::get({}, element);
+  return RankedTensorType::get({}, element, type.getEncoding());
 }
 
 static int64_t elements(Value value) {
@@ -472,7 +544,7 @@ LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *context,
   Type codes = param.clone(IntegerType::get(context, 8));
   Type maxima = RankedTensorType::get(
       {int64_t(llvm::divideCeil(param.getNumElements(), kBlock))},
-      Float32Type::get(context));
+      Float32Type::get(context), param.getEncoding());
   for (auto [moment, largest] :
        {std::pair(op.getM(), op.getMMax()), std::pair(op.getV(), op.getVMax())})
     if (moment.getType() != codes || largest.getType() != maxima) // C1

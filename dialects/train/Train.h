@@ -53,6 +53,15 @@ mlir::BlockArgument addState(StepOp step, llvm::StringRef name, mlir::Type type,
                              llvm::ArrayRef<mlir::NamedAttribute> attrs);
 void addNewValue(StepOp step, mlir::BlockArgument argument, mlir::Value value);
 
+/// Where the bytes of a tensor of type `tensor` are.
+Space spaceOf(mlir::Type tensor);
+/// The type of the same tensor in `space`.
+mlir::RankedTensorType inSpace(mlir::Type tensor, Space space);
+/// The work that `done` ends; null where it is no end of work.
+mlir::Operation *startOf(mlir::Operation *done);
+/// Whether `op` starts work beside the device's kernels.
+bool isWork(mlir::Operation *op);
+
 /// Replaces an update that keeps no copy by one that keeps `copy`, of the type
 /// that the copy is to have; returns the new copy.
 mlir::Value keepCopy(mlir::Operation *update, mlir::Value copy);

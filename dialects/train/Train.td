@@ -32,6 +32,10 @@ def Train_Dialect : Dialect {
     | `train.ranges` | argument | the same of boxes of elements, as `#train.range` |
     | `train.loss` | result | unit: the loss, one f32 scalar |
     | `train.updates` | result | the number of the argument whose new value it is |
+
+    A tensor's type says where its bytes are, if not on the device:
+    `#train.space<host>` or `#train.space<file>` as its encoding. That of a
+    parameter or state of the step is its home, where it is between steps.
   }];
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
@@ -54,6 +58,8 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kPrecision = "train.precision";
     /// On every op from `plan` on: which execution of its original it is.
     static constexpr ::llvm::StringLiteral kInstance = "train.instance";
+    /// On an update that the host runs: unit.
+    static constexpr ::llvm::StringLiteral kOnHost = "train.on_host";
   }];
 }
 
@@ -88,6 +94,23 @@ def Train_RangeAttr : AttrDef<Train_Dialect, "Range"> {
     `<` `[` $offsets `]` `sizes` `[` $sizes `]` `steps` `[` $steps `]`
     `below` $limit (`or` $ignore^)? `>`
   }];
+}
+
+def Train_Space : I32EnumAttr<"Space", "where bytes are", [
+    I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">,
+    I32EnumAttrCase<"File", 2, "file">]> {
+  let cppNamespace = "::tmc::train";
+  let genSpecializedAttr = 0;
+}
+
+def Train_SpaceAttr : EnumAttr<Train_Dialect, Train_Space, "space"> {
+  let summary = "the encoding of a tensor whose bytes aren't on the device";
+  let description = [{
+        tensor<768x768xf32>                      on the device
+        tensor<768x768xf32, #train.space<host>>  in host memory
+        tensor<768x768xf32, #train.space<file>>  in a file
+  }];
+  let assemblyFormat = "`<` $value `>`";
 }
 
 def Train_AnyTensor : StaticShapeTensorOf<kElementTypes>;
@@ -168,6 +191,87 @@ def Train_YieldOp : Op<Train_Dialect, "yield", [
   let summary = "what one run of the body carries to the next";
   let arguments = (ins Variadic<Train_AnyTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Moves and other work beside the device's kernels
+//===----------------------------------------------------------------------===//
+
+/// Work that runs beside the device's kernels is two ops of the schedule:
+///
+///     %h = train.stash_start %v          the copy may begin
+///     %w = nn.matmul ...                 runs meanwhile
+///     train.stash_done %h                the copy is over: %v's bytes are free
+///
+/// What the work reads and writes is alive from its start through its done.
+/// Each engine does one thing at a time, in the order of the starts, and dones
+/// of one engine stand in that order. Compute waits at the done of work that
+/// reads or writes a value of the device, and at no other.
+/// compiler/planning/model/Problem.h (R10 to R12) is the whole of it.
+class Train_Move<string mnemonic> : Op<Train_Dialect, mnemonic> {
+  let arguments = (ins Train_AnyTensor:$source);
+  let results = (outs Train_AnyTensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+class Train_Done<string mnemonic> : Op<Train_Dialect, mnemonic> {
+  let hasVerifier = 1;
+}
+
+def Train_StashStartOp : Train_Move<"stash_start"> {
+  let summary = "begins to copy a value away from the device";
+  let description = [{
+    From the device to host memory, or from host memory to a file.
+
+    Constraints:
+    - C1: `source` and `result` differ in their space alone.
+    - C2: the copy goes one space away from the device.
+  }];
+}
+
+def Train_FetchStartOp : Train_Move<"fetch_start"> {
+  let summary = "begins to copy a value towards the device";
+  let description = [{
+    From a file to host memory, or from host memory to the device.
+
+    Constraints:
+    - C1: `source` and `result` differ in their space alone.
+    - C2: the copy goes one space towards the device.
+  }];
+}
+
+def Train_StashDoneOp : Train_Done<"stash_done"> {
+  let summary = "the end of a stash";
+  let description = [{
+    Constraints:
+    - C1: `value` is the result of a `train.stash_start` of the same block.
+  }];
+  let arguments = (ins Train_AnyTensor:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def Train_FetchDoneOp : Train_Done<"fetch_done"> {
+  let summary = "the end of a fetch: kernels may read the value";
+  let description = [{
+    Constraints:
+    - C1: `value` is the result of a `train.fetch_start` of the same block.
+  }];
+  let arguments = (ins Train_AnyTensor:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def Train_UpdateDoneOp : Train_Done<"update_done"> {
+  let summary = "the end of an update that the host runs";
+  let description = [{
+    An update with `train.on_host` is work of the host's engine: it reads and
+    writes host memory, and ends here.
+
+    Constraints:
+    - C1: `values` are results of one op of the same block with `train.on_host`.
+  }];
+  let arguments = (ins Variadic<Train_AnyTensor>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
 //===----------------------------------------------------------------------===//

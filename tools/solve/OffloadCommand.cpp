@@ -112,7 +112,7 @@ void chooseMoves(Arguments &args, MoveOptions &moves) {
   const size_t which =
       choice<3>(args, "--move", {"all", "activations", "states"});
   moves.activations = which != 2;
-  moves.states = which != 1;
+  moves.optimizer = moves.parameters = which != 1;
 }
 
 void choosePlanner(Arguments &args, SpaceSearchOptions &options) {

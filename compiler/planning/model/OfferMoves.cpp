@@ -29,7 +29,7 @@ public:
             !value.liveOut && value.bytes >= options.leastBytes)
           addMoves(v);
       }
-    if (options.states)
+    if (options.optimizer || options.parameters)
       for (InstructionId i = 0; i < InstructionId(problem.instructions.size());
            ++i)
         addUpdate(i);
@@ -49,6 +49,8 @@ private:
     if (onHost[v] != kNone)
       return onHost[v];
     Value form = problem.values[v];
+    if (!mayLive(v))
+      form.kind = ValueKind::Temporary, form.updates = kNone;
     if (form.updates != kNone)
       form.updates = addForm(form.updates);
     form.name += "@host";
@@ -85,6 +87,14 @@ private:
     problem.addRecipe(std::move(r));
   }
 
+  /// Whether what persists may be at home on the host.
+  bool mayLive(ValueId v) const {
+    const ValueClass is = problem.values[v].valueClass;
+    return is == ValueClass::Parameter   ? options.parameters
+           : is == ValueClass::Optimizer ? options.optimizer
+                                         : true;
+  }
+
   /// An optimizer's update: it replaces moments, or a parameter.
   void addUpdate(InstructionId i) {
     const Recipe own = problem.recipes[problem.instructions[i].recipes[0]];
@@ -94,6 +104,13 @@ private:
                  (value.valueClass == ValueClass::Optimizer ||
                   value.valueClass == ValueClass::Parameter);
         }))
+      return;
+    for (const std::vector<ValueId> *list : {&own.reads, &own.writes})
+      for (ValueId v : *list)
+        if (problem.values[v].kind == ValueKind::Persistent && mayLive(v) &&
+            problem.values[v].valueClass != ValueClass::Other)
+          addMoves(v);
+    if (!options.optimizer)
       return;
     Recipe there = own;
     int64_t bytes = 0;

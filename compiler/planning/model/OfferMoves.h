@@ -27,7 +27,9 @@ struct MoveOptions {
   int64_t hostBandwidth = 50'000'000'000; // Of an update on the host.
   int64_t hostBudget = -1;                // Bytes; -1: no limit.
   int64_t leastBytes = 1 << 20;           // Of a temporary that may move.
-  bool activations = true, states = true; // What may move.
+  /// What may move: temporaries; moments, and with them updates to the host;
+  /// parameters, which are at home on the device otherwise.
+  bool activations = true, optimizer = true, parameters = true;
 };
 
 /// Offers the moves. An error where the problem has more than one space. Its

@@ -14,8 +14,9 @@ namespace {
 /// Lays out the buffers of one solution.
 class BufferLayout {
 public:
-  BufferLayout(const Problem &problem, const Solution &solution)
-      : problem(problem), solution(solution) {}
+  BufferLayout(const Problem &problem, const Solution &solution, SpaceId space)
+      : problem(problem), solution(solution), space(space),
+        homes(homesOf(problem, solution)) {}
 
   ArenaProblem run(int64_t alignment) {
     ArenaProblem out;
@@ -32,18 +33,21 @@ public:
     findBuffers();
     collectTouches();
     for (size_t b = 0; b < owner.size(); ++b)
-      if (find(int32_t(b)) == int32_t(b))
+      if (find(int32_t(b)) == int32_t(b) &&
+          problem.values[valueOf[b]].space == space)
         if (Lifetime life = lifeOf(int32_t(b)); life.begin < life.end)
           out.buffers.push_back(
               {problem.values[valueOf[b]].name, bytes[b], life});
     for (size_t s = 0; s < solution.segments.size(); ++s)
       for (size_t i = 0; i < solution.segments[s].size(); ++i) {
-        const Recipe &recipe = problem.recipes[solution.segments[s][i].recipe];
+        const Execution &e = solution.segments[s][i];
+        const Recipe &recipe = problem.recipes[e.recipe];
         int64_t row = segmentBegin[s] + int32_t(i);
-        if (recipe.workspaceBytes > 0)
+        if (recipe.workspaceBytes > 0 && recipe.workspaceSpace == space &&
+            e.phase != Phase::Done)
           out.buffers.push_back({recipe.name + ".scratch",
                                  recipe.workspaceBytes,
-                                 {row, row + 1}});
+                                 {row, segmentBegin[s] + doneOf(s, i) + 1}});
       }
     return out;
   }
@@ -57,6 +61,8 @@ private:
 
   const Problem &problem;
   const Solution &solution;
+  const SpaceId space;
+  const std::vector<ValueId> homes;
   Timeline u;
   int32_t rows = 0;
   std::vector<int32_t> segmentBegin;
@@ -100,7 +106,8 @@ private:
         owner.push_back(at->second);
         valueOf.push_back(instance.value);
         bytes.push_back(value.bytes);
-        persistent.push_back(value.kind == ValueKind::Persistent);
+        persistent.push_back(value.kind == ValueKind::Persistent &&
+                             homes[instance.value] == instance.value);
         liveOut.push_back(false);
       }
       liveOut[at->second] |= instance.last >= int32_t(u.size());
@@ -125,6 +132,16 @@ private:
     }
   }
 
+  /// Where in its list the entry's work is done.
+  int32_t doneOf(size_t s, size_t entry) const {
+    const std::vector<Execution> &list = solution.segments[s];
+    size_t at = entry;
+    if (list[entry].phase == Phase::Start)
+      while (list[at].phase != Phase::Done || list[at].work != list[entry].work)
+        ++at;
+    return int32_t(at);
+  }
+
   const Recipe &recipeAt(size_t t) const {
     const Profile::Moment &m = u.moments[t];
     return problem.recipes[solution.segments[m.segment][m.index].recipe];
@@ -137,15 +154,24 @@ private:
       bool loops = problem.segments[m.segment].trips > 1;
       if (loops && m.trip != 1)
         continue; // The second trip shows what a body reads and writes.
-      auto touch = [&](std::span<const int32_t> list, bool reads) {
+      auto touch = [&](std::span<const int32_t> list, bool reads, size_t at) {
         for (int32_t instance : list)
           if (instance != kNone)
             touches[find(bufferOf[instance])].push_back(
-                {rowOf(int32_t(t)), loops ? m.segment : kNone, reads});
+                {rowOf(int32_t(at)), loops ? m.segment : kNone, reads});
       };
-      touch(u.readsAt(t), true);
-      touch(u.writesAt(t), false);
+      touch(u.readsAt(t), true, t);
+      touch(u.writesAt(t), false, t);
+      // Work touches all of it to its Done.
+      if (size_t end = size_t(u.endOf(t)); end != t) {
+        touch(u.readsAt(t), false, end);
+        touch(u.writesAt(t), false, end);
+      }
     }
+    for (std::vector<Touch> &list : touches)
+      std::stable_sort(
+          list.begin(), list.end(),
+          [](const Touch &a, const Touch &b) { return a.row < b.row; });
   }
 
   Lifetime lifeOf(int32_t buffer) {
@@ -174,9 +200,9 @@ private:
 } // namespace
 
 ArenaProblem tmc::planning::arenaOf(const Problem &problem,
-                                    const Solution &solution,
-                                    int64_t alignment) {
-  return BufferLayout(problem, solution).run(alignment);
+                                    const Solution &solution, int64_t alignment,
+                                    SpaceId space) {
+  return BufferLayout(problem, solution, space).run(alignment);
 }
 
 Packing tmc::planning::packSorted(const ArenaProblem &problem,

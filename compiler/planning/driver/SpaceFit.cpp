@@ -1,0 +1,187 @@
+#include "compiler/planning/driver/SpaceFit.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// Plans that are tried, each for the bytes that the arena before lost.
+constexpr int kAttempts = 5;
+/// Other ways to pack an arena that is too large.
+constexpr PackOptions kPackings[] = {
+    {.seed = 1}, {.seed = 2, .effort = 400}, {.seed = 3, .effort = 1600}};
+/// Bisections for the smallest budget.
+constexpr int kBisections = 7;
+
+class SpaceFit {
+public:
+  SpaceFit(const Problem &problem, const SpaceFitOptions &options)
+      : problem(problem), options(options) {}
+
+  absl::StatusOr<FittedSpaces> run() {
+    absl::StatusOr<FittedSpaces> found = fit(problem, options.search);
+    if (!found.ok())
+      return found;
+    found->impossibleBelowBytes = impossibleBelow(problem);
+    if (found->plan.feasible)
+      found->smallestFoundBytes = budgetOf(*found);
+    if (!found->plan.feasible || options.wantSmallest)
+      if (absl::Status status = findSmallest(*found); !status.ok())
+        return status;
+    return found;
+  }
+
+private:
+  const Problem &problem;
+  const SpaceFitOptions &options;
+
+  /// The budget of the device with which a plan works.
+  int64_t budgetOf(const FittedSpaces &fitted) const {
+    return fitted.arenaBytes[0] + problem.reservedBytes;
+  }
+
+  absl::StatusOr<FittedSpaces> fit(const Problem &wanted,
+                                   const SpaceSearchOptions &search) const {
+    Problem tight = wanted;
+    FittedSpaces fitted;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      absl::StatusOr<SpacePlan> plan = solveSpaces(tight, search);
+      if (!plan.ok())
+        return plan.status();
+      fitted.plan = std::move(*plan);
+      if (!fitted.plan.feasible)
+        return fitted;
+      pack(wanted, fitted);
+      bool fits = true;
+      for (size_t s = 0; s < wanted.spaces.size(); ++s) {
+        int64_t over = overBy(wanted, fitted, SpaceId(s));
+        if (over <= 0)
+          continue;
+        fits = false;
+        tight.spaces[s].budgetBytes =
+            std::max<int64_t>(0, tight.spaces[s].budgetBytes - over);
+      }
+      if (fits)
+        return fitted;
+    }
+    fitted.plan.feasible = false;
+    return fitted;
+  }
+
+  static int64_t overBy(const Problem &wanted, const FittedSpaces &fitted,
+                        SpaceId s) {
+    int64_t budget = wanted.spaces[s].budgetBytes;
+    return budget < 0 ? 0
+                      : fitted.arenaBytes[s] + wanted.reservedOf(s) - budget;
+  }
+
+  void pack(const Problem &wanted, FittedSpaces &fitted) const {
+    size_t n = wanted.spaces.size();
+    fitted.layoutPeakBytes.assign(n, 0);
+    fitted.arenaBytes.assign(n, 0);
+    fitted.packing.assign(n, {});
+    for (size_t s = 0; s < n; ++s) {
+      ArenaProblem arena = arenaOf(wanted, fitted.plan.solution,
+                                   options.alignments[s], SpaceId(s));
+      fitted.layoutPeakBytes[s] = peakBytes(arena);
+      fitted.arenaBytes[s] = std::numeric_limits<int64_t>::max();
+      for (const PackOptions &how : kPackings) {
+        int64_t bytes = packSorted(arena, how).arenaBytes;
+        if (bytes < fitted.arenaBytes[s])
+          fitted.arenaBytes[s] = bytes, fitted.packing[s] = how;
+        if (overBy(wanted, fitted, SpaceId(s)) <= 0)
+          break;
+      }
+    }
+  }
+
+  /// Between what can't be and what a plan without a budget takes, by halves.
+  absl::Status findSmallest(FittedSpaces &found) const {
+    Problem tight = problem;
+    SpaceSearchOptions search = options.search;
+    search.coarse = true;
+    search.known = nullptr;
+    int64_t low = impossibleBelow(problem), high = found.smallestFoundBytes;
+    if (high < 0) {
+      tight.spaces[0].budgetBytes = -1;
+      absl::StatusOr<FittedSpaces> most = fit(tight, search);
+      if (!most.ok())
+        return most.status();
+      if (!most->plan.feasible)
+        return absl::OkStatus(); // The other spaces are too small.
+      high = budgetOf(*most);
+    }
+    for (int i = 0; i < kBisections && low < high; ++i) {
+      tight.spaces[0].budgetBytes = low + (high - low) / 2;
+      absl::StatusOr<FittedSpaces> half = fit(tight, search);
+      if (!half.ok())
+        return half.status();
+      if (half->plan.feasible)
+        high = budgetOf(*half);
+      else
+        low = tight.spaces[0].budgetBytes;
+    }
+    found.smallestFoundBytes = high;
+    return absl::OkStatus();
+  }
+};
+
+/// Bytes on the device while `r` runs, less what overwriting saves at most.
+int64_t footprint(const Problem &problem, const Recipe &r) {
+  auto bytesOf = [&](ValueId v) {
+    return problem.values[v].space == 0 ? problem.values[v].bytes : 0;
+  };
+  int64_t bytes = r.workspaceSpace == 0 ? r.workspaceBytes : 0;
+  for (ValueId v : r.reads)
+    bytes += problem.values[v].kind == ValueKind::Carried ? 0 : bytesOf(v);
+  for (ValueId v : r.writes) {
+    int64_t saved = 0;
+    for (const Overwrite &o : r.overwrites)
+      if (o.written == v && problem.values[o.read].kind != ValueKind::Carried)
+        saved = std::max(saved, std::min(bytesOf(v), bytesOf(o.read)));
+    bytes += bytesOf(v) - saved;
+  }
+  return bytes;
+}
+
+} // namespace
+
+int64_t tmc::planning::impossibleBelow(const Problem &problem) {
+  // What persists, and has no other form to be at home in.
+  std::vector<char> elsewhere(problem.values.size(), 0);
+  for (const Value &value : problem.values)
+    if (value.formOf != kNone && value.kind == ValueKind::Persistent)
+      elsewhere[value.formOf] = 1;
+  auto stays = [&](ValueId v) {
+    const Value &value = problem.values[v];
+    return value.space == 0 && value.kind == ValueKind::Persistent &&
+           !elsewhere[v];
+  };
+  int64_t always = 0;
+  for (ValueId v = 0; v < ValueId(problem.values.size()); ++v)
+    if (stays(v) && problem.values[v].updates == kNone)
+      always += problem.values[v].bytes;
+  int64_t most = 0;
+  for (const Instruction &instruction : problem.instructions) {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (RecipeId id : instruction.recipes) {
+      const Recipe &r = problem.recipes[id];
+      int64_t counted = 0; // Among what always stays.
+      for (ValueId v : r.reads)
+        if (stays(v) && problem.values[v].updates == kNone)
+          counted += problem.values[v].bytes;
+      least = std::min(least, footprint(problem, r) - counted);
+    }
+    most = std::max(most, least);
+  }
+  return problem.reservedBytes + always + most;
+}
+
+absl::StatusOr<FittedSpaces>
+tmc::planning::fitSpaces(const Problem &problem,
+                         const SpaceFitOptions &options) {
+  return SpaceFit(problem, options).run();
+}

@@ -1,0 +1,123 @@
+// PlanMoves.cpp - plans whose values may leave the device.
+
+#include "passes/Offload.h"
+#include "passes/Plan.h"
+
+#include "compiler/planning/model/Verify.h"
+
+using namespace tmc;
+using namespace tmc::planning;
+
+namespace {
+
+/// What a plan moves in a step, and how often it recomputes.
+void countMoves(const Problem &problem, const Solution &solution,
+                PlanRecord &record) {
+  record.recomputedOps = record.toHostBytes = record.toDeviceBytes =
+      record.readBytes = record.writtenBytes = 0;
+  for (size_t s = 0; s < solution.segments.size(); ++s)
+    for (const Execution &e : solution.segments[s]) {
+      if (e.phase == Phase::Done)
+        continue;
+      const Recipe &r = problem.recipes[e.recipe];
+      if (!problem.isMove(r)) {
+        record.recomputedOps += e.instruction == kNone;
+        continue;
+      }
+      int64_t bytes = problem.values[r.reads[0]].bytes *
+                      problem.segments[s].trips;
+      switch (problem.engines[r.engine].kind) {
+      case EngineKind::DeviceToHost:
+        record.toHostBytes += bytes;
+        break;
+      case EngineKind::HostToDevice:
+        record.toDeviceBytes += bytes;
+        break;
+      case EngineKind::FileRead:
+        record.readBytes += bytes;
+        break;
+      case EngineKind::FileWrite:
+        record.writtenBytes += bytes;
+        break;
+      default:
+        break;
+      }
+    }
+}
+
+/// The verifier's word on a plan within its budgets.
+absl::Status verifyFitted(const Problem &problem, const SpacePlan &plan) {
+  Claim claim;
+  claim.peakBytes = plan.peakBytes[0];
+  claim.cost = plan.makespan;
+  claim.budgetBytes = problem.spaces[0].budgetBytes;
+  claim.otherPeakBytes.assign(plan.peakBytes.begin() + 1, plan.peakBytes.end());
+  if (std::optional<std::string> wrong =
+          verifySolution(problem, plan.solution, claim))
+    return absl::InternalError(*wrong);
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
+                                         const PlanOptions &options,
+                                         const Target &target,
+                                         const PlanHooks &hooks) {
+  llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(options.offload);
+  if (!spec)
+    return absl::InvalidArgumentError(llvm::toString(spec.takeError()));
+  MovedStep moved;
+  PlanRecord &record = moved.record;
+  record.reservedBytes = stated.problem.reservedBytes;
+  record.unconstrainedCostPs = baseCost(stated.problem);
+  if (absl::StatusOr<Profile> unconstrained =
+          simulate(stated.problem, baseSolution(stated.problem));
+      unconstrained.ok())
+    record.unconstrainedBytes = unconstrained->peakBytes;
+
+  if (absl::Status status = offerMoves(
+          stated, moveOptions(*spec, target, options.hostBudget,
+                              options.fileBudget));
+      !status.ok())
+    return status;
+  Problem &problem = stated.problem;
+  problem.spaces[0].budgetBytes = options.budget;
+  SpaceFitOptions how;
+  for (SpaceId s = 0; s < SpaceId(problem.spaces.size()); ++s)
+    how.alignments.push_back(alignmentOf(s, target));
+  absl::StatusOr<FittedSpaces> fitted =
+      hooks.fit ? hooks.fit(problem, how) : fitSpaces(problem, how);
+  if (!fitted.ok())
+    return fitted.status();
+  record.smallestFoundBytes = fitted->smallestFoundBytes;
+  record.impossibleBelowBytes = fitted->impossibleBelowBytes;
+  moved.fitted = std::move(*fitted);
+  const SpacePlan &plan = moved.fitted.plan;
+  if (!plan.feasible)
+    return moved;
+  if (absl::Status status = verifyFitted(problem, plan); !status.ok())
+    return status;
+  absl::StatusOr<Profile> profile = simulate(problem, plan.solution);
+  if (!profile.ok())
+    return profile.status();
+  const std::vector<int64_t> &peaks = moved.fitted.layoutPeakBytes;
+  record.livePeakBytes = peaks[0];
+  record.hostPeakBytes = peaks[kHostSpace];
+  if (peaks.size() > size_t(kFileSpace))
+    record.filePeakBytes = peaks[kFileSpace];
+  record.costPs = plan.makespan;
+  record.boundPs = plan.provenMakespan;
+  if (profile->peakBytes == peaks[0]) // Else a loop is laid out larger.
+    record.peakByClass = profile->peakByClass;
+  countMoves(problem, plan.solution, record);
+
+  moved.plan.solution = plan.solution;
+  moved.plan.feasible = true;
+  moved.plan.peakBytes = plan.peakBytes[0];
+  moved.plan.cost = plan.makespan;
+  moved.plan.baseCost = record.unconstrainedCostPs;
+  moved.plan.smallestFoundBytes = record.smallestFoundBytes;
+  moved.plan.impossibleBelowBytes = record.impossibleBelowBytes;
+  return moved;
+}
