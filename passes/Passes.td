@@ -279,6 +279,18 @@ def Place : Pass<"tmc-place", "::tmc::mem::ProgramOp"> {
   ];
 }
 
+def VerifySchedule : Pass<"tmc-verify-schedule", "::tmc::mem::ProgramOp"> {
+  let summary = "prove that engines never meet in a byte";
+  let description = [{
+    Unrolls a placed program, gives its entries vector clocks from its records
+    and waits, and looks at every access to every byte
+    (`compiler/analysis/ScheduleCheck.h`): it comes after what wrote the byte,
+    before what overwrites it, and reads what its buffer holds, around the end of
+    the step, too. Knows nothing of the plan, changes nothing. What it finds is a
+    defect of tmc.
+  }];
+}
+
 def VerifyPhase : Pass<"tmc-verify-phase", "::mlir::ModuleOp"> {
   let summary = "check what must hold at the end of a phase";
   let description = [{

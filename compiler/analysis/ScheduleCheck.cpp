@@ -1,0 +1,308 @@
+#include "compiler/analysis/ScheduleCheck.h"
+
+#include "compiler/analysis/MemLiveness.h"
+#include "dialects/interfaces/Interfaces.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+using namespace mlir;
+using namespace tmc;
+
+namespace {
+
+constexpr size_t kEngines = 6, kSpaceCount = 3;
+/// Trips that show all that can happen: the first, a middle one, the last.
+constexpr int64_t kTrips = 3;
+constexpr int kSteps = 2;
+
+using Clock = std::array<int64_t, kEngines>;
+
+/// A point of one engine.
+struct Point {
+  size_t engine = 0;
+  int64_t number = 0; // 0: before the step.
+  Operation *op = nullptr;
+};
+
+/// What is known of a run of bytes.
+struct Bytes {
+  int64_t end = 0;
+  Operation *owner = nullptr; // The buffer that was written here last.
+  Point writer;
+  std::array<Point, kEngines> readers = {}; // Since; the last of each engine.
+};
+
+class Checker {
+public:
+  explicit Checker(mem::ProgramOp program) : program(program) {}
+
+  std::optional<ScheduleFault> run() {
+    workOf = workOfEvents(program);
+    for (auto buffer : program.getBlock().getOps<mem::BufferOp>())
+      if (buffer.getPersistent() || buffer.getConstant())
+        begin(buffer);
+    for (int step = 0; step < kSteps && !fault; ++step) {
+      visit(program.getBlock(), 0);
+      join();
+      if (!open.empty() && !fault)
+        report(open.begin()->first, "is never done");
+    }
+    return std::move(fault);
+  }
+
+private:
+  mem::ProgramOp program;
+  std::optional<ScheduleFault> fault;
+  llvm::DenseMap<int64_t, Operation *> workOf;
+  std::array<Clock, kEngines> now = {}; // What each engine's next comes after.
+  Clock at = {};                        // Entries of each engine.
+  std::map<int64_t, Clock> events;      // Their latest records.
+  std::map<Operation *, Point> open;    // Work that isn't done.
+  std::array<std::map<int64_t, Bytes>, kSpaceCount> memory;
+
+  void report(Operation *op, std::string message, Operation *other = nullptr) {
+    if (!fault)
+      fault = {op, std::move(message), other};
+  }
+
+  static std::string nameOf(Operation *buffer) {
+    return "'" + cast<mem::BufferOp>(buffer).getName().str() + "'";
+  }
+  static std::string nameOf(size_t engine) {
+    return mem::stringifyEngine(mem::Engine(engine)).str();
+  }
+
+  /// What persists is there before the step.
+  void begin(mem::BufferOp buffer) {
+    Range range = rangeOf(buffer, 0);
+    cover(range, [&](Bytes &bytes) { bytes.owner = buffer; });
+  }
+
+  void join() {
+    Clock all = at;
+    for (Clock &clock : now)
+      clock = all;
+  }
+
+  void visit(Block &block, int64_t trip) {
+    for (Operation &op : block) {
+      if (fault)
+        return;
+      if (auto loop = dyn_cast<mem::LoopOp>(op)) {
+        for (int64_t i = 0; i < std::min<int64_t>(loop.getCount(), kTrips); ++i)
+          visit(loop.getBlock(), i);
+      } else if (auto record = dyn_cast<mem::RecordOp>(op)) {
+        size_t engine = size_t(record.getEngine());
+        Clock clock = now[engine];
+        clock[engine] = at[engine];
+        events[record.getEvent()] = clock;
+      } else if (auto wait = dyn_cast<mem::WaitOp>(op)) {
+        auto event = events.find(wait.getEvent());
+        if (event == events.end())
+          return report(&op, "waits for event " +
+                                 std::to_string(wait.getEvent()) +
+                                 ", which nothing has recorded");
+        Clock &mine = now[size_t(wait.getEngine())];
+        for (size_t e = 0; e < kEngines; ++e)
+          mine[e] = std::max(mine[e], event->second[e]);
+      } else if (auto done = dyn_cast<mem::DoneOp>(op)) {
+        finish(done);
+      } else if (auto launch = dyn_cast<mem::LaunchOp>(op)) {
+        run(&op, size_t(mem::engineOf(launch)), trip);
+      } else if (auto copy = dyn_cast<mem::CopyOp>(op)) {
+        if (mem::copyEngine(mem::spaceOf(copy.getSource().getType()),
+                            mem::spaceOf(copy.getTarget().getType())) !=
+            copy.getEngine())
+          return report(&op, "goes from one space to another that " +
+                                 nameOf(size_t(copy.getEngine())) +
+                                 " doesn't copy to");
+        run(&op, size_t(copy.getEngine()), trip);
+      } else if (isa<mem::FillOp>(op)) {
+        run(&op, size_t(mem::Engine::Compute), trip);
+      }
+    }
+  }
+
+  /// The done of work: kernels have waited for it if it touches the device.
+  void finish(mem::DoneOp done) {
+    Operation *work = workOf.lookup(done.getEvent());
+    auto started = open.find(work);
+    if (!work || started == open.end())
+      return report(done, "ends work that hasn't started");
+    bool touches = llvm::any_of(work->getOperands(), [](Value operand) {
+      return mem::spaceOf(bufferOf(operand).getType()) ==
+             mem::SpaceKind::Device;
+    });
+    constexpr size_t compute = size_t(mem::Engine::Compute);
+    if (touches && !isOver(started->second, now[compute]))
+      return report(done,
+                    "stands where the kernels haven't waited for " +
+                        nameOf(started->second.engine),
+                    work);
+    open.erase(started);
+  }
+
+  static bool isOver(const Point &point, const Clock &clock) {
+    return point.number <= clock[point.engine];
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Accesses
+  //===--------------------------------------------------------------------===//
+
+  struct Range {
+    size_t space;
+    int64_t begin, end;
+    Operation *buffer;
+  };
+
+  /// The bytes of `memref` in trip `trip`, from its first to its last.
+  static Range rangeOf(Value memref, int64_t trip) {
+    auto type = cast<MemRefType>(memref.getType());
+    SmallVector<int64_t> strides;
+    int64_t first = 0, elements = 1;
+    (void)type.getStridesAndOffset(strides, first);
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      elements += (type.getDimSize(d) - 1) * strides[d];
+    for (int64_t size : type.getShape())
+      elements = size ? elements : 0;
+    int64_t width = (type.getElementTypeBitWidth() + 7) / 8, begin = 0;
+    while (!memref.getDefiningOp<mem::BufferOp>()) {
+      Operation *op = memref.getDefiningOp();
+      auto here = cast<MemRefType>(memref.getType());
+      if (isa<mem::PieceOp>(op)) {
+        begin += trip * sizeInBytes(here);
+      } else {
+        auto source = cast<MemRefType>(op->getOperand(0).getType());
+        int64_t mine = 0, before = 0;
+        (void)here.getStridesAndOffset(strides, mine);
+        (void)source.getStridesAndOffset(strides, before);
+        begin += (mine - before) * ((here.getElementTypeBitWidth() + 7) / 8);
+      }
+      memref = op->getOperand(0);
+    }
+    auto buffer = memref.getDefiningOp<mem::BufferOp>();
+    begin += int64_t(buffer.getOffset());
+    return {size_t(mem::spaceOf(buffer.getType())), begin,
+            begin + elements * width, buffer};
+  }
+
+  /// Calls `f` for the bytes of `range`, cut to it.
+  template <typename F> void cover(const Range &range, F f) {
+    if (range.begin >= range.end)
+      return;
+    std::map<int64_t, Bytes> &map = memory[range.space];
+    auto cutAt = [&](int64_t place) {
+      auto it = map.upper_bound(place);
+      if (it == map.begin())
+        return;
+      --it;
+      if (it->first == place || it->second.end <= place)
+        return;
+      Bytes rest = it->second;
+      it->second.end = place;
+      map[place] = rest;
+    };
+    cutAt(range.begin);
+    cutAt(range.end);
+    int64_t place = range.begin;
+    while (place < range.end) {
+      auto it = map.lower_bound(place);
+      if (it == map.end() || it->first >= range.end || it->first > place) {
+        int64_t end = it == map.end() ? range.end
+                                      : std::min(range.end, it->first);
+        Bytes fresh;
+        fresh.end = end;
+        it = map.emplace(place, fresh).first;
+      }
+      f(it->second);
+      place = it->second.end;
+    }
+  }
+
+  void run(Operation *op, size_t engine, int64_t trip) {
+    Point point{engine, ++at[engine], op};
+    now[engine][engine] = at[engine];
+    if (engine != size_t(mem::Engine::Compute))
+      open[op] = point;
+    SmallVector<Value> reads, writes;
+    collect(op, trip, reads, writes);
+    for (bool isOnHost : {engine == size_t(mem::Engine::Host)})
+      for (Value value : op->getOperands())
+        if (isa<mem::LaunchOp>(op) &&
+            (mem::spaceOf(bufferOf(value).getType()) !=
+             (isOnHost ? mem::SpaceKind::Host : mem::SpaceKind::Device)))
+          return report(op, "touches " + nameOf(bufferOf(value)) +
+                                ", which " + nameOf(engine) +
+                                " doesn't reach");
+    for (Value value : reads)
+      read(point, rangeOf(value, trip));
+    for (Value value : writes)
+      write(point, rangeOf(value, trip));
+  }
+
+  static void collect(Operation *op, int64_t trip, SmallVector<Value> &reads,
+                      SmallVector<Value> &writes) {
+    if (auto copy = dyn_cast<mem::CopyOp>(op)) {
+      reads.push_back(copy.getSource());
+      writes.push_back(copy.getTarget());
+    } else if (auto fill = dyn_cast<mem::FillOp>(op)) {
+      writes.push_back(fill.getTarget());
+    } else {
+      auto launch = cast<mem::LaunchOp>(op);
+      llvm::append_range(reads, launch.getInputs());
+      if (launch.getAccumulate() && !(launch.getFirstWrites() && trip == 0))
+        reads.push_back(launch.getOutputs().front());
+      llvm::append_range(writes, launch.getOutputs());
+      if (launch.getScratch())
+        writes.push_back(launch.getScratch());
+    }
+  }
+
+  void read(const Point &point, const Range &range) {
+    cover(range, [&](Bytes &bytes) {
+      if (bytes.owner != range.buffer)
+        return report(point.op,
+                      "reads " + nameOf(range.buffer) +
+                          (bytes.owner ? ", whose bytes hold " +
+                                             nameOf(bytes.owner)
+                                       : ", which nothing has written"),
+                      bytes.writer.op);
+      if (!isOver(bytes.writer, now[point.engine]))
+        return report(point.op,
+                      "reads " + nameOf(range.buffer) + " on " +
+                          nameOf(point.engine) + " while " +
+                          nameOf(bytes.writer.engine) + " may still write it",
+                      bytes.writer.op);
+      bytes.readers[point.engine] = point;
+    });
+  }
+
+  void write(const Point &point, const Range &range) {
+    cover(range, [&](Bytes &bytes) {
+      auto meets = [&](const Point &other, const char *what) {
+        if (other.op != point.op && !isOver(other, now[point.engine]))
+          report(point.op,
+                 "writes " + nameOf(range.buffer) + " on " +
+                     nameOf(point.engine) + " while " + nameOf(other.engine) +
+                     " may still " + what + " " + nameOf(bytes.owner) +
+                     " there",
+                 other.op);
+      };
+      meets(bytes.writer, "write");
+      for (const Point &reader : bytes.readers)
+        meets(reader, "read");
+      bytes.owner = range.buffer;
+      bytes.writer = point;
+      bytes.readers = {};
+    });
+  }
+};
+
+} // namespace
+
+std::optional<ScheduleFault> tmc::checkSchedule(mem::ProgramOp program) {
+  return Checker(program).run();
+}
