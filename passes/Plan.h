@@ -26,6 +26,10 @@ struct PlanHooks {
       observe;
 };
 
+/// Whether planning's checked sums would refuse the problem, which only absurd
+/// sizes reach.
+bool isTooLargeToPlan(const planning::Problem &problem);
+
 std::unique_ptr<mlir::Pass> createPlan(PlanOptions options, PlanHooks hooks);
 
 } // namespace tmc
