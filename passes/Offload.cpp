@@ -1,5 +1,7 @@
 #include "passes/Offload.h"
 
+#include "compiler/analysis/HostMoves.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace tmc;
@@ -28,11 +30,11 @@ llvm::Expected<OffloadSpec> OffloadSpec::parse(llvm::StringRef text) {
 planning::MoveOptions tmc::moveOptions(const OffloadSpec &spec,
                                        const Target &target, int64_t hostBudget,
                                        int64_t fileBudget) {
-  planning::MoveOptions options;
+  planning::MoveOptions options = moveOptionsOf(target);
   options.activations = spec.activations;
   options.optimizer = spec.optimizer;
   options.parameters = spec.parameters;
-  options.hostBudget = hostBudget;
-  options.linkBandwidth = int64_t(target.hostBytesPerSecond);
+  if (hostBudget >= 0)
+    options.hostBudget = hostBudget;
   return options;
 }

@@ -30,8 +30,8 @@ struct OffloadSpec {
   static llvm::Expected<OffloadSpec> parse(llvm::StringRef text);
 };
 
-/// What a target's host offers to a step with this spec. Budgets in bytes, -1:
-/// no limit.
+/// What a target's host offers to a step with this spec. Budgets in bytes; of
+/// the host -1: the target's memory; of files -1: no limit, 0: none.
 planning::MoveOptions moveOptions(const OffloadSpec &spec, const Target &target,
                                   int64_t hostBudget, int64_t fileBudget);
 

@@ -242,7 +242,7 @@ def Plan : Pass<"tmc-plan", "::tmc::train::StepOp"> {
            "What may leave the device: none, auto, all, or a list of "
            "activations, optimizer and parameters">,
     Option<"hostBudget", "host-budget", "int64_t", /*default=*/"-1",
-           "Bytes of host memory that it may take; -1: no limit">,
+           "Bytes of host memory that it may take; -1: the target's">,
     Option<"fileBudget", "file-budget", "int64_t", /*default=*/"0",
            "Bytes of files that it may take; -1: no limit">,
   ];

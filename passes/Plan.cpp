@@ -25,19 +25,6 @@ std::string inMiB(int64_t bytes) {
   return text;
 }
 
-/// Sums that planning's checked arithmetic would refuse, which only absurd
-/// sizes reach: 2^61 ps are 26 days.
-bool isTooLarge(const planning::Problem &problem) {
-  double cost = 0, bytes = 0, trips = 1;
-  for (const planning::Segment &segment : problem.segments)
-    trips = std::max(trips, double(segment.trips));
-  for (const planning::Recipe &recipe : problem.recipes)
-    cost += double(recipe.cost) * trips;
-  for (const planning::Value &value : problem.values)
-    bytes += double(value.bytes);
-  return cost >= 0x1p61 || bytes >= 0x1p61;
-}
-
 struct Plan : impl::PlanBase<Plan> {
   using PlanBase::PlanBase;
   Plan(PlanOptions options, PlanHooks hooks)
@@ -55,7 +42,7 @@ struct Plan : impl::PlanBase<Plan> {
     if (failed(stated))
       return signalPassFailure();
     const planning::Problem &problem = stated->problem;
-    if (isTooLarge(problem)) {
+    if (isTooLargeToPlan(problem)) {
       emitFault(getOperation().getLoc(), Fault::Unsupported)
           << "the step is too large to plan: its kernels would take weeks, or "
              "its values over 2^61 bytes";
@@ -204,6 +191,18 @@ private:
 };
 
 } // namespace
+
+// 2^61 ps are 26 days.
+bool isTooLargeToPlan(const planning::Problem &problem) {
+  double cost = 0, bytes = 0, trips = 1;
+  for (const planning::Segment &segment : problem.segments)
+    trips = std::max(trips, double(segment.trips));
+  for (const planning::Recipe &recipe : problem.recipes)
+    cost += double(recipe.cost) * trips;
+  for (const planning::Value &value : problem.values)
+    bytes += double(value.bytes);
+  return cost >= 0x1p61 || bytes >= 0x1p61;
+}
 
 std::unique_ptr<Pass> createPlan(PlanOptions options, PlanHooks hooks) {
   return std::make_unique<Plan>(std::move(options), std::move(hooks));

@@ -32,6 +32,10 @@ struct PlanHooks {
       observe;
 };
 
+/// Whether planning's checked sums would refuse the problem, which only absurd
+/// sizes reach.
+bool isTooLargeToPlan(const planning::Problem &problem);
+
 /// A plan with moves, and the figures that it promises. Fails where the problem
 /// is malformed, or an answer is wrong; a plan over the budget isn't feasible.
 struct MovedStep {

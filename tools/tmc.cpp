@@ -6,6 +6,7 @@
 #include "compiler/pipeline/Interrupt.h"
 #include "compiler/pipeline/Show.h"
 #include "compiler/planning/driver/PlanBy.h"
+#include "passes/Offload.h"
 #include "tools/CalibrateCommand.h"
 #include "tools/CommandLine.h"
 #include "tools/VerifyCommand.h"
@@ -95,7 +96,21 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> offload{
       "offload", cl::init("none"), cl::value_desc("SPEC"),
-      cl::desc("what may leave the device; only none so far"), TMC_MODEL_FLAG};
+      cl::desc("what may leave the device where that makes the step quicker: "
+               "none\n"
+               "                          (default), all, a list of "
+               "activations, optimizer and\n"
+               "                          parameters, or auto (all, if it doesn't "
+               "fit without)"),
+      TMC_MODEL_FLAG};
+  cl::opt<std::string> hostBudget{
+      "host-budget", cl::value_desc("SIZE"),
+      cl::desc("bytes of host memory for it (default: as many as it takes)"),
+      TMC_MODEL_FLAG};
+  cl::opt<std::string> nvme{
+      "nvme", cl::value_desc("DIR[:SIZE]"),
+      cl::desc("a directory for a file of what leaves the host's memory, too"),
+      TMC_MODEL_FLAG};
   cl::opt<std::string> lossChunk{
       "loss-chunk", cl::value_desc("ROWS|all"),
       cl::desc(
@@ -181,6 +196,7 @@ struct ModelFlags {
 #undef TMC_MODEL_FLAG
 
   Expected<CompileOptions> read();
+  Expected<bool> readOffload(CompileOptions &options);
 };
 
 /// The positive number that `flag` is given; `others` names what else it takes.
@@ -191,6 +207,39 @@ Expected<int64_t> countOf(const char *flag, const std::string &text,
     return count;
   return Failure::usage(std::string(flag) + "=" + text +
                         " is no positive number" + others);
+}
+
+/// What may leave the device, and where to.
+Expected<bool> ModelFlags::readOffload(CompileOptions &options) {
+  llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(offload.getValue());
+  if (!spec)
+    return Failure::usage("--" + llvm::toString(spec.takeError()));
+  options.offload = offload;
+  if (!hostBudget.empty()) {
+    Expected<int64_t> bytes = parseSize(hostBudget);
+    if (!bytes)
+      return std::move(bytes.failure());
+    options.hostBudget = *bytes;
+  }
+  if (!nvme.empty()) {
+    auto [directory, size] = llvm::StringRef(nvme).rsplit(':');
+    if (directory.empty())
+      return Failure::usage("--nvme=" + nvme +
+                            " isn't of the form DIR or DIR:SIZE");
+    if (!size.empty()) {
+      Expected<int64_t> bytes = parseSize(size.str());
+      if (!bytes)
+        return std::move(bytes.failure());
+      options.fileBudget = *bytes;
+    }
+    options.fileDirectory = directory.str();
+  }
+  for (const auto &[flag, text] : {std::pair("--host-budget", hostBudget.getValue()),
+                                   {"--nvme", nvme.getValue()}})
+    if (!text.empty() && spec->isNone())
+      return Failure::usage(std::string(flag) +
+                            " goes with --offload, which is none");
+  return true;
 }
 
 Expected<CompileOptions> ModelFlags::read() {
@@ -236,15 +285,11 @@ Expected<CompileOptions> ModelFlags::read() {
   options.narrowCopies = copies->second;
   options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};
-  for (const auto &[flag, value, known] :
-       {std::tuple<const char *, std::string, const char *>{
-            "--micro-batches", microBatches == "auto" ? "auto" : "", ""},
-        {"--offload", offload, "none"}})
-    if (value != known)
-      return Failure::unsupported(std::string(flag) + "=" + value +
-                                  " isn't there yet")
-          .note(*known ? std::string("there is only ") + known
-                       : "give a number; 1 is the default");
+  if (microBatches == "auto")
+    return Failure::unsupported("--micro-batches=auto isn't there yet")
+        .note("give a number; 1 is the default");
+  if (Expected<bool> done = readOffload(options); !done)
+    return std::move(done.failure());
   if (lossChunk == "all")
     options.lossChunk = 0;
   for (auto done :

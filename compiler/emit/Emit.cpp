@@ -54,6 +54,15 @@ std::string tmc::literal(Attribute value) {
 
 namespace {
 
+/// Classes of the cpu backend that a host runs beside a device.
+constexpr const char *kOnHost = "host::";
+
+const char *runtimeName(mem::Engine engine) {
+  constexpr const char *kNames[] = {"Compute",  "ToHost",    "ToDevice",
+                                    "FileRead", "FileWrite", "Host"};
+  return kNames[size_t(engine)];
+}
+
 constexpr const char *kKernelsInclude =
     "#include \"runtime/kernels/Kernels.h\"\n"
     "#include \"runtime/step/Program.h\"\n\n";
@@ -98,9 +107,15 @@ public:
         os << (whole ? kernel.text : "");
       printKernelObjects(os, whole);
       os << "/// One whole step, in the order of the plan.\n"
-         << "void run(Stream &s, void *kernels, char *arena) {\n"
+         << "void run(Queues &q, void *kernels) {\n"
          << "  auto &k = *static_cast<Kernels *>(kernels);\n"
-         << "  auto at = [arena](int64_t offset) { return arena + offset; };\n"
+         << "  Stream &s = q.compute();\n"
+         << "  auto at = [arena = q.device()](int64_t offset) { return arena + "
+            "offset; };\n"
+         << (program.getHostBytes() > 0
+                 ? "  auto host = [arena = q.host()](int64_t offset) { return "
+                   "arena + offset; };\n"
+                 : "")
          << body << "}\n\n"
          << table << "} // namespace\n\n"
          << "extern \"C\" const StepProgram *tmc_step_program() { return "
@@ -142,7 +157,8 @@ private:
   LogicalResult checkKnown() {
     WalkResult walked = program.getBody().walk([](Operation *op) {
       if (!isa<mem::BufferOp, mem::ViewOp, mem::PieceOp, mem::LaunchOp,
-               mem::FillOp, mem::LoopOp>(op)) {
+               mem::FillOp, mem::LoopOp, mem::CopyOp, mem::RecordOp,
+               mem::WaitOp, mem::DoneOp>(op)) {
         op->emitError("'") << op->getName() << "' can't be printed";
         return WalkResult::interrupt();
       }
@@ -242,7 +258,16 @@ private:
         printLaunch(launch, os, depth);
       else if (auto fill = dyn_cast<mem::FillOp>(op))
         printFill(fill, os, depth);
-      else if (auto loop = dyn_cast<mem::LoopOp>(op)) {
+      else if (auto copy = dyn_cast<mem::CopyOp>(op))
+        printCopy(copy, os, depth);
+      else if (auto record = dyn_cast<mem::RecordOp>(op))
+        printEvent("record", record.getEngine(), record.getEvent(), os, depth);
+      else if (auto wait = dyn_cast<mem::WaitOp>(op))
+        printEvent("wait", wait.getEngine(), wait.getEvent(), os, depth);
+      else if (isa<mem::DoneOp>(op)) {
+        kernelOf.push_back("");
+        os.indent(2 * depth) << "q.done(" << moment++ << ");\n";
+      } else if (auto loop = dyn_cast<mem::LoopOp>(op)) {
         os.indent(2 * depth) << "for (int64_t i = 0; i < "
                              << int64_t(loop.getCount()) << "; ++i) {\n";
         printBlock(loop.getBlock(), os, depth + 1);
@@ -273,10 +298,15 @@ private:
     int64_t scratch =
         launch.getScratch() ? sizeInBytes(launch.getScratch().getType()) : 0;
     what += ".scratchBytes = " + std::to_string(scratch) + "}}";
+    // The host's engine runs beside the kernels: it has objects of its own.
+    if (launch.getOnHost())
+      what = kOnHost + what;
     std::string &name = nameOfObject(what);
     if (name.empty()) {
       name = launch.getGenerated() ? launch.getCallee().str() + "_kernel"
                                    : launch.getCallee().lower();
+      if (launch.getOnHost())
+        name += "_on_host";
       int64_t number = objectCount[name]++;
       if (!launch.getGenerated() || number > 0)
         name += "_" + std::to_string(number);
@@ -284,8 +314,14 @@ private:
     return name;
   }
 
-  /// The address of `memref`: a place in the arena, a piece moving with i.
+  /// The address of `memref`: a place in its arena, a piece moving with i.
   std::string address(Value memref) {
+    bool isHost = mem::spaceOf(bufferOf(memref).getType()) ==
+                  mem::SpaceKind::Host;
+    return (isHost ? "host(" : "at(") + offset(memref) + ")";
+  }
+
+  std::string offset(Value memref) {
     int64_t offset = 0;
     std::string moving;
     while (!memref.getDefiningOp<mem::BufferOp>()) {
@@ -305,8 +341,7 @@ private:
     }
     offset += int64_t(memref.getDefiningOp<mem::BufferOp>().getOffset());
     std::string text;
-    llvm::raw_string_ostream(text)
-        << "at(" << llvm::format_hex(offset, 1) << moving << ")";
+    llvm::raw_string_ostream(text) << llvm::format_hex(offset, 1) << moving;
     return text;
   }
 
@@ -324,6 +359,12 @@ private:
     return "{" + llvm::join(list, ", ") + "}";
   }
 
+  static std::string placeOf(mem::BufferOp buffer) {
+    constexpr const char *kNames[] = {"+", "host +", "file +"};
+    return kNames[size_t(mem::spaceOf(buffer.getType()))] +
+           readableBytes(buffer.getOffset());
+  }
+
   void printComment(StringRef name, int64_t instance, ValueRange writes,
                     raw_ostream &os, int depth) {
     os.indent(2 * depth) << "// " << moment << " " << name;
@@ -333,8 +374,8 @@ private:
     for (Value value : writes) {
       mem::BufferOp buffer = bufferOf(value);
       os << separator
-         << readableBytes(sizeInBytes(buffer.getMemref().getType())) << " at +"
-         << readableBytes(buffer.getOffset());
+         << readableBytes(sizeInBytes(buffer.getMemref().getType())) << " at "
+         << placeOf(buffer);
       if (buffer.getPersistent())
         os << ", " << buffer.getName();
       else
@@ -345,12 +386,46 @@ private:
     os << "\n";
   }
 
+  void printEvent(StringRef verb, mem::Engine engine, int64_t event,
+                  raw_ostream &os, int depth) {
+    os.indent(2 * depth) << "q." << verb << "(Engine::" << runtimeName(engine)
+                         << ", " << event << ");\n";
+  }
+
+  void printCopy(mem::CopyOp copy, raw_ostream &os, int depth) {
+    printComment(copy.getOp(), copy.getInstance(), copy.getTarget(), os, depth);
+    kernelOf.push_back("");
+    int64_t bytes = sizeInBytes(copy.getSource().getType());
+    os.indent(2 * depth) << "q.";
+    switch (copy.getEngine()) {
+    case mem::Engine::Read:
+      os << "readFile(" << moment << ", " << address(copy.getTarget()) << ", "
+         << offset(copy.getSource());
+      break;
+    case mem::Engine::Write:
+      os << "writeFile(" << moment << ", " << offset(copy.getTarget()) << ", "
+         << address(copy.getSource());
+      break;
+    default:
+      os << "copy(" << moment << ", Engine::" << runtimeName(copy.getEngine())
+         << ", " << address(copy.getTarget()) << ", "
+         << address(copy.getSource());
+    }
+    os << ", " << bytes << ");\n";
+    ++moment;
+  }
+
   void printLaunch(mem::LaunchOp launch, raw_ostream &os, int depth) {
     printComment(launch.getOp(), launch.getInstance(), launch.getOutputs(), os,
                  depth);
     kernelOf.push_back(objectFor(launch));
-    os.indent(2 * depth) << "k." << kernelOf.back() << ".run(s, "
-                         << arguments(launch.getInputs(), launch.getInOrder())
+    bool onHost = launch.getOnHost();
+    os.indent(2 * depth);
+    if (onHost)
+      os << "q.onHost(" << moment << ", k." << kernelOf.back() << ", ";
+    else
+      os << "k." << kernelOf.back() << ".run(s, ";
+    os << arguments(launch.getInputs(), launch.getInOrder())
                          << ", "
                          << arguments(launch.getOutputs(), launch.getOutOrder())
                          << ", "
@@ -359,7 +434,9 @@ private:
     if (launch.getAccumulate())
       os << (launch.getFirstWrites() ? ", i > 0" : ", true");
     os << ");\n";
-    os.indent(2 * depth) << "s.launched(" << moment++ << ");\n";
+    if (!onHost)
+      os.indent(2 * depth) << "q.launched(" << moment << ");\n";
+    ++moment;
   }
 
   void printFill(mem::FillOp fill, raw_ostream &os, int depth) {
@@ -373,7 +450,7 @@ private:
     kernelOf.push_back(name);
     os.indent(2 * depth) << "k." << name << ".run(s, {}, {"
                          << address(fill.getTarget()) << "}, nullptr);\n";
-    os.indent(2 * depth) << "s.launched(" << moment++ << ");\n";
+    os.indent(2 * depth) << "q.launched(" << moment++ << ");\n";
   }
 };
 

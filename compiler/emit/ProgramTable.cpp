@@ -156,6 +156,9 @@ private:
                    !tensor.has(TrainDialect::kFrozen);
     os << ",\n     .trainable = " << (trained ? "true" : "false")
        << ", .feed = Feed::" << tensor.feed();
+    if (mem::SpaceKind space = mem::spaceOf(type);
+        space != mem::SpaceKind::Device)
+      os << ", .space = " << runtimeName(space);
     if (tensor.has(TrainDialect::kCopyOf))
       os << ", .copyOf = " << indexOf(tensor.text(TrainDialect::kCopyOf));
     if (auto limit = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kLimit)) {
@@ -244,9 +247,19 @@ private:
 
   void printRegion(mem::BufferOp buffer) {
     MemRefType type = buffer.getMemref().getType();
+    mem::SpaceKind space = mem::spaceOf(type);
     os << "    {" << llvm::format_hex(uint64_t(buffer.getOffset()), 1) << ", "
        << sizeInBytes(type) << ", "
-       << literal(TypeAttr::get(type.getElementType())) << "},\n";
+       << literal(TypeAttr::get(type.getElementType()));
+    if (space != mem::SpaceKind::Device)
+      os << ", " << runtimeName(space);
+    os << "},\n";
+  }
+
+  static const char *runtimeName(mem::SpaceKind space) {
+    constexpr const char *kNames[] = {"Space::Device", "Space::Host",
+                                      "Space::File"};
+    return kNames[size_t(space)];
   }
 
   void printLaunches() {
@@ -261,11 +274,16 @@ private:
       size_t firstWrite, writes, firstDeath, deaths;
       std::string family;
       int64_t flops, bytes, elements;
+      std::string engine = "Compute";
+      int64_t startedBy = -1, moved = 0;
     };
+    llvm::DenseMap<int64_t, Operation *> workOf = workOfEvents(program);
+    llvm::DenseMap<Operation *, int64_t> momentOf;
     std::vector<Row> rows;
     size_t regions = 0;
     os << "const Region regions[] = {\n";
     for (auto [moment, op] : llvm::enumerate(liveness.moments)) {
+      momentOf[op] = moment;
       Row row{"zeros", "", regions, 0, 0, 0, "Fill", 0, 0, 0};
       SmallVector<Value> writes;
       if (auto launch = dyn_cast<mem::LaunchOp>(op)) {
@@ -278,6 +296,21 @@ private:
         row.bytes = launch.getBytes();
         for (Value value : launch.getInputs())
           row.elements = std::max(row.elements, elementsOf(value));
+        if (launch.getOnHost())
+          row.engine = "Host";
+      } else if (auto copy = dyn_cast<mem::CopyOp>(op)) {
+        row.name = copy.getOp().str();
+        if (copy.getInstance() > 0)
+          row.name += "@" + std::to_string(copy.getInstance());
+        row.family = "Move";
+        row.engine = engineName(copy.getEngine());
+        row.moved = row.bytes = sizeInBytes(copy.getSource().getType());
+        writes.push_back(copy.getTarget());
+      } else if (auto done = dyn_cast<mem::DoneOp>(op)) {
+        row.startedBy = momentOf.lookup(workOf.lookup(done.getEvent()));
+        row.name = rows[row.startedBy].name;
+        row.family = "Done";
+        row.engine = rows[row.startedBy].engine;
       } else if (auto fill = dyn_cast<mem::FillOp>(op)) {
         writes.push_back(fill.getTarget());
         row.bytes = sizeInBytes(cast<MemRefType>(fill.getTarget().getType()));
@@ -301,8 +334,20 @@ private:
          << ", regions + " << row.firstWrite << ", " << row.writes
          << ", regions + " << row.firstDeath << ", " << row.deaths << ", "
          << quoted(row.family) << ", " << quoted(kernel) << ", " << row.flops
-         << ", " << row.bytes << ", " << row.elements << "},\n";
+         << ", " << row.bytes << ", " << row.elements
+         << (row.engine == "Compute"
+                 ? ""
+                 : ", Engine::" + row.engine + ", " +
+                       std::to_string(row.startedBy) + ", " +
+                       std::to_string(row.moved))
+         << "},\n";
     os << "};\n\n";
+  }
+
+  static std::string engineName(mem::Engine engine) {
+    constexpr const char *kNames[] = {"Compute",  "ToHost",    "ToDevice",
+                                      "FileRead", "FileWrite", "Host"};
+    return kNames[size_t(engine)];
   }
 
   static int64_t elementsOf(Value memref) {
@@ -330,6 +375,30 @@ private:
       return WalkResult::advance();
     });
     return found;
+  }
+
+  static std::string besidePlan(const PlanRecord &plan) {
+    if (plan.hostPeakBytes < 0)
+      return "";
+    return ",\n             .hostLivePeakBytes = " +
+           std::to_string(plan.hostPeakBytes) +
+           ", .fileLivePeakBytes = " + std::to_string(plan.filePeakBytes);
+  }
+
+  /// The other spaces' arenas, and how many events order the engines.
+  std::string arenasBeside() {
+    if (program.getHostBytes() == 0 && program.getFileBytes() == 0)
+      return "";
+    int64_t events = 0;
+    program.walk([&](mem::RecordOp record) {
+      events = std::max<int64_t>(events, record.getEvent() + 1);
+    });
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << "    .hostArenaBytes = " << int64_t(program.getHostBytes())
+        << ", .fileArenaBytes = " << int64_t(program.getFileBytes())
+        << ",\n    .eventCount = " << events << ",\n";
+    return text;
   }
 
   void printProgram() {
@@ -362,7 +431,7 @@ private:
        << "    .model = " << quoted(options.model) << ",\n"
        << "    .fingerprint = " << quoted(fingerprintOf(program)) << ",\n"
        << "    .arenaBytes = " << int64_t(program.getArenaBytes()) << ",\n"
-       << "    .tensors = tensors,\n    .tensorCount = " << tensors.size()
+       << arenasBeside() << "    .tensors = tensors,\n    .tensorCount = " << tensors.size()
        << ",\n    .constants = " << (constants ? "constants" : "nullptr")
        << ",\n    .constantCount = " << constants
        << ",\n    .launches = launches,\n    .launchCount = "
@@ -382,6 +451,7 @@ private:
        << ", .unconstrainedSeconds = "
        << llvm::format("%.6g", options.unconstrainedSeconds)
        << ",\n             .recomputedOps = " << plan.recomputedOps
+       << besidePlan(plan)
        << "},\n    .createKernels = [] { return static_cast<void *>(new "
           "Kernels); },\n"
        << "    .destroyKernels = [](void *k) { delete static_cast<Kernels "

@@ -63,6 +63,12 @@ struct CompileOptions {
   std::vector<std::string> freeze;
   std::vector<std::string> outputs; // Of the model, kept beside the loss.
   int64_t microBatches = 1;
+  std::string offload = "none";      // passes/Offload.h
+  std::optional<int64_t> hostBudget; // Bytes; none: the target's memory.
+  /// Where files may be, relative to where the step runs, and their bytes, -1:
+  /// no limit. Empty: no files.
+  std::string fileDirectory;
+  int64_t fileBudget = -1;
   /// Rows of logits that are held at once, 0: all. None: as few as cost nothing
   /// and change no bit, which only the cpu's product promises.
   std::optional<int64_t> lossChunk;

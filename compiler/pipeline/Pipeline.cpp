@@ -1,7 +1,5 @@
 #include "compiler/pipeline/Pipeline.h"
 
-#include "compiler/analysis/MemLiveness.h"
-#include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/pipeline/Dialects.h"
 #include "compiler/pipeline/ForwardFile.h"
@@ -15,7 +13,6 @@
 #include "frontends/onnx/Import.h"
 #include "frontends/torch/Import.h"
 #include "passes/Passes.h"
-#include "passes/Plan.h"
 #include "passes/Precision.h"
 #include "runtime/kernels/CrossEntropy.h"
 
@@ -27,7 +24,6 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <chrono>
 #include <unistd.h>
 
 using namespace mlir;
@@ -37,8 +33,8 @@ Planned Compilation::planned() const {
   return {modelName(),
           device.name,
           device.compiledFor(),
-          plan,
-          planTrace,
+          form.figures,
+          form.trace,
           modelValues,
           sources ? sources->totalBytes : -1};
 }
@@ -114,43 +110,33 @@ static int64_t copyBytesIn(ModuleOp module) {
 
 /// From tensors to kernels, in one of the step's forms.
 Expected<bool> Compilation::shape(bool keepsCopies) {
-  Expected<bool> done = runPasses(Phase::Shape, [&](OpPassManager &pm) {
-    // No CSE from here on: the statistics that a norm's gradient makes again
-    // must not become values kept from its forward pass.
-    pm.addPass(createExpandComposites());
-    pm.addPass(createCanonicalizerPass());
-    pm.addPass(createFoldIntoKernels());
-    pm.addPass(createRoundAsRead({asked.target}));
-    if (keepsCopies)
-      pm.addNestedPass<train::StepOp>(createKeepCopies());
-    pm.addPass(createCanonicalizerPass());
-    pm.addPass(createFuse());
-    pm.addPass(createCopyViews());
-    pm.addPass(createVerifyKernels({asked.target}));
-  });
+  Expected<bool> done =
+      runPasses(*form.module, Phase::Shape, [&](OpPassManager &pm) {
+        // No CSE from here on: the statistics that a norm's gradient makes
+        // again must not become values kept from its forward pass.
+        pm.addPass(createExpandComposites());
+        pm.addPass(createCanonicalizerPass());
+        pm.addPass(createFoldIntoKernels());
+        pm.addPass(createRoundAsRead({asked.target}));
+        if (keepsCopies)
+          pm.addNestedPass<train::StepOp>(createKeepCopies());
+        pm.addPass(createCanonicalizerPass());
+        pm.addPass(createFuse());
+        pm.addPass(createCopyViews());
+        pm.addPass(createVerifyKernels({asked.target}));
+      });
   if (!done)
     return done;
-  plan.keptCopyBytes = copyBytesIn(*current);
-  shaped.clear();
-  llvm::raw_string_ostream os(shaped);
-  current->print(os);
+  form.figures.keptCopyBytes = copyBytesIn(*form.module);
+  form.shaped.clear();
+  llvm::raw_string_ostream os(form.shaped);
+  form.module->print(os);
   return true;
-}
-
-void Compilation::swapForms() {
-  std::swap(current, other.current);
-  std::swap(shaped, other.shaped);
-  std::swap(plans, other.plans);
-  std::swap(plannerFile, other.plannerFile);
-  std::swap(removePlannerFile, other.removePlannerFile);
-  std::swap(chosen, other.chosen);
-  std::swap(planTrace, other.planTrace);
-  std::swap(plan, other.plan);
 }
 
 std::vector<planning::PlanCache *> Compilation::caches() {
   std::vector<planning::PlanCache *> all;
-  for (planning::PlanCache *each : {plans.get(), other.plans.get()})
+  for (planning::PlanCache *each : {form.plans.get(), other.plans.get()})
     if (each)
       all.push_back(each);
   return all;
@@ -165,35 +151,38 @@ Expected<bool> Compilation::runPhase(Phase phase) {
   case Phase::Import:
     return import();
   case Phase::Raise: {
-    Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
-      pm.addNestedPass<func::FuncOp>(createRaise(raiseOptions(asked, device)));
-      pm.addNestedPass<func::FuncOp>(createWidenComposites());
-      canonicalize(pm);
-    });
+    Expected<bool> done =
+        runPasses(*form.module, phase, [&](OpPassManager &pm) {
+          pm.addNestedPass<func::FuncOp>(
+              createRaise(raiseOptions(asked, device)));
+          pm.addNestedPass<func::FuncOp>(createWidenComposites());
+          canonicalize(pm);
+        });
     if (!done)
       return done;
-    plan.lossChunk = lossChunkIn(*current);
-    if (asked.lossChunk.value_or(0) > 0 && !plan.lossChunk)
+    form.figures.lossChunk = lossChunkIn(*form.module);
+    if (asked.lossChunk.value_or(0) > 0 && !form.figures.lossChunk)
       said.push_back("--loss-chunk has no effect: the loss isn't a "
                      "cross-entropy of rows times a table, or something else "
                      "reads the logits");
     return done;
   }
   case Phase::Split: {
-    Expected<bool> done = runPasses(phase, [&](OpPassManager &pm) {
-      pm.addPass(createSplit({asked.microBatches}));
-    });
+    Expected<bool> done =
+        runPasses(*form.module, phase, [&](OpPassManager &pm) {
+          pm.addPass(createSplit({asked.microBatches}));
+        });
     if (done)
-      markInputRanges(*current);
+      markInputRanges(*form.module);
     return done;
   }
   case Phase::Layout:
-    return runPasses(phase, [&](OpPassManager &pm) {
+    return runPasses(*form.module, phase, [&](OpPassManager &pm) {
       pm.addNestedPass<func::FuncOp>(createLayout());
       canonicalize(pm);
     });
   case Phase::Autodiff:
-    return runPasses(phase, [&](OpPassManager &pm) {
+    return runPasses(*form.module, phase, [&](OpPassManager &pm) {
       AutodiffOptions options;
       options.optimizer = asked.optimizer;
       options.lossScaleSpec = asked.lossScale;
@@ -204,7 +193,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
       canonicalize(pm);
     });
   case Phase::Precision:
-    return runPasses(phase, [&](OpPassManager &pm) {
+    return runPasses(*form.module, phase, [&](OpPassManager &pm) {
       pm.addNestedPass<train::StepOp>(
           createPrecision({asked.precision, asked.target}));
       if (device.backend == Backend::Cuda)
@@ -215,15 +204,15 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     bool mayKeep = device.backend == Backend::Cuda &&
                    asked.narrowCopies != NarrowCopies::Cast;
     if (mayKeep && asked.narrowCopies == NarrowCopies::Auto)
-      other.current = current->clone();
+      other.module = form.module->clone();
     Expected<bool> done = shape(mayKeep);
-    if (done && !copyBytesIn(*current))
-      other.current = nullptr;
-    if (!done || !other.current)
+    if (done && !copyBytesIn(*form.module))
+      other.module = nullptr;
+    if (!done || !other.module)
       return done;
-    swapForms();
+    std::swap(form, other);
     done = shape(/*keepsCopies=*/false);
-    swapForms();
+    std::swap(form, other);
     return done;
   }
   default:
@@ -239,7 +228,7 @@ bool Compilation::hasFP16() {
   else if (spec->mayBeFP16())
     return true;
   auto isFP16 = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
-  return current
+  return form.module
       ->walk([&](Operation *op) {
         return llvm::any_of(op->getResultTypes(), isFP16)
                    ? WalkResult::interrupt()
@@ -261,7 +250,7 @@ Expected<bool> Compilation::import() {
     Expected<OwningOpRef<ModuleOp>> module = readForward(asked.model, *context);
     if (!module)
       return std::move(module.failure());
-    current = std::move(*module);
+    form.module = std::move(*module);
     listValues();
     if (wantsWeights(asked))
       sources = std::make_unique<WeightSources>(); // It has none.
@@ -274,7 +263,7 @@ Expected<bool> Compilation::import() {
     return std::move(model.failure());
   imported = std::make_unique<ImportedModel>(std::move(*model));
   said = imported->warnings;
-  current = std::move(imported->module);
+  form.module = std::move(imported->module);
   if (Expected<bool> known = checkOutputs(); !known)
     return known;
   listValues();
@@ -291,7 +280,7 @@ Expected<bool> Compilation::import() {
 
 /// Every output that is to be kept must be one of the model's.
 Expected<bool> Compilation::checkOutputs() {
-  auto forward = current->lookupSymbol<func::FuncOp>("forward");
+  auto forward = form.module->lookupSymbol<func::FuncOp>("forward");
   std::vector<std::string> names;
   for (unsigned i = 0; i < forward.getNumResults(); ++i)
     if (!train::updatedArg(forward, i))
@@ -305,7 +294,7 @@ Expected<bool> Compilation::checkOutputs() {
 }
 
 void Compilation::listValues() {
-  auto forward = current->lookupSymbol<func::FuncOp>("forward");
+  auto forward = form.module->lookupSymbol<func::FuncOp>("forward");
   for (BlockArgument argument : forward.getArguments()) {
     unsigned index = argument.getArgNumber();
     std::optional<train::Role> role = train::roleOf(forward, index);
@@ -388,7 +377,7 @@ struct DiagnosticCollector {
 } // namespace
 
 Expected<bool>
-Compilation::runPasses(Phase phase,
+Compilation::runPasses(ModuleOp module, Phase phase,
                        const std::function<void(OpPassManager &)> &build) {
   PassManager pm(context.get());
   build(pm);
@@ -399,7 +388,7 @@ Compilation::runPasses(Phase phase,
   DiagnosticCollector collector(context.get());
   Reproducer reproducer(pm, [&] { return !collector.fault; });
   collector.isOver = [&] { return reproducer.hasFailed(); };
-  bool done = succeeded(pm.run(*current));
+  bool done = succeeded(pm.run(module));
   said.insert(said.end(), collector.warnings.begin(), collector.warnings.end());
   if (done)
     return true;
@@ -408,118 +397,20 @@ Compilation::runPasses(Phase phase,
 
 Expected<StepText> Compilation::print(const EmitOptions &options) {
   DiagnosticCollector collector(context.get());
-  FailureOr<StepText> text = emitStep(*current, options);
+  FailureOr<StepText> text = emitStep(*form.module, options);
   if (succeeded(text))
     return *text;
   return collector.failure(Phase::Emit, [&] {
     std::string module;
     llvm::raw_string_ostream os(module);
-    current->print(os);
+    form.module->print(os);
     return writeReproducer(module);
   });
 }
 
-/// Writes the problem where a planner that is a program can read it.
-absl::Status Compilation::stateForPlanner(const planning::Problem &problem) {
-  if (!StringRef(asked.planner).starts_with("exec:"))
-    return absl::OkStatus();
-  int fd;
-  SmallString<128> path;
-  if (!llvm::sys::fs::createTemporaryFile("tmc-problem", "txt", fd, path)) {
-    plannerFile = path.str().str();
-    removePlannerFile = std::make_unique<llvm::FileRemover>(path);
-    llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
-    os << planning::printProblem(problem);
-    os.flush();
-    if (!os.error())
-      return absl::OkStatus();
-    os.clear_error();
-  }
-  return absl::UnavailableError("the planner's problem file can't be written");
-}
-
-/// The plan for `budget`, from the cache; of infeasible ones the smallest.
-absl::StatusOr<planning::Plan>
-Compilation::choosePlan(const planning::Problem &problem, int64_t budget) {
-  if (!plans) {
-    planning::SolveOptions options;
-    options.order = planning::OrderMode::Free;
-    if (absl::Status status = stateForPlanner(problem); !status.ok())
-      return status;
-    plans = std::make_unique<planning::PlanCache>(
-        problem, device.arenaAlignment, options, asked.planner, plannerFile);
-    absl::StatusOr<const planning::FittedPlan *> found = plans->fit(budget);
-    if (!found.ok())
-      return found.status();
-  } else if (!plans->cheapestWithin(budget)) {
-    // The arena was larger than the cache had it.
-    absl::StatusOr<const planning::FittedPlan *> found = plans->fit(
-        budget - (chosen->arenaBytes + problem.reservedBytes - budget));
-    if (!found.ok())
-      return found.status();
-  }
-  chosen = plans->cheapestWithin(budget);
-  absl::StatusOr<const planning::FittedPlan *> smallest = plans->smallest();
-  if (!smallest.ok())
-    return smallest.status();
-  int64_t least = (*smallest)->arenaBytes + problem.reservedBytes;
-  planning::Plan answer = (chosen ? *chosen : **smallest).plan;
-  answer.feasible = chosen;
-  // A budget that works and is smaller works again; its plan's arena need not.
-  answer.smallestFoundBytes =
-      chosen && budget >= 0 ? std::min(least, budget) : least;
-  answer.impossibleBelowBytes = plans->impossibleBelowBytes();
-  planning::recertify(problem, answer, budget);
-  if (chosen)
-    planning::proveByCases(problem, answer, budget);
-  return answer;
-}
-
-Expected<int64_t> Compilation::tryPlan(ModuleOp module, int64_t budget,
-                                       Phase last) {
-  OwningOpRef<ModuleOp> saved = std::move(current);
-  current = module;
-  Expected<bool> done = runPasses(Phase::Plan, [&](OpPassManager &pm) {
-    PlanOptions options;
-    options.budget = budget;
-    options.target = asked.target;
-    PlanHooks hooks;
-    hooks.solve = [&](const planning::Problem &problem) {
-      return choosePlan(problem, budget);
-    };
-    hooks.observe = [&](const StepProblem &stated,
-                        const planning::Problem &problem,
-                        const planning::Plan &plan) {
-      planTrace = planTraceOf(stated, problem, plan);
-    };
-    pm.addNestedPass<train::StepOp>(createPlan(options, hooks));
-  });
-  if (done && last >= Phase::Lower)
-    done = runPasses(Phase::Lower, [&](OpPassManager &pm) {
-      pm.addPass(createLower({asked.target}));
-    });
-  if (done && last >= Phase::Place)
-    done = runPasses(Phase::Place, [&](OpPassManager &pm) {
-      pm.addNestedPass<mem::ProgramOp>(
-          createPlace({device.arenaAlignment, chosen->packing.effort,
-                       int64_t(chosen->packing.seed)}));
-    });
-  current.release();
-  current = std::move(saved);
-  if (!done)
-    return std::move(done.failure());
-  for (auto program : module.getOps<mem::ProgramOp>())
-    return int64_t(program.getArenaBytes());
-  return int64_t(-1);
-}
-
-static double secondsOf(int64_t picoseconds) {
-  return double(picoseconds) * 1e-12;
-}
-
 /// The planning problem of the step, for `tmc-solve` and for other planners.
 Expected<bool> Compilation::writeProblem() {
-  OwningOpRef<ModuleOp> copy = current->clone();
+  OwningOpRef<ModuleOp> copy = form.module->clone();
   for (auto step : copy->getOps<train::StepOp>()) {
     sinkUpdates(step);
     FailureOr<StepProblem> stated = buildProblem(step, device, Recipes::Parts);
@@ -544,165 +435,11 @@ Expected<bool> Compilation::planToPlace(Phase last) {
   if (!asked.problemFile.empty())
     if (Expected<bool> done = writeProblem(); !done)
       return done;
-  int64_t budget = asked.budgetBytes.value_or(device.memoryBytes);
-  auto isOver = [](Expected<bool> &done) {
-    return !done && done.failure().kind == FailureKind::OverBudget;
-  };
-  Expected<bool> kept = planForm(last, budget);
-  if (!other.current || (!kept && !isOver(kept)))
-    return kept;
-  // What was said of the step before it had two forms holds for both.
-  other.plan.lossChunk = plan.lossChunk;
-  swapForms();
-  Expected<bool> cast = planForm(last, budget);
-  if (!cast && !isOver(cast))
-    return cast;
-  bool keeps = !cast;
-  if (kept && cast)
-    keeps = other.plan.stepSeconds < plan.stepSeconds;
-  else if (!kept && !cast)
-    keeps = other.plan.smallestFoundBytes < plan.smallestFoundBytes;
-  if (keeps)
-    swapForms();
-  if (other.plan.smallestFoundBytes < plan.smallestFoundBytes) {
-    plan.smallestFoundBytes = other.plan.smallestFoundBytes;
-    plan.smallestStoppedEarly = other.plan.smallestStoppedEarly;
-  }
-  plan.impossibleBelowBytes =
-      std::min(plan.impossibleBelowBytes, other.plan.impossibleBelowBytes);
-  plan.planSeconds += other.plan.planSeconds;
-  if (!kept && !cast)
-    return overBudget(budget);
-  return true;
-}
-
-/// Plans one form of the step.
-Expected<bool> Compilation::planForm(Phase last, int64_t budget) {
-  auto start = std::chrono::steady_clock::now();
-  plan.budgetBytes = budget;
-  plan.reservedBytes = device.reservedBytes;
-  // The cache packs as the place phase does; where the two differ all the same,
-  // the phase is right, and another plan of the cache is tried.
-  constexpr int kAttempts = 6;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    say("plan ...");
-    OwningOpRef<ModuleOp> trial = current->clone();
-    Expected<int64_t> arena = tryPlan(*trial, budget, last);
-    PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
-    plan.smallestFoundBytes = record.smallestFoundBytes;
-    plan.impossibleBelowBytes = record.impossibleBelowBytes;
-    plan.smallestStoppedEarly = plans && plans->isSmallestStoppedEarly();
-    plan.boundSeconds = record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
-    if (!arena) {
-      // A plan that was found and failed later isn't a matter of the budget.
-      if (record.smallestFoundBytes >= 0 && !record.isPlanned())
-        return overBudget(budget);
-      return std::move(arena.failure());
-    }
-    if (*arena >= 0)
-      plans->correct(chosen, *arena);
-    if (budget < 0 || *arena < 0 || *arena + device.reservedBytes <= budget) {
-      current = std::move(trial);
-      plan.planSeconds = std::chrono::duration<double>(
-                             std::chrono::steady_clock::now() - start)
-                             .count();
-      readFigures();
-      if (asked.microBatches > 1)
-        measureUnsplit();
-      return true;
-    }
-  }
-  return overBudget(budget);
-}
-
-/// Says what would fit, and where the smallest plan has its peak.
-Failure Compilation::overBudget(int64_t budget) {
-  auto text = [](int64_t bytes) {
-    char buffer[64];
-    snprintf(buffer, sizeof buffer, "%.2f MiB (%lld bytes)",
-             double(bytes) / (1 << 20), (long long)bytes);
-    return std::string(buffer);
-  };
-  Failure failure{FailureKind::OverBudget,
-                  "the step doesn't fit the budget of " + text(budget),
-                  {}};
-  failure.notes.push_back(
-      "the smallest budget for which a plan is known is " +
-      text(plan.smallestFoundBytes) +
-      (plan.smallestStoppedEarly ? ", not searched to the end" : ""));
-  failure.notes.push_back("no plan can exist below " +
-                          text(plan.impossibleBelowBytes));
-  if (size_t(planTrace.peakLaunch) < planTrace.launches.size()) {
-    const PlanTrace::Launch &peak = planTrace.launches[planTrace.peakLaunch];
-    int64_t alive =
-        llvm::count_if(planTrace.tensors, [&](const PlanTrace::Tensor &t) {
-          return t.begin <= planTrace.peakLaunch &&
-                 planTrace.peakLaunch < t.end;
-        });
-    failure.notes.push_back(
-        "the peak of that plan is at " + peak.name +
-        (peak.where.empty() ? "" : " (" + peak.where + ")") + ", with " +
-        std::to_string(alive) + " tensors alive");
-  }
-  failure.notes.push_back("--micro-batches=N splits the batch; "
-                          "--loss-chunk=ROWS keeps fewer logits");
-  return failure;
-}
-
-/// What the step would need in one piece; left open where that can't be
-/// planTrace.
-void Compilation::measureUnsplit() {
-  CompileOptions whole = asked;
-  whole.microBatches = 1;
-  whole.emit = Artifact::Plan; // Weights are of no concern.
-  whole.narrowCopies =
-      plan.keptCopyBytes ? NarrowCopies::Kept : NarrowCopies::Cast;
-  whole.progress = false;
-  Compilation unsplit(whole);
-  if (!unsplit.runTo(Phase::Shape))
-    return;
-  for (train::StepOp step : unsplit.module().getOps<train::StepOp>()) {
-    sinkUpdates(step);
-    FailureOr<StepProblem> stated = buildProblem(step, device);
-    if (failed(stated))
-      return;
-    planning::Problem &problem = stated->problem;
-    plan.unsplitSeconds = secondsOf(planning::baseCost(problem));
-    for (planning::Recipe &recipe : problem.recipes)
-      llvm::erase_if(recipe.overwrites, [](const auto &o) { return !o.must; });
-    absl::StatusOr<planning::Profile> profile =
-        planning::simulate(problem, planning::baseSolution(problem));
-    if (profile.ok())
-      plan.unsplitBytes = profile->peakBytes;
-  }
-}
-
-void Compilation::readFigures() {
-  ModuleOp module = *current;
-  planTrace.model = modelName();
-  planTrace.target = device.name;
-  planTrace.precision = asked.precision;
-  planTrace.budgetBytes = plan.budgetBytes;
-  placePlanTrace(planTrace, module);
-  PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
-  plan.livePeakBytes = record.livePeakBytes;
-  plan.unconstrainedBytes = record.unconstrainedBytes;
-  plan.stepSeconds = secondsOf(record.costPs);
-  plan.unconstrainedSeconds = secondsOf(record.unconstrainedCostPs);
-  plan.recomputedOps = record.recomputedOps;
-  planTrace.stepSeconds = plan.stepSeconds;
-  planTrace.unconstrainedSeconds = plan.unconstrainedSeconds;
-  plan.microBatches = asked.microBatches;
-  for (size_t i = 0; i < planning::kNumClasses; ++i)
-    if (record.peakByClass[i] >= 0)
-      plan.peakByClass[planning::nameOf(planning::ValueClass(i))] =
-          record.peakByClass[i];
-  for (auto program : module.getOps<mem::ProgramOp>()) {
-    plan.arenaBytes = program.getArenaBytes();
-    plan.launches = memLiveness(program).moments.size();
-    plan.copies = 0;
-    program.walk([&](mem::LaunchOp launch) {
-      plan.copies += launch.getCallee() == "Copy";
-    });
-  }
+  return planForms(form, other,
+                   {asked, device,
+                    asked.budgetBytes.value_or(device.memoryBytes), last,
+                    [&](ModuleOp module, Phase phase, const auto &build) {
+                      return runPasses(module, phase, build);
+                    },
+                    [&](const std::string &what) { say(what); }});
 }

@@ -9,20 +9,15 @@
 // that another plan can be written into it where the arena of the first turned
 // out too large. Plans are found in a cache
 // (compiler/planning/driver/ArenaFit.h), which a sweep over budgets goes on
-// using.
-//
-// On cards a step in 16 bits has two forms with the same bits: its updates keep
-// narrow copies of the parameters, two bytes more for each, or it begins with
-// casts, which take time. Both are planned; the faster one within the budget is
-// the step, and what is said of the smallest budget holds for either.
+// using. A step may have two forms (StepForms.h); both are planned.
 
 #ifndef TMC_COMPILER_PIPELINE_PIPELINE_H
 #define TMC_COMPILER_PIPELINE_PIPELINE_H
 
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Options.h"
+#include "compiler/pipeline/StepForms.h"
 #include "compiler/pipeline/WeightsFile.h"
-#include "compiler/planning/driver/ArenaFit.h"
 #include "compiler/report/Planned.h"
 #include "compiler/target/Target.h"
 #include "frontends/common/Import.h"
@@ -30,9 +25,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "mlir/Pass/PassManager.h"
-
-#include "llvm/Support/FileUtilities.h"
 
 #include <functional>
 #include <memory>
@@ -51,19 +43,19 @@ public:
   /// The text of the placed step.
   Expected<StepText> print(const EmitOptions &options);
 
-  mlir::ModuleOp module() { return *current; }
+  mlir::ModuleOp module() { return *form.module; }
   const Target &target() const { return device; }
-  const PlanFigures &figures() const { return plan; }
+  const PlanFigures &figures() const { return form.figures; }
   const CompileOptions &options() const { return asked; }
   /// The plan in detail; of one that doesn't fit, the smallest that is known.
-  const PlanTrace &trace() const { return planTrace; }
+  const PlanTrace &trace() const { return form.trace; }
   /// What reports show of it; refers to this compilation.
   Planned planned() const;
   /// Every plan found so far, one cache for each form of the step, that of this
   /// one first; empty before the plan phase.
   std::vector<planning::PlanCache *> caches();
   /// The step as it was before planning, for `tmc verify`.
-  std::string shapedText() const { return shaped; }
+  std::string shapedText() const { return form.shaped; }
   /// The model's name: its file's, without directory and extension.
   std::string modelName() const;
   const std::vector<std::string> &warnings() const { return said; }
@@ -79,26 +71,9 @@ private:
   std::unique_ptr<ImportedModel> imported;
   std::vector<ModelValue> modelValues;
   std::unique_ptr<WeightSources> sources;
-  mlir::OwningOpRef<mlir::ModuleOp> current;
-  std::string shaped;
-  std::unique_ptr<planning::PlanCache> plans;
-  std::string plannerFile; // What a planner that is a program reads.
-  std::unique_ptr<llvm::FileRemover> removePlannerFile;
-  const planning::FittedPlan *chosen = nullptr;
-  PlanTrace planTrace;
-  PlanFigures plan;
-  /// The step's other form, where it has two, with what planning made of it:
-  /// what the members of the same names hold of this one.
-  struct {
-    mlir::OwningOpRef<mlir::ModuleOp> current;
-    std::string shaped;
-    std::unique_ptr<planning::PlanCache> plans;
-    std::string plannerFile;
-    std::unique_ptr<llvm::FileRemover> removePlannerFile;
-    const planning::FittedPlan *chosen = nullptr;
-    PlanTrace planTrace;
-    PlanFigures plan;
-  } other;
+  StepForm form;  // The one to run; before the plan phase the only one, or
+                  // the first to be planned.
+  StepForm other; // The step's other form, where it has two.
   std::vector<std::string> said;
 
   Expected<bool> runPhase(Phase phase);
@@ -107,20 +82,11 @@ private:
   bool hasFP16();
   Expected<bool> checkOutputs();
   void listValues();
-  Expected<bool> runPasses(Phase phase,
+  Expected<bool> runPasses(mlir::ModuleOp module, Phase phase,
                            const std::function<void(mlir::OpPassManager &)> &);
   Expected<bool> shape(bool keepsCopies);
-  void swapForms();
   Expected<bool> planToPlace(Phase last);
-  Expected<bool> planForm(Phase last, int64_t budget);
   Expected<bool> writeProblem();
-  Expected<int64_t> tryPlan(mlir::ModuleOp module, int64_t budget, Phase last);
-  absl::Status stateForPlanner(const planning::Problem &problem);
-  absl::StatusOr<planning::Plan> choosePlan(const planning::Problem &problem,
-                                            int64_t budget);
-  Failure overBudget(int64_t budget);
-  void readFigures();
-  void measureUnsplit();
   void say(const std::string &what);
 };
 

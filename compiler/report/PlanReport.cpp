@@ -112,6 +112,21 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
       {"recompute_s", double(levers.recomputeCost) * 1e-12}};
 }
 
+/// What is beside the device, and what moves in a step; null where nothing does.
+static json::Value spacesJson(const PlanFigures &plan) {
+  if (plan.toHostBytes < 0)
+    return nullptr;
+  return json::Object{
+      {"host", json::Object{{"arena_bytes", known(plan.hostArenaBytes)},
+                            {"live_peak_bytes", known(plan.hostPeakBytes)}}},
+      {"file", json::Object{{"arena_bytes", known(plan.fileArenaBytes)},
+                            {"live_peak_bytes", known(plan.filePeakBytes)}}},
+      {"to_host_bytes", known(plan.toHostBytes)},
+      {"to_device_bytes", known(plan.toDeviceBytes)},
+      {"read_bytes", known(plan.readBytes)},
+      {"written_bytes", known(plan.writtenBytes)}};
+}
+
 std::string tmc::planJson(const Planned &planned) {
   const PlanFigures &plan = planned.figures;
   json::Object classes;
@@ -147,7 +162,8 @@ std::string tmc::planJson(const Planned &planned) {
       {"loss_chunk",
        plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},
       {"recomputed_ops", known(plan.recomputedOps)},
-      {"offloaded_bytes", 0},
+      {"offloaded_bytes", std::max<int64_t>(0, plan.toHostBytes)},
+      {"spaces", spacesJson(plan)},
       {"copies", known(plan.copies)},
       {"launches", known(plan.launches)},
       {"plan_seconds", plan.planSeconds},

@@ -39,6 +39,11 @@ struct PlanFigures {
   /// Of parameters' copies in 16 bits that updates write; 0: none.
   int64_t keptCopyBytes = 0;
   int64_t recomputedOps = -1, launches = -1, copies = -1;
+  /// Beside the device; -1: nothing is there, nothing moves.
+  int64_t hostArenaBytes = -1, hostPeakBytes = -1;
+  int64_t fileArenaBytes = -1, filePeakBytes = -1;
+  int64_t toHostBytes = -1, toDeviceBytes = -1; // Moved in a step.
+  int64_t readBytes = -1, writtenBytes = -1;    // From and to files.
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
   /// Of the step with one micro-batch and nothing in place, where there are

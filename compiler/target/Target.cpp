@@ -1,5 +1,7 @@
 #include "compiler/target/Target.h"
 
+#include "compiler/target/BuiltinHosts.h"
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "llvm/ADT/StringRef.h"
@@ -18,11 +20,12 @@ constexpr int64_t kGiB = int64_t(1) << 30;
 
 /// A card's published peak rates, in TFLOP/s of dense products that add up in
 /// f32; 0 where it has no units for a type. What it has to itself (context,
-/// handles) is taken off its memory.
+/// handles) is taken off its memory. `host`: the machine that it is in.
 struct Card {
   const char *name, *arch;
   double f32, tf32, bits16, bits8;
   double gigabytesPerSecond, gibibytes;
+  HostMachine host;
 };
 
 // Rates are NVIDIA's, of the documents named below, without sparsity; 16-bit is
@@ -32,27 +35,28 @@ struct Card {
 // less than the nominal size.
 constexpr Card kCards[] = {
     // H200 data sheet, H100 data sheet: SXM.
-    {"h200", "sm_90", 67, 494.5, 989, 1979, 4800, 139.7},
-    {"h100", "sm_90", 67, 494.5, 989, 1979, 3350, 79.1},
+    {"h200", "sm_90", 67, 494.5, 989, 1979, 4800, 139.7, HostMachine::XeonDDR5},
+    {"h100", "sm_90", 67, 494.5, 989, 1979, 3350, 79.1, HostMachine::XeonDDR5},
     // A100 data sheet: its 8-bit units take integers only.
-    {"a100-80", "sm_80", 19.5, 156, 312, 0, 2039, 79.1},
-    {"a100-40", "sm_80", 19.5, 156, 312, 0, 1555, 39.3},
+    {"a100-80", "sm_80", 19.5, 156, 312, 0, 2039, 79.1, HostMachine::EpycDDR4},
+    {"a100-40", "sm_80", 19.5, 156, 312, 0, 1555, 39.3, HostMachine::EpycDDR4},
     // L40S data sheet.
-    {"l40s", "sm_89", 91.6, 183, 362, 733, 864, 44.3},
+    {"l40s", "sm_89", 91.6, 183, 362, 733, 864, 44.3, HostMachine::EpycDDR4},
     // Ada GPU architecture whitepaper, appendix A.
-    {"rtx4090", "sm_89", 82.6, 82.6, 165.2, 330.3, 1008, 23.5},
+    {"rtx4090", "sm_89", 82.6, 82.6, 165.2, 330.3, 1008, 23.5,
+     HostMachine::RyzenDDR5},
     // GA102 whitepaper, appendix A.
-    {"rtx3090", "sm_86", 35.6, 35.6, 71, 0, 936, 23.5},
+    {"rtx3090", "sm_86", 35.6, 35.6, 71, 0, 936, 23.5, HostMachine::RyzenDDR4},
     // 28 multiprocessors at 1.777 GHz with the rates of the GA102 whitepaper.
-    {"rtx3060", "sm_86", 12.7, 12.7, 25.5, 0, 360, 11.7},
+    {"rtx3060", "sm_86", 12.7, 12.7, 25.5, 0, 360, 11.7,
+     HostMachine::RyzenDDR4},
     // V100 SXM2 and T4 data sheets: fp16 only.
-    {"v100", "sm_70", 15.7, 0, 125, 0, 900, 31.7},
-    {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5},
+    {"v100", "sm_70", 15.7, 0, 125, 0, 900, 31.7, HostMachine::XeonDDR4},
+    {"t4", "sm_75", 8.1, 0, 65, 0, 320, 14.5, HostMachine::XeonDDR4},
 };
 
 constexpr int64_t kCudaReservedBytes = kGiB / 2;
 constexpr double kCudaLaunchSeconds = 4e-6;
-constexpr double kPcieBytesPerSecond = 25 * kGiga;
 
 Target cardTarget(const Card &card) {
   Target target;
@@ -69,7 +73,8 @@ Target cardTarget(const Card &card) {
     if (teraflops > 0)
       target.rooflines[type] = {kCudaLaunchSeconds, teraflops * kTera,
                                 card.gigabytesPerSecond * kGiga};
-  target.hostBytesPerSecond = kPcieBytesPerSecond;
+  target.host = hostOf(card.host);
+  target.file = fileOf(card.host);
   return target;
 }
 
@@ -80,8 +85,13 @@ Target cpuTarget(const std::string &arch) {
   target.name = "cpu:" + arch;
   target.arch = arch;
   target.rooflines[ProductType::F32] = {1e-6, 120 * kGiga, 12 * kGiga};
-  target.hostBytesPerSecond = 12 * kGiga;
   target.arenaAlignment = 64;
+  const Roofline &core = target.rooflines[ProductType::F32];
+  // A copy reads what it writes.
+  target.host.toHost =
+      target.host.toDevice = {core.launchSeconds, core.bytesPerSecond / 2};
+  target.host.updates = core;
+  target.file = fileOf(HostMachine::XeonDDR4);
   return target;
 }
 

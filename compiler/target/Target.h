@@ -5,19 +5,19 @@
 // `cuda:rtx3060`), a CUDA architecture (`cuda:sm_90`: a typical card of it), or
 // a file that `tmc calibrate` wrote.
 //
-// A kernel's time is that of a roofline with a start:
-//
-//     seconds = launch + max(flops / flopsPerSecond, bytes / bytesPerSecond)
-//
-// How many operations a device does in a second depends on what it multiplies:
-// products of f32, of f32 rounded to TF32, of 16-bit and of 8-bit floats each
-// have a roofline. Built-in targets have these, of large matrix products and of
-// device memory; the one of f32 is that of all kernels without products, too. A
-// calibration has one for each family of kernels that it measured.
+// A kernel's time is that of a roofline with a start (Roofline.h). How many
+// operations a device does in a second depends on what it multiplies: products
+// of f32, of f32 rounded to TF32, of 16-bit and of 8-bit floats each have a
+// roofline. Built-in targets have these, of large matrix products and of device
+// memory; the one of f32 is that of all kernels without products, too. A
+// calibration has one for each family of kernels that it measured. What is
+// beside the device (the host, a file, transfers to them) is in Host.h.
 
 #ifndef TMC_COMPILER_TARGET_TARGET_H
 #define TMC_COMPILER_TARGET_TARGET_H
 
+#include "compiler/target/Host.h"
+#include "compiler/target/Roofline.h"
 #include "runtime/kernels/Kernel.h"
 
 #include "absl/status/statusor.h"
@@ -28,15 +28,6 @@
 #include <vector>
 
 namespace tmc {
-
-/// What a kernel's time follows from.
-struct Roofline {
-  double launchSeconds = 0;  // Before a kernel does anything.
-  double flopsPerSecond = 0; // A multiply-add is two.
-  double bytesPerSecond = 0; // Of device memory.
-
-  double seconds(double flops, double bytes) const;
-};
 
 /// What a product multiplies; it adds up in f32. A device has faster units for
 /// the later ones, if it has units for them.
@@ -65,8 +56,9 @@ struct Target {
   /// By the kernel's class in the runtime ("Matmul"), "Fused" for generated
   /// ones. Any type may be missing.
   std::map<std::string, Rooflines> families;
-  double hostBytesPerSecond = 0; // Between device and host, each way.
-  int64_t arenaAlignment = 256;  // Of every buffer.
+  int64_t arenaAlignment = 256; // Of every buffer.
+  HostDescription host;
+  FileDescription file;
 
   /// What bounds a kernel of `family` whose products are of `type`: the
   /// family's own roofline, else the target's, else the target's of f32.
@@ -111,7 +103,9 @@ std::string similarTarget(const std::string &text);
 bool isTargetFile(const std::string &text);
 
 /// A description as a file (JSON), and back. Files of schema 1, which know f32
-/// only, are read too. `name` is used in errors.
+/// only, and of schema 2, which have one rate between device and host, are read
+/// too: what they lack of host and file is the built-in target's. `name` is
+/// used in errors.
 std::string targetToJson(const Target &target);
 absl::StatusOr<Target> targetFromJson(const std::string &json,
                                       const std::string &name);

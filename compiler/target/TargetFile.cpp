@@ -13,8 +13,13 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-/// Schema 1 had `roofline` and one roofline a family, all of f32.
-static constexpr int64_t kSchema = 2, kOldSchema = 1;
+/// Schema 1 had `roofline` and one roofline a family, all of f32. Schemas 1 and
+/// 2 had `host_bytes_per_second`, each way, and nothing else of host and file.
+static constexpr int64_t kSchema = 3, kOneRateSchema = 2, kF32Schema = 1;
+
+/// The card of whose host an older file is taken to be where its architecture
+/// is that of no built-in card.
+static constexpr char kOtherCard[] = "cuda:h200";
 
 static json::Object toJson(const Roofline &roofline) {
   return json::Object{{"launch_seconds", roofline.launchSeconds},
@@ -29,6 +34,16 @@ static json::Object toJson(const Rooflines &rooflines) {
   return object;
 }
 
+static json::Object toJson(const Channel &channel) {
+  return json::Object{{"latency_seconds", channel.latencySeconds},
+                      {"bytes_per_second", channel.bytesPerSecond}};
+}
+
+/// Null for a number that is unknown or no limit.
+static json::Value bytesOrNull(int64_t bytes) {
+  return bytes < 0 ? json::Value(nullptr) : json::Value(bytes);
+}
+
 std::string tmc::targetToJson(const Target &target) {
   json::Object families;
   for (const auto &[name, rooflines] : target.families)
@@ -38,12 +53,17 @@ std::string tmc::targetToJson(const Target &target) {
       {"name", target.name},
       {"backend", target.backend == Backend::Cpu ? "cpu" : "cuda"},
       {"arch", target.arch},
-      {"memory_bytes", target.memoryBytes < 0
-                           ? json::Value(nullptr)
-                           : json::Value(target.memoryBytes)},
+      {"memory_bytes", bytesOrNull(target.memoryBytes)},
       {"reserved_bytes", target.reservedBytes},
       {"arena_alignment", target.arenaAlignment},
-      {"host_bytes_per_second", target.hostBytesPerSecond},
+      {"host",
+       json::Object{{"memory_bytes", bytesOrNull(target.host.memoryBytes)},
+                    {"to_host", toJson(target.host.toHost)},
+                    {"to_device", toJson(target.host.toDevice)},
+                    {"updates", toJson(target.host.updates)}}},
+      {"file", json::Object{{"bytes", bytesOrNull(target.file.bytes)},
+                            {"write", toJson(target.file.write)},
+                            {"read", toJson(target.file.read)}}},
       {"rooflines", toJson(target.rooflines)},
       {"families", std::move(families)}};
   std::string text;
@@ -82,10 +102,50 @@ public:
     else
       complain(name, "a number of bytes");
   }
+  /// Null stands for -1.
+  void bytesOrNull(const char *name, int64_t &to) {
+    const json::Value *value = object.get(name);
+    if (value && value->kind() == json::Value::Null)
+      to = -1;
+    else
+      bytes(name, to, 1);
+  }
   void roofline(Roofline &to) {
     real("launch_seconds", to.launchSeconds, true);
     real("flops_per_second", to.flopsPerSecond);
     real("bytes_per_second", to.bytesPerSecond);
+  }
+  void channel(const char *name, Channel &to) {
+    nested(name, object.getObject(name), [&](Reader reader) {
+      reader.real("latency_seconds", to.latencySeconds, true);
+      reader.real("bytes_per_second", to.bytesPerSecond);
+    });
+  }
+  void host(HostDescription &to) {
+    bytesOrNull("memory_bytes", to.memoryBytes);
+    channel("to_host", to.toHost);
+    channel("to_device", to.toDevice);
+    nested("updates", object.getObject("updates"),
+           [&](Reader reader) { reader.roofline(to.updates); });
+  }
+  void file(FileDescription &to) {
+    bytesOrNull("bytes", to.bytes);
+    channel("write", to.write);
+    channel("read", to.read);
+  }
+  /// What older files say of the host; the rest is the built-in target's, of
+  /// the architecture, or the default one's where that isn't known.
+  void oneRate(Target &to) {
+    const char *otherwise = to.backend == Backend::Cuda ? kOtherCard : "cpu";
+    // An architecture isn't a path, whatever the file says.
+    absl::StatusOr<Target> builtin = findTarget(
+        isTargetFile(to.compiledFor()) ? otherwise : to.compiledFor());
+    if (!builtin.ok())
+      builtin = findTarget(otherwise);
+    to.host = builtin->host;
+    to.file = builtin->file;
+    real("host_bytes_per_second", to.host.toHost.bytesPerSecond);
+    to.host.toDevice.bytesPerSecond = to.host.toHost.bytesPerSecond;
   }
   /// Of the types that are there.
   void rooflines(Rooflines &to) {
@@ -128,10 +188,10 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
   if (!object)
     return bad("it isn't an object");
   auto schema = object->getInteger("schema");
-  if (schema != kSchema && schema != kOldSchema)
+  if (!schema || *schema < kF32Schema || *schema > kSchema)
     return bad(absl::StrCat("its schema is ",
                             schema ? absl::StrCat(*schema) : "missing",
-                            "; this tmc reads ", kOldSchema, " and ", kSchema));
+                            "; this tmc reads ", kF32Schema, " to ", kSchema));
   Target target;
   std::string wrong, backend;
   Reader reader(*object, "", wrong);
@@ -141,22 +201,27 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
   if (backend != "cpu" && backend != "cuda")
     reader.complain("backend", "cpu or cuda");
   target.backend = backend == "cuda" ? Backend::Cuda : Backend::Cpu;
-  if (schema == kOldSchema && backend == "cpu" && target.arch.empty())
+  bool old = schema == kF32Schema;
+  if (old && backend == "cpu" && target.arch.empty())
     target.arch = defaultCpuArch(); // It was `cpu` and no more.
   if (backend == "cpu" && !absl::c_linear_search(cpuArchs(), target.arch))
     reader.complain("arch",
                     absl::StrCat("one of ", absl::StrJoin(cpuArchs(), ", "),
                                  ": the instruction set that was measured")
                         .c_str());
-  const json::Value *memory = object->get("memory_bytes");
-  if (!memory || memory->kind() != json::Value::Null)
-    reader.bytes("memory_bytes", target.memoryBytes, 1);
+  reader.bytesOrNull("memory_bytes", target.memoryBytes);
   reader.bytes("reserved_bytes", target.reservedBytes, 0);
   reader.bytes("arena_alignment", target.arenaAlignment, 1);
   if (target.arenaAlignment & (target.arenaAlignment - 1))
     reader.complain("arena_alignment", "a power of two");
-  reader.real("host_bytes_per_second", target.hostBytesPerSecond);
-  bool old = schema == kOldSchema;
+  if (*schema <= kOneRateSchema)
+    reader.oneRate(target);
+  else {
+    reader.nested("host", object->getObject("host"),
+                  [&](Reader own) { own.host(target.host); });
+    reader.nested("file", object->getObject("file"),
+                  [&](Reader own) { own.file(target.file); });
+  }
   if (old)
     reader.nested("roofline", object->getObject("roofline"), [&](Reader own) {
       own.roofline(target.rooflines[ProductType::F32]);

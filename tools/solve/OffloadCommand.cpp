@@ -162,9 +162,10 @@ int solveOffload(int argc, char **argv) {
                                    {"--json", true}});
   MoveOptions moves;
   SpaceSearchOptions options;
-  moves.linkBandwidth = bandwidth(args, "--bandwidth", moves.linkBandwidth);
-  moves.hostBandwidth =
-      bandwidth(args, "--host-bandwidth", moves.hostBandwidth);
+  moves.toHost.bandwidth = moves.toDevice.bandwidth =
+      bandwidth(args, "--bandwidth", moves.toHost.bandwidth);
+  moves.update.bandwidth =
+      bandwidth(args, "--host-bandwidth", moves.update.bandwidth);
   int64_t seed = 1;
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");

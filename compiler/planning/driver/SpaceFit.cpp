@@ -14,7 +14,7 @@ constexpr int kAttempts = 5;
 constexpr PackOptions kPackings[] = {
     {.seed = 1}, {.seed = 2, .effort = 400}, {.seed = 3, .effort = 1600}};
 /// Bisections for the smallest budget.
-constexpr int kBisections = 7;
+constexpr int kBisections = 5;
 
 class SpaceFit {
 public:
@@ -117,6 +117,8 @@ private:
     for (int i = 0; i < kBisections && low < high; ++i) {
       tight.spaces[0].budgetBytes = low + (high - low) / 2;
       absl::StatusOr<FittedSpaces> half = fit(tight, search);
+      if (half.ok() && !half->plan.feasible) // Few modes find few plans.
+        half = fit(tight, options.search);
       if (!half.ok())
         return half.status();
       if (half->plan.feasible)

@@ -40,8 +40,9 @@ private:
     problem.engines.push_back({name, kind});
     return EngineId(problem.engines.size()) - 1;
   }
-  static int64_t timeOf(int64_t bytes, int64_t bandwidth) {
-    return int64_t(__int128(bytes) * 1'000'000'000'000 / bandwidth);
+  static int64_t timeOf(int64_t bytes, const MoveRate &rate) {
+    return rate.latency +
+           int64_t(__int128(bytes) * 1'000'000'000'000 / rate.bandwidth);
   }
 
   /// The value's form on the host.
@@ -63,11 +64,11 @@ private:
   }
   void addStash(ValueId v) {
     if (!std::exchange(canLeave[v], 1))
-      addMove("stash ", v, addForm(v), toHost);
+      addMove("stash ", v, addForm(v), toHost, options.toHost);
   }
   void addFetch(ValueId v) {
     if (!std::exchange(canReturn[v], 1))
-      addMove("fetch ", addForm(v), v, toDevice);
+      addMove("fetch ", addForm(v), v, toDevice, options.toDevice);
   }
   void addMoves(ValueId v) {
     addStash(v);
@@ -75,14 +76,14 @@ private:
     if (ValueId old = problem.values[v].updates; old != kNone)
       addMoves(old);
   }
-  void addMove(const char *verb, ValueId from, ValueId to, EngineId engine) {
+  void addMove(const char *verb, ValueId from, ValueId to, EngineId engine,
+               const MoveRate &rate) {
     Recipe r;
     r.name = verb + problem.values[problem.contentOf(from)].name;
     r.reads = {from};
     r.writes = {to};
     r.engine = engine;
-    r.cost = options.linkLatency +
-             timeOf(problem.values[from].bytes, options.linkBandwidth);
+    r.cost = timeOf(problem.values[from].bytes, rate);
     r.recomputable = true;
     problem.addRecipe(std::move(r));
   }
@@ -130,7 +131,7 @@ private:
       o = {onHost[o.read], onHost[o.written], o.must};
     there.name += " on the host";
     there.engine = hostEngine;
-    there.cost = timeOf(bytes, options.hostBandwidth);
+    there.cost = timeOf(bytes, options.update);
     there.workspaceSpace = host;
     there.recomputable = false;
     problem.addVariant(i, std::move(there));

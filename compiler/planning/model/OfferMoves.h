@@ -21,10 +21,16 @@
 
 namespace tmc::planning {
 
+/// What one transfer, or one update, takes.
+struct MoveRate {
+  int64_t bandwidth = 0; // Bytes a second.
+  int64_t latency = 0;   // Picoseconds, whatever the bytes.
+};
+
 struct MoveOptions {
-  int64_t linkBandwidth = 25'000'000'000; // Bytes a second, each direction.
-  int64_t linkLatency = 10'000'000;       // Picoseconds of every transfer.
-  int64_t hostBandwidth = 50'000'000'000; // Of an update on the host.
+  MoveRate toHost = {25'000'000'000, 10'000'000};
+  MoveRate toDevice = toHost;
+  MoveRate update = {50'000'000'000, 0};  // On the host; what it touches there.
   int64_t hostBudget = -1;                // Bytes; -1: no limit.
   int64_t leastBytes = 1 << 20;           // Of a temporary that may move.
   /// What may move: temporaries; moments, and with them updates to the host;

@@ -2,6 +2,8 @@
 
 #include "compiler/target/Target.h"
 
+#include "compiler/analysis/HostMoves.h"
+
 #include <gtest/gtest.h>
 
 using namespace tmc;
@@ -39,6 +41,23 @@ TEST(TargetFile, ComesBackAsItWas) {
   }
 }
 
+/// Every field of host and file has a number of its own.
+TEST(TargetFile, HostAndFileComeBack) {
+  Target target = *findTarget("cuda:t4");
+  target.host = {1 << 30, {1, 2}, {3, 4}, {5, 6, 7}};
+  target.file = {1 << 20, {8, 9}, {0, 11}};
+  absl::StatusOr<Target> again = targetFromJson(targetToJson(target), "t.json");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->host.memoryBytes, 1 << 30);
+  EXPECT_EQ(again->host.toHost.seconds(4), 1 + 2);
+  EXPECT_EQ(again->host.toDevice.seconds(4), 3 + 1);
+  EXPECT_EQ(again->host.updates.seconds(12, 0), 5 + 2);
+  EXPECT_EQ(again->host.updates.seconds(0, 21), 5 + 3);
+  EXPECT_EQ(again->file.bytes, 1 << 20);
+  EXPECT_EQ(again->file.write.seconds(18), 8 + 2);
+  EXPECT_EQ(again->file.read.seconds(22), 2);
+}
+
 TEST(TargetFile, AFamilyHasItsOwnRoofline) {
   Target target = measured();
   // 2e11 flops at 2e11 a second; bytes don't count beside them.
@@ -66,6 +85,59 @@ TEST(Target, ARateForEachTypeOfProducts) {
   EXPECT_FALSE(findTarget("cuda:t4")->rooflines.count(ProductType::TF32));
 }
 
+/// What 10 us and a second on the link are enough for: the card's PCI Express.
+TEST(Target, ALinkOfTheCardsGeneration) {
+  for (auto [name, gigabytes] : {std::pair("cuda:h200", 55),
+                                 {"cuda:h100", 55},
+                                 {"cuda:a100-80", 25},
+                                 {"cuda:a100-40", 25},
+                                 {"cuda:l40s", 25},
+                                 {"cuda:rtx4090", 25},
+                                 {"cuda:rtx3090", 25},
+                                 {"cuda:rtx3060", 25},
+                                 {"cuda:v100", 12},
+                                 {"cuda:t4", 12}}) {
+    Target target = *findTarget(name);
+    for (const Channel &link : {target.host.toHost, target.host.toDevice})
+      EXPECT_EQ(link.seconds(gigabytes * 1e9), 1 + 10e-6) << name;
+    // A drive is slower than the link, writing slower than reading; updates
+    // are faster than moving what they touch.
+    EXPECT_LT(target.file.read.bytesPerSecond, gigabytes * 1e9) << name;
+    EXPECT_LT(target.file.write.bytesPerSecond, target.file.read.bytesPerSecond)
+        << name;
+    EXPECT_GT(target.host.updates.bytesPerSecond, gigabytes * 1e9) << name;
+  }
+}
+
+/// A copy reads and writes the one memory that there is.
+TEST(Target, ACpuCopiesAtHalfItsRate) {
+  Target target = *findTarget("cpu");
+  const Roofline &core = target.rooflineOf("Copy", ProductType::F32);
+  EXPECT_EQ(target.host.toHost.seconds(1 << 20), core.seconds(0, 2 << 20));
+  EXPECT_EQ(target.host.toDevice.seconds(1 << 20), core.seconds(0, 2 << 20));
+  EXPECT_EQ(target.host.updates.seconds(0, 1 << 20), core.seconds(0, 1 << 20));
+}
+
+TEST(Target, ThePlannerGetsItsHost) {
+  Target target = *findTarget("cuda:h200");
+  target.host = {1 << 30, {1e-6, 2e9}, {3e-6, 4e9}, {5e-6, 6e9, 7e9}};
+  planning::MoveOptions moves = moveOptionsOf(target);
+  EXPECT_EQ(moves.toHost.bandwidth, 2'000'000'000);
+  EXPECT_EQ(moves.toHost.latency, 1'000'000);
+  EXPECT_EQ(moves.toDevice.bandwidth, 4'000'000'000);
+  EXPECT_EQ(moves.toDevice.latency, 3'000'000);
+  EXPECT_EQ(moves.update.bandwidth, 7'000'000'000);
+  EXPECT_EQ(moves.update.latency, 5'000'000);
+  EXPECT_EQ(moves.hostBudget, 1 << 30);
+  // Rates of files can be anything.
+  target.host = {-1, {1e30, 1e300}, {0, 1e-3}, {0, 1, 1}};
+  moves = moveOptionsOf(target);
+  EXPECT_EQ(moves.toHost.bandwidth, 1'000'000'000'000'000);
+  EXPECT_EQ(moves.toHost.latency, 1'000'000'000'000'000);
+  EXPECT_EQ(moves.toDevice.bandwidth, 1);
+  EXPECT_EQ(moves.hostBudget, -1);
+}
+
 TEST(Target, OperandsChooseTheRate) {
   EXPECT_EQ(productTypeOf(DType::F32), ProductType::F32);
   EXPECT_EQ(productTypeOf(DType::F64), ProductType::F32);
@@ -89,6 +161,40 @@ TEST(TargetFile, ReadsSchemaOne) {
   ASSERT_TRUE(target.ok()) << target.status();
   EXPECT_EQ(target->seconds("Matmul", ProductType::F32, 2'000'000'000, 0), 1);
   EXPECT_EQ(target->seconds("Conv", ProductType::F32, 1'000'000'000, 0), 1.5);
+  EXPECT_EQ(target->host.toDevice.bytesPerSecond, 1e10);
+}
+
+/// Files that were measured before a target had a host: one rate for both ways,
+/// the rest as the built-in target of the same architecture has it.
+TEST(TargetFile, ReadsSchemaTwo) {
+  auto of = [](const std::string &backend, const std::string &arch) {
+    absl::StatusOr<Target> target =
+        targetFromJson(R"({"schema": 2, "name": "here", "backend": ")" +
+                           backend + R"(", "arch": ")" + arch +
+                           R"(", "memory_bytes": null, "reserved_bytes": 0,
+            "arena_alignment": 64, "host_bytes_per_second": 1e10,
+            "rooflines": {"f32": {"launch_seconds": 0, "flops_per_second": 1e9,
+                                  "bytes_per_second": 1e9}}, "families": {}})",
+                       "old.json");
+    EXPECT_TRUE(target.ok()) << target.status();
+    return *target;
+  };
+  for (auto [backend, arch, builtin] :
+       {std::tuple("cuda", "sm_80", "cuda:a100-80"),
+        {"cuda", "sm_75", "cuda:t4"},
+        {"cuda", "sm_123", "cuda:h200"},
+        {"cuda", "no/path.json", "cuda:h200"},
+        {"cpu", "v3", "cpu"}}) {
+    Target old = of(backend, arch), known = *findTarget(builtin);
+    EXPECT_EQ(old.host.toHost.bytesPerSecond, 1e10) << arch;
+    EXPECT_EQ(old.host.toDevice.bytesPerSecond, 1e10) << arch;
+    old.host.toHost = old.host.toDevice = known.host.toHost;
+    // The rest of the description aside.
+    Target same = old;
+    same.host = known.host;
+    same.file = known.file;
+    EXPECT_EQ(targetToJson(old), targetToJson(same)) << arch;
+  }
 }
 
 TEST(TargetFile, NamesWhatIsWrong) {
@@ -106,9 +212,9 @@ TEST(TargetFile, NamesWhatIsWrong) {
             "v4-bf16, v4-amx: the instruction set that was measured");
   EXPECT_NE(why("{").find("'t.json' is no target description: "),
             std::string::npos);
-  EXPECT_EQ(why(replaced(good, "\"schema\": 2", "\"schema\": 9")),
+  EXPECT_EQ(why(replaced(good, "\"schema\": 3", "\"schema\": 9")),
             "'t.json' is no target description: its schema is 9; this tmc "
-            "reads 1 and 2");
+            "reads 1 to 3");
   EXPECT_EQ(why(replaced(good, "\"rooflines\"", "\"roofs\"")),
             "'t.json' is no target description: 'rooflines' isn't an object");
   EXPECT_EQ(why(replaced(good, "\"backend\": \"cpu\"", "\"backend\": \"tpu\"")),
@@ -120,6 +226,15 @@ TEST(TargetFile, NamesWhatIsWrong) {
   EXPECT_EQ(why(replaced(good, "30000000000", "-1")),
             "'t.json' is no target description: "
             "'families.Matmul.f32.bytes_per_second' isn't a positive number");
+  EXPECT_EQ(why(replaced(good, "\"to_device\"", "\"to_card\"")),
+            "'t.json' is no target description: 'host.to_device' isn't an "
+            "object");
+  EXPECT_EQ(why(replaced(good, "\"memory_bytes\"", "\"bytes\"")),
+            "'t.json' is no target description: 'host.memory_bytes' isn't a "
+            "number of bytes");
+  EXPECT_EQ(why(replaced(good, "2000000000,", "0,")),
+            "'t.json' is no target description: 'file.write.bytes_per_second' "
+            "isn't a positive number");
 }
 
 TEST(Target, TheCpuIsAnInstructionSet) {

@@ -117,9 +117,10 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
         Problem p = one;
         MoveOptions moves;
         moves.leastBytes = 1;
-        moves.linkLatency = 0;
-        moves.linkBandwidth = int64_t(speed * double(base.peakBytes) * 1e12 /
-                                      double(base.makespan));
+        moves.toHost =
+            moves.toDevice = {int64_t(speed * double(base.peakBytes) * 1e12 /
+                                      double(base.makespan)),
+                              /*latency=*/0};
         ASSERT_TRUE(offerMoves(p, moves).ok());
         p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
         SpaceSearchOptions options;

@@ -1,0 +1,353 @@
+#include "compiler/pipeline/StepForms.h"
+
+#include "compiler/analysis/MemLiveness.h"
+#include "compiler/analysis/PlanRecord.h"
+#include "compiler/analysis/StepProblem.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/planning/model/ProblemFile.h"
+#include "dialects/mem/Mem.h"
+#include "passes/Offload.h"
+#include "passes/Passes.h"
+#include "passes/Plan.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace tmc;
+
+static double secondsOf(int64_t picoseconds) {
+  return double(picoseconds) * 1e-12;
+}
+
+/// Writes the problem where a planner that is a program can read it.
+static absl::Status stateForPlanner(StepForm &form,
+                                    const planning::Problem &problem) {
+  int fd;
+  SmallString<128> path;
+  if (!llvm::sys::fs::createTemporaryFile("tmc-problem", "txt", fd, path)) {
+    form.plannerFile = path.str().str();
+    form.removePlannerFile = std::make_unique<llvm::FileRemover>(path);
+    llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
+    os << planning::printProblem(problem);
+    os.flush();
+    if (!os.error())
+      return absl::OkStatus();
+    os.clear_error();
+  }
+  return absl::UnavailableError("the planner's problem file can't be written");
+}
+
+/// Fills the form's cache for the first time.
+static absl::Status fillCache(StepForm &form, const planning::Problem &problem,
+                              const PlanRequest &request) {
+  if (form.ahead) {
+    absl::StatusOr<std::unique_ptr<planning::PlanCache>> filled =
+        std::exchange(form.ahead, nullptr)->take();
+    if (filled.ok())
+      form.plans = std::move(*filled);
+    return filled.status();
+  }
+  const std::string &planner = request.asked.planner;
+  if (StringRef(planner).starts_with("exec:"))
+    if (absl::Status status = stateForPlanner(form, problem); !status.ok())
+      return status;
+  planning::SolveOptions options;
+  options.order = planning::OrderMode::Free;
+  form.plans = std::make_unique<planning::PlanCache>(
+      problem, request.device.arenaAlignment, options, planner,
+      form.plannerFile);
+  return form.plans->fit(request.budgetBytes).status();
+}
+
+/// The plan for the budget, from the cache; of infeasible ones the smallest.
+static absl::StatusOr<planning::Plan>
+choosePlan(StepForm &form, const planning::Problem &problem,
+           const PlanRequest &request) {
+  const int64_t budget = request.budgetBytes;
+  if (!form.plans) {
+    if (absl::Status status = fillCache(form, problem, request); !status.ok())
+      return status;
+  } else if (!form.plans->cheapestWithin(budget)) {
+    // The arena was larger than the cache had it.
+    absl::StatusOr<const planning::FittedPlan *> found = form.plans->fit(
+        budget - (form.chosen->arenaBytes + problem.reservedBytes - budget));
+    if (!found.ok())
+      return found.status();
+  }
+  form.chosen = form.plans->cheapestWithin(budget);
+  absl::StatusOr<const planning::FittedPlan *> smallest =
+      form.plans->smallest();
+  if (!smallest.ok())
+    return smallest.status();
+  int64_t least = (*smallest)->arenaBytes + problem.reservedBytes;
+  planning::Plan answer = (form.chosen ? *form.chosen : **smallest).plan;
+  answer.feasible = form.chosen;
+  // A budget that works and is smaller works again; its plan's arena need not.
+  answer.smallestFoundBytes =
+      form.chosen && budget >= 0 ? std::min(least, budget) : least;
+  answer.impossibleBelowBytes = form.plans->impossibleBelowBytes();
+  planning::recertify(problem, answer, budget);
+  if (form.chosen)
+    planning::proveByCases(problem, answer, budget);
+  return answer;
+}
+
+/// What is known of smaller and larger budgets.
+static void readFrontier(StepForm &form, const PlanRecord &record) {
+  form.figures.smallestFoundBytes = record.smallestFoundBytes;
+  form.figures.impossibleBelowBytes = record.impossibleBelowBytes;
+  form.figures.boundSeconds =
+      record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
+}
+
+/// Plans, lowers and places `module`, as far as is asked. Returns the arena's
+/// bytes; -1 where it isn't lowered.
+static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
+                                 const PlanRequest &request) {
+  const std::string &target = request.asked.target;
+  Expected<bool> done =
+      request.runPasses(module, Phase::Plan, [&](OpPassManager &pm) {
+        PlanOptions options;
+        options.budget = request.budgetBytes;
+        options.target = target;
+        PlanHooks hooks;
+        hooks.solve = [&](const planning::Problem &problem) {
+          return choosePlan(form, problem, request);
+        };
+        hooks.observe = [&](const StepProblem &stated,
+                            const planning::Problem &problem,
+                            const planning::Plan &plan) {
+          form.trace = planTraceOf(stated, problem, plan);
+        };
+        pm.addNestedPass<train::StepOp>(createPlan(options, hooks));
+      });
+  if (done && request.last >= Phase::Lower)
+    done = request.runPasses(module, Phase::Lower, [&](OpPassManager &pm) {
+      pm.addPass(createLower({target}));
+    });
+  if (done && request.last >= Phase::Place)
+    done = request.runPasses(module, Phase::Place, [&](OpPassManager &pm) {
+      const planning::PackOptions &packing = form.chosen->packing;
+      pm.addNestedPass<mem::ProgramOp>(
+          createPlace({request.device.arenaAlignment, packing.effort,
+                       int64_t(packing.seed)}));
+    });
+  if (!done)
+    return std::move(done.failure());
+  for (auto program : module.getOps<mem::ProgramOp>())
+    return int64_t(program.getArenaBytes());
+  return int64_t(-1);
+}
+
+void tmc::readFigures(StepForm &form, const PlanRequest &request) {
+  ModuleOp module = *form.module;
+  PlanFigures &plan = form.figures;
+  PlanTrace &trace = form.trace;
+  trace.model = llvm::sys::path::stem(request.asked.model).str();
+  trace.target = request.device.name;
+  trace.precision = request.asked.precision;
+  trace.budgetBytes = plan.budgetBytes;
+  placePlanTrace(trace, module);
+  PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
+  plan.livePeakBytes = record.livePeakBytes;
+  plan.unconstrainedBytes = record.unconstrainedBytes;
+  plan.stepSeconds = secondsOf(record.costPs);
+  plan.unconstrainedSeconds = secondsOf(record.unconstrainedCostPs);
+  plan.recomputedOps = record.recomputedOps;
+  plan.hostPeakBytes = record.hostPeakBytes;
+  plan.filePeakBytes = record.filePeakBytes;
+  plan.toHostBytes = record.toHostBytes;
+  plan.toDeviceBytes = record.toDeviceBytes;
+  plan.readBytes = record.readBytes;
+  plan.writtenBytes = record.writtenBytes;
+  trace.stepSeconds = plan.stepSeconds;
+  trace.unconstrainedSeconds = plan.unconstrainedSeconds;
+  plan.microBatches = request.asked.microBatches;
+  for (size_t i = 0; i < planning::kNumClasses; ++i)
+    if (record.peakByClass[i] >= 0)
+      plan.peakByClass[planning::nameOf(planning::ValueClass(i))] =
+          record.peakByClass[i];
+  for (auto program : module.getOps<mem::ProgramOp>()) {
+    plan.arenaBytes = program.getArenaBytes();
+    plan.hostArenaBytes = program.getHostBytes();
+    plan.fileArenaBytes = program.getFileBytes();
+    plan.launches = memLiveness(program).moments.size();
+    plan.copies = 0;
+    program.walk([&](mem::LaunchOp launch) {
+      plan.copies += launch.getCallee() == "Copy";
+    });
+  }
+}
+
+/// Plans on the device alone.
+static Expected<bool> planOnDevice(StepForm &form,
+                                   const PlanRequest &request) {
+  const int64_t budget = request.budgetBytes;
+  const int64_t reserved = request.device.reservedBytes;
+  PlanFigures &figures = form.figures;
+  figures.budgetBytes = budget;
+  figures.reservedBytes = reserved;
+  // The cache packs as the place phase does; where the two differ all the same,
+  // the phase is right, and another plan of the cache is tried.
+  constexpr int kAttempts = 6;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    request.say("plan ...");
+    OwningOpRef<ModuleOp> trial = form.module->clone();
+    Expected<int64_t> arena = tryPlan(form, *trial, request);
+    PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
+    readFrontier(form, record);
+    figures.smallestStoppedEarly =
+        form.plans && form.plans->isSmallestStoppedEarly();
+    if (!arena) {
+      // A plan that was found and failed later isn't a matter of the budget.
+      if (record.smallestFoundBytes >= 0 && !record.isPlanned())
+        return overBudget(form, budget);
+      return std::move(arena.failure());
+    }
+    if (*arena >= 0)
+      form.plans->correct(form.chosen, *arena);
+    if (budget < 0 || *arena < 0 || *arena + reserved <= budget) {
+      form.module = std::move(trial);
+      readFigures(form, request);
+      return true;
+    }
+  }
+  return overBudget(form, budget);
+}
+
+/// Plans with what may leave the device.
+static Expected<bool> planWithMoves(StepForm &form,
+                                    const PlanRequest &request) {
+  const CompileOptions &asked = request.asked;
+  PlanFigures &figures = form.figures;
+  figures.budgetBytes = request.budgetBytes;
+  figures.reservedBytes = request.device.reservedBytes;
+  figures.smallestStoppedEarly = false;
+  request.say("plan, with moves ...");
+  OwningOpRef<ModuleOp> trial = form.module->clone();
+  std::vector<planning::PackOptions> packing(1);
+  Expected<bool> done =
+      request.runPasses(*trial, Phase::Plan, [&](OpPassManager &pm) {
+        PlanOptions options;
+        options.budget = request.budgetBytes;
+        options.target = asked.target;
+        options.offload = asked.offload;
+        options.hostBudget = asked.hostBudget.value_or(-1);
+        options.fileBudget = asked.fileDirectory.empty() ? 0 : asked.fileBudget;
+        PlanHooks hooks;
+        hooks.fit = [&](const planning::Problem &problem,
+                        const planning::SpaceFitOptions &how) {
+          absl::StatusOr<planning::FittedSpaces> fitted =
+              planning::fitSpaces(problem, how);
+          if (fitted.ok() && fitted->plan.feasible)
+            packing = fitted->packing;
+          return fitted;
+        };
+        hooks.observe = [&](const StepProblem &stated,
+                            const planning::Problem &problem,
+                            const planning::Plan &plan) {
+          form.trace = planTraceOf(stated, problem, plan);
+        };
+        pm.addNestedPass<train::StepOp>(createPlan(options, hooks));
+      });
+  PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
+  readFrontier(form, record);
+  if (!done) {
+    if (record.impossibleBelowBytes >= 0 && !record.isPlanned())
+      return overBudget(form, request.budgetBytes);
+    return done;
+  }
+  if (request.last >= Phase::Lower)
+    done = request.runPasses(*trial, Phase::Lower, [&](OpPassManager &pm) {
+      pm.addPass(createLower({asked.target}));
+    });
+  if (done && request.last >= Phase::Place)
+    done = request.runPasses(*trial, Phase::Place, [&](OpPassManager &pm) {
+      pm.addNestedPass<mem::ProgramOp>(
+          createPlace({request.device.arenaAlignment, packing[0].effort,
+                       int64_t(packing[0].seed)}));
+      pm.addNestedPass<mem::ProgramOp>(createVerifySchedule());
+    });
+  if (!done)
+    return done;
+  form.module = std::move(trial);
+  readFigures(form, request);
+  return true;
+}
+
+Expected<bool> tmc::planForm(StepForm &form, const PlanRequest &request) {
+  llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(request.asked.offload);
+  if (!spec)
+    return Failure::usage(llvm::toString(spec.takeError()));
+  if (spec->isNone() || spec->onlyIfNeeded) {
+    Expected<bool> done = planOnDevice(form, request);
+    bool isOver = !done && done.failure().kind == FailureKind::OverBudget;
+    if (spec->isNone() || !isOver)
+      return done;
+  }
+  return planWithMoves(form, request);
+}
+
+Failure tmc::overBudget(const StepForm &form, int64_t budget) {
+  const PlanFigures &plan = form.figures;
+  const PlanTrace &trace = form.trace;
+  auto text = [](int64_t bytes) {
+    char buffer[64];
+    snprintf(buffer, sizeof buffer, "%.2f MiB (%lld bytes)",
+             double(bytes) / (1 << 20), (long long)bytes);
+    return std::string(buffer);
+  };
+  Failure failure{FailureKind::OverBudget,
+                  "the step doesn't fit the budget of " + text(budget),
+                  {}};
+  failure.notes.push_back(
+      "the smallest budget for which a plan is known is " +
+      (plan.smallestFoundBytes < 0 ? "unknown"
+                                   : text(plan.smallestFoundBytes)) +
+      (plan.smallestStoppedEarly ? ", not searched to the end" : ""));
+  failure.notes.push_back("no plan can exist below " +
+                          text(plan.impossibleBelowBytes));
+  if (size_t(trace.peakLaunch) < trace.launches.size()) {
+    const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
+    int64_t alive =
+        llvm::count_if(trace.tensors, [&](const PlanTrace::Tensor &t) {
+          return t.begin <= trace.peakLaunch && trace.peakLaunch < t.end;
+        });
+    failure.notes.push_back(
+        "the peak of that plan is at " + peak.name +
+        (peak.where.empty() ? "" : " (" + peak.where + ")") + ", with " +
+        std::to_string(alive) + " tensors alive");
+  }
+  failure.notes.push_back("--micro-batches=N splits the batch; "
+                          "--loss-chunk=ROWS keeps fewer logits");
+  return failure;
+}
+
+void tmc::measureUnsplit(StepForm &form, const PlanRequest &request) {
+  PlanFigures &plan = form.figures;
+  CompileOptions whole = request.asked;
+  whole.microBatches = 1;
+  whole.emit = Artifact::Plan; // Weights are of no concern.
+  whole.narrowCopies =
+      plan.keptCopyBytes ? NarrowCopies::Kept : NarrowCopies::Cast;
+  whole.progress = false;
+  Compilation unsplit(whole);
+  if (!unsplit.runTo(Phase::Shape))
+    return;
+  for (train::StepOp step : unsplit.module().getOps<train::StepOp>()) {
+    sinkUpdates(step);
+    FailureOr<StepProblem> stated = buildProblem(step, request.device);
+    if (failed(stated))
+      return;
+    planning::Problem &problem = stated->problem;
+    plan.unsplitSeconds = secondsOf(planning::baseCost(problem));
+    for (planning::Recipe &recipe : problem.recipes)
+      llvm::erase_if(recipe.overwrites, [](const auto &o) { return !o.must; });
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(problem, planning::baseSolution(problem));
+    if (profile.ok())
+      plan.unsplitBytes = profile->peakBytes;
+  }
+}

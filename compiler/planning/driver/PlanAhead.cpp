@@ -1,0 +1,38 @@
+#include "compiler/planning/driver/PlanAhead.h"
+
+#include <system_error>
+#include <utility>
+
+using namespace tmc::planning;
+
+PlanAhead::PlanAhead(Problem problem, int64_t alignment, SolveOptions options,
+                     int64_t budgetBytes) {
+  // Of the thread's own, but for the members that it leaves its results in.
+  auto work = [this, problem = std::move(problem), alignment,
+               options = std::move(options), budgetBytes]() mutable {
+    cache = std::make_unique<PlanCache>(std::move(problem), alignment,
+                                        std::move(options));
+    status = cache->fit(budgetBytes).status();
+    if (status.ok())
+      status = cache->smallest().status();
+  };
+  try {
+    search = std::thread(work); // A copy: `work` runs below where this fails.
+  } catch (const std::system_error &) {
+    work();
+  }
+}
+
+PlanAhead::~PlanAhead() { wait(); }
+
+void PlanAhead::wait() {
+  if (search.joinable())
+    search.join();
+}
+
+absl::StatusOr<std::unique_ptr<PlanCache>> PlanAhead::take() {
+  wait();
+  if (!status.ok())
+    return status;
+  return std::move(cache);
+}

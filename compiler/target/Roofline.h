@@ -1,0 +1,21 @@
+// Roofline.h - a kernel's time from its operations and bytes.
+//
+//     seconds = launch + max(flops / flopsPerSecond, bytes / bytesPerSecond)
+
+#ifndef TMC_COMPILER_TARGET_ROOFLINE_H
+#define TMC_COMPILER_TARGET_ROOFLINE_H
+
+namespace tmc {
+
+/// What a kernel's time follows from.
+struct Roofline {
+  double launchSeconds = 0;  // Before a kernel does anything.
+  double flopsPerSecond = 0; // A multiply-add is two.
+  double bytesPerSecond = 0; // Of the memory that the kernel works in.
+
+  double seconds(double flops, double bytes) const;
+};
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_TARGET_ROOFLINE_H
