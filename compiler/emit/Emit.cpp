@@ -236,6 +236,8 @@ private:
           "is\n/// prepared once, at load.\nstruct Kernels {\n";
     for (auto &[what, name] : objects) {
       auto [type, arguments] = StringRef(what).split('{');
+      if (options.backend == Backend::Cpu)
+        type.consume_front(kOnHost);
       if (!whole && type.consume_front("Fused<"))
         os << "  Generated " << name << "{make_" << type.drop_back() << ", "
            << arguments << ";\n";
