@@ -493,7 +493,10 @@ std::string tmc::fingerprintOf(mem::ProgramOp program) {
     if (!saved)
       return;
     std::string line;
-    llvm::raw_string_ostream(line) << name << ":" << type << "\n";
+    // Wherever it is at home: any plan goes on from another's checkpoint.
+    llvm::raw_string_ostream(line)
+        << name << ":"
+        << MemRefType::get(type.getShape(), type.getElementType()) << "\n";
     lines.push_back(line);
   });
   llvm::sort(lines);
