@@ -98,9 +98,11 @@ public:
         os << (whole ? kernel.text : "");
       printKernelObjects(os, whole);
       os << "/// One whole step, in the order of the plan.\n"
-         << "void run(Stream &s, void *kernels, char *arena) {\n"
+         << "void run(Queues &q, void *kernels) {\n"
          << "  auto &k = *static_cast<Kernels *>(kernels);\n"
-         << "  auto at = [arena](int64_t offset) { return arena + offset; };\n"
+         << "  Stream &s = q.compute();\n"
+         << "  auto at = [arena = q.device()](int64_t offset) { return arena + "
+            "offset; };\n"
          << body << "}\n\n"
          << table << "} // namespace\n\n"
          << "extern \"C\" const StepProgram *tmc_step_program() { return "
@@ -359,7 +361,7 @@ private:
     if (launch.getAccumulate())
       os << (launch.getFirstWrites() ? ", i > 0" : ", true");
     os << ");\n";
-    os.indent(2 * depth) << "s.launched(" << moment++ << ");\n";
+    os.indent(2 * depth) << "q.launched(" << moment++ << ");\n";
   }
 
   void printFill(mem::FillOp fill, raw_ostream &os, int depth) {
@@ -373,7 +375,7 @@ private:
     kernelOf.push_back(name);
     os.indent(2 * depth) << "k." << name << ".run(s, {}, {"
                          << address(fill.getTarget()) << "}, nullptr);\n";
-    os.indent(2 * depth) << "s.launched(" << moment++ << ");\n";
+    os.indent(2 * depth) << "q.launched(" << moment++ << ");\n";
   }
 };
 
