@@ -43,6 +43,10 @@ typedef struct tmc_options {
   int32_t poison;       /* 1: overwrite each buffer at its death */
   int32_t check_finite; /* 1: fail at the first launch that makes NaN or Inf */
   uint64_t seed;        /* of dropout and other draws; default 0 */
+  /* Of plans that move values. */
+  const char *nvme_directory;   /* where a file arena is kept; null: nowhere */
+  int32_t host_threads;         /* of updates on the host; 0: the cores left */
+  double link_bytes_per_second; /* cpu: of copies, each way; 0: no limit */
 } tmc_options;
 
 /* Element types, in the order of tmc::DType. */
@@ -94,6 +98,8 @@ typedef struct tmc_statistics {
   double loss_scale;     /* of the next step; NaN where there is none */
   int64_t skipped_steps; /* so far, whose gradients weren't finite */
   int64_t saturations;   /* so far, of codes of 8 bits; -1: scales always fit */
+  /* Beside the device's arena; 0 where the plan has none. */
+  int64_t host_arena_bytes, host_high_water_bytes, file_arena_bytes;
 } tmc_statistics;
 
 TMC_API void tmc_options_init(tmc_options *options);

@@ -1,4 +1,4 @@
-//===- CpuDevice.cpp - the arena of the cpu backend -----------------------===//
+//===- CpuDevice.cpp - the arenas of the cpu backend ----------------------===//
 //
 //        guard | arena: exactly the planned bytes, page-rounded | guard
 //
@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/cpu/CpuQueues.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/step/Device.h"
 
@@ -33,49 +34,100 @@ constexpr int kPoison = 0xff;
 /// Of x86-64 and of most others.
 constexpr int64_t kHugePage = 2 << 20;
 
-class CpuDevice final : public Device {
+/// One mapping between guard pages.
+class Mapping {
 public:
-  explicit CpuDevice(const DeviceOptions &options)
-      : guard_(options.guardPages),
-        pool_(options.threads > 0
-                  ? options.threads
-                  : int(std::max(1u, std::thread::hardware_concurrency()))),
-        stream_(&pool_) {}
-
-  ~CpuDevice() override {
+  Mapping() = default;
+  ~Mapping() {
     if (mapping_)
       munmap(mapping_, size_t(mappingBytes_));
   }
+  Mapping(const Mapping &) = delete;
+  Mapping &operator=(const Mapping &) = delete;
+
+  char *begin() const { return begin_; }
+
+  Status map(const char *what, int64_t bytes, bool isGuarded) {
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    if (bytes < 0 || bytes > INT64_MAX / 2)
+      return {Code::BadInput, std::string(what) + " of " +
+                                  std::to_string(bytes) + " bytes can't exist"};
+    bytes_ = (std::max<int64_t>(bytes, 1) + page - 1) / page * page;
+    const int64_t guard = isGuarded ? page : 0;
+    const bool huge = bytes_ >= 2 * kHugePage;
+    mappingBytes_ = bytes_ + 2 * guard + (huge ? kHugePage : 0);
+    void *mapping = mmap(nullptr, size_t(mappingBytes_), PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED)
+      return noMemory(what, bytes);
+    mapping_ = static_cast<char *>(mapping);
+    begin_ = mapping_ + guard;
+    if (huge) {
+      const auto at = reinterpret_cast<uintptr_t>(begin_);
+      begin_ += (uintptr_t(kHugePage) - at % kHugePage) % kHugePage;
+    }
+    if (mprotect(begin_, size_t(bytes_), PROT_READ | PROT_WRITE))
+      return noMemory(what, bytes);
+    if (huge) // Whether it is heard or not.
+      (void)madvise(begin_, size_t(bytes_), MADV_HUGEPAGE);
+    return Status::ok();
+  }
+
+  int64_t highWaterBytes() const {
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+      return bytes_;
+    // One 64-bit word per page; bit 63: present, bit 62: swapped out.
+    constexpr uint64_t touched = (1ull << 63) | (1ull << 62);
+    uint64_t words[512];
+    int64_t pages = bytes_ / page, count = 0;
+    off_t at = off_t(reinterpret_cast<uintptr_t>(begin_) / uintptr_t(page) * 8);
+    while (pages > 0) {
+      const size_t wanted = size_t(std::min<int64_t>(pages, 512)) * 8;
+      const ssize_t got = pread(file, words, wanted, at);
+      if (got <= 0)
+        break;
+      for (ssize_t i = 0; i < got / 8; ++i)
+        count += (words[i] & touched) != 0;
+      at += got;
+      pages -= got / 8;
+    }
+    close(file);
+    return pages > 0 ? bytes_ : count * page;
+  }
+
+private:
+  static Status noMemory(const char *what, int64_t bytes) {
+    return {Code::World, std::string("can't map ") + what + " of " +
+                             std::to_string(bytes) +
+                             " bytes: " + std::strerror(errno)};
+  }
+
+  char *mapping_ = nullptr, *begin_ = nullptr;
+  int64_t mappingBytes_ = 0, bytes_ = 0;
+};
+
+class CpuDevice final : public Device {
+public:
+  explicit CpuDevice(const DeviceOptions &options)
+      : options_(options),
+        pool_(options.threads > 0
+                  ? options.threads
+                  : int(std::max(1u, std::thread::hardware_concurrency()))),
+        stream_(&pool_), queues_(stream_) {}
 
   const char *name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
 
   Status allocateArena(int64_t bytes) override {
-    const int64_t page = sysconf(_SC_PAGESIZE);
-    if (bytes < 0 || bytes > INT64_MAX / 2)
-      return {Code::BadInput,
-              "an arena of " + std::to_string(bytes) + " bytes can't exist"};
-    arenaBytes_ = (std::max<int64_t>(bytes, 1) + page - 1) / page * page;
-    const int64_t guard = guard_ ? page : 0;
-    const bool huge = arenaBytes_ >= 2 * kHugePage;
-    mappingBytes_ = arenaBytes_ + 2 * guard + (huge ? kHugePage : 0);
-    void *mapping = mmap(nullptr, size_t(mappingBytes_), PROT_NONE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping == MAP_FAILED)
-      return noMemory(bytes);
-    mapping_ = static_cast<char *>(mapping);
-    arena_ = mapping_ + guard;
-    if (huge) {
-      const auto at = reinterpret_cast<uintptr_t>(arena_);
-      arena_ += (uintptr_t(kHugePage) - at % kHugePage) % kHugePage;
-    }
-    if (mprotect(arena_, size_t(arenaBytes_), PROT_READ | PROT_WRITE))
-      return noMemory(bytes);
-    if (huge) // Whether it is heard or not.
-      (void)madvise(arena_, size_t(arenaBytes_), MADV_HUGEPAGE);
-    return Status::ok();
+    return device_.map("an arena", bytes, options_.guardPages);
   }
-  char *arena() const override { return arena_; }
+  char *arena() const override { return device_.begin(); }
+  Status allocateHostArena(int64_t bytes) override {
+    return host_.map("a host arena", bytes, options_.guardPages);
+  }
+  char *hostArena() const override { return host_.begin(); }
 
   void upload(void *to, const void *from, int64_t bytes) override {
     std::memcpy(to, from, size_t(bytes));
@@ -88,43 +140,30 @@ public:
   }
 
   Stream &compute() override { return stream_; }
-  Status synchronize() override { return Status::ok(); }
+  Queues &queues() override { return queues_; }
+  Status startQueues(const QueueNeeds &needs) override {
+    queues_.place(device_.begin(), host_.begin());
+    return queues_.start(needs, options_, pool_.threads());
+  }
+  void observeWork(WorkObserver *observer) override {
+    queues_.observe(observer);
+  }
+  Status synchronize() override {
+    queues_.drain();
+    return queues_.takeFault();
+  }
 
-  int64_t highWaterBytes() const override {
-    const int64_t page = sysconf(_SC_PAGESIZE);
-    const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-      return arenaBytes_;
-    // One 64-bit word per page; bit 63: present, bit 62: swapped out.
-    constexpr uint64_t touched = (1ull << 63) | (1ull << 62);
-    uint64_t words[512];
-    int64_t pages = arenaBytes_ / page, count = 0;
-    off_t at = off_t(reinterpret_cast<uintptr_t>(arena_) / uintptr_t(page) * 8);
-    while (pages > 0) {
-      const size_t wanted = size_t(std::min<int64_t>(pages, 512)) * 8;
-      const ssize_t got = pread(file, words, wanted, at);
-      if (got <= 0)
-        break;
-      for (ssize_t i = 0; i < got / 8; ++i)
-        count += (words[i] & touched) != 0;
-      at += got;
-      pages -= got / 8;
-    }
-    close(file);
-    return pages > 0 ? arenaBytes_ : count * page;
+  int64_t highWaterBytes() const override { return device_.highWaterBytes(); }
+  int64_t hostHighWaterBytes() const override {
+    return host_.begin() ? host_.highWaterBytes() : 0;
   }
 
 private:
-  Status noMemory(int64_t bytes) const {
-    return {Code::World, "can't map an arena of " + std::to_string(bytes) +
-                             " bytes: " + std::strerror(errno)};
-  }
-
-  bool guard_;
+  DeviceOptions options_;
+  Mapping device_, host_;
   ThreadPool pool_;
   Stream stream_;
-  char *mapping_ = nullptr, *arena_ = nullptr;
-  int64_t mappingBytes_ = 0, arenaBytes_ = 0;
+  CpuQueues queues_; // ends before what it moves
 };
 
 } // namespace

@@ -11,6 +11,7 @@
 #ifndef TMC_RUNTIME_CUDA_CUDA_H
 #define TMC_RUNTIME_CUDA_CUDA_H
 
+#include "runtime/cuda/CudaQueues.h"
 #include "runtime/kernels/Kernel.h"
 #include "runtime/step/Device.h"
 
@@ -33,7 +34,7 @@ struct Staging;
 
 class CudaDevice final : public Device {
 public:
-  explicit CudaDevice(int64_t reservedBytes);
+  explicit CudaDevice(const DeviceOptions &options);
   ~CudaDevice() override;
   /// Creates context, stream and staging on the current device.
   Status open();
@@ -44,6 +45,9 @@ public:
   Status allocateArena(int64_t bytes) override;
   Status checkReserve() override;
   char *arena() const override { return arena_; }
+  /// Mapped, then registered with the driver once.
+  Status allocateHostArena(int64_t bytes) override;
+  char *hostArena() const override { return hostArena_; }
 
   /// The bytes are copied when the call returns; they arrive in the order of
   /// the compute stream, so that launches that follow see them.
@@ -52,10 +56,20 @@ public:
   void poison(void *device, int64_t bytes) override;
 
   Stream &compute() override { return *stream_; }
+  Queues &queues() override { return *queues_; }
+  Status startQueues(const QueueNeeds &needs) override {
+    queues_->place(arena_, hostArena_);
+    return queues_->start(needs, options_);
+  }
+  /// Of the engines that are threads.
+  void observeWork(WorkObserver *observer) override {
+    queues_->observe(observer);
+  }
   Status synchronize() override;
   /// The arena is taken whole from the driver, which doesn't tell what of it
   /// was touched.
   int64_t highWaterBytes() const override { return arenaBytes_; }
+  int64_t hostHighWaterBytes() const override { return hostArenaBytes_; }
 
   /// Where kernels report an index outside its table.
   DeviceFault *fault() const { return fault_; }
@@ -78,11 +92,13 @@ public:
 private:
   cudaStream_t native_ = nullptr;
   std::unique_ptr<Stream> stream_;
+  std::unique_ptr<CudaQueues> queues_;
   std::unique_ptr<Staging> staging_;
   DeviceFault *fault_ = nullptr;
-  char *arena_ = nullptr;
-  int64_t arenaBytes_ = 0;
-  int64_t reservedBytes_;
+  char *arena_ = nullptr, *hostArena_ = nullptr;
+  int64_t arenaBytes_ = 0, hostArenaBytes_ = 0;
+  size_t hostMappedBytes_ = 0;
+  DeviceOptions options_;
   int64_t freeBytes_ = 0; // when there was a context, and nothing else of ours
   int64_t multiprocessors_ = 1, sharedBytes_ = 0;
   Status error_;

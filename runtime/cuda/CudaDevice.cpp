@@ -13,7 +13,10 @@
 #include "runtime/step/Program.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
 
 const uint32_t tmc_runtime_instructions = tmc::kInstructions;
 
@@ -37,12 +40,13 @@ struct Staging {
   int next = 0;
 };
 
-CudaDevice::CudaDevice(int64_t reservedBytes) : reservedBytes_(reservedBytes) {}
+CudaDevice::CudaDevice(const DeviceOptions &options) : options_(options) {}
 
 CudaDevice::~CudaDevice() {
   // Nothing can be done about an error here.
   if (native_)
     (void)cudaStreamSynchronize(native_);
+  queues_.reset();
   blas.reset();
   dnn.reset();
   if (staging_) {
@@ -53,6 +57,10 @@ CudaDevice::~CudaDevice() {
   }
   (void)cudaFree(fault_);
   (void)cudaFree(arena_);
+  if (hostArena_) {
+    (void)cudaHostUnregister(hostArena_);
+    munmap(hostArena_, hostMappedBytes_);
+  }
   if (native_)
     (void)cudaStreamDestroy(native_);
 }
@@ -90,6 +98,7 @@ Status CudaDevice::open() {
       e != cudaSuccess)
     return worldError("can't create a stream", e);
   stream_ = std::make_unique<Stream>(native_);
+  queues_ = std::make_unique<CudaQueues>(*stream_);
   size_t free = 0, total = 0;
   if (cudaError_t e = cudaMemGetInfo(&free, &total); e != cudaSuccess)
     return worldError("can't ask the cuda device for its memory", e);
@@ -135,9 +144,10 @@ Status CudaDevice::allocateArena(int64_t bytes) {
   // takes isn't known: all that is in use counts as it where that is within the
   // reserve; where more is, others use the device, and nothing counts.
   const int64_t used = int64_t(total) - int64_t(free);
-  const int64_t context = used <= reservedBytes_ ? used : 0;
-  if (int64_t(free) + context < bytes + reservedBytes_)
-    return {Code::World, wanted + ", and " + std::to_string(reservedBytes_) +
+  const int64_t context = used <= options_.reservedBytes ? used : 0;
+  if (int64_t(free) + context < bytes + options_.reservedBytes)
+    return {Code::World, wanted + ", and " +
+                             std::to_string(options_.reservedBytes) +
                              " bytes beside it for context and libraries, "
                              "don't fit on the device: " +
                              there};
@@ -152,18 +162,43 @@ Status CudaDevice::allocateArena(int64_t bytes) {
   return worldError("can't allocate " + wanted + " (" + there + ")", e);
 }
 
+Status CudaDevice::allocateHostArena(int64_t bytes) {
+  if (bytes < 0 || bytes > INT64_MAX / 2)
+    return {Code::BadInput,
+            "a host arena of " + std::to_string(bytes) + " bytes can't exist"};
+  const auto page = int64_t(sysconf(_SC_PAGESIZE));
+  const auto size =
+      size_t((std::max<int64_t>(bytes, 1) + page - 1) / page * page);
+  void *mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::string what =
+      "a host arena of " + std::to_string(bytes) + " bytes";
+  if (mapped == MAP_FAILED)
+    return {Code::World, "can't map " + what + ": " + std::strerror(errno)};
+  if (cudaError_t e = cudaHostRegister(mapped, size, cudaHostRegisterMapped);
+      e != cudaSuccess) {
+    (void)cudaGetLastError(); // it was reported: later calls start clean
+    munmap(mapped, size);
+    return worldError("can't pin " + what, e);
+  }
+  hostArena_ = static_cast<char *>(mapped);
+  hostMappedBytes_ = size;
+  hostArenaBytes_ = bytes;
+  return Status::ok();
+}
+
 Status CudaDevice::checkReserve() {
   size_t free = 0, total = 0;
   if (cudaError_t e = cudaMemGetInfo(&free, &total); e != cudaSuccess)
     return worldError("can't ask the cuda device for its memory", e);
   const int64_t taken = freeBytes_ - int64_t(free) - arenaBytes_;
-  if (taken <= reservedBytes_)
+  if (taken <= options_.reservedBytes)
     return Status::ok();
   return {Code::OverBudget,
           "preparing the kernels took " + std::to_string(taken) +
               " bytes of the device beside the arena (what other programs took "
               "meanwhile included); the plan reserved " +
-              std::to_string(reservedBytes_)};
+              std::to_string(options_.reservedBytes)};
 }
 
 void CudaDevice::fail(Code code, const std::string &message) {
@@ -223,12 +258,15 @@ void CudaDevice::poison(void *device, int64_t bytes) {
 }
 
 Status CudaDevice::synchronize() {
+  queues_->drain();
   DeviceFault fault{};
   download(&fault, fault_, sizeof fault);
   check(cudaStreamSynchronize(native_), "the step");
   check(cudaGetLastError(), "a launch");
   if (!error_)
     return error_;
+  if (Status s = queues_->takeFault(); !s)
+    return s;
   if (fault.set) {
     if (!stream_->fault.set)
       stream_->fault = {true, fault.row, fault.value, fault.limit};
@@ -241,7 +279,7 @@ Status CudaDevice::synchronize() {
 
 Status createDevice(const DeviceOptions &options,
                     std::unique_ptr<Device> &device) {
-  auto made = std::make_unique<cuda::CudaDevice>(options.reservedBytes);
+  auto made = std::make_unique<cuda::CudaDevice>(options);
   if (Status s = made->open(); !s)
     return s;
   device = std::move(made);

@@ -26,6 +26,7 @@
 #include "runtime/kernels/DType.h"
 #include "runtime/kernels/Status.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -37,8 +38,29 @@ class Stream;
 
 enum class Backend : uint8_t { Cpu, Cuda };
 
-using In = std::initializer_list<const void *>;
-using Out = std::initializer_list<void *>;
+/// A few addresses, which somebody else holds: those between braces in a call,
+/// or those of an entry of a queue.
+template <typename P> class Addresses {
+public:
+  constexpr Addresses(std::initializer_list<P> list) : size_(list.size()) {
+    first_ = list.begin(); // lives as long as the call
+  }
+  static constexpr Addresses of(const P *first, size_t size) {
+    Addresses made(std::initializer_list<P>{});
+    made.first_ = first;
+    made.size_ = size;
+    return made;
+  }
+  constexpr const P *begin() const { return first_; }
+  constexpr const P *end() const { return first_ + size_; }
+  constexpr size_t size() const { return size_; }
+
+private:
+  const P *first_ = nullptr;
+  size_t size_;
+};
+using In = Addresses<const void *>;
+using Out = Addresses<void *>;
 
 /// Scratch regions start at multiples of this.
 constexpr int64_t kScratchAlign = 64;

@@ -9,6 +9,7 @@
 #include "runtime/kernels/Embedding.h"
 #include "runtime/kernels/Matmul.h"
 #include "runtime/kernels/Movement.h"
+#include "runtime/kernels/OnHost.h"
 #include "runtime/kernels/Optimizer.h"
 #include "runtime/kernels/Pool.h"
 #include "runtime/kernels/Quantize.h"

@@ -67,6 +67,10 @@ int tmc_step_create(const tmc_options *options, tmc_step **out) {
     o.poison = given.poison != 0;
     o.checkFinite = given.check_finite != 0;
     o.seed = given.seed;
+    if (given.nvme_directory)
+      o.nvmeDirectory = given.nvme_directory;
+    o.device.hostThreads = given.host_threads;
+    o.device.linkBytesPerSecond = given.link_bytes_per_second;
     auto made = std::make_unique<tmc_step>();
     if (tmc::Status s = tmc::Step::create(*tmc_step_program(), o, made->step);
         !s)
@@ -181,6 +185,9 @@ int tmc_step_get_statistics(const tmc_step *step, tmc_statistics *out) {
     out->loss_scale = s.lossScale;
     out->skipped_steps = s.skippedSteps;
     out->saturations = s.saturations;
+    out->host_arena_bytes = s.hostArenaBytes;
+    out->host_high_water_bytes = s.hostHighWaterBytes;
+    out->file_arena_bytes = s.fileArenaBytes;
     return tmc::Status::ok();
   });
 }

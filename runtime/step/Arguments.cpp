@@ -3,6 +3,7 @@
 #include "runtime/step/Arguments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 namespace tmc {
@@ -43,6 +44,16 @@ constexpr Flag kFlags[] = {
     {"--profile", "[=FILE]",
      "say where the time goes, by kernel; into a .json\n"
      "                          file: by launch"},
+    {"--trace", "FILE",
+     "when each engine ran what in the last step, and when\n"
+     "                          it should have: for Perfetto"},
+    {"--nvme", "DIR", "where to keep what the plan puts into a file"},
+    {"--host-threads", "N",
+     "threads of updates on the host (default: the cores\n"
+     "                          that --threads leaves)"},
+    {"--link-bandwidth", "SIZE",
+     "cpu: bytes a second of copies to and from the host, in\n"
+     "                          each direction (an experiment)"},
     {"--quiet", nullptr, "no line per step"},
     {"--help", nullptr, "this text"},
 };
@@ -75,6 +86,29 @@ Status wholeNumber(const std::string &flag, const std::string &text,
            !__builtin_add_overflow(value, uint64_t(c - '0'), &value);
   return good ? Status::ok()
               : usage(flag + " takes a whole number, not '" + text + "'");
+}
+
+/// "2GB", "500MiB", "1.5GB", "4096": bytes.
+Status byteNumber(const std::string &flag, const std::string &text,
+                  double &value) {
+  char *end = nullptr;
+  value = text.empty() ? 0 : std::strtod(text.c_str(), &end);
+  const std::string unit = end ? end : "?";
+  double scale = 0;
+  if (unit.empty() || unit == "B")
+    scale = 1;
+  for (int power = 1; power <= 4; ++power) {
+    const std::string letter(1, "KMGT"[power - 1]);
+    if (unit == letter + "B")
+      scale = std::pow(1000, power);
+    if (unit == letter + "iB")
+      scale = std::pow(1024, power);
+  }
+  value *= scale;
+  return value > 0 && value < 1e18
+             ? Status::ok()
+             : usage(flag + " takes a size such as 2GB or 500MiB, not '" +
+                     text + "'");
 }
 
 } // namespace
@@ -116,7 +150,7 @@ Status parseArguments(const std::vector<std::string> &arguments,
 
     uint64_t number = 0;
     if (name == "--steps" || name == "--save-every" || name == "--threads" ||
-        name == "--seed")
+        name == "--host-threads" || name == "--seed")
       if (Status s = wholeNumber(name, value, number); !s)
         return s;
     if (name == "--data") {
@@ -128,11 +162,18 @@ Status parseArguments(const std::vector<std::string> &arguments,
       steps = true;
     } else if (name == "--save-every") {
       parsed.saveEvery = int64_t(std::min<uint64_t>(number, INT64_MAX));
-    } else if (name == "--threads") {
+    } else if (name == "--threads" || name == "--host-threads") {
       if (number < 1 || number > 1024)
-        return usage("--threads takes a number from 1 to 1024, not '" + value +
+        return usage(name + " takes a number from 1 to 1024, not '" + value +
                      "'");
-      parsed.threads = int(number);
+      (name == "--threads" ? parsed.threads : parsed.hostThreads) = int(number);
+    } else if (name == "--trace") {
+      parsed.trace = value;
+    } else if (name == "--nvme") {
+      parsed.nvme = value;
+    } else if (name == "--link-bandwidth") {
+      if (Status s = byteNumber(name, value, parsed.linkBytesPerSecond); !s)
+        return s;
     } else if (name == "--seed") {
       parsed.seed = number;
     } else if (name == "--lr") {

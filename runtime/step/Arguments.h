@@ -35,6 +35,10 @@ struct Arguments {
   bool poison = false, checkFinite = false, quiet = false, help = false;
   bool profile = false;
   std::string profileFile; // "": a table on standard output
+  std::string trace;       // "": not asked for
+  std::string nvme;        // the directory of the file arena
+  double linkBytesPerSecond = 0;
+  int hostThreads = 0;
 };
 
 /// `arguments` without the program's name. Every fault is Code::Usage.

@@ -2,11 +2,11 @@
 
 #include "runtime/step/Profile.h"
 
+#include "runtime/step/Json.h"
+
 #include <algorithm>
-#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
 #include <map>
 
 namespace tmc {
@@ -36,19 +36,6 @@ std::string rate(double amount, double seconds) {
   return text;
 }
 
-std::string quoted(const char *text) {
-  std::string result = "\"";
-  for (; *text; ++text) {
-    if (*text == '"' || *text == '\\')
-      result += '\\';
-    if (static_cast<unsigned char>(*text) < 0x20)
-      append(result, "\\u%04x", unsigned(*text));
-    else
-      result += *text;
-  }
-  return result + "\"";
-}
-
 } // namespace
 
 void Profile::start() {
@@ -57,20 +44,37 @@ void Profile::start() {
   last_ = Clock::now();
 }
 
-void Profile::launched(Stream &stream, int64_t launch) {
+void Profile::launched(Queues &queues, int64_t launch) {
   if (program_.backend != Backend::Cpu)
     (void)device_.synchronize();
   const Clock::time_point now = Clock::now();
-  if (launch >= 0 && launch < program_.launchCount) {
-    Time &time = times_[size_t(launch)];
-    const double seconds = std::chrono::duration<double>(now - last_).count();
-    time.least = time.runs ? std::min(time.least, seconds) : seconds;
-    time.total += seconds;
-    ++time.runs;
-  }
+  if (launch >= 0 && launch < program_.launchCount)
+    add(launch, std::chrono::duration<double>(now - last_).count());
   if (next_)
-    next_->launched(stream, launch);
+    next_->launched(queues, launch);
   last_ = Clock::now();
+}
+
+void Profile::started(Queues &queues, int64_t launch) {
+  if (next_)
+    next_->started(queues, launch);
+}
+
+/// The time that compute waited counts as the done's.
+void Profile::done(Queues &queues, int64_t launch) {
+  const Clock::time_point now = Clock::now();
+  if (launch >= 0 && launch < program_.launchCount)
+    add(launch, std::chrono::duration<double>(now - last_).count());
+  if (next_)
+    next_->done(queues, launch);
+  last_ = Clock::now();
+}
+
+void Profile::add(int64_t launch, double seconds) {
+  Time &time = times_[size_t(launch)];
+  time.least = time.runs ? std::min(time.least, seconds) : seconds;
+  time.total += seconds;
+  ++time.runs;
 }
 
 void Profile::finish() { ++steps_; }
@@ -159,10 +163,10 @@ std::string Profile::json() const {
     const LaunchInfo &launch = program_.launches[i];
     const Time &time = times_[size_t(i)];
     text += i ? ",\n  " : "\n  ";
-    text += "{\"name\": " + quoted(launch.name) +
-            ", \"location\": " + quoted(launch.location) +
-            ", \"family\": " + quoted(launch.family) +
-            ", \"kernel\": " + quoted(launch.kernel);
+    text += "{\"name\": " + jsonQuoted(launch.name) +
+            ", \"location\": " + jsonQuoted(launch.location) +
+            ", \"family\": " + jsonQuoted(launch.family) +
+            ", \"kernel\": " + jsonQuoted(launch.kernel);
     append(text,
            ", \"runs\": %lld, \"seconds\": %.9g, \"least_seconds\": %.9g, "
            "\"flops\": %lld, \"bytes\": %lld, \"elements\": %lld}",
@@ -175,14 +179,7 @@ std::string Profile::json() const {
 }
 
 Status Profile::writeJson(const std::string &path) const {
-  std::FILE *file = std::fopen(path.c_str(), "we");
-  const std::string text = json();
-  const bool written =
-      file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = file && std::fclose(file) == 0;
-  if (written && closed)
-    return Status::ok();
-  return {Code::World, "can't write '" + path + "': " + std::strerror(errno)};
+  return writeText(path, json());
 }
 
 } // namespace tmc

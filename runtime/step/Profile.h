@@ -32,7 +32,9 @@ public:
 
   /// Begins a step.
   void start();
-  void launched(Stream &stream, int64_t launch) override;
+  void launched(Queues &queues, int64_t launch) override;
+  void started(Queues &queues, int64_t launch) override;
+  void done(Queues &queues, int64_t launch) override;
   /// Ends it.
   void finish();
 
@@ -60,6 +62,7 @@ private:
     double flops = 0, bytes = 0, elements = 0; // per step
   };
   std::vector<Row> rowsBy(const char *LaunchInfo::*key) const;
+  void add(int64_t launch, double seconds);
   double leastOf(const Time &time) const;
 
   const StepProgram &program_;

@@ -2,9 +2,9 @@
 //
 // An emitted step.cpp or step.cu defines one constant `StepProgram` and returns
 // it from `tmc_step_program()`. It is the whole contract between the emitter
-// and the runtime: how large the arena is, which tensors stand where in it,
+// and the runtime: how large the arenas are, which tensors stand where in them,
 // which of them the runtime has to fill, and one function that queues the
-// launches.
+// launches and moves (runtime/kernels/Queues.h).
 //
 //     static const tmc::TensorInfo tensors[] = {
 //         {.name = "fc.weight", .type = tmc::DType::F32, .rank = 2,
@@ -27,7 +27,7 @@
 #define TMC_RUNTIME_STEP_PROGRAM_H
 
 #include "runtime/kernels/Kernel.h"
-#include "runtime/kernels/Stream.h"
+#include "runtime/kernels/Queues.h"
 #include "runtime/step/Instructions.h"
 
 #include <cstdint>
@@ -35,9 +35,13 @@
 namespace tmc {
 
 /// Bumped when a field changes its meaning; a runtime refuses other versions.
-constexpr int32_t kProgramVersion = 5;
+constexpr int32_t kProgramVersion = 6;
 
 constexpr int kMaxRank = 8;
+
+/// Where bytes are: each space has an arena of its own.
+enum class Space : uint8_t { Device, Host, File };
+constexpr int kSpaceCount = 3;
 
 enum class Role : uint8_t {
   Param,  // a weight of the model, updated or frozen
@@ -80,7 +84,7 @@ struct TensorInfo {
   DType type;
   int32_t rank;
   int64_t dims[kMaxRank];
-  int64_t offset; // bytes from the arena's start
+  int64_t offset; // bytes from the start of its space's arena
   Role role;
   Init init = Init::None;
   double initValue = 0; // Normal: standard deviation; Constant: the number
@@ -97,6 +101,8 @@ struct TensorInfo {
   /// The same of boxes of elements, which may overlap.
   const IndexRange *ranges = nullptr;
   int32_t rangeCount = 0;
+  /// Where it is between two steps.
+  Space space = Space::Device;
 
   int64_t elements() const {
     int64_t n = 1;
@@ -107,20 +113,23 @@ struct TensorInfo {
   int64_t bytes() const { return elements() * sizeOf(type); }
 };
 
-/// Static data, copied to its place when the arena is made.
+/// Static data, copied to its place in the device's arena when that is made.
 struct ConstantInfo {
   int64_t offset, bytes;
   const void *data;
 };
 
-/// A piece of the arena.
+/// A piece of an arena.
 struct Region {
   int64_t offset, bytes;
   DType type = DType::I8; // what it holds, for --check-finite
+  Space space = Space::Device;
 };
 
-/// One launch, in the order of run() (a loop's body once). `writes` are its
-/// results, `deaths` what is dead after it (every time that it runs).
+/// One entry of the list of run() (a loop's body once): a launch on compute, or
+/// the start or the done of work on another engine. `writes` are its results;
+/// those of work begin to exist at its start, and are there at its done.
+/// `deaths` is what is dead after it (every time that it runs).
 struct LaunchInfo {
   const char *name;     // "layers.3.gelu", with the instance where recomputed
   const char *location; // the user's line, or ""
@@ -134,6 +143,12 @@ struct LaunchInfo {
   const char *family = "";
   const char *kernel = "";
   int64_t flops = 0, bytes = 0, elements = 0;
+  Engine engine = Engine::Compute;
+  /// Of a done: the index of the start of its work. Such an entry takes no
+  /// engine's time.
+  int64_t startedBy = -1;
+  int64_t movedBytes = 0;       // between two spaces
+  double predictedSeconds = -1; // on its engine; -1: unknown
 };
 
 /// Figures of the plan, for the trainer's first line and for statistics. -1:
@@ -148,6 +163,10 @@ struct PlanSummary {
   double predictedSeconds = -1;
   double unconstrainedSeconds = -1;
   int64_t recomputedOps = -1;
+  /// Of the host's memory: what it may take, what is reserved in it beside the
+  /// arena (the table of the file's blocks), and the live peak.
+  int64_t hostBudgetBytes = -1, hostReservedBytes = 0, hostLivePeakBytes = -1;
+  int64_t fileBudgetBytes = -1, fileLivePeakBytes = -1;
 };
 
 struct StepProgram {
@@ -155,7 +174,9 @@ struct StepProgram {
   Backend backend;
   const char *model;       // the model's name, for messages
   const char *fingerprint; // tells checkpoints of other models apart
-  int64_t arenaBytes;
+  int64_t arenaBytes;      // on the device
+  int64_t hostArenaBytes = 0, fileArenaBytes = 0;
+  int32_t eventCount = 0; // events are 0, 1, ..., eventCount - 1
 
   const TensorInfo *tensors;
   int64_t tensorCount;
@@ -185,7 +206,7 @@ struct StepProgram {
                        void (*visit)(void *context, const char *name,
                                      Kernel &kernel));
   /// Queues one whole step.
-  void (*run)(Stream &stream, void *kernels, char *arena);
+  void (*run)(Queues &queues, void *kernels);
 };
 
 } // namespace tmc

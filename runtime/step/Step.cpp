@@ -4,12 +4,16 @@
 
 #include "runtime/step/AllocationCounter.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 namespace tmc {
+
+/// Entries of a queue: enough that its caller seldom waits for it.
+static constexpr int64_t kMostQueued = 1024;
 
 AllocationCounter *allocationCounter() {
   return tmc_allocation_counter ? tmc_allocation_counter() : nullptr;
@@ -21,31 +25,45 @@ public:
   Observer(Step &step, bool poison, bool checkFinite)
       : step_(step), poison_(poison), checkFinite_(checkFinite) {}
 
-  void launched(Stream &, int64_t index) override {
+  void launched(Queues &, int64_t index) override { look(index, index); }
+  /// What work on another engine made, and what is dead when it is done.
+  void done(Queues &queues, int64_t index) override {
     const StepProgram &program = step_.program_;
     if (index < 0 || index >= program.launchCount)
       return;
-    const LaunchInfo &launch = program.launches[index];
-    if (checkFinite_ && bad_.isOk())
-      for (int32_t i = 0; i < launch.writeCount; ++i)
-        check(launch, launch.writes[i]);
-    if (poison_)
-      for (int32_t i = 0; i < launch.deathCount; ++i)
-        step_.device_->poison(step_.device_->arena() + launch.deaths[i].offset,
-                              launch.deaths[i].bytes);
+    queues.drain();
+    const int64_t start = program.launches[index].startedBy;
+    look(index, start >= 0 ? start : index);
   }
 
   void start() { bad_ = Status::ok(); }
   const Status &bad() const { return bad_; }
 
 private:
+  void look(int64_t index, int64_t madeBy) {
+    const StepProgram &program = step_.program_;
+    if (index < 0 || index >= program.launchCount ||
+        madeBy >= program.launchCount)
+      return;
+    const LaunchInfo &launch = program.launches[index];
+    const LaunchInfo &maker = program.launches[madeBy];
+    if (checkFinite_ && bad_.isOk())
+      for (int32_t i = 0; i < maker.writeCount; ++i)
+        check(maker, maker.writes[i]);
+    if (poison_)
+      for (int32_t i = 0; i < launch.deathCount; ++i)
+        step_.homes().poison(launch.deaths[i]);
+  }
+
   void check(const LaunchInfo &launch, const Region &region) {
     if (region.type != DType::F32 && region.type != DType::F64)
       return;
     (void)step_.device_->synchronize();
     buffer_.resize(size_t(region.bytes));
-    step_.device_->download(
-        buffer_.data(), step_.device_->arena() + region.offset, region.bytes);
+    if (Status s = step_.homes().read(region, buffer_.data()); !s) {
+      bad_ = s;
+      return;
+    }
     const int64_t count = region.bytes / sizeOf(region.type);
     for (int64_t i = 0; i < count; ++i) {
       double value;
@@ -98,6 +116,20 @@ Status Step::create(const StepProgram &program, const StepOptions &options,
     return s;
   if (Status s = made->device_->allocateArena(program.arenaBytes); !s)
     return s;
+  if (program.hostArenaBytes > 0)
+    if (Status s = made->device_->allocateHostArena(program.hostArenaBytes); !s)
+      return s;
+  if (program.fileArenaBytes > 0) {
+    if (options.nvmeDirectory.empty())
+      return {Code::Usage, "the step keeps " +
+                               std::to_string(program.fileArenaBytes) +
+                               " bytes in a file: give --nvme DIR"};
+    if (Status s =
+            FileArena::create(options.nvmeDirectory, program.fileArenaBytes,
+                              options.file, made->file_);
+        !s)
+      return s;
+  }
   if (Status s = made->prepare(); !s)
     return s;
   step = std::move(made);
@@ -127,21 +159,44 @@ Status Step::prepare() {
     device_->upload(device_->arena() + constant.offset, constant.data,
                     constant.bytes);
   }
-  startStates();
+  if (Status s = startStates(); !s)
+    return s;
+  if (Status s = startQueues(); !s)
+    return s;
   if (options_.poison || options_.checkFinite) {
     observer_ = std::make_unique<Observer>(*this, options_.poison,
                                            options_.checkFinite);
-    device_->compute().setObserver(observer_.get());
+    device_->queues().setObserver(observer_.get());
   }
   if (options_.profile) {
     profile_ = std::make_unique<Profile>(program_, *device_, observer_.get());
-    device_->compute().setObserver(profile_.get());
+    device_->queues().setObserver(profile_.get());
+  }
+  if (options_.trace) {
+    trace_ = std::make_unique<Trace>(program_, *device_,
+                                     device_->queues().observer());
+    device_->queues().setObserver(trace_.get());
+    device_->observeWork(trace_.get());
   }
   return Status::ok();
 }
 
-char *Step::at(const TensorInfo &tensor) const {
-  return device_->arena() + tensor.offset;
+Status Step::startQueues() {
+  QueueNeeds needs;
+  needs.events = program_.eventCount;
+  needs.file = file_.get();
+  int64_t rows[kEngineCount] = {};
+  for (int64_t i = 0; i < program_.launchCount; ++i)
+    if (program_.launches[i].startedBy < 0)
+      ++rows[int(program_.launches[i].engine)];
+  int64_t most = 0;
+  for (int i = 1; i < kEngineCount; ++i) {
+    needs.engines[i] = rows[i] > 0;
+    most = std::max(most, rows[i]);
+  }
+  // With two waits before each.
+  needs.depth = std::min(3 * most, kMostQueued);
+  return device_->startQueues(needs);
 }
 
 const TensorInfo *Step::find(const std::string &name) const {
@@ -211,10 +266,13 @@ Status Step::write(const TensorInfo &tensor, const void *data, int64_t bytes) {
     return s;
   if (tensor.role == Role::Param || tensor.role == Role::State ||
       tensor.role == Role::Moment)
-    startMoments();
-  device_->upload(at(tensor), data, bytes);
+    if (Status s = startMoments(); !s)
+      return s;
+  if (Status s = homes().write(tensor, 0, data, bytes); !s)
+    return s;
   if (tensor.role == Role::Param) {
-    roundCopies(&tensor);
+    if (Status s = roundCopies(&tensor); !s)
+      return s;
     filled_ = true;
   }
   return Status::ok();
@@ -225,11 +283,13 @@ Status Step::read(const TensorInfo &tensor, void *data, int64_t bytes) {
     return {Code::Usage, std::string("'") + tensor.name + "' has " +
                              std::to_string(tensor.bytes()) + " bytes, not " +
                              std::to_string(bytes)};
-  device_->download(data, at(tensor), bytes);
-  return Status::ok();
+  if (!lost_)
+    return lost_;
+  return homes().read(tensor, 0, data, bytes);
 }
 
-void Step::feed() {
+Status Step::feed() {
+  const Homes homes = this->homes();
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &tensor = program_.tensors[i];
     switch (tensor.feed) {
@@ -244,28 +304,33 @@ void Step::feed() {
         int64_t some = 0;
         for (; some < 128 && first + some < count; ++some)
           numbers[some] = first + some;
-        device_->upload(at(tensor) + first * 8, numbers, some * 8);
+        if (Status s = homes.write(tensor, first * 8, numbers, some * 8); !s)
+          return s;
         first += some;
       }
       break;
     }
     case Feed::Seed: {
       const int64_t words[2] = {int64_t(options_.seed), steps_ + 1};
-      device_->upload(at(tensor), words, sizeof words);
+      if (Status s = homes.write(tensor, 0, words, sizeof words); !s)
+        return s;
       break;
     }
     case Feed::LearningRate: {
       const float rate = float(learningRate_);
-      device_->upload(at(tensor), &rate, sizeof rate);
+      if (Status s = homes.write(tensor, 0, &rate, sizeof rate); !s)
+        return s;
       break;
     }
     case Feed::Step: {
       const int64_t step = steps_ + 1;
-      device_->upload(at(tensor), &step, sizeof step);
+      if (Status s = homes.write(tensor, 0, &step, sizeof step); !s)
+        return s;
       break;
     }
     }
   }
+  return Status::ok();
 }
 
 Status Step::faultOf(const IndexFault &fault) const {
@@ -276,6 +341,8 @@ Status Step::faultOf(const IndexFault &fault) const {
 }
 
 Status Step::run(double &loss) {
+  if (!lost_)
+    return lost_;
   if (!filled_)
     return {Code::Usage,
             "the parameters have no values yet: load or initialize them first"};
@@ -288,12 +355,17 @@ Status Step::run(double &loss) {
     counter->counting = true;
   }
   const auto start = std::chrono::steady_clock::now();
-  feed();
+  if (Status s = feed(); !s)
+    return s;
+  if (file_)
+    file_->setStep(steps_ + 1);
   Stream &stream = device_->compute();
   stream.fault = {};
   if (profile_)
     profile_->start();
-  program_.run(stream, kernels_, device_->arena());
+  if (trace_)
+    trace_->start();
+  program_.run(device_->queues(), kernels_);
   const Status done = device_->synchronize();
   if (profile_)
     profile_->finish();
@@ -305,31 +377,38 @@ Status Step::run(double &loss) {
     allocations_ = counter->large;
     largestAllocation_ = counter->largestBytes;
   }
-  if (!done)
-    return done;
+  if (!done) {
+    lost_ = {done.code(), done.message() + "; step " +
+                              std::to_string(steps_ + 1) +
+                              " wasn't done, and the values are lost: go on "
+                              "from a checkpoint"};
+    return lost_;
+  }
   if (stream.fault.set)
     return faultOf(stream.fault);
   if (observer_ && !observer_->bad())
     return observer_->bad();
 
-  auto scalar = [&](int64_t index) {
-    if (index < 0)
-      return std::numeric_limits<double>::quiet_NaN();
-    const TensorInfo &tensor = program_.tensors[index];
-    if (tensor.type == DType::F64) {
-      double value;
-      device_->download(&value, at(tensor), 8);
-      return value;
-    }
-    float value;
-    device_->download(&value, at(tensor), 4);
-    return double(value);
-  };
   loss = scalar(program_.lossTensor);
   gradNorm_ = scalar(program_.gradNormTensor);
   lossScale_ = scalar(program_.lossScaleTensor);
   ++steps_;
   return Status::ok();
+}
+
+double Step::scalar(int64_t index) const {
+  if (index < 0)
+    return std::numeric_limits<double>::quiet_NaN();
+  const TensorInfo &tensor = program_.tensors[index];
+  double value = 0;
+  float narrow = 0;
+  const bool isWide = tensor.type == DType::F64;
+  const Status read =
+      homes().read(tensor, 0, isWide ? static_cast<void *>(&value) : &narrow,
+                   isWide ? 8 : 4);
+  if (!read)
+    return std::numeric_limits<double>::quiet_NaN();
+  return isWide ? value : double(narrow);
 }
 
 StepStatistics Step::statistics() const {
@@ -341,9 +420,13 @@ StepStatistics Step::statistics() const {
       (highWaterSteps_ != steps_ && (steps_ & (steps_ - 1)) == 0) ||
       highWaterSteps_ * 2 < steps_) {
     highWater_ = device_->highWaterBytes();
+    hostHighWater_ = device_->hostHighWaterBytes();
     highWaterSteps_ = steps_;
   }
   s.highWaterBytes = highWater_;
+  s.hostArenaBytes = program_.hostArenaBytes;
+  s.hostHighWaterBytes = hostHighWater_;
+  s.fileArenaBytes = program_.fileArenaBytes;
   s.allocations = allocations_;
   s.largestAllocationBytes = largestAllocation_;
   s.steps = steps_;
@@ -351,8 +434,10 @@ StepStatistics Step::statistics() const {
   s.gradNorm = gradNorm_;
   s.lossScale = lossScale_;
   auto count = [&](int64_t index) {
-    int64_t number;
-    device_->download(&number, at(program_.tensors[index]), sizeof number);
+    int64_t number = 0;
+    (void)homes()
+        .read(program_.tensors[index], 0, &number, sizeof number)
+        .isOk();
     return number;
   };
   if (program_.updateCountTensor >= 0)

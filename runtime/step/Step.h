@@ -15,8 +15,11 @@
 
 #include "runtime/kernels/Status.h"
 #include "runtime/step/Device.h"
+#include "runtime/step/FileArena.h"
+#include "runtime/step/Homes.h"
 #include "runtime/step/Profile.h"
 #include "runtime/step/Program.h"
+#include "runtime/step/Trace.h"
 
 #include <cstdint>
 #include <map>
@@ -35,12 +38,17 @@ struct StepOptions {
   bool checkFinite = false;
   /// Times each launch.
   bool profile = false;
-  uint64_t seed = 0; // of dropout and other draws
+  bool trace = false; // keeps when each entry of a step ran
+  uint64_t seed = 0;  // of dropout and other draws
+  /// Where the file arena of a program that has one is kept.
+  std::string nvmeDirectory;
+  FileArenaOptions file;
 };
 
 struct StepStatistics {
   int64_t arenaBytes = 0;
   int64_t highWaterBytes = 0;
+  int64_t hostArenaBytes = 0, hostHighWaterBytes = 0, fileArenaBytes = 0;
   int64_t allocations = -1;            // over 1 KiB in the last step
   int64_t largestAllocationBytes = -1; // in the last step
   int64_t steps = 0;                   // done, resumed ones included
@@ -75,7 +83,9 @@ public:
   Status read(const TensorInfo &tensor, void *data, int64_t bytes);
 
   void setLearningRate(double rate) { learningRate_ = rate; }
-  /// One whole step.
+  /// One whole step. Where one fails on its way (a transfer, the device), the
+  /// values are lost: it and all that would use them say so, until they are
+  /// loaded, initialized or resumed anew.
   Status run(double &loss);
 
   /// Everything a later run needs, in `directory`/checkpoint.safetensors.
@@ -93,39 +103,51 @@ public:
   StepStatistics statistics() const;
   /// Where the time went, or nullptr where no profile was asked for.
   const Profile *profile() const { return profile_.get(); }
+  /// When the last step's entries ran, or nullptr.
+  const Trace *trace() const { return trace_.get(); }
   Device &device() { return *device_; }
+  /// Where the program keeps bytes in a file, or nullptr.
+  const FileArena *file() const { return file_.get(); }
   int64_t steps() const { return steps_; }
 
 private:
   class Observer;
   Step(const StepProgram &program, const StepOptions &options);
   Status prepare();
+  Status startQueues();
   Status checkRange(const TensorInfo &tensor, const void *data) const;
   Status checkElement(const TensorInfo &tensor, const void *data, int64_t index,
                       const IndexRange &range) const;
   Status faultOf(const IndexFault &fault) const;
   /// States that start as a number have it before any values are given.
-  void startStates();
+  Status startStates();
   /// Where the first values are written one by one, the others of the kinds
   /// that no model's weights hold start as in a fresh run.
-  void startMoments();
+  Status startMoments();
   /// Rounds the copies of a weight anew; of all weights where none is given.
-  void roundCopies(const TensorInfo *weight = nullptr);
-  void feed();
-  char *at(const TensorInfo &tensor) const;
+  Status roundCopies(const TensorInfo *weight = nullptr);
+  /// All values are there.
+  Status finishValues();
+  Status feed();
+  Homes homes() const { return Homes(*device_, file_.get()); }
+  double scalar(int64_t index) const;
 
   const StepProgram &program_;
   StepOptions options_;
+  std::unique_ptr<FileArena> file_; // outlives the device's engines
   std::unique_ptr<Device> device_;
   std::unique_ptr<Observer> observer_;
   std::unique_ptr<Profile> profile_;
+  std::unique_ptr<Trace> trace_;
   void *kernels_ = nullptr;
   bool filled_ = false, started_ = false;
+  /// Why the values are lost, where a step failed in its middle.
+  Status lost_;
   double learningRate_ = 1e-3;
   int64_t steps_ = 0;
   double lastSeconds_ = 0, gradNorm_ = 0, lossScale_ = 0;
   int64_t allocations_ = -1, largestAllocation_ = -1;
-  mutable int64_t highWater_ = 0, highWaterSteps_ = -1;
+  mutable int64_t highWater_ = 0, hostHighWater_ = 0, highWaterSteps_ = -1;
 };
 
 /// The file of a checkpoint directory.

@@ -141,6 +141,10 @@ struct Trainer {
     options.poison = arguments.poison;
     options.checkFinite = arguments.checkFinite;
     options.profile = arguments.profile;
+    options.trace = !arguments.trace.empty();
+    options.nvmeDirectory = arguments.nvme;
+    options.device.hostThreads = arguments.hostThreads;
+    options.device.linkBytesPerSecond = arguments.linkBytesPerSecond;
     options.seed = arguments.seed.value_or(0);
     const StepProgram &program = *tmc_step_program();
     // The data comes first: it costs nothing to find out that it doesn't fit.
@@ -151,6 +155,10 @@ struct Trainer {
         return s;
     if (Status s = Step::create(program, options, step); !s)
       return s;
+    if (const FileArena *file = step->file(); file && !arguments.quiet)
+      std::printf("swap file in '%s': %s, %s\n", arguments.nvme.c_str(),
+                  formatBytes(file->bytes()).c_str(),
+                  file->description().c_str());
     if (!arguments.resume.empty()) {
       std::map<std::string, std::string> extra;
       if (Status s = step->resume(arguments.resume, &extra); !s)
@@ -245,6 +253,15 @@ struct Trainer {
               "_per_second\":" + jsonNumber(perSecond) +
               ",\"arena_bytes\":" + std::to_string(stats.arenaBytes) +
               ",\"high_water_bytes\":" + std::to_string(stats.highWaterBytes) +
+              (stats.hostArenaBytes
+                   ? ",\"host_arena_bytes\":" +
+                         std::to_string(stats.hostArenaBytes) +
+                         ",\"host_high_water_bytes\":" +
+                         std::to_string(stats.hostHighWaterBytes)
+                   : "") +
+              (stats.fileArenaBytes ? ",\"file_arena_bytes\":" +
+                                          std::to_string(stats.fileArenaBytes)
+                                    : "") +
               ",\"allocations\":" +
               (stats.allocations < 0 ? "null"
                                      : std::to_string(stats.allocations)) +
@@ -270,6 +287,9 @@ struct Trainer {
 
   /// The profile, where one was asked for.
   Status report() const {
+    if (const Trace *trace = step->trace())
+      if (Status s = trace->write(arguments.trace); !s)
+        return s;
     const Profile *profile = step->profile();
     if (!profile)
       return Status::ok();

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -58,21 +59,30 @@ float floatAt(DType type, const char *data, int64_t i) {
 
 /// Sends `count` floats to elements [first, first + count) of a tensor, rounded
 /// to nearest where it holds narrower ones.
-void send(Device &device, const TensorInfo &info, int64_t first,
-          const float *from, int64_t count) {
-  char *to = device.arena() + info.offset + first * sizeOf(info.type);
+Status send(const Homes &homes, const TensorInfo &info, int64_t first,
+            const float *from, int64_t count) {
+  const int64_t at = first * sizeOf(info.type);
   auto sendAs = [&](auto type) {
     std::vector<decltype(type)> some(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i)
       some[size_t(i)] = narrow<decltype(type)>(from[i]);
-    device.upload(to, some.data(), count * int64_t(sizeof type));
+    return homes.write(info, at, some.data(), count * int64_t(sizeof type));
   };
   if (info.type == DType::BF16)
-    sendAs(bf16());
-  else if (info.type == DType::F16)
-    sendAs(f16());
-  else
-    device.upload(to, from, count * 4);
+    return sendAs(bf16());
+  if (info.type == DType::F16)
+    return sendAs(f16());
+  return homes.write(info, at, from, count * 4);
+}
+
+/// The bytes of a tensor as they are, in pieces.
+Status sendBytes(const Homes &homes, const TensorInfo &info, const char *from) {
+  for (int64_t at = 0; at < info.bytes(); at += kPieceBytes)
+    if (Status s = homes.write(info, at, from + at,
+                               std::min(kPieceBytes, info.bytes() - at));
+        !s)
+      return s;
+  return Status::ok();
 }
 
 /// `count` plain floats in another type, rounded to nearest. False where a
@@ -129,12 +139,19 @@ float startOf(const TensorInfo &info) {
 }
 
 /// Calls f(first, count) for the pieces of `count` floats, on all of the
-/// device's threads: what becomes of an element depends on its place alone.
-template <typename F> void eachPiece(Device &device, int64_t count, F &&f) {
+/// device's threads: what becomes of an element depends on its place alone. A
+/// thread ends at its first error; one of them is returned.
+template <typename F> Status eachPiece(Device &device, int64_t count, F &&f) {
   constexpr int64_t pieceCount = kPieceBytes / 4;
+  std::mutex mutex;
+  Status status;
   auto every = [&](int64_t first, int64_t step) {
     for (int64_t at = first * pieceCount; at < count; at += step * pieceCount)
-      f(at, std::min(pieceCount, count - at));
+      if (Status s = f(at, std::min(pieceCount, count - at)); !s) {
+        std::lock_guard lock(mutex);
+        status = s;
+        return;
+      }
   };
   const int64_t pieces = (count + pieceCount - 1) / pieceCount;
   const int64_t threads = std::min<int64_t>(device.threads(), pieces);
@@ -144,27 +161,29 @@ template <typename F> void eachPiece(Device &device, int64_t count, F &&f) {
   every(0, std::max<int64_t>(threads, 1));
   for (std::thread &other : others)
     other.join();
+  return status;
 }
 
 /// Fills by the tensor's rule; Init::None fills with zeros.
-void fill(Device &device, const TensorInfo &info, uint64_t seed) {
+Status fill(const Homes &homes, const TensorInfo &info, uint64_t seed) {
   const int64_t count = info.elements();
   if (!isPlainFloat(info.type) || info.type == DType::F64) { // Starts at zero.
-    char *to = device.arena() + info.offset;
     std::vector<char> zeros(size_t(std::min(kPieceBytes, info.bytes())));
     for (int64_t at = 0; at < info.bytes(); at += kPieceBytes)
-      device.upload(to + at, zeros.data(),
-                    std::min(kPieceBytes, info.bytes() - at));
-    return;
+      if (Status s = homes.write(info, at, zeros.data(),
+                                 std::min(kPieceBytes, info.bytes() - at));
+          !s)
+        return s;
+    return Status::ok();
   }
   const int64_t words[2] = {int64_t(seed), 0};
   const Philox philox(words, streamOf(info.name));
-  eachPiece(device, count, [&](int64_t at, int64_t some) {
+  return eachPiece(homes.device(), count, [&](int64_t at, int64_t some) {
     std::vector<float> piece(size_t(some), startOf(info));
     if (info.init == Init::Normal)
       normalNumbers(philox, uint64_t(at), some, float(info.initValue),
                     piece.data());
-    send(device, info, at, piece.data(), some);
+    return send(homes, info, at, piece.data(), some);
   });
 }
 
@@ -177,7 +196,7 @@ bool holdsNan(const SafeTensor &tensor, const char *data, int64_t count) {
 }
 
 /// Copies one tensor of a file to its place, floats as the step has them.
-Status place(Device &device, const SafetensorsFile &file,
+Status place(const Homes &homes, const SafetensorsFile &file,
              const SafeTensor &tensor, const TensorInfo &info) {
   if (!sameShape(info, tensor))
     return {Code::BadInput,
@@ -186,10 +205,8 @@ Status place(Device &device, const SafetensorsFile &file,
                 file.path() + "' and " +
                 shapeText(info.dims, size_t(info.rank)) + " in the step"};
   const char *from = file.data(tensor);
-  if (tensor.type == info.type) {
-    device.upload(device.arena() + info.offset, from, info.bytes());
-    return Status::ok();
-  }
+  if (tensor.type == info.type)
+    return sendBytes(homes, info, from);
   if (!isPlainFloat(tensor.type) || !isPlainFloat(info.type) ||
       info.type == DType::F64)
     return {Code::BadInput, std::string("'") + info.name + "' is " +
@@ -201,7 +218,8 @@ Status place(Device &device, const SafetensorsFile &file,
     const int64_t some = std::min(kPieceBytes / 4, count - at);
     for (int64_t i = 0; i < some; ++i)
       piece[size_t(i)] = floatAt(tensor.type, from, at + i);
-    send(device, info, at, piece.data(), some);
+    if (Status s = send(homes, info, at, piece.data(), some); !s)
+      return s;
   }
   return Status::ok();
 }
@@ -224,25 +242,29 @@ static const SafeTensor *shipped(const SafetensorsFile &file,
                                                      : nullptr;
 }
 
-void Step::startStates() {
+Status Step::startStates() {
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     if (isValue(info) && info.role != Role::Param && startOf(info) != 0)
-      fill(*device_, info, 0);
+      if (Status s = fill(homes(), info, 0); !s)
+        return s;
   }
+  return Status::ok();
 }
 
-void Step::startMoments() {
+Status Step::startMoments() {
   if (std::exchange(started_, true) || filled_)
-    return;
+    return Status::ok();
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     if (isValue(info) && info.role != Role::Param)
-      fill(*device_, info, 0);
+      if (Status s = fill(homes(), info, 0); !s)
+        return s;
   }
+  return Status::ok();
 }
 
-void Step::roundCopies(const TensorInfo *weight) {
+Status Step::roundCopies(const TensorInfo *weight) {
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &copy = program_.tensors[i];
     if (copy.role != Role::Copy)
@@ -250,12 +272,16 @@ void Step::roundCopies(const TensorInfo *weight) {
     const TensorInfo &from = program_.tensors[copy.copyOf];
     if (weight && weight != &from)
       continue;
-    eachPiece(*device_, copy.elements(), [&](int64_t first, int64_t count) {
+    auto round = [&](int64_t first, int64_t count) {
       std::vector<float> piece(static_cast<size_t>(count));
-      device_->download(piece.data(), at(from) + first * 4, count * 4);
-      send(*device_, copy, first, piece.data(), count);
-    });
+      const Status read =
+          homes().read(from, first * 4, piece.data(), count * 4);
+      return read ? send(homes(), copy, first, piece.data(), count) : read;
+    };
+    if (Status s = eachPiece(*device_, copy.elements(), round); !s)
+      return s;
   }
+  return Status::ok();
 }
 
 Status Step::initRandom(uint64_t seed, const std::string &beside) {
@@ -277,15 +303,14 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     if (const SafeTensor *tensor = shipped(file, info)) {
-      if (Status s = place(*device_, file, *tensor, info); !s)
+      if (Status s = place(homes(), file, *tensor, info); !s)
         return s;
     } else if (isValue(info)) {
-      fill(*device_, info, seed);
+      if (Status s = fill(homes(), info, seed); !s)
+        return s;
     }
   }
-  roundCopies();
-  filled_ = true;
-  return Status::ok();
+  return finishValues();
 }
 
 Status Step::load(const std::string &path, const std::string &beside) {
@@ -323,23 +348,30 @@ Status Step::load(const std::string &path, const std::string &beside) {
         info.role == Role::Moment ? nullptr : file.find(info.name);
     const SafeTensor *second = tensor ? nullptr : shipped(other, info);
     if (!tensor && !second) {
-      fill(*device_, info, 0);
+      if (Status s = fill(homes(), info, 0); !s)
+        return s;
       continue;
     }
-    if (Status s = tensor ? place(*device_, file, *tensor, info)
-                          : place(*device_, other, *second, info);
+    if (Status s = tensor ? place(homes(), file, *tensor, info)
+                          : place(homes(), other, *second, info);
         !s)
       return s;
   }
-  roundCopies();
-  filled_ = true;
   steps_ = 0;
+  return finishValues();
+}
+
+Status Step::finishValues() {
+  if (Status s = roundCopies(); !s)
+    return s;
+  filled_ = true;
+  lost_ = Status::ok();
   return Status::ok();
 }
 
 /// Writes tensors one after the other, plain floats in `type` where one is
 /// given, rounded to nearest.
-static Status writeFile(Device &device, const std::string &directory,
+static Status writeFile(const Homes &homes, const std::string &directory,
                         const char *name,
                         const std::vector<const TensorInfo *> &infos,
                         std::optional<DType> type,
@@ -360,10 +392,10 @@ static Status writeFile(Device &device, const std::string &directory,
   std::vector<char> piece(static_cast<size_t>(kPieceBytes)), converted;
   for (size_t i = 0; i < infos.size(); ++i) {
     const TensorInfo &info = *infos[i];
-    const char *from = device.arena() + info.offset;
     for (int64_t at = 0; at < info.bytes(); at += kPieceBytes) {
       const int64_t some = std::min(kPieceBytes, info.bytes() - at);
-      device.download(piece.data(), from + at, some);
+      if (Status s = homes.read(info, at, piece.data(), some); !s)
+        return s;
       const std::vector<char> *bytes = &piece;
       int64_t count = some;
       if (tensors[i].second.type != info.type) {
@@ -385,6 +417,8 @@ static Status writeFile(Device &device, const std::string &directory,
 
 Status Step::save(const std::string &directory,
                   const std::map<std::string, std::string> &extra) {
+  if (!lost_)
+    return lost_;
   if (!filled_)
     return {Code::Usage, "there is nothing to save yet"};
   std::vector<const TensorInfo *> infos;
@@ -397,12 +431,14 @@ Status Step::save(const std::string &directory,
   metadata["fingerprint"] = program_.fingerprint;
   metadata["step"] = std::to_string(steps_);
   metadata["seed"] = std::to_string(options_.seed);
-  return writeFile(*device_, directory, kCheckpointFile, infos, std::nullopt,
+  return writeFile(homes(), directory, kCheckpointFile, infos, std::nullopt,
                    metadata);
 }
 
 Status Step::saveWeights(const std::string &directory,
                          std::optional<DType> type) {
+  if (!lost_)
+    return lost_;
   if (!filled_)
     return {Code::Usage, "there is nothing to save yet"};
   std::vector<const TensorInfo *> infos;
@@ -410,7 +446,7 @@ Status Step::saveWeights(const std::string &directory,
     if (program_.tensors[i].role == Role::Param)
       infos.push_back(&program_.tensors[i]);
   // transformers opens only files that say so.
-  return writeFile(*device_, directory, kModelFile, infos, type,
+  return writeFile(homes(), directory, kModelFile, infos, type,
                    {{"format", "pt"}});
 }
 
@@ -470,13 +506,13 @@ Status Step::resume(const std::string &directory,
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     if (isValue(info))
-      if (Status s = place(*device_, file, *file.find(info.name), info); !s)
+      if (Status s = place(homes(), file, *file.find(info.name), info); !s)
         return s;
   }
-  roundCopies();
   steps_ = int64_t(step);
   options_.seed = seed;
-  filled_ = true;
+  if (Status s = finishValues(); !s)
+    return s;
   if (extra)
     *extra = file.metadata();
   return Status::ok();

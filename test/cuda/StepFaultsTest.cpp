@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/cuda/CudaQueues.h"
 #include "test/cuda/Faults.h"
 #include "test/cuda/emulator/Steps.h"
 
@@ -99,10 +100,10 @@ void launchOne(void (*kernel)(A...), cudaStream_t stream,
   TMC_LAUNCH(kernel, dim3(1), dim3(kCount), 0, stream, arguments...);
 }
 
-void runStep(tmc::Stream &s, void *kernels, char *bytes) {
-  const auto stream = static_cast<cudaStream_t>(s.native());
+void runStep(tmc::Queues &q, void *kernels) {
+  const auto stream = static_cast<cudaStream_t>(q.compute().native());
   const Planted &planted = *static_cast<const Planted *>(kernels);
-  float *arena = reinterpret_cast<float *>(bytes);
+  float *arena = reinterpret_cast<float *>(q.device());
   auto place = [&](Place p) { return arena + p * kCount; };
   for (int i = 0; i < 3; ++i) {
     if (planted.launch == i)
@@ -113,7 +114,7 @@ void runStep(tmc::Stream &s, void *kernels, char *bytes) {
       launchOne(throughScratch, stream, place(A), place(Scratch), place(B));
     else
       launchOne(copyOf, stream, place(B), place(Y));
-    s.launched(i);
+    q.launched(i);
   }
 }
 
@@ -127,7 +128,9 @@ void step(Planted planted) {
   program.launchCount = std::size(launches);
   program.run = runStep;
   tmc::Stream stream(nullptr);
-  watch(&program)->run(stream, &planted, arena.written());
+  tmc::cuda::CudaQueues queues(stream);
+  queues.place(arena.written(), nullptr);
+  watch(&program)->run(queues, &planted);
   cudaDeviceSynchronize();
 }
 

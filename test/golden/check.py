@@ -48,7 +48,9 @@ RATE = 4096.0  # a power of two, so that dividing by it adds no rounding
 
 class Options(ctypes.Structure):
     _fields_ = [("threads", ctypes.c_int32), ("guard_pages", ctypes.c_int32), ("poison", ctypes.c_int32),
-                ("check_finite", ctypes.c_int32), ("seed", ctypes.c_uint64)]
+                ("check_finite", ctypes.c_int32), ("seed", ctypes.c_uint64),
+                ("nvme_directory", ctypes.c_char_p), ("host_threads", ctypes.c_int32),
+                ("link_bytes_per_second", ctypes.c_double)]
 
 
 class Statistics(ctypes.Structure):
@@ -56,7 +58,8 @@ class Statistics(ctypes.Structure):
                 ("largest_allocation_bytes", ctypes.c_int64), ("steps", ctypes.c_int64),
                 ("last_step_seconds", ctypes.c_double), ("grad_norm", ctypes.c_double),
                 ("loss_scale", ctypes.c_double), ("skipped_steps", ctypes.c_int64),
-                ("saturations", ctypes.c_int64)]
+                ("saturations", ctypes.c_int64), ("host_arena_bytes", ctypes.c_int64),
+                ("host_high_water_bytes", ctypes.c_int64), ("file_arena_bytes", ctypes.c_int64)]
 
 
 class Step:

@@ -117,20 +117,21 @@ std::function<void()> wrapWork(std::function<void()> run) {
 /// Closes the scope of each launch when it was queued.
 class Observer final : public LaunchObserver {
 public:
-  explicit Observer(Stream &outer) : outer_(outer) { start(); }
+  explicit Observer(LaunchObserver *outer) : outer_(outer) { start(); }
   ~Observer() override { finish(); }
 
-  void launched(Stream &, int64_t launch) override {
+  void launched(Queues &queues, int64_t launch) override {
     open->launch = launch;
     const std::shared_ptr<Scope> scope = open;
-    queueWork(static_cast<cudaStream_t>(outer_.native()), "the end of a launch",
-              [scope] {
+    queueWork(static_cast<cudaStream_t>(queues.compute().native()),
+              "the end of a launch", [scope] {
                 if (!scope->begun)
                   begin(*scope); // it queued nothing
                 end(*scope);
               });
     finish();
-    outer_.launched(launch);
+    if (outer_)
+      outer_->launched(queues, launch);
     start();
   }
 
@@ -145,7 +146,7 @@ private:
     open = nullptr;
     holdWork(false);
   }
-  Stream &outer_;
+  LaunchObserver *outer_;
 };
 
 /// At the start of a step only what outlives one exists.
@@ -176,13 +177,14 @@ void startStep(char *at) {
     setWritten(free, last - free, false);
 }
 
-void runWatched(Stream &stream, void *kernels, char *at) {
-  queueWork(static_cast<cudaStream_t>(stream.native()), "the start of a step",
-            [at] { startStep(at); });
-  Observer observer(stream);
-  Stream mine(stream.native());
-  mine.setObserver(&observer);
-  original->run(mine, kernels, at);
+void runWatched(Queues &queues, void *kernels) {
+  queueWork(static_cast<cudaStream_t>(queues.compute().native()),
+            "the start of a step", [at = queues.device()] { startStep(at); });
+  LaunchObserver *outer = queues.observer();
+  Observer observer(outer);
+  queues.setObserver(&observer);
+  original->run(queues, kernels);
+  queues.setObserver(outer);
 }
 
 } // namespace

@@ -10,11 +10,15 @@
 #include "test/cuda/emulator/Works.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace tmc::emulator;
@@ -31,6 +35,9 @@ struct Work {
   CUevent_st *waits = nullptr, *records = nullptr;
   uint64_t version = 0;
   WorkClock clock = {};
+  /// A word of the host that must have come to a value.
+  const std::atomic<uint64_t> *word = nullptr;
+  uint64_t value = 0;
 };
 size_t streamCount = 0;
 } // namespace
@@ -56,6 +63,12 @@ std::set<CUevent_st *> &events() {
 }
 /// What the host has waited for.
 WorkClock host;
+/// What functions on the host were told of. What waits for a thread's word
+/// counts as ordered behind all of that: what threads do isn't seen.
+WorkClock told;
+/// Memory of the host that is registered, by its first byte: copies reach it,
+/// in the order of streams and events.
+std::map<uintptr_t, size_t> registered;
 Wrap wrap = nullptr;
 bool runningWork = false, held = false;
 
@@ -67,10 +80,23 @@ bool isStream(cudaStream_t stream) {
 }
 
 bool isReady(const CUstream_st &stream) {
-  return !stream.queue.empty() &&
-         (!stream.queue.front().waits ||
-          stream.queue.front().waits->done >= stream.queue.front().version);
+  if (stream.queue.empty())
+    return false;
+  const Work &work = stream.queue.front();
+  if (work.word)
+    return work.word->load(std::memory_order_acquire) >= work.value;
+  return !work.waits || work.waits->done >= work.version;
 }
+
+/// Whether a stream waits for what a thread of the host has still to do; how
+/// long the host has waited for that is bounded.
+bool waitsForThread() {
+  for (const CUstream_st *stream : streams())
+    if (!stream->queue.empty() && stream->queue.front().word)
+      return true;
+  return false;
+}
+constexpr int kThreadPolls = 20000; // of a millisecond
 
 /// Runs the first work of some stream; false where none can.
 bool runOne() {
@@ -98,8 +124,12 @@ bool runOne() {
 }
 
 template <typename F> void runUntil(F &&done) {
-  while (!done())
-    if (!runOne()) {
+  for (int polls = 0; !done();) {
+    if (runOne()) {
+      polls = 0;
+    } else if (waitsForThread() && ++polls < kThreadPolls) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } else {
       report(FaultKind::Deadlock, 0,
              "the host waits for streams that wait for each other");
       for (CUstream_st *stream : streams())
@@ -107,6 +137,7 @@ template <typename F> void runUntil(F &&done) {
       endIfFaulty();
       return;
     }
+  }
 }
 
 /// As much as the seed says, between two calls of the host.
@@ -126,6 +157,8 @@ void push(CUstream_st *stream, Work work) {
   join(clock, host);
   if (work.waits)
     join(clock, work.waits->clock);
+  if (work.word)
+    join(clock, told);
   clock.resize(std::max(clock.size(), stream->index + 1));
   ++clock[stream->index];
   if (work.records)
@@ -142,6 +175,13 @@ void learn(const WorkClock &clock) {
     if (!stream->queue.empty() || !isWithin(stream->clock, host))
       return;
   forgetWorks();
+}
+
+bool isRegistered(const void *p, size_t bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  const auto after = registered.upper_bound(at);
+  return after != registered.begin() &&
+         at + bytes <= std::prev(after)->first + std::prev(after)->second;
 }
 
 uint64_t hashOf(const void *p, size_t bytes) { // FNV-1a
@@ -191,6 +231,21 @@ void holdWork(bool to) {
 
 namespace {
 
+/// Whether a copy's end on the host races with another's.
+bool hostRaces(const void *p, size_t bytes, bool writes) {
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  const RangeAccess *other = conflictingRange(at, bytes, writes);
+  if (other)
+    report(FaultKind::Race, 0,
+           std::string("a copy ") + (writes ? "writes " : "reads ") +
+               std::to_string(bytes) + " bytes of registered memory, which " +
+               workName(other->serial) +
+               (other->writes ? " writes" : " reads") +
+               ", and nothing orders them");
+  noteRange(at, bytes, writes);
+  return other;
+}
+
 void copyNow(void *to, const void *from, size_t bytes) {
   const bool fromDevice =
       isDevice(reinterpret_cast<uintptr_t>(from)) && !isPinned(from);
@@ -200,6 +255,10 @@ void copyNow(void *to, const void *from, size_t bytes) {
     return;
   if (toDevice && !touchAll(to, bytes, Touch::Write, "a copy"))
     return;
+  for (const auto &[p, writes] : {std::pair<const void *, bool>{from, false},
+                                  std::pair<const void *, bool>{to, true}})
+    if (isRegistered(p, bytes) && hostRaces(p, bytes, writes))
+      return;
   std::memmove(to, from, bytes);
 }
 
@@ -226,7 +285,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
            "a copy whose direction isn't that of its addresses");
     return cudaErrorInvalidValue;
   }
-  if (!fromDevice && isPinned(from)) {
+  if (isRegistered(fromDevice ? to : from, bytes)) {
+    queueWork(stream, "a copy", [=] { copyNow(to, from, bytes); });
+  } else if (!fromDevice && isPinned(from)) {
     const uint64_t before = hashOf(from, bytes);
     queueWork(stream, "a copy", [=] {
       if (hashOf(from, bytes) != before)
@@ -265,6 +326,53 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes,
     if (touchAll(to, bytes, Touch::Write, "a fill"))
       std::memset(to, value, bytes);
   });
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned) {
+  if (shouldFail("cudaHostRegister"))
+    return cudaErrorMemoryAllocation;
+  registered[reinterpret_cast<uintptr_t>(p)] = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void *p) {
+  runAll();
+  return registered.erase(reinterpret_cast<uintptr_t>(p))
+             ? cudaSuccess
+             : cudaErrorInvalidValue;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
+                               void *data) {
+  if (shouldFail("cudaLaunchHostFunc"))
+    return cudaErrorNotSupported;
+  if (!isStream(stream))
+    return cudaErrorInvalidResourceHandle;
+  queueWork(stream, "a function of the host", [=] { function(data); });
+  join(told, streamOf(stream)->clock);
+  return cudaSuccess;
+}
+
+/// As the driver's, of words in memory that the device reads.
+static int waitForValue(cudaStream_t stream, unsigned long long word,
+                        uint64_t value, unsigned flags) {
+  if (!isStream(stream) || flags != 0 || shouldFail("cuStreamWaitValue64"))
+    return 1;
+  Work work{"a wait for a word", {}};
+  work.word = reinterpret_cast<const std::atomic<uint64_t> *>(word);
+  work.value = value;
+  push(streamOf(stream), std::move(work));
+  return 0;
+}
+
+cudaError_t
+cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned,
+                                 unsigned long long,
+                                 cudaDriverEntryPointQueryResult *result) {
+  const bool found = !std::strcmp(symbol, "cuStreamWaitValue64");
+  *function = found ? reinterpret_cast<void *>(waitForValue) : nullptr;
+  *result =
+      found ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
 

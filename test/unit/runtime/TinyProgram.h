@@ -205,38 +205,39 @@ struct Kernels {
   GradNorm norm{{.count = 2, .maxNorm = 0, .scratchBytes = 0}};
 };
 
-inline void run(Stream &s, void *kernels, char *arena) {
+inline void run(Queues &q, void *kernels) {
+  Stream &s = q.compute();
   Kernels &k = *static_cast<Kernels *>(kernels);
-  auto at = [&](int64_t offset) -> void * { return arena + offset; };
+  auto at = [&](int64_t offset) -> void * { return q.device() + offset; };
   k.embed.run(s, {at(kEmbed), at(kTokens)}, {at(kHidden)}, nullptr);
-  s.launched(0);
+  q.launched(0);
   k.head.run(s, {at(kHidden), at(kHead)}, {at(kLogits)}, at(kScratchAt));
-  s.launched(1);
+  q.launched(1);
   k.loss.run(s, {at(kLogits), at(kLabels), at(kWeight)}, {at(kLoss), at(kLse)},
              at(kScratchAt));
-  s.launched(2);
+  q.launched(2);
   k.lossGrad.run(s, {at(kLogits), at(kLabels), at(kLse), at(kWeight)},
                  {at(kLogits)}, nullptr);
-  s.launched(3);
+  q.launched(3);
   k.headGrad.run(s, {at(kLogits), at(kHidden)}, {at(kDHead)}, at(kScratchAt));
-  s.launched(4);
+  q.launched(4);
   k.hiddenGrad.run(s, {at(kLogits), at(kHead)}, {at(kDHidden)}, at(kScratchAt));
-  s.launched(5);
+  q.launched(5);
   k.embedGrad.run(s, {at(kTokens), at(kDHidden)}, {at(kDEmbed)},
                   at(kScratchAt));
-  s.launched(6);
+  q.launched(6);
   k.update.run(
       s,
       {at(kEmbed), at(kDEmbed), at(kEmbedM), at(kEmbedV), at(kRate), at(kStep)},
       {at(kEmbed), at(kEmbedM), at(kEmbedV), at(kEmbedSquares)},
       at(kScratchAt));
-  s.launched(7);
+  q.launched(7);
   k.update.run(
       s, {at(kHead), at(kDHead), at(kHeadM), at(kHeadV), at(kRate), at(kStep)},
       {at(kHead), at(kHeadM), at(kHeadV), at(kHeadSquares)}, at(kScratchAt));
-  s.launched(8);
+  q.launched(8);
   k.norm.run(s, {at(kEmbedSquares), at(kHeadSquares)}, {at(kNorm)}, nullptr);
-  s.launched(9);
+  q.launched(9);
 }
 
 inline StepProgram program() {

@@ -1,0 +1,232 @@
+//===- CudaQueues.cpp - the engines of the cuda backend -------------------===//
+
+#include "runtime/cuda/CudaQueues.h"
+
+#include "runtime/cuda/HostUpdates.h"
+
+#include <algorithm>
+#include <new>
+#include <thread>
+
+namespace tmc::cuda {
+
+namespace {
+
+/// Counters in pinned memory, a line of the cache each.
+constexpr size_t kCounterBytes = 64;
+/// CU_STREAM_WAIT_VALUE_GEQ: until the word is at least the value.
+constexpr unsigned kWaitAtLeast = 0;
+
+void raise(void *counter) { static_cast<WorkCounter *>(counter)->raise(); }
+
+Status worldError(const char *what, cudaError_t error) {
+  return {Code::World, std::string(what) + ": " + cudaGetErrorString(error)};
+}
+
+} // namespace
+
+CudaQueues::CudaQueues(Stream &compute)
+    : Queues(compute), hostStream_(nullptr) {
+  streams_[int(Engine::Compute)] = static_cast<cudaStream_t>(compute.native());
+}
+
+CudaQueues::~CudaQueues() {
+  for (std::unique_ptr<EngineThread> &thread : threads_)
+    thread.reset();
+  // Nothing can be done about an error here.
+  for (Event &event : events_)
+    if (event.native)
+      (void)cudaEventDestroy(event.native);
+  for (Engine engine : {Engine::ToHost, Engine::ToDevice})
+    if (streams_[int(engine)])
+      (void)cudaStreamDestroy(streams_[int(engine)]);
+  for (Teller &teller : tellers_)
+    if (teller.stream)
+      (void)cudaStreamDestroy(teller.stream);
+  if (counters_)
+    (void)cudaFreeHost(counters_);
+}
+
+Status CudaQueues::start(const QueueNeeds &needs,
+                         const DeviceOptions &options) {
+  const bool any =
+      std::any_of(std::begin(needs.engines) + 1, std::end(needs.engines),
+                  [](bool b) { return b; });
+  if (!any)
+    return Status::ok();
+  context_.file = needs.file;
+  auto stream = [](cudaStream_t &made) {
+    return cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+  };
+  for (Engine engine : {Engine::ToHost, Engine::ToDevice})
+    if (cudaError_t e = stream(streams_[int(engine)]); e != cudaSuccess)
+      return worldError("can't create a stream for copies", e);
+  events_.resize(size_t(std::max(needs.events, 0)));
+  for (Event &event : events_)
+    if (cudaError_t e =
+            cudaEventCreateWithFlags(&event.native, cudaEventDisableTiming);
+        e != cudaSuccess)
+      return worldError("can't create an event", e);
+  if (cudaError_t e =
+          cudaHostAlloc(reinterpret_cast<void **>(&counters_),
+                        kEngineCount * kCounterBytes, cudaHostAllocDefault);
+      e != cudaSuccess)
+    return worldError("can't pin the engines' counters", e);
+  void *found = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  // As of CUDA 12: a word of memory that the device can read will do.
+  if (cudaGetDriverEntryPointByVersion("cuStreamWaitValue64", &found, 12000,
+                                       cudaEnableDefault,
+                                       &result) == cudaSuccess &&
+      result == cudaDriverEntryPointSuccess)
+    waitValue_ = reinterpret_cast<WaitValue>(found);
+  if (needs.engines[int(Engine::Host)]) {
+    if (!host::canRun())
+      return {Code::World,
+              "updates on the host need a processor with AVX2 and FMA"};
+    const int cores = int(std::thread::hardware_concurrency());
+    // Compute takes one, which queues.
+    hostPool_ = std::make_unique<ThreadPool>(
+        options.hostThreads > 0 ? options.hostThreads : std::max(1, cores - 1));
+    hostStream_ = Stream(hostPool_.get());
+    context_.hostStream = &hostStream_;
+  }
+  for (int i = 1; i < kEngineCount; ++i) {
+    if (!isThread(Engine(i)) || !needs.engines[i])
+      continue;
+    if (cudaError_t e = stream(tellers_[i].stream); e != cudaSuccess)
+      return worldError("can't create a stream for events", e);
+    auto *counter =
+        new (counters_ + size_t(i) * kCounterBytes) std::atomic<uint64_t>(0);
+    threads_[i] = std::make_unique<EngineThread>(Engine(i), context_,
+                                                 needs.depth, counter);
+    if (Status s = threads_[i]->start(); !s)
+      return s;
+  }
+  return Status::ok();
+}
+
+void CudaQueues::check(cudaError_t error, const char *what) {
+  if (error != cudaSuccess)
+    context_.fault.set(worldError(what, error));
+}
+
+Work *CudaQueues::next(Engine engine, Work::Kind kind, int64_t launch) {
+  EngineThread *thread = of(engine);
+  if (!thread) {
+    context_.fault.set(unnamedEngine(engine));
+    return nullptr;
+  }
+  return &thread->next(kind, launch);
+}
+
+void CudaQueues::copy(int64_t launch, Engine engine, void *to, const void *from,
+                      int64_t bytes) {
+  if (!streams_[int(engine)])
+    context_.fault.set(unnamedEngine(engine));
+  else if (!context_.fault.isSet())
+    check(cudaMemcpyAsync(to, from, size_t(bytes),
+                          engine == Engine::ToHost ? cudaMemcpyDeviceToHost
+                                                   : cudaMemcpyHostToDevice,
+                          streams_[int(engine)]),
+          "a copy between device and host");
+  started(launch);
+}
+
+void CudaQueues::writeFile(int64_t launch, int64_t fileOffset, const void *from,
+                           int64_t bytes) {
+  if (Work *work = next(Engine::FileWrite, Work::Kind::Write, launch)) {
+    work->setTransfer(nullptr, from, fileOffset, bytes);
+    of(Engine::FileWrite)->commit();
+  }
+  started(launch);
+}
+
+void CudaQueues::readFile(int64_t launch, void *to, int64_t fileOffset,
+                          int64_t bytes) {
+  if (Work *work = next(Engine::FileRead, Work::Kind::Read, launch)) {
+    work->setTransfer(to, nullptr, fileOffset, bytes);
+    of(Engine::FileRead)->commit();
+  }
+  started(launch);
+}
+
+void CudaQueues::onHost(int64_t launch, Kernel &kernel, In ins, Out outs,
+                        void *scratch, bool accumulate) {
+  if (Work *work = next(Engine::Host, Work::Kind::OnHost, launch)) {
+    if (work->setKernel(kernel, ins, outs, scratch, accumulate))
+      of(Engine::Host)->commit();
+    else
+      context_.fault.set(tooManyOperands());
+  }
+  started(launch);
+}
+
+void CudaQueues::recordEvent(Engine engine, int32_t index) {
+  Event &event = events_[size_t(index)];
+  event.engine = engine;
+  event.isRecorded = true;
+  if (!isThread(engine))
+    check(cudaEventRecord(event.native, streams_[int(engine)]),
+          "an event of a stream");
+  else if (const EngineThread *thread = of(engine))
+    event.number = thread->queued();
+}
+
+void CudaQueues::waitForEvent(Engine engine, int32_t index) {
+  const Event &event = events_[size_t(index)];
+  if (!event.isRecorded || event.engine == engine)
+    return;
+  if (isThread(engine)) {
+    if (!of(engine))
+      return;
+    if (!isThread(event.engine))
+      return threadWaitsForStream(engine, event);
+    if (const EngineThread *other = of(event.engine))
+      of(engine)->wait(other->completed(), event.number);
+  } else if (isThread(event.engine)) {
+    streamWaitsForThread(engine, event);
+  } else {
+    check(cudaStreamWaitEvent(streams_[int(engine)], event.native, 0),
+          "a wait for an event");
+  }
+}
+
+void CudaQueues::threadWaitsForStream(Engine engine, const Event &event) {
+  Teller &teller = tellers_[int(engine)];
+  check(cudaStreamWaitEvent(teller.stream, event.native, 0),
+        "a wait for an event");
+  const cudaError_t error =
+      cudaLaunchHostFunc(teller.stream, raise, &teller.heard);
+  check(error, "a word to the host");
+  if (error == cudaSuccess)
+    of(engine)->wait(teller.heard, ++teller.told);
+}
+
+void CudaQueues::streamWaitsForThread(Engine engine, const Event &event) {
+  const EngineThread *thread = of(event.engine);
+  if (!thread || thread->completed().get() >= event.number)
+    return;
+  const auto word =
+      reinterpret_cast<unsigned long long>(&thread->completed().place());
+  if (waitValue_ &&
+      waitValue_(streams_[int(engine)], word, event.number, kWaitAtLeast) == 0)
+    return;
+  waitValue_ = nullptr; // the driver or the device can't
+  thread->completed().waitFor(event.number);
+}
+
+void CudaQueues::drain() {
+  // Streams first: threads wait for what they tell.
+  for (cudaStream_t stream : streams_)
+    if (stream)
+      check(cudaStreamSynchronize(stream), "the step");
+  for (const Teller &teller : tellers_)
+    if (teller.stream)
+      check(cudaStreamSynchronize(teller.stream), "the step");
+  for (const std::unique_ptr<EngineThread> &thread : threads_)
+    if (thread)
+      thread->drain();
+}
+
+} // namespace tmc::cuda

@@ -1,0 +1,99 @@
+//===- CudaQueues.h - the engines of the cuda backend -----------*- C++ -*-===//
+//
+// Copies have a stream of their own in each direction; the file's engines and
+// the host's are threads (runtime/step/EngineThread.h). The caller runs ahead
+// of all of them. What waits for what:
+//
+//     stream for stream   cudaStreamWaitEvent
+//     thread for thread   the other thread's counter
+//     thread for stream   a stream per thread waits for the event and then
+//                         calls the host, which raises a counter: the thread
+//                         waits for that
+//     stream for thread   the device waits until the thread's counter, in
+//                         pinned memory, has come far enough; where the driver
+//                         can't, the caller waits
+//
+// A function that the driver calls on the host never blocks: such functions may
+// be called one after the other, whatever their streams.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_CUDA_CUDAQUEUES_H
+#define TMC_RUNTIME_CUDA_CUDAQUEUES_H
+
+#include "runtime/cpu/Parallel.h"
+#include "runtime/step/EngineThread.h"
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tmc::cuda {
+
+class CudaQueues final : public Queues {
+public:
+  explicit CudaQueues(Stream &compute);
+  ~CudaQueues() override;
+
+  /// Creates streams, events and threads.
+  Status start(const QueueNeeds &needs, const DeviceOptions &options);
+  void place(char *device, char *host) { setArenas(device, host); }
+  void observe(WorkObserver *observer) { context_.observer = observer; }
+  /// The first error of what was queued here, when all engines are idle.
+  Status takeFault() { return context_.fault.take(); }
+
+  void copy(int64_t launch, Engine engine, void *to, const void *from,
+            int64_t bytes) override;
+  void writeFile(int64_t launch, int64_t fileOffset, const void *from,
+                 int64_t bytes) override;
+  void readFile(int64_t launch, void *to, int64_t fileOffset,
+                int64_t bytes) override;
+  void onHost(int64_t launch, Kernel &kernel, In ins, Out outs, void *scratch,
+              bool accumulate) override;
+  void drain() override;
+
+private:
+  void recordEvent(Engine engine, int32_t event) override;
+  void waitForEvent(Engine engine, int32_t event) override;
+
+  struct Event {
+    cudaEvent_t native = nullptr; // of the streams
+    bool isRecorded = false;
+    Engine engine = Engine::Compute; // of the latest record
+    uint64_t number = 0;             // of a thread's work
+  };
+  /// A stream that tells a thread of events.
+  struct Teller {
+    cudaStream_t stream = nullptr;
+    uint64_t told = 0; // how often it was asked to
+    WorkCounter heard; // how often it did
+  };
+  using WaitValue = int (*)(cudaStream_t, unsigned long long, uint64_t,
+                            unsigned);
+
+  static bool isThread(Engine engine) {
+    return engine != Engine::Compute && engine != Engine::ToHost &&
+           engine != Engine::ToDevice;
+  }
+  EngineThread *of(Engine engine) { return threads_[int(engine)].get(); }
+  Work *next(Engine engine, Work::Kind kind, int64_t launch);
+  /// A fault of the step, in the device's words.
+  void check(cudaError_t error, const char *what);
+  void streamWaitsForThread(Engine engine, const Event &event);
+  void threadWaitsForStream(Engine engine, const Event &event);
+
+  EngineContext context_;
+  std::unique_ptr<ThreadPool> hostPool_;
+  Stream hostStream_;
+  cudaStream_t streams_[kEngineCount] = {}; // of compute and the copies
+  std::vector<Event> events_;
+  Teller tellers_[kEngineCount];
+  char *counters_ = nullptr; // of the threads, in pinned memory
+  WaitValue waitValue_ = nullptr;
+  std::unique_ptr<EngineThread> threads_[kEngineCount];
+};
+
+} // namespace tmc::cuda
+
+#endif // TMC_RUNTIME_CUDA_CUDAQUEUES_H

@@ -1,0 +1,54 @@
+//===- HostUpdates.cpp - the cpu backend's updates, beside cuda's ---------===//
+
+#include "runtime/cuda/HostUpdates.h"
+
+// What the text below includes beside its own declarations belongs to both.
+#include "runtime/cpu/Checks.h"
+#include "runtime/cpu/Parallel.h"
+#include "runtime/cpu/PhiloxSimd.h"
+#include "runtime/kernels/Philox.h"
+#include "runtime/kernels/Portable.h"
+#include "runtime/kernels/Storage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
+
+namespace tmc::host {
+
+// Its `namespace tmc` is tmc::host::tmc here.
+#include "runtime/cpu/Optimizer.cpp"
+
+bool canRun() {
+#ifdef __AVX2__
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return true;
+#endif
+}
+
+template <typename K> std::unique_ptr<Kernel> make(const void *params) {
+  return std::make_unique<K>(*static_cast<const typename K::Params *>(params));
+}
+
+std::unique_ptr<Kernel> makeAdamW(const void *params) {
+  return make<tmc::AdamW>(params);
+}
+std::unique_ptr<Kernel> makeAdamW8bit(const void *params) {
+  return make<tmc::AdamW8bit>(params);
+}
+std::unique_ptr<Kernel> makeSgd(const void *params) {
+  return make<tmc::Sgd>(params);
+}
+std::unique_ptr<Kernel> makeSquareSum(const void *params) {
+  return make<tmc::SquareSum>(params);
+}
+std::unique_ptr<Kernel> makeGradNorm(const void *params) {
+  return make<tmc::GradNorm>(params);
+}
+std::unique_ptr<Kernel> makeLossScale(const void *params) {
+  return make<tmc::LossScale>(params);
+}
+
+} // namespace tmc::host

@@ -1,0 +1,61 @@
+//===- OnHost.h - kernels that run on the host, whatever backend ---*- C++
+//-*-===//
+//
+// Updates of states that are at home on the host run there, by the cpu
+// backend's text, on both backends. An emitted step holds one beside its other
+// kernels, and gives it to the host's engine:
+//
+//     OnHost<AdamW> hostadamw_0{{.param = DType::F32, ...}};
+//     q.onHost(41, k.hostadamw_0, {host(0x0), ...}, {host(0x0), ...},
+//     host(0x9000));
+//
+// The results have the bits of the backend's own kernel: the arithmetic of both
+// is one text (runtime/kernels/Adam.h), rounding included.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TMC_RUNTIME_KERNELS_ONHOST_H
+#define TMC_RUNTIME_KERNELS_ONHOST_H
+
+#include "runtime/kernels/Optimizer.h"
+
+#include <memory>
+
+namespace tmc {
+
+/// There is one for each class of runtime/kernels/Optimizer.h.
+template <typename K>
+std::unique_ptr<Kernel> makeOnHost(const typename K::Params &params);
+template <>
+std::unique_ptr<Kernel> makeOnHost<AdamW>(const AdamW::Params &params);
+template <>
+std::unique_ptr<Kernel> makeOnHost<AdamW8bit>(const AdamW8bit::Params &params);
+template <> std::unique_ptr<Kernel> makeOnHost<Sgd>(const Sgd::Params &params);
+template <>
+std::unique_ptr<Kernel> makeOnHost<SquareSum>(const SquareSum::Params &params);
+template <>
+std::unique_ptr<Kernel> makeOnHost<GradNorm>(const GradNorm::Params &params);
+template <>
+std::unique_ptr<Kernel> makeOnHost<LossScale>(const LossScale::Params &params);
+
+template <typename K> class OnHost final : public Kernel {
+public:
+  using Params = typename K::Params;
+  explicit OnHost(const Params &params) : kernel_(makeOnHost<K>(params)) {}
+
+  static int64_t scratchCap(const Params &params, Backend) {
+    return K::scratchCap(params, Backend::Cpu);
+  }
+  Status prepare(Device &device) override { return kernel_->prepare(device); }
+  /// `stream` is the host engine's.
+  void run(Stream &stream, In ins, Out outs, void *scratch,
+           bool accumulate = false) override {
+    kernel_->run(stream, ins, outs, scratch, accumulate);
+  }
+
+private:
+  std::unique_ptr<Kernel> kernel_;
+};
+
+} // namespace tmc
+
+#endif // TMC_RUNTIME_KERNELS_ONHOST_H
