@@ -112,6 +112,8 @@ private:
       }
     for (size_t i = 0; i < owner.size(); ++i) {
       const planning::Value &value = problem.values[i];
+      if (value.updates != kNone) // A copy takes an old home's place, too.
+        unite(i, value.updates);
       if (value.carriedFrom != kNone)
         unite(i, value.carriedFrom);
       if (value.initial != kNone)

@@ -10,6 +10,10 @@ using namespace tmc::planning;
 
 namespace {
 
+/// What is smaller than this part of the step isn't worth a transfer: beside the
+/// limit of `MoveOptions::leastBytes`, which means large steps.
+constexpr int64_t kLeastPart = 1024;
+
 /// What a plan moves in a step, and how often it recomputes.
 void countMoves(const Problem &problem, const Solution &solution,
                 PlanRecord &record) {
@@ -76,10 +80,11 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
       unconstrained.ok())
     record.unconstrainedBytes = unconstrained->peakBytes;
 
-  if (absl::Status status = offerMoves(
-          stated, moveOptions(*spec, target, options.hostBudget,
-                              options.fileBudget));
-      !status.ok())
+  MoveOptions moves =
+      moveOptions(*spec, target, options.hostBudget, options.fileBudget);
+  moves.leastBytes = std::clamp<int64_t>(
+      record.unconstrainedBytes / kLeastPart, kHostAlignment, moves.leastBytes);
+  if (absl::Status status = offerMoves(stated, moves); !status.ok())
     return status;
   Problem &problem = stated.problem;
   problem.spaces[0].budgetBytes = options.budget;

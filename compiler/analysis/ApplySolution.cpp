@@ -86,9 +86,42 @@ public:
                : onForm(original, home, b);
   }
 
-  /// Forgets what a loop's body made, which nothing outside may read.
-  std::vector<Value> forms() const { return formNow; }
-  void forgetSince(std::vector<Value> before) { formNow = std::move(before); }
+  /// What the body's last trip leaves to what stands behind the loop, beside
+  /// what it yields by itself: values that the epilogue reads before it makes
+  /// them again.
+  std::vector<ValueId> leftByBody() const {
+    const planning::Problem &all = problem.problem;
+    std::vector<char> made(all.values.size(), 0), seen(made);
+    for (const planning::Execution &e : solution.segments[1])
+      if (e.phase != planning::Phase::Done)
+        for (ValueId v : all.recipes[e.recipe].writes)
+          made[v] = 1;
+    for (const planning::Value &value : all.values)
+      if (value.carriedFrom != kNone) // The loop's own results.
+        seen[value.carriedFrom] = 1;
+    std::vector<ValueId> left;
+    for (const planning::Execution &e : solution.segments[2]) {
+      if (e.phase == planning::Phase::Done)
+        continue;
+      for (ValueId v : all.recipes[e.recipe].reads)
+        if (made[v] && !std::exchange(seen[v], 1))
+          left.push_back(v);
+      for (ValueId v : all.recipes[e.recipe].writes)
+        seen[v] = 1;
+    }
+    return left;
+  }
+  /// The latest instance of a value.
+  Value now(ValueId id) const {
+    return problem.problem.values[id].formOf == kNone
+               ? map.lookupOrNull(rootOf(id))
+               : formNow[id];
+  }
+  void setNow(ValueId id, Value now) { setNow(id, rootOf(id), now); }
+
+  Type typeOf(ValueId id) const {
+    return train::inSpace(rootOf(id).getType(), spaceOf(id));
+  }
 
   IRMapping map;
   Operation *constantsAt = nullptr;
@@ -253,24 +286,33 @@ LogicalResult tmc::applySolution(train::StepOp step, const StepProblem &problem,
     SmallVector<Value> slices;
     for (Value slice : loop.getSlices())
       slices.push_back(replay.current(slice, b));
-    auto next = train::MicroBatchOp::create(
-        b, loop.getLoc(), loop.getResultTypes(), loop.getCountAttr(), slices);
+    std::vector<ValueId> left = replay.leftByBody();
+    SmallVector<Type> types(loop.getResultTypes());
+    for (ValueId id : left)
+      types.push_back(replay.typeOf(id));
+    auto next = train::MicroBatchOp::create(b, loop.getLoc(), types,
+                                            loop.getCountAttr(), slices);
     replay.constantsAt = next;
     Block &body = next.getBody().emplaceBlock();
     for (BlockArgument argument : loop.getBlock().getArguments())
       replay.map.map(argument,
                      body.addArgument(argument.getType(), argument.getLoc()));
+    for (ValueId id : left)
+      body.addArgument(replay.typeOf(id), loop.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    std::vector<Value> outside = replay.forms();
     if (failed(replay.run(1, inner)))
       return failure();
     SmallVector<Value> yielded;
     for (Value value : loop.getBlock().getTerminator()->getOperands())
       yielded.push_back(replay.current(value, inner));
+    for (ValueId id : left)
+      yielded.push_back(replay.now(id));
     train::YieldOp::create(inner, loop.getLoc(), yielded);
-    replay.forgetSince(std::move(outside));
     for (auto [from, to] : llvm::zip(loop.getResults(), next.getResults()))
       replay.map.map(from, to);
+    for (auto [id, result] : llvm::zip_equal(
+             left, next.getResults().drop_front(loop.getNumResults())))
+      replay.setNow(id, result);
     b.setInsertionPointToEnd(block);
     replay.constantsAt = nullptr;
     if (failed(replay.run(2, b)))

@@ -54,15 +54,6 @@ std::string tmc::literal(Attribute value) {
 
 namespace {
 
-/// Classes of the cpu backend that a host runs beside a device.
-constexpr const char *kOnHost = "host::";
-
-const char *runtimeName(mem::Engine engine) {
-  constexpr const char *kNames[] = {"Compute",  "ToHost",    "ToDevice",
-                                    "FileRead", "FileWrite", "Host"};
-  return kNames[size_t(engine)];
-}
-
 constexpr const char *kKernelsInclude =
     "#include \"runtime/kernels/Kernels.h\"\n"
     "#include \"runtime/step/Program.h\"\n\n";
@@ -236,8 +227,6 @@ private:
           "is\n/// prepared once, at load.\nstruct Kernels {\n";
     for (auto &[what, name] : objects) {
       auto [type, arguments] = StringRef(what).split('{');
-      if (options.backend == Backend::Cpu)
-        type.consume_front(kOnHost);
       if (!whole && type.consume_front("Fused<"))
         os << "  Generated " << name << "{make_" << type.drop_back() << ", "
            << arguments << ";\n";
@@ -288,9 +277,11 @@ private:
 
   /// The object that runs `launch`.
   std::string objectFor(mem::LaunchOp launch) {
-    std::string what = launch.getGenerated()
-                           ? "Fused<" + launch.getCallee().str() + ">"
-                           : launch.getCallee().str();
+    std::string what = launch.getCallee().str();
+    if (launch.getGenerated())
+      what = "Fused<" + what + ">";
+    else if (launch.getOnHost())
+      what = "OnHost<" + what + ">";
     what += "{{";
     for (Attribute param : launch.getParams()) {
       auto pair = cast<ArrayAttr>(param);
@@ -300,9 +291,6 @@ private:
     int64_t scratch =
         launch.getScratch() ? sizeInBytes(launch.getScratch().getType()) : 0;
     what += ".scratchBytes = " + std::to_string(scratch) + "}}";
-    // The host's engine runs beside the kernels: it has objects of its own.
-    if (launch.getOnHost())
-      what = kOnHost + what;
     std::string &name = nameOfObject(what);
     if (name.empty()) {
       name = launch.getGenerated() ? launch.getCallee().str() + "_kernel"

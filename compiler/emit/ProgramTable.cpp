@@ -158,7 +158,7 @@ private:
        << ", .feed = Feed::" << tensor.feed();
     if (mem::SpaceKind space = mem::spaceOf(type);
         space != mem::SpaceKind::Device)
-      os << ", .space = " << runtimeName(space);
+      os << ", .space = " << spaceName(space);
     if (tensor.has(TrainDialect::kCopyOf))
       os << ", .copyOf = " << indexOf(tensor.text(TrainDialect::kCopyOf));
     if (auto limit = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kLimit)) {
@@ -252,11 +252,11 @@ private:
        << sizeInBytes(type) << ", "
        << literal(TypeAttr::get(type.getElementType()));
     if (space != mem::SpaceKind::Device)
-      os << ", " << runtimeName(space);
+      os << ", " << spaceName(space);
     os << "},\n";
   }
 
-  static const char *runtimeName(mem::SpaceKind space) {
+  static const char *spaceName(mem::SpaceKind space) {
     constexpr const char *kNames[] = {"Space::Device", "Space::Host",
                                       "Space::File"};
     return kNames[size_t(space)];
@@ -303,7 +303,7 @@ private:
         if (copy.getInstance() > 0)
           row.name += "@" + std::to_string(copy.getInstance());
         row.family = "Move";
-        row.engine = engineName(copy.getEngine());
+        row.engine = runtimeName(copy.getEngine());
         row.moved = row.bytes = sizeInBytes(copy.getSource().getType());
         writes.push_back(copy.getTarget());
       } else if (auto done = dyn_cast<mem::DoneOp>(op)) {
@@ -342,12 +342,6 @@ private:
                        std::to_string(row.moved))
          << "},\n";
     os << "};\n\n";
-  }
-
-  static std::string engineName(mem::Engine engine) {
-    constexpr const char *kNames[] = {"Compute",  "ToHost",    "ToDevice",
-                                      "FileRead", "FileWrite", "Host"};
-    return kNames[size_t(engine)];
   }
 
   static int64_t elementsOf(Value memref) {
@@ -461,6 +455,12 @@ private:
 };
 
 } // namespace
+
+const char *tmc::runtimeName(mem::Engine engine) {
+  constexpr const char *kNames[] = {"Compute",  "ToHost",    "ToDevice",
+                                    "FileRead", "FileWrite", "Host"};
+  return kNames[size_t(engine)];
+}
 
 void tmc::printProgramTable(llvm::raw_ostream &os, mem::ProgramOp program,
                             const MemLiveness &liveness,

@@ -10,6 +10,9 @@
 
 namespace tmc {
 
+/// `tmc::Engine`'s name of an engine.
+const char *runtimeName(mem::Engine engine);
+
 /// Prints the constants `tensors`, `constants`, `regions`, `launches` and
 /// `program` (see runtime/step/Program.h). `kernels` names the object of each
 /// launch.

@@ -127,8 +127,9 @@ private:
           addFetch(v);
         v = addForm(v);
       }
+    // What isn't at home there need not be updated in place.
     for (Overwrite &o : there.overwrites)
-      o = {onHost[o.read], onHost[o.written], o.must};
+      o = {onHost[o.read], onHost[o.written], o.must && mayLive(o.read)};
     there.name += " on the host";
     there.engine = hostEngine;
     there.cost = timeOf(bytes, options.update);

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""What must hold of steps whose values leave the device; needs only the standard library.
+
+    offload.py --build build [--only SUBSTRING] [--jobs N] [--keep DIR]
+
+Each case is a small step, planned with what its class may move and nearly the smallest budget that
+is known to work so. 20 steps give the losses, gradient norms, parameters, states and moments of the
+step that moves nothing, bit for bit; so do two threads, dead buffers poisoned, and going on from the
+other's checkpoint in the middle. The arenas are as large as planned, in each space, and the class
+moves something. `tmc verify` agrees. Ends with one line `N passed, M failed`.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import shutil
+import sys
+import tempfile
+
+import run as steps
+from run import ROOT, STEPS, Case, Run, Tally
+
+GPT2 = dict(graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={})
+OVERFLOWS = "--loss-scale=dynamic(start=4294967296,growth=65536,backoff=0.0000152587890625,interval=4)"
+
+# Name: the step, --offload, more flags of its compilation.
+CASES = {
+    "activations": (GPT2, "activations", []),
+    "optimizer": (GPT2, "optimizer", []),
+    "parameters": (GPT2, "parameters", []),
+    "all": (GPT2, "all", []),
+    "all, auto": (GPT2, "auto", []),
+    "all, 4 micro-batches": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=4"]), "all", []),
+    "all, fp16 with scaling": (dict(GPT2, options=GPT2["options"] + ["--precision=fp16", OVERFLOWS]), "all", []),
+    "optimizer, moments in 8 bits": (dict(GPT2, optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"), "optimizer", []),
+    "all, sgd": (dict(GPT2, optimizer="sgd(momentum=0.9)"), "all", []),
+}
+
+
+class Offloaded(Case):
+    def __init__(self, name, model, classes, flags, options, scratch):
+        super().__init__(name, model, options, scratch)
+        self.flags = [f"--offload={classes}", *flags]
+
+    def smallest(self):
+        code, text = steps.run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
+                                f"--optimizer={self.optimizer}", *self.model["options"], *self.flags, "--budget=1", "--json"],
+                               stderr=steps.subprocess.DEVNULL)
+        return json.loads(text)["smallest_found_bytes"] if code == 3 else None
+
+    def check(self, tally):
+        base, fault = self.compile("stays")
+        if fault:
+            return tally.test(f"{self.name}: compile what stays", fault)
+        first = Run(base, "one-thread", self.data, "--threads=1")
+        low, high = self.smallest(), self.plan(base)["arena_bytes"]
+        if low is None or low >= high:
+            return tally.test(f"{self.name}: smallest budget", f"{low} are known to work, {high} without moves")
+        budget = math.ceil(low + 0.02 * (high - low))
+        moved, fault = self.compile("moves", f"--budget={budget}", *self.flags)
+        label = f"{self.name}: {budget} bytes, {high} without moves"
+        if fault:
+            return tally.test(label, fault)
+        done = Run(moved, "one-thread", self.data, "--threads=1")
+        spaces = self.plan(moved)["spaces"]
+        tally.test(label, done.difference(first) or self.memory(done, moved) or self.beside(done, spaces),
+                   "" if done.code else
+                   f"{spaces['to_host_bytes']} bytes to the host, {spaces['to_device_bytes']} back, "
+                   f"{spaces['host']['arena_bytes']} there")
+        if done.code:
+            return
+        two = Run(moved, "two-threads", self.data, "--threads=2", "--host-threads=2")
+        tally.test(f"{self.name}: two threads", two.difference(first))
+        poisoned = Run(moved, "poisoned", self.data, "--threads=1", "--poison")
+        tally.test(f"{self.name}: dead buffers poisoned", poisoned.difference(first))
+        for name, begins, ends in ("from what stays", base, moved), ("to what stays", moved, base):
+            half = Run(begins, f"half {name}", self.data, "--threads=1", steps=STEPS // 2)
+            rest = Run(ends, f"rest {name}", self.data, "--threads=1", f"--resume={half.directory}",
+                       steps=STEPS - STEPS // 2, init=False)
+            tally.test(f"{self.name}: resumed {name}", rest.difference(first))
+        code, text = steps.run([self.tmc, "verify", "--threads=1", moved])
+        tally.test(f"{self.name}: verify", "" if code == 0 else text)
+
+    def beside(self, done, spaces):
+        """What is beside the device is as large as planned, and something moves."""
+        if not spaces or spaces["to_host_bytes"] + spaces["to_device_bytes"] == 0:
+            return "nothing moves"
+        for line in done.lines:
+            if line["host_arena_bytes"] != spaces["host"]["arena_bytes"]:
+                return f"the host's arena has {line['host_arena_bytes']} bytes, {spaces['host']['arena_bytes']} were planned"
+        return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--only", default="", help="cases whose names contain this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--keep", help="a directory for the compiled steps")
+    options = parser.parse_args()
+    options.bench = None
+    tally = Tally()
+    scratch = options.keep or tempfile.mkdtemp(prefix="tmc-offload-")
+    try:
+        cases = [Offloaded(name, model, classes, flags, options, scratch)
+                 for name, (model, classes, flags) in CASES.items() if options.only in name]
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(lambda case: case.check(tally), cases))
+    finally:
+        if not options.keep:
+            shutil.rmtree(scratch)
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed or not tally.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
