@@ -308,8 +308,14 @@ LogicalResult tmc::applySolution(train::StepOp step, const StepProblem &problem,
     for (ValueId id : left)
       yielded.push_back(replay.now(id));
     train::YieldOp::create(inner, loop.getLoc(), yielded);
-    for (auto [from, to] : llvm::zip(loop.getResults(), next.getResults()))
+    // A move names what the body yields; kernels read the loop's result.
+    for (auto [from, to, value] :
+         llvm::zip(loop.getResults(), next.getResults(),
+                   loop.getBlock().getTerminator()->getOperands())) {
       replay.map.map(from, to);
+      if (storageRoot(value) == value)
+        replay.map.map(value, to);
+    }
     for (auto [id, result] : llvm::zip_equal(
              left, next.getResults().drop_front(loop.getNumResults())))
       replay.setNow(id, result);

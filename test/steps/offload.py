@@ -30,6 +30,7 @@ CASES = {
     "activations": (GPT2, "activations", []),
     "optimizer": (GPT2, "optimizer", []),
     "parameters": (GPT2, "parameters", []),
+    "states": (GPT2, "optimizer,parameters", []),
     "all": (GPT2, "all", []),
     "all, auto": (GPT2, "auto", []),
     "all, 4 micro-batches": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=4"]), "all", []),

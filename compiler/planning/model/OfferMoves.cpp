@@ -50,8 +50,6 @@ private:
     if (onHost[v] != kNone)
       return onHost[v];
     Value form = problem.values[v];
-    if (!mayLive(v))
-      form.kind = ValueKind::Temporary, form.updates = kNone;
     if (form.updates != kNone)
       form.updates = addForm(form.updates);
     form.name += "@host";
@@ -88,12 +86,12 @@ private:
     problem.addRecipe(std::move(r));
   }
 
-  /// Whether what persists may be at home on the host.
-  bool mayLive(ValueId v) const {
-    const ValueClass is = problem.values[v].valueClass;
-    return is == ValueClass::Parameter   ? options.parameters
-           : is == ValueClass::Optimizer ? options.optimizer
-                                         : true;
+  /// Whether it is a parameter or a moment that may be at home on the host.
+  bool mayLeave(ValueId v) const {
+    const Value &value = problem.values[v];
+    return value.kind == ValueKind::Persistent &&
+           ((value.valueClass == ValueClass::Parameter && options.parameters) ||
+            (value.valueClass == ValueClass::Optimizer && options.optimizer));
   }
 
   /// An optimizer's update: it replaces moments, or a parameter.
@@ -108,10 +106,9 @@ private:
       return;
     for (const std::vector<ValueId> *list : {&own.reads, &own.writes})
       for (ValueId v : *list)
-        if (problem.values[v].kind == ValueKind::Persistent && mayLive(v) &&
-            problem.values[v].valueClass != ValueClass::Other)
+        if (mayLeave(v))
           addMoves(v);
-    if (!options.optimizer)
+    if (!options.optimizer || !options.parameters)
       return;
     Recipe there = own;
     int64_t bytes = 0;
@@ -127,9 +124,8 @@ private:
           addFetch(v);
         v = addForm(v);
       }
-    // What isn't at home there need not be updated in place.
     for (Overwrite &o : there.overwrites)
-      o = {onHost[o.read], onHost[o.written], o.must && mayLive(o.read)};
+      o = {onHost[o.read], onHost[o.written], o.must};
     there.name += " on the host";
     there.engine = hostEngine;
     there.cost = timeOf(bytes, options.update);

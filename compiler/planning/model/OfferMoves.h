@@ -33,8 +33,8 @@ struct MoveOptions {
   MoveRate update = {50'000'000'000, 0};  // On the host; what it touches there.
   int64_t hostBudget = -1;                // Bytes; -1: no limit.
   int64_t leastBytes = 1 << 20;           // Of a temporary that may move.
-  /// What may move: temporaries; moments, and with them updates to the host;
-  /// parameters, which are at home on the device otherwise.
+  /// What may move: temporaries; moments; parameters. The host runs an update
+  /// where both its moments and its parameter may be at home there.
   bool activations = true, optimizer = true, parameters = true;
 };
 
