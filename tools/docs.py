@@ -109,7 +109,8 @@ class Steps:
                 "2", "--optimizer", rule, "--loss-scale", scale, "--to",
                 phase]))
         for pattern in ("test/unit/dialects/cases/*.mlir",
-                        "test/dialects/mem/*.mlir"):
+                        "test/dialects/mem/*.mlir",
+                        "test/dialects/train/moves.mlir"):
             for path in sorted(glob.glob(os.path.join(ROOT, pattern))):
                 self.texts.append(without_comments(path))
 

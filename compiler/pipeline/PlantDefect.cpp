@@ -2,6 +2,7 @@
 
 #include "dialects/interfaces/Fault.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -34,12 +35,9 @@ struct PlantDefect : PassWrapper<PlantDefect, OperationPass<ModuleOp>> {
           .getTerminator()
           ->erase();
     if (kind == "stranger") { // An op that no later phase knows.
-      mlir::OperationState state(module.getLoc(), "mem.record");
-      OpBuilder b(module.getContext());
-      state.addAttribute("stream", b.getStringAttr("nowhere"));
-      state.addAttribute("event", b.getI64IntegerAttr(0));
-      module.getBody()->back().getRegion(0).front().push_back(
-          Operation::create(state));
+      OpBuilder b = OpBuilder::atBlockEnd(
+          &module.getBody()->back().getRegion(0).front());
+      arith::ConstantIndexOp::create(b, module.getLoc(), 0);
       return;
     }
     if (kind == "fault")

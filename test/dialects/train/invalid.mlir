@@ -219,3 +219,59 @@ func.func @sgd_c2_scalar(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>, %
       : (tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>, tensor<bf16>) -> (tensor<4xf32>, tensor<bf16>, tensor<f32>)
   return
 }
+
+// -----
+
+func.func @stash_start_c1(%x: tensor<4xf32>) {
+  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<4xf16, #train.space<host>>'}}
+  %0 = train.stash_start %x : tensor<4xf32> to tensor<4xf16, #train.space<host>>
+  return
+}
+
+// -----
+
+func.func @stash_start_c2(%x: tensor<4xf32>) {
+  // expected-error @below {{goes from the device to the file}}
+  %0 = train.stash_start %x : tensor<4xf32> to tensor<4xf32, #train.space<file>>
+  return
+}
+
+// -----
+
+func.func @fetch_start_c1(%x: tensor<4xf32, #train.space<host>>) {
+  // expected-error @below {{copies 'tensor<4xf32, #train.space<host>>' to 'tensor<2xf32>'}}
+  %0 = train.fetch_start %x : tensor<4xf32, #train.space<host>> to tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @fetch_start_c2(%x: tensor<4xf32, #train.space<host>>) {
+  // expected-error @below {{goes from the host to the file}}
+  %0 = train.fetch_start %x : tensor<4xf32, #train.space<host>> to tensor<4xf32, #train.space<file>>
+  return
+}
+
+// -----
+
+func.func @stash_done_c1(%x: tensor<4xf32, #train.space<host>>) {
+  // expected-error @below {{ends no stash of its block}}
+  train.stash_done %x : tensor<4xf32, #train.space<host>>
+  return
+}
+
+// -----
+
+func.func @fetch_done_c1(%x: tensor<4xf32>) {
+  // expected-error @below {{ends no fetch of its block}}
+  train.fetch_done %x : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @update_done_c1(%x: tensor<4xf32>) {
+  // expected-error @below {{ends no update that the host runs in its block}}
+  train.update_done %x : tensor<4xf32>
+  return
+}
