@@ -29,7 +29,9 @@ struct Place : impl::PlaceBase<Place> {
 
 private:
   int64_t alignmentIn(mem::SpaceKind space) const {
-    return space == mem::SpaceKind::Device ? alignment : kHostAlignment;
+    return space == mem::SpaceKind::Device ? int64_t(alignment)
+           : space == mem::SpaceKind::File ? kFileAlignment
+                                           : kHostAlignment;
   }
 
   LogicalResult place(mem::ProgramOp program, const MemLiveness &liveness,

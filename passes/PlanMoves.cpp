@@ -116,6 +116,10 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
   if (profile->peakBytes == peaks[0]) // Else a loop is laid out larger.
     record.peakByClass = profile->peakByClass;
   countMoves(problem, plan.solution, record);
+  for (size_t e = 0; e < problem.engines.size(); ++e) {
+    int64_t &busy = record.busyPs[size_t(problem.engines[e].kind)];
+    busy = std::max<int64_t>(busy, 0) + profile->engineBusy[e];
+  }
 
   moved.plan.solution = plan.solution;
   moved.plan.feasible = true;

@@ -14,8 +14,8 @@ absl::Status tmc::offerMoves(StepProblem &stated,
     return status;
   for (size_t v = values; v < problem.values.size(); ++v) {
     planning::Value &form = problem.values[v];
-    form.bytes = (form.bytes + kHostAlignment - 1) / kHostAlignment *
-                 kHostAlignment;
+    int64_t unit = form.space == kFileSpace ? kFileAlignment : kHostAlignment;
+    form.bytes = (form.bytes + unit - 1) / unit * unit;
     stated.valueOf.push_back(stated.valueOf[problem.contentOf(v)]);
   }
   for (size_t r = recipes; r < problem.recipes.size(); ++r) {

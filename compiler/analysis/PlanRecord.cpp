@@ -30,6 +30,12 @@ static void forEach(Record &record, F f) {
                        planning::nameOf(static_cast<planning::ValueClass>(i));
     f(StringRef(name), record.peakByClass[i]);
   }
+  for (size_t e = 0; e < PlanRecord::kEngines; ++e) {
+    std::string name =
+        std::string("busy_ps_") +
+        planning::nameOf(static_cast<planning::EngineKind>(e));
+    f(StringRef(name), record.busyPs[e]);
+  }
 }
 
 void PlanRecord::attachTo(Operation *op) const {

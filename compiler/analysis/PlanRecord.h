@@ -18,6 +18,9 @@
 namespace tmc {
 
 struct PlanRecord {
+  /// Kinds of engines, as `planning::EngineKind` numbers them.
+  static constexpr size_t kEngines = 6;
+
   /// Live bytes at the peak, reserved left out; by class they sum to this.
   int64_t livePeakBytes = -1;
   std::array<int64_t, planning::kNumClasses> peakByClass;
@@ -27,6 +30,8 @@ struct PlanRecord {
   /// files; -1: none.
   int64_t toHostBytes = -1, toDeviceBytes = -1;
   int64_t readBytes = -1, writtenBytes = -1;
+  /// Predicted picoseconds of a step that each engine is busy; -1: nothing moves.
+  std::array<int64_t, kEngines> busyPs;
   int64_t reservedBytes = -1;
   /// The live peak of the program's own order, without recomputation.
   int64_t unconstrainedBytes = -1;
@@ -39,7 +44,10 @@ struct PlanRecord {
   /// which none can be.
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
 
-  PlanRecord() { peakByClass.fill(-1); }
+  PlanRecord() {
+    peakByClass.fill(-1);
+    busyPs.fill(-1);
+  }
 
   /// True if a plan was found, not only its frontiers.
   bool isPlanned() const { return livePeakBytes >= 0; }

@@ -37,7 +37,9 @@ bool tmc::isWritten(OpResult result) {
 }
 
 int64_t tmc::alignmentOf(planning::SpaceId space, const Target &target) {
-  return space == 0 ? target.arenaAlignment : kHostAlignment;
+  return space == 0            ? target.arenaAlignment
+         : space == kFileSpace ? kFileAlignment
+                               : kHostAlignment;
 }
 
 namespace {

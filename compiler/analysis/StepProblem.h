@@ -62,9 +62,11 @@ struct StepProblem {
   planning::Solution list;
 };
 
-/// Offsets and sizes in host memory and in files are multiples of it: what
-/// reads and writes that pass by the page cache want (O_DIRECT).
+/// Offsets and sizes in host memory are multiples of it: what transfers that
+/// pass by the page cache want (O_DIRECT). Those in files are multiples of the
+/// runtime's blocks (`kFileBlockBytes`).
 inline constexpr int64_t kHostAlignment = 4096;
+inline constexpr int64_t kFileAlignment = 64 << 10;
 
 /// The spaces of a problem with moves, in this order; the file may be missing.
 inline constexpr planning::SpaceId kHostSpace = 1, kFileSpace = 2;

@@ -169,14 +169,21 @@ void tmc::readFigures(StepForm &form, const PlanRequest &request) {
     if (record.peakByClass[i] >= 0)
       plan.peakByClass[planning::nameOf(planning::ValueClass(i))] =
           record.peakByClass[i];
+  for (size_t e = 0; e < PlanRecord::kEngines; ++e)
+    if (record.busyPs[e] >= 0)
+      plan.busySeconds[planning::nameOf(planning::EngineKind(e))] =
+          secondsOf(record.busyPs[e]);
   for (auto program : module.getOps<mem::ProgramOp>()) {
     plan.arenaBytes = program.getArenaBytes();
     plan.hostArenaBytes = program.getHostBytes();
     plan.fileArenaBytes = program.getFileBytes();
-    plan.launches = memLiveness(program).moments.size();
-    plan.copies = 0;
-    program.walk([&](mem::LaunchOp launch) {
-      plan.copies += launch.getCallee() == "Copy";
+    plan.launches = plan.copies = plan.transfers = plan.hostUpdates = 0;
+    program.walk([&](Operation *op) {
+      auto launch = dyn_cast<mem::LaunchOp>(op);
+      plan.launches += launch || isa<mem::FillOp>(op);
+      plan.copies += launch && launch.getCallee() == "Copy";
+      plan.hostUpdates += launch && launch.getOnHost();
+      plan.transfers += isa<mem::CopyOp>(op);
     });
   }
 }
@@ -313,7 +320,8 @@ Failure tmc::overBudget(const StepForm &form, int64_t budget) {
     const PlanTrace::Launch &peak = trace.launches[trace.peakLaunch];
     int64_t alive =
         llvm::count_if(trace.tensors, [&](const PlanTrace::Tensor &t) {
-          return t.begin <= trace.peakLaunch && trace.peakLaunch < t.end;
+          return trace.values[t.value].space.empty() &&
+                 t.begin <= trace.peakLaunch && trace.peakLaunch < t.end;
         });
     failure.notes.push_back(
         "the peak of that plan is at " + peak.name +

@@ -116,7 +116,13 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
 static json::Value spacesJson(const PlanFigures &plan) {
   if (plan.toHostBytes < 0)
     return nullptr;
+  json::Object busy;
+  for (const auto &[engine, seconds] : plan.busySeconds)
+    busy[engine] = seconds;
   return json::Object{
+      {"transfers", plan.transfers},
+      {"host_updates", plan.hostUpdates},
+      {"busy_s", std::move(busy)},
       {"host", json::Object{{"arena_bytes", known(plan.hostArenaBytes)},
                             {"live_peak_bytes", known(plan.hostPeakBytes)}}},
       {"file", json::Object{{"arena_bytes", known(plan.fileArenaBytes)},

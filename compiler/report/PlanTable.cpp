@@ -78,7 +78,8 @@ std::string tmc::peakPlace(const PlanTrace &trace) {
 std::vector<int32_t> tmc::aliveAtPeak(const PlanTrace &trace) {
   std::vector<int32_t> alive;
   for (size_t i = 0; i < trace.tensors.size(); ++i)
-    if (trace.tensors[i].begin <= trace.peakLaunch &&
+    if (trace.values[trace.tensors[i].value].space.empty() &&
+        trace.tensors[i].begin <= trace.peakLaunch &&
         trace.peakLaunch < trace.tensors[i].end)
       alive.push_back(int32_t(i));
   llvm::stable_sort(alive, [&](int32_t a, int32_t b) {
@@ -127,6 +128,36 @@ static void tellMemory(Table &table, const PlanFigures &plan,
     table.bytes(shown == 1 ? "largest beside the model's" : "", value.bytes,
                 value.name);
   }
+}
+
+/// What is beside the device, and what each engine does in a step.
+static void tellSpaces(Table &table, const PlanFigures &plan) {
+  if (plan.toHostBytes < 0)
+    return;
+  table.heading("beside the device");
+  table.bytes("host arena", plan.hostArenaBytes);
+  if (plan.fileArenaBytes > 0)
+    table.bytes("file", plan.fileArenaBytes);
+  auto busy = [&](const char *engine) {
+    auto it = plan.busySeconds.find(engine);
+    double seconds = it == plan.busySeconds.end() ? 0 : it->second;
+    return "a step, busy " + readableSeconds(seconds) + " (" +
+           percent(100 * seconds / plan.stepSeconds, "%.0f %%") + ")";
+  };
+  table.bytes("to the host", plan.toHostBytes, busy("device-to-host"));
+  table.bytes("to the device", plan.toDeviceBytes, busy("host-to-device"));
+  if (plan.fileArenaBytes > 0) {
+    table.bytes("written", plan.writtenBytes, busy("file-write"));
+    table.bytes("read", plan.readBytes, busy("file-read"));
+  }
+  if (plan.hostUpdates > 0)
+    table.row("updates on the host", std::to_string(plan.hostUpdates),
+              busy("host"));
+  auto compute = plan.busySeconds.find("compute");
+  if (compute != plan.busySeconds.end())
+    table.row("kernels wait",
+              readableSeconds(plan.stepSeconds - compute->second),
+              "of " + readableSeconds(plan.stepSeconds));
 }
 
 static void tellTime(Table &table, const PlanFigures &plan) {
@@ -185,6 +216,13 @@ static void tellLevers(Table &table, const PlanFigures &plan,
                       " of it by early updates"
                 : "");
   int64_t again = trace.recomputations();
+  if (plan.toHostBytes >= 0) {
+    table.row("moves and recomputation",
+              signedBytes(levers.planPeak - levers.orderPeak),
+              std::to_string(plan.transfers) + " transfers, " +
+                  std::to_string(again) + " launches again");
+    return;
+  }
   table.row("recomputation", signedBytes(levers.planPeak - levers.orderPeak),
             again ? std::to_string(again) + " launches, +" +
                         readableSeconds(double(levers.recomputeCost) * 1e-12)
@@ -288,6 +326,7 @@ std::string tmc::planTable(const Planned &planned) {
   std::string text = planned.model + " on " + planned.target + "\n";
   Table table(text);
   tellMemory(table, plan, trace);
+  tellSpaces(table, plan);
   tellTime(table, plan);
   tellLevers(table, plan, trace);
   tellPrecision(table, trace, plan);

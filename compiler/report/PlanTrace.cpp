@@ -35,7 +35,7 @@ std::map<std::string, int64_t> PlanTrace::peakByType() const {
   for (const Tensor &tensor : tensors) {
     // What takes over another's bytes at its making shares them there.
     int32_t begin = tensor.begin + (tensor.placeOf >= 0);
-    if (begin <= peakLaunch && peakLaunch < tensor.end)
+    if (values[tensor.value].space.empty() && begin <= peakLaunch && peakLaunch < tensor.end)
       bytes[values[tensor.value].type] += values[tensor.value].bytes;
   }
   return bytes;
@@ -193,6 +193,8 @@ private:
       reported.bytes = value.bytes;
       reported.persistent = value.kind == planning::ValueKind::Persistent;
       reported.canRemake = canRemake[i];
+      if (value.space)
+        reported.space = problem.spaces[value.space].name;
       bool backward = makerOf[i] != kNone &&
                       phaseOf[makerOf[i]] == PlanTrace::Phase::Backward;
       std::string tag;
@@ -227,20 +229,30 @@ private:
       const RecipeKernel &kernel = stated.kernelOf[row.recipe];
       PlanTrace::Launch launch;
       launch.name = recipe.name;
-      launch.recomputes = row.instruction == kNone;
-      if (kernel.op) {
+      const bool isDone = row.phase == planning::Phase::Done;
+      launch.recomputes =
+          row.instruction == kNone && !isDone && !problem.isMove(recipe);
+      if (isDone) {
+        launch.kind = "done";
+      } else if (problem.isMove(recipe)) {
+        launch.kind = problem.values[recipe.writes[0]].space >
+                              problem.values[recipe.reads[0]].space
+                          ? "stash"
+                          : "fetch";
+      } else if (kernel.op) {
         launch.where = lineOf(kernel.op->getLoc());
         launch.kind = kernel.op->getName().stripDialect().str();
         launch.instance = instances[kernel.op]++;
       } else {
         launch.kind = "fill";
       }
-      planning::InstructionId instruction = row.instruction == kNone
-                                                ? makerOf[recipe.writes.front()]
-                                                : row.instruction;
+      planning::InstructionId instruction =
+          row.instruction == kNone
+              ? makerOf[problem.contentOf(recipe.writes.front())]
+              : row.instruction;
       if (instruction != kNone)
         launch.phase = phaseOf[instruction];
-      launch.costPs = recipe.cost;
+      launch.costPs = isDone ? 0 : recipe.cost;
       launch.liveBytes = row.liveBytes;
       launch.workspaceBytes = recipe.workspaceBytes;
       launch.price = row.price;
@@ -305,7 +317,7 @@ void tmc::placePlanTrace(PlanTrace &trace, ModuleOp module) {
     std::vector<int32_t> launchAt(live.moments.size(), -1);
     size_t next = 0;
     for (size_t m = 0; m < live.moments.size(); ++m) {
-      if (!isa<mem::LaunchOp>(live.moments[m]))
+      if (isa<mem::FillOp>(live.moments[m]))
         continue;
       while (next < trace.launches.size() &&
              trace.launches[next].kind == "fill")

@@ -38,7 +38,9 @@ struct PlanTrace {
   struct Launch {
     std::string name;  // Of the op, in the model's words.
     std::string where; // The user's line, "file.py:12"; empty: not kept.
-    std::string kind;  // What runs: "matmul", "fused", ...
+    /// What runs: "matmul", "fused", ...; "stash" and "fetch" start copies away
+    /// from the device and back, and "done" ends work of another engine.
+    std::string kind;
     Phase phase = Phase::Forward;
     bool recomputes = false;
     int32_t instance = 0;  // Which execution of its op this is.
@@ -60,6 +62,7 @@ struct PlanTrace {
     int64_t bytes = 0;
     bool persistent = false;
     bool canRemake = false; // Some kernel can make it again.
+    std::string space;      // "host", "file"; empty: the device.
     std::string type;       // Of its elements: "bf16".
     std::string why;        // It has this type (TypeReasons.h), or "".
     std::vector<Gap> gaps;

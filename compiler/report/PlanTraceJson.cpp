@@ -48,6 +48,7 @@ void fieldsOf(T &value, F f) requires
   f("bytes", value.bytes);
   f("persistent", value.persistent);
   f("can_remake", value.canRemake);
+  f("space", value.space);
   f("type", value.type);
   f("why", value.why);
 }

@@ -44,6 +44,9 @@ struct PlanFigures {
   int64_t fileArenaBytes = -1, filePeakBytes = -1;
   int64_t toHostBytes = -1, toDeviceBytes = -1; // Moved in a step.
   int64_t readBytes = -1, writtenBytes = -1;    // From and to files.
+  int64_t transfers = -1, hostUpdates = -1;
+  /// Predicted, that each engine works in a step, by its name.
+  std::map<std::string, double> busySeconds;
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
   /// Of the step with one micro-batch and nothing in place, where there are

@@ -51,10 +51,10 @@ private:
     for (size_t s = 0; s < problem.segments.size(); ++s) {
       segmentBegin.push_back(int32_t(out.rows.size()));
       for (const Execution &e : plan.solution.segments[s]) {
-        if (e.instruction != kNone)
+        if (e.instruction != kNone && e.phase != Phase::Done)
           rowOfInstruction[e.instruction] = int32_t(out.rows.size());
         out.rows.push_back({SegmentId(s), e.recipe, e.instruction,
-                            problem.segments[s].trips, 0, 0});
+                            problem.segments[s].trips, e.phase, 0, 0});
       }
     }
     segmentBegin.push_back(int32_t(out.rows.size()));
