@@ -222,7 +222,8 @@ Expected<bool> ModelFlags::readOffload(CompileOptions &options) {
     options.hostBudget = *bytes;
   }
   if (!nvme.empty()) {
-    auto [directory, size] = llvm::StringRef(nvme).rsplit(':');
+    llvm::StringRef text = nvme.getValue();
+    auto [directory, size] = text.rsplit(':');
     if (directory.empty())
       return Failure::usage("--nvme=" + nvme +
                             " isn't of the form DIR or DIR:SIZE");
