@@ -145,25 +145,69 @@ int64_t tilesOf(int64_t count) {
   return (count + kUpdateTile - 1) / kUpdateTile;
 }
 
+/// Whose order sums of squares are added in. This text also runs on the host
+/// beside a card (runtime/cuda/HostUpdates.cpp): then in that of its kernels.
+#ifdef TMC_SUMS_OF_CUDA
+constexpr bool kSumsOfCuda = true;
+#else
+constexpr bool kSumsOfCuda = false;
+#endif
+/// What runtime/cuda/Optimizer.cu adds up at once of a part, and of all parts.
+constexpr int kCudaPartLanes = 1024, kCudaLanes = 256;
+
+/// As blockReduce() of runtime/cuda/Launch.h.
+double reduceAsBlock(double *lanes, int count) {
+  for (int step = count / 2; step > 0; step /= 2)
+    for (int i = 0; i < step; ++i)
+      lanes[i] += lanes[i + step];
+  return lanes[0];
+}
+
+/// As cuda's squareParts().
+template <typename Grad>
+double cudaSquaresOf(const Grad *grad, int64_t begin, int64_t end) {
+  alignas(64) float sums[kCudaPartLanes] = {};
+  for (int64_t row = begin; row < end; row += kCudaPartLanes) {
+    const int64_t count = std::min<int64_t>(kCudaPartLanes, end - row);
+    for (int64_t i = 0; i < count; i += kWidth) {
+      const int64_t some = std::min<int64_t>(kWidth, count - i);
+      const V g = loadSome(grad + row + i, some);
+      storeSome(sums + i, simd::fma(g, g, loadSome(sums + i, some)), some);
+    }
+  }
+  double lanes[kCudaPartLanes];
+  std::copy(sums, sums + kCudaPartLanes, lanes);
+  return reduceAsBlock(lanes, kCudaPartLanes);
+}
+
+/// Adds the sums of the parts.
+double addParts(const double *partial, int64_t parts) {
+  double lanes[kCudaLanes] = {};
+  if (!kSumsOfCuda)
+    for (int64_t i = 0; i < parts; ++i)
+      lanes[0] += partial[i];
+  else
+    for (int64_t i = 0; i < parts; ++i)
+      lanes[i % kCudaLanes] += partial[i];
+  return kSumsOfCuda ? reduceAsBlock(lanes, kCudaLanes) : lanes[0];
+}
+
 /// Runs body(begin, end) -> sum of squares over the parts of an update, and
 /// adds their sums in order.
-template <typename F>
-void updateTiles(Stream &stream, int64_t count, void *scratch, float *squares,
-                 F &&body) {
+template <typename Grad, typename F>
+void updateTiles(Stream &stream, int64_t count, const Grad *grad, void *scratch,
+                 float *squares, F &&body) {
   double *partial = static_cast<double *>(scratch);
   const int64_t tiles = tilesOf(count);
   parallelFor(stream, tiles, [&](int64_t tile, int64_t) {
-    const double sum =
-        body(tile * kUpdateTile, std::min(count, (tile + 1) * kUpdateTile));
+    const int64_t begin = tile * kUpdateTile;
+    const int64_t end = std::min(count, begin + kUpdateTile);
+    const double sum = body(begin, end);
     if (squares)
-      partial[tile] = sum;
+      partial[tile] = kSumsOfCuda ? cudaSquaresOf(grad, begin, end) : sum;
   });
-  if (!squares)
-    return;
-  double total = 0;
-  for (int64_t tile = 0; tile < tiles; ++tile)
-    total += partial[tile];
-  *squares = float(total);
+  if (squares)
+    *squares = float(addParts(partial, tiles));
 }
 
 template <typename Grad>
@@ -181,7 +225,7 @@ template <typename Grad>
 void reportSquares(Stream &stream, const Grad *grad, int64_t count,
                    void *scratch, float *squares) {
   if (squares)
-    updateTiles(stream, count, scratch, squares,
+    updateTiles(stream, count, grad, scratch, squares,
                 [&](int64_t begin, int64_t end) {
                   return squaresOf(grad, begin, end);
                 });
@@ -231,7 +275,7 @@ void adamw(Stream &stream, const AdamParams &q, In ins, Out outs,
   auto *second = static_cast<Moment *>(result(outs, 2));
   const RoundedCopy copy(q.copy, result(outs, 4));
 
-  updateTiles(stream, q.count, scratch, floats(result(outs, 3)),
+  updateTiles(stream, q.count, grad, scratch, floats(result(outs, 3)),
               [&](int64_t begin, int64_t end) {
                 Chance<kDrawnValues<Param, Moment, 2>> chance(q.stream, step);
                 Wide sum = simd::splatWide(0);
@@ -364,7 +408,7 @@ void adamw8bit(Stream &stream, const AdamParams &q, In ins, Out outs,
   static_assert(kUpdateTile % adam::kCodeBlock == 0);
 
   updateTiles(
-      stream, q.count, scratch, floats(result(outs, 5)),
+      stream, q.count, grad, scratch, floats(result(outs, 5)),
       [&](int64_t begin, int64_t end) {
         Chance<kDrawnValues<Param, float, 0>> chance(q.stream, step);
         Moments m, v;
@@ -438,7 +482,7 @@ void sgd(Stream &stream, const Sgd::Params &q, In ins, Out outs,
   const V rate = simd::splat(-lr);
   const V scale = simd::splat(clip ? *clip : 1.0f);
 
-  updateTiles(stream, q.count, scratch, floats(result(outs, 2)),
+  updateTiles(stream, q.count, grad, scratch, floats(result(outs, 2)),
               [&](int64_t begin, int64_t end) {
                 Chance<kDrawnValues<Param, Moment, 1>> chance(q.stream, t);
                 Wide sum = simd::splatWide(0);

@@ -15,7 +15,7 @@ namespace tmc::simd {
 using VL = uint64_t __attribute__((vector_size(kWidth * 4)));
 
 inline VU splatWord(uint32_t x) {
-  VU v;
+  VU v{};
   for (int i = 0; i < kWidth; ++i)
     v[i] = x;
   return v;

@@ -117,7 +117,16 @@ Work *CudaQueues::next(Engine engine, Work::Kind kind, int64_t launch) {
     context_.fault.set(unnamedEngine(engine));
     return nullptr;
   }
+  if (thread->isFull())
+    hearTellers();
   return &thread->next(kind, launch);
+}
+
+void CudaQueues::hold(EngineThread &thread, const WorkCounter &counter,
+                      uint64_t number) {
+  if (thread.isFull())
+    hearTellers();
+  thread.wait(counter, number);
 }
 
 void CudaQueues::copy(int64_t launch, Engine engine, void *to, const void *from,
@@ -183,7 +192,7 @@ void CudaQueues::waitForEvent(Engine engine, int32_t index) {
     if (!isThread(event.engine))
       return threadWaitsForStream(engine, event);
     if (const EngineThread *other = of(event.engine))
-      of(engine)->wait(other->completed(), event.number);
+      hold(*of(engine), other->completed(), event.number);
   } else if (isThread(event.engine)) {
     streamWaitsForThread(engine, event);
   } else {
@@ -200,7 +209,7 @@ void CudaQueues::threadWaitsForStream(Engine engine, const Event &event) {
       cudaLaunchHostFunc(teller.stream, raise, &teller.heard);
   check(error, "a word to the host");
   if (error == cudaSuccess)
-    of(engine)->wait(teller.heard, ++teller.told);
+    hold(*of(engine), teller.heard, ++teller.told);
 }
 
 void CudaQueues::streamWaitsForThread(Engine engine, const Event &event) {
@@ -213,7 +222,14 @@ void CudaQueues::streamWaitsForThread(Engine engine, const Event &event) {
       waitValue_(streams_[int(engine)], word, event.number, kWaitAtLeast) == 0)
     return;
   waitValue_ = nullptr; // the driver or the device can't
+  hearTellers();
   thread->completed().waitFor(event.number);
+}
+
+void CudaQueues::hearTellers() {
+  for (const Teller &teller : tellers_)
+    if (teller.stream)
+      check(cudaStreamSynchronize(teller.stream), "the step");
 }
 
 void CudaQueues::drain() {
@@ -221,9 +237,7 @@ void CudaQueues::drain() {
   for (cudaStream_t stream : streams_)
     if (stream)
       check(cudaStreamSynchronize(stream), "the step");
-  for (const Teller &teller : tellers_)
-    if (teller.stream)
-      check(cudaStreamSynchronize(teller.stream), "the step");
+  hearTellers();
   for (const std::unique_ptr<EngineThread> &thread : threads_)
     if (thread)
       thread->drain();

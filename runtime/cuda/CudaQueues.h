@@ -80,6 +80,9 @@ private:
   Work *next(Engine engine, Work::Kind kind, int64_t launch);
   /// A fault of the step, in the device's words.
   void check(cudaError_t error, const char *what);
+  void hold(EngineThread &thread, const WorkCounter &counter, uint64_t number);
+  /// Before the caller waits for a thread: what threads wait for is told.
+  void hearTellers();
   void streamWaitsForThread(Engine engine, const Event &event);
   void threadWaitsForStream(Engine engine, const Event &event);
 

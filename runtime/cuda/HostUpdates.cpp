@@ -2,21 +2,28 @@
 
 #include "runtime/cuda/HostUpdates.h"
 
-// What the text below includes beside its own declarations belongs to both.
+// What the backends share; the other headers of runtime that the text includes
+// are compiled again with it, as the cpu backend compiles them.
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/Parallel.h"
-#include "runtime/cpu/PhiloxSimd.h"
-#include "runtime/kernels/Philox.h"
-#include "runtime/kernels/Portable.h"
-#include "runtime/kernels/Storage.h"
+#include "runtime/kernels/DType.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
+#include <type_traits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+// The emulated backend's own kernels see another Vec.h.
+#undef TMC_CUDA_EMULATED
 
 namespace tmc::host {
 
+/// Sums of squares as this backend's kernels add them.
+#define TMC_SUMS_OF_CUDA
 // Its `namespace tmc` is tmc::host::tmc here.
 #include "runtime/cpu/Optimizer.cpp"
 

@@ -125,6 +125,8 @@ public:
   /// The caller fills the next entry and commits it.
   Work &next(Work::Kind kind, int64_t launch);
   void commit();
+  /// Whether next() would wait.
+  bool isFull() const { return queued() - completed_.get() >= ring_.size(); }
   /// Holds the engine until another's counter has come to `number`.
   void wait(const WorkCounter &counter, uint64_t number);
 

@@ -39,8 +39,8 @@ Bytes drawn(DType type, int64_t count, unsigned seed, double scale,
 }
 
 struct Scalars {
-  Floats rate = Floats(1), clip = Floats(1);
-  Longs step = Longs(1);
+  test::Floats rate = test::Floats(1), clip = test::Floats(1);
+  test::Longs step = test::Longs(1);
   Scalars(int64_t at, float scale) {
     rate[0] = 3e-3f;
     clip[0] = scale;
@@ -73,7 +73,7 @@ void compare(typename K::Params params, std::vector<Bytes> states, DType grad,
   for (int step = 1; step <= 3; ++step) {
     Scalars scalars(notFinite && step == 2 ? 0 : step, 0.7f);
     const Bytes g = drawn(grad, params.count, unsigned(step), 0.1, notFinite);
-    Floats squares(2);
+    test::Floats squares(2);
     squares[0] = squares[1] = -1;
     Bytes copy(copyBytes), hostCopy(copyBytes);
     std::memset(copy.get(), 1, size_t(copyBytes));

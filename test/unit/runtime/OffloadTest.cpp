@@ -138,7 +138,6 @@ TEST(Offload, EveryWaitIsNeeded) {
   ASSERT_TRUE(run(*reference, 2, 1));
   const std::pair<tiny::Entry, Engine> waits[] = {
       {tiny::FetchEmbed, Engine::ToDevice},  {tiny::ReadM, Engine::FileRead},
-
       {tiny::StashStep, Engine::ToHost},     {tiny::FetchV, Engine::ToDevice},
       {tiny::StashV, Engine::ToHost},        {tiny::UpdateEmbed, Engine::Host},
       {tiny::FetchSquares, Engine::ToDevice}};
@@ -148,7 +147,15 @@ TEST(Offload, EveryWaitIsNeeded) {
     step->device().observeWork(&delay);
     ASSERT_TRUE(step->initRandom(3));
     tiny::leftOut = left;
-    const Status s = run(*step, 2, 1);
+    Status s = run(*step, 1, 1);
+    // What the last step left where nothing is alive would do, too.
+    for (char *dead : {step->device().hostArena() + tiny::kStageM,
+                       step->device().hostArena() + tiny::kStageV,
+                       step->device().arena() + tiny::kHeadM,
+                       step->device().arena() + tiny::kHeadV})
+      std::memset(dead, 0x7f, size_t(tiny::kTableBytes));
+    if (s)
+      s = run(*step, 1, 2);
     tiny::leftOut = -1;
     EXPECT_TRUE(!s || !areEqual(*step, *reference)) << left;
   }
@@ -237,6 +244,7 @@ TEST(Offload, AFailedTransferEndsTheStepAndKeepsTheCheckpoint) {
       EXPECT_EQ(after.message(), s.message());
     EXPECT_EQ(bytesOf(directory / kCheckpointFile), saved);
     // From the checkpoint it does.
+    faults.left = 0;
     ASSERT_TRUE(step->resume(directory.path));
     ASSERT_TRUE(run(*step, 2, 3));
     auto reference = make(plain(), "");

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <thread>
 
 namespace tmc::test {
@@ -46,6 +47,21 @@ private:
   Engine engine_;
   int64_t launch_;
   std::chrono::milliseconds time_;
+};
+
+/// Holds one engine's work until it is let go.
+class Hold final : public WorkObserver {
+public:
+  explicit Hold(Engine engine) : engine_(engine) {}
+  void begins(Engine engine, int64_t) override {
+    if (engine == engine_)
+      gone_.get_future().wait();
+  }
+  void letGo() { gone_.set_value(); }
+
+private:
+  Engine engine_;
+  std::promise<void> gone_;
 };
 
 } // namespace tmc::test

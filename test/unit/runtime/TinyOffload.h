@@ -83,15 +83,15 @@ enum Entry : int32_t {
 
 struct OffloadKernels : Kernels {
   OnHost<AdamW> hostUpdate{{.param = DType::F32,
-                    .grad = DType::F32,
-                    .moment = DType::F32,
-                    .count = kTable,
-                    .beta1 = 0.9,
-                    .beta2 = 0.999,
-                    .epsilon = 1e-8,
-                    .weightDecay = 0.01,
-                    .stream = 0,
-                    .scratchBytes = kScratch}};
+                            .grad = DType::F32,
+                            .moment = DType::F32,
+                            .count = kTable,
+                            .beta1 = 0.9,
+                            .beta2 = 0.999,
+                            .epsilon = 1e-8,
+                            .weightDecay = 0.01,
+                            .stream = 0,
+                            .scratchBytes = kScratch}};
 };
 
 /// What is left out of the list, to see that it is missed.

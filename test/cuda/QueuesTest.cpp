@@ -1,0 +1,141 @@
+//===- QueuesTest.cpp - the engines of the cuda backend, emulated ---------===//
+//
+// Copies on their streams, transfers and updates on threads, under the
+// emulator's orders: what is asked for comes, and a wait that is left out is a
+// race or another result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Testing.h"
+
+#include "runtime/kernels/OnHost.h"
+#include "runtime/step/FileArena.h"
+#include "test/cuda/Faults.h"
+#include "test/unit/TemporaryDirectory.h"
+
+#include <cstring>
+
+using namespace tmc;
+using namespace tmc::test;
+
+namespace {
+
+constexpr int64_t kCell = 4096, kCells = 4;
+
+struct Machine {
+  TemporaryDirectory directory;
+  std::unique_ptr<FileArena> file;
+  std::unique_ptr<tmc::Device> device = makeDevice(1);
+
+  Machine() {
+    EXPECT_TRUE(
+        FileArena::create(directory.path, kCells * kFileBlockBytes, {}, file));
+    EXPECT_TRUE(device->allocateArena(kCells * kCell));
+    EXPECT_TRUE(device->allocateHostArena(kCells * kCell));
+    QueueNeeds needs;
+    for (int i = 1; i < kEngineCount; ++i)
+      needs.engines[i] = true;
+    needs.events = 8;
+    needs.depth = 4;
+    needs.file = file.get();
+    const Status s = device->startQueues(needs);
+    EXPECT_TRUE(s) << s.message();
+  }
+  Queues &queues() { return device->queues(); }
+  char *at(int cell) { return device->arena() + cell * kCell; }
+  char *host(int cell) { return device->hostArena() + cell * kCell; }
+};
+
+/// Device, host, file and back, `trips` times; each trip moves the cell on.
+void roundTrips(Machine &m, int trips) {
+  Queues &q = m.queues();
+  for (int trip = 0; trip < trips; ++trip) {
+    q.record(Engine::Compute, 0);
+    q.wait(Engine::ToHost, 0);
+    q.wait(Engine::ToHost, 3); // host cell 0 was read
+    q.copy(0, Engine::ToHost, m.host(0), m.at(0), kCell);
+    q.record(Engine::ToHost, 1);
+    q.wait(Engine::FileWrite, 1);
+    q.writeFile(1, 0, m.host(0), kCell);
+    q.record(Engine::FileWrite, 3);
+    q.wait(Engine::FileRead, 3);
+    q.wait(Engine::FileRead, 5); // host cell 1 was read
+    q.readFile(2, m.host(1), 0, kCell);
+    q.record(Engine::FileRead, 4);
+    q.wait(Engine::ToDevice, 4);
+    q.wait(Engine::ToDevice, 0);
+    q.copy(3, Engine::ToDevice, m.at(1), m.host(1), kCell);
+    q.record(Engine::ToDevice, 5);
+    q.wait(Engine::Compute, 5);
+    q.done(3);
+  }
+}
+
+} // namespace
+
+TEST(CudaQueues, RoundTripsThroughAllSpaces) {
+  Machine m;
+  std::vector<char> given(static_cast<size_t>(kCell)), got(given);
+  for (int turn = 0; turn < 5; ++turn) {
+    for (size_t i = 0; i < given.size(); ++i)
+      given[i] = char(i * 7 + size_t(turn));
+    m.device->upload(m.at(0), given.data(), kCell);
+    roundTrips(m, 3);
+    const Status s = m.device->synchronize();
+    ASSERT_TRUE(s) << s.message();
+    m.device->download(got.data(), m.at(1), kCell);
+    ASSERT_TRUE(m.device->synchronize());
+    ASSERT_EQ(got, given);
+  }
+}
+
+TEST(CudaQueues, WithoutWaitsOfTheDriverTheCallerWaits) {
+  Machine m;
+  std::vector<char> given(static_cast<size_t>(kCell), 5), got(given);
+  m.device->upload(m.at(0), given.data(), kCell);
+  emulator::failNext("cuStreamWaitValue64");
+  roundTrips(m, 3);
+  const Status s = m.device->synchronize();
+  ASSERT_TRUE(s) << s.message();
+  m.device->download(got.data(), m.at(1), kCell);
+  ASSERT_TRUE(m.device->synchronize());
+  EXPECT_EQ(got, given);
+}
+
+TEST(CudaQueues, ErrorsComeWithTheirNames) {
+  Machine m;
+  std::vector<char> given(static_cast<size_t>(kCell), 5);
+  m.device->upload(m.at(0), given.data(), kCell);
+  ASSERT_TRUE(m.device->synchronize());
+  emulator::failNext("cudaMemcpyAsync");
+  m.queues().copy(0, Engine::ToHost, m.host(0), m.at(0), kCell);
+  Status s = m.device->synchronize();
+  EXPECT_EQ(s.message(), "a copy between device and host: an emulated failure");
+  m.queues().readFile(1, m.host(0), 9 * kFileBlockBytes, kCell);
+  s = m.device->synchronize();
+  EXPECT_EQ(s.code(), Code::Defect);
+  EXPECT_NE(s.message().find("is outside"), std::string::npos) << s.message();
+  emulator::failNext("cudaHostRegister");
+  auto other = makeDevice(1);
+  s = other->allocateHostArena(5000);
+  EXPECT_EQ(s.code(), Code::World);
+  EXPECT_NE(s.message().find("can't pin a host arena of 5000 bytes"),
+            std::string::npos)
+      << s.message();
+}
+
+TEST(CudaQueuesDeathTest, ACopyThatDoesNotWaitIsARace) {
+  expectFault(
+      emulator::FaultKind::Race, "a copy",
+      [] {
+        Machine m;
+        std::vector<char> given(static_cast<size_t>(kCell), 5);
+        m.device->upload(m.at(0), given.data(), kCell);
+        ASSERT_TRUE(m.device->synchronize());
+        Queues &q = m.queues();
+        q.copy(0, Engine::ToHost, m.host(0), m.at(0), kCell);
+        q.copy(1, Engine::ToDevice, m.at(1), m.host(0), kCell);
+        (void)m.device->synchronize().isOk();
+      },
+      true, __FILE__);
+}
