@@ -233,10 +233,16 @@ def check_tidy(tally, build):
         tally.test("tidy", done.returncode == 0, done.stdout[-6000:])
 
 
+# Shares of a program's tests for each core: tests differ in length, and the more shares
+# there are, the less a core waits for the last one.
+SHARES = 4
+
+
 def each_shard(programs, arguments, **options):
     """(program, what its run gave) of GoogleTest programs, in order: each one's tests
-    are shared among as many processes as there are cores."""
-    shards = os.cpu_count() or 1
+    are shared among several processes, as many at a time as there are cores."""
+    cores = os.cpu_count() or 1
+    shards = SHARES * cores
     env = options.pop("env", os.environ)
 
     def part(job):
@@ -245,7 +251,7 @@ def each_shard(programs, arguments, **options):
                             env=dict(env, GTEST_TOTAL_SHARDS=str(shards),
                                      GTEST_SHARD_INDEX=str(shard)))
 
-    with concurrent.futures.ThreadPoolExecutor(shards) as pool:
+    with concurrent.futures.ThreadPoolExecutor(cores) as pool:
         yield from pool.map(part, [(program, shard) for program in programs
                                    for shard in range(shards)])
 

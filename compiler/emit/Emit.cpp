@@ -3,6 +3,7 @@
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/emit/FusedBody.h"
 #include "compiler/emit/FusedPrinter.h"
+#include "compiler/emit/KernelPieces.h"
 #include "compiler/emit/ProgramTable.h"
 #include "dialects/interfaces/Interfaces.h"
 
@@ -63,10 +64,6 @@ constexpr const char *kMakersBegin =
     "namespace tmc __attribute__((visibility(\"hidden\"))) {\n";
 constexpr const char *kMakersEnd = "} // namespace tmc\n\n";
 
-/// Bytes of kernels' text in a file. Reading the headers takes as long as
-/// compiling about as much does.
-constexpr size_t kFileBytes = 12 << 10;
-
 /// Prints one step.
 class Emitter {
 public:
@@ -94,7 +91,7 @@ public:
       if (!whole)
         printMakers(os);
       os << "namespace {\n\n";
-      for (const Body &kernel : bodies)
+      for (const KernelBody &kernel : bodies)
         os << (whole ? kernel.text : "");
       printKernelObjects(os, whole);
       os << "/// One whole step, in the order of the plan.\n"
@@ -131,10 +128,10 @@ private:
   const EmitOptions &options;
   MemLiveness liveness;
   DenseMap<Operation *, MemLiveness::Span> spanOf;
-  struct Body {
-    std::string name, text;
-  };
-  std::vector<Body> bodies; // Of the generated kernels.
+  std::vector<KernelBody> bodies; // Of the generated kernels.
+  /// The same for the step's pieces, and what they are called there.
+  std::vector<KernelBody> pieceBodies;
+  std::map<std::string, std::string, std::less<>> nameInPiece;
   /// Kernel objects by what they are: `Matmul{{...}}` -> `matmul_3`.
   std::vector<std::pair<std::string, std::string>> objects;
   std::map<std::string, size_t> objectIndex;
@@ -183,12 +180,16 @@ private:
 
   LogicalResult printKernelBodies() {
     for (auto kernel : module.getOps<mem::KernelOp>()) {
-      Body &body = bodies.emplace_back();
+      KernelBody &body = bodies.emplace_back();
       body.name = kernel.getSymName().str();
       llvm::raw_string_ostream os(body.text);
       if (failed(printFusedBody(kernel, os)))
         return failure();
       os << "\n";
+      pieceBodies.push_back(options.backend == Backend::Cpu
+                                ? canonicalBody(body.name, body.text)
+                                : KernelBody{body.name, body.text});
+      nameInPiece[body.name] = pieceBodies.back().name;
     }
     return success();
   }
@@ -196,25 +197,23 @@ private:
   /// What makes the kernels whose bodies are in other files.
   void printMakers(raw_ostream &os) {
     os << kMakersBegin;
-    for (const Body &body : bodies)
+    for (const KernelBody &body : pieceBodies) // Again is no matter.
       os << "Kernel *make_" << body.name << "(const FusedParams &);\n";
     os << kMakersEnd;
   }
 
-  /// The bodies, in order, a new file where the last has enough text.
-  std::vector<std::string> kernelFiles() {
+  std::vector<std::string> kernelFiles() const {
     std::vector<std::string> files;
-    for (size_t i = 0; i < bodies.size();) {
+    for (const std::vector<KernelBody> &group : groupBodies(pieceBodies)) {
       std::string makers;
       llvm::raw_string_ostream os(files.emplace_back());
       os << fusedInclude(options.backend)
          << "\nusing namespace tmc;\n\nnamespace {\n\n";
-      for (size_t bytes = 0; i < bodies.size() && bytes < kFileBytes; ++i) {
-        bytes += bodies[i].text.size();
-        os << bodies[i].text;
-        makers += "Kernel *make_" + bodies[i].name +
+      for (const KernelBody &body : group) {
+        os << body.text;
+        makers += "Kernel *make_" + body.name +
                   "(const FusedParams &params) {\n  return new Fused<" +
-                  bodies[i].name + ">(params);\n}\n";
+                  body.name + ">(params);\n}\n";
       }
       os << "} // namespace\n\n" << kMakersBegin << makers << kMakersEnd;
     }
@@ -228,8 +227,9 @@ private:
     for (auto &[what, name] : objects) {
       auto [type, arguments] = StringRef(what).split('{');
       if (!whole && type.consume_front("Fused<"))
-        os << "  Generated " << name << "{make_" << type.drop_back() << ", "
-           << arguments << ";\n";
+        os << "  Generated " << name << "{make_"
+           << nameInPiece.find(type.drop_back())->second << ", " << arguments
+           << ";\n";
       else
         os << "  " << type << " " << name << "{" << arguments << ";\n";
     }

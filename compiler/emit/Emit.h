@@ -40,7 +40,7 @@ struct StepText {
   std::string whole; // step.cpp or step.cu; compiles by itself.
   /// All of it but the bodies of generated kernels. No arithmetic is done here.
   std::string main;
-  /// The bodies, a file each for about as much text. Cut by their text alone.
+  /// The bodies, a file each for about as much text (KernelPieces.h).
   std::vector<std::string> kernels;
 };
 

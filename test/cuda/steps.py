@@ -127,6 +127,12 @@ class Failed(Exception):
     pass
 
 
+def made(command):
+    done = run(command)
+    if done.returncode:
+        raise Failed(done.stdout[-4000:])
+
+
 def emit(options, directory, path, golden, precision, *more, optimizer=None):
     """A compiled step's directory with its watched libstep.so; returns its plan."""
     dims = [f"--dim={name}={value}" for name, value in golden["dims"].items()]
@@ -138,14 +144,9 @@ def emit(options, directory, path, golden, precision, *more, optimizer=None):
     if done.returncode:
         raise Failed(f"tmc compile ended with {done.returncode}\n{done.stdout}")
     at = lambda name: os.path.join(directory, name)
-    for command in (
-            [options.cxx, *FLAGS, *WATCHED, "-x", "c++", "-c", at("step.cu"), "-o", at("step.o")],
-            [options.cxx, *FLAGS, "-c", os.path.join(HERE, "WatchedStep.cpp"), "-o", at("watched.o")],
-            [options.cxx, "-shared", at("step.o"), at("watched.o"), "-Wl,--whole-archive", options.library,
-             "-Wl,--no-whole-archive", "-o", at("libstep.so")]):
-        done = run(command)
-        if done.returncode:
-            raise Failed(done.stdout[-4000:])
+    made([options.cxx, *FLAGS, *WATCHED, "-x", "c++", "-c", at("step.cu"), "-o", at("step.o")])
+    made([options.cxx, "-shared", at("step.o"), options.watched, "-Wl,--whole-archive", options.library,
+          "-Wl,--no-whole-archive", "-o", at("libstep.so")])
     with open(at("plan.json")) as file:
         return json.load(file)
 
@@ -277,8 +278,12 @@ def main():
         if options.only in name and (name not in FULL_ONLY or options.full):
             cases += [(check_model, path, precision) for precision in ["f32", *NARROW.get(name, [])]]
             cases += [(check_copies, path, precision) for precision in COPIES.get(name, [])]
+    cases.sort(key=lambda case: case[0] is not check_copies)  # The longest first.
     with tempfile.TemporaryDirectory(prefix="emulated-") as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        # What watches a step is the same for all.
+        options.watched = os.path.join(scratch, "watched.o")
+        made([options.cxx, *FLAGS, "-c", os.path.join(HERE, "WatchedStep.cpp"), "-o", options.watched])
         for rows in pool.map(lambda case: case[0](options, scratch, *case[1:]), cases):
             for row in rows:
                 report(*row)

@@ -703,10 +703,10 @@ def main():
             if case.plan(os.path.join(case.directory, "unconstrained"))["loss_chunk"]:
                 case.check_chunks(tally)
         else:
-            work = [Case(n, m, options, scratch).check for n, m in MODELS.items() if options.only in n]
+            # What is short comes last, so that nothing waits for long at the end.
+            work = [Calibration(options, scratch).check] if options.only in "calibration" else []
+            work += [Case(n, m, options, scratch).check for n, m in MODELS.items() if options.only in n]
             work += [Case(n, m, options, scratch).check_chunks for n, m in CHUNKED.items() if options.only in n]
-            if options.only in "calibration":
-                work.append(Calibration(options, scratch).check)
             if options.only in "targets":
                 work.append(Targets(options, scratch).check)
             if options.only in "faults":
