@@ -187,6 +187,9 @@ OptimizerRule::create(StringRef text) {
       known += (known.empty() ? "" : ", ") + std::string(e.name);
     return spec.error("'" + spec.name + "' is unknown; there are " + known);
   }
+  if (spec.options.count("lr"))
+    return spec.error("the learning rate isn't part of the step: give it to "
+                      "its trainer, by --lr or --lr-schedule");
   std::unique_ptr<OptimizerRule> rule = entry->make(spec);
   rule->weightDecay = spec.number("weight_decay", rule->weightDecay);
   rule->clip = spec.number("clip", 0);

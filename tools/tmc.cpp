@@ -142,6 +142,11 @@ struct ModelFlags {
       cl::desc("a .safetensors file with the values to start from (default: "
                "the model's)"),
       cl::sub(compile), cl::cat(category)};
+  cl::opt<std::string> weightsPrefix{
+      "weights-prefix", cl::value_desc("OLD=NEW"),
+      cl::desc("names that begin with OLD in that file begin with NEW in the "
+               "model; either may be empty"),
+      cl::sub(compile), cl::cat(category)};
   cl::opt<std::string> output{"o", cl::value_desc("DIR"),
                               cl::desc("output directory (default: the "
                                        "model's name)"),
@@ -328,6 +333,11 @@ Expected<CompileOptions> ModelFlags::read() {
   options.planner = planner == "tmc" ? std::string() : planner;
   options.plantDefect = plantDefect;
   options.weights = weights;
+  auto [inFile, inModel] = llvm::StringRef(weightsPrefix).split('=');
+  if (!weightsPrefix.empty() && weightsPrefix.find('=') == std::string::npos)
+    return Failure::usage("--weights-prefix=" + weightsPrefix +
+                          " isn't OLD=NEW");
+  options.weightsPrefix = {inFile.str(), inModel.str()};
   options.snapshot = snapshot;
   options.trace = trace;
   options.output = output;

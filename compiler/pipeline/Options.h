@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tmc {
@@ -75,8 +76,9 @@ struct CompileOptions {
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.
   std::string weights;     // A .safetensors file; empty: the model's own.
-  std::string output;      // Directory; empty: the model's name.
-  std::string depfile;     // -MF; empty: none.
+  std::pair<std::string, std::string> weightsPrefix; // Of names: there, here.
+  std::string output;  // Directory; empty: the model's name.
+  std::string depfile; // -MF; empty: none.
   /// Names of files for other viewers, in the output directory; empty: none.
   std::string snapshot, trace;
   std::string plantDefect; // "PHASE:KIND" of createPlantDefect, for tests.

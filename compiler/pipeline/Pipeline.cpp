@@ -270,7 +270,8 @@ Expected<bool> Compilation::import() {
   if (!wantsWeights(asked))
     return true;
   Expected<WeightSources> gathered =
-      gatherWeights(modelValues, *imported->weights, asked.weights);
+      gatherWeights(modelValues, *imported->weights, asked.weights,
+                    {asked.weightsPrefix.first, asked.weightsPrefix.second});
   if (!gathered)
     return std::move(gathered.failure());
   sources = std::make_unique<WeightSources>(std::move(*gathered));

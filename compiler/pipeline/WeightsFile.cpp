@@ -47,15 +47,22 @@ static std::string contradiction(const ModelValue &value,
   return "";
 }
 
+std::string WeightsPrefix::nameInFile(const std::string &name) const {
+  return name.compare(0, inModel.size(), inModel) == 0
+             ? inFile + name.substr(inModel.size())
+             : name;
+}
+
 /// Checks the names and shapes of --weights; returns what it should warn of.
 static Expected<std::string> check(const std::vector<ModelValue> &values,
-                                   Weights &model,
-                                   const SafetensorsFile &file) {
+                                   Weights &model, const SafetensorsFile &file,
+                                   const WeightsPrefix &prefix) {
   std::vector<std::string> missing, unexpected, wrong;
   std::set<std::string> known;
   for (const ModelValue &value : values) {
-    known.insert(value.name);
-    if (const SafeTensor *tensor = file.find(value.name)) {
+    std::string name = prefix.nameInFile(value.name);
+    known.insert(name);
+    if (const SafeTensor *tensor = file.find(name)) {
       if (std::string text = contradiction(value, *tensor); !text.empty())
         wrong.push_back(text);
     } else if (value.kind == ModelValue::Trained ||
@@ -78,6 +85,11 @@ static Expected<std::string> check(const std::vector<ModelValue> &values,
         listed(missing));
     if (!extra.empty())
       failure.notes.push_back(extra);
+    if (unexpected.size() >= missing.size()) {
+      const std::string hint = "where only the beginning of names differs, "
+                               "--weights-prefix OLD=NEW says so";
+      failure.notes.push_back(hint);
+    }
     return failure;
   }
   if (!wrong.empty()) {
@@ -95,12 +107,12 @@ static Expected<std::string> check(const std::vector<ModelValue> &values,
 
 Expected<WeightSources>
 tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
-                   const std::string &path) {
+                   const std::string &path, const WeightsPrefix &prefix) {
   WeightSources sources;
   if (!path.empty()) {
     if (Status s = SafetensorsFile::open(path, sources.given); !s)
       return Failure{FailureKind(s.code()), s.message(), {}};
-    auto extra = check(values, model, sources.given);
+    auto extra = check(values, model, sources.given, prefix);
     if (!extra)
       return std::move(extra.failure());
     if (!extra->empty())
@@ -109,7 +121,8 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
   for (const ModelValue &value : values) {
     SafeTensor tensor{value.type, value.shape, 0, 0};
     std::string_view bytes;
-    if (const SafeTensor *found = sources.given.find(value.name)) {
+    if (const SafeTensor *found =
+            sources.given.find(prefix.nameInFile(value.name))) {
       tensor.type = found->type;
       bytes = {sources.given.data(*found), size_t(found->end - found->begin)};
     } else {

@@ -34,12 +34,21 @@ struct WeightSources {
   std::vector<std::string> warnings;
 };
 
+/// "OLD=NEW": names that begin with OLD in a file begin with NEW in the model.
+/// Either may be empty.
+struct WeightsPrefix {
+  std::string inFile, inModel;
+  /// What the file calls the model's `name`.
+  std::string nameInFile(const std::string &name) const;
+};
+
 /// Finds the values of `values`: in the file `path`, unless that is empty, else
 /// in the model. Fails where a file contradicts the model, where `path` lacks a
 /// parameter, and where the model names a file that it may not; a file that
 /// isn't there only leaves values missing.
 Expected<WeightSources> gatherWeights(const std::vector<ModelValue> &values,
-                                      Weights &model, const std::string &path);
+                                      Weights &model, const std::string &path,
+                                      const WeightsPrefix &prefix);
 
 /// Writes them to the staged file weights.safetensors; none if there are none.
 Expected<bool> writeWeights(const WeightSources &sources,

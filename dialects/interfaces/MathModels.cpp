@@ -110,6 +110,15 @@ struct CosVjp : Vjp<CosVjp, math::CosOp> {
   }
 };
 
+struct AtanVjp : Vjp<AtanVjp, math::AtanOp> {
+  static Grads build(math::AtanOp op, OpBuilder &b, Value dy) {
+    Spell s{b, op.getLoc()};
+    Value x = op.getOperand();
+    return {s.div(dy, arith::AddFOp::create(b, op.getLoc(), s.mul(x, x),
+                                            s.constant(x, 1)))};
+  }
+};
+
 struct AbsVjp : Vjp<AbsVjp, math::AbsFOp> {
   static Grads build(math::AbsFOp op, OpBuilder &b, Value dy) {
     // The sign of x, and nothing at zero.
@@ -152,6 +161,7 @@ void tmc::registerMathModels(DialectRegistry &registry) {
     attachPointwise<Series<"math::erf">, ErfOp>(ctx);
     attachPointwise<Series<"math::sin">, SinOp>(ctx);
     attachPointwise<Series<"math::cos">, CosOp>(ctx);
+    attachPointwise<Series<"math::atan">, AtanOp>(ctx);
     attachPointwise<Series<"math::pow">, PowFOp>(ctx);
     attachPointwise<Costing<Call<"sqrt">, kDivisionCost>, SqrtOp>(ctx);
     attachPointwise<Costing<Call<"math::rsqrt">, kDivisionCost>, RsqrtOp>(ctx);
@@ -166,6 +176,7 @@ void tmc::registerMathModels(DialectRegistry &registry) {
     RsqrtOp::attachInterface<RsqrtVjp>(*ctx);
     SinOp::attachInterface<SinVjp>(*ctx);
     CosOp::attachInterface<CosVjp>(*ctx);
+    AtanOp::attachInterface<AtanVjp>(*ctx);
     AbsFOp::attachInterface<AbsVjp>(*ctx);
     PowFOp::attachInterface<PowVjp>(*ctx);
   });

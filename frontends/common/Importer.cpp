@@ -184,6 +184,25 @@ std::optional<Val> Importer::asConstant(const Val &v) const {
   return constant;
 }
 
+bool Importer::isTrained(Value v) const {
+  llvm::SmallPtrSet<Value, 32> seen;
+  SmallVector<Value> left{v};
+  while (!left.empty()) {
+    Value next = left.pop_back_val();
+    if (!seen.insert(next).second ||
+        !isa<FloatType>(getElementTypeOrSelf(next.getType())))
+      continue;
+    if (auto argument = dyn_cast<BlockArgument>(next)) {
+      const Argument &is = arguments[argument.getArgNumber()];
+      if (is.role == Argument::Param && !is.frozen)
+        return true;
+    } else if (!isa<nn::DetachOp>(next.getDefiningOp())) {
+      llvm::append_range(left, next.getDefiningOp()->getOperands());
+    }
+  }
+  return false;
+}
+
 void Importer::fixState(const Val &v, StringRef init) {
   int index = storedBehind(v);
   if (index < 0 || !tensors[index].argument)

@@ -111,6 +111,8 @@ public:
   void fixState(const Val &v, llvm::StringRef init);
   /// `v` without its gradient.
   Val detached(const Val &v, mlir::Location loc);
+  /// True if a gradient flows from `v` to a tensor that is trained.
+  bool isTrained(mlir::Value v) const;
   /// True if the exporter's signature says that a step writes the tensor behind
   /// `v`.
   bool isMutated(const Val &v) const;

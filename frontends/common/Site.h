@@ -123,7 +123,7 @@ std::string str(llvm::ArrayRef<int64_t> dims);
 #define TMC_ASSIGN_(holder, variable, expression)                              \
   auto holder = expression;                                                    \
   if (failed(holder))                                                          \
-    return failure();                                                          \
+    return ::mlir::failure();                                                  \
   variable = *holder
 #define ASSIGN_OR_FAIL(variable, expression)                                   \
   TMC_ASSIGN_(TMC_CONCAT(orFailure, __LINE__), variable, expression)

@@ -27,12 +27,21 @@ public:
               int64_t opset);
   /// Imports a branch that is taken: `node`'s outputs become the graph's.
   mlir::LogicalResult importBranch(Node &node, const onnx::GraphProto &graph);
+  /// Loops whose number of trips is known.
+  mlir::LogicalResult importLoop(Node &node, const onnx::GraphProto &body);
+  mlir::LogicalResult importScan(Node &node, const onnx::GraphProto &body);
+  mlir::LogicalResult importSequenceMap(Node &node,
+                                        const onnx::GraphProto &body);
+
   ModelFiles &files() { return *modelFiles; }
 
 private:
   int64_t opsetOf(const std::string &domain) const;
   mlir::LogicalResult importCall(Node &node,
                                  const onnx::FunctionProto &function);
+  mlir::FailureOr<llvm::SmallVector<Val>>
+  importBody(Node &node, const onnx::GraphProto &graph,
+             llvm::ArrayRef<Val> inputs);
   const onnx::FunctionProto *functionOf(const onnx::NodeProto &node) const;
   /// Defines `node`'s outputs as `values`.
   mlir::LogicalResult defineOutputs(Node &node, llvm::ArrayRef<Val> values);

@@ -85,15 +85,6 @@ static std::string lineText(Location loc) {
 // Before the first call
 //===----------------------------------------------------------------------===//
 
-bool tmc::torch_import::writesInPlace(StringRef op) {
-  return op.ends_with("_") && !op.ends_with("__");
-}
-
-static ImportFn importerOf(const std::string &op) {
-  StringRef stem = op;
-  return findOperator(writesInPlace(op) ? stem.drop_back() : stem);
-}
-
 LogicalResult TorchImporter::checkOperators() {
   std::map<std::string, std::vector<std::string>> missing;
   for (auto [i, call] : llvm::enumerate(program.calls)) {
@@ -106,65 +97,11 @@ LogicalResult TorchImporter::checkOperators() {
                                      lineText(locationOf(call, context)));
   }
   for (const OutputSpec &output : program.outputs)
-    used.insert(output.value);
-  return missing.empty() ? success() : refuseOperators(missing);
-}
-
-/// Calls whose result is a view of their first argument.
-static bool makesView(StringRef op) {
-  static const std::set<StringRef> views = {
-      "view",      "reshape", "transpose", "permute",   "expand",
-      "expand_as", "slice",   "select",    "squeeze",   "unsqueeze",
-      "split",     "t",       "unbind",    "chunk",     "narrow",
-      "alias",     "detach",  "flatten",   "unflatten", "split_with_sizes",
-      "view_as",   "to",      "contiguous"};
-  return views.count(op);
-}
-
-const std::string &TorchImporter::memoryOf(const std::string &name) const {
-  auto found = memory.find(name);
-  return found == memory.end() ? name : found->second;
-}
-
-const std::string &TorchImporter::nameOf(const std::string &name) const {
-  auto found = same.find(name);
-  return found == same.end() ? name : found->second;
-}
-
-/// Which values share memory, and which buffers of floats are written.
-void TorchImporter::findWrites() {
-  std::map<std::string, const InputSpec *> buffers;
-  for (const InputSpec &input : program.inputs)
-    if (input.kind == InputSpec::Buffer)
-      buffers[input.value] = &input;
-  for (const CallData &call : program.calls) {
-    std::string op = call.op();
-    bool writes = writesInPlace(op);
-    if (!writes && !makesView(op))
-      continue;
-    if (call.arguments.empty() || call.arguments[0].second.kind != Arg::Tensor)
-      continue;
-    const std::string &self = call.arguments[0].second.text;
-    for (const std::string &made : call.makes()) {
-      memory[made] = memoryOf(self);
-      if (writes)
-        same[made] = nameOf(self);
+    if (!output.value.empty()) {
+      used.insert(output.value);
+      lastRead[output.value] = program.calls.size();
     }
-    auto buffer = buffers.find(nameOf(self));
-    if (writes && buffer != buffers.end())
-      mutated[buffer->second->target] = buffer->second->value;
-  }
-  for (const OutputSpec &output : program.outputs)
-    if (output.kind == OutputSpec::BufferMutation)
-      mutated[output.target] = output.value;
-  // A count of batches is written, too. It is no float, and a step that doesn't
-  // read it needs none.
-  for (const InputSpec &input : program.inputs) {
-    auto found = program.tensors.find(input.value);
-    if (found == program.tensors.end() || !found->second.type ||
-        !isFloat(*found->second.type))
-      mutated.erase(input.target);
-  }
+  return missing.empty() ? success() : refuseOperators(missing);
 }
 
 LogicalResult TorchImporter::readTensors() {
@@ -290,51 +227,6 @@ std::map<std::string, int64_t> TorchImporter::proposedDims() const {
 //===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
-
-/// A call that writes `self`: its result is the new value of all names of
-/// `self`.
-LogicalResult TorchImporter::importWrite(Call &call, size_t index,
-                                         ImportFn fn) {
-  const auto &arguments = call.data.arguments;
-  if (arguments.empty() || arguments[0].second.kind != Arg::Tensor)
-    return call.error("writes no tensor");
-  const std::string self = arguments[0].second.text;
-  const Val before = lookup(self);
-  for (const auto &[name, of] : memory)
-    if (of == memoryOf(self) && nameOf(name) != nameOf(self))
-      if (auto read = lastRead.find(name);
-          read != lastRead.end() && read->second > index)
-        return call.unsupported("writes in place, and '" + name +
-                                "' of the same storage is read later: export "
-                                "with run_decompositions()");
-  // The memory's first name isn't in the table.
-  if (memoryOf(self) != nameOf(self))
-    if (auto read = lastRead.find(memoryOf(self));
-        read != lastRead.end() && read->second > index)
-      return call.unsupported("writes in place a view of '" + memoryOf(self) +
-                              "', which is read later: export with "
-                              "run_decompositions()");
-  if (failed(fn(call)))
-    return mlir::failure();
-  if (call.data.results.size() != 1)
-    return call.error("writes in place and has " +
-                      Twine(call.data.results.size()) + " results");
-  Val after = lookup(call.data.results[0].text);
-  if (after.dims != before.dims)
-    return call.error("writes shape " + str(after.dims) + " into shape " +
-                      str(before.dims));
-  FailureOr<Val> cast = castTo(call, after, before.type);
-  if (failed(cast))
-    return mlir::failure();
-  after = *cast;
-  scopes.back().values[call.data.results[0].text] = after;
-  const std::string root = nameOf(self);
-  scopes.back().values[root] = after;
-  for (const auto &[name, of] : same)
-    if (of == root && lookup(name).kind != Val::Absent)
-      scopes.back().values[name] = after;
-  return success();
-}
 
 LogicalResult TorchImporter::importCalls() {
   for (auto [i, data] : llvm::enumerate(program.calls)) {

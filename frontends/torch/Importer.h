@@ -7,8 +7,8 @@
 //   called by where it first occurs, "input_ids.1"; --dim takes either. Sizes
 //   of the example that the program was exported with are the default.
 // - Calls that write in place (relu_, add_) give a new value to the name that
-//   they write, and to its other names. Where a view of the same storage is
-//   read later, the write would have to reach it: that is refused.
+//   they write, to its other names, and to the views of the same memory that
+//   are read later (Writes.cpp).
 // - Tied weights are several names of one view of one storage: one argument.
 
 #ifndef TMC_FRONTENDS_TORCH_IMPORTER_H
@@ -36,6 +36,11 @@ private:
   std::map<std::string, int64_t> proposedDims() const;
   mlir::LogicalResult importCalls();
   mlir::LogicalResult importWrite(Call &call, size_t index, ImportFn fn);
+  void setAll(const std::string &root, const Val &v);
+  std::vector<std::string> readLater(const std::string &self,
+                                     size_t index) const;
+  mlir::LogicalResult spread(Call &call, const std::string &self,
+                             llvm::ArrayRef<std::string> stale);
   std::vector<Output> outputs();
 
   ArchiveTensors &archive() { return static_cast<ArchiveTensors &>(*store); }
@@ -49,12 +54,23 @@ private:
   std::map<std::string, std::string> memory;
   /// Values that are the same view of it.
   std::map<std::string, std::string> same;
-  /// The last call that reads a value.
+  /// How a view came to be: of which value, by which call, and whether that
+  /// call may have made a copy.
+  struct View {
+    std::string of;
+    size_t call = 0;
+    bool isCertain = true;
+  };
+  std::map<std::string, View> views;
+  /// The last call that reads a value; one more than there are for a result.
   std::map<std::string, size_t> lastRead;
 };
 
 /// True if `op` writes its first argument: "add_", not "__and__".
 bool writesInPlace(llvm::StringRef op);
+
+/// The importer of `op`, also of one that writes in place; or null.
+ImportFn importerOf(const std::string &op);
 
 /// The location of a call: its place in the model, and the user's line.
 mlir::Location locationOf(const CallData &call, mlir::MLIRContext &context);

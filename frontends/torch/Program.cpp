@@ -48,8 +48,9 @@ std::optional<ElementType> tmc::torch_import::typeOfNumber(int64_t number) {
 }
 
 std::string CallData::op() const {
-  StringRef rest = target;
-  if (!rest.consume_front("aten."))
+  // Python's own have no overload: "_operator.mul", "torch.sym_max".
+  auto [space, rest] = StringRef(target).split('.');
+  if (space != "aten" && rest.count('.') != 1)
     return target;
   return rest.split('.').first.str();
 }

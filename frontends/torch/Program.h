@@ -55,7 +55,7 @@ struct CallData {
   /// What the user called, "detach_1;method_descriptor.detach".
   std::string origin;
 
-  /// "add" of "aten.add.Tensor".
+  /// "add" of "aten.add.Tensor", of any library; "_operator.mul" is whole.
   std::string op() const;
   /// The names of the values that it reads, and of those that it makes.
   std::vector<std::string> reads() const, makes() const;

@@ -160,6 +160,9 @@ template <typename V> TMC_HD TMC_INLINE V sin(V x) {
 template <typename V> TMC_HD TMC_INLINE V cos(V x) {
   return lanewise(x, [](float v) { return ::cosf(v); });
 }
+template <typename V> TMC_HD TMC_INLINE V atan(V x) {
+  return lanewise(x, [](float v) { return ::atanf(v); });
+}
 template <typename V> TMC_HD TMC_INLINE V pow(V x, V y) {
   return lanewise(x, y, [](float v, float w) { return ::powf(v, w); });
 }

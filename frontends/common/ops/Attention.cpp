@@ -1,6 +1,11 @@
 #include "frontends/common/ops/Attention.h"
 #include "frontends/common/Importer.h"
+#include "frontends/common/ops/Generate.h"
+#include "frontends/common/ops/Linear.h"
 #include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/Norm.h"
+#include "frontends/common/ops/Random.h"
+#include "frontends/common/ops/Shape.h"
 
 #include <cmath>
 
@@ -64,6 +69,45 @@ Value tmc::frontend::swapHeads(Site &s, Value x) {
   return nn::TransposeOp::create(s.b, s.loc, x, Dims{0, 2, 1, 3});
 }
 
+/// Keys or values [B, S, G, D] as the heads of queries see them, [B, H, S, D].
+static FailureOr<Val> forHeads(Site &s, Value x, int64_t heads) {
+  ArrayRef<int64_t> d = nn::tensorType(x).getShape();
+  int64_t groups = d[2], each = heads / groups;
+  Val y(swapHeads(s, x));
+  ASSIGN_OR_FAIL(y, reshaped(s, y, {d[0], groups, 1, d[1], d[3]}));
+  ASSIGN_OR_FAIL(y, expand(s, y, {d[0], groups, each, d[1], d[3]}));
+  return reshaped(s, y, {d[0], heads, d[1], d[3]});
+}
+
+/// In pieces, with all scores held: nn.attention gives its mask no gradient.
+static FailureOr<Value> attendInPieces(Site &s, const Attention &a,
+                                       double scale) {
+  auto type = nn::tensorType(a.query);
+  ArrayRef<int64_t> qd = type.getShape();
+  int64_t keys = nn::tensorType(a.key).getShape()[1];
+  ElementType element = elementTypeOf(type.getElementType());
+  ASSIGN_OR_FAIL(Val k, forHeads(s, a.key, qd[2]));
+  ASSIGN_OR_FAIL(Val v, forHeads(s, a.value, qd[2]));
+  Val q(swapHeads(s, a.query));
+  ASSIGN_OR_FAIL(k, transpose(s, k, {0, 1, 3, 2}));
+  ASSIGN_OR_FAIL(Val scores, matmul(s, q, k));
+  ASSIGN_OR_FAIL(scores,
+                 multiply(s, {scores, Val(Array::splat(element, {}, scale))}));
+  ASSIGN_OR_FAIL(scores, add(s, {scores, a.mask}));
+  if (a.causal) {
+    Dims plane{qd[1], keys};
+    ASSIGN_OR_FAIL(Val isSeen,
+                   lessOrEqual(s, {Val(iota(plane, 1)), Val(iota(plane, 0))}));
+    ASSIGN_OR_FAIL(scores, where(s, isSeen, scores,
+                                 Val(Array::splat(element, {}, -INFINITY))));
+  }
+  ASSIGN_OR_FAIL(Val shares, softmax(s, scores, 3, false));
+  ASSIGN_OR_FAIL(Dropout kept, dropout(s, shares, a.dropout));
+  ASSIGN_OR_FAIL(Val y, matmul(s, kept.y, v));
+  ASSIGN_OR_FAIL(Value out, s.materialise(y));
+  return swapHeads(s, out);
+}
+
 FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &a) {
   auto qType = nn::tensorType(a.query), kType = nn::tensorType(a.key);
   ArrayRef<int64_t> qd = qType.getShape(), kd = kType.getShape();
@@ -77,6 +121,10 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &a) {
   if (causal && qd[1] != kd[1])
     return s.unsupported("a causal mask for " + Twine(qd[1]) + " queries and " +
                          Twine(kd[1]) + " keys");
+  double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(qd[3])));
+  if (a.mask.isTensor() && isFloat(a.mask.type) &&
+      s.importer.isTrained(a.mask.value))
+    return attendInPieces(s, a, scale);
   Value mask;
   if (!a.mask.isAbsent()) {
     Val given = a.mask;
@@ -91,7 +139,6 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &a) {
     ASSIGN_OR_FAIL(mask,
                    maskOf(s, given, {qd[0], qd[2], qd[1], kd[1]}, causal));
   }
-  double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(qd[3])));
   Value seed, samples;
   int64_t stream = 0;
   if (a.dropout != 0) {

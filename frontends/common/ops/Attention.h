@@ -19,7 +19,8 @@ struct Attention {
   double dropout = 0;          ///< The share of probabilities that are dropped.
 };
 
-/// The result [B, T, H, D].
+/// The result [B, T, H, D]. Where the mask is trained, attention is built in
+/// pieces: nn.attention has no gradient of it.
 mlir::FailureOr<mlir::Value> attend(Site &s, const Attention &attention);
 
 /// [B, H, T, D] as [B, T, H, D], and back.

@@ -1,5 +1,6 @@
 #include "frontends/common/ops/Gather.h"
 #include "frontends/Checked.h"
+#include "frontends/common/ops/Reduce.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -238,7 +239,7 @@ FailureOr<Val> tmc::frontend::gatherElements(Site &s, const Val &data,
       arith::CmpIOp::create(b, s.loc, arith::CmpIPredicate::eq, i, j);
   Value zeros = s.like(x, 0);
   Value kept = arith::SelectOp::create(b, s.loc, chosen, x, zeros);
-  return Val(nn::reduceSum(b, s.loc, kept, {axis + 1}));
+  return Val(reduceAlong(s, kept, nn::ReduceKind::Sum, Dims{axis + 1}));
 }
 
 /// Positions in `data`, whose first dimensions were made one, of the slices
@@ -349,6 +350,22 @@ FailureOr<Val> tmc::frontend::gatherSlices(Site &s, const Val &data,
   ASSIGN_OR_FAIL(Value table, s.materialise(data));
   return Val(
       nn::EmbeddingOp::create(s.b, s.loc, s.reshape(table, flat), position));
+}
+
+FailureOr<Val> tmc::frontend::slicePlaces(Site &s, ArrayRef<int64_t> data,
+                                          const Val &indices) {
+  int64_t depth = indices.dims.back();
+  ArrayRef<int64_t> lead = ArrayRef<int64_t>(indices.dims).drop_back();
+  if (!s.foldable(indices)) {
+    ASSIGN_OR_FAIL(Value ids, s.materialise(indices));
+    return Val(rowsComputed(s, ids, data, depth, lead));
+  }
+  ASSIGN_OR_FAIL(Array at, s.arrayOf(indices));
+  if (at.size() > kMaxFoldElements)
+    return s.unsupported("indices of shape " + str(indices.dims));
+  ASSIGN_OR_FAIL(std::vector<int64_t> rows,
+                 rowsChosen(s, data, at.ints(), depth));
+  return Val(Array::ofInts(ElementType::I64, lead, std::move(rows)));
 }
 
 FailureOr<Val> tmc::frontend::oneHot(Site &s, const Val &ids, int64_t depth,

@@ -22,6 +22,12 @@ mlir::FailureOr<Val> gatherElements(Site &s, const Val &data,
 /// count.
 mlir::FailureOr<Val> gatherSlices(Site &s, const Val &data, const Val &indices);
 
+/// The places, in `data` whose first dimensions were made one, of the slices
+/// that the rows of `indices` choose: of the shape of `indices` without its
+/// last dimension.
+mlir::FailureOr<Val> slicePlaces(Site &s, llvm::ArrayRef<int64_t> data,
+                                 const Val &indices);
+
 /// `on` where the index along a new dimension `axis` of size `depth` is `ids`,
 /// `off` elsewhere; negative ids count from the end.
 mlir::FailureOr<Val> oneHot(Site &s, const Val &ids, int64_t depth,

@@ -1,5 +1,6 @@
 #include "frontends/common/ops/Generate.h"
 #include "frontends/common/ops/Pointwise.h"
+#include "frontends/common/ops/Reduce.h"
 
 #include <cmath>
 
@@ -64,6 +65,17 @@ FailureOr<Val> tmc::frontend::triangle(Site &s, const Val &x, bool upper,
       arith::SelectOp::create(s.b, s.loc, mask, value, s.like(value, 0)));
 }
 
+FailureOr<Val> tmc::frontend::diagonal(Site &s, int64_t rows, int64_t columns,
+                                       int64_t k, ElementType type) {
+  if (rows < 0 || columns < 0 || (columns && rows > kMaxFoldElements / columns))
+    return s.unsupported("a matrix of " + Twine(rows) + " x " + Twine(columns));
+  Dims dims{rows, columns};
+  return Val(
+      Array::mapInts(ElementType::Bool, {iota(dims, 0), iota(dims, 1)},
+                     [&](Ints at) -> int64_t { return at[1] - at[0] == k; })
+          .cast(type));
+}
+
 FailureOr<Val> tmc::frontend::cumulativeSum(Site &s, const Val &x,
                                             const CumulativeSum &how) {
   ASSIGN_OR_FAIL(int64_t axis, s.axis(how.axis, x.rank()));
@@ -120,5 +132,5 @@ FailureOr<Val> tmc::frontend::cumulativeSum(Site &s, const Val &x,
   ASSIGN_OR_FAIL(Value keep, s.broadcast(Val(counts.reshaped(mask)), withRow));
   Value chosen =
       arith::SelectOp::create(s.b, s.loc, keep, wide, s.like(wide, 0));
-  return Val(nn::reduceSum(s.b, s.loc, chosen, {axis + 1}));
+  return Val(reduceAlong(s, chosen, nn::ReduceKind::Sum, Dims{axis + 1}));
 }

@@ -18,6 +18,10 @@ Array iota(llvm::ArrayRef<int64_t> dims, int64_t dim);
 /// on and below; zeros elsewhere.
 mlir::FailureOr<Val> triangle(Site &s, const Val &x, bool upper, int64_t k);
 
+/// Ones where the column is the row plus `k`, zeros elsewhere.
+mlir::FailureOr<Val> diagonal(Site &s, int64_t rows, int64_t columns, int64_t k,
+                              ElementType type);
+
 /// Sums from the start along an axis, as a sum over a triangle.
 struct CumulativeSum {
   int64_t axis = 0;

@@ -1,5 +1,10 @@
 #include "frontends/common/ops/Linear.h"
 #include "frontends/Checked.h"
+#include "frontends/common/ops/Generate.h"
+#include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/Shape.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -135,4 +140,29 @@ FailureOr<Val> tmc::frontend::linear(Site &s, const Val &x, const Val &w,
   Dims dims(x.dims);
   dims.back() = w.dims[0];
   return Val(s.reshape(y.value, dims));
+}
+
+FailureOr<Val> tmc::frontend::groupedProduct(Site &s, const Val &x,
+                                             const Val &w, const Val &ends) {
+  if (x.rank() != 2 || w.rank() != 3 || w.dims[1] != x.dims[1] ||
+      ends.dims != Dims{w.dims[0]} || isFloat(ends.type))
+    return s.unsupported("groups of shape " + str(x.dims) + " and " +
+                         str(w.dims));
+  int64_t groups = w.dims[0], rows = x.dims[0];
+  ASSIGN_OR_FAIL(Val wide, expand(s, x, {groups, rows, x.dims[1]}));
+  ASSIGN_OR_FAIL(Val all, matmul(s, wide, w));
+  // Row m is of group g if ends[g - 1] <= m < ends[g].
+  ASSIGN_OR_FAIL(Val end, castTo(s, ends, ElementType::I64));
+  ASSIGN_OR_FAIL(end, reshaped(s, end, {groups, 1}));
+  Val row(iota({1, rows}, 1));
+  ASSIGN_OR_FAIL(Val isBefore, less(s, {row, end}));
+  Val none(Array::splatInt(ElementType::Bool, {1, rows}, 0));
+  ASSIGN_OR_FAIL(Val isEarlier, strided(s, isBefore, 0, 0, 1,
+                                        std::max<int64_t>(groups - 1, 0)));
+  ASSIGN_OR_FAIL(isEarlier, concat(s, {none, isEarlier}, 0));
+  ASSIGN_OR_FAIL(Val isHere, exclusiveOr(s, {isBefore, isEarlier}));
+  ASSIGN_OR_FAIL(isHere, reshaped(s, isHere, {groups, rows, 1}));
+  ASSIGN_OR_FAIL(Val kept,
+                 where(s, isHere, all, Val(Array::splat(x.type, {}, 0))));
+  return reduceSum(s, kept, {0}, false);
 }

@@ -25,6 +25,12 @@ mlir::FailureOr<Val> matmul(Site &s, const Val &a, const Val &w);
 mlir::FailureOr<Val> linear(Site &s, const Val &x, const Val &w,
                             const Val &bias);
 
+/// Rows of `x` [M, K] times the matrix of their group, of `w` [G, K, N]; group
+/// g ends before row ends[g], and rows behind the last give zeros. All rows are
+/// multiplied by all matrices: sizes of groups are values, not shapes.
+mlir::FailureOr<Val> groupedProduct(Site &s, const Val &x, const Val &w,
+                                    const Val &ends);
+
 /// The product of two matrices, or of two batches of them; reads through
 /// transposes of the operands.
 mlir::Value product(Site &s, mlir::Value lhs, mlir::Value rhs,

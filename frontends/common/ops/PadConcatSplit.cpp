@@ -1,5 +1,6 @@
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/Checked.h"
+#include "frontends/common/ops/Gather.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -14,8 +15,19 @@ FailureOr<Val> tmc::frontend::strided(Site &s, const Val &x, int64_t dim,
     ASSIGN_OR_FAIL(Array array, s.arrayOf(x));
     return Val(array.sliced(dim, start, step, length));
   }
-  if (step < 0)
-    return s.unsupported("a slice that runs backwards");
+  if (length == 0) {
+    Dims none(x.dims);
+    none[dim] = 0;
+    return Val(Array::splat(x.type, none, 0));
+  }
+  if (step < 0) {
+    std::vector<int64_t> places;
+    for (int64_t i = 0; i < length; ++i)
+      places.push_back(start + i * step);
+    return gather(
+        s, x, Val(Array::ofInts(ElementType::I64, {length}, std::move(places))),
+        dim);
+  }
   Dims dims(x.dims), offsets(x.rank(), 0), steps(x.rank(), 1);
   dims[dim] = length;
   offsets[dim] = start;
@@ -47,8 +59,6 @@ FailureOr<Val> tmc::frontend::slice(Site &s, const Val &x, int64_t axis,
     int64_t to = clamp(end, -1, size - 1);
     length = from > to ? (from - to - 1) / -step + 1 : 0;
   }
-  if (length == 0 && !x.isConst())
-    return s.unsupported("an empty slice of shape " + str(x.dims));
   // Where one element is left, the direction doesn't matter.
   return strided(s, x, axis, from, length <= 1 ? 1 : step, length);
 }
@@ -115,6 +125,8 @@ FailureOr<Val> tmc::frontend::concat(Site &s, ArrayRef<Val> parts,
     return Val(
         Array::ofInts(parts[0].type, dims, std::move(ints)).compressed());
   }
+  if (count && *count == 0)
+    return Val(Array::splat(parts[0].type, dims, 0));
   SmallVector<Value> values;
   for (const Val &part : parts)
     if (part.dims[axis] != 0) {
@@ -179,6 +191,42 @@ FailureOr<Val> tmc::frontend::pad(Site &s, const Val &x, Dims low, Dims high,
   }
   return result;
 }
+/// Which element stands at `at`, which may lie outside [0, size).
+static int64_t mirrored(int64_t at, int64_t size, PadMode mode) {
+  if (mode == PadMode::Edge)
+    return std::clamp<int64_t>(at, 0, size - 1);
+  if (mode == PadMode::Wrap)
+    return ((at % size) + size) % size;
+  // There and back, without the ends twice.
+  int64_t period = std::max<int64_t>(2 * (size - 1), 1);
+  at = ((at % period) + period) % period;
+  return at < size ? at : period - at;
+}
+
+FailureOr<Val> tmc::frontend::padWithSelf(Site &s, const Val &x, Dims low,
+                                          Dims high, PadMode mode) {
+  Val result = x;
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    int64_t size = x.dims[d];
+    auto total = checkedAdd(low[d], high[d]);
+    total = total ? checkedAdd(*total, size) : total;
+    if (!total || *total < 0 || *total > kMaxFoldElements ||
+        (*total && size == 0))
+      return s.error("pads shape " + str(x.dims) + " by " + str(low) + " and " +
+                     str(high));
+    if (low[d] == 0 && high[d] == 0)
+      continue;
+    std::vector<int64_t> places;
+    for (int64_t i = 0; i < *total; ++i)
+      places.push_back(mirrored(i - low[d], size, mode));
+    ASSIGN_OR_FAIL(result, gather(s, result,
+                                  Val(Array::ofInts(ElementType::I64, {*total},
+                                                    std::move(places))),
+                                  d));
+  }
+  return result;
+}
+
 //===----------------------------------------------------------------------===//
 // Cut apart
 //===----------------------------------------------------------------------===//
@@ -192,8 +240,6 @@ FailureOr<SmallVector<Val>> tmc::frontend::cut(Site &s, const Val &x,
     if (!fitsWithin(at, length, x.dims[axis]))
       return s.error("cuts " + Twine(x.dims[axis]) + " elements into " +
                      str(lengths));
-    if (length == 0 && !x.isConst())
-      return s.unsupported("an empty piece of shape " + str(x.dims));
     ASSIGN_OR_FAIL(Val piece, strided(s, x, axis, at, 1, length));
     pieces.push_back(piece);
     at += length;

@@ -25,6 +25,12 @@ mlir::FailureOr<Val> concat(Site &s, llvm::ArrayRef<Val> parts, int64_t axis);
 mlir::FailureOr<Val> pad(Site &s, const Val &x, Dims low, Dims high,
                          double fill);
 
+/// The same with elements of `x` itself: mirrored at its ends, those repeated,
+/// or from the other end.
+enum class PadMode { Reflect, Edge, Wrap };
+mlir::FailureOr<Val> padWithSelf(Site &s, const Val &x, Dims low, Dims high,
+                                 PadMode mode);
+
 /// The pieces of `x` along `axis` with these lengths, which sum to its size.
 mlir::FailureOr<llvm::SmallVector<Val>> cut(Site &s, const Val &x, int64_t axis,
                                             llvm::ArrayRef<int64_t> lengths);

@@ -117,9 +117,7 @@ static int64_t floorMod(int64_t a, int64_t b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-FailureOr<Val> tmc::frontend::remainder(Site &s, Operands two) {
-  if (two.size() == 2 && isFloat(two[0].type) && !s.allFoldable(two))
-    return s.unsupported("a value that isn't known when the model is compiled");
+FailureOr<Val> tmc::frontend::wholeRemainder(Site &s, Operands two) {
   return pointwise(
       s, two,
       {[](Doubles x) { return std::fmod(x[0], x[1]); },
@@ -129,7 +127,7 @@ FailureOr<Val> tmc::frontend::remainder(Site &s, Operands two) {
        }});
 }
 
-FailureOr<Val> tmc::frontend::floorModulo(Site &s, Operands two) {
+FailureOr<Val> tmc::frontend::wholeModulo(Site &s, Operands two) {
   // ((a rem b) + b) rem b.
   return pointwise(s, two,
                    {nullptr, [](Ints x) { return floorMod(x[0], x[1]); },
@@ -278,19 +276,18 @@ TMC_UNARY(hyperbolicTangent, math::TanhOp, std::tanh(x))
 TMC_UNARY(errorFunction, math::ErfOp, std::erf(x))
 TMC_UNARY(sine, math::SinOp, std::sin(x))
 TMC_UNARY(cosine, math::CosOp, std::cos(x))
-
-static FailureOr<Val> foldOnly(Site &s, const Val &x, FloatFn floats) {
-  if (!s.foldable(x))
-    return s.unsupported("a value that isn't known when the model is compiled");
-  return pointwise(s, {x}, {floats, nullptr, {}, false, 1});
-}
+TMC_UNARY(arcTangent, math::AtanOp, std::atan(x))
 
 FailureOr<Val> tmc::frontend::floorOf(Site &s, const Val &x) {
-  return foldOnly(s, x, [](Doubles v) { return std::floor(v[0]); });
-}
-
-FailureOr<Val> tmc::frontend::ceilOf(Site &s, const Val &x) {
-  return foldOnly(s, x, [](Doubles v) { return std::ceil(v[0]); });
+  return unary(
+      s, x, [](Doubles v) { return std::floor(v[0]); },
+      [](Ints v) { return v[0]; },
+      [](OpBuilder &b, Location loc, ValueRange v) -> Value {
+        if (!isa<FloatType>(getElementTypeOrSelf(v[0].getType())))
+          return v[0];
+        Value fixed = nn::DetachOp::create(b, loc, v[0]);
+        return math::FloorOp::create(b, loc, fixed);
+      });
 }
 
 FailureOr<Val> tmc::frontend::negate(Site &s, const Val &x) {

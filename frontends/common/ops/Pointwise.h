@@ -46,9 +46,9 @@ mlir::FailureOr<Val> multiply(Site &s, Operands two);
 /// Integers are cut towards zero.
 mlir::FailureOr<Val> divide(Site &s, Operands two);
 /// The remainder with the divisor's sign; of integers.
-mlir::FailureOr<Val> floorModulo(Site &s, Operands two);
-/// The remainder with the dividend's sign; of floats, of constants only.
-mlir::FailureOr<Val> remainder(Site &s, Operands two);
+mlir::FailureOr<Val> wholeModulo(Site &s, Operands two);
+/// The remainder with the dividend's sign; of integers.
+mlir::FailureOr<Val> wholeRemainder(Site &s, Operands two);
 /// x ^ y. Powers that a product or a root says exactly become that.
 mlir::FailureOr<Val> power(Site &s, Operands two);
 
@@ -71,9 +71,9 @@ mlir::FailureOr<Val> cosine(Site &s, const Val &x);
 mlir::FailureOr<Val> negate(Site &s, const Val &x);
 mlir::FailureOr<Val> absolute(Site &s, const Val &x);
 mlir::FailureOr<Val> reciprocal(Site &s, const Val &x);
-/// Only of constants: there is no kernel, nor a gradient, for these.
+mlir::FailureOr<Val> arcTangent(Site &s, const Val &x);
+/// A step, which passes no gradient.
 mlir::FailureOr<Val> floorOf(Site &s, const Val &x);
-mlir::FailureOr<Val> ceilOf(Site &s, const Val &x);
 
 } // namespace tmc::frontend
 

@@ -28,10 +28,25 @@ static Reduction reductionOf(const Val &x, ArrayRef<int64_t> dims, bool keep) {
   return r;
 }
 
+Value tmc::frontend::reduceAlong(Site &s, Value x, nn::ReduceKind kind,
+                                 ArrayRef<int64_t> dims) {
+  if (dims.empty())
+    return x;
+  auto type = nn::tensorType(x);
+  Type element = type.getElementType();
+  if (isa<FloatType>(element))
+    return nn::ReduceOp::create(s.b, s.loc, x, kind, dims);
+  auto floats = type.clone(s.b.getF32Type());
+  Value wide = element.isInteger(1)
+                   ? Value(arith::UIToFPOp::create(s.b, s.loc, floats, x))
+                   : Value(arith::SIToFPOp::create(s.b, s.loc, floats, x));
+  Value y = nn::ReduceOp::create(s.b, s.loc, wide, kind, dims);
+  auto result = nn::tensorType(y).clone(element);
+  return arith::FPToSIOp::create(s.b, s.loc, result, y);
+}
+
 static Value reduce(Site &s, Value x, nn::ReduceKind kind, const Reduction &r) {
-  if (!r.dims.empty())
-    x = nn::ReduceOp::create(s.b, s.loc, x, kind, r.dims);
-  return s.reshape(x, r.after);
+  return s.reshape(reduceAlong(s, x, kind, r.dims), r.after);
 }
 
 /// Folds a constant; `step` joins the running value and an element.

@@ -9,6 +9,11 @@
 
 namespace tmc::frontend {
 
+/// `x` over `dims`, which vanish. Kernels reduce floats: whole numbers are
+/// taken as f32, which is exact up to 2^24.
+mlir::Value reduceAlong(Site &s, mlir::Value x, nn::ReduceKind kind,
+                        llvm::ArrayRef<int64_t> dims);
+
 mlir::FailureOr<Val> reduceSum(Site &s, const Val &x,
                                llvm::ArrayRef<int64_t> dims, bool keep);
 mlir::FailureOr<Val> reduceMean(Site &s, const Val &x,

@@ -1,6 +1,7 @@
 // Activation.cpp - activation functions.
 
 #include "frontends/common/ops/Activation.h"
+#include "frontends/common/ops/Elementary.h"
 #include "frontends/onnx/Node.h"
 
 using namespace mlir;
@@ -31,6 +32,10 @@ TMC_ACTIVATION(Softsign, softsign(n, x));
 TMC_ACTIVATION(HardSigmoid, hardSigmoid(n, x, n.floatAttr("alpha", 0.2),
                                         n.floatAttr("beta", 0.5)));
 TMC_ACTIVATION(HardSwish, hardSwish(n, x));
+TMC_ACTIVATION(Celu, celu(n, x, n.floatAttr("alpha", 1)));
+TMC_ACTIVATION(ThresholdedRelu, thresholded(n, x, n.floatAttr("alpha", 1), 0));
+TMC_ACTIVATION(Shrink,
+               shrunk(n, x, n.floatAttr("lambd", 0.5), n.floatAttr("bias", 0)));
 
 /// A bound of Clip: a scalar known when the model is compiled, or nothing.
 static FailureOr<std::optional<double>> bound(Node &n, int i) {

@@ -1,6 +1,11 @@
 // Gather.cpp - elements chosen by index.
 
 #include "frontends/common/ops/Gather.h"
+#include "frontends/common/ops/Generate.h"
+#include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Scatter.h"
+#include "frontends/common/ops/Shape.h"
 #include "frontends/onnx/Node.h"
 #include "frontends/onnx/TorchCall.h"
 
@@ -30,9 +35,22 @@ static LogicalResult importGatherElements(Node &n) {
 static Register gatherElementsOp("GatherElements", importGatherElements);
 
 static LogicalResult importGatherND(Node &n) {
-  if (n.intAttr("batch_dims", 0))
-    return n.unsupported("batch dimensions");
-  return n.set(gatherSlices(n, n.input(0), n.input(1)));
+  const Val data = n.input(0), indices = n.input(1);
+  int64_t batch = n.intAttr("batch_dims", 0);
+  if (batch == 0)
+    return n.set(gatherSlices(n, data, indices));
+  if (batch < 0 || batch >= indices.rank() || batch >= data.rank())
+    return n.error(Twine(batch) + " batch dimensions of shape " +
+                   str(indices.dims));
+  // The batch's own numbers are indices, too.
+  Dims column(indices.dims);
+  column.back() = 1;
+  SmallVector<Val> parts;
+  for (int64_t d = 0; d < batch; ++d)
+    parts.push_back(Val(iota(column, d).cast(indices.type)));
+  parts.push_back(indices);
+  ASSIGN_OR_FAIL(Val all, concat(n, parts, indices.rank() - 1));
+  return n.set(gatherSlices(n, data, all));
 }
 static Register gatherND("GatherND", importGatherND);
 
@@ -41,7 +59,154 @@ static LogicalResult importOneHot(Node &n) {
   ASSIGN_OR_FAIL(Array values, n.array(2));
   if (depth.size() != 1 || depth[0] < 1 || values.size() != 2)
     return n.error("wants one depth and two values");
-  return n.set(oneHot(n, n.input(0), depth[0], n.intAttr("axis", -1),
-                      values.type(), values.floats()[1], values.floats()[0]));
+  ASSIGN_OR_FAIL(Val ids, castTo(n, n.input(0), ElementType::I64));
+  return n.set(oneHot(n, ids, depth[0], n.intAttr("axis", -1), values.type(),
+                      values.floats()[1], values.floats()[0]));
 }
 static Register oneHotOp("OneHot", importOneHot);
+
+//===----------------------------------------------------------------------===//
+// Written to places
+//===----------------------------------------------------------------------===//
+
+static FailureOr<Joining> joiningOf(Node &n) {
+  std::string name = n.stringAttr("reduction", "none");
+  if (name == "none")
+    return Joining::Replace;
+  if (name == "add")
+    return Joining::Add;
+  if (name == "mul")
+    return Joining::Multiply;
+  if (name == "max")
+    return Joining::Max;
+  if (name == "min")
+    return Joining::Min;
+  return n.unsupported("updates joined by '" + name + "'");
+}
+
+static LogicalResult importScatterElements(Node &n) {
+  ASSIGN_OR_FAIL(Joining how, joiningOf(n));
+  return n.set(scatterElements(n, n.input(0), n.input(1), n.input(2),
+                               n.intAttr("axis", 0), how));
+}
+static Register scatterElementsOp("ScatterElements", importScatterElements);
+static Register scatterOp("Scatter", importScatterElements);
+
+static LogicalResult importScatterND(Node &n) {
+  ASSIGN_OR_FAIL(Joining how, joiningOf(n));
+  return n.set(scatterSlices(n, n.input(0), n.input(1), n.input(2), how));
+}
+static Register scatterND("ScatterND", importScatterND);
+
+//===----------------------------------------------------------------------===//
+// Choices that are known
+//===----------------------------------------------------------------------===//
+
+/// The places of elements that aren't zero, a column each.
+static LogicalResult importNonZero(Node &n) {
+  const Val x = n.input(0);
+  if (!n.foldable(x))
+    return n.unsupported("places whose number depends on the data (give what "
+                         "they come from as a constant, or use Where)");
+  ASSIGN_OR_FAIL(Array array, n.arrayOf(x));
+  std::vector<double> values = array.floats();
+  std::vector<std::vector<int64_t>> rows(x.rank());
+  Dims at(x.rank(), 0);
+  for (double v : values) {
+    for (int64_t d = 0; v != 0 && d < x.rank(); ++d)
+      rows[d].push_back(at[d]);
+    for (int64_t d = x.rank(); d-- > 0;) {
+      if (++at[d] < x.dims[d])
+        break;
+      at[d] = 0;
+    }
+  }
+  std::vector<int64_t> all;
+  for (const auto &row : rows)
+    all.insert(all.end(), row.begin(), row.end());
+  int64_t count = rows.empty() ? 0 : rows[0].size();
+  return n.set(
+      Val(Array::ofInts(ElementType::I64, {x.rank(), count}, std::move(all))));
+}
+static Register nonZero("NonZero", importNonZero);
+
+static LogicalResult importCompress(Node &n) {
+  Val x = n.input(0);
+  ASSIGN_OR_FAIL(Dims chosen, n.ints(1));
+  int64_t axis = 0;
+  if (n.attribute("axis")) {
+    ASSIGN_OR_FAIL(axis, n.axis(n.intAttr("axis", 0), x.rank()));
+  } else {
+    ASSIGN_OR_FAIL(x, viewed(n, x, {-1}));
+  }
+  std::vector<int64_t> places;
+  for (auto [i, isChosen] : llvm::enumerate(chosen))
+    if (isChosen && static_cast<int64_t>(i) < x.dims[axis])
+      places.push_back(i);
+  int64_t count = places.size();
+  return n.set(gather(
+      n, x, Val(Array::ofInts(ElementType::I64, {count}, std::move(places))),
+      axis));
+}
+static Register compress("Compress", importCompress);
+
+/// The elements of a constant, each once: sorted, or in the order in which they
+/// come.
+static LogicalResult importUnique(Node &n) {
+  const Val x = n.input(0);
+  if (n.attribute("axis") || !n.foldable(x))
+    return n.unsupported("elements whose number depends on the data");
+  ASSIGN_OR_FAIL(Array array, n.arrayOf(x));
+  bool isSorted = n.intAttr("sorted", 1);
+  std::vector<double> values = array.floats();
+  std::vector<int64_t> order;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (llvm::find(values, values[i]) == values.begin() + i)
+      order.push_back(i);
+  if (isSorted)
+    llvm::stable_sort(
+        order, [&](int64_t a, int64_t b) { return values[a] < values[b]; });
+  int64_t count = order.size();
+  std::vector<int64_t> inverse, counts(count);
+  for (double v : values) {
+    int64_t at =
+        llvm::find_if(order, [&](int64_t i) { return values[i] == v; }) -
+        order.begin();
+    inverse.push_back(at);
+    ++counts[at];
+  }
+  int64_t total = values.size();
+  auto ints = [](int64_t size, std::vector<int64_t> list) {
+    return Val(Array::ofInts(ElementType::I64, {size}, std::move(list)));
+  };
+  Val places = ints(count, order);
+  ASSIGN_OR_FAIL(Val flat, viewed(n, x, {-1}));
+  ASSIGN_OR_FAIL(Val y, gather(n, flat, places, 0));
+  if (failed(n.set(0, y)) || failed(n.set(1, places)) ||
+      failed(n.set(2, ints(total, inverse))))
+    return failure();
+  return n.set(3, ints(count, counts));
+}
+static Register unique("Unique", importUnique);
+
+/// The first `lengths[b]` entries of each sample in reverse order.
+static LogicalResult importReverseSequence(Node &n) {
+  const Val x = n.input(0);
+  ASSIGN_OR_FAIL(Dims lengths, n.ints(1));
+  ASSIGN_OR_FAIL(int64_t time, n.axis(n.intAttr("time_axis", 0), x.rank()));
+  ASSIGN_OR_FAIL(int64_t batch, n.axis(n.intAttr("batch_axis", 1), x.rank()));
+  if (time == batch || static_cast<int64_t>(lengths.size()) != x.dims[batch])
+    return n.error("has " + Twine(lengths.size()) + " lengths for shape " +
+                   str(x.dims));
+  Dims wide(x.rank(), 1);
+  wide[batch] = x.dims[batch];
+  Array steps = iota(x.dims, time);
+  Array length =
+      Array::ofInts(ElementType::I64, wide, {lengths.begin(), lengths.end()})
+          .broadcastTo(x.dims);
+  Array places = Array::mapInts(ElementType::I64, {steps, length}, [](Ints v) {
+    return v[0] < v[1] ? v[1] - 1 - v[0] : v[0];
+  });
+  return n.set(gatherElements(n, x, Val(places), time));
+}
+static Register reverseSequence("ReverseSequence", importReverseSequence);

@@ -4,6 +4,8 @@
 #include "frontends/Checked.h"
 #include "frontends/onnx/Importer.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
@@ -62,6 +64,47 @@ static LogicalResult importRange(Node &n) {
 }
 static Register rangeOp("Range", importRange);
 
+static LogicalResult importEyeLike(Node &n) {
+  const Val x = n.input(0);
+  ElementType type = x.type;
+  if (int64_t number = n.intAttr("dtype", 0)) {
+    auto given = typeOfNumber(number);
+    if (!given)
+      return n.unsupported("elements of type number " + Twine(number));
+    type = *given;
+  }
+  if (x.rank() != 2)
+    return n.error("an input of shape " + str(x.dims));
+  return n.set(diagonal(n, x.dims[0], x.dims[1], n.intAttr("k", 0), type));
+}
+static Register eyeLike("EyeLike", importEyeLike);
+
+/// a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), of `size` numbers.
+static LogicalResult window(Node &n, double a0, double a1, double a2) {
+  ASSIGN_OR_FAIL(Dims size, n.ints(0));
+  auto type = typeOfNumber(n.intAttr("output_datatype", 1));
+  if (size.size() != 1 || size[0] < 0 || size[0] > kMaxFoldElements || !type)
+    return n.error("a window of " + str(size));
+  double period = n.intAttr("periodic", 1) ? size[0] : size[0] - 1;
+  std::vector<double> values;
+  for (int64_t i = 0; i < size[0]; ++i) {
+    double angle = 2 * M_PI * i / period;
+    values.push_back(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
+  }
+  return n.set(Val(
+      Array::ofFloats(ElementType::F64, size, std::move(values)).cast(*type)));
+}
+static LogicalResult importHann(Node &n) { return window(n, 0.5, 0.5, 0); }
+static Register hann("HannWindow", importHann);
+static LogicalResult importHamming(Node &n) {
+  return window(n, 25.0 / 46, 21.0 / 46, 0);
+}
+static Register hamming("HammingWindow", importHamming);
+static LogicalResult importBlackman(Node &n) {
+  return window(n, 0.42, 0.5, 0.08);
+}
+static Register blackman("BlackmanWindow", importBlackman);
+
 static LogicalResult importTrilu(Node &n) {
   int64_t k = 0;
   if (n.has(1)) {
@@ -95,3 +138,30 @@ static LogicalResult importIf(Node &n) {
   return n.reader.importBranch(n, branch->g());
 }
 static Register conditional("If", importIf);
+
+/// The body once per trip, if the number of trips is known: what is carried
+/// from one to the next, and what each trip adds to a result.
+static LogicalResult importLoop(Node &n) {
+  const auto *body = n.attribute("body");
+  if (!body || !body->has_g())
+    return n.error("has no body");
+  return n.reader.importLoop(n, body->g());
+}
+static Register loop("Loop", importLoop);
+
+static LogicalResult importScan(Node &n) {
+  const auto *body = n.attribute("body");
+  if (!body || !body->has_g())
+    return n.error("has no body");
+  return n.reader.importScan(n, body->g());
+}
+static Register scan("Scan", importScan);
+
+/// The body once per element of a sequence.
+static LogicalResult importSequenceMap(Node &n) {
+  const auto *body = n.attribute("body");
+  if (!body || !body->has_g())
+    return n.error("has no body");
+  return n.reader.importSequenceMap(n, body->g());
+}
+static Register sequenceMap("SequenceMap", importSequenceMap);

@@ -1,6 +1,9 @@
 // Norm.cpp - normalizations and softmax.
 
 #include "frontends/common/ops/Norm.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Pointwise.h"
+#include "frontends/common/ops/Reduce.h"
 #include "frontends/onnx/Importer.h"
 
 using namespace mlir;
@@ -27,13 +30,87 @@ static LogicalResult checkUnused(Node &n, int first) {
   return success();
 }
 
+/// Mean and variance over `dims`, which stay with size 1.
+static LogicalResult moments(Node &n, const Val &x, ArrayRef<int64_t> dims,
+                             Val &mean, Val &variance) {
+  ASSIGN_OR_FAIL(mean, reduceMean(n, x, dims, true));
+  ASSIGN_OR_FAIL(Val apart, subtract(n, {x, mean}));
+  ASSIGN_OR_FAIL(Val squares, multiply(n, {apart, apart}));
+  ASSIGN_OR_FAIL(variance, reduceMean(n, squares, dims, true));
+  return success();
+}
+
 static LogicalResult importLayerNormalization(Node &n) {
-  if (failed(checkUnused(n, 1)))
-    return failure();
+  if (n.isUsed(1) || n.isUsed(2)) {
+    const Val x = n.input(0);
+    ASSIGN_OR_FAIL(int64_t axis, n.axis(n.intAttr("axis", -1), x.rank()));
+    Dims dims;
+    for (int64_t i = axis; i < x.rank(); ++i)
+      dims.push_back(i);
+    Val mean, variance;
+    if (failed(moments(n, x, dims, mean, variance)))
+      return failure();
+    ASSIGN_OR_FAIL(
+        Val sum,
+        add(n, {variance, Val(Array::splat(x.type, {}, epsilonOf(n)))}));
+    ASSIGN_OR_FAIL(Val inverse, reciprocalRoot(n, sum));
+    if (failed(n.set(1, mean)) || failed(n.set(2, inverse)))
+      return failure();
+  }
   return n.set(layerNorm(n, n.input(0), n.intAttr("axis", -1), n.input(1),
                          n.input(2), epsilonOf(n)));
 }
 static Register layerNormOp("LayerNormalization", importLayerNormalization);
+
+/// (x - mean) / sqrt(variance), over all dimensions but the channels.
+static LogicalResult importMeanVarianceNormalization(Node &n) {
+  const Val x = n.input(0);
+  ASSIGN_OR_FAIL(Dims dims,
+                 n.axes(n.intsAttr("axes").value_or(Dims{0, 2, 3}), x.rank()));
+  Val mean, variance;
+  if (failed(moments(n, x, dims, mean, variance)))
+    return failure();
+  ASSIGN_OR_FAIL(Val deviation, squareRoot(n, variance));
+  // The operator's own definition adds this.
+  ASSIGN_OR_FAIL(deviation,
+                 add(n, {deviation, Val(Array::splat(x.type, {}, 1e-9))}));
+  ASSIGN_OR_FAIL(Val apart, subtract(n, {x, mean}));
+  return n.set(divide(n, {apart, deviation}));
+}
+static Register meanVariance("MeanVarianceNormalization",
+                             importMeanVarianceNormalization);
+
+/// x / (bias + alpha / size * the sum of squares of `size` channels around
+/// it)^beta.
+static LogicalResult importLrn(Node &n) {
+  const Val x = n.input(0);
+  int64_t size = n.intAttr("size", 0);
+  if (x.rank() < 2 || size < 1 || size > x.dims[1] * 2)
+    return n.error("a window of " + Twine(size) + " channels of shape " +
+                   str(x.dims));
+  ASSIGN_OR_FAIL(Val squares, multiply(n, {x, x}));
+  Dims low(x.rank(), 0), high(x.rank(), 0);
+  low[1] = (size - 1) / 2;
+  high[1] = size / 2;
+  ASSIGN_OR_FAIL(Val wide, pad(n, squares, low, high, 0));
+  Val sum;
+  for (int64_t i = 0; i < size; ++i) {
+    ASSIGN_OR_FAIL(Val part, strided(n, wide, 1, i, 1, x.dims[1]));
+    if (i == 0) {
+      sum = part;
+      continue;
+    }
+    ASSIGN_OR_FAIL(sum, add(n, {sum, part}));
+  }
+  auto number = [&](double v) { return Val(Array::splat(x.type, {}, v)); };
+  double alpha = n.floatAttr("alpha", 1e-4) / size;
+  ASSIGN_OR_FAIL(Val scaled, multiply(n, {sum, number(alpha)}));
+  ASSIGN_OR_FAIL(scaled, add(n, {scaled, number(n.floatAttr("bias", 1))}));
+  ASSIGN_OR_FAIL(Val factor,
+                 power(n, {scaled, number(n.floatAttr("beta", 0.75))}));
+  return n.set(divide(n, {x, factor}));
+}
+static Register lrn("LRN", importLrn);
 
 static LogicalResult importRMSNormalization(Node &n) {
   if (failed(checkUnused(n, 1)))

@@ -2,6 +2,7 @@
 // sequences, which exist at import only.
 
 #include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Shape.h"
 #include "frontends/onnx/Node.h"
 
 using namespace mlir;
@@ -43,8 +44,6 @@ static Register concatOp("Concat", importConcat);
 static LogicalResult importPad(Node &n) {
   const Val x = n.input(0);
   std::string mode = n.stringAttr("mode", "constant");
-  if (mode != "constant")
-    return n.unsupported("padding by mode '" + mode + "'");
   ASSIGN_OR_FAIL(Dims pads, n.ints(1));
   Dims axes;
   for (int64_t i = 0; i < x.rank(); ++i)
@@ -68,6 +67,14 @@ static LogicalResult importPad(Node &n) {
     low[axis] = pads[i];
     high[axis] = pads[i + axes.size()];
   }
+  if (mode == "reflect")
+    return n.set(padWithSelf(n, x, low, high, PadMode::Reflect));
+  if (mode == "edge")
+    return n.set(padWithSelf(n, x, low, high, PadMode::Edge));
+  if (mode == "wrap")
+    return n.set(padWithSelf(n, x, low, high, PadMode::Wrap));
+  if (mode != "constant")
+    return n.unsupported("padding by mode '" + mode + "'");
   return n.set(pad(n, x, low, high, fill));
 }
 static Register padOp("Pad", importPad);
@@ -113,7 +120,9 @@ static LogicalResult importSplitToSequence(Node &n) {
   }
   ASSIGN_OR_FAIL(SmallVector<Val> pieces, cut(n, x, axis, lengths));
   if (drop)
-    return n.unsupported("pieces without their dimension");
+    for (Val &piece : pieces) {
+      ASSIGN_OR_FAIL(piece, squeeze(n, piece, Dims{axis}));
+    }
   return n.set(sequenceOf(pieces));
 }
 static Register splitToSequence("SplitToSequence", importSplitToSequence);
@@ -122,6 +131,50 @@ static LogicalResult importSequenceConstruct(Node &n) {
   return n.set(sequenceOf(n.inputs()));
 }
 static Register sequenceConstruct("SequenceConstruct", importSequenceConstruct);
+
+static LogicalResult importSequenceEmpty(Node &n) {
+  return n.set(sequenceOf({}));
+}
+static Register sequenceEmpty("SequenceEmpty", importSequenceEmpty);
+
+static LogicalResult importSequenceLength(Node &n) {
+  int64_t size = n.input(0).elements.size();
+  if (n.input(0).kind != Val::Sequence)
+    return n.error("input 0 is no sequence");
+  return n.set(Val(Array::ofInts(ElementType::I64, {}, {size})));
+}
+static Register sequenceLength("SequenceLength", importSequenceLength);
+
+/// The place that input `i` says, of a sequence of `size`; the end if absent.
+static FailureOr<int64_t> placeIn(Node &n, int i, int64_t size, bool isEnd) {
+  if (!n.has(i))
+    return isEnd ? size : size - 1;
+  ASSIGN_OR_FAIL(Dims at, n.ints(i));
+  if (at.size() != 1 || at[0] < -size || at[0] > size ||
+      (!isEnd && at[0] == size))
+    return n.error("place " + str(at) + " of a sequence of " + Twine(size));
+  return at[0] < 0 ? at[0] + size : at[0];
+}
+
+static LogicalResult importSequenceInsert(Node &n) {
+  Val sequence = n.input(0);
+  if (sequence.kind != Val::Sequence)
+    return n.error("input 0 is no sequence");
+  ASSIGN_OR_FAIL(int64_t at, placeIn(n, 2, sequence.elements.size(), true));
+  sequence.elements.insert(sequence.elements.begin() + at, n.input(1));
+  return n.set(sequence);
+}
+static Register sequenceInsert("SequenceInsert", importSequenceInsert);
+
+static LogicalResult importSequenceErase(Node &n) {
+  Val sequence = n.input(0);
+  if (sequence.kind != Val::Sequence || sequence.elements.empty())
+    return n.error("input 0 is no sequence");
+  ASSIGN_OR_FAIL(int64_t at, placeIn(n, 1, sequence.elements.size(), false));
+  sequence.elements.erase(sequence.elements.begin() + at);
+  return n.set(sequence);
+}
+static Register sequenceErase("SequenceErase", importSequenceErase);
 
 static LogicalResult importSequenceAt(Node &n) {
   const Val &sequence = n.input(0);
@@ -140,9 +193,13 @@ static LogicalResult importConcatFromSequence(Node &n) {
   const Val &sequence = n.input(0);
   if (sequence.kind != Val::Sequence)
     return n.error("input 0 is no sequence");
+  SmallVector<Val> parts(llvm::ArrayRef<Val>(sequence.elements));
+  int64_t axis = n.intAttr("axis", 0);
   if (n.intAttr("new_axis", 0))
-    return n.unsupported("a new axis");
-  return n.set(concat(n, sequence.elements, n.intAttr("axis", 0)));
+    for (Val &part : parts) {
+      ASSIGN_OR_FAIL(part, unsqueeze(n, part, {axis}));
+    }
+  return n.set(concat(n, parts, axis));
 }
 static Register concatFromSequence("ConcatFromSequence",
                                    importConcatFromSequence);

@@ -1,6 +1,7 @@
 // Pointwise.cpp - arithmetic and functions, element by element.
 
 #include "frontends/common/ops/Pointwise.h"
+#include "frontends/common/ops/Elementary.h"
 #include "frontends/onnx/Importer.h"
 #include "frontends/onnx/TorchCall.h"
 
@@ -50,6 +51,23 @@ TMC_OF_ONE(Abs, absolute);
 TMC_OF_ONE(Reciprocal, reciprocal);
 TMC_OF_ONE(Floor, floorOf);
 TMC_OF_ONE(Ceil, ceilOf);
+TMC_OF_ONE(Round, rounded);
+TMC_OF_ONE(Sign, signOf);
+TMC_OF_ONE(Tan, tangent);
+TMC_OF_ONE(Asin, arcSine);
+TMC_OF_ONE(Acos, arcCosine);
+TMC_OF_ONE(Atan, arcTangent);
+TMC_OF_ONE(Sinh, hyperbolicSine);
+TMC_OF_ONE(Cosh, hyperbolicCosine);
+TMC_OF_ONE(Asinh, inverseHyperbolicSine);
+TMC_OF_ONE(Acosh, inverseHyperbolicCosine);
+TMC_OF_ONE(Atanh, inverseHyperbolicTangent);
+
+static LogicalResult importIsInf(Node &n) {
+  return n.set(isInfinite(n, n.input(0), n.intAttr("detect_positive", 1),
+                          n.intAttr("detect_negative", 1)));
+}
+static Register isInf("IsInf", importIsInf);
 
 /// The one thing that detach() leaves in a file is the exporter's note.
 static LogicalResult importIdentity(Node &n) {

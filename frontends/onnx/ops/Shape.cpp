@@ -83,7 +83,11 @@ static LogicalResult importTranspose(Node &n) {
   Dims reversed;
   for (int64_t i = x.rank(); i-- > 0;)
     reversed.push_back(i);
-  return n.set(transpose(n, x, n.intsAttr("perm").value_or(reversed)));
+  Dims perm = n.intsAttr("perm").value_or(reversed);
+  for (int64_t &dim : perm) // Exporters count from the end, too.
+    if (dim < 0)
+      dim += x.rank();
+  return n.set(transpose(n, x, perm));
 }
 static Register transposeOp("Transpose", importTranspose);
 

@@ -30,12 +30,38 @@ static LogicalResult importConv(Node &n) {
 static Register conv("Conv", importConv);
 
 static LogicalResult importConvTranspose(Node &n) {
-  if (n.stringAttr("auto_pad", "NOTSET") != "NOTSET" ||
-      n.attribute("output_shape"))
-    return n.unsupported("padding by the result's shape");
-  return n.set(convolveTransposed(
-      n, n.input(0), n.input(1), n.input(2), windowOf(n),
-      n.intsAttr("output_padding").value_or(Dims()), n.intAttr("group", 1)));
+  const Val x = n.input(0), w = n.input(1);
+  WindowSpec spec = windowOf(n);
+  Dims extra = n.intsAttr("output_padding").value_or(Dims());
+  std::string how = n.stringAttr("auto_pad", "NOTSET");
+  std::optional<Dims> wanted = n.intsAttr("output_shape");
+  spec.autoPad = WindowSpec::Given;
+  if ((wanted || how.rfind("SAME", 0) == 0) && x.rank() > 2 &&
+      w.rank() == x.rank()) {
+    // What is too much is cut off at both ends.
+    size_t spatial = x.rank() - 2;
+    auto entry = [&](const Dims &list, size_t i, int64_t otherwise) {
+      return i < list.size() ? list[i] : otherwise;
+    };
+    if (wanted && wanted->size() != spatial)
+      return n.error("asks for the shape " + str(*wanted));
+    Dims padding(2 * spatial, 0), more(spatial, 0);
+    for (size_t i = 0; i < spatial; ++i) {
+      int64_t stride = entry(spec.strides, i, 1), size = x.dims[2 + i];
+      int64_t reach = (w.dims[2 + i] - 1) * entry(spec.dilations, i, 1) + 1;
+      int64_t full = stride * (size - 1) + entry(extra, i, 0) + reach;
+      int64_t total = full - (wanted ? (*wanted)[i] : size * stride);
+      more[i] = entry(extra, i, 0) + std::max<int64_t>(-total, 0);
+      total = std::max<int64_t>(total, 0);
+      int64_t low = how == "SAME_UPPER" ? total / 2 : total - total / 2;
+      padding[i] = low;
+      padding[spatial + i] = total - low;
+    }
+    spec.padding = padding;
+    extra = more;
+  }
+  return n.set(convolveTransposed(n, x, w, n.input(2), spec, extra,
+                                  n.intAttr("group", 1)));
 }
 static Register convTranspose("ConvTranspose", importConvTranspose);
 

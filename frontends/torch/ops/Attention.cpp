@@ -40,7 +40,8 @@ static LogicalResult importAttention(Call &c) {
   ASSIGN_OR_FAIL(bool grouped, c.flag("enable_gqa", false));
   int64_t heads = nn::tensorType(attention.query).getDimSize(2);
   int64_t keyHeads = nn::tensorType(attention.key).getDimSize(2);
-  if (!grouped && heads != keyHeads)
+  // One head of keys is broadcast.
+  if (!grouped && heads != keyHeads && keyHeads != 1)
     return c.error(Twine(heads) + " heads of queries and " + Twine(keyHeads) +
                    " of keys");
   if (c.has("scale")) {

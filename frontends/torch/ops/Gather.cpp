@@ -3,6 +3,9 @@
 #include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Pointwise.h"
+#include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/Scatter.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/torch/Call.h"
 
@@ -19,6 +22,67 @@ static LogicalResult importEmbedding(Call &c) {
 }
 static Register embedding("embedding", importEmbedding);
 
+/// Rows of `weight` joined by bags: those of `indices`, a row of them each, or
+/// a vector that `offsets` cuts.
+static LogicalResult importEmbeddingBag(Call &c) {
+  const Val weight = c.tensor("weight");
+  Val indices = c.tensor("indices");
+  ASSIGN_OR_FAIL(int64_t mode, c.integer("mode", 0));
+  ASSIGN_OR_FAIL(bool withLast, c.flag("include_last_offset", false));
+  ASSIGN_OR_FAIL(int64_t padding, c.integer("padding_idx", -1));
+  if (padding >= 0 || weight.rank() != 2 || mode < 0 || mode > 1)
+    return c.unsupported("bags with padding, or joined by the largest");
+  for (size_t i = 1; i < c.numResults(); ++i)
+    if (c.isUsed(i))
+      return c.unsupported("what the bags were");
+  if (indices.rank() != 1)
+    return c.unsupported("indices of shape " + str(indices.dims));
+  ASSIGN_OR_FAIL(Array starts, c.known(c.tensor("offsets")));
+  std::vector<int64_t> begins = starts.ints();
+  if (withLast && !begins.empty())
+    begins.pop_back();
+  int64_t count = indices.dims[0], bags = begins.size();
+  // The bag of each index, and how many there are.
+  std::vector<int64_t> bagOf(count);
+  std::vector<double> sizes(bags);
+  for (int64_t i = 0; i < bags; ++i) {
+    int64_t end = i + 1 < bags ? begins[i + 1] : count;
+    if (begins[i] < 0 || end < begins[i] || end > count)
+      return c.error("cuts " + Twine(count) + " indices at " + str(begins));
+    sizes[i] = std::max<int64_t>(end - begins[i], 1);
+    std::fill(bagOf.begin() + begins[i], bagOf.begin() + end, i);
+  }
+  ASSIGN_OR_FAIL(Val rows, gather(c, weight, indices, 0));
+  if (c.has("per_sample_weights")) {
+    ASSIGN_OR_FAIL(Val factors,
+                   unsqueeze(c, c.tensor("per_sample_weights"), {1}));
+    ASSIGN_OR_FAIL(rows, multiply(c, {rows, factors}));
+  }
+  int64_t width = weight.dims[1], each = bags ? count / bags : 0;
+  bool areEven = each > 0 && count % bags == 0;
+  for (int64_t i = 0; areEven && i < count; ++i)
+    areEven = bagOf[i] == i / each;
+  Val y;
+  if (areEven) {
+    ASSIGN_OR_FAIL(rows, reshaped(c, rows, {bags, each, width}));
+    ASSIGN_OR_FAIL(y, reduceSum(c, rows, {1}, false));
+  } else {
+    ASSIGN_OR_FAIL(
+        y, scatterEntries(c, Val(Array::splat(weight.type, {bags, width}, 0)),
+                          Val(Array::ofInts(ElementType::I64, {count}, bagOf)),
+                          rows, 0, Joining::Add));
+  }
+  if (mode == 1) {
+    ASSIGN_OR_FAIL(
+        y, divide(c, {y, Val(Array::ofFloats(weight.type, {bags, 1}, sizes))}));
+  }
+  return c.set(y);
+}
+static Register embeddingBag("embedding_bag", importEmbeddingBag);
+static Register embeddingBagOp("_embedding_bag", importEmbeddingBag);
+static Register embeddingBagForward("_embedding_bag_forward_only",
+                                    importEmbeddingBag);
+
 static LogicalResult importIndexSelect(Call &c) {
   ASSIGN_OR_FAIL(int64_t dim, c.integer("dim", std::nullopt));
   return c.set(gather(c, c.tensor("self"), c.tensor("index"), dim));
@@ -31,51 +95,282 @@ static LogicalResult importGather(Call &c) {
 }
 static Register gatherOp("gather", importGather);
 
-/// self[i, j, ...]: tensors of indices for the first dimensions, which
-/// broadcast together, or one tensor for a single dimension.
-static LogicalResult importIndex(Call &c) {
-  const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(SmallVector<Val> indices, c.tensors("indices"));
-  int64_t first = -1, last = -1, count = 0;
-  for (auto [i, v] : llvm::enumerate(indices)) {
-    if (v.isAbsent())
+namespace {
+/// Indices of some dimensions, which broadcast together: with those dimensions
+/// in front, rows of places.
+struct Indices {
+  Dims perm;      ///< The dimensions that are indexed, then the others.
+  Dims common;    ///< Of the indices together.
+  Val places;     ///< [common..., number of dimensions that are indexed]
+  int64_t at = 0; ///< Where the common dimensions stand in self[indices].
+};
+} // namespace
+
+/// The places of a mask that is known: a vector for each of its dimensions.
+static FailureOr<SmallVector<Val>> placesOf(Call &c, const Val &mask) {
+  if (!c.foldable(mask))
+    return c.unsupported("a choice by a mask, whose size isn't known");
+  ASSIGN_OR_FAIL(Array array, c.arrayOf(mask));
+  SmallVector<std::vector<int64_t>> places(std::max<int64_t>(mask.rank(), 1));
+  Dims at(mask.rank(), 0);
+  for (int64_t chosen : array.ints()) {
+    for (int64_t d = 0; chosen && d < mask.rank(); ++d)
+      places[d].push_back(at[d]);
+    for (int64_t d = mask.rank(); d-- > 0;) {
+      if (++at[d] < mask.dims[d])
+        break;
+      at[d] = 0;
+    }
+  }
+  SmallVector<Val> values;
+  for (std::vector<int64_t> &list : places) {
+    int64_t count = list.size();
+    values.push_back(
+        Val(Array::ofInts(ElementType::I64, {count}, std::move(list))));
+  }
+  return values;
+}
+
+/// What self[indices] chooses; nothing if there are no indices.
+static FailureOr<std::optional<Indices>> indicesOf(Call &c, const Val &self) {
+  ASSIGN_OR_FAIL(SmallVector<Val> given, c.tensors("indices"));
+  SmallVector<std::pair<int64_t, Val>> indexed;
+  int64_t dim = 0;
+  for (const Val &v : given) {
+    if (v.isAbsent()) {
+      ++dim;
       continue;
-    if (v.type == ElementType::Bool)
-      return c.unsupported("a choice by a mask, whose size isn't known");
-    first = first < 0 ? i : first;
-    last = i;
-    ++count;
+    }
+    SmallVector<Val> places{v};
+    if (v.type == ElementType::Bool) {
+      ASSIGN_OR_FAIL(places, placesOf(c, v));
+    }
+    for (const Val &place : places)
+      indexed.push_back({dim++, place});
   }
-  if (count == 0)
-    return c.set(self);
-  if (last >= self.rank())
-    return c.error("chooses along " + Twine(last + 1) +
+  if (indexed.empty())
+    return std::optional<Indices>();
+  if (indexed.back().first >= self.rank())
+    return c.error("chooses along " + Twine(indexed.back().first + 1) +
                    " dimensions of shape " + str(self.dims));
-  if (count == 1)
-    return c.set(gather(c, self, indices[first], first));
-  if (first != 0 || last != count - 1)
-    return c.unsupported("indices that aren't of the first dimensions");
-  // [.., k]: a row of indices for each entry of the result.
-  Dims common;
-  for (int64_t i = 0; i < count; ++i) {
-    auto joined = broadcastShape(common, indices[i].dims);
+  Indices result;
+  for (const auto &[d, v] : indexed) {
+    auto joined = broadcastShape(result.common, v.dims);
     if (!joined)
-      return c.error("indices of shape " + str(indices[i].dims) +
-                     " don't fit " + str(common));
-    common = *joined;
+      return c.error("indices of shape " + str(v.dims) + " don't fit " +
+                     str(result.common));
+    result.common = *joined;
+    result.perm.push_back(d);
   }
+  // Side by side, they are replaced where they stand; else in front.
+  int64_t first = indexed[0].first, last = indexed.back().first;
+  bool areTogether = last - first + 1 == static_cast<int64_t>(indexed.size());
+  result.at = areTogether ? first : 0;
+  for (int64_t d = 0; d < self.rank(); ++d)
+    if (!llvm::is_contained(result.perm, d))
+      result.perm.push_back(d);
   SmallVector<Val> columns;
-  for (int64_t i = 0; i < count; ++i) {
-    ASSIGN_OR_FAIL(Val wide, castTo(c, indices[i], ElementType::I64));
-    ASSIGN_OR_FAIL(wide, expand(c, wide, common));
-    ASSIGN_OR_FAIL(wide,
-                   unsqueeze(c, wide, {static_cast<int64_t>(common.size())}));
+  for (const auto &[d, v] : indexed) {
+    ASSIGN_OR_FAIL(Val wide, castTo(c, v, ElementType::I64));
+    ASSIGN_OR_FAIL(wide, expand(c, wide, result.common));
+    ASSIGN_OR_FAIL(
+        wide, unsqueeze(c, wide, {static_cast<int64_t>(result.common.size())}));
     columns.push_back(wide);
   }
-  ASSIGN_OR_FAIL(Val rows, concat(c, columns, common.size()));
-  return c.set(gatherSlices(c, self, rows));
+  ASSIGN_OR_FAIL(result.places, concat(c, columns, result.common.size()));
+  return std::optional<Indices>(result);
+}
+
+/// The order that brings the first `moved` dimensions behind the next `at`.
+static Dims behind(int64_t rank, int64_t moved, int64_t at) {
+  Dims perm;
+  for (int64_t i = 0; i < at; ++i)
+    perm.push_back(moved + i);
+  for (int64_t i = 0; i < moved; ++i)
+    perm.push_back(i);
+  for (int64_t i = moved + at; i < rank; ++i)
+    perm.push_back(i);
+  return perm;
+}
+
+/// self[i, j, ...]: tensors of indices or masks for some dimensions.
+static LogicalResult importIndex(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(SmallVector<Val> given, c.tensors("indices"));
+  // One tensor of indices is a lookup along its dimension.
+  auto isGiven = [](const Val &v) { return !v.isAbsent(); };
+  auto only = llvm::find_if(given, isGiven);
+  if (llvm::count_if(given, isGiven) == 1 && only->type != ElementType::Bool &&
+      only - given.begin() < self.rank())
+    return c.set(gather(c, self, *only, only - given.begin()));
+  ASSIGN_OR_FAIL(std::optional<Indices> indices, indicesOf(c, self));
+  if (!indices)
+    return c.set(self);
+  ASSIGN_OR_FAIL(Val front, transpose(c, self, indices->perm));
+  ASSIGN_OR_FAIL(Val y, gatherSlices(c, front, indices->places));
+  return c.set(
+      transpose(c, y, behind(y.rank(), indices->common.size(), indices->at)));
 }
 static Register indexOp("index", importIndex);
+static Register unsafeIndex("_unsafe_index", importIndex);
+
+//===----------------------------------------------------------------------===//
+// Written to places
+//===----------------------------------------------------------------------===//
+
+/// self with values at self[indices], or added to what is there.
+static LogicalResult importIndexPut(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Val values, castTo(c, c.tensor("values"), self.type));
+  ASSIGN_OR_FAIL(bool adds, c.flag("accumulate", false));
+  ASSIGN_OR_FAIL(SmallVector<Val> given, c.tensors("indices"));
+  auto isGiven = [](const Val &v) { return !v.isAbsent(); };
+  // A number where a mask is true is a choice.
+  if (given.size() == 1 && given[0].type == ElementType::Bool &&
+      !c.foldable(given[0]) && values.dims.empty()) {
+    Dims wide(given[0].dims);
+    wide.resize(self.rank(), 1);
+    ASSIGN_OR_FAIL(Val mask, reshaped(c, given[0], wide));
+    if (adds) {
+      ASSIGN_OR_FAIL(values, add(c, {self, values}));
+    }
+    return c.set(where(c, mask, values, self));
+  }
+  if (llvm::none_of(given, isGiven))
+    return c.unsupported("writes without indices");
+  ASSIGN_OR_FAIL(std::optional<Indices> indices, indicesOf(c, self));
+  ASSIGN_OR_FAIL(Val front, transpose(c, self, indices->perm));
+  int64_t count = indices->places.dims.back();
+  // The values as self[indices] has them, then with the indices in front.
+  Dims rest(ArrayRef<int64_t>(front.dims).drop_front(count)), shape;
+  int64_t common = indices->common.size(), at = indices->at;
+  shape.append(rest.begin(), rest.begin() + at);
+  shape.append(indices->common.begin(), indices->common.end());
+  shape.append(rest.begin() + at, rest.end());
+  if (broadcastShape(values.dims, shape) != shape)
+    return c.error("writes shape " + str(values.dims) + " to places of shape " +
+                   str(shape));
+  ASSIGN_OR_FAIL(values, expand(c, values, shape));
+  Dims perm = behind(shape.size(), at, common);
+  ASSIGN_OR_FAIL(values, transpose(c, values, perm));
+  ASSIGN_OR_FAIL(Val y, scatterSlices(c, front, indices->places, values,
+                                      adds ? Joining::Add : Joining::Replace));
+  Dims back(indices->perm.size());
+  for (auto [i, dim] : llvm::enumerate(indices->perm))
+    back[dim] = i;
+  return c.set(transpose(c, y, back));
+}
+static Register indexPut("index_put", importIndexPut);
+static Register unsafeIndexPut("_unsafe_index_put", importIndexPut);
+
+/// self with src, a tensor or a number, at index along dim.
+static LogicalResult scatterBy(Call &c, Joining how, bool withOld) {
+  const Val self = c.tensor("self");
+  const Val index = c.tensor("index");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(Val source, castTo(c, c.tensor(c.has("src") ? "src" : "value"),
+                                    self.type));
+  if (!c.has("src") || source.dims.empty()) {
+    ASSIGN_OR_FAIL(source, expand(c, source, index.dims));
+  }
+  // Only as many elements as there are indices are taken.
+  for (int64_t d = 0; d < source.rank() && d < index.rank(); ++d)
+    if (source.dims[d] > index.dims[d]) {
+      ASSIGN_OR_FAIL(source, strided(c, source, d, 0, 1, index.dims[d]));
+    }
+  return c.set(scatterElements(c, self, index, source, dim, how, withOld));
+}
+
+static FailureOr<Joining> joiningOf(Call &c, const std::string &name) {
+  if (name == "add" || name == "sum")
+    return Joining::Add;
+  if (name == "multiply" || name == "prod")
+    return Joining::Multiply;
+  if (name == "amax")
+    return Joining::Max;
+  if (name == "amin")
+    return Joining::Min;
+  return c.unsupported("updates joined by '" + name + "'");
+}
+
+static LogicalResult importScatter(Call &c) {
+  ASSIGN_OR_FAIL(std::string reduce, c.text("reduce", ""));
+  Joining how = Joining::Replace;
+  if (!reduce.empty()) {
+    ASSIGN_OR_FAIL(how, joiningOf(c, reduce));
+  }
+  return scatterBy(c, how, true);
+}
+static Register scatterOp("scatter", importScatter);
+
+static LogicalResult importScatterAdd(Call &c) {
+  return scatterBy(c, Joining::Add, true);
+}
+static Register scatterAdd("scatter_add", importScatterAdd);
+
+static LogicalResult importScatterReduce(Call &c) {
+  ASSIGN_OR_FAIL(std::string reduce, c.text("reduce", ""));
+  ASSIGN_OR_FAIL(bool withOld, c.flag("include_self", true));
+  ASSIGN_OR_FAIL(Joining how, joiningOf(c, reduce));
+  return scatterBy(c, how, withOld);
+}
+static Register scatterReduce("scatter_reduce", importScatterReduce);
+
+/// self with alpha * source added to its entries along dim.
+static LogicalResult importIndexAdd(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
+  ASSIGN_OR_FAIL(Val source, castTo(c, c.tensor("source"), self.type));
+  if (alpha != 1) {
+    ASSIGN_OR_FAIL(
+        source, multiply(c, {source, Val(Array::splat(self.type, {}, alpha))}));
+  }
+  return c.set(
+      scatterEntries(c, self, c.tensor("index"), source, dim, Joining::Add));
+}
+static Register indexAdd("index_add", importIndexAdd);
+
+static LogicalResult importIndexCopy(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(Val source, castTo(c, c.tensor("source"), self.type));
+  return c.set(scatterEntries(c, self, c.tensor("index"), source, dim,
+                              Joining::Replace));
+}
+static Register indexCopy("index_copy", importIndexCopy);
+
+/// `src` in place of a slice of self.
+static LogicalResult importSliceScatter(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, self.rank()));
+  ASSIGN_OR_FAIL(int64_t start, c.integer("start", 0));
+  ASSIGN_OR_FAIL(int64_t step, c.integer("step", 1));
+  ASSIGN_OR_FAIL(Val piece, castTo(c, c.tensor("src"), self.type));
+  if (self.dims.empty() || start == INT64_MIN)
+    return c.error("writes into shape " + str(self.dims));
+  int64_t size = self.dims[dim];
+  start = std::clamp<int64_t>(start < 0 ? start + size : start, 0, size);
+  return c.set(replaceSlice(c, self, piece, dim, start, step));
+}
+static Register sliceScatter("slice_scatter", importSliceScatter);
+
+static LogicalResult importSelectScatter(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(int64_t at, c.integer("index", std::nullopt));
+  if (self.dims.empty())
+    return c.error("writes into a number");
+  ASSIGN_OR_FAIL(at, c.axis(at, self.dims[dim]));
+  ASSIGN_OR_FAIL(Val piece, castTo(c, c.tensor("src"), self.type));
+  ASSIGN_OR_FAIL(piece, unsqueeze(c, piece, {dim}));
+  return c.set(replaceSlice(c, self, piece, dim, at, 1));
+}
+static Register selectScatter("select_scatter", importSelectScatter);
+
+//===----------------------------------------------------------------------===//
+// One-hot
+//===----------------------------------------------------------------------===//
 
 static LogicalResult importOneHot(Call &c) {
   ASSIGN_OR_FAIL(int64_t classes, c.integer("num_classes", -1));

@@ -2,6 +2,7 @@
 
 #include "frontends/common/ops/Generate.h"
 #include "frontends/Checked.h"
+#include "frontends/common/ops/Elementary.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/Pointwise.h"
 #include "frontends/torch/Call.h"
@@ -78,6 +79,74 @@ static Register newZeros("new_zeros", importZeros);
 static LogicalResult importOnes(Call &c) { return ofSize(c, 1); }
 static Register ones("ones", importOnes);
 static Register newOnes("new_ones", importOnes);
+
+/// Nobody reads what memory that isn't written holds: zeros will do.
+static LogicalResult importEmpty(Call &c) {
+  bool isNew = c.has("self");
+  ASSIGN_OR_FAIL(Dims dims, c.integers("size", isNew ? c.tensor("self").dims
+                                                     : std::optional<Dims>()));
+  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", isNew ? c.tensor("self").type
+                                                         : ElementType::F32));
+  return filled(c, dims, type, 0);
+}
+static Register empty("empty", importEmpty);
+static Register emptyLike("empty_like", importEmpty);
+static Register newEmpty("new_empty", importEmpty);
+static Register emptyStrided("empty_strided", importEmpty);
+static Register emptyPermuted("empty_permuted", importEmpty);
+
+static LogicalResult importEye(Call &c) {
+  ASSIGN_OR_FAIL(int64_t rows, c.integer("n", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t columns, c.integer("m", rows));
+  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", ElementType::F32));
+  return c.set(diagonal(c, rows, columns, 0, type));
+}
+static Register eye("eye", importEye);
+
+/// Rows and columns of the elements of a triangle.
+static LogicalResult triangleIndices(Call &c, bool upper) {
+  ASSIGN_OR_FAIL(int64_t rows, c.integer("row", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t columns, c.integer("col", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t offset, c.integer("offset", 0));
+  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", ElementType::I64));
+  if (rows < 0 || columns < 0 || (columns && rows > kMaxFoldElements / columns))
+    return c.unsupported("a triangle of " + Twine(rows) + " x " +
+                         Twine(columns));
+  std::vector<int64_t> places, across;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      if (upper ? j - i >= offset : j - i <= offset) {
+        places.push_back(i);
+        across.push_back(j);
+      }
+  int64_t count = places.size();
+  places.insert(places.end(), across.begin(), across.end());
+  return c.set(Val(Array::ofInts(type, {2, count}, std::move(places))));
+}
+static LogicalResult importTrilIndices(Call &c) {
+  return triangleIndices(c, false);
+}
+static Register trilIndices("tril_indices", importTrilIndices);
+static LogicalResult importTriuIndices(Call &c) {
+  return triangleIndices(c, true);
+}
+static Register triuIndices("triu_indices", importTriuIndices);
+
+static LogicalResult importLinspace(Call &c) {
+  ASSIGN_OR_FAIL(double start, c.number("start", std::nullopt));
+  ASSIGN_OR_FAIL(double end, c.number("end", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t steps, c.integer("steps", std::nullopt));
+  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", ElementType::F32));
+  if (steps < 1 || steps > kMaxFoldElements)
+    return c.error("asks for " + Twine(steps) + " numbers");
+  std::vector<double> values;
+  for (int64_t i = 0; i < steps; ++i)
+    values.push_back(steps == 1 ? start
+                                : start + i * ((end - start) / (steps - 1)));
+  return c.set(Val(Array::ofFloats(ElementType::F64, {steps}, std::move(values))
+                       .cast(type)));
+}
+static Register linspace("linspace", importLinspace);
 
 static LogicalResult like(Call &c, double value) {
   const Val self = c.tensor("self");

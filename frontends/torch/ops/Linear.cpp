@@ -71,3 +71,16 @@ static LogicalResult importEinsum(Call &c) {
   return c.set(einsum(c, equation, operands));
 }
 static Register einsumOp("einsum", importEinsum);
+
+/// Of experts: rows sorted by expert, and where those of each end.
+static LogicalResult importGrouped(Call &c) {
+  Val x = c.tensor(c.has("self") ? "self" : "input");
+  Val w = c.tensor(c.has("mat2") ? "mat2" : "weight");
+  if (c.has("bias"))
+    return c.unsupported("a bias of groups");
+  return c.set(groupedProduct(c, x, w, c.tensor("offs")));
+}
+static Register groupedMm("_grouped_mm", importGrouped);
+static Register groupedMmOp("grouped_mm", importGrouped);
+/// What a library registers where PyTorch has none of its own for the device.
+static Register groupedFallback("grouped_mm_fallback", importGrouped);

@@ -163,10 +163,28 @@ static Register bce("binary_cross_entropy_with_logits", importBceWithLogits);
 static LogicalResult importDropout(Call &c) {
   ASSIGN_OR_FAIL(double p, c.number("p", std::nullopt));
   ASSIGN_OR_FAIL(bool train, c.flag("train", true));
-  ASSIGN_OR_FAIL(Dropout result, dropout(c, c.tensor("input"), train ? p : 0));
+  const Val x = c.tensor(c.has("input") ? "input" : "self");
+  ASSIGN_OR_FAIL(Dropout result, dropout(c, x, train ? p : 0));
   if (failed(c.set(result.y)))
     return failure();
   return c.isUsed(1) ? c.set(1, result.kept) : success();
 }
 static Register dropoutOp("dropout", importDropout);
 static Register nativeDropout("native_dropout", importDropout);
+
+/// Whole channels are dropped.
+static LogicalResult importFeatureDropout(Call &c) {
+  ASSIGN_OR_FAIL(double p, c.number("p", std::nullopt));
+  ASSIGN_OR_FAIL(bool train, c.flag("train", true));
+  const Val x = c.tensor(c.has("input") ? "input" : "self");
+  if (x.rank() < 2)
+    return c.error("drops channels of shape " + str(x.dims));
+  Dims channels(x.rank(), 1);
+  channels[0] = x.dims[0];
+  channels[1] = x.dims[1];
+  ASSIGN_OR_FAIL(
+      Dropout factors,
+      dropout(c, Val(Array::splat(x.type, channels, 1)), train ? p : 0));
+  return c.set(multiply(c, {x, factors.y}));
+}
+static Register featureDropout("feature_dropout", importFeatureDropout);

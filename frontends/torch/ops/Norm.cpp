@@ -3,6 +3,9 @@
 #include "frontends/common/ops/Norm.h"
 #include "frontends/Checked.h"
 #include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/Pointwise.h"
+#include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/Shape.h"
 #include "frontends/torch/Importer.h"
 
 using namespace mlir;
@@ -164,3 +167,25 @@ static LogicalResult importInstanceNorm(Call &c) {
                          epsilon));
 }
 static Register instanceNorm("instance_norm", importInstanceNorm);
+
+/// g * v / |v|, where |v| is of all dimensions but `dim`.
+static LogicalResult importWeightNorm(Call &c) {
+  const Val v = c.tensor("v"), g = c.tensor("g");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, v.rank()));
+  Dims dims;
+  for (int64_t i = 0; i < v.rank(); ++i)
+    if (i != dim)
+      dims.push_back(i);
+  ASSIGN_OR_FAIL(Val squares, multiply(c, {v, v}));
+  ASSIGN_OR_FAIL(Val sum, reduceSum(c, squares, dims, true));
+  ASSIGN_OR_FAIL(Val norm, squareRoot(c, sum));
+  ASSIGN_OR_FAIL(Val factor, divide(c, {g, norm}));
+  if (c.isUsed(1)) {
+    ASSIGN_OR_FAIL(Val shown, reshaped(c, norm, g.dims));
+    if (failed(c.set(1, shown)))
+      return failure();
+  }
+  return c.set(multiply(c, {v, factor}));
+}
+static Register weightNorm("_weight_norm", importWeightNorm);
+static Register weightNormInterface("_weight_norm_interface", importWeightNorm);

@@ -3,6 +3,7 @@
 
 #include "frontends/common/ops/Pointwise.h"
 #include "frontends/common/ops/Activation.h"
+#include "frontends/common/ops/Elementary.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/torch/Importer.h"
 
@@ -77,17 +78,14 @@ static LogicalResult importDiv(Call &c) {
   }
   if (rounding != "trunc" && rounding != "floor")
     return c.unsupported("rounding mode '" + rounding + "'");
-  bool isCut = rounding == "trunc" && !isFloat(operands.type);
-  if (!isCut && !c.allFoldable(values))
-    return c.unsupported("a quotient rounded by '" + rounding + "'");
-  ASSIGN_OR_FAIL(Val quotient, divide(c, values));
-  if (isCut)
-    return c.set(quotient);
-  if (isFloat(operands.type) && rounding == "floor")
-    return c.set(floorOf(c, quotient));
-  if (isFloat(operands.type))
-    return c.unsupported("a quotient of floats that is cut");
-  // Of constants: (a - the remainder with the divisor's sign) / b.
+  if (isFloat(operands.type)) {
+    ASSIGN_OR_FAIL(Val quotient, divide(c, values));
+    return c.set(rounding == "floor" ? floorOf(c, quotient)
+                                     : truncated(c, quotient));
+  }
+  if (rounding == "trunc")
+    return c.set(divide(c, values));
+  // (a - the remainder with the divisor's sign) / b.
   ASSIGN_OR_FAIL(Val rest, floorModulo(c, values));
   ASSIGN_OR_FAIL(Val whole, subtract(c, {values[0], rest}));
   return c.set(divide(c, {whole, values[1]}));
@@ -109,6 +107,8 @@ static Register floorDivide("floor_divide", importFloorDivide);
 
 static LogicalResult importRemainder(Call &c) { return ofBoth(c, floorModulo); }
 static Register remainderOp("remainder", importRemainder);
+static LogicalResult importFmod(Call &c) { return ofBoth(c, remainder); }
+static Register fmodOp("fmod", importFmod);
 
 static LogicalResult importPow(Call &c) {
   ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "exponent"}));
@@ -260,6 +260,29 @@ TMC_OF_FLOATS(erf, errorFunction);
 TMC_OF_FLOATS(sin, sine);
 TMC_OF_FLOATS(cos, cosine);
 TMC_OF_FLOATS(reciprocal, reciprocal);
+TMC_OF_FLOATS(expm1, exponentialMinusOne);
+TMC_OF_FLOATS(tan, tangent);
+TMC_OF_FLOATS(atan, arcTangent);
+TMC_OF_FLOATS(asin, arcSine);
+TMC_OF_FLOATS(acos, arcCosine);
+TMC_OF_FLOATS(sinh, hyperbolicSine);
+TMC_OF_FLOATS(cosh, hyperbolicCosine);
+TMC_OF_FLOATS(asinh, inverseHyperbolicSine);
+TMC_OF_FLOATS(acosh, inverseHyperbolicCosine);
+TMC_OF_FLOATS(atanh, inverseHyperbolicTangent);
+
+static FailureOr<Val> exp2Of(Site &s, const Val &x) {
+  return exponentialOf(s, 2, x);
+}
+TMC_OF_FLOATS(exp2, exp2Of);
+static FailureOr<Val> log2Of(Site &s, const Val &x) {
+  return logarithmOf(s, 2, x);
+}
+TMC_OF_FLOATS(log2, log2Of);
+static FailureOr<Val> log10Of(Site &s, const Val &x) {
+  return logarithmOf(s, 10, x);
+}
+TMC_OF_FLOATS(log10, log10Of);
 TMC_OF_FLOATS(sigmoid, sigmoid);
 
 /// Registers `NAME` as an expression of `x`, the argument `self`.
@@ -274,6 +297,12 @@ TMC_OF_SELF(neg, negate(c, x));
 TMC_OF_SELF(abs, absolute(c, x));
 TMC_OF_SELF(floor, floorOf(c, x));
 TMC_OF_SELF(ceil, ceilOf(c, x));
+TMC_OF_SELF(trunc, truncated(c, x));
+TMC_OF_SELF(sign, signOf(c, x));
+TMC_OF_SELF(sgn, signOf(c, x));
+TMC_OF_SELF(isinf, isInfinite(c, x, true, true));
+TMC_OF_SELF(selu,
+            exponentialUnit(c, x, 1.6732632423543772, 1.0507009873554805));
 TMC_OF_SELF(square, multiply(c, {x, x}));
 TMC_OF_SELF(relu, relu(c, x));
 TMC_OF_SELF(silu, swish(c, x, 1));
@@ -289,6 +318,38 @@ static LogicalResult importLogSigmoid(Call &c) {
   return c.set(negate(c, y));
 }
 static Register logSigmoid("log_sigmoid", importLogSigmoid);
+
+static LogicalResult importRound(Call &c) {
+  ASSIGN_OR_FAIL(int64_t decimals, c.integer("decimals", 0));
+  if (decimals)
+    return c.unsupported("rounding to " + Twine(decimals) + " decimals");
+  return c.set(rounded(c, c.tensor("self")));
+}
+static Register roundOp("round", importRound);
+
+static LogicalResult importCelu(Call &c) {
+  ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
+  return c.set(celu(c, c.tensor("self"), alpha));
+}
+static Register celuOp("celu", importCelu);
+
+static LogicalResult importThreshold(Call &c) {
+  ASSIGN_OR_FAIL(double threshold, c.number("threshold", std::nullopt));
+  ASSIGN_OR_FAIL(double value, c.number("value", std::nullopt));
+  return c.set(thresholded(c, c.tensor("self"), threshold, value));
+}
+static Register thresholdOp("threshold", importThreshold);
+
+static LogicalResult importHardshrink(Call &c) {
+  ASSIGN_OR_FAIL(double limit, c.number("lambd", 0.5));
+  return c.set(shrunk(c, c.tensor("self"), limit, 0));
+}
+static Register hardshrink("hardshrink", importHardshrink);
+static LogicalResult importSoftshrink(Call &c) {
+  ASSIGN_OR_FAIL(double limit, c.number("lambd", 0.5));
+  return c.set(shrunk(c, c.tensor("self"), limit, limit));
+}
+static Register softshrink("softshrink", importSoftshrink);
 
 static LogicalResult importGelu(Call &c) {
   ASSIGN_OR_FAIL(std::string approximate, c.text("approximate", "none"));

@@ -3,6 +3,7 @@
 #include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Generate.h"
 #include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/Order.h"
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Pointwise.h"
 #include "frontends/common/ops/Shape.h"
@@ -43,10 +44,19 @@ using Reduce = FailureOr<Val> (*)(Site &, const Val &, ArrayRef<int64_t>, bool);
 
 static LogicalResult extreme(Call &c, Reduce reduce) {
   const Val x = c.tensor("self");
-  if (c.isUsed(1))
-    return c.unsupported("the places of extremes");
   ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
   ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  if (c.isUsed(1)) {
+    Val at(Array::splatInt(ElementType::I64, {}, 0));
+    if (!x.dims.empty()) {
+      ASSIGN_OR_FAIL(at, placeOfExtreme(c, x, dims[0], reduce == reduceMax));
+      if (!keep) {
+        ASSIGN_OR_FAIL(at, squeeze(c, at, Dims{dims[0]}));
+      }
+    }
+    if (failed(c.set(1, at)))
+      return failure();
+  }
   return c.set(reduce(c, x, dims, keep));
 }
 static LogicalResult importAmax(Call &c) { return extreme(c, reduceMax); }

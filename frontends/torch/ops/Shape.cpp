@@ -93,6 +93,26 @@ static LogicalResult importViewAs(Call &c) {
 }
 static Register viewAs("view_as", importViewAs);
 
+/// Only what is another shape of the same elements: strides of dimensions of
+/// size 1 mean nothing.
+static LogicalResult importAsStrided(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
+  ASSIGN_OR_FAIL(Dims strides, c.integers("stride", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t offset, c.integer("storage_offset", 0));
+  auto before = checkedNumElements(self.dims), after = checkedNumElements(dims);
+  bool same =
+      before && before == after && offset == 0 && dims.size() == strides.size();
+  int64_t stride = 1;
+  for (size_t i = dims.size(); same && i-- > 0; stride *= dims[i])
+    same = dims[i] == 1 || strides[i] == stride;
+  if (!same)
+    return c.unsupported("a view of shape " + str(self.dims) + " as " +
+                         str(dims) + " with strides of " + str(strides));
+  return c.set(reshaped(c, self, dims));
+}
+static Register asStrided("as_strided", importAsStrided);
+
 static LogicalResult importFlatten(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(int64_t first, c.dim("start_dim", 0, self.rank()));
@@ -181,6 +201,39 @@ static LogicalResult importT(Call &c) {
   return rank < 2 ? c.set(c.tensor("self")) : swap(c, 0, 1);
 }
 static Register t("t", importT);
+
+/// All dimensions the other way round.
+static LogicalResult importReversed(Call &c) {
+  Dims perm(nn::firstDims(c.tensor("self").rank()));
+  std::reverse(perm.begin(), perm.end());
+  return c.set(transpose(c, c.tensor("self"), perm));
+}
+static Register numpyT("numpy_T", importReversed);
+
+static LogicalResult importMoveDim(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims from, c.integers("source", std::nullopt));
+  ASSIGN_OR_FAIL(Dims to, c.integers("destination", std::nullopt));
+  if (from.size() != to.size())
+    return c.error("moves " + str(from) + " to " + str(to));
+  Dims perm(self.rank(), -1), rest;
+  for (auto [a, z] : llvm::zip(from, to)) {
+    ASSIGN_OR_FAIL(a, c.axis(a, self.rank()));
+    ASSIGN_OR_FAIL(z, c.axis(z, self.rank()));
+    if (perm[z] != -1)
+      return c.error("moves two dimensions to " + Twine(z));
+    perm[z] = a;
+  }
+  int64_t next = 0;
+  for (int64_t &entry : perm)
+    if (entry == -1) {
+      while (llvm::is_contained(from, next))
+        ++next;
+      entry = next++;
+    }
+  return c.set(transpose(c, self, perm));
+}
+static Register moveDim("movedim", importMoveDim);
 
 /// -1 keeps a size.
 static LogicalResult importExpand(Call &c) {
@@ -377,27 +430,6 @@ static LogicalResult importStack(Call &c) {
   return c.set(concat(c, parts, dim));
 }
 static Register stack("stack", importStack);
-
-/// Pairs of pads, the innermost dimension's first.
-static LogicalResult importPad(Call &c) {
-  const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(std::string mode, c.text("mode", "constant"));
-  ASSIGN_OR_FAIL(Dims pads, c.integers("pad", std::nullopt));
-  ASSIGN_OR_FAIL(double value, c.number("value", 0));
-  if (mode != "constant")
-    return c.unsupported("padding by mode '" + mode + "'");
-  int64_t pairs = pads.size() / 2, rank = self.rank();
-  if (pads.size() % 2 || pairs > rank)
-    return c.error("pads shape " + str(self.dims) + " by " + str(pads));
-  Dims low(rank, 0), high(rank, 0);
-  for (int64_t i = 0; i < pairs; ++i) {
-    low[rank - 1 - i] = pads[2 * i];
-    high[rank - 1 - i] = pads[2 * i + 1];
-  }
-  return c.set(pad(c, self, low, high, value));
-}
-static Register padOp("pad", importPad);
-static Register constantPad("constant_pad_nd", importPad);
 
 static LogicalResult importTril(Call &c) {
   ASSIGN_OR_FAIL(int64_t diagonal, c.integer("diagonal", 0));

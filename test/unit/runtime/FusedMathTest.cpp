@@ -42,6 +42,10 @@ TEST(FusedMath, ErrorsAreSmall) {
   EXPECT_LE(worstUlp(
                 exp, [](double x) { return std::exp(x); }, -103, 88.5),
             1);
+  auto atan = [](auto x) { return math::atan(x); };
+  EXPECT_LE(worstUlp(
+                atan, [](double x) { return std::atan(x); }, -20, 20),
+            1);
   auto log = [](auto x) { return math::log(x); };
   EXPECT_LE(worstUlp(
                 log, [](double x) { return std::log(x); }, 0.5, 2),

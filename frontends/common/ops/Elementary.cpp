@@ -1,0 +1,251 @@
+#include "frontends/common/ops/Elementary.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::frontend;
+
+namespace {
+/// Spells expressions of values of one element type: where one failed, so do
+/// those that it is part of.
+class Expression {
+public:
+  Expression(Site &s, FailureOr<Val> v) : s(s), v(std::move(v)) {}
+
+  FailureOr<Val> value() const { return v; }
+
+  Expression number(double x) const {
+    if (failed(v))
+      return *this;
+    return {s, Val(Array::splat(v->type, {}, x))};
+  }
+  using Two = FailureOr<Val> (*)(Site &, Operands);
+  Expression with(Two build, const Expression &other) const {
+    if (failed(v) || failed(other.v))
+      return {s, failure()};
+    return {s, build(s, {*v, *other.v})};
+  }
+  using One = FailureOr<Val> (*)(Site &, const Val &);
+  Expression of(One build) const {
+    return failed(v) ? *this : Expression(s, build(s, *v));
+  }
+  /// This where `condition` holds, else `other`.
+  Expression when(const Expression &condition, const Expression &other) const {
+    if (failed(v) || failed(condition.v) || failed(other.v))
+      return {s, failure()};
+    return {s, where(s, *condition.v, *v, *other.v)};
+  }
+
+  friend Expression operator+(const Expression &a, const Expression &b) {
+    return a.with(add, b);
+  }
+  friend Expression operator-(const Expression &a, const Expression &b) {
+    return a.with(subtract, b);
+  }
+  friend Expression operator*(const Expression &a, const Expression &b) {
+    return a.with(multiply, b);
+  }
+  friend Expression operator/(const Expression &a, const Expression &b) {
+    return a.with(divide, b);
+  }
+  friend Expression operator+(const Expression &a, double b) {
+    return a + a.number(b);
+  }
+  friend Expression operator-(const Expression &a, double b) {
+    return a - a.number(b);
+  }
+  friend Expression operator*(const Expression &a, double b) {
+    return a * a.number(b);
+  }
+  friend Expression operator-(double a, const Expression &b) {
+    return b.number(a) - b;
+  }
+  friend Expression operator/(double a, const Expression &b) {
+    return b.number(a) / b;
+  }
+  friend Expression operator<(const Expression &a, double b) {
+    return a.with(less, a.number(b));
+  }
+  friend Expression operator>(const Expression &a, double b) {
+    return a.with(greater, a.number(b));
+  }
+  friend Expression operator==(const Expression &a, const Expression &b) {
+    return a.with(equals, b);
+  }
+  friend Expression operator&(const Expression &a, const Expression &b) {
+    return a.with(conjunction, b);
+  }
+  friend Expression operator|(const Expression &a, const Expression &b) {
+    return a.with(disjunction, b);
+  }
+  Expression operator-() const { return of(negate); }
+
+private:
+  Site &s;
+  FailureOr<Val> v;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+FailureOr<Val> tmc::frontend::ceilOf(Site &s, const Val &x) {
+  if (!isFloat(x.type))
+    return x;
+  return (-(-Expression(s, x)).of(floorOf)).value();
+}
+
+FailureOr<Val> tmc::frontend::truncated(Site &s, const Val &in) {
+  if (!isFloat(in.type))
+    return in;
+  Expression x(s, in);
+  return (-(-x).of(floorOf)).when(x < 0, x.of(floorOf)).value();
+}
+
+FailureOr<Val> tmc::frontend::rounded(Site &s, const Val &in) {
+  if (!isFloat(in.type))
+    return in;
+  Expression x(s, in), below = x.of(floorOf);
+  Expression rest = x - below, above = below + 1;
+  Expression isEven = (below * 0.5).of(floorOf) * 2 == below;
+  Expression isDown = rest < 0.5, isHalf = rest == rest.number(0.5);
+  return below.when(isDown | (isHalf & isEven), above).value();
+}
+
+/// Of floats, exactly so only where the quotient is exact.
+FailureOr<Val> tmc::frontend::remainder(Site &s, Operands two) {
+  if (two.size() != 2 || !isFloat(two[0].type) || s.allFoldable(two))
+    return wholeRemainder(s, two);
+  Expression a(s, two[0]), b(s, two[1]);
+  return (a - (a / b).of(truncated) * b).value();
+}
+
+FailureOr<Val> tmc::frontend::floorModulo(Site &s, Operands two) {
+  if (two.size() != 2 || !isFloat(two[0].type))
+    return wholeModulo(s, two);
+  Expression a(s, two[0]), b(s, two[1]);
+  return (a - (a / b).of(floorOf) * b).value();
+}
+
+FailureOr<Val> tmc::frontend::signOf(Site &s, const Val &in) {
+  Expression x(s, in);
+  if (!isFloat(in.type)) {
+    auto number = [&](int64_t value) {
+      return Expression(s, Val(Array::splatInt(in.type, {}, value)));
+    };
+    Expression isBelow = x.with(less, number(0));
+    return number(-1)
+        .when(isBelow, number(1).when(x.with(greater, number(0)), number(0)))
+        .value();
+  }
+  return x.number(-1).when(x < 0, x.number(1).when(x > 0, x.number(0))).value();
+}
+
+FailureOr<Val> tmc::frontend::isInfinite(Site &s, const Val &in, bool positive,
+                                         bool negative) {
+  Expression x(s, in);
+  Expression above = x == x.number(INFINITY), below = x == x.number(-INFINITY);
+  if (positive && negative)
+    return (above | below).value();
+  if (positive || negative)
+    return (positive ? above : below).value();
+  return Val(Array::splatInt(ElementType::Bool, in.dims, 0));
+}
+
+//===----------------------------------------------------------------------===//
+// Exponentials and logarithms
+//===----------------------------------------------------------------------===//
+
+/// Near zero, by t = tanh(x / 2): 2 t / (1 - t), which loses no digits there.
+FailureOr<Val> tmc::frontend::exponentialMinusOne(Site &s, const Val &in) {
+  Expression x(s, in), size = x.of(absolute);
+  Expression isNear = size < 0.5;
+  Expression t = (x.when(isNear, x.number(0)) * 0.5).of(hyperbolicTangent);
+  return (t * 2 / (1 - t)).when(isNear, x.of(exponential) - 1).value();
+}
+
+FailureOr<Val> tmc::frontend::exponentialOf(Site &s, double base,
+                                            const Val &in) {
+  return (Expression(s, in) * std::log(base)).of(exponential).value();
+}
+
+FailureOr<Val> tmc::frontend::logarithmOf(Site &s, double base, const Val &in) {
+  return (Expression(s, in).of(logarithm) * (1 / std::log(base))).value();
+}
+
+//===----------------------------------------------------------------------===//
+// Circles and hyperbolas
+//===----------------------------------------------------------------------===//
+
+FailureOr<Val> tmc::frontend::tangent(Site &s, const Val &in) {
+  Expression x(s, in);
+  return (x.of(sine) / x.of(cosine)).value();
+}
+
+/// atan(x / sqrt((1 - x) (1 + x))), at the ends a right angle.
+FailureOr<Val> tmc::frontend::arcSine(Site &s, const Val &in) {
+  Expression x(s, in);
+  Expression other = ((1 - x) * (x + 1)).of(squareRoot);
+  return (x / other).of(arcTangent).value();
+}
+
+/// 2 atan(sqrt((1 - x) / (1 + x))).
+FailureOr<Val> tmc::frontend::arcCosine(Site &s, const Val &in) {
+  Expression x(s, in);
+  return (((1 - x) / (x + 1)).of(squareRoot).of(arcTangent) * 2).value();
+}
+
+/// Near zero, by t = tanh(x / 2): 2 t / (1 - t * t).
+FailureOr<Val> tmc::frontend::hyperbolicSine(Site &s, const Val &in) {
+  Expression x(s, in), isNear = x.of(absolute) < 1;
+  Expression t = (x.when(isNear, x.number(0)) * 0.5).of(hyperbolicTangent);
+  Expression far = (x.of(exponential) - (-x).of(exponential)) * 0.5;
+  return (t * 2 / (1 - t * t)).when(isNear, far).value();
+}
+
+FailureOr<Val> tmc::frontend::hyperbolicCosine(Site &s, const Val &in) {
+  Expression x(s, in);
+  return ((x.of(exponential) + (-x).of(exponential)) * 0.5).value();
+}
+
+/// log(a + sqrt(a * a + 1)) of a = |x|, by log1p.
+FailureOr<Val> tmc::frontend::inverseHyperbolicSine(Site &s, const Val &in) {
+  Expression x(s, in), a = x.of(absolute), square = a * a;
+  Expression y = (a + square / ((square + 1).of(squareRoot) + 1)).of(log1p);
+  return (-y).when(x < 0, y).value();
+}
+
+FailureOr<Val> tmc::frontend::inverseHyperbolicCosine(Site &s, const Val &in) {
+  Expression above = Expression(s, in) - 1;
+  return (above + (above * (above + 2)).of(squareRoot)).of(log1p).value();
+}
+
+FailureOr<Val> tmc::frontend::inverseHyperbolicTangent(Site &s, const Val &in) {
+  Expression x(s, in);
+  return ((x.of(log1p) - (-x).of(log1p)) * 0.5).value();
+}
+
+//===----------------------------------------------------------------------===//
+// Activations
+//===----------------------------------------------------------------------===//
+
+FailureOr<Val> tmc::frontend::celu(Site &s, const Val &in, double alpha) {
+  Expression x(s, in), isAbove = x > 0;
+  Expression below = x.number(0).when(isAbove, x) * (1 / alpha);
+  return x.when(isAbove, below.of(exponentialMinusOne) * alpha).value();
+}
+
+FailureOr<Val> tmc::frontend::thresholded(Site &s, const Val &in,
+                                          double threshold, double otherwise) {
+  Expression x(s, in);
+  return x.when(x > threshold, x.number(otherwise)).value();
+}
+
+FailureOr<Val> tmc::frontend::shrunk(Site &s, const Val &in, double limit,
+                                     double bias) {
+  Expression x(s, in);
+  Expression low = (x + bias).when(x < -limit, x.number(0));
+  return (x - bias).when(x > limit, low).value();
+}

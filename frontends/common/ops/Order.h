@@ -1,0 +1,38 @@
+// Order.h - the places of extremes, and elements in order of size.
+//
+// There is no op that sorts: an element's rank is how many elements come before
+// it, and entry r of the sorted ones is the element whose rank is r. Both are
+// sums over comparisons that one kernel makes, without a table of them: n * n
+// comparisons for each n that are sorted.
+
+#ifndef TMC_FRONTENDS_COMMON_OPS_ORDER_H
+#define TMC_FRONTENDS_COMMON_OPS_ORDER_H
+
+#include "frontends/common/Site.h"
+
+namespace tmc::frontend {
+
+/// The index along `axis` of the largest or smallest element: of equal ones,
+/// the first or the last. The result keeps `axis`, with size 1.
+mlir::FailureOr<Val> placeOfExtreme(Site &s, const Val &x, int64_t axis,
+                                    bool isLargest, bool isLast = false);
+
+struct Ordered {
+  Val values, places;
+};
+/// The first `count` elements along `axis` in descending or ascending order,
+/// equal ones in that of their places.
+mlir::FailureOr<Ordered> ordered(Site &s, const Val &x, int64_t axis,
+                                 int64_t count, bool isDescending);
+
+/// The product of the elements along `axis`, or the products up to each.
+mlir::FailureOr<Val> productAlong(Site &s, const Val &x, int64_t axis);
+mlir::FailureOr<Val> runningProduct(Site &s, const Val &x, int64_t axis);
+
+/// How many elements of `x` lie in each of `bins` equal parts of [low, high].
+mlir::FailureOr<Val> histogram(Site &s, const Val &x, int64_t bins, double low,
+                               double high);
+
+} // namespace tmc::frontend
+
+#endif // TMC_FRONTENDS_COMMON_OPS_ORDER_H

@@ -1,0 +1,97 @@
+"""Write a small exported program from lines of text: `program.py TEXT OUT.pt2`.
+
+    x: f32 4 8                                          an input, with its type and sizes
+    w: f32 4 8 = param                                  a parameter, without a value
+    row = aten.select.int self=x dim=0 index=1          a call
+    values, places = aten.topk.default self=x k=2       with two results
+    parts = [a, b] aten.split.Tensor self=x split_size=2      with a list of them
+    return row values
+
+Arguments are names of values, numbers, True and False, quoted texts, and lists of these. `#` begins a
+comment.
+"""
+
+import ast
+import json
+import re
+import sys
+import zipfile
+
+TYPES = dict(i32=4, i64=5, f16=6, f32=7, f64=8, bool=12, bf16=13)
+
+
+def literal(text, known):
+    if text in known:
+        return {"as_tensor": {"name": text}}
+    if text.startswith("["):
+        entries = [e for e in text[1:-1].split(",") if e]
+        if entries and all(e in known or e == "None" for e in entries):
+            if "None" in entries:
+                return {"as_optional_tensors": [{"as_none": True} if e == "None" else {"as_tensor": {"name": e}} for e in entries]}
+            return {"as_tensors": [{"name": e} for e in entries]}
+        values = [ast.literal_eval(e) for e in entries]
+        return {"as_ints" if all(isinstance(v, int) for v in values) else "as_floats": values}
+    if text in TYPES:
+        return {"as_scalar_type": TYPES[text]}
+    value = ast.literal_eval(text)
+    kinds = {bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
+    return {kinds[type(value)]: value}
+
+
+def meta(kind, sizes, trains=False):
+    strides, stride = [], 1
+    for size in reversed(sizes):
+        strides.insert(0, stride)
+        stride *= size
+    ints = [{"as_int": n} for n in sizes]
+    return dict(
+        dtype=TYPES[kind], sizes=ints, requires_grad=trains, device=dict(type="cpu", index=None), strides=[{"as_int": n} for n in strides],
+        storage_offset=dict(as_int=0), layout=7)
+
+
+def main():
+    with open(sys.argv[1]) as file:
+        lines = [line.split("#")[0].strip() for line in file]
+    known, values, inputs, nodes, specs, outputs = set(), {}, [], [], [], []
+    for line in filter(None, lines):
+        if line.startswith("return"):
+            outputs = line.split()[1:]
+        elif re.match(r"\w+:", line):
+            name, _, rest = line.partition(":")
+            words, _, role = rest.partition("=")
+            kind, *sizes = words.split()
+            known.add(name)
+            argument = {"name": name}
+            inputs.append({"as_tensor": argument})
+            is_parameter = role.strip() == "param"
+            values[name] = meta(kind, [int(n) for n in sizes], is_parameter)
+            specs.append({"parameter": {"arg": argument, "parameter_name": name}} if is_parameter else
+                         {"user_input": {"arg": {"as_tensor": argument}}})
+        else:
+            made, _, rest = line.partition("=")
+            rest = rest.strip()
+            results = [{"as_tensor": {"name": n.strip()}} for n in made.split(",")]
+            if rest.startswith("["):
+                names, _, rest = rest[1:].partition("]")
+                results = [{"as_tensors": [{"name": n.strip()} for n in names.split(",")]}]
+                known.update(n.strip() for n in names.split(","))
+            known.update(n.strip() for n in made.split(","))
+            target, *arguments = rest.split()
+            given = [dict(name=a, arg=literal(v, known), kind=1) for a, v in (pair.split("=", 1) for pair in arguments)]
+            nodes.append(dict(target="torch.ops." + target, inputs=given, outputs=results, metadata={}, name=made.split(",")[0].strip()))
+    results = [{"as_tensor": {"name": n}} for n in outputs]
+    program = dict(
+        graph_module=dict(
+            graph=dict(inputs=inputs, outputs=results, nodes=nodes, tensor_values=values, sym_int_values={}, sym_bool_values={},
+                       is_single_tensor_return=False, custom_obj_values={}),
+            signature=dict(input_specs=specs, output_specs=[{"user_output": {"arg": r}} for r in results]),
+            module_call_graph=[]),
+        opset_version=dict(aten=10), range_constraints={}, schema_version=dict(major=8, minor=0), torch_version="unnamed")
+    with zipfile.ZipFile(sys.argv[2], "w") as target:
+        for name, text in (("models/model.json", json.dumps(program)), ("archive_format", "pt2"), ("archive_version", "0"),
+                           ("byteorder", "little"), ("data/weights/model_weights_config.json", json.dumps(dict(config={}))),
+                           ("data/constants/model_constants_config.json", json.dumps(dict(config={})))):
+            target.writestr(zipfile.ZipInfo("model/" + name), text)
+
+
+main()
