@@ -93,10 +93,14 @@ Status CudaQueues::start(const QueueNeeds &needs,
   void *found = nullptr;
   cudaDriverEntryPointQueryResult result;
   // As of CUDA 12: a word of memory that the device can read will do.
-  if (cudaGetDriverEntryPointByVersion("cuStreamWaitValue64", &found, 12000,
-                                       cudaEnableDefault,
-                                       &result) == cudaSuccess &&
-      result == cudaDriverEntryPointSuccess)
+#if CUDART_VERSION >= 12050
+  const cudaError_t asked = cudaGetDriverEntryPointByVersion(
+      "cuStreamWaitValue64", &found, 12000, cudaEnableDefault, &result);
+#else
+  const cudaError_t asked = cudaGetDriverEntryPoint(
+      "cuStreamWaitValue64", &found, cudaEnableDefault, &result);
+#endif
+  if (asked == cudaSuccess && result == cudaDriverEntryPointSuccess)
     waitValue_ = reinterpret_cast<WaitValue>(found);
   if (needs.engines[int(Engine::Host)]) {
     if (!host::canRun())
