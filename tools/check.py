@@ -98,7 +98,8 @@ ROOMS = {
     "runtime/kernels": [],
     "runtime/step": ["runtime/kernels", "runtime/tmc.h"],
     "runtime/cpu": ["runtime/kernels", "runtime/step"],
-    "runtime/cuda": ["runtime/kernels", "runtime/step"],
+    # Updates on the host beside a card are the cpu backend's.
+    "runtime/cuda": ["runtime/kernels", "runtime/step", "runtime/cpu"],
     "runtime/tmc.h": [],
     "compiler/support": [],
     # A plan's way: the model states and checks, bounds and packings build on it, the

@@ -19,6 +19,24 @@ constexpr unsigned kWaitAtLeast = 0;
 
 void raise(void *counter) { static_cast<WorkCounter *>(counter)->raise(); }
 
+/// Of a copy that an observer is told of.
+struct Stamp {
+  WorkObserver *observer;
+  Engine engine;
+  int64_t launch;
+  double begin = 0;
+};
+void begins(void *opaque) {
+  auto &stamp = *static_cast<Stamp *>(opaque);
+  stamp.observer->begins(stamp.engine, stamp.launch);
+  stamp.begin = secondsNow();
+}
+void ran(void *opaque) {
+  const std::unique_ptr<Stamp> stamp(static_cast<Stamp *>(opaque));
+  stamp->observer->ran(stamp->engine, stamp->launch, stamp->begin,
+                       secondsNow());
+}
+
 Status worldError(const char *what, cudaError_t error) {
   return {Code::World, std::string(what) + ": " + cudaGetErrorString(error)};
 }
@@ -75,10 +93,14 @@ Status CudaQueues::start(const QueueNeeds &needs,
   void *found = nullptr;
   cudaDriverEntryPointQueryResult result;
   // As of CUDA 12: a word of memory that the device can read will do.
-  if (cudaGetDriverEntryPointByVersion("cuStreamWaitValue64", &found, 12000,
-                                       cudaEnableDefault,
-                                       &result) == cudaSuccess &&
-      result == cudaDriverEntryPointSuccess)
+#if CUDART_VERSION >= 12050
+  const cudaError_t asked = cudaGetDriverEntryPointByVersion(
+      "cuStreamWaitValue64", &found, 12000, cudaEnableDefault, &result);
+#else
+  const cudaError_t asked = cudaGetDriverEntryPoint(
+      "cuStreamWaitValue64", &found, cudaEnableDefault, &result);
+#endif
+  if (asked == cudaSuccess && result == cudaDriverEntryPointSuccess)
     waitValue_ = reinterpret_cast<WaitValue>(found);
   if (needs.engines[int(Engine::Host)]) {
     if (!host::canRun())
@@ -131,14 +153,24 @@ void CudaQueues::hold(EngineThread &thread, const WorkCounter &counter,
 
 void CudaQueues::copy(int64_t launch, Engine engine, void *to, const void *from,
                       int64_t bytes) {
-  if (!streams_[int(engine)])
+  if (!streams_[int(engine)]) {
     context_.fault.set(unnamedEngine(engine));
-  else if (!context_.fault.isSet())
+  } else if (!context_.fault.isSet()) {
+    auto *stamp = context_.observer
+                      ? new Stamp{context_.observer, engine, launch}
+                      : nullptr; // not in a step whose allocations count
+    if (stamp)
+      check(cudaLaunchHostFunc(streams_[int(engine)], begins, stamp),
+            "a word to the host");
     check(cudaMemcpyAsync(to, from, size_t(bytes),
                           engine == Engine::ToHost ? cudaMemcpyDeviceToHost
                                                    : cudaMemcpyHostToDevice,
                           streams_[int(engine)]),
           "a copy between device and host");
+    if (stamp)
+      check(cudaLaunchHostFunc(streams_[int(engine)], ran, stamp),
+            "a word to the host");
+  }
   started(launch);
 }
 

@@ -46,7 +46,7 @@ void Profile::start() {
 
 void Profile::launched(Queues &queues, int64_t launch) {
   if (program_.backend != Backend::Cpu)
-    (void)device_.synchronize();
+    queues.drain();
   const Clock::time_point now = Clock::now();
   if (launch >= 0 && launch < program_.launchCount)
     add(launch, std::chrono::duration<double>(now - last_).count());

@@ -26,9 +26,8 @@ class Profile final : public LaunchObserver {
 public:
   /// `next`, where there is one, is told of each launch too; its time doesn't
   /// count.
-  Profile(const StepProgram &program, Device &device, LaunchObserver *next)
-      : program_(program), device_(device), next_(next),
-        times_(size_t(program.launchCount)) {}
+  Profile(const StepProgram &program, LaunchObserver *next)
+      : program_(program), next_(next), times_(size_t(program.launchCount)) {}
 
   /// Begins a step.
   void start();
@@ -66,7 +65,6 @@ private:
   double leastOf(const Time &time) const;
 
   const StepProgram &program_;
-  Device &device_;
   LaunchObserver *next_;
   std::vector<Time> times_;
   int64_t steps_ = 0;

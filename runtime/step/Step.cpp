@@ -50,15 +50,19 @@ private:
     if (checkFinite_ && bad_.isOk())
       for (int32_t i = 0; i < maker.writeCount; ++i)
         check(maker, maker.writes[i]);
-    if (poison_)
-      for (int32_t i = 0; i < launch.deathCount; ++i)
-        step_.homes().poison(launch.deaths[i]);
+    if (!poison_ || launch.deathCount == 0)
+      return;
+    for (int32_t i = 0; i < launch.deathCount; ++i)
+      step_.homes().poison(launch.deaths[i]);
+    // No event of the program stands behind it, for other engines to wait for.
+    if (program.eventCount > 0)
+      step_.device_->queues().drain();
   }
 
   void check(const LaunchInfo &launch, const Region &region) {
     if (region.type != DType::F32 && region.type != DType::F64)
       return;
-    (void)step_.device_->synchronize();
+    step_.device_->queues().drain();
     buffer_.resize(size_t(region.bytes));
     if (Status s = step_.homes().read(region, buffer_.data()); !s) {
       bad_ = s;
@@ -169,12 +173,11 @@ Status Step::prepare() {
     device_->queues().setObserver(observer_.get());
   }
   if (options_.profile) {
-    profile_ = std::make_unique<Profile>(program_, *device_, observer_.get());
+    profile_ = std::make_unique<Profile>(program_, observer_.get());
     device_->queues().setObserver(profile_.get());
   }
   if (options_.trace) {
-    trace_ = std::make_unique<Trace>(program_, *device_,
-                                     device_->queues().observer());
+    trace_ = std::make_unique<Trace>(program_, device_->queues().observer());
     device_->queues().setObserver(trace_.get());
     device_->observeWork(trace_.get());
   }

@@ -10,8 +10,8 @@
 
 namespace tmc {
 
-Trace::Trace(const StepProgram &program, Device &device, LaunchObserver *next)
-    : program_(program), device_(device), next_(next),
+Trace::Trace(const StepProgram &program, LaunchObserver *next)
+    : program_(program), next_(next),
       events_(size_t(std::max(program.eventCount, 0))) {}
 
 void Trace::start() {
@@ -35,7 +35,7 @@ void Trace::predict(Engine engine, int64_t launch) {
 
 void Trace::launched(Queues &queues, int64_t launch) {
   if (program_.backend != Backend::Cpu)
-    (void)device_.synchronize();
+    queues.drain();
   if (isEntry(launch)) {
     measured_[int(Engine::Compute)].push_back(
         {launch, last_ - begin_, secondsNow() - begin_});

@@ -31,7 +31,7 @@ namespace tmc {
 class Trace final : public LaunchObserver, public WorkObserver {
 public:
   /// `next`, where there is one, is told of each entry too.
-  Trace(const StepProgram &program, Device &device, LaunchObserver *next);
+  Trace(const StepProgram &program, LaunchObserver *next);
 
   /// Begins a step; what was kept of the last one is forgotten.
   void start();
@@ -59,7 +59,6 @@ private:
   void predict(Engine engine, int64_t launch);
 
   const StepProgram &program_;
-  Device &device_;
   LaunchObserver *next_;
   /// By engine; those of work are filled by its thread.
   std::vector<Span> measured_[kEngineCount], predicted_[kEngineCount];
