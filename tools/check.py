@@ -372,6 +372,7 @@ def check_golden(tally, build):
 def check_steps(tally, build):
     """Compiled steps against the interpreter and against themselves."""
     rows_of(tally, "steps", "test/steps/run.py", build, "--build", build)
+    rows_of(tally, "offload", "test/steps/offload.py", build, "--build", build)
     if not tally.is_left("steps %s under budgets: a few minutes" % AVX2_TARGET):
         rows_of(tally, "steps " + AVX2_TARGET, "test/steps/run.py", build,
                 "--build", build, "--target", AVX2_TARGET)
