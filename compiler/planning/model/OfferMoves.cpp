@@ -33,6 +33,8 @@ public:
       for (InstructionId i = 0; i < InstructionId(problem.instructions.size());
            ++i)
         addUpdate(i);
+    if (options.fileReadBandwidth > 0)
+      addFile();
   }
 
 private:
@@ -61,11 +63,13 @@ private:
   }
   void addStash(ValueId v) {
     if (!std::exchange(canLeave[v], 1))
-      addMove("stash ", v, addForm(v), toHost);
+      addMove("stash ", v, addForm(v), toHost, options.linkBandwidth,
+              options.linkLatency);
   }
   void addFetch(ValueId v) {
     if (!std::exchange(canReturn[v], 1))
-      addMove("fetch ", addForm(v), v, toDevice);
+      addMove("fetch ", addForm(v), v, toDevice, options.linkBandwidth,
+              options.linkLatency);
   }
   void addMoves(ValueId v) {
     addStash(v);
@@ -73,14 +77,14 @@ private:
     if (ValueId old = problem.values[v].updates; old != kNone)
       addMoves(old);
   }
-  void addMove(const char *verb, ValueId from, ValueId to, EngineId engine) {
+  void addMove(const char *verb, ValueId from, ValueId to, EngineId engine,
+               int64_t bandwidth, int64_t latency) {
     Recipe r;
     r.name = verb + problem.values[problem.contentOf(from)].name;
     r.reads = {from};
     r.writes = {to};
     r.engine = engine;
-    r.cost = options.linkLatency +
-             timeOf(problem.values[from].bytes, options.linkBandwidth);
+    r.cost = latency + timeOf(problem.values[from].bytes, bandwidth);
     r.recomputable = true;
     problem.addRecipe(std::move(r));
   }
@@ -119,11 +123,47 @@ private:
     problem.addVariant(i, std::move(there));
   }
 
+  /// A file behind the host, for all that is large enough there.
+  void addFile() {
+    file = SpaceId(problem.spaces.size());
+    problem.spaces.push_back({"file", SpaceKind::File, options.fileBudget});
+    const EngineId read = addEngine("read", EngineKind::FileRead),
+                   write = addEngine("write", EngineKind::FileWrite);
+    const int64_t readBandwidth = options.fileReadBandwidth,
+                  writeBandwidth = options.fileWriteBandwidth > 0
+                                       ? options.fileWriteBandwidth
+                                       : readBandwidth;
+    inFile.assign(problem.values.size(), kNone);
+    for (ValueId v = 0; v < ValueId(onHost.size()); ++v) {
+      const ValueId here = onHost[v];
+      if (here == kNone || problem.values[v].bytes < options.leastBytes ||
+          problem.values[v].kind == ValueKind::Carried)
+        continue;
+      const ValueId there = addFileForm(v);
+      addMove("write ", here, there, write, writeBandwidth,
+              options.fileLatency);
+      addMove("read ", there, here, read, readBandwidth, options.fileLatency);
+    }
+  }
+  ValueId addFileForm(ValueId v) {
+    if (inFile[v] != kNone)
+      return inFile[v];
+    Value form = problem.values[v];
+    if (form.updates != kNone)
+      form.updates = addFileForm(form.updates);
+    form.name += "@file";
+    form.formOf = v;
+    form.space = file;
+    form.liveOut = false;
+    form.pinned = false;
+    return inFile[v] = problem.addValue(form);
+  }
+
   Problem &problem;
   const MoveOptions &options;
-  std::vector<ValueId> onHost;
+  std::vector<ValueId> onHost, inFile;   // Forms.
   std::vector<char> canLeave, canReturn; // Moves are offered.
-  SpaceId host = 0;
+  SpaceId host = 0, file = 0;
   EngineId toHost = 0, toDevice = 0, hostEngine = 0;
 };
 

@@ -1,4 +1,5 @@
-// OfferMoves.h - a host beside the device: what of a step may move there.
+// OfferMoves.h - a host beside the device, and a file behind the host: what of
+// a step may move there.
 //
 // A step's problem knows the device alone (`StepProblem.h`). Here it gets a
 // space and three engines more, and forms in that space:
@@ -11,6 +12,15 @@
 // Parameters, moments and whatever else an update changes may be at home on
 // either side. Nothing has to move: the plans of the problem before are plans
 // of this one.
+//
+// With a file (`fileReadBandwidth`) there are a third space, two engines and,
+// of what has a form on the host and is large enough, a form in the file:
+//
+//     a  <- stash, fetch ->  a@host  <- write, read ->  a@file
+//
+// A form goes to the file and comes back through the host alone. So a plan with
+// the states in the file is one of: read, update on the host, write; or read,
+// fetch, update on the device, stash, write.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_OFFERMOVES_H
 #define TMC_COMPILER_PLANNING_MODEL_OFFERMOVES_H
@@ -28,6 +38,11 @@ struct MoveOptions {
   int64_t hostBudget = -1;                // Bytes; -1: no limit.
   int64_t leastBytes = 1 << 20;           // Of a temporary that may move.
   bool activations = true, states = true; // What may move.
+  /// Bytes a second from the file; 0: there is no file.
+  int64_t fileReadBandwidth = 0;
+  int64_t fileWriteBandwidth = 0;    // 0: as from it.
+  int64_t fileLatency = 100'000'000; // Picoseconds of every read and write.
+  int64_t fileBudget = -1;           // Bytes; -1: no limit.
 };
 
 /// Offers the moves. An error where the problem has more than one space. Its
