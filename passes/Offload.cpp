@@ -36,5 +36,9 @@ planning::MoveOptions tmc::moveOptions(const OffloadSpec &spec,
   options.parameters = spec.parameters;
   if (hostBudget >= 0)
     options.hostBudget = hostBudget;
+  if (fileBudget == 0)
+    options.fileRead.bandwidth = options.fileWrite.bandwidth = 0;
+  else if (fileBudget > 0)
+    options.fileBudget = fileBudget;
   return options;
 }

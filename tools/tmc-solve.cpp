@@ -7,6 +7,7 @@
 //                        [--json FILE]
 //   tmc-solve bound FILE [--budget 0.8x|SIZE] [--effort N] [--json FILE]
 //   tmc-solve offload FILE --budget 0.8x|SIZE [--host-budget SIZE]
+//             [--file-bandwidth N] [--file-budget SIZE]
 //                        [--bandwidth GB/s] [--host-bandwidth GB/s]
 //                        [--move CLASS] [--planner NAME] [--coarse] [--seed N]
 //                        [--sweep N] [--json FILE]
@@ -71,6 +72,12 @@ constexpr const char *kHelpText =
     "  --host-budget SIZE    default: no limit\n"
     "  --bandwidth N         GB/s of the link, each way (default 25)\n"
     "  --host-bandwidth N    GB/s of updates on the host (default 50)\n"
+    "  --file-bandwidth N    GB/s from a file behind the host (default: there "
+    "is\n"
+    "                        none)\n"
+    "  --file-write-bandwidth N, --file-budget SIZE   of that file (default: "
+    "as\n"
+    "                        from it; no limit)\n"
     "  --move CLASS          all (default), activations or states\n"
     "  --planner NAME        search (default), recompute, zero-offload (every "
     "update\n"

@@ -27,5 +27,8 @@ planning::MoveOptions tmc::moveOptionsOf(const Target &target) {
   options.update =
       rateOf(host.updates.bytesPerSecond, host.updates.launchSeconds);
   options.hostBudget = host.memoryBytes;
+  options.fileRead = rateOf(target.file.read);
+  options.fileWrite = rateOf(target.file.write);
+  options.fileBudget = target.file.bytes;
   return options;
 }

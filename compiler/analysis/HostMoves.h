@@ -8,7 +8,8 @@
 
 namespace tmc {
 
-/// What moves to and from `target`'s host cost, and how much it holds: rates in
+/// What moves to and from `target`'s host and its file cost, and how much they
+/// hold: rates in
 /// whole bytes a second, latencies in picoseconds. An update is taken to be
 /// bound by the host's memory, as rules of optimizers are.
 planning::MoveOptions moveOptionsOf(const Target &target);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace tmc::planning {
 
@@ -20,6 +21,7 @@ constexpr double kMiB = 1 << 20, kMilli = 1e9; // Of bytes, of picoseconds.
 /// What a plan does, counted.
 struct Counts {
   int64_t toHost = 0, toDevice = 0; // Bytes.
+  int64_t written = 0, read = 0;    // Of the file.
   int64_t onHost = 0, again = 0;    // Instructions; kernels run again.
 
   Counts(const Problem &problem, const Solution &solution) {
@@ -33,6 +35,10 @@ struct Counts {
           toHost += problem.values[r.writes[0]].bytes;
         else if (kind == EngineKind::HostToDevice)
           toDevice += problem.values[r.writes[0]].bytes;
+        else if (kind == EngineKind::FileWrite)
+          written += problem.values[r.writes[0]].bytes;
+        else if (kind == EngineKind::FileRead)
+          read += problem.values[r.writes[0]].bytes;
         else if (kind == EngineKind::Host)
           ++onHost;
         else if (e.instruction == kNone)
@@ -154,6 +160,9 @@ int solveOffload(int argc, char **argv) {
                                    {"--host-budget", true},
                                    {"--bandwidth", true},
                                    {"--host-bandwidth", true},
+                                   {"--file-bandwidth", true},
+                                   {"--file-write-bandwidth", true},
+                                   {"--file-budget", true},
                                    {"--move", true},
                                    {"--planner", true},
                                    {"--coarse", false},
@@ -166,6 +175,9 @@ int solveOffload(int argc, char **argv) {
       bandwidth(args, "--bandwidth", moves.toHost.bandwidth);
   moves.update.bandwidth =
       bandwidth(args, "--host-bandwidth", moves.update.bandwidth);
+  moves.fileRead.bandwidth = bandwidth(args, "--file-bandwidth", 0);
+  moves.fileWrite.bandwidth =
+      bandwidth(args, "--file-write-bandwidth", moves.fileRead.bandwidth);
   int64_t seed = 1;
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
@@ -181,6 +193,8 @@ int solveOffload(int argc, char **argv) {
   choosePlanner(args, options);
   if (args.error.empty() && !args.has("--budget"))
     args.wrong("no --budget given");
+  if (args.has("--file-write-bandwidth") && !args.has("--file-bandwidth"))
+    args.wrong("--file-write-bandwidth wants --file-bandwidth");
   if (!args.error.empty())
     return failUsage(args);
   Problem problem;
@@ -190,18 +204,23 @@ int solveOffload(int argc, char **argv) {
   int64_t budget = 0;
   if (int code = readBudget(args.get("--budget"), problem, budget))
     return code;
-  if (args.has("--host-budget"))
-    if (int code =
-            readBudget(args.get("--host-budget"), problem, moves.hostBudget))
-      return code;
+  for (auto [flag, bytes] : {std::pair("--host-budget", &moves.hostBudget),
+                             std::pair("--file-budget", &moves.fileBudget)})
+    if (args.has(flag))
+      if (int code = readBudget(args.get(flag), problem, *bytes))
+        return code;
   if (isOneSpace(problem)) {
+    if (args.has("--file-budget") && !args.has("--file-bandwidth"))
+      return fail(kUsage, "--file-budget wants a file: --file-bandwidth");
     if (absl::Status status = offerMoves(problem, moves); !status.ok())
       return fail(kUnsupported,
                   args.file + ": " + std::string(status.message()));
-  } else if (args.has("--host-budget")) {
+  } else {
     for (MemorySpace &space : problem.spaces)
-      if (space.kind == SpaceKind::Host)
+      if (space.kind == SpaceKind::Host && args.has("--host-budget"))
         space.budgetBytes = moves.hostBudget;
+      else if (space.kind == SpaceKind::File && args.has("--file-budget"))
+        space.budgetBytes = moves.fileBudget;
   }
   problem.spaces[0].budgetBytes = budget;
 

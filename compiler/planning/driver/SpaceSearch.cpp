@@ -201,7 +201,7 @@ private:
 
   /// Sees whether the best plan is far from what is proved.
   void lookHowFar() {
-    isFar = amounts.movesOn && !isSmall &&
+    isFar = options.secondPass && amounts.movesOn && !isSmall &&
             canGain(best.provenMakespan + best.provenMakespan / kFarPart);
   }
 

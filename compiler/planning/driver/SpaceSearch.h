@@ -12,6 +12,9 @@
 //   - With these the device's plan (`Projection.h`, `solve`), and its moves
 //     (`Moves.h`).
 //
+// What the host has no room for goes on to a file, if there is one
+// (`search/FileMoves.h`): that is decided for each plan, by the host's bytes.
+//
 // The quickest plan that fits all budgets wins. Among them are what `solve`
 // finds without moves and what the rules of others come to: a step is never
 // slower than by these.
@@ -51,6 +54,8 @@ struct SpaceSearchOptions {
   /// Of the plan that moves nothing; others get small parts of it.
   Effort effort = Effort::interactive();
   bool coarse = false;
+  /// Far from what is proved, modes and knobs are gone through once more.
+  bool secondPass = true;
   /// A plan to begin with: it is the answer if it fits and none quicker is
   /// found. Null: none.
   const Solution *known = nullptr;

@@ -33,6 +33,8 @@ public:
       for (InstructionId i = 0; i < InstructionId(problem.instructions.size());
            ++i)
         addUpdate(i);
+    if (options.fileRead.bandwidth > 0)
+      addFile();
   }
 
 private:
@@ -134,11 +136,45 @@ private:
     problem.addVariant(i, std::move(there));
   }
 
+  /// A file behind the host, for all that is large enough there.
+  void addFile() {
+    file = SpaceId(problem.spaces.size());
+    problem.spaces.push_back({"file", SpaceKind::File, options.fileBudget});
+    const EngineId read = addEngine("read", EngineKind::FileRead),
+                   write = addEngine("write", EngineKind::FileWrite);
+    MoveRate toFile = options.fileWrite;
+    if (toFile.bandwidth == 0)
+      toFile.bandwidth = options.fileRead.bandwidth;
+    inFile.assign(problem.values.size(), kNone);
+    for (ValueId v = 0; v < ValueId(onHost.size()); ++v) {
+      const ValueId here = onHost[v];
+      if (here == kNone || problem.values[v].bytes < options.leastBytes ||
+          problem.values[v].kind == ValueKind::Carried)
+        continue;
+      const ValueId there = addFileForm(v);
+      addMove("write ", here, there, write, toFile);
+      addMove("read ", there, here, read, options.fileRead);
+    }
+  }
+  ValueId addFileForm(ValueId v) {
+    if (inFile[v] != kNone)
+      return inFile[v];
+    Value form = problem.values[v];
+    if (form.updates != kNone)
+      form.updates = addFileForm(form.updates);
+    form.name += "@file";
+    form.formOf = v;
+    form.space = file;
+    form.liveOut = false;
+    form.pinned = false;
+    return inFile[v] = problem.addValue(form);
+  }
+
   Problem &problem;
   const MoveOptions &options;
-  std::vector<ValueId> onHost;
+  std::vector<ValueId> onHost, inFile;   // Forms.
   std::vector<char> canLeave, canReturn; // Moves are offered.
-  SpaceId host = 0;
+  SpaceId host = 0, file = 0;
   EngineId toHost = 0, toDevice = 0, hostEngine = 0;
 };
 

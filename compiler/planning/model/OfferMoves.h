@@ -1,4 +1,5 @@
-// OfferMoves.h - a host beside the device: what of a step may move there.
+// OfferMoves.h - a host beside the device, and a file behind the host: what of
+// a step may move there.
 //
 // A step's problem knows the device alone (`StepProblem.h`). Here it gets a
 // space and three engines more, and forms in that space:
@@ -11,6 +12,15 @@
 // Parameters, moments and whatever else an update changes may be at home on
 // either side. Nothing has to move: the plans of the problem before are plans
 // of this one.
+//
+// With a file (`fileRead.bandwidth`) there are a third space, two engines and,
+// of what has a form on the host and is large enough, a form in the file:
+//
+//     a  <- stash, fetch ->  a@host  <- write, read ->  a@file
+//
+// A form goes to the file and comes back through the host alone. So a plan with
+// the states in the file is one of: read, update on the host, write; or read,
+// fetch, update on the device, stash, write.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_OFFERMOVES_H
 #define TMC_COMPILER_PLANNING_MODEL_OFFERMOVES_H
@@ -36,6 +46,10 @@ struct MoveOptions {
   /// What may move: temporaries; moments; parameters. The host runs an update
   /// where both its moments and its parameter may be at home there.
   bool activations = true, optimizer = true, parameters = true;
+  /// From and to the file; without a bandwidth from it there is no file, and
+  /// without one to it, that is as fast.
+  MoveRate fileRead = {0, 100'000'000}, fileWrite = {0, 100'000'000};
+  int64_t fileBudget = -1; // Bytes; -1: no limit.
 };
 
 /// Offers the moves. An error where the problem has more than one space. Its

@@ -44,19 +44,35 @@ ModeLoads::ModeLoads(const Problem &problem, const UpdateGroups &all)
     : hostable(all.hostable) {
   const size_t n = problem.values.size();
   std::vector<int64_t> in(n, 0), out(n, 0), madeAt(n, 0);
-  int64_t linked = 0, linkedBytes = 0;
+  struct Rate {
+    int64_t time = 0, bytes = 0;
+    double ofByte() const { return bytes ? double(time) / double(bytes) : 0; }
+  } link, read, write;
   for (const Recipe &r : problem.recipes) {
     const EngineKind kind = problem.engines[r.engine].kind;
+    auto count = [&](Rate &rate) {
+      rate.time += r.cost;
+      rate.bytes += problem.values[r.writes[0]].bytes;
+    };
     if (kind == EngineKind::HostToDevice)
-      in[problem.contentOf(r.writes[0])] = r.cost;
+      in[problem.contentOf(r.writes[0])] = r.cost, count(link);
     else if (kind == EngineKind::DeviceToHost)
-      out[problem.contentOf(r.reads[0])] = r.cost;
-    else
-      continue;
-    linked += r.cost;
-    linkedBytes += problem.values[r.writes[0]].bytes;
+      out[problem.contentOf(r.reads[0])] = r.cost, count(link);
+    else if (kind == EngineKind::FileRead)
+      count(read);
+    else if (kind == EngineKind::FileWrite)
+      count(write);
   }
-  linkTime = linkedBytes ? double(linked) / double(linkedBytes) : 0;
+  linkTime = link.ofByte(), readTime = read.ofByte(),
+  writeTime = write.ofByte();
+  hasFile = read.bytes > 0;
+  for (size_t s = problem.spaces.size(); s-- > 1;)
+    if (problem.spaces[s].kind == SpaceKind::Host)
+      hostBudget =
+          problem.spaces[s].budgetBytes < 0
+              ? -1
+              : std::max<int64_t>(0, problem.spaces[s].budgetBytes -
+                                         problem.spaces[s].reservedBytes);
   for (const Segment &segment : problem.segments)
     for (InstructionId i : segment.instructions) {
       const Recipe &r = problem.recipes[problem.instructions[i].recipes[0]];
@@ -109,6 +125,13 @@ ModeLoads::Loads ModeLoads::of(const UpdateModes &modes) const {
       budget < 0 ? 0 : std::max<int64_t>(0, bytes + others - budget);
   const int64_t forced = int64_t(double(lacks) * linkTime);
   loads.estimate = std::max({kernels, host, in + forced, out + forced});
+  const int64_t homes = resident - bytes; // On the host.
+  if (hostBudget < 0 || homes + lacks <= hostBudget)
+    return loads;
+  loads.fits &= hasFile || homes <= hostBudget;
+  const double more = double(homes + lacks - hostBudget);
+  loads.estimate = std::max(
+      {loads.estimate, int64_t(more * readTime), int64_t(more * writeTime)});
   return loads;
 }
 

@@ -8,6 +8,7 @@
 //   links     what must come and go: gradients, states, parameters at home on
 //             the host; and for each byte that the budget lacks, a byte of
 //             activations both ways
+//   file      for each byte that the host's budget lacks, a byte both ways
 //
 // The longest of these ranks a choice. It proves nothing: `leastMakespan` does.
 
@@ -27,7 +28,7 @@ public:
   struct Loads {
     int64_t estimate = 0; // Plans should come near it.
     int64_t moved = 0;    // Of both links.
-    bool fits = true;     // What is at home on the device does.
+    bool fits = true;     // What is at home does, on the device and the host.
   };
   Loads of(const UpdateModes &modes) const;
 
@@ -53,7 +54,10 @@ private:
   int64_t resident = 0; // Bytes of all at home on the device.
   int64_t others = 0;   // Bytes beside these at the peak.
   int64_t budget = -1;  // Reserved left out.
-  double linkTime = 0;  // Of a byte.
+  int64_t hostBudget = -1;
+  bool hasFile = false;
+  double linkTime = 0; // Of a byte.
+  double readTime = 0, writeTime = 0;
 };
 
 } // namespace tmc::planning

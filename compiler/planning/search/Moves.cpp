@@ -1,9 +1,12 @@
 #include "compiler/planning/search/Moves.h"
 
+#include "compiler/planning/search/FileMoves.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
 using namespace tmc::planning;
 
@@ -25,7 +28,10 @@ public:
     }
   }
 
-  absl::StatusOr<MovedPlan> run(const Solution &solution, int64_t liveBytes) {
+  /// `isEager`: fetches start as soon as there is room.
+  absl::StatusOr<MovedPlan> run(const Solution &solution, int64_t liveBytes,
+                                bool isEager) {
+    this->isEager = isEager;
     absl::StatusOr<Profile> profile = simulate(projection.problem, solution);
     if (!profile.ok())
       return profile.status();
@@ -345,7 +351,7 @@ private:
       size_t at = entryAt(next);
       if (at > 0 && (at >= begin.size() || begin[at] > next))
         --at;
-      wanted[i] = next < 0 ? 0 : at;
+      wanted[i] = next < 0 || isEager ? 0 : at;
     }
     std::map<ValueId, size_t> stashed; // Since when it is elsewhere.
     for (const Transfer &t : stashes)
@@ -431,7 +437,18 @@ private:
   std::vector<std::vector<Touch>> touches; // Of projected values, in order.
   std::vector<int64_t> live, room, begin;
   int64_t limit = 0;
+  bool isEager = false;
 };
+
+/// Within the budgets of all spaces but the device's.
+bool fitsBeside(const Problem &problem, const MovedPlan &plan) {
+  for (size_t s = 1; s < problem.spaces.size(); ++s)
+    if (int64_t budget = problem.spaces[s].budgetBytes;
+        budget >= 0 &&
+        plan.peakBytes[s] + problem.reservedOf(SpaceId(s)) > budget)
+      return false;
+  return true;
+}
 
 } // namespace
 
@@ -439,5 +456,16 @@ absl::StatusOr<MovedPlan>
 tmc::planning::placeMoves(const Problem &problem, const SpaceChoice &choice,
                           const Projection &projection, const Solution &planned,
                           int64_t liveBytes) {
-  return Placer(problem, choice, projection, planned).run(planned, liveBytes);
+  auto place = [&](bool isEager) -> absl::StatusOr<MovedPlan> {
+    absl::StatusOr<MovedPlan> moved =
+        Placer(problem, choice, projection, planned)
+            .run(planned, liveBytes, isEager);
+    return moved.ok() ? moveToFile(problem, std::move(*moved)) : moved;
+  };
+  absl::StatusOr<MovedPlan> moved = place(false);
+  if (!moved.ok() || fitsBeside(problem, *moved))
+    return moved;
+  // What has been fetched early leaves room on the host.
+  absl::StatusOr<MovedPlan> eager = place(true);
+  return eager.ok() && fitsBeside(problem, *eager) ? eager : moved;
 }

@@ -149,6 +149,96 @@ inline SpaceProblem randomSpaces(Random &random, int kind) {
   return w;
 }
 
+/// A small problem of a device, a host and a file, with budgets in which two
+/// contents that leave the device can't both be on the host. Kinds: a content
+/// that nothing updates, at home anywhere, beside an activation; an update
+/// beside an activation; two activations.
+inline SpaceProblem randomFiles(Random &random, int kind) {
+  SpaceProblem w;
+  auto bytes = [&] { return int64_t(2 + random.below(8)); };
+  auto cost = [&] { return int64_t(1 + random.below(9)); };
+  w.p.addSegment("step");
+  auto forms = [&](const std::string &v, const std::string &old = "") {
+    w.form(v + "@host", v).updates = w.id(old + "@host");
+    w.form(v + "@file", v, kFile).updates = w.id(old + "@file");
+  };
+  auto away = [&](const std::string &v) {
+    w.move("stash_" + v, v, v + "@host", kD2H, cost());
+    w.move("out_" + v, v + "@host", v + "@file", kWrite, cost());
+  };
+  auto back = [&](const std::string &v) {
+    w.move("in_" + v, v + "@file", v + "@host", kRead, cost());
+    w.move("fetch_" + v, v + "@host", v, kH2D, cost());
+  };
+  int64_t least = 0; // Of the device.
+  auto add = [&](Recipe r) {
+    int64_t needs = 0;
+    for (ValueId v : r.reads)
+      needs += w.p.values[v].bytes;
+    for (ValueId v : r.writes)
+      needs += r.overwrites.empty() ? w.p.values[v].bytes : 0;
+    least = std::max(least, needs);
+    w.p.addInstruction(0, r);
+  };
+  auto kernel = [&](const std::string &reads, const std::string &made) {
+    w.value(made, bytes()).liveOut = made == "y";
+    add(w.recipe("f_" + made, reads, made, cost()));
+  };
+  int64_t most = 0; // Of what moves.
+  if (kind < 2) {
+    w.value("m", bytes()).kind = ValueKind::Persistent;
+    forms("m");
+    back("m");
+  }
+  kernel(random.chance(0.5) && kind < 2 ? "m" : "", "a");
+  if (kind == 2) {
+    forms("a");
+    away("a");
+    back("a");
+    kernel(random.chance(0.5) ? "a" : "", "b");
+    forms("b");
+    away("b");
+    back("b");
+    kernel(random.chance(0.5) ? "b" : "", "c");
+    kernel(random.chance(0.5) ? "c b" : "b", "d");
+    kernel("d a", "y");
+  } else {
+    w.form("a@host", "a");
+    w.move("stash_a", "a", "a@host", kD2H, cost());
+    w.move("fetch_a", "a@host", "a", kH2D, cost());
+    kernel(random.chance(0.3) ? "a" : "", "b");
+    kernel(kind == 0 && random.chance(0.5) ? "b m" : "b", "c");
+    kernel("c a", "y");
+  }
+  if (kind == 1) {
+    Value &n = w.value("n", w.p.values[w.id("m")].bytes);
+    n.kind = ValueKind::Persistent;
+    n.updates = w.id("m");
+    forms("n", "m");
+    away("n");
+    Recipe r = w.recipe("update", "y m", "n", cost());
+    r.overwrites = {{w.id("m"), w.id("n"), true}};
+    add(r);
+    if (random.chance(0.5)) {
+      w.form("y@host", "y").liveOut = false;
+      Recipe adam =
+          w.recipe("adam", "y@host m@host", "n@host", cost(), kHostEngine);
+      adam.overwrites = {{w.id("m@host"), w.id("n@host"), true}};
+      adam.workspaceSpace = kHost;
+      w.p.addVariant(InstructionId(w.p.instructions.size()) - 1, adam);
+      w.move("down", "y", "y@host", kD2H, cost());
+    }
+  }
+  for (const Value &v : w.p.values)
+    if (v.space == kHost)
+      most = std::max(most, v.bytes);
+  w.p.spaces[0].budgetBytes = least + random.below(3);
+  w.p.spaces[1].budgetBytes = most + random.below(4);
+  if (random.chance(0.2))
+    w.p.spaces[2].budgetBytes = random.below(uint32_t(most) + 3);
+  return w;
+}
+
 /// Calls `visit` with every list of fixed order that has at most `extras`
 /// executions beyond the instructions' own, each homes. Lists that read what
 /// nothing before can have made are left out, and nothing else.

@@ -29,10 +29,12 @@ public:
 
   /// Budgets of each space (-1: none), reserved left out; the order of the
   /// segments' instructions is kept. Nothing that takes longer than `limit` is
-  /// looked at.
+  /// looked at; after `mostStates` it gives up.
   SpaceMachine(const Problem &p, std::vector<ValueId> home,
-               std::vector<int64_t> budgets, int64_t limit)
-      : p(p), home(std::move(home)), budgets(std::move(budgets)), limit(limit) {
+               std::vector<int64_t> budgets, int64_t limit,
+               size_t mostStates = SIZE_MAX)
+      : p(p), home(std::move(home)), budgets(std::move(budgets)), limit(limit),
+        mostStates(mostStates) {
     for (const Segment &s : p.segments)
       order.insert(order.end(), s.instructions.begin(), s.instructions.end());
     heir.assign(p.values.size(), kNone);
@@ -57,6 +59,9 @@ public:
         return Optimum{cost.time, cost.extras};
       if (!settled.insert(state).second)
         continue;
+      gaveUp = settled.size() > mostStates;
+      if (gaveUp)
+        return std::nullopt;
       if (isEnd(state)) {
         int64_t tail =
             *std::max_element(state.idleIn.begin(), state.idleIn.end());
@@ -66,6 +71,9 @@ public:
     }
     return std::nullopt;
   }
+
+  /// Whether the last run ended without an answer.
+  bool gaveUp = false;
 
 private:
   enum Has : int8_t { Absent, Present, Coming, Leaving };
@@ -295,6 +303,7 @@ private:
   std::vector<ValueId> home;
   std::vector<int64_t> budgets;
   int64_t limit;
+  size_t mostStates;
   std::vector<InstructionId> order;
   std::vector<ValueId> heir;
   std::set<State> settled;

@@ -285,6 +285,37 @@ TEST(SpaceSearch, UsesWhatAStepMayMove) {
   }
 }
 
+/// Where the first pass leaves a plan far from what is proved, a second one, of
+/// finer steps and with every strategy, finds a quicker one.
+TEST(SpaceSearch, SecondPassImprovesWhatIsFar) {
+  GenerateOptions shape;
+  shape.nodes = 450; // No device of few kernels.
+  const Problem one = *problemOf(generateGraph(shape));
+  const Profile base = *simulate(one, baseSolution(one));
+  for (double share : {0.45, 0.35}) {
+    SCOPED_TRACE(share);
+    Problem p = one;
+    MoveOptions moves;
+    moves.leastBytes = 1;
+    moves.toHost = moves.toDevice = {
+        int64_t(0.25 * double(base.peakBytes) * 1e12 / double(base.makespan)),
+        /*latency=*/0};
+    ASSERT_TRUE(offerMoves(p, moves).ok());
+    p.spaces[0].budgetBytes = int64_t(double(base.peakBytes) * share);
+    SpaceSearchOptions options;
+    options.effort = options.effort.part(16);
+    absl::StatusOr<SpacePlan> both = solveSpaces(p, options);
+    options.secondPass = false;
+    absl::StatusOr<SpacePlan> first = solveSpaces(p, options);
+    ASSERT_TRUE(both.ok() && first.ok());
+    ASSERT_TRUE(both->feasible && first->feasible);
+    expectTrue(p, *both);
+    EXPECT_GT(first->makespan, first->provenMakespan / 10 * 11);
+    EXPECT_GT(both->tried, first->tried);
+    EXPECT_LT(both->makespan, first->makespan);
+  }
+}
+
 /// Of problems with loops every list of up to two extra executions is known.
 TEST(SpaceSearch, IsNearTheOptimumOfSmallLoops) {
   Random random(58);
@@ -293,8 +324,7 @@ TEST(SpaceSearch, IsNearTheOptimumOfSmallLoops) {
     ASSERT_NO_FATAL_FAILURE(seen.add(random, randomSpaces(random, 2), 100));
   seen.print();
   EXPECT_EQ(seen.instances, 400);
-  EXPECT_GE(seen.found, seen.instances * 99 / 100);
-  EXPECT_GE(seen.optimal, seen.instances * 99 / 100);
+  EXPECT_EQ(seen.optimal, seen.instances);
 }
 
 /// a, made before a loop that has no room for it, is needed behind the loop.

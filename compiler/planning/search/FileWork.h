@@ -1,0 +1,121 @@
+// FileWork.h - what of one segment's list can float around its fixed entries.
+//
+// See FileList.h. Of a plan's list it says which entries are fixed, which
+// updates run on the host (tasks) and what they wait for, which values are read
+// from the file and for whom (loads, needs), and which fetches can come last
+// (backs).
+
+#ifndef TMC_COMPILER_PLANNING_SEARCH_FILEWORK_H
+#define TMC_COMPILER_PLANNING_SEARCH_FILEWORK_H
+
+#include "compiler/planning/search/FileForms.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace tmc::planning {
+
+inline constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
+
+/// Engines' times by R12, while a list is written.
+struct Clock {
+  explicit Clock(const Problem &problem)
+      : problem(problem), free(problem.engines.size(), 0),
+        made(problem.values.size(), 0) {}
+
+  int64_t compute = 0, done = 0;
+  int64_t now() const { return std::max(compute, done); }
+
+  void run(const Recipe &r) { compute += r.cost; }
+  /// When it begins; it ends `cost` later.
+  int64_t start(const Recipe &r) {
+    int64_t from = std::max(free[r.engine], now());
+    for (ValueId v : r.reads)
+      from = std::max(from, made[v]);
+    free[r.engine] = from + r.cost;
+    for (ValueId v : r.writes)
+      made[v] = from + r.cost;
+    return from;
+  }
+  void end(const Recipe &r, int64_t at) {
+    done = std::max(done, at);
+    if (problem.touchesDevice(r))
+      compute = std::max(compute, at);
+  }
+  /// At the border of a trip every engine is idle.
+  void border() {
+    for (int64_t at : free)
+      compute = std::max(compute, at);
+    done = std::max(done, compute);
+    std::fill(free.begin(), free.end(), compute);
+  }
+
+  const Problem &problem;
+  std::vector<int64_t> free, made; // Of engines, of values.
+};
+
+/// Entries go by their places in the list.
+struct FileWork {
+  enum class Role : uint8_t { Fixed, Task, Back };
+  struct Load {
+    ValueId value;
+    size_t user, users;     // The first entry, and how many.
+    size_t task = kNowhere; // That waits for it.
+    bool isIssued = false;
+  };
+  struct Task {
+    size_t start, done, limit; // Entries; it starts before the limit.
+    bool endsBefore = false;   // And ends.
+    std::vector<size_t> loads;
+    size_t unread = 0; // Of these.
+    bool isStarted = false;
+  };
+  /// What is read for one user.
+  struct Need {
+    size_t user;
+    std::vector<size_t> loads;
+    size_t task = kNowhere;
+    int64_t wanted = 0;
+  };
+
+  /// `planned` passes over the list's time. `isFiled`: of values on the host,
+  /// those that are in the file. `keepsForTasks`: a read before a fetch serves
+  /// a task behind it.
+  FileWork(const Problem &problem, const FileForms &forms,
+           const std::vector<Execution> &list, const std::vector<char> &isFiled,
+           bool keepsForTasks, Clock &planned);
+
+  const Problem &problem;
+  const FileForms &forms;
+  const std::vector<Execution> &list;
+  const std::vector<char> &isFiled;
+  const bool keepsForTasks;
+  std::vector<Role> role;                                    // Of entries.
+  std::vector<std::vector<std::pair<size_t, bool>>> touches; // Entry, writes.
+  std::vector<size_t> startOf, doneOf;                       // By work.
+  std::vector<size_t> taskAt, needOf; // Of entries, or kNowhere.
+  std::vector<Task> tasks;
+  std::vector<Load> loads;
+  std::vector<Need> needs;                      // In the order of their users.
+  std::vector<std::pair<size_t, size_t>> backs; // Entry, task.
+
+  const Recipe &recipeAt(size_t e) const {
+    return problem.recipes[list[e].recipe];
+  }
+
+private:
+  void takeTimes(Clock &planned);
+  void findTouches();
+  void findTasks();
+  bool canComeBack(size_t e) const;
+  void findLoads();
+  void addLoad(ValueId v, size_t user);
+  void findNeeds();
+
+  std::vector<int64_t> begins; // Of entries, in the plan.
+};
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_SEARCH_FILEWORK_H

@@ -1,0 +1,310 @@
+// Plans with a file behind the host: against the optimum of small problems, and
+// where the host's bytes are too few.
+
+#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/model/Generate.h"
+#include "compiler/planning/model/GenerateStep.h"
+#include "compiler/planning/model/Graph.h"
+#include "compiler/planning/model/OfferMoves.h"
+#include "compiler/planning/model/ProblemFile.h"
+#include "compiler/planning/model/Verify.h"
+
+#include "test/unit/planning/SpaceBrute.h"
+#include "test/unit/planning/SpaceMachine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+using namespace tmc::planning;
+
+namespace {
+
+/// The verifier agrees with what the search says of its plan.
+void expectTrue(const Problem &p, const SpacePlan &plan) {
+  Claim claim{plan.peakBytes[0],
+              plan.makespan,
+              p.spaces[0].budgetBytes,
+              {plan.peakBytes.begin() + 1, plan.peakBytes.end()}};
+  std::optional<std::string> fault = verifySolution(p, plan.solution, claim);
+  ASSERT_FALSE(fault) << *fault;
+  for (size_t s = 1; s < p.spaces.size(); ++s)
+    if (p.spaces[s].budgetBytes >= 0) {
+      ASSERT_LE(plan.peakBytes[s], p.spaces[s].budgetBytes);
+    }
+}
+
+/// What any number of executions, whatever the homes, can come to.
+struct Optimum {
+  bool isKnown = true; // Of few states.
+  std::optional<int64_t> makespan;
+};
+
+/// Up to `limit`.
+Optimum optimumOf(const Problem &p, int64_t limit) {
+  constexpr size_t kMostStates = 6'000;
+  std::vector<int64_t> budgets;
+  for (const MemorySpace &space : p.spaces)
+    budgets.push_back(space.budgetBytes);
+  // One content has a choice of homes.
+  std::vector<std::vector<ValueId>> homes;
+  for (size_t v = 0; v < p.values.size(); ++v)
+    if (p.values[v].kind == ValueKind::Persistent &&
+        p.values[v].updates == kNone)
+      homes.push_back({ValueId(v)});
+  if (homes.empty())
+    homes.push_back({});
+  Optimum best;
+  for (const std::vector<ValueId> &home : homes) {
+    Solution at;
+    at.homes = home;
+    SpaceMachine machine(p, homesOf(p, at), budgets,
+                         best.makespan.value_or(limit), kMostStates);
+    auto found = machine.run();
+    best.isKnown &= !machine.gaveUp;
+    if (found && (!best.makespan || found->makespan < *best.makespan))
+      best.makespan = found->makespan;
+  }
+  return best;
+}
+
+} // namespace
+
+TEST(FileSearch, IsNearTheOptimumOfSmallProblems) {
+  Random random(91);
+  int64_t instances = 0, unknown = 0, found = 0, optimal = 0, impossible = 0;
+  int64_t filed = 0; // Optima of which none is without the file.
+  std::vector<double> over;
+  for (int i = 0; i < 120; ++i) {
+    SpaceProblem w = randomFiles(random, i % 3);
+    Problem &p = w.p;
+    ASSERT_TRUE(check(p).ok()) << check(p).message() << printProblem(p);
+    int64_t sum = 0;
+    for (const Recipe &r : p.recipes)
+      sum += r.cost;
+    SpaceSearchOptions options;
+    options.effort = options.effort.part(64);
+    absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+    ASSERT_TRUE(plan.ok()) << plan.status().message() << printProblem(p);
+    if (plan->feasible)
+      expectTrue(p, *plan);
+    const Optimum optimum = optimumOf(p, plan->feasible ? plan->makespan : sum);
+    if (!optimum.isKnown) {
+      ++unknown;
+      continue;
+    }
+    if (!optimum.makespan) {
+      ASSERT_FALSE(plan->feasible) << printProblem(p);
+      ++impossible;
+      continue;
+    }
+    ++instances;
+    Problem without = p;
+    without.spaces[2].budgetBytes = 0;
+    const Optimum other = optimumOf(without, *optimum.makespan);
+    filed += other.isKnown && !other.makespan;
+    if (plan->feasible) {
+      ++found;
+      ASSERT_GE(plan->makespan, plan->provenMakespan);
+      optimal += plan->makespan == *optimum.makespan;
+      over.push_back(100.0 * double(plan->makespan - *optimum.makespan) /
+                     double(*optimum.makespan));
+    }
+  }
+  std::sort(over.begin(), over.end());
+  std::printf("  %lld instances, of %lld the optimum is in the file; %lld with "
+              "a plan, %lld optimal; worst %.1f %%; %lld impossible, %lld "
+              "unknown\n",
+              (long long)instances, (long long)filed, (long long)found,
+              (long long)optimal, over.empty() ? 0 : over.back(),
+              (long long)impossible, (long long)unknown);
+  EXPECT_GE(instances, 80);
+  EXPECT_GE(filed, 15);
+  EXPECT_EQ(found, instances);
+  EXPECT_GE(optimal, found - 1); // 79 of 80.
+}
+
+/// A step whose states have no room on the host: they are at home in the file,
+/// and a plan is found where there is none without it.
+TEST(FileSearch, FindsPlansWhereTheHostIsTooSmall) {
+  StepOptions shape;
+  shape.layers = 6;
+  const Problem without = generateStep(shape);
+  shape.fileBandwidth = 6'000'000'000;
+  const Problem with = generateStep(shape);
+  const Profile base = *simulate(with, baseSolution(with));
+  int64_t only = 0, before = std::numeric_limits<int64_t>::max();
+  for (int64_t mebibytes : {300, 600, 2000, 8000}) {
+    SCOPED_TRACE(mebibytes);
+    auto plan = [&](Problem p) -> absl::StatusOr<SpacePlan> {
+      p.spaces[0].budgetBytes = base.peakBytes / 5;
+      p.spaces[1].budgetBytes = mebibytes << 20;
+      SpaceSearchOptions options;
+      options.effort = options.effort.part(16);
+      absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+      if (plan.ok() && plan->feasible)
+        expectTrue(p, *plan);
+      return plan;
+    };
+    const absl::StatusOr<SpacePlan> one = plan(without), two = plan(with);
+    ASSERT_TRUE(one.ok() && two.ok()) << two.status().message();
+    ASSERT_TRUE(two->feasible);
+    EXPECT_GE(two->makespan, two->provenMakespan);
+    if (!one->feasible) {
+      ++only;
+      EXPECT_GT(two->peakBytes[2], 0);
+    }
+    // More room on the host isn't slower.
+    EXPECT_LE(two->makespan, before);
+    before = two->makespan;
+    const absl::StatusOr<SpacePlan> again = plan(with);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->makespan, two->makespan);
+    EXPECT_EQ(again->peakBytes, two->peakBytes);
+  }
+  EXPECT_GE(only, 2);
+}
+
+/// Updates on the host, one after the other through a host that holds two
+/// layers' states: reads, updates and writes overlap. All states are read and
+/// written once; no plan is quicker than that.
+TEST(FileSearch, PipelinesUpdatesThroughTheHost) {
+  StepOptions shape;
+  shape.layers = 24;
+  shape.savedBytes = 1 << 20;
+  shape.layerTime = 1'000'000'000;
+  shape.fileBandwidth = 5'000'000'000;
+  Problem p = generateStep(shape);
+  int64_t states = 0, write = 0;
+  for (size_t v = 0; v < p.values.size(); ++v)
+    if (p.values[v].kind == ValueKind::Persistent && p.values[v].space == 2 &&
+        p.values[v].updates != kNone)
+      states += p.values[v].bytes;
+  for (const Recipe &r : p.recipes)
+    if (p.engines[r.engine].kind == EngineKind::FileWrite &&
+        p.values[r.reads[0]].updates != kNone)
+      write += r.cost;
+  p.spaces[1].budgetBytes = states / 8;
+  SpaceSearchOptions options;
+  options.planner = SpacePlanner::ZeroOffload;
+  absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_TRUE(plan->feasible);
+  expectTrue(p, *plan);
+  EXPECT_GE(plan->peakBytes[2], states * 3 / 4);
+  std::printf("  %.1f ms, of which the file writes %.1f at most\n",
+              double(plan->makespan) / 1e9, double(write) / 1e9);
+  EXPECT_LE(double(plan->makespan), 2.2 * double(write));
+}
+
+/// Micro-batches: parameters that have no room on the host are read from the
+/// file in each trip.
+TEST(FileSearch, PlansMicroBatches) {
+  StepOptions shape;
+  shape.layers = 4;
+  shape.microBatches = 3;
+  shape.fileBandwidth = 6'000'000'000;
+  Problem p = generateStep(shape);
+  const Profile base = *simulate(p, baseSolution(p));
+  p.spaces[0].budgetBytes = base.peakBytes * 9 / 20;
+  p.spaces[1].budgetBytes = 400 << 20;
+  SpaceSearchOptions options;
+  options.effort = options.effort.part(16);
+  absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_TRUE(plan->feasible);
+  expectTrue(p, *plan);
+  EXPECT_GT(plan->peakBytes[2], 0);
+}
+
+/// What a file is offered to, and that it changes nothing by itself.
+TEST(OfferMoves, PutsAFileBehindTheHost) {
+  GenerateOptions shape;
+  shape.nodes = 200;
+  const Problem one = *problemOf(generateGraph(shape));
+  Problem p = one;
+  MoveOptions moves;
+  moves.leastBytes = 1;
+  moves.toHost.latency = moves.toDevice.latency = 0;
+  moves.fileRead.bandwidth = 5'000'000'000;
+  moves.fileWrite.bandwidth = 2'500'000'000;
+  moves.fileRead.latency = moves.fileWrite.latency = 7;
+  moves.fileBudget = int64_t(1) << 40;
+  ASSERT_TRUE(offerMoves(p, moves).ok());
+  ASSERT_EQ(p.spaces.size(), 3u);
+  EXPECT_EQ(p.spaces[2].kind, SpaceKind::File);
+  EXPECT_EQ(p.spaces[2].budgetBytes, moves.fileBudget);
+  int64_t reads = 0, writes = 0;
+  for (const Recipe &r : p.recipes) {
+    const EngineKind kind = p.engines[r.engine].kind;
+    const int64_t bytes = p.values[r.writes[0]].bytes;
+    if (kind == EngineKind::FileRead) {
+      ++reads;
+      EXPECT_EQ(r.cost, 7 + bytes * 200); // Picoseconds of a byte.
+    } else if (kind == EngineKind::FileWrite) {
+      ++writes;
+      EXPECT_EQ(r.cost, 7 + bytes * 400);
+    }
+  }
+  EXPECT_GT(reads, 10);
+  EXPECT_EQ(reads, writes);
+  const Profile before = *simulate(one, baseSolution(one));
+  const Profile after = *simulate(p, baseSolution(p));
+  EXPECT_EQ(before.peakBytes, after.peakBytes);
+  EXPECT_EQ(before.makespan, after.makespan);
+  // Activations wait in the file where the host has room for half of them.
+  p.spaces[0].budgetBytes = before.peakBytes * 4 / 5;
+  SpaceSearchOptions options;
+  options.planner = SpacePlanner::OldestFirst;
+  absl::StatusOr<SpacePlan> roomy = solveSpaces(p, options);
+  ASSERT_TRUE(roomy.ok()) << roomy.status().message();
+  ASSERT_TRUE(roomy->feasible);
+  EXPECT_EQ(roomy->peakBytes[2], 0);
+  p.spaces[1].budgetBytes = roomy->peakBytes[1] / 2;
+  absl::StatusOr<SpacePlan> plan = solveSpaces(p, options);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_TRUE(plan->feasible);
+  expectTrue(p, *plan);
+  EXPECT_GT(plan->peakBytes[2], 0);
+  EXPECT_EQ(plan->peakBytes[0], roomy->peakBytes[0]);
+}
+
+/// No larger budget of the host or of the file is slower.
+TEST(FileSearch, SweepsAreMonotone) {
+  StepOptions shape;
+  shape.layers = 5;
+  shape.fileBandwidth = 6'000'000'000;
+  Problem p = generateStep(shape);
+  const Profile base = *simulate(p, baseSolution(p));
+  p.spaces[0].budgetBytes = base.peakBytes * 2 / 5;
+  p.spaces[1].budgetBytes = 600 << 20;
+  SpaceSearchOptions options;
+  options.coarse = true;
+  for (SpaceId space : {1, 2}) {
+    std::vector<int64_t> budgets;
+    for (int64_t i = 1; i <= 50; ++i)
+      budgets.push_back(base.peakBytes / 2 * i / 50);
+    absl::StatusOr<std::vector<SpacePlan>> plans =
+        sweepBudgets(p, space, budgets, options);
+    ASSERT_TRUE(plans.ok()) << plans.status().message();
+    int64_t found = 0, steps = 0;
+    for (size_t i = 0; i < budgets.size(); ++i) {
+      const SpacePlan &plan = (*plans)[i];
+      if (!plan.feasible) {
+        EXPECT_EQ(found, 0) << i;
+        continue;
+      }
+      Problem at = p;
+      at.spaces[space].budgetBytes = budgets[i];
+      expectTrue(at, plan);
+      if (found++) {
+        EXPECT_LE(plan.makespan, (*plans)[i - 1].makespan) << i;
+        steps += plan.makespan < (*plans)[i - 1].makespan;
+      }
+    }
+    EXPECT_GE(found, 20);
+    if (space == 1) {
+      EXPECT_GE(steps, 3);
+    }
+  }
+}
