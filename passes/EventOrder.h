@@ -54,9 +54,9 @@ private:
     Clock clock; // What comes after it comes after that.
   };
 
-  Clock at = {};                        // Entries of each engine so far.
+  Clock at = {};                          // Entries of each engine so far.
   std::array<Clock, kEngines> known = {}; // What the next entry comes after.
-  std::vector<Event> works;             // Their events.
+  std::vector<Event> works;               // Their events.
   std::vector<int32_t> overOnHost; // Done, of this trip; no kernel waited.
   std::array<int32_t, kEngines> last = {-1, -1, -1, -1, -1, -1};
   int64_t events = 0;

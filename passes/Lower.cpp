@@ -31,8 +31,7 @@ using planning::ValueId;
 class Lowering {
 public:
   Lowering(train::StepOp step, StepProblem stated)
-      : step(step), stated(std::move(stated)),
-        solution(this->stated.list) {
+      : step(step), stated(std::move(stated)), solution(this->stated.list) {
     planning::takeOverwrites(this->stated.problem, solution);
   }
 
@@ -323,9 +322,9 @@ private:
       b.setInsertionPoint(&program.getBlock(), program.getBlock().begin());
       scratch = mem::BufferOp::create(
           b, op.getLoc(),
-          MemRefType::get(
-              {call.scratchBytes}, b.getI8Type(), MemRefLayoutAttrInterface(),
-              memorySpaceOf(op->getOperand(0).getType())),
+          MemRefType::get({call.scratchBytes}, b.getI8Type(),
+                          MemRefLayoutAttrInterface(),
+                          memorySpaceOf(op->getOperand(0).getType())),
           nameOf(op) + ".scratch", "workspace", false, -1, DictionaryAttr(),
           ElementsAttr());
     }
@@ -347,8 +346,8 @@ private:
     mem::LaunchOp::create(b, op.getLoc(), call.symbol, generated, inputs,
                           outputs, scratch, b.getArrayAttr(params), call.ins,
                           outOrder, accumulates, carried && firstOfSum(op),
-                          onHost, nameOf(op), instance ? instance.getInt() : 0, flops,
-                          cost ? cost.getBytesMoved() : 0);
+                          onHost, nameOf(op), instance ? instance.getInt() : 0,
+                          flops, cost ? cost.getBytesMoved() : 0);
     if (!onHost)
       order.launched();
   }

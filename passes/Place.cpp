@@ -1,4 +1,5 @@
-// Place.cpp - -tmc-place: every buffer gets its place in the arena of its space.
+// Place.cpp - -tmc-place: every buffer gets its place in the arena of its
+// space.
 
 #include "passes/Passes.h"
 
@@ -63,14 +64,12 @@ private:
     auto [live, moment] = liveness.peak(alignmentIn(space), space);
     if (live == plan->peakIn(space))
       return success();
-    InFlightDiagnostic diag = program.emitError("a defect: ")
-                              << live << " bytes are alive at the peak"
-                              << nameAtPeak(space)
-                              << " where the plan promised "
-                              << plan->peakIn(space);
+    InFlightDiagnostic diag =
+        program.emitError("a defect: ")
+        << live << " bytes are alive at the peak" << nameAtPeak(space)
+        << " where the plan promised " << plan->peakIn(space);
     if (size_t(moment) < liveness.moments.size())
-      diag.attachNote(liveness.moments[moment]->getLoc())
-          << "the peak is here";
+      diag.attachNote(liveness.moments[moment]->getLoc()) << "the peak is here";
     return failure();
   }
 

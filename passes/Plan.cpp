@@ -95,8 +95,7 @@ private:
     options.offload = offload;
     options.hostBudget = hostBudget;
     options.fileBudget = fileBudget;
-    absl::StatusOr<MovedStep> moved =
-        planMoves(stated, options, device, hooks);
+    absl::StatusOr<MovedStep> moved = planMoves(stated, options, device, hooks);
     if (!moved.ok()) {
       if (!absl::IsInvalidArgument(moved.status()))
         return defect(moved.status().ToString());

@@ -4,14 +4,15 @@
 #include "passes/Plan.h"
 
 #include "compiler/planning/model/Verify.h"
+#include "runtime/step/FileArena.h"
 
 using namespace tmc;
 using namespace tmc::planning;
 
 namespace {
 
-/// What is smaller than this part of the step isn't worth a transfer: beside the
-/// limit of `MoveOptions::leastBytes`, which means large steps.
+/// What is smaller than this part of the step isn't worth a transfer: beside
+/// the limit of `MoveOptions::leastBytes`, which means large steps.
 constexpr int64_t kLeastPart = 1024;
 
 /// What a plan moves in a step, and how often it recomputes.
@@ -28,8 +29,8 @@ void countMoves(const Problem &problem, const Solution &solution,
         record.recomputedOps += e.instruction == kNone;
         continue;
       }
-      int64_t bytes = problem.values[r.reads[0]].bytes *
-                      problem.segments[s].trips;
+      int64_t bytes =
+          problem.values[r.reads[0]].bytes * problem.segments[s].trips;
       switch (problem.engines[r.engine].kind) {
       case EngineKind::DeviceToHost:
         record.toHostBytes += bytes;
@@ -47,6 +48,20 @@ void countMoves(const Problem &problem, const Solution &solution,
         break;
       }
     }
+}
+
+/// The runtime's table of the file's blocks is in the host's memory: as large
+/// as the largest file may ask for.
+void reserveFileTable(Problem &problem) {
+  if (problem.spaces.size() <= size_t(kFileSpace))
+    return;
+  int64_t most = 0;
+  for (const Value &value : problem.values)
+    most += value.space == kFileSpace ? value.bytes : 0;
+  int64_t budget = problem.spaces[kFileSpace].budgetBytes;
+  if (budget >= 0)
+    most = std::min(most, budget);
+  problem.spaces[kHostSpace].reservedBytes = fileTableBytes(fileBlocks(most));
 }
 
 /// The verifier's word on a plan within its budgets.
@@ -82,11 +97,12 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
 
   MoveOptions moves =
       moveOptions(*spec, target, options.hostBudget, options.fileBudget);
-  moves.leastBytes = std::clamp<int64_t>(
-      record.unconstrainedBytes / kLeastPart, kHostAlignment, moves.leastBytes);
+  moves.leastBytes = std::clamp<int64_t>(record.unconstrainedBytes / kLeastPart,
+                                         kHostAlignment, moves.leastBytes);
   if (absl::Status status = offerMoves(stated, moves); !status.ok())
     return status;
   Problem &problem = stated.problem;
+  reserveFileTable(problem);
   problem.spaces[0].budgetBytes = options.budget;
   SpaceFitOptions how;
   for (SpaceId s = 0; s < SpaceId(problem.spaces.size()); ++s)

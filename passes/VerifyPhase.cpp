@@ -275,8 +275,7 @@ LogicalResult verifyPlaced(ModuleOp module, int64_t alignment) {
     if (plan && plan->isPlanned() && plan->peakIn(space) != live)
       return program.emitError("a defect: ")
              << live << " bytes are alive at the peak" << nameAtPeak(space)
-             << " where the plan promised "
-             << plan->peakIn(space);
+             << " where the plan promised " << plan->peakIn(space);
   }
   return success();
 }

@@ -96,12 +96,13 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> offload{
       "offload", cl::init("none"), cl::value_desc("SPEC"),
-      cl::desc("what may leave the device where that makes the step quicker: "
-               "none\n"
-               "                          (default), all, a list of "
-               "activations, optimizer and\n"
-               "                          parameters, or auto (all, if it doesn't "
-               "fit without)"),
+      cl::desc(
+          "what may leave the device where that makes the step quicker: "
+          "none\n"
+          "                          (default), all, a list of "
+          "activations, optimizer and\n"
+          "                          parameters, or auto (all, if it doesn't "
+          "fit without)"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> hostBudget{
       "host-budget", cl::value_desc("SIZE"),
@@ -240,8 +241,9 @@ Expected<bool> ModelFlags::readOffload(CompileOptions &options) {
     }
     options.fileDirectory = directory.str();
   }
-  for (const auto &[flag, text] : {std::pair("--host-budget", hostBudget.getValue()),
-                                   {"--nvme", nvme.getValue()}})
+  for (const auto &[flag, text] :
+       {std::pair("--host-budget", hostBudget.getValue()),
+        {"--nvme", nvme.getValue()}})
     if (!text.empty() && spec->isNone())
       return Failure::usage(std::string(flag) +
                             " goes with --offload, which is none");

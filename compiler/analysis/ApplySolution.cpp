@@ -26,9 +26,8 @@ public:
   /// The argument of the new step that stands for `old`, in its home's space.
   void addArgument(BlockArgument old, Block &block) {
     ValueId home = homes[problem.idOf.lookup(old)];
-    BlockArgument argument =
-        block.addArgument(train::inSpace(old.getType(), spaceOf(home)),
-                          old.getLoc());
+    BlockArgument argument = block.addArgument(
+        train::inSpace(old.getType(), spaceOf(home)), old.getLoc());
     setNow(home, old, argument);
   }
 
@@ -245,7 +244,8 @@ private:
     }
     Operation *made = b.clone(*op, operands);
     made->setAttr(train::TrainDialect::kOnHost, b.getUnitAttr());
-    for (auto [result, mine] : llvm::zip(op->getResults(), made->getResults())) {
+    for (auto [result, mine] :
+         llvm::zip(op->getResults(), made->getResults())) {
       mine.setType(train::inSpace(mine.getType(), train::Space::Host));
       if (ValueId form = problem.idOf.count(result)
                              ? formIn(recipe.writes, result)

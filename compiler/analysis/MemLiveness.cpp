@@ -113,14 +113,12 @@ private:
 
 } // namespace
 
-llvm::DenseMap<int64_t, Operation *>
-tmc::workOfEvents(mem::ProgramOp program) {
+llvm::DenseMap<int64_t, Operation *> tmc::workOfEvents(mem::ProgramOp program) {
   llvm::DenseMap<int64_t, Operation *> workOf;
   program.walk([&](mem::RecordOp record) {
     Operation *before = record->getPrevNode();
     auto launch = dyn_cast_or_null<mem::LaunchOp>(before);
-    if (isa_and_nonnull<mem::CopyOp>(before) ||
-        (launch && launch.getOnHost()))
+    if (isa_and_nonnull<mem::CopyOp>(before) || (launch && launch.getOnHost()))
       workOf[record.getEvent()] = before;
   });
   return workOf;
@@ -139,8 +137,7 @@ std::pair<int64_t, int64_t> MemLiveness::peak(int64_t alignment,
     MemRefType type = mem::BufferOp(buffers[i]).getMemref().getType();
     if (spans[i].begin == spans[i].end || mem::spaceOf(type) != space)
       continue;
-    int64_t bytes =
-        (sizeInBytes(type) + alignment - 1) / alignment * alignment;
+    int64_t bytes = (sizeInBytes(type) + alignment - 1) / alignment * alignment;
     change[spans[i].begin] += bytes;
     change[spans[i].end] -= bytes;
   }

@@ -26,8 +26,8 @@ absl::Status tmc::offerMoves(StepProblem &stated,
             : stated.kernelOf[problem.instructions[of].recipes.front()]);
     int64_t &scratch = problem.recipes[r].workspaceBytes;
     if (problem.recipes[r].workspaceSpace == kHostSpace)
-      scratch = (scratch + kHostAlignment - 1) / kHostAlignment *
-                kHostAlignment;
+      scratch =
+          (scratch + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
   }
   return planning::check(problem);
 }

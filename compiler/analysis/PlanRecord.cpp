@@ -31,9 +31,8 @@ static void forEach(Record &record, F f) {
     f(StringRef(name), record.peakByClass[i]);
   }
   for (size_t e = 0; e < PlanRecord::kEngines; ++e) {
-    std::string name =
-        std::string("busy_ps_") +
-        planning::nameOf(static_cast<planning::EngineKind>(e));
+    std::string name = std::string("busy_ps_") +
+                       planning::nameOf(static_cast<planning::EngineKind>(e));
     f(StringRef(name), record.busyPs[e]);
   }
 }

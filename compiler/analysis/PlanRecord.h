@@ -30,7 +30,8 @@ struct PlanRecord {
   /// files; -1: none.
   int64_t toHostBytes = -1, toDeviceBytes = -1;
   int64_t readBytes = -1, writtenBytes = -1;
-  /// Predicted picoseconds of a step that each engine is busy; -1: nothing moves.
+  /// Predicted picoseconds of a step that each engine is busy; -1: nothing
+  /// moves.
   std::array<int64_t, kEngines> busyPs;
   int64_t reservedBytes = -1;
   /// The live peak of the program's own order, without recomputation.
@@ -56,8 +57,8 @@ struct PlanRecord {
   int64_t peakIn(mem::SpaceKind space) const {
     if (space == mem::SpaceKind::Device)
       return livePeakBytes;
-    return std::max<int64_t>(
-        0, space == mem::SpaceKind::Host ? hostPeakBytes : filePeakBytes);
+    return std::max<int64_t>(0, space == mem::SpaceKind::Host ? hostPeakBytes
+                                                              : filePeakBytes);
   }
 
   /// Puts the known figures on `op`.

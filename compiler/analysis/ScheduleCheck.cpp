@@ -211,8 +211,8 @@ private:
     while (place < range.end) {
       auto it = map.lower_bound(place);
       if (it == map.end() || it->first >= range.end || it->first > place) {
-        int64_t end = it == map.end() ? range.end
-                                      : std::min(range.end, it->first);
+        int64_t end =
+            it == map.end() ? range.end : std::min(range.end, it->first);
         Bytes fresh;
         fresh.end = end;
         it = map.emplace(place, fresh).first;
@@ -234,9 +234,8 @@ private:
         if (isa<mem::LaunchOp>(op) &&
             (mem::spaceOf(bufferOf(value).getType()) !=
              (isOnHost ? mem::SpaceKind::Host : mem::SpaceKind::Device)))
-          return report(op, "touches " + nameOf(bufferOf(value)) +
-                                ", which " + nameOf(engine) +
-                                " doesn't reach");
+          return report(op, "touches " + nameOf(bufferOf(value)) + ", which " +
+                                nameOf(engine) + " doesn't reach");
     for (Value value : reads)
       read(point, rangeOf(value, trip));
     for (Value value : writes)
@@ -266,9 +265,9 @@ private:
       if (bytes.owner != range.buffer)
         return report(point.op,
                       "reads " + nameOf(range.buffer) +
-                          (bytes.owner ? ", whose bytes hold " +
-                                             nameOf(bytes.owner)
-                                       : ", which nothing has written"),
+                          (bytes.owner
+                               ? ", whose bytes hold " + nameOf(bytes.owner)
+                               : ", which nothing has written"),
                       bytes.writer.op);
       if (!isOver(bytes.writer, now[point.engine]))
         return report(point.op,

@@ -1,8 +1,8 @@
 // ScheduleCheck.h - proves that a placed program's engines never meet.
 //
 // A program says which engine does what, and which events order them. This
-// checker knows nothing of the plan: it unrolls the program, gives every entry a
-// vector clock, and looks at bytes alone.
+// checker knows nothing of the plan: it unrolls the program, gives every entry
+// a vector clock, and looks at bytes alone.
 //
 //     mem.copy %a to %b on d2h      reads  device [0x1000, 0x2000)
 //     mem.launch ... -> (%c)        writes device [0x1000, 0x2000)
@@ -18,9 +18,9 @@
 //       one before, and not what another buffer left there.
 //
 // The step runs twice, so that what is at home between steps is checked around
-// its end, and a loop's body up to three times. At the end of a step all engines
-// are idle. At the done of work that touches the device the kernels have waited
-// for it.
+// its end, and a loop's body up to three times. At the end of a step all
+// engines are idle. At the done of work that touches the device the kernels
+// have waited for it.
 
 #ifndef TMC_COMPILER_ANALYSIS_SCHEDULECHECK_H
 #define TMC_COMPILER_ANALYSIS_SCHEDULECHECK_H

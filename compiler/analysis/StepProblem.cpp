@@ -169,8 +169,8 @@ private:
     planning::Value value;
     value.name = std::move(name);
     value.space = planning::SpaceId(train::spaceOf(root.getType()));
-    value.bytes = alignUp(sizeInBytes(root.getType()),
-                          alignmentOf(value.space, target));
+    value.bytes =
+        alignUp(sizeInBytes(root.getType()), alignmentOf(value.space, target));
     value.valueClass = valueClass;
     value.kind = kind;
     value.pinned = kind != ValueKind::Temporary;
@@ -216,8 +216,8 @@ private:
     planning::Recipe recipe;
     recipe.name = nameOf(kernel);
     bool isOnHost = train::isWork(kernel);
-    KernelCall call = kernel.getKernel(layouts, isOnHost ? Backend::Cpu
-                                                         : target.backend);
+    KernelCall call =
+        kernel.getKernel(layouts, isOnHost ? Backend::Cpu : target.backend);
     recipe.engine = engineOf(kernel);
     recipe.workspaceSpace = isOnHost ? kHostSpace : 0;
     // A generated kernel has no name before it is outlined.
@@ -225,8 +225,8 @@ private:
         call.symbol.empty() ? "Fused" : call.symbol,
         productTypeOf(call.products.value_or(DType::F32)),
         call.flops < 0 ? cost.getFlops() : call.flops, cost.getBytesMoved());
-    recipe.workspaceBytes = alignUp(
-        call.scratchBytes, alignmentOf(recipe.workspaceSpace, target));
+    recipe.workspaceBytes =
+        alignUp(call.scratchBytes, alignmentOf(recipe.workspaceSpace, target));
     SmallVector<unsigned> unread = unreadOperands(kernel);
     for (auto [i, operand] : llvm::enumerate(kernel->getOperands())) {
       ValueId id = idOf(operand);
@@ -302,7 +302,8 @@ private:
 
   /// "h.3.act@host"
   std::string formName(Operation *op, ValueId source) const {
-    StringRef content = StringRef(out.problem.values[source].name).split('@').first;
+    StringRef content =
+        StringRef(out.problem.values[source].name).split('@').first;
     train::Space space = train::spaceOf(op->getResult(0).getType());
     if (space == train::Space::Device)
       return content.str();

@@ -20,8 +20,8 @@
 //     carried block argument       carried value, from the yielded one
 //     returned new value           `updates` the argument, must overwrite it
 //     tensor of another space      value of that space
-//     stash, fetch, update on      work of its engine: a start, and a done where
-//     the host                     the op's done stands
+//     stash, fetch, update on      work of its engine: a start, and a done
+//     where the host                     the op's done stands
 //
 // A step that moves nothing has one space and one engine. What may move in it
 // is offered beside that (`offerMoves`), and a planner's answer written back by

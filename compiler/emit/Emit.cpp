@@ -306,8 +306,8 @@ private:
 
   /// The address of `memref`: a place in its arena, a piece moving with i.
   std::string address(Value memref) {
-    bool isHost = mem::spaceOf(bufferOf(memref).getType()) ==
-                  mem::SpaceKind::Host;
+    bool isHost =
+        mem::spaceOf(bufferOf(memref).getType()) == mem::SpaceKind::Host;
     return (isHost ? "host(" : "at(") + offset(memref) + ")";
   }
 
@@ -415,12 +415,9 @@ private:
       os << "q.onHost(" << moment << ", k." << kernelOf.back() << ", ";
     else
       os << "k." << kernelOf.back() << ".run(s, ";
-    os << arguments(launch.getInputs(), launch.getInOrder())
-                         << ", "
-                         << arguments(launch.getOutputs(), launch.getOutOrder())
-                         << ", "
-                         << (launch.getScratch() ? address(launch.getScratch())
-                                                 : "nullptr");
+    os << arguments(launch.getInputs(), launch.getInOrder()) << ", "
+       << arguments(launch.getOutputs(), launch.getOutOrder()) << ", "
+       << (launch.getScratch() ? address(launch.getScratch()) : "nullptr");
     if (launch.getAccumulate())
       os << (launch.getFirstWrites() ? ", i > 0" : ", true");
     os << ");\n";

@@ -335,11 +335,10 @@ private:
          << ", regions + " << row.firstDeath << ", " << row.deaths << ", "
          << quoted(row.family) << ", " << quoted(kernel) << ", " << row.flops
          << ", " << row.bytes << ", " << row.elements
-         << (row.engine == "Compute"
-                 ? ""
-                 : ", Engine::" + row.engine + ", " +
-                       std::to_string(row.startedBy) + ", " +
-                       std::to_string(row.moved))
+         << (row.engine == "Compute" ? ""
+                                     : ", Engine::" + row.engine + ", " +
+                                           std::to_string(row.startedBy) +
+                                           ", " + std::to_string(row.moved))
          << "},\n";
     os << "};\n\n";
   }
@@ -425,7 +424,8 @@ private:
        << "    .model = " << quoted(options.model) << ",\n"
        << "    .fingerprint = " << quoted(fingerprintOf(program)) << ",\n"
        << "    .arenaBytes = " << int64_t(program.getArenaBytes()) << ",\n"
-       << arenasBeside() << "    .tensors = tensors,\n    .tensorCount = " << tensors.size()
+       << arenasBeside()
+       << "    .tensors = tensors,\n    .tensorCount = " << tensors.size()
        << ",\n    .constants = " << (constants ? "constants" : "nullptr")
        << ",\n    .constantCount = " << constants
        << ",\n    .launches = launches,\n    .launchCount = "

@@ -189,8 +189,7 @@ void tmc::readFigures(StepForm &form, const PlanRequest &request) {
 }
 
 /// Plans on the device alone.
-static Expected<bool> planOnDevice(StepForm &form,
-                                   const PlanRequest &request) {
+static Expected<bool> planOnDevice(StepForm &form, const PlanRequest &request) {
   const int64_t budget = request.budgetBytes;
   const int64_t reserved = request.device.reservedBytes;
   PlanFigures &figures = form.figures;

@@ -35,8 +35,8 @@ struct PlantDefect : PassWrapper<PlantDefect, OperationPass<ModuleOp>> {
           .getTerminator()
           ->erase();
     if (kind == "stranger") { // An op that no later phase knows.
-      OpBuilder b = OpBuilder::atBlockEnd(
-          &module.getBody()->back().getRegion(0).front());
+      OpBuilder b =
+          OpBuilder::atBlockEnd(&module.getBody()->back().getRegion(0).front());
       arith::ConstantIndexOp::create(b, module.getLoc(), 0);
       return;
     }

@@ -112,7 +112,8 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
       {"recompute_s", double(levers.recomputeCost) * 1e-12}};
 }
 
-/// What is beside the device, and what moves in a step; null where nothing does.
+/// What is beside the device, and what moves in a step; null where nothing
+/// does.
 static json::Value spacesJson(const PlanFigures &plan) {
   if (plan.toHostBytes < 0)
     return nullptr;

@@ -35,7 +35,8 @@ std::map<std::string, int64_t> PlanTrace::peakByType() const {
   for (const Tensor &tensor : tensors) {
     // What takes over another's bytes at its making shares them there.
     int32_t begin = tensor.begin + (tensor.placeOf >= 0);
-    if (values[tensor.value].space.empty() && begin <= peakLaunch && peakLaunch < tensor.end)
+    if (values[tensor.value].space.empty() && begin <= peakLaunch &&
+        peakLaunch < tensor.end)
       bytes[values[tensor.value].type] += values[tensor.value].bytes;
   }
   return bytes;

@@ -26,8 +26,8 @@ void MemDialect::initialize() {
 }
 
 SpaceKind tmc::mem::spaceOf(Type memref) {
-  auto space =
-      dyn_cast_or_null<SpaceKindAttr>(cast<MemRefType>(memref).getMemorySpace());
+  auto space = dyn_cast_or_null<SpaceKindAttr>(
+      cast<MemRefType>(memref).getMemorySpace());
   return space ? space.getValue() : SpaceKind::Device;
 }
 

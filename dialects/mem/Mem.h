@@ -1,9 +1,10 @@
 // Mem.h - the mem dialect: how a step runs.
 //
 // A `mem.program` is flat: buffers first, then launches in the order in which
-// they run, a loop's body written once. Work beside the kernels (copies, launches
-// on the host) is ordered by events. The live bytes of a program follow from
-// it alone (`compiler/analysis/MemLiveness.h`), and must equal the plan's.
+// they run, a loop's body written once. Work beside the kernels (copies,
+// launches on the host) is ordered by events. The live bytes of a program
+// follow from it alone (`compiler/analysis/MemLiveness.h`), and must equal the
+// plan's.
 
 #ifndef TMC_DIALECTS_MEM_MEM_H
 #define TMC_DIALECTS_MEM_MEM_H

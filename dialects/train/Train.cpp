@@ -223,22 +223,23 @@ void MicroBatchOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 //===----------------------------------------------------------------------===//
 
 Space train::spaceOf(Type tensor) {
-  auto space = dyn_cast_or_null<SpaceAttr>(
-      cast<RankedTensorType>(tensor).getEncoding());
+  auto space =
+      dyn_cast_or_null<SpaceAttr>(cast<RankedTensorType>(tensor).getEncoding());
   return space ? space.getValue() : Space::Device;
 }
 
 RankedTensorType train::inSpace(Type tensor, Space space) {
   auto type = cast<RankedTensorType>(tensor);
-  return RankedTensorType::get(
-      type.getShape(), type.getElementType(),
-      space == Space::Device ? Attribute()
-                             : SpaceAttr::get(type.getContext(), space));
+  return RankedTensorType::get(type.getShape(), type.getElementType(),
+                               space == Space::Device
+                                   ? Attribute()
+                                   : SpaceAttr::get(type.getContext(), space));
 }
 
 /// C1 and C2 of the moves; `steps`: how many spaces away from the device.
 static LogicalResult checkMove(Operation *op, int steps) {
-  Type source = op->getOperand(0).getType(), result = op->getResult(0).getType();
+  Type source = op->getOperand(0).getType(),
+       result = op->getResult(0).getType();
   Space from = spaceOf(source), to = spaceOf(result);
   if (inSpace(source, to) != result) // C1
     return op->emitOpError("copies ") << source << " to " << result;

@@ -26,7 +26,8 @@ struct AccountRow {
   InstructionId instruction = kNone; // kNone: a recomputation.
   int64_t trips = 1;
   Phase phase = Phase::Whole;
-  int64_t liveBytes = 0; // Of the device, the most over the trips, reserved left out.
+  int64_t liveBytes =
+      0; // Of the device, the most over the trips, reserved left out.
   double price = 0; // Of a byte here, in cost units; 0 where none is known.
 };
 

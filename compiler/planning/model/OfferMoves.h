@@ -40,9 +40,9 @@ struct MoveRate {
 struct MoveOptions {
   MoveRate toHost = {25'000'000'000, 10'000'000};
   MoveRate toDevice = toHost;
-  MoveRate update = {50'000'000'000, 0};  // On the host; what it touches there.
-  int64_t hostBudget = -1;                // Bytes; -1: no limit.
-  int64_t leastBytes = 1 << 20;           // Of a temporary that may move.
+  MoveRate update = {50'000'000'000, 0}; // On the host; what it touches there.
+  int64_t hostBudget = -1;               // Bytes; -1: no limit.
+  int64_t leastBytes = 1 << 20;          // Of a temporary that may move.
   /// What may move: temporaries; moments; parameters. The host runs an update
   /// where both its moments and its parameter may be at home there.
   bool activations = true, optimizer = true, parameters = true;

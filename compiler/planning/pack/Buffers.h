@@ -13,10 +13,11 @@
 
 namespace tmc::planning {
 
-/// The buffers of a solution in one space as they will be placed: values that take over one
-/// another's storage are one buffer, a loop's body is laid out once, and what
-/// passes from trip to trip is alive throughout the body. Persistent values
-/// first, then by begin. What work touches is alive through its Done.
+/// The buffers of a solution in one space as they will be placed: values that
+/// take over one another's storage are one buffer, a loop's body is laid out
+/// once, and what passes from trip to trip is alive throughout the body.
+/// Persistent values first, then by begin. What work touches is alive through
+/// its Done.
 ArenaProblem arenaOf(const Problem &problem, const Solution &solution,
                      int64_t alignment, SpaceId space = 0);
 
