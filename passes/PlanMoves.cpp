@@ -4,7 +4,6 @@
 #include "passes/Plan.h"
 
 #include "compiler/planning/model/Verify.h"
-#include "runtime/step/FileArena.h"
 
 using namespace tmc;
 using namespace tmc::planning;
@@ -61,7 +60,8 @@ void reserveFileTable(Problem &problem) {
   int64_t budget = problem.spaces[kFileSpace].budgetBytes;
   if (budget >= 0)
     most = std::min(most, budget);
-  problem.spaces[kHostSpace].reservedBytes = fileTableBytes(fileBlocks(most));
+  problem.spaces[kHostSpace].reservedBytes =
+      (most + kFileAlignment - 1) / kFileAlignment * kFileTableBytesOfBlock;
 }
 
 /// The verifier's word on a plan within its budgets.

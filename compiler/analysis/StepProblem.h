@@ -67,6 +67,8 @@ struct StepProblem {
 /// runtime's blocks (`kFileBlockBytes`).
 inline constexpr int64_t kHostAlignment = 4096;
 inline constexpr int64_t kFileAlignment = 64 << 10;
+/// Host memory by which the runtime knows one of these blocks again.
+inline constexpr int64_t kFileTableBytesOfBlock = 32;
 
 /// The spaces of a problem with moves, in this order; the file may be missing.
 inline constexpr planning::SpaceId kHostSpace = 1, kFileSpace = 2;

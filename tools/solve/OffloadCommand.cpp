@@ -272,6 +272,9 @@ int solveOffload(int argc, char **argv) {
           "again; %.2f seconds\n",
           double(counts.toHost) / kMiB, double(counts.toDevice) / kMiB,
           (long long)counts.onHost, (long long)counts.again, plan->seconds);
+  if (counts.written + counts.read > 0)
+    fprintf(stderr, "%.1f MiB to the file, %.1f MiB from it\n",
+            double(counts.written) / kMiB, double(counts.read) / kMiB);
   return kDone;
 }
 
