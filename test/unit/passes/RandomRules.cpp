@@ -50,7 +50,7 @@ static void unary(GraphBuilder &g) {
   case 6:
     return g.add(math::RsqrtOp::create(b, loc, g.positive(x)));
   case 7: // One of two, without another draw.
-    if (tensorType(x).getNumElements() % 2)
+    if (tensorType(x).getRank() % 2)
       return g.add(math::AtanOp::create(b, loc, x));
     return g.add(math::SinOp::create(b, loc, x));
   case 8:
