@@ -109,8 +109,9 @@ void check(const Case &c, unsigned seed) {
         size.push_back(most);
       }
   Typed two(one);
-  const In ins{a.codes, b.codes, hasBias ? bias.get() : nullptr,
-               c.packed ? a.packed : a.scales, c.packed ? b.packed : b.scales};
+  const std::initializer_list<const void *> ins{
+      a.codes, b.codes, hasBias ? bias.get() : nullptr,
+      c.packed ? a.packed : a.scales, c.packed ? b.packed : b.scales};
   runKernel<Matmul>(1, p, ins, {one}, accumulate);
   runKernel<Matmul>(2, p, ins, {two}, accumulate);
   EXPECT_TRUE(one.bytes.sameBits(two.bytes)) << "threads change bits";
