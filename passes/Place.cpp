@@ -30,9 +30,7 @@ struct Place : impl::PlaceBase<Place> {
 
 private:
   int64_t alignmentIn(mem::SpaceKind space) const {
-    return space == mem::SpaceKind::Device ? int64_t(alignment)
-           : space == mem::SpaceKind::File ? kFileAlignment
-                                           : kHostAlignment;
+    return alignmentOf(planning::SpaceId(space), alignment);
   }
 
   LogicalResult place(mem::ProgramOp program, const MemLiveness &liveness,

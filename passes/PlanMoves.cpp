@@ -106,7 +106,7 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
   problem.spaces[0].budgetBytes = options.budget;
   SpaceFitOptions how;
   for (SpaceId s = 0; s < SpaceId(problem.spaces.size()); ++s)
-    how.alignments.push_back(alignmentOf(s, target));
+    how.alignments.push_back(alignmentOf(s, target.arenaAlignment));
   absl::StatusOr<FittedSpaces> fitted =
       hooks.fit ? hooks.fit(problem, how) : fitSpaces(problem, how);
   if (!fitted.ok())

@@ -251,9 +251,7 @@ LogicalResult verifyPlaced(ModuleOp module, int64_t alignment) {
   MemLiveness liveness = memLiveness(program);
   std::optional<PlanRecord> plan = PlanRecord::of(program);
   for (mem::SpaceKind space : kSpaces) {
-    int64_t unit = space == mem::SpaceKind::Device ? alignment
-                   : space == mem::SpaceKind::File ? kFileAlignment
-                                                   : kHostAlignment;
+    int64_t unit = alignmentOf(planning::SpaceId(space), alignment);
     auto [indices, problem] = liveness.buffersIn(space, unit);
     planning::Packing packing;
     packing.arenaBytes = arenaBytesOf(program, space);

@@ -58,9 +58,11 @@ private:
         continue;
       }
       if (auto done = dyn_cast<mem::DoneOp>(op)) {
-        for (Value operand : workOf.lookup(done.getEvent())->getOperands())
-          touches[index[bufferOf(operand)]].push_back(
-              {int64_t(out.moments.size()), loop, /*reads=*/false});
+        // A done without work is the schedule's verifier's to name.
+        if (Operation *work = workOf.lookup(done.getEvent()))
+          for (Value operand : work->getOperands())
+            touches[index[bufferOf(operand)]].push_back(
+                {int64_t(out.moments.size()), loop, /*reads=*/false});
         out.moments.push_back(&op);
         continue;
       }

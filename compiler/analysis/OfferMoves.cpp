@@ -14,7 +14,7 @@ absl::Status tmc::offerMoves(StepProblem &stated,
     return status;
   for (size_t v = values; v < problem.values.size(); ++v) {
     planning::Value &form = problem.values[v];
-    int64_t unit = form.space == kFileSpace ? kFileAlignment : kHostAlignment;
+    int64_t unit = alignmentOf(form.space, /*deviceAlignment=*/1);
     form.bytes = (form.bytes + unit - 1) / unit * unit;
     stated.valueOf.push_back(stated.valueOf[problem.contentOf(v)]);
   }

@@ -229,13 +229,15 @@ private:
       open[op] = point;
     SmallVector<Value> reads, writes;
     collect(op, trip, reads, writes);
-    for (bool isOnHost : {engine == size_t(mem::Engine::Host)})
+    if (isa<mem::LaunchOp>(op)) {
+      mem::SpaceKind reached = engine == size_t(mem::Engine::Host)
+                                   ? mem::SpaceKind::Host
+                                   : mem::SpaceKind::Device;
       for (Value value : op->getOperands())
-        if (isa<mem::LaunchOp>(op) &&
-            (mem::spaceOf(bufferOf(value).getType()) !=
-             (isOnHost ? mem::SpaceKind::Host : mem::SpaceKind::Device)))
+        if (mem::spaceOf(bufferOf(value).getType()) != reached)
           return report(op, "touches " + nameOf(bufferOf(value)) + ", which " +
                                 nameOf(engine) + " doesn't reach");
+    }
     for (Value value : reads)
       read(point, rangeOf(value, trip));
     for (Value value : writes)

@@ -36,8 +36,8 @@ bool tmc::isWritten(OpResult result) {
                                         result.getResultNumber());
 }
 
-int64_t tmc::alignmentOf(planning::SpaceId space, const Target &target) {
-  return space == 0            ? target.arenaAlignment
+int64_t tmc::alignmentOf(planning::SpaceId space, int64_t deviceAlignment) {
+  return space == 0            ? deviceAlignment
          : space == kFileSpace ? kFileAlignment
                                : kHostAlignment;
 }
@@ -169,8 +169,8 @@ private:
     planning::Value value;
     value.name = std::move(name);
     value.space = planning::SpaceId(train::spaceOf(root.getType()));
-    value.bytes =
-        alignUp(sizeInBytes(root.getType()), alignmentOf(value.space, target));
+    value.bytes = alignUp(sizeInBytes(root.getType()),
+                          alignmentOf(value.space, target.arenaAlignment));
     value.valueClass = valueClass;
     value.kind = kind;
     value.pinned = kind != ValueKind::Temporary;
@@ -226,7 +226,8 @@ private:
         productTypeOf(call.products.value_or(DType::F32)),
         call.flops < 0 ? cost.getFlops() : call.flops, cost.getBytesMoved());
     recipe.workspaceBytes =
-        alignUp(call.scratchBytes, alignmentOf(recipe.workspaceSpace, target));
+        alignUp(call.scratchBytes,
+                alignmentOf(recipe.workspaceSpace, target.arenaAlignment));
     SmallVector<unsigned> unread = unreadOperands(kernel);
     for (auto [i, operand] : llvm::enumerate(kernel->getOperands())) {
       ValueId id = idOf(operand);

@@ -73,8 +73,9 @@ inline constexpr int64_t kFileTableBytesOfBlock = 32;
 /// The spaces of a problem with moves, in this order; the file may be missing.
 inline constexpr planning::SpaceId kHostSpace = 1, kFileSpace = 2;
 
-/// The alignment of buffers in a space of a problem.
-int64_t alignmentOf(planning::SpaceId space, const Target &target);
+/// The alignment of buffers in a space of a problem, or of a program; that of
+/// the device is the target's.
+int64_t alignmentOf(planning::SpaceId space, int64_t deviceAlignment);
 
 /// Moves each in-place update behind the last read of what it overwrites:
 /// fusion may have moved a read past the update, which values alone allow.

@@ -9,7 +9,7 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-static constexpr int64_t kTraceSchema = 2;
+static constexpr int64_t kTraceSchema = 3;
 
 namespace {
 
