@@ -44,13 +44,12 @@ Status worldError(const char *what, cudaError_t error) {
 } // namespace
 
 CudaQueues::CudaQueues(Stream &compute)
-    : Queues(compute), hostStream_(nullptr) {
+    : ThreadQueues(compute), hostStream_(nullptr) {
   streams_[int(Engine::Compute)] = static_cast<cudaStream_t>(compute.native());
 }
 
 CudaQueues::~CudaQueues() {
-  for (std::unique_ptr<EngineThread> &thread : threads_)
-    thread.reset();
+  endThreads();
   // Nothing can be done about an error here.
   for (Event &event : events_)
     if (event.native)
@@ -133,21 +132,10 @@ void CudaQueues::check(cudaError_t error, const char *what) {
     context_.fault.set(worldError(what, error));
 }
 
-Work *CudaQueues::next(Engine engine, Work::Kind kind, int64_t launch) {
-  EngineThread *thread = of(engine);
-  if (!thread) {
-    context_.fault.set(unnamedEngine(engine));
-    return nullptr;
-  }
-  if (thread->isFull())
-    hearTellers();
-  return &thread->next(kind, launch);
-}
-
 void CudaQueues::hold(EngineThread &thread, const WorkCounter &counter,
                       uint64_t number) {
   if (thread.isFull())
-    hearTellers();
+    beforeWaiting();
   thread.wait(counter, number);
 }
 
@@ -170,35 +158,6 @@ void CudaQueues::copy(int64_t launch, Engine engine, void *to, const void *from,
     if (stamp)
       check(cudaLaunchHostFunc(streams_[int(engine)], ran, stamp),
             "a word to the host");
-  }
-  started(launch);
-}
-
-void CudaQueues::writeFile(int64_t launch, int64_t fileOffset, const void *from,
-                           int64_t bytes) {
-  if (Work *work = next(Engine::FileWrite, Work::Kind::Write, launch)) {
-    work->setTransfer(nullptr, from, fileOffset, bytes);
-    of(Engine::FileWrite)->commit();
-  }
-  started(launch);
-}
-
-void CudaQueues::readFile(int64_t launch, void *to, int64_t fileOffset,
-                          int64_t bytes) {
-  if (Work *work = next(Engine::FileRead, Work::Kind::Read, launch)) {
-    work->setTransfer(to, nullptr, fileOffset, bytes);
-    of(Engine::FileRead)->commit();
-  }
-  started(launch);
-}
-
-void CudaQueues::onHost(int64_t launch, Kernel &kernel, In ins, Out outs,
-                        void *scratch, bool accumulate) {
-  if (Work *work = next(Engine::Host, Work::Kind::OnHost, launch)) {
-    if (work->setKernel(kernel, ins, outs, scratch, accumulate))
-      of(Engine::Host)->commit();
-    else
-      context_.fault.set(tooManyOperands());
   }
   started(launch);
 }
@@ -254,11 +213,11 @@ void CudaQueues::streamWaitsForThread(Engine engine, const Event &event) {
       waitValue_(streams_[int(engine)], word, event.number, kWaitAtLeast) == 0)
     return;
   waitValue_ = nullptr; // the driver or the device can't
-  hearTellers();
+  beforeWaiting();
   thread->completed().waitFor(event.number);
 }
 
-void CudaQueues::hearTellers() {
+void CudaQueues::beforeWaiting() {
   for (const Teller &teller : tellers_)
     if (teller.stream)
       check(cudaStreamSynchronize(teller.stream), "the step");
@@ -269,10 +228,8 @@ void CudaQueues::drain() {
   for (cudaStream_t stream : streams_)
     if (stream)
       check(cudaStreamSynchronize(stream), "the step");
-  hearTellers();
-  for (const std::unique_ptr<EngineThread> &thread : threads_)
-    if (thread)
-      thread->drain();
+  beforeWaiting();
+  drainThreads();
 }
 
 } // namespace tmc::cuda

@@ -21,7 +21,7 @@
 #define TMC_RUNTIME_CUDA_CUDAQUEUES_H
 
 #include "runtime/cpu/Parallel.h"
-#include "runtime/step/EngineThread.h"
+#include "runtime/step/ThreadQueues.h"
 
 #include <cuda_runtime.h>
 
@@ -31,26 +31,16 @@
 
 namespace tmc::cuda {
 
-class CudaQueues final : public Queues {
+class CudaQueues final : public ThreadQueues {
 public:
   explicit CudaQueues(Stream &compute);
   ~CudaQueues() override;
 
   /// Creates streams, events and threads.
   Status start(const QueueNeeds &needs, const DeviceOptions &options);
-  void place(char *device, char *host) { setArenas(device, host); }
-  void observe(WorkObserver *observer) { context_.observer = observer; }
-  /// The first error of what was queued here, when all engines are idle.
-  Status takeFault() { return context_.fault.take(); }
 
   void copy(int64_t launch, Engine engine, void *to, const void *from,
             int64_t bytes) override;
-  void writeFile(int64_t launch, int64_t fileOffset, const void *from,
-                 int64_t bytes) override;
-  void readFile(int64_t launch, void *to, int64_t fileOffset,
-                int64_t bytes) override;
-  void onHost(int64_t launch, Kernel &kernel, In ins, Out outs, void *scratch,
-              bool accumulate) override;
   void drain() override;
 
 private:
@@ -76,17 +66,14 @@ private:
     return engine != Engine::Compute && engine != Engine::ToHost &&
            engine != Engine::ToDevice;
   }
-  EngineThread *of(Engine engine) { return threads_[int(engine)].get(); }
-  Work *next(Engine engine, Work::Kind kind, int64_t launch);
   /// A fault of the step, in the device's words.
   void check(cudaError_t error, const char *what);
   void hold(EngineThread &thread, const WorkCounter &counter, uint64_t number);
   /// Before the caller waits for a thread: what threads wait for is told.
-  void hearTellers();
+  void beforeWaiting() override;
   void streamWaitsForThread(Engine engine, const Event &event);
   void threadWaitsForStream(Engine engine, const Event &event);
 
-  EngineContext context_;
   std::unique_ptr<ThreadPool> hostPool_;
   Stream hostStream_;
   cudaStream_t streams_[kEngineCount] = {}; // of compute and the copies
@@ -94,7 +81,6 @@ private:
   Teller tellers_[kEngineCount];
   char *counters_ = nullptr; // of the threads, in pinned memory
   WaitValue waitValue_ = nullptr;
-  std::unique_ptr<EngineThread> threads_[kEngineCount];
 };
 
 } // namespace tmc::cuda
