@@ -27,18 +27,48 @@ llvm::Expected<OffloadSpec> OffloadSpec::parse(llvm::StringRef text) {
   return spec;
 }
 
-planning::MoveOptions tmc::moveOptions(const OffloadSpec &spec,
-                                       const Target &target, int64_t hostBudget,
-                                       int64_t fileBudget) {
+/// What is smaller than this part of the step isn't worth a transfer: beside
+/// the limit of `MoveOptions::leastBytes`, which means large steps.
+static constexpr int64_t kLeastPart = 1024;
+
+/// The runtime's table of the file's blocks is in the host's memory: as large
+/// as the largest file may ask for.
+static void reserveFileTable(planning::Problem &problem) {
+  if (problem.spaces.size() <= size_t(kFileSpace))
+    return;
+  int64_t most = 0;
+  for (const planning::Value &value : problem.values)
+    most += value.space == kFileSpace ? value.bytes : 0;
+  int64_t budget = problem.spaces[kFileSpace].budgetBytes;
+  if (budget >= 0)
+    most = std::min(most, budget);
+  problem.spaces[kHostSpace].reservedBytes =
+      (most + kFileAlignment - 1) / kFileAlignment * kFileTableBytesOfBlock;
+}
+
+absl::Status tmc::offerMoves(StepProblem &stated, const OffloadSpec &spec,
+                             const Target &target,
+                             const SpaceBudgets &budgets) {
+  planning::Problem &problem = stated.problem;
   planning::MoveOptions options = moveOptionsOf(target);
   options.activations = spec.activations;
   options.optimizer = spec.optimizer;
   options.parameters = spec.parameters;
-  if (hostBudget >= 0)
-    options.hostBudget = hostBudget;
-  if (fileBudget == 0)
+  if (budgets.host >= 0)
+    options.hostBudget = budgets.host;
+  if (budgets.file == 0)
     options.fileRead.bandwidth = options.fileWrite.bandwidth = 0;
-  else if (fileBudget > 0)
-    options.fileBudget = fileBudget;
-  return options;
+  else if (budgets.file > 0)
+    options.fileBudget = budgets.file;
+  absl::StatusOr<planning::Profile> all =
+      planning::simulate(problem, planning::baseSolution(problem));
+  if (!all.ok())
+    return all.status();
+  options.leastBytes = std::clamp<int64_t>(all->peakBytes / kLeastPart,
+                                           kHostAlignment, options.leastBytes);
+  if (absl::Status status = offerMoves(stated, options); !status.ok())
+    return status;
+  reserveFileTable(problem);
+  problem.spaces[0].budgetBytes = budgets.device;
+  return absl::OkStatus();
 }

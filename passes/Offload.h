@@ -13,7 +13,7 @@
 #ifndef TMC_PASSES_OFFLOAD_H
 #define TMC_PASSES_OFFLOAD_H
 
-#include "compiler/planning/model/OfferMoves.h"
+#include "compiler/analysis/StepProblem.h"
 #include "compiler/target/Target.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -31,10 +31,17 @@ struct OffloadSpec {
   static llvm::Expected<OffloadSpec> parse(llvm::StringRef text);
 };
 
-/// What a target's host offers to a step with this spec. Budgets in bytes; of
-/// the host -1: the target's memory; of files -1: no limit, 0: none.
-planning::MoveOptions moveOptions(const OffloadSpec &spec, const Target &target,
-                                  int64_t hostBudget, int64_t fileBudget);
+/// Bytes that a plan may take of each space.
+struct SpaceBudgets {
+  int64_t device = -1; // -1: no limit.
+  int64_t host = -1;   // -1: the target's memory.
+  int64_t file = 0;    // 0: there is none; -1: the target's.
+};
+
+/// Offers in a step's problem what `spec` lets leave, at the rates of `target`,
+/// and sets its budgets.
+absl::Status offerMoves(StepProblem &stated, const OffloadSpec &spec,
+                        const Target &target, const SpaceBudgets &budgets);
 
 } // namespace tmc
 

@@ -10,10 +10,6 @@ using namespace tmc::planning;
 
 namespace {
 
-/// What is smaller than this part of the step isn't worth a transfer: beside
-/// the limit of `MoveOptions::leastBytes`, which means large steps.
-constexpr int64_t kLeastPart = 1024;
-
 /// What a plan moves in a step, and how often it recomputes.
 void countMoves(const Problem &problem, const Solution &solution,
                 PlanRecord &record) {
@@ -49,21 +45,6 @@ void countMoves(const Problem &problem, const Solution &solution,
     }
 }
 
-/// The runtime's table of the file's blocks is in the host's memory: as large
-/// as the largest file may ask for.
-void reserveFileTable(Problem &problem) {
-  if (problem.spaces.size() <= size_t(kFileSpace))
-    return;
-  int64_t most = 0;
-  for (const Value &value : problem.values)
-    most += value.space == kFileSpace ? value.bytes : 0;
-  int64_t budget = problem.spaces[kFileSpace].budgetBytes;
-  if (budget >= 0)
-    most = std::min(most, budget);
-  problem.spaces[kHostSpace].reservedBytes =
-      (most + kFileAlignment - 1) / kFileAlignment * kFileTableBytesOfBlock;
-}
-
 /// The verifier's word on a plan within its budgets.
 absl::Status verifyFitted(const Problem &problem, const SpacePlan &plan) {
   Claim claim;
@@ -95,15 +76,12 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
       unconstrained.ok())
     record.unconstrainedBytes = unconstrained->peakBytes;
 
-  MoveOptions moves =
-      moveOptions(*spec, target, options.hostBudget, options.fileBudget);
-  moves.leastBytes = std::clamp<int64_t>(record.unconstrainedBytes / kLeastPart,
-                                         kHostAlignment, moves.leastBytes);
-  if (absl::Status status = offerMoves(stated, moves); !status.ok())
+  if (absl::Status status =
+          offerMoves(stated, *spec, target,
+                     {options.budget, options.hostBudget, options.fileBudget});
+      !status.ok())
     return status;
-  Problem &problem = stated.problem;
-  reserveFileTable(problem);
-  problem.spaces[0].budgetBytes = options.budget;
+  const Problem &problem = stated.problem;
   SpaceFitOptions how;
   for (SpaceId s = 0; s < SpaceId(problem.spaces.size()); ++s)
     how.alignments.push_back(alignmentOf(s, target.arenaAlignment));

@@ -247,6 +247,12 @@ Expected<bool> ModelFlags::readOffload(CompileOptions &options) {
     if (!text.empty() && spec->isNone())
       return Failure::usage(std::string(flag) +
                             " goes with --offload, which is none");
+  if (!spec->isNone() && !planner.empty())
+    return Failure::unsupported("--planner plans on the device alone")
+        .note("leave out one of --planner and --offload");
+  if (!spec->isNone() && sweep)
+    return Failure::unsupported("--sweep with --offload isn't there yet")
+        .note("plan for one budget after the other");
   return true;
 }
 

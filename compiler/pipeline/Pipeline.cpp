@@ -417,6 +417,16 @@ Expected<bool> Compilation::writeProblem() {
     FailureOr<StepProblem> stated = buildProblem(step, device, Recipes::Parts);
     if (failed(stated))
       return Failure::defect("the planning problem can't be stated");
+    if (asked.offload != "none") {
+      llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(asked.offload);
+      if (!spec)
+        return Failure::usage(llvm::toString(spec.takeError()));
+      if (absl::Status status =
+              offerMoves(*stated, *spec, device, budgetsOf(asked, device));
+          !status.ok())
+        return Failure::defect("the problem's moves can't be stated: " +
+                               status.ToString());
+    }
     std::error_code error;
     llvm::raw_fd_ostream os(asked.problemFile, error);
     if (!error) {
@@ -432,13 +442,18 @@ Expected<bool> Compilation::writeProblem() {
   return true;
 }
 
+SpaceBudgets tmc::budgetsOf(const CompileOptions &asked, const Target &device) {
+  return {asked.budgetBytes.value_or(device.memoryBytes),
+          asked.hostBudget.value_or(-1),
+          asked.fileDirectory.empty() ? 0 : asked.fileBudget};
+}
+
 Expected<bool> Compilation::planToPlace(Phase last) {
   if (!asked.problemFile.empty())
     if (Expected<bool> done = writeProblem(); !done)
       return done;
   return planForms(form, other,
-                   {asked, device,
-                    asked.budgetBytes.value_or(device.memoryBytes), last,
+                   {asked, device, budgetsOf(asked, device), last,
                     [&](ModuleOp module, Phase phase, const auto &build) {
                       return runPasses(module, phase, build);
                     },

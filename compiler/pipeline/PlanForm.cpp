@@ -58,14 +58,14 @@ static absl::Status fillCache(StepForm &form, const planning::Problem &problem,
   form.plans = std::make_unique<planning::PlanCache>(
       problem, request.device.arenaAlignment, options, planner,
       form.plannerFile);
-  return form.plans->fit(request.budgetBytes).status();
+  return form.plans->fit(request.budgets.device).status();
 }
 
 /// The plan for the budget, from the cache; of infeasible ones the smallest.
 static absl::StatusOr<planning::Plan>
 choosePlan(StepForm &form, const planning::Problem &problem,
            const PlanRequest &request) {
-  const int64_t budget = request.budgetBytes;
+  const int64_t budget = request.budgets.device;
   if (!form.plans) {
     if (absl::Status status = fillCache(form, problem, request); !status.ok())
       return status;
@@ -102,25 +102,27 @@ static void readFrontier(StepForm &form, const PlanRecord &record) {
       record.boundPs < 0 ? -1 : secondsOf(record.boundPs);
 }
 
-/// Plans, lowers and places `module`, as far as is asked. Returns the arena's
-/// bytes; -1 where it isn't lowered.
-static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
-                                 const PlanRequest &request) {
+/// Plans, lowers and places `module`, as far as is asked, by `hooks`, which
+/// choose the plan; `packing` says how its device's buffers are packed.
+/// `moves`: what may leave the device.
+static Expected<bool>
+planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
+             PlanHooks hooks, const std::string &moves,
+             llvm::function_ref<planning::PackOptions()> packing) {
   const std::string &target = request.asked.target;
+  hooks.observe = [&](const StepProblem &stated,
+                      const planning::Problem &problem,
+                      const planning::Plan &plan) {
+    form.trace = planTraceOf(stated, problem, plan);
+  };
   Expected<bool> done =
       request.runPasses(module, Phase::Plan, [&](OpPassManager &pm) {
         PlanOptions options;
-        options.budget = request.budgetBytes;
         options.target = target;
-        PlanHooks hooks;
-        hooks.solve = [&](const planning::Problem &problem) {
-          return choosePlan(form, problem, request);
-        };
-        hooks.observe = [&](const StepProblem &stated,
-                            const planning::Problem &problem,
-                            const planning::Plan &plan) {
-          form.trace = planTraceOf(stated, problem, plan);
-        };
+        options.offload = moves;
+        options.budget = request.budgets.device;
+        options.hostBudget = request.budgets.host;
+        options.fileBudget = request.budgets.file;
         pm.addNestedPass<train::StepOp>(createPlan(options, hooks));
       });
   if (done && request.last >= Phase::Lower)
@@ -129,11 +131,25 @@ static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
     });
   if (done && request.last >= Phase::Place)
     done = request.runPasses(module, Phase::Place, [&](OpPassManager &pm) {
-      const planning::PackOptions &packing = form.chosen->packing;
-      pm.addNestedPass<mem::ProgramOp>(
-          createPlace({request.device.arenaAlignment, packing.effort,
-                       int64_t(packing.seed)}));
+      planning::PackOptions how = packing();
+      pm.addNestedPass<mem::ProgramOp>(createPlace(
+          {request.device.arenaAlignment, how.effort, int64_t(how.seed)}));
+      if (moves != "none")
+        pm.addNestedPass<mem::ProgramOp>(createVerifySchedule());
     });
+  return done;
+}
+
+/// The same by the form's cache of plans. Returns the arena's bytes; -1 where
+/// it isn't lowered.
+static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
+                                 const PlanRequest &request) {
+  PlanHooks hooks;
+  hooks.solve = [&](const planning::Problem &problem) {
+    return choosePlan(form, problem, request);
+  };
+  Expected<bool> done = planAndPlace(form, module, request, hooks, "none",
+                                     [&] { return form.chosen->packing; });
   if (!done)
     return std::move(done.failure());
   for (auto program : module.getOps<mem::ProgramOp>())
@@ -141,7 +157,8 @@ static Expected<int64_t> tryPlan(StepForm &form, ModuleOp module,
   return int64_t(-1);
 }
 
-void tmc::readFigures(StepForm &form, const PlanRequest &request) {
+/// What the planned step says of itself, into the form's figures and trace.
+static void readFigures(StepForm &form, const PlanRequest &request) {
   ModuleOp module = *form.module;
   PlanFigures &plan = form.figures;
   PlanTrace &trace = form.trace;
@@ -190,7 +207,7 @@ void tmc::readFigures(StepForm &form, const PlanRequest &request) {
 
 /// Plans on the device alone.
 static Expected<bool> planOnDevice(StepForm &form, const PlanRequest &request) {
-  const int64_t budget = request.budgetBytes;
+  const int64_t budget = request.budgets.device;
   const int64_t reserved = request.device.reservedBytes;
   PlanFigures &figures = form.figures;
   figures.budgetBytes = budget;
@@ -226,58 +243,33 @@ static Expected<bool> planOnDevice(StepForm &form, const PlanRequest &request) {
 /// Plans with what may leave the device.
 static Expected<bool> planWithMoves(StepForm &form,
                                     const PlanRequest &request) {
-  const CompileOptions &asked = request.asked;
   PlanFigures &figures = form.figures;
-  figures.budgetBytes = request.budgetBytes;
+  figures.budgetBytes = request.budgets.device;
   figures.reservedBytes = request.device.reservedBytes;
   figures.smallestStoppedEarly = false;
+  form.trace = {}; // That of a plan without moves, if one was sought.
   request.say("plan, with moves ...");
   OwningOpRef<ModuleOp> trial = form.module->clone();
-  std::vector<planning::PackOptions> packing(1);
+  planning::PackOptions packing;
+  PlanHooks hooks;
+  hooks.fit = [&](const planning::Problem &problem,
+                  const planning::SpaceFitOptions &how) {
+    absl::StatusOr<planning::FittedSpaces> fitted =
+        planning::fitSpaces(problem, how);
+    if (fitted.ok() && fitted->plan.feasible)
+      packing = fitted->packing[0];
+    return fitted;
+  };
   Expected<bool> done =
-      request.runPasses(*trial, Phase::Plan, [&](OpPassManager &pm) {
-        PlanOptions options;
-        options.budget = request.budgetBytes;
-        options.target = asked.target;
-        options.offload = asked.offload;
-        options.hostBudget = asked.hostBudget.value_or(-1);
-        options.fileBudget = asked.fileDirectory.empty() ? 0 : asked.fileBudget;
-        PlanHooks hooks;
-        hooks.fit = [&](const planning::Problem &problem,
-                        const planning::SpaceFitOptions &how) {
-          absl::StatusOr<planning::FittedSpaces> fitted =
-              planning::fitSpaces(problem, how);
-          if (fitted.ok() && fitted->plan.feasible)
-            packing = fitted->packing;
-          return fitted;
-        };
-        hooks.observe = [&](const StepProblem &stated,
-                            const planning::Problem &problem,
-                            const planning::Plan &plan) {
-          form.trace = planTraceOf(stated, problem, plan);
-        };
-        pm.addNestedPass<train::StepOp>(createPlan(options, hooks));
-      });
+      planAndPlace(form, *trial, request, hooks, request.asked.offload,
+                   [&] { return packing; });
   PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
   readFrontier(form, record);
   if (!done) {
     if (record.impossibleBelowBytes >= 0 && !record.isPlanned())
-      return overBudget(form, request.budgetBytes);
+      return overBudget(form, request.budgets.device);
     return done;
   }
-  if (request.last >= Phase::Lower)
-    done = request.runPasses(*trial, Phase::Lower, [&](OpPassManager &pm) {
-      pm.addPass(createLower({asked.target}));
-    });
-  if (done && request.last >= Phase::Place)
-    done = request.runPasses(*trial, Phase::Place, [&](OpPassManager &pm) {
-      pm.addNestedPass<mem::ProgramOp>(
-          createPlace({request.device.arenaAlignment, packing[0].effort,
-                       int64_t(packing[0].seed)}));
-      pm.addNestedPass<mem::ProgramOp>(createVerifySchedule());
-    });
-  if (!done)
-    return done;
   form.module = std::move(trial);
   readFigures(form, request);
   return true;

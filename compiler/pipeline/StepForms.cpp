@@ -30,7 +30,7 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
     form.ahead = std::make_unique<planning::PlanAhead>(
         std::move(stated->problem), request.device.arenaAlignment,
         planning::SolveOptions{.order = planning::OrderMode::Free},
-        request.budgetBytes);
+        request.budgets.device);
     return; // There is one step.
   }
 }
@@ -66,7 +66,7 @@ static Expected<bool> chooseForm(StepForm &form, StepForm &other,
   figures.impossibleBelowBytes = std::min(figures.impossibleBelowBytes,
                                           other.figures.impossibleBelowBytes);
   if (!kept && !cast)
-    return overBudget(form, request.budgetBytes);
+    return overBudget(form, request.budgets.device);
   return true;
 }
 

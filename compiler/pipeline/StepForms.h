@@ -18,6 +18,7 @@
 #include "compiler/planning/driver/PlanAhead.h"
 #include "compiler/report/Planned.h"
 #include "compiler/target/Target.h"
+#include "passes/Offload.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -45,11 +46,14 @@ struct StepForm {
   PlanFigures figures;
 };
 
+/// What a step may take of `device` and what is beside it.
+SpaceBudgets budgetsOf(const CompileOptions &asked, const Target &device);
+
 /// What a step is planned for, and by what.
 struct PlanRequest {
   const CompileOptions &asked;
   const Target &device;
-  int64_t budgetBytes = -1;
+  SpaceBudgets budgets;
   Phase last = Phase::Place; // Plan, Lower or Place.
   /// Runs a phase's passes on a module and says what went wrong.
   std::function<Expected<bool>(
@@ -72,9 +76,6 @@ Expected<bool> planForms(StepForm &form, StepForm &other,
 /// Begins to search plans of a form whose turn comes later. Nothing is begun
 /// where a problem can't be stated: planning the form says why.
 void searchAhead(StepForm &form, const PlanRequest &request);
-
-/// What the planned step says of itself, into the form's figures and trace.
-void readFigures(StepForm &form, const PlanRequest &request);
 
 /// The failure of a form that fits no budget up to the asked one: says what
 /// would fit, and where the smallest plan has its peak.

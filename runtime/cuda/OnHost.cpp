@@ -11,12 +11,7 @@ namespace tmc {
   std::unique_ptr<Kernel> makeOnHost<NAME>(const NAME::Params &params) {       \
     return host::make##NAME(&params);                                          \
   }
-TMC_ON_HOST(AdamW)
-TMC_ON_HOST(AdamW8bit)
-TMC_ON_HOST(Sgd)
-TMC_ON_HOST(SquareSum)
-TMC_ON_HOST(GradNorm)
-TMC_ON_HOST(LossScale)
+TMC_FOR_EACH_ON_HOST(TMC_ON_HOST)
 #undef TMC_ON_HOST
 
 } // namespace tmc

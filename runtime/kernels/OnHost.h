@@ -25,17 +25,15 @@ namespace tmc {
 /// There is one for each class of runtime/kernels/Optimizer.h.
 template <typename K>
 std::unique_ptr<Kernel> makeOnHost(const typename K::Params &params);
-template <>
-std::unique_ptr<Kernel> makeOnHost<AdamW>(const AdamW::Params &params);
-template <>
-std::unique_ptr<Kernel> makeOnHost<AdamW8bit>(const AdamW8bit::Params &params);
-template <> std::unique_ptr<Kernel> makeOnHost<Sgd>(const Sgd::Params &params);
-template <>
-std::unique_ptr<Kernel> makeOnHost<SquareSum>(const SquareSum::Params &params);
-template <>
-std::unique_ptr<Kernel> makeOnHost<GradNorm>(const GradNorm::Params &params);
-template <>
-std::unique_ptr<Kernel> makeOnHost<LossScale>(const LossScale::Params &params);
+/// Calls a macro for each of them: for what a backend says of all.
+#define TMC_FOR_EACH_ON_HOST(DO)                                               \
+  DO(AdamW) DO(AdamW8bit) DO(Sgd) DO(SquareSum) DO(GradNorm) DO(LossScale)
+
+#define TMC_DECLARE_ON_HOST(NAME)                                              \
+  template <>                                                                  \
+  std::unique_ptr<Kernel> makeOnHost<NAME>(const NAME::Params &params);
+TMC_FOR_EACH_ON_HOST(TMC_DECLARE_ON_HOST)
+#undef TMC_DECLARE_ON_HOST
 
 template <typename K> class OnHost final : public Kernel {
 public:

@@ -49,18 +49,25 @@ private:
 
   /// The value's form on the host.
   ValueId addForm(ValueId v) {
-    if (onHost[v] != kNone)
-      return onHost[v];
+    problem.values[v].pinned = false;
+    return addForm(v, onHost, host, "@host");
+  }
+  /// Its form in a space, of those that are there already.
+  ValueId addForm(ValueId v, std::vector<ValueId> &forms, SpaceId space,
+                  const char *suffix) {
+    if (forms[v] != kNone)
+      return forms[v];
     Value form = problem.values[v];
-    if (form.updates != kNone)
-      form.updates = addForm(form.updates);
-    form.name += "@host";
+    if (form.updates != kNone) {
+      problem.values[form.updates].pinned = false;
+      form.updates = addForm(form.updates, forms, space, suffix);
+    }
+    form.name += suffix;
     form.formOf = v;
-    form.space = host;
+    form.space = space;
     form.liveOut = false;
     form.pinned = false;
-    problem.values[v].pinned = false;
-    return onHost[v] = problem.addValue(form);
+    return forms[v] = problem.addValue(form);
   }
   void addStash(ValueId v) {
     if (!std::exchange(canLeave[v], 1))
@@ -151,23 +158,10 @@ private:
       if (here == kNone || problem.values[v].bytes < options.leastBytes ||
           problem.values[v].kind == ValueKind::Carried)
         continue;
-      const ValueId there = addFileForm(v);
+      const ValueId there = addForm(v, inFile, file, "@file");
       addMove("write ", here, there, write, toFile);
       addMove("read ", there, here, read, options.fileRead);
     }
-  }
-  ValueId addFileForm(ValueId v) {
-    if (inFile[v] != kNone)
-      return inFile[v];
-    Value form = problem.values[v];
-    if (form.updates != kNone)
-      form.updates = addFileForm(form.updates);
-    form.name += "@file";
-    form.formOf = v;
-    form.space = file;
-    form.liveOut = false;
-    form.pinned = false;
-    return inFile[v] = problem.addValue(form);
   }
 
   Problem &problem;
