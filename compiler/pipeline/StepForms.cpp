@@ -15,7 +15,7 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
   if (request.asked.offload != "none")
     return;
   if (!request.asked.planner.empty())
-    return; // Somebody's program need not like to run twice at a time.
+    return; // An external planner may not support two runs at a time.
   // Whatever is wrong is said when the form is planned.
   ScopedDiagnosticHandler silence(form.module->getContext(),
                                   [](Diagnostic &) { return success(); });

@@ -6,7 +6,7 @@
 //   load   a read of a form in the file, before its first use on the host
 //   task   an update on the host: begins when all that it reads is there
 //   save   a write behind what makes a form that goes to the file
-//   back   a fetch of what such an update made, which nobody reads before the
+//   back   a fetch of what such an update made, which nothing reads before the
 //          segment ends: behind all fixed entries
 //
 // The clock that orders them is R12's.

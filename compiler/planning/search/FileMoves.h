@@ -10,7 +10,7 @@
 //   - writes, right behind what makes them.
 //
 // The list is made in the order of a clock: a Done stands where its work ends,
-// so nobody waits for it, and its bytes are free for what starts there. Room
+// so no engine waits for it, and its bytes are free for what starts there. Room
 // that runs out is waited for. In the tail of a step, where updates wait for
 // the file, that is a pipeline of reads, updates and writes:
 //

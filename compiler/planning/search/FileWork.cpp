@@ -95,7 +95,7 @@ void FileWork::findTasks() {
   }
 }
 
-/// A fetch of what nobody reads in this segment.
+/// A fetch of a value that nothing reads in this segment.
 bool FileWork::canComeBack(size_t e) const {
   const Recipe &r = recipeAt(e);
   if (problem.engines[r.engine].kind != EngineKind::HostToDevice)

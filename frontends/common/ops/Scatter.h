@@ -1,10 +1,10 @@
 // Scatter.h - elements and rows written to places chosen by index.
 //
 // Places that are known when the model is compiled become a lookup of what ends
-// up where; others a table of sums (nn.embedding_grad), whose rows nobody wrote
-// keep what was there. Where two updates that replace have one place, known
-// places keep the last, and others are the updates' sum (PyTorch and ONNX leave
-// it open).
+// up where; others a table of sums (nn.embedding_grad), whose rows were not
+// written keep what was there. Where two updates that replace have one place,
+// known places keep the last, and others are the updates' sum (PyTorch and ONNX
+// leave it open).
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_SCATTER_H
 #define TMC_FRONTENDS_COMMON_OPS_SCATTER_H

@@ -80,7 +80,7 @@ static LogicalResult importOnes(Call &c) { return ofSize(c, 1); }
 static Register ones("ones", importOnes);
 static Register newOnes("new_ones", importOnes);
 
-/// Nobody reads what memory that isn't written holds: zeros will do.
+/// Programs do not depend on the content of unwritten memory: zeros will do.
 static LogicalResult importEmpty(Call &c) {
   bool isNew = c.has("self");
   ASSIGN_OR_FAIL(Dims dims, c.integers("size", isNew ? c.tensor("self").dims
