@@ -215,6 +215,40 @@ def VerifyKernels : Pass<"tmc-verify-kernels"> {
   ];
 }
 
+def Peel : Pass<"tmc-peel", "::tmc::train::StepOp"> {
+  let summary = "give the last micro-batch a list of its own";
+  let description = [{
+    Takes the last trip out of the micro-batch loop, so that a plan with moves may
+    order it by itself and begin updates in it. Of two trips no loop is left. The
+    kernels are the loop's own, so no bit changes. What the last trip runs has
+    `.last` behind its name.
+
+    Before:
+
+    ```mlir
+    %g = train.micro_batch 3 slices(%x : tensor<6x4xf32>) -> tensor<4x5xf32> {
+    ^bb0(%piece: tensor<2x4xf32>, %sum: tensor<4x5xf32>):
+      ...
+      %next = nn.matmul %piece, %dy transpose_lhs acc(%sum) : ...
+      train.yield %next : tensor<4x5xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    %head = nn.slice %x [0, 0] step [1, 1] : (tensor<6x4xf32>) -> tensor<4x4xf32>
+    %piece = nn.slice %x [4, 0] step [1, 1] : (tensor<6x4xf32>) -> tensor<2x4xf32>
+    %sum = train.micro_batch 2 slices(%head : tensor<4x4xf32>) -> tensor<4x5xf32> {
+      ...
+    }
+    ...
+    %g = nn.matmul %piece, %dy transpose_lhs acc(%sum) : ...
+    ```
+  }];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect"];
+}
+
 def Plan : Pass<"tmc-plan", "::tmc::train::StepOp"> {
   let summary = "order the step and recompute until it fits its budget";
   let description = [{

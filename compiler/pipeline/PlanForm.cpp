@@ -123,6 +123,8 @@ planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
         options.budget = request.budgets.device;
         options.hostBudget = request.budgets.host;
         options.fileBudget = request.budgets.file;
+        if (moves != "none")
+          pm.addNestedPass<train::StepOp>(createPeel());
         pm.addNestedPass<train::StepOp>(createPlan(options, hooks));
       });
   if (done && request.last >= Phase::Lower)

@@ -33,6 +33,7 @@ CASES = {
     "states": (GPT2, "optimizer,parameters", []),
     "all": (GPT2, "all", []),
     "all, auto": (GPT2, "auto", []),
+    "all, 2 micro-batches": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=2"]), "all", []),
     "all, 4 micro-batches": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=4"]), "all", []),
     "all, fp16 with scaling": (dict(GPT2, options=GPT2["options"] + ["--precision=fp16", OVERFLOWS]), "all", []),
     "optimizer, moments in 8 bits": (dict(GPT2, optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"), "optimizer", []),

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 using namespace mlir;
 using namespace tmc;
 
@@ -84,4 +86,47 @@ TEST(Emit, RefusesAParameterThatHasNoText) {
   ASSERT_TRUE(step.parsed) << step.said;
   EXPECT_FALSE(step.done);
   EXPECT_EQ(step.said, "'Matmul' has a parameter \"m\" that can't be printed");
+}
+
+/// The number of each launch, in the order in which `name` and what it calls
+/// run them; a loop's once.
+static void launchesOf(const std::string &text, const std::string &name,
+                       std::vector<int> &launches) {
+  size_t at = text.find("void " + name + "(");
+  ASSERT_NE(at, std::string::npos) << name;
+  size_t end = text.find("\n}\n", at);
+  std::istringstream body(text.substr(at, end - at));
+  std::string line;
+  std::getline(body, line); // Its own name.
+  while (std::getline(body, line)) {
+    size_t first = line.find_first_not_of(' ');
+    if (first == std::string::npos)
+      continue;
+    line = line.substr(first);
+    if (line.rfind("q.launched(", 0) == 0)
+      launches.push_back(std::stoi(line.substr(11)));
+    else if (line.rfind("part_", 0) == 0)
+      launchesOf(text, line.substr(0, line.find('(')), launches);
+  }
+}
+
+TEST(Emit, SplitsALongStepIntoFunctions) {
+  constexpr int kInLoop = 700, kBehind = 1100;
+  std::string lines = "mem.loop 2 { ^bb0(%i: index):\n";
+  for (int i = 0; i < kInLoop; ++i)
+    lines += "mem.fill %y : memref<16xf32>\n";
+  lines += "}\n";
+  for (int i = 0; i < kBehind; ++i)
+    lines += "mem.fill %y : memref<16xf32>\n";
+  Emitted step = emit(lines);
+  ASSERT_TRUE(step.done) << step.said;
+  std::vector<int> launches, wanted(1 + kInLoop + kBehind);
+  launchesOf(step.text, "run", launches);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    wanted[i] = int(i);
+  EXPECT_EQ(launches, wanted);
+  EXPECT_NE(step.text.find("void part_0(Queues &q, Kernels &k, int64_t i)"),
+            std::string::npos);
+  EXPECT_NE(step.text.find("void part_4(Queues &q, Kernels &k)"),
+            std::string::npos);
 }
