@@ -17,6 +17,9 @@
 using namespace mlir;
 using namespace tmc;
 
+/// Plans that are tried where the arena comes out larger than the budget.
+constexpr int kPlaceAttempts = 6;
+
 static double secondsOf(int64_t picoseconds) {
   return double(picoseconds) * 1e-12;
 }
@@ -216,8 +219,7 @@ static Expected<bool> planOnDevice(StepForm &form, const PlanRequest &request) {
   figures.reservedBytes = reserved;
   // The cache packs as the place phase does; where the two differ all the same,
   // the phase is right, and another plan of the cache is tried.
-  constexpr int kAttempts = 6;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
     request.say("plan ...");
     OwningOpRef<ModuleOp> trial = form.module->clone();
     Expected<int64_t> arena = tryPlan(form, *trial, request);
@@ -242,7 +244,27 @@ static Expected<bool> planOnDevice(StepForm &form, const PlanRequest &request) {
   return overBudget(form, budget);
 }
 
-/// Plans with what may leave the device.
+/// Takes from each budget what the program's arena is larger; false where none
+/// is.
+static bool tighten(SpaceBudgets &budgets, const SpaceBudgets &asked,
+                    int64_t reserved, mem::ProgramOp program) {
+  bool isOver = false;
+  auto take = [&](int64_t &budget, int64_t most, int64_t bytes) {
+    if (most < 0 || bytes <= most)
+      return;
+    isOver = true;
+    budget = std::max<int64_t>(0, budget - (bytes - most));
+  };
+  take(budgets.device, asked.device,
+       int64_t(program.getArenaBytes()) + reserved);
+  take(budgets.host, asked.host, int64_t(program.getHostBytes()));
+  take(budgets.file, asked.file, int64_t(program.getFileBytes()));
+  return isOver;
+}
+
+/// Plans with what may leave the device. The search packs as the place phase
+/// does; where the two differ all the same, the phase is right, and the search
+/// is given less.
 static Expected<bool> planWithMoves(StepForm &form,
                                     const PlanRequest &request) {
   PlanFigures &figures = form.figures;
@@ -250,31 +272,41 @@ static Expected<bool> planWithMoves(StepForm &form,
   figures.reservedBytes = request.device.reservedBytes;
   figures.smallestStoppedEarly = false;
   form.trace = {}; // That of a plan without moves, if one was sought.
-  request.say("plan, with moves ...");
-  OwningOpRef<ModuleOp> trial = form.module->clone();
-  planning::PackOptions packing;
-  PlanHooks hooks;
-  hooks.fit = [&](const planning::Problem &problem,
-                  const planning::SpaceFitOptions &how) {
-    absl::StatusOr<planning::FittedSpaces> fitted =
-        planning::fitSpaces(problem, how);
-    if (fitted.ok() && fitted->plan.feasible)
-      packing = fitted->packing[0];
-    return fitted;
-  };
-  Expected<bool> done =
-      planAndPlace(form, *trial, request, hooks, request.asked.offload,
-                   [&] { return packing; });
-  PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
-  readFrontier(form, record);
-  if (!done) {
-    if (record.impossibleBelowBytes >= 0 && !record.isPlanned())
-      return overBudget(form, request.budgets.device);
-    return done;
+  PlanRequest tighter = request;
+  for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
+    request.say("plan, with moves ...");
+    OwningOpRef<ModuleOp> trial = form.module->clone();
+    planning::PackOptions packing;
+    PlanHooks hooks;
+    hooks.fit = [&](const planning::Problem &problem,
+                    const planning::SpaceFitOptions &how) {
+      absl::StatusOr<planning::FittedSpaces> fitted =
+          planning::fitSpaces(problem, how);
+      if (fitted.ok() && fitted->plan.feasible)
+        packing = fitted->packing[0];
+      return fitted;
+    };
+    Expected<bool> done =
+        planAndPlace(form, *trial, tighter, hooks, request.asked.offload,
+                     [&] { return packing; });
+    PlanRecord record = PlanRecord::in(*trial).value_or(PlanRecord());
+    readFrontier(form, record);
+    if (!done) {
+      if (record.impossibleBelowBytes >= 0 && !record.isPlanned())
+        return overBudget(form, request.budgets.device);
+      return done;
+    }
+    bool isOver = false;
+    for (auto program : trial->getOps<mem::ProgramOp>())
+      isOver |= tighten(tighter.budgets, request.budgets,
+                        request.device.reservedBytes, program);
+    if (isOver)
+      continue;
+    form.module = std::move(trial);
+    readFigures(form, request);
+    return true;
   }
-  form.module = std::move(trial);
-  readFigures(form, request);
-  return true;
+  return overBudget(form, request.budgets.device);
 }
 
 Expected<bool> tmc::planForm(StepForm &form, const PlanRequest &request) {

@@ -16,6 +16,10 @@ read, or casts make them. Checkpoints after COPY_STEPS steps are the same to the
 budget and where each form goes on from what the other saved; the copies are the parameters, rounded. In
 fp16 the first step overflows and is skipped.
 
+Those of MOVED are trained with AdamW where parameters and moments leave the device and come back: their
+checkpoints are those of the step that moves nothing, under each seed, and where each goes on from what
+the other saved.
+
 With --full all models are also compiled with a tight budget, those of FULL_ONLY too, those of COPIES
 in micro-batches, and there are six seeds in place of two. As many models are checked at once as there are processors. Ends with one line `N passed, M failed`. Needs only the standard library.
 """
@@ -46,6 +50,7 @@ NARROW = {"gpt2-tiny": ["bf16", "fp16", "fp8:delayed", "fp8:block"], "llama-tiny
           "mlp-small": ["fp8", "fp8:block"], "unet-tiny": ["bf16"]}
 COPIES = {"gpt2-tiny": ["bf16", "fp16"], "llama-tiny": ["bf16"]}
 COPY_STEPS = 4
+MOVED = {"gpt2-tiny": ["", "--micro-batches=2"]}
 SCALER = "dynamic(start=4294967296,growth=2,backoff=0.0000152587890625,interval=2)"  # 2^32 overflows, 2^16 doesn't.
 SEEDS, FULL_SEEDS = 2, 6
 WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
@@ -133,8 +138,8 @@ def made(command):
         raise Failed(done.stdout[-4000:])
 
 
-def emit(options, directory, path, golden, precision, *more, optimizer=None):
-    """A compiled step's directory with its watched libstep.so; returns its plan."""
+def emit(options, directory, path, golden, precision, *more, optimizer=None, edit=None):
+    """A compiled step's directory with its watched libstep.so, its text as `edit` makes it; returns its plan."""
     dims = [f"--dim={name}={value}" for name, value in golden["dims"].items()]
     graph = os.path.join(ROOT, golden["graphs"][0])
     momentum = 0 if precision == "f32" else 0.9  # After one step it is the gradient, which verify compares.
@@ -144,6 +149,11 @@ def emit(options, directory, path, golden, precision, *more, optimizer=None):
     if done.returncode:
         raise Failed(f"tmc compile ended with {done.returncode}\n{done.stdout}")
     at = lambda name: os.path.join(directory, name)
+    if edit:
+        with open(at("step.cu")) as file:
+            text = file.read()
+        with open(at("step.cu"), "w") as file:
+            file.write(edit(text))
     made([options.cxx, *FLAGS, *WATCHED, "-x", "c++", "-c", at("step.cu"), "-o", at("step.o")])
     made([options.cxx, "-shared", at("step.o"), options.watched, "-Wl,--whole-archive", options.library,
           "-Wl,--no-whole-archive", "-o", at("libstep.so")])
@@ -247,6 +257,59 @@ def check_copies(options, scratch, path, precision):
     return rows
 
 
+def without_a_wait(text):
+    """Kernels don't wait for the copy in the middle of those that they wait for."""
+    waits = list(re.finditer(r"^ *q\.wait\(Engine::Compute, \d+\);\n", text, re.M))
+    middle = waits[len(waits) // 2]
+    return text[:middle.start()] + text[middle.end():]
+
+
+def check_moves(options, scratch, path, flags):
+    """The rows of one model that moves what it can."""
+    with open(path) as file:
+        golden = json.load(file)
+    name = name_of(path) + (f" {flags}" if flags else "")
+    rows, digests = [], {}
+    at = lambda label: os.path.join(scratch, f"{name}-moves-{label}".replace(" ", ""))
+    made = lambda label, *more, edit=None: emit(options, at(label), path, golden, "f32", *flags.split(), *more,
+                                                optimizer="adamw(weight_decay=0.1)", edit=edit)
+    try:
+        stays = made("stays")
+        done = run([options.tmc, "plan", os.path.join(ROOT, golden["graphs"][0]), "--target=cuda:sm_90", "--optimizer=adamw(weight_decay=0.1)",
+                    *[f"--dim={key}={value}" for key, value in golden["dims"].items()], *flags.split(), "--offload=all", "--budget=1", "--json"])
+        least = json.loads(re.search(r"^\{.*^\}", done.stdout, re.M | re.S).group(0))["smallest_found_bytes"]
+        most = stays["arena_bytes"]
+        budget = least + (most - least) // 20
+        moves = made("moves", "--offload=all", f"--budget={budget}")
+        made("planted", "--offload=all", f"--budget={budget}", edit=without_a_wait)
+    except Failed as failure:
+        return [(name, False, str(failure))]
+    rows.append((f"{name}: less on the device", moves["arena_bytes"] <= budget < most
+                 and moves["spaces"]["host"]["arena_bytes"] > 0, f"{least} {moves['arena_bytes']} {budget} {most}"))
+
+    def trained(label, form, save, resume="none", seed=0):
+        done = run([sys.executable, __file__, "--train", at(form), path, at(save), resume],
+                   env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
+        found = re.search(r"^digest (\w+)$", done.stdout, re.M)
+        rows.append((f"{name}: {label}", done.returncode == 0 and found, f"ended with {done.returncode}\n{done.stdout}"))
+        if "half" not in save:
+            digests[label] = found.group(1) if found else "none"
+
+    trained("all stays", "stays", "stays-saved")
+    for seed in range(options.seeds):
+        trained(f"all that may moves, seed {seed}", "moves", f"moves-saved-{seed}", seed=seed)
+    for form, other in ("stays", "moves"), ("moves", "stays"):
+        trained(f"half of {form}", form, f"{form}-half")
+        trained(f"{form}, then {other}", other, f"{form}-{other}-saved", at(f"{form}-half"))
+    done = run([sys.executable, __file__, "--train", at("planted"), path, at("planted-half"), "none"],
+               env=dict(os.environ, TMC_EMULATOR_SEED="0"))
+    rows.append((f"{name}: a wait that is left out is found", done.returncode == 86 and "race: " in done.stdout,
+                 f"ended with {done.returncode}\n{done.stdout}"))
+    rows.append((f"{name}: the same checkpoints, moved or not", len(set(digests.values())) == 1 and "none" not in digests.values(),
+                 "\n".join(f"{label}: {digest}" for label, digest in digests.items())))
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tmc")
@@ -278,6 +341,7 @@ def main():
         if options.only in name and (name not in FULL_ONLY or options.full):
             cases += [(check_model, path, precision) for precision in ["f32", *NARROW.get(name, [])]]
             cases += [(check_copies, path, precision) for precision in COPIES.get(name, [])]
+            cases += [(check_moves, path, flags) for flags in MOVED.get(name, [])]
     cases.sort(key=lambda case: case[0] is not check_copies)  # The longest first.
     with tempfile.TemporaryDirectory(prefix="emulated-") as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:

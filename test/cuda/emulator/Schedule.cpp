@@ -20,7 +20,7 @@
 namespace tmc::emulator {
 
 Position current;
-Clock *self = nullptr;
+__thread Clock *self = nullptr;
 uintptr_t stacks = 0;
 size_t stackBytes = 0;
 

@@ -93,7 +93,10 @@ struct Clock {
   /// it has passed.
   uint16_t lanes[kWarp];
 };
-extern Clock *self; // null outside of kernels
+/// Null outside of kernels. Of each thread: what engines run beside a kernel
+/// may share functions with it, and then calls the hooks, too. Found at a fixed
+/// place, because each access of a kernel asks for it.
+extern __thread Clock *self __attribute__((tls_model("initial-exec")));
 
 inline bool inKernel() { return self != nullptr; }
 const void *currentKernel();

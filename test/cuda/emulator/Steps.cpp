@@ -17,20 +17,24 @@ namespace {
 
 const StepProgram *original = nullptr;
 
-/// The work that one launch of the program queues.
+/// The work that one entry of the program queues, and what it may touch. That
+/// is known when the entry is queued: the list says what exists there, whatever
+/// runs beside it.
 struct Scope {
   int64_t launch = -1; // not said yet
-  bool begun = false, ended = false;
+  bool begun = false;
+  std::vector<Extent> extents;
+  /// What begins to exist with it, unwritten.
+  std::vector<std::pair<uintptr_t, size_t>> fresh;
 };
-std::shared_ptr<Scope> open, running;
+std::shared_ptr<Scope> open;
 
 struct Buffer {
   uintptr_t end;
   std::string name;
 };
-/// What exists at the moment that work has reached, by its first byte.
+/// What exists where the list has come to, by its first byte.
 std::map<uintptr_t, Buffer> buffers;
-std::vector<Extent> extents;
 uintptr_t arena = 0;
 
 bool isWithin(uintptr_t begin, uintptr_t end) {
@@ -39,67 +43,63 @@ bool isWithin(uintptr_t begin, uintptr_t end) {
 }
 
 /// A buffer begins to exist, in place of what overlaps it.
-void add(uintptr_t begin, uintptr_t end, const std::string &name) {
+void add(Scope &scope, const Region &region, const std::string &name) {
+  if (region.space != Space::Device)
+    return;
+  const uintptr_t begin = arena + uintptr_t(region.offset);
+  const uintptr_t end = begin + uintptr_t(region.bytes);
   if (begin == end || isWithin(begin, end))
     return;
   for (auto at = buffers.begin(); at != buffers.end();)
     at = at->first < end && at->second.end > begin ? buffers.erase(at)
                                                    : std::next(at);
   buffers[begin] = {end, name};
-  setWritten(begin, end - begin, false);
+  scope.fresh.push_back({begin, end - begin});
 }
 
-void removeRegion(const Region &region) {
-  const uintptr_t begin = arena + uintptr_t(region.offset);
-  const auto found = buffers.find(begin);
-  if (found != buffers.end() &&
-      found->second.end == begin + uintptr_t(region.bytes))
-    buffers.erase(found);
-  setWritten(begin, size_t(region.bytes), false);
-}
-
-void begin(Scope &scope) {
-  scope.begun = true;
-  const LaunchInfo &launch = original->launches[scope.launch];
-  const std::string name = launch.name;
-  for (int i = 0; i < launch.writeCount; ++i) {
-    const uintptr_t at = arena + uintptr_t(launch.writes[i].offset);
-    add(at, at + uintptr_t(launch.writes[i].bytes),
-        "result " + std::to_string(i) + " of " + name);
-  }
+/// What is dead exists no longer.
+void removeDeaths(const LaunchInfo &launch) {
   for (int i = 0; i < launch.deathCount; ++i) {
-    const uintptr_t at = arena + uintptr_t(launch.deaths[i].offset);
-    add(at, at + uintptr_t(launch.deaths[i].bytes), "scratch of " + name);
+    const Region &region = launch.deaths[i];
+    const uintptr_t begin = arena + uintptr_t(region.offset);
+    const auto found = buffers.find(begin);
+    if (region.space == Space::Device && found != buffers.end() &&
+        found->second.end == begin + uintptr_t(region.bytes))
+      buffers.erase(found);
   }
 }
 
-void end(Scope &scope) {
-  scope.ended = true;
-  const LaunchInfo &launch = original->launches[scope.launch];
+/// The entry comes into being: its results, its scratch, what it may touch.
+void name(Scope &scope, int64_t index) {
+  const LaunchInfo &launch = original->launches[index];
+  const std::string name = launch.name;
+  scope.launch = index;
+  for (int i = 0; i < launch.writeCount; ++i)
+    add(scope, launch.writes[i], "result " + std::to_string(i) + " of " + name);
   for (int i = 0; i < launch.deathCount; ++i)
-    removeRegion(launch.deaths[i]);
-}
-
-void restrict(const Scope &scope) {
-  const LaunchInfo &launch = original->launches[scope.launch];
-  extents.clear();
+    add(scope, launch.deaths[i], "scratch of " + name);
   for (const auto &[at, buffer] : buffers) {
     bool writable = false;
-    auto overlaps = [&](const Region &region) {
+    auto overlaps = [&, at = at, end = buffer.end](const Region &region) {
       const uintptr_t from = arena + uintptr_t(region.offset);
-      return from < buffer.end && from + uintptr_t(region.bytes) > at;
+      return region.space == Space::Device && from < end &&
+             from + uintptr_t(region.bytes) > at;
     };
     for (int i = 0; i < launch.writeCount; ++i)
       writable = writable || overlaps(launch.writes[i]);
     for (int i = 0; i < launch.deathCount; ++i)
       writable = writable || overlaps(launch.deaths[i]);
-    extents.push_back({at, buffer.end, buffer.name, writable});
+    scope.extents.push_back({at, buffer.end, buffer.name, writable});
   }
-  restrictTo(&extents, arena, size_t(original->arenaBytes));
 }
 
-/// Work runs after all that was queued before it on its stream: the launch
-/// before is over when work of another one comes.
+void begin(Scope &scope) {
+  scope.begun = true;
+  for (const auto &[at, bytes] : scope.fresh)
+    setWritten(at, bytes, false);
+}
+
+/// Work runs after all that was queued before it on its stream.
 std::function<void()> wrapWork(std::function<void()> run) {
   if (!open)
     return run;
@@ -108,31 +108,57 @@ std::function<void()> wrapWork(std::function<void()> run) {
       return run();
     if (!scope->begun)
       begin(*scope);
-    restrict(*scope);
+    restrictTo(&scope->extents, arena, size_t(original->arenaBytes));
     run();
     restrictTo(nullptr, 0, 0);
   };
 }
 
-/// Closes the scope of each launch when it was queued.
+/// Closes the scope of each entry when it was queued.
 class Observer final : public LaunchObserver {
 public:
   explicit Observer(LaunchObserver *outer) : outer_(outer) { start(); }
   ~Observer() override { finish(); }
 
   void launched(Queues &queues, int64_t launch) override {
-    open->launch = launch;
     const std::shared_ptr<Scope> scope = open;
+    name(*scope, launch);
+    removeDeaths(original->launches[launch]);
     queueWork(static_cast<cudaStream_t>(queues.compute().native()),
               "the end of a launch", [scope] {
                 if (!scope->begun)
                   begin(*scope); // it queued nothing
-                end(*scope);
+                const LaunchInfo &launch = original->launches[scope->launch];
+                for (int i = 0; i < launch.deathCount; ++i)
+                  setWritten(arena + uintptr_t(launch.deaths[i].offset),
+                             size_t(launch.deaths[i].bytes), false);
               });
     finish();
     if (outer_)
       outer_->launched(queues, launch);
     start();
+  }
+  /// A copy has queued its work; that of a thread touches no device memory.
+  void started(Queues &queues, int64_t launch) override {
+    name(*open, launch);
+    finish();
+    if (outer_)
+      outer_->started(queues, launch);
+    start();
+  }
+  /// What other engines may write next counts as unwritten when they do.
+  void done(Queues &queues, int64_t launch) override {
+    removeDeaths(original->launches[launch]);
+    if (outer_)
+      outer_->done(queues, launch);
+  }
+  void recorded(Engine engine, int32_t event) override {
+    if (outer_)
+      outer_->recorded(engine, event);
+  }
+  void waiting(Engine engine, int32_t event) override {
+    if (outer_)
+      outer_->waiting(engine, event);
   }
 
 private:
@@ -160,7 +186,8 @@ void startStep(char *at) {
       buffers[from] = {from + uintptr_t(bytes), name};
   };
   for (int64_t i = 0; i < original->tensorCount; ++i)
-    if (original->tensors[i].role != Role::Output)
+    if (original->tensors[i].role != Role::Output &&
+        original->tensors[i].space == Space::Device)
       keep(original->tensors[i].offset, original->tensors[i].bytes(),
            original->tensors[i].name);
   for (int64_t i = 0; i < original->constantCount; ++i)
@@ -178,8 +205,9 @@ void startStep(char *at) {
 }
 
 void runWatched(Queues &queues, void *kernels) {
-  queueWork(static_cast<cudaStream_t>(queues.compute().native()),
-            "the start of a step", [at = queues.device()] { startStep(at); });
+  // No engine may be at work for the step before when its memory is forgotten.
+  queues.drain();
+  startStep(queues.device());
   LaunchObserver *outer = queues.observer();
   Observer observer(outer);
   queues.setObserver(&observer);
