@@ -67,7 +67,8 @@ class Offloaded(Case):
             return tally.test(label, fault)
         done = Run(moved, "one-thread", self.data, "--threads=1")
         spaces = self.plan(moved)["spaces"]
-        tally.test(label, done.difference(first) or self.memory(done, moved) or self.beside(done, spaces),
+        over = f"takes {self.plan(moved)['arena_bytes']}" if self.plan(moved)["arena_bytes"] > budget else ""
+        tally.test(label, over or done.difference(first) or self.memory(done, moved) or self.beside(done, spaces),
                    "" if done.code else
                    f"{spaces['to_host_bytes']} bytes to the host, {spaces['to_device_bytes']} back, "
                    f"{spaces['host']['arena_bytes']} there")
