@@ -37,6 +37,7 @@ CASES = {
     "all, 4 micro-batches": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=4"]), "all", []),
     "all, fp16 with scaling": (dict(GPT2, options=GPT2["options"] + ["--precision=fp16", OVERFLOWS]), "all", []),
     "optimizer, moments in 8 bits": (dict(GPT2, optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"), "optimizer", []),
+    "parameters, most of them frozen": (dict(GPT2, options=GPT2["options"] + ["--freeze=*.h.*"]), "parameters", []),
     "all, sgd": (dict(GPT2, optimizer="sgd(momentum=0.9)"), "all", []),
 }
 

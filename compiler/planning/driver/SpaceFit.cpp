@@ -25,12 +25,20 @@ public:
     absl::StatusOr<FittedSpaces> found = fit(problem, options.search);
     if (!found.ok())
       return found;
-    found->impossibleBelowBytes = impossibleBelow(problem);
-    if (found->plan.feasible)
-      found->smallestFoundBytes = budgetOf(*found);
-    if (!found->plan.feasible || options.wantSmallest)
-      if (absl::Status status = findSmallest(*found); !status.ok())
-        return status;
+    const int64_t impossible = impossibleBelow(problem);
+    int64_t smallest = found->plan.feasible ? budgetOf(*found) : -1;
+    if (!found->plan.feasible || options.wantSmallest) {
+      absl::StatusOr<FittedSpaces> least = findSmallest(smallest, impossible);
+      if (!least.ok())
+        return least;
+      if (least->plan.feasible)
+        smallest = budgetOf(*least);
+      if (!found->plan.feasible)
+        if (absl::Status status = takeLesser(*least, *found); !status.ok())
+          return status;
+    }
+    found->smallestFoundBytes = smallest;
+    found->impossibleBelowBytes = impossible;
     return found;
   }
 
@@ -98,21 +106,37 @@ private:
     }
   }
 
-  /// Between what can't be and what a plan without a budget takes, by halves.
-  absl::Status findSmallest(FittedSpaces &found) const {
+  /// A plan of a smaller budget is one of this one, too; a quicker one is
+  /// sought from it.
+  absl::Status takeLesser(const FittedSpaces &least,
+                          FittedSpaces &found) const {
+    if (!least.plan.feasible || overBy(problem, least, 0) > 0)
+      return absl::OkStatus();
+    SpaceSearchOptions search = options.search;
+    search.known = &least.plan.solution;
+    absl::StatusOr<FittedSpaces> again = fit(problem, search);
+    if (!again.ok())
+      return again.status();
+    found = again->plan.feasible ? *std::move(again) : least;
+    return absl::OkStatus();
+  }
+
+  /// The plan of the smallest budget that works, if one below `high` does (-1:
+  /// any): between what can't be and that, or what a plan without a budget
+  /// takes, by halves.
+  absl::StatusOr<FittedSpaces> findSmallest(int64_t high, int64_t low) const {
     Problem tight = problem;
     SpaceSearchOptions search = options.search;
     search.coarse = true;
     search.known = nullptr;
-    int64_t low = impossibleBelow(problem), high = found.smallestFoundBytes;
+    FittedSpaces least;
     if (high < 0) {
       tight.spaces[0].budgetBytes = -1;
       absl::StatusOr<FittedSpaces> most = fit(tight, search);
-      if (!most.ok())
-        return most.status();
-      if (!most->plan.feasible)
-        return absl::OkStatus(); // The other spaces are too small.
+      if (!most.ok() || !most->plan.feasible) // The other spaces are too small.
+        return most;
       high = budgetOf(*most);
+      least = *std::move(most);
     }
     for (int i = 0; i < kBisections && low < high; ++i) {
       tight.spaces[0].budgetBytes = low + (high - low) / 2;
@@ -120,14 +144,15 @@ private:
       if (half.ok() && !half->plan.feasible) // Few modes find few plans.
         half = fit(tight, options.search);
       if (!half.ok())
-        return half.status();
-      if (half->plan.feasible)
+        return half;
+      if (half->plan.feasible) {
         high = budgetOf(*half);
-      else
+        least = *std::move(half);
+      } else {
         low = tight.spaces[0].budgetBytes;
+      }
     }
-    found.smallestFoundBytes = high;
-    return absl::OkStatus();
+    return least;
   }
 };
 

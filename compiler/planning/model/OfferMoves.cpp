@@ -33,6 +33,8 @@ public:
       for (InstructionId i = 0; i < InstructionId(problem.instructions.size());
            ++i)
         addUpdate(i);
+    if (options.parameters)
+      addFrozen(count);
     if (options.fileRead.bandwidth > 0)
       addFile();
   }
@@ -141,6 +143,21 @@ private:
     there.workspaceSpace = host;
     there.recomputable = false;
     problem.addVariant(i, std::move(there));
+  }
+
+  /// Parameters, of the first `count` values, that nothing updates: their home
+  /// is never written, so they only come.
+  void addFrozen(ValueId count) {
+    std::vector<char> isUpdated(size_t(count), 0);
+    for (ValueId v = 0; v < count; ++v)
+      if (ValueId old = problem.values[v].updates; old != kNone)
+        isUpdated[v] = isUpdated[old] = 1;
+    for (ValueId v = 0; v < count; ++v)
+      if (const Value &value = problem.values[v];
+          !isUpdated[v] && value.kind == ValueKind::Persistent &&
+          value.valueClass == ValueClass::Parameter &&
+          value.bytes >= options.leastBytes)
+        addFetch(v);
   }
 
   /// A file behind the host, for all that is large enough there.

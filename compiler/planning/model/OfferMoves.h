@@ -5,7 +5,8 @@
 // space and three engines more, and forms in that space:
 //
 //   - Of each temporary large enough to be worth a transfer, of parameters and
-//     of what updates change: stash and fetch.
+//     of what updates change: stash and fetch. Of parameters that nothing
+//     updates: fetch.
 //   - Of an optimizer's updates a variant that the host runs, on the forms
 //     there; whatever they read or write gets a form, too.
 //

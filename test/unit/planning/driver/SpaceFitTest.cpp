@@ -108,4 +108,29 @@ TEST(SpaceFit, SaysWhichBudgetWorks) {
   expectFits(p, *fitted);
 }
 
+/// Where a budget works, what is said to work below it is in it, and so it is
+/// never refused with a smaller one named.
+TEST(SpaceFit, NamesNoSmallerBudgetWhereItFails) {
+  int64_t works = 0, fails = 0;
+  Problem p = smallStep(/*file=*/0);
+  const int64_t low = impossibleBelow(p);
+  p.spaces[0].budgetBytes = low - 1;
+  absl::StatusOr<FittedSpaces> none = fitSpaces(p, quickly(p));
+  ASSERT_TRUE(none.ok()) << none.status().message();
+  const int64_t least = none->smallestFoundBytes;
+  for (int i = -8; i < 8; ++i) {
+    p.spaces[0].budgetBytes = least + i * (least - low) / 8;
+    SCOPED_TRACE(p.spaces[0].budgetBytes);
+    absl::StatusOr<FittedSpaces> fitted = fitSpaces(p, quickly(p));
+    ASSERT_TRUE(fitted.ok()) << fitted.status().message();
+    if (fitted->plan.feasible)
+      ASSERT_NO_FATAL_FAILURE(expectFits(p, *fitted));
+    else
+      EXPECT_GT(fitted->smallestFoundBytes, p.spaces[0].budgetBytes);
+    (fitted->plan.feasible ? works : fails) += 1;
+  }
+  EXPECT_GE(works, 8);
+  EXPECT_GT(fails, 0);
+}
+
 } // namespace
