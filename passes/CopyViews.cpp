@@ -1,4 +1,5 @@
-// CopyViews.cpp - -tmc-copy-views: a copy where a kernel can't take a view.
+// CopyViews.cpp - -tmc-copy-views: a copy where a kernel can't take a view, or
+// can't write over what it reads.
 
 #include "passes/Passes.h"
 
@@ -19,6 +20,8 @@ struct CopyViews : impl::CopyViewsBase<CopyViews> {
       if (op->getParentOfType<nn::FusedOp>())
         return;
       OpBuilder b(op);
+      if (auto yield = dyn_cast<train::YieldOp>(op))
+        return copyNext(yield, b);
       // A view that can't be one of a strided source reads a copy of it.
       if (isView(op) && !layoutOf(op->getResult(0))) {
         op->setOperand(0, copy(b, op->getLoc(), op->getOperand(0)));
@@ -38,6 +41,37 @@ struct CopyViews : impl::CopyViewsBase<CopyViews> {
   }
 
 private:
+  /// What is carried has one buffer for all trips. A kernel that reads it and
+  /// makes the next, and can't do that in one buffer, makes it in another.
+  static void copyNext(train::YieldOp yield, OpBuilder &b) {
+    auto loop = cast<train::MicroBatchOp>(yield->getParentOp());
+    for (auto [carried, next] :
+         llvm::zip(loop.getCarried(), yield->getOpOperands())) {
+      Value root = storageRoot(next.get());
+      auto kernel = root.getDefiningOp<KernelOpInterface>();
+      if (!kernel || mayTakePlace(kernel, carried, root))
+        continue;
+      next.set(nn::CopyOp::create(b, kernel->getLoc(), next.get()));
+    }
+  }
+
+  /// Whether `kernel` doesn't read `carried`, or may write `next` over it.
+  static bool mayTakePlace(KernelOpInterface kernel, Value carried,
+                           Value next) {
+    bool reads = false;
+    for (OpOperand &operand : kernel->getOpOperands())
+      if (storageRoot(operand.get()) == carried) {
+        reads = true;
+        if (kernel.getAccumulator() == int64_t(operand.getOperandNumber()))
+          return true;
+        for (auto [read, written] : kernel.getOverwrites())
+          if (read == operand.getOperandNumber() &&
+              kernel->getResult(written) == next)
+            return true;
+      }
+    return !reads;
+  }
+
   /// One copy of each view, made where it is first wanted.
   Value copy(OpBuilder &b, Location loc, Value view) {
     Value &made = copies[view];

@@ -196,8 +196,9 @@ def CopyViews : Pass<"tmc-copy-views"> {
   let summary = "copy a view where a kernel wants contiguous bytes";
   let description = [{
     After it every operand of a kernel is contiguous, or strided where the kernel
-    takes strides, and every view is one. Each `nn.copy` costs a launch; the
-    report counts them.
+    takes strides, and every view is one. In a micro-batch loop, what a kernel
+    can't write over the value of the trip before is copied there. Each `nn.copy`
+    costs a launch; the report counts them.
   }];
   let dependentDialects = ["::tmc::nn::NNDialect"];
 }
