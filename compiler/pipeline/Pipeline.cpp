@@ -412,6 +412,14 @@ Expected<StepText> Compilation::print(const EmitOptions &options) {
 /// The planning problem of the step, for `tmc-solve` and for other planners.
 Expected<bool> Compilation::writeProblem() {
   OwningOpRef<ModuleOp> copy = form.module->clone();
+  if (asked.offload != "none") // The form that is planned with moves.
+    if (Expected<bool> done =
+            runPasses(*copy, Phase::Shape,
+                      [](OpPassManager &pm) {
+                        pm.addNestedPass<train::StepOp>(createPeel());
+                      });
+        !done)
+      return done;
   for (auto step : copy->getOps<train::StepOp>()) {
     sinkUpdates(step);
     FailureOr<StepProblem> stated = buildProblem(step, device, Recipes::Parts);

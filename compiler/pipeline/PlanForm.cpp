@@ -279,7 +279,9 @@ static Expected<bool> planWithMoves(StepForm &form,
     planning::PackOptions packing;
     PlanHooks hooks;
     hooks.fit = [&](const planning::Problem &problem,
-                    const planning::SpaceFitOptions &how) {
+                    planning::SpaceFitOptions how) {
+      if (request.isFittedOtherwise)
+        how.smallest = planning::SpaceFitOptions::Smallest::Never;
       absl::StatusOr<planning::FittedSpaces> fitted =
           planning::fitSpaces(problem, how);
       if (fitted.ok() && fitted->plan.feasible)

@@ -48,7 +48,9 @@ static Expected<bool> chooseForm(StepForm &form, StepForm &other,
   // What was said of the step before it had two forms holds for both.
   other.figures.lossChunk = form.figures.lossChunk;
   std::swap(form, other);
-  Expected<bool> cast = planForm(form, request);
+  PlanRequest second = request;
+  second.isFittedOtherwise = bool(kept);
+  Expected<bool> cast = planForm(form, second);
   if (!cast && !isOver(cast))
     return cast;
   bool keeps = !cast;
@@ -59,7 +61,8 @@ static Expected<bool> chooseForm(StepForm &form, StepForm &other,
   if (keeps)
     std::swap(form, other);
   PlanFigures &figures = form.figures;
-  if (other.figures.smallestFoundBytes < figures.smallestFoundBytes) {
+  if (other.figures.smallestFoundBytes >= 0 &&
+      other.figures.smallestFoundBytes < figures.smallestFoundBytes) {
     figures.smallestFoundBytes = other.figures.smallestFoundBytes;
     figures.smallestStoppedEarly = other.figures.smallestStoppedEarly;
   }

@@ -61,6 +61,9 @@ struct PlanRequest {
       const std::function<void(mlir::OpPassManager &)> &)>
       runPasses;
   std::function<void(const std::string &)> say; // Shows progress.
+  /// Another form has a plan within the budget: what smaller budgets this one
+  /// would take is no matter.
+  bool isFittedOtherwise = false;
 };
 
 /// Plans one form: `form.module` becomes the planned, lowered and placed step,

@@ -15,6 +15,9 @@ constexpr PackOptions kPackings[] = {
     {.seed = 1}, {.seed = 2, .effort = 400}, {.seed = 3, .effort = 1600}};
 /// Bisections for the smallest budget.
 constexpr int kBisections = 5;
+/// How many of them are tried with all effort where little finds no plan: each
+/// such failure takes as long as planning does.
+constexpr int kThoroughBisections = 2;
 
 class SpaceFit {
 public:
@@ -27,7 +30,10 @@ public:
       return found;
     const int64_t impossible = impossibleBelow(problem);
     int64_t smallest = found->plan.feasible ? budgetOf(*found) : -1;
-    if (!found->plan.feasible || options.wantSmallest) {
+    using Smallest = SpaceFitOptions::Smallest;
+    if (options.smallest == Smallest::Always ||
+        (options.smallest == Smallest::WhereNoneFits &&
+         !found->plan.feasible)) {
       absl::StatusOr<FittedSpaces> least = findSmallest(smallest, impossible);
       if (!least.ok())
         return least;
@@ -138,10 +144,11 @@ private:
       high = budgetOf(*most);
       least = *std::move(most);
     }
+    int thorough = 0;
     for (int i = 0; i < kBisections && low < high; ++i) {
       tight.spaces[0].budgetBytes = low + (high - low) / 2;
       absl::StatusOr<FittedSpaces> half = fit(tight, search);
-      if (half.ok() && !half->plan.feasible) // Few modes find few plans.
+      if (half.ok() && !half->plan.feasible && thorough++ < kThoroughBisections)
         half = fit(tight, options.search);
       if (!half.ok())
         return half;

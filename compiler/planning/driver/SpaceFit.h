@@ -23,8 +23,9 @@ struct SpaceFitOptions {
   SpaceSearchOptions search = {};
   /// Of buffers in each space.
   std::vector<int64_t> alignments;
-  /// Look for the smallest budget of the device even where this one has a plan.
-  bool wantSmallest = false;
+  /// When to look for the smallest budget of the device.
+  enum class Smallest { Never, WhereNoneFits, Always };
+  Smallest smallest = Smallest::WhereNoneFits;
 };
 
 struct FittedSpaces {
