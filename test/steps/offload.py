@@ -112,29 +112,23 @@ class Offloaded(Case):
         return ""
 
     def lanes(self, path, plan):
-        """Measured and predicted lanes are side by side, and the predicted ones are the plan's."""
+        """Measured and predicted lanes are side by side: each engine of the plan runs the same entries in both."""
         with open(path) as file:
             events = json.load(file)["traceEvents"]
         named = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
         process = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
-        busy, counts, end = {}, {}, 0
+        lanes = {}
         for event in events:
-            if event["ph"] != "X":
-                continue
-            lane = named[event["pid"], event["tid"]]
-            counts.setdefault(lane, {}).setdefault(event["pid"], []).append(event["name"])
-            if event["pid"] == process["predicted"]:
-                busy[lane] = busy.get(lane, 0) + event["dur"]
-                end = max(end, event["ts"] + event["dur"])
-        for lane, each in counts.items():
+            if event["ph"] == "X":
+                lane = named[event["pid"], event["tid"]]
+                lanes.setdefault(lane, {}).setdefault(event["pid"], []).append(event["name"])
+        works = {lane for lane, name in ENGINES.items() if plan["spaces"]["busy_s"].get(name, 0) > 0}
+        if set(lanes) != works:
+            return f"the lanes are {sorted(lanes)}, {sorted(works)} work"
+        for lane, each in lanes.items():
             if each.get(process["measured"]) != each.get(process["predicted"]):
                 return f"{lane} has other work measured than predicted"
-        for lane, name in ENGINES.items():
-            planned = plan["spaces"]["busy_s"].get(name, 0)
-            if abs(busy.get(lane, 0) * 1e-6 - planned) > 1e-9 * max(1, sum(map(len, counts.get(lane, {}).values()))):
-                return f"{lane} is predicted to work {busy.get(lane, 0)} us, {planned} s were planned"
-        return "" if abs(end * 1e-6 - plan["step_time_s"]) < 1e-8 * max(1, len(events)) else (
-            f"predicted work ends at {end} us, {plan['step_time_s']} s were planned")
+        return ""
 
 
 def main():
