@@ -44,7 +44,8 @@ typedef struct tmc_options {
   int32_t check_finite; /* 1: fail at the first launch that makes NaN or Inf */
   uint64_t seed;        /* of dropout and other draws; default 0 */
   /* Of plans that move values. */
-  const char *nvme_directory;   /* where a file arena is kept; null: nowhere */
+  const char *nvme_directory;   /* where a file arena is kept; null: where
+                                   tmc compile --nvme said */
   int32_t host_threads;         /* of updates on the host; 0: the cores left */
   double link_bytes_per_second; /* cpu: of copies, each way; 0: no limit */
 } tmc_options;

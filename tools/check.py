@@ -373,6 +373,10 @@ def check_steps(tally, build):
     """Compiled steps against the interpreter and against themselves."""
     rows_of(tally, "steps", "test/steps/run.py", build, "--build", build)
     rows_of(tally, "offload", "test/steps/offload.py", build, "--build", build)
+    # Half of the kills by io_uring, half by pread and pwrite.
+    kills = 5 if tally.is_left("faults: 100 kills") else 50
+    rows_of(tally, "faults", "test/steps/faults.py", build, "--build", build,
+            "--kills", str(kills))
     if not tally.is_left("steps %s under budgets: a few minutes" % AVX2_TARGET):
         rows_of(tally, "steps " + AVX2_TARGET, "test/steps/run.py", build,
                 "--build", build, "--target", AVX2_TARGET)

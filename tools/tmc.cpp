@@ -110,7 +110,9 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> nvme{
       "nvme", cl::value_desc("DIR[:SIZE]"),
-      cl::desc("a directory for a file of what leaves the host's memory, too"),
+      cl::desc("a directory for a file of what leaves the host's memory, too; "
+               "the trainer's\n                          own, if it isn't told "
+               "another"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> lossChunk{
       "loss-chunk", cl::value_desc("ROWS|all"),

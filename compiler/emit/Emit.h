@@ -33,6 +33,7 @@ struct EmitOptions {
   int64_t reservedBytes = 0;
   double predictedSeconds = -1;
   double unconstrainedSeconds = -1;
+  std::string fileDirectory; // Of the file arena, where none is given.
 };
 
 /// The same step as text to read, and in pieces to compile side by side.

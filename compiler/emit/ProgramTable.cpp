@@ -390,7 +390,8 @@ private:
     llvm::raw_string_ostream(text)
         << "    .hostArenaBytes = " << int64_t(program.getHostBytes())
         << ", .fileArenaBytes = " << int64_t(program.getFileBytes())
-        << ",\n    .eventCount = " << events << ",\n";
+        << ",\n    .fileDirectory = " << quoted(options.fileDirectory)
+        << ", .eventCount = " << events << ",\n";
     return text;
   }
 

@@ -48,6 +48,7 @@ static Expected<bool> writeFiles(Compilation &compilation,
   emit.reservedBytes = compilation.figures().reservedBytes;
   emit.predictedSeconds = compilation.figures().stepSeconds;
   emit.unconstrainedSeconds = compilation.figures().unconstrainedSeconds;
+  emit.fileDirectory = options.fileDirectory;
   Expected<StepText> source = compilation.print(emit);
   if (!source)
     return std::move(source.failure());
@@ -149,6 +150,7 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
     emit.model = compilation.modelName();
     emit.backend = compilation.target().backend;
     emit.target = compilation.target().compiledFor();
+    emit.fileDirectory = options.fileDirectory;
     Expected<StepText> source = compilation.print(emit);
     if (!source)
       return std::move(source.failure());

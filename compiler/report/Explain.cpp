@@ -13,15 +13,32 @@ static std::string fromPs(int64_t ps) {
 }
 
 static bool isRecomputed(const PlanTrace::Value &value) {
-  return llvm::any_of(value.gaps,
-                      [](const PlanTrace::Gap &g) { return !g.held; });
+  return llvm::any_of(value.gaps, [](const PlanTrace::Gap &g) {
+    return !g.held && g.space.empty();
+  });
+}
+
+static bool isMoved(const PlanTrace::Value &value) {
+  return llvm::any_of(value.gaps, [](const PlanTrace::Gap &g) {
+    return !g.held && !g.space.empty();
+  });
+}
+
+/// "on the host", "in the file".
+static std::string placeText(const std::string &space) {
+  return space == "file" ? "in the file"
+         : space.empty() ? "on the device"
+                         : "on the " + space;
 }
 
 std::string tmc::decisionOf(const PlanTrace &trace, int32_t value,
                             const std::vector<int32_t> &tensors) {
   const PlanTrace::Value &reported = trace.values[value];
   if (reported.persistent)
-    return "persistent";
+    return reported.space.empty() ? "persistent"
+                                  : "at home " + placeText(reported.space);
+  if (isMoved(reported))
+    return "moved";
   if (isRecomputed(reported))
     return "recomputed";
   if (!reported.gaps.empty())
@@ -51,25 +68,46 @@ static std::string launchText(const PlanTrace &trace, int32_t index) {
 
 namespace {
 
-/// Tells of one value.
+/// The forms of each content.
+struct Contents {
+  explicit Contents(const PlanTrace &trace)
+      : tensorsOf(trace.values.size()), homeOf(trace.values.size(), -1) {
+    for (size_t t = 0; t < trace.tensors.size(); ++t) // By when they begin.
+      tensorsOf[trace.values[trace.tensors[t].value].content].push_back(
+          int32_t(t));
+    for (size_t v = 0; v < trace.values.size(); ++v)
+      if (trace.values[v].persistent)
+        homeOf[trace.values[v].content] = int32_t(v);
+  }
+
+  std::vector<std::vector<int32_t>> tensorsOf; // Of each content, by begin.
+  std::vector<int32_t> homeOf; // The form of it that persists, or -1.
+};
+
+/// Tells of one content: the value `index` and its other forms.
 class Teller {
 public:
+  /// `tensors`: those of the value itself; `all`: of its forms, too, by when
+  /// they begin. `home`: the form that persists, or -1.
   Teller(const PlanTrace &trace, int32_t index,
-         const std::vector<int32_t> &tensors)
+         const std::vector<int32_t> &tensors, const std::vector<int32_t> &all,
+         int32_t home)
       : trace(trace), index(index), value(trace.values[index]),
-        tensors(tensors) {}
+        tensors(tensors), all(all), home(home) {}
 
   std::string tell() {
     text = value.name + "\n";
     line(value.valueClass + ", " + readableBytes(value.bytes) + ": " +
-         decisionOf(trace, index, tensors));
+         decisionOf(trace, home < 0 ? index : home, tensors));
     if (std::string type = typeText(value); !type.empty())
       line(type);
-    for (int32_t t : tensors)
+    for (int32_t t : all)
       tellTensor(trace.tensors[t]);
     for (const PlanTrace::Gap &gap : value.gaps)
       tellGap(gap);
-    if (value.gaps.empty())
+    if (home >= 0)
+      tellHome();
+    else if (value.gaps.empty() && all.size() == tensors.size())
       line(value.canRemake
                ? "no other launch runs between its uses: there is nothing to "
                  "gain"
@@ -82,19 +120,64 @@ private:
   const PlanTrace &trace;
   int32_t index;
   const PlanTrace::Value &value;
-  const std::vector<int32_t> &tensors;
+  const std::vector<int32_t> &tensors, &all;
+  int32_t home;
   std::string text;
 
   void line(const std::string &words, int depth = 1) {
     text += std::string(size_t(depth) * 2, ' ') + words + "\n";
   }
 
+  /// "stashed on the host by launch 7, device-to-host, 1.2 ms".
+  std::string moveText(const PlanTrace::Tensor &tensor) const {
+    const PlanTrace::Launch &move = trace.launches[tensor.begin];
+    const std::string &from = trace.values[move.reads[0]].space;
+    const std::string &to = trace.values[move.writes[0]].space;
+    std::string verb = to == "file"     ? "written to the file"
+                       : from == "file" ? "read from the file"
+                       : to.empty()     ? "fetched from the " + from
+                                        : "stashed on the " + to;
+    return verb + " by launch " + std::to_string(tensor.begin + 1) + ", " +
+           move.engine + ", " + fromPs(move.costPs);
+  }
+
+  /// When work runs, and how long the kernels wait for it.
+  std::string timeText(const PlanTrace::Launch &work) const {
+    if (work.other < 0)
+      return "";
+    const PlanTrace::Launch &done = trace.launches[work.other];
+    size_t shown = work.beginPs.size() > 1 ? 1 : 0;
+    auto at = [](int64_t ps) {
+      char text[32];
+      snprintf(text, sizeof text, "%.2f ms", double(ps) * 1e-9);
+      return std::string(text);
+    };
+    return "from " + at(work.beginPs[shown]) + " to " + at(work.endPs[shown]) +
+           ", done at launch " + std::to_string(work.other + 1) +
+           ", for which the kernels " +
+           (done.endPs[shown] > done.beginPs[shown]
+                ? "wait " + fromPs(done.endPs[shown] - done.beginPs[shown])
+                : "don't wait");
+  }
+
   void tellTensor(const PlanTrace::Tensor &tensor) {
+    const PlanTrace::Value &form = trace.values[tensor.value];
     const PlanTrace::Launch &maker = trace.launches[tensor.begin];
-    line(std::string(maker.recomputes ? "recomputed by " : "made by ") +
-         launchText(trace, tensor.begin) + ", " + fromPs(maker.costPs));
-    std::string where = "alive to launch " + std::to_string(tensor.end);
-    if (tensor.begin <= trace.peakLaunch && trace.peakLaunch < tensor.end)
+    bool isThere = form.persistent && tensor.placeOf < 0;
+    if (isThere)
+      line("there from the beginning");
+    else if (maker.isMove())
+      line(moveText(tensor));
+    else
+      line(std::string(maker.recomputes ? "recomputed by " : "made by ") +
+           launchText(trace, tensor.begin) + ", " + fromPs(maker.costPs));
+    if (std::string time = timeText(maker); !isThere && !time.empty())
+      line(time, 2);
+    std::string where =
+        (form.space.empty() ? "" : placeText(form.space) + ", ") +
+        "alive to launch " + std::to_string(tensor.end);
+    if (form.space.empty() && tensor.begin <= trace.peakLaunch &&
+        trace.peakLaunch < tensor.end)
       where += ", at the peak too";
     if (tensor.placeOf >= 0)
       where += ", in the place of " +
@@ -102,6 +185,48 @@ private:
     if (tensor.buffer >= 0 && trace.buffers[tensor.buffer].offset >= 0)
       where += ", at +" + readableBytes(trace.buffers[tensor.buffer].offset);
     line(where, 2);
+  }
+
+  /// What would be alive on the device between two launches if the value were
+  /// held over them, against the budget.
+  std::string heldText(int32_t from, int32_t to) const {
+    int64_t most = 0;
+    for (int32_t l = from; l < to; ++l)
+      most = std::max(most, trace.launches[l].liveBytes);
+    most += value.bytes + trace.reservedBytes;
+    std::string text = readableBytes(most) + " would be needed";
+    if (trace.budgetBytes < 0)
+      return text;
+    return text + ", " +
+           (most > trace.budgetBytes
+                ? readableBytes(most - trace.budgetBytes) + " over the budget"
+                : "which the budget has room for");
+  }
+
+  void tellHome() {
+    const PlanTrace::Value &at = trace.values[home];
+    if (at.space.empty()) {
+      line("in memory during the whole step and between steps");
+      return;
+    }
+    line("between steps " + placeText(at.space) + ": frees " +
+         readableBytes(value.bytes) + " of the device");
+    line("at home on the device, " +
+             heldText(0, int32_t(trace.launches.size())),
+         2);
+  }
+
+  void tellMoved(const PlanTrace::Gap &gap, const std::string &span) {
+    line(placeText(gap.space) + ": frees " + readableBytes(value.bytes) +
+             " over " + span,
+         2);
+    line("its moves take " + fromPs(gap.paidPs) +
+             " of other engines, and the kernels " +
+             (gap.waitedPs ? "wait " + fromPs(gap.waitedPs)
+                           : std::string("don't wait")) +
+             "; making it again would cost at least " + fromPs(gap.leastPs),
+         2);
+    line("kept, " + heldText(gap.from + 1, gap.to), 2);
   }
 
   void tellGap(const PlanTrace::Gap &gap) {
@@ -114,9 +239,10 @@ private:
     if (gap.held) {
       line("kept: holds " + readableBytes(value.bytes) + " over " + span, 2);
       if (gap.worthPs < 0)
-        line("the budget leaves room for everything; making it again would "
-             "cost at least " +
-                 least,
+        line((trace.hostArenaBytes < 0
+                  ? "the budget leaves room for everything; making it again "
+                  : "making it again ") +
+                 ("would cost at least " + least),
              2);
       else if (gap.worthPs == 0)
         line("memory has no price there; making it again would cost at least " +
@@ -135,6 +261,8 @@ private:
              2);
       return;
     }
+    if (!gap.space.empty())
+      return tellMoved(gap, span);
     line("recomputed: frees " + readableBytes(value.bytes) + " over " + span,
          2);
     line("pays " + fromPs(gap.paidPs) + " (the cheapest way costs " + least +
@@ -163,8 +291,10 @@ std::string tmc::explainAll(const PlanTrace &trace, int count) {
     return std::pair(trace.values[a].bytes, worth(a)) >
            std::pair(trace.values[b].bytes, worth(b));
   });
-  int64_t again = llvm::count_if(
-      order, [&](int32_t v) { return isRecomputed(trace.values[v]); });
+  auto countOf = [&](bool (*is)(const PlanTrace::Value &)) {
+    return std::to_string(
+        llvm::count_if(order, [&](int32_t v) { return is(trace.values[v]); }));
+  };
   std::string text = "precision " + trace.precision + ": products in ";
   for (const PlanTrace::Products &products : trace.products)
     text += (&products == trace.products.data() ? "" : ", ") + products.name +
@@ -172,8 +302,9 @@ std::string tmc::explainAll(const PlanTrace &trace, int count) {
   for (const PlanTrace::Products &exception : trace.exceptions)
     text += "; by " + exception.name + " " + std::to_string(exception.count);
   text += "\n" + std::to_string(order.size()) +
-          " tensors could be recomputed, " + std::to_string(again) +
-          " are; the peak of " + readableBytes(trace.peakBytes) + " is at " +
+          " tensors could be recomputed, " + countOf(isRecomputed) + " are" +
+          (trace.hostArenaBytes < 0 ? "" : ", " + countOf(isMoved) + " move") +
+          "; the peak of " + readableBytes(trace.peakBytes) + " is at " +
           launchText(trace, trace.peakLaunch) + "\n\n";
   auto row = [&](const std::string &bytes, const std::string &decision,
                  const std::string &price, const std::string &cost,
@@ -214,21 +345,27 @@ Expected<std::string> tmc::explainTensors(const PlanTrace &trace,
                           llvm::toString(pattern.takeError()));
   bool isPlain = glob.find_first_of("*?[") == std::string::npos;
   std::vector<std::vector<int32_t>> tensors = trace.tensorsOf();
+  Contents contents(trace);
   std::string text, persistent;
+  std::vector<char> isTold(trace.values.size(), 0);
   for (size_t v = 0; v < trace.values.size(); ++v) {
     llvm::StringRef name = trace.values[v].name;
     bool matches = isPlain ? name == glob || name.starts_with(glob + " (") ||
                                  name.starts_with(glob + "#")
                            : pattern->match(name);
-    if (!matches)
+    int32_t content = trace.values[v].content;
+    if (!matches || isTold[content] || contents.tensorsOf[content].empty())
       continue;
-    if (trace.values[v].persistent)
-      persistent += name.str() + ": " + trace.values[v].valueClass + ", " +
-                    readableBytes(trace.values[v].bytes) + ", " +
-                    typeText(trace.values[v]) + "\n";
+    isTold[content] = 1;
+    const PlanTrace::Value &value = trace.values[content];
+    if (value.persistent && tensors[content] == contents.tensorsOf[content])
+      persistent += value.name + ": " + value.valueClass + ", " +
+                    readableBytes(value.bytes) + ", " + typeText(value) + "\n";
     else
       text += (text.empty() ? "" : "\n") +
-              Teller(trace, int32_t(v), tensors[v]).tell();
+              Teller(trace, content, tensors[content],
+                     contents.tensorsOf[content], contents.homeOf[content])
+                  .tell();
   }
   if (!persistent.empty())
     text += (text.empty() ? "" : "\n") +

@@ -108,22 +108,32 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
        levers.lateUpdatePeak < 0
            ? json::Value(nullptr)
            : json::Value(levers.lateUpdatePeak - levers.orderPeak)},
-      {"recompute_bytes", levers.orderPeak - levers.planPeak},
-      {"recompute_s", double(levers.recomputeCost) * 1e-12}};
+      {"recompute_bytes", levers.orderPeak - levers.recomputedPeak},
+      {"recompute_s", double(levers.recomputeCost) * 1e-12},
+      {"activations_moved_bytes",
+       levers.recomputedPeak - levers.activationsPeak},
+      {"activations_moved_s", double(levers.activationsCost) * 1e-12},
+      {"optimizer_moved_bytes", levers.activationsPeak - levers.optimizerPeak},
+      {"optimizer_moved_s", double(levers.optimizerCost) * 1e-12},
+      {"parameters_moved_bytes", levers.optimizerPeak - levers.planPeak},
+      {"parameters_moved_s", double(levers.parametersCost) * 1e-12}};
 }
 
 /// What is beside the device, and what moves in a step; null where nothing
 /// does.
-static json::Value spacesJson(const PlanFigures &plan) {
+static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
   if (plan.toHostBytes < 0)
     return nullptr;
-  json::Object busy;
+  json::Object busy, waits;
+  for (const auto &[engine, seconds] : trace.waitSeconds())
+    waits[engine] = seconds;
   for (const auto &[engine, seconds] : plan.busySeconds)
     busy[engine] = seconds;
   return json::Object{
       {"transfers", plan.transfers},
       {"host_updates", plan.hostUpdates},
       {"busy_s", std::move(busy)},
+      {"waits_s", std::move(waits)},
       {"host", json::Object{{"arena_bytes", known(plan.hostArenaBytes)},
                             {"live_peak_bytes", known(plan.hostPeakBytes)}}},
       {"file", json::Object{{"arena_bytes", known(plan.fileArenaBytes)},
@@ -170,7 +180,7 @@ std::string tmc::planJson(const Planned &planned) {
        plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},
       {"recomputed_ops", known(plan.recomputedOps)},
       {"offloaded_bytes", std::max<int64_t>(0, plan.toHostBytes)},
-      {"spaces", spacesJson(plan)},
+      {"spaces", spacesJson(plan, planned.trace)},
       {"copies", known(plan.copies)},
       {"launches", known(plan.launches)},
       {"plan_seconds", plan.planSeconds},

@@ -31,6 +31,10 @@ static std::string signedBytes(int64_t bytes) {
          readableBytes(bytes < 0 ? -bytes : bytes);
 }
 
+static std::string signedSeconds(double seconds) {
+  return (seconds < 0 ? "-" : "+") + readableSeconds(std::abs(seconds));
+}
+
 static std::string percent(double value, const char *format = "%.2f %%") {
   char text[64];
   snprintf(text, sizeof text, format, value);
@@ -130,14 +134,32 @@ static void tellMemory(Table &table, const PlanFigures &plan,
   }
 }
 
+/// "40.00 ms for host-to-device, 3.00 ms at the end".
+static std::string waitsText(const PlanFigures &plan, const PlanTrace &trace,
+                             double waited) {
+  std::string text;
+  for (const auto &[engine, seconds] : trace.waitSeconds()) {
+    waited -= seconds;
+    text += ", " + readableSeconds(seconds) + " for " + engine;
+  }
+  // What runs on when the kernels of a trip are through.
+  if (waited > 1e-6 * plan.stepSeconds)
+    text += ", " + readableSeconds(waited) + " at the end";
+  return text;
+}
+
 /// What is beside the device, and what each engine does in a step.
-static void tellSpaces(Table &table, const PlanFigures &plan) {
+static void tellSpaces(Table &table, const PlanFigures &plan,
+                       const PlanTrace &trace) {
   if (plan.toHostBytes < 0)
     return;
   table.heading("beside the device");
-  table.bytes("host arena", plan.hostArenaBytes);
+  auto alive = [](int64_t bytes) {
+    return readableBytes(bytes) + " alive at most";
+  };
+  table.bytes("host arena", plan.hostArenaBytes, alive(plan.hostPeakBytes));
   if (plan.fileArenaBytes > 0)
-    table.bytes("file", plan.fileArenaBytes);
+    table.bytes("file", plan.fileArenaBytes, alive(plan.filePeakBytes));
   auto busy = [&](const char *engine) {
     auto it = plan.busySeconds.find(engine);
     double seconds = it == plan.busySeconds.end() ? 0 : it->second;
@@ -154,10 +176,12 @@ static void tellSpaces(Table &table, const PlanFigures &plan) {
     table.row("updates on the host", std::to_string(plan.hostUpdates),
               busy("host"));
   auto compute = plan.busySeconds.find("compute");
-  if (compute != plan.busySeconds.end())
-    table.row("kernels wait",
-              readableSeconds(plan.stepSeconds - compute->second),
-              "of " + readableSeconds(plan.stepSeconds));
+  if (compute == plan.busySeconds.end())
+    return;
+  double waited = plan.stepSeconds - compute->second;
+  table.row("kernels wait", readableSeconds(waited),
+            "of " + readableSeconds(plan.stepSeconds) +
+                waitsText(plan, trace, waited));
 }
 
 static void tellTime(Table &table, const PlanFigures &plan) {
@@ -193,6 +217,42 @@ static void tellPrecision(Table &table, const PlanTrace &trace,
                 "kept in 16 bits, written by the updates");
 }
 
+/// What moving each kind of content buys.
+static void tellMoves(Table &table, const PlanFigures &plan,
+                      const PlanTrace &trace) {
+  const planning::Levers &levers = trace.levers;
+  auto tell = [&](const char *name, int64_t bytes, int64_t cost,
+                  const std::string &what) {
+    std::string time =
+        cost ? signedSeconds(double(cost) * 1e-12) : std::string();
+    table.row(name, signedBytes(bytes),
+              what + (what.empty() || time.empty() ? "" : ", ") + time);
+  };
+  auto text = [&](const std::string &kind) {
+    PlanTrace::Moved moved = trace.movedOf(kind);
+    std::vector<std::string> parts;
+    if (moved.homeBytes)
+      parts.push_back(readableBytes(moved.homeBytes) + " at home there");
+    if (moved.outBytes)
+      parts.push_back(readableBytes(moved.outBytes) + " out");
+    if (moved.backBytes)
+      parts.push_back(readableBytes(moved.backBytes) + " back");
+    return llvm::join(parts, ", ");
+  };
+  tell("activations moved", levers.activationsPeak - levers.recomputedPeak,
+       levers.activationsCost, text("activations"));
+  std::string updates =
+      plan.hostUpdates > 0
+          ? std::to_string(plan.hostUpdates) + " updates on the host"
+          : "";
+  std::string states = text("optimizer");
+  tell("states beside the device",
+       levers.optimizerPeak - levers.activationsPeak, levers.optimizerCost,
+       states + (states.empty() || updates.empty() ? "" : ", ") + updates);
+  tell("parameters moved", levers.planPeak - levers.optimizerPeak,
+       levers.parametersCost, text("parameters"));
+}
+
 static void tellLevers(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;
@@ -216,17 +276,13 @@ static void tellLevers(Table &table, const PlanFigures &plan,
                       " of it by early updates"
                 : "");
   int64_t again = trace.recomputations();
-  if (plan.toHostBytes >= 0) {
-    table.row("moves and recomputation",
-              signedBytes(levers.planPeak - levers.orderPeak),
-              std::to_string(plan.transfers) + " transfers, " +
-                  std::to_string(again) + " launches again");
-    return;
-  }
-  table.row("recomputation", signedBytes(levers.planPeak - levers.orderPeak),
-            again ? std::to_string(again) + " launches, +" +
-                        readableSeconds(double(levers.recomputeCost) * 1e-12)
+  table.row("recomputation",
+            signedBytes(levers.recomputedPeak - levers.orderPeak),
+            again ? std::to_string(again) + " launches, " +
+                        signedSeconds(double(levers.recomputeCost) * 1e-12)
                   : "");
+  if (plan.toHostBytes >= 0)
+    tellMoves(table, plan, trace);
 }
 
 /// The components of a name, "h.3.weight" -> {"h", "*", "weight"}: numbers only
@@ -326,7 +382,7 @@ std::string tmc::planTable(const Planned &planned) {
   std::string text = planned.model + " on " + planned.target + "\n";
   Table table(text);
   tellMemory(table, plan, trace);
-  tellSpaces(table, plan);
+  tellSpaces(table, plan, trace);
   tellTime(table, plan);
   tellLevers(table, plan, trace);
   tellPrecision(table, trace, plan);

@@ -30,12 +30,125 @@ std::vector<std::vector<int32_t>> PlanTrace::tensorsOf() const {
   return of;
 }
 
+std::vector<std::string> PlanTrace::spaces() const {
+  std::vector<std::string> found = {""};
+  for (const char *space : {"host", "file"})
+    if (llvm::any_of(tensors, [&](const Tensor &tensor) {
+          return values[tensor.value].space == space;
+        }))
+      found.push_back(space);
+  return found;
+}
+
+std::vector<int64_t> PlanTrace::clockPs() const {
+  std::vector<int64_t> clock;
+  int64_t segmentBegin = 0;
+  for (const Segment &segment : segments) {
+    int64_t at = 0;
+    for (int32_t l = segment.begin; l < segment.end; ++l) {
+      clock.push_back(segmentBegin + at);
+      if (launches[l].other < 0 || launches[l].isDone())
+        at = launches[l].endPs[segment.middle()];
+    }
+    segmentBegin += segment.tripPs[segment.middle()];
+  }
+  clock.push_back(segmentBegin);
+  return clock;
+}
+
+std::map<std::string, double> PlanTrace::waitSeconds() const {
+  std::map<std::string, double> waits;
+  for (const Segment &segment : segments)
+    for (int64_t trip = 0; trip < segment.trips; ++trip)
+      for (int32_t l = segment.begin; l < segment.end; ++l) {
+        size_t shown = segment.shownAs(trip);
+        if (int64_t ps = launches[l].endPs[shown] - launches[l].beginPs[shown];
+            launches[l].isDone() && ps)
+          waits[launches[l].engine] += double(ps) * 1e-12;
+      }
+  return waits;
+}
+
+PlanTrace::Moved PlanTrace::movedOf(const std::string &kind) const {
+  // What updates on the host read goes with the states.
+  std::vector<char> isUpdating(values.size(), 0);
+  for (const Launch &launch : launches)
+    if (launch.engine == planning::nameOf(planning::EngineKind::Host))
+      for (int32_t v : launch.reads)
+        isUpdating[values[v].content] = 1;
+  auto isOf = [&](int32_t value) {
+    int32_t content = values[value].content;
+    const std::string &its = values[content].valueClass;
+    return kind == (its == "parameters" || its == "optimizer" ? its
+                    : isUpdating[content]                     ? "optimizer"
+                                                              : "activations");
+  };
+  Moved moved;
+  for (const Tensor &tensor : tensors) {
+    const Value &value = values[tensor.value];
+    // What a step finds there; what it leaves is in its place.
+    if (value.persistent && !value.space.empty() && tensor.placeOf < 0 &&
+        value.valueClass == kind)
+      moved.homeBytes += value.bytes;
+  }
+  for (const Segment &segment : segments)
+    for (int32_t l = segment.begin; l < segment.end; ++l) {
+      const Launch &launch = launches[l];
+      if (!launch.isMove() || !isOf(launch.reads[0]))
+        continue;
+      if (values[launch.reads[0]].space.empty())
+        moved.outBytes += values[launch.reads[0]].bytes * segment.trips;
+      if (values[launch.writes[0]].space.empty())
+        moved.backBytes += values[launch.writes[0]].bytes * segment.trips;
+    }
+  return moved;
+}
+
+int32_t PlanTrace::aloneFrom(const Tensor &tensor) const {
+  if (tensor.placeOf < 0)
+    return tensor.begin;
+  const Launch &maker = launches[tensor.begin];
+  return std::max(tensor.begin, maker.other) + 1;
+}
+
+std::map<std::string, std::vector<int64_t>>
+PlanTrace::levels(const std::string &space) const {
+  std::map<std::string, std::vector<int64_t>> levels;
+  size_t n = launches.size();
+  auto add = [&](const std::string &name, int32_t begin, int32_t end,
+                 int64_t bytes) {
+    std::vector<int64_t> &level = levels[name];
+    level.resize(n + 1, 0); // Differences first.
+    level[begin] += bytes;
+    level[end] -= bytes;
+  };
+  for (const Tensor &tensor : tensors) {
+    const Value &value = values[tensor.value];
+    if (value.space != space)
+      continue;
+    add(value.valueClass, tensor.begin, tensor.end, value.bytes);
+    if (int32_t alone = std::min(aloneFrom(tensor), tensor.end);
+        tensor.begin < alone)
+      add(value.valueClass, tensor.begin, alone,
+          -std::min(value.bytes, values[tensors[tensor.placeOf].value].bytes));
+  }
+  for (size_t l = 0; l < n; ++l)
+    if (const Launch &launch = launches[l]; launch.workspaceBytes &&
+                                            launch.workspaceSpace == space &&
+                                            !launch.isDone())
+      add("workspace", int32_t(l), std::max(int32_t(l), launch.other) + 1,
+          launch.workspaceBytes);
+  for (auto &[name, level] : levels)
+    for (size_t i = 1; i <= n; ++i)
+      level[i] += level[i - 1];
+  return levels;
+}
+
 std::map<std::string, int64_t> PlanTrace::peakByType() const {
   std::map<std::string, int64_t> bytes;
   for (const Tensor &tensor : tensors) {
     // What takes over another's bytes at its making shares them there.
-    int32_t begin = tensor.begin + (tensor.placeOf >= 0);
-    if (values[tensor.value].space.empty() && begin <= peakLaunch &&
+    if (values[tensor.value].space.empty() && aloneFrom(tensor) <= peakLaunch &&
         peakLaunch < tensor.end)
       bytes[values[tensor.value].type] += values[tensor.value].bytes;
   }
@@ -73,9 +186,9 @@ public:
       trace.tensors.push_back(
           {stay.value, stay.begin, stay.end, stay.storageOf, -1});
     for (const planning::GapDecision &gap : counted->gaps)
-      trace.values[gap.value].gaps.push_back({gap.from, gap.to, gap.held,
-                                              gap.overPeak, gap.leastCost,
-                                              gap.paidCost, gap.worth});
+      trace.values[gap.value].gaps.push_back(
+          {gap.from, gap.to, gap.held, gap.overPeak, spaceName(gap.space),
+           gap.leastCost, gap.paidCost, gap.waitedCost, gap.worth});
     trace.peakLaunch = counted->peakRow;
     trace.peakBytes = counted->peakBytes;
     trace.reservedBytes = problem.reservedBytes;
@@ -90,6 +203,10 @@ private:
   PlanTrace trace;
   std::vector<PlanTrace::Phase> phaseOf;        // Of each instruction.
   std::vector<planning::InstructionId> makerOf; // Of each value.
+
+  std::string spaceName(planning::SpaceId space) const {
+    return space ? planning::nameOf(problem.spaces[space].kind) : "";
+  }
 
   const planning::Recipe &own(planning::InstructionId i) const {
     return problem.recipes[problem.instructions[i].recipes.front()];
@@ -186,16 +303,23 @@ private:
         for (ValueId v : recipe.writes)
           canRemake[v] = !problem.values[v].pinned;
     std::map<std::string, int> known;
+    std::vector<ValueId> home = homesOf(problem, plan.solution);
     for (size_t i = 0; i < problem.values.size(); ++i) {
       const planning::Value &value = problem.values[i];
       PlanTrace::Value reported;
       reported.name = value.name;
       reported.valueClass = planning::nameOf(value.valueClass);
       reported.bytes = value.bytes;
-      reported.persistent = value.kind == planning::ValueKind::Persistent;
+      reported.persistent = value.kind == planning::ValueKind::Persistent &&
+                            home[i] == ValueId(i);
       reported.canRemake = canRemake[i];
-      if (value.space)
-        reported.space = problem.spaces[value.space].name;
+      reported.space = spaceName(value.space);
+      reported.content = problem.contentOf(ValueId(i));
+      if (value.formOf != kNone) { // Main forms stand before.
+        reported.name = trace.values[value.formOf].name + "@" + reported.space;
+        trace.values.push_back(std::move(reported));
+        continue;
+      }
       bool backward = makerOf[i] != kNone &&
                       phaseOf[makerOf[i]] == PlanTrace::Phase::Backward;
       std::string tag;
@@ -221,7 +345,8 @@ private:
     for (size_t s = 0; s < problem.segments.size(); ++s) {
       int32_t end = at + int32_t(plan.solution.segments[s].size());
       trace.segments.push_back({problem.segments[s].name,
-                                stated.problem.segments[s].trips, at, end});
+                                stated.problem.segments[s].trips, at, end,
+                                counted.tripLengths[s]});
       at = end;
     }
     llvm::DenseMap<Operation *, int32_t> instances;
@@ -253,9 +378,21 @@ private:
               : row.instruction;
       if (instruction != kNone)
         launch.phase = phaseOf[instruction];
+      launch.engine = planning::nameOf(problem.engines[recipe.engine].kind);
+      launch.other = row.other;
+      for (const planning::TimeSpan &time : row.times) {
+        launch.beginPs.push_back(time.begin);
+        launch.endPs.push_back(time.end);
+      }
       launch.costPs = isDone ? 0 : recipe.cost;
       launch.liveBytes = row.liveBytes;
-      launch.workspaceBytes = recipe.workspaceBytes;
+      for (size_t space = 0; space < row.otherBytes.size(); ++space)
+        (problem.spaces[space + 1].kind == planning::SpaceKind::Host
+             ? launch.hostBytes
+             : launch.fileBytes) = row.otherBytes[space];
+      if (!isDone)
+        launch.workspaceBytes = recipe.workspaceBytes;
+      launch.workspaceSpace = spaceName(recipe.workspaceSpace);
       launch.price = row.price;
       launch.reads.assign(recipe.reads.begin(), recipe.reads.end());
       launch.writes.assign(recipe.writes.begin(), recipe.writes.end());
@@ -341,10 +478,14 @@ void tmc::placePlanTrace(PlanTrace &trace, ModuleOp module) {
         begin = 0;
       if (span.begin == span.end)
         end = begin;
+      mem::SpaceKind space = mem::spaceOf(buffer.getMemref().getType());
       trace.buffers.push_back(
           {buffer.getName().str(), buffer.getBufferClass().str(),
            sizeInBytes(buffer.getMemref().getType()),
-           int64_t(buffer.getOffset()), begin, end, buffer.getPersistent()});
+           int64_t(buffer.getOffset()), begin, end, buffer.getPersistent(),
+           space == mem::SpaceKind::Device ? ""
+           : space == mem::SpaceKind::Host ? "host"
+                                           : "file"});
     }
     std::map<std::pair<int32_t, int32_t>, Made> madeAt;
     std::vector<bool> stays; // Of each tensor: in the place of what persists.
@@ -356,10 +497,15 @@ void tmc::placePlanTrace(PlanTrace &trace, ModuleOp module) {
     }
     std::map<std::pair<int32_t, int32_t>, int32_t> written;
     for (size_t m = 0; m < live.moments.size(); ++m) {
-      auto launch = dyn_cast<mem::LaunchOp>(live.moments[m]);
-      if (!launch || launchAt[m] < 0)
+      if (launchAt[m] < 0)
         continue;
       const PlanTrace::Launch &reported = trace.launches[launchAt[m]];
+      if (auto copy = dyn_cast<mem::CopyOp>(live.moments[m]))
+        written[{launchAt[m], reported.writes[0]}] =
+            indexOf.lookup(bufferOf(copy.getTarget()));
+      auto launch = dyn_cast<mem::LaunchOp>(live.moments[m]);
+      if (!launch)
+        continue;
       std::vector<Made> made;
       for (int32_t value : reported.writes)
         made.push_back(madeAt[{launchAt[m], value}]);
@@ -375,10 +521,15 @@ void tmc::placePlanTrace(PlanTrace &trace, ModuleOp module) {
       auto it = written.find({tensor.begin, tensor.value});
       if (it != written.end())
         tensor.buffer = it->second;
-      else if (auto named = persistent.find(trace.values[tensor.value].name);
+      else if (auto named = persistent.find(
+                   trace.values[trace.values[tensor.value].content].name);
                named != persistent.end())
         tensor.buffer = named->second;
     }
     trace.arenaBytes = program.getArenaBytes();
+    if (trace.spaces().size() > 1) {
+      trace.hostArenaBytes = program.getHostBytes();
+      trace.fileArenaBytes = program.getFileBytes();
+    }
   }
 }

@@ -33,6 +33,16 @@ struct PlanTrace {
     std::string name;
     int64_t trips = 1;
     int32_t begin = 0, end = 0; // Launches [begin, end).
+    /// How long a trip takes: all alike, or the first, a middle one, the last.
+    std::vector<int64_t> tripPs;
+
+    /// Which of these trip number `trip` is like.
+    size_t shownAs(int64_t trip) const {
+      size_t last = tripPs.size() - 1;
+      return trip == 0 || last == 0 ? 0 : trip + 1 == trips ? last : 1;
+    }
+    /// The one that stands for the segment.
+    size_t middle() const { return tripPs.size() > 1 ? 1 : 0; }
   };
   enum class Phase : uint8_t { Forward, Backward, Update };
   struct Launch {
@@ -41,19 +51,33 @@ struct PlanTrace {
     /// What runs: "matmul", "fused", ...; "stash" and "fetch" start copies away
     /// from the device and back, and "done" ends work of another engine.
     std::string kind;
+    std::string engine = "compute"; // "device-to-host", ...
     Phase phase = Phase::Forward;
     bool recomputes = false;
-    int32_t instance = 0;  // Which execution of its op this is.
-    int64_t costPs = 0;    // Predicted, of one run.
-    int64_t liveBytes = 0; // While it runs, reserved left out.
+    int32_t instance = 0; // Which execution of its op this is.
+    int64_t costPs = 0;   // Predicted, of one run.
+    /// The end of work that begins here, the beginning of what ends here; -1:
+    /// the launch is the kernels' own.
+    int32_t other = -1;
+    /// When it runs in each of its segment's trips, from the trip's beginning.
+    /// Of a "done": from when the kernels come to it until they go on.
+    std::vector<int64_t> beginPs, endPs;
+    int64_t liveBytes = 0;                // While it runs, reserved left out.
+    int64_t hostBytes = 0, fileBytes = 0; // Alive there.
     int64_t workspaceBytes = 0;
-    double price = 0; // Picoseconds that a byte is worth here.
+    std::string workspaceSpace; // As `Value::space`.
+    double price = 0;           // Picoseconds that a byte is worth here.
     std::vector<int32_t> reads, writes; // Values.
+
+    bool isDone() const { return kind == "done"; }
+    bool isMove() const { return kind == "stash" || kind == "fetch"; }
   };
   struct Gap {
     int32_t from = 0, to = 0; // Launches.
     bool held = false, overPeak = false;
+    std::string space; // Where it waits meanwhile, if it is moved.
     int64_t leastPs = 0, paidPs = 0;
+    int64_t waitedPs = 0; // That the kernels wait for its moves.
     int64_t worthPs = -1; // -1: nothing proves a price.
   };
   struct Value {
@@ -63,6 +87,7 @@ struct PlanTrace {
     bool persistent = false;
     bool canRemake = false; // Some kernel can make it again.
     std::string space;      // "host", "file"; empty: the device.
+    int32_t content = 0;    // The value of which it is a form; itself.
     std::string type;       // Of its elements: "bf16".
     std::string why;        // It has this type (TypeReasons.h), or "".
     std::vector<Gap> gaps;
@@ -78,6 +103,7 @@ struct PlanTrace {
     int64_t bytes = 0, offset = -1;
     int32_t begin = 0, end = 0; // Launches [begin, end).
     bool persistent = false;
+    std::string space; // As `Value::space`.
   };
 
   /// Products of one element type, or decided by one exception.
@@ -90,6 +116,7 @@ struct PlanTrace {
   std::string precision; // As it was asked for: "bf16,lm_head=f32".
   std::vector<Products> products, exceptions;
   int64_t budgetBytes = -1, arenaBytes = -1, reservedBytes = 0;
+  int64_t hostArenaBytes = -1, fileArenaBytes = -1; // -1: nothing is there.
   double stepSeconds = -1, unconstrainedSeconds = -1;
   std::vector<Segment> segments;
   std::vector<Launch> launches;
@@ -100,6 +127,26 @@ struct PlanTrace {
   int64_t peakBytes = 0;
   planning::Levers levers;
 
+  /// Where something is: "", "host", "file".
+  std::vector<std::string> spaces() const;
+  /// When the kernels come to each launch, and after the last; loops once, by
+  /// a middle trip.
+  std::vector<int64_t> clockPs() const;
+  /// Bytes alive in a space at each launch, by class: a value that takes over
+  /// the bytes of another counts with it while both are in use.
+  std::map<std::string, std::vector<int64_t>>
+  levels(const std::string &space) const;
+  /// From when on a tensor's bytes aren't those of what it took them from.
+  int32_t aloneFrom(const Tensor &tensor) const;
+  /// How long the kernels wait for each engine, in a step; 0 is left out.
+  std::map<std::string, double> waitSeconds() const;
+  /// What is away from the device, in a step.
+  struct Moved {
+    int64_t homeBytes = 0;               // At home beside the device.
+    int64_t outBytes = 0, backBytes = 0; // From the device, and to it.
+  };
+  /// Of "parameters", "optimizer" or "activations": what else kernels make.
+  Moved movedOf(const std::string &kind) const;
   /// Recomputations among the launches.
   int64_t recomputations() const;
   /// Tensors of each value, in order of `begin`.

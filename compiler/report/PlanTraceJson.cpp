@@ -9,7 +9,7 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-static constexpr int64_t kTraceSchema = 3;
+static constexpr int64_t kTraceSchema = 4;
 
 namespace {
 
@@ -20,6 +20,11 @@ void fieldsOf(T &launch, F f) requires
   f("name", launch.name);
   f("where", launch.where);
   f("kind", launch.kind);
+  f("engine", launch.engine);
+  f("other", launch.other);
+  f("host_bytes", launch.hostBytes);
+  f("file_bytes", launch.fileBytes);
+  f("workspace_space", launch.workspaceSpace);
   f("recomputes", launch.recomputes);
   f("instance", launch.instance);
   f("cost_ps", launch.costPs);
@@ -35,8 +40,10 @@ void fieldsOf(T &gap, F f) requires
   f("to", gap.to);
   f("held", gap.held);
   f("over_peak", gap.overPeak);
+  f("space", gap.space);
   f("least_ps", gap.leastPs);
   f("paid_ps", gap.paidPs);
+  f("waited_ps", gap.waitedPs);
   f("worth_ps", gap.worthPs);
 }
 
@@ -49,6 +56,7 @@ void fieldsOf(T &value, F f) requires
   f("persistent", value.persistent);
   f("can_remake", value.canRemake);
   f("space", value.space);
+  f("content", value.content);
   f("type", value.type);
   f("why", value.why);
 }
@@ -76,6 +84,7 @@ void fieldsOf(T &buffer, F f) requires
   f("name", buffer.name);
   f("class", buffer.bufferClass);
   f("bytes", buffer.bytes);
+  f("space", buffer.space);
   f("offset", buffer.offset);
   f("begin", buffer.begin);
   f("end", buffer.end);
@@ -98,8 +107,14 @@ void fieldsOf(T &levers, F f) requires
   f("in_place_peak", levers.inPlacePeak);
   f("late_update_peak", levers.lateUpdatePeak);
   f("order_peak", levers.orderPeak);
+  f("recomputed_peak", levers.recomputedPeak);
+  f("activations_peak", levers.activationsPeak);
+  f("optimizer_peak", levers.optimizerPeak);
   f("plan_peak", levers.planPeak);
   f("recompute_cost_ps", levers.recomputeCost);
+  f("activations_cost_ps", levers.activationsCost);
+  f("optimizer_cost_ps", levers.optimizerCost);
+  f("parameters_cost_ps", levers.parametersCost);
 }
 
 template <typename T, typename F>
@@ -111,6 +126,8 @@ void fieldsOf(T &trace,
   f("budget_bytes", trace.budgetBytes);
   f("arena_bytes", trace.arenaBytes);
   f("reserved_bytes", trace.reservedBytes);
+  f("host_arena_bytes", trace.hostArenaBytes);
+  f("file_arena_bytes", trace.fileArenaBytes);
   f("step_s", trace.stepSeconds);
   f("unconstrained_s", trace.unconstrainedSeconds);
   f("peak_launch", trace.peakLaunch);
@@ -124,9 +141,9 @@ template <typename T> json::Object written(const T &record) {
   return object;
 }
 
-json::Array numbers(const std::vector<int32_t> &list) {
+template <typename T> json::Array numbers(const std::vector<T> &list) {
   json::Array array;
-  for (int32_t each : list)
+  for (T each : list)
     array.push_back(each);
   return array;
 }
@@ -157,11 +174,12 @@ public:
         f(value);
   }
 
-  std::vector<int32_t> numbers(const json::Value &value, const char *name) {
-    std::vector<int32_t> list;
+  template <typename T = int32_t>
+  std::vector<T> numbers(const json::Value &value, const char *name) {
+    std::vector<T> list;
     if (const json::Object *object = value.getAsObject())
       each(*object, name, [&](const json::Value &entry) {
-        list.push_back(int32_t(entry.getAsInteger().value_or(-1)));
+        list.push_back(T(entry.getAsInteger().value_or(-1)));
       });
     return list;
   }
@@ -206,12 +224,17 @@ std::string tmc::planTraceJson(const PlanTrace &trace) {
   auto nothing = [](const auto &, json::Object &) {};
   list("products", trace.products, nothing);
   list("exceptions", trace.exceptions, nothing);
-  list("segments", trace.segments, nothing);
+  list("segments", trace.segments,
+       [](const PlanTrace::Segment &segment, json::Object &row) {
+         row["trip_ps"] = numbers(segment.tripPs);
+       });
   list("launches", trace.launches,
        [](const PlanTrace::Launch &launch, json::Object &row) {
          row["phase"] = int64_t(launch.phase);
          row["reads"] = numbers(launch.reads);
          row["writes"] = numbers(launch.writes);
+         row["begin_ps"] = numbers(launch.beginPs);
+         row["end_ps"] = numbers(launch.endPs);
        });
   list("values", trace.values,
        [](const PlanTrace::Value &value, json::Object &row) {
@@ -248,6 +271,7 @@ Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
     });
   reader.each(*object, "segments", [&](const json::Value &value) {
     trace.segments.push_back(reader.read<PlanTrace::Segment>(value));
+    trace.segments.back().tripPs = reader.numbers<int64_t>(value, "trip_ps");
   });
   reader.each(*object, "launches", [&](const json::Value &value) {
     PlanTrace::Launch launch = reader.read<PlanTrace::Launch>(value);
@@ -258,6 +282,8 @@ Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
     }
     launch.reads = reader.numbers(value, "reads");
     launch.writes = reader.numbers(value, "writes");
+    launch.beginPs = reader.numbers<int64_t>(value, "begin_ps");
+    launch.endPs = reader.numbers<int64_t>(value, "end_ps");
     trace.launches.push_back(std::move(launch));
   });
   reader.each(*object, "values", [&](const json::Value &value) {
@@ -284,10 +310,25 @@ Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
                  t.end <= launches &&
                  t.placeOf < int64_t(trace.tensors.size()) &&
                  t.buffer < int64_t(trace.buffers.size());
+  // Each launch stands in a segment, and has a time in each of its trips.
+  int32_t laid = 0;
+  for (const PlanTrace::Segment &s : trace.segments) {
+    reader.ok &= s.begin == laid && s.begin <= s.end && s.end <= launches &&
+                 s.tripPs.size() >= 1 && s.tripPs.size() <= 3;
+    laid = s.end;
+    for (int32_t l = s.begin; reader.ok && l < s.end; ++l)
+      reader.ok &= trace.launches[l].beginPs.size() == s.tripPs.size() &&
+                   trace.launches[l].endPs.size() == s.tripPs.size() &&
+                   trace.launches[l].other < launches &&
+                   !(trace.launches[l].isDone() && trace.launches[l].other < 0);
+  }
+  reader.ok &= laid == launches;
   for (const PlanTrace::Launch &l : trace.launches)
     for (const auto *list : {&l.reads, &l.writes})
       for (int32_t v : *list)
         reader.ok &= within(v, values);
+  for (const PlanTrace::Value &v : trace.values)
+    reader.ok &= within(v.content, values);
   for (const PlanTrace::Value &v : trace.values)
     for (const PlanTrace::Gap &gap : v.gaps)
       reader.ok &= within(gap.from, launches) && gap.to <= launches;

@@ -51,14 +51,30 @@ static std::string inScript(json::Value value) {
 namespace {
 
 // Numbers that the page's script knows as well.
-enum Layer { Parameters, Optimizer, Batch, Gradients, Kept, Again, Workspace };
-enum Fate { Persistent, Held, Remade, InPlace, Short };
+enum Layer {
+  Parameters,
+  Optimizer,
+  Batch,
+  Gradients,
+  Kept,
+  Again,
+  Away,
+  Workspace
+};
+enum Fate { Persistent, Held, Remade, InPlace, Short, Moved };
+// "", "host" and "file" are 0, 1 and 2; engines as they are drawn.
+constexpr const char *kEngines[] = {"compute",        "device-to-host",
+                                    "host-to-device", "host",
+                                    "file-write",     "file-read"};
 
 Layer layerOf(const PlanTrace::Value &value, const std::string &decision) {
-  if (value.valueClass == "parameters")
-    return Parameters;
-  if (value.valueClass == "optimizer")
-    return Optimizer;
+  bool ofStates =
+      value.valueClass == "parameters" || value.valueClass == "optimizer";
+  if (!value.persistent &&
+      (ofStates || decision == "moved" || !value.space.empty()))
+    return Away;
+  if (ofStates)
+    return value.valueClass == "parameters" ? Parameters : Optimizer;
   if (value.persistent)
     return Batch;
   if (value.valueClass == "gradients")
@@ -66,12 +82,28 @@ Layer layerOf(const PlanTrace::Value &value, const std::string &decision) {
   return decision == "recomputed" ? Again : Kept;
 }
 
+/// The class of what a launch moves.
+int64_t groupOf(const PlanTrace &trace, const PlanTrace::Launch &launch) {
+  if (!launch.isMove())
+    return -1;
+  const std::string &its = trace.values[launch.reads[0]].valueClass;
+  return its == "parameters"  ? Parameters
+         : its == "optimizer" ? Optimizer
+         : its == "gradients" ? Gradients
+                              : Away;
+}
+
 Fate fateOf(const std::string &decision) {
-  return decision == "persistent"    ? Persistent
+  return decision == "moved"         ? Moved
+         : decision == "persistent"  ? Persistent
          : decision == "recomputed"  ? Remade
          : decision == "in place"    ? InPlace
          : decision == "short-lived" ? Short
                                      : Held;
+}
+
+int64_t numberOf(const std::string &space) {
+  return space.empty() ? 0 : space == "host" ? 1 : 2;
 }
 
 template <typename List, typename F> json::Array column(const List &list, F f) {
@@ -84,7 +116,36 @@ template <typename List, typename F> json::Array column(const List &list, F f) {
 json::Object launchColumns(const PlanTrace &trace) {
   using Launch = PlanTrace::Launch;
   const auto &list = trace.launches;
+  std::vector<int64_t> clock = trace.clockPs();
+  json::Array begins, ends;
+  int64_t segmentBegin = 0;
+  for (const PlanTrace::Segment &segment : trace.segments) {
+    for (int32_t l = segment.begin; l < segment.end; ++l) {
+      begins.push_back(segmentBegin + list[l].beginPs[segment.middle()]);
+      ends.push_back(segmentBegin + list[l].endPs[segment.middle()]);
+    }
+    segmentBegin += segment.tripPs[segment.middle()];
+  }
   return json::Object{
+      {"clock", json::Array(clock)},
+      {"begin", std::move(begins)},
+      {"end", std::move(ends)},
+      {"other", column(list, [](const Launch &l) { return l.other; })},
+      {"done", column(list, [](const Launch &l) { return int(l.isDone()); })},
+      {"engine", column(list,
+                        [](const Launch &l) {
+                          return llvm::find(kEngines, l.engine) -
+                                 std::begin(kEngines);
+                        })},
+      {"moved", column(list,
+                       [&](const Launch &l) {
+                         return l.isMove() ? trace.values[l.reads[0]].bytes : 0;
+                       })},
+      {"group",
+       column(list, [&](const Launch &l) { return groupOf(trace, l); })},
+      {"workSpace",
+       column(list,
+              [](const Launch &l) { return numberOf(l.workspaceSpace); })},
       {"name", column(list, [](const Launch &l) { return l.name; })},
       {"where", column(list, [](const Launch &l) { return l.where; })},
       {"phase", column(list, [](const Launch &l) { return int64_t(l.phase); })},
@@ -101,8 +162,10 @@ json::Object tensorColumns(const PlanTrace &trace) {
       {"value", column(list, [](const Tensor &t) { return t.value; })},
       {"begin", column(list, [](const Tensor &t) { return t.begin; })},
       {"end", column(list, [](const Tensor &t) { return t.end; })},
-      {"taken",
-       column(list, [](const Tensor &t) { return int(t.placeOf >= 0); })},
+      {"alone", column(list,
+                       [&](const Tensor &t) {
+                         return std::min(trace.aloneFrom(t), t.end);
+                       })},
       {"offset", column(list, [&](const Tensor &t) {
          return t.buffer < 0 ? int64_t(-1) : trace.buffers[t.buffer].offset;
        })}};
@@ -110,10 +173,13 @@ json::Object tensorColumns(const PlanTrace &trace) {
 
 json::Object valueColumns(const PlanTrace &trace) {
   std::vector<std::vector<int32_t>> tensors = trace.tensorsOf();
-  json::Array names, layers, fates, bytes, worths, costs, agains, types, whys;
+  json::Array names, layers, spaces, fates, bytes, worths, costs, agains, types,
+      whys;
   for (size_t v = 0; v < trace.values.size(); ++v) {
     const PlanTrace::Value &value = trace.values[v];
-    std::string decision = decisionOf(trace, int32_t(v), tensors[v]);
+    std::string decision = decisionOf(trace, value.content, tensors[v]);
+    if (value.persistent)
+      decision = "persistent";
     int64_t worth = -1, cost = value.gaps.empty() ? -1 : 0, again = 0;
     for (const PlanTrace::Gap &gap : value.gaps) {
       cost += gap.held ? gap.leastPs : gap.paidPs;
@@ -125,6 +191,7 @@ json::Object valueColumns(const PlanTrace &trace) {
                !value.persistent;
     names.push_back(value.name);
     layers.push_back(int64_t(layerOf(value, decision)));
+    spaces.push_back(numberOf(value.space));
     fates.push_back(int64_t(fateOf(decision)));
     bytes.push_back(value.bytes);
     worths.push_back(worth);
@@ -135,10 +202,10 @@ json::Object valueColumns(const PlanTrace &trace) {
   }
   return json::Object{
       {"name", std::move(names)},   {"layer", std::move(layers)},
-      {"fate", std::move(fates)},   {"bytes", std::move(bytes)},
-      {"worth", std::move(worths)}, {"cost", std::move(costs)},
-      {"again", std::move(agains)}, {"type", std::move(types)},
-      {"why", std::move(whys)}};
+      {"space", std::move(spaces)}, {"fate", std::move(fates)},
+      {"bytes", std::move(bytes)},  {"worth", std::move(worths)},
+      {"cost", std::move(costs)},   {"again", std::move(agains)},
+      {"type", std::move(types)},   {"why", std::move(whys)}};
 }
 
 json::Array cards(const PlanFigures &plan) {

@@ -21,17 +21,25 @@ public:
   explicit SnapshotWriter(const PlanTrace &trace) : trace(trace) {}
 
   std::string write() {
-    layTimes();
+    for (int64_t ps : trace.clockPs())
+      startUs.push_back(ps / 1000000);
+    std::vector<std::string> spaces = trace.spaces();
     p.beginDict();
     p.key("segments");
     p.beginList();
-    writeSegment();
+    for (const std::string &each : spaces) {
+      enter(each, spaces);
+      writeSegment();
+    }
     p.end();
     p.key("device_traces");
     p.beginList();
-    p.beginList();
-    writeEvents();
-    p.end();
+    for (const std::string &each : spaces) {
+      enter(each, spaces);
+      p.beginList();
+      writeEvents();
+      p.end();
+    }
     p.end();
     p.end();
     return p.finish();
@@ -42,13 +50,16 @@ private:
   Pickler p;
   std::vector<int64_t> startUs; // Of each launch, in microseconds.
 
-  void layTimes() {
-    double at = 0;
-    for (const PlanTrace::Launch &launch : trace.launches) {
-      startUs.push_back(int64_t(at));
-      at += double(launch.costPs) * 1e-6;
-    }
-    startUs.push_back(int64_t(at));
+  // The space that is being written: its number, and its arena.
+  std::string space;
+  int64_t device = 0, arenaBytes = 0;
+
+  void enter(const std::string &next, const std::vector<std::string> &spaces) {
+    space = next;
+    device = llvm::find(spaces, next) - spaces.begin();
+    arenaBytes = space.empty()     ? trace.arenaBytes
+                 : space == "host" ? trace.hostArenaBytes
+                                   : trace.fileArenaBytes;
   }
 
   void frame(const std::string &name, const std::string &where) {
@@ -84,12 +95,12 @@ private:
   void writeSegment() {
     std::map<int64_t, const PlanTrace::Buffer *> staying;
     for (const PlanTrace::Buffer &buffer : trace.buffers)
-      if (buffer.persistent && buffer.offset >= 0)
+      if (buffer.persistent && buffer.space == space && buffer.offset >= 0)
         staying[buffer.offset] = &buffer;
     p.beginDict();
-    p.key("device"), p.value(0);
+    p.key("device"), p.value(device);
     p.key("address"), p.value(kArenaAddress);
-    p.key("total_size"), p.value(trace.arenaBytes);
+    p.key("total_size"), p.value(arenaBytes);
     int64_t active = 0;
     for (const auto &[offset, buffer] : staying)
       active += buffer->bytes;
@@ -106,7 +117,7 @@ private:
     p.key("is_expandable"), p.value(0);
     p.key("frames");
     p.beginList();
-    frame("the arena", "");
+    frame(space.empty() ? "the arena" : "the arena, " + space, "");
     p.end();
     p.key("blocks");
     p.beginList();
@@ -132,8 +143,8 @@ private:
         block(offset - at, nullptr);
       block(buffer->bytes, buffer);
     }
-    if (at < trace.arenaBytes)
-      block(trace.arenaBytes - at, nullptr);
+    if (at < arenaBytes)
+      block(arenaBytes - at, nullptr);
     p.end();
     p.end();
   }
@@ -164,10 +175,18 @@ private:
     for (const PlanTrace::Tensor &next : trace.tensors)
       if (next.placeOf >= 0)
         until[next.placeOf] = std::min(until[next.placeOf], next.begin);
+    // The program may reuse a buffer where the plan doesn't say so.
+    std::vector<int32_t> lastIn(trace.buffers.size(), -1);
+    for (size_t t = 0; t < trace.tensors.size(); ++t)
+      if (int32_t buffer = trace.tensors[t].buffer; buffer >= 0) {
+        if (int32_t before = std::exchange(lastIn[buffer], int32_t(t));
+            before >= 0)
+          until[before] = std::min(until[before], trace.tensors[t].begin);
+      }
     std::vector<Piece> pieces;
     for (auto [tensor, end] : llvm::zip(trace.tensors, until)) {
       const PlanTrace::Value &value = trace.values[tensor.value];
-      if (value.persistent || tensor.buffer < 0 ||
+      if (value.persistent || value.space != space || tensor.buffer < 0 ||
           trace.buffers[tensor.buffer].offset < 0)
         continue;
       const PlanTrace::Buffer &buffer = trace.buffers[tensor.buffer];
@@ -175,8 +194,9 @@ private:
           {tensor.begin, end, buffer.offset, buffer.bytes, value.name});
     }
     for (const PlanTrace::Buffer &buffer : trace.buffers)
-      if (!buffer.persistent && buffer.bufferClass == "workspace" &&
-          buffer.offset >= 0 && buffer.begin < buffer.end)
+      if (!buffer.persistent && buffer.space == space &&
+          buffer.bufferClass == "workspace" && buffer.offset >= 0 &&
+          buffer.begin < buffer.end)
         pieces.push_back({buffer.begin, buffer.end, buffer.offset, buffer.bytes,
                           buffer.name});
     int32_t launches = int32_t(trace.launches.size());
@@ -204,76 +224,118 @@ std::string tmc::memorySnapshot(const PlanTrace &trace) {
   return SnapshotWriter(trace).write();
 }
 
-std::string tmc::stepTrace(const PlanTrace &trace) {
-  // Bytes alive at each launch, by class.
-  std::map<std::string, std::vector<int64_t>> levels;
-  size_t n = trace.launches.size();
-  for (const PlanTrace::Tensor &tensor : trace.tensors) {
-    const PlanTrace::Value &value = trace.values[tensor.value];
-    std::vector<int64_t> &level = levels[value.valueClass];
-    level.resize(n + 1, 0);
-    int32_t begin = tensor.begin + (tensor.placeOf >= 0);
-    if (begin >= tensor.end)
-      continue;
-    level[begin] += value.bytes;
-    level[tensor.end] -= value.bytes;
-  }
-  for (auto &[name, level] : levels)
-    for (size_t i = 1; i <= n; ++i)
-      level[i] += level[i - 1];
+namespace {
 
+/// The lanes, in the order in which they are drawn.
+constexpr const char *kLanes[] = {"compute", "device-to-host", "host-to-device",
+                                  "host",    "file-write",     "file-read"};
+
+class StepTraceWriter {
+public:
+  explicit StepTraceWriter(const PlanTrace &trace) : trace(trace) {
+    for (const std::string &space : trace.spaces())
+      levels.push_back({space, trace.levels(space)});
+  }
+
+  std::string write() {
+    named("process_name", 0, trace.model + " on " + trace.target);
+    for (size_t lane = 0; lane < std::size(kLanes); ++lane)
+      if (llvm::any_of(trace.launches, [&](const PlanTrace::Launch &l) {
+            return l.engine == kLanes[lane];
+          }))
+        named("thread_name", int64_t(lane), kLanes[lane]);
+    int64_t tripBegin = 0; // Picoseconds.
+    for (const PlanTrace::Segment &segment : trace.segments)
+      for (int64_t trip = 0; trip < segment.trips; ++trip) {
+        size_t shown = segment.shownAs(trip);
+        int64_t clock = 0; // Of the kernels.
+        for (int32_t l = segment.begin; l < segment.end; ++l) {
+          addAlive(l, tripBegin + clock);
+          addLaunch(l, tripBegin, shown, segment.trips > 1 ? trip : -1);
+          const PlanTrace::Launch &launch = trace.launches[l];
+          if (launch.other < 0 || launch.isDone())
+            clock = launch.endPs[shown];
+        }
+        tripBegin += segment.tripPs[shown];
+      }
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << json::Value(json::Object{{"displayTimeUnit", "ms"},
+                                    {"traceEvents", std::move(events)}})
+        << "\n";
+    return text;
+  }
+
+private:
+  const PlanTrace &trace;
+  std::vector<
+      std::pair<std::string, std::map<std::string, std::vector<int64_t>>>>
+      levels; // Of each space.
   json::Array events;
-  auto named = [&](const char *what, int64_t thread, const std::string &name) {
+
+  void named(const char *what, int64_t lane, const std::string &name) {
     events.push_back(json::Object{{"ph", "M"},
                                   {"name", what},
                                   {"pid", 0},
-                                  {"tid", thread},
+                                  {"tid", lane},
                                   {"args", json::Object{{"name", name}}}});
-  };
-  named("process_name", 0, trace.model + " on " + trace.target);
-  named("thread_name", 0, "launches");
-  int64_t at = 0; // Picoseconds.
-  auto launchAt = [&](int32_t index, int64_t trip, bool loops) {
-    const PlanTrace::Launch &launch = trace.launches[index];
-    json::Object args{{"launch", index + 1},
+  }
+
+  static int64_t laneOf(const std::string &engine) {
+    return llvm::find(kLanes, engine) - std::begin(kLanes);
+  }
+
+  /// A launch on its engine's lane, or what the kernels wait for it.
+  void addLaunch(int32_t l, int64_t tripBegin, size_t shown, int64_t trip) {
+    const PlanTrace::Launch &launch = trace.launches[l];
+    int64_t begin = launch.beginPs[shown], end = launch.endPs[shown];
+    if (launch.isDone() && begin == end)
+      return;
+    json::Object args{{"launch", l + 1},
                       {"kernel", launch.kind},
                       {"instance", launch.instance},
                       {"live_bytes", launch.liveBytes}};
     if (!launch.where.empty())
       args["line"] = launch.where;
-    if (loops)
+    if (trip >= 0)
       args["micro_batch"] = trip;
     if (launch.recomputes)
       args["made"] = "again";
-    events.push_back(
-        json::Object{{"ph", "X"},
-                     {"name", launch.name},
-                     {"cat", std::string(nameOf(launch.phase)) +
-                                 (launch.recomputes ? ",recomputed" : "")},
-                     {"ts", double(at) * 1e-6},
-                     {"dur", double(launch.costPs) * 1e-6},
-                     {"pid", 0},
-                     {"tid", 0},
-                     {"args", std::move(args)}});
-    json::Object alive;
-    for (const auto &[name, level] : levels)
-      alive[name] = level[index];
-    alive["workspace"] = launch.workspaceBytes;
-    events.push_back(json::Object{{"ph", "C"},
-                                  {"name", "bytes alive"},
-                                  {"ts", double(at) * 1e-6},
-                                  {"pid", 0},
-                                  {"args", std::move(alive)}});
-    at += launch.costPs;
-  };
-  for (const PlanTrace::Segment &segment : trace.segments)
-    for (int64_t trip = 0; trip < segment.trips; ++trip)
-      for (int32_t index = segment.begin; index < segment.end; ++index)
-        launchAt(index, trip, segment.trips > 1);
-  std::string text;
-  llvm::raw_string_ostream(text)
-      << json::Value(json::Object{{"displayTimeUnit", "ms"},
-                                  {"traceEvents", std::move(events)}})
-      << "\n";
-  return text;
+    if (launch.isMove())
+      args["bytes"] = trace.values[launch.reads[0]].bytes;
+    std::string category = launch.isDone()
+                               ? "wait"
+                               : std::string(nameOf(launch.phase)) +
+                                     (launch.recomputes ? ",recomputed" : "");
+    events.push_back(json::Object{
+        {"ph", "X"},
+        {"name", (launch.isDone() ? "wait for " : "") + launch.name},
+        {"cat", category},
+        {"ts", double(tripBegin + begin) * 1e-6},
+        {"dur", double(end - begin) * 1e-6},
+        {"pid", 0},
+        {"tid", launch.isDone() ? 0 : laneOf(launch.engine)},
+        {"args", std::move(args)}});
+  }
+
+  /// What is alive in each space when the kernels come to a launch.
+  void addAlive(int32_t l, int64_t atPs) {
+    for (const auto &[space, classes] : levels) {
+      json::Object alive;
+      for (const auto &[name, level] : classes)
+        alive[name] = level[l];
+      events.push_back(json::Object{
+          {"ph", "C"},
+          {"name", "bytes alive" + (space.empty() ? "" : ", " + space)},
+          {"ts", double(atPs) * 1e-6},
+          {"pid", 0},
+          {"args", std::move(alive)}});
+    }
+  }
+};
+
+} // namespace
+
+std::string tmc::stepTrace(const PlanTrace &trace) {
+  return StepTraceWriter(trace).write();
 }

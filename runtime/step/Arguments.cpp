@@ -243,7 +243,7 @@ Status parseArguments(const std::vector<std::string> &arguments,
   return Status::ok();
 }
 
-std::string helpText(const std::string &program) {
+std::string helpText(const std::string &program, const StepProgram &step) {
   std::string text = "usage: " + program +
                      " --data FILE --steps N [flags]\n\ntrains a compiled "
                      "step\n\n";
@@ -252,7 +252,11 @@ std::string helpText(const std::string &program) {
     if (flag.value)
       left += std::string(flag.value[0] == '[' ? "" : " ") + flag.value;
     left.resize(std::max<size_t>(left.size() + 2, 26), ' ');
-    text += left + flag.help + "\n";
+    text += left + flag.help;
+    if (std::string(flag.name) == "--nvme" && *step.fileDirectory)
+      text += std::string("\n") + std::string(26, ' ') +
+              "(default, from tmc compile: '" + step.fileDirectory + "')";
+    text += "\n";
   }
   return text + "\nexit codes: 0 done (Ctrl-C included), 1 the input is at "
                 "fault, 2 usage,\n3 more memory wanted than planned, 4 "

@@ -9,6 +9,7 @@
 
 #include "runtime/kernels/DType.h"
 #include "runtime/kernels/Status.h"
+#include "runtime/step/Program.h"
 #include "runtime/step/Schedule.h"
 
 #include <cstdint>
@@ -46,7 +47,8 @@ Status parseArguments(const std::vector<std::string> &arguments,
                       Arguments &parsed);
 
 /// The text of --help.
-std::string helpText(const std::string &program);
+/// The flags of the trainer of `step`; `program` is what it is called.
+std::string helpText(const std::string &program, const StepProgram &step);
 
 } // namespace tmc
 

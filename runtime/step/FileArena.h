@@ -95,6 +95,7 @@ public:
   FileArena &operator=(const FileArena &) = delete;
 
   int64_t bytes() const { return bytes_; }
+  const std::string &directory() const { return directory_; }
   /// "io_uring, direct", "pread and pwrite, through the page cache", ...
   std::string description() const;
 

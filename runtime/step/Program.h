@@ -35,7 +35,7 @@
 namespace tmc {
 
 /// Bumped when a field changes its meaning; a runtime refuses other versions.
-constexpr int32_t kProgramVersion = 6;
+constexpr int32_t kProgramVersion = 7;
 
 constexpr int kMaxRank = 8;
 
@@ -176,7 +176,8 @@ struct StepProgram {
   const char *fingerprint; // tells checkpoints of other models apart
   int64_t arenaBytes;      // on the device
   int64_t hostArenaBytes = 0, fileArenaBytes = 0;
-  int32_t eventCount = 0; // events are 0, 1, ..., eventCount - 1
+  const char *fileDirectory = ""; // for it, if none is given; "": none
+  int32_t eventCount = 0;         // events are 0, 1, ..., eventCount - 1
 
   const TensorInfo *tensors;
   int64_t tensorCount;

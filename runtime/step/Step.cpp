@@ -124,13 +124,15 @@ Status Step::create(const StepProgram &program, const StepOptions &options,
     if (Status s = made->device_->allocateHostArena(program.hostArenaBytes); !s)
       return s;
   if (program.fileArenaBytes > 0) {
-    if (options.nvmeDirectory.empty())
+    const std::string directory = options.nvmeDirectory.empty()
+                                      ? program.fileDirectory
+                                      : options.nvmeDirectory;
+    if (directory.empty())
       return {Code::Usage, "the step keeps " +
                                std::to_string(program.fileArenaBytes) +
                                " bytes in a file: give --nvme DIR"};
-    if (Status s =
-            FileArena::create(options.nvmeDirectory, program.fileArenaBytes,
-                              options.file, made->file_);
+    if (Status s = FileArena::create(directory, program.fileArenaBytes,
+                                     options.file, made->file_);
         !s)
       return s;
   }

@@ -156,7 +156,7 @@ struct Trainer {
     if (Status s = Step::create(program, options, step); !s)
       return s;
     if (const FileArena *file = step->file(); file && !arguments.quiet)
-      std::printf("swap file in '%s': %s, %s\n", arguments.nvme.c_str(),
+      std::printf("swap file in '%s': %s, %s\n", file->directory().c_str(),
                   formatBytes(file->bytes()).c_str(),
                   file->description().c_str());
     if (!arguments.resume.empty()) {
@@ -319,7 +319,7 @@ int main(int count, char **words) {
     return code;
   }
   if (arguments.help) {
-    std::fputs(helpText(words[0]).c_str(), stdout);
+    std::fputs(helpText(words[0], *tmc_step_program()).c_str(), stdout);
     return 0;
   }
   (void)tmc_link_allocation_hook();

@@ -5,7 +5,7 @@
 
 Each case is a small step, planned with what its class may move and nearly the smallest budget that
 is known to work so. 20 steps give the losses, gradient norms, parameters, states and moments of the
-step that moves nothing, bit for bit; so do two threads, dead buffers poisoned, and going on from the
+step that moves nothing, bit for bit; so do two threads, a trace, dead buffers poisoned, and going on from the
 other's checkpoint in the middle. The arenas are as large as planned, in each space, and the class
 moves something. `tmc verify` agrees. Ends with one line `N passed, M failed`.
 """
@@ -23,6 +23,9 @@ import run as steps
 from run import ROOT, STEPS, Case, Run, Tally
 
 GPT2 = dict(graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={})
+# Lanes of a trainer's trace: engines of plan.json.
+ENGINES = {"compute": "compute", "d2h": "device-to-host", "h2d": "host-to-device", "host": "host",
+           "read": "file-read", "write": "file-write"}
 OVERFLOWS = "--loss-scale=dynamic(start=4294967296,growth=65536,backoff=0.0000152587890625,interval=4)"
 
 # Name: the step, --offload, more flags of its compilation.
@@ -38,6 +41,9 @@ CASES = {
     "all, fp16 with scaling": (dict(GPT2, options=GPT2["options"] + ["--precision=fp16", OVERFLOWS]), "all", []),
     "optimizer, moments in 8 bits": (dict(GPT2, optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"), "optimizer", []),
     "parameters, most of them frozen": (dict(GPT2, options=GPT2["options"] + ["--freeze=*.h.*"]), "parameters", []),
+    "all, with a file": (GPT2, "all", ["--host-budget=900KiB", "--nvme=swap"]),
+    "all, 4 micro-batches, with a file": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=4"]), "all",
+                                          ["--host-budget=600KiB", "--nvme=swap"]),
     "all, sgd": (dict(GPT2, optimizer="sgd(momentum=0.9)"), "all", []),
 }
 
@@ -45,7 +51,10 @@ CASES = {
 class Offloaded(Case):
     def __init__(self, name, model, classes, flags, options, scratch):
         super().__init__(name, model, options, scratch)
-        self.flags = [f"--offload={classes}", *flags]
+        self.swap = os.path.join(scratch, name, "swap")
+        os.makedirs(self.swap, exist_ok=True)
+        self.flags = [f"--offload={classes}", *[f"--nvme={self.swap}" if f == "--nvme=swap" else f for f in flags]]
+        self.has_file = "--nvme=swap" in flags
 
     def smallest(self):
         code, text = steps.run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
@@ -66,17 +75,22 @@ class Offloaded(Case):
         label = f"{self.name}: {budget} bytes, {high} without moves"
         if fault:
             return tally.test(label, fault)
+        # The file is where tmc compile said.
         done = Run(moved, "one-thread", self.data, "--threads=1")
         spaces = self.plan(moved)["spaces"]
         over = f"takes {self.plan(moved)['arena_bytes']}" if self.plan(moved)["arena_bytes"] > budget else ""
         tally.test(label, over or done.difference(first) or self.memory(done, moved) or self.beside(done, spaces),
                    "" if done.code else
                    f"{spaces['to_host_bytes']} bytes to the host, {spaces['to_device_bytes']} back, "
-                   f"{spaces['host']['arena_bytes']} there")
+                   f"{spaces['host']['arena_bytes']} there"
+                   + (f"; {spaces['written_bytes']} written, {spaces['read_bytes']} read" if self.has_file else ""))
         if done.code:
             return
         two = Run(moved, "two-threads", self.data, "--threads=2", "--host-threads=2")
         tally.test(f"{self.name}: two threads", two.difference(first))
+        traced = os.path.join(moved, "trace.json")
+        tally.test(f"{self.name}: traced", Run(moved, "traced", self.data, "--threads=1", f"--trace={traced}").difference(first)
+                   or self.lanes(traced, self.plan(moved)))
         poisoned = Run(moved, "poisoned", self.data, "--threads=1", "--poison")
         tally.test(f"{self.name}: dead buffers poisoned", poisoned.difference(first))
         for name, begins, ends in ("from what stays", base, moved), ("to what stays", moved, base):
@@ -91,9 +105,32 @@ class Offloaded(Case):
         """What is beside the device is as large as planned, and something moves."""
         if not spaces or spaces["to_host_bytes"] + spaces["to_device_bytes"] == 0:
             return "nothing moves"
+        if self.has_file and not (spaces["written_bytes"] > 0 and spaces["read_bytes"] > 0):
+            return "nothing goes to the file"
         for line in done.lines:
+            if self.has_file and line["file_arena_bytes"] != spaces["file"]["arena_bytes"]:
+                return f"the file has {line['file_arena_bytes']} bytes, {spaces['file']['arena_bytes']} were planned"
             if line["host_arena_bytes"] != spaces["host"]["arena_bytes"]:
                 return f"the host's arena has {line['host_arena_bytes']} bytes, {spaces['host']['arena_bytes']} were planned"
+        return ""
+
+    def lanes(self, path, plan):
+        """Measured and predicted lanes are side by side: each engine of the plan runs the same entries in both."""
+        with open(path) as file:
+            events = json.load(file)["traceEvents"]
+        named = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+        process = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
+        lanes = {}
+        for event in events:
+            if event["ph"] == "X":
+                lane = named[event["pid"], event["tid"]]
+                lanes.setdefault(lane, {}).setdefault(event["pid"], []).append(event["name"])
+        works = {lane for lane, name in ENGINES.items() if plan["spaces"]["busy_s"].get(name, 0) > 0}
+        if set(lanes) != works:
+            return f"the lanes are {sorted(lanes)}, {sorted(works)} work"
+        for lane, each in lanes.items():
+            if each.get(process["measured"]) != each.get(process["predicted"]):
+                return f"{lane} has other work measured than predicted"
         return ""
 
 

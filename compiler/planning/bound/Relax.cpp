@@ -33,8 +33,10 @@ public:
 
 private:
   int64_t bytesOf(ValueId v) const { return problem.values[v].bytes; }
+  /// Temporary contents, by their main forms: on the device.
   bool counted(ValueId v) const {
-    return problem.values[v].kind != ValueKind::Persistent;
+    return problem.values[v].kind != ValueKind::Persistent &&
+           problem.values[v].formOf == kNone;
   }
   int64_t tripsOf(SegmentId s) const { return problem.segments[s].trips; }
   /// In a segment of one trip a carried value goes by its first name.
@@ -208,7 +210,7 @@ void Relaxing::addGap(ValueId v, int32_t first, int32_t last, SegmentId from,
 void Relaxing::findCarries() {
   for (size_t c = 0; c < problem.values.size(); ++c)
     if (const Value &value = problem.values[c];
-        value.kind == ValueKind::Carried &&
+        value.kind == ValueKind::Carried && counted(ValueId(c)) &&
         tripsOf(home[value.carriedFrom]) > 1)
       for (const Event &e : events[c])
         carries[value.carriedFrom] |= e.certain;

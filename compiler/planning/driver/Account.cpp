@@ -1,6 +1,6 @@
 #include "compiler/planning/driver/Account.h"
 
-#include "compiler/planning/model/Timeline.h"
+#include "compiler/planning/driver/MoveLevers.h"
 
 #include <algorithm>
 #include <numeric>
@@ -15,32 +15,55 @@ public:
       : problem(problem), plan(plan) {}
 
   absl::StatusOr<Account> run() {
+    orders = plan.orders.empty() ? ordersOf(plan.solution) : plan.orders;
     layRows();
     absl::StatusOr<Timeline> timeline = timelineOf(problem, plan.solution);
     if (!timeline.ok())
       return timeline.status();
     const SpaceUse &device = timeline->spaces[kDeviceSpace];
     for (size_t t = 0; t < timeline->size(); ++t) {
-      int64_t &live = out.rows[rowOf(timeline->moments[t])].liveBytes;
-      live = std::max(live, device.liveBytes[t]);
+      AccountRow &row = out.rows[rowOf(timeline->moments[t])];
+      row.times.push_back(timeline->times[t]);
+      row.liveBytes = std::max(row.liveBytes, device.liveBytes[t]);
+      for (size_t s = 1; s < timeline->spaces.size(); ++s)
+        row.otherBytes[s - 1] =
+            std::max(row.otherBytes[s - 1], timeline->spaces[s].liveBytes[t]);
     }
+    out.tripLengths = timeline->tripLengths;
     out.peakRow = rowOf(timeline->moments[device.peakMoment]);
     out.peakBytes = device.peakBytes;
     layIntervals(*timeline);
     priceRows();
     decideGaps();
     out.levers = levers();
+    if (absl::Status status =
+            addMoveLevers(problem, plan, *timeline, out.levers);
+        !status.ok())
+      return status;
     return std::move(out);
   }
 
 private:
   const Problem &problem;
   const Plan &plan;
+  std::vector<std::vector<InstructionId>> orders; // Of first executions.
   Account out;
   std::vector<int32_t>
       segmentBegin;             // Row of each segment's first, and the end.
-  std::vector<int32_t> mainRow; // Of each moment of `plan.orders`.
+  std::vector<int32_t> mainRow; // Of each moment of `orders`.
   std::vector<std::vector<int32_t>> intervalsOf; // Of each value.
+
+  static std::vector<std::vector<InstructionId>>
+  ordersOf(const Solution &solution) {
+    std::vector<std::vector<InstructionId>> orders;
+    for (const std::vector<Execution> &list : solution.segments) {
+      orders.emplace_back();
+      for (const Execution &e : list)
+        if (e.instruction != kNone && e.phase != Phase::Done)
+          orders.back().push_back(e.instruction);
+    }
+    return orders;
+  }
 
   int32_t rowOf(const Profile::Moment &moment) const {
     return segmentBegin[moment.segment] + moment.index;
@@ -50,18 +73,31 @@ private:
     std::vector<int32_t> rowOfInstruction(problem.instructions.size(), 0);
     for (size_t s = 0; s < problem.segments.size(); ++s) {
       segmentBegin.push_back(int32_t(out.rows.size()));
+      std::vector<int32_t> startOf; // Of each work.
       for (const Execution &e : plan.solution.segments[s]) {
+        int32_t at = int32_t(out.rows.size());
         if (e.instruction != kNone && e.phase != Phase::Done)
-          rowOfInstruction[e.instruction] = int32_t(out.rows.size());
-        out.rows.push_back({SegmentId(s), e.recipe, e.instruction,
-                            problem.segments[s].trips, e.phase, 0, 0});
+          rowOfInstruction[e.instruction] = at;
+        AccountRow row;
+        row.segment = SegmentId(s);
+        row.recipe = e.recipe;
+        row.instruction = e.instruction;
+        row.trips = problem.segments[s].trips;
+        row.phase = e.phase;
+        row.otherBytes.assign(problem.spaces.size() - 1, 0);
+        if (e.phase == Phase::Start) {
+          startOf.resize(std::max(startOf.size(), size_t(e.work) + 1), kNone);
+          startOf[e.work] = at;
+        } else if (e.phase == Phase::Done) {
+          row.other = startOf[e.work];
+          out.rows[row.other].other = at;
+        }
+        out.rows.push_back(std::move(row));
       }
     }
     segmentBegin.push_back(int32_t(out.rows.size()));
     for (size_t s = 0; s < problem.segments.size(); ++s)
-      for (InstructionId i : s < plan.orders.size()
-                                 ? plan.orders[s]
-                                 : problem.segments[s].instructions)
+      for (InstructionId i : orders[s])
         mainRow.push_back(rowOfInstruction[i]);
   }
 
@@ -136,7 +172,8 @@ private:
     for (int32_t row = from + 1; row < to; ++row) {
       const AccountRow &at = out.rows[row];
       const Recipe &recipe = problem.recipes[at.recipe];
-      if (at.instruction != kNone ||
+      if (at.instruction != kNone || at.phase == Phase::Done ||
+          problem.isMove(recipe) ||
           std::find(recipe.writes.begin(), recipe.writes.end(), value) ==
               recipe.writes.end())
         continue;
@@ -150,8 +187,45 @@ private:
     return cost;
   }
 
+  /// Whether a form of the gap's value waits beside the device, and what its
+  /// moves take.
+  void findMoves(GapDecision &gap) const {
+    ValueId content = problem.contentOf(gap.value);
+    bool comesBack = !reads(gap.to, gap.value);
+    SpaceId space = 0;
+    int64_t busy = 0, waits = 0;
+    for (int32_t row = gap.from + 1; row < gap.to; ++row) {
+      const AccountRow &at = out.rows[row];
+      const Recipe &recipe = problem.recipes[at.recipe];
+      if (!problem.isMove(recipe) ||
+          problem.contentOf(recipe.reads[0]) != content)
+        continue;
+      if (at.phase == Phase::Done) {
+        waits += (at.times.back().end - at.times.back().begin) * at.trips;
+        continue;
+      }
+      busy += recipe.cost * at.trips;
+      for (ValueId v : {recipe.reads[0], recipe.writes[0]})
+        space = std::max(space, problem.values[v].space);
+      comesBack |= recipe.writes[0] == gap.value;
+    }
+    if (!comesBack || !space)
+      return;
+    gap.space = space;
+    gap.paidCost = busy;
+    gap.waitedCost = waits;
+  }
+
+  bool reads(int32_t row, ValueId value) const {
+    if (size_t(row) >= out.rows.size())
+      return false;
+    const std::vector<ValueId> &list =
+        problem.recipes[out.rows[row].recipe].reads;
+    return std::find(list.begin(), list.end(), value) != list.end();
+  }
+
   void decideGaps() {
-    Relaxation relaxation = relax(problem, plan.orders);
+    Relaxation relaxation = relax(problem, orders);
     std::vector<double> prices(mainRow.size() + 1, 0); // Prefix sums.
     for (size_t k = 0; k < mainRow.size(); ++k)
       prices[k + 1] = prices[k] + out.rows[mainRow[k]].price;
@@ -167,7 +241,10 @@ private:
       decision.overPeak =
           decision.from < out.peakRow && out.peakRow < decision.to;
       decision.leastCost = gap.cost;
-      decision.paidCost = paid(gap.value, decision.from, decision.to);
+      if (!decision.held)
+        findMoves(decision);
+      if (!decision.space)
+        decision.paidCost = paid(gap.value, decision.from, decision.to);
       if (priced)
         decision.worth = int64_t((prices[gap.last + 1] - prices[gap.first]) *
                                  double(gap.bytes));
@@ -207,14 +284,13 @@ private:
     Levers levers;
     levers.plainPeak = peakOf({}, false);
     levers.inPlacePeak = peakOf({}, true);
-    levers.orderPeak = peakOf(plan.orders, true);
-    std::vector<std::vector<InstructionId>> late = plan.orders;
+    levers.orderPeak = peakOf(orders, true);
+    std::vector<std::vector<InstructionId>> late = orders;
     if (!late.empty())
       std::stable_partition(late.back().begin(), late.back().end(),
                             [&](InstructionId i) { return !isUpdate(i); });
     levers.lateUpdatePeak = peakOf(late, true);
     levers.planPeak = out.peakBytes;
-    levers.recomputeCost = plan.cost - plan.baseCost;
     return levers;
   }
 };

@@ -16,6 +16,7 @@
 
 #include "compiler/planning/driver/Solve.h"
 #include "compiler/planning/model/Problem.h"
+#include "compiler/planning/model/Timeline.h"
 
 namespace tmc::planning {
 
@@ -29,6 +30,11 @@ struct AccountRow {
   int64_t liveBytes =
       0; // Of the device, the most over the trips, reserved left out.
   double price = 0; // Of a byte here, in cost units; 0 where none is known.
+  int32_t other = kNone; // The row of a Start's Done, of a Done's Start.
+  /// When it runs, in each of the trips shown (`Timeline::times`).
+  std::vector<TimeSpan> times;
+  /// The same as `liveBytes` of the spaces beside the device.
+  std::vector<int64_t> otherBytes;
 };
 
 /// The bytes of `value` from one execution that writes it on.
@@ -43,27 +49,39 @@ struct GapDecision {
   ValueId value = kNone;
   /// Rows of the two ends: of executions that belong to instructions.
   int32_t from = 0, to = 0;
-  bool held = false;     // Else: recomputed inside.
+  bool held = false;     // Else: recomputed inside, or moved.
+  SpaceId space = 0;     // Where it waits if it is moved; 0: it isn't.
   bool overPeak = false; // The row of the peak lies strictly inside.
   int64_t leastCost = 0; // Breaking it costs at least this.
-  int64_t paidCost = 0;  // What the recomputations of the value inside cost.
-  int64_t worth = -1;    // Its bytes at the prices inside; -1: no prices.
+  /// What the recomputations of the value inside cost, or its moves, whose
+  /// time is other engines'; and how long compute waits for those.
+  int64_t paidCost = 0, waitedCost = 0;
+  int64_t worth = -1; // Its bytes at the prices inside; -1: no prices.
 };
 
-/// Peaks, each with one lever more; in bytes, reserved left out.
+/// Peaks, each with one lever more; in bytes, reserved left out. What moves
+/// buy is in `MoveLevers.h`.
 struct Levers {
   int64_t plainPeak = 0;   // The program's order, nothing in place.
   int64_t inPlacePeak = 0; // With results in the place of what they read last.
-  int64_t lateUpdatePeak = 0; // The plan's order, updates at the end.
-  int64_t orderPeak = 0;      // The plan's order.
-  int64_t planPeak = 0;       // With recomputation.
-  int64_t recomputeCost = 0;  // Cost over the base.
+  int64_t lateUpdatePeak = 0;  // The plan's order, updates at the end.
+  int64_t orderPeak = 0;       // The plan's order.
+  int64_t recomputedPeak = 0;  // With recomputation, all on the device.
+  int64_t activationsPeak = 0; // With what kernels make moved.
+  int64_t optimizerPeak = 0;   // And states, and updates on the host.
+  int64_t planPeak = 0;        // And parameters: the plan.
+  /// Time over that without the lever: they add up to the plan's over the
+  /// base.
+  int64_t recomputeCost = 0, activationsCost = 0, optimizerCost = 0,
+          parametersCost = 0;
 };
 
 struct Account {
   std::vector<AccountRow> rows;
   std::vector<LiveInterval> intervals; // In ascending order of `begin`.
-  std::vector<GapDecision> gaps;       // Of values that could be recomputed.
+  /// Of each segment, how long each of the trips shown takes.
+  std::vector<std::vector<int64_t>> tripLengths;
+  std::vector<GapDecision> gaps; // Of values that could be recomputed.
   int32_t peakRow = 0;
   int64_t peakBytes = 0;
   Levers levers;

@@ -28,6 +28,8 @@ public:
         std::max({idleAt[engine], idleAt[kComputeEngine], done, ready});
     return idleAt[engine] = begin + cost;
   }
+  /// When the compute entries so far are through.
+  int64_t now() const { return idleAt[kComputeEngine]; }
   /// The Done of work that ends at `end`; returns how long compute waits.
   int64_t finish(int64_t end, bool computeWaits) {
     done = std::max(done, end);
@@ -119,6 +121,7 @@ Layout::Layout(const Problem &problem, const Solution &solution)
 
 absl::StatusOr<Timeline> Layout::run() {
   timeline.engines.resize(problem.engines.size());
+  timeline.tripLengths.resize(problem.segments.size());
   for (SegmentId s = 0; s < SegmentId(problem.segments.size()); ++s) {
     beginSegment(s);
     int32_t shown = shownTrips(problem, s);
@@ -188,6 +191,7 @@ absl::Status Layout::layTrip(SegmentId s, int32_t trip, int64_t times) {
     if (absl::Status status = layEntry(s, trip, i, times); !status.ok())
       return status;
   timeline.makespan += clock.length() * times;
+  timeline.tripLengths[s].push_back(clock.length());
   return absl::OkStatus();
 }
 
@@ -198,6 +202,7 @@ absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
   int32_t t = timeline.addMoment(doneAt[index] - index);
   timeline.moments.push_back({s, trip, index});
   timeline.isIdle.push_back(0);
+  timeline.times.push_back({clock.now(), clock.now()});
   if (entry.phase == Phase::Done) {
     layDone(entry, times);
     return absl::OkStatus();
@@ -217,6 +222,7 @@ absl::Status Layout::layEntry(SegmentId s, int32_t trip, int32_t index,
               ? clock.run(recipe.cost)
               : clock.start(recipe.engine, recipe.cost, ready);
     timeline.engines[recipe.engine].busy += recipe.cost * times;
+    timeline.times.back() = {end - recipe.cost, end};
   }
   if (entry.phase == Phase::Start)
     workEnd[entry.work] = end;
@@ -240,6 +246,7 @@ void Layout::layDone(const Execution &entry, int64_t times) {
   timeline.engines[kComputeEngine].waits +=
       times *
       clock.finish(end, problem.touchesDevice(problem.recipes[entry.recipe]));
+  timeline.times.back().end = clock.now();
 }
 
 absl::Status Layout::layReads(const Recipe &recipe, SegmentId s,

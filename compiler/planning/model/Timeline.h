@@ -70,6 +70,11 @@ struct EngineUse {
   int64_t waits = 0; // Of compute: what it waited at Dones.
 };
 
+/// Cost units [begin, end).
+struct TimeSpan {
+  int64_t begin = 0, end = 0;
+};
+
 class Timeline {
 public:
   // The list, moment by moment: `addMoment`, then its reads and its writes.
@@ -153,6 +158,11 @@ public:
   std::vector<SpaceUse> spaces;   // By `Problem::spaces`.
   std::vector<EngineUse> engines; // By `Problem::engines`.
   int64_t makespan = 0;
+  /// When each moment's execution runs, from the beginning of its trip; of a
+  /// Done, from when compute comes to it until it goes on.
+  std::vector<TimeSpan> times;
+  /// Of each segment, how long each of the trips shown takes.
+  std::vector<std::vector<int64_t>> tripLengths;
   /// Whether a moment moves the nothing of a first trip.
   std::vector<char> isIdle;
 

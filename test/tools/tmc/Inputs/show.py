@@ -6,15 +6,21 @@ import sys
 
 
 def snapshot(path):
-    """A memory snapshot: places never overlap, and what remains persists."""
+    """A memory snapshot: places never overlap, and what remains persists, in each space."""
     with open(path, "rb") as file:
         data = pickle.load(file)
-    segment = data["segments"][0]
+    assert [s["device"] for s in data["segments"]] == list(range(len(data["device_traces"])))
+    for segment, events in zip(data["segments"], data["device_traces"]):
+        space(segment, events)
+    assert len(data["device_traces"][0]) > 20
+    print("snapshot: arena of %s bytes" % ", ".join(str(s["total_size"]) for s in data["segments"]))
+
+
+def space(segment, events):
     assert sum(b["size"] for b in segment["blocks"]) == segment["total_size"]
     start, end = segment["address"], segment["address"] + segment["total_size"]
     live = {b["address"]: b["size"] for b in segment["blocks"]
             if b["state"] == "active_allocated"}
-    events = data["device_traces"][0]
     last = 0
     for event in events:
         at, size = event["addr"], event["size"]
@@ -28,8 +34,6 @@ def snapshot(path):
             live[at] = size
         elif event["action"] == "free_completed":
             assert live.pop(at) == size
-    assert len(events) > 20
-    print("snapshot: arena of %d bytes" % segment["total_size"])
 
 
 def trace(path, plan):
@@ -48,6 +52,63 @@ def trace(path, plan):
     assert max(sum(e["args"].values()) for e in counters) == plan["live_peak_bytes"]
     assert len(launches) == len(counters)
     print("trace: %d again" % sum("made" in e["args"] for e in launches))
+
+
+LANES = ["compute", "device-to-host", "host-to-device", "host", "file-write", "file-read"]
+
+
+def lanes(path, plan):
+    """A trace with moves: a lane's work comes one after the other and adds up to what the plan says, and
+    the kernels' lane is theirs and their waits; the peaks of all spaces are in the counters."""
+    with open(path) as file:
+        events = json.load(file)["traceEvents"]
+    with open(plan) as file:
+        plan = json.load(file)
+    spaces = plan["spaces"]
+    names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    busy = {}
+    waits = 0
+    for lane, name in names.items():
+        assert LANES[lane] == name
+        free = 0
+        for event in (e for e in events if e["ph"] == "X" and e["tid"] == lane):
+            assert event["ts"] >= free - 1e-3, (event, free)
+            free = event["ts"] + event["dur"]
+            if event["cat"] == "wait":
+                assert lane == 0
+                waits += event["dur"]
+            else:
+                busy[name] = busy.get(name, 0) + event["dur"]
+    near = lambda us, s: abs(us * 1e-6 - s) < 1e-9
+    for name, seconds in spaces["busy_s"].items():
+        assert near(busy.get(name, 0), seconds), (name, busy.get(name), seconds)
+    assert near(waits, sum(spaces["waits_s"].values()))
+    end = max(e["ts"] + e["dur"] for e in events if e["ph"] == "X")
+    assert end * 1e-6 <= plan["step_time_s"] + 1e-9
+    most = lambda name: max(sum(e["args"].values()) for e in events if e["ph"] == "C" and e["name"] == name)
+    # Of a loop's body what is carried is shown over all of it.
+    if plan["micro_batches"] == 1:
+        assert most("bytes alive") == plan["live_peak_bytes"]
+        for space in "host", "file":
+            if spaces[space]["live_peak_bytes"]:
+                assert most("bytes alive, " + space) == spaces[space]["live_peak_bytes"], space
+    print("lanes: %s" % ", ".join(sorted(busy)))
+
+
+def moved(path, plan):
+    """What each lever bought adds up to the plan's peak and time."""
+    with open(path) as file:
+        trace = json.load(file)
+    with open(plan) as file:
+        plan = json.load(file)
+    levers = plan["levers"]
+    bought = [levers[name + "_bytes"] for name in
+              ("in_place", "order", "recompute", "activations_moved", "optimizer_moved", "parameters_moved")]
+    assert trace["levers"]["plain_peak"] - sum(bought) == plan["live_peak_bytes"], bought
+    seconds = sum(levers[name + "_s"] for name in ("recompute", "activations_moved", "optimizer_moved", "parameters_moved"))
+    assert abs(plan["unconstrained_time_s"] + seconds - plan["step_time_s"]) < 1e-9
+    assert all(each >= 0 for each in bought[3:])
+    print("moved: %s" % " ".join(str(each) for each in bought[3:]))
 
 
 def curve(path):
@@ -153,7 +214,12 @@ def page(path):
     for word in ("src=", "href=", "@import", "fetch(", "import("):
         assert word not in text, word
     assert text.count("http") == text.count("http://www.w3.org/2000/svg")
-    print("page: %d KiB" % (len(text) // 1024))
+    data = json.loads(text[text.index("const D = ") + 10:text.index(";\nconst $")])
+    launches = data["launches"]
+    sizes = {len(column) for name, column in launches.items() if name != "clock"}
+    assert len(sizes) == 1 and len(launches["clock"]) == sizes.pop() + 1
+    assert launches["clock"] == sorted(launches["clock"])
+    print("page: %d KiB, engines %s" % (len(text) // 1024, sorted(set(launches["engine"]))))
 
 
 globals()[sys.argv[1]](*sys.argv[2:])

@@ -3,6 +3,7 @@
 
 #include "compiler/planning/driver/Account.h"
 #include "test/unit/planning/RandomProblem.h"
+#include "test/unit/planning/SpaceProblem.h"
 
 #include <gtest/gtest.h>
 
@@ -100,4 +101,124 @@ TEST(Account, AddsUpToTheSimulation) {
     EXPECT_EQ(told->rows[told->peakRow].liveBytes, plan->peakBytes);
   }
   EXPECT_GT(recomputing, 20);
+}
+
+/// a waits on the host while f2 and f3 run: the list of Problem.h's R12.
+static std::pair<Problem, Plan> moved() {
+  SpaceProblem s;
+  SegmentId step = s.p.addSegment("step");
+  s.value("x", 10).kind = ValueKind::Persistent;
+  for (const char *name : {"a", "b", "c", "d", "l"})
+    s.value(name);
+  s.p.values[s.id("l")].liveOut = true;
+  s.form("a@host", "a");
+  for (auto [name, reads, writes] : {std::tuple("f1", "x", "a"),
+                                     {"f2", "a", "b"},
+                                     {"f3", "b", "c"},
+                                     {"g3", "c", "d"},
+                                     {"g1", "d a", "l"}})
+    s.p.addInstruction(step, s.recipe(name, reads, writes));
+  s.move("stash", "a", "a@host", kD2H);
+  s.move("fetch", "a@host", "a", kH2D);
+  Plan plan;
+  plan.solution = s.list("f1 stash( f2 )stash f3 fetch( g3 )fetch g1");
+  plan.baseCost = 50;
+  absl::StatusOr<Profile> profile = simulate(s.p, plan.solution);
+  EXPECT_TRUE(profile.ok()) << profile.status();
+  plan.cost = profile->makespan;
+  plan.peakBytes = profile->peakBytes;
+  return {s.p, plan};
+}
+
+TEST(Account, TellsWhatMovedAndWhatItTook) {
+  auto [p, plan] = moved();
+  EXPECT_EQ(plan.cost, 60);
+  absl::StatusOr<Account> told = account(p, plan);
+  ASSERT_TRUE(told.ok()) << told.status();
+  // Kernels at 0, 10, 25, 35 and 50; copies from 10 to 25 and from 35 to 50.
+  std::vector<std::pair<int64_t, int64_t>> times;
+  for (const AccountRow &row : told->rows)
+    times.push_back({row.times[0].begin, row.times[0].end});
+  EXPECT_EQ(times, (std::vector<std::pair<int64_t, int64_t>>{{0, 10},
+                                                             {10, 25},
+                                                             {10, 20},
+                                                             {20, 25},
+                                                             {25, 35},
+                                                             {35, 50},
+                                                             {35, 45},
+                                                             {45, 50},
+                                                             {50, 60}}));
+  EXPECT_EQ(told->rows[1].other, 3);
+  EXPECT_EQ(told->rows[7].other, 5);
+  EXPECT_EQ(told->tripLengths, (std::vector<std::vector<int64_t>>{{60}}));
+  EXPECT_EQ(told->rows[0].otherBytes, (std::vector<int64_t>{0, 0}));
+  EXPECT_EQ(told->rows[4].otherBytes, (std::vector<int64_t>{100, 0}));
+  // a between f2 and g1: two copies of 15, and 5 that the kernels wait after
+  // each.
+  ASSERT_EQ(told->gaps.size(), 1u);
+  const GapDecision &gap = told->gaps[0];
+  EXPECT_EQ(gap.value, 1);
+  EXPECT_FALSE(gap.held);
+  EXPECT_EQ(gap.space, kHost);
+  EXPECT_EQ(gap.from, 2);
+  EXPECT_EQ(gap.to, 8);
+  EXPECT_EQ(gap.paidCost, 15);
+  EXPECT_EQ(gap.waitedCost, 10);
+  // x, and two values beside a; while a comes, c and d; held, the same.
+  EXPECT_EQ(told->levers.planPeak, plan.peakBytes);
+  EXPECT_EQ(told->levers.activationsPeak, plan.peakBytes);
+  EXPECT_EQ(told->levers.recomputeCost, 0);
+  EXPECT_EQ(told->levers.activationsCost, 10);
+  EXPECT_EQ(told->levers.optimizerCost, 0);
+  EXPECT_EQ(told->levers.parametersCost, 0);
+}
+
+/// A state at home on the host, updated there: two 100 bytes of states and
+/// what the device's variant would take.
+TEST(Account, TellsWhatStatesOnTheHostBring) {
+  SpaceProblem s;
+  SegmentId step = s.p.addSegment("step");
+  for (const char *name : {"w", "m"})
+    s.value(name).kind = ValueKind::Persistent;
+  s.p.values[s.id("m")].valueClass = ValueClass::Optimizer;
+  s.p.values[s.id("w")].valueClass = ValueClass::Parameter;
+  s.value("g").valueClass = ValueClass::Gradient;
+  s.value("l", 10).liveOut = true;
+  Value updated = s.p.values[s.id("m")];
+  updated.name = "m'";
+  updated.updates = s.id("m");
+  s.p.addValue(updated);
+  s.form("m@host", "m");
+  s.form("m'@host", "m'").updates = s.id("m@host");
+  s.form("g@host", "g");
+  s.p.addInstruction(step, s.recipe("f", "w", "g"));
+  Recipe adam = s.recipe("adam", "g m", "m'", 20);
+  adam.overwrites = {{s.id("m"), s.id("m'"), true}};
+  InstructionId update = s.p.addInstruction(step, adam);
+  Recipe host = s.recipe("adam'", "g@host m@host", "m'@host", 30, kHostEngine);
+  host.overwrites = {{s.id("m@host"), s.id("m'@host"), true}};
+  s.p.addVariant(update, host);
+  s.p.addInstruction(step, s.recipe("k", "w", "l"));
+  s.move("stash", "g", "g@host", kD2H);
+  Plan plan;
+  plan.solution = s.list("f stash( k )stash adam'( )adam'");
+  plan.solution.homes = s.ids("m@host m'@host");
+  plan.baseCost = 40;
+  EXPECT_TRUE(check(s.p).ok()) << check(s.p);
+  absl::StatusOr<Profile> profile = simulate(s.p, plan.solution);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  plan.cost = profile->makespan;
+  EXPECT_EQ(plan.cost, 10 + 15 + 30);
+  plan.peakBytes = profile->peakBytes;
+  EXPECT_EQ(plan.peakBytes, 100 + 100 + 10);
+  absl::StatusOr<Account> told = account(s.p, plan);
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(told->levers.recomputedPeak, 310); // m beside w, g and l.
+  EXPECT_EQ(told->levers.activationsPeak, 310);
+  EXPECT_EQ(told->levers.optimizerPeak, 210);
+  EXPECT_EQ(told->levers.planPeak, 210);
+  EXPECT_EQ(told->levers.recomputeCost, 0);
+  EXPECT_EQ(told->levers.activationsCost, 0);
+  EXPECT_EQ(told->levers.optimizerCost, 15);
+  EXPECT_EQ(told->levers.parametersCost, 0);
 }
