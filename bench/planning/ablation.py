@@ -43,7 +43,8 @@ from remat import CASES  # noqa: E402
 # Generated graphs: family, nodes, budget, order, how many.
 SEEDS = [("transformer", 590, "0.5x", "fixed", 2), ("unet", 500, "0.4x", "fixed", 2), ("random-layered", 60, "0.8x", "fixed", 2),
          ("random-layered", 12, "0.75x", "fixed", 4), ("random-layered", 20, "0.75x", "fixed", 4),
-         ("random-layered", 24, "0.8x", "fixed", 4), ("random-layered", 60, "0.7x", "free", 2), ("unet", 300, "0.5x", "free", 2)]
+         ("random-layered", 24, "0.8x", "fixed", 4), ("random-layered", 60, "0.7x", "free", 2), ("unet", 300, "0.5x", "free", 2),
+         ("transformer", 20000, "0.2x", "fixed", 1), ("unet", 20000, "0.15x", "fixed", 1)]
 FIRST_NEW_SEED = 101
 SMALL_NODES = 200  # These get all of the work.
 # The steps of offload.py whose plans differ in kind; models.py adds the last two of ten.
