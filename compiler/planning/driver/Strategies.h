@@ -159,8 +159,6 @@ struct Effort {
   /// proves that it can't win: then a free order never costs more than the
   /// fixed one.
   bool guardsProgramOrder = false;
-  /// First seek plans without expensive recomputations.
-  bool holdsExpensiveFirst = true;
 
   /// What a compiler's user waits for: one to three seconds for a step of a
   /// thousand launches.
