@@ -9,6 +9,31 @@ using namespace tmc::planning::branching;
 
 namespace {
 
+/// The average of whether a gap was broken forgets by this factor.
+constexpr double kMemory = 0.95, kNews = 0.05;
+/// What raises the bound by less than this part is no gain; after so many
+/// iterations without one the step is shortened, down to the least.
+constexpr double kGain = 1e-5;
+constexpr int kPatience = 12;
+constexpr double kStepFall = 0.6, kLeastStep = 1e-3;
+/// How far a direction turns from the one before, where they are at odds.
+/// Source: Camerini, Fratta, Maffioli, "On improving relaxation methods by
+/// modified gradient techniques" (1975).
+constexpr double kDeflection = 1.5;
+/// What free gaps are in doubt by.
+constexpr double kNoCost = 1e-9;
+/// Counted work of a price; and of a cell and a row, in estimates.
+constexpr int64_t kPriceWork = 6, kSlotWork = 4, kRowWork = 10;
+/// Iterations for the first case, and for each of the others.
+constexpr int64_t kLeastIterations = 10, kMostIterations = 600;
+constexpr int kIterations = 120;
+/// Costs are whole: what is proved is rounded up.
+constexpr double kLess = 0.5;
+/// Without a plan, prices aim at this part of the cost of all gaps.
+constexpr double kAimPart = 0.01;
+/// Bits of the largest price of a byte, and of the denominator.
+constexpr int kPriceBits = 40, kMostBits = 60;
+
 struct Prices {
   std::vector<double> lambda, mu;
 };
@@ -53,11 +78,11 @@ void Ascent::run(Case &c, int iterations) {
   for (int i = 0; i < iterations; ++i) {
     double value = evaluate(now.lambda, now.mu);
     // How often each gap was broken of late: who is undecided?
-    weight = weight * 0.95 + 0.05;
+    weight = weight * kMemory + kNews;
     for (size_t l = 0; l < share.size(); ++l)
-      share[l] = share[l] * 0.95 + 0.05 * evaluate.isBroken(l);
+      share[l] = share[l] * kMemory + kNews * evaluate.isBroken(l);
     if (value > c.bound) {
-      idle = value > c.bound + 1e-5 * std::abs(c.bound) ? 0 : idle + 1;
+      idle = value > c.bound + kGain * std::abs(c.bound) ? 0 : idle + 1;
       c.bound = value;
       c.prices = now;
       if (c.bound >= target)
@@ -65,10 +90,10 @@ void Ascent::run(Case &c, int iterations) {
     } else {
       ++idle;
     }
-    if (idle > 12) {
+    if (idle > kPatience) {
       idle = 0;
-      step *= 0.6;
-      if (step < 1e-3)
+      step *= kStepFall;
+      if (step < kLeastStep)
         break;
       now = c.prices;
       std::fill(directionLambda.begin(), directionLambda.end(), 0.0);
@@ -91,7 +116,7 @@ void Ascent::run(Case &c, int iterations) {
     deflect(evaluate.slopeMu, now.mu, directionMu);
     if (gradient <= 0)
       break;
-    double beta = dot < 0 && size > 0 ? -1.5 * dot / size : 0;
+    double beta = dot < 0 && size > 0 ? -kDeflection * dot / size : 0;
     double norm = 0;
     auto turn = [&](const std::vector<double> &slope,
                     std::vector<double> &direction) {
@@ -110,7 +135,7 @@ void Ascent::run(Case &c, int iterations) {
     };
     move(now.lambda, directionLambda);
     move(now.mu, directionMu);
-    evaluate.work += int64_t(m + rows) * 6;
+    evaluate.work += int64_t(m + rows) * kPriceWork;
   }
   c.split = -1;
   double most = 0;
@@ -119,7 +144,7 @@ void Ascent::run(Case &c, int iterations) {
       continue;
     double part = weight > 0 ? share[l] / weight : 0;
     double cost = model.lines[l].cost;
-    double doubt = std::min(part, 1 - part) * (cost + 1e-9);
+    double doubt = std::min(part, 1 - part) * (cost + kNoCost);
     if (doubt > most)
       most = doubt, c.split = int32_t(l);
   }
@@ -185,9 +210,11 @@ Tree grow(const Model &model, Prices prices, double target,
   Ascent ascent(model, target);
   Tree tree;
   tree.cases[0].prices = std::move(prices);
-  int64_t each = 4 * int64_t(model.slots) + 10 * int64_t(model.rows.size()) + 1;
-  int64_t affordable = std::max<int64_t>(options.work / each, 10);
-  ascent.run(tree.cases[0], int(std::min<int64_t>(affordable, 600)));
+  int64_t each = kSlotWork * int64_t(model.slots) +
+                 kRowWork * int64_t(model.rows.size()) + 1;
+  int64_t affordable = std::max<int64_t>(options.work / each, kLeastIterations);
+  ascent.run(tree.cases[0],
+             int(std::min<int64_t>(affordable, kMostIterations)));
   auto weaker = [&](int32_t a, int32_t b) {
     return tree.cases[a].bound != tree.cases[b].bound
                ? tree.cases[a].bound > tree.cases[b].bound
@@ -196,13 +223,12 @@ Tree grow(const Model &model, Prices prices, double target,
   std::priority_queue<int32_t, std::vector<int32_t>, decltype(weaker)> open(
       weaker);
   open.push(0);
-  constexpr int kIterations = 120;
   for (int32_t leaves = 1;
        leaves < options.maxLeaves &&
        ascent.evaluate.work + 2 * kIterations * each < options.work;
        ++leaves) {
     int32_t at = open.top();
-    if (tree.cases[at].bound >= target - 0.5 || tree.cases[at].split < 0)
+    if (tree.cases[at].bound >= target - kLess || tree.cases[at].split < 0)
       break;
     open.pop();
     int32_t line = tree.cases[at].split;
@@ -238,11 +264,11 @@ BranchCertificate round(const Model &model, const Tree &tree) {
     return out;
   }
   // The largest become some 2^40 and at most 2^61, the denominator 2^60.
-  int exponent = 60;
+  int exponent = kMostBits;
   if (most > 0)
-    exponent = std::min(exponent, 40 - std::ilogb(most));
+    exponent = std::min(exponent, kPriceBits - std::ilogb(most));
   if (mostMu > 0)
-    exponent = std::min(exponent, 60 - std::ilogb(mostMu));
+    exponent = std::min(exponent, kMostBits - std::ilogb(mostMu));
   exponent = std::max(exponent, 0);
   auto whole = [&](double price) {
     double scaled = std::floor(std::ldexp(price, exponent) + 0.5);
@@ -301,7 +327,7 @@ BranchCertificate tmc::planning::branch(const Problem &problem,
   if (options.knownExtraCost < 0) {
     target = double(relaxation.cheaperRecipes);
     for (const Gap &g : relaxation.gaps)
-      target += double(g.cost) * 0.01;
+      target += double(g.cost) * kAimPart;
   }
   // Prices move to the nearest of the chosen moments.
   Prices start;

@@ -157,11 +157,9 @@ void Search::findStarts(Schedule &schedule, int64_t liveBytes,
   // Prices may find nothing at a tight limit, or less than equal segments do.
   bool skipsLarge =
       best.plan.feasible || linear.stages.size() > kMostStagesToFit;
-  for (auto [strategy, classic] :
-       {std::pair(Strategy::Segments, &checkpoint),
-        std::pair(Strategy::Blocks, &checkpointBlocks)})
-    if (!options.without.has(strategy) && (!skipsLarge || has(strategy)))
-      best.offer(classic(linear, limit));
+  if (!options.without.has(Strategy::Segments) &&
+      (!skipsLarge || has(Strategy::Segments)))
+    best.offer(checkpoint(linear, limit));
   if (!hasGiven && has(Strategy::Beam))
     findByBeam(schedule, liveBytes, prices, best.plan);
   constructs.work = workOf(Strategy::LowerAim);

@@ -3,7 +3,7 @@
 // Starts (by price, by segments, by a beam) give a schedule; walks by annealing
 // lower its cost. The rows are those of `Strategies.h`; the sequence is fixed:
 //
-//     prices, segments, blocks, beam, lower-aim      the cheapest is the start
+//     prices, segments, beam, lower-aim              the cheapest is the start
 //     warm, cold, warm, ...                          until nothing is gained
 //     more                                           far from the bound only
 //

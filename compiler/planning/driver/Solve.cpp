@@ -83,7 +83,6 @@ RematPlan FixedOrder::findPlan() {
   std::optional<int64_t> expensive = search.expensiveCost();
   bool holds = options.expensive == Expensive::Held ||
                (options.expensive == Expensive::HeldFirst &&
-                options.effort.holdsExpensiveFirst &&
                 !options.without.has(Strategy::HoldExpensive));
   if (expensive && holds) {
     Search lean(problem, options, plan.orders, start, /*holdsExpensive=*/true);

@@ -25,8 +25,7 @@ enum class OrderMode : uint8_t {
 
 /// A policy for expensive operations, as a loss over a large vocabulary.
 enum class Expensive : uint8_t {
-  HeldFirst, // Where the effort says so, plans are sought first that don't
-             // recompute them.
+  HeldFirst, // Plans are sought first that don't recompute them.
   Held,      // They aren't recomputed.
   Free,      // They may be recomputed.
 };

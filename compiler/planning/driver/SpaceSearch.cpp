@@ -222,8 +222,7 @@ private:
         how.without.add(row);
     };
     if (!isThorough() && part > 1)
-      leaveOut({Strategy::Segments, Strategy::Blocks, Strategy::LowerAim,
-                Strategy::CopyMove});
+      leaveOut({Strategy::Segments, Strategy::LowerAim, Strategy::CopyMove});
     if (!isThorough() && !knobs.walks)
       leaveOut({Strategy::ColdWalk, Strategy::WarmWalk, Strategy::MoreWalks});
     return how;

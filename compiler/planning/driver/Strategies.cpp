@@ -35,12 +35,10 @@ Effort Effort::thorough() {
   effort.workPerLargeStage = kWorkTimesStages / (kDenseStages * kDenseStages);
   effort.coldWalks = 3;
   effort.idleWalks = 5;
-  effort.moreWalks = 0;
   effort.fewInstructions = 2000;
   effort.orders = std::numeric_limits<int>::max();
   effort.orderDivisor = 2;
   effort.guardsProgramOrder = true;
-  effort.holdsExpensiveFirst = false;
   return effort;
 }
 

@@ -6,7 +6,7 @@
 //
 //     stage     rows                                  code
 //     Order     list-order, held-order, ...           driver/FreeOrder.cpp
-//     Start     prices, segments, blocks, beam, ...   driver/Search.cpp
+//     Start     prices, segments, beam, ...           driver/Search.cpp
 //     Walk      cold, warm, more                      driver/Search.cpp
 //     Move      copy, switch                          search/Anneal.cpp
 //     Fit       second-walk, repack, repairs          driver/ArenaFit.cpp
@@ -43,7 +43,6 @@ enum class Strategy : uint8_t {
   HoldExpensive,
   Prices,
   Segments,
-  Blocks,
   Beam,
   LowerAim,
   ColdWalk,
@@ -85,8 +84,6 @@ inline constexpr StrategyRow kStrategies[] = {
      "one pass by price, in a subgradient loop"},
     {Strategy::Segments, "segments", "Start", 5000, 0,
      "checkpoints by segments of equal length"},
-    {Strategy::Blocks, "blocks", "Start", 5000, 0,
-     "checkpoints by repeated blocks"},
     {Strategy::Beam, "beam", "Start", 400, 10,
      "many states of memory side by side"},
     {Strategy::LowerAim, "lower-aim", "Start", kSmallStages, 30,
@@ -162,8 +159,6 @@ struct Effort {
   /// proves that it can't win: then a free order never costs more than the
   /// fixed one.
   bool guardsProgramOrder = false;
-  /// First seek plans without expensive recomputations.
-  bool holdsExpensiveFirst = true;
 
   /// What a compiler's user waits for: one to three seconds for a step of a
   /// thousand launches.

@@ -12,6 +12,21 @@
 
 namespace tmc::planning {
 
+/// Bits of the exponent that `power` looks at.
+inline constexpr int kPowerBits = 24;
+
+/// base^exponent, exponent in [0, 1], by square roots: the same everywhere.
+inline double power(double base, double exponent) {
+  double result = 1;
+  for (int i = 0; i < kPowerBits; ++i) {
+    base = __builtin_sqrt(base);
+    exponent *= 2;
+    if (exponent >= 1)
+      result *= base, exponent -= 1;
+  }
+  return result;
+}
+
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {

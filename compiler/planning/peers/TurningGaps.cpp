@@ -1,5 +1,7 @@
 #include "compiler/planning/peers/TurningGaps.h"
 
+#include "compiler/planning/model/Timeline.h"
+
 #include <algorithm>
 #include <optional>
 
@@ -35,38 +37,20 @@ TurningGaps::TurningGaps(const Problem &whole, const Projection &projection)
         if (makers[v] == kNone || recipe.cost < device.recipes[makers[v]].cost)
           makers[v] = RecipeId(r);
   }
-  std::vector<size_t> before(makers.size(), kNever), behind(before);
-  if (absl::StatusOr<Profile> profile = simulate(device, baseSolution(device));
-      profile.ok()) {
-    int64_t most = -1;
-    for (size_t t = 0; t < profile->moments.size(); ++t)
-      if (const Profile::Moment &at = profile->moments[t];
-          size_t(at.segment) == segment && profile->liveBytes[t] > most) {
-        most = profile->liveBytes[t];
-        turn = size_t(at.index) + 1;
-      }
-  }
-  for (size_t e = 0; e < order().size(); ++e) {
-    const Recipe &r = recipeAt(e);
-    (e < turn ? timeBefore : timeBehind) += r.cost;
-    for (ValueId v : r.writes)
-      madeAt[v] = e;
-    for (const std::vector<ValueId> *list : {&r.reads, &r.writes})
-      for (ValueId v : *list) {
-        lastUse[v] = e;
-        if (e < turn)
-          before[v] = e;
-        else if (behind[v] == kNever)
-          behind[v] = e;
-      }
-  }
+  std::vector<char> isGap(makers.size(), 0); // Over the turn.
+  if (absl::StatusOr<Timeline> timeline =
+          timelineOf(device, baseSolution(device));
+      timeline.ok())
+    readTimeline(*timeline, isGap);
+  for (size_t e = 0; e < order().size(); ++e)
+    (e < turn ? timeBefore : timeBehind) += recipeAt(e).cost;
   for (size_t v = 0; v < makers.size(); ++v) {
     const Value &value = device.values[v];
     if (value.kind != ValueKind::Temporary || value.pinned ||
-        madeAt[v] == kNever || madeAt[v] >= turn || behind[v] == kNever)
+        madeAt[v] >= turn || lastUse[v] < turn)
       continue;
-    if (behind[v] == before[v] + 1) {
-      held.push_back(ValueId(v)); // There is no gap.
+    if (!isGap[v]) {
+      held.push_back(ValueId(v));
       continue;
     }
     Item item{ValueId(v), value.bytes,        madeAt[v], fetches[v],
@@ -81,6 +65,42 @@ TurningGaps::TurningGaps(const Problem &whole, const Projection &projection)
   std::stable_sort(
       items.begin(), items.end(),
       [](const Item &a, const Item &b) { return a.made < b.made; });
+}
+
+/// Finds the turn, and the places and the gaps of the segment's first trip.
+void TurningGaps::readTimeline(const Timeline &timeline,
+                               std::vector<char> &isGap) {
+  int32_t first = kNone;
+  int64_t most = -1;
+  const std::vector<int64_t> &live = timeline.spaces[kDeviceSpace].liveBytes;
+  for (size_t t = 0; t < timeline.moments.size(); ++t) {
+    const Profile::Moment &at = timeline.moments[t];
+    if (size_t(at.segment) != segment)
+      continue;
+    if (first == kNone)
+      first = int32_t(t);
+    if (live[t] > most) {
+      most = live[t];
+      turn = size_t(at.index) + 1;
+    }
+  }
+  const int32_t end = first + int32_t(order().size());
+  for (size_t i = 0; i < timeline.instances.size(); ++i) {
+    const Instance &instance = timeline.instances[i];
+    if (instance.begin < first || instance.begin >= end)
+      continue;
+    madeAt[instance.value] = size_t(instance.begin - first);
+    lastUse[instance.value] = madeAt[instance.value];
+    for (int32_t use : timeline.usesOf(int32_t(i)))
+      if (use < end)
+        lastUse[instance.value] = size_t(use - first);
+  }
+  timeline.forEachGap([&](int32_t i, int32_t from, int32_t to) {
+    const Instance &instance = timeline.instances[i];
+    if (instance.begin >= first && from < first + int32_t(turn) &&
+        to >= first + int32_t(turn) && to < end)
+      isGap[instance.value] = 1;
+  });
 }
 
 /// Of v's kernel, and of those whose results the backward part doesn't have.

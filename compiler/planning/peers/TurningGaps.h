@@ -22,6 +22,8 @@
 
 namespace tmc::planning {
 
+class Timeline;
+
 class TurningGaps {
 public:
   enum class Decision : uint8_t { Keep, Recompute, Fetch };
@@ -69,6 +71,7 @@ public:
 
 private:
   class Builder;
+  void readTimeline(const Timeline &timeline, std::vector<char> &isGap);
   int64_t chainCost(ValueId v, int depth) const;
 
   const Problem &whole;

@@ -18,18 +18,42 @@ constexpr double kFirstPenalty = 0.05;
 /// every stage, they are better spent on single recomputations.
 constexpr double kMostCopies = 0.01;
 constexpr double kCopiesTimesStages = 20;
+/// Of these, the part that goes to the next repeat before or after.
+constexpr double kNearCopies = 0.5;
 
-/// base^exponent, exponent in [0, 1], by square roots: the same everywhere.
-double power(double base, double exponent) {
-  double result = 1;
-  for (int i = 0; i < 24; ++i) {
-    base = __builtin_sqrt(base);
-    exponent *= 2;
-    if (exponent >= 1)
-      result *= base, exponent -= 1;
-  }
-  return result;
-}
+/// Moves that aren't copies, in percent: insert, erase, shift, switch; the rest
+/// erases one recomputation and inserts another. A repair inserts or erases.
+constexpr uint32_t kInserts = 40, kErases = 25, kShifts = 20, kSwitches = 5;
+constexpr uint32_t kAllMoves = 100, kRepairMoves = 50;
+
+/// Above the limit, the part of insertions that aim at a stage above it.
+constexpr double kAimed = 0.8;
+/// Values that are tried until one has a gap to insert in.
+constexpr int kInsertTries = 16;
+/// The part of insertions that don't stand right before the use.
+constexpr double kEarly = 0.25;
+/// The mean length of a chain, less one.
+constexpr double kMeanChain = 3;
+/// Chance that an input that would live longer by more, or by fewer, stages is
+/// recomputed as well.
+constexpr int32_t kLongLife = 4;
+constexpr double kLongChained = 0.6, kShortChained = 0.25;
+/// The part of shifts that stay behind the last use before; that go anywhere;
+/// and how far the others go at most.
+constexpr double kShiftsBehindUse = 0.8, kFarShifts = 0.5;
+constexpr uint32_t kNearShift = 4;
+
+/// Moves between two looks at the temperature and the penalty, and looks
+/// between two questions whether to stop.
+constexpr int64_t kEpoch = 256, kStopEvery = 16;
+/// The penalty rises when more than three quarters of an epoch are above the
+/// limit, and falls when less than half is.
+constexpr double kPenaltyRise = 1.05, kPenaltyFall = 0.97;
+/// A ramp may not end within the limit; its last part only lets the excess
+/// fall.
+constexpr double kStrictFrom = 0.9;
+/// Counted work of a move, beside what the schedule counts.
+constexpr int64_t kMoveWork = 20;
 
 class Annealer {
 public:
@@ -167,7 +191,8 @@ bool Annealer::insertChain(ValueId v, int32_t stage, int depth) {
     int32_t length = stage - stageOf(before);
     if (length <= 0)
       continue;
-    if (chainLeft > 0 && random.chance(length > 4 ? 0.6 : 0.25))
+    if (chainLeft > 0 &&
+        random.chance(length > kLongLife ? kLongChained : kShortChained))
       insertChain(u, stage, depth + 1);
   }
   prunePredecessors(op, stage);
@@ -178,10 +203,10 @@ bool Annealer::proposeInsert() {
   if (movable.empty())
     return false;
   int32_t over = -1;
-  if (schedule.excess() > 0 && random.chance(0.8))
+  if (schedule.excess() > 0 && random.chance(kAimed))
     over = schedule.stageAboveLimit(
         int32_t(random.below(uint32_t(linear.stages.size()))));
-  for (int attempt = 0; attempt < 16; ++attempt) {
+  for (int attempt = 0; attempt < kInsertTries; ++attempt) {
     ValueId v = movable[random.below(uint32_t(movable.size()))];
     const std::vector<Key> &uses = schedule.uses(v);
     if (uses.empty())
@@ -211,9 +236,9 @@ bool Annealer::proposeInsert() {
     if (lo > hi)
       continue;
     int32_t stage = hi;
-    if (hi > lo && random.chance(0.25))
+    if (hi > lo && random.chance(kEarly))
       stage = lo + int32_t(random.below(uint32_t(hi - lo + 1)));
-    chainLeft = 1 + int32_t(random.exponential() * 3);
+    chainLeft = 1 + int32_t(random.exponential() * kMeanChain);
     return insertChain(v, stage, 0);
   }
   return false;
@@ -242,7 +267,7 @@ bool Annealer::proposeShift() {
     auto at = std::lower_bound(uses.begin(), uses.end(), key);
     int32_t i = schedule.instanceBefore(v, key);
     lo = std::max(lo, stageOf(schedule.instances(v)[i].key) + 1);
-    if (at != uses.begin() && random.chance(0.8))
+    if (at != uses.begin() && random.chance(kShiftsBehindUse))
       lo = std::max(lo, stageOf(*std::prev(at)));
     if (at != uses.end())
       hi = std::min(hi, stageOf(*at));
@@ -250,11 +275,11 @@ bool Annealer::proposeShift() {
   if (lo >= hi)
     return false;
   int32_t stage;
-  if (random.chance(0.5))
+  if (random.chance(kFarShifts))
     stage = lo + int32_t(random.below(uint32_t(hi - lo + 1)));
   else
     stage = std::clamp(c.stage + (random.chance(0.5) ? 1 : -1) *
-                                     int32_t(1 + random.below(4)),
+                                     int32_t(1 + random.below(kNearShift)),
                        lo, hi);
   if (stage == c.stage || schedule.has(c.op, stage))
     return false;
@@ -293,7 +318,7 @@ bool Annealer::proposeCopy() {
       at + 1 == like.end() ? stage - *std::prev(at) : *std::next(at) - stage;
   // The next one, or any.
   auto other = like.begin();
-  if (random.chance(0.5)) {
+  if (random.chance(kNearCopies)) {
     if (at + 1 == like.end() || (at != like.begin() && random.chance(0.5)))
       other = std::prev(at);
     else
@@ -332,14 +357,14 @@ void Annealer::propose(bool repair) {
   if (options.repeats && !repair && random.chance(copyChance()) &&
       proposeCopy())
     return;
-  uint32_t kind = random.below(repair ? 50 : 100);
-  if (!switchable.empty() && kind >= 95)
+  uint32_t kind = random.below(repair ? kRepairMoves : kAllMoves);
+  if (!switchable.empty() && kind >= kAllMoves - kSwitches)
     proposeSwitch();
-  else if (kind < 40)
+  else if (kind < kInserts)
     proposeInsert();
-  else if (kind < 65)
+  else if (kind < kInserts + kErases)
     proposeErase();
-  else if (kind < 85)
+  else if (kind < kInserts + kErases + kShifts)
     proposeShift();
   else if (proposeErase())
     proposeInsert();
@@ -349,11 +374,12 @@ void Annealer::propose(bool repair) {
 /// of recomputations that are given up, of the cost that one saves by the
 /// excess that it leaves. 0: nothing to learn it from.
 double Annealer::marginalPenalty() {
-  constexpr size_t kSample = 64;
+  constexpr size_t kSample = 64, kTriesEach = 16;
   std::vector<Step> steps;
   std::vector<double> ratios;
   // Not all of them need leave any: some only hold bytes themselves.
-  for (size_t tries = 0; tries < 16 * kSample && ratios.size() < kSample;) {
+  for (size_t tries = 0;
+       tries < kTriesEach * kSample && ratios.size() < kSample;) {
     if (schedule.clones().empty())
       break;
     int64_t cost = schedule.cost(), excess = schedule.excess();
@@ -405,9 +431,6 @@ void Annealer::run() {
   double temperature = options.startTemperature * meanCost;
   double ratio = options.endTemperature / options.startTemperature;
   int64_t epochs = 0, above = 0, moves = 0;
-  constexpr int64_t kEpoch = 256;
-  // A ramp need not end within the limit; its last part sees to that.
-  constexpr double kStrictFrom = 0.9;
   bool strict = false;
   while (schedule.work() < endWork) {
     if (++moves % kEpoch == 0) {
@@ -418,17 +441,17 @@ void Annealer::run() {
       if (options.penaltyRamp > 0)
         penalty = firstPenalty * power(options.penaltyRamp, done);
       else
-        penalty *= above * 4 > kEpoch * 3 ? 1.05
-                   : above * 2 < kEpoch   ? 0.97
+        penalty *= above * 4 > kEpoch * 3 ? kPenaltyRise
+                   : above * 2 < kEpoch   ? kPenaltyFall
                                           : 1.0;
       above = 0;
-      if (options.stop && epochs % 16 == 0 && options.stop())
+      if (options.stop && epochs % kStopEvery == 0 && options.stop())
         break;
     }
     int64_t costBefore = schedule.cost();
     int64_t excessBefore = schedule.excess();
     log.clear();
-    schedule.addWork(20);
+    schedule.addWork(kMoveWork);
     propose(strict && excessBefore > 0);
     if (!log.empty()) {
       int64_t more = schedule.excess() - excessBefore;

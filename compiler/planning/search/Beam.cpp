@@ -15,6 +15,19 @@ static bool isIn(const std::vector<ValueId> &list, ValueId v) {
 
 namespace {
 
+/// States followed at first, and how the next beam is wider.
+constexpr size_t kFirstWidth = 16, kWider = 4;
+/// Where the stage's own instruction can't run yet, so many widths are
+/// followed.
+constexpr size_t kMostWidths = 40;
+/// Sets of values to leave that are looked at, at most.
+constexpr int kMostPicks = 500;
+/// Counted work of a new state, and states between two looks at the work.
+constexpr int64_t kStateWork = 40;
+constexpr size_t kLookEvery = 64;
+/// Costs are whole: a plan has to be cheaper by one, less what doubles lose.
+constexpr double kLess = 0.5;
+
 class Beam {
 public:
   Beam(const LinearProblem &linear, int64_t limit, CostToGo &costToGo,
@@ -194,7 +207,7 @@ void Beam::findEvictions(const LinearOp &op, int32_t stage, bool own,
     if (bytes == 0)
       return;
     double loss = costToGo.loss(set.data(), v, stage, before);
-    if (double(at.cost) + before + loss < double(cheapest) - 0.5)
+    if (double(at.cost) + before + loss < double(cheapest) - kLess)
       candidates.push_back({v, bytes, loss, loss / double(bytes)});
   });
   std::sort(candidates.begin(), candidates.end(),
@@ -205,7 +218,7 @@ void Beam::findEvictions(const LinearOp &op, int32_t stage, bool own,
   int64_t left = 0;
   for (size_t i = candidates.size(); i-- > 0;)
     candidates[i].left = left += candidates[i].bytes;
-  picksLeft = 500;
+  picksLeft = kMostPicks;
   picked.clear();
   pick(0, need, 0);
 }
@@ -257,9 +270,9 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
       });
     node.total =
         double(cost) + costToGo.bound(scratch.data(), own ? stage + 1 : stage);
-    if (node.total > double(cheapest) - 0.5)
+    if (node.total > double(cheapest) - kLess)
       continue;
-    costToGo.steps += 40;
+    costToGo.steps += kStateWork;
     int32_t index = put(own ? next : now, scratch.data(), node);
     if (!own && index >= 0)
       fresh.push_back(index);
@@ -333,7 +346,7 @@ bool Beam::run(RematPlan &plan) {
     while (!queue.empty()) {
       // More where the stage's own instruction can't run yet.
       if (count >= width &&
-          (next.nodes.size() >= width || count >= 40 * width)) {
+          (next.nodes.size() >= width || count >= kMostWidths * width)) {
         narrow = true;
         break;
       }
@@ -352,7 +365,7 @@ bool Beam::run(RematPlan &plan) {
       expand(int32_t(trail.size()) - 1, stage);
       for (int32_t f : fresh)
         enqueue(f);
-      if ((count & 63) == 0 &&
+      if (count % kLookEvery == 0 &&
           (costToGo.steps > options.work || (options.stop && options.stop()))) {
         narrow = true;
         return false;
@@ -414,7 +427,8 @@ RematPlan tmc::planning::beam(const LinearProblem &linear, int64_t limitBytes,
   RematPlan out;
   CostToGo costToGo(linear, limitBytes, prices);
   int64_t cheapest = options.costBelow;
-  for (size_t width = 16; costToGo.steps < options.work; width *= 4) {
+  for (size_t width = kFirstWidth; costToGo.steps < options.work;
+       width *= kWider) {
     Beam search(linear, limitBytes, costToGo, options, width, cheapest);
     RematPlan found;
     if (search.run(found)) {

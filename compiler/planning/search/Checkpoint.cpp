@@ -8,6 +8,19 @@ using namespace tmc::planning;
 
 namespace {
 
+/// Forward stages below which nothing is sought that repeats.
+constexpr int32_t kLeastForward = 4;
+/// A stage that writes less than this part of the median is left out where
+/// repeats are sought.
+constexpr int32_t kSmallPart = 16;
+constexpr int32_t kLongestBlock = 512;
+/// Places are narrow that as few bytes cross as a tenth of all.
+constexpr size_t kNarrowPart = 10;
+/// Numbers of segments grow by the square root of two.
+constexpr double kNextParts = 1.41421356;
+/// A segment ends within a quarter of its length of where it would.
+constexpr int32_t kCutPart = 4;
+
 /// Bytes alive across the boundary before each stage when all is kept.
 std::vector<int64_t> crossing(const LinearProblem &linear) {
   return timelineOf(linear, ownExecutions(linear), /*countUses=*/false)
@@ -37,7 +50,7 @@ std::vector<std::vector<int32_t>>
 repeatedBlocks(const LinearProblem &linear,
                const std::vector<int64_t> &across) {
   int32_t turn = int32_t(across.size()) - 1;
-  if (turn < 4)
+  if (turn < kLeastForward)
     return {};
   // Small work, a count of the labels, may stand anywhere in between.
   auto written = [&](int32_t k) {
@@ -49,7 +62,7 @@ repeatedBlocks(const LinearProblem &linear,
   std::sort(sizes.begin(), sizes.end());
   std::vector<int32_t> stages;
   for (int32_t k = 0; k < turn; ++k)
-    if (written(k) >= sizes[turn / 2] / 16)
+    if (written(k) >= sizes[turn / 2] / kSmallPart)
       stages.push_back(k);
   int32_t count = int32_t(stages.size());
   auto alike = [&](int32_t i, int32_t j) {
@@ -61,7 +74,7 @@ repeatedBlocks(const LinearProblem &linear,
            });
   };
   int32_t period = 0, begin = 0, length = 0;
-  for (int32_t p = 2; p <= std::min(count / 2, 512); ++p)
+  for (int32_t p = 2; p <= std::min(count / 2, kLongestBlock); ++p)
     for (int32_t i = 0, run = 0; i + p < count; ++i) {
       run = alike(i, i + p) ? run + 1 : 0;
       if (run >= p && run > length)
@@ -95,7 +108,7 @@ std::vector<int32_t> narrowPlaces(const std::vector<int64_t> &across) {
   int32_t turn = int32_t(across.size()) - 1;
   std::vector<int64_t> sorted(across.begin() + std::min(turn, 1), across.end());
   std::sort(sorted.begin(), sorted.end());
-  int64_t least = sorted.empty() ? 0 : sorted[sorted.size() / 10];
+  int64_t least = sorted.empty() ? 0 : sorted[sorted.size() / kNarrowPart];
   std::vector<int32_t> starts;
   for (int32_t k = 2; k < turn; ++k)
     if (across[k] <= least && across[k - 1] > across[k])
@@ -203,14 +216,14 @@ RematPlan tmc::planning::checkpoint(const LinearProblem &linear,
   std::vector<int64_t> across = crossing(linear);
   int32_t turn = turningPoint(across);
   std::optional<Schedule> best;
-  for (double parts = 1; parts <= turn; parts *= 1.41421356) {
+  for (double parts = 1; parts <= turn; parts *= kNextParts) {
     std::vector<int32_t> partOf(turn);
     int32_t part = 0, since = 0;
     int32_t length = std::max(1, int32_t(turn / parts));
     for (int32_t k = 0; k < turn; ++k) {
       // Near the end of its length a part ends where least crosses.
-      int32_t from = since + length - length / 4,
-              to = std::min(turn, since + length + length / 4 + 1);
+      int32_t from = since + length - length / kCutPart,
+              to = std::min(turn, since + length + length / kCutPart + 1);
       if (k > since && k >= from && k < to &&
           k == int32_t(std::min_element(across.begin() + from,
                                         across.begin() + to) -

@@ -8,6 +8,16 @@ using namespace tmc::planning;
 
 namespace {
 
+/// Counted work of a visit of a value, of a moment or edge of the profile, and
+/// the edges that a recomputation has.
+constexpr int64_t kVisitWork = 20, kMomentWork = 8, kCloneEdges = 8;
+/// Prices move by this part of their sum, and by less in each round; the sum
+/// that this is a part of falls by a tenth at most.
+constexpr double kFirstStep = 0.5, kStepFall = 0.95, kLeastStep = 0.02;
+constexpr double kScaleFall = 0.9;
+/// Where nothing costs anything.
+constexpr double kLeastPrice = 1e-12;
+
 class Pass {
 public:
   Pass(const LinearProblem &linear, const std::vector<double> &prices)
@@ -147,7 +157,7 @@ tmc::planning::construct(const LinearProblem &linear,
                          const std::vector<double> &prices, int64_t &work) {
   Pass pass(linear, prices);
   std::vector<Schedule::Clone> clones = pass.run();
-  work += 20 * pass.allVisits;
+  work += kVisitWork * pass.allVisits;
   return clones;
 }
 
@@ -206,9 +216,9 @@ RematPlan tmc::planning::constructWithin(const LinearProblem &linear,
     double cost = 0, bytes = 0;
     for (const LinearOp &op : linear.ops)
       cost += double(op.cost), bytes += double(op.writtenBytes);
-    scale = bytes > 0 ? cost / bytes + 1e-12 : 1;
+    scale = bytes > 0 ? cost / bytes + kLeastPrice : 1;
   }
-  double step = 0.5;
+  double step = kFirstStep;
   int64_t endWork = work + options.work;
   int64_t edges = 0;
   for (const LinearOp &op : linear.ops)
@@ -218,7 +228,8 @@ RematPlan tmc::planning::constructWithin(const LinearProblem &linear,
       break;
     std::vector<Schedule::Clone> clones = construct(linear, prices, work);
     std::vector<int64_t> live = liveOf(linear, clones);
-    work += 8 * (int64_t(n) + edges + int64_t(clones.size()) * 8);
+    work += kMomentWork *
+            (int64_t(n) + edges + int64_t(clones.size()) * kCloneEdges);
     int64_t cost = 0;
     for (const Schedule::Clone &c : clones)
       cost += linear.ops[c.op].cost * linear.stages[c.stage].trips;
@@ -248,8 +259,8 @@ RematPlan tmc::planning::constructWithin(const LinearProblem &linear,
           std::max(0.0, prices[k] + length * double(live[k] - limitBytes));
       sum += prices[k];
     }
-    scale = std::max(scale * 0.9, sum);
-    step = std::max(step * 0.95, 0.02);
+    scale = std::max(scale * kScaleFall, sum);
+    step = std::max(step * kStepFall, kLeastStep);
   }
   return best;
 }

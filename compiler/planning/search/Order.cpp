@@ -14,6 +14,18 @@ Orders tmc::planning::programOrders(const Problem &problem) {
 
 namespace {
 
+/// Temperatures at the start and at the end, in mean bytes of a value.
+constexpr double kHot = 3, kCold = 0.001;
+/// Moves between two looks at the temperature, and between two questions
+/// whether to stop.
+constexpr int64_t kEpoch = 256, kStopEvery = 4096;
+/// The part of the moves that go anywhere; the others go so many stages on, in
+/// the mean.
+constexpr double kFarMoves = 0.15, kMeanMove = 6;
+/// Counted work of a move; copies are several stages a step.
+constexpr int64_t kMoveWork = 10;
+constexpr int32_t kAcceptedAtOnce = 4, kCopiedAtOnce = 8;
+
 /// Stages of the linear problem with what must come before what. Pseudo stages
 /// stay where they are, at the ends of their segments.
 struct Precedence {
@@ -163,7 +175,7 @@ private:
     std::copy(newLive.begin() + lo, newLive.begin() + hi, live.begin() + lo);
     std::copy(newThrough.begin() + lo + 1, newThrough.begin() + hi + 1,
               through.begin() + lo + 1);
-    steps += (hi - lo) / 4;
+    steps += (hi - lo) / kAcceptedAtOnce;
   }
 
   void findLastReaders(int32_t stage) {
@@ -249,26 +261,26 @@ void Reorderer::run(int64_t &work) {
   for (int64_t b : linear.bytes)
     mean += double(b);
   mean = std::max(1.0, mean / double(std::max<size_t>(1, linear.bytes.size())));
-  double hot = 3 * mean, temperature = hot;
+  double hot = kHot * mean, temperature = hot;
   for (int64_t moves = 0; steps < options.work && excess > 0 && n > 1;
        ++moves) {
-    if (moves % 256 == 0) {
+    if (moves % kEpoch == 0) {
       double done = double(steps) / double(options.work);
-      temperature = hot * (1 - done) * (1 - done) + 0.001 * mean;
-      if (options.stop && moves % 4096 == 0 && options.stop())
+      temperature = hot * (1 - done) * (1 - done) + kCold * mean;
+      if (options.stop && moves % kStopEvery == 0 && options.stop())
         break;
     }
-    steps += 10;
+    steps += kMoveWork;
     int32_t from = int32_t(random.below(uint32_t(n))), stage = sequence[from];
     auto [lo, hi] = rangeOf(stage);
     if (lo >= hi)
       continue;
     int32_t to;
-    if (random.chance(0.15))
+    if (random.chance(kFarMoves))
       to = lo + int32_t(random.below(uint32_t(hi - lo + 1)));
     else
       to = std::clamp(from + (random.chance(0.5) ? 1 : -1) *
-                                 int32_t(1 + random.exponential() * 6),
+                                 int32_t(1 + random.exponential() * kMeanMove),
                       lo, hi);
     if (to == from)
       continue;
@@ -281,7 +293,7 @@ void Reorderer::run(int64_t &work) {
       if (energy < least || excess == 0) {
         least = energy;
         best = sequence;
-        steps += n / 8;
+        steps += n / kCopiedAtOnce;
       }
     } else {
       takeBack(from, to);
