@@ -56,6 +56,7 @@ int CalibrateCommand::run() {
   options.target = target;
   options.threads = threads;
   options.rounds = rounds;
+  options.fileDirectory = nvme;
   options.progress = isatty(2);
   Expected<Calibration> done = calibrate(options);
   if (!done)

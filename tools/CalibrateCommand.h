@@ -41,6 +41,12 @@ struct CalibrateCommand {
       llvm::cl::sub(command),
       llvm::cl::cat(category)};
 
+  llvm::cl::opt<std::string> nvme{
+      "nvme", llvm::cl::value_desc("DIR"),
+      llvm::cl::desc("where to measure reads and writes of a file (default:\n"
+                     "                          among temporary files)"),
+      llvm::cl::sub(command), llvm::cl::cat(category)};
+
   /// Measures, prints a table; returns tmc's exit code.
   int run();
 };

@@ -1,69 +1,21 @@
 #include "compiler/calibrate/Calibrate.h"
 
+#include "compiler/calibrate/MeasureMoves.h"
+#include "compiler/calibrate/MoveFit.h"
+#include "compiler/calibrate/ProbeRun.h"
 #include "compiler/calibrate/Probes.h"
 #include "compiler/pipeline/Compile.h"
+#include "compiler/pipeline/SystemMemory.h"
 
 #include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <random>
 
 using namespace llvm;
 using namespace tmc;
-
-/// Writes `bytes` to `path`.
-static tmc::Expected<bool> writeFile(const std::string &path,
-                                     const std::string &bytes) {
-  std::error_code error;
-  raw_fd_ostream os(path, error);
-  os << bytes;
-  os.close();
-  if (!error && !os.has_error())
-    return true;
-  os.clear_error();
-  return Failure::world("can't write '" + path + "'");
-}
-
-/// An input's data as .npy: whole numbers below the limit, or numbers around 0.
-static std::string npyOf(const ProbeInput &input) {
-  int64_t count = 1;
-  std::string shape;
-  for (int64_t size : input.shape) {
-    count *= size;
-    shape += std::to_string(size) + ", ";
-  }
-  std::string header =
-      (llvm::Twine("{'descr': '") + (input.isTokens ? "<i8" : "<f4") +
-       "', 'fortran_order': False, 'shape': (" + shape + "), }")
-          .str();
-  constexpr size_t kAlignment = 64, kPreamble = 10;
-  header.resize((header.size() + kPreamble + kAlignment) / kAlignment *
-                        kAlignment -
-                    kPreamble,
-                ' ');
-  header.back() = '\n';
-  std::string bytes("\x93NUMPY\x01\x00", 8);
-  bytes += char(header.size() & 0xff);
-  bytes += char(header.size() >> 8);
-  bytes += header;
-  std::mt19937_64 random(1); // Its output is the standard's.
-  for (int64_t i = 0; i < count; ++i) {
-    if (input.isTokens) {
-      int64_t value = int64_t(random() % uint64_t(input.limit));
-      bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
-    } else {
-      float value = float(int64_t(random() >> 40)) / float(1 << 23) - 1;
-      bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
-    }
-  }
-  return bytes;
-}
 
 namespace {
 /// A probe that was compiled, and its launches as measured so far.
@@ -120,13 +72,13 @@ static tmc::Expected<CompiledProbe> compileProbe(const Probe &probe,
   compile.output = base;
   compile.lossChunk = 0; // As the probe has it.
   compile.quiet = true;
-  if (auto done = writeFile(compile.model, probe.forward); !done)
+  if (auto done = writeProbeFile(compile.model, probe.forward); !done)
     return std::move(done.failure());
   if (auto done = compileModel(compile); !done)
     return std::move(done.failure());
   for (const ProbeInput &input : probe.inputs) {
     std::string path = base + "." + input.name + ".npy";
-    if (auto done = writeFile(path, npyOf(input)); !done)
+    if (auto done = writeProbeFile(path, npyOf(input)); !done)
       return std::move(done.failure());
     compiled.data.push_back("--data=" + input.name + "=" + path);
   }
@@ -136,30 +88,26 @@ static tmc::Expected<CompiledProbe> compileProbe(const Probe &probe,
 /// Runs a probe once more.
 static tmc::Expected<bool> measure(CompiledProbe &probe,
                                    const CalibrateOptions &options) {
-  const std::string &base = probe.directory;
-  std::string profile = base + ".json", log = base + ".log";
-  std::vector<std::string> words = {base + "/train", "--init=random:1",
-                                    "--steps=" +
-                                        std::to_string(options.steps + 1),
-                                    "--profile=" + profile, "--quiet"};
-  if (options.threads > 0)
-    words.push_back("--threads=" + std::to_string(options.threads));
-  words.insert(words.end(), probe.data.begin(), probe.data.end());
-  SmallVector<StringRef> arguments(words.begin(), words.end());
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),
-                                          StringRef(log)};
-  std::string error;
-  int code = sys::ExecuteAndWait(words[0], arguments, std::nullopt, redirects,
-                                 0, 0, &error);
-  if (code != 0) {
-    Failure failure = Failure::world(
-        "the probe '" + probe.name + "' ended with code " +
-        std::to_string(code) + (error.empty() ? "" : ": " + error));
-    if (auto text = MemoryBuffer::getFile(log))
-      failure.notes.push_back((*text)->getBuffer().trim().str());
-    return failure;
-  }
+  std::string profile = probe.directory + ".json";
+  ProbeRun run{probe.name, probe.directory, probe.data, options.threads};
+  run.flags.insert(
+      run.flags.end(),
+      {"--steps=" + std::to_string(options.steps + 1), "--profile=" + profile});
+  if (auto done = runProbe(run); !done)
+    return done;
   return readProfile(profile, probe.launches);
+}
+
+/// What was measured beside the device. A directory that nobody named says
+/// nothing of the file that a step will have.
+static void describe(const MoveRunner &moves, const CalibrateOptions &options,
+                     Calibration &calibration) {
+  calibration.rates = moves.fastest;
+  describeMoves(moves.fastest, calibration.target);
+  calibration.target.host.memoryBytes = systemMemory().totalBytes;
+  if (!options.fileDirectory.empty())
+    if (auto room = sys::fs::disk_space(options.fileDirectory))
+      calibration.target.file.bytes = int64_t(room->available);
 }
 
 tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
@@ -182,6 +130,13 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
     if (options.progress)
       errs() << "\r\033[K" << what;
   };
+  // What it needs is known before a minute of measuring.
+  MoveRunner moves{*known, (directory + "/moves").str(), options.fileDirectory,
+                   options.threads};
+  if (moves.fileDirectory.empty())
+    moves.fileDirectory = directory.str().str();
+  if (auto done = moves.fit(); !done)
+    return std::move(done.failure());
   std::vector<CompiledProbe> probes;
   for (const Probe &probe : calibrationProbes()) {
     say("compiling " + probe.name + " ...");
@@ -191,15 +146,32 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
       return std::move(compiled.failure());
     probes.push_back(std::move(*compiled));
   }
-  for (int64_t round = 1; round <= options.rounds; ++round)
-    for (CompiledProbe &probe : probes) {
+  say("compiling transfers ...");
+  auto prepared = moves.prepare();
+  say("");
+  if (!prepared)
+    return std::move(prepared.failure());
+  for (int64_t round = 1; round <= options.rounds; ++round) {
+    auto sayRound = [&](const std::string &name) {
       say("round " + std::to_string(round) + " of " +
-          std::to_string(options.rounds) + ": " + probe.name + " ...");
+          std::to_string(options.rounds) + ": " + name + " ...");
+    };
+    for (CompiledProbe &probe : probes) {
+      sayRound(probe.name);
       auto done = measure(probe, options);
       say("");
       if (!done)
         return std::move(done.failure());
     }
+    sayRound("transfers");
+    auto done = moves.measure();
+    say("");
+    if (!done)
+      return std::move(done.failure());
+  }
+  if (moves.fastest.empty())
+    return moves.tooSlow();
+  describe(moves, options, calibration);
   for (const CompiledProbe &probe : probes)
     for (const MeasuredLaunch &launch : probe.launches)
       if (launch.seconds > 0 && !launch.family.empty())
@@ -217,6 +189,29 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
                            : std::string()) +
       ")";
   return calibration;
+}
+
+/// What all engines do at once.
+static void printRates(raw_ostream &os, const Calibration &calibration) {
+  constexpr std::pair<const char *, const char *> kRows[] = {
+      {"d2h", "device to host"},   {"h2d", "host to device"},
+      {"write", "host to file"},   {"read", "file to host"},
+      {"host", "updates on host"},
+  };
+  os << "\n  all at once" << right_justify("GB/s", 14)
+     << right_justify("latency us", 12) << "\n";
+  for (auto [engine, words] : kRows)
+    if (auto at = calibration.rates.find(engine); at != calibration.rates.end())
+      os << "  " << left_justify(words, 17)
+         << format("%8.1f%12.1f\n", at->second.bytesPerSecond * 1e-9,
+                   at->second.latencySeconds * 1e6);
+  auto products = calibration.rates.find("compute");
+  if (products == calibration.rates.end())
+    return;
+  const double seconds =
+      products->second.seconds(double(MoveWork::productBytes()));
+  os << "  " << left_justify("products beside", 17)
+     << format("%8.1f GFLOP/s\n", MoveWork::productFlops() / seconds * 1e-9);
 }
 
 std::string tmc::calibrationTable(const Calibration &calibration) {
@@ -249,5 +244,6 @@ std::string tmc::calibrationTable(const Calibration &calibration) {
        << format("%11.1f", roofline.launchSeconds * 1e6)
        << format("%9.0f %%\n", 100 * predictedRatio(roofline, launches));
   }
+  printRates(os, calibration);
   return text;
 }

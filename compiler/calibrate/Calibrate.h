@@ -4,7 +4,8 @@
 // more than once, for other programs take the machine for a while at a time,
 // and the fastest run of each launch goes into the fit of its family. What no
 // probe has (a family that only other models need) is predicted by the roofline
-// of all generated kernels together.
+// of all generated kernels together. One more probe keeps all engines busy at
+// once, for the rates of transfers and of updates on the host (MoveFit.h).
 //
 // Measured times differ from run to run, so does the file; a plan made from it
 // is a function of the file alone.
@@ -13,6 +14,7 @@
 #define TMC_COMPILER_CALIBRATE_CALIBRATE_H
 
 #include "compiler/calibrate/Fit.h"
+#include "compiler/calibrate/MoveWork.h"
 #include "compiler/support/Failure.h"
 
 #include <map>
@@ -25,12 +27,16 @@ struct CalibrateOptions {
   int64_t threads = 0;        // Of the steps; 0: one per core.
   int64_t rounds = 3;         // Over all probes.
   int64_t steps = 3;          // Of each probe in each, after one to warm up.
+  /// Where the file is whose rates are measured; empty: among the temporary
+  /// files.
+  std::string fileDirectory;
   bool progress = false;
 };
 
 struct Calibration {
   Target target;
   std::map<std::string, std::vector<MeasuredLaunch>> launches; // By family.
+  EngineRates rates;                                           // All at once.
 };
 
 /// Measures. Needs a host compiler and, for a cuda target, its card.

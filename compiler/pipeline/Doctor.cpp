@@ -2,6 +2,7 @@
 
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Config.h"
+#include "compiler/pipeline/SystemMemory.h"
 #include "runtime/step/Processor.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -70,22 +71,13 @@ Finding examineCores() {
 }
 
 Finding examineMemory() {
-  Finding finding{Finding::Fact, "memory", "unknown", ""};
-  auto file = MemoryBuffer::getFileAsStream("/proc/meminfo");
-  if (!file)
-    return finding;
-  int64_t total = -1, available = -1;
-  SmallVector<StringRef> lines;
-  (*file)->getBuffer().split(lines, '\n');
-  for (StringRef line : lines)
-    for (auto [key, value] :
-         {std::pair<const char *, int64_t *>{"MemTotal:", &total},
-          {"MemAvailable:", &available}})
-      if (line.consume_front(key) && !line.trim(" kB").getAsInteger(10, *value))
-        *value *= 1024;
-  finding.detail =
-      readableBytes(total) + ", " + readableBytes(available) + " of it free";
-  return finding;
+  const SystemMemory memory = systemMemory();
+  if (memory.totalBytes < 0)
+    return {Finding::Fact, "memory", "unknown", ""};
+  return {Finding::Fact, "memory",
+          readableBytes(memory.totalBytes) + ", " +
+              readableBytes(memory.availableBytes) + " of it free",
+          ""};
 }
 
 /// A limit on what an arena or a saved file may take.

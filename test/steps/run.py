@@ -471,10 +471,10 @@ class Calibration:
 
     def __init__(self, options, scratch):
         self.tmc = os.path.join(options.build, "bin", "tmc")
-        self.path = os.path.join(scratch, "here.json")
+        self.scratch, self.path = scratch, os.path.join(scratch, "here.json")
 
     def check(self, tally):
-        code, text = run([self.tmc, "calibrate", "-o", self.path, "--threads=1", "--rounds=1"])
+        code, text = run([self.tmc, "calibrate", "-o", self.path, "--threads=1", "--rounds=1", f"--nvme={self.scratch}"])
         tally.test("calibration: measured", text if code else self.fault(text))
         if code:
             return
@@ -499,6 +499,16 @@ class Calibration:
         for name, rates in ((name, by_type["f32"]) for name, by_type in families.items()):
             if not (0 <= rates["launch_seconds"] < 1 and min(rates["flops_per_second"], rates["bytes_per_second"]) > 1e3):
                 return f"{name} has {rates}"
+        host, file = target["host"], target["file"]
+        channels = {"to_host": host["to_host"], "to_device": host["to_device"], "updates": host["updates"],
+                    "write": file["write"], "read": file["read"]}
+        for name, rates in channels.items():
+            if not 1e6 < rates["bytes_per_second"] < 1e13:
+                return f"{name} has {rates}\n{table}"
+        if not host["memory_bytes"] or not file["bytes"]:
+            return f"the host has {host['memory_bytes']} bytes, the file {file['bytes']}"
+        if table.count("all at once") != 1 or "products beside" not in table:
+            return f"no rates of all engines at once:\n{table}"
         # A product of 512 x 768 x 3072 takes longer than dropping out a row of it.
         if seconds("Matmul", 2 * 512 * 768 * 3072, 4 * (512 * 768 + 768 * 3072 + 512 * 3072)) < seconds("Fused", 3072, 8 * 3072):
             return f"a product is cheaper than one of its rows\n{table}"

@@ -1,0 +1,104 @@
+#include "compiler/calibrate/MeasureMoves.h"
+
+#include "compiler/calibrate/MoveFit.h"
+#include "compiler/calibrate/MoveProbe.h"
+#include "compiler/calibrate/ProbeRun.h"
+#include "compiler/pipeline/HostCompiler.h"
+#include "compiler/pipeline/SystemMemory.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+using namespace tmc;
+
+namespace {
+/// Three rounds and the first run take less than a minute then.
+constexpr unsigned kRunLimitSeconds = 14;
+} // namespace
+
+tmc::Expected<bool> MoveRunner::fit() {
+  llvm::ErrorOr<sys::fs::space_info> room = sys::fs::disk_space(fileDirectory);
+  if (!room)
+    return Failure::world("can't keep a file in '" + fileDirectory +
+                          "': " + room.getError().message());
+  tmc::Expected<MoveWork> fitting = workThatFits(
+      systemMemory().availableBytes, int64_t(room->available), fileDirectory);
+  if (!fitting)
+    return std::move(fitting.failure());
+  work = *fitting;
+  return true;
+}
+
+tmc::Expected<bool> MoveRunner::compile(const MoveWork &probe,
+                                        const std::string &step) const {
+  if (std::error_code error = sys::fs::create_directory(step))
+    return Failure::world("can't make '" + step + "': " + error.message());
+  std::string source =
+      step + (target.backend == Backend::Cuda ? "/step.cu" : "/step.cpp");
+  if (auto done = writeProbeFile(source, moveProbeText(target, probe)); !done)
+    return done;
+  // A trainer wants data.
+  if (auto done = writeProbeFile(step + ".npy",
+                                 npyOf({"input", /*isTokens=*/false, {1}, 0}));
+      !done)
+    return done;
+  tmc::Expected<Installation> installation = Installation::find();
+  if (!installation)
+    return std::move(installation.failure());
+  return compileStep(*installation, target, {{source, /*computes=*/false}},
+                     step + "/libstep.so", step + "/train");
+}
+
+tmc::Expected<EngineRates> MoveRunner::run(const std::string &step) const {
+  const std::string trace = step + ".trace.json";
+  auto done = runProbe({"transfers",
+                        step,
+                        {"--steps=2", "--data=input=" + step + ".npy",
+                         "--trace=" + trace, "--nvme=" + fileDirectory},
+                        threads,
+                        kRunLimitSeconds});
+  if (!done)
+    return std::move(done.failure())
+        .note("the file is in '" + fileDirectory +
+              "'; --nvme=DIR measures one elsewhere");
+  if (!*done)
+    return EngineRates();
+  auto file = MemoryBuffer::getFile(trace);
+  if (!file)
+    return Failure::world("can't read the trace '" + trace + "'");
+  EngineRates rates = fitRates(movesOfTrace((*file)->getBuffer()));
+  if (rates.empty())
+    return Failure::defect("a trace shows no transfers");
+  return rates;
+}
+
+tmc::Expected<bool> MoveRunner::prepare() {
+  const std::string first = directory + "-first";
+  if (auto done = compile(firstWork(work), first); !done)
+    return done;
+  tmc::Expected<EngineRates> rates = run(first);
+  if (!rates)
+    return std::move(rates.failure());
+  if (rates->empty())
+    return tooSlow();
+  work = balancedWork(work, *rates);
+  return compile(work, directory);
+}
+
+tmc::Expected<bool> MoveRunner::measure() {
+  tmc::Expected<EngineRates> rates = run(directory);
+  if (!rates)
+    return std::move(rates.failure());
+  if (areFaster(*rates, fastest))
+    fastest = *rates;
+  return true;
+}
+
+Failure MoveRunner::tooSlow() const {
+  return Failure::world("transfers were ended after " +
+                        std::to_string(kRunLimitSeconds) + " s, in each round")
+      .note("the disk of '" + fileDirectory +
+            "' is slow, or other programs have the machine; --nvme=DIR "
+            "measures a file elsewhere");
+}

@@ -1,0 +1,33 @@
+// MoveProbe.h - a step that is nothing but work for every engine at once.
+//
+// Products on the device, copies both ways, reads and writes of a file, and an
+// optimizer's rule on the host. It is written against the runtime as emitted
+// steps are, and run by the trainer, whose trace says when each piece of work
+// ran:
+//
+//     compute |--product--|--product--|--product--|
+//     d2h     |.|---|.|---|.|---|                    . small, for the latency
+//     h2d     |.|---|.|---|.|---|.|---|
+//     write   |.|---------|.|---------|
+//     read    |.|------|.|------|.|------|
+//     host    |--update--|--update--|--update--|
+//                               ^ the first engine is idle from here on
+//
+// MoveFit.h makes rates of such a trace.
+
+#ifndef TMC_COMPILER_CALIBRATE_MOVEPROBE_H
+#define TMC_COMPILER_CALIBRATE_MOVEPROBE_H
+
+#include "compiler/calibrate/MoveWork.h"
+#include "compiler/target/Target.h"
+
+#include <string>
+
+namespace tmc {
+
+/// The probe's text, step.cpp or step.cu.
+std::string moveProbeText(const Target &target, const MoveWork &work);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_CALIBRATE_MOVEPROBE_H

@@ -1,0 +1,20 @@
+// SystemMemory.h - how much main memory this machine has.
+
+#ifndef TMC_COMPILER_PIPELINE_SYSTEMMEMORY_H
+#define TMC_COMPILER_PIPELINE_SYSTEMMEMORY_H
+
+#include <cstdint>
+
+namespace tmc {
+
+struct SystemMemory {
+  int64_t totalBytes = -1, availableBytes = -1; // -1: unknown.
+};
+
+/// What /proc/meminfo says. Available memory includes caches that the system
+/// gives up when asked.
+SystemMemory systemMemory();
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_SYSTEMMEMORY_H
