@@ -38,12 +38,19 @@ __attribute__((noinline)) int compareAndSwap(int *at, int expected, int value) {
 
 namespace {
 
+/// While an access is looked up: what is said of it may be put together by
+/// functions that call the hooks, too.
+bool isLookingUp = false;
+
 inline void onAccess(void *p, size_t bytes, Touch kind, void *pc) {
   const auto at = reinterpret_cast<uintptr_t>(p);
   // threadIdx and its like are variables of the emulator.
-  if (self && at - stacks >= stackBytes &&
-      at - reinterpret_cast<uintptr_t>(&current) >= sizeof current)
-    touch(at, bytes, kind, reinterpret_cast<uintptr_t>(pc));
+  if (!self || isLookingUp || at - stacks < stackBytes ||
+      at - reinterpret_cast<uintptr_t>(&current) < sizeof current)
+    return;
+  isLookingUp = true;
+  touch(at, bytes, kind, reinterpret_cast<uintptr_t>(pc));
+  isLookingUp = false;
 }
 
 void onAtomic(void *pc) {
