@@ -58,8 +58,9 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> optimizer{
       "optimizer", cl::init("adamw"), cl::value_desc("SPEC"),
-      cl::desc("adamw(weight_decay=0.1,clip=1.0,...), adamw8bit(...) or "
-               "sgd(momentum=0.9,...)"),
+      cl::desc("adamw(weight_decay=0.1,clip=1.0,...), adamw8bit(...), "
+               "auto(...) of these\n"
+               "                          or sgd(momentum=0.9,...)"),
       TMC_MODEL_FLAG};
   cl::list<std::string> freeze{"freeze", cl::value_desc("GLOB"),
                                cl::desc("parameters that aren't trained"),
@@ -68,15 +69,16 @@ struct ModelFlags {
       "keep-output", cl::value_desc("NAME"),
       cl::desc("an output of the model to keep readable"), TMC_MODEL_FLAG};
   cl::opt<std::string> microBatches{
-      "micro-batches", cl::init("1"), cl::value_desc("N"),
-      cl::desc("pieces that the batch is cut into (default: 1)"),
+      "micro-batches", cl::init("1"), cl::value_desc("N|auto"),
+      cl::desc("pieces that the batch is cut into (default: 1), or as many as\n"
+               "                          are best"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> precision{
       "precision", cl::init("f32"), cl::value_desc("SPEC"),
-      cl::desc("what products multiply: f32, tf32, bf16, fp16 or\n"
-               "                          fp8[:current|delayed|block], then "
-               "exceptions by\n"
-               "                          name: bf16,NAME=f32"),
+      cl::desc("what products multiply: f32, tf32, bf16, fp16,\n"
+               "                          fp8[:current|delayed|block] or auto, "
+               "then exceptions\n"
+               "                          by name: bf16,NAME=f32"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> lossScale{
       "loss-scale", cl::init("auto"), cl::value_desc("SPEC"),
@@ -115,7 +117,7 @@ struct ModelFlags {
                "another"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> lossChunk{
-      "loss-chunk", cl::value_desc("ROWS|all"),
+      "loss-chunk", cl::value_desc("ROWS|all|auto"),
       cl::desc(
           "hold at most so many rows of logits (default: 256 where\n"
           "                          that saves memory and changes no bit, "
@@ -301,18 +303,25 @@ Expected<CompileOptions> ModelFlags::read() {
   options.narrowCopies = copies->second;
   options.freeze = {freeze.begin(), freeze.end()};
   options.outputs = {keep.begin(), keep.end()};
-  if (microBatches == "auto")
-    return Failure::unsupported("--micro-batches=auto isn't there yet")
-        .note("give a number; 1 is the default");
   if (Expected<bool> done = readOffload(options); !done)
     return std::move(done.failure());
-  if (lossChunk == "all")
-    options.lossChunk = 0;
+  // Words in the place of a number.
+  auto word = [](const cl::opt<std::string> &flag, const char *text,
+                 int64_t value, auto &field) {
+    if (flag != text)
+      return flag.getValue();
+    field = value;
+    return std::string();
+  };
+  std::string rows = word(lossChunk, "all", 0, options.lossChunk);
+  if (!rows.empty())
+    rows = word(lossChunk, "auto", kAuto, options.lossChunk);
   for (auto done :
        {count("--batch", batch, options.batch),
-        count("--loss-chunk", lossChunk == "all" ? "" : lossChunk.getValue(),
-              options.lossChunk, " or 'all'"),
-        count("--micro-batches", microBatches, options.microBatches)})
+        count("--loss-chunk", rows, options.lossChunk, ", 'all' or 'auto'"),
+        count("--micro-batches",
+              word(microBatches, "auto", kAuto, options.microBatches),
+              options.microBatches, " or 'auto'")})
     if (!done)
       return std::move(done.failure());
   static const std::pair<const char *, Artifact> kArtifacts[] = {

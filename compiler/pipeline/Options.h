@@ -50,6 +50,9 @@ enum class NarrowCopies {
   Cast, // Casts in each step.
 };
 
+/// In the place of a count: tmc chooses it (LeverSpace.h).
+inline constexpr int64_t kAuto = -1;
+
 struct CompileOptions {
   std::string model; // Path of the model file: ONNX, or IR (.mlir).
   std::optional<int64_t> budgetBytes;
@@ -57,13 +60,14 @@ struct CompileOptions {
   std::optional<int64_t> batch;
   std::map<std::string, int64_t> dims;
   std::string loss;
-  std::string optimizer = "adamw";
-  std::string precision = "f32";  // passes/Precision.h
-  std::string lossScale = "auto"; // passes/LossScale.h; dynamic for fp16
+  /// Of these two, "auto" in the place of the first name: tmc chooses.
+  std::string optimizer = "adamw"; // passes/Optimizers.h
+  std::string precision = "f32";   // passes/Precision.h
+  std::string lossScale = "auto";  // passes/LossScale.h; dynamic for fp16
   NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
-  std::vector<std::string> outputs; // Of the model, kept beside the loss.
-  int64_t microBatches = 1;
+  std::vector<std::string> outputs;  // Of the model, kept beside the loss.
+  int64_t microBatches = 1;          // Or kAuto.
   std::string offload = "none";      // passes/Offload.h
   std::optional<int64_t> hostBudget; // Bytes; none: the target's memory.
   /// Where files may be, relative to where the step runs, and their bytes, -1:
@@ -71,7 +75,7 @@ struct CompileOptions {
   std::string fileDirectory;
   int64_t fileBudget = -1;
   /// Rows of logits that are held at once, 0: all. None: as few as cost nothing
-  /// and change no bit, which only the cpu's product promises.
+  /// and change no bit, which only the cpu's product promises. Or kAuto.
   std::optional<int64_t> lossChunk;
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.

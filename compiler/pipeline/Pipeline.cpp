@@ -64,8 +64,21 @@ Expected<bool> Compilation::runTo(Phase last) {
   if (!found)
     return std::move(found.failure());
   device = *found;
+  Expected<bool> done = runFrom(Phase::Import, Phase::Import);
+  if (!done || last == Phase::Import)
+    return done;
+  std::string forward = forwardBytecode();
+  done = hasFreeLevers(asked) ? runWithLevers(forward, last)
+                              : runFrom(Phase::Raise, last);
+  if (!done && done.failure().kind == FailureKind::OverBudget &&
+      asked.planner.empty())
+    suggest(forward, done.failure());
+  return done;
+}
+
+Expected<bool> Compilation::runFrom(Phase first, Phase last) {
   Expected<bool> done = true;
-  for (Phase phase = Phase::Import; done && phase <= last;
+  for (Phase phase = first; done && phase <= last;
        phase = Phase(int(phase) + 1)) {
     if (phase == Phase::Plan) {
       done = planToPlace(last);
@@ -460,10 +473,16 @@ Expected<bool> Compilation::planToPlace(Phase last) {
   if (!asked.problemFile.empty())
     if (Expected<bool> done = writeProblem(); !done)
       return done;
-  return planForms(form, other,
-                   {asked, device, budgetsOf(asked, device), last,
-                    [&](ModuleOp module, Phase phase, const auto &build) {
-                      return runPasses(module, phase, build);
-                    },
-                    [&](const std::string &what) { say(what); }});
+  return planForms(form, other, request(last));
+}
+
+PlanRequest Compilation::request(Phase last) {
+  return {asked,
+          device,
+          budgetsOf(asked, device),
+          last,
+          [this](ModuleOp module, Phase phase, const auto &build) {
+            return runPasses(module, phase, build);
+          },
+          [this](const std::string &what) { say(what); }};
 }

@@ -10,11 +10,17 @@
 // out too large. Plans are found in a cache
 // (compiler/planning/driver/ArenaFit.h), which a sweep over budgets goes on
 // using. A step may have two forms (StepForms.h); both are planned.
+//
+// Where a lever is free (LeverSpace.h), `import` is followed by a search: each
+// setting that it looks at is a compilation of its own, of the same forward
+// function, up to a coarse plan. The best few are compiled on; this compilation
+// becomes the best of them.
 
 #ifndef TMC_COMPILER_PIPELINE_PIPELINE_H
 #define TMC_COMPILER_PIPELINE_PIPELINE_H
 
 #include "compiler/emit/Emit.h"
+#include "compiler/pipeline/LeverSearch.h"
 #include "compiler/pipeline/Options.h"
 #include "compiler/pipeline/StepForms.h"
 #include "compiler/pipeline/WeightsFile.h"
@@ -63,8 +69,13 @@ public:
   const std::vector<ModelValue> &values() const { return modelValues; }
   /// Where their values are; null where none are wanted (see `wantsWeights`).
   const WeightSources *weights() const { return sources.get(); }
+  /// What the search for levers saw; null where all were pinned.
+  const LeverChoice *levers() const { return choice.get(); }
 
 private:
+  /// Of a forward function as bytecode, which another compilation imported.
+  Compilation(CompileOptions options, const std::string &forward);
+
   CompileOptions asked;
   Target device;
   std::unique_ptr<mlir::MLIRContext> context;
@@ -75,7 +86,11 @@ private:
                   // the first to be planned.
   StepForm other; // The step's other form, where it has two.
   std::vector<std::string> said;
+  std::unique_ptr<LeverChoice> choice;
+  int64_t samples = 0; // Of the batch; 0: there is none.
 
+  /// Phases from `first` on; all before it have run.
+  Expected<bool> runFrom(Phase first, Phase last);
   Expected<bool> runPhase(Phase phase);
   Expected<bool> import();
   /// Whether anything in the step may come to be fp16.
@@ -86,6 +101,19 @@ private:
                            const std::function<void(mlir::OpPassManager &)> &);
   Expected<bool> shape(bool keepsCopies);
   Expected<bool> planToPlace(Phase last);
+  PlanRequest request(Phase last);
+  /// Chooses the levers that are free and runs the rest of the phases.
+  Expected<bool> runWithLevers(const std::string &forward, Phase last);
+  Expected<bool> planBest(const std::string &forward, Phase last);
+  /// The settings of `space` that are worth a plan.
+  Expected<LeverChoice> search(const std::string &forward,
+                               const LeverSpace &space);
+  /// Adds to `failure` what would fit: of each lever that is pinned the
+  /// nearest value, or of all together.
+  void suggest(const std::string &forward, Failure &failure);
+  std::string forwardBytecode();
+  /// Becomes `other`, which went on from what this one imported.
+  void adopt(Compilation &&other);
   Expected<bool> writeProblem();
   void say(const std::string &what);
 };

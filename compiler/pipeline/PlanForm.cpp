@@ -355,8 +355,6 @@ Failure tmc::overBudget(const StepForm &form, int64_t budget) {
         (peak.where.empty() ? "" : " (" + peak.where + ")") + ", with " +
         std::to_string(alive) + " tensors alive");
   }
-  failure.notes.push_back("--micro-batches=N splits the batch; "
-                          "--loss-chunk=ROWS keeps fewer logits");
   return failure;
 }
 

@@ -144,6 +144,24 @@ static json::Value spacesJson(const PlanFigures &plan, const PlanTrace &trace) {
       {"written_bytes", known(plan.writtenBytes)}};
 }
 
+/// The levers that were free; null where none was.
+static json::Value chosenJson(const PlanFigures &plan) {
+  if (plan.chosenLevers.empty())
+    return nullptr;
+  json::Array levers;
+  for (const ChosenLever &lever : plan.chosenLevers)
+    levers.push_back(json::Object{
+        {"lever", lever.lever},
+        {"value", lever.value},
+        {"instead",
+         lever.seconds < 0 ? json::Value(nullptr) : json::Value(lever.instead)},
+        {"instead_step_time_s", known(lever.seconds)}});
+  return json::Object{{"settings", plan.settings},
+                      {"settings_seen", plan.settingsSeen},
+                      {"coarse_step_time_s", known(plan.coarseSeconds)},
+                      {"levers", std::move(levers)}};
+}
+
 std::string tmc::planJson(const Planned &planned) {
   const PlanFigures &plan = planned.figures;
   json::Object classes;
@@ -186,6 +204,7 @@ std::string tmc::planJson(const Planned &planned) {
       {"plan_seconds", plan.planSeconds},
       {"peak", peakJson(planned.trace)},
       {"levers", leversJson(plan, planned.trace)},
+      {"chosen_levers", chosenJson(plan)},
       {"values", valuesJson(planned)},
   };
   std::string text;

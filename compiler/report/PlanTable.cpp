@@ -253,6 +253,23 @@ static void tellMoves(Table &table, const PlanFigures &plan,
        levers.parametersCost, text("parameters"));
 }
 
+/// The levers that tmc chose, and what others come to.
+static void tellChosen(Table &table, const PlanFigures &plan) {
+  if (plan.chosenLevers.empty())
+    return;
+  table.heading("levers chosen, " + std::to_string(plan.settingsSeen) + " of " +
+                std::to_string(plan.settings) + " settings planned coarsely");
+  for (const ChosenLever &lever : plan.chosenLevers) {
+    std::string other = "nothing else fits";
+    if (lever.seconds >= 0)
+      other =
+          "with " + lever.instead + " " + readableSeconds(lever.seconds) +
+          ", " +
+          percent(100 * (lever.seconds / plan.coarseSeconds - 1), "%+.1f %%");
+    table.row(lever.lever, lever.value, other);
+  }
+}
+
 static void tellLevers(Table &table, const PlanFigures &plan,
                        const PlanTrace &trace) {
   const planning::Levers &levers = trace.levers;
@@ -384,6 +401,7 @@ std::string tmc::planTable(const Planned &planned) {
   tellMemory(table, plan, trace);
   tellSpaces(table, plan, trace);
   tellTime(table, plan);
+  tellChosen(table, plan);
   tellLevers(table, plan, trace);
   tellPrecision(table, trace, plan);
 

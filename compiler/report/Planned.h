@@ -27,6 +27,14 @@ struct ModelValue {
 /// "trained", "frozen", "state": the keys of plan.json.
 const char *nameOf(ModelValue::Kind kind);
 
+/// A lever that tmc chose, and what the best plan with another value of it
+/// comes to, planned coarsely: with a less harmful one where there is one.
+struct ChosenLever {
+  std::string lever, value; // "precision", "bf16"
+  std::string instead;      // "f32"; empty: nothing else has a plan.
+  double seconds = -1;      // Of a step; -1: no plan.
+};
+
 /// The figures of a finished plan: what plan.json and the reports hold. -1 or a
 /// negative number: unknown.
 struct PlanFigures {
@@ -54,6 +62,11 @@ struct PlanFigures {
   int64_t unsplitBytes = -1;
   double unsplitSeconds = -1;
   double planSeconds = 0;
+  /// Where levers were free: those, how many settings of them were looked at
+  /// and how many there are, and what the chosen one took, planned coarsely.
+  std::vector<ChosenLever> chosenLevers;
+  int64_t settingsSeen = 0, settings = 0;
+  double coarseSeconds = -1;
 
   double overheadPct() const;
   double lowerBoundPct() const;

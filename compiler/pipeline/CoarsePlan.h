@@ -1,0 +1,41 @@
+// CoarsePlan.h - what a step comes to, roughly and soon.
+//
+// Who compares programs plans each of them a little: by recomputation and order
+// alone, then, where these cost time and values may move, with the moves. No
+// code is written and nothing is packed; a part of each budget is kept free for
+// what packing loses:
+//
+//     kPackingPart    1/128 of the device's budget
+
+#ifndef TMC_COMPILER_PIPELINE_COARSEPLAN_H
+#define TMC_COMPILER_PIPELINE_COARSEPLAN_H
+
+#include "compiler/pipeline/StepForms.h"
+
+namespace tmc {
+
+struct CoarsePlan {
+  bool fits = false;
+  double seconds = -1; // Of a step, by the quickest plan found; -1: none.
+  /// By recomputation and order alone; -1: that finds no plan.
+  double stayingSeconds = -1;
+  /// Of all kernels once: no plan without updates on the host is quicker.
+  double baseSeconds = -1;
+  bool moves = false; // The quickest plan's values do.
+  /// About what the step needs of the device, reserved included: the peak of
+  /// the best plan that stays there, or, where values may leave, what the step
+  /// takes without a budget.
+  int64_t neededBytes = -1;
+  /// No plan fits a smaller budget of the device.
+  int64_t impossibleBelowBytes = -1;
+};
+
+/// A coarse plan of a shaped step, whose first form is `form` and whose second
+/// is `other`, if there is one. The modules stay as they are. Errors: as
+/// `planForms` has, but for a budget that isn't met.
+Expected<CoarsePlan> planCoarsely(const StepForm &form, const StepForm &other,
+                                  const PlanRequest &request);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_COARSEPLAN_H

@@ -1,0 +1,331 @@
+#include "compiler/pipeline/LeverSearch.h"
+
+#include "compiler/planning/model/Parallel.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+
+using namespace tmc;
+
+/// Coarse plans are this far from full ones, as a part of a step.
+static constexpr double kClose = 0.03;
+
+namespace {
+
+/// A point of the grid, by the numbers of its values.
+enum Lever { kPrecision, kOptimizer, kChunk, kPieces, kLevers };
+using Point = std::array<size_t, kLevers>;
+/// A point without its number of micro-batches.
+using Column = std::array<size_t, kPieces>;
+
+Column columnOf(const Point &point) {
+  return {point[kPrecision], point[kOptimizer], point[kChunk]};
+}
+
+class LeverSearch {
+public:
+  LeverSearch(const LeverSpace &space, const PlanSetting &plan,
+              const LeverSearchOptions &options)
+      : space(space), plan(plan),
+        options(options), sizes{space.precisions.size(),
+                                space.optimizers.size(),
+                                space.lossChunks.size(),
+                                space.microBatches.size()} {}
+
+  Expected<LeverChoice> run() {
+    std::set<Point> wanted = options.wholeGrid ? grid() : firsts();
+    while (!wanted.empty()) {
+      if (Expected<bool> done = visit(wanted); !done)
+        return std::move(done.failure());
+      wanted = options.wholeGrid ? std::set<Point>() : next();
+    }
+    if (seen.empty())
+      return std::move(*failure);
+    return choice();
+  }
+
+private:
+  const LeverSpace &space;
+  const PlanSetting &plan;
+  const LeverSearchOptions &options;
+  const std::array<size_t, kLevers> sizes;
+  std::map<Point, CoarsePlan> seen;
+  std::map<Point, std::string> refused;
+  std::optional<Failure> failure; // The first of a refused program.
+
+  LeverSetting settingOf(const Point &point) const {
+    return {
+        space.microBatches[point[kPieces]], space.precisions[point[kPrecision]],
+        space.optimizers[point[kOptimizer]], space.lossChunks[point[kChunk]]};
+  }
+
+  std::set<Point> grid() const {
+    std::set<Point> points;
+    Point point = {};
+    for (;;) {
+      points.insert(point);
+      size_t lever = 0;
+      while (lever < kLevers && ++point[lever] == sizes[lever])
+        point[lever++] = 0;
+      if (lever == kLevers)
+        return points;
+    }
+  }
+
+  /// Each precision once; the least and the most pieces of the last.
+  std::set<Point> firsts() const {
+    std::set<Point> points;
+    for (size_t p = 0; p < sizes[kPrecision]; ++p)
+      points.insert({p, 0, 0, sizes[kPieces] / 2});
+    for (size_t pieces : {size_t(0), sizes[kPieces] - 1})
+      points.insert({sizes[kPrecision] - 1, 0, 0, pieces});
+    return points;
+  }
+
+  bool isKnown(const Point &point) const {
+    return seen.count(point) || refused.count(point);
+  }
+
+  /// Plans points beside each other.
+  Expected<bool> visit(const std::set<Point> &wanted) {
+    std::vector<Point> points(wanted.begin(), wanted.end());
+    std::vector<std::optional<Expected<CoarsePlan>>> made(points.size());
+    std::atomic<size_t> done = seen.size() + refused.size();
+    const size_t known = done + points.size();
+    planning::inParallel(points.size(), [&](size_t i) {
+      made[i].emplace(plan(settingOf(points[i])));
+      size_t now = ++done;
+      if (options.say)
+        options.say(now, known);
+    });
+    for (auto &&[point, result] : llvm::zip(points, made)) {
+      if (*result) {
+        seen[point] = **result;
+        continue;
+      }
+      Failure &wrong = result->failure();
+      bool isRefusal = wrong.kind == FailureKind::Unsupported ||
+                       wrong.kind == FailureKind::Usage;
+      if (!isRefusal)
+        return std::move(wrong);
+      refused[point] = wrong.message;
+      if (!failure)
+        failure = std::move(wrong);
+    }
+    return true;
+  }
+
+  /// The quickest point seen; null: none fits.
+  const std::pair<const Point, CoarsePlan> *
+  quickest(const std::function<bool(const Point &)> &among) const {
+    const std::pair<const Point, CoarsePlan> *best = nullptr;
+    for (const auto &entry : seen)
+      if (entry.second.fits && among(entry.first) &&
+          (!best || entry.second.seconds < best->second.seconds))
+        best = &entry;
+    return best;
+  }
+
+  /// Whether the kernels of `point` alone take longer than `seconds`, as those
+  /// of fewer pieces do.
+  bool isTooSlow(const Point &point, double seconds) const {
+    for (const auto &[other, made] : seen)
+      if (columnOf(other) == columnOf(point) &&
+          other[kPieces] <= point[kPieces] && !made.moves &&
+          made.baseSeconds > seconds)
+        return true;
+    return false;
+  }
+
+  std::set<Point> next() const {
+    const auto *best = quickest([](const Point &) { return true; });
+    std::set<Point> points;
+    const double limit =
+        best ? best->second.seconds * (1 + kAsGoodPart) : HUGE_VAL;
+    auto want = [&](const Point &point) {
+      if (!isKnown(point) && !isTooSlow(point, limit))
+        points.insert(point);
+    };
+    if (!best) { // The least that any lever leaves.
+      for (Point point : grid())
+        if (point[kPieces] == sizes[kPieces] - 1 || point[kPieces] == 0)
+          want(point);
+      if (!points.empty())
+        return points;
+    }
+    if (best)
+      for (Lever lever : {kPrecision, kOptimizer, kChunk})
+        for (size_t value = 0; value < sizes[lever]; ++value) {
+          Point point = best->first;
+          point[lever] = value;
+          want(point);
+        }
+    wantNeighbours(best ? best->second.seconds * (1 + kClose) : HUGE_VAL, want);
+    if (points.empty() && best)
+      wantTogether(*best, want);
+    if (points.empty() && best)
+      wantAlternatives(best->first, points);
+    return points;
+  }
+
+  /// About what the kernels of `point` take, which isn't seen, by what those of
+  /// another number of pieces take and by how a column differs that has both.
+  double estimate(const Point &known, const CoarsePlan &made,
+                  const Point &point) const {
+    double difference = HUGE_VAL;
+    for (const auto &[there, plan] : seen) {
+      Point here = there;
+      here[kPieces] = known[kPieces];
+      auto other = seen.find(here);
+      if (there[kPieces] == point[kPieces] && other != seen.end())
+        difference =
+            std::min(difference, plan.baseSeconds - other->second.baseSeconds);
+    }
+    return made.baseSeconds + difference;
+  }
+
+  /// In each column that is close, or whose kernels leave that open, the points
+  /// next to its best; in one that has no plan, one of more pieces.
+  template <typename F> void wantNeighbours(double close, F &&want) const {
+    std::set<Column> columns;
+    for (const auto &entry : seen)
+      columns.insert(columnOf(entry.first));
+    for (const Column &column : columns) {
+      auto isHere = [&](const Point &p) { return columnOf(p) == column; };
+      Point at = {column[0], column[1], column[2], 0};
+      if (const auto *best = quickest(isHere)) {
+        for (int step : {-1, 1}) {
+          at[kPieces] = best->first[kPieces] + size_t(step);
+          if (at[kPieces] < sizes[kPieces] &&
+              (best->second.seconds <= close ||
+               estimate(best->first, best->second, at) * (1 + kClose) < close))
+            want(at);
+        }
+        continue;
+      }
+      for (const auto &entry : seen)
+        if (isHere(entry.first))
+          at[kPieces] = std::max(at[kPieces], entry.first[kPieces]);
+      size_t left = sizes[kPieces] - 1 - at[kPieces];
+      at[kPieces] += (left + 1) / 2;
+      want(at);
+    }
+  }
+
+  /// Points that differ from the best in several levers, which together may
+  /// gain what none does alone: of each column the one of the most pieces whose
+  /// kernels leave that open, as far as the differences of single levers tell.
+  template <typename F>
+  void wantTogether(const std::pair<const Point, CoarsePlan> &best,
+                    F &&want) const {
+    auto difference = [&](Lever lever, size_t value) {
+      Point single = best.first;
+      single[lever] = value;
+      auto found = seen.find(single);
+      return found == seen.end()
+                 ? HUGE_VAL
+                 : found->second.baseSeconds - best.second.baseSeconds;
+    };
+    std::set<Column> done;
+    const std::set<Point> all = grid();
+    for (auto at = all.rbegin(); at != all.rend(); ++at) {
+      double base = best.second.baseSeconds;
+      for (Lever lever : {kPrecision, kOptimizer, kChunk, kPieces})
+        base += difference(lever, (*at)[lever]);
+      if (base < best.second.seconds && done.insert(columnOf(*at)).second)
+        want(*at);
+    }
+  }
+
+  /// What not pulling a lever of the best point comes to, for the report.
+  void wantAlternatives(const Point &best, std::set<Point> &points) const {
+    Point whole = best;
+    whole[kPieces] = 0;
+    if (!isKnown(whole))
+      points.insert(whole);
+  }
+
+  Expected<LeverChoice> choice() const {
+    LeverChoice made;
+    made.space = space;
+    for (const auto &[point, coarse] : seen) {
+      made.seen[settingOf(point)] = coarse;
+      if (coarse.fits)
+        made.ranked.push_back(settingOf(point));
+    }
+    for (const auto &[point, why] : refused)
+      made.refused.push_back({settingOf(point), why});
+    auto secondsOf = [&](const LeverSetting &setting) {
+      return made.seen.at(setting).seconds;
+    };
+    llvm::stable_sort(made.ranked,
+                      [&](const LeverSetting &a, const LeverSetting &b) {
+                        return secondsOf(a) < secondsOf(b);
+                      });
+    if (made.ranked.empty())
+      return made;
+    // The least harm among the best comes first.
+    const double asGood = secondsOf(made.ranked.front()) * (1 + kAsGoodPart);
+    auto end = llvm::find_if(made.ranked, [&](const LeverSetting &setting) {
+      return secondsOf(setting) > asGood;
+    });
+    std::stable_sort(made.ranked.begin(), end,
+                     [&](const LeverSetting &a, const LeverSetting &b) {
+                       return std::pair(harmOf(a), a.microBatches) <
+                              std::pair(harmOf(b), b.microBatches);
+                     });
+    return made;
+  }
+};
+
+} // namespace
+
+std::vector<ChosenLever> LeverChoice::told(const LeverSetting &chosen) const {
+  std::vector<ChosenLever> told;
+  // `text` of a setting is the lever's value, whose harm rises along `values`.
+  auto tell = [&](const char *name, const std::vector<std::string> &values,
+                  llvm::function_ref<std::string(const LeverSetting &)> text) {
+    if (values.size() < 2)
+      return;
+    ChosenLever lever{name, text(chosen), "", -1};
+    const auto at = llvm::find(values, lever.value);
+    for (const LeverSetting &setting : ranked) {
+      const auto other = llvm::find(values, text(setting));
+      if (at == values.begin() ? other == at : other >= at)
+        continue;
+      if (lever.seconds >= 0 && seen.at(setting).seconds >= lever.seconds)
+        continue;
+      lever.instead = text(setting);
+      lever.seconds = seen.at(setting).seconds;
+    }
+    told.push_back(std::move(lever));
+  };
+  auto pieces = [](const LeverSetting &s) {
+    return std::to_string(s.microBatches);
+  };
+  auto rows = [](const LeverSetting &s) {
+    return s.lossChunk ? std::to_string(*s.lossChunk) : std::string("auto");
+  };
+  std::vector<std::string> counts, chunks;
+  for (int64_t count : space.microBatches)
+    counts.push_back(std::to_string(count));
+  for (const std::optional<int64_t> &chunk : space.lossChunks)
+    chunks.push_back(rows({1, "", "", chunk}));
+  tell("micro-batches", counts, pieces);
+  tell("precision", space.precisions,
+       [](const LeverSetting &s) { return s.precision; });
+  tell("optimizer", space.optimizers,
+       [](const LeverSetting &s) { return s.optimizer; });
+  tell("loss-chunk", chunks, rows);
+  return told;
+}
+
+Expected<LeverChoice> tmc::chooseLevers(const LeverSpace &space,
+                                        const PlanSetting &plan,
+                                        const LeverSearchOptions &options) {
+  return LeverSearch(space, plan, options).run();
+}

@@ -1,0 +1,207 @@
+// PlanLevers.cpp - a compilation whose levers are chosen.
+
+#include "compiler/pipeline/Pipeline.h"
+
+#include "compiler/planning/model/Parallel.h"
+#include "compiler/report/PlanReport.h"
+#include "dialects/train/Train.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace tmc;
+
+/// Settings that are planned in full.
+static constexpr size_t kPlannedInFull = 2;
+/// Where no coarse plan fits, those are tried that need at most such a part
+/// more than the smallest.
+static constexpr int64_t kFewBytesPart = 8;
+
+/// Samples of the batch; 0: the model has none.
+static int64_t samplesOf(ModuleOp module) {
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  for (BlockArgument argument : forward.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (train::roleOf(forward, argument.getArgNumber()) == train::Role::Batch &&
+        type && type.getRank() > 0)
+      return type.getDimSize(0);
+  }
+  return 0;
+}
+
+Compilation::Compilation(CompileOptions options, const std::string &forward)
+    : Compilation(std::move(options)) {
+  form.module = parseSourceString<ModuleOp>(forward, context.get());
+}
+
+void Compilation::adopt(Compilation &&other) {
+  // Modules go before the context that they are in.
+  form = {}, this->other = {};
+  if (imported)
+    imported->module = nullptr;
+  context = std::move(other.context);
+  form = std::move(other.form);
+  this->other = std::move(other.other);
+  asked = std::move(other.asked);
+  said.insert(said.end(), other.said.begin(), other.said.end());
+}
+
+std::string Compilation::forwardBytecode() {
+  samples = samplesOf(*form.module);
+  std::string forward;
+  llvm::raw_string_ostream os(forward);
+  // Fails for versions of the format only, of which none is asked for.
+  (void)writeBytecodeToFile(*form.module, os);
+  return forward;
+}
+
+Expected<LeverChoice> Compilation::search(const std::string &forward,
+                                          const LeverSpace &space) {
+  auto plan = [&](const LeverSetting &setting) -> Expected<CoarsePlan> {
+    CompileOptions options = pinned(asked, setting);
+    options.progress = false;
+    Compilation point(std::move(options), forward);
+    point.device = device;
+    if (Expected<bool> done = point.runFrom(Phase::Raise, Phase::Shape); !done)
+      return std::move(done.failure());
+    return planCoarsely(point.form, point.other, point.request(Phase::Plan));
+  };
+  LeverSearchOptions options;
+  options.say = [&](size_t done, size_t known) {
+    say("levers: " + std::to_string(done) + " of " + std::to_string(known) +
+        " settings ...");
+  };
+  return chooseLevers(space, plan, options);
+}
+
+Expected<bool> Compilation::runWithLevers(const std::string &forward,
+                                          Phase last) {
+  Expected<LeverChoice> chosen =
+      search(forward, leverSpaceOf(asked, device, samples));
+  if (!chosen)
+    return std::move(chosen.failure());
+  choice = std::make_unique<LeverChoice>(std::move(*chosen));
+  return planBest(forward, last);
+}
+
+/// The setting with a plan that does the least harm, in the fewest pieces;
+/// null: none has one.
+static const LeverSetting *nearestOf(const LeverChoice &choice) {
+  auto distance = [](const LeverSetting &setting) {
+    return std::pair(harmOf(setting), setting.microBatches);
+  };
+  auto least =
+      std::min_element(choice.ranked.begin(), choice.ranked.end(),
+                       [&](const LeverSetting &a, const LeverSetting &b) {
+                         return distance(a) < distance(b);
+                       });
+  return least == choice.ranked.end() ? nullptr : &*least;
+}
+
+void Compilation::suggest(const std::string &forward, Failure &failure) {
+  const CompileOptions before = asked;
+  auto attempt = [&](const CompileOptions &freed) {
+    asked = freed;
+    Expected<LeverChoice> made =
+        search(forward, leverSpaceOf(asked, device, samples));
+    const LeverSetting *setting = made ? nearestOf(*made) : nullptr;
+    asked = before;
+    if (!setting)
+      return false;
+    failure.notes.push_back("by a coarse plan it fits with " +
+                            flagsOf(before, pinned(freed, *setting)) + ", " +
+                            readableSeconds(made->seen.at(*setting).seconds) +
+                            " a step");
+    return true;
+  };
+  bool any = false;
+  CompileOptions all = asked;
+  std::vector<FreeLever> levers = pinnedLevers(asked);
+  for (FreeLever free : levers) {
+    CompileOptions freed = before;
+    free(freed);
+    free(all);
+    any |= attempt(freed);
+  }
+  if (!any && levers.size() > 1)
+    attempt(all);
+  say("");
+}
+
+/// Settings without a coarse plan in the order in which they are worth a full
+/// one: the quickest of those that need few bytes.
+static std::vector<LeverSetting> likeliest(const LeverChoice &choice) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const auto &[setting, plan] : choice.seen)
+    least = std::min(least, plan.neededBytes);
+  std::vector<LeverSetting> settings;
+  for (const auto &[setting, plan] : choice.seen)
+    if (plan.neededBytes <= least + least / kFewBytesPart)
+      settings.push_back(setting);
+  llvm::stable_sort(
+      settings, [&](const LeverSetting &a, const LeverSetting &b) {
+        return choice.seen.at(a).baseSeconds < choice.seen.at(b).baseSeconds;
+      });
+  settings.resize(std::min(settings.size(), kPlannedInFull));
+  return settings;
+}
+
+/// Plans the first few in full, beside each other.
+Expected<bool> Compilation::planBest(const std::string &forward, Phase last) {
+  const std::vector<LeverSetting> settings =
+      choice->ranked.empty() ? likeliest(*choice) : choice->ranked;
+  std::optional<Failure> failure;
+  std::unique_ptr<Compilation> best; // Or the smallest, where none fits.
+  LeverSetting chosen;
+  for (size_t from = 0; from < settings.size() && (!best || failure);
+       from += kPlannedInFull) {
+    const size_t count = std::min(kPlannedInFull, settings.size() - from);
+    std::vector<std::unique_ptr<Compilation>> made(count);
+    std::vector<std::optional<Expected<bool>>> done(count);
+    say("plan ...");
+    planning::inParallel(count, [&](size_t i) {
+      CompileOptions options = pinned(asked, settings[from + i]);
+      options.progress = false;
+      made[i].reset(new Compilation(std::move(options), forward));
+      made[i]->device = device;
+      done[i].emplace(made[i]->runFrom(Phase::Raise, last));
+    });
+    for (size_t i = 0; i < count; ++i) {
+      const PlanFigures &now = made[i]->figures();
+      if (*done[i]) {
+        if (!best || failure ||
+            now.stepSeconds * (1 + kAsGoodPart) < best->figures().stepSeconds)
+          best = std::move(made[i]), chosen = settings[from + i];
+        failure.reset();
+        continue;
+      }
+      if (done[i]->failure().kind != FailureKind::OverBudget)
+        return std::move(done[i]->failure());
+      bool isSmaller = !best || (failure && now.smallestFoundBytes >= 0 &&
+                                 now.smallestFoundBytes <
+                                     best->figures().smallestFoundBytes);
+      if (isSmaller) {
+        best = std::move(made[i]);
+        failure = std::move(done[i]->failure());
+      }
+    }
+  }
+  const CompileOptions before = asked;
+  adopt(std::move(*best));
+  for (const auto &[setting, plan] : choice->seen)
+    if (plan.impossibleBelowBytes >= 0)
+      form.figures.impossibleBelowBytes = std::min(
+          form.figures.impossibleBelowBytes, plan.impossibleBelowBytes);
+  if (failure) {
+    failure->notes.front() += ", with " + flagsOf(before, asked);
+    return std::move(*failure);
+  }
+  form.figures.chosenLevers = choice->told(chosen);
+  form.figures.settingsSeen = int64_t(choice->seen.size());
+  form.figures.settings = int64_t(choice->space.size());
+  form.figures.coarseSeconds = choice->seen.at(chosen).seconds;
+  return true;
+}

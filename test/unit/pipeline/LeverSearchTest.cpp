@@ -1,0 +1,189 @@
+// The search for levers beside the whole grid, on made-up steps: what they take
+// follows from a few drawn figures, as it does for real ones.
+
+#include "compiler/pipeline/LeverSearch.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <map>
+#include <random>
+
+using namespace tmc;
+
+namespace {
+
+LeverSpace wholeSpace() {
+  return {{1, 2, 4, 8, 16, 32, 64},
+          {"f32", "tf32", "bf16"},
+          {"adamw", "adamw8bit"},
+          {std::nullopt, 256}};
+}
+
+/// A step whose activations shrink with its pieces, whose states shrink with
+/// their format, and that is slower the more the budget lacks.
+struct Step {
+  double budget, states, packed, activations, logits, kept;
+  std::map<std::string, double> kernels, width;
+  double update, packedUpdate, launch, recompute, limit;
+
+  explicit Step(unsigned seed) {
+    std::mt19937 draws(seed);
+    auto draw = [&](double low, double high) {
+      return low * std::pow(high / low, double(draws()) / double(draws.max()));
+    };
+    budget = 1;
+    states = draw(0.2, 2), packed = states * draw(0.4, 0.8);
+    activations = draw(0.1, 30), logits = draw(0.01, 3);
+    kept = draw(0.01, 0.2);
+    kernels["f32"] = 1;
+    kernels["tf32"] = draw(0.5, 1.0);
+    kernels["bf16"] = draw(0.25, 1.05);
+    width["f32"] = width["tf32"] = 1;
+    width["bf16"] = draw(0.55, 0.9);
+    update = draw(0.01, 0.2), packedUpdate = update * draw(0.6, 3);
+    launch = draw(0.0001, 0.02);
+    recompute = draw(0.1, 0.6), limit = draw(1.2, 4);
+  }
+
+  CoarsePlan plan(const LeverSetting &s) const {
+    CoarsePlan plan;
+    bool isPacked = s.optimizer == "adamw8bit";
+    double need =
+        (isPacked ? packed : states) + kept +
+        (activations * width.at(s.precision) + (s.lossChunk ? 0 : logits)) /
+            double(s.microBatches);
+    plan.baseSeconds =
+        kernels.at(s.precision) + (isPacked ? packedUpdate : update) +
+        launch * double(s.microBatches) + (s.lossChunk ? launch : 0);
+    plan.neededBytes = int64_t(need * 1e9);
+    plan.impossibleBelowBytes = int64_t(need / limit * 1e9);
+    double lacking = std::max(0.0, need / budget - 1);
+    if (need / limit > budget)
+      return plan;
+    plan.fits = true;
+    plan.seconds = plan.stayingSeconds =
+        plan.baseSeconds + recompute * lacking / limit;
+    return plan;
+  }
+};
+
+Expected<LeverChoice> choose(const LeverSpace &space, const PlanSetting &plan,
+                             bool wholeGrid = false) {
+  return chooseLevers(space, plan, {.wholeGrid = wholeGrid, .say = {}});
+}
+
+TEST(LeverSearch, ComesWithinAPercentOfTheGrid) {
+  size_t fitting = 0, seen = 0;
+  for (unsigned seed = 1; seed <= 1000; ++seed) {
+    Step step(seed);
+    auto plan = [&](const LeverSetting &s) -> Expected<CoarsePlan> {
+      return step.plan(s);
+    };
+    Expected<LeverChoice> found = choose(wholeSpace(), plan);
+    Expected<LeverChoice> grid = choose(wholeSpace(), plan, true);
+    ASSERT_TRUE(bool(found) && bool(grid));
+    ASSERT_EQ(grid->seen.size(), wholeSpace().size());
+    EXPECT_EQ(found->ranked.empty(), grid->ranked.empty()) << seed;
+    if (found->ranked.empty() || grid->ranked.empty())
+      continue;
+    ++fitting;
+    seen += found->seen.size();
+    double least = HUGE_VAL;
+    for (const auto &[setting, made] : grid->seen)
+      if (made.fits)
+        least = std::min(least, made.seconds);
+    EXPECT_LE(step.plan(found->ranked[0]).seconds, least * 1.01)
+        << seed << ": " << textOf(found->ranked[0]) << ", not "
+        << textOf(grid->ranked[0]);
+  }
+  EXPECT_GT(fitting, 700u);
+  EXPECT_LT(seen, fitting * wholeSpace().size() * 2 / 5);
+}
+
+TEST(LeverSearch, TakesTheLeastHarmOfEquals) {
+  auto plan = [](const LeverSetting &s) -> Expected<CoarsePlan> {
+    CoarsePlan made;
+    made.fits = true;
+    // Each lever gains, but less than what counts.
+    made.seconds = made.baseSeconds = 1 - (s.precision == "bf16" ? 0.002 : 0) -
+                                      (s.optimizer == "adamw" ? 0 : 0.002);
+    return made;
+  };
+  Expected<LeverChoice> found = choose(wholeSpace(), plan);
+  ASSERT_TRUE(bool(found));
+  EXPECT_EQ(textOf(found->ranked[0]), "no lever");
+}
+
+TEST(LeverSearch, LeavesOutWhatCantBe) {
+  Step step(7);
+  step.budget = 100;
+  auto plan = [&](const LeverSetting &s) -> Expected<CoarsePlan> {
+    if (s.microBatches > 1)
+      return Failure::unsupported("can't be cut");
+    return step.plan(s);
+  };
+  Expected<LeverChoice> found = choose(wholeSpace(), plan);
+  ASSERT_TRUE(bool(found));
+  EXPECT_FALSE(found->refused.empty());
+  EXPECT_EQ(found->ranked[0].microBatches, 1);
+  auto never = [&](const LeverSetting &) -> Expected<CoarsePlan> {
+    return Failure::unsupported("can't be at all");
+  };
+  Expected<LeverChoice> none = choose(wholeSpace(), never);
+  ASSERT_FALSE(bool(none));
+  EXPECT_EQ(none.failure().message, "can't be at all");
+  auto defect = [&](const LeverSetting &s) -> Expected<CoarsePlan> {
+    if (s.microBatches > 1)
+      return Failure::defect("wrong");
+    return step.plan(s);
+  };
+  EXPECT_FALSE(bool(choose(wholeSpace(), defect)));
+}
+
+TEST(LeverSearch, TellsWhatOtherValuesComeTo) {
+  auto plan = [](const LeverSetting &s) -> Expected<CoarsePlan> {
+    CoarsePlan made;
+    made.fits = s.precision != "f32" || s.microBatches > 8;
+    made.baseSeconds = s.precision == "bf16" ? 1 : 2;
+    made.seconds = made.fits ? made.baseSeconds + 0.1 * s.microBatches : -1;
+    return made;
+  };
+  LeverSpace space = {{1, 4, 16}, {"f32", "bf16"}, {"adamw"}, {std::nullopt}};
+  Expected<LeverChoice> found = choose(space, plan, /*wholeGrid=*/true);
+  ASSERT_TRUE(bool(found));
+  std::vector<ChosenLever> told = found->told(found->ranked[0]);
+  ASSERT_EQ(told.size(), 2u); // The pinned ones are left out.
+  EXPECT_EQ(told[0].lever + " " + told[0].value + " " + told[0].instead,
+            "micro-batches 1 4");
+  EXPECT_DOUBLE_EQ(told[0].seconds, 1.4);
+  EXPECT_EQ(told[1].lever + " " + told[1].value + " " + told[1].instead,
+            "precision bf16 f32");
+  EXPECT_DOUBLE_EQ(told[1].seconds, 3.6);
+}
+
+TEST(LeverSpace, FollowsFlagsAndTarget) {
+  CompileOptions asked;
+  EXPECT_FALSE(hasFreeLevers(asked));
+  EXPECT_TRUE(leverSpaceOf(asked, *targetNamed("cpu"), 8).isPinned());
+  asked.microBatches = kAuto;
+  asked.precision = "auto,lm_head=f32";
+  asked.optimizer = "auto(clip=1.0)";
+  EXPECT_TRUE(hasFreeLevers(asked));
+  LeverSpace space = leverSpaceOf(asked, *targetNamed("cuda:rtx3060"), 12);
+  EXPECT_EQ(space.microBatches, (std::vector<int64_t>{1, 2, 4, 12}));
+  EXPECT_EQ(space.precisions,
+            (std::vector<std::string>{"f32,lm_head=f32", "tf32,lm_head=f32",
+                                      "bf16,lm_head=f32"}));
+  EXPECT_EQ(space.optimizers, (std::vector<std::string>{
+                                  "adamw(clip=1.0)", "adamw8bit(clip=1.0)"}));
+  EXPECT_EQ(space.lossChunks.size(), 1u);
+  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cuda:v100"), 1).precisions[1],
+            "fp16,lm_head=f32");
+  EXPECT_LT(harmOf({8, "f32", "adamw", 256}), harmOf({1, "tf32", "adamw", {}}));
+  EXPECT_LT(harmOf({1, "f32", "adamw8bit", {}}),
+            harmOf({1, "bf16,lm_head=f32", "adamw", {}}));
+}
+
+} // namespace
