@@ -254,9 +254,6 @@ Expected<bool> ModelFlags::readOffload(CompileOptions &options) {
   if (!spec->isNone() && !planner.empty())
     return Failure::unsupported("--planner plans on the device alone")
         .note("leave out one of --planner and --offload");
-  if (!spec->isNone() && sweep)
-    return Failure::unsupported("--sweep with --offload isn't there yet")
-        .note("plan for one budget after the other");
   return true;
 }
 

@@ -10,8 +10,6 @@
 using namespace mlir;
 using namespace tmc;
 
-/// Of the device's budget, what packing may lose.
-static constexpr int64_t kPackingPart = 128;
 /// Work of a plan that moves nothing, as a part of a plan's.
 static constexpr int64_t kEffortPart = 32;
 /// A plan without moves that costs less than this part of a step more than its

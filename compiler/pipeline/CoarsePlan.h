@@ -14,6 +14,9 @@
 
 namespace tmc {
 
+/// Of the device's budget, what packing may lose.
+inline constexpr int64_t kPackingPart = 128;
+
 struct CoarsePlan {
   bool fits = false;
   double seconds = -1; // Of a step, by the quickest plan found; -1: none.

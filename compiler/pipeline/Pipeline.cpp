@@ -48,8 +48,6 @@ Compilation::Compilation(CompileOptions options) : asked(std::move(options)) {
   context->printOpOnDiagnostic(false);
 }
 
-Compilation::~Compilation() = default;
-
 std::string Compilation::modelName() const {
   return llvm::sys::path::stem(asked.model).str();
 }

@@ -71,6 +71,10 @@ public:
   const WeightSources *weights() const { return sources.get(); }
   /// What the search for levers saw; null where all were pinned.
   const LeverChoice *levers() const { return choice.get(); }
+  /// What the levers come to within another budget of the device (-1: without
+  /// one), coarsely, of a compilation that has run up to import. Programs are
+  /// kept for the next budget.
+  Expected<LeverChoice> leversWithin(int64_t budgetBytes);
 
 private:
   /// Of a forward function as bytecode, which another compilation imported.
@@ -88,6 +92,9 @@ private:
   std::vector<std::string> said;
   std::unique_ptr<LeverChoice> choice;
   int64_t samples = 0; // Of the batch; 0: there is none.
+  /// Programs of settings, each with what guards the list; null: none is kept.
+  struct Programs;
+  std::shared_ptr<Programs> programs;
 
   /// Phases from `first` on; all before it have run.
   Expected<bool> runFrom(Phase first, Phase last);

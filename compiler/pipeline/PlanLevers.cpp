@@ -11,6 +11,8 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <mutex>
+
 using namespace mlir;
 using namespace tmc;
 
@@ -49,6 +51,36 @@ void Compilation::adopt(Compilation &&other) {
   said.insert(said.end(), other.said.begin(), other.said.end());
 }
 
+/// Built once, planned for many budgets; threads take what they use.
+struct Compilation::Programs {
+  std::string forward;
+
+  std::unique_ptr<Compilation> take(const LeverSetting &setting) {
+    std::lock_guard lock(mutex);
+    auto found = kept.find(setting);
+    return found == kept.end() ? nullptr : std::move(found->second);
+  }
+  void keep(const LeverSetting &setting, std::unique_ptr<Compilation> point) {
+    std::lock_guard lock(mutex);
+    kept[setting] = std::move(point);
+  }
+
+private:
+  std::mutex mutex;
+  std::map<LeverSetting, std::unique_ptr<Compilation>> kept;
+};
+
+Compilation::~Compilation() = default;
+
+Expected<LeverChoice> Compilation::leversWithin(int64_t budgetBytes) {
+  if (!programs) {
+    programs = std::make_shared<Programs>();
+    programs->forward = forwardBytecode();
+  }
+  asked.budgetBytes = budgetBytes;
+  return search(programs->forward, leverSpaceOf(asked, device, samples));
+}
+
 std::string Compilation::forwardBytecode() {
   samples = samplesOf(*form.module);
   std::string forward;
@@ -61,13 +93,24 @@ std::string Compilation::forwardBytecode() {
 Expected<LeverChoice> Compilation::search(const std::string &forward,
                                           const LeverSpace &space) {
   auto plan = [&](const LeverSetting &setting) -> Expected<CoarsePlan> {
-    CompileOptions options = pinned(asked, setting);
-    options.progress = false;
-    Compilation point(std::move(options), forward);
-    point.device = device;
-    if (Expected<bool> done = point.runFrom(Phase::Raise, Phase::Shape); !done)
-      return std::move(done.failure());
-    return planCoarsely(point.form, point.other, point.request(Phase::Plan));
+    std::unique_ptr<Compilation> point;
+    if (programs)
+      point = programs->take(setting);
+    if (!point) {
+      CompileOptions options = pinned(asked, setting);
+      options.progress = false;
+      point.reset(new Compilation(std::move(options), forward));
+      point->device = device;
+      if (Expected<bool> done = point->runFrom(Phase::Raise, Phase::Shape);
+          !done)
+        return std::move(done.failure());
+    }
+    point->asked.budgetBytes = asked.budgetBytes;
+    Expected<CoarsePlan> made =
+        planCoarsely(point->form, point->other, point->request(Phase::Plan));
+    if (programs)
+      programs->keep(setting, std::move(point));
+    return made;
   };
   LeverSearchOptions options;
   options.say = [&](size_t done, size_t known) {

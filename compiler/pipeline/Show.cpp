@@ -39,7 +39,14 @@ Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
   Curve curve;
   if (show.sweep) {
     // The curve holds whatever budget was asked for.
-    curve = sweep(compilation);
+    if (hasFreeLevers(options) || options.offload != "none") {
+      Expected<Curve> made = sweepLevers(options);
+      if (!made)
+        return std::move(made.failure());
+      curve = *std::move(made);
+    } else {
+      curve = sweep(compilation);
+    }
     if (show.output.empty()) {
       llvm::outs() << curveCsv(curve);
     } else {

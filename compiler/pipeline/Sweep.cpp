@@ -134,3 +134,50 @@ Curve tmc::sweep(Compilation &compilation, int count) {
   }
   return curve;
 }
+
+Expected<Curve> tmc::sweepLevers(const CompileOptions &options, int count) {
+  Compilation compilation(options);
+  if (Expected<bool> done = compilation.runTo(Phase::Import); !done)
+    return std::move(done.failure());
+  Expected<LeverChoice> free = compilation.leversWithin(-1);
+  if (!free)
+    return std::move(free.failure());
+  Curve curve = emptyCurve(compilation);
+  if (free->ranked.empty())
+    return curve;
+  const CoarsePlan &best = free->seen.at(free->ranked[0]);
+  int64_t least = best.neededBytes;
+  for (const auto &[setting, plan] : free->seen)
+    least = std::min(least, plan.impossibleBelowBytes);
+  // Coarse plans leave a part of a budget to packing.
+  const int64_t most = best.neededBytes + best.neededBytes / kPackingPart * 2;
+  CurvePoint before;
+  for (int i = 0; i < count; ++i) {
+    const int64_t budget = least + (most - least) / (count - 1) * i;
+    Expected<LeverChoice> made = compilation.leversWithin(budget);
+    if (!made)
+      return std::move(made.failure());
+    CurvePoint point;
+    if (!made->ranked.empty()) {
+      const CoarsePlan &plan = made->seen.at(made->ranked[0]);
+      point.seconds = plan.seconds;
+      point.levers = textOf(made->ranked[0]) + (plan.moves ? ", offload" : "");
+    }
+    // What fits less fits here.
+    if (made->ranked.empty() ||
+        (!curve.points.empty() && before.seconds <= point.seconds))
+      point = before;
+    if (point.levers.empty())
+      continue;
+    point.budgetBytes = budget;
+    point.arenaBytes = point.recomputedOps = -1;
+    curve.points.push_back(point);
+    before = point;
+  }
+  if (curve.points.empty())
+    return curve;
+  const double quickest = std::min(before.seconds, best.seconds);
+  for (CurvePoint &point : curve.points)
+    point.overheadPct = 100 * (point.seconds / quickest - 1);
+  return curve;
+}

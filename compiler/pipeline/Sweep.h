@@ -21,6 +21,11 @@ Curve knownCurve(Compilation &compilation);
 /// no plan is known.
 Curve sweep(Compilation &compilation, int count = 16);
 
+/// The same for a step whose levers are free, or whose values may leave the
+/// device, by coarse plans: of each budget the quickest setting of the levers.
+/// Errors: those of an import, and of a model that no setting suits.
+Expected<Curve> sweepLevers(const CompileOptions &options, int count = 16);
+
 } // namespace tmc
 
 #endif // TMC_COMPILER_PIPELINE_SWEEP_H

@@ -2,6 +2,7 @@
 
 #include "compiler/emit/Emit.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -12,14 +13,23 @@ using namespace tmc;
 
 std::string tmc::curveCsv(const Curve &curve) {
   std::string text = "budget_bytes,arena_bytes,step_time_s,overhead_pct,"
-                     "lower_bound_pct,recomputed_ops\n";
+                     "lower_bound_pct,recomputed_ops";
+  const bool hasLevers = llvm::any_of(
+      curve.points, [](const CurvePoint &p) { return !p.levers.empty(); });
+  text += hasLevers ? ",levers\n" : "\n";
   llvm::raw_string_ostream os(text);
   for (const CurvePoint &p : curve.points) {
-    os << p.budgetBytes << "," << p.arenaBytes << ","
+    auto count = [&](int64_t value) {
+      return value < 0 ? std::string() : std::to_string(value);
+    };
+    os << p.budgetBytes << "," << count(p.arenaBytes) << ","
        << llvm::format("%.9g,%.4f,", p.seconds, p.overheadPct);
     if (p.lowerBoundPct >= 0)
       os << llvm::format("%.4f", p.lowerBoundPct);
-    os << "," << p.recomputedOps << "\n";
+    os << "," << count(p.recomputedOps);
+    if (hasLevers)
+      os << ",\"" << p.levers << "\"";
+    os << "\n";
   }
   return text;
 }
@@ -120,12 +130,24 @@ std::string tmc::curveSvg(const Curve &curve) {
   line("plans", [](const CurvePoint &p) { return p.overheadPct; });
   auto dot = [&](const CurvePoint &p, const char *name, double radius) {
     os << llvm::formatv("<circle class=\"{0}\" cx=\"{1:F1}\" cy=\"{2:F1}\" "
-                        "r=\"{3}\"><title>{4}: +{5:F2} %</title></circle>",
+                        "r=\"{3}\"><title>{4}: +{5:F2} %{6}</title></circle>",
                         name, x.at(inUnits(p.budgetBytes)), y.at(p.overheadPct),
-                        radius, readableBytes(p.budgetBytes), p.overheadPct);
+                        radius, readableBytes(p.budgetBytes), p.overheadPct,
+                        p.levers.empty() ? "" : ", " + p.levers);
   };
-  for (const CurvePoint &p : curve.points)
+  const std::string *before = nullptr;
+  int row = 0; // Labels of neighbours in turn, so that they don't overlap.
+  for (const CurvePoint &p : curve.points) {
     dot(p, "plan", 3);
+    if (!p.levers.empty() && (!before || *before != p.levers)) {
+      double at = x.at(inUnits(p.budgetBytes));
+      os << llvm::formatv("<text x=\"{0:F1}\" y=\"{1}\" text-anchor=\"{2}\">"
+                          "{3}</text>",
+                          at, 26 + 14 * (row++ % 5), at > 500 ? "end" : "start",
+                          p.levers);
+    }
+    before = &p.levers;
+  }
   if (curve.plan.arenaBytes >= 0) {
     CurvePoint shown = curve.plan; // A budget beyond the curve: at its end.
     shown.budgetBytes =

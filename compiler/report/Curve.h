@@ -14,11 +14,12 @@ namespace tmc {
 
 struct CurvePoint {
   int64_t budgetBytes = 0; // Reserved included, as is the arena.
-  int64_t arenaBytes = 0;
+  int64_t arenaBytes = 0;  // -1: not packed.
   double seconds = 0;
   double overheadPct = 0;
   double lowerBoundPct = -1; // For that plan's order; -1: not known.
-  int64_t recomputedOps = 0;
+  int64_t recomputedOps = 0; // -1: not counted.
+  std::string levers;        // What is pulled; empty: not a matter.
 };
 
 struct Curve {
