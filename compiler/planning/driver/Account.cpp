@@ -298,7 +298,7 @@ private:
       GapDecision decision;
       decision.value = gap.value;
       decision.from = gap.first > 0 ? mainRow[gap.first - 1] : 0;
-      decision.to = size_t(gap.last + 1) < mainRow.size()
+      decision.to = size_t(gap.last) + 1 < mainRow.size()
                         ? mainRow[gap.last + 1]
                         : int32_t(out.rows.size());
       decision.held = isHeld(gap);
