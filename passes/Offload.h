@@ -2,9 +2,9 @@
 //
 //     none           nothing
 //     activations    what kernels make: activations, gradients
-//     optimizer      moments; an update on the device has them fetched
+//     optimizer      moments; an update on the device has them fetched, one on
+//                    the host has the parameter brought, and sends it back
 //     parameters     parameters
-//     optimizer,parameters   both, and updates may run on the host
 //     all            all of them; or several, as "activations,optimizer"
 //     auto           all of them, where the step doesn't fit without
 //

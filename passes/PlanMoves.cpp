@@ -116,6 +116,7 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
   }
 
   moved.plan.solution = plan.solution;
+  moved.plan.spaceProof = plan.proof;
   moved.plan.feasible = true;
   moved.plan.peakBytes = plan.peakBytes[0];
   moved.plan.cost = plan.makespan;

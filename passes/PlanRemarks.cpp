@@ -70,8 +70,9 @@ private:
     auto tell = [&](auto remark) {
       remark << metric("value", value.name) << metric("bytes", value.bytes)
              << metric("from", gap.from) << metric("to", gap.to)
-             << metric("over_peak", gap.overPeak)
-             << metric("least_ps", gap.leastCost);
+             << metric("over_peak", gap.overPeak);
+      if (gap.leastCost >= 0)
+        remark << metric("least_ps", gap.leastCost);
       if (!gap.held)
         remark << metric("paid_ps", gap.paidCost);
       if (gap.worth >= 0)

@@ -33,6 +33,8 @@ struct EmitOptions {
   int64_t reservedBytes = 0;
   double predictedSeconds = -1;
   double unconstrainedSeconds = -1;
+  /// Of each entry of the program, on its engine; empty: unknown.
+  std::vector<double> entrySeconds;
   std::string fileDirectory; // Of the file arena, where none is given.
 };
 

@@ -329,17 +329,20 @@ private:
       rows.push_back(std::move(row));
     }
     os << "};\n\nconst LaunchInfo launches[] = {\n";
-    for (auto [row, kernel] : llvm::zip_equal(rows, kernels))
+    for (auto [i, row] : llvm::enumerate(rows)) {
       os << "    {" << quoted(row.name) << ", " << quoted(row.location)
          << ", regions + " << row.firstWrite << ", " << row.writes
          << ", regions + " << row.firstDeath << ", " << row.deaths << ", "
-         << quoted(row.family) << ", " << quoted(kernel) << ", " << row.flops
-         << ", " << row.bytes << ", " << row.elements
-         << (row.engine == "Compute" ? ""
-                                     : ", Engine::" + row.engine + ", " +
-                                           std::to_string(row.startedBy) +
-                                           ", " + std::to_string(row.moved))
-         << "},\n";
+         << quoted(row.family) << ", " << quoted(kernels[i]) << ", "
+         << row.flops << ", " << row.bytes << ", " << row.elements;
+      bool isTimed = i < options.entrySeconds.size();
+      if (isTimed || row.engine != "Compute")
+        os << ", Engine::" << row.engine << ", " << row.startedBy << ", "
+           << row.moved;
+      if (isTimed)
+        os << ", " << llvm::format("%.6g", options.entrySeconds[i]);
+      os << "},\n";
+    }
     os << "};\n\n";
   }
 

@@ -49,12 +49,13 @@ static Expected<bool> writeFiles(Compilation &compilation,
   emit.predictedSeconds = compilation.figures().stepSeconds;
   emit.unconstrainedSeconds = compilation.figures().unconstrainedSeconds;
   emit.fileDirectory = options.fileDirectory;
+  mem::ProgramOp program =
+      *compilation.module().getOps<mem::ProgramOp>().begin();
+  emit.entrySeconds = predictedSeconds(compilation.trace(), program);
   Expected<StepText> source = compilation.print(emit);
   if (!source)
     return std::move(source.failure());
   step = std::move(*source);
-  mem::ProgramOp program =
-      *compilation.module().getOps<mem::ProgramOp>().begin();
   bool cuda = emit.backend == Backend::Cuda;
   if (auto done = writeWeights(*compilation.weights(), directory); !done)
     return done;

@@ -216,6 +216,13 @@ private:
          2);
   }
 
+  /// What the kernels would do for a value that isn't held.
+  static std::string againText(const PlanTrace::Gap &gap) {
+    return gap.leastPs < 0
+               ? "no kernel can make it again"
+               : "making it again would cost at least " + fromPs(gap.leastPs);
+  }
+
   void tellMoved(const PlanTrace::Gap &gap, const std::string &span) {
     line(placeText(gap.space) + ": frees " + readableBytes(value.bytes) +
              " over " + span,
@@ -224,9 +231,21 @@ private:
              " of other engines, and the kernels " +
              (gap.waitedPs ? "wait " + fromPs(gap.waitedPs)
                            : std::string("don't wait")) +
-             "; making it again would cost at least " + fromPs(gap.leastPs),
+             "; " + againText(gap),
          2);
-    line("kept, " + heldText(gap.from + 1, gap.to), 2);
+    line("kept, " + heldText(gap.from + 1, gap.to) +
+             (gap.worthPs >= 0
+                  ? "; these bytes are worth " + fromPs(gap.worthPs) + " there"
+                  : ""),
+         2);
+  }
+
+  /// What moving a value would take that stays.
+  void tellLinks(const PlanTrace::Gap &gap) {
+    if (gap.movePs >= 0)
+      line("to the host and back would take " + fromPs(gap.movePs) +
+               " of the links",
+           2);
   }
 
   void tellGap(const PlanTrace::Gap &gap) {
@@ -239,14 +258,16 @@ private:
     if (gap.held) {
       line("kept: holds " + readableBytes(value.bytes) + " over " + span, 2);
       if (gap.worthPs < 0)
-        line((trace.hostArenaBytes < 0
-                  ? "the budget leaves room for everything; making it again "
-                  : "making it again ") +
-                 ("would cost at least " + least),
+        line((trace.hostArenaBytes < 0 ? "the budget leaves room for "
+                                         "everything; "
+                                       : "") +
+                 againText(gap),
              2);
-      else if (gap.worthPs == 0)
-        line("memory has no price there; making it again would cost at least " +
-                 least,
+      else if (gap.worthPs == 0 || gap.leastPs < 0)
+        line((gap.worthPs == 0
+                  ? "memory has no price there; "
+                  : "these bytes are worth " + worth + " there; ") +
+                 againText(gap),
              2);
       else if (gap.worthPs <= gap.leastPs)
         line("these bytes are worth " + worth +
@@ -259,6 +280,7 @@ private:
                  " or more, with what it is made from, and no cheaper plan "
                  "without it was found",
              2);
+      tellLinks(gap);
       return;
     }
     if (!gap.space.empty())
@@ -270,6 +292,7 @@ private:
              (gap.worthPs >= 0 ? "; these bytes are worth " + worth + " there"
                                : ""),
          2);
+    tellLinks(gap);
   }
 };
 
@@ -301,11 +324,14 @@ std::string tmc::explainAll(const PlanTrace &trace, int count) {
             " " + std::to_string(products.count);
   for (const PlanTrace::Products &exception : trace.exceptions)
     text += "; by " + exception.name + " " + std::to_string(exception.count);
-  text += "\n" + std::to_string(order.size()) +
-          " tensors could be recomputed, " + countOf(isRecomputed) + " are" +
-          (trace.hostArenaBytes < 0 ? "" : ", " + countOf(isMoved) + " move") +
-          "; the peak of " + readableBytes(trace.peakBytes) + " is at " +
-          launchText(trace, trace.peakLaunch) + "\n\n";
+  text +=
+      "\n" + std::to_string(order.size()) +
+      (trace.hostArenaBytes < 0
+           ? " tensors could be recomputed, " + countOf(isRecomputed) + " are"
+           : " tensors could be recomputed or moved, " + countOf(isRecomputed) +
+                 " are recomputed, " + countOf(isMoved) + " move") +
+      "; the peak of " + readableBytes(trace.peakBytes) + " is at " +
+      launchText(trace, trace.peakLaunch) + "\n\n";
   auto row = [&](const std::string &bytes, const std::string &decision,
                  const std::string &price, const std::string &cost,
                  const std::string &type, const std::string &name) {
@@ -321,7 +347,7 @@ std::string tmc::explainAll(const PlanTrace &trace, int count) {
     const PlanTrace::Value &value = trace.values[v];
     int64_t cost = 0, priced = -1;
     for (const PlanTrace::Gap &gap : value.gaps) {
-      cost += gap.held ? gap.leastPs : gap.paidPs;
+      cost += gap.held ? gap.breakPs : gap.paidPs;
       if (gap.worthPs >= 0)
         priced = std::max<int64_t>(priced, 0) + gap.worthPs;
     }

@@ -19,6 +19,7 @@
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/planning/driver/Account.h"
 #include "compiler/support/Failure.h"
+#include "dialects/mem/Mem.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -75,8 +76,11 @@ struct PlanTrace {
   struct Gap {
     int32_t from = 0, to = 0; // Launches.
     bool held = false, overPeak = false;
-    std::string space; // Where it waits meanwhile, if it is moved.
-    int64_t leastPs = 0, paidPs = 0;
+    std::string space;   // Where it waits meanwhile, if it is moved.
+    int64_t leastPs = 0; // By kernels, to have it again; -1: none can.
+    int64_t movePs = -1; // Of the links, there and back; -1: it can't leave.
+    int64_t breakPs = 0; // The least of both.
+    int64_t paidPs = 0;
     int64_t waitedPs = 0; // That the kernels wait for its moves.
     int64_t worthPs = -1; // -1: nothing proves a price.
   };
@@ -164,6 +168,11 @@ PlanTrace planTraceOf(const StepProblem &stated,
 
 /// Adds the buffers of the program that the trace's plan became.
 void placePlanTrace(PlanTrace &trace, mlir::ModuleOp module);
+
+/// How long each moment of the program takes on its engine, as it was planned;
+/// 0 of a done.
+std::vector<double> predictedSeconds(const PlanTrace &trace,
+                                     mem::ProgramOp program);
 
 /// plan-trace.json, and back. An error: the text is no trace of this schema.
 std::string planTraceJson(const PlanTrace &trace);

@@ -9,7 +9,7 @@
 using namespace tmc;
 namespace json = llvm::json;
 
-static constexpr int64_t kTraceSchema = 4;
+static constexpr int64_t kTraceSchema = 5;
 
 namespace {
 
@@ -42,6 +42,8 @@ void fieldsOf(T &gap, F f) requires
   f("over_peak", gap.overPeak);
   f("space", gap.space);
   f("least_ps", gap.leastPs);
+  f("move_ps", gap.movePs);
+  f("break_ps", gap.breakPs);
   f("paid_ps", gap.paidPs);
   f("waited_ps", gap.waitedPs);
   f("worth_ps", gap.worthPs);

@@ -182,7 +182,7 @@ json::Object valueColumns(const PlanTrace &trace) {
       decision = "persistent";
     int64_t worth = -1, cost = value.gaps.empty() ? -1 : 0, again = 0;
     for (const PlanTrace::Gap &gap : value.gaps) {
-      cost += gap.held ? gap.leastPs : gap.paidPs;
+      cost += gap.held ? gap.breakPs : gap.paidPs;
       if (gap.worthPs >= 0)
         worth = std::max<int64_t>(worth, 0) + gap.worthPs;
     }

@@ -18,7 +18,7 @@ fp16 the first step overflows and is skipped.
 
 Those of MOVED are trained with AdamW where parameters and moments leave the device and come back: their
 checkpoints are those of the step that moves nothing, under each seed, and where each goes on from what
-the other saved.
+the other saved. In one case they go on to a file.
 
 With --full all models are also compiled with a tight budget, those of FULL_ONLY too, those of COPIES
 in micro-batches, and there are six seeds in place of two. As many models are checked at once as there are processors. Ends with one line `N passed, M failed`. Needs only the standard library.
@@ -50,7 +50,9 @@ NARROW = {"gpt2-tiny": ["bf16", "fp16", "fp8:delayed", "fp8:block"], "llama-tiny
           "mlp-small": ["fp8", "fp8:block"], "unet-tiny": ["bf16"]}
 COPIES = {"gpt2-tiny": ["bf16", "fp16"], "llama-tiny": ["bf16"]}
 COPY_STEPS = 4
-MOVED = {"gpt2-tiny": ["", "--micro-batches=2"]}
+# Flags, and whether there is a file because the host has less room than the plan without one takes.
+MOVED = {"gpt2-tiny": [("", False), ("--micro-batches=2", False), ("", True)]}
+HOST_SHARE = 0.6
 SCALER = "dynamic(start=4294967296,growth=2,backoff=0.0000152587890625,interval=2)"  # 2^32 overflows, 2^16 doesn't.
 SEEDS, FULL_SEEDS = 2, 6
 WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
@@ -262,28 +264,37 @@ def without_waits(text):
     return re.sub(r"^ *q\.wait\(Engine::Compute, \d+\);\n", "", text, flags=re.M)
 
 
-def check_moves(options, scratch, path, flags):
+def check_moves(options, scratch, path, case):
     """The rows of one model that moves what it can."""
+    flags, has_file = case
     with open(path) as file:
         golden = json.load(file)
-    name = name_of(path) + (f" {flags}" if flags else "")
+    name = name_of(path) + (f" {flags}" if flags else "") + (" with a file" if has_file else "")
     rows, digests = [], {}
     at = lambda label: os.path.join(scratch, f"{name}-moves-{label}".replace(" ", ""))
+    plan = [options.tmc, "plan", os.path.join(ROOT, golden["graphs"][0]), "--target=cuda:sm_90", "--optimizer=adamw(weight_decay=0.1)",
+            *[f"--dim={key}={value}" for key, value in golden["dims"].items()], *flags.split(), "--json"]
+    planned = lambda *more: json.loads(re.search(r"^\{.*^\}", run([*plan, *more]).stdout, re.M | re.S).group(0))
     made = lambda label, *more, edit=None: emit(options, at(label), path, golden, "f32", *flags.split(), *more,
                                                 optimizer="adamw(weight_decay=0.1)", edit=edit)
     try:
         stays = made("stays")
-        done = run([options.tmc, "plan", os.path.join(ROOT, golden["graphs"][0]), "--target=cuda:sm_90", "--optimizer=adamw(weight_decay=0.1)",
-                    *[f"--dim={key}={value}" for key, value in golden["dims"].items()], *flags.split(), "--offload=all", "--budget=1", "--json"])
-        least = json.loads(re.search(r"^\{.*^\}", done.stdout, re.M | re.S).group(0))["smallest_found_bytes"]
-        most = stays["arena_bytes"]
+        least, most = planned("--offload=all", "--budget=1")["smallest_found_bytes"], stays["arena_bytes"]
         budget = least + (most - least) // 20
-        moves = made("moves", "--offload=all", f"--budget={budget}")
-        made("planted", "--offload=all", f"--budget={budget}", edit=without_waits)
+        leaves = ["--offload=all", f"--budget={budget}"]
+        if has_file:
+            os.makedirs(at("swap"))
+            host = planned(*leaves)["spaces"]["host"]["arena_bytes"]
+            leaves += [f"--host-budget={int(host * HOST_SHARE)}", f"--nvme={at('swap')}"]
+        moves = made("moves", *leaves)
+        made("planted", *leaves, edit=without_waits)
     except Failed as failure:
         return [(name, False, str(failure))]
-    rows.append((f"{name}: less on the device", moves["arena_bytes"] <= budget < most
-                 and moves["spaces"]["host"]["arena_bytes"] > 0, f"{least} {moves['arena_bytes']} {budget} {most}"))
+    spaces = moves["spaces"]
+    rows.append((f"{name}: less on the device", moves["arena_bytes"] <= budget < most and spaces["host"]["arena_bytes"] > 0,
+                 f"{least} {moves['arena_bytes']} {budget} {most}"))
+    rows.append((f"{name}: {spaces['written_bytes']} bytes written and {spaces['read_bytes']} read",
+                 (min(spaces["written_bytes"], spaces["read_bytes"], spaces["file"]["arena_bytes"]) > 0) == has_file, str(spaces)))
 
     def trained(label, form, save, resume="none", seed=0):
         done = run([sys.executable, __file__, "--train", at(form), path, at(save), resume],
@@ -339,7 +350,7 @@ def main():
         if options.only in name and (name not in FULL_ONLY or options.full):
             cases += [(check_model, path, precision) for precision in ["f32", *NARROW.get(name, [])]]
             cases += [(check_copies, path, precision) for precision in COPIES.get(name, [])]
-            cases += [(check_moves, path, flags) for flags in MOVED.get(name, [])]
+            cases += [(check_moves, path, case) for case in MOVED.get(name, [])]
     cases.sort(key=lambda case: case[0] is not check_copies)  # The longest first.
     with tempfile.TemporaryDirectory(prefix="emulated-") as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:

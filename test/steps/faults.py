@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What must hold of a trainer whose swap file fails; needs only the standard library and a compiler.
 
-    faults.py --build build [--kills N] [--only SUBSTRING] [--keep DIR]
+    faults.py --build build [--kills N] [--only SUBSTRING] [--keep DIR] [--planted]
 
 One small step is compiled with a file, and a library is built that stands between it and the kernel
 (FileFaults.cpp). Each fault, at a drawn transfer of a run that saves every step, ends the trainer with
@@ -10,6 +10,10 @@ and going on from it gives the bits of the undisturbed run; the directory of the
 free after it. All that by io_uring, if the kernel has it, and by pread and pwrite. A second process and
 a foreign file are refused. Kills at drawn moments, and at drawn transfers, lose nothing. Ends with one
 line `N passed, M failed`.
+
+With --planted it is the other way round: the runtime's file arena is compiled anew without one of its
+checks at a time, and these tests must fail where PLANTED says so. What no trainer can be made to do by
+its file, a read of another length than was written, is FileArenaTest.cpp's to find.
 """
 
 import argparse
@@ -45,6 +49,16 @@ FAULTS = [
                        r"wrote there was lost|damaged)"),
     ("truncate", "reads", r"the swap file in '.*' was truncated: nothing can be read at \d+, it has \d+ bytes|are damaged"),
 ]
+WAYS = {"ring": {}, "no ring": {"TMC_FAULT_RING": "0"}}
+# What is taken out of runtime/step/FileArena.cpp, what stands there instead, and the tests of which one must fail.
+PLANTED = {
+    "no checksum is compared": ("if (sum == block.sum)", "if (sum == block.sum || true)", "flip"),
+    "no step is told from another": ("if (sum == block.lastSum)", "if (false)", "lost"),
+    "a short transfer is whole": ("result >= left() ? left() : result / kFileAlign * kFileAlign", "left()", "short"),
+    "an error is a whole transfer": ("return result == -EINTR || result == -EAGAIN ? 0 : int(-result);",
+                                     "return done += left(), 0;", "eio"),
+    "a stall is a whole transfer": ("stalls < kMostStalls ? 0 : EIO", "stalls < kMostStalls ? 0 : (done += left(), 0)", "stall"),
+}
 
 
 class Trainer:
@@ -148,6 +162,7 @@ class Faults:
 
     def check_faults(self, way, whole, counts, **ways):
         trainer = self.trainer
+        stale = 0
         for kind, transfers, sentence in FAULTS:
             # One early, before any checkpoint, and one late; the first read asks the kernel for rings.
             most = counts[transfers]
@@ -167,8 +182,12 @@ class Faults:
                     # A write that nobody reads any more may be lost.
                     same = code == 0 and not Checkpoint(trainer.save).difference(whole) and kind in ("lost", "flip")
                     fault = "" if same else f"it ended with {code}: {text}"
+                stale += kind == "lost" and "are stale" in text
                 done = trainer.done()
                 self.test(label, fault or trainer.after() or trainer.finish(whole, **ways), f"code {code}, resumed from step {done}")
+
+        # Where the block had another length before, what was lost can only be called damaged.
+        self.test(f"{way}: lost writes are known by their step", "" if stale else "none is said to be stale")
 
     def check_refusals(self, whole):
         trainer = self.trainer
@@ -242,10 +261,40 @@ class Faults:
             fault = fault or trainer.finish(whole, **ways)
         self.test(f"{way}: killed {kills} times", fault, f"{rounds} runs")
 
+    def plant(self, old, new):
+        """A copy of the build whose file arena has `new` for `old`."""
+        build = self.options.build
+        source = os.path.join(ROOT, "runtime", "step", "FileArena.cpp")
+        with open(source) as file:
+            text = file.read()
+        if text.count(old) != 1:
+            raise SystemExit(f"{source} has {text.count(old)} of '{old}'")
+        planted = os.path.join(self.scratch, "FileArena.cpp")
+        with open(planted, "w") as file:
+            file.write(text.replace(old, new))
+        other = os.path.join(self.scratch, "build")
+        for name in "bin", "lib":
+            os.makedirs(os.path.join(other, name))
+        shutil.copy(os.path.join(build, "CMakeCache.txt"), other)
+        shutil.copy(os.path.join(build, "bin", "tmc"), os.path.join(other, "bin"))
+        made = os.path.join(self.scratch, "FileArena.cpp.o")
+        calls = [[self.compiler, "-std=c++20", "-O2", "-fPIC", "-ffp-contract=off", "-w", "-I", ROOT, "-c", planted, "-o", made]]
+        for name in os.listdir(os.path.join(build, "lib")):
+            library = os.path.join(other, "lib", name)
+            if name.startswith("libtmc-") and name.endswith(".a"):
+                shutil.copy(os.path.join(build, "lib", name), library)
+                if "FileArena.cpp.o" in steps.run(["ar", "t", library])[1]:
+                    calls.append(["ar", "r", library, made])
+        for call in calls:
+            code, text = steps.run(call)
+            if code:
+                raise SystemExit(text)
+        self.options.build = other
+
     def check(self):
         self.build()
         first = None
-        for way, ways in ("ring", {}), ("no ring", {"TMC_FAULT_RING": "0"}):
+        for way, ways in WAYS.items():
             begin = time.monotonic()
             whole, counts, how = self.whole(way, **ways)
             seconds = (time.monotonic() - begin) / 2
@@ -257,6 +306,22 @@ class Faults:
         self.check_refusals(whole)
 
 
+def check_planted(options):
+    tally, build = Tally(), options.build
+    for name, (old, new, tests) in PLANTED.items():
+        with tempfile.TemporaryDirectory(prefix="tmc-planted-") as scratch:
+            options.build, options.only = build, tests
+            faults = Faults(options, scratch)
+            faults.plant(old, new)
+            faults.build()
+            for way, ways in WAYS.items():
+                whole, counts, _ = faults.whole(way, **ways)
+                faults.check_faults(way, whole, counts, **ways)
+        tally.test(f"{name}: found", "" if faults.tally.failed else f"{faults.tally.passed} tests of '{tests}' passed")
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed or not tally.passed else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
@@ -264,9 +329,12 @@ def main():
     parser.add_argument("--kills", type=int, default=10, help="each way to the file (default 10)")
     parser.add_argument("--only", default="", help="tests whose names contain this")
     parser.add_argument("--keep", help="a directory for the compiled step")
+    parser.add_argument("--planted", action="store_true", help="whether faults of the runtime itself are found")
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
     os.environ["XDG_CACHE_HOME"] = os.path.join(options.build, "cache")  # Not the user's.
+    if options.planted:
+        return check_planted(options)
     scratch = options.keep or tempfile.mkdtemp(prefix="tmc-faults-")
     faults = Faults(options, os.path.abspath(scratch))
     try:

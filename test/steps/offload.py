@@ -26,6 +26,8 @@ GPT2 = dict(graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "-
 # Lanes of a trainer's trace: engines of plan.json.
 ENGINES = {"compute": "compute", "d2h": "device-to-host", "h2d": "host-to-device", "host": "host",
            "read": "file-read", "write": "file-write"}
+# Of predicted seconds in a trace, which has them to a thousandth of a microsecond, and in the plan.
+LANE_TOLERANCE = 0.01
 OVERFLOWS = "--loss-scale=dynamic(start=4294967296,growth=65536,backoff=0.0000152587890625,interval=4)"
 
 # Name: the step, --offload, more flags of its compilation.
@@ -115,22 +117,31 @@ class Offloaded(Case):
         return ""
 
     def lanes(self, path, plan):
-        """Measured and predicted lanes are side by side: each engine of the plan runs the same entries in both."""
+        """Measured and predicted lanes are side by side: each engine of the plan runs the same entries in both, and the
+        predicted ones take as long as planned."""
         with open(path) as file:
             events = json.load(file)["traceEvents"]
         named = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
         process = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
-        lanes = {}
+        lanes, busy, end = {}, {}, 0
         for event in events:
             if event["ph"] == "X":
                 lane = named[event["pid"], event["tid"]]
                 lanes.setdefault(lane, {}).setdefault(event["pid"], []).append(event["name"])
+                if event["pid"] == process["predicted"]:
+                    busy[lane] = busy.get(lane, 0) + event["dur"] * 1e-6
+                    end = max(end, (event["ts"] + event["dur"]) * 1e-6)
         works = {lane for lane, name in ENGINES.items() if plan["spaces"]["busy_s"].get(name, 0) > 0}
         if set(lanes) != works:
             return f"the lanes are {sorted(lanes)}, {sorted(works)} work"
         for lane, each in lanes.items():
             if each.get(process["measured"]) != each.get(process["predicted"]):
                 return f"{lane} has other work measured than predicted"
+            planned = plan["spaces"]["busy_s"][ENGINES[lane]]
+            if not math.isclose(busy[lane], planned, rel_tol=LANE_TOLERANCE):
+                return f"{lane} is predicted to work {busy[lane]:.9f} s, {planned:.9f} s in the plan"
+        if not math.isclose(end, plan["step_time_s"], rel_tol=LANE_TOLERANCE):
+            return f"the predicted lanes end at {end:.9f} s, the plan's step takes {plan['step_time_s']:.9f} s"
         return ""
 
 

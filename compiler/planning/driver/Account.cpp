@@ -3,7 +3,10 @@
 #include "compiler/planning/driver/MoveLevers.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 using namespace tmc::planning;
 
@@ -44,6 +47,8 @@ public:
   }
 
 private:
+  static constexpr SpaceId kDevice = SpaceId(kDeviceSpace);
+
   const Problem &problem;
   const Plan &plan;
   std::vector<std::vector<InstructionId>> orders; // Of first executions.
@@ -51,6 +56,8 @@ private:
   std::vector<int32_t>
       segmentBegin;             // Row of each segment's first, and the end.
   std::vector<int32_t> mainRow; // Of each moment of `orders`.
+  std::vector<int32_t> rowOfInstruction;
+  bool isPriced = false; // The proof pays for bytes of the device.
   std::vector<std::vector<int32_t>> intervalsOf; // Of each value.
 
   static std::vector<std::vector<InstructionId>>
@@ -70,7 +77,7 @@ private:
   }
 
   void layRows() {
-    std::vector<int32_t> rowOfInstruction(problem.instructions.size(), 0);
+    rowOfInstruction.assign(problem.instructions.size(), 0);
     for (size_t s = 0; s < problem.segments.size(); ++s) {
       segmentBegin.push_back(int32_t(out.rows.size()));
       std::vector<int32_t> startOf; // Of each work.
@@ -154,6 +161,60 @@ private:
       if (size_t(moment) < mainRow.size())
         out.rows[mainRow[moment]].price =
             double(lambda) / double(plan.certificate.denominator);
+    for (const SpaceCertificate::Price &price : plan.spaceProof.prices)
+      if (price.space == kDevice && price.price > 0) {
+        out.rows[rowOfInstruction[price.moment]].price =
+            double(price.price) / double(plan.spaceProof.denominator);
+        isPriced = true;
+      }
+    isPriced |= !plan.certificate.lambda.empty();
+  }
+
+  /// What it takes by kernels to have a value again in each gap of `moving`; -1
+  /// where none can. The relaxation counts copies back among them, and that an
+  /// update on the host reads none of it here.
+  std::vector<int64_t> costsByKernels(const Relaxation &moving) const {
+    std::vector<int64_t> costs;
+    Problem staying;
+    if (problem.spaces.size() > 1) {
+      staying = problem;
+      for (Recipe &recipe : staying.recipes)
+        recipe.recomputable &= !problem.isMove(recipe);
+      for (Instruction &instruction : staying.instructions)
+        std::erase_if(instruction.recipes, [&](RecipeId r) {
+          return problem.engines[problem.recipes[r].engine].kind !=
+                 EngineKind::Compute;
+        });
+    }
+    const Relaxation relaxation =
+        problem.spaces.size() > 1 ? relax(staying, orders) : moving;
+    std::map<std::tuple<ValueId, int32_t, int32_t>, int64_t> costOf;
+    for (const Gap &gap : relaxation.gaps)
+      costOf[{gap.value, gap.first, gap.last}] = gap.cost;
+    for (const Gap &gap : moving.gaps) {
+      auto at = costOf.find({gap.value, gap.first, gap.last});
+      costs.push_back(at == costOf.end() ? -1 : at->second);
+    }
+    return costs;
+  }
+
+  /// Of each value on the device, what its copies to the host and back take; -1
+  /// where one of both isn't offered.
+  std::vector<int64_t> moveCosts() const {
+    const size_t n = problem.values.size();
+    std::vector<int64_t> out(n, -1), back(n, -1), both(n, -1);
+    for (const Recipe &recipe : problem.recipes)
+      if (problem.isMove(recipe)) {
+        const ValueId from = recipe.reads[0], to = recipe.writes[0];
+        if (problem.values[from].space == kDevice)
+          out[from] = recipe.cost;
+        else if (problem.values[to].space == kDevice)
+          back[to] = recipe.cost;
+      }
+    for (size_t v = 0; v < n; ++v)
+      if (out[v] >= 0 && back[v] >= 0)
+        both[v] = out[v] + back[v];
+    return both;
   }
 
   bool isHeld(const Gap &gap) const {
@@ -188,13 +249,14 @@ private:
   }
 
   /// Whether a form of the gap's value waits beside the device, and what its
-  /// moves take.
-  void findMoves(GapDecision &gap) const {
+  /// moves take. A copy may begin before the last use; it serves the first gap
+  /// after it, so those from row `since` on count.
+  void findMoves(GapDecision &gap, int32_t since) const {
     ValueId content = problem.contentOf(gap.value);
     bool comesBack = !reads(gap.to, gap.value);
     SpaceId space = 0;
     int64_t busy = 0, waits = 0;
-    for (int32_t row = gap.from + 1; row < gap.to; ++row) {
+    for (int32_t row = since; row < gap.to; ++row) {
       const AccountRow &at = out.rows[row];
       const Recipe &recipe = problem.recipes[at.recipe];
       if (!problem.isMove(recipe) ||
@@ -229,23 +291,22 @@ private:
     std::vector<double> prices(mainRow.size() + 1, 0); // Prefix sums.
     for (size_t k = 0; k < mainRow.size(); ++k)
       prices[k + 1] = prices[k] + out.rows[mainRow[k]].price;
-    bool priced = !plan.certificate.lambda.empty();
-    for (const Gap &gap : relaxation.gaps) {
+    const std::vector<int64_t> byKernels = costsByKernels(relaxation);
+    const std::vector<int64_t> byLinks = moveCosts();
+    for (size_t g = 0; g < relaxation.gaps.size(); ++g) {
+      const Gap &gap = relaxation.gaps[g];
       GapDecision decision;
       decision.value = gap.value;
       decision.from = gap.first > 0 ? mainRow[gap.first - 1] : 0;
-      decision.to = size_t(gap.last + 1) < mainRow.size()
+      decision.to = size_t(gap.last) + 1 < mainRow.size()
                         ? mainRow[gap.last + 1]
                         : int32_t(out.rows.size());
       decision.held = isHeld(gap);
       decision.overPeak =
           decision.from < out.peakRow && out.peakRow < decision.to;
-      decision.leastCost = gap.cost;
-      if (!decision.held)
-        findMoves(decision);
-      if (!decision.space)
-        decision.paidCost = paid(gap.value, decision.from, decision.to);
-      if (priced)
+      decision.leastCost = byKernels[g];
+      decision.moveCost = byLinks[gap.value];
+      if (isPriced)
         decision.worth = int64_t((prices[gap.last + 1] - prices[gap.first]) *
                                  double(gap.bytes));
       out.gaps.push_back(decision);
@@ -255,6 +316,18 @@ private:
                        return std::pair(a.value, a.from) <
                               std::pair(b.value, b.from);
                      });
+    int32_t since = 0; // The end of the last gap that was bridged.
+    ValueId last = kNone;
+    for (GapDecision &gap : out.gaps) {
+      if (std::exchange(last, gap.value) != gap.value)
+        since = 0;
+      if (!gap.held)
+        findMoves(gap, since);
+      if (!gap.space)
+        gap.paidCost = paid(gap.value, gap.from, gap.to);
+      if (!gap.held)
+        since = gap.to;
+    }
   }
 
   /// The peak of one execution per instruction in this order; -1 where the

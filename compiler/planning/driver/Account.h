@@ -7,7 +7,8 @@
 //
 // Loops are folded to one trip: a row stands for an execution in every trip, an
 // interval for the instance of a middle trip. What a value weighs in a gap
-// follows from the prices of the plan's certificate (Bound.h): the sum of the
+// follows from the prices of the plan's certificate (Bound.h; SpaceBound.h, of
+// the device's bytes, where values move): the sum of the
 // prices of the moments strictly inside, times its bytes. A gap that weighs
 // more than it costs to break is one that the proof breaks, too.
 
@@ -17,6 +18,8 @@
 #include "compiler/planning/driver/Solve.h"
 #include "compiler/planning/model/Problem.h"
 #include "compiler/planning/model/Timeline.h"
+
+#include <algorithm>
 
 namespace tmc::planning {
 
@@ -52,11 +55,21 @@ struct GapDecision {
   bool held = false;     // Else: recomputed inside, or moved.
   SpaceId space = 0;     // Where it waits if it is moved; 0: it isn't.
   bool overPeak = false; // The row of the peak lies strictly inside.
-  int64_t leastCost = 0; // Breaking it costs at least this.
+  /// By kernels it costs at least this to have the value again; -1: none can.
+  int64_t leastCost = 0;
+  /// To the host and back takes so much of the links; -1: it can't leave.
+  int64_t moveCost = -1;
   /// What the recomputations of the value inside cost, or its moves, whose
   /// time is other engines'; and how long compute waits for those.
   int64_t paidCost = 0, waitedCost = 0;
   int64_t worth = -1; // Its bytes at the prices inside; -1: no prices.
+
+  /// What it would take not to hold it; 0 where nothing is known.
+  int64_t breakCost() const {
+    return leastCost < 0  ? std::max<int64_t>(moveCost, 0)
+           : moveCost < 0 ? leastCost
+                          : std::min(leastCost, moveCost);
+  }
 };
 
 /// Peaks, each with one lever more; in bytes, reserved left out. What moves
@@ -81,7 +94,7 @@ struct Account {
   std::vector<LiveInterval> intervals; // In ascending order of `begin`.
   /// Of each segment, how long each of the trips shown takes.
   std::vector<std::vector<int64_t>> tripLengths;
-  std::vector<GapDecision> gaps; // Of values that could be recomputed.
+  std::vector<GapDecision> gaps; // Of values that needn't be held.
   int32_t peakRow = 0;
   int64_t peakBytes = 0;
   Levers levers;

@@ -11,6 +11,7 @@
 #define TMC_COMPILER_PLANNING_DRIVER_SOLVE_H
 
 #include "compiler/planning/bound/Branch.h"
+#include "compiler/planning/bound/SpaceBound.h"
 #include "compiler/planning/driver/Strategies.h"
 #include "compiler/planning/model/Problem.h"
 
@@ -97,6 +98,8 @@ struct Plan {
   /// A second bound over the same plans, where it is affordable and proves more
   /// than the prices do (`Branch.h`).
   std::optional<BranchCertificate> cases;
+  /// Of a plan with moves: what bounds its makespan. Empty otherwise.
+  SpaceCertificate spaceProof;
   Stats stats;
 
   /// The most that is proved: every plan with this order costs `baseCost` and

@@ -60,7 +60,10 @@ private:
     if (forms[v] != kNone)
       return forms[v];
     Value form = problem.values[v];
-    if (form.updates != kNone) {
+    if (staysHome(v)) {
+      form.kind = ValueKind::Temporary;
+      form.updates = kNone;
+    } else if (form.updates != kNone) {
       problem.values[form.updates].pinned = false;
       form.updates = addForm(form.updates, forms, space, suffix);
     }
@@ -97,6 +100,14 @@ private:
     problem.addRecipe(std::move(r));
   }
 
+  /// Whether it is a parameter that may only be lent to the host, for updates
+  /// there: it goes and comes back, and its form there is no home.
+  bool staysHome(ValueId v) const {
+    const Value &value = problem.values[v];
+    return value.kind == ValueKind::Persistent && !options.parameters &&
+           value.valueClass == ValueClass::Parameter;
+  }
+
   /// Whether it is a parameter or a moment that may be at home on the host.
   bool mayLeave(ValueId v) const {
     const Value &value = problem.values[v];
@@ -119,7 +130,7 @@ private:
       for (ValueId v : *list)
         if (mayLeave(v))
           addMoves(v);
-    if (!options.optimizer || !options.parameters)
+    if (!options.optimizer)
       return;
     Recipe there = own;
     int64_t bytes = 0;
@@ -127,7 +138,7 @@ private:
       for (ValueId &v : *list) {
         bytes += problem.values[v].bytes;
         // What is small goes to where it is read, and nowhere else.
-        if (problem.values[v].kind == ValueKind::Persistent)
+        if (problem.values[v].kind == ValueKind::Persistent && !staysHome(v))
           addMoves(v);
         else if (list == &there.reads)
           addStash(v);

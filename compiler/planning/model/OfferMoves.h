@@ -45,7 +45,8 @@ struct MoveOptions {
   int64_t hostBudget = -1;               // Bytes; -1: no limit.
   int64_t leastBytes = 1 << 20;          // Of a temporary that may move.
   /// What may move: temporaries; moments; parameters. The host runs an update
-  /// where both its moments and its parameter may be at home there.
+  /// where its moments may be at home there; a parameter that may not comes
+  /// and goes.
   bool activations = true, optimizer = true, parameters = true;
   /// From and to the file; without a bandwidth from it there is no file, and
   /// without one to it, that is as fast.

@@ -25,6 +25,19 @@ ModeLoads::Group::Group(const Problem &problem, const UpdateGroup &group,
   device = own.cost;
   if (group.isHostable())
     host = problem.recipes[recipes[group.variant]].cost;
+  auto isOf = [&](const std::vector<ValueId> &forms, ValueId v) {
+    return std::any_of(forms.begin(), forms.end(), [&](ValueId form) {
+      return problem.contentOf(form) == problem.contentOf(v);
+    });
+  };
+  if (group.isHostable())
+    for (ValueId w : own.writes) {
+      const ValueId old = problem.values[w].updates;
+      if (old == kNone || isOf(group.states, old) || isOf(group.shared, old))
+        continue;
+      lentOut += out[problem.contentOf(old)];
+      lentIn += in[problem.contentOf(w)];
+    }
   for (ValueId v : own.reads)
     if (ValueId main = problem.contentOf(v); madeAt[main]) {
       gradients += out[main];
@@ -102,8 +115,8 @@ ModeLoads::Loads ModeLoads::of(const UpdateModes &modes) const {
     if (i < modes.hosted) {
       kernels -= g.device;
       host = std::max(host, g.ready) + g.host;
-      out += g.gradients;
-      in += g.sharedIn;
+      out += g.gradients + g.lentOut;
+      in += g.sharedIn + g.lentIn;
       bytes -= g.stateBytes + g.sharedBytes;
       continue;
     }

@@ -46,6 +46,8 @@ private:
     int64_t gradients = 0;               // Time to the host.
     int64_t statesIn = 0, statesOut = 0; // Time of the links.
     int64_t sharedIn = 0, sharedOut = 0;
+    /// Of what an update on the host borrows from the device.
+    int64_t lentOut = 0, lentIn = 0;
     int64_t stateBytes = 0, sharedBytes = 0;
   };
   std::vector<Group> groups;

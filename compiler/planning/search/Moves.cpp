@@ -43,8 +43,8 @@ public:
       most = std::max(most, profile->liveBytes[t]);
     }
     limit = liveBytes < 0 ? std::numeric_limits<int64_t>::max() : liveBytes;
-    findTransfers();
     nominalTimes();
+    findTransfers();
     absl::StatusOr<MovedPlan> best = absl::InternalError("no round");
     constexpr int kRounds = 4; // More were seen to change nothing.
     for (int round = 0; round < kRounds; ++round) {
@@ -75,6 +75,8 @@ private:
     size_t start = 0, done = 0;
     size_t begin = 0, end = 0; // Of its segment.
     ValueId copy = kNone;      // The projection's value.
+    /// A stash of what work overwrites on the host is done when that starts.
+    size_t latest = std::numeric_limits<size_t>::max();
   };
 
   /// Segments stand one behind the other. A transfer begins and ends in one:
@@ -209,6 +211,7 @@ private:
     for (Transfer &t : stashes)
       t.last = std::min(t.end, std::max(t.first, lastUse(t)));
     endBeforeOverwrites();
+    startLent();
     std::stable_sort(
         stashes.begin(), stashes.end(),
         [](const Transfer &a, const Transfer &b) { return a.first < b.first; });
@@ -228,6 +231,30 @@ private:
       if (auto it = overwrittenAt.find(whole.contentOf(t.value));
           it != overwrittenAt.end() && t.first <= it->second)
         t.done = std::min(t.done, it->second);
+  }
+
+  /// What is at home on the device and updated on the host has to be there
+  /// when the work starts, and may go as soon as the segment begins. It goes so
+  /// late that the link has time for it and for as many bytes of gradients.
+  void startLent() {
+    std::map<ValueId, size_t> placeOf; // Of works, by what they overwrite.
+    for (const Transfer &t : works)
+      for (const Overwrite &o : whole.recipes[t.recipe].overwrites)
+        if (o.must)
+          placeOf[whole.contentOf(o.read)] = t.start;
+    int64_t next = std::numeric_limits<int64_t>::max();
+    for (size_t i = stashes.size(); i-- > 0;) {
+      Transfer &t = stashes[i];
+      auto work = placeOf.find(whole.contentOf(t.value));
+      if (work == placeOf.end() ||
+          whole.values[t.value].kind != ValueKind::Persistent)
+        continue;
+      t.latest = work->second;
+      next = std::min(next, begin[work->second]) -
+             2 * whole.recipes[t.recipe].cost;
+      const size_t at = entryAt(std::max<int64_t>(next, 0));
+      t.first = std::clamp(at > 0 ? at - 1 : 0, t.begin, t.first);
+    }
   }
 
   //===--------------------------------------------------------------------===//
@@ -321,7 +348,7 @@ private:
     size_t latest = planned.size();
     for (size_t i = stashes.size(); i-- > 0;) {
       Transfer &t = stashes[i];
-      size_t end = std::min({wanted[i], latest, nextWrite(t)});
+      size_t end = std::min({wanted[i], latest, nextWrite(t), t.latest});
       if (auto it = fetched.find(t.value); it != fetched.end())
         end = std::min(end, it->second);
       end = std::max(end, t.first);

@@ -219,7 +219,9 @@ def page(path):
     sizes = {len(column) for name, column in launches.items() if name != "clock"}
     assert len(sizes) == 1 and len(launches["clock"]) == sizes.pop() + 1
     assert launches["clock"] == sorted(launches["clock"])
-    print("page: %d KiB, engines %s" % (len(text) // 1024, sorted(set(launches["engine"]))))
+    tensors, spaces = data["tensors"], data["values"]["space"]
+    placed = {spaces[value] for value, offset in zip(tensors["value"], tensors["offset"]) if offset >= 0}
+    print("page: %d KiB, engines %s, arenas %s" % (len(text) // 1024, sorted(set(launches["engine"])), sorted(placed)))
 
 
 globals()[sys.argv[1]](*sys.argv[2:])

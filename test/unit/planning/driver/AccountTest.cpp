@@ -162,8 +162,23 @@ TEST(Account, TellsWhatMovedAndWhatItTook) {
   EXPECT_EQ(gap.space, kHost);
   EXPECT_EQ(gap.from, 2);
   EXPECT_EQ(gap.to, 8);
-  EXPECT_EQ(gap.paidCost, 15);
+  EXPECT_EQ(gap.paidCost, 30);
   EXPECT_EQ(gap.waitedCost, 10);
+  // No kernel can make it again; if f1 could, that would take 10.
+  EXPECT_EQ(gap.leastCost, -1);
+  EXPECT_EQ(gap.moveCost, 30);
+  EXPECT_EQ(gap.breakCost(), 30);
+  EXPECT_EQ(gap.worth, -1);
+  p.recipes[0].recomputable = true;
+  // f3 and g3, two and three quarters a byte, are inside; f2 and g1 aren't.
+  plan.spaceProof = plainCertificate(p);
+  plan.spaceProof.denominator = 4;
+  plan.spaceProof.prices = {{1, 0, 1}, {2, 0, 8}, {3, 0, 3}, {2, 1, 100}};
+  told = account(p, plan);
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(told->gaps[0].leastCost, 10);
+  EXPECT_EQ(told->gaps[0].breakCost(), 10);
+  EXPECT_EQ(told->gaps[0].worth, 100 * (8 + 3) / 4);
   // x, and two values beside a; while a comes, c and d; held, the same.
   EXPECT_EQ(told->levers.planPeak, plan.peakBytes);
   EXPECT_EQ(told->levers.activationsPeak, plan.peakBytes);

@@ -445,3 +445,86 @@ TEST(OfferMoves, LeavesTheStepAsItWas) {
   EXPECT_EQ(before.makespan, after.makespan);
   EXPECT_EQ(offerMoves(p, {}).code(), absl::StatusCode::kFailedPrecondition);
 }
+
+/// Moments may leave and parameters may not: the host runs updates all the
+/// same where moments are eight times as large. A parameter goes there and its
+/// new content comes back; between steps it is on the device.
+TEST(OfferMoves, LendsParametersToUpdatesOnTheHost) {
+  Problem p;
+  const SegmentId step = p.addSegment("step");
+  auto value = [&](const std::string &name, int64_t bytes, ValueClass is,
+                   bool persists, ValueId updates = kNone) {
+    Value v;
+    v.name = name;
+    v.bytes = bytes;
+    v.valueClass = is;
+    v.kind = persists ? ValueKind::Persistent : ValueKind::Temporary;
+    v.updates = updates;
+    return p.addValue(v);
+  };
+  auto kernel = [&](const std::string &name, std::vector<ValueId> reads,
+                    std::vector<ValueId> writes,
+                    std::vector<Overwrite> overwrites = {}) {
+    Recipe r;
+    r.name = name;
+    r.reads = std::move(reads);
+    r.writes = std::move(writes);
+    r.cost = 100'000;
+    r.overwrites = std::move(overwrites);
+    p.addInstruction(step, std::move(r));
+  };
+  ValueId last = value("x", 10, ValueClass::Batch, true);
+  std::vector<ValueId> weights, moments;
+  for (int i = 0; i < 4; ++i) {
+    const std::string number = std::to_string(i);
+    weights.push_back(value("w" + number, 100, ValueClass::Parameter, true));
+    moments.push_back(value("m" + number, 800, ValueClass::Optimizer, true));
+    ValueId next = value("a" + number, 100, ValueClass::Activation, false);
+    kernel("f" + number, {last, weights.back()}, {next});
+    last = next;
+  }
+  std::vector<ValueId> gradients;
+  for (int i = 4; i-- > 0;) {
+    const std::string number = std::to_string(i);
+    gradients.push_back(value("g" + number, 100, ValueClass::Gradient, false));
+    ValueId next = value("d" + number, 100, ValueClass::Activation, false);
+    kernel("b" + number, {last, weights[size_t(i)]}, {next, gradients.back()});
+    last = next;
+  }
+  p.values[last].liveOut = true;
+  for (int i = 4; i-- > 0;) {
+    const std::string number = std::to_string(i);
+    const ValueId w = weights[size_t(i)], m = moments[size_t(i)];
+    const ValueId wNew =
+        value("w" + number + "'", 100, ValueClass::Parameter, true, w);
+    const ValueId mNew =
+        value("m" + number + "'", 800, ValueClass::Optimizer, true, m);
+    kernel("u" + number, {gradients[size_t(3 - i)], w, m}, {wNew, mNew},
+           {{w, wNew, true}, {m, mNew, true}});
+  }
+  const int64_t peak = simulate(p, baseSolution(p))->peakBytes;
+  MoveOptions moves;
+  moves.leastBytes = 1;
+  moves.activations = moves.parameters = false;
+  moves.toHost = moves.toDevice = {1'000'000'000, 0}; // 1000 a byte.
+  moves.update = {10'000'000'000, 0};
+  ASSERT_TRUE(offerMoves(p, moves).ok());
+  p.spaces[0].budgetBytes = peak - 3 * 800;
+  absl::StatusOr<SpacePlan> plan = solveSpaces(p, {});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_TRUE(plan->feasible);
+  expectTrue(p, *plan);
+  int64_t onHost = 0, back = 0;
+  for (const Execution &e : plan->solution.segments[0])
+    if (e.phase == Phase::Start) {
+      const Recipe &r = p.recipes[e.recipe];
+      onHost += p.engines[r.engine].kind == EngineKind::Host;
+      back += p.engines[r.engine].kind == EngineKind::HostToDevice &&
+              p.values[r.writes[0]].valueClass == ValueClass::Parameter;
+    }
+  EXPECT_GE(onHost, 3);
+  EXPECT_EQ(back, onHost);
+  const std::vector<ValueId> home = homesOf(p, plan->solution);
+  for (ValueId w : weights)
+    EXPECT_EQ(p.values[home[w]].space, 0);
+}
