@@ -78,17 +78,17 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
       op.replaceAllUsesWith(op.getInput());
       op.erase();
     });
-    if (auto prologue = getOperation().lookupSymbol<func::FuncOp>("prologue"))
-      prologue.erase();
-    forward.erase();
+    for (func::FuncOp function : {prologue, rest, forward})
+      if (function)
+        function.erase();
   }
 
 private:
-  func::FuncOp forward, prologue;
-  std::shared_ptr<OptimizerRule> rule; // Passes are copied.
+  func::FuncOp forward, rest, prologue; // Of a piece, of the last, before them.
+  std::shared_ptr<OptimizerRule> rule;  // Passes are copied.
   std::optional<LossScale> lossScale;
   std::optional<unsigned> lossIndex;
-  int64_t microBatches = 1;
+  int64_t microBatches = 1; // Of equal size; @rest is one more.
   train::StepOp step;
   SmallVector<Trained> trained;
   unsigned lrArg = 0, stepArg = 0;
@@ -120,6 +120,8 @@ private:
                       named(TrainDialect::kUpdates, b.getI64IntegerAttr(arg))});
   }
 
+  bool isSplit() { return microBatches > 1 || rest; }
+
   /// Makes the empty step: the forward function's arguments, whole again, the
   /// optimizer's states, the learning rate and the step's number.
   LogicalResult declare() {
@@ -129,6 +131,7 @@ private:
             forward->getAttrOfType<IntegerAttr>(TrainDialect::kMicroBatches))
       microBatches = count.getInt();
     prologue = getOperation().lookupSymbol<func::FuncOp>("prologue");
+    rest = getOperation().lookupSymbol<func::FuncOp>("rest");
     unsigned facts = prologue ? prologue.getNumResults() : 0;
     unsigned kept = forward.getNumArguments() - facts;
 
@@ -144,7 +147,7 @@ private:
     for (unsigned i = 0; i < kept; ++i) {
       Type type = forward.getArgumentTypes()[i];
       if (train::roleOf(forward, i) == train::Role::Batch)
-        type = wholeBatch(cast<RankedTensorType>(type));
+        type = batchOf(i, /*withRest=*/true);
       if (isTrained(i))
         type = rule->storedType(cast<RankedTensorType>(type));
       addArg(type, forward.getArgAttrDict(i), forward.getArgument(i).getLoc());
@@ -207,9 +210,14 @@ private:
            !forward.getArgAttr(i, TrainDialect::kFrozen);
   }
 
-  RankedTensorType wholeBatch(RankedTensorType piece) {
+  /// The type of batch argument `i` for all pieces, or for all equal ones.
+  RankedTensorType batchOf(unsigned i, bool withRest) {
+    auto piece = cast<RankedTensorType>(forward.getArgumentTypes()[i]);
     SmallVector<int64_t> shape(piece.getShape());
     shape[0] *= microBatches;
+    if (rest && withRest)
+      shape[0] +=
+          cast<RankedTensorType>(rest.getArgumentTypes()[i]).getDimSize(0);
     return RankedTensorType::get(shape, piece.getElementType());
   }
 
@@ -230,19 +238,25 @@ private:
       seed = args[scaleArgs[0]];
 
     bool isFinal = rule->clipNorm() == 0 && !lossScale;
-    bool early = isFinal && microBatches == 1;
-    if (microBatches == 1) {
-      // Where nothing asks for all gradients first, each update follows its
-      // gradient at once, which frees the gradient.
-      if (failed(buildBody(b, reads, loss, [&](unsigned index, Value grad) {
-            trained[index].grad = grad;
-            if (early)
-              squares[index] = buildUpdate(b, args, index, {}, args[stepArg]);
-          })))
-        return failure();
-    } else if (failed(buildLoop(b, reads, loss))) {
+    // Where nothing asks for all gradients first, each update follows its
+    // gradient at once, which frees the gradient. A loop has them all at once.
+    bool early = isFinal && (!isSplit() || rest);
+    auto onGradient = [&](unsigned index, Value grad) {
+      trained[index].grad = grad;
+      if (early)
+        squares[index] = buildUpdate(b, args, index, {}, args[stepArg]);
+    };
+    SmallVector<Value> returned;
+    if (failed(isSplit() ? buildPieces(b, reads, loss, onGradient)
+                         : buildBody(b, forward, reads, returned, onGradient)))
       return failure();
-    }
+    for (auto [i, value] : llvm::enumerate(returned))
+      if (std::optional<unsigned> arg = train::updatedArg(forward, i))
+        addUpdate(value, *arg);
+      else if (i == *lossIndex)
+        loss = value;
+      else if (llvm::is_contained(*outputs, train::resultName(forward, i)))
+        addResult(value, {nameAttr(train::resultName(forward, i))});
 
     Value clip, number = args[stepArg];
     if (!isFinal) {
@@ -329,19 +343,21 @@ private:
     return out.square;
   }
 
-  /// Clones the forward function onto `inputs` and differentiates it.
+  /// Clones `function` onto `inputs`, and differentiates it. Adds what it
+  /// returns.
   LogicalResult
-  buildBody(OpBuilder &b, ArrayRef<Value> inputs, Value &loss,
+  buildBody(OpBuilder &b, func::FuncOp function, ArrayRef<Value> inputs,
+            SmallVector<Value> &returned,
             llvm::function_ref<void(unsigned, Value)> onGradient) {
     IRMapping map;
-    for (auto [argument, input] : llvm::zip(forward.getArguments(), inputs))
+    for (auto [argument, input] : llvm::zip(function.getArguments(), inputs))
       map.map(argument, input);
     SmallVector<Operation *> clones;
-    Block &body = forward.getBody().front();
+    Block &body = function.getBody().front();
     for (Operation &op : body.without_terminator())
       clones.push_back(b.clone(op, map));
-    Operation *ret = body.getTerminator();
-    loss = map.lookupOrDefault(ret->getOperand(*lossIndex));
+    for (Value value : body.getTerminator()->getOperands())
+      returned.push_back(map.lookupOrDefault(value));
 
     SmallVector<Value> roots;
     DenseMap<Value, unsigned> indexOf;
@@ -351,7 +367,7 @@ private:
     }
     SmallVector<bool> seen(trained.size(), false);
     Gradient gradient(b, clones, roots);
-    if (failed(gradient.run(loss, seed, lossScaleSpec != "none",
+    if (failed(gradient.run(returned[*lossIndex], seed, lossScaleSpec != "none",
                             [&](Value root, Value grad) {
                               unsigned i = indexOf.at(root);
                               seen[i] = true;
@@ -361,15 +377,6 @@ private:
     for (auto [i, root] : llvm::enumerate(roots))
       if (!seen[i]) // Unused by the forward function.
         onGradient(i, zeros(b, root));
-
-    for (unsigned i = 0, n = forward.getNumResults(); i < n; ++i) {
-      Value value = map.lookupOrDefault(ret->getOperand(i));
-      if (std::optional<unsigned> arg = train::updatedArg(forward, i))
-        addUpdate(value, *arg);
-      else if (i != *lossIndex && microBatches == 1 &&
-               llvm::is_contained(*outputs, train::resultName(forward, i)))
-        addResult(value, {nameAttr(train::resultName(forward, i))});
-    }
     return success();
   }
 
@@ -377,29 +384,47 @@ private:
     return nn::splat(b, like.getLoc(), like.getType(), 0);
   }
 
-  /// The prologue's facts, then the body in a loop that accumulates loss and
-  /// gradients.
-  LogicalResult buildLoop(OpBuilder &b, ArrayRef<Value> args, Value &loss) {
-    IRMapping facts;
-    SmallVector<Value> factValues;
-    if (prologue) {
-      for (BlockArgument argument : prologue.getArguments())
-        for (unsigned i = 0; i < args.size(); ++i)
-          if (train::argName(step, i) ==
-              train::argName(prologue, argument.getArgNumber()))
-            facts.map(argument, args[i]);
-      for (Operation &op : prologue.getBody().front().without_terminator())
-        b.clone(op, facts);
-      for (Value v : prologue.getBody().front().getTerminator()->getOperands())
-        factValues.push_back(facts.lookupOrDefault(v));
-    }
+  /// What the prologue computes of the whole batch.
+  SmallVector<Value> buildFacts(OpBuilder &b, ArrayRef<Value> args) {
+    SmallVector<Value> facts;
+    if (!prologue)
+      return facts;
+    IRMapping map;
+    for (BlockArgument argument : prologue.getArguments())
+      for (unsigned i = 0; i < args.size(); ++i)
+        if (train::argName(step, i) ==
+            train::argName(prologue, argument.getArgNumber()))
+          map.map(argument, args[i]);
+    for (Operation &op : prologue.getBody().front().without_terminator())
+      b.clone(op, map);
+    for (Value v : prologue.getBody().front().getTerminator()->getOperands())
+      facts.push_back(map.lookupOrDefault(v));
+    return facts;
+  }
 
-    unsigned kept = forward.getNumArguments() - factValues.size();
-    SmallVector<Value> slices;
+  /// Samples of batch argument `i` from `first` on, as many as `type` has.
+  Value samplesOf(OpBuilder &b, Value batch, int64_t first,
+                  RankedTensorType type) {
+    if (type == batch.getType())
+      return batch;
+    SmallVector<int64_t> offsets(type.getRank(), 0), steps(type.getRank(), 1);
+    offsets[0] = first;
+    return nn::SliceOp::create(b, batch.getLoc(), type, batch, offsets, steps);
+  }
+
+  /// The prologue's facts; the body in a loop that accumulates loss and
+  /// gradients; the last piece, if it is smaller, which adds to them.
+  LogicalResult
+  buildPieces(OpBuilder &b, ArrayRef<Value> args, Value &loss,
+              llvm::function_ref<void(unsigned, Value)> onGradient) {
+    SmallVector<Value> facts = buildFacts(b, args);
+    unsigned kept = forward.getNumArguments() - facts.size();
+    SmallVector<Value> slices, inputs(args.take_front(kept));
     SmallVector<unsigned> sliceArgs;
     for (unsigned i = 0; i < kept; ++i)
       if (train::roleOf(forward, i) == train::Role::Batch) {
-        slices.push_back(args[i]);
+        slices.push_back(
+            samplesOf(b, args[i], 0, batchOf(i, /*withRest=*/false)));
         sliceArgs.push_back(i);
       }
     SmallVector<Type> carried{forward.getResultTypes()[*lossIndex]};
@@ -409,38 +434,61 @@ private:
       carried.push_back(
           type.clone(nn::accumulationType(type.getElementType())));
     }
+    inputs.append(facts);
 
     auto loop = train::MicroBatchOp::create(
         b, step.getLoc(), carried, b.getI64IntegerAttr(microBatches), slices);
     Block &block = loop.getBody().emplaceBlock();
     OpBuilder inner = OpBuilder::atBlockEnd(&block);
-    SmallVector<Value> inputs(args.take_front(kept));
     for (unsigned i : sliceArgs)
       inputs[i] =
           block.addArgument(forward.getArgumentTypes()[i], args[i].getLoc());
     SmallVector<Value> sums;
     for (Type type : carried)
       sums.push_back(block.addArgument(type, step.getLoc()));
-    inputs.append(factValues);
+    FailureOr<SmallVector<Value>> next =
+        addPiece(inner, forward, inputs, sums, [](unsigned, Value) {});
+    if (failed(next))
+      return failure();
+    train::YieldOp::create(inner, step.getLoc(), *next);
 
-    Value pieceLoss;
-    SmallVector<Value> next(carried.size());
+    SmallVector<Value> total(loop.getResults());
+    if (rest) {
+      for (auto [i, slice] : llvm::zip(sliceArgs, slices))
+        inputs[i] = samplesOf(
+            b, args[i], cast<RankedTensorType>(slice.getType()).getDimSize(0),
+            cast<RankedTensorType>(rest.getArgumentTypes()[i]));
+      next = addPiece(b, rest, inputs, total, onGradient);
+      if (failed(next))
+        return failure();
+      total = *next;
+    }
+    loss = total[0];
+    for (unsigned i = 0; !rest && i < trained.size(); ++i)
+      onGradient(i, total[i + 1]);
+    return success();
+  }
+
+  /// One piece, whose loss and gradients are added to `sums`. Tells each sum as
+  /// soon as it is known; returns all.
+  FailureOr<SmallVector<Value>>
+  addPiece(OpBuilder &b, func::FuncOp function, ArrayRef<Value> inputs,
+           ArrayRef<Value> sums,
+           llvm::function_ref<void(unsigned, Value)> onGradient) {
+    SmallVector<Value> returned, next(sums);
     if (failed(buildBody(
-            inner, inputs, pieceLoss, [&](unsigned index, Value grad) {
+            b, function, inputs, returned, [&](unsigned index, Value grad) {
               Location loc = grad.getLoc();
               Value sum = sums[index + 1];
-              Value wide = nn::convertTo(inner, loc, grad,
+              Value wide = nn::convertTo(b, loc, grad,
                                          getElementTypeOrSelf(sum.getType()));
-              next[index + 1] = nn::add(inner, loc, sum, wide);
+              next[index + 1] = nn::add(b, loc, sum, wide);
+              onGradient(index, next[index + 1]);
             })))
       return failure();
-    next[0] = nn::add(inner, pieceLoss.getLoc(), sums[0], pieceLoss);
-    train::YieldOp::create(inner, step.getLoc(), next);
-
-    loss = loop.getResult(0);
-    for (auto [i, entry] : llvm::enumerate(trained))
-      entry.grad = loop.getResult(i + 1);
-    return success();
+    Value loss = returned[*lossIndex];
+    next[0] = nn::add(b, loss.getLoc(), sums[0], loss);
+    return next;
   }
 };
 

@@ -15,7 +15,8 @@ def Autodiff : Pass<"tmc-autodiff", "::mlir::ModuleOp"> {
 
     With several micro-batches the differentiated body stands in a
     `train.micro_batch` that accumulates gradients and loss, and the updates
-    after it.
+    after it. A smaller last piece follows the loop, adds to what it leaves, and
+    updates begin in it.
 
     With a loss scale the gradient of the loss is that, and `train.loss_scale`
     decides, once all gradients are known, whether they are finite.
@@ -161,7 +162,12 @@ def Layout : Pass<"tmc-layout", "::mlir::func::FuncOp"> {
 def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
   let summary = "make the forward function that of one micro-batch";
   let description = [{
-    Cuts dimension 0 of every batch argument into `micro-batches` equal pieces.
+    Cuts dimension 0 of every batch argument into `micro-batches` equal pieces,
+    or, where they can't be equal, as many but for a smaller last one: of 5 in 3
+    pieces two have 2 samples and one has 1. `@forward` becomes the function of
+    an equal piece, `@rest` that of the last. Where fewer pieces of that size
+    hold all samples, fewer are made, with a warning.
+
     Ops say how they are cut; one that can't be, such as a batch norm, is an
     error. The loss must be a sum over the batch, so that the pieces' losses add
     up to exactly that of the whole. What of the whole batch isn't linear in such
@@ -222,7 +228,8 @@ def Peel : Pass<"tmc-peel", "::tmc::train::StepOp"> {
     Takes the last trip out of the micro-batch loop, so that a plan with moves may
     order it by itself and begin updates in it. Of two trips no loop is left. The
     kernels are the loop's own, so no bit changes. What the last trip runs has
-    `.last` behind its name.
+    `.last` behind its name. A loop on a part of the batch stays as it is: its last
+    trip is elsewhere already.
 
     Before:
 

@@ -69,7 +69,8 @@ struct ModelFlags {
       cl::desc("an output of the model to keep readable"), TMC_MODEL_FLAG};
   cl::opt<std::string> microBatches{
       "micro-batches", cl::init("1"), cl::value_desc("N"),
-      cl::desc("pieces that the batch is cut into (default: 1)"),
+      cl::desc("pieces that the batch is cut into, the last one smaller where\n"
+               "                          it has to be (default: 1)"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> precision{
       "precision", cl::init("f32"), cl::value_desc("SPEC"),

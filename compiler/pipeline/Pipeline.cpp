@@ -85,6 +85,15 @@ static int64_t lossChunkIn(ModuleOp module) {
   return rows;
 }
 
+/// How many micro-batches the batch has been cut into.
+static int64_t piecesIn(ModuleOp module) {
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  auto count = forward ? forward->getAttrOfType<IntegerAttr>(
+                             train::TrainDialect::kMicroBatches)
+                       : IntegerAttr();
+  return (count ? count.getInt() : 1) + bool(module.lookupSymbol("rest"));
+}
+
 /// Where nothing is asked, a loss goes in chunks where that saves memory and
 /// nothing else tells it from the whole. In micro-batches a table's gradient
 /// would be added in a second buffer, and logits that are kept are made twice.
@@ -172,8 +181,10 @@ Expected<bool> Compilation::runPhase(Phase phase) {
         runPasses(*form.module, phase, [&](OpPassManager &pm) {
           pm.addPass(createSplit({asked.microBatches}));
         });
-    if (done)
-      markInputRanges(*form.module);
+    if (!done)
+      return done;
+    markInputRanges(*form.module);
+    asked.microBatches = piecesIn(*form.module);
     return done;
   }
   case Phase::Layout:

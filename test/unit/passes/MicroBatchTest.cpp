@@ -27,10 +27,13 @@ static llvm::StringMap<Tensor> resultsByName(ModuleOp module,
   return named;
 }
 
-/// True if `module` still means the same in `count` micro-batches.
-static void checkSplit(MLIRContext &context, uint64_t seed, int64_t count) {
+/// A random graph of `batch` samples still means the same in `count`
+/// micro-batches, of which `looped` are equal.
+static void checkSplit(MLIRContext &context, uint64_t seed, int64_t batch,
+                       int64_t count, int64_t looped) {
   GraphOptions options;
   options.batchSafe = true;
+  options.batch = batch;
   OwningOpRef<ModuleOp> whole = randomGraph(context, seed, options);
   OwningOpRef<ModuleOp> pieces = whole->clone();
   std::string text;
@@ -43,7 +46,7 @@ static void checkSplit(MLIRContext &context, uint64_t seed, int64_t count) {
   ASSERT_TRUE(succeeded(runPipeline(*pieces, split + autodiff)));
   int64_t loops = 0;
   pieces->walk([&](train::MicroBatchOp op) {
-    EXPECT_EQ(int64_t(op.getCount()), count);
+    EXPECT_EQ(int64_t(op.getCount()), looped);
     ++loops;
   });
   ASSERT_EQ(loops, 1);
@@ -69,6 +72,15 @@ TEST(MicroBatches, AreTheWholeBatch) {
   std::unique_ptr<MLIRContext> context = makeContext();
   for (int64_t seed = 0; seed < 1000 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    checkSplit(*context, seed, seed % 2 ? 2 : 4);
+    checkSplit(*context, seed, 4, seed % 2 ? 2 : 4, seed % 2 ? 2 : 4);
+  }
+}
+
+// Of five samples: three and two; or two, two and one.
+TEST(MicroBatches, WithASmallerLastOneAreTheWholeBatch) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  for (int64_t seed = 0; seed < 1000 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    checkSplit(*context, seed, 5, seed % 2 ? 2 : 3, seed % 2 ? 1 : 2);
   }
 }
