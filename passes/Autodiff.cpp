@@ -8,6 +8,7 @@
 #include "passes/Gradient.h"
 #include "passes/LossScale.h"
 #include "passes/Optimizers.h"
+#include "passes/Pieces.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -78,17 +79,16 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
       op.replaceAllUsesWith(op.getInput());
       op.erase();
     });
-    for (func::FuncOp function : {prologue, rest, forward})
-      if (function)
-        function.erase();
+    pieces->eraseOthers();
+    forward.erase();
   }
 
 private:
-  func::FuncOp forward, rest, prologue; // Of a piece, of the last, before them.
-  std::shared_ptr<OptimizerRule> rule;  // Passes are copied.
+  func::FuncOp forward;
+  std::optional<Pieces> pieces;
+  std::shared_ptr<OptimizerRule> rule; // Passes are copied.
   std::optional<LossScale> lossScale;
   std::optional<unsigned> lossIndex;
-  int64_t microBatches = 1; // Of equal size; @rest is one more.
   train::StepOp step;
   SmallVector<Trained> trained;
   unsigned lrArg = 0, stepArg = 0;
@@ -120,20 +120,13 @@ private:
                       named(TrainDialect::kUpdates, b.getI64IntegerAttr(arg))});
   }
 
-  bool isSplit() { return microBatches > 1 || rest; }
-
   /// Makes the empty step: the forward function's arguments, whole again, the
   /// optimizer's states, the learning rate and the step's number.
   LogicalResult declare() {
     MLIRContext *c = &getContext();
     Builder b(c);
-    if (auto count =
-            forward->getAttrOfType<IntegerAttr>(TrainDialect::kMicroBatches))
-      microBatches = count.getInt();
-    prologue = getOperation().lookupSymbol<func::FuncOp>("prologue");
-    rest = getOperation().lookupSymbol<func::FuncOp>("rest");
-    unsigned facts = prologue ? prologue.getNumResults() : 0;
-    unsigned kept = forward.getNumArguments() - facts;
+    pieces.emplace(getOperation(), forward);
+    unsigned kept = forward.getNumArguments() - pieces->factCount();
 
     SmallVector<Type> types;
     SmallVector<DictionaryAttr> attrs;
@@ -147,7 +140,7 @@ private:
     for (unsigned i = 0; i < kept; ++i) {
       Type type = forward.getArgumentTypes()[i];
       if (train::roleOf(forward, i) == train::Role::Batch)
-        type = batchOf(i, /*withRest=*/true);
+        type = pieces->batchType(i);
       if (isTrained(i))
         type = rule->storedType(cast<RankedTensorType>(type));
       addArg(type, forward.getArgAttrDict(i), forward.getArgument(i).getLoc());
@@ -210,17 +203,6 @@ private:
            !forward.getArgAttr(i, TrainDialect::kFrozen);
   }
 
-  /// The type of batch argument `i` for all pieces, or for all equal ones.
-  RankedTensorType batchOf(unsigned i, bool withRest) {
-    auto piece = cast<RankedTensorType>(forward.getArgumentTypes()[i]);
-    SmallVector<int64_t> shape(piece.getShape());
-    shape[0] *= microBatches;
-    if (rest && withRest)
-      shape[0] +=
-          cast<RankedTensorType>(rest.getArgumentTypes()[i]).getDimSize(0);
-    return RankedTensorType::get(shape, piece.getElementType());
-  }
-
   LogicalResult fill() {
     Block &block = step.getBody().front();
     OpBuilder b = OpBuilder::atBlockEnd(&block);
@@ -240,18 +222,21 @@ private:
     bool isFinal = rule->clipNorm() == 0 && !lossScale;
     // Where nothing asks for all gradients first, each update follows its
     // gradient at once, which frees the gradient. A loop has them all at once.
-    bool early = isFinal && (!isSplit() || rest);
+    bool early = isFinal && (!pieces->isSplit() || pieces->hasRest());
     auto onGradient = [&](unsigned index, Value grad) {
       trained[index].grad = grad;
       if (early)
         squares[index] = buildUpdate(b, args, index, {}, args[stepArg]);
     };
     SmallVector<Value> returned;
-    if (failed(isSplit() ? buildPieces(b, reads, loss, onGradient)
-                         : buildBody(b, forward, reads, returned, onGradient)))
+    if (failed(pieces->isSplit()
+                   ? buildPieces(b, reads, returned, onGradient)
+                   : buildBody(b, forward, reads, returned, onGradient)))
       return failure();
     for (auto [i, value] : llvm::enumerate(returned))
-      if (std::optional<unsigned> arg = train::updatedArg(forward, i))
+      if (!value)
+        continue;
+      else if (std::optional<unsigned> arg = train::updatedArg(forward, i))
         addUpdate(value, *arg);
       else if (i == *lossIndex)
         loss = value;
@@ -380,115 +365,25 @@ private:
     return success();
   }
 
+  LogicalResult buildPieces(OpBuilder &b, ArrayRef<Value> args,
+                            SmallVector<Value> &returned,
+                            Pieces::OnGradient onGradient) {
+    SmallVector<unsigned> params;
+    for (Trained &entry : trained)
+      params.push_back(entry.arg);
+    auto body = [&](OpBuilder &at, func::FuncOp function,
+                    ArrayRef<Value> inputs, SmallVector<Value> &results,
+                    Pieces::OnGradient onPart) {
+      return buildBody(at, function, inputs, results, onPart);
+    };
+    return pieces->build(b,
+                         {step.getLoc(), args, params, *lossIndex,
+                          ArrayRef<std::string>(*outputs), body, onGradient},
+                         returned);
+  }
+
   Value zeros(OpBuilder &b, Value like) {
     return nn::splat(b, like.getLoc(), like.getType(), 0);
-  }
-
-  /// What the prologue computes of the whole batch.
-  SmallVector<Value> buildFacts(OpBuilder &b, ArrayRef<Value> args) {
-    SmallVector<Value> facts;
-    if (!prologue)
-      return facts;
-    IRMapping map;
-    for (BlockArgument argument : prologue.getArguments())
-      for (unsigned i = 0; i < args.size(); ++i)
-        if (train::argName(step, i) ==
-            train::argName(prologue, argument.getArgNumber()))
-          map.map(argument, args[i]);
-    for (Operation &op : prologue.getBody().front().without_terminator())
-      b.clone(op, map);
-    for (Value v : prologue.getBody().front().getTerminator()->getOperands())
-      facts.push_back(map.lookupOrDefault(v));
-    return facts;
-  }
-
-  /// Samples of batch argument `i` from `first` on, as many as `type` has.
-  Value samplesOf(OpBuilder &b, Value batch, int64_t first,
-                  RankedTensorType type) {
-    if (type == batch.getType())
-      return batch;
-    SmallVector<int64_t> offsets(type.getRank(), 0), steps(type.getRank(), 1);
-    offsets[0] = first;
-    return nn::SliceOp::create(b, batch.getLoc(), type, batch, offsets, steps);
-  }
-
-  /// The prologue's facts; the body in a loop that accumulates loss and
-  /// gradients; the last piece, if it is smaller, which adds to them.
-  LogicalResult
-  buildPieces(OpBuilder &b, ArrayRef<Value> args, Value &loss,
-              llvm::function_ref<void(unsigned, Value)> onGradient) {
-    SmallVector<Value> facts = buildFacts(b, args);
-    unsigned kept = forward.getNumArguments() - facts.size();
-    SmallVector<Value> slices, inputs(args.take_front(kept));
-    SmallVector<unsigned> sliceArgs;
-    for (unsigned i = 0; i < kept; ++i)
-      if (train::roleOf(forward, i) == train::Role::Batch) {
-        slices.push_back(
-            samplesOf(b, args[i], 0, batchOf(i, /*withRest=*/false)));
-        sliceArgs.push_back(i);
-      }
-    SmallVector<Type> carried{forward.getResultTypes()[*lossIndex]};
-    // Gradients add up in f32 at least.
-    for (Trained &entry : trained) {
-      auto type = cast<RankedTensorType>(args[entry.arg].getType());
-      carried.push_back(
-          type.clone(nn::accumulationType(type.getElementType())));
-    }
-    inputs.append(facts);
-
-    auto loop = train::MicroBatchOp::create(
-        b, step.getLoc(), carried, b.getI64IntegerAttr(microBatches), slices);
-    Block &block = loop.getBody().emplaceBlock();
-    OpBuilder inner = OpBuilder::atBlockEnd(&block);
-    for (unsigned i : sliceArgs)
-      inputs[i] =
-          block.addArgument(forward.getArgumentTypes()[i], args[i].getLoc());
-    SmallVector<Value> sums;
-    for (Type type : carried)
-      sums.push_back(block.addArgument(type, step.getLoc()));
-    FailureOr<SmallVector<Value>> next =
-        addPiece(inner, forward, inputs, sums, [](unsigned, Value) {});
-    if (failed(next))
-      return failure();
-    train::YieldOp::create(inner, step.getLoc(), *next);
-
-    SmallVector<Value> total(loop.getResults());
-    if (rest) {
-      for (auto [i, slice] : llvm::zip(sliceArgs, slices))
-        inputs[i] = samplesOf(
-            b, args[i], cast<RankedTensorType>(slice.getType()).getDimSize(0),
-            cast<RankedTensorType>(rest.getArgumentTypes()[i]));
-      next = addPiece(b, rest, inputs, total, onGradient);
-      if (failed(next))
-        return failure();
-      total = *next;
-    }
-    loss = total[0];
-    for (unsigned i = 0; !rest && i < trained.size(); ++i)
-      onGradient(i, total[i + 1]);
-    return success();
-  }
-
-  /// One piece, whose loss and gradients are added to `sums`. Tells each sum as
-  /// soon as it is known; returns all.
-  FailureOr<SmallVector<Value>>
-  addPiece(OpBuilder &b, func::FuncOp function, ArrayRef<Value> inputs,
-           ArrayRef<Value> sums,
-           llvm::function_ref<void(unsigned, Value)> onGradient) {
-    SmallVector<Value> returned, next(sums);
-    if (failed(buildBody(
-            b, function, inputs, returned, [&](unsigned index, Value grad) {
-              Location loc = grad.getLoc();
-              Value sum = sums[index + 1];
-              Value wide = nn::convertTo(b, loc, grad,
-                                         getElementTypeOrSelf(sum.getType()));
-              next[index + 1] = nn::add(b, loc, sum, wide);
-              onGradient(index, next[index + 1]);
-            })))
-      return failure();
-    Value loss = returned[*lossIndex];
-    next[0] = nn::add(b, loss.getLoc(), sums[0], loss);
-    return next;
   }
 };
 

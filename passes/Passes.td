@@ -168,8 +168,10 @@ def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
     an equal piece, `@rest` that of the last. Where fewer pieces of that size
     hold all samples, fewer are made, with a warning.
 
-    Ops say how they are cut; one that can't be, such as a batch norm, is an
-    error. The loss must be a sum over the batch, so that the pieces' losses add
+    Ops say how they are cut; one that can't be is an error, as is a batch norm,
+    unless `batch-norm` says whose statistics it takes: those of each piece, which
+    move the running ones in turn, with `train.decay` naming what of those is
+    left; or the running ones, which stay as they are. The loss must be a sum over the batch, so that the pieces' losses add
     up to exactly that of the whole. What of the whole batch isn't linear in such
     sums (one over the count of labels) is computed once by `@prologue`, and the
     body takes it as further arguments of role `scalar`.
@@ -195,7 +197,13 @@ def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
   let options = [
     Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
            "Pieces that the batch is cut into">,
+    Option<"batchNorm", "batch-norm", "std::string", /*default=*/"\"\"",
+           "What normalizes a piece of the batch: its own statistics "
+           "(per-micro-batch) or the running ones (frozen, of the whole batch, "
+           "too); empty: nothing">,
   ];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
 }
 
 def CopyViews : Pass<"tmc-copy-views"> {

@@ -8,7 +8,9 @@
 #include "passes/Splitter.h"
 
 #include "dialects/interfaces/Fault.h"
+#include "dialects/nn/Builders.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -69,6 +71,59 @@ static void makePrologue(func::FuncOp whole, ArrayRef<Value> facts) {
   func::ReturnOp::create(b, whole.getLoc(), results);
 }
 
+/// (x - mean) * rstd * scale + shift by the running statistics.
+static Value normalizeByRunning(OpBuilder &b, nn::BatchNormOp norm) {
+  Location loc = norm.getLoc();
+  RankedTensorType type = nn::tensorType(norm.getInput());
+  Type wide = nn::tensorType(norm.getScale()).getElementType();
+  int64_t dim = norm.getChannelsLast() ? type.getRank() - 1 : 1;
+  auto channels = [&](Value vector) {
+    return nn::broadcastTo(b, loc, vector, type.clone(wide), {dim});
+  };
+  Value epsilon = nn::splat(b, loc, norm.getRunningVar().getType(),
+                            norm.getEpsilon().convertToDouble());
+  Value rstd = math::RsqrtOp::create(
+      b, loc, nn::add(b, loc, norm.getRunningVar(), epsilon));
+  Value y = nn::convertTo(b, loc, norm.getInput(), wide);
+  y = nn::sub(b, loc, y, channels(norm.getRunningMean()));
+  y = nn::mul(b, loc, y, channels(rstd));
+  y = nn::mul(b, loc, y, channels(norm.getScale()));
+  y = nn::add(b, loc, y, channels(norm.getShift()));
+  return nn::convertTo(b, loc, y, type.getElementType());
+}
+
+/// Has batch norms take the running statistics, and leave them as they are.
+static LogicalResult freezeBatchNorms(func::FuncOp forward) {
+  auto isState = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && train::roleOf(forward, argument.getArgNumber()) ==
+                           train::Role::State;
+  };
+  SmallVector<nn::BatchNormOp> norms(forward.getOps<nn::BatchNormOp>());
+  for (nn::BatchNormOp norm : norms) {
+    if (!isState(norm.getRunningMean()) || !isState(norm.getRunningVar()))
+      return emitFault(norm.getLoc(), Fault::Unsupported)
+             << "has no running statistics that --batchnorm=frozen could take";
+    if (!norm.getMean().use_empty() || !norm.getRstd().use_empty())
+      return emitFault(norm.getLoc(), Fault::Unsupported)
+             << "returns statistics of the batch, which --batchnorm=frozen "
+                "doesn't take";
+    OpBuilder b(norm);
+    norm.getResult().replaceAllUsesWith(normalizeByRunning(b, norm));
+    norm.getNewMean().replaceAllUsesWith(norm.getRunningMean());
+    norm.getNewVar().replaceAllUsesWith(norm.getRunningVar());
+    norm.erase();
+  }
+  // What a state is updated by is itself.
+  Operation *ret = forward.front().getTerminator();
+  BitVector unchanged(forward.getNumResults());
+  for (unsigned i = 0; i < forward.getNumResults(); ++i)
+    if (std::optional<unsigned> state = train::updatedArg(forward, i))
+      unchanged[i] = ret->getOperand(i) == forward.getArgument(*state);
+  ret->eraseOperands(unchanged);
+  return forward.eraseResults(unchanged);
+}
+
 /// How the batch of `whole` is cut, or why it can't be.
 static FailureOr<Cut> cutOf(func::FuncOp whole, int64_t pieces) {
   int64_t batch = 0; // Samples: what the first dimensions have in common.
@@ -105,13 +160,14 @@ static FailureOr<Cut> cutOf(func::FuncOp whole, int64_t pieces) {
   return cut;
 }
 
-static LogicalResult split(func::FuncOp whole, int64_t pieces) {
+static LogicalResult split(func::FuncOp whole, int64_t pieces,
+                           bool ownStatistics) {
   FailureOr<Cut> cut = cutOf(whole, pieces);
   if (failed(cut))
     return failure();
   SmallVector<Value> facts;
-  Splitter equal(whole, whole.getName(), *cut, cut->rows, facts);
-  Splitter last(whole, "rest", *cut, cut->rest, facts);
+  Splitter equal(whole, whole.getName(), *cut, cut->rows, ownStatistics, facts);
+  Splitter last(whole, "rest", *cut, cut->rest, ownStatistics, facts);
   bool done = succeeded(equal.run());
   if (done && cut->rest && failed(last.run())) {
     last.erase();
@@ -145,9 +201,19 @@ struct Split : impl::SplitBase<Split> {
       return signalPassFailure();
     }
     auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
-    if (microBatches == 1 || !forward)
+    if (!forward)
       return;
-    if (failed(split(forward, microBatches)))
+    if (batchNorm != "" && batchNorm != "frozen" &&
+        batchNorm != "per-micro-batch") {
+      emitFault(getOperation().getLoc(), Fault::Usage)
+          << "--batchnorm takes per-micro-batch or frozen, not '"
+          << batchNorm.getValue() << "'";
+      return signalPassFailure();
+    }
+    if (batchNorm == "frozen" && failed(freezeBatchNorms(forward)))
+      return signalPassFailure();
+    if (microBatches > 1 &&
+        failed(split(forward, microBatches, batchNorm == "per-micro-batch")))
       signalPassFailure();
   }
 };

@@ -26,6 +26,10 @@ LogicalResult Splitter::refuse(Operation *op, const Twine &why) {
                             << " micro-batches: " << why;
   diag.attachNote(whole.getLoc())
       << "--micro-batches=1 computes the whole batch at once";
+  if (isa<BatchNormOp>(op))
+    diag.attachNote(whole.getLoc())
+        << "--batchnorm=per-micro-batch takes the statistics of each "
+           "micro-batch, --batchnorm=frozen the running ones";
   return diag;
 }
 
@@ -302,6 +306,39 @@ LogicalResult Splitter::visitLinear(Operation *op, bool &done) {
   return success();
 }
 
+/// Each piece's statistics are its own, and move the running ones in turn.
+LogicalResult Splitter::visitBatchNorm(BatchNormOp op) {
+  Part input = partOf(op.getInput());
+  RankedTensorType type = tensorType(op.getInput());
+  if (input.dim == (op.getChannelsLast() ? type.getRank() - 1 : 1))
+    return refuse(op, "its channels hold the batch");
+  for (Value operand : op->getOperands().drop_front())
+    if (partOf(operand).kind != Part::Whole)
+      return refuse(op, "its scale or shift depends on the batch");
+  auto made = cast<BatchNormOp>(op->clone(map));
+  made.getResult().setType(pieceType(type, input.dim));
+  b.insert(made);
+  for (auto [from, to] : llvm::zip(op->getResults(), made->getResults())) {
+    map.map(from, to);
+    parts[from] = {Part::Own, -1};
+  }
+  parts[op.getResult()] = input;
+  return success();
+}
+
+std::optional<double> Splitter::decayOf(Value value, unsigned index) {
+  auto norm = value.getDefiningOp<BatchNormOp>();
+  if (!norm || partOf(value).kind != Part::Own)
+    return std::nullopt;
+  Value state = whole.getArgument(index);
+  bool isItsMean = value == norm.getNewMean() && state == norm.getRunningMean();
+  bool isItsVariance =
+      value == norm.getNewVar() && state == norm.getRunningVar();
+  if ((!isItsMean && !isItsVariance) || !state.hasOneUse())
+    return std::nullopt;
+  return 1 - norm.getMomentum().convertToDouble();
+}
+
 LogicalResult Splitter::visitPlain(Operation *op) {
   SmallVector<Rejoin> rejoins;
   Operation *made = tryCut(op, std::nullopt, rejoins);
@@ -318,6 +355,12 @@ LogicalResult Splitter::visitPlain(Operation *op) {
 }
 
 LogicalResult Splitter::visit(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (partOf(operand).kind == Part::Own)
+      return refuse(op, "it reads the statistics of one micro-batch");
+  if (auto norm = dyn_cast<BatchNormOp>(op);
+      norm && ownStatistics && partOf(norm.getInput()).kind == Part::Concat)
+    return visitBatchNorm(norm);
   bool sums = false, factual = op->getNumOperands() > 0;
   for (Value operand : op->getOperands()) {
     Part::Kind kind = partOf(operand).kind;
@@ -354,18 +397,22 @@ LogicalResult Splitter::gatherResults() {
   std::optional<unsigned> loss = train::lossResult(whole);
   for (auto [i, value] : llvm::enumerate(ret->getOperands())) {
     Part part = partOf(value);
-    if (train::updatedArg(whole, i))
-      return refuse(value.getDefiningOp() ? value.getDefiningOp() : ret,
-                    "it updates a state, once for the whole batch");
     NamedAttrList attrs(whole.getResultAttrDict(i));
-    if (loss && i == *loss) {
+    if (std::optional<unsigned> state = train::updatedArg(whole, i)) {
+      std::optional<double> decay = decayOf(value, *state);
+      if (!decay)
+        return refuse(value.getDefiningOp() ? value.getDefiningOp() : ret,
+                      "it updates a state, once for the whole batch");
+      attrs.set(kDecay, b.getF64FloatAttr(*decay));
+    } else if (loss && i == *loss) {
       if (part.kind != Part::Sum)
         return refuse(value.getDefiningOp() ? value.getDefiningOp() : ret,
                       "the loss isn't a sum over the batch");
-    } else if (part.kind == Part::Sum || part.kind == Part::Fact) {
+    } else if (part.kind == Part::Sum || part.kind == Part::Fact ||
+               part.kind == Part::Own) {
       continue; // A number of the whole batch, which no piece has.
     } else if (part.kind == Part::Concat) {
-      attrs.set("train.concat", b.getI64IntegerAttr(part.dim));
+      attrs.set(kConcat, b.getI64IntegerAttr(part.dim));
     }
     results.push_back(map.lookup(value));
     resultAttrs.push_back(attrs.getDictionary(whole.getContext()));

@@ -17,6 +17,7 @@
 #define TMC_PASSES_SPLITTER_H
 
 #include "dialects/interfaces/Interfaces.h"
+#include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,11 +29,19 @@
 
 namespace tmc {
 
-/// What becomes of a value of the whole batch.
+/// What becomes of a value of the whole batch. `Own`: each piece has one of its
+/// own, of which nothing can be made that the whole has.
 struct Part {
-  enum Kind { Whole, Concat, Sum, Fact } kind = Whole;
+  enum Kind { Whole, Concat, Sum, Fact, Own } kind = Whole;
   int64_t dim = -1; // Of Concat.
 };
+
+/// On a result of a piece's function that lies side by side in the pieces:
+/// along which dimension.
+constexpr llvm::StringLiteral kConcat = "train.concat";
+/// On the new value of a state that each piece moves in turn: what of the old
+/// one is left in it, a factor; what is added depends on the piece.
+constexpr llvm::StringLiteral kDecay = "train.decay";
 
 /// How a batch is cut: into `count` pieces of `rows` samples and, if that isn't
 /// all, one of `rest`.
@@ -51,10 +60,12 @@ struct Cut {
 /// Makes the function of a piece of `mine` samples.
 class Splitter {
 public:
+  /// `ownStatistics`: batch norms take those of the piece.
   Splitter(mlir::func::FuncOp whole, llvm::StringRef name, const Cut &cut,
-           int64_t mine, llvm::SmallVector<mlir::Value> &facts)
-      : whole(whole), name(name), shares(cut), mine(mine), facts(facts),
-        b(whole.getContext()) {}
+           int64_t mine, bool ownStatistics,
+           llvm::SmallVector<mlir::Value> &facts)
+      : whole(whole), name(name), shares(cut), mine(mine),
+        ownStatistics(ownStatistics), facts(facts), b(whole.getContext()) {}
 
   /// Makes its body, and adds to the facts what that takes.
   mlir::LogicalResult run();
@@ -68,6 +79,10 @@ private:
   mlir::LogicalResult visit(mlir::Operation *op);
   mlir::LogicalResult visitLinear(mlir::Operation *op, bool &done);
   mlir::LogicalResult visitPlain(mlir::Operation *op);
+  mlir::LogicalResult visitBatchNorm(nn::BatchNormOp op);
+  /// How much of state `index` is left in `value`, a running statistic, by what
+  /// a piece adds to it; nothing if it isn't one.
+  std::optional<double> decayOf(mlir::Value value, unsigned index);
   mlir::LogicalResult gatherResults();
   void addFact(mlir::Value fact);
 
@@ -96,6 +111,7 @@ private:
   llvm::StringRef name;
   const Cut &shares;
   int64_t mine;
+  bool ownStatistics;
   /// Values of the whole, in the order of arguments.
   llvm::SmallVector<mlir::Value> &facts;
   mlir::OpBuilder b;

@@ -177,9 +177,10 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     return done;
   }
   case Phase::Split: {
+    noteBatchNorms();
     Expected<bool> done =
         runPasses(*form.module, phase, [&](OpPassManager &pm) {
-          pm.addPass(createSplit({asked.microBatches}));
+          pm.addPass(createSplit({asked.microBatches, asked.batchNorm}));
         });
     if (!done)
       return done;
@@ -214,8 +215,10 @@ Expected<bool> Compilation::runPhase(Phase phase) {
   case Phase::Shape: {
     bool mayKeep = device.backend == Backend::Cuda &&
                    asked.narrowCopies != NarrowCopies::Cast;
-    if (mayKeep && asked.narrowCopies == NarrowCopies::Auto)
+    if (mayKeep && asked.narrowCopies == NarrowCopies::Auto) {
       other.module = form.module->clone();
+      other.figures.batchNorm = form.figures.batchNorm;
+    }
     Expected<bool> done = shape(mayKeep);
     if (done && !copyBytesIn(*form.module))
       other.module = nullptr;
@@ -303,6 +306,18 @@ Expected<bool> Compilation::checkOutputs() {
                             " names no output of the model")
           .note("its outputs are " + llvm::join(names, " "));
   return true;
+}
+
+/// Says what --batchnorm changes.
+void Compilation::noteBatchNorms() {
+  if (asked.batchNorm.empty())
+    return;
+  auto forward = form.module->lookupSymbol<func::FuncOp>("forward");
+  if (!forward || forward.getOps<nn::BatchNormOp>().empty())
+    said.push_back("--batchnorm has no effect: there is no batch norm that "
+                   "takes statistics of the batch");
+  else if (asked.microBatches > 1 || asked.batchNorm == "frozen")
+    form.figures.batchNorm = asked.batchNorm;
 }
 
 void Compilation::listValues() {

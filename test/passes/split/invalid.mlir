@@ -48,6 +48,7 @@ func.func @forward(
 // -----
 
 // expected-note @below {{--micro-batches=1 computes the whole batch at once}}
+// expected-note @below {{--batchnorm=per-micro-batch takes the statistics of each micro-batch, --batchnorm=frozen the running ones}}
 func.func @forward(
     %x: tensor<8x3x4x4xf32> {train.role = #train.role<batch>, train.name = "x"},
     %v: tensor<3xf32> {train.role = #train.role<param>, train.name = "v"})
