@@ -8,6 +8,7 @@
 #include "passes/Gradient.h"
 #include "passes/LossScale.h"
 #include "passes/Optimizers.h"
+#include "passes/Pieces.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -78,17 +79,16 @@ struct Autodiff : impl::AutodiffBase<Autodiff> {
       op.replaceAllUsesWith(op.getInput());
       op.erase();
     });
-    if (auto prologue = getOperation().lookupSymbol<func::FuncOp>("prologue"))
-      prologue.erase();
+    pieces->eraseOthers();
     forward.erase();
   }
 
 private:
-  func::FuncOp forward, prologue;
+  func::FuncOp forward;
+  std::optional<Pieces> pieces;
   std::shared_ptr<OptimizerRule> rule; // Passes are copied.
   std::optional<LossScale> lossScale;
   std::optional<unsigned> lossIndex;
-  int64_t microBatches = 1;
   train::StepOp step;
   SmallVector<Trained> trained;
   unsigned lrArg = 0, stepArg = 0;
@@ -125,12 +125,8 @@ private:
   LogicalResult declare() {
     MLIRContext *c = &getContext();
     Builder b(c);
-    if (auto count =
-            forward->getAttrOfType<IntegerAttr>(TrainDialect::kMicroBatches))
-      microBatches = count.getInt();
-    prologue = getOperation().lookupSymbol<func::FuncOp>("prologue");
-    unsigned facts = prologue ? prologue.getNumResults() : 0;
-    unsigned kept = forward.getNumArguments() - facts;
+    pieces.emplace(getOperation(), forward);
+    unsigned kept = forward.getNumArguments() - pieces->factCount();
 
     SmallVector<Type> types;
     SmallVector<DictionaryAttr> attrs;
@@ -144,7 +140,7 @@ private:
     for (unsigned i = 0; i < kept; ++i) {
       Type type = forward.getArgumentTypes()[i];
       if (train::roleOf(forward, i) == train::Role::Batch)
-        type = wholeBatch(cast<RankedTensorType>(type));
+        type = pieces->batchType(i);
       if (isTrained(i))
         type = rule->storedType(cast<RankedTensorType>(type));
       addArg(type, forward.getArgAttrDict(i), forward.getArgument(i).getLoc());
@@ -207,12 +203,6 @@ private:
            !forward.getArgAttr(i, TrainDialect::kFrozen);
   }
 
-  RankedTensorType wholeBatch(RankedTensorType piece) {
-    SmallVector<int64_t> shape(piece.getShape());
-    shape[0] *= microBatches;
-    return RankedTensorType::get(shape, piece.getElementType());
-  }
-
   LogicalResult fill() {
     Block &block = step.getBody().front();
     OpBuilder b = OpBuilder::atBlockEnd(&block);
@@ -230,19 +220,28 @@ private:
       seed = args[scaleArgs[0]];
 
     bool isFinal = rule->clipNorm() == 0 && !lossScale;
-    bool early = isFinal && microBatches == 1;
-    if (microBatches == 1) {
-      // Where nothing asks for all gradients first, each update follows its
-      // gradient at once, which frees the gradient.
-      if (failed(buildBody(b, reads, loss, [&](unsigned index, Value grad) {
-            trained[index].grad = grad;
-            if (early)
-              squares[index] = buildUpdate(b, args, index, {}, args[stepArg]);
-          })))
-        return failure();
-    } else if (failed(buildLoop(b, reads, loss))) {
+    // Where nothing asks for all gradients first, each update follows its
+    // gradient at once, which frees the gradient. A loop has them all at once.
+    bool early = isFinal && (!pieces->isSplit() || pieces->hasRest());
+    auto onGradient = [&](unsigned index, Value grad) {
+      trained[index].grad = grad;
+      if (early)
+        squares[index] = buildUpdate(b, args, index, {}, args[stepArg]);
+    };
+    SmallVector<Value> returned;
+    if (failed(pieces->isSplit()
+                   ? buildPieces(b, reads, returned, onGradient)
+                   : buildBody(b, forward, reads, returned, onGradient)))
       return failure();
-    }
+    for (auto [i, value] : llvm::enumerate(returned))
+      if (!value)
+        continue;
+      else if (std::optional<unsigned> arg = train::updatedArg(forward, i))
+        addUpdate(value, *arg);
+      else if (i == *lossIndex)
+        loss = value;
+      else if (llvm::is_contained(*outputs, train::resultName(forward, i)))
+        addResult(value, {nameAttr(train::resultName(forward, i))});
 
     Value clip, number = args[stepArg];
     if (!isFinal) {
@@ -329,19 +328,21 @@ private:
     return out.square;
   }
 
-  /// Clones the forward function onto `inputs` and differentiates it.
+  /// Clones `function` onto `inputs`, and differentiates it. Adds what it
+  /// returns.
   LogicalResult
-  buildBody(OpBuilder &b, ArrayRef<Value> inputs, Value &loss,
+  buildBody(OpBuilder &b, func::FuncOp function, ArrayRef<Value> inputs,
+            SmallVector<Value> &returned,
             llvm::function_ref<void(unsigned, Value)> onGradient) {
     IRMapping map;
-    for (auto [argument, input] : llvm::zip(forward.getArguments(), inputs))
+    for (auto [argument, input] : llvm::zip(function.getArguments(), inputs))
       map.map(argument, input);
     SmallVector<Operation *> clones;
-    Block &body = forward.getBody().front();
+    Block &body = function.getBody().front();
     for (Operation &op : body.without_terminator())
       clones.push_back(b.clone(op, map));
-    Operation *ret = body.getTerminator();
-    loss = map.lookupOrDefault(ret->getOperand(*lossIndex));
+    for (Value value : body.getTerminator()->getOperands())
+      returned.push_back(map.lookupOrDefault(value));
 
     SmallVector<Value> roots;
     DenseMap<Value, unsigned> indexOf;
@@ -351,7 +352,7 @@ private:
     }
     SmallVector<bool> seen(trained.size(), false);
     Gradient gradient(b, clones, roots);
-    if (failed(gradient.run(loss, seed, lossScaleSpec != "none",
+    if (failed(gradient.run(returned[*lossIndex], seed, lossScaleSpec != "none",
                             [&](Value root, Value grad) {
                               unsigned i = indexOf.at(root);
                               seen[i] = true;
@@ -361,86 +362,28 @@ private:
     for (auto [i, root] : llvm::enumerate(roots))
       if (!seen[i]) // Unused by the forward function.
         onGradient(i, zeros(b, root));
-
-    for (unsigned i = 0, n = forward.getNumResults(); i < n; ++i) {
-      Value value = map.lookupOrDefault(ret->getOperand(i));
-      if (std::optional<unsigned> arg = train::updatedArg(forward, i))
-        addUpdate(value, *arg);
-      else if (i != *lossIndex && microBatches == 1 &&
-               llvm::is_contained(*outputs, train::resultName(forward, i)))
-        addResult(value, {nameAttr(train::resultName(forward, i))});
-    }
     return success();
+  }
+
+  LogicalResult buildPieces(OpBuilder &b, ArrayRef<Value> args,
+                            SmallVector<Value> &returned,
+                            Pieces::OnGradient onGradient) {
+    SmallVector<unsigned> params;
+    for (Trained &entry : trained)
+      params.push_back(entry.arg);
+    auto body = [&](OpBuilder &at, func::FuncOp function,
+                    ArrayRef<Value> inputs, SmallVector<Value> &results,
+                    Pieces::OnGradient onPart) {
+      return buildBody(at, function, inputs, results, onPart);
+    };
+    return pieces->build(b,
+                         {step.getLoc(), args, params, *lossIndex,
+                          ArrayRef<std::string>(*outputs), body, onGradient},
+                         returned);
   }
 
   Value zeros(OpBuilder &b, Value like) {
     return nn::splat(b, like.getLoc(), like.getType(), 0);
-  }
-
-  /// The prologue's facts, then the body in a loop that accumulates loss and
-  /// gradients.
-  LogicalResult buildLoop(OpBuilder &b, ArrayRef<Value> args, Value &loss) {
-    IRMapping facts;
-    SmallVector<Value> factValues;
-    if (prologue) {
-      for (BlockArgument argument : prologue.getArguments())
-        for (unsigned i = 0; i < args.size(); ++i)
-          if (train::argName(step, i) ==
-              train::argName(prologue, argument.getArgNumber()))
-            facts.map(argument, args[i]);
-      for (Operation &op : prologue.getBody().front().without_terminator())
-        b.clone(op, facts);
-      for (Value v : prologue.getBody().front().getTerminator()->getOperands())
-        factValues.push_back(facts.lookupOrDefault(v));
-    }
-
-    unsigned kept = forward.getNumArguments() - factValues.size();
-    SmallVector<Value> slices;
-    SmallVector<unsigned> sliceArgs;
-    for (unsigned i = 0; i < kept; ++i)
-      if (train::roleOf(forward, i) == train::Role::Batch) {
-        slices.push_back(args[i]);
-        sliceArgs.push_back(i);
-      }
-    SmallVector<Type> carried{forward.getResultTypes()[*lossIndex]};
-    // Gradients add up in f32 at least.
-    for (Trained &entry : trained) {
-      auto type = cast<RankedTensorType>(args[entry.arg].getType());
-      carried.push_back(
-          type.clone(nn::accumulationType(type.getElementType())));
-    }
-
-    auto loop = train::MicroBatchOp::create(
-        b, step.getLoc(), carried, b.getI64IntegerAttr(microBatches), slices);
-    Block &block = loop.getBody().emplaceBlock();
-    OpBuilder inner = OpBuilder::atBlockEnd(&block);
-    SmallVector<Value> inputs(args.take_front(kept));
-    for (unsigned i : sliceArgs)
-      inputs[i] =
-          block.addArgument(forward.getArgumentTypes()[i], args[i].getLoc());
-    SmallVector<Value> sums;
-    for (Type type : carried)
-      sums.push_back(block.addArgument(type, step.getLoc()));
-    inputs.append(factValues);
-
-    Value pieceLoss;
-    SmallVector<Value> next(carried.size());
-    if (failed(buildBody(
-            inner, inputs, pieceLoss, [&](unsigned index, Value grad) {
-              Location loc = grad.getLoc();
-              Value sum = sums[index + 1];
-              Value wide = nn::convertTo(inner, loc, grad,
-                                         getElementTypeOrSelf(sum.getType()));
-              next[index + 1] = nn::add(inner, loc, sum, wide);
-            })))
-      return failure();
-    next[0] = nn::add(inner, pieceLoss.getLoc(), sums[0], pieceLoss);
-    train::YieldOp::create(inner, step.getLoc(), next);
-
-    loss = loop.getResult(0);
-    for (auto [i, entry] : llvm::enumerate(trained))
-      entry.grad = loop.getResult(i + 1);
-    return success();
   }
 };
 

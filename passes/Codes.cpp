@@ -159,11 +159,16 @@ Quantizer::Codes Quantizer::blockCodesOf(Value value, bool isParam,
 //===----------------------------------------------------------------------===//
 
 BlockArgument Quantizer::addHistory(const std::string &name) {
+  unsigned number = counts[{b.getInsertionBlock(), name}]++;
+  BlockArgument &state = states[{name, number}];
+  if (state)
+    return state;
   std::string unique = name + ".amax_history";
   for (int64_t i = 2; !names.insert(unique).second; ++i)
     unique = name + "." + std::to_string(i) + ".amax_history";
-  return addState(unique,
-                  RankedTensorType::get({kAmaxHistory}, b.getF32Type()));
+  state =
+      addState(unique, RankedTensorType::get({kAmaxHistory}, b.getF32Type()));
+  return state;
 }
 
 BlockArgument Quantizer::addState(StringRef name, RankedTensorType type) {
@@ -233,7 +238,7 @@ void Quantizer::updateHistories() {
   for (History each : histories)
     byParent[each.op->getParentOp()].push_back(each);
   Operation *end = step.getBody().front().getTerminator();
-  Value saturations; // Of this step.
+  llvm::MapVector<Value, std::pair<Location, Found>> ofState;
   for (auto &[parent, group] : byParent) {
     SmallVector<Found> found;
     if (auto loop = dyn_cast<train::MicroBatchOp>(parent))
@@ -244,15 +249,24 @@ void Quantizer::updateHistories() {
     b.setInsertionPoint(end);
     for (auto [each, made] : llvm::zip_equal(group, found)) {
       Location loc = each.op.getLoc();
-      auto vector = tensorType(each.state);
-      Value newest = nn::broadcastTo(b, loc, made.amax, vector, {});
-      train::addNewValue(
-          step, each.state,
-          arith::SelectOp::create(b, loc, isThisStep(loc), newest, each.state));
-      saturations = saturations ? arith::AddIOp::create(b, loc, saturations,
-                                                        made.saturated)
-                                : made.saturated;
+      auto [known, isNew] = ofState.insert({each.state, {loc, made}});
+      if (isNew)
+        continue;
+      Found &both = known->second.second;
+      both = {arith::MaximumFOp::create(b, loc, both.amax, made.amax),
+              arith::AddIOp::create(b, loc, both.saturated, made.saturated)};
     }
+  }
+  Value saturations; // Of this step.
+  for (auto &[state, found] : ofState) {
+    auto &[loc, made] = found;
+    Value newest = nn::broadcastTo(b, loc, made.amax, tensorType(state), {});
+    train::addNewValue(
+        step, cast<BlockArgument>(state),
+        arith::SelectOp::create(b, loc, isThisStep(loc), newest, state));
+    saturations =
+        saturations ? arith::AddIOp::create(b, loc, saturations, made.saturated)
+                    : made.saturated;
   }
   if (!saturations)
     return;

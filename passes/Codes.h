@@ -38,6 +38,8 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <map>
+
 namespace tmc {
 
 /// An op that only moves its operand's elements: a cast may stand before it or
@@ -101,6 +103,10 @@ private:
   llvm::DenseSet<mlir::OpOperand *> gradients;
   llvm::SmallVector<History> histories;
   llvm::StringSet<> names;
+  /// How many histories of a name a block has, and the state of each: a loop's
+  /// body and what follows it on the last piece of the batch have them alike.
+  std::map<std::pair<mlir::Block *, std::string>, unsigned> counts;
+  std::map<std::pair<std::string, unsigned>, mlir::BlockArgument> states;
 };
 
 } // namespace tmc

@@ -15,7 +15,8 @@ def Autodiff : Pass<"tmc-autodiff", "::mlir::ModuleOp"> {
 
     With several micro-batches the differentiated body stands in a
     `train.micro_batch` that accumulates gradients and loss, and the updates
-    after it.
+    after it. A smaller last piece follows the loop, adds to what it leaves, and
+    updates begin in it.
 
     With a loss scale the gradient of the loss is that, and `train.loss_scale`
     decides, once all gradients are known, whether they are finite.
@@ -161,9 +162,16 @@ def Layout : Pass<"tmc-layout", "::mlir::func::FuncOp"> {
 def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
   let summary = "make the forward function that of one micro-batch";
   let description = [{
-    Cuts dimension 0 of every batch argument into `micro-batches` equal pieces.
-    Ops say how they are cut; one that can't be, such as a batch norm, is an
-    error. The loss must be a sum over the batch, so that the pieces' losses add
+    Cuts dimension 0 of every batch argument into `micro-batches` equal pieces,
+    or, where they can't be equal, as many but for a smaller last one: of 5 in 3
+    pieces two have 2 samples and one has 1. `@forward` becomes the function of
+    an equal piece, `@rest` that of the last. Where fewer pieces of that size
+    hold all samples, fewer are made, with a warning.
+
+    Ops say how they are cut; one that can't be is an error, as is a batch norm,
+    unless `batch-norm` says whose statistics it takes: those of each piece, which
+    move the running ones in turn, with `train.decay` naming what of those is
+    left; or the running ones, which stay as they are. The loss must be a sum over the batch, so that the pieces' losses add
     up to exactly that of the whole. What of the whole batch isn't linear in such
     sums (one over the count of labels) is computed once by `@prologue`, and the
     body takes it as further arguments of role `scalar`.
@@ -189,7 +197,13 @@ def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
   let options = [
     Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
            "Pieces that the batch is cut into">,
+    Option<"batchNorm", "batch-norm", "std::string", /*default=*/"\"\"",
+           "What normalizes a piece of the batch: its own statistics "
+           "(per-micro-batch) or the running ones (frozen, of the whole batch, "
+           "too); empty: nothing">,
   ];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
 }
 
 def CopyViews : Pass<"tmc-copy-views"> {
@@ -222,7 +236,8 @@ def Peel : Pass<"tmc-peel", "::tmc::train::StepOp"> {
     Takes the last trip out of the micro-batch loop, so that a plan with moves may
     order it by itself and begin updates in it. Of two trips no loop is left. The
     kernels are the loop's own, so no bit changes. What the last trip runs has
-    `.last` behind its name.
+    `.last` behind its name. A loop on a part of the batch stays as it is: its last
+    trip is elsewhere already.
 
     Before:
 

@@ -7,6 +7,8 @@
 // and a gradient's first part is a value like any other, which may leave the
 // device until the second is added to it.
 //
+// Where the last piece is smaller, it stands behind the loop already.
+//
 // No bit changes: the kernels are the loop's own. Its first trip writes where
 // the others add; so does a first trip that stands alone.
 
@@ -116,6 +118,13 @@ void beginWithNothing(Value zeros) {
     zeros.getDefiningOp()->erase();
 }
 
+/// True if the loop runs on a part of the batch: another list has the rest.
+bool isPeeled(train::MicroBatchOp loop) {
+  return llvm::any_of(loop.getSlices(), [](Value slice) {
+    return isa_and_nonnull<nn::SliceOp>(slice.getDefiningOp());
+  });
+}
+
 void peel(train::MicroBatchOp loop) {
   OpBuilder b(loop);
   const int64_t before = int64_t(loop.getCount()) - 1;
@@ -155,7 +164,7 @@ struct Peel : impl::PeelBase<Peel> {
   void runOnOperation() override {
     for (auto loop : llvm::make_early_inc_range(
              getOperation().getBody().front().getOps<train::MicroBatchOp>()))
-      if (int64_t(loop.getCount()) > 1)
+      if (int64_t(loop.getCount()) > 1 && !isPeeled(loop))
         peel(loop);
   }
 };

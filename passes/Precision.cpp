@@ -264,7 +264,8 @@ class Narrower {
 public:
   /// Gradients of parameters come to be of type `gradientType`.
   Narrower(train::StepOp step, Type gradientType)
-      : step(step), b(step), gradients(step), gradientType(gradientType) {}
+      : step(step), b(step), gradients(step), gradientType(gradientType),
+        addsUp(!step.getOps<train::MicroBatchOp>().empty()) {}
 
   /// Widens what is kept narrow where it is read, not whole.
   void sinkStoredParams() {
@@ -311,7 +312,7 @@ public:
       OpResult result = op->getResult(i);
       if (!isF32(result))
         continue;
-      bool isSummed = op->getParentOp() != step || gradientType.isF32();
+      bool isSummed = addsUp || gradientType.isF32();
       if (op.mayKeepSums() && gradients.contains(result) && isSummed)
         continue;
       for (unsigned addend : op.getAddends())
@@ -320,16 +321,17 @@ public:
     }
   }
 
-  /// Rounds what updates read of gradients that aren't sums over micro-batches.
+  /// Rounds what updates read of gradients, unless those are sums over
+  /// micro-batches.
   void narrowGradients() {
+    if (addsUp)
+      return;
     step.walk([&](Operation *op) {
       bool isUpdate = op->hasTrait<train::UpdateRule>();
       if (!isUpdate && !isa<train::SquareSumOp>(op))
         return;
       unsigned index = isUpdate ? 1 : 0;
-      Value gradient = op->getOperand(index);
-      if (!gradient.getDefiningOp<train::MicroBatchOp>())
-        op->setOperand(index, narrowOf(gradient, gradientType));
+      op->setOperand(index, narrowOf(op->getOperand(index), gradientType));
     });
   }
 
@@ -485,6 +487,7 @@ private:
   OpBuilder b;
   ParameterGradients gradients;
   Type gradientType;
+  bool addsUp; // Over micro-batches.
   DenseMap<std::pair<Value, Type>, Value> copies;
 };
 

@@ -1,28 +1,20 @@
 // Split.cpp - -tmc-split: the forward function of one micro-batch.
 //
-// Values are followed from the batch arguments: each op says how its results on
-// the pieces make up the result on the whole (BatchSplitOpInterface). Three
-// kinds come about, besides values that don't depend on the batch:
-//
-//   concat  pieces side by side along a dimension, which is made shorter
-//   sum     pieces that add up: the loss, and all that leads to it linearly
-//   fact    a number of the whole batch that isn't linear in sums, such as one
-//           over the count of labels: @prologue computes it once, the body
-//           takes it as an argument
-//
-// A value that is the same for every sample (a table, a mask, a constant) may
-// have the batch in its shape; then its piece is made instead.
+// Where the pieces can't all be equal, the last is smaller: @forward is an
+// equal piece's function, @rest the last one's. Both take what @prologue
+// computes of the whole batch (passes/Splitter.h).
 
 #include "passes/Passes.h"
-#include "passes/raise/Matchers.h"
+#include "passes/Splitter.h"
 
 #include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
-#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -30,468 +22,12 @@ namespace tmc {
 #define GEN_PASS_DEF_SPLIT
 #include "passes/Passes.h.inc"
 
-using namespace nn;
 using train::TrainDialect;
 
-namespace {
-
-/// What becomes of a value of the whole batch.
-struct Part {
-  enum Kind { Whole, Concat, Sum, Fact } kind = Whole;
-  int64_t dim = -1; // Of Concat.
-};
-
-class Splitter {
-public:
-  Splitter(func::FuncOp whole, int64_t pieces)
-      : whole(whole), pieces(pieces), b(whole.getContext()) {}
-
-  LogicalResult run();
-
-private:
-  LogicalResult declare();
-  LogicalResult visit(Operation *op);
-  LogicalResult visitLinear(Operation *op, bool &done);
-  LogicalResult visitPlain(Operation *op);
-  LogicalResult close();
-  LogicalResult makePrologue();
-
-  RankedTensorType pieceType(Type type, int64_t dim);
-  /// `op` on pieces, where operand i is cut along `dims[i]`; null if the op
-  /// can't be cut so. Appends how the results rejoin.
-  Operation *cloneCut(Operation *op, ArrayRef<int64_t> dims,
-                      ArrayRef<Value> operands, SmallVector<Rejoin> &rejoins);
-  /// Tries `op` with operands as they are, then with those that are the same
-  /// for the whole batch cut too. With `wanted`, the result must lie along it.
-  Operation *tryCut(Operation *op, std::optional<int64_t> wanted,
-                    SmallVector<Rejoin> &rejoins);
-  /// One piece of `value`, which doesn't depend on the batch and whose pieces
-  /// along `dim` are all equal; null if they aren't known to be.
-  Value cut(Value value, int64_t dim);
-  Value cutConstant(arith::ConstantOp op, int64_t dim);
-
-  Part partOf(Value value) const { return parts.lookup(value); }
-  /// The value in the body: the piece, or the argument that holds the fact.
-  Value inBody(Value value);
-  bool dependsOnParameter(Value value);
-  LogicalResult refuse(Operation *op, const Twine &why);
-
-  func::FuncOp whole, body;
-  int64_t pieces;
-  OpBuilder b;
-  IRMapping map;
-  DenseMap<Value, Part> parts;
-  SmallVector<Value> facts; // Values of the whole, in the order of arguments.
-  DenseMap<std::pair<Value, int64_t>, Value> cuts;
-  DenseMap<Value, bool> fromParameter;
-  std::string why; // The last refusal.
-};
-
-} // namespace
-
-RankedTensorType Splitter::pieceType(Type type, int64_t dim) {
-  auto tensor = cast<RankedTensorType>(type);
-  SmallVector<int64_t> shape(tensor.getShape());
-  shape[dim] /= pieces;
-  return RankedTensorType::get(shape, tensor.getElementType());
-}
-
-LogicalResult Splitter::refuse(Operation *op, const Twine &why) {
-  InFlightDiagnostic diag = emitFault(op->getLoc(), Fault::Unsupported)
-                            << "can't be computed in " << pieces
-                            << " micro-batches: " << why;
-  diag.attachNote(whole.getLoc())
-      << "--micro-batches=1 computes the whole batch at once";
-  return diag;
-}
-
-bool Splitter::dependsOnParameter(Value value) {
-  if (auto arg = dyn_cast<BlockArgument>(value)) {
-    auto role = train::roleOf(whole, arg.getArgNumber());
-    return role == train::Role::Param || role == train::Role::State;
-  }
-  auto [it, isNew] = fromParameter.try_emplace(value, false);
-  if (!isNew)
-    return it->second;
-  bool result =
-      llvm::any_of(value.getDefiningOp()->getOperands(),
-                   [&](Value operand) { return dependsOnParameter(operand); });
-  return fromParameter[value] = result;
-}
-
-Value Splitter::inBody(Value value) {
-  Part part = partOf(value);
-  if (part.kind != Part::Fact && part.kind != Part::Sum)
-    return map.lookup(value);
-  for (auto [i, fact] : llvm::enumerate(facts))
-    if (fact == value)
-      return body.getArgument(whole.getNumArguments() + i);
-  facts.push_back(value);
-  return body.front().addArgument(value.getType(), value.getLoc());
-}
-
-//===----------------------------------------------------------------------===//
-// Cutting ops
-//===----------------------------------------------------------------------===//
-
-Operation *Splitter::cloneCut(Operation *op, ArrayRef<int64_t> dims,
-                              ArrayRef<Value> operands,
-                              SmallVector<Rejoin> &rejoins) {
-  BatchSplit split;
-  if (llvm::all_of(dims, [](int64_t dim) { return dim < 0; })) {
-    split.results.assign(op->getNumResults(), Rejoin::whole());
-  } else if (auto interface = dyn_cast<BatchSplitOpInterface>(op)) {
-    split = interface.getSplit(dims);
-  } else {
-    split = BatchSplit::refuse("it doesn't say how it is cut");
-  }
-  if (!split) {
-    why = split.refusal;
-    return nullptr;
-  }
-  IRMapping local;
-  for (auto [operand, value] : llvm::zip(op->getOperands(), operands))
-    local.map(operand, value);
-  Operation *made = op->cloneWithoutRegions(local);
-  for (auto [i, operand] : llvm::enumerate(operands))
-    made->setOperand(i, operand); // One operand may be cut in two ways.
-  for (auto [result, rejoin] : llvm::zip(made->getResults(), split.results))
-    if (rejoin.kind == Rejoin::Concat)
-      result.setType(pieceType(result.getType(), rejoin.dim));
-  b.insert(made);
-  ScopedDiagnosticHandler quiet(op->getContext(),
-                                [](Diagnostic &) { return success(); });
-  if (op->getNumRegions() != 0 || failed(mlir::verify(made))) {
-    made->erase();
-    why = "what it takes beside the batch is one for all samples";
-    return nullptr;
-  }
-  rejoins = split.results;
-  return made;
-}
-
-Operation *Splitter::tryCut(Operation *op, std::optional<int64_t> wanted,
-                            SmallVector<Rejoin> &rejoins) {
-  unsigned n = op->getNumOperands();
-  SmallVector<int64_t> dims(n, -1);
-  SmallVector<Value> operands(n);
-  for (unsigned i = 0; i < n; ++i) {
-    dims[i] = partOf(op->getOperand(i)).dim;
-    operands[i] = inBody(op->getOperand(i));
-  }
-  auto accept = [&]() -> Operation * {
-    Operation *made = cloneCut(op, dims, operands, rejoins);
-    if (!made || !wanted ||
-        (rejoins[0].kind == Rejoin::Concat && rejoins[0].dim == *wanted))
-      return made;
-    made->erase();
-    return nullptr;
-  };
-  if (!wanted)
-    if (Operation *made = accept())
-      return made;
-  std::string first = why;
-
-  // Every choice of a dimension, or none, for each operand that is whole.
-  std::function<Operation *(unsigned)> choose = [&](unsigned i) -> Operation * {
-    if (i == n)
-      return accept();
-    if (dims[i] >= 0)
-      return choose(i + 1);
-    auto type = dyn_cast<RankedTensorType>(op->getOperand(i).getType());
-    if (!type)
-      return nullptr;
-    Value uncut = operands[i];
-    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-      if (type.getDimSize(dim) % pieces != 0)
-        continue;
-      Value piece = cut(op->getOperand(i), dim);
-      if (!piece)
-        continue;
-      dims[i] = dim;
-      operands[i] = piece;
-      if (Operation *made = choose(i + 1))
-        return made;
-    }
-    dims[i] = -1;
-    operands[i] = uncut;
-    return choose(i + 1);
-  };
-  // A pointwise op leaves no choice.
-  std::optional<int64_t> dim = wanted;
-  for (unsigned i = 0; i < n; ++i)
-    if (dims[i] >= 0)
-      dim = dims[i];
-  if (isPointwise(op) && dim) {
-    for (unsigned i = 0; i < n; ++i) {
-      if (dims[i] >= 0)
-        continue;
-      dims[i] = *dim;
-      operands[i] = cut(op->getOperand(i), *dim);
-      if (!operands[i]) {
-        why = first;
-        return nullptr;
-      }
-    }
-    return accept();
-  }
-  Operation *made = choose(0);
-  if (!made)
-    why = first;
-  return made;
-}
-
-Value Splitter::cutConstant(arith::ConstantOp op, int64_t dim) {
-  auto attr = dyn_cast<DenseElementsAttr>(op.getValue());
-  if (!attr)
-    return {};
-  RankedTensorType type = pieceType(op.getType(), dim);
-  if (attr.isSplat())
-    return arith::ConstantOp::create(b, op.getLoc(), attr.resizeSplat(type));
-  // All pieces must be the first.
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
-  int64_t inner = llvm::product_of(shape.drop_front(dim + 1));
-  int64_t run = shape[dim] * inner, piece = run / pieces;
-  auto all = attr.getValues<Attribute>();
-  SmallVector<Attribute> kept;
-  for (int64_t i = 0; i < attr.getNumElements(); ++i) {
-    int64_t inRun = i % run;
-    if (inRun < piece)
-      kept.push_back(all[i]);
-    else if (all[i] != all[i - inRun + inRun % piece])
-      return {};
-  }
-  return arith::ConstantOp::create(b, op.getLoc(),
-                                   DenseElementsAttr::get(type, kept));
-}
-
-Value Splitter::cut(Value value, int64_t dim) {
-  if (partOf(value).kind != Part::Whole)
-    return {};
-  auto [it, isNew] = cuts.try_emplace({value, dim}, Value());
-  if (!isNew)
-    return it->second;
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getNumResults() != 1)
-    return {};
-  Value result;
-  RankedTensorType type = pieceType(value.getType(), dim);
-  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-    result = cutConstant(constant, dim);
-  } else if (auto iota = dyn_cast<IotaOp>(op)) {
-    if (int64_t(iota.getDim()) != dim)
-      result = IotaOp::create(b, op->getLoc(), type, iota.getDimAttr());
-  } else if (auto broadcast = dyn_cast<BroadcastOp>(op);
-             broadcast && !llvm::is_contained(broadcast.getDims(), dim)) {
-    result =
-        BroadcastOp::create(b, op->getLoc(), type, inBody(broadcast.getInput()),
-                            broadcast.getDims());
-  } else if (op->getNumOperands() > 0) {
-    SmallVector<Rejoin> rejoins;
-    if (Operation *made = tryCut(op, dim, rejoins))
-      result = made->getResult(0);
-  }
-  return cuts[{value, dim}] = result;
-}
-
-//===----------------------------------------------------------------------===//
-// The body
-//===----------------------------------------------------------------------===//
-
-LogicalResult Splitter::declare() {
-  SmallVector<Type> types;
-  bool any = false;
-  for (BlockArgument arg : whole.getArguments()) {
-    types.push_back(arg.getType());
-    unsigned i = arg.getArgNumber();
-    if (train::roleOf(whole, i) != train::Role::Batch)
-      continue;
-    auto type = cast<RankedTensorType>(arg.getType());
-    if (type.getRank() == 0 || type.getDimSize(0) % pieces != 0) {
-      InFlightDiagnostic diag = emitFault(whole.getLoc(), Fault::Usage)
-                                << "the batch doesn't divide into " << pieces
-                                << " micro-batches";
-      diag.attachNote(arg.getLoc())
-          << "'" << train::argName(whole, i) << "' is " << type;
-      return diag;
-    }
-    types.back() = pieceType(type, 0);
-    parts[arg] = {Part::Concat, 0};
-    any = true;
-  }
-  if (!any)
-    return emitFault(whole.getLoc(), Fault::Input)
-           << "has no argument that is a batch, and can't be cut into "
-           << pieces << " micro-batches";
-  b.setInsertionPoint(whole);
-  body = func::FuncOp::create(b, whole.getLoc(), whole.getName(),
-                              b.getFunctionType(types, {}));
-  Block *block = body.addEntryBlock();
-  for (auto [from, to] : llvm::zip(whole.getArguments(), body.getArguments())) {
-    map.map(from, to);
-    to.setLoc(from.getLoc());
-  }
-  b.setInsertionPointToEnd(block);
-  return success();
-}
-
-LogicalResult Splitter::visitLinear(Operation *op, bool &done) {
-  auto sum = [&](unsigned i) {
-    return partOf(op->getOperand(i)).kind == Part::Sum;
-  };
-  auto finish = [&](ArrayRef<Value> operands) {
-    Operation *made = op->clone();
-    for (auto [i, operand] : llvm::enumerate(operands))
-      made->setOperand(i, operand);
-    b.insert(made);
-    map.map(op->getResult(0), made->getResult(0));
-    parts[op->getResult(0)] = {Part::Sum, -1};
-    done = true;
-    return success();
-  };
-  if (op->getNumResults() != 1)
-    return success();
-  if (auto linear = dyn_cast<LinearOpInterface>(op);
-      linear && linear.isLinear())
-    return finish({map.lookup(op->getOperand(0))});
-  if (isa<arith::AddFOp, arith::SubFOp, arith::AddIOp, arith::SubIOp>(op)) {
-    if (sum(0) && sum(1))
-      return finish(
-          {map.lookup(op->getOperand(0)), map.lookup(op->getOperand(1))});
-    unsigned other = sum(0) ? 1 : 0;
-    if (partOf(op->getOperand(other)).kind == Part::Concat ||
-        isa<arith::AddIOp, arith::SubIOp>(op))
-      return success();
-    // What doesn't depend on the batch is added once, in equal shares.
-    SmallVector<Value> operands(2);
-    operands[1 - other] = map.lookup(op->getOperand(1 - other));
-    operands[other] = nn::scale(b, op->getLoc(), inBody(op->getOperand(other)),
-                                1.0 / double(pieces));
-    return finish(operands);
-  }
-  bool product = isa<arith::MulFOp>(op);
-  if (!product && !isa<arith::DivFOp>(op))
-    return success();
-  // One factor stays a sum; another sum is a fact.
-  for (unsigned i : {0u, 1u}) {
-    Value other = op->getOperand(1 - i);
-    if (!sum(i) || (i == 1 && !product) || partOf(other).kind == Part::Concat ||
-        (partOf(other).kind == Part::Sum && dependsOnParameter(other)))
-      continue;
-    SmallVector<Value> operands(2);
-    operands[i] = map.lookup(op->getOperand(i));
-    operands[1 - i] = inBody(other);
-    return finish(operands);
-  }
-  return success();
-}
-
-LogicalResult Splitter::visitPlain(Operation *op) {
-  SmallVector<Rejoin> rejoins;
-  Operation *made = tryCut(op, std::nullopt, rejoins);
-  if (!made)
-    return refuse(op, why);
-  for (auto [from, to, rejoin] :
-       llvm::zip(op->getResults(), made->getResults(), rejoins)) {
-    map.map(from, to);
-    parts[from] = rejoin.kind == Rejoin::Concat ? Part{Part::Concat, rejoin.dim}
-                  : rejoin.kind == Rejoin::Sum  ? Part{Part::Sum, -1}
-                                                : Part{};
-  }
-  return success();
-}
-
-LogicalResult Splitter::visit(Operation *op) {
-  bool sums = false, factual = op->getNumOperands() > 0;
-  for (Value operand : op->getOperands()) {
-    Part::Kind kind = partOf(operand).kind;
-    sums |= kind == Part::Sum;
-    factual &= kind != Part::Concat && !dependsOnParameter(operand);
-  }
-  if (sums) {
-    bool done = false;
-    if (failed(visitLinear(op, done)))
-      return failure();
-    if (done)
-      return success();
-    for (Value operand : op->getOperands())
-      if (partOf(operand).kind == Part::Sum && dependsOnParameter(operand))
-        return refuse(op, "it isn't linear in a sum over the batch that "
-                          "depends on parameters");
-  }
-  bool known = sums || llvm::any_of(op->getOperands(), [&](Value operand) {
-                 return partOf(operand).kind == Part::Fact;
-               });
-  if (known && factual && isPure(op) &&
-      llvm::all_of(op->getResultTypes(), [](Type type) {
-        return cast<RankedTensorType>(type).getRank() == 0;
-      })) {
-    for (Value result : op->getResults())
-      parts[result] = {Part::Fact, -1};
-    return success();
-  }
-  return visitPlain(op);
-}
-
-LogicalResult Splitter::close() {
-  Operation *ret = whole.front().getTerminator();
-  SmallVector<Value> results;
-  SmallVector<DictionaryAttr> attrs;
-  std::optional<unsigned> loss = train::lossResult(whole);
-  for (auto [i, value] : llvm::enumerate(ret->getOperands())) {
-    Part part = partOf(value);
-    if (train::updatedArg(whole, i))
-      return refuse(value.getDefiningOp() ? value.getDefiningOp() : ret,
-                    "it updates a state, once for the whole batch");
-    DictionaryAttr attr = whole.getResultAttrDict(i);
-    if (loss && i == *loss) {
-      if (part.kind != Part::Sum)
-        return refuse(value.getDefiningOp() ? value.getDefiningOp() : ret,
-                      "the loss isn't a sum over the batch");
-    } else if (part.kind == Part::Sum || part.kind == Part::Fact) {
-      continue; // A number of the whole batch, which no piece has.
-    } else if (part.kind == Part::Concat) {
-      NamedAttrList list(attr);
-      list.set("train.concat", b.getI64IntegerAttr(part.dim));
-      attr = list.getDictionary(whole.getContext());
-    }
-    results.push_back(map.lookup(value));
-    attrs.push_back(attr);
-  }
-  func::ReturnOp::create(b, ret->getLoc(), results);
-
-  // What is left of sums that are facts, and of pieces that were tried.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body.front())))
-    if (isOpTriviallyDead(&op))
-      op.erase();
-
-  SmallVector<Attribute> argAttrs, resultAttrs(attrs.begin(), attrs.end());
-  for (unsigned i = 0; i < whole.getNumArguments(); ++i)
-    argAttrs.push_back(whole.getArgAttrDict(i) ? whole.getArgAttrDict(i)
-                                               : b.getDictionaryAttr({}));
-  for (size_t i = 0; i < facts.size(); ++i)
-    argAttrs.push_back(b.getDictionaryAttr(
-        {b.getNamedAttr(
-             TrainDialect::kRole,
-             train::RoleAttr::get(whole.getContext(), train::Role::Scalar)),
-         b.getNamedAttr(TrainDialect::kName,
-                        b.getStringAttr("batch_fact." + Twine(i)))}));
-  for (Attribute &attr : resultAttrs)
-    if (!attr)
-      attr = b.getDictionaryAttr({});
-  body.setType(b.getFunctionType(body.front().getArgumentTypes(),
-                                 ValueRange(results).getTypes()));
-  for (NamedAttribute attr : whole->getDiscardableAttrs())
-    body->setDiscardableAttr(attr.getName(), attr.getValue());
-  body.setArgAttrsAttr(b.getArrayAttr(argAttrs));
-  body.setResAttrsAttr(b.getArrayAttr(resultAttrs));
-  body->setAttr(TrainDialect::kMicroBatches, b.getI64IntegerAttr(pieces));
-  return success();
-}
-
-LogicalResult Splitter::makePrologue() {
+/// Makes @prologue, which computes `facts` of `whole`, before it.
+static void makePrologue(func::FuncOp whole, ArrayRef<Value> facts) {
   if (facts.empty())
-    return success();
+    return;
   // Everything that leads to the facts, in the order of the whole.
   SetVector<Operation *> needed;
   SmallVector<Value> work(facts);
@@ -513,7 +49,8 @@ LogicalResult Splitter::makePrologue() {
     types.push_back(arg.getType());
     attrs.push_back(whole.getArgAttrDict(arg.getArgNumber()));
   }
-  b.setInsertionPoint(body);
+  OpBuilder b(whole);
+  b.setInsertionPointToStart(whole->getBlock());
   auto prologue = func::FuncOp::create(
       b, whole.getLoc(), "prologue",
       b.getFunctionType(types, ValueRange(facts).getTypes()));
@@ -532,21 +69,121 @@ LogicalResult Splitter::makePrologue() {
   for (Value fact : facts)
     results.push_back(local.lookup(fact));
   func::ReturnOp::create(b, whole.getLoc(), results);
-  return success();
 }
 
-LogicalResult Splitter::run() {
-  if (failed(declare()))
-    return failure();
-  auto drop = [&] {
-    body.erase();
-    return failure();
+/// (x - mean) * rstd * scale + shift by the running statistics.
+static Value normalizeByRunning(OpBuilder &b, nn::BatchNormOp norm) {
+  Location loc = norm.getLoc();
+  RankedTensorType type = nn::tensorType(norm.getInput());
+  Type wide = nn::tensorType(norm.getScale()).getElementType();
+  int64_t dim = norm.getChannelsLast() ? type.getRank() - 1 : 1;
+  auto channels = [&](Value vector) {
+    return nn::broadcastTo(b, loc, vector, type.clone(wide), {dim});
   };
-  for (Operation &op : whole.front().without_terminator())
-    if (failed(visit(&op)))
-      return drop();
-  if (failed(close()) || failed(makePrologue()))
-    return drop();
+  Value epsilon = nn::splat(b, loc, norm.getRunningVar().getType(),
+                            norm.getEpsilon().convertToDouble());
+  Value rstd = math::RsqrtOp::create(
+      b, loc, nn::add(b, loc, norm.getRunningVar(), epsilon));
+  Value y = nn::convertTo(b, loc, norm.getInput(), wide);
+  y = nn::sub(b, loc, y, channels(norm.getRunningMean()));
+  y = nn::mul(b, loc, y, channels(rstd));
+  y = nn::mul(b, loc, y, channels(norm.getScale()));
+  y = nn::add(b, loc, y, channels(norm.getShift()));
+  return nn::convertTo(b, loc, y, type.getElementType());
+}
+
+/// Has batch norms take the running statistics, and leave them as they are.
+static LogicalResult freezeBatchNorms(func::FuncOp forward) {
+  auto isState = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && train::roleOf(forward, argument.getArgNumber()) ==
+                           train::Role::State;
+  };
+  SmallVector<nn::BatchNormOp> norms(forward.getOps<nn::BatchNormOp>());
+  for (nn::BatchNormOp norm : norms) {
+    if (!isState(norm.getRunningMean()) || !isState(norm.getRunningVar()))
+      return emitFault(norm.getLoc(), Fault::Unsupported)
+             << "has no running statistics that --batchnorm=frozen could take";
+    if (!norm.getMean().use_empty() || !norm.getRstd().use_empty())
+      return emitFault(norm.getLoc(), Fault::Unsupported)
+             << "returns statistics of the batch, which --batchnorm=frozen "
+                "doesn't take";
+    OpBuilder b(norm);
+    norm.getResult().replaceAllUsesWith(normalizeByRunning(b, norm));
+    norm.getNewMean().replaceAllUsesWith(norm.getRunningMean());
+    norm.getNewVar().replaceAllUsesWith(norm.getRunningVar());
+    norm.erase();
+  }
+  // What a state is updated by is itself.
+  Operation *ret = forward.front().getTerminator();
+  BitVector unchanged(forward.getNumResults());
+  for (unsigned i = 0; i < forward.getNumResults(); ++i)
+    if (std::optional<unsigned> state = train::updatedArg(forward, i))
+      unchanged[i] = ret->getOperand(i) == forward.getArgument(*state);
+  ret->eraseOperands(unchanged);
+  return forward.eraseResults(unchanged);
+}
+
+/// How the batch of `whole` is cut, or why it can't be.
+static FailureOr<Cut> cutOf(func::FuncOp whole, int64_t pieces) {
+  int64_t batch = 0; // Samples: what the first dimensions have in common.
+  BlockArgument least;
+  auto samplesOf = [](BlockArgument arg) {
+    auto type = cast<RankedTensorType>(arg.getType());
+    return type.getRank() == 0 ? 1 : type.getDimSize(0);
+  };
+  for (BlockArgument arg : whole.getArguments()) {
+    if (train::roleOf(whole, arg.getArgNumber()) != train::Role::Batch)
+      continue;
+    batch = std::gcd(batch, samplesOf(arg));
+    if (!least || samplesOf(arg) < samplesOf(least))
+      least = arg;
+  }
+  if (!least)
+    return emitFault(whole.getLoc(), Fault::Input)
+           << "has no argument that is a batch, and can't be cut into "
+           << pieces << " micro-batches";
+  if (batch < pieces) {
+    InFlightDiagnostic diag = emitFault(whole.getLoc(), Fault::Usage)
+                              << "a batch of " << batch << " can't be cut into "
+                              << pieces << " micro-batches";
+    diag.attachNote(least.getLoc())
+        << "'" << train::argName(whole, least.getArgNumber()) << "' is "
+        << least.getType();
+    return diag;
+  }
+  Cut cut = Cut::of(batch, pieces);
+  if (cut.pieces() != pieces)
+    emitWarning(whole.getLoc())
+        << "a batch of " << batch << " makes " << cut.pieces()
+        << " micro-batches of at most " << cut.rows << ", not " << pieces;
+  return cut;
+}
+
+static LogicalResult split(func::FuncOp whole, int64_t pieces,
+                           bool ownStatistics) {
+  FailureOr<Cut> cut = cutOf(whole, pieces);
+  if (failed(cut))
+    return failure();
+  SmallVector<Value> facts;
+  Splitter equal(whole, whole.getName(), *cut, cut->rows, ownStatistics, facts);
+  Splitter last(whole, "rest", *cut, cut->rest, ownStatistics, facts);
+  bool done = succeeded(equal.run());
+  if (done && cut->rest && failed(last.run())) {
+    last.erase();
+    done = false;
+  }
+  if (!done) {
+    equal.erase();
+    return failure();
+  }
+  equal.close();
+  if (cut->rest)
+    last.close();
+  makePrologue(whole, facts);
+  OpBuilder b(whole);
+  equal.function()->setAttr(TrainDialect::kMicroBatches,
+                            b.getI64IntegerAttr(cut->count));
   whole.erase();
   return success();
 }
@@ -564,9 +201,19 @@ struct Split : impl::SplitBase<Split> {
       return signalPassFailure();
     }
     auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
-    if (microBatches == 1 || !forward)
+    if (!forward)
       return;
-    if (failed(Splitter(forward, microBatches).run()))
+    if (batchNorm != "" && batchNorm != "frozen" &&
+        batchNorm != "per-micro-batch") {
+      emitFault(getOperation().getLoc(), Fault::Usage)
+          << "--batchnorm takes per-micro-batch or frozen, not '"
+          << batchNorm.getValue() << "'";
+      return signalPassFailure();
+    }
+    if (batchNorm == "frozen" && failed(freezeBatchNorms(forward)))
+      return signalPassFailure();
+    if (microBatches > 1 &&
+        failed(split(forward, microBatches, batchNorm == "per-micro-batch")))
       signalPassFailure();
   }
 };

@@ -374,6 +374,7 @@ def check_steps(tally, build):
     """Compiled steps against the interpreter and against themselves."""
     rows_of(tally, "steps", "test/steps/run.py", build, "--build", build)
     rows_of(tally, "offload", "test/steps/offload.py", build, "--build", build)
+    rows_of(tally, "pieces", "test/steps/pieces.py", build, "--build", build)
     # Half of the kills by io_uring, half by pread and pwrite.
     kills = 5 if tally.is_left("faults: 100 kills") else 50
     rows_of(tally, "faults", "test/steps/faults.py", build, "--build", build,

@@ -70,8 +70,17 @@ struct ModelFlags {
       cl::desc("an output of the model to keep readable"), TMC_MODEL_FLAG};
   cl::opt<std::string> microBatches{
       "micro-batches", cl::init("1"), cl::value_desc("N|auto"),
-      cl::desc("pieces that the batch is cut into (default: 1), or as many as\n"
-               "                          are best"),
+      cl::desc("pieces that the batch is cut into, the last one smaller where\n"
+               "                          it has to be (default: 1); auto: as "
+               "many as are best"),
+      TMC_MODEL_FLAG};
+  cl::opt<std::string> batchNorm{
+      "batchnorm", cl::value_desc("HOW"),
+      cl::desc("whose statistics batch norms take in micro-batches:\n"
+               "                          per-micro-batch, each its own, or "
+               "frozen, the running ones,\n"
+               "                          which stay as they are (default: "
+               "such a split is refused)"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> precision{
       "precision", cl::init("f32"), cl::value_desc("SPEC"),
@@ -286,6 +295,11 @@ Expected<CompileOptions> ModelFlags::read() {
   }
   options.loss = loss;
   options.optimizer = optimizer;
+  if (!batchNorm.empty() && batchNorm != "per-micro-batch" &&
+      batchNorm != "frozen")
+    return Failure::usage("--batchnorm=" + batchNorm +
+                          " is none of per-micro-batch, frozen");
+  options.batchNorm = batchNorm;
   options.precision = precision;
   options.lossScale = lossScale;
   static const std::pair<const char *, NarrowCopies> kCopies[] = {

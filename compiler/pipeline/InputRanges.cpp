@@ -146,9 +146,9 @@ public:
 
   void follow(Value value, const Followed &at, int depth = 0);
 
-  /// Sets the attributes of argument `index` of `forward`, whose batch is cut
-  /// into `pieces`.
-  void mark(func::FuncOp forward, unsigned index, int64_t pieces);
+  /// Sets the attributes of argument `index` of `forward`, which is a piece of
+  /// one with `samples` in its first dimension.
+  void mark(func::FuncOp forward, unsigned index, int64_t samples);
 
 private:
   struct Box {
@@ -230,7 +230,7 @@ void Ranges::follow(Value value, const Followed &at, int depth) {
   }
 }
 
-void Ranges::mark(func::FuncOp forward, unsigned index, int64_t pieces) {
+void Ranges::mark(func::FuncOp forward, unsigned index, int64_t samples) {
   Builder b(forward.getContext());
   SmallVector<Attribute> ranges;
   // In the order of the elements, not of the uses.
@@ -248,10 +248,10 @@ void Ranges::mark(func::FuncOp forward, unsigned index, int64_t pieces) {
       continue;
     }
     // The runtime sees the whole batch, of which this is one piece.
-    if (pieces > 1) {
+    if (samples != type.getDimSize(0)) {
       if (box.sizes[0] != type.getDimSize(0))
         continue;
-      box.sizes[0] *= pieces;
+      box.sizes[0] = samples;
     }
     ranges.push_back(train::RangeAttr::get(b.getContext(), box.offsets,
                                            box.sizes, box.steps, box.limit,
@@ -286,6 +286,7 @@ void tmc::markInputRanges(ModuleOp module) {
   if (auto count =
           forward->getAttrOfType<IntegerAttr>(TrainDialect::kMicroBatches))
     pieces = count.getInt();
+  auto rest = module.lookupSymbol<func::FuncOp>("rest");
   for (BlockArgument argument : forward.getArguments()) {
     unsigned index = argument.getArgNumber();
     auto type = cast<RankedTensorType>(argument.getType());
@@ -299,6 +300,10 @@ void tmc::markInputRanges(ModuleOp module) {
     llvm::append_range(all.shape, type.getShape());
     Ranges ranges(type);
     ranges.follow(argument, all);
-    ranges.mark(forward, index, pieces);
+    int64_t samples = type.getRank() ? type.getDimSize(0) * pieces : 0;
+    if (rest && samples)
+      samples +=
+          cast<RankedTensorType>(rest.getArgumentTypes()[index]).getDimSize(0);
+    ranges.mark(forward, index, samples);
   }
 }

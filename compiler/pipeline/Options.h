@@ -66,8 +66,10 @@ struct CompileOptions {
   std::string lossScale = "auto";  // passes/LossScale.h; dynamic for fp16
   NarrowCopies narrowCopies = NarrowCopies::Auto;
   std::vector<std::string> freeze;
-  std::vector<std::string> outputs;  // Of the model, kept beside the loss.
-  int64_t microBatches = 1;          // Or kAuto.
+  std::vector<std::string> outputs; // Of the model, kept beside the loss.
+  int64_t microBatches = 1;         // Or kAuto.
+  std::string
+      batchNorm; // per-micro-batch or frozen; empty: of the whole batch.
   std::string offload = "none";      // passes/Offload.h
   std::optional<int64_t> hostBudget; // Bytes; none: the target's memory.
   /// Where files may be, relative to where the step runs, and their bytes, -1:

@@ -96,6 +96,15 @@ static int64_t lossChunkIn(ModuleOp module) {
   return rows;
 }
 
+/// How many micro-batches the batch has been cut into.
+static int64_t piecesIn(ModuleOp module) {
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  auto count = forward ? forward->getAttrOfType<IntegerAttr>(
+                             train::TrainDialect::kMicroBatches)
+                       : IntegerAttr();
+  return (count ? count.getInt() : 1) + bool(module.lookupSymbol("rest"));
+}
+
 /// Where nothing is asked, a loss goes in chunks where that saves memory and
 /// nothing else tells it from the whole. In micro-batches a table's gradient
 /// would be added in a second buffer, and logits that are kept are made twice.
@@ -179,12 +188,15 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     return done;
   }
   case Phase::Split: {
+    noteBatchNorms();
     Expected<bool> done =
         runPasses(*form.module, phase, [&](OpPassManager &pm) {
-          pm.addPass(createSplit({asked.microBatches}));
+          pm.addPass(createSplit({asked.microBatches, asked.batchNorm}));
         });
-    if (done)
-      markInputRanges(*form.module);
+    if (!done)
+      return done;
+    markInputRanges(*form.module);
+    asked.microBatches = piecesIn(*form.module);
     return done;
   }
   case Phase::Layout:
@@ -214,8 +226,10 @@ Expected<bool> Compilation::runPhase(Phase phase) {
   case Phase::Shape: {
     bool mayKeep = device.backend == Backend::Cuda &&
                    asked.narrowCopies != NarrowCopies::Cast;
-    if (mayKeep && asked.narrowCopies == NarrowCopies::Auto)
+    if (mayKeep && asked.narrowCopies == NarrowCopies::Auto) {
       other.module = form.module->clone();
+      other.figures.batchNorm = form.figures.batchNorm;
+    }
     Expected<bool> done = shape(mayKeep);
     if (done && !copyBytesIn(*form.module))
       other.module = nullptr;
@@ -303,6 +317,18 @@ Expected<bool> Compilation::checkOutputs() {
                             " names no output of the model")
           .note("its outputs are " + llvm::join(names, " "));
   return true;
+}
+
+/// Says what --batchnorm changes.
+void Compilation::noteBatchNorms() {
+  if (asked.batchNorm.empty())
+    return;
+  auto forward = form.module->lookupSymbol<func::FuncOp>("forward");
+  if (!forward || forward.getOps<nn::BatchNormOp>().empty())
+    said.push_back("--batchnorm has no effect: there is no batch norm that "
+                   "takes statistics of the batch");
+  else if (asked.microBatches > 1 || asked.batchNorm == "frozen")
+    form.figures.batchNorm = asked.batchNorm;
 }
 
 void Compilation::listValues() {

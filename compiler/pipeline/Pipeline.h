@@ -103,6 +103,7 @@ private:
   /// Whether anything in the step may come to be fp16.
   bool hasFP16();
   Expected<bool> checkOutputs();
+  void noteBatchNorms();
   void listValues();
   Expected<bool> runPasses(mlir::ModuleOp module, Phase phase,
                            const std::function<void(mlir::OpPassManager &)> &);

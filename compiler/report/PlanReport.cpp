@@ -196,6 +196,8 @@ std::string tmc::planJson(const Planned &planned) {
       {"micro_batches", plan.microBatches},
       {"loss_chunk",
        plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},
+      {"batchnorm", plan.batchNorm.empty() ? json::Value(nullptr)
+                                           : json::Value(plan.batchNorm)},
       {"recomputed_ops", known(plan.recomputedOps)},
       {"offloaded_bytes", std::max<int64_t>(0, plan.toHostBytes)},
       {"spaces", spacesJson(plan, planned.trace)},

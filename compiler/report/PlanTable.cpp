@@ -425,6 +425,8 @@ std::string tmc::planTable(const Planned &planned) {
   table.row("micro-batches", std::to_string(plan.microBatches));
   if (plan.lossChunk)
     table.row("rows of logits at once", std::to_string(plan.lossChunk));
+  if (!plan.batchNorm.empty())
+    table.row("batch norms", plan.batchNorm);
   tellValues(table, planned.values);
   if (planned.weightBytes >= 0)
     table.row("weights written", planned.weightBytes == 0

@@ -57,6 +57,7 @@ struct PlanFigures {
   std::map<std::string, double> busySeconds;
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
+  std::string batchNorm; // Whose statistics, if not the whole batch's.
   /// Of the step with one micro-batch and nothing in place, where there are
   /// several; predicted time without a budget.
   int64_t unsplitBytes = -1;

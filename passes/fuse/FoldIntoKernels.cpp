@@ -5,9 +5,11 @@
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
+#include "dialects/train/Train.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/SetVector.h"
@@ -66,8 +68,8 @@ struct FoldBias : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-/// True if nothing but `user` reads `value` and its bytes may be taken: it is
-/// computed here and no view, or a loop carries it.
+/// True if nothing but one op reads `value` and its bytes may be taken: it is
+/// computed here and no view, or a loop carries or leaves it.
 bool mayAccumulateOnto(Value value) {
   if (!value.hasOneUse())
     return false;
@@ -79,31 +81,55 @@ bool mayAccumulateOnto(Value value) {
   return loop && llvm::is_contained(loop.getCarried(), value);
 }
 
-/// x + product, where the product can add onto x's bytes. Worth it where x
-/// isn't pointwise work, which would take the addition for nothing.
-template <typename OpTy> struct FoldAccumulator : OpRewritePattern<OpTy> {
-  using OpRewritePattern<OpTy>::OpRewritePattern;
-  LogicalResult matchAndRewrite(OpTy op,
+/// What `op` may add onto, if nothing is there yet, or what it does.
+MutableOperandRange accumulatorOf(Operation *op) {
+  if (auto product = dyn_cast<MatmulOp>(op))
+    return product.getAccMutable();
+  return cast<EmbeddingGradOp>(op).getAccMutable();
+}
+
+/// x + product, where the product can add onto x's bytes; or where what the
+/// product adds onto can, or what that adds onto: x + (a + b) is (x + a) + b.
+/// Worth it where x isn't pointwise work, which would take the addition for
+/// nothing.
+struct FoldAccumulator : OpRewritePattern<arith::AddFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::AddFOp sum,
                                 PatternRewriter &rewriter) const override {
-    if (op.getAcc() || !op->hasOneUse())
-      return failure();
-    auto sum = dyn_cast<arith::AddFOp>(*op->user_begin());
-    if (!sum || sum->getBlock() != op->getBlock())
-      return failure();
-    Value x = sum.getLhs() == op.getResult() ? sum.getRhs() : sum.getLhs();
-    if (x == op.getResult() || !mayAccumulateOnto(x))
-      return failure();
-    if (Operation *made = x.getDefiningOp()) {
-      if (!isa<KernelOpInterface>(made) || made->getBlock() != op->getBlock())
-        return failure();
-      if (!made->isBeforeInBlock(op)) {
-        // Then the other one adds onto this one, if it can.
-        return failure();
-      }
+    for (auto [x, total] : {std::pair(sum.getLhs(), sum.getRhs()),
+                            {sum.getRhs(), sum.getLhs()}}) {
+      Operation *first = x == total ? nullptr : firstOf(total, sum->getBlock());
+      if (!first || !mayAccumulateOnto(x) || !isKnownBefore(x, first))
+        continue;
+      rewriter.modifyOpInPlace(first, [&] { accumulatorOf(first).assign(x); });
+      rewriter.replaceOp(sum, total);
+      return success();
     }
-    rewriter.modifyOpInPlace(op, [&] { op.getAccMutable().assign(x); });
-    rewriter.replaceOp(sum, op.getResult());
-    return success();
+    return failure();
+  }
+
+private:
+  /// The op that adds the first term of `total`, and adds it onto nothing; null
+  /// if there is none, or somebody else reads a part of the sum.
+  static Operation *firstOf(Value total, Block *block) {
+    while (true) {
+      Operation *op = total.getDefiningOp();
+      if (!isa_and_nonnull<MatmulOp, EmbeddingGradOp>(op) ||
+          op->getBlock() != block || !total.hasOneUse())
+        return nullptr;
+      MutableOperandRange onto = accumulatorOf(op);
+      if (onto.empty())
+        return op;
+      total = OperandRange(onto)[0];
+    }
+  }
+
+  /// True if a loop carries `x` or has left it, or a kernel has made it.
+  static bool isKnownBefore(Value x, Operation *op) {
+    Operation *made = x.getDefiningOp();
+    return !made ||
+           (isa<KernelOpInterface, train::MicroBatchOp>(made) &&
+            made->getBlock() == op->getBlock() && made->isBeforeInBlock(op));
   }
 };
 
@@ -461,13 +487,32 @@ struct CompareRectified : OpRewritePattern<arith::CmpFOp> {
   }
 };
 
+/// Puts a loop of one run's body in its place. What it is carried is zeros.
+void inlineSingleRun(train::MicroBatchOp op) {
+  OpBuilder b(op);
+  IRMapping map;
+  map.map(op.getBlock().getArguments().take_front(op.getSlices().size()),
+          op.getSlices());
+  for (BlockArgument carried : op.getCarried())
+    map.map(carried, splat(b, carried.getLoc(), carried.getType(), 0));
+  for (Operation &inner : op.getBlock().without_terminator())
+    b.clone(inner, map);
+  for (auto [result, value] :
+       llvm::zip(op.getResults(), op.getBlock().getTerminator()->getOperands()))
+    result.replaceAllUsesWith(map.lookupOrDefault(value));
+  op.erase();
+}
+
 struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
   void runOnOperation() override {
     MLIRContext *c = &getContext();
+    getOperation()->walk([](train::MicroBatchOp loop) {
+      if (loop.getCount() == 1)
+        inlineSingleRun(loop);
+    });
     RewritePatternSet patterns(c);
     patterns
-        .add<FoldBias, FoldAccumulator<MatmulOp>,
-             FoldAccumulator<EmbeddingGradOp>, FoldLossIntoGrad, FoldWidening,
+        .add<FoldBias, FoldAccumulator, FoldLossIntoGrad, FoldWidening,
              FoldRounding, MarkUnread<LinearCrossEntropyGradOp>,
              MarkUnread<LinearCrossEntropyWithGradOp>, FoldSplat<BroadcastOp>,
              FoldSplat<ReshapeOp>, FoldNeutral<arith::AddFOp, 0, true>,

@@ -20,6 +20,9 @@ Those of MOVED are trained with AdamW where parameters and moments leave the dev
 checkpoints are those of the step that moves nothing, under each seed, and where each goes on from what
 the other saved. In one case they go on to a file.
 
+Those of SPLIT are compiled in micro-batches, too, of which the last may be smaller, or whose losses are taken in
+chunks: their gradients are PyTorch's of the whole batch.
+
 With --full all models are also compiled with a tight budget, those of FULL_ONLY too, those of COPIES
 in micro-batches, and there are six seeds in place of two. As many models are checked at once as there are processors. Ends with one line `N passed, M failed`. Needs only the standard library.
 """
@@ -53,6 +56,7 @@ COPY_STEPS = 4
 # Flags, and whether there is a file because the host has less room than the plan without one takes.
 MOVED = {"gpt2-tiny": [("", False), ("--micro-batches=2", False), ("", True)]}
 HOST_SHARE = 0.6
+SPLIT = {"mlp-small": ["--micro-batches=3"], "gpt2-tiny": ["--micro-batches=2 --loss-chunk=24"]}
 SCALER = "dynamic(start=4294967296,growth=2,backoff=0.0000152587890625,interval=2)"  # 2^32 overflows, 2^16 doesn't.
 SEEDS, FULL_SEEDS = 2, 6
 WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",
@@ -211,6 +215,29 @@ def check_model(options, scratch, path, precision):
     return rows
 
 
+def check_split(options, scratch, path, flags):
+    """The rows of one model in micro-batches."""
+    with open(path) as file:
+        golden = json.load(file)
+    name = f"{name_of(path)} {flags}"
+    rows, digests = [], {}
+    directory = os.path.join(scratch, name.replace(" ", ""))
+    try:
+        plan = emit(options, directory, path, golden, "f32", *flags.split())
+        tight = directory + "-tight"
+        least, most = plan["smallest_found_bytes"], plan["arena_bytes"]
+        emit(options, tight, path, golden, "f32", *flags.split(), f"--budget={least + (most - least) // 100}")
+    except Failed as failure:
+        return [(name, False, str(failure))]
+    for label, each, seed in [("all memory", directory, seed) for seed in range(options.seeds)] + [("tight", tight, options.seeds)]:
+        done = run([sys.executable, __file__, "--one", each, path], env=dict(os.environ, TMC_EMULATOR_SEED=str(seed)))
+        found = re.search(r"^digest (\w+)", done.stdout, re.M)
+        rows.append((f"{name}, {label}, seed {seed}", done.returncode == 0 and found, f"ended with {done.returncode}\n{done.stdout}"))
+        digests[label, seed] = found.group(1) if found else "none"
+    rows.append((f"{name}: the same bits", len(set(digests.values())) == 1 and "none" not in digests.values(), str(digests)))
+    return rows
+
+
 def check_copies(options, scratch, path, precision):
     """The rows of one model in both forms."""
     with open(path) as file:
@@ -351,6 +378,7 @@ def main():
             cases += [(check_model, path, precision) for precision in ["f32", *NARROW.get(name, [])]]
             cases += [(check_copies, path, precision) for precision in COPIES.get(name, [])]
             cases += [(check_moves, path, case) for case in MOVED.get(name, [])]
+            cases += [(check_split, path, flags) for flags in SPLIT.get(name, [])]
     cases.sort(key=lambda case: case[0] is not check_copies)  # The longest first.
     with tempfile.TemporaryDirectory(prefix="emulated-") as scratch, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:

@@ -63,3 +63,28 @@ train.step @two(
   %p, %s = train.sgd %w, %g lr(%lr) step(%t) {dampening = 0.0 : f64, momentum = 0.0 : f64, weight_decay = 0.0 : f64} : (tensor<4x5xf32>, tensor<4x5xf32>, tensor<f32>, tensor<i64>) -> (tensor<4x5xf32>, tensor<f32>)
   train.return %p, %c : tensor<4x5xf32>, tensor<2x4xf32>
 }
+
+// -----
+
+// A loop on a part of the batch: what is left of it runs elsewhere.
+
+// CHECK-LABEL: train.step @part(
+//       CHECK:   train.micro_batch 2
+//   CHECK-NOT:   nn.slice
+//       CHECK:   train.sgd
+train.step @part(
+    %x: tensor<5x4xf32> {train.role = #train.role<batch>, train.name = "x"},
+    %w: tensor<4x5xf32> {train.role = #train.role<param>, train.name = "w"},
+    %lr: tensor<f32> {train.role = #train.role<scalar>, train.name = "lr"},
+    %t: tensor<i64> {train.role = #train.role<scalar>, train.name = "step"})
+    -> (tensor<4x5xf32> {train.updates = "w"}) {
+  %head = nn.slice %x [0, 0] step [1, 1] : (tensor<5x4xf32>) -> tensor<4x4xf32>
+  %g = train.micro_batch 2 slices(%head : tensor<4x4xf32>) -> tensor<4x5xf32> {
+  ^bb0(%piece: tensor<2x4xf32>, %sum: tensor<4x5xf32>):
+    %dy = nn.matmul %piece, %w : (tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
+    %next = nn.matmul %piece, %dy transpose_lhs acc(%sum) : (tensor<2x4xf32>, tensor<2x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+    train.yield %next : tensor<4x5xf32>
+  }
+  %p, %s = train.sgd %w, %g lr(%lr) step(%t) {dampening = 0.0 : f64, momentum = 0.0 : f64, weight_decay = 0.0 : f64} : (tensor<4x5xf32>, tensor<4x5xf32>, tensor<f32>, tensor<i64>) -> (tensor<4x5xf32>, tensor<f32>)
+  train.return %p : tensor<4x5xf32>
+}

@@ -1,11 +1,37 @@
 // RUN: tmc-opt %s -tmc-split=micro-batches=4 -split-input-file -verify-diagnostics
 
-// expected-error @below {{the batch doesn't divide into 4 micro-batches}}
+// expected-error @below {{a batch of 3 can't be cut into 4 micro-batches}}
 func.func @forward(
-    // expected-note @below {{'x' is 'tensor<6x5xf32>'}}
+    // expected-note @below {{'x' is 'tensor<3x5xf32>'}}
+    %x: tensor<3x5xf32> {train.role = #train.role<batch>, train.name = "x"})
+    -> (tensor<f32> {train.loss, train.name = "loss"}) {
+  %loss = nn.reduce sum %x over [0, 1] : (tensor<3x5xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Six samples in four pieces are two in each, which three hold.
+
+// expected-warning @below {{a batch of 6 makes 3 micro-batches of at most 2, not 4}}
+func.func @forward(
     %x: tensor<6x5xf32> {train.role = #train.role<batch>, train.name = "x"})
     -> (tensor<f32> {train.loss, train.name = "loss"}) {
   %loss = nn.reduce sum %x over [0, 1] : (tensor<6x5xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Of two and of four samples: the batch is of two.
+
+// expected-error @below {{a batch of 2 can't be cut into 4 micro-batches}}
+func.func @forward(
+    %x: tensor<4x5xf32> {train.role = #train.role<batch>, train.name = "x"},
+    // expected-note @below {{'y' is 'tensor<2x5xf32>'}}
+    %y: tensor<2x5xf32> {train.role = #train.role<batch>, train.name = "y"})
+    -> (tensor<f32> {train.loss, train.name = "loss"}) {
+  %loss = nn.reduce sum %x over [0, 1] : (tensor<4x5xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
 
@@ -22,6 +48,7 @@ func.func @forward(
 // -----
 
 // expected-note @below {{--micro-batches=1 computes the whole batch at once}}
+// expected-note @below {{--batchnorm=per-micro-batch takes the statistics of each micro-batch, --batchnorm=frozen the running ones}}
 func.func @forward(
     %x: tensor<8x3x4x4xf32> {train.role = #train.role<batch>, train.name = "x"},
     %v: tensor<3xf32> {train.role = #train.role<param>, train.name = "v"})

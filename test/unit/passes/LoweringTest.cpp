@@ -38,8 +38,7 @@ const char *const kQuick = "quick effort=1 budget=";
 std::string shapePipeline(uint64_t seed, bool narrow) {
   std::string split;
   if (seed % 3 == 0)
-    split = seed % 2 ? "tmc-split{micro-batches=2},"
-                     : "tmc-split{micro-batches=4},";
+    split = "tmc-split{micro-batches=" + std::to_string(2 + seed % 2) + "},";
   const char *optimizers[] = {"sgd", "adamw", "adamw(clip=1.0)",
                               "sgd(momentum=0.9,clip=1.0)",
                               "adamw8bit(min_size=1)"};
@@ -69,6 +68,7 @@ OwningOpRef<ModuleOp> shapedStep(MLIRContext &context, uint64_t seed,
   options.narrow = narrow;
   options.accumulates = false;
   options.batchSafe = seed % 3 == 0;
+  options.batch = seed % 4 ? 5 : 4; // Of five the last piece is smaller.
   options.rules = 5;
   OwningOpRef<ModuleOp> module = randomGraph(context, seed, options);
   if (failed(runPipeline(*module, shapePipeline(seed, narrow))))

@@ -15,7 +15,6 @@ using train::TrainDialect;
 
 /// Larger tensors would only cost time.
 constexpr int64_t kMostElements = 200;
-constexpr int64_t kBatch = 4;
 
 GraphBuilder::GraphBuilder(MLIRContext &context, uint64_t seed,
                            const GraphOptions &options)
@@ -43,7 +42,7 @@ RankedTensorType GraphBuilder::tensor(Shape shape, Type element) const {
 SmallVector<int64_t> GraphBuilder::shape(int64_t rank) {
   SmallVector<int64_t> result;
   for (int64_t dim = 0; dim < rank; ++dim)
-    result.push_back(dim == 0 ? kBatch : size());
+    result.push_back(dim == 0 ? options.batch : size());
   return result;
 }
 
@@ -168,7 +167,8 @@ bool GraphBuilder::keepsBatch(Operation *op) {
     }
     if (how.kind == Rejoin::Sum ||
         (how.kind == Rejoin::Concat &&
-         (how.dim != 0 || nn::tensorType(result).getDimSize(0) % kBatch != 0)))
+         (how.dim != 0 ||
+          nn::tensorType(result).getDimSize(0) % options.batch != 0)))
       return false;
     isBatch[result] = how.kind == Rejoin::Concat;
   }

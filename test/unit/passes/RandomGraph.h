@@ -33,6 +33,7 @@ struct GraphOptions {
   /// Dimension 0 of what depends on a batch input is always the batch, and the
   /// loss is a sum over it: the graph can be cut into micro-batches.
   bool batchSafe = false;
+  int64_t batch = 4; ///< Samples.
   /// Products and lookups may accumulate onto a value. A plan then needs that
   /// nobody else reads it, which holds of what passes make, not of any graph.
   bool accumulates = true;

@@ -16,15 +16,16 @@ using namespace tmc;
 using namespace tmc::test;
 using reference::Tensor;
 
-/// Piece `k` of `pieces` along `dim`, or, if `into` is given, the other way.
-static Tensor piece(const Tensor &whole, int64_t dim, int64_t k,
-                    int64_t pieces) {
+/// Samples [first, first + count) of `batch`, which lie along `dim`.
+static Tensor piece(const Tensor &whole, int64_t dim, int64_t first,
+                    int64_t count, int64_t batch) {
   SmallVector<int64_t> shape = whole.shape;
-  shape[dim] /= pieces;
+  const int64_t perSample = shape[dim] / batch;
+  shape[dim] = count * perSample;
   Tensor result(whole.element, shape);
   reference::forEachIndex(shape, [&](ArrayRef<int64_t> index, int64_t i) {
     SmallVector<int64_t> from(index);
-    from[dim] += k * shape[dim];
+    from[dim] += first * perSample;
     result.set(i, whole, reference::linearIndex(from, whole.shape));
   });
   return result;
@@ -38,8 +39,10 @@ struct Outcome {
 };
 } // namespace
 
-/// Interprets @forward whole and in `pieces`.
-static Outcome compareSplit(ModuleOp whole, int64_t pieces, uint64_t seed) {
+/// Interprets @forward, of `batch` samples, whole and in `pieces`, the last of
+/// which may be smaller.
+static Outcome compareSplit(ModuleOp whole, int64_t batch, int64_t pieces,
+                            uint64_t seed) {
   Outcome outcome;
   OwningOpRef<ModuleOp> split = whole.clone();
   {
@@ -52,7 +55,8 @@ static Outcome compareSplit(ModuleOp whole, int64_t pieces, uint64_t seed) {
     }
   }
   auto forward = whole.lookupSymbol<func::FuncOp>("forward");
-  auto body = split->lookupSymbol<func::FuncOp>("forward");
+  auto equal = split->lookupSymbol<func::FuncOp>("forward");
+  auto rest = split->lookupSymbol<func::FuncOp>("rest");
   auto prologue = split->lookupSymbol<func::FuncOp>("prologue");
   outcome.hasFacts = bool(prologue);
   Random random(seed);
@@ -79,13 +83,20 @@ static Outcome compareSplit(ModuleOp whole, int64_t pieces, uint64_t seed) {
   }
 
   unsigned lossAt = *train::lossResult(forward);
-  unsigned pieceLossAt = *train::lossResult(body);
+  unsigned pieceLossAt = *train::lossResult(equal);
   Tensor loss((*expected)[lossAt].element, {});
-  for (int64_t k = 0; k < pieces; ++k) {
+  const int64_t most = (batch + pieces - 1) / pieces;
+  for (int64_t first = 0; first < batch; first += most) {
+    const int64_t count = std::min(most, batch - first);
+    func::FuncOp body = count < most ? rest : equal;
+    if (!body) {
+      outcome.difference = "there is no @rest";
+      return outcome;
+    }
     SmallVector<Tensor> mine;
     for (unsigned i = 0; i < forward.getNumArguments(); ++i)
       mine.push_back(train::roleOf(forward, i) == train::Role::Batch
-                         ? piece(inputs[i], 0, k, pieces)
+                         ? piece(inputs[i], 0, first, count, batch)
                          : inputs[i]);
     mine.append(facts.begin(), facts.end());
     auto results = reference::interpret(body, mine);
@@ -99,9 +110,9 @@ static Outcome compareSplit(ModuleOp whole, int64_t pieces, uint64_t seed) {
       auto dim = body.getResultAttrOfType<IntegerAttr>(i, "train.concat");
       for (unsigned j = 0; dim && j < forward.getNumResults(); ++j)
         if (train::resultName(body, i) == train::resultName(forward, j))
-          outcome.difference +=
-              compare({piece((*expected)[j], dim.getInt(), k, pieces)},
-                      {(*results)[i]}, 1e-9);
+          outcome.difference += compare(
+              {piece((*expected)[j], dim.getInt(), first, count, batch)},
+              {(*results)[i]}, 1e-9);
     }
   }
   outcome.difference += compare({(*expected)[lossAt]}, {loss}, 1e-9);
@@ -115,8 +126,10 @@ TEST(Split, RandomGraphs) {
   int64_t cut = 0, refused = 0, cutNarrow = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     options.narrow = seed % 2;
+    options.batch = seed % 4 < 2 ? 4 : 5;
     OwningOpRef<ModuleOp> whole = randomGraph(*context, seed, options);
-    Outcome outcome = compareSplit(*whole, 2, seed + 1);
+    Outcome outcome =
+        compareSplit(*whole, options.batch, seed % 8 < 4 ? 2 : 3, seed + 1);
     refused += outcome.refused;
     cut += !outcome.refused;
     cutNarrow += !outcome.refused && options.narrow;
@@ -189,10 +202,10 @@ static constexpr const char *functions[] = {
 TEST(Split, Facts) {
   std::unique_ptr<MLIRContext> context = makeContext();
   for (auto [i, text] : llvm::enumerate(functions))
-    for (int64_t pieces : {2, 4, 8}) {
+    for (int64_t pieces : {2, 3, 4, 5, 8}) {
       OwningOpRef<ModuleOp> whole = parse(*context, text);
       ASSERT_TRUE(whole);
-      Outcome outcome = compareSplit(*whole, pieces, i + 1);
+      Outcome outcome = compareSplit(*whole, 8, pieces, i + 1);
       EXPECT_FALSE(outcome.refused) << text;
       EXPECT_EQ(outcome.hasFacts, i < 2) << text;
       EXPECT_EQ(outcome.difference, "") << pieces << " pieces of\n" << text;
