@@ -49,21 +49,23 @@ struct Amounts {
   /// so often at most.
   int refinements;
   int64_t modesPart, knobsPart, alonePart;
-  size_t rankedModes; // Planned in the order of their loads' estimates.
+  size_t rankedModes; // Planned of each ranking.
   bool movesOn;       // From the best of them by steps that are halved.
 };
-constexpr Amounts kFull = {100, kAll, 3, 64, 16, 1, 16, true};
-constexpr Amounts kCoarse = {10, kTwo, 0, 256, 256, 64, 4, false};
-/// Modes are ranked in steps of this part of the updates.
-constexpr size_t kRankedParts = 8;
-/// Steps are halved down to this part of them.
-constexpr int64_t kFinestPart = 64;
+constexpr Amounts kFull = {100, kAll, 3, 64, 16, 1, 5, true};
+constexpr Amounts kCoarse = {10, kTwo, 0, 256, 256, 64, 1, false};
+/// From the best modes on, stretches of updates change, so many at the finest;
+/// of these changes so many are planned, those that promise most.
+constexpr size_t kStretches = 16, kFarStretches = 64, kNeighbours = 8;
+
+/// Parts of the budget that stay free while modes are ranked, none at first.
+constexpr int64_t kFreeParts[] = {0, 32, 16, 8, 5};
 
 /// Plans that are this part above what is proved are far from it: they are
 /// worth every row, and steps down to one update.
 constexpr int64_t kFarPart = 10;
-/// The first of these steps; then, all steps' plans times values at most.
-constexpr int64_t kFarStepPart = 4, kMostFarValues = 350'000;
+/// All their plans times values at most.
+constexpr int64_t kMostFarValues = 350'000;
 
 /// What would gain less than this part of the step isn't sought.
 constexpr int64_t kWorthPart = 2000;
@@ -267,7 +269,8 @@ private:
 
   /// By recomputing alone, with all of the effort.
   absl::Status recompute() {
-    return evaluate({}, {std::numeric_limits<double>::infinity(), 0, true},
+    return evaluate(plainModes(groups),
+                    {std::numeric_limits<double>::infinity(), 0, true},
                     amounts.alonePart)
         .status();
   }
@@ -323,8 +326,8 @@ private:
   /// And of activations alone.
   absl::Status tryKnobsOf(const UpdateModes &modes) {
     absl::Status status = tryAllKnobs(modes);
-    if (modes != UpdateModes())
-      status.Update(tryAllKnobs({}));
+    if (modes != plainModes(groups))
+      status.Update(tryAllKnobs(plainModes(groups)));
     return status;
   }
 
@@ -332,25 +335,45 @@ private:
     for (const Recipe &r : problem.recipes)
       if (problem.isMove(r))
         largestMove = std::max(largestMove, problem.values[r.writes[0]].bytes);
-    UpdateModes now;
+    UpdateModes now = plainModes(groups);
     int64_t least = kNoPlan;
-    std::vector<UpdateModes> ranked =
-        ModeLoads(problem, groups).ranked(kRankedParts);
-    ranked.resize(std::min(ranked.size(), amounts.rankedModes));
-    ranked.push_back({});
-    for (const UpdateModes &modes : ranked)
-      if (absl::StatusOr<bool> gains = moveTo(modes, now, least); !gains.ok())
-        return gains.status();
+    ModeLoads loads(problem, groups);
+    if (absl::Status status = tryRanked(loads, now, least); !status.ok())
+      return status;
+    if (absl::StatusOr<bool> gains = moveTo(plainModes(groups), now, least);
+        !gains.ok())
+      return gains.status();
     if (amounts.movesOn)
-      if (absl::Status status = moveOn(now, least); !status.ok())
+      if (absl::Status status = moveOn(loads, now, least); !status.ok())
         return status;
     absl::Status status = tryKnobsOf(now);
     lookHowFar();
     if (isFar) {
-      status.Update(moveOn(now, least));
+      status.Update(moveOn(loads, now, least));
       status.Update(tryKnobsOf(now));
     }
     return status;
+  }
+
+  /// Plans what the sketch ranks first, with more and more of the budget kept
+  /// free: plans need more than it says.
+  absl::Status tryRanked(ModeLoads &loads, UpdateModes &now, int64_t &least) {
+    const int64_t budget = problem.spaces[0].budgetBytes;
+    for (int64_t part : kFreeParts) {
+      loads.keepFree(part && budget > 0 ? budget / part : 0);
+      const std::vector<ModeLoads::Candidate> ranked =
+          loads.ranked(amounts.rankedModes);
+      for (const ModeLoads::Candidate &candidate : ranked) {
+        if (least != kNoPlan &&
+            candidate.loads.estimate > least - least / kWorthPart)
+          break;
+        if (absl::StatusOr<bool> gains = moveTo(candidate.modes, now, least);
+            !gains.ok())
+          return gains.status();
+      }
+    }
+    loads.keepFree(0);
+    return absl::OkStatus();
   }
 
   /// Goes to `modes` if they make a step quicker than `least`.
@@ -381,42 +404,44 @@ private:
     return absl::OkStatus();
   }
 
-  /// From `now` on by steps that are halved.
-  absl::Status moveOn(UpdateModes &now, int64_t &least) {
-    const int64_t n = int64_t(groups.all.size());
-    const int64_t most = std::min(n, int64_t(groups.hostable));
-    int64_t first = n, finest = n / kFinestPart, lastTried = kNoPlan;
+  /// From `now` on by changes of stretches of groups, smaller and smaller.
+  absl::Status moveOn(const ModeLoads &loads, UpdateModes &now,
+                      int64_t &least) {
+    int64_t lastTried = kNoPlan;
     if (isFar) {
       if (absl::Status status = chooseOne(now, least); !status.ok())
         return status;
-      first = n / kFarStepPart, finest = 0;
       lastTried = tried + kMostFarValues / int64_t(problem.values.size());
     }
-    // More of one, less of one, or one in the place of another.
-    constexpr int kSteps[][3] = {{1, 0, 0},  {0, 1, 0},  {0, 0, 1},
-                                 {0, 1, 1},  {-1, 0, 0}, {0, -1, 0},
-                                 {0, 0, -1}, {1, -1, 0}, {-1, 1, 1}};
-    for (int64_t size = first; size > finest; size /= 2)
-      for (bool again = true; again;) {
-        again = false;
-        for (auto &step : kSteps) {
-          if (tried > lastTried)
-            return absl::OkStatus();
-          const int64_t hosted = std::clamp<int64_t>(
-              int64_t(now.hosted) + step[0] * size, 0, most);
-          auto rest = [&](size_t count, int direction) {
-            return size_t(std::clamp<int64_t>(int64_t(count) + direction * size,
-                                              0, n - hosted));
-          };
-          absl::StatusOr<bool> gains =
-              moveTo({size_t(hosted), rest(now.paged, step[1]),
-                      rest(now.streamed, step[2])},
-                     now, least);
-          if (!gains.ok())
-            return gains.status();
-          again |= *gains;
+    const size_t finest = isFar ? kFarStretches : kStretches;
+    for (size_t count = 2; count <= finest; count *= 2) {
+      const auto stretches = loads.stretches(count);
+      std::vector<ModeLoads::Candidate> next;
+      for (auto [first, last] : stretches)
+        for (size_t m = 0; m < kNumGroupModes; ++m) {
+          UpdateModes modes = now;
+          for (size_t i = first; i < last; ++i)
+            modes[i] = possibleMode(groups.all[i], GroupMode(m));
+          if (modes != now)
+            next.push_back({loads.of(modes), std::move(modes)});
+        }
+      std::stable_sort(next.begin(), next.end(),
+                       [](const auto &a, const auto &b) {
+                         return a.loads.estimate < b.loads.estimate;
+                       });
+      next.resize(std::min(next.size(), size_t(kNeighbours)));
+      for (const ModeLoads::Candidate &candidate : next) {
+        if (tried > lastTried)
+          return absl::OkStatus();
+        absl::StatusOr<bool> gains = moveTo(candidate.modes, now, least);
+        if (!gains.ok())
+          return gains.status();
+        if (*gains) {
+          count = 1; // From here on again.
+          break;
         }
       }
+    }
     return absl::OkStatus();
   }
 

@@ -4,9 +4,10 @@
 //
 //   - *Modes.* Each update, with all that it alone uses, is the device's, the
 //     host's (its states are at home there and it runs there), or the device's
-//     with its states on the host (they come and go). Of n updates, how many
-//     (`search/UpdateGroups.h`): first those whose loads promise most
-//     (`search/ModeLoads.h`), from the best of these on by halving.
+//     with its states on the host (they come and go); its parameter is at home
+//     on either side (`search/UpdateGroups.h`). First those are planned whose
+//     sketch promises most (`search/ModeLoads.h`), then changes of stretches
+//     of updates, by halving.
 //   - *A price* of a link's second, and *bytes kept free* for what is under
 //     way.
 //   - With these the device's plan (`Projection.h`, `solve`), and its moves

@@ -79,7 +79,7 @@ absl::StatusOr<MovedPlan> tmc::planning::zeroOffload(const Problem &problem,
                                                      int64_t liveBytes) {
   const UpdateGroups groups = findUpdateGroups(problem);
   const SpaceChoice choice =
-      choiceOf(problem, groups, {.hosted = groups.hostable});
+      choiceOf(problem, groups, modesOf(groups, groups.hostable, 0, 0));
   absl::StatusOr<Projection> projection = project(problem, choice, 1);
   if (!projection.ok())
     return projection.status();

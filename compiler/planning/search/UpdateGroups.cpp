@@ -107,6 +107,39 @@ UpdateGroups tmc::planning::findUpdateGroups(const Problem &problem) {
   return Finder(problem).run();
 }
 
+GroupMode tmc::planning::possibleMode(const UpdateGroup &group,
+                                      GroupMode mode) {
+  if (isHosted(mode) && !group.isHostable())
+    mode = GroupMode::Away;
+  // A group without one kind moves the other.
+  if (group.shared.empty() && mode != GroupMode::Device)
+    return isHosted(mode)                ? GroupMode::Hosted
+           : mode == GroupMode::Streamed ? GroupMode::Device
+                                         : GroupMode::Paged;
+  if (group.states.empty() && !isHosted(mode))
+    return leavesShared(mode) ? GroupMode::Streamed : GroupMode::Device;
+  return mode;
+}
+
+UpdateModes tmc::planning::plainModes(const UpdateGroups &groups) {
+  return UpdateModes(groups.all.size(), GroupMode::Device);
+}
+
+UpdateModes tmc::planning::modesOf(const UpdateGroups &groups, size_t hosted,
+                                   size_t paged, size_t streamed) {
+  UpdateModes modes = plainModes(groups);
+  for (size_t i = 0; i < modes.size(); ++i) {
+    const bool pages = i - hosted < paged, streams = i - hosted < streamed;
+    modes[i] =
+        possibleMode(groups.all[i], i < hosted ? GroupMode::Hosted
+                                    : !pages   ? streams ? GroupMode::Streamed
+                                                         : GroupMode::Device
+                                    : streams  ? GroupMode::Away
+                                               : GroupMode::Paged);
+  }
+  return modes;
+}
+
 SpaceChoice tmc::planning::choiceOf(const Problem &problem,
                                     const UpdateGroups &groups,
                                     const UpdateModes &modes) {
@@ -116,12 +149,11 @@ SpaceChoice tmc::planning::choiceOf(const Problem &problem,
   };
   for (size_t i = 0; i < groups.all.size(); ++i) {
     const UpdateGroup &group = groups.all[i];
-    const bool isHosted = i < modes.hosted;
-    if (isHosted)
+    if (isHosted(modes[i]))
       choice.variants[group.instruction] = group.variant;
-    if (isHosted || i - modes.hosted < modes.paged)
+    if (leavesStates(modes[i]))
       leave(group.states);
-    if (isHosted || i - modes.hosted < modes.streamed)
+    if (leavesShared(modes[i]))
       leave(group.shared);
   }
   return choice;

@@ -1,0 +1,106 @@
+// Transfers.h - where transfers start and end in the device's list.
+//
+// The list's entries have places 0, 1, ...; each segment has one more, its end.
+// A transfer's Start and Done stand before two of these places. Bytes that are
+// free between buy time: a stash may end later, as long as there is room for
+// what it reads; a fetch may start earlier, as soon as there is room for what
+// it writes. When they would have to, to stall nobody, follows from the links:
+//
+//   - *To the host* go what kernels make, as soon as it is made, one after the
+//     other, and *copies* of what stays on the device (a parameter that the
+//     host updates), whenever the link has nothing else to do.
+//   - *To the device* come what kernels wait for, as late as the links allow,
+//     in the order in which they are wanted, and *returns* of what the host has
+//     updated, whenever the link has nothing else to do.
+//   - *Work on the host* starts where its copies are done, one after the other.
+//
+//     d2h    [stash a1][copy w1][stash a2]      [gradient][gradient]
+//     host                                              [update][update]
+//     h2d                    [fetch a2][fetch a1]               [w1'] [w2']
+//
+// Times come from the list that was placed before, at first from the kernels
+// alone: so places and times are found in rounds, and the quickest is kept. The
+// clock is that of R12; it allocates nothing.
+
+#ifndef TMC_COMPILER_PLANNING_SEARCH_TRANSFERS_H
+#define TMC_COMPILER_PLANNING_SEARCH_TRANSFERS_H
+
+#include "compiler/planning/model/Problem.h"
+
+#include <span>
+
+namespace tmc::planning {
+
+/// One run of a move or of work on the host. Its Start stands before the place
+/// `start`, its Done before `done`.
+struct Transfer {
+  RecipeId recipe = kNone;
+  InstructionId instruction = kNone;
+  ValueId value = kNone; // Of the device; kNone: work.
+  /// Stash: the first place behind its maker, and the one until which the
+  /// value is there anyway, or, if sooner, is written anew. Fetch: `first` is
+  /// where the plan has it, `last` the first behind what used the instance
+  /// before. Work: the first place at which it may start, and the last.
+  size_t first = 0, last = 0;
+  size_t nextWrite = 0;      // Of a stash's value.
+  size_t begin = 0, end = 0; // Of its segment.
+  /// A copy of what stays; or a return of what the host has made.
+  bool isIdle = false;
+  int32_t work = kNone; // Of a copy or a return: into `works`.
+  int64_t bytes = 0;
+  size_t start = 0, done = 0; // Fetch: `done` is where it is read first.
+};
+
+/// Of a segment of the list: where it ends, and how often it runs.
+struct TransferSegment {
+  size_t end = 0;
+  int64_t trips = 1;
+};
+
+class Transfers {
+public:
+  /// `costs`: of the kernel in each place, or -1. `live`: bytes alive there.
+  Transfers(const Problem &whole, std::vector<TransferSegment> segments,
+            std::vector<int64_t> costs, std::vector<int64_t> live,
+            int64_t limit);
+
+  /// Stashes in the order of `first`, fetches in that of `done`; works in the
+  /// list's order.
+  std::vector<Transfer> stashes, fetches, works;
+
+  /// Places all; the makespan. `isEager`: fetches start as soon as there is
+  /// room.
+  int64_t place(bool isEager);
+
+private:
+  struct Queued {
+    int32_t index;
+    bool isFetch;
+  };
+  void round(bool isEager);
+  void placeStashes();
+  void placeWorks();
+  void placeFetches(bool isEager);
+  void placeReturns();
+  int64_t takeTimes();
+  void takeTimes(size_t segment, int64_t &compute);
+  size_t entryAt(int64_t time) const;
+  void take(size_t from, size_t to, int64_t bytes);
+
+  const Problem &whole;
+  std::vector<TransferSegment> segments;
+  std::vector<int64_t> costs, live;
+  int64_t limit;
+  size_t places = 0;
+  /// In the order in which their links run them.
+  std::vector<int32_t> outQueue, inQueue, hostQueue;
+  std::vector<int64_t> room, begin; // Of places: bytes; when they are reached.
+  std::vector<int64_t> stashEnd, fetchStart, workEnd; // Of the last list.
+  std::vector<int64_t> made;                          // Of whole's values.
+  std::vector<int64_t> free;                          // Of engines.
+  std::vector<size_t> stashedAt;                      // Of contents.
+};
+
+} // namespace tmc::planning
+
+#endif // TMC_COMPILER_PLANNING_SEARCH_TRANSFERS_H
