@@ -89,6 +89,7 @@ def check_rules(tally, build):
     tally.test("rules: no model by its name", not bad, "\n".join(bad))
     check_includes(tally, build)
     check_lengths(tally)
+    check_picture(tally)
 
 
 # Who may include what: a room, and the rooms below it. Within a room anything goes.
@@ -224,6 +225,26 @@ def check_lengths(tally):
         bad += ["%s:%d: a function of %d lines" % (name, number, count)
                 for number, count in functions(lines) if count >= MOST_FUNCTION_LINES]
     tally.test("rules: no long file or function in " + PLANNER, not bad, "\n".join(bad))
+
+
+def check_picture(tally):
+    """docs/planning.md draws the planner's flow: each box is a folder of it, each name
+    in a box a file, and each folder has a box."""
+    bad, boxes = [], set()
+    with open(os.path.join(ROOT, "docs/planning.md")) as text:
+        picture = re.search(r"(?:^(?: {4}.*)?\n)*^ +\+- .*\n(?:^ {4}.*\n)+", text.read(), re.M).group(0)
+    folders = {os.path.basename(os.path.dirname(p)) for p in tracked(PLANNER + "/**")
+               if os.path.dirname(os.path.relpath(p, ROOT)) != PLANNER}
+    files = {os.path.splitext(os.path.basename(p))[0] for p in tracked(PLANNER + "/**")}
+    for line in picture.splitlines():
+        boxes |= set(re.findall(r"\+- (\w+)/ -", line))
+        inside = "|".join(line.split("|")[1:])
+        bad += ["%s is no file of %s" % (word, PLANNER)
+                for word in re.findall(r"\b[A-Z][a-z]\w*", inside) if word not in files]
+    bad += ["%s/ is no folder of %s" % (box, PLANNER) for box in sorted(boxes - folders)]
+    bad += ["%s/ has no box" % folder for folder in sorted(folders - boxes)]
+    tally.test("rules: the picture of docs/planning.md shows what is there", not bad,
+               "\n".join(bad))
 
 
 def check_tidy(tally, build):

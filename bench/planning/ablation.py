@@ -2,7 +2,7 @@
 """What each strategy of the planner gains: every row of its table off in turn.
 
     bench/planning/ablation.py DIR [--bin build/bin] [--steps FILE.json] [--effort 20]
-                               [--results FILE.json] [--jobs 1] [--only ROW,...] [--scratch FOLDER] [--both]
+                               [--results FILE.json] [--jobs 1] [--only ROW,...] [--scratch FOLDER] [--both] [--half]
 
 DIR holds the public graphs (see remat.py), FILE.json more real steps (models.py writes
 them). Three sets are planned:
@@ -12,6 +12,8 @@ them). Three sets are planned:
     steps    ten real steps, planned and packed as the compiler does (tmc-solve fit), the
              first near the smallest budget known, the second at half of what it could save,
              and so on in turn (--both: each at both budgets)
+
+--half takes half of the seeds and every second step.
 
 Public and generated graphs of up to 200 nodes get all of the counted work, larger ones
 --effort percent of it; steps get what the compiler gives. Work is counted, so the table
@@ -130,11 +132,13 @@ def instances(args, answers, folder):
     for graph, budget, _, _ in CASES:
         add("public", os.path.join(args.directory, graph + ".txt"), budget + "x")
     for family, nodes, budget, order, count in SEEDS:
-        for seed in range(FIRST_NEW_SEED, FIRST_NEW_SEED + count):
+        for seed in range(FIRST_NEW_SEED, FIRST_NEW_SEED + (max(1, count // 2) if args.half else count)):
             path = os.path.join(folder, "%s-%d-%d.txt" % (family, nodes, seed))
             subprocess.run([answers.solve, "generate", family, "--nodes", str(nodes), "--seed", str(seed), "-o", path], check=True)
             add("seeds", path, budget, "--order", order, "--seed", str(seed))
     for i, path in enumerate(problems_of_steps(args, folder)):
+        if args.half and i % 2 == 0:
+            continue
         least = answers.of(["fit", path, "--budget", "1"])["smallest"]
         most = max(answers.of(["fit", path, "--budget", "1x"])["arena"], least)
         for share in STEP_BUDGETS if args.both else [STEP_BUDGETS[i % 2]]:
@@ -175,6 +179,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--results")
+    parser.add_argument("--half", action="store_true", help="half of the seeds and steps")
     parser.add_argument("--both", action="store_true", help="each step at both budgets")
     parser.add_argument("--scratch", help="keep generated graphs and problems here")
     args = parser.parse_args()

@@ -42,6 +42,7 @@ std::string describe(const Problem &problem, const SpaceCertificate &proof,
     json.endArray();
   }
   json.endArray();
+  json.member("void_cases_values", fetchableValues(problem));
   json.endObject();
   return json.take();
 }
@@ -100,6 +101,11 @@ int solveBound(int argc, char **argv) {
           "no plan is faster than %lld, %.4f%% above the load of compute "
           "alone; checked; %.2f seconds\n",
           (long long)*bound, percent(*bound - *load, *load), seconds.count());
+  if (int64_t values = fetchableValues(problem))
+    fprintf(stderr,
+            "%lld values may be fetched: the rows about them of the bound by "
+            "cases are void\n",
+            (long long)values);
   return kDone;
 }
 

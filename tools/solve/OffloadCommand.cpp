@@ -56,6 +56,7 @@ std::string describe(const Problem &problem, const SpacePlan &plan,
   json.member("base_makespan", base);
   json.member("lower_bound", bound);
   json.member("lower_bound_scope", "fixed-order");
+  json.member("void_cases_values", fetchableValues(problem));
   json.member("seconds", plan.seconds);
   if (plan.feasible) {
     json.member("makespan", plan.makespan);

@@ -18,6 +18,16 @@
 
 using namespace tmc::planning;
 
+absl::Status tmc::planning::checkNothingMoves(const Problem &problem) {
+  if (problem.spaces.size() == 1 && problem.engines.size() == 1)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the certificate is void: it counts on values that are recomputed where "
+      "they are absent, but the problem has ",
+      problem.spaces.size(), " spaces and ", problem.engines.size(),
+      " engines, so they may be fetched"));
+}
+
 /// Sums of the prices before each moment.
 static absl::StatusOr<std::vector<Wide>>
 readPrices(const Certificate &certificate, size_t moments) {
@@ -45,6 +55,8 @@ readPrices(const Certificate &certificate, size_t moments) {
 absl::StatusOr<int64_t>
 tmc::planning::provenExtraCost(const Problem &problem,
                                const Certificate &certificate) {
+  if (absl::Status status = checkNothingMoves(problem); !status.ok())
+    return status;
   GapWalk walk(problem);
   absl::StatusOr<std::vector<Wide>> prices =
       readPrices(certificate, walk.order.size());

@@ -16,6 +16,10 @@ namespace tmc::planning {
 
 using Wide = __int128;
 
+/// An error where moves may bring back what is absent: the bounds of `Bound.h`
+/// and `Branch.h` count on its recomputation, and prove nothing then.
+absl::Status checkNothingMoves(const Problem &problem);
+
 /// A sum that remembers having overflowed.
 struct CheckedSum {
   Wide value = 0;

@@ -425,6 +425,8 @@ absl::StatusOr<int64_t> CaseChecker::run() {
 absl::StatusOr<int64_t>
 tmc::planning::provenByBranching(const Problem &problem,
                                  const BranchCertificate &certificate) {
+  if (absl::Status status = checkNothingMoves(problem); !status.ok())
+    return status;
   return CaseChecker(problem, certificate).run();
 }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/planning/bound/SpaceRelax.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -111,3 +112,11 @@ absl::StatusOr<int64_t> provenBy(const SpaceModel &model,
 }
 
 } // namespace tmc::planning
+
+int64_t tmc::planning::fetchableValues(const Problem &problem) {
+  std::vector<char> isFetchable(problem.values.size(), 0);
+  for (const Recipe &r : problem.recipes)
+    if (problem.engines[r.engine].kind == EngineKind::HostToDevice)
+      isFetchable[r.writes[0]] = 1;
+  return std::count(isFetchable.begin(), isFetchable.end(), 1);
+}

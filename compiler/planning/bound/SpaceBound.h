@@ -91,9 +91,14 @@ struct SpaceCertificate {
 
 /// What the certificate proves of a problem that passes `check`, within the
 /// budgets in `problem.spaces`: no plan in the program's order takes less.
-/// Computed by the optimizer's own model; `checkSpaceBound` is the judge.
+/// Computed by the optimizer's own model; `checkSpaceBound` is the checker.
 absl::StatusOr<int64_t> provenMakespan(const Problem &problem,
                                        const SpaceCertificate &certificate);
+
+/// How many values of the device a move may bring back. Where one of them is
+/// absent it need not be recomputed: so the rows about it of the bound by cases
+/// (`Branch.h`) are void, and a certificate says of how many values.
+int64_t fetchableValues(const Problem &problem);
 
 /// All weight on compute, no prices.
 SpaceCertificate plainCertificate(const Problem &problem);

@@ -19,9 +19,9 @@ template <typename... Parts> absl::Status refused(const Parts &...parts) {
   return absl::InvalidArgumentError(absl::StrCat("certificate: ", parts...));
 }
 
-class Judge {
+class Checker {
 public:
-  Judge(const Problem &p, const SpaceCertificate &c) : p(p), c(c) {}
+  Checker(const Problem &p, const SpaceCertificate &c) : p(p), c(c) {}
   absl::StatusOr<int64_t> run();
 
 private:
@@ -74,7 +74,7 @@ private:
   bool overflow = false;
 };
 
-absl::Status Judge::readCertificate() {
+absl::Status Checker::readCertificate() {
   if (c.denominator < 1)
     return refused("the denominator is ", c.denominator);
   if (c.weights.size() != p.segments.size())
@@ -111,7 +111,7 @@ absl::Status Judge::readCertificate() {
 }
 
 /// Whether only one form can be the content's home.
-bool Judge::aloneAtHome(ValueId content) const {
+bool Checker::aloneAtHome(ValueId content) const {
   if (p.values[content].pinned)
     return true;
   int homes = 0;
@@ -120,7 +120,7 @@ bool Judge::aloneAtHome(ValueId content) const {
   return homes == 1;
 }
 
-void Judge::findFacts() {
+void Checker::findFacts() {
   forms.resize(p.values.size());
   for (size_t v = 0; v < p.values.size(); ++v)
     forms[p.contentOf(ValueId(v))].push_back(ValueId(v));
@@ -165,7 +165,7 @@ void Judge::findFacts() {
   }
 }
 
-bool Judge::isFree(const Recipe &r) const {
+bool Checker::isFree(const Recipe &r) const {
   if (!p.isMove(r))
     return false;
   for (ValueId v : r.reads)
@@ -174,7 +174,7 @@ bool Judge::isFree(const Recipe &r) const {
   return false;
 }
 
-Wide Judge::leastCharge(ValueId v, SegmentId from, SegmentId to) const {
+Wide Checker::leastCharge(ValueId v, SegmentId from, SegmentId to) const {
   Wide least = -1;
   auto found = makers.find(v);
   if (found == makers.end())
@@ -193,7 +193,7 @@ Wide Judge::leastCharge(ValueId v, SegmentId from, SegmentId to) const {
 }
 
 /// What the bytes cost that run `r` of instruction `i` surely holds.
-Wide Judge::operands(const Recipe &r, InstructionId i) {
+Wide Checker::operands(const Recipe &r, InstructionId i) {
   Wide out = 0;
   std::set<ValueId> read(r.reads.begin(), r.reads.end());
   auto holds = [&](ValueId v) {
@@ -222,7 +222,7 @@ Wide Judge::operands(const Recipe &r, InstructionId i) {
 }
 
 /// Rent of a home after its last touch, or that of what updates it.
-Wide Judge::tailRent(ValueId v) const {
+Wide Checker::tailRent(ValueId v) const {
   SpaceId space = p.values[v].space;
   Wide since = lastTouch[v][space];
   auto heir = next.find(v);
@@ -238,7 +238,7 @@ Wide Judge::tailRent(ValueId v) const {
 }
 
 /// What the gaps that end at this run, and its input forms, cost at least.
-Wide Judge::owed(const Recipe &r, InstructionId i, SegmentId now) {
+Wide Checker::owed(const Recipe &r, InstructionId i, SegmentId now) {
   Wide out = 0;
   for (ValueId v : r.reads) {
     const Value &value = p.values[v];
@@ -264,7 +264,7 @@ Wide Judge::owed(const Recipe &r, InstructionId i, SegmentId now) {
   return out;
 }
 
-void Judge::execute(InstructionId i, SegmentId now) {
+void Checker::execute(InstructionId i, SegmentId now) {
   const Instruction &instruction = p.instructions[i];
   // The rent with this moment's; gaps that end here take it off again.
   for (size_t s = 0; s < rent.size(); ++s) {
@@ -294,7 +294,7 @@ void Judge::execute(InstructionId i, SegmentId now) {
       }
 }
 
-absl::StatusOr<int64_t> Judge::run() {
+absl::StatusOr<int64_t> Checker::run() {
   int64_t executions = 0;
   for (const Segment &s : p.segments) {
     if (s.trips > 1 && !p.exactLoops)
@@ -360,7 +360,7 @@ absl::StatusOr<int64_t> Judge::run() {
 
 absl::StatusOr<int64_t> checkSpaceBound(const Problem &problem,
                                         const SpaceCertificate &certificate) {
-  return Judge(problem, certificate).run();
+  return Checker(problem, certificate).run();
 }
 
 } // namespace tmc::planning

@@ -1,4 +1,4 @@
-// SpaceBoundCheck.h - the judge of certificates of `SpaceBound.h`.
+// SpaceBoundCheck.h - the checker of certificates of `SpaceBound.h`.
 //
 // Shares no code with what finds and sums them: it runs the program's own list
 // trip by trip, unrolled in full, keeps for every value the rent that had

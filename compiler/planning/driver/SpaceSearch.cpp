@@ -1,6 +1,7 @@
 #include "compiler/planning/driver/SpaceSearch.h"
 
 #include "compiler/planning/peers/OffloadRules.h"
+#include "compiler/planning/search/LoopChoices.h"
 #include "compiler/planning/search/ModeLoads.h"
 #include "compiler/planning/search/Moves.h"
 #include "compiler/planning/search/UpdateGroups.h"
@@ -104,8 +105,10 @@ public:
       if (planner == peer || (planner == P::Search && canGain(0) &&
                               !(options.coarse && peer == P::Chain)))
         status.Update(tryRule(*rule));
-    if (planner == P::Search)
+    if (planner == P::Search) {
       status.Update(tryModes());
+      status.Update(tryLoopChoices());
+    }
     if (planner == P::Search || planner == P::Recompute)
       status.Update(recompute());
     if (!status.ok())
@@ -166,7 +169,8 @@ private:
     };
     if (!seeks(best.provenMakespan))
       return nothing;
-    const SpaceChoice choice = choiceOf(problem, groups, modes);
+    SpaceChoice choice = choiceOf(problem, groups, modes);
+    choice.loops = loops;
     absl::StatusOr<Projection> projection =
         project(problem, choice, knobs.price);
     if (absl::IsFailedPrecondition(projection.status()))
@@ -193,7 +197,11 @@ private:
     if (!moved.ok())
       return moved.status();
     const int64_t makespan = moved->makespan;
-    return Made{offer(*moved) ? makespan : kNoPlan,
+    const bool gains = !best.feasible || makespan < best.makespan;
+    const bool isOffered = offer(*moved);
+    if (gains && isOffered)
+      bestModes = modes;
+    return Made{isOffered ? makespan : kNoPlan,
                 plan->feasible && plan->cost == plan->baseCost};
   }
 
@@ -376,6 +384,21 @@ private:
     return absl::OkStatus();
   }
 
+  /// What may come anew in each trip, and what may be held over all.
+  absl::Status tryLoopChoices() {
+    std::set<UpdateModes> modes = known;
+    if (!isSmall)
+      modes = best.feasible ? std::set{bestModes} : std::set<UpdateModes>();
+    for (const LoopChoice &choice : loopChoices(problem)) {
+      loops = choice;
+      for (const UpdateModes &m : modes)
+        if (absl::StatusOr<int64_t> made = tryFew(m); !made.ok())
+          return made.status();
+    }
+    loops = {};
+    return absl::OkStatus();
+  }
+
   /// Goes to `modes` if they make a step quicker than `least`.
   absl::StatusOr<bool> moveTo(const UpdateModes &modes, UpdateModes &now,
                               int64_t &least) {
@@ -452,6 +475,8 @@ private:
   UpdateGroups groups;
   SpacePlan best;
   std::set<UpdateModes> known; // Modes that have been tried.
+  UpdateModes bestModes{};     // Of the best plan that is a projection's.
+  LoopChoice loops;            // Of what is evaluated.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
   bool isFar = false; // `lookHowFar`.

@@ -10,14 +10,14 @@ namespace {
 
 /// A value that may leave after the use at place `after` and be back for the
 /// one at `before`.
-struct Leaver {
+struct Candidate {
   RecipeId fetch; // Of the projection.
   size_t made, after, before;
 };
 
 /// Of each value with a fetch that a plan may leave out, in the order in which
 /// they are made.
-std::vector<Leaver> leaversOf(const Projection &projection) {
+std::vector<Candidate> candidatesOf(const Projection &projection) {
   const Problem &p = projection.problem;
   std::vector<std::vector<size_t>> touches(p.values.size());
   std::vector<size_t> segmentOf; // Of places: segments end to end.
@@ -29,7 +29,7 @@ std::vector<Leaver> leaversOf(const Projection &projection) {
           touches[v].push_back(segmentOf.size());
       segmentOf.push_back(s);
     }
-  std::vector<Leaver> leavers;
+  std::vector<Candidate> candidates;
   for (size_t r = 0; r < p.recipes.size(); ++r) {
     const Projection::Origin &origin = projection.origins[r];
     if (origin.kind != Projection::Kind::Fetch || origin.stash == kNone)
@@ -38,27 +38,27 @@ std::vector<Leaver> leaversOf(const Projection &projection) {
     const RecipeId fetch = RecipeId(r);
     if (at.empty())
       continue;
-    Leaver leaver{fetch, at.front(), 0, 0};
+    Candidate candidate{fetch, at.front(), 0, 0};
     for (size_t i = 1; i < at.size(); ++i)
-      if (at[i] - at[i - 1] > leaver.before - leaver.after &&
+      if (at[i] - at[i - 1] > candidate.before - candidate.after &&
           (p.recipes[fetch].segment == kNone ||
            size_t(p.recipes[fetch].segment) == segmentOf[at[i]]))
-        leaver.after = at[i - 1], leaver.before = at[i];
-    if (leaver.before > leaver.after + 1)
-      leavers.push_back(leaver);
+        candidate.after = at[i - 1], candidate.before = at[i];
+    if (candidate.before > candidate.after + 1)
+      candidates.push_back(candidate);
   }
   std::stable_sort(
-      leavers.begin(), leavers.end(),
-      [](const Leaver &a, const Leaver &b) { return a.made < b.made; });
-  return leavers;
+      candidates.begin(), candidates.end(),
+      [](const Candidate &a, const Candidate &b) { return a.made < b.made; });
+  return candidates;
 }
 
-/// The program's order with the first `count` of the leavers fetched back.
-Solution listWith(const Problem &p, const std::vector<Leaver> &leavers,
+/// The program's order with the first `count` of the candidates fetched back.
+Solution listWith(const Problem &p, const std::vector<Candidate> &candidates,
                   size_t count) {
   std::vector<std::vector<RecipeId>> fetches(p.instructions.size());
   for (size_t i = 0; i < count; ++i)
-    fetches[leavers[i].before].push_back(leavers[i].fetch);
+    fetches[candidates[i].before].push_back(candidates[i].fetch);
   Solution solution;
   size_t place = 0;
   for (const Segment &segment : p.segments) {
@@ -93,18 +93,19 @@ absl::StatusOr<MovedPlan> tmc::planning::offloadOldest(const Problem &problem,
   absl::StatusOr<Projection> projection = project(problem, choice, 1);
   if (!projection.ok())
     return projection.status();
-  const std::vector<Leaver> leavers = leaversOf(*projection);
+  const std::vector<Candidate> candidates = candidatesOf(*projection);
   auto planOf = [&](size_t count) {
     return placeMoves(problem, choice, *projection,
-                      listWith(projection->problem, leavers, count), liveBytes);
+                      listWith(projection->problem, candidates, count),
+                      liveBytes);
   };
   // The fewest by halving: more of them lower the peak, nearly always. The
   // list's own peak says how many; with moves it may need a few more.
-  size_t low = 0, high = leavers.size();
+  size_t low = 0, high = candidates.size();
   while (liveBytes >= 0 && low < high) {
     const size_t middle = low + (high - low) / 2;
     absl::StatusOr<Profile> profile = simulate(
-        projection->problem, listWith(projection->problem, leavers, middle));
+        projection->problem, listWith(projection->problem, candidates, middle));
     if (!profile.ok())
       return profile.status();
     if (profile->peakBytes <= liveBytes)
@@ -118,7 +119,7 @@ absl::StatusOr<MovedPlan> tmc::planning::offloadOldest(const Problem &problem,
   };
   if (fits(best) || liveBytes < 0)
     return best;
-  for (high = leavers.size(), low = std::min(low + 1, high); low < high;) {
+  for (high = candidates.size(), low = std::min(low + 1, high); low < high;) {
     const size_t middle = low + (high - low) / 2;
     absl::StatusOr<MovedPlan> made = planOf(middle);
     if (fits(made)) {
@@ -128,5 +129,5 @@ absl::StatusOr<MovedPlan> tmc::planning::offloadOldest(const Problem &problem,
       low = middle + 1;
     }
   }
-  return fits(best) ? best : planOf(leavers.size());
+  return fits(best) ? best : planOf(candidates.size());
 }

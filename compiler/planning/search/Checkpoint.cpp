@@ -65,7 +65,7 @@ repeatedBlocks(const LinearProblem &linear,
     if (written(k) >= sizes[turn / 2] / kSmallPart)
       stages.push_back(k);
   int32_t count = int32_t(stages.size());
-  auto alike = [&](int32_t i, int32_t j) {
+  auto areIsomorphic = [&](int32_t i, int32_t j) {
     const LinearOp &a = linear.ops[linear.stages[stages[i]].variants.front()];
     const LinearOp &b = linear.ops[linear.stages[stages[j]].variants.front()];
     return a.cost == b.cost &&
@@ -76,7 +76,7 @@ repeatedBlocks(const LinearProblem &linear,
   int32_t period = 0, begin = 0, length = 0;
   for (int32_t p = 2; p <= std::min(count / 2, kLongestBlock); ++p)
     for (int32_t i = 0, run = 0; i + p < count; ++i) {
-      run = alike(i, i + p) ? run + 1 : 0;
+      run = areIsomorphic(i, i + p) ? run + 1 : 0;
       if (run >= p && run > length)
         period = p, begin = i + 1 - run, length = run;
     }

@@ -30,6 +30,8 @@ public:
       for (InstructionId i : s.instructions)
         if (absl::Status status = addInstruction(i); !status.ok())
           return status;
+      if (absl::Status status = fetchHeld(); !status.ok())
+        return status;
     }
     addRecomputations();
     return std::move(result);
@@ -98,12 +100,30 @@ private:
   /// What comes from a home elsewhere comes anew in each segment, as a value of
   /// its own: held from one to the next it would be alive in every trip.
   void forgetFetched() {
+    const bool isLoop = whole.segments[segment].trips > 1;
     for (size_t v = 0; v < whole.values.size(); ++v)
-      if (isFetched[v] && isPersistent(ValueId(v))) {
+      if ((isFetched[v] && isPersistent(ValueId(v)) &&
+           !(isLoop && isHeld[v])) ||
+          (comesAnew[v] && isThere[v])) {
         isThere[v] = isFetched[v] = 0;
         projected[v] = kNone;
       }
   }
+
+  /// Before a loop, what it reads and is to be held over its trips.
+  absl::Status fetchHeld() {
+    const size_t next = size_t(segment) + 1;
+    if (next == whole.segments.size() || whole.segments[segment].trips > 1 ||
+        whole.segments[next].trips == 1)
+      return absl::OkStatus();
+    for (InstructionId i : whole.segments[next].instructions)
+      for (ValueId v : chosen(i).reads)
+        if (isHeld[v] && !isThere[v])
+          if (absl::Status status = addFetch(v); !status.ok())
+            return status;
+    return absl::OkStatus();
+  }
+
   ValueId addValue(Value value, ValueId of) {
     result.values.push_back(of);
     return result.problem.addValue(std::move(value));
@@ -180,7 +200,7 @@ private:
     r.writes = {at(v)};
     r.cost = priceOf(move);
     r.recomputable = true;
-    if (ValueId mark = markOf(v); mark != kNone)
+    if (ValueId mark = comesAnew[v] ? marks[v] : markOf(v); mark != kNone)
       r.reads = {mark};
     result.problem.addInstruction(segment, std::move(r));
     origin(Projection::Kind::Fetch, move);
@@ -251,7 +271,8 @@ private:
       bool leaves = isPersistent(v) && !isAtHome(v);
       // What is carried is stashed where the host reads it: after the last
       // trip.
-      if (leaves || (isStashed[whole.contentOf(v)] && !isCarried[v]))
+      if (leaves || comesAnew[v] ||
+          (isStashed[whole.contentOf(v)] && !isCarried[v]))
         if (absl::Status status = addStash(v); !status.ok())
           return status;
     }
@@ -263,6 +284,11 @@ private:
     hasStash = isFetched = isThere;
     madeIn.assign(whole.values.size(), kNone);
     isOverwritten.assign(whole.values.size(), 0);
+    comesAnew = isHeld = isOverwritten;
+    for (ValueId v : choice.loops.anew)
+      comesAnew[v] = 1;
+    for (ValueId v : choice.loops.held)
+      isHeld[v] = 1;
     marks.assign(whole.values.size(), kNone);
     for (size_t v = 0; v < whole.values.size(); ++v) {
       const Value &value = whole.values[v];
@@ -374,8 +400,9 @@ private:
   /// Of values: made or fetched so far, fetched first, stashed; of main forms:
   /// read by work, written by it at home.
   std::vector<char> isThere, isFetched, hasStash, isStashed, isOverwritten;
-  std::vector<char> isCarried;   // To the next trip, of main forms.
-  std::vector<SegmentId> madeIn; // By a kernel.
+  std::vector<char> isCarried;         // To the next trip, of main forms.
+  std::vector<char> comesAnew, isHeld; // `LoopChoice`.
+  std::vector<SegmentId> madeIn;       // By a kernel.
 };
 
 } // namespace

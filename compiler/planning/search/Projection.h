@@ -28,8 +28,10 @@
 //
 // Segments keep their trips. The projection has R7's and R8's loops, which hold
 // no less than the whole problem's exact ones: what is in memory in the middle
-// of all trips. What is carried from trip to trip stays on the device; work
-// that reads it stashes it behind the last trip.
+// of all trips. What comes from elsewhere is a value of its own in each
+// segment, unless `LoopChoice` holds it over a loop. What is carried from trip
+// to trip stays on the device; work that reads it stashes it behind the last
+// trip.
 //
 // So far moves have one hop. Forms in files are left alone.
 
@@ -44,10 +46,20 @@
 
 namespace tmc::planning {
 
+/// What is done otherwise over the trips of a loop; see LoopChoices.h.
+struct LoopChoice {
+  /// Made outside, and fetched anew in each trip; else it is held over all.
+  std::vector<ValueId> anew;
+  /// At home elsewhere, fetched before the loop and held over all trips; else
+  /// it is fetched anew in each.
+  std::vector<ValueId> held;
+};
+
 /// What the projection doesn't decide.
 struct SpaceChoice {
   std::vector<ValueId> homes;    // As `Solution::homes`.
   std::vector<int32_t> variants; // Of each instruction, into its recipes.
+  LoopChoice loops = {};
 };
 
 /// All at home in main forms, by first recipes.

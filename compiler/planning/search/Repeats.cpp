@@ -80,7 +80,7 @@ bool Repeats::translate(const Schedule &schedule, int32_t from, int32_t to,
   ++translation;
   // Readers come after what they read, and say which value is meant.
   for (int32_t k = to; k >= from; --k) {
-    if (!alike(k, k + shift) ||
+    if (!areIsomorphic(k, k + shift) ||
         !match(linear.ops[schedule.variantOf(k)],
                linear.ops[schedule.variantOf(k + shift)]))
       return false;

@@ -1,13 +1,13 @@
 // Repeats.h - the parts of a step that repeat each other, found by their
 // structure.
 //
-// Two stages are *alike* if they run by operations of equal cost and workspace,
-// and what these read and write is of equal size and comes from and goes to
-// stages that are alike as well, up to a few steps away: one 64-bit hash per
-// stage, refined round by round, in O(rounds * edges). Names play no part, and
-// neither does where a stage stands: the k-th kernel of one layer is like the
-// k-th of the next, and only the first and the last layers, whose neighbours
-// differ, are like none.
+// Two stages are *isomorphic* if they run by operations of equal cost and
+// workspace, and what these read and write is of equal size and comes from and
+// goes to stages that are isomorphic as well, up to a few steps away: one
+// 64-bit hash per stage, refined round by round, in O(rounds * edges). Names
+// play no part, and neither does where a stage stands: the k-th kernel of one
+// layer is like the k-th of the next, and only the first and the last layers,
+// whose neighbours differ, are like none.
 //
 // The search uses this to copy what it has found out about one layer to another
 // (`translate`). A wrong guess costs it one refused move, so equal hashes are
@@ -26,7 +26,9 @@ public:
 
   /// Stages that are like another one.
   int64_t count() const { return repeated; }
-  bool alike(int32_t a, int32_t b) const { return group[a] == group[b]; }
+  bool areIsomorphic(int32_t a, int32_t b) const {
+    return group[a] == group[b];
+  }
   /// The stages like `stage`, itself included, ascending.
   std::span<const int32_t> like(int32_t stage) const {
     return std::span(members).subspan(
@@ -35,7 +37,8 @@ public:
 
   /// What the recomputations of the stages `from` to `to` would be in those
   /// `shift` stages further on: of the values that stand in the same places.
-  /// Those read only beyond `to` are left out. False: the two aren't alike.
+  /// Those read only beyond `to` are left out. False: the two aren't
+  /// isomorphic.
   bool translate(const Schedule &schedule, int32_t from, int32_t to,
                  int32_t shift, std::vector<Schedule::Clone> &out);
 

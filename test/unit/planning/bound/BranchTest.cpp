@@ -1,7 +1,9 @@
 // Proofs by cases: examples that can be counted by hand, and planted faults.
 
 #include "compiler/planning/bound/Branch.h"
+#include "compiler/planning/driver/SpaceSearch.h"
 #include "compiler/planning/model/Graph.h"
+#include "compiler/planning/model/OfferMoves.h"
 
 #include <gtest/gtest.h>
 
@@ -152,6 +154,34 @@ TEST(Branch, InflatedCostsAndDroppedGapsAreCaught) {
   EXPECT_GT(c.extraCost, 11);
   EXPECT_EQ(checkBranching(pinned, c), std::nullopt);
   EXPECT_TRUE(checkBranching(p, c).has_value());
+}
+
+/// What is fetched needs no input: the same cases prove nothing any more, and
+/// a plan with moves takes less than they would.
+TEST(Branch, FetchesVoidTheCases) {
+  Problem p = chain();
+  const BranchCertificate cases = find(p, 150, 11);
+  Relaxation relaxation = relax(p);
+  const Certificate prices =
+      certify(p, relaxation, ascend(relaxation, 150, {}), 150);
+  EXPECT_EQ(checkCertificate(p, prices), std::nullopt);
+  EXPECT_EQ(fetchableValues(p), 0);
+  const int64_t proved = baseCost(p) + cases.extraCost;
+  ASSERT_TRUE(offerMoves(p, {.leastBytes = 1}).ok());
+  EXPECT_GT(fetchableValues(p), 0);
+  for (const std::optional<std::string> &defect :
+       {checkBranching(p, cases), checkCertificate(p, prices)}) {
+    ASSERT_TRUE(defect);
+    EXPECT_NE(defect->find("the certificate is void"), std::string::npos)
+        << *defect;
+  }
+  p.spaces[0].budgetBytes = 150;
+  for (Recipe &r : p.recipes)
+    if (p.isMove(r))
+      r.cost = 1;
+  absl::StatusOr<SpacePlan> plan = solveSpaces(p, {});
+  ASSERT_TRUE(plan.ok() && plan->feasible);
+  EXPECT_LT(plan->makespan, proved);
 }
 
 } // namespace

@@ -64,7 +64,7 @@ TEST(Repeats, SeesThroughASumOverAllLayers) {
   EXPECT_EQ(repeats.like(1).size(), size_t(kLayers));
   EXPECT_EQ(repeats.like(2).size(), size_t(kLayers));
   EXPECT_EQ(repeats.like(0).size(), 1u);
-  EXPECT_FALSE(repeats.alike(1, 2));
+  EXPECT_FALSE(repeats.areIsomorphic(1, 2));
 }
 
 /// What one layer recomputes, another can, and back again it is the same.
