@@ -58,7 +58,8 @@ struct ModelFlags {
       TMC_MODEL_FLAG};
   cl::opt<std::string> optimizer{
       "optimizer", cl::init("adamw"), cl::value_desc("SPEC"),
-      cl::desc("adamw(weight_decay=0.1,clip=1.0,...), adamw8bit(...) or "
+      cl::desc("adamw(weight_decay=0.1,clip=1.0,...), adamw8bit(...), "
+               "adamw4bit(...), adafactor(...), lion(...) or "
                "sgd(momentum=0.9,...)"),
       TMC_MODEL_FLAG};
   cl::list<std::string> freeze{"freeze", cl::value_desc("GLOB"),

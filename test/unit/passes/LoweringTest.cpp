@@ -40,9 +40,13 @@ std::string shapePipeline(uint64_t seed, bool narrow) {
   if (seed % 3 == 0)
     split = seed % 2 ? "tmc-split{micro-batches=2},"
                      : "tmc-split{micro-batches=4},";
-  const char *optimizers[] = {"sgd", "adamw", "adamw(clip=1.0)",
+  const char *optimizers[] = {"sgd",
+                              "adamw",
+                              "adamw(clip=1.0)",
                               "sgd(momentum=0.9,clip=1.0)",
-                              "adamw8bit(min_size=1)"};
+                              "adamw8bit(min_size=1)",
+                              "adafactor",
+                              "lion"};
   const char *precisions[] = {"bf16", "fp8", "fp8:block"};
   std::string precision;
   if (narrow && seed % 2)
@@ -52,7 +56,8 @@ std::string shapePipeline(uint64_t seed, bool narrow) {
   std::string lossScale = seed % 7 == 3 ? " loss-scale=dynamic" : "";
   return split +
          "func.func(tmc-layout),canonicalize,cse,tmc-autodiff{optimizer=" +
-         optimizers[seed / 3 % 5] + lossScale + "},canonicalize,cse," +
+         optimizers[seed / 3 % std::size(optimizers)] + lossScale +
+         "},canonicalize,cse," +
          (precision.empty()
               ? ""
               : "train.step(tmc-precision{spec=" + precision + "}" +
