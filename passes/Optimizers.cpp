@@ -6,6 +6,8 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/GlobPattern.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace tmc;
 
@@ -124,6 +126,100 @@ private:
   }
 };
 
+class AdamW4bit : public AdamW {
+public:
+  explicit AdamW4bit(Spec &spec)
+      : AdamW(spec), fewest(spec.number("min_size", kFewestCoded)) {}
+
+  std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
+    if (!isCoded(param))
+      return AdamW::slotsOf(param);
+    RankedTensorType codes = train::AdamW4bitOp::codesOf(param.type);
+    RankedTensorType scales = train::AdamW4bitOp::scalesOf(param.type);
+    return {{"exp_avg.codes", codes},
+            {"exp_avg.scale", scales},
+            {"exp_avg_sq.codes", codes},
+            {"exp_avg_sq.scale", scales}};
+  }
+
+  UpdateOutputs build(OpBuilder &b, Location loc,
+                      const UpdateInputs &in) const override {
+    if (!isCoded(in.trained))
+      return AdamW::build(b, loc, in);
+    auto op = train::AdamW4bitOp::create(
+        b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.slots[2],
+        in.slots[3], in.lr, in.step, in.clip, /*copy=*/Value(), f64(b, beta1),
+        f64(b, beta2), f64(b, epsilon),
+        f64(b, decayOf(in.name, in.trained.type)),
+        streamOf(b, in, {in.trained.type}));
+    return {op.getNewParam(),
+            {op.getNewM(), op.getNewMScale(), op.getNewV(), op.getNewVScale()},
+            op.getSquare()};
+  }
+
+private:
+  /// Source: torchao's _AdamBase, which codes tables, too.
+  static constexpr double kFewestCoded = 4096;
+  double fewest; // Elements.
+
+  bool isCoded(const TrainedParam &param) const {
+    int64_t count = param.type.getNumElements();
+    return double(count) >= fewest && count % train::AdamW4bitOp::kBlock == 0;
+  }
+};
+
+class Adafactor : public OptimizerRule {
+public:
+  explicit Adafactor(Spec &spec)
+      : beta2Decay(spec.number("beta2_decay", -0.8)),
+        eps1(spec.number("eps1", std::numeric_limits<float>::epsilon())),
+        eps2(spec.number("eps2", 1e-3)), d(spec.number("d", 1)) {}
+
+  std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
+    auto types = train::AdafactorOp::momentsOf(param.type);
+    if (types.size() == 1)
+      return {{"variance", types[0]}};
+    return {{"row_var", types[0]}, {"col_var", types[1]}};
+  }
+
+  UpdateOutputs build(OpBuilder &b, Location loc,
+                      const UpdateInputs &in) const override {
+    auto op = train::AdafactorOp::create(
+        b, loc, in.param, in.grad, in.slots, in.lr, in.step, in.clip,
+        /*copy=*/Value(), f64(b, beta2Decay), f64(b, eps1), f64(b, eps2),
+        f64(b, d), f64(b, decayOf(in.name, in.trained.type)),
+        streamOf(b, in, {in.trained.type}));
+    return {op.getNewParam(), llvm::to_vector(op.getNewMoments()),
+            op.getSquare()};
+  }
+
+private:
+  double beta2Decay, eps1, eps2, d;
+};
+
+class Lion : public OptimizerRule {
+public:
+  explicit Lion(Spec &spec)
+      : beta1(spec.number("beta1", 0.9)), beta2(spec.number("beta2", 0.99)) {}
+
+  std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
+    return {{"exp_avg", momentType(param)}};
+  }
+
+  UpdateOutputs build(OpBuilder &b, Location loc,
+                      const UpdateInputs &in) const override {
+    auto op = train::LionOp::create(
+        b, loc, in.param, in.grad, in.slots[0], in.lr, in.step, in.clip,
+        /*copy=*/Value(), f64(b, beta1), f64(b, beta2),
+        f64(b, decayOf(in.name, in.trained.type)),
+        streamOf(b, in, {in.trained.type, momentType(in.trained)}));
+    return {op.getNewParam(), {op.getNewM()}, op.getSquare()};
+  }
+
+private:
+  double beta1, beta2;
+};
+
 class SGD : public OptimizerRule {
 public:
   explicit SGD(Spec &spec)
@@ -167,8 +263,11 @@ struct Entry {
   std::unique_ptr<OptimizerRule> (*make)(Spec &);
   bool hasMomentType; // Or its moments' types are its own.
 };
-constexpr Entry kRules[] = {{"adamw", make<AdamW>, true},
+constexpr Entry kRules[] = {{"adafactor", make<Adafactor>, false},
+                            {"adamw", make<AdamW>, true},
+                            {"adamw4bit", make<AdamW4bit>, false},
                             {"adamw8bit", make<AdamW8bit>, false},
+                            {"lion", make<Lion>, true},
                             {"sgd", make<SGD>, true}};
 
 } // namespace

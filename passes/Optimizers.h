@@ -5,20 +5,28 @@
 //     adamw(beta1=0.9,beta2=0.999,eps=1e-8,weight_decay=0.01,
 //           decay=all|matrices,no_decay=GLOB|GLOB,clip=1.0)
 //     adamw8bit(the same, min_size=4096)
+//     adamw4bit(the same, min_size=4096)
+//     adafactor(beta2_decay=-0.8,eps1=1.19e-7,eps2=1e-3,d=1,weight_decay=0,
+//               ...)
+//     lion(beta1=0.9,beta2=0.99,weight_decay=0,...)
 //     sgd(momentum=0.9,dampening=0,nesterov=0,weight_decay=0,...)
 //
 // All of them take `master=f32|none`: parameters are kept in f32, the masters
-// of what a narrower step computes with, or in bf16 alone; and, but for
-// adamw8bit, `moments=f32|bf16`. What is kept in bf16 is rounded by chance
+// of what a narrower step computes with, or in bf16 alone; adamw, lion and sgd
+// take `moments=f32|bf16`, too. What is kept in bf16 is rounded by chance
 // (runtime/kernels/Stochastic.h).
 //
-// Defaults are PyTorch's. `decay=matrices` exempts tensors of fewer than two
-// dimensions from weight decay, `no_decay` those whose names match a glob.
-// `clip` bounds the global norm of the gradients. `adamw8bit` keeps moments in
-// 8 bits, but those of params of fewer than min_size elements and of tables
-// that rows are gathered from, whose gradients are mostly zeros: they are
-// `adamw`'s. Further rules register beside these; a state's name, type and
-// shape belong to the rule, and so does the type that a param is kept in.
+// Defaults are PyTorch's, and lion's those of its authors. `decay=matrices`
+// exempts tensors of fewer than two dimensions from weight decay, `no_decay`
+// those whose names match a glob. `clip` bounds the global norm of the
+// gradients. `adamw8bit` keeps moments in 8 bits, but those of params of fewer
+// than min_size elements and of tables that rows are gathered from, whose
+// gradients are mostly zeros: they are `adamw`'s. `adamw4bit` is torchao's,
+// which keeps moments in 4 bits but for those of params of fewer than min_size
+// elements or of a number that 128 doesn't divide. `adafactor` keeps a second
+// moment for each row and each column, or element where there is one dimension.
+// Further rules register beside these; a state's name, type and shape belong to
+// the rule, and so does the type that a param is kept in.
 
 #ifndef TMC_PASSES_OPTIMIZERS_H
 #define TMC_PASSES_OPTIMIZERS_H

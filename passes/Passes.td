@@ -23,7 +23,8 @@ def Autodiff : Pass<"tmc-autodiff", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"",
-           "adamw(beta1=0.9,...), adamw8bit(...) or sgd(momentum=0.9,...)">,
+           "adamw(beta1=0.9,...), adamw8bit(...), adamw4bit(...), "
+           "adafactor(...), lion(beta1=0.9,...) or sgd(momentum=0.9,...)">,
     Option<"lossScaleSpec", "loss-scale", "std::string", /*default=*/"\"\"",
            "What the loss is multiplied by: dynamic(...) or a number; none: "
            "nothing, and gradients in fp16 are refused">,

@@ -389,6 +389,8 @@ def check_golden(tally, build):
             "--target", AVX2_TARGET, "--planted", *first)
     rows_of(tally, "golden " + AVX2_TARGET, "test/golden/autocast.py", build, *tmc,
             "--target", AVX2_TARGET, "--planted")
+    # The text of updates is one for all instruction sets (test/steps/run.py compares them).
+    rows_of(tally, "golden", "test/golden/formats.py", build, *tmc, "--planted")
 
 
 def check_steps(tally, build):

@@ -102,6 +102,9 @@ class Steps:
         tmc = os.path.join(build, "bin", "tmc")
         for phase, rule, scale in (("autodiff", "adamw(clip=1.0)", "none"),
                                    ("autodiff", "adamw8bit", "dynamic"),
+                                   ("autodiff", "adamw4bit", "none"),
+                                   ("autodiff", "adafactor", "none"),
+                                   ("autodiff", "lion", "none"),
                                    ("place", "adamw(clip=1.0)", "none")):
             self.texts.append(run([
                 tmc, "compile", "test/models/gpt2-tiny.onnx", "--batch", "4",

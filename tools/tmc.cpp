@@ -59,8 +59,9 @@ struct ModelFlags {
   cl::opt<std::string> optimizer{
       "optimizer", cl::init("adamw"), cl::value_desc("SPEC"),
       cl::desc("adamw(weight_decay=0.1,clip=1.0,...), adamw8bit(...), "
-               "auto(...) of these\n"
-               "                          or sgd(momentum=0.9,...)"),
+               "adamw4bit(...), adafactor(...),\n"
+               "                          lion(...), sgd(momentum=0.9,...), or "
+               "auto(...) of adamw and adamw8bit"),
       TMC_MODEL_FLAG};
   cl::list<std::string> freeze{"freeze", cl::value_desc("GLOB"),
                                cl::desc("parameters that aren't trained"),

@@ -146,6 +146,7 @@ void addRandom(OpTable &table);
 void addShapes(OpTable &table);
 void addFused(OpTable &table);
 void addTrain(OpTable &table);
+void addUpdates(OpTable &table); // Called by addTrain.
 
 } // namespace tmc::reference
 

@@ -62,6 +62,8 @@ mlir::Operation *startOf(mlir::Operation *done);
 /// Whether `op` starts work beside the device's kernels.
 bool isWork(mlir::Operation *op);
 
+/// A scalar in f32 (f64 beside f64), in the space of `tensor`.
+mlir::RankedTensorType scalarBeside(mlir::Type tensor);
 /// Replaces an update that keeps no copy by one that keeps `copy`, of the type
 /// that the copy is to have; returns the new copy.
 mlir::Value keepCopy(mlir::Operation *update, mlir::Value copy);

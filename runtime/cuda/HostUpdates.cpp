@@ -25,6 +25,9 @@ namespace tmc::host {
 /// Sums of squares as this backend's kernels add them.
 #define TMC_SUMS_OF_CUDA
 // Its `namespace tmc` is tmc::host::tmc here.
+#include "runtime/cpu/Adafactor.cpp"
+#include "runtime/cpu/Adam4bit.cpp"
+#include "runtime/cpu/Lion.cpp"
 #include "runtime/cpu/Optimizer.cpp"
 
 bool canRun() {
@@ -39,23 +42,11 @@ template <typename K> std::unique_ptr<Kernel> make(const void *params) {
   return std::make_unique<K>(*static_cast<const typename K::Params *>(params));
 }
 
-std::unique_ptr<Kernel> makeAdamW(const void *params) {
-  return make<tmc::AdamW>(params);
-}
-std::unique_ptr<Kernel> makeAdamW8bit(const void *params) {
-  return make<tmc::AdamW8bit>(params);
-}
-std::unique_ptr<Kernel> makeSgd(const void *params) {
-  return make<tmc::Sgd>(params);
-}
-std::unique_ptr<Kernel> makeSquareSum(const void *params) {
-  return make<tmc::SquareSum>(params);
-}
-std::unique_ptr<Kernel> makeGradNorm(const void *params) {
-  return make<tmc::GradNorm>(params);
-}
-std::unique_ptr<Kernel> makeLossScale(const void *params) {
-  return make<tmc::LossScale>(params);
-}
+#define TMC_MAKE(NAME)                                                         \
+  std::unique_ptr<Kernel> make##NAME(const void *params) {                     \
+    return make<tmc::NAME>(params);                                            \
+  }
+TMC_FOR_EACH_ON_HOST(TMC_MAKE)
+#undef TMC_MAKE
 
 } // namespace tmc::host

@@ -10,6 +10,7 @@
 #define TMC_RUNTIME_CUDA_HOSTUPDATES_H
 
 #include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/OnHostList.h"
 
 #include <memory>
 
@@ -18,12 +19,10 @@ namespace tmc::host {
 /// Whether this processor has the instructions that they were compiled for.
 bool canRun();
 
-std::unique_ptr<Kernel> makeAdamW(const void *params);
-std::unique_ptr<Kernel> makeAdamW8bit(const void *params);
-std::unique_ptr<Kernel> makeSgd(const void *params);
-std::unique_ptr<Kernel> makeSquareSum(const void *params);
-std::unique_ptr<Kernel> makeGradNorm(const void *params);
-std::unique_ptr<Kernel> makeLossScale(const void *params);
+#define TMC_DECLARE_MAKE(NAME)                                                 \
+  std::unique_ptr<Kernel> make##NAME(const void *params);
+TMC_FOR_EACH_ON_HOST(TMC_DECLARE_MAKE)
+#undef TMC_DECLARE_MAKE
 
 } // namespace tmc::host
 

@@ -8,73 +8,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/kernels/Optimizer.h"
-
-#include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Updates.h"
 #include "runtime/kernels/Adam.h"
-#include "runtime/kernels/Stochastic.h"
 
 namespace tmc {
 
 namespace cuda {
 namespace {
 
-constexpr int kBlock = 256;
-/// Elements of one block of an update.
-constexpr int64_t kPiece = 16 * kBlock;
 /// Threads that add up one part of a sum of squares.
 constexpr int kSumBlock = 1024;
-
-struct Root {
-  __device__ float operator()(float x) const { return sqrtf(x); }
-};
-
-/// The chance by which a thread rounds a run of elements; `Count` values of
-/// each.
-template <int Count> struct Chance {
-  static constexpr int kRun = kRoundedElements;
-  PhiloxWords words[Count];
-
-  __device__ void draw(const Philox &draws, int64_t run) {
-#pragma unroll
-    for (int which = 0; which < Count; ++which)
-      words[which] = draws.quad(uint64_t(kRoundedValues * run + which));
-  }
-  __device__ void store(int, int, float *p, float x) const { *p = x; }
-  __device__ void store(int which, int element, bf16 *p, float x) const {
-    const uint32_t chance =
-        words[which].w[element / 2] >> (element % 2 * 16) & 0xffffu;
-    p->bits = uint16_t(stochasticBits(x, chance));
-  }
-};
-
-/// Where nothing is rounded.
-template <> struct Chance<0> {
-  static constexpr int kRun = 1;
-
-  __device__ void draw(const Philox &, int64_t) {}
-  __device__ void store(int, int, float *p, float x) const { *p = x; }
-};
-
-/// Calls body(chance, i, element of a run) for the elements of the block's
-/// piece.
-template <int Count, typename F>
-__device__ void eachElement(int64_t count, int64_t stream, const int64_t *step,
-                            F &&body) {
-  constexpr int kRun = Chance<Count>::kRun;
-  const Philox draws = roundingDraws(stream, *step);
-  const int64_t begin = int64_t(blockIdx.x) * kPiece;
-  const int64_t end = begin + kPiece < count ? begin + kPiece : count;
-  for (int64_t i = begin + int64_t(threadIdx.x) * kRun; i < end;
-       i += kBlock * kRun) {
-    Chance<Count> chance;
-    chance.draw(draws, i / kRun);
-#pragma unroll
-    for (int element = 0; element < kRun; ++element)
-      if (i + element < end)
-        body(chance, i + element, element);
-  }
-}
 
 template <typename Param, typename Grad, typename Moment>
 __global__ void __launch_bounds__(kBlock)
@@ -236,18 +179,6 @@ __global__ void __launch_bounds__(kBlock)
     *out = float(total);
 }
 
-template <typename T>
-void squareSum(Queue &queue, const T *x, int64_t count, void *scratch,
-               float *out) {
-  if (!out)
-    return;
-  double *partial = static_cast<double *>(scratch);
-  const int64_t parts = ceilDivide(count, kUpdateTile);
-  launch(queue, squareParts<T>, dim3(unsigned(parts)), dim3(kSumBlock), 0, x,
-         count, partial);
-  launch(queue, addParts, dim3(1), dim3(kBlock), 0, partial, parts, out);
-}
-
 /// As many addresses as the arguments of one launch hold with ease.
 constexpr int64_t kNormPiece = 256;
 struct NormPiece {
@@ -290,13 +221,25 @@ __global__ void lossScale(LossScale::Params q, const float *norm, float *scale,
   *step = moveLossScale(q, *norm, *scale, *clean, *count);
 }
 
-float *floats(void *p) { return static_cast<float *>(p); }
-const float *floats(const void *p) { return static_cast<const float *>(p); }
-int64_t *longs(void *p) { return static_cast<int64_t *>(p); }
-const int64_t *longs(const void *p) { return static_cast<const int64_t *>(p); }
 uint8_t *codes(void *p) { return static_cast<uint8_t *>(p); }
 
 } // namespace
+
+template <typename T>
+void squareSum(Queue &queue, const T *x, int64_t count, void *scratch,
+               float *out) {
+  if (!out)
+    return;
+  double *partial = static_cast<double *>(scratch);
+  const int64_t parts = ceilDivide(count, kUpdateTile);
+  launch(queue, squareParts<T>, dim3(unsigned(parts)), dim3(kSumBlock), 0, x,
+         count, partial);
+  launch(queue, addParts, dim3(1), dim3(kBlock), 0, partial, parts, out);
+}
+template void squareSum(Queue &, const float *, int64_t, void *, float *);
+template void squareSum(Queue &, const bf16 *, int64_t, void *, float *);
+template void squareSum(Queue &, const f16 *, int64_t, void *, float *);
+
 } // namespace cuda
 
 using cuda::floats;

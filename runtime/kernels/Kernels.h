@@ -2,6 +2,7 @@
 #ifndef TMC_RUNTIME_KERNELS_KERNELS_H
 #define TMC_RUNTIME_KERNELS_KERNELS_H
 
+#include "runtime/kernels/Adafactor.h"
 #include "runtime/kernels/Attention.h"
 #include "runtime/kernels/BatchNorm.h"
 #include "runtime/kernels/Conv.h"

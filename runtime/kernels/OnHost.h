@@ -16,19 +16,17 @@
 #ifndef TMC_RUNTIME_KERNELS_ONHOST_H
 #define TMC_RUNTIME_KERNELS_ONHOST_H
 
+#include "runtime/kernels/Adafactor.h"
+#include "runtime/kernels/OnHostList.h"
 #include "runtime/kernels/Optimizer.h"
 
 #include <memory>
 
 namespace tmc {
 
-/// There is one for each class of runtime/kernels/Optimizer.h.
+/// There is one for each class of OnHostList.h.
 template <typename K>
 std::unique_ptr<Kernel> makeOnHost(const typename K::Params &params);
-/// Calls a macro for each of them: for what a backend says of all.
-#define TMC_FOR_EACH_ON_HOST(DO)                                               \
-  DO(AdamW) DO(AdamW8bit) DO(Sgd) DO(SquareSum) DO(GradNorm) DO(LossScale)
-
 #define TMC_DECLARE_ON_HOST(NAME)                                              \
   template <>                                                                  \
   std::unique_ptr<Kernel> makeOnHost<NAME>(const NAME::Params &params);

@@ -95,6 +95,56 @@ public:
   TMC_KERNEL(AdamW8bit)
 };
 
+/// AdamW whose moments are kept in 4 bits (runtime/kernels/Adam4bit.h): a code
+/// per element, two to a byte, and a scale of each block of 128, which `count`
+/// is a multiple of. Otherwise as AdamW8bit.
+///
+/// ins: p, g [count], codes of m (i8) [count / 2], scales of m (f32) [blocks],
+/// codes and scales of v, lr, step, clipScale (or absent). outs: p, codes and
+/// scales of m and of v (the same buffers), squareSum f32 scalar (or absent),
+/// copy [count] where there is one.
+class AdamW4bit : public Kernel {
+public:
+  using Params = AdamParams;
+  static constexpr bool takes(DType param, DType grad, DType) {
+    return isUpdated(param) && isGradient(grad);
+  }
+  static int64_t scratchCap(const Params &params, Backend) {
+    return squareSumScratchBytes(params.count);
+  }
+  TMC_KERNEL(AdamW4bit)
+};
+
+/// Lion: the sign of a blend of moment and gradient is what a parameter moves
+/// by.
+///   c = beta1 m + (1 - beta1) g;  p *= 1 - lr weightDecay;  p -= lr sign(c)
+///   m = beta2 m + (1 - beta2) g
+/// The sign of 0 is 0, and so is a NaN's: then the moment alone is NaN.
+/// Source: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023,
+/// program 1; the order is that of its authors' implementations.
+///
+/// ins: p, g, m [count], lr, step, clipScale (or absent). outs: p, m (the same
+/// buffers as the ins), squareSum f32 scalar (or absent), copy [count] where
+/// there is one.
+class Lion : public Kernel {
+public:
+  struct Params {
+    DType param, grad, moment;
+    DType copy = DType::F32;
+    int64_t count;
+    double beta1, beta2, weightDecay;
+    int64_t stream;
+    int64_t scratchBytes;
+  };
+  static constexpr bool takes(DType param, DType grad, DType moment) {
+    return isUpdated(param) && isGradient(grad) && isUpdated(moment);
+  }
+  static int64_t scratchCap(const Params &params, Backend) {
+    return squareSumScratchBytes(params.count);
+  }
+  TMC_KERNEL(Lion)
+};
+
 /// PyTorch's SGD:
 ///   g += weightDecay p;  b = step == 1 ? g : momentum b + (1 - dampening) g
 ///   p -= lr (nesterov ? g + momentum b : b)

@@ -170,6 +170,81 @@ TEST(OnHost, AdamW8bitGivesTheDevicesBits) {
       }
 }
 
+TEST(OnHost, AdamW4bitGivesTheDevicesBits) {
+  const DType f32 = DType::F32, b16 = DType::BF16;
+  for (const bool notFinite : {false, true})
+    for (int64_t count : {128, 70'016})
+      for (const auto &[param, grad, copy] :
+           {std::tuple{f32, f32, f32}, std::tuple{f32, b16, b16},
+            std::tuple{b16, b16, f32}}) {
+        std::vector<Bytes> states;
+        states.push_back(drawn(param, count, 90, 1));
+        for (int moment = 0; moment < 2; ++moment) {
+          Bytes codes(count / 2), scales(count / 128 * 4);
+          std::memset(codes.get(), 0, size_t(count) / 2);
+          std::memset(scales.get(), 0, size_t(count) / 128 * 4);
+          states.push_back(std::move(codes));
+          states.push_back(std::move(scales));
+        }
+        compare<AdamW4bit>(adam(param, grad, f32, copy, count),
+                           std::move(states), grad, notFinite, "adamw4bit");
+      }
+}
+
+TEST(OnHost, AdafactorGivesTheDevicesBits) {
+  const DType f32 = DType::F32, b16 = DType::BF16, f16 = DType::F16;
+  for (const auto &[batch, rows, columns] :
+       {std::tuple{1, 300, 257}, std::tuple{1, 1, 3}, std::tuple{70, 3, 5},
+        std::tuple{1, 70'000, 1}, std::tuple{70'003, 0, 0}})
+    for (const auto &[param, grad, copy] :
+         {std::tuple{f32, f32, f32}, std::tuple{f32, f16, f16},
+          std::tuple{b16, b16, f32}}) {
+      const int64_t count = rows ? int64_t(batch) * rows * columns : batch;
+      std::vector<Bytes> states;
+      states.push_back(drawn(param, count, 90, 1));
+      states.push_back(drawn(f32, rows ? batch * rows : count, 91, 0));
+      states.push_back(drawn(f32, rows ? batch * columns : 1, 92, 0));
+      compare<Adafactor>({.param = param,
+                          .grad = grad,
+                          .copy = copy,
+                          .count = count,
+                          .batch = batch,
+                          .rows = rows,
+                          .columns = columns,
+                          .beta2Decay = -0.8,
+                          .eps1 = 1e-7,
+                          .eps2 = 1e-3,
+                          .d = 1,
+                          .weightDecay = 0.01,
+                          .stream = 3,
+                          .scratchBytes = 0},
+                         std::move(states), grad, false, "adafactor");
+    }
+}
+
+TEST(OnHost, LionGivesTheDevicesBits) {
+  const DType f32 = DType::F32, b16 = DType::BF16, f16 = DType::F16;
+  for (int64_t count : {1, 70'003})
+    for (const auto &[param, grad, moment, copy] :
+         {std::tuple{f32, f32, f32, f32}, std::tuple{f32, f16, b16, f16},
+          std::tuple{b16, b16, b16, f32}}) {
+      std::vector<Bytes> states;
+      states.push_back(drawn(param, count, 90, 1));
+      states.push_back(drawn(moment, count, 91, 0.1));
+      compare<Lion>({.param = param,
+                     .grad = grad,
+                     .moment = moment,
+                     .copy = copy,
+                     .count = count,
+                     .beta1 = 0.9,
+                     .beta2 = 0.99,
+                     .weightDecay = 0.01,
+                     .stream = 3,
+                     .scratchBytes = 0},
+                    std::move(states), grad, false, "lion");
+    }
+}
+
 TEST(OnHost, SgdGivesTheDevicesBits) {
   const DType f32 = DType::F32, b16 = DType::BF16;
   for (int64_t count : {1, 70'003})

@@ -64,6 +64,20 @@ MODELS = {
     "gpt2-tiny, moments in 8 bits": dict(
         graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
         inputs={}, budgets=["2 %"], micro=[], optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"),
+    "gpt2-tiny, moments in 4 bits": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
+        inputs={}, budgets=["2 %"], micro=[], optimizer="adamw4bit(weight_decay=0.1,clip=1.0)",
+        long=["--lr=3e-3", "--lr-schedule=cosine:warmup=10"]),
+    "gpt2-tiny, adafactor": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
+        inputs={}, budgets=["2 %"], micro=[2], optimizer="adafactor(weight_decay=0.1,clip=1.0)", as_adamw=False),
+    "resnet-tiny, adafactor without masters": dict(
+        graph="examples/resnet-tiny.onnx", options=["--batch=8"],
+        inputs={"image": ([32, 3, 24, 24], "normal"), "label": ([32], "below 8")}, budgets=["2 %"], micro=[],
+        optimizer="adafactor(master=none)", as_adamw=False),
+    "gpt2-tiny, lion": dict(
+        graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"],
+        inputs={}, budgets=["2 %"], micro=[], optimizer="lion(weight_decay=0.1,clip=1.0)", as_adamw=False),
     "gpt2-tiny, bf16": dict(
         graph="test/models/gpt2-tiny-dropout.onnx",
         options=["--batch=4", "--dim=sequence=32", "--precision=bf16"],
@@ -232,9 +246,10 @@ class Run:
         os.makedirs(self.directory)
         log = os.path.join(self.directory, "log.jsonl")
         start = ["--init", "random:1", "--seed", "7"] if init else []
+        rate = [] if any(flag.startswith("--lr=") for flag in flags) else ["--lr=1e-3"]
         begin = time.monotonic()
         self.code, self.text = run(
-            [os.path.join(step, "train"), *[f"--data={d}" for d in data], f"--steps={steps}", "--lr=1e-3", "--quiet",
+            [os.path.join(step, "train"), *[f"--data={d}" for d in data], f"--steps={steps}", *rate, "--quiet",
              f"--save={self.directory}", f"--log={log}", *start, *flags])
         self.seconds = time.monotonic() - begin
         self.lines = []
@@ -314,7 +329,7 @@ class Case:
                 self.check_weights(tally, base)
         self.check_budgets(tally, base, first)
         self.check_micro_batches(tally, first)
-        if self.optimizer != ADAMW and not self.options.bench:
+        if self.model.get("as_adamw", self.optimizer != ADAMW) and not self.options.bench:
             self.check_rule(tally, base)
 
     def memory(self, done, directory):
@@ -383,7 +398,7 @@ class Case:
         other, fault = self.compile("adamw", optimizer=ADAMW)
         if fault:
             return tally.test(f"{self.name}: adamw", fault)
-        runs = [Run(each, "long", self.data, "--threads=1", steps=200) for each in (base, other)]
+        runs = [Run(each, "long", self.data, "--threads=1", *self.model.get("long", []), steps=200) for each in (base, other)]
         label = f"{self.name}: 200 steps as with adamw"
         if any(each.code for each in runs):
             return tally.test(label, "".join(each.text for each in runs))

@@ -159,6 +159,92 @@ func.func @adamw_c1_rate(%p: tensor<4xf32>, %t: tensor<i64>) {
 
 // -----
 
+func.func @adamw4bit_c1_blocks(%p: tensor<300xf32>, %m: tensor<150xi8>, %s: tensor<2xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{keeps moments of 'tensor<300xf32>', whose elements are no multiple of 128}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:6 = train.adamw4bit %p, %p, %m, %s, %m, %s lr(%lr) step(%t) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0}
+      : (tensor<300xf32>, tensor<300xf32>, tensor<150xi8>, tensor<2xf32>, tensor<150xi8>, tensor<2xf32>, tensor<f32>, tensor<i64>)
+      -> (tensor<300xf32>, tensor<150xi8>, tensor<2xf32>, tensor<150xi8>, tensor<2xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adamw4bit_c1_codes(%p: tensor<256xf32>, %m: tensor<128xi8>, %w: tensor<256xi8>, %s: tensor<2xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{keeps a moment of 'tensor<256xf32>' as 'tensor<256xi8>' and 'tensor<2xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:6 = train.adamw4bit %p, %p, %m, %s, %w, %s lr(%lr) step(%t) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0}
+      : (tensor<256xf32>, tensor<256xf32>, tensor<128xi8>, tensor<2xf32>, tensor<256xi8>, tensor<2xf32>, tensor<f32>, tensor<i64>)
+      -> (tensor<256xf32>, tensor<128xi8>, tensor<2xf32>, tensor<256xi8>, tensor<2xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adamw4bit_c2_copy(%p: tensor<256xf32>, %m: tensor<128xi8>, %s: tensor<2xf32>, %lr: tensor<f32>, %t: tensor<i64>, %c: tensor<255xf16>) {
+  // expected-error @below {{copies a parameter of type 'tensor<256xf32>' to 'tensor<255xf16>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:7 = train.adamw4bit %p, %p, %m, %s, %m, %s lr(%lr) step(%t) copy(%c) {beta1 = 0.9, beta2 = 0.99, epsilon = 0.1, weight_decay = 0.0}
+      : (tensor<256xf32>, tensor<256xf32>, tensor<128xi8>, tensor<2xf32>, tensor<128xi8>, tensor<2xf32>, tensor<f32>, tensor<i64>, tensor<255xf16>)
+      -> (tensor<256xf32>, tensor<128xi8>, tensor<2xf32>, tensor<128xi8>, tensor<2xf32>, tensor<255xf16>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adafactor_c1_count(%p: tensor<8x4xf32>, %r: tensor<8x1xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{keeps 1 moments of 'tensor<8x4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = train.adafactor %p, %p moments(%r) lr(%lr) step(%t) {beta2_decay = -0.8, eps1 = 1.0e-7, eps2 = 1.0e-3, d = 1.0, weight_decay = 0.0}
+      : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x1xf32>, tensor<f32>, tensor<i64>) -> (tensor<8x4xf32>, tensor<8x1xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adafactor_c1_shape(%p: tensor<8x4xf32>, %r: tensor<8x1xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{keeps a moment of 'tensor<8x4xf32>' as 'tensor<8x1xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = train.adafactor %p, %p moments(%r, %r) lr(%lr) step(%t) {beta2_decay = -0.8, eps1 = 1.0e-7, eps2 = 1.0e-3, d = 1.0, weight_decay = 0.0}
+      : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x1xf32>, tensor<8x1xf32>, tensor<f32>, tensor<i64>)
+      -> (tensor<8x4xf32>, tensor<8x1xf32>, tensor<8x1xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @adafactor_c2_copy(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{copies a parameter of type 'tensor<4xf32>' to 'tensor<4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = train.adafactor %p, %p moments(%p) lr(%lr) step(%t) copy(%p) {beta2_decay = -0.8, eps1 = 1.0e-7, eps2 = 1.0e-3, d = 1.0, weight_decay = 0.0}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>, tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @lion_c1_stream(%p: tensor<4xf32>, %m: tensor<4xbf16>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{in 16 bits, or its moments, without a stream of draws}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:3 = train.lion %p, %p, %m lr(%lr) step(%t) {beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xbf16>, tensor<f32>, tensor<i64>) -> (tensor<4xf32>, tensor<4xbf16>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @lion_c2_copy(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @below {{copies a parameter of type 'tensor<4xf32>' to 'tensor<4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = train.lion %p, %p, %p lr(%lr) step(%t) copy(%p) {beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0}
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<i64>, tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
 func.func @sgd_c1_buffer(%p: tensor<4xf32>, %lr: tensor<f32>, %t: tensor<i64>) {
   // expected-error @below {{has a momentum of 9.000000e-01 but no buffer}}
   // expected-error @below {{failed to infer returned types}}

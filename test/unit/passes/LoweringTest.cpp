@@ -39,9 +39,13 @@ std::string shapePipeline(uint64_t seed, bool narrow) {
   std::string split;
   if (seed % 3 == 0)
     split = "tmc-split{micro-batches=" + std::to_string(2 + seed % 2) + "},";
-  const char *optimizers[] = {"sgd", "adamw", "adamw(clip=1.0)",
+  const char *optimizers[] = {"sgd",
+                              "adamw",
+                              "adamw(clip=1.0)",
                               "sgd(momentum=0.9,clip=1.0)",
-                              "adamw8bit(min_size=1)"};
+                              "adamw8bit(min_size=1)",
+                              "adafactor",
+                              "lion"};
   const char *precisions[] = {"bf16", "fp8", "fp8:block"};
   std::string precision;
   if (narrow && seed % 2)
@@ -51,7 +55,8 @@ std::string shapePipeline(uint64_t seed, bool narrow) {
   std::string lossScale = seed % 7 == 3 ? " loss-scale=dynamic" : "";
   return split +
          "func.func(tmc-layout),canonicalize,cse,tmc-autodiff{optimizer=" +
-         optimizers[seed / 3 % 5] + lossScale + "},canonicalize,cse," +
+         optimizers[seed / 3 % std::size(optimizers)] + lossScale +
+         "},canonicalize,cse," +
          (precision.empty()
               ? ""
               : "train.step(tmc-precision{spec=" + precision + "}" +

@@ -96,8 +96,8 @@ TEST(Translation, RoundAsRead) {
 
 // Updates of each kind.
 TEST(Translation, KeepCopies) {
-  for (const char *optimizer :
-       {"sgd", "sgd(momentum=0.9)", "adamw", "adamw8bit(min_size=1)"})
+  for (const char *optimizer : {"sgd", "sgd(momentum=0.9)", "adamw",
+                                "adamw8bit(min_size=1)", "adafactor", "lion"})
     for (const char *precision : {"bf16", "fp16"}) {
       Validation v;
       v.prepare =

@@ -367,6 +367,95 @@ TEST(Interpreter, AdamWWithMomentsIn8Bits) {
   expectNear((*r)[5], {5});
 }
 
+TEST(Interpreter, AdamWWithMomentsIn4Bits) {
+  // Of a block of 128 the first three gradients are 2, -1 and 0.5. m = 0.5 g =
+  // 1, -0.5, 0.25, v = 0.5 g^2 = 2, 0.5, 0.125: of their largest 1, -0.5, 0.25
+  // and 1, 0.25, 0.0625. Nearest are 1, -0.4375, 0.2125 (codes 15, 2, 11) and
+  // themselves (15, 3, 0). Of zeros the codes are 7 and 0.
+  std::vector<double> grads(128, 0.0), params(128, 1.0);
+  grads[0] = 2, grads[1] = -1, grads[2] = 0.5;
+  auto r = evaluate(
+      R"(
+    func.func @f(%p: tensor<128xf32>, %g: tensor<128xf32>, %m: tensor<64xi8>, %ms: tensor<1xf32>,
+                 %v: tensor<64xi8>, %vs: tensor<1xf32>, %lr: tensor<f32>, %t: tensor<i64>)
+        -> (tensor<128xf32>, tensor<64xi8>, tensor<1xf32>, tensor<64xi8>, tensor<1xf32>, tensor<f32>) {
+      %0:6 = train.adamw4bit %p, %g, %m, %ms, %v, %vs lr(%lr) step(%t)
+          {beta1 = 0.5, beta2 = 0.5, epsilon = 1.0, weight_decay = 0.0}
+          : (tensor<128xf32>, tensor<128xf32>, tensor<64xi8>, tensor<1xf32>, tensor<64xi8>, tensor<1xf32>, tensor<f32>, tensor<i64>)
+          -> (tensor<128xf32>, tensor<64xi8>, tensor<1xf32>, tensor<64xi8>, tensor<1xf32>, tensor<f32>)
+      return %0#0, %0#1, %0#2, %0#3, %0#4, %0#5 : tensor<128xf32>, tensor<64xi8>, tensor<1xf32>, tensor<64xi8>, tensor<1xf32>, tensor<f32>
+    })",
+      {asF32(floats({128}, params)), asF32(floats({128}, grads)),
+       asI8(ints({64}, std::vector<int64_t>(64, 0))), asF32(floats({1}, {0})),
+       asI8(ints({64}, std::vector<int64_t>(64, 0))), asF32(floats({1}, {0})),
+       asF32(floats({}, {0.1})), ints({}, {1})});
+  ASSERT_TRUE(succeeded(r));
+  // Corrected: m / 0.5 = g, sqrt(v / 0.5) = |g|.
+  EXPECT_NEAR((*r)[0].floats[0], 1 - 0.1 * 2 / 3, 1e-6);
+  EXPECT_NEAR((*r)[0].floats[1], 1 + 0.1 / 2, 1e-6);
+  EXPECT_NEAR((*r)[0].floats[2], 1 - 0.1 / 3, 1e-6);
+  EXPECT_EQ((*r)[0].floats[3], 1);
+  EXPECT_EQ((*r)[1].ints[0], int8_t(0xf2));
+  EXPECT_EQ((*r)[1].ints[1], int8_t(0xb7));
+  EXPECT_EQ((*r)[1].ints[2], 0x77);
+  expectNear((*r)[2], {1});
+  EXPECT_EQ((*r)[3].ints[0], int8_t(0xf3));
+  EXPECT_EQ((*r)[3].ints[1], 0x00);
+  expectNear((*r)[4], {2});
+  expectNear((*r)[5], {5.25});
+}
+
+TEST(Interpreter, AdafactorKeepsRowsAndColumns) {
+  // At step 1 the moments are the gradient's: rows (1 + 9) / 2 = 5, (1 + 4) / 2
+  // = 2.5, columns 1, 6.5. Over the rows' mean of 3.75 that is v = 4/3, 26/3,
+  // 2/3, 13/3, and u = g / sqrt(v). Its squares are 3/4, 27/26, 3/2, 12/13,
+  // their mean 1.0529, which d lowers to 1. The parameter's size is 2 and the
+  // rate 0.1.
+  auto r = evaluate(
+      R"(
+    func.func @f(%p: tensor<2x2xf32>, %g: tensor<2x2xf32>, %r: tensor<2x1xf32>, %c: tensor<1x2xf32>,
+                 %lr: tensor<f32>, %t: tensor<i64>)
+        -> (tensor<2x2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<f32>) {
+      %0:4 = train.adafactor %p, %g moments(%r, %c) lr(%lr) step(%t)
+          {beta2_decay = -0.8, eps1 = 1.0e-7, eps2 = 1.0e-3, d = 1.0, weight_decay = 0.5}
+          : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<f32>, tensor<i64>)
+          -> (tensor<2x2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<f32>)
+      return %0#0, %0#1, %0#2, %0#3 : tensor<2x2xf32>, tensor<2x1xf32>, tensor<1x2xf32>, tensor<f32>
+    })",
+      {asF32(floats({2, 2}, {2, 2, 2, 2})),
+       asF32(floats({2, 2}, {1, -3, 1, 2})), asF32(floats({2, 1}, {7, 7})),
+       asF32(floats({1, 2}, {7, 7})), asF32(floats({}, {0.1})), ints({}, {1})});
+  ASSERT_TRUE(succeeded(r));
+  const double scale =
+      0.2 / std::sqrt((3.0 / 4 + 27.0 / 26 + 3.0 / 2 + 12.0 / 13) / 4);
+  expectNear((*r)[0], {1.9 - scale * std::sqrt(3.0 / 4),
+                       1.9 + scale * std::sqrt(27.0 / 26),
+                       1.9 - scale * std::sqrt(3.0 / 2),
+                       1.9 - scale * std::sqrt(12.0 / 13)});
+  expectNear((*r)[1], {5, 2.5});
+  expectNear((*r)[2], {1, 6.5});
+  expectNear((*r)[3], {15});
+}
+
+TEST(Interpreter, LionMovesByASign) {
+  // Blends 0.9 m + 0.1 g: 0.1, 0.8, 0. Moments 0.99 m + 0.01 g.
+  auto r =
+      evaluate(R"(
+    func.func @f(%p: tensor<3xf32>, %g: tensor<3xf32>, %m: tensor<3xf32>, %lr: tensor<f32>, %t: tensor<i64>, %k: tensor<f32>)
+        -> (tensor<3xf32>, tensor<3xf32>, tensor<f32>) {
+      %0:3 = train.lion %p, %g, %m lr(%lr) step(%t) clip(%k) {beta1 = 0.9, beta2 = 0.99, weight_decay = 0.5}
+          : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<f32>, tensor<i64>, tensor<f32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<f32>)
+      return %0#0, %0#1, %0#2 : tensor<3xf32>, tensor<3xf32>, tensor<f32>
+    })",
+               {asF32(floats({3}, {1, 1, 1})), asF32(floats({3}, {2, -2, 0})),
+                asF32(floats({3}, {0, 1, 0})), asF32(floats({}, {0.1})),
+                ints({}, {1}), asF32(floats({}, {0.5}))});
+  ASSERT_TRUE(succeeded(r));
+  expectNear((*r)[0], {0.95 - 0.1, 0.95 - 0.1, 0.95});
+  expectNear((*r)[1], {0.01, 0.98, 0});
+  expectNear((*r)[2], {8});
+}
+
 TEST(Interpreter, RoundsAsFarAsTold) {
   const char *text = R"(
     func.func @f(%x: tensor<1xf32>) -> (tensor<1xf32>, tensor<1xbf16>) {

@@ -1,0 +1,447 @@
+// Updates.cpp - the optimizers' rules.
+
+#include "dialects/train/Train.h"
+
+#include "runtime/kernels/Adafactor.h"
+#include "runtime/kernels/Optimizer.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::train;
+
+static int64_t elements(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+/// Whether an update rounds by chance what it keeps in `value`.
+static bool isRounded(Value value) {
+  auto element = dyn_cast<FloatType>(
+      cast<RankedTensorType>(value.getType()).getElementType());
+  return element && element.getWidth() < 32;
+}
+
+/// C1 and C2 of the updates. Values may be absent.
+static LogicalResult checkUpdate(std::optional<Location> loc, Value param,
+                                 Value grad, ArrayRef<Value> moments,
+                                 std::optional<uint64_t> stream,
+                                 ArrayRef<Value> scalars, Value copy) {
+  bool isDrawnFor = isRounded(param);
+  SmallVector<Value> like{grad};
+  for (Value moment : moments)
+    if (moment) {
+      like.push_back(moment);
+      isDrawnFor = isDrawnFor || isRounded(moment);
+    }
+  auto type = cast<RankedTensorType>(param.getType());
+  MLIRContext *context = type.getContext();
+  for (Value value : like)
+    if (cast<RankedTensorType>(value.getType()).getShape() != type.getShape())
+      return emitOptionalError(loc, "updates a parameter of type ", type,
+                               " by a value of type ", value.getType());
+  for (Value value : scalars)
+    if (value && cast<RankedTensorType>(value.getType()).getRank() != 0)
+      return emitOptionalError(loc, "takes ", value.getType(), " for a scalar");
+  if (isDrawnFor != stream.has_value())
+    return emitOptionalError(loc, "keeps a parameter of type ", type,
+                             isDrawnFor ? " in 16 bits, or its moments, without"
+                                        : " and its moments in full, but has",
+                             " a stream of draws");
+  if (copy && (!type.getElementType().isF32() ||
+               (copy.getType() != type.clone(BFloat16Type::get(context)) &&
+                copy.getType() != type.clone(Float16Type::get(context))))) // C2
+    return emitOptionalError(loc, "copies a parameter of type ", type, " to ",
+                             copy.getType());
+  return success();
+}
+
+/// The results of an update: those of `kept`, the copy, the sum of squares.
+static void appendResults(Value param, ArrayRef<Value> kept, Value copy,
+                          SmallVectorImpl<Type> &results) {
+  for (Value value : kept)
+    if (value)
+      results.push_back(value.getType());
+  if (copy)
+    results.push_back(copy.getType());
+  results.push_back(scalarBeside(param.getType()));
+}
+
+template <typename Op> static int64_t bytesOfUpdate(Op op) {
+  // The old copy takes no part in the new one.
+  int64_t unread = op.getCopy() ? sizeInBytes(op.getCopy().getType()) : 0;
+  return sumOfTensorBytes(op) - unread;
+}
+
+/// `pairs`, and the copy, which is the last operand and the last result but
+/// one.
+template <typename Op>
+static SmallVector<std::pair<unsigned, unsigned>>
+overwritesOf(Op op, SmallVector<std::pair<unsigned, unsigned>> pairs) {
+  if (op.getCopy())
+    pairs.push_back({op->getNumOperands() - 1, op->getNumResults() - 2});
+  return pairs;
+}
+
+Value train::keepCopy(Operation *update, Value copy) {
+  TypeSwitch<Operation *>(update)
+      .Case<AdafactorOp, AdamWOp, AdamW4bitOp, AdamW8bitOp, LionOp, SGDOp>(
+          [&](auto op) { op.getCopyMutable().assign(copy); });
+  SmallVector<Type> types(update->getResultTypes());
+  types.insert(std::prev(types.end()), copy.getType());
+  Operation *keeping = Operation::create(
+      update->getLoc(), update->getName(), types, update->getOperands(),
+      update->getDiscardableAttrDictionary(), update->getPropertiesStorage(),
+      /*successors=*/{}, /*numRegions=*/0);
+  OpBuilder(update).insert(keeping);
+  unsigned squares = update->getNumResults() - 1;
+  for (unsigned i = 0; i < squares; ++i)
+    update->getResult(i).replaceAllUsesWith(keeping->getResult(i));
+  update->getResult(squares).replaceAllUsesWith(
+      keeping->getResult(squares + 1));
+  update->erase();
+  return keeping->getResult(squares);
+}
+
+/// The types of an update's kernel.
+template <typename Op>
+static void addTypes(KernelCall &call, Op op, Type moment) {
+  call.type("param", op.getParam().getType())
+      .type("grad", op.getGrad().getType())
+      .type("moment", moment);
+  if (op.getCopy())
+    call.type("copy", op.getCopy().getType());
+}
+
+/// The order of a kernel's values where it is the op's but for a copy: the old
+/// one isn't read, and the new one stands behind the sum of squares.
+template <typename Op> static void addCopy(KernelCall &call, Op op) {
+  if (!op.getCopy())
+    return; // The last operand, the clip, may be absent.
+  int64_t ins = op->getNumOperands() - 1, outs = op->getNumResults();
+  call.ins = llvm::to_vector(llvm::seq<int64_t>(0, ins));
+  call.outs = llvm::to_vector(llvm::seq<int64_t>(0, outs));
+  std::swap(call.outs[outs - 2], call.outs[outs - 1]);
+}
+
+/// A kernel whose parameters are AdamParams.
+template <typename Kernel, typename Op>
+static KernelCall adamKernel(Op op, const char *name, Type moment) {
+  KernelCall call(op.getContext(), name,
+                  Kernel::takes(runtimeType(op.getParam().getType()),
+                                runtimeType(op.getGrad().getType()),
+                                runtimeType(moment)));
+  addTypes(call, op, moment);
+  call.integer("count", elements(op.getParam()))
+      .real("beta1", op.getBeta1().convertToDouble())
+      .real("beta2", op.getBeta2().convertToDouble())
+      .real("epsilon", op.getEpsilon().convertToDouble())
+      .real("weightDecay", op.getWeightDecay().convertToDouble())
+      .integer("stream", int64_t(op.getStream().value_or(0)));
+  call.scratchBytes = squareSumScratchBytes(elements(op.getParam()));
+  addCopy(call, op);
+  return call;
+}
+
+LogicalResult AdamWOp::inferReturnTypes(MLIRContext *context,
+                                        std::optional<Location> loc, Adaptor op,
+                                        SmallVectorImpl<Type> &results) {
+  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(),
+                         {op.getM(), op.getV()}, op.getStream(),
+                         {op.getLr(), op.getStep(), op.getClip()},
+                         op.getCopy()))) // C1, C2
+    return failure();
+  if (op.getM().getType() != op.getV().getType()) // C1
+    return emitOptionalError(loc, "keeps moments of types ",
+                             op.getM().getType(), " and ", op.getV().getType());
+  appendResults(op.getParam(), {op.getParam(), op.getM(), op.getV()},
+                op.getCopy(), results);
+  return success();
+}
+
+int64_t AdamWOp::getFlops() { return 15 * elements(getParam()); }
+int64_t AdamWOp::getBytesMoved() { return bytesOfUpdate(*this); }
+
+SmallVector<std::pair<unsigned, unsigned>> AdamWOp::getOverwrites() {
+  return overwritesOf(*this, {{0, 0}, {2, 1}, {3, 2}});
+}
+
+KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  return adamKernel<AdamW>(*this, "AdamW", getM().getType());
+}
+
+LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *context,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(), {}, op.getStream(),
+                         {op.getLr(), op.getStep(), op.getClip()},
+                         op.getCopy()))) // C1, C2
+    return failure();
+  auto param = cast<RankedTensorType>(op.getParam().getType());
+  Type codes = param.clone(IntegerType::get(context, 8));
+  Type maxima = RankedTensorType::get(
+      {int64_t(llvm::divideCeil(param.getNumElements(), kBlock))},
+      Float32Type::get(context), param.getEncoding());
+  for (auto [moment, largest] :
+       {std::pair(op.getM(), op.getMMax()), std::pair(op.getV(), op.getVMax())})
+    if (moment.getType() != codes || largest.getType() != maxima) // C1
+      return emitOptionalError(loc, "keeps a moment of ", param, " as ",
+                               moment.getType(), " and ", largest.getType());
+  appendResults(
+      op.getParam(),
+      {op.getParam(), op.getM(), op.getMMax(), op.getV(), op.getVMax()},
+      op.getCopy(), results);
+  return success();
+}
+
+int64_t AdamW8bitOp::getFlops() {
+  // Beside AdamW's: two codes read, two found among neighbours.
+  return 40 * elements(getParam());
+}
+int64_t AdamW8bitOp::getBytesMoved() { return bytesOfUpdate(*this); }
+
+SmallVector<std::pair<unsigned, unsigned>> AdamW8bitOp::getOverwrites() {
+  return overwritesOf(*this, {{0, 0}, {2, 1}, {3, 2}, {4, 3}, {5, 4}});
+}
+
+KernelCall AdamW8bitOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  return adamKernel<AdamW8bit>(*this, "AdamW8bit", getMMax().getType());
+}
+
+RankedTensorType AdamW4bitOp::codesOf(RankedTensorType param) {
+  return RankedTensorType::get({param.getNumElements() / 2},
+                               IntegerType::get(param.getContext(), 8),
+                               param.getEncoding());
+}
+RankedTensorType AdamW4bitOp::scalesOf(RankedTensorType param) {
+  return RankedTensorType::get({param.getNumElements() / kBlock},
+                               Float32Type::get(param.getContext()),
+                               param.getEncoding());
+}
+
+LogicalResult AdamW4bitOp::inferReturnTypes(MLIRContext *,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(), {}, op.getStream(),
+                         {op.getLr(), op.getStep(), op.getClip()},
+                         op.getCopy()))) // C1, C2
+    return failure();
+  auto param = cast<RankedTensorType>(op.getParam().getType());
+  if (param.getNumElements() % kBlock != 0) // C1
+    return emitOptionalError(loc, "keeps moments of ", param,
+                             ", whose elements are no multiple of ", kBlock);
+  for (auto [moment, scale] : {std::pair(op.getM(), op.getMScale()),
+                               std::pair(op.getV(), op.getVScale())})
+    if (moment.getType() != codesOf(param) ||
+        scale.getType() != scalesOf(param)) // C1
+      return emitOptionalError(loc, "keeps a moment of ", param, " as ",
+                               moment.getType(), " and ", scale.getType());
+  appendResults(
+      op.getParam(),
+      {op.getParam(), op.getM(), op.getMScale(), op.getV(), op.getVScale()},
+      op.getCopy(), results);
+  return success();
+}
+
+int64_t AdamW4bitOp::getFlops() {
+  // Beside AdamW's: two codes read, two found by comparing with 15 bounds.
+  return 55 * elements(getParam());
+}
+int64_t AdamW4bitOp::getBytesMoved() { return bytesOfUpdate(*this); }
+
+SmallVector<std::pair<unsigned, unsigned>> AdamW4bitOp::getOverwrites() {
+  return overwritesOf(*this, {{0, 0}, {2, 1}, {3, 2}, {4, 3}, {5, 4}});
+}
+
+KernelCall AdamW4bitOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  return adamKernel<AdamW4bit>(*this, "AdamW4bit", getMScale().getType());
+}
+
+SmallVector<RankedTensorType, 2>
+AdafactorOp::momentsOf(RankedTensorType param) {
+  int64_t rank = param.getRank();
+  auto like = RankedTensorType::get(param.getShape(),
+                                    Float32Type::get(param.getContext()),
+                                    param.getEncoding());
+  if (rank < 2)
+    return {like};
+  SmallVector<int64_t> rows(param.getShape()), columns(param.getShape());
+  rows[rank - 1] = columns[rank - 2] = 1;
+  return {like.clone(rows), like.clone(columns)};
+}
+
+LogicalResult AdafactorOp::inferReturnTypes(MLIRContext *,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(), {}, op.getStream(),
+                         {op.getLr(), op.getStep(), op.getClip()},
+                         op.getCopy()))) // C1, C2
+    return failure();
+  auto param = cast<RankedTensorType>(op.getParam().getType());
+  SmallVector<RankedTensorType, 2> wanted = momentsOf(param);
+  if (op.getMoments().size() != wanted.size()) // C1
+    return emitOptionalError(loc, "keeps ", op.getMoments().size(),
+                             " moments of ", param);
+  for (auto [moment, type] : llvm::zip_equal(op.getMoments(), wanted))
+    if (moment.getType() != type) // C1
+      return emitOptionalError(loc, "keeps a moment of ", param, " as ",
+                               moment.getType());
+  SmallVector<Value> kept{op.getParam()};
+  llvm::append_range(kept, op.getMoments());
+  appendResults(op.getParam(), kept, op.getCopy(), results);
+  return success();
+}
+
+int64_t AdafactorOp::getFlops() { return 30 * elements(getParam()); }
+int64_t AdafactorOp::getBytesMoved() {
+  // The gradient is read for the moments, for the update's size and for the
+  // update; where each element has a moment, the first two are one.
+  int64_t reads = getMoments().size();
+  return bytesOfUpdate(*this) + reads * sizeInBytes(getGrad().getType()) +
+         sizeInBytes(getParam().getType());
+}
+
+SmallVector<std::pair<unsigned, unsigned>> AdafactorOp::getOverwrites() {
+  SmallVector<std::pair<unsigned, unsigned>> pairs{{0, 0}};
+  for (unsigned i = 0; i < getMoments().size(); ++i)
+    pairs.push_back({2 + i, 1 + i});
+  return overwritesOf(*this, pairs);
+}
+
+KernelCall AdafactorOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
+  auto param = cast<RankedTensorType>(getParam().getType());
+  Adafactor::Params p{};
+  p.count = p.batch = param.getNumElements();
+  if (int64_t rank = param.getRank(); rank >= 2) {
+    p.rows = param.getDimSize(rank - 2);
+    p.columns = param.getDimSize(rank - 1);
+    p.batch = p.count / (p.rows * p.columns);
+  }
+  KernelCall call(
+      getContext(), "Adafactor",
+      Adafactor::takes(runtimeType(param), runtimeType(getGrad().getType())));
+  call.type("param", param).type("grad", getGrad().getType());
+  if (getCopy())
+    call.type("copy", getCopy().getType());
+  call.integer("count", p.count)
+      .integer("batch", p.batch)
+      .integer("rows", p.rows)
+      .integer("columns", p.columns)
+      .real("beta2Decay", getBeta2Decay().convertToDouble())
+      .real("eps1", getEps1().convertToDouble())
+      .real("eps2", getEps2().convertToDouble())
+      .real("d", getD().convertToDouble())
+      .real("weightDecay", getWeightDecay().convertToDouble())
+      .integer("stream", int64_t(getStream().value_or(0)));
+  call.scratchBytes = Adafactor::scratchCap(p, backend);
+  // param, grad, moments, lr, step, clip; the second moment and the clip may be
+  // absent.
+  int64_t at = 3;
+  call.ins = {0, 1, 2};
+  call.ins.push_back(getMoments().size() > 1 ? at++ : -1);
+  call.ins.append({at, at + 1});
+  call.ins.push_back(getClip() ? at + 2 : -1);
+  // param, moments, sum of squares, copy, which is the result before that sum.
+  int64_t last = getOperation()->getNumResults() - 1;
+  call.outs = {0, 1, getMoments().size() > 1 ? 2 : -1, last};
+  if (getCopy())
+    call.outs.push_back(last - 1);
+  return call;
+}
+
+LogicalResult LionOp::inferReturnTypes(MLIRContext *,
+                                       std::optional<Location> loc, Adaptor op,
+                                       SmallVectorImpl<Type> &results) {
+  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(), {op.getM()},
+                         op.getStream(),
+                         {op.getLr(), op.getStep(), op.getClip()},
+                         op.getCopy()))) // C1, C2
+    return failure();
+  appendResults(op.getParam(), {op.getParam(), op.getM()}, op.getCopy(),
+                results);
+  return success();
+}
+
+int64_t LionOp::getFlops() { return 9 * elements(getParam()); }
+int64_t LionOp::getBytesMoved() { return bytesOfUpdate(*this); }
+
+SmallVector<std::pair<unsigned, unsigned>> LionOp::getOverwrites() {
+  return overwritesOf(*this, {{0, 0}, {2, 1}});
+}
+
+KernelCall LionOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  KernelCall call(getContext(), "Lion",
+                  Lion::takes(runtimeType(getParam().getType()),
+                              runtimeType(getGrad().getType()),
+                              runtimeType(getM().getType())));
+  addTypes(call, *this, getM().getType());
+  call.integer("count", elements(getParam()))
+      .real("beta1", getBeta1().convertToDouble())
+      .real("beta2", getBeta2().convertToDouble())
+      .real("weightDecay", getWeightDecay().convertToDouble())
+      .integer("stream", int64_t(getStream().value_or(0)));
+  call.scratchBytes = squareSumScratchBytes(elements(getParam()));
+  addCopy(call, *this);
+  return call;
+}
+
+LogicalResult SGDOp::inferReturnTypes(MLIRContext *context,
+                                      std::optional<Location> loc, Adaptor op,
+                                      SmallVectorImpl<Type> &results) {
+  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(),
+                         {op.getMomentumBuffer()}, op.getStream(),
+                         {op.getLr(), op.getStep(), op.getClip()},
+                         op.getCopy()))) // C1, C2
+    return failure();
+  if (bool(op.getMomentumBuffer()) !=
+      (op.getMomentum().convertToDouble() > 0)) // C1
+    return emitOptionalError(
+        loc, "has a momentum of ", op.getMomentum().convertToDouble(),
+        op.getMomentumBuffer() ? " and a" : " but no", " buffer");
+  appendResults(op.getParam(), {op.getParam(), op.getMomentumBuffer()},
+                op.getCopy(), results);
+  return success();
+}
+
+int64_t SGDOp::getFlops() { return 6 * elements(getParam()); }
+int64_t SGDOp::getBytesMoved() { return bytesOfUpdate(*this); }
+
+SmallVector<std::pair<unsigned, unsigned>> SGDOp::getOverwrites() {
+  SmallVector<std::pair<unsigned, unsigned>> pairs{{0, 0}};
+  if (getMomentumBuffer())
+    pairs.push_back({2, 1});
+  return overwritesOf(*this, pairs);
+}
+
+KernelCall SGDOp::getKernel(ArrayRef<MemRefType>, Backend) {
+  Type moment = getMomentumBuffer() ? getMomentumBuffer().getType()
+                                    : Type(Float32Type::get(getContext()));
+  KernelCall call(getContext(), "Sgd",
+                  Sgd::takes(runtimeType(getParam().getType()),
+                             runtimeType(getGrad().getType()),
+                             runtimeType(moment)));
+  addTypes(call, *this, moment);
+  call.integer("count", elements(getParam()))
+      .real("momentum", getMomentum().convertToDouble())
+      .real("dampening", getDampening().convertToDouble())
+      .real("weightDecay", getWeightDecay().convertToDouble())
+      .flag("nesterov", getNesterov())
+      .integer("stream", int64_t(getStream().value_or(0)));
+  call.scratchBytes = squareSumScratchBytes(elements(getParam()));
+  // param, grad, buffer, lr, step, clip; the buffer and the clip may be absent.
+  int64_t at = 2;
+  call.ins = {0, 1};
+  call.ins.push_back(getMomentumBuffer() ? at++ : -1);
+  call.ins.append({at, at + 1});
+  call.ins.push_back(getClip() ? at + 2 : -1);
+  // param, buffer, sum of squares, copy, which is the result before that sum.
+  int64_t last = getOperation()->getNumResults() - 1;
+  call.outs = {0, getMomentumBuffer() ? 1 : -1, last};
+  if (getCopy())
+    call.outs.push_back(last - 1);
+  return call;
+}

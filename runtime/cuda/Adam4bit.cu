@@ -1,0 +1,163 @@
+//===- Adam4bit.cu - AdamW with moments in 4 bits on cuda -----------------===//
+//
+// A thread takes a byte of codes, two elements; kGroup threads a block of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Updates.h"
+#include "runtime/kernels/Adam4bit.h"
+
+namespace tmc {
+
+namespace cuda {
+namespace {
+
+constexpr int kGroup = adam::kNibbleBlock / 2;
+static_assert(kBlock % kGroup == 0 && kPiece % (2 * kBlock) == 0);
+
+/// The codes of one moment, as a block of threads uses them.
+struct NibbleTable {
+  float value[adam::kNibbles], bounds[adam::kNibbles - 1];
+
+  /// By all threads; a barrier must follow.
+  __device__ void fill(bool isSigned) {
+    const int code = int(threadIdx.x);
+    if (code < adam::kNibbles)
+      value[code] = adam::nibbleValue(isSigned, code);
+    if (code + 1 < adam::kNibbles)
+      bounds[code] = adam::nibbleBound(isSigned, code);
+  }
+  __device__ uint32_t nearest(float x) const {
+    uint32_t code = 0;
+    for (float bound : bounds)
+      code += x >= bound;
+    return code;
+  }
+};
+
+/// The largest of a group's values, for each of its threads.
+__device__ float groupMax(float value, float *shared) {
+  const int i = int(threadIdx.x);
+  __syncthreads(); // of an earlier use of `shared`
+  shared[i] = value;
+  __syncthreads();
+  for (int step = kGroup / 2; step > 0; step /= 2) {
+    if (i % kGroup < step)
+      shared[i] = MaxOp{}(shared[i], shared[i + step]);
+    __syncthreads();
+  }
+  return shared[i - i % kGroup];
+}
+
+/// What one thread holds of a moment: two elements, and their block's scale.
+struct NibbleMoment {
+  float x[2];
+
+  __device__ void read(const NibbleTable &table, uint8_t byte, float scale) {
+    x[0] = table.value[byte >> 4] * scale;
+    x[1] = table.value[byte & 15] * scale;
+  }
+  __device__ float largest() const { return MaxOp{}(fabsf(x[0]), fabsf(x[1])); }
+  __device__ uint8_t coded(const NibbleTable &table, float scale) const {
+    return uint8_t(table.nearest(x[0] / scale) << 4 |
+                   table.nearest(x[1] / scale));
+  }
+};
+
+template <typename Param, typename Grad>
+__global__ void __launch_bounds__(kBlock)
+    adamw4bit(AdamW4bit::Params q, const Grad *__restrict__ grad,
+              const float *__restrict__ rate, const int64_t *__restrict__ step,
+              const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
+              float *firstScales, uint8_t *secondCodes, float *secondScales,
+              RoundedCopy copy) {
+  if (*step == 0)
+    return;
+  __shared__ adam::Factors f;
+  __shared__ NibbleTable firstTable, secondTable;
+  __shared__ float reduced[kBlock];
+  if (threadIdx.x == 0)
+    f = adam::factors(q, rate, step, clip);
+  firstTable.fill(true);
+  secondTable.fill(false);
+  __syncthreads();
+  [[maybe_unused]] const Philox draws = roundingDraws(q.stream, *step);
+  const int64_t begin = int64_t(blockIdx.x) * kPiece;
+  const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
+  for (int64_t from = begin; from < end; from += 2 * kBlock) {
+    // A group is within the tensor or outside it as a whole.
+    const int64_t at = from + 2 * threadIdx.x, block = at / adam::kNibbleBlock;
+    NibbleMoment m{}, v{};
+    if (at < end) {
+      m.read(firstTable, firstCodes[at / 2], firstScales[block]);
+      v.read(secondTable, secondCodes[at / 2], secondScales[block]);
+      for (int k = 0; k < 2; ++k) {
+        const int64_t i = at + k;
+        const float g = loadLanes<1>(grad + i);
+        float p = loadLanes<1>(param + i);
+        if (adam::isFinite(g)) {
+          p = adam::update(f, g, p, m.x[k], v.x[k], Root{});
+          if constexpr (isNarrow<Param>)
+            param[i].bits =
+                uint16_t(stochasticBits(p, roundingBits(draws, i, 0)));
+          else
+            param[i] = p;
+        }
+        if constexpr (!isNarrow<Param>)
+          copy.store<1>(i, p);
+      }
+    }
+    // The scales have been read: groupMax begins with a barrier.
+    const float scaleM = adam::scaleOf(groupMax(m.largest(), reduced));
+    const float scaleV = adam::scaleOf(groupMax(v.largest(), reduced));
+    if (at >= end)
+      continue;
+    firstCodes[at / 2] = m.coded(firstTable, scaleM);
+    secondCodes[at / 2] = v.coded(secondTable, scaleV);
+    if (threadIdx.x % kGroup == 0) {
+      firstScales[block] = scaleM;
+      secondScales[block] = scaleV;
+    }
+  }
+}
+
+uint8_t *codes(void *p) { return static_cast<uint8_t *>(p); }
+
+} // namespace
+} // namespace cuda
+
+using cuda::floats;
+using cuda::longs;
+
+struct AdamW4bit::State : cuda::Prepared {};
+AdamW4bit::AdamW4bit(const Params &params)
+    : params_(params), state_(std::make_unique<State>()) {}
+AdamW4bit::~AdamW4bit() = default;
+
+Status AdamW4bit::prepare(Device &device) {
+  state_->device = &cuda::deviceOf(device);
+  return cuda::requireScratch("adamw4bit", scratchCap(params_, Backend::Cuda),
+                              params_.scratchBytes);
+}
+
+void AdamW4bit::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
+  cuda::Queue queue(*state_->device, stream, "adamw4bit");
+  withUpdated(
+      params_.param, params_.grad, DType::F32, [&](auto p, auto g, auto) {
+        using Param = decltype(p);
+        using Grad = decltype(g);
+        const auto *grad = static_cast<const Grad *>(operand(ins, 1));
+        cuda::squareSum(queue, grad, params_.count, scratch,
+                        floats(result(outs, 5)));
+        launch(queue, cuda::adamw4bit<Param, Grad>,
+               cuda::blocksFor(params_.count, cuda::kPiece), dim3(cuda::kBlock),
+               0, params_, grad, floats(operand(ins, 6)),
+               longs(operand(ins, 7)), floats(operand(ins, 8)),
+               static_cast<Param *>(result(outs, 0)),
+               cuda::codes(result(outs, 1)), floats(result(outs, 2)),
+               cuda::codes(result(outs, 3)), floats(result(outs, 4)),
+               RoundedCopy(params_.copy, result(outs, 6)));
+      });
+}
+
+} // namespace tmc
