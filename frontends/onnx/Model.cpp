@@ -13,7 +13,7 @@ using namespace tmc;
 using namespace tmc::onnx_import;
 
 /// Operator sets between which a model's may be.
-constexpr int64_t kFirstOpset = 13, kLastOpset = 23;
+constexpr int64_t kFirstOpset = 13, kLastOpset = 28;
 
 static Expected<Model> parse(SafeFile file, std::string owned,
                              std::string directory) {
