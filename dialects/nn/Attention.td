@@ -51,6 +51,8 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     - C3: mask dimensions are those above; it is i1 or of the type of lse.
     - C4: `seed` and `samples` are given if, and only if, dropout is positive;
       dropout is in [0, 1); they are as for `nn.random`, with B the batch.
+    - C6: softcap and window aren't negative; groups are i64 [B or 1, S] with T
+      at most S; prefix is i64 [B or 1], and the op is causal.
 
     Example:
 

@@ -147,7 +147,11 @@ func.func @ids_of_others(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v:
   %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
   %rows = nn.broadcast %ids to [0, 1] : (tensor<2x8xi64>) -> tensor<2x8x8xi64>
   %cols = nn.broadcast %other to [0, 2] : (tensor<2x8xi64>) -> tensor<2x8x8xi64>
-  %m1 = arith.cmpi eq, %rows, %cols : tensor<2x8x8xi64>
+  %same = arith.cmpi eq, %rows, %cols : tensor<2x8x8xi64>
+  %row = nn.iota {dim = 1 : i64} : () -> tensor<2x8x8xi64>
+  %col = nn.iota {dim = 2 : i64} : () -> tensor<2x8x8xi64>
+  %self = arith.cmpi eq, %row, %col : tensor<2x8x8xi64>
+  %m1 = arith.ori %same, %self : tensor<2x8x8xi1>
   %m = nn.broadcast %m1 to [0, 2, 3] : (tensor<2x8x8xi1>) -> tensor<2x4x8x8xi1>
   %low = arith.constant dense<0xFF800000> : tensor<2x4x8x8xf32>
   %t = arith.select %m, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
