@@ -5,8 +5,8 @@
 //                    which a sound archive is made first, since no mutation
 //                    gets by the checksums of a zip file
 //
-// Whatever it is, importing ends with a model or with one message. A defect that
-// the importer itself reports stops the run, as a crash does.
+// Whatever it is, importing ends with a model or with one message. A defect
+// that the importer itself reports stops the run, as a crash does.
 
 #include "frontends/onnx/Import.h"
 #include "frontends/torch/Import.h"
@@ -87,7 +87,8 @@ public:
     std::string fields; // What both records of an entry have.
     put(fields, 20, 2), put(fields, 0, 6), put(fields, 33, 2);
     put(fields, checksum(data), 4);
-    put(fields, uint32_t(data.size()), 4), put(fields, uint32_t(data.size()), 4);
+    put(fields, uint32_t(data.size()), 4),
+        put(fields, uint32_t(data.size()), 4);
     put(fields, uint32_t(name.size()), 2), put(fields, 0, 2);
     file += "PK\3\4" + fields + name + data;
     directory += "PK\1\2";
