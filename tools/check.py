@@ -2,7 +2,7 @@
 
     python3 tools/check.py --build build [--only SUITE ...] [--full]
 
-Suites: format, rules, tidy, unit, lit, ctest, install, golden, steps, emulated.
+Suites: format, rules, tidy, unit, lit, ctest, install, golden, steps, emulated, fuzz.
 Kernels and goldens run twice: as this build was configured, and as a processor with
 AVX2 would run them. The closing line is `N passed, M failed`, with `, K skipped` where
 something could not be run here, or takes longer than every change can wait and is left
@@ -447,10 +447,24 @@ def check_emulated(tally, build):
                    done.stdout[-4000:])
 
 
+# Of each reader; with what they are built in, less than a minute.
+FUZZ_SECONDS = 12
+
+
+def check_fuzz(tally, build):
+    """The readers of model files, with inputs that libFuzzer makes."""
+    done = run([sys.executable, os.path.join(ROOT, "bench/fuzz/run.py"), "--build", build,
+                "--seconds", str(FUZZ_SECONDS)])
+    if done.returncode == 77:
+        tally.skipped.append("fuzz: no clang with libFuzzer")
+    else:
+        tally.test("fuzz", done.returncode == 0, done.stdout[-6000:])
+
+
 SUITES = [("format", check_format), ("rules", check_rules), ("tidy", check_tidy),
           ("unit", check_unit), ("lit", check_lit), ("ctest", check_ctest),
           ("install", check_install), ("golden", check_golden), ("steps", check_steps),
-          ("emulated", check_emulated)]
+          ("emulated", check_emulated), ("fuzz", check_fuzz)]
 
 
 def main():

@@ -54,7 +54,9 @@ struct ModelFlags {
                              TMC_MODEL_FLAG};
   cl::opt<std::string> loss{
       "loss", cl::value_desc("SPEC"),
-      cl::desc("an output, cross_entropy(logits,labels) or mse(a,b)"),
+      cl::desc(
+          "an output, or cross_entropy, soft_cross_entropy, bce, kl or mse "
+          "of (a,b)"),
       TMC_MODEL_FLAG};
   cl::opt<std::string> optimizer{
       "optimizer", cl::init("adamw"), cl::value_desc("SPEC"),

@@ -130,8 +130,10 @@ private:
     for (mem::BufferOp buffer : liveness.buffers)
       if (DictionaryAttr attrs = buffer.getTensorAttr())
         tensors.push_back({buffer, attrs});
-    for (const Tensor &tensor : tensors)
+    for (const Tensor &tensor : tensors) {
       printRanges(tensor);
+      printAliases(tensor);
+    }
     os << "const TensorInfo tensors[] = {\n";
     for (const Tensor &tensor : tensors)
       printTensor(tensor);
@@ -169,7 +171,20 @@ private:
     if (auto ranges = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kRanges))
       os << ",\n     .ranges = ranges" << tensor.buffer.getOffset()
          << ", .rangeCount = " << ranges.size();
+    if (auto aliases = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kAliases))
+      os << ",\n     .aliases = aliasesOf" << &tensor - tensors.data()
+         << ", .aliasCount = " << aliases.size();
     os << "},\n";
+  }
+
+  void printAliases(const Tensor &tensor) {
+    auto aliases = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kAliases);
+    if (!aliases)
+      return;
+    os << "const char *const aliasesOf" << &tensor - tensors.data() << "[] = {";
+    llvm::interleaveComma(aliases.getAsRange<StringAttr>(), os,
+                          [&](StringAttr name) { os << quoted(name); });
+    os << "};\n";
   }
 
   /// The place of a parameter in the table.

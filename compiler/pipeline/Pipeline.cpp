@@ -341,6 +341,10 @@ void Compilation::listValues() {
     auto type = cast<RankedTensorType>(argument.getType());
     ModelValue value;
     value.name = train::argName(forward, index).str();
+    if (auto aliases = forward.getArgAttrOfType<ArrayAttr>(
+            index, train::TrainDialect::kAliases))
+      for (StringAttr alias : aliases.getAsRange<StringAttr>())
+        value.aliases.push_back(alias.str());
     value.kind = role == train::Role::State ? ModelValue::State
                  : forward.getArgAttr(index, train::TrainDialect::kFrozen)
                      ? ModelValue::Frozen

@@ -53,6 +53,23 @@ std::string WeightsPrefix::nameInFile(const std::string &name) const {
              : name;
 }
 
+/// The tensor of `file` that has one of the names of `value`, or null; the
+/// names that a file may use are added to `known`.
+static const SafeTensor *find(const SafetensorsFile &file,
+                              const ModelValue &value,
+                              const WeightsPrefix &prefix,
+                              std::set<std::string> &known) {
+  std::vector<std::string> names{prefix.nameInFile(value.name)};
+  for (const std::string &alias : value.aliases)
+    names.push_back(prefix.nameInFile(alias));
+  known.insert(names.begin(), names.end());
+  const SafeTensor *found = nullptr;
+  for (const std::string &name : names)
+    if (!found)
+      found = file.find(name);
+  return found;
+}
+
 /// Checks the names and shapes of --weights; returns what it should warn of.
 static Expected<std::string> check(const std::vector<ModelValue> &values,
                                    Weights &model, const SafetensorsFile &file,
@@ -60,9 +77,7 @@ static Expected<std::string> check(const std::vector<ModelValue> &values,
   std::vector<std::string> missing, unexpected, wrong;
   std::set<std::string> known;
   for (const ModelValue &value : values) {
-    std::string name = prefix.nameInFile(value.name);
-    known.insert(name);
-    if (const SafeTensor *tensor = file.find(name)) {
+    if (const SafeTensor *tensor = find(file, value, prefix, known)) {
       if (std::string text = contradiction(value, *tensor); !text.empty())
         wrong.push_back(text);
     } else if (value.kind == ModelValue::Trained ||
@@ -118,11 +133,11 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
     if (!extra->empty())
       sources.warnings.push_back(*extra);
   }
+  std::set<std::string> known;
   for (const ModelValue &value : values) {
     SafeTensor tensor{value.type, value.shape, 0, 0};
     std::string_view bytes;
-    if (const SafeTensor *found =
-            sources.given.find(prefix.nameInFile(value.name))) {
+    if (const SafeTensor *found = find(sources.given, value, prefix, known)) {
       tensor.type = found->type;
       bytes = {sources.given.data(*found), size_t(found->end - found->begin)};
     } else {

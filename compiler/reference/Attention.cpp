@@ -19,21 +19,26 @@ namespace {
 /// indices worked out.
 template <typename OpTy> struct Attention {
   const Tensor &q, &k, &v;
-  const Tensor *mask, *seed, *samples;
-  double scale, dropout;
+  const Tensor *mask, *segments, *prefix, *seed, *samples;
+  double scale, softcap, dropout;
   bool causal;
+  int64_t window;
   int64_t stream;
   int64_t batch, queries, keys, heads, groups, depth;
 
   Attention(OpTy op, OpCall &call)
       : q(call.in(op.getQ())), k(call.in(op.getK())), v(call.in(op.getV())),
-        mask(call.inOrNull(op.getMask())), seed(call.inOrNull(op.getSeed())),
+        mask(call.inOrNull(op.getMask())),
+        segments(call.inOrNull(op.getGroups())),
+        prefix(call.inOrNull(op.getPrefix())),
+        seed(call.inOrNull(op.getSeed())),
         samples(call.inOrNull(op.getSamples())),
         scale(op.getScale().convertToDouble()),
+        softcap(op.getSoftcap().convertToDouble()),
         dropout(op.getDropout().convertToDouble()), causal(op.getCausal()),
-        stream(op.getStream()), batch(q.shape[0]), queries(q.shape[1]),
-        keys(k.shape[1]), heads(q.shape[2]), groups(k.shape[2]),
-        depth(q.shape[3]) {}
+        window(op.getWindow()), stream(op.getStream()), batch(q.shape[0]),
+        queries(q.shape[1]), keys(k.shape[1]), heads(q.shape[2]),
+        groups(k.shape[2]), depth(q.shape[3]) {}
 
   int64_t query(int64_t b, int64_t t, int64_t h) const {
     return linearIndex({b, t, h, 0}, q.shape);
@@ -42,13 +47,40 @@ template <typename OpTy> struct Attention {
     return linearIndex({b, s, h / (heads / groups), 0}, k.shape);
   }
 
+  bool sees(int64_t b, int64_t t, int64_t s) const {
+    int64_t at = t + keys - queries;
+    auto ofSample = [&](const Tensor &x, int64_t i) {
+      int64_t size = x.size() / x.shape[0];
+      return x.ints[(x.shape[0] == 1 ? 0 : b) * size + i];
+    };
+    if (causal && s > at && !(prefix && s < ofSample(*prefix, 0)))
+      return false;
+    if (window > 0 && std::abs(s - at) >= window)
+      return false;
+    return !segments || ofSample(*segments, s) == ofSample(*segments, at);
+  }
+
+  /// The derivative of the capped score by the score.
+  double slope(double score) const {
+    double t = softcap > 0 ? std::tanh(score / softcap) : 0;
+    return 1 - t * t;
+  }
+
+  /// scale * q k^T for one query and key.
+  double product(int64_t b, int64_t h, int64_t t, int64_t s) const {
+    double sum = 0;
+    for (int64_t d = 0; d < depth; ++d)
+      sum += q.floats[query(b, t, h) + d] * k.floats[key(b, s, h) + d];
+    return sum * scale;
+  }
+
   /// The scores of one query: -inf where it may not look.
   std::vector<double> scores(int64_t b, int64_t h, int64_t t) const {
     std::vector<double> row(keys, 0.0);
     for (int64_t s = 0; s < keys; ++s) {
-      for (int64_t d = 0; d < depth; ++d)
-        row[s] += q.floats[query(b, t, h) + d] * k.floats[key(b, s, h) + d];
-      row[s] *= scale;
+      row[s] = product(b, h, t, s);
+      if (softcap > 0)
+        row[s] = softcap * std::tanh(row[s] / softcap);
       if (mask) {
         auto along = [&](int64_t dim, int64_t i) {
           return mask->shape[dim] == 1 ? 0 : i;
@@ -60,7 +92,7 @@ template <typename OpTy> struct Attention {
         else if (!mask->ints[i])
           row[s] = -kInfinity;
       }
-      if (causal && s > t + keys - queries)
+      if (!sees(b, t, s))
         row[s] = -kInfinity;
     }
     return row;
@@ -122,7 +154,8 @@ static LogicalResult attention(AttentionOp op, OpCall &call) {
 
 /// With probabilities p, their dropout factors m and g the gradient of out:
 /// dv = (p m)^T g; dp = m (g v^T); dscore = p (dp - g . out), since the sum of
-/// p dp over a row is g . out; dq = scale dscore k; dk = scale dscore^T q.
+/// p dp over a row is g . out, times the slope of the cap; dq = scale dscore k;
+/// dk = scale dscore^T q.
 static LogicalResult attentionGrad(AttentionGradOp op, OpCall &call) {
   Attention<AttentionGradOp> a(op, call);
   const Tensor &out = call.in(op.getOut()), &grad = call.in(op.getGrad());
@@ -142,7 +175,7 @@ static LogicalResult attentionGrad(AttentionGradOp op, OpCall &call) {
         dp += m * grad.floats[query + d] * a.v.floats[key + d];
         dv.floats[key + d] += p * m * grad.floats[query + d];
       }
-      double dscore = p * (dp - mean);
+      double dscore = p * (dp - mean) * a.slope(a.product(b, h, t, s));
       for (int64_t d = 0; d < a.depth; ++d) {
         dq.floats[query + d] += a.scale * dscore * a.k.floats[key + d];
         dk.floats[key + d] += a.scale * dscore * a.q.floats[query + d];

@@ -17,7 +17,8 @@ namespace tmc {
 /// A parameter or state of the model: what has a value before the first step.
 struct ModelValue {
   enum Kind { Trained, Frozen, State };
-  std::string name; // The model's own.
+  std::string name;                 // The model's own.
+  std::vector<std::string> aliases; // Other names of the same weight.
   Kind kind = Trained;
   DType type = DType::F32;
   std::vector<int64_t> shape;

@@ -9,10 +9,22 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// C1 to C4, shared by both ops.
-static LogicalResult checkAttention(std::optional<Location> loc, Value q,
-                                    Value k, Value v, Value mask, Value seed,
-                                    Value samples, double dropout) {
+/// A number for each position of a sample, or for each sample, which all
+/// samples may share: [B or 1, rest].
+static bool isPerSample(Value x, int64_t batch, ArrayRef<int64_t> rest) {
+  RankedTensorType type = tensorType(x);
+  return type.getElementType().isInteger(64) &&
+         type.getRank() == int64_t(rest.size()) + 1 &&
+         (type.getDimSize(0) == 1 || type.getDimSize(0) == batch) &&
+         type.getShape().drop_front() == rest;
+}
+
+/// C1 to C4 and C6, shared by both ops.
+template <typename Adaptor>
+static LogicalResult checkAttention(std::optional<Location> loc, Adaptor op) {
+  Value q = op.getQ(), k = op.getK(), v = op.getV(), mask = op.getMask();
+  Value seed = op.getSeed(), samples = op.getSamples();
+  double dropout = op.getDropout().convertToDouble();
   RankedTensorType tq = tensorType(q), tk = tensorType(k);
   if (tq.getRank() != 4 || tk.getRank() != 4 || v.getType() != tk ||
       tq.getElementType() != tk.getElementType() ||
@@ -51,6 +63,20 @@ static LogicalResult checkAttention(std::optional<Location> loc, Value q,
       return emitOptionalError(loc, "the samples ", ts, " don't divide the ",
                                tq.getDimSize(0), " rows of the batch");
   }
+  double softcap = op.getSoftcap().convertToDouble();
+  int64_t window = op.getWindow(), batch = tq.getDimSize(0);
+  if (!(softcap >= 0) || window < 0) // C6
+    return emitOptionalError(loc, "a soft cap of ", softcap,
+                             " and a window of ", window);
+  int64_t keys = tk.getDimSize(1);
+  if (Value groups = op.getGroups(); // C6
+      groups && (!isPerSample(groups, batch, keys) || tq.getDimSize(1) > keys))
+    return emitOptionalError(loc, "groups of type ", groups.getType(), " for ",
+                             tq.getDimSize(1), " queries and ", keys, " keys");
+  if (Value prefix = op.getPrefix(); // C6
+      prefix && (!op.getCausal() || !isPerSample(prefix, batch, {})))
+    return emitOptionalError(loc, "a prefix of type ", prefix.getType(),
+                             op.getCausal() ? "" : " without causal");
   return success();
 }
 
@@ -68,25 +94,34 @@ static int64_t perScore(RankedTensorType q, int64_t products, int64_t others) {
 }
 
 /// Pairs of scores that are looked at, times heads and batch.
-static int64_t scoreCount(RankedTensorType q, RankedTensorType k, bool causal) {
+template <typename OpTy> static int64_t scoreCount(OpTy op) {
+  RankedTensorType q = tensorType(op.getQ()), k = tensorType(op.getK());
   int64_t queries = q.getDimSize(1), keys = k.getDimSize(1);
-  int64_t pairs = queries * keys;
-  if (causal) // The triangle that is cut off above the diagonal.
-    pairs -= queries * (queries - 1) / 2;
+  int64_t window = op.getWindow();
+  int64_t pairs = 0;
+  for (int64_t t = 0; t < queries; ++t) {
+    int64_t at = t + keys - queries;
+    int64_t first = window ? std::max<int64_t>(0, at - window + 1) : 0;
+    int64_t end = op.getCausal() ? at + 1 : keys;
+    if (window)
+      end = std::min(end, at + window);
+    pairs += std::max<int64_t>(0, std::min(end, keys) - first);
+  }
   return pairs * q.getDimSize(0) * q.getDimSize(2);
 }
 
 /// Everything is cut along dimension 0, and rejoins there, but for the seed and
-/// a mask that is the same for every row of the batch.
+/// what masks in the same way every row of the batch.
 template <typename OpTy>
 static BatchSplit splitAttention(OpTy op, ArrayRef<int64_t> batchDims) {
   bool any = llvm::any_of(batchDims, [](int64_t dim) { return dim >= 0; });
   if (!any)
     return {SmallVector<Rejoin>(op->getNumResults(), Rejoin::whole()), ""};
-  Value mask = op.getMask();
-  bool sharedMask = mask && tensorType(mask).getDimSize(0) == 1;
   for (auto [operand, dim] : llvm::zip_equal(op->getOperands(), batchDims)) {
-    bool shared = operand == op.getSeed() || (sharedMask && operand == mask);
+    bool canShare = operand == op.getMask() || operand == op.getGroups() ||
+                    operand == op.getPrefix();
+    bool shared = operand == op.getSeed() ||
+                  (canShare && tensorType(operand).getDimSize(0) == 1);
     if (dim != (shared ? -1 : 0))
       return BatchSplit::refuse("it mixes what it finds in the batch");
   }
@@ -98,11 +133,10 @@ SmallVector<unsigned> AttentionOp::getRoundedResults() { return {0}; }
 SmallVector<unsigned> AttentionGradOp::getFactors() { return {0, 1, 2, 3, 5}; }
 SmallVector<unsigned> AttentionGradOp::getRoundedResults() { return {0, 1, 2}; }
 
-template <typename Kernel>
-static KernelCall
-attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
-                Value mask, unsigned maskIndex, bool causal, double scale,
-                double dropout, int64_t stream, Backend backend) {
+template <typename Kernel, typename OpTy>
+static KernelCall attentionKernel(OpTy op, StringRef symbol,
+                                  ArrayRef<MemRefType> inputs,
+                                  unsigned maskIndex, Backend backend) {
   AttentionParams p{};
   MemRefType q = inputs[0], k = inputs[1];
   p.type = runtimeType(q);
@@ -112,6 +146,7 @@ attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
   p.headDim = q.getDimSize(3);
   p.keys = k.getDimSize(1);
   p.kvHeads = k.getDimSize(2);
+  p.softcap = op.getSoftcap().convertToDouble();
   KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
   // cuda's kernel widens, and multiplies on the units of f32.
   call.products = backend == Backend::Cuda ? DType::F32 : p.type;
@@ -131,7 +166,7 @@ attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
   }
   p.mask = MaskKind::None;
   int64_t maskStrides[3] = {0, 0, 0};
-  if (mask) {
+  if (Value mask = op.getMask()) {
     RankedTensorType tm = tensorType(mask);
     p.mask = tm.getElementType().isInteger(1) ? MaskKind::Boolean
                                               : MaskKind::Additive;
@@ -141,29 +176,39 @@ attentionKernel(Operation *op, StringRef symbol, ArrayRef<MemRefType> inputs,
       stride *= tm.getDimSize(dim);
     }
   }
+  // From one sample to the next; 0 where all share it.
+  auto batchStride = [](Value x) -> int64_t {
+    if (!x || tensorType(x).getDimSize(0) == 1)
+      return 0;
+    return tensorType(x).getNumElements() / tensorType(x).getDimSize(0);
+  };
+  double dropout = op.getDropout().convertToDouble();
   // The samples, if any, are the last operand.
   const int64_t rowsPerSample =
       dropout > 0 ? p.batch / inputs.back().getDimSize(0) : 1;
-  call.flag("causal", causal)
-      .real("scale", scale)
+  call.flag("causal", op.getCausal())
+      .real("scale", op.getScale().convertToDouble())
+      .real("softcap", p.softcap)
+      .integer("window", op.getWindow())
       .word("mask", p.mask == MaskKind::None      ? "MaskKind::None"
                     : p.mask == MaskKind::Boolean ? "MaskKind::Boolean"
                                                   : "MaskKind::Additive")
       .integer("maskBatchStride", maskStrides[0])
       .integer("maskHeadStride", maskStrides[1])
       .integer("maskQueryStride", maskStrides[2])
+      .integer("groupsBatchStride", batchStride(op.getGroups()))
+      .integer("prefixBatchStride", batchStride(op.getPrefix()))
       .real("dropout", dropout)
       .integer("rowsPerSample", rowsPerSample)
-      .integer("stream", stream);
+      .integer("stream", op.getStream());
   call.scratchBytes = Kernel::scratchCap(p, backend);
-  // Operands before the mask are always there; mask, seed and samples may not
-  // be.
+  // Operands before the mask are always there; those after it may not be.
   for (unsigned i = 0; i < maskIndex; ++i)
     call.ins.push_back(i);
   int64_t next = maskIndex;
-  call.ins.push_back(mask ? next++ : -1);
-  call.ins.push_back(dropout > 0 ? next++ : -1);
-  call.ins.push_back(dropout > 0 ? next++ : -1);
+  for (Value operand : {op.getMask(), op.getGroups(), op.getPrefix(),
+                        op.getSeed(), op.getSamples()})
+    call.ins.push_back(operand ? next++ : -1);
   return call;
 }
 
@@ -175,9 +220,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
                                             std::optional<Location> loc,
                                             Adaptor op,
                                             SmallVectorImpl<Type> &results) {
-  if (failed(checkAttention(loc, op.getQ(), op.getK(), op.getV(), op.getMask(),
-                            op.getSeed(), op.getSamples(),
-                            op.getDropout().convertToDouble())))
+  if (failed(checkAttention(loc, op)))
     return failure();
   results.push_back(op.getQ().getType());
   results.push_back(lseType(cast<RankedTensorType>(op.getQ().getType())));
@@ -185,8 +228,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
 }
 
 int64_t AttentionOp::getFlops() {
-  RankedTensorType q = tensorType(getQ());
-  return scoreCount(q, tensorType(getK()), getCausal()) * perScore(q, 2, 5);
+  return scoreCount(*this) * perScore(tensorType(getQ()), 2, 5);
 }
 
 SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
@@ -197,7 +239,8 @@ SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
     return result;
   auto grad = AttentionGradOp::create(
       b, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), grads[0],
-      getMask(), getSeed(), getSamples(), getScaleAttr(), getCausalAttr(),
+      getMask(), getGroups(), getPrefix(), getSeed(), getSamples(),
+      getScaleAttr(), getCausalAttr(), getSoftcapAttr(), getWindowAttr(),
       getDropoutAttr(), getStreamAttr());
   for (unsigned i = 0; i < 3; ++i)
     result[i] = grad.getResult(i);
@@ -212,10 +255,7 @@ bool AttentionOp::acceptsStrides(unsigned index) { return index < 3; }
 
 KernelCall AttentionOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
-  return attentionKernel<Attention>(*this, "Attention", inputs, getMask(), 3,
-                                    getCausal(), getScale().convertToDouble(),
-                                    getDropout().convertToDouble(), getStream(),
-                                    backend);
+  return attentionKernel<Attention>(*this, "Attention", inputs, 3, backend);
 }
 
 //===----------------------------------------------------------------------===//
@@ -226,9 +266,7 @@ LogicalResult
 AttentionGradOp::inferReturnTypes(MLIRContext *context,
                                   std::optional<Location> loc, Adaptor op,
                                   SmallVectorImpl<Type> &results) {
-  if (failed(checkAttention(loc, op.getQ(), op.getK(), op.getV(), op.getMask(),
-                            op.getSeed(), op.getSamples(),
-                            op.getDropout().convertToDouble())))
+  if (failed(checkAttention(loc, op)))
     return failure();
   auto q = cast<RankedTensorType>(op.getQ().getType());
   if (op.getOut().getType() != q || op.getGrad().getType() != q ||
@@ -243,9 +281,7 @@ AttentionGradOp::inferReturnTypes(MLIRContext *context,
 }
 
 static int64_t gradFlops(AttentionGradOp op, int64_t products) {
-  RankedTensorType q = tensorType(op.getQ());
-  return scoreCount(q, tensorType(op.getK()), op.getCausal()) *
-         perScore(q, products, 8);
+  return scoreCount(op) * perScore(tensorType(op.getQ()), products, 8);
 }
 
 int64_t AttentionGradOp::getFlops() { return gradFlops(*this, 5); }
@@ -258,10 +294,8 @@ bool AttentionGradOp::acceptsStrides(unsigned index) { return index < 3; }
 
 KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                       Backend backend) {
-  KernelCall call = attentionKernel<AttentionGrad>(
-      *this, "AttentionGrad", inputs, getMask(), 6, getCausal(),
-      getScale().convertToDouble(), getDropout().convertToDouble(), getStream(),
-      backend);
+  KernelCall call = attentionKernel<AttentionGrad>(*this, "AttentionGrad",
+                                                   inputs, 6, backend);
   // There, dk and dv come from one pass over the scores and dq from another:
   // each has the products q k^T and dout v^T of its own.
   if (backend == Backend::Cuda)

@@ -5,9 +5,14 @@
 
 include "dialects/nn/Base.td"
 
-/// Attributes shared by attention and its gradient.
+/// Attributes and optional operands shared by attention and its gradient.
 class NN_AttentionAttrs {
+  dag operands = (ins Optional<NN_Tensor>:$mask, Optional<NN_Int>:$groups,
+                      Optional<NN_Int>:$prefix, Optional<NN_Int>:$seed,
+                      Optional<NN_Int>:$samples);
   dag arguments = (ins F64Attr:$scale, UnitAttr:$causal,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap,
+                       DefaultValuedAttr<I64Attr, "0">:$window,
                        DefaultValuedAttr<F64Attr, "0.0">:$dropout,
                        DefaultValuedAttr<I64Attr, "0">:$stream);
 }
@@ -16,15 +21,26 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     AttrSizedOperandSegments, Differentiable, StridedKernel, Narrowing]> {
   let summary = "scaled dot-product attention";
   let description = [{
-    For each batch and head, softmax(scale * q k^T + mask) v, with dropout on
-    the probabilities.
+    For each batch and head, softmax(cap(scale * q k^T) + mask) v, with dropout
+    on the probabilities, where cap(x) is softcap * tanh(x / softcap), or x if
+    `softcap` is 0.
 
     Shapes: `q` [B, T, H, D]; `k` [B, S, G, D] and `v` [B, S, G, D] where G
     divides H (query head h reads key head h / (H / G)); `mask`, added to the
     scores or, if i1, true where attention is allowed, [B or 1, H or 1, T or 1,
     S]; results `out` [B, T, H, D] and `lse` [B, H, T] in f32 (f64 for f64),
-    the log of the sum of exponentials of the scores. If `causal`, query t sees
-    keys s <= t + S - T. A row that sees nothing gives zeros and an lse of -inf.
+    the log of the sum of exponentials of the scores. A row that sees nothing
+    gives zeros and an lse of -inf.
+
+    Query t stands at p = t + S - T. It sees key s if all of this holds:
+    - the mask allows it;
+    - if `causal`: s <= p, or s < prefix[b] where there is a `prefix`, one number
+      for each sample, or one for all;
+    - if `window` is positive: |s - p| < window;
+    - if there are `groups`, [B or 1, S]: groups[b, s] = groups[b, p].
+
+    Of the last three no T x S tensor is held, and keys outside of the window are
+    not looked at.
 
     Dropout keeps the probability of element ((b * H + h) * T + t) * S + s by
     the rule of `nn.random`, with b the sample.
@@ -35,6 +51,8 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     - C3: mask dimensions are those above; it is i1 or of the type of lse.
     - C4: `seed` and `samples` are given if, and only if, dropout is positive;
       dropout is in [0, 1); they are as for `nn.random`, with B the batch.
+    - C6: softcap and window aren't negative; groups are i64 [B or 1, S] with T
+      at most S; prefix is i64 [B or 1], and the op is causal.
 
     Example:
 
@@ -44,13 +62,13 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
         -> (tensor<4x64x12x64xf32>, tensor<4x12x64xf32>)
     ```
   }];
-  let arguments = !con((ins NN_Float:$q, NN_Float:$k, NN_Float:$v,
-                            Optional<NN_Tensor>:$mask, Optional<NN_Int>:$seed,
-                            Optional<NN_Int>:$samples),
+  let arguments = !con((ins NN_Float:$q, NN_Float:$k, NN_Float:$v),
+                       NN_AttentionAttrs<>.operands,
                        NN_AttentionAttrs<>.arguments);
   let results = (outs NN_Float:$out, NN_Float:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`mask` `(` $mask^ `)`)?
+    (`groups` `(` $groups^ `)`)? (`prefix` `(` $prefix^ `)`)?
     (`random` `(` $seed^ `,` $samples `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
@@ -67,13 +85,13 @@ def NN_AttentionGradOp : NN_InferredOp<"attention_grad", [
     - C5: `out`, `grad` have the type of q; `lse` is that of the forward op.
   }];
   let arguments = !con((ins NN_Float:$q, NN_Float:$k, NN_Float:$v,
-                            NN_Float:$out, NN_Float:$lse, NN_Float:$grad,
-                            Optional<NN_Tensor>:$mask, Optional<NN_Int>:$seed,
-                            Optional<NN_Int>:$samples),
+                            NN_Float:$out, NN_Float:$lse, NN_Float:$grad),
+                       NN_AttentionAttrs<>.operands,
                        NN_AttentionAttrs<>.arguments);
   let results = (outs NN_Float:$dq, NN_Float:$dk, NN_Float:$dv);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)?
+    (`groups` `(` $groups^ `)`)? (`prefix` `(` $prefix^ `)`)?
     (`random` `(` $seed^ `,` $samples `)`)? attr-dict
     `:` functional-type(operands, results)
   }];

@@ -22,6 +22,7 @@ def Train_Dialect : Dialect {
     |---|---|---|
     | `train.role` | argument | `#train.role<param, state, batch or scalar>` |
     | `train.name` | both | the model's own name |
+    | `train.aliases` | argument | other names that the model has for it, of tied weights |
     | `train.frozen` | argument | unit: a param that isn't trained |
     | `train.init` | argument | "normal", "ones", "zeros" or a number: how a fresh one starts |
     | `train.slot` | argument | the param's name, of which this is optimizer state |
@@ -41,6 +42,7 @@ def Train_Dialect : Dialect {
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kRole = "train.role";
     static constexpr ::llvm::StringLiteral kName = "train.name";
+    static constexpr ::llvm::StringLiteral kAliases = "train.aliases";
     static constexpr ::llvm::StringLiteral kFrozen = "train.frozen";
     static constexpr ::llvm::StringLiteral kInit = "train.init";
     static constexpr ::llvm::StringLiteral kSlot = "train.slot";

@@ -1,5 +1,6 @@
 #include "frontends/common/Import.h"
 
+#include "dialects/interfaces/Interfaces.h"
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
 
@@ -12,4 +13,7 @@ void tmc::registerImportDialects(mlir::DialectRegistry &registry) {
   registry
       .insert<mlir::arith::ArithDialect, mlir::math::MathDialect,
               mlir::func::FuncDialect, nn::NNDialect, train::TrainDialect>();
+  // A file may ask for gradients itself.
+  registerArithModels(registry);
+  registerMathModels(registry);
 }

@@ -51,9 +51,9 @@ struct ImportOptions {
   std::optional<int64_t> batch;
   /// Sizes of symbolic dimensions, by name.
   std::map<std::string, int64_t> dims;
-  /// The name of a scalar output, `cross_entropy(logits, labels)`, or
-  /// `mse(prediction, target)`. If empty: the output `loss`, or the only scalar
-  /// float output.
+  /// The name of a scalar output, or a loss of values, as
+  /// `cross_entropy(logits, labels)` (Loss.cpp lists them). If empty: the
+  /// output `loss`, or the only scalar float output.
   std::string loss;
   /// Globs (`*`, `?`) over names of parameters that aren't trained.
   std::vector<std::string> freeze;

@@ -32,17 +32,11 @@ Importer::Importer(std::unique_ptr<TensorStore> store,
 }
 
 Expected<ImportedModel> Importer::conclude(bool done) {
+  // What else is wrong may come of it.
+  if (!refusals.empty())
+    return allOf(refusals, howToAvoid);
   if (failure)
     return *failure;
-  if (!refusals.empty()) {
-    Failure all = Failure::unsupported(
-        refusals.size() == 1
-            ? "the model has an operator that isn't supported here"
-            : "the model has " + std::to_string(refusals.size()) +
-                  " operators that aren't supported here");
-    all.notes = refusals;
-    return all;
-  }
   if (!done)
     return Failure::defect("importing failed without saying why");
 
@@ -56,16 +50,6 @@ Expected<ImportedModel> Importer::conclude(bool done) {
       std::make_unique<Weights>(std::move(store), std::move(entries));
   result.warnings = std::move(warnings);
   return result;
-}
-
-std::string tmc::frontend::listed(ArrayRef<std::string> names) {
-  constexpr size_t kNamed = 4;
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < kNamed; ++i)
-    text += (i ? ", " : "") + names[i];
-  if (names.size() > kNamed)
-    text += " and " + std::to_string(names.size() - kNamed) + " more";
-  return text;
 }
 
 std::string tmc::frontend::cleanName(StringRef name) {
@@ -112,13 +96,13 @@ LogicalResult Importer::addTensors() {
     bool isWritten = isFloat(tensor.type) && mutated.contains(tensor.name);
     isArgument |= isWritten;
     if (isArgument) {
+      v.kind = Val::Poisoned;
       if (!irType(tensor.type, &context))
-        return fail(Failure::unsupported("parameter '" + tensor.name +
-                                         "' has elements of type " +
-                                         nameOf(tensor.type))),
-               mlir::failure();
-      v = Val(Value(argumentOf(tensor)));
-      if (isWritten)
+        refuse({"parameter", tensor.name, "",
+                "elements of type " + nameOf(tensor.type)});
+      else
+        v = Val(Value(argumentOf(tensor)));
+      if (isWritten && tensor.argument)
         arguments[tensor.argument.getArgNumber()].role = Argument::State;
     } else {
       v.kind = Val::Const;
@@ -226,21 +210,6 @@ Val Importer::detached(const Val &v, Location loc) {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-LogicalResult Importer::refuseOperators(
-    const std::map<std::string, std::vector<std::string>> &missing) {
-  Failure all =
-      Failure::unsupported("the model has " + std::to_string(missing.size()) +
-                           (missing.size() == 1 ? " operator that isn't"
-                                                : " operators that aren't") +
-                           " supported");
-  for (const auto &[op, nodes] : missing)
-    all.notes.push_back(op + ", " + std::to_string(nodes.size()) +
-                        (nodes.size() == 1 ? " time: " : " times: ") +
-                        listed(nodes));
-  fail(std::move(all));
-  return mlir::failure();
-}
-
 const Val &Importer::lookup(const std::string &name) const {
   static const Val absent;
   for (const Scope &scope : llvm::reverse(scopes)) {
@@ -273,22 +242,48 @@ LogicalResult Importer::importNode(Site &site, ArrayRef<std::string> inputs,
       return site.error("reads '" + name + "', which nothing defines");
     poisoned |= v.kind == Val::Poisoned;
   }
-  size_t refusalsBefore = refusals.size();
-  if (!poisoned) {
-    LogicalResult done = import();
-    if (failure)
-      return mlir::failure();
-    if (failed(done) && refusals.size() == refusalsBefore)
+  bool isBroken = poisoned || !import;
+  if (!isBroken) {
+    size_t refusalsBefore = refusals.size();
+    isBroken = failed(import()) || refusals.size() > refusalsBefore;
+    if (isBroken && refusals.empty() && !failure)
       return site.error("can't be imported");
   }
-  if (poisoned || refusals.size() > refusalsBefore)
+  if (failure && refusals.empty())
+    return mlir::failure();
+  failure.reset(); // It may come of what isn't supported.
+  if (isBroken)
     for (const std::string &name : outputs)
-      if (!name.empty()) {
-        Val v;
-        v.kind = Val::Poisoned;
-        scopes.back().values.try_emplace(name, v);
-      }
+      if (!name.empty())
+        poison(name, site.loc);
   return success();
+}
+
+std::optional<Dims> Importer::boundSizes(ArrayRef<Declared::Dim> dims) const {
+  Dims sizes;
+  for (const Declared::Dim &dim : dims) {
+    auto found = bound.find(dim.symbol);
+    if (!dim.isKnown || (!dim.symbol.empty() && found == bound.end()))
+      return std::nullopt;
+    sizes.push_back(dim.symbol.empty() ? dim.size : found->second);
+  }
+  return sizes;
+}
+
+/// Defines `name` as something that can't be computed. Floats of a size that
+/// the file gives are stood in for by zeros; what is whole may be a size.
+void Importer::poison(const std::string &name, Location loc) {
+  Val v;
+  v.kind = Val::Poisoned;
+  if (auto declared = declaredType(name);
+      declared && isFloat(declared->first)) {
+    auto [type, dims] = *declared;
+    auto count = checkedNumElements(dims);
+    if (irType(type, &context) && count && *count <= kMaxElements)
+      v = Val(nn::splat(
+          b, loc, RankedTensorType::get(dims, irType(type, &context)), 0));
+  }
+  scopes.back().values.try_emplace(name, std::move(v));
 }
 
 //===----------------------------------------------------------------------===//

@@ -16,6 +16,7 @@
 #define TMC_FRONTENDS_COMMON_IMPORTER_H
 
 #include "frontends/common/Import.h"
+#include "frontends/common/Refusals.h"
 #include "frontends/common/Site.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,8 +42,9 @@ struct Argument {
 
 /// A tensor of the file, and what has become of it.
 struct StoredTensor {
-  std::string name;  ///< The user's; an argument's.
-  std::string value; ///< The graph's, where that is another one.
+  std::string name;                 ///< The user's; an argument's.
+  std::string value;                ///< The graph's, where that is another one.
+  std::vector<std::string> aliases; ///< The user's other names for it.
   ElementType type = ElementType::F32;
   Dims dims;
   bool mayBeMissing = false;             ///< It is in another file.
@@ -88,7 +90,7 @@ public:
       failure = std::move(f);
   }
   /// Notes something unsupported; see Site::unsupported.
-  void refuse(std::string what) { refusals.push_back(std::move(what)); }
+  void refuse(Refusal refusal) { refusals.push_back(std::move(refusal)); }
   /// Tells the user about something that isn't wrong.
   void warn(std::string what) { warnings.push_back(std::move(what)); }
 
@@ -132,7 +134,9 @@ protected:
                                const std::map<std::string, int64_t> &proposed);
   mlir::LogicalResult makeInputs(llvm::ArrayRef<Declared> inputs);
   /// Runs `import` for a node that reads and defines values of these names.
-  /// What depends on something unsupported is skipped.
+  /// What makes something unsupported gets stand-ins for its results, so that
+  /// the nodes behind it are looked at, too; without a stand-in they are
+  /// skipped.
   mlir::LogicalResult
   importNode(Site &site, llvm::ArrayRef<std::string> inputs,
              llvm::ArrayRef<std::string> outputs,
@@ -150,10 +154,12 @@ protected:
   /// What `run` returns, `done` or not.
   Expected<ImportedModel> conclude(bool done);
 
-  /// Fails with the list of operators that have no importer: the nodes of each,
-  /// by name.
-  mlir::LogicalResult refuseOperators(
-      const std::map<std::string, std::vector<std::string>> &missing);
+  /// The type that the file gives a value that nothing has made, if it says
+  /// all of it.
+  virtual std::optional<std::pair<ElementType, Dims>>
+  declaredType(const std::string &name) const = 0;
+  /// `dims` with the sizes that were bound; nothing where one has none.
+  std::optional<Dims> boundSizes(llvm::ArrayRef<Declared::Dim> dims) const;
 
   int storedBehind(const Val &v) const;
   bool isTrainable(const StoredTensor &tensor) const;
@@ -184,11 +190,14 @@ protected:
   std::vector<Scope> scopes;
   llvm::StringSet<> used;
   std::optional<Failure> failure;
-  std::vector<std::string> refusals;
+  std::vector<Refusal> refusals;
   /// Said where buffers can't be updated: how to export the model.
   std::string howToKeepBuffers;
+  /// Said of operators that have no importer: the way around most of them.
+  std::string howToAvoid;
 
 private:
+  void poison(const std::string &name, mlir::Location loc);
   mlir::LogicalResult lossFromOutput(const std::string &name);
   mlir::LogicalResult lossFromCall(const std::string &function,
                                    const std::string &lhs,
@@ -227,9 +236,6 @@ std::string cleanName(llvm::StringRef name);
 /// follows the packages' folder, else to the file: it is another machine's.
 mlir::LocationAttr lineOf(llvm::StringRef stackTrace,
                           mlir::MLIRContext &context);
-
-/// The first of `names`, and how many more there are.
-std::string listed(llvm::ArrayRef<std::string> names);
 
 } // namespace tmc::frontend
 

@@ -81,11 +81,16 @@ LogicalResult Importer::makeInputs(ArrayRef<Declared> inputs) {
   bool first = true;
   for (const Declared &input : inputs) {
     Type element = input.type ? irType(*input.type, &context) : Type();
-    if (!element)
-      return fail(Failure::unsupported(
-                 "input '" + input.name + "' has elements of type " +
-                 (input.type ? nameOf(*input.type) : input.typeName))),
-             mlir::failure();
+    if (!element) {
+      refuse({"input", input.name, "",
+              "elements of type " +
+                  (input.type ? nameOf(*input.type) : input.typeName)});
+      Val v;
+      v.kind = Val::Poisoned;
+      if (failed(define(input.name, std::move(v))))
+        return mlir::failure();
+      continue;
+    }
     Dims dims;
     for (const Declared::Dim &dim : input.dims)
       dims.push_back(dim.symbol.empty() ? dim.size : bound[dim.symbol]);

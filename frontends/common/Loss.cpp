@@ -4,12 +4,21 @@
 //   --loss=NAME                      that scalar
 //   --loss=cross_entropy(a, labels)  mean over the labels that aren't -100; the
 //                                    classes are the innermost dimension of a
+//   --loss=soft_cross_entropy(a, shares)
+//                                    mean over the rows, of shares of classes
+//   --loss=bce(a, target)            mean of the binary cross-entropies of the
+//                                    logits a
+//   --loss=kl(a, shares)             mean over the rows of the divergence of
+//                                    softmax(a) from the shares
 //   --loss=mse(a, target)            mean of (a - target)^2
 //
 // Labels and targets that the graph doesn't have become inputs of the batch.
 
 #include "frontends/common/Importer.h"
 #include "frontends/common/Losses.h"
+#include "frontends/common/ops/Norm.h"
+#include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/TargetLoss.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -100,10 +109,78 @@ FailureOr<Value> Importer::lossTarget(const std::string &name,
                   isa<IntegerType>(type.getElementType());
   if (has.getShape() == type.getShape() && sameKind)
     return *value;
-  fail(Failure::usage("the loss needs '" + name + "' to have shape " +
-                      str(type.getShape()) + ", but it has " +
-                      str(has.getShape())));
+  fail(Failure::usage(
+      has.getShape() == type.getShape()
+          ? "the loss needs '" + name + "' to hold " +
+                (isa<IntegerType>(type.getElementType()) ? "labels" : "floats")
+          : "the loss needs '" + name + "' to have shape " +
+                str(type.getShape()) + ", but it has " + str(has.getShape())));
   return mlir::failure();
+}
+
+namespace {
+/// Where the loss of a command line is built.
+class LossSite : public Site {
+public:
+  LossSite(Importer &importer, Location loc, std::string text)
+      : Site(importer, loc), text(std::move(text)) {}
+  std::string opName() const override { return "--loss"; }
+  std::string nodeName() const override { return text; }
+
+private:
+  std::string text;
+};
+} // namespace
+
+/// The mean of `losses` over all rows of `x`, whose innermost dimension is the
+/// classes; of all elements, where `perRow` is false.
+static FailureOr<Val> meanLoss(Site &s, FailureOr<Val> losses, const Val &x,
+                               bool perRow) {
+  if (failed(losses))
+    return mlir::failure();
+  ASSIGN_OR_FAIL(Val sum,
+                 reduceSum(s, *losses, nn::firstDims(losses->rank()), false));
+  int64_t count = 1;
+  for (int64_t dim : ArrayRef<int64_t>(x.dims).drop_back(perRow ? 1 : 0))
+    count *= dim;
+  return Val(nn::scale(s.b, s.loc, sum.value, 1.0 / double(count)));
+}
+
+/// Mean loss of `x` and a target of numbers, in the type of sums.
+static FailureOr<Val> targetLoss(Site &s, StringRef callee, Value given,
+                                 Value target) {
+  Type element = nn::accumulationType(nn::tensorType(given).getElementType());
+  Val x(nn::convertTo(s.b, s.loc, given, element));
+  Val y(nn::convertTo(s.b, s.loc, target, element));
+  if (callee == "mse")
+    return Val(meanSquaredError(s.b, s.loc, x.value, y.value));
+  if (callee == "bce")
+    return meanLoss(s, binaryCrossEntropyOfLogits(s, x, y, Val()), x, false);
+  ASSIGN_OR_FAIL(Val logs, softmax(s, x, x.rank() - 1, /*log=*/true));
+  if (callee == "kl")
+    return meanLoss(s, divergence(s, logs, y, false), x, true);
+  Value parts = nn::mul(s.b, s.loc, y.value, logs.value);
+  return meanLoss(s, Val(Value(arith::NegFOp::create(s.b, s.loc, parts))), x,
+                  true);
+}
+
+/// The losses that a command line can name, and what they are called with.
+static constexpr std::pair<StringRef, StringRef> kLosses[] = {
+    {"cross_entropy", "logits, labels"},
+    {"soft_cross_entropy", "logits, shares"},
+    {"bce", "logits, target"},
+    {"kl", "logits, shares"},
+    {"mse", "prediction, target"}};
+
+/// "cross_entropy(logits, labels), ... or mse(prediction, target)".
+static std::string listLosses() {
+  std::string text;
+  for (auto [i, loss] : llvm::enumerate(kLosses))
+    text += (i == 0                        ? ""
+             : i + 1 == std::size(kLosses) ? " or "
+                                           : ", ") +
+            loss.first.str() + "(" + loss.second.str() + ")";
+  return text;
 }
 
 LogicalResult Importer::lossFromCall(const std::string &callee,
@@ -115,17 +192,22 @@ LogicalResult Importer::lossFromCall(const std::string &callee,
   Value x = *prediction;
   auto type = cast<RankedTensorType>(x.getType());
   Location loc = NameLoc::get(b.getStringAttr(callee));
-  if (callee == "mse") {
+  bool wantsRows = callee != "mse" && callee != "bce";
+  if (wantsRows && type.getRank() < 2)
+    return fail(Failure::usage(callee + " wants rows of logits, but '" + lhs +
+                               "' has shape " + str(type.getShape()))),
+           mlir::failure();
+  if (callee != "cross_entropy") {
     auto target = lossTarget(rhs, type);
     if (failed(target))
       return mlir::failure();
-    setLoss(meanSquaredError(b, loc, x, *target), "loss");
+    LossSite site(*this, loc, callee);
+    auto loss = targetLoss(site, callee, x, *target);
+    if (failed(loss))
+      return mlir::failure();
+    setLoss(loss->value, "loss");
     return success();
   }
-  if (type.getRank() < 2)
-    return fail(Failure::usage("cross_entropy wants rows of logits, but '" +
-                               lhs + "' has shape " + str(type.getShape()))),
-           mlir::failure();
   auto labelType =
       RankedTensorType::get(type.getShape().drop_back(), b.getI64Type());
   auto labels = lossTarget(rhs, labelType);
@@ -147,10 +229,11 @@ LogicalResult Importer::attachLoss() {
     callee = callee.trim();
     auto [lhs, rhs] = rest.split(',');
     if (!rhs.consume_back(")") || lhs.trim().empty() || rhs.trim().empty() ||
-        (callee != "cross_entropy" && callee != "mse"))
+        llvm::none_of(kLosses, [&, &callee = callee](const auto &loss) {
+          return loss.first == callee;
+        }))
       return fail(Failure::usage("--loss=" + spec.str() +
-                                 " is neither a name, cross_entropy(logits, "
-                                 "labels) nor mse(prediction, target)")),
+                                 " is no name and none of " + listLosses())),
              mlir::failure();
     return lossFromCall(callee.str(), lhs.trim().str(), rhs.trim().str());
   }
@@ -177,7 +260,6 @@ LogicalResult Importer::attachLoss() {
                           : "the model has " + std::to_string(scalars.size()) +
                                 " scalar outputs, none named loss")
            .note(outputs)
-           .note("give --loss=NAME, --loss='cross_entropy(logits, labels)' or "
-                 "--loss='mse(prediction, target)'"));
+           .note("give --loss=NAME, or one of " + listLosses() + " in quotes"));
   return mlir::failure();
 }

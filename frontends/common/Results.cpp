@@ -113,10 +113,12 @@ LogicalResult Importer::importResults(std::vector<Output> given) {
     if (v.kind == Val::Absent)
       return fail(Failure::input("nothing defines the output '" + name + "'")),
              mlir::failure();
-    if (v.kind == Val::Sequence || !irType(v.type, &context))
-      return fail(Failure::unsupported("output '" + name +
-                                       "' is no tensor of a supported type")),
-             mlir::failure();
+    if (v.kind == Val::Sequence || !irType(v.type, &context)) {
+      refuse({"output", name, "",
+              v.kind == Val::Sequence ? "a sequence"
+                                      : "elements of type " + nameOf(v.type)});
+      continue;
+    }
     auto value = materialise(v);
     if (failed(value))
       return mlir::failure();
@@ -222,6 +224,11 @@ LogicalResult Importer::setAttributes() {
                         train::RoleAttr::get(&context, role));
     function.setArgAttr(i, TrainDialect::kName, b.getStringAttr(argument.name));
     isParameter.push_back(argument.stored >= 0);
+    if (argument.stored >= 0 && !tensors[argument.stored].aliases.empty()) {
+      SmallVector<StringRef> names;
+      llvm::append_range(names, tensors[argument.stored].aliases);
+      function.setArgAttr(i, TrainDialect::kAliases, b.getStrArrayAttr(names));
+    }
     if (argument.role != Argument::Param)
       continue;
     bool frozen = argument.frozen || !reached[i];

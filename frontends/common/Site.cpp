@@ -114,21 +114,26 @@ Value Site::like(Value x, double value) {
   return nn::splat(b, loc, x.getType(), value);
 }
 
+/// " (model.py:12)", or nothing.
+static std::string lineText(Location loc) {
+  auto name = dyn_cast<NameLoc>(loc);
+  auto line =
+      name ? dyn_cast<FileLineColLoc>(name.getChildLoc()) : FileLineColLoc();
+  return line ? " (" + line.getFilename().str() + ":" +
+                    std::to_string(line.getLine()) + ")"
+              : std::string();
+}
+
 LogicalResult Site::error(const Twine &message) {
   Failure failure = Failure::input(label() + ": " + message.str());
-  if (auto name = dyn_cast<NameLoc>(loc)) {
-    std::string where = "at " + name.getName().str();
-    if (auto line = dyn_cast<FileLineColLoc>(name.getChildLoc()))
-      where += " (" + line.getFilename().str() + ":" +
-               std::to_string(line.getLine()) + ")";
-    failure.notes.push_back(where);
-  }
+  if (auto name = dyn_cast<NameLoc>(loc))
+    failure.notes.push_back("at " + name.getName().str() + lineText(loc));
   importer.fail(std::move(failure));
   return mlir::failure();
 }
 
 LogicalResult Site::unsupported(const Twine &message) {
-  importer.refuse(label() + ": " + message.str());
+  importer.refuse({opName(), nodeName(), lineText(loc), message.str()});
   return mlir::failure();
 }
 

@@ -71,8 +71,11 @@ public:
   mlir::OpBuilder &b;
   mlir::Location loc;
 
-  /// "Gemm 'node_linear'": for messages.
-  virtual std::string label() const = 0;
+  // For messages.
+  virtual std::string opName() const = 0;
+  virtual std::string nodeName() const = 0;
+  /// "Gemm 'node_linear'".
+  std::string label() const { return opName() + " '" + nodeName() + "'"; }
 
   /// The elements of `v`, a constant.
   mlir::FailureOr<Array> arrayOf(const Val &v);

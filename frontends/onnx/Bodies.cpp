@@ -102,7 +102,7 @@ OnnxImporter::importBody(Node &node, const onnx::GraphProto &graph,
     scope.values[input.name()] = value;
   scopes.push_back(std::move(scope));
   size_t refusalsBefore = refusals.size();
-  LogicalResult done = importNodes(graph.node(), node.opset);
+  LogicalResult done = importNodes(graph.node(), node.opset, true);
   SmallVector<Val> values;
   for (const auto &output : graph.output())
     values.push_back(lookup(output.name()));

@@ -44,12 +44,15 @@ OnnxImporter::OnnxImporter(Model model, const ImportOptions &options,
       modelFiles(static_cast<FileTensors &>(*store).files.get()) {
   howToKeepBuffers = "export with optimize=False, and use the buffer after it "
                      "is updated or leave the update out of forward";
+  howToAvoid = "write it with other operators, or export the model as .pt2, "
+               "where it may be another";
 }
 
 Expected<ImportedModel> OnnxImporter::run() {
   auto done = [&]() -> LogicalResult {
-    if (failed(checkOperators()) || failed(readInitializers()) ||
-        failed(diagnoseFolding()) || failed(diagnoseMerging()))
+    checkOperators();
+    if (failed(readInitializers()) || failed(diagnoseFolding()) ||
+        failed(diagnoseMerging()))
       return mlir::failure();
     FailureOr<std::vector<Declared>> declared = inputs();
     if (failed(declared) || failed(bindDims(*declared, proposedDims(proto))) ||
@@ -90,23 +93,16 @@ void OnnxImporter::collectUses(const onnx::GraphProto &graph) {
     used.insert(output.name());
 }
 
-/// Lists every operator that has no importer, with the names of its nodes.
-LogicalResult OnnxImporter::checkOperators() {
+/// Refuses every operator that has no importer.
+void OnnxImporter::checkOperators() {
   std::set<std::pair<std::string, std::string>> functions;
   for (const auto &function : proto.functions())
     functions.insert({function.domain(), function.name()});
-  std::map<std::string, std::vector<std::string>> missing;
   auto check = [&](const auto &nodes) {
     for (const onnx::NodeProto &node : nodes)
       if (!findOperator(domainOf(node), node.op_type()) &&
-          !functions.count({node.domain(), node.op_type()})) {
-        std::string name = node.domain().empty()
-                               ? node.op_type()
-                               : node.domain() + "." + node.op_type();
-        missing[name].push_back(!node.name().empty()     ? node.name()
-                                : node.output_size() > 0 ? node.output(0)
-                                                         : "unnamed");
-      }
+          !functions.count({node.domain(), node.op_type()}))
+        (void)Node(*this, node, locationOf(node, context), 0).unsupported("");
   };
   check(proto.graph().node());
   for (const auto &function : proto.functions())
@@ -119,7 +115,6 @@ LogicalResult OnnxImporter::checkOperators() {
     for (const std::string &name : function.output())
       used.insert(name);
   }
-  return missing.empty() ? success() : refuseOperators(missing);
 }
 
 /// Lines of the graph signature: "p_fc_weight: PARAMETER target='fc.weight'",
@@ -272,7 +267,7 @@ LogicalResult OnnxImporter::diagnoseMerging() {
 /// is the detached one. Nothing if there is none, or if no gradient would flow
 /// to it; refuses the node where several inputs may be meant.
 std::optional<std::string> OnnxImporter::detachedInput(
-    const Node &node,
+    Node &node,
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &all) {
   if (scopes.size() > 1 || node.proto.op_type() == "Identity")
     return std::nullopt;
@@ -312,15 +307,15 @@ std::optional<std::string> OnnxImporter::detachedInput(
     return std::nullopt;
   if (unnamed.size() == 1 && !unknown)
     return unnamed[0];
-  refuse(node.label() + ": reads a detached value, and the exporter's "
-                        "optimizer has removed which (export with "
-                        "optimize=False)");
+  (void)node.unsupported(
+      "reads a detached value, and the exporter's optimizer has removed which "
+      "(export with optimize=False)");
   return std::nullopt;
 }
 
 LogicalResult OnnxImporter::importNodes(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
-    int64_t opset) {
+    int64_t opset, bool isBody) {
   for (const onnx::NodeProto &proto : nodes) {
     std::string domain = domainOf(proto);
     Node node(*this, proto, locationOf(proto, context),
@@ -328,6 +323,11 @@ LogicalResult OnnxImporter::importNodes(
     std::vector<std::string> reads(proto.input().begin(), proto.input().end());
     std::vector<std::string> makes(proto.output().begin(),
                                    proto.output().end());
+    ImportFn fn = findOperator(domain, proto.op_type());
+    const onnx::FunctionProto *callee = fn ? nullptr : functionOf(proto);
+    // Those of the graph and of functions have been refused already.
+    if (!fn && !callee && isBody)
+      (void)node.unsupported("");
     auto import = [&]() -> LogicalResult {
       size_t refusalsBefore = refusals.size();
       std::optional<std::string> cut = detachedInput(node, nodes);
@@ -339,17 +339,43 @@ LogicalResult OnnxImporter::importNodes(
         whole = input;
         input = detached(whole, node.loc);
       }
-      ImportFn fn = findOperator(domain, proto.op_type());
-      const onnx::FunctionProto *callee = fn ? nullptr : functionOf(proto);
-      LogicalResult done = fn       ? fn(node)
-                           : callee ? importCall(node, *callee)
-                                    : node.unsupported("isn't supported");
+      LogicalResult done = fn ? fn(node) : importCall(node, *callee);
       if (cut)
         scopes.back().values[*cut] = std::move(whole);
       return done;
     };
-    if (failed(importNode(node, reads, makes, import)))
+    llvm::function_ref<LogicalResult()> known;
+    if (fn || callee)
+      known = import;
+    if (failed(importNode(node, reads, makes, known)))
       return mlir::failure();
   }
   return success();
+}
+
+std::optional<std::pair<ElementType, Dims>>
+OnnxImporter::declaredType(const std::string &name) const {
+  auto find = [&](const auto &values) -> const onnx::ValueInfoProto * {
+    for (const auto &value : values)
+      if (value.name() == name && value.type().has_tensor_type() &&
+          value.type().tensor_type().has_shape())
+        return &value;
+    return nullptr;
+  };
+  const auto *found =
+      scopes.size() > 1 ? nullptr : find(proto.graph().value_info());
+  if (!found && scopes.size() == 1)
+    found = find(proto.graph().output());
+  if (!found)
+    return std::nullopt;
+  const auto &tensor = found->type().tensor_type();
+  SmallVector<Declared::Dim> dims;
+  for (const auto &dim : tensor.shape().dim())
+    dims.push_back({dim.dim_value(), dim.dim_param(),
+                    dim.has_dim_value() || dim.has_dim_param()});
+  auto type = typeOfNumber(tensor.elem_type());
+  std::optional<Dims> sizes = boundSizes(dims);
+  if (!type || !sizes)
+    return std::nullopt;
+  return std::pair(*type, *sizes);
 }

@@ -21,10 +21,11 @@ public:
   Expected<ImportedModel> run();
 
   // For Node.
-  /// Imports the nodes of a graph or function body in the current scope.
+  /// Imports the nodes of a graph, a function, or a body within a node, in the
+  /// current scope.
   mlir::LogicalResult
   importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
-              int64_t opset);
+              int64_t opset, bool isBody = false);
   /// Imports a branch that is taken: `node`'s outputs become the graph's.
   mlir::LogicalResult importBranch(Node &node, const onnx::GraphProto &graph);
   /// Loops whose number of trips is known.
@@ -47,16 +48,18 @@ private:
   mlir::LogicalResult defineOutputs(Node &node, llvm::ArrayRef<Val> values);
   void collectUses(const onnx::GraphProto &graph);
   // In the order in which `run` calls them.
-  mlir::LogicalResult checkOperators();
+  void checkOperators();
   mlir::LogicalResult readInitializers();
   void readSignature();
   mlir::LogicalResult diagnoseFolding();
   mlir::LogicalResult diagnoseMerging();
   mlir::FailureOr<std::vector<Declared>> inputs();
   std::vector<Output> outputs() const;
+  std::optional<std::pair<ElementType, Dims>>
+  declaredType(const std::string &name) const override;
 
   std::optional<std::string>
-  detachedInput(const Node &node,
+  detachedInput(Node &node,
                 const google::protobuf::RepeatedPtrField<onnx::NodeProto> &all);
 
   onnx::ModelProto proto;

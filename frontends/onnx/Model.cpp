@@ -13,7 +13,7 @@ using namespace tmc;
 using namespace tmc::onnx_import;
 
 /// Operator sets between which a model's may be.
-constexpr int64_t kFirstOpset = 13, kLastOpset = 23;
+constexpr int64_t kFirstOpset = 13, kLastOpset = 28;
 
 static Expected<Model> parse(SafeFile file, std::string owned,
                              std::string directory) {
@@ -41,6 +41,13 @@ static Expected<Model> parse(SafeFile file, std::string owned,
     std::string domain = entry.domain() == "ai.onnx" ? "" : entry.domain();
     model.opsets[domain] = entry.version();
   }
+  // A model of nothing but operators of other domains names no version of
+  // ONNX's own.
+  if (!model.opsets.empty() &&
+      llvm::none_of(model.proto.graph().node(), [](const auto &node) {
+        return node.domain().empty() || node.domain() == "ai.onnx";
+      }))
+    model.opsets.try_emplace("", kLastOpset);
   auto opset = model.opsets.find("");
   if (opset == model.opsets.end())
     return Failure::input(

@@ -51,11 +51,16 @@ Node::Node(OnnxImporter &reader, const onnx::NodeProto &proto, Location loc,
            int64_t opset)
     : Site(reader, loc), reader(reader), proto(proto), opset(opset) {}
 
-std::string Node::label() const {
-  std::string name = proto.name();
-  if (name.empty() && proto.output_size())
-    name = proto.output(0);
-  return proto.op_type() + " '" + name + "'";
+std::string Node::opName() const {
+  return proto.domain().empty() || proto.domain() == "ai.onnx"
+             ? proto.op_type()
+             : proto.domain() + "." + proto.op_type();
+}
+
+std::string Node::nodeName() const {
+  return !proto.name().empty()     ? proto.name()
+         : proto.output_size() > 0 ? proto.output(0)
+                                   : "unnamed";
 }
 
 int Node::numInputs() const { return proto.input_size(); }

@@ -38,7 +38,8 @@ public:
   const onnx::NodeProto &proto;
   int64_t opset; ///< Of the node's domain.
 
-  std::string label() const override;
+  std::string opName() const override;
+  std::string nodeName() const override;
 
   // Inputs. Absent optional ones have kind Absent.
   int numInputs() const;

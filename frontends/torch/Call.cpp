@@ -45,8 +45,6 @@ std::vector<std::string> tmc::torch_import::operatorNames() {
 Call::Call(TorchImporter &reader, const CallData &data, Location loc)
     : Site(reader, loc), reader(reader), data(data) {}
 
-std::string Call::label() const { return data.target + " '" + data.name + "'"; }
-
 bool Call::has(const std::string &name) const {
   const Arg *found = data.argument(name);
   return found && found->kind != Arg::None;

@@ -33,7 +33,8 @@ public:
   TorchImporter &reader;
   const CallData &data;
 
-  std::string label() const override;
+  std::string opName() const override { return data.target; }
+  std::string nodeName() const override { return data.name; }
 
   /// True if the argument is given and isn't None.
   bool has(const std::string &name) const;

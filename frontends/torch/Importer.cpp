@@ -17,12 +17,12 @@ TorchImporter::TorchImporter(Program program,
       program(std::move(program)) {
   howToKeepBuffers = "export the program with run_decompositions(), or leave "
                      "the update out of forward";
+  howToAvoid = "write it with other operators; run_decompositions() may do so";
 }
 
 Expected<ImportedModel> TorchImporter::run() {
   auto done = [&]() -> LogicalResult {
-    if (failed(checkOperators()))
-      return mlir::failure();
+    checkOperators();
     findWrites();
     if (failed(readTensors()))
       return mlir::failure();
@@ -71,37 +71,25 @@ Location tmc::torch_import::locationOf(const CallData &call,
                       Location(lineOf(call.stackTrace, context)));
 }
 
-/// " (model.py:12)", or nothing.
-static std::string lineText(Location loc) {
-  auto name = dyn_cast<NameLoc>(loc);
-  auto line =
-      name ? dyn_cast<FileLineColLoc>(name.getChildLoc()) : FileLineColLoc();
-  return line ? " (" + line.getFilename().str() + ":" +
-                    std::to_string(line.getLine()) + ")"
-              : std::string();
-}
-
 //===----------------------------------------------------------------------===//
 // Before the first call
 //===----------------------------------------------------------------------===//
 
-LogicalResult TorchImporter::checkOperators() {
-  std::map<std::string, std::vector<std::string>> missing;
+/// Refuses every operator that has no importer.
+void TorchImporter::checkOperators() {
   for (auto [i, call] : llvm::enumerate(program.calls)) {
     for (const std::string &name : call.reads()) {
       used.insert(name);
       lastRead[name] = i;
     }
     if (!importerOf(call.op()))
-      missing[call.target].push_back(call.name +
-                                     lineText(locationOf(call, context)));
+      (void)Call(*this, call, locationOf(call, context)).unsupported("");
   }
   for (const OutputSpec &output : program.outputs)
     if (!output.value.empty()) {
       used.insert(output.value);
       lastRead[output.value] = program.calls.size();
     }
-  return missing.empty() ? success() : refuseOperators(missing);
 }
 
 LogicalResult TorchImporter::readTensors() {
@@ -136,6 +124,9 @@ LogicalResult TorchImporter::readTensors() {
     auto [tied, isNew] = first.try_emplace(key, input.value);
     if (!isNew && input.kind == InputSpec::Parameter) {
       ties.push_back({input.value, tied->second});
+      for (StoredTensor &tensor : tensors)
+        if (tensor.value == tied->second)
+          tensor.aliases.push_back(input.target);
       continue;
     }
     auto added = archive().add(input.target, found);
@@ -229,17 +220,38 @@ std::map<std::string, int64_t> TorchImporter::proposedDims() const {
 //===----------------------------------------------------------------------===//
 
 LogicalResult TorchImporter::importCalls() {
-  for (auto [i, data] : llvm::enumerate(program.calls)) {
+  for (auto [i, each] : llvm::enumerate(program.calls)) {
+    const CallData &data = each;
     Call call(*this, data, locationOf(data, context));
     size_t index = i;
     ImportFn fn = importerOf(data.op());
     auto import = [&]() -> LogicalResult {
       return writesInPlace(data.op()) ? importWrite(call, index, fn) : fn(call);
     };
-    if (failed(importNode(call, data.reads(), data.makes(), import)))
+    llvm::function_ref<LogicalResult()> known;
+    if (fn)
+      known = import;
+    if (failed(importNode(call, data.reads(), data.makes(), known)))
       return mlir::failure();
   }
   return success();
+}
+
+std::optional<std::pair<ElementType, Dims>>
+TorchImporter::declaredType(const std::string &name) const {
+  auto found = program.tensors.find(name);
+  if (found == program.tensors.end() || !found->second.type)
+    return std::nullopt;
+  SmallVector<Declared::Dim> dims;
+  for (const Declared::Dim &dim : found->second.dims) {
+    auto symbol = symbolNames.find(dim.symbol);
+    dims.push_back(
+        {dim.size, symbol == symbolNames.end() ? dim.symbol : symbol->second});
+  }
+  std::optional<Dims> sizes = boundSizes(dims);
+  if (!sizes)
+    return std::nullopt;
+  return std::pair(*found->second.type, *sizes);
 }
 
 //===----------------------------------------------------------------------===//

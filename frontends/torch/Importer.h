@@ -29,7 +29,7 @@ public:
 
 private:
   // In the order in which `run` calls them.
-  mlir::LogicalResult checkOperators();
+  void checkOperators();
   void findWrites();
   mlir::LogicalResult readTensors();
   mlir::FailureOr<std::vector<Declared>> inputs();
@@ -42,6 +42,8 @@ private:
   mlir::LogicalResult spread(Call &call, const std::string &self,
                              llvm::ArrayRef<std::string> stale);
   std::vector<Output> outputs();
+  std::optional<std::pair<ElementType, Dims>>
+  declaredType(const std::string &name) const override;
 
   ArchiveTensors &archive() { return static_cast<ArchiveTensors &>(*store); }
   const std::string &memoryOf(const std::string &name) const;

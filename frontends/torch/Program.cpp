@@ -151,6 +151,7 @@ private:
   Arg list(const json::Value &value, StringRef element);
   TensorMeta meta(const json::Object &in);
   CallData call(const json::Object &in);
+  void readBlock(const json::Object &graph, Block &block);
   void readInput(const json::Object &spec);
   void readOutput(const json::Object &spec);
   void readOutputNames(const json::Object &module);
@@ -311,6 +312,14 @@ Arg Reader::argument(const json::Value &value) {
     return list(content, "as_bool");
   } else if (kind == "as_strings") {
     return list(content, "as_string");
+  } else if (kind == "as_graph") {
+    result.kind = Arg::Graph;
+    auto block = std::make_shared<Block>();
+    if (const json::Object *named = content.getAsObject())
+      readBlock(object(*named, "graph"), *block);
+    else
+      blame("an argument is no graph");
+    result.graph = std::move(block);
   } else {
     result.kind = Arg::Other;
     result.text = kind.str();
@@ -394,6 +403,25 @@ CallData Reader::call(const json::Object &in) {
   if (call.name.empty() && !makes.empty())
     call.name = makes[0];
   return call;
+}
+
+void Reader::readBlock(const json::Object &graph, Block &block) {
+  for (const json::Value &entry : array(graph, "nodes")) {
+    const json::Object *node = entry.getAsObject();
+    if (!node)
+      return blame("a node is none");
+    block.calls.push_back(call(*node));
+  }
+  for (const auto &[name, value] : object(graph, "tensor_values")) {
+    const json::Object *tensor = value.getAsObject();
+    if (!tensor)
+      return blame("'" + StringRef(name) + "' has no type");
+    block.tensors[StringRef(name).str()] = meta(*tensor);
+  }
+  for (const json::Value &entry : array(graph, "inputs"))
+    block.inputs.push_back(argument(entry));
+  for (const json::Value &entry : array(graph, "outputs"))
+    block.outputs.push_back(argument(entry));
 }
 
 void Reader::readInput(const json::Object &spec) {
@@ -540,19 +568,10 @@ void Reader::readGraph(const json::Object &root) {
     return;
   }
   const json::Object &module = object(root, "graph_module");
-  const json::Object &graph = object(module, "graph");
-  for (const json::Value &entry : array(graph, "nodes")) {
-    const json::Object *node = entry.getAsObject();
-    if (!node)
-      return blame("a node is none");
-    program.calls.push_back(call(*node));
-  }
-  for (const auto &[name, value] : object(graph, "tensor_values")) {
-    const json::Object *tensor = value.getAsObject();
-    if (!tensor)
-      return blame("'" + StringRef(name) + "' has no type");
-    program.tensors[StringRef(name).str()] = meta(*tensor);
-  }
+  Block block;
+  readBlock(object(module, "graph"), block);
+  program.calls = std::move(block.calls);
+  program.tensors = std::move(block.tensors);
   const json::Object &signature = object(module, "signature");
   for (const json::Value &entry : array(signature, "input_specs"))
     if (const json::Object *spec = entry.getAsObject())
@@ -653,5 +672,6 @@ Expected<Program> tmc::torch_import::parseProgram(Archive &archive) {
         !done)
       return done.failure();
   }
+  inlineBlocks(program);
   return program;
 }

@@ -25,6 +25,8 @@ using namespace frontend;
 /// The type with this number of the schema, if it is one of ours.
 std::optional<ElementType> typeOfNumber(int64_t number);
 
+struct Block;
+
 /// An argument of a call, an element of a list, or a result.
 struct Arg {
   enum Kind {
@@ -37,6 +39,7 @@ struct Arg {
     String,
     Type, ///< `integer` is a number of the schema.
     List,
+    Graph,
     Other, ///< Devices, layouts: no importer looks at these.
   };
   Kind kind = None;
@@ -44,6 +47,7 @@ struct Arg {
   int64_t integer = 0;
   double number = 0;
   std::vector<Arg> list;
+  std::shared_ptr<const Block> graph;
 };
 
 struct CallData {
@@ -73,6 +77,13 @@ struct TensorMeta {
   int64_t offset = 0;
 };
 
+/// A graph that a call computes. Its names are its own.
+struct Block {
+  std::vector<Arg> inputs, outputs;
+  std::vector<CallData> calls;
+  std::map<std::string, TensorMeta> tensors;
+};
+
 struct InputSpec {
   enum Kind { User, Parameter, Buffer, Constant } kind = User;
   std::string value;  ///< The graph's name.
@@ -100,6 +111,9 @@ struct Program {
   std::map<std::string, TensorMeta> tensors; ///< By value.
   std::map<std::string, Payload> payloads;   ///< By the user's name.
 };
+
+/// Puts graphs within calls in place of the calls; those that can't be stay.
+void inlineBlocks(Program &program);
 
 /// Parses the program in `archive`. Fails with `Input` if it isn't one, with
 /// `Unsupported` if its schema is another.

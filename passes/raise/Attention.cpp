@@ -13,6 +13,7 @@
 #include "dialects/nn/Builders.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 #include <cmath>
 #include <memory>
@@ -28,7 +29,7 @@ namespace {
 struct Attention {
   MatmulOp scores, product;
   int64_t batch, heads, queries, keys, size;
-  double scale = 1;
+  double scale = 1, softcap = 0;
   std::optional<AttentionMask> mask;
   RandomOp random; // Null without dropout.
   double dropout = 0;
@@ -121,6 +122,8 @@ static bool leadsToProduct(Value value, int depth = 8) {
     return tensorType(value).getRank() > 2;
   double factor;
   Value next = skipFactor(skipCasts(value), factor);
+  if (auto tanh = value.getDefiningOp<math::TanhOp>())
+    next = tanh.getOperand();
   if (next != value)
     return leadsToProduct(next, depth);
   if (auto view = value.getDefiningOp<ReshapeOp>(); view && keepsMatrices(view))
@@ -172,9 +175,20 @@ bool Matcher::walkProbabilities(Value value, Attention &result) {
 
 bool Matcher::walkScores(Value value, Attention &result) {
   double factor = 1; // Of everything before.
+  size_t masked = 0; // Parts that stand behind a soft cap.
   while (true) {
     see(value);
+    // What is multiplied with a tanh is its cap: no score is larger.
+    if (auto tanh = value.getDefiningOp<math::TanhOp>();
+        tanh && result.softcap == 0 && factor > 0) {
+      result.softcap = factor;
+      masked = parts.size();
+      value = tanh.getOperand();
+      continue;
+    }
     if ((result.scores = value.getDefiningOp<MatmulOp>())) {
+      if (result.softcap != 0 && parts.size() > masked)
+        return refuse("its scores are masked before they are capped");
       result.scale = factor;
       return (!result.scores.getBias() && !result.scores.getAcc()) ||
              refuse("its scores have a bias of their own");
@@ -361,6 +375,7 @@ std::optional<Attention> Matcher::match(MatmulOp product) {
             ? !result.mask->select(part.value, part.keep, part.number, why)
             : !result.mask->add(part.value, part.number, why))
       return std::nullopt;
+  result.mask->settle();
   return result;
 }
 
@@ -420,8 +435,10 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
       stream = found->random.getStream();
     }
     auto attention = AttentionOp::create(
-        b, loc, q, k, v, mask, seed, samples, APFloat(found->scale),
-        found->mask->isCausal(), APFloat(found->dropout), stream);
+        b, loc, q, k, v, mask, found->mask->buildGroups(b, loc),
+        found->mask->buildPrefix(b, loc), seed, samples, APFloat(found->scale),
+        found->mask->isCausal(), APFloat(found->softcap),
+        found->mask->getWindow(), APFloat(found->dropout), stream);
     Value out = TransposeOp::create(b, loc, attention.getOut(),
                                     ArrayRef<int64_t>{0, 2, 1, 3});
     b.replaceOp(
@@ -432,11 +449,50 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
   std::shared_ptr<AttentionMask::Cache> cache;
 };
 
+/// A mask that came as a table to an attention that was whole in the file: what
+/// the op can say without it.
+struct SimplifyMask : OpRewritePattern<AttentionOp> {
+  SimplifyMask(MLIRContext *context,
+               std::shared_ptr<AttentionMask::Cache> cache)
+      : OpRewritePattern(context), cache(std::move(cache)) {}
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &b) const override {
+    Value mask = op.getMask();
+    if (!mask || op.getGroups() || op.getPrefix() || op.getWindow())
+      return failure();
+    RankedTensorType q = tensorType(op.getQ()), type = tensorType(mask);
+    if (type.getDimSize(2) != q.getDimSize(1))
+      return failure();
+    AttentionMask parts(type.getShape(), accumulationType(q.getElementType()),
+                        *cache);
+    bool isCausal = op.getCausal();
+    if (isCausal)
+      parts.addCausal();
+    std::string why;
+    if (!parts.addWhole(mask, why))
+      return failure();
+    parts.settle();
+    // A prefix would lift what the flag forbids.
+    if (!parts.saysMore(isCausal) || (isCausal && parts.isPrefixed()))
+      return failure();
+    Location loc = op.getLoc();
+    Value left = parts.build(b, loc);
+    b.replaceOpWithNewOp<AttentionOp>(
+        op, op.getQ(), op.getK(), op.getV(), left, parts.buildGroups(b, loc),
+        parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(), op.getScale(),
+        isCausal || parts.isCausal(), op.getSoftcap(), parts.getWindow(),
+        op.getDropout(), op.getStream());
+    return success();
+  }
+
+  std::shared_ptr<AttentionMask::Cache> cache;
+};
+
 } // namespace
 
 void tmc::populateRaiseAttention(RewritePatternSet &patterns) {
-  patterns.add<RaiseAttention>(patterns.getContext(),
-                               std::make_shared<AttentionMask::Cache>());
+  auto cache = std::make_shared<AttentionMask::Cache>();
+  patterns.add<RaiseAttention, SimplifyMask>(patterns.getContext(), cache);
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,8 @@
-// AttentionMask.cpp - what an exporter does to scores, as nn.attention's mask.
+// AttentionMask.cpp - what an exporter does to scores, sorted.
 
 #include "passes/raise/AttentionMask.h"
 
+#include "passes/raise/Affine.h"
 #include "passes/raise/Matchers.h"
 
 #include "dialects/nn/Builders.h"
@@ -10,6 +11,7 @@
 #include "mlir/IR/Matchers.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace tmc;
@@ -43,6 +45,7 @@ ViewMap AttentionMask::viewThrough(Value operand, const ViewMap &outer,
         view.apply(again);
       break;
     }
+  view.addOps(outer.getOps());
   view.reshape(shape);
   if (factor)
     *factor *= found;
@@ -59,10 +62,88 @@ void AttentionMask::addCondition(const ViewMap &view, bool keep) {
   for (auto [x, ones] : bothWays<arith::XOrIOp>(view.getSource()))
     if (constantNumber(ones) == 1)
       return addCondition(viewThrough(x, view), !keep);
-  Kind kind = classify({view, keep});
-  causal |= kind == Kind::Causal;
-  if (kind == Kind::Other)
-    conditions.push_back({view, keep});
+  Condition condition{view, keep};
+  if (takePrefix(condition) || takeGroups(condition))
+    return;
+  MaskShape found = classify(condition);
+  if (found.kind == MaskShape::Other)
+    conditions.push_back(condition);
+  else
+    takeShape(found, condition);
+}
+
+void AttentionMask::takeShape(const MaskShape &found,
+                              std::optional<Condition> condition,
+                              std::optional<Summand> summand,
+                              std::optional<Summand> rest) {
+  shapes.push_back(
+      {found, std::move(condition), std::move(summand), std::move(rest)});
+}
+
+/// True if the view depends on nothing but the sample and dimension `kept`.
+static bool isPerSample(const ViewMap &view, unsigned kept) {
+  for (unsigned dim = 1; dim < 4; ++dim)
+    if (dim != kept && !view.isConstantAlong(dim))
+      return false;
+  return true;
+}
+
+/// s < n or s <= p, with a number n for each sample: the prefix of a causal
+/// mask.
+bool AttentionMask::takePrefix(const Condition &condition) {
+  auto either = condition.view.getSource().getDefiningOp<arith::OrIOp>();
+  if (!either || !condition.keep || prefix)
+    return false;
+  for (bool swapped : {false, true}) {
+    Value first = either->getOperand(swapped),
+          second = either->getOperand(!swapped);
+    MaskShape causal =
+        classify({viewThrough(first, condition.view), condition.keep});
+    auto cmp = second.getDefiningOp<arith::CmpIOp>();
+    if (causal.kind != MaskShape::Banded || causal.band.high != 0 ||
+        causal.band.hasLow() || !causal.groups.empty() || !cmp)
+      continue;
+    Value key = cmp.getLhs(), bound = cmp.getRhs();
+    if (cmp.getPredicate() == arith::CmpIPredicate::sgt)
+      std::swap(key, bound);
+    else if (cmp.getPredicate() != arith::CmpIPredicate::slt)
+      continue;
+    auto steps = affineOf(key);
+    ViewMap view = viewThrough(second, condition.view);
+    ViewMap limit = viewThrough(bound, view);
+    if (!steps || steps->base != 0 || !isPerSample(limit, 0))
+      continue;
+    bool countsKeys = true;
+    for (auto [from, step] : llvm::enumerate(steps->steps))
+      countsKeys &= view.isDimOfSource(3, from) ? step == 1 : step == 0;
+    bool hasKeys = llvm::any_of(steps->steps, [](int64_t x) { return x == 1; });
+    if (!countsKeys || !hasKeys)
+      continue;
+    prefix = {limit, condition};
+    return true;
+  }
+  return false;
+}
+
+/// g[t] = g[s], with a number for each position of a sample.
+bool AttentionMask::takeGroups(const Condition &condition) {
+  auto cmp = condition.view.getSource().getDefiningOp<arith::CmpIOp>();
+  if (!cmp || groups || shape[2] != shape[3] ||
+      cmp.getPredicate() != (condition.keep ? arith::CmpIPredicate::eq
+                                            : arith::CmpIPredicate::ne))
+    return false;
+  ViewMap rows = viewThrough(cmp.getLhs(), condition.view);
+  ViewMap columns = viewThrough(cmp.getRhs(), condition.view);
+  if (!isPerSample(rows, 2))
+    std::swap(rows, columns);
+  if (!isPerSample(rows, 2) || !isPerSample(columns, 3) ||
+      rows.getSource() != columns.getSource())
+    return false;
+  auto along = rows.getStrides(), across = columns.getStrides();
+  if (along[0] != across[0] || along[2] != across[3])
+    return false;
+  groups = {columns, condition};
+  return true;
 }
 
 /// The offsets in the source of each index along a dimension.
@@ -79,7 +160,7 @@ offsetsOf(ArrayRef<std::pair<int64_t, int64_t>> atoms) {
   return offsets;
 }
 
-AttentionMask::Kind AttentionMask::classifyConstant(
+MaskShape AttentionMask::classifyConstant(
     ViewMap view, Attribute constant, double meaning,
     llvm::function_ref<std::optional<bool>(int64_t)> sees) const {
   for (unsigned dim = 0; dim < 4; ++dim)
@@ -93,204 +174,38 @@ AttentionMask::Kind AttentionMask::classifyConstant(
   for (auto &dim : strides)
     for (auto [size, stride] : dim)
       reading.insert(reading.end(), {size, stride});
-  auto [known, isNew] = cache->kinds.try_emplace(
-      {constant.getAsOpaquePointer(), meaning, reading}, Kind::Other);
+  auto [known, isNew] = cache->shapes.try_emplace(
+      {constant.getAsOpaquePointer(), meaning, reading}, MaskShape());
   if (!isNew)
     return known->second;
-  bool nothing = true;
-  bool diagonal = int64_t(offsets[2].size()) == shape[2] &&
-                  int64_t(offsets[3].size()) == shape[3];
-  int64_t last = shape[3] - shape[2]; // Of the keys that query 0 sees.
+  auto at = [](ArrayRef<int64_t> list, int64_t i) {
+    return list.size() == 1 ? list[0] : list[i];
+  };
+  // All samples and heads must see the same.
+  int64_t one = offsets[0][0] + offsets[1][0];
   for (int64_t b : offsets[0])
     for (int64_t h : offsets[1])
-      for (auto [t, row] : llvm::enumerate(offsets[2])) {
-        for (auto [s, column] : llvm::enumerate(offsets[3])) {
+      for (int64_t row : offsets[2])
+        for (int64_t column : offsets[3]) {
           std::optional<bool> seen = sees(b + h + row + column);
-          if (!seen)
-            return Kind::Other;
-          nothing &= *seen;
-          diagonal &= *seen == (int64_t(s) <= int64_t(t) + last);
+          if (!seen || seen != sees(one + row + column))
+            return MaskShape();
         }
-      }
-  return known->second = nothing    ? Kind::Nothing
-                         : diagonal ? Kind::Causal
-                                    : Kind::Other;
+  return known->second =
+             shapeOfMask(shape[2], shape[3], [&](int64_t t, int64_t s) {
+               return *sees(one + at(offsets[2], t) + at(offsets[3], s));
+             });
 }
 
-namespace {
-/// A whole number that is `base` plus `steps[i]` for each step along dimension
-/// i.
-struct Affine {
-  int64_t base = 0;
-  SmallVector<int64_t> steps;
-};
-} // namespace
-
-/// Reads a constant as affine: a range that was folded at import.
-static std::optional<Affine> affineConstant(Value value) {
-  DenseElementsAttr attr;
-  RankedTensorType type = tensorType(value);
-  if (!matchPattern(value, m_Constant(&attr)) ||
-      !attr.getElementType().isIntOrFloat() || type.getNumElements() == 0)
-    return std::nullopt;
-  bool isFloat = isa<FloatType>(attr.getElementType());
-  auto at = [&](int64_t i) {
-    return isFloat
-               ? int64_t((*(attr.value_begin<APFloat>() + i)).convertToDouble())
-               : (*(attr.value_begin<APInt>() + i)).getSExtValue();
-  };
-  Affine result{at(0), SmallVector<int64_t>(type.getRank(), 0)};
-  int64_t stride = 1;
-  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
-    if (type.getDimSize(dim) > 1)
-      result.steps[dim] = at(stride) - at(0);
-    stride *= type.getDimSize(dim);
-  }
-  for (int64_t i = 0; i < type.getNumElements(); ++i) {
-    int64_t expected = result.base, rest = i;
-    for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
-      expected += result.steps[dim] * (rest % type.getDimSize(dim));
-      rest /= type.getDimSize(dim);
-    }
-    if (at(i) != expected)
-      return std::nullopt;
-  }
-  return result;
-}
-
-static std::optional<Affine> affineOf(Value value, int depth = 12) {
-  RankedTensorType type = tensorType(value);
-  Affine result{0, SmallVector<int64_t>(type.getRank(), 0)};
-  Operation *op = value.getDefiningOp();
-  if (!op || depth == 0)
-    return std::nullopt;
-  if (auto iota = dyn_cast<IotaOp>(op)) {
-    result.steps[iota.getDim()] = 1;
-    return result;
-  }
-  if (isa<arith::ConstantOp>(op))
-    return affineConstant(value);
-  if (op->getNumOperands() == 0)
-    return std::nullopt;
-  auto x = affineOf(op->getOperand(0), depth - 1);
-  if (!x)
-    return std::nullopt;
-  if (isa<arith::ExtSIOp, arith::TruncIOp, arith::SIToFPOp, arith::FPToSIOp,
-          arith::ExtFOp, arith::TruncFOp>(op))
-    return x;
-  if (isa<ReshapeOp, TransposeOp, BroadcastOp>(op)) {
-    ViewMap view = ViewMap::identity(op->getOperand(0));
-    if (!view.apply(op))
-      return std::nullopt;
-    result.base = x->base;
-    for (auto [from, step] : llvm::enumerate(x->steps)) {
-      if (step == 0)
-        continue;
-      std::optional<unsigned> to;
-      for (unsigned dim = 0; dim < view.getRank(); ++dim)
-        if (view.isDimOfSource(dim, from))
-          to = dim;
-      if (!to)
-        return std::nullopt;
-      result.steps[*to] = step;
-    }
-    return result;
-  }
-  if (op->getNumOperands() != 2)
-    return std::nullopt;
-  auto y = affineOf(op->getOperand(1), depth - 1);
-  if (!y)
-    return std::nullopt;
-  auto constant = [](const Affine &a) {
-    return llvm::all_of(a.steps, [](int64_t step) { return step == 0; });
-  };
-  auto combine = [&](int64_t fx, int64_t fy) {
-    result.base = fx * x->base + fy * y->base;
-    for (auto [i, step] : llvm::enumerate(result.steps))
-      step = fx * x->steps[i] + fy * y->steps[i];
-    return result;
-  };
-  if (isa<arith::AddIOp, arith::AddFOp>(op))
-    return combine(1, 1);
-  if (isa<arith::SubIOp, arith::SubFOp>(op))
-    return combine(1, -1);
-  if (isa<arith::MulIOp, arith::MulFOp>(op)) {
-    int64_t fx = x->base, fy = y->base;
-    if (constant(*y)) {
-      y->base = 0;
-      return combine(fy, 0);
-    }
-    if (constant(*x)) {
-      x->base = 0;
-      return combine(0, fx);
-    }
-  }
-  return std::nullopt;
-}
-
-/// The sign and slack with which `op` is sign * (lhs - rhs) + slack <= 0, with
-/// the outcome negated unless `keep`.
-static std::optional<std::pair<int64_t, int64_t>> asAtMostZero(Operation *op,
-                                                               bool keep) {
-  enum { Lt, Le, Gt, Ge, None } kind = None;
-  if (auto cmp = dyn_cast_or_null<arith::CmpIOp>(op)) {
-    switch (cmp.getPredicate()) {
-    case arith::CmpIPredicate::slt:
-      kind = Lt;
-      break;
-    case arith::CmpIPredicate::sle:
-      kind = Le;
-      break;
-    case arith::CmpIPredicate::sgt:
-      kind = Gt;
-      break;
-    case arith::CmpIPredicate::sge:
-      kind = Ge;
-      break;
-    default:
-      break;
-    }
-  } else if (auto cmp = dyn_cast_or_null<arith::CmpFOp>(op)) {
-    switch (cmp.getPredicate()) { // Whole numbers: never unordered.
-    case arith::CmpFPredicate::OLT:
-    case arith::CmpFPredicate::ULT:
-      kind = Lt;
-      break;
-    case arith::CmpFPredicate::OLE:
-    case arith::CmpFPredicate::ULE:
-      kind = Le;
-      break;
-    case arith::CmpFPredicate::OGT:
-    case arith::CmpFPredicate::UGT:
-      kind = Gt;
-      break;
-    case arith::CmpFPredicate::OGE:
-    case arith::CmpFPredicate::UGE:
-      kind = Ge;
-      break;
-    default:
-      break;
-    }
-  }
-  if (kind == None)
-    return std::nullopt;
-  bool less = kind == Lt || kind == Le, strict = kind == Lt || kind == Gt;
-  if (!keep) {
-    less = !less;
-    strict = !strict;
-  }
-  return std::pair<int64_t, int64_t>(less ? 1 : -1, strict ? 1 : 0);
-}
-
-AttentionMask::Kind
-AttentionMask::classifyComparison(const Condition &condition) const {
+MaskShape AttentionMask::classifyComparison(const Condition &condition) const {
+  MaskShape other;
   Operation *op = condition.view.getSource().getDefiningOp();
   auto form = asAtMostZero(op, condition.keep);
   if (!form)
-    return Kind::Other;
+    return other;
   auto lhs = affineOf(op->getOperand(0)), rhs = affineOf(op->getOperand(1));
   if (!lhs || !rhs)
-    return Kind::Other;
+    return other;
   auto [sign, slack] = *form;
   // base + sum of step[dim] * index[dim] <= 0, over the scores' dimensions.
   int64_t base = sign * (lhs->base - rhs->base) + slack;
@@ -304,22 +219,30 @@ AttentionMask::classifyComparison(const Condition &condition) const {
       if (condition.view.isDimOfSource(dim, from))
         to = dim;
     if (!to)
-      return Kind::Other;
+      return other;
     step[*to] = value;
   }
+  MaskShape found;
+  found.kind = MaskShape::Banded;
   int64_t largest = base;
   for (unsigned dim = 0; dim < 4; ++dim)
     largest += std::max<int64_t>(step[dim], 0) * (shape[dim] - 1);
   if (largest <= 0)
-    return Kind::Nothing;
-  // s <= t + S - T.
-  if (step[0] == 0 && step[1] == 0 && step[2] == -1 && step[3] == 1 &&
-      base == shape[2] - shape[3])
-    return Kind::Causal;
-  return Kind::Other;
+    return found; // Everything is seen.
+  if (step[0] != 0 || step[1] != 0 || step[2] + step[3] != 0 ||
+      std::abs(step[3]) != 1)
+    return other;
+  // With p = t + S - T: base + s - t <= 0 is s - p <= -base - (S - T).
+  int64_t shift = shape[3] - shape[2];
+  if (step[3] == 1)
+    found.band.high = -base - shift;
+  else
+    found.band.low = base - shift;
+  found.band = withoutIdleBounds(found.band, shape[2], shape[3]);
+  return found;
 }
 
-AttentionMask::Kind AttentionMask::classify(const Condition &condition) const {
+MaskShape AttentionMask::classify(const Condition &condition) const {
   DenseElementsAttr attr;
   if (!matchPattern(condition.view.getSource(), m_Constant(&attr)))
     return classifyComparison(condition);
@@ -336,22 +259,112 @@ bool AttentionMask::addConstant(const ViewMap &view, double factor,
   if (!attr.getElementType().isF32())
     return false;
   auto values = attr.getValues<float>();
-  Kind kind = classifyConstant(
+  MaskShape found = classifyConstant(
       view, attr, factor, [&](int64_t i) -> std::optional<bool> {
         if (values[i] * factor <= forbids)
           return false;
         return values[i] == 0 ? std::optional<bool>(true) : std::nullopt;
       });
-  causal |= kind == Kind::Causal;
-  if (kind != Kind::Other)
+  if (found.kind != MaskShape::Other) {
+    takeShape(found, std::nullopt, Summand{view, factor});
     return true;
+  }
   // Numbers of their own for the keys that aren't forbidden, as for distances.
   // The factor is positive; its negative marks another reading.
-  kind = classifyConstant(view, attr, -factor,
-                          [&](int64_t i) -> std::optional<bool> {
-                            return values[i] * factor > forbids;
-                          });
-  causal |= kind == Kind::Causal;
+  found = classifyConstant(view, attr, -factor,
+                           [&](int64_t i) -> std::optional<bool> {
+                             return values[i] * factor > forbids;
+                           });
+  if (found.kind != MaskShape::Banded || !found.groups.empty())
+    return false;
+  if (auto row = rowOf(view, factor, attr)) {
+    takeShape(found, std::nullopt, Summand{view, factor}, row);
+    return true;
+  }
+  takeShape(found, std::nullopt);
+  return false;
+}
+
+std::optional<AttentionMask::Summand>
+AttentionMask::rowOf(const ViewMap &view, double factor,
+                     DenseElementsAttr attr) const {
+  if (!elementType.isF32() || view.isConstantAlong(2))
+    return std::nullopt;
+  ViewMap narrow = view;
+  for (unsigned dim = 0; dim < 2; ++dim)
+    if (narrow.isConstantAlong(dim))
+      narrow.dropDim(dim);
+  auto strides = narrow.getStrides();
+  SmallVector<int64_t> offsets[4];
+  for (unsigned dim = 0; dim < 4; ++dim)
+    offsets[dim] = offsetsOf(strides[dim]);
+  auto values = attr.getValues<float>();
+  int64_t keys = shape[3];
+  std::vector<float> row;
+  for (int64_t b : offsets[0])
+    for (int64_t h : offsets[1]) {
+      auto at = [&](int64_t t, int64_t s) {
+        return values[b + h + offsets[2][t] + offsets[3][s]] * factor;
+      };
+      // The last query sees most.
+      int64_t last = shape[2] - 1;
+      double largest = 0;
+      for (int64_t s = 0; s < keys; ++s) {
+        double value = at(last, s);
+        largest = std::max(largest, std::abs(value));
+        row.push_back(static_cast<float>(value));
+      }
+      if (!(largest < -forbids))
+        return std::nullopt;
+      ArrayRef<float> whole = ArrayRef<float>(row).take_back(keys);
+      for (int64_t t = 0; t < shape[2]; ++t) {
+        std::optional<int64_t> first;
+        for (int64_t s = 0; s < keys; ++s) {
+          if (at(t, s) <= forbids)
+            continue;
+          if (!first)
+            first = s;
+          double here = at(t, s) - at(t, *first);
+          // Differences of rounded numbers.
+          if (std::abs(here - (whole[s] - whole[*first])) > 1e-6 * largest)
+            return std::nullopt;
+        }
+      }
+    }
+  auto type = RankedTensorType::get(
+      {int64_t(offsets[0].size()), int64_t(offsets[1].size()), 1, keys},
+      elementType);
+  return Summand{view, 1, false,
+                 DenseElementsAttr::get(type, ArrayRef<float>(row))};
+}
+
+/// Slopes, the same for all queries and keys, times distances: of the distance
+/// only the key's part is seen by a softmax.
+bool AttentionMask::addDistances(const ViewMap &view, double factor) {
+  for (auto [x, distance] : bothWays<arith::MulFOp>(view.getSource())) {
+    ViewMap slopes = viewThrough(x, view);
+    if (!slopes.isConstantAlong(2) || !slopes.isConstantAlong(3) ||
+        !elementType.isF32() ||
+        tensorType(slopes.getSource()).getElementType() != elementType ||
+        dependsOnParameter(slopes.getSource()))
+      continue;
+    auto steps = affineOf(distance);
+    if (!steps)
+      continue;
+    double perKey = 0;
+    bool isDistance = true;
+    for (auto [from, step] : llvm::enumerate(steps->steps)) {
+      if (view.isDimOfSource(3, from))
+        perKey = double(step);
+      else
+        isDistance &= step == 0 || view.isDimOfSource(2, from);
+    }
+    if (!isDistance)
+      continue;
+    if (perKey != 0)
+      summands.push_back({slopes, factor * perKey, true});
+    return true;
+  }
   return false;
 }
 
@@ -382,6 +395,11 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
     }
     return true;
   }
+  DenseElementsAttr constant;
+  if (view.isConstantAlong(3) && !matchPattern(source, m_Constant(&constant)))
+    return true; // The same for every key.
+  if (addDistances(view, factor))
+    return true;
   if (dependsOnParameter(source)) {
     why = "its mask is trained, and nn.attention would give it no gradient";
     return false;
@@ -404,6 +422,19 @@ bool AttentionMask::add(Value value, double factor, std::string &why) {
   return addView(view, factor, why);
 }
 
+bool AttentionMask::addWhole(Value mask, std::string &why) {
+  if (!tensorType(mask).getElementType().isInteger(1))
+    return add(mask, 1, why);
+  return select(mask, true, -std::numeric_limits<double>::infinity(), why);
+}
+
+void AttentionMask::addCausal() {
+  MaskShape found;
+  found.kind = MaskShape::Banded;
+  found.band.high = 0;
+  shapes.push_back({found, std::nullopt, std::nullopt, std::nullopt});
+}
+
 bool AttentionMask::select(Value condition, bool keep, double fill,
                            std::string &why) {
   if (!(fill <= forbids)) {
@@ -413,123 +444,4 @@ bool AttentionMask::select(Value condition, bool keep, double fill,
   }
   addCondition(viewOf(condition), keep);
   return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Building the operand
-//===----------------------------------------------------------------------===//
-
-/// Can the elements of `value` at index 0 of `dim` stand for all others?
-static bool isConstantAlong(Value value, unsigned dim, int depth = 6) {
-  if (constantNumber(value) || ViewMap::of(value).isConstantAlong(dim))
-    return true;
-  Operation *op = value.getDefiningOp();
-  return depth > 0 && isPointwise(op) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isConstantAlong(operand, dim, depth - 1);
-         });
-}
-
-/// `value` with `dim`, along which it is constant, one element long.
-static Value narrow(OpBuilder &b, Value value, unsigned dim) {
-  RankedTensorType type = tensorType(value);
-  SmallVector<int64_t> shape(type.getShape());
-  shape[dim] = 1;
-  if (auto number = constantNumber(value))
-    return splat(b, value.getLoc(),
-                 RankedTensorType::get(shape, type.getElementType()), *number);
-  ViewMap view = ViewMap::of(value);
-  if (view.isConstantAlong(dim)) {
-    view.dropDim(dim);
-    return view.build(b, value.getLoc());
-  }
-  SmallVector<Value> operands;
-  for (Value operand : value.getDefiningOp()->getOperands())
-    operands.push_back(narrow(b, operand, dim));
-  return clonePointwise(b, value.getDefiningOp(), operands);
-}
-
-/// `view` with one element along each dimension where it is constant, be it by
-/// broadcasts before the pointwise ops that made its source.
-static Value buildNarrow(OpBuilder &b, Location loc, ViewMap view) {
-  for (unsigned dim = 0; dim < 3; ++dim)
-    if (view.isConstantAlong(dim))
-      view.dropDim(dim);
-  Value source = view.getSource();
-  for (unsigned dim = 0; dim < 3; ++dim)
-    for (int64_t from = 0; from < tensorType(source).getRank(); ++from)
-      if (view.getDim(dim) > 1 && view.isDimOfSource(dim, from) &&
-          isConstantAlong(source, from)) {
-        source = narrow(b, source, from);
-        view.dropDim(dim);
-        view.narrowSource(source, from);
-      }
-  return view.build(b, loc);
-}
-
-/// `value` repeated along dimensions of size one to `shape`.
-static Value stretch(OpBuilder &b, Location loc, Value value,
-                     ArrayRef<int64_t> shape) {
-  RankedTensorType type = tensorType(value);
-  if (type.getShape() == shape)
-    return value;
-  SmallVector<int64_t> kept, dims;
-  for (auto [dim, size] : llvm::enumerate(type.getShape()))
-    if (size == shape[dim]) {
-      kept.push_back(size);
-      dims.push_back(dim);
-    }
-  value = nn::reshapeTo(b, loc, value, kept);
-  return BroadcastOp::create(
-      b, loc, RankedTensorType::get(shape, type.getElementType()), value, dims);
-}
-
-/// All of `values`, repeated to their common shape and joined two by two.
-static Value join(OpBuilder &b, Location loc, ArrayRef<Value> values,
-                  llvm::function_ref<Value(Value, Value)> joinTwo) {
-  Value result;
-  for (Value value : values) {
-    if (!result) {
-      result = value;
-      continue;
-    }
-    SmallVector<int64_t> shape;
-    for (auto [x, y] :
-         llvm::zip(tensorType(result).getShape(), tensorType(value).getShape()))
-      shape.push_back(std::max(x, y));
-    result =
-        joinTwo(stretch(b, loc, result, shape), stretch(b, loc, value, shape));
-  }
-  return result;
-}
-
-Value AttentionMask::build(OpBuilder &b, Location loc) const {
-  SmallVector<Value> allowed, added;
-  for (const Condition &condition : conditions) {
-    Value value = buildNarrow(b, loc, condition.view);
-    if (!condition.keep)
-      value = arith::XOrIOp::create(b, loc, value,
-                                    splat(b, loc, value.getType(), 1));
-    allowed.push_back(value);
-  }
-  for (const Summand &summand : summands) {
-    Value value = buildNarrow(b, loc, summand.view);
-    if (summand.factor != 1)
-      value = nn::scale(b, loc, value, summand.factor);
-    added.push_back(value);
-  }
-  Value condition = join(b, loc, allowed, [&](Value x, Value y) -> Value {
-    return arith::AndIOp::create(b, loc, x, y);
-  });
-  if (added.empty())
-    return condition;
-  if (condition) {
-    auto type =
-        RankedTensorType::get(tensorType(condition).getShape(), elementType);
-    added.push_back(arith::SelectOp::create(
-        b, loc, condition, splat(b, loc, type, 0),
-        splat(b, loc, type, -std::numeric_limits<double>::infinity())));
-  }
-  return join(b, loc, added,
-              [&](Value x, Value y) { return nn::add(b, loc, x, y); });
 }

@@ -2,9 +2,11 @@
 //
 // Masks arrive as numbers added to the scores, or as scores replaced where a
 // condition holds; as constants, comparisons of positions, conjunctions with a
-// padding mask. This sorts them: what forbids exactly the keys after a query is
-// the causal flag, what forbids nothing is dropped, the rest is one operand,
-// with the dimensions along which it is constant left out.
+// padding mask. This sorts them. What the op can say without a table becomes
+// that: keys after a query are the causal flag, keys too far from it the
+// window, keys of other parts of a block or packed sequence the groups, keys
+// that all see the prefix. What forbids nothing is dropped; the rest is one
+// operand, with the dimensions along which it is constant left out.
 //
 // A number of at most -10000, added to a score or in its place, forbids the key
 // as minus infinity does: beside any score that a model trains with, its
@@ -14,6 +16,7 @@
 #ifndef TMC_PASSES_RAISE_ATTENTIONMASK_H
 #define TMC_PASSES_RAISE_ATTENTIONMASK_H
 
+#include "passes/raise/MaskShape.h"
 #include "passes/raise/ViewMap.h"
 
 #include <map>
@@ -42,9 +45,27 @@ public:
   /// Scores where `condition` is `keep`, else `fill`.
   bool select(mlir::Value condition, bool keep, double fill, std::string &why);
 
+  /// All of a mask of the op, of the shape that this was made for.
+  bool addWhole(mlir::Value mask, std::string &why);
+  /// The op is causal already.
+  void addCausal();
+
+  /// Decides what the flags say; nothing is added after it.
+  void settle();
   bool isCausal() const { return causal; }
-  /// What the causal flag doesn't say, or null.
+  int64_t getWindow() const { return window; }
+  bool isPrefixed() const { return prefix || constantPrefix; }
+  /// True if something is said without a table that `wasCausal` didn't.
+  bool saysMore(bool wasCausal) const {
+    return causal > wasCausal || window || groups || !constantGroups.empty() ||
+           isPrefixed() || (conditions.empty() && summands.empty());
+  }
+  /// The operands of the op, each null where there is none: what the flags,
+  /// groups and prefix don't say, ...
   mlir::Value build(mlir::OpBuilder &b, mlir::Location loc) const;
+  /// ... [B or 1, S], and [B or 1].
+  mlir::Value buildGroups(mlir::OpBuilder &b, mlir::Location loc) const;
+  mlir::Value buildPrefix(mlir::OpBuilder &b, mlir::Location loc) const;
 
 private:
   /// An i1 that must be `keep` for a key to be seen.
@@ -52,12 +73,28 @@ private:
     ViewMap view;
     bool keep;
   };
-  /// A number added to the score: `view` times `factor`.
+  /// A number added to the score: `view` times `factor`, and times the number
+  /// of the key if `growsWithKey`; or a constant [B or 1, H or 1, 1, S].
   struct Summand {
     ViewMap view;
     double factor;
+    bool growsWithKey = false;
+    mlir::DenseElementsAttr row = {};
   };
-  enum class Kind { Nothing, Causal, Other };
+  /// What a constant or a comparison was found to be, and that again as a part
+  /// of the table, for where the op can't say it.
+  struct Shaped {
+    MaskShape found;
+    std::optional<Condition> condition;
+    std::optional<Summand> summand;
+    /// What is still to be added where the op can say the shape.
+    std::optional<Summand> rest;
+  };
+  /// A value for each sample, and the condition that it stands for.
+  struct Given {
+    ViewMap view;
+    Condition condition;
+  };
 
   ViewMap viewOf(mlir::Value value, double *factor = nullptr) const;
   ViewMap viewThrough(mlir::Value operand, const ViewMap &outer,
@@ -67,24 +104,40 @@ private:
   bool addView(const ViewMap &view, double factor, std::string &why);
   bool addConstant(const ViewMap &view, double factor,
                    mlir::DenseElementsAttr attr);
-  Kind classify(const Condition &condition) const;
-  Kind classifyComparison(const Condition &condition) const;
+  bool takePrefix(const Condition &condition);
+  bool takeGroups(const Condition &condition);
+  void takeShape(const MaskShape &found, std::optional<Condition> condition,
+                 std::optional<Summand> summand = std::nullopt,
+                 std::optional<Summand> rest = std::nullopt);
+  /// A constant that differs from a row of numbers for the keys by the same
+  /// number for all keys of a query, which a softmax doesn't see.
+  std::optional<Summand> rowOf(const ViewMap &view, double factor,
+                               mlir::DenseElementsAttr attr) const;
+  bool addDistances(const ViewMap &view, double factor);
+  MaskShape classify(const Condition &condition) const;
+  MaskShape classifyComparison(const Condition &condition) const;
   /// `sees` says whether element i of `constant` allows a key, if that is what
   /// it says at all; `meaning` tells apart different readings of one constant.
-  Kind
+  MaskShape
   classifyConstant(ViewMap view, mlir::Attribute constant, double meaning,
                    llvm::function_ref<std::optional<bool>(int64_t)> sees) const;
 
   llvm::SmallVector<int64_t> shape;
   mlir::Type elementType;
   bool causal = false;
+  int64_t window = 0;
+  std::vector<Shaped> shapes;
+  std::optional<Given> groups, prefix;
+  std::vector<int64_t> constantGroups;
+  std::optional<int64_t> constantPrefix;
   std::vector<Condition> conditions;
   std::vector<Summand> summands;
   Cache *cache;
 };
 
 struct AttentionMask::Cache {
-  std::map<std::tuple<const void *, double, std::vector<int64_t>>, Kind> kinds;
+  std::map<std::tuple<const void *, double, std::vector<int64_t>>, MaskShape>
+      shapes;
 };
 
 } // namespace tmc

@@ -42,6 +42,10 @@ public:
   mlir::Value getSource() const { return source; }
   /// The ops that `of` saw, from the source to the value.
   llvm::ArrayRef<mlir::Operation *> getOps() const { return ops; }
+  /// Remembers `more`, which were applied after those.
+  void addOps(llvm::ArrayRef<mlir::Operation *> more) {
+    ops.append(more.begin(), more.end());
+  }
   unsigned getRank() const { return groups.size(); }
   int64_t getDim(unsigned dim) const;
   llvm::SmallVector<int64_t> getShape() const;

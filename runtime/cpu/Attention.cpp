@@ -8,7 +8,7 @@
 //       pack k (rows: keys) and v^T (rows: channels)
 //       for each panel of queries:
 //         tile = k q^T              keys x panel
-//         scale, mask, exp          down the rows, one query per lane
+//         scale, cap, mask, exp     down the rows, one query per lane
 //         acc  = acc * shrink + v^T tile     channels x panel
 //     out = acc^T / sums
 //
@@ -94,9 +94,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const gemm::Matrix q{operand(ins, 0), p.q.time, 1, p.type};
   const gemm::Matrix k{operand(ins, 1), p.k.time, 1, p.type};
   const gemm::Matrix v{operand(ins, 2), p.v.time, 1, p.type};
-  const cpu::AttentionOperands operands{
-      operand(ins, 3), static_cast<const int64_t *>(operand(ins, 4)),
-      static_cast<const int64_t *>(operand(ins, 5))};
+  const auto operands = cpu::AttentionOperands::of(ins, 3);
   const StoredRows out{result(outs, 0), p.heads * p.headDim, p.type};
   float *lse = static_cast<float *>(result(outs, 1));
 
@@ -146,9 +144,14 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
       std::fill(state.sums, state.sums + kPanelN, 0.0f);
     }
 
-    const int64_t groupSees =
-        cpu::visibleKeys(p, std::min(p.queries, panelEnd * kPanelN));
-    for (int64_t s0 = 0; s0 < groupSees; s0 += chunk) {
+    // Chunks begin at multiples of their size, whatever a window leaves out.
+    auto firstChunk = [&](int64_t q0) {
+      return cpu::firstKey(p, q0) / chunk * chunk;
+    };
+    const int64_t groupSees = cpu::keyEnd(
+        p, operands, batch, std::min(p.queries, panelEnd * kPanelN));
+    for (int64_t s0 = firstChunk(panel0 * kPanelN); s0 < groupSees;
+         s0 += chunk) {
       const int64_t here = std::min(chunk, groupSees - s0);
       gemm::packA(kHead.at(s0, 0), here, depth, packedK);
       gemm::packA(vHead.at(s0, 0).transposed(), depth, here, packedV);
@@ -156,8 +159,9 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         const int64_t q0 = panel * kPanelN;
         const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
         const int64_t keys =
-            std::min(here, cpu::visibleKeys(p, q0 + queries) - s0);
-        if (keys <= 0)
+            std::min(here, cpu::keyEnd(p, operands, batch, q0 + queries) - s0);
+        const int64_t first = firstChunk(q0);
+        if (keys <= 0 || s0 < first)
           continue;
         // Whole panels of keys, which may reach beyond `keys`; the tile has
         // room for the chunk.
@@ -166,7 +170,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                       packedK + r * depth, packedQ(panel), tile + r * kPanelN,
                       kPanelN, false, nullptr);
         const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
-        cpu::scaleAndMask(p, operands, at, tile);
+        cpu::scaleAndMask(p, operands, at, tile, nullptr);
         const PanelState state = stateOf(panel);
         V shrink[kVectors];
         softmaxRows(tile, keys, state, shrink);
@@ -174,7 +178,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
           cpu::dropoutBits(p, operands, at, keep);
           zeroDropped(tile, keep, keys);
         }
-        if (s0 > 0)
+        if (s0 > first)
           for (int64_t d = 0; d < depth; ++d)
             for (int j = 0; j < kVectors; ++j) {
               float *acc = state.acc + d * kPanelN + j * kWidth;
@@ -183,7 +187,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         for (int64_t d = 0; d < depth; d += kPanelM)
           gemm::inner(std::min<int64_t>(kPanelM, depth - d), kPanelN, keys,
                       packedV + d * here, tile, state.acc + d * kPanelN,
-                      kPanelN, s0 > 0, nullptr);
+                      kPanelN, s0 > first, nullptr);
       }
     }
 

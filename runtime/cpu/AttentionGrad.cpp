@@ -9,7 +9,8 @@
 //         P  = exp(scale k q^T - lse)                 keys x panel
 //         dP = v dout^T
 //         dv += drop(P) dout                          keys x channels
-//         dS = scale P (drop(dP) - sum(dout * out))   in dP's place
+//         dS = scale P (drop(dP) - sum(dout * out))   in dP's place, times
+//                                                     the slope of a soft cap
 //         dk += dS q                                  keys x channels
 //         dq += (k^T dS)^T                            panel x channels
 //
@@ -71,6 +72,7 @@ struct Pieces {
   float *keysRows, *valuesRows, *keysColumns; // packed operands of a chunk
   float *probabilities, *gradients;           // tiles
   int32_t *keep;
+  float *slopes = nullptr;       // of a soft cap: a tile
   float *queryPanel, *doutPanel; // [depth, kPanelN]: right operands
   float *queryRows, *doutRows;   // panels of [kPanelN, kPanelN]
   float *queryGradient;          // [depth, kPanelN]
@@ -93,6 +95,8 @@ struct Pieces {
     probabilities = take(chunk * kPanelN);
     gradients = take(chunk * kPanelN);
     keep = reinterpret_cast<int32_t *>(take(chunk * kPanelN));
+    if (p.softcap > 0)
+      slopes = take(chunk * kPanelN);
     queryPanel = take(depth * kPanelN);
     doutPanel = take(depth * kPanelN);
     queryRows = take(wide * kPanelN);
@@ -130,7 +134,10 @@ void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
         gradient = (V)((VI)(gradient * dropScale) & bits);
       }
       simd::store(m.probabilities + i, kept);
-      simd::store(m.gradients + i, scale * probability * (gradient - dot));
+      V slope = scale * probability * (gradient - dot);
+      if (m.slopes)
+        slope = slope * simd::load(m.slopes + i);
+      simd::store(m.gradients + i, slope);
     }
   }
 }
@@ -184,9 +191,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                      v = in(2, p.v.time);
   const gemm::Matrix out = in(3, queryStride), dout = in(5, queryStride);
   const float *lse = static_cast<const float *>(operand(ins, 4));
-  const cpu::AttentionOperands operands{
-      operand(ins, 6), static_cast<const int64_t *>(operand(ins, 7)),
-      static_cast<const int64_t *>(operand(ins, 8))};
+  const auto operands = cpu::AttentionOperands::of(ins, 6);
   const StoredRows dq{result(outs, 0), queryStride, p.type};
   const StoredRows dk{result(outs, 1), keyStride, p.type};
   const StoredRows dv{result(outs, 2), keyStride, p.type};
@@ -222,13 +227,16 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         const int64_t base = batch * p.queries * queryStride + head * depth;
         for (int64_t q0 = 0; q0 < p.queries; q0 += kPanelN) {
           const int64_t queries = std::min<int64_t>(kPanelN, p.queries - q0);
-          const int64_t keys =
-              std::min(here, cpu::visibleKeys(p, q0 + queries) - s0);
+          const int64_t keys = std::min(
+              here, cpu::keyEnd(p, operands, batch, q0 + queries) - s0);
+          const int64_t first = cpu::firstKey(p, q0) / chunk * chunk;
+          if (s0 < first)
+            continue;
           float *dqRows =
               inPlace ? dq.row(q0).shifted(base).floats()
                       : m.dq + ((head - firstHead) * p.queries + q0) * depth;
           if (keys <= 0) {
-            if (s0 == 0)
+            if (s0 == first)
               zeroRows(dqRows, queries, depth, dqStride);
             continue;
           }
@@ -276,7 +284,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                         nullptr);
           }
           const cpu::AttentionTile at{batch, head, q0, queries, s0, keys};
-          cpu::scaleAndMask(p, operands, at, m.probabilities);
+          cpu::scaleAndMask(p, operands, at, m.probabilities, m.slopes);
           const bool dropout = p.dropout > 0;
           if (dropout)
             cpu::dropoutBits(p, operands, at, m.keep);
@@ -299,7 +307,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                         m.keysColumns + d * here, m.gradients,
                         m.queryGradient + d * kPanelN, kPanelN, false, nullptr);
           cpu::transposePanel(m.queryGradient, depth, queries, dqRows, dqStride,
-                              s0 > 0);
+                              s0 > first);
         }
       }
       zeroRows(dkRows + written * dkStride, here - written, depth, dkStride);

@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/PhiloxSimd.h"
 #include "runtime/cpu/TransposeBlock.h"
+#include "runtime/kernels/Math.h"
 
 #include <algorithm>
 #include <limits>
@@ -69,26 +70,81 @@ void addMask(const AttentionParams &p, const void *mask,
   }
 }
 
+/// softcap * tanh(score / softcap), and the slopes of that.
+void capScores(const AttentionParams &p, int64_t count, float *scores,
+               float *slopes) {
+  const V cap = simd::splat(float(p.softcap));
+  const V inverse = simd::splat(float(1 / p.softcap));
+  for (int64_t i = 0; i < count; i += kWidth) {
+    const V t = math::tanh(simd::load(scores + i) * inverse);
+    simd::store(scores + i, cap * t);
+    if (slopes)
+      simd::store(slopes + i, 1.0f - t * t);
+  }
+}
+
+/// Hides the keys from `end` on of the first lane, `end` + 1 on of the second,
+/// and so on: what lies right of a diagonal. `least` keys stay in each lane.
+void hideAfter(const AttentionTile &tile, int64_t end, int64_t least,
+               float *scores) {
+  const VI lanes = laneNumbers();
+  const int64_t first = std::max(end, least) - tile.key;
+  for (int64_t r = std::max<int64_t>(0, first); r < tile.keys; ++r)
+    for (int v = 0; v < kVectors; ++v) {
+      float *at = scores + r * kPanelN + v * kWidth;
+      const VI seen = lanes > int32_t(r + tile.key - end - v * kWidth);
+      simd::store(at, seen ? simd::load(at) : simd::splat(kUnseen));
+    }
+}
+
+/// Hides the keys before `first` of the first lane, `first` + 1 of the second,
+/// and so on.
+void hideBefore(const AttentionTile &tile, int64_t first, float *scores) {
+  const VI lanes = laneNumbers();
+  const int64_t end = std::min(tile.keys, first + kPanelN - 1 - tile.key);
+  for (int64_t r = 0; r < end; ++r)
+    for (int v = 0; v < kVectors; ++v) {
+      float *at = scores + r * kPanelN + v * kWidth;
+      const VI seen = lanes <= int32_t(r + tile.key - first - v * kWidth);
+      simd::store(at, seen ? simd::load(at) : simd::splat(kUnseen));
+    }
+}
+
+/// Hides the keys of other groups.
+void hideOthers(const AttentionParams &p, const int64_t *groups,
+                const AttentionTile &tile, float *scores) {
+  groups += tile.batch * p.groupsBatchStride;
+  const int64_t *own = groups + tile.query + p.keys - p.queries;
+  for (int64_t r = 0; r < tile.keys; ++r)
+    for (int64_t q = 0; q < tile.queries; ++q)
+      if (groups[tile.key + r] != own[q])
+        scores[r * kPanelN + q] = kUnseen;
+}
+
 } // namespace
 
 void scaleAndMask(const AttentionParams &p, const AttentionOperands &operands,
-                  const AttentionTile &tile, float *scores) {
+                  const AttentionTile &tile, float *scores, float *slopes) {
   const V scale = simd::splat(float(p.scale));
   for (int64_t i = 0; i < tile.keys * kPanelN; i += kWidth)
     simd::store(scores + i, simd::load(scores + i) * scale);
+  if (p.softcap > 0)
+    capScores(p, tile.keys * kPanelN, scores, slopes);
   if (p.mask != MaskKind::None)
     addMask(p, operands.mask, tile, scores);
-  if (!p.causal)
-    return;
-  // Lane l sees the rows up to query + l + keys - queries.
-  const int64_t last = tile.query + p.keys - p.queries - tile.key;
-  const VI lanes = laneNumbers();
-  for (int64_t r = std::max<int64_t>(0, last + 1); r < tile.keys; ++r)
-    for (int v = 0; v < kVectors; ++v) {
-      float *at = scores + r * kPanelN + v * kWidth;
-      const VI seen = lanes >= int32_t(r - last - v * kWidth);
-      simd::store(at, seen ? simd::load(at) : simd::splat(kUnseen));
-    }
+  // Where the first lane's query stands among the keys.
+  const int64_t at = tile.query + p.keys - p.queries;
+  if (p.causal)
+    hideAfter(
+        tile, at + 1,
+        operands.prefix ? operands.prefix[tile.batch * p.prefixBatchStride] : 0,
+        scores);
+  if (p.window > 0) {
+    hideAfter(tile, at + p.window, 0, scores);
+    hideBefore(tile, at - p.window + 1, scores);
+  }
+  if (operands.groups)
+    hideOthers(p, operands.groups, tile, scores);
 }
 
 void dropoutBits(const AttentionParams &p, const AttentionOperands &operands,

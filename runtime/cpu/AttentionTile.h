@@ -20,6 +20,8 @@
 #include "runtime/cpu/Gemm.h"
 #include "runtime/kernels/Attention.h"
 
+#include <algorithm>
+
 namespace tmc::cpu {
 
 /// Where a tile lies in the whole.
@@ -29,23 +31,48 @@ struct AttentionTile {
   int64_t key, keys;      // first, and how many rows
 };
 
-/// The operands that every tile reads.
+/// The operands that every tile reads; null where there are none.
 struct AttentionOperands {
   const void *mask;
+  const int64_t *groups, *prefix;
   const int64_t *seed, *samples;
+
+  /// Of an operator's inputs, those from `first` on.
+  static AttentionOperands of(In ins, size_t first) {
+    auto ints = [&](size_t i) {
+      return static_cast<const int64_t *>(operand(ins, first + i));
+    };
+    return {operand(ins, first), ints(1), ints(2), ints(3), ints(4)};
+  }
 };
 
-/// How many keys, from key 0 on, the queries below `queryEnd` can see.
-inline int64_t visibleKeys(const AttentionParams &p, int64_t queryEnd) {
-  if (!p.causal)
-    return p.keys;
-  const int64_t seen = queryEnd + p.keys - p.queries;
-  return seen < 0 ? 0 : seen < p.keys ? seen : p.keys;
+/// The keys below this are seen by the queries below `queryEnd` at most.
+inline int64_t keyEnd(const AttentionParams &p, const AttentionOperands &o,
+                      int64_t batch, int64_t queryEnd) {
+  const int64_t at = queryEnd - 1 + p.keys - p.queries;
+  int64_t end = p.keys;
+  if (p.causal) {
+    end = at + 1;
+    if (o.prefix)
+      end = std::max(end, o.prefix[batch * p.prefixBatchStride]);
+  }
+  if (p.window > 0)
+    end = std::min(end, at + p.window);
+  return std::clamp<int64_t>(end, 0, p.keys);
 }
 
-/// Scales raw products and applies the masks: what isn't seen becomes -inf.
+/// The keys before this are seen by no query from `query` on.
+inline int64_t firstKey(const AttentionParams &p, int64_t query) {
+  if (p.window <= 0)
+    return 0;
+  const int64_t first = query + p.keys - p.queries - p.window + 1;
+  return std::clamp<int64_t>(first, 0, p.keys);
+}
+
+/// Scales and caps raw products and applies the masks: what isn't seen becomes
+/// -inf. With a soft cap, `slopes` gets its derivatives, unless it is null.
 void scaleAndMask(const AttentionParams &p, const AttentionOperands &operands,
-                  const AttentionTile &tile, float *scores);
+                  const AttentionTile &tile, float *scores, float *slopes);
 
 /// keep[r * kPanelN + lane]: all bits set where dropout keeps the element.
 void dropoutBits(const AttentionParams &p, const AttentionOperands &operands,

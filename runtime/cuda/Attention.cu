@@ -4,7 +4,7 @@
 //
 //   q tile                                       once
 //   for each tile of keys that the queries see:
-//     k tile;  s = scale q k^T + mask
+//     k tile;  s = cap(scale q k^T) + mask
 //     top, sum, and what has been added up so far move to the new maximum
 //     p = exp(s - top), dropped where dropout says so, to shared memory
 //     v tile, in k's place;  out += p v
@@ -62,8 +62,9 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
 
   const int64_t queryEnd =
       query0 + Rows < p.queries ? query0 + Rows : p.queries;
-  const int64_t keyEnd = visibleKeys(p, queryEnd);
-  for (int64_t key0 = 0; key0 < keyEnd; key0 += Rows) {
+  const int64_t keyEnd = keyEndOf(p, extras, batch, queryEnd);
+  for (int64_t key0 = firstKey(p, query0) / Rows * Rows; key0 < keyEnd;
+       key0 += Rows) {
     __syncthreads(); // the tiles of the last round have been read
     loadTile<Shape>(kHead, key0, p.keys, p.k.time, p.headDim, kvTile);
     if (drops)
@@ -76,8 +77,9 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
       float largest = top[i];
 #pragma unroll
       for (int j = 0; j < kPer; ++j) {
+        float slope;
         s[i][j] = maskedScore(p, extras, batch, head, query0 + row0 + i,
-                              key0 + tx + kSide * j, s[i][j]);
+                              key0 + tx + kSide * j, s[i][j], slope);
         largest = largest > s[i][j] ? largest : s[i][j];
       }
       largest = overRow(largest, MaxOp{});
@@ -166,9 +168,7 @@ Status Attention::prepare(Device &device) {
 void Attention::run(Stream &stream, In ins, Out outs, void *, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "attention");
-  const cuda::AttentionExtras extras{
-      operand(ins, 3), static_cast<const int64_t *>(operand(ins, 4)),
-      static_cast<const int64_t *>(operand(ins, 5))};
+  const auto extras = cuda::AttentionExtras::of(ins, 3);
   (void)cuda::withShape(*state_->device, p, [&](auto shape) {
     using Shape = decltype(shape);
     launch(queue, cuda::attention<Shape>,

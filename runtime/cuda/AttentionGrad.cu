@@ -11,8 +11,8 @@
 //
 // where a tile of scores is, in both of the latter,
 //
-//   P = exp(scale q k^T + mask - lse);  dP = dout v^T
-//   dS = scale P (drop(dP) - dots);     dv += drop(P)^T dout
+//   P = exp(cap(scale q k^T) + mask - lse);  dP = dout v^T
+//   dS = scale P (drop(dP) - dots) cap';     dv += drop(P)^T dout
 //   dk += dS^T q;                       dq += dS k
 //
 //===----------------------------------------------------------------------===//
@@ -103,15 +103,17 @@ __device__ void gradientScores(const AttentionParams &p, const GradOperands &o,
 #pragma unroll
     for (int j = 0; j < kPer; ++j) {
       const int column = tx + kSide * j;
+      float capSlope;
       const float score = maskedScore(p, o.extras, batch, head, query,
-                                      key0 + column, kept[i][j]);
+                                      key0 + column, kept[i][j], capSlope);
       const float probability = lse == -INFINITY ? 0.0f : expf(score - lse);
       float factor = 1;
       if (drops)
         factor =
             tiles.scores[(row0 + i) * Shape::kScoreStride + column] * dropScale;
       kept[i][j] = probability * factor;
-      slope[i][j] = float(p.scale) * probability * (slope[i][j] * factor - dot);
+      slope[i][j] = float(p.scale) * probability *
+                    (slope[i][j] * factor - dot) * capSlope;
     }
   }
 }
@@ -149,14 +151,14 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   dv.zero();
 
   const int64_t perKey = p.heads / p.kvHeads;
-  const int64_t firstTile = firstQuery(p, key0) / Rows;
+  const int64_t firstTile = firstQuery(p, o.extras, batch, key0) / Rows;
+  const int64_t queryEnd = queryEndOf(p, key0 + Rows);
   for (int64_t head = kvHead * perKey; head < (kvHead + 1) * perKey; ++head) {
     const StoredIn qHead =
         StoredIn{o.q, p.type}.shifted(batch * p.q.batch + head * p.q.head);
     const StoredIn doutHead = StoredIn{o.dout, p.type}.shifted(
         batch * p.queries * queryStride + head * p.headDim);
-    for (int64_t query0 = firstTile * Rows; query0 < p.queries;
-         query0 += Rows) {
+    for (int64_t query0 = firstTile * Rows; query0 < queryEnd; query0 += Rows) {
       __syncthreads(); // the tiles of the last round have been read
       loadTile<Shape>(qHead, query0, p.queries, p.q.time, p.headDim, tiles.q);
       loadTile<Shape>(doutHead, query0, p.queries, queryStride, p.headDim,
@@ -216,8 +218,9 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
 
   const int64_t queryEnd =
       query0 + Rows < p.queries ? query0 + Rows : p.queries;
-  const int64_t keyEnd = visibleKeys(p, queryEnd);
-  for (int64_t key0 = 0; key0 < keyEnd; key0 += Rows) {
+  const int64_t keyEnd = keyEndOf(p, o.extras, batch, queryEnd);
+  for (int64_t key0 = firstKey(p, query0) / Rows * Rows; key0 < keyEnd;
+       key0 += Rows) {
     __syncthreads(); // the tiles of the last round have been read
     loadTile<Shape>(kHead, key0, p.keys, p.k.time, p.headDim, tiles.k);
     loadTile<Shape>(vHead, key0, p.keys, p.v.time, p.headDim, tiles.v);
@@ -286,19 +289,17 @@ Status AttentionGrad::prepare(Device &device) {
 void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "attention_grad");
-  const cuda::GradOperands operands{
-      operand(ins, 0),
-      operand(ins, 1),
-      operand(ins, 2),
-      operand(ins, 3),
-      operand(ins, 5),
-      static_cast<const float *>(operand(ins, 4)),
-      {operand(ins, 6), static_cast<const int64_t *>(operand(ins, 7)),
-       static_cast<const int64_t *>(operand(ins, 8))},
-      static_cast<float *>(scratch),
-      result(outs, 0),
-      result(outs, 1),
-      result(outs, 2)};
+  const cuda::GradOperands operands{operand(ins, 0),
+                                    operand(ins, 1),
+                                    operand(ins, 2),
+                                    operand(ins, 3),
+                                    operand(ins, 5),
+                                    static_cast<const float *>(operand(ins, 4)),
+                                    cuda::AttentionExtras::of(ins, 6),
+                                    static_cast<float *>(scratch),
+                                    result(outs, 0),
+                                    result(outs, 1),
+                                    result(outs, 2)};
   launch(queue, cuda::rowDots,
          cuda::blocksFor(p.batch * p.queries * p.heads * cuda::kWarp,
                          cuda::kDotBlock),

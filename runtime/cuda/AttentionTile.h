@@ -25,6 +25,7 @@
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Stored.h"
 #include "runtime/kernels/Attention.h"
+#include "runtime/kernels/Math.h"
 #include "runtime/kernels/Philox.h"
 
 namespace tmc::cuda {
@@ -49,25 +50,67 @@ template <int Rows_, int Depth_> struct TileShape {
   static_assert(Rows % kSide == 0 && Depth % 64 == 0);
 };
 
-/// The mask and the random numbers, for one sample and head.
+/// What masks, and the random numbers; null where there are none.
 struct AttentionExtras {
   const void *mask;
+  const int64_t *groups, *prefix;
   const int64_t *seed, *samples;
+
+  /// Of an operator's inputs, those from `first` on.
+  static AttentionExtras of(In ins, size_t first) {
+    auto ints = [&](size_t i) {
+      return static_cast<const int64_t *>(operand(ins, first + i));
+    };
+    return {operand(ins, first), ints(1), ints(2), ints(3), ints(4)};
+  }
 };
 
-/// Keys [0, n) that queries before `queryEnd` may see.
-TMC_HD inline int64_t visibleKeys(const AttentionParams &p, int64_t queryEnd) {
-  if (!p.causal)
-    return p.keys;
-  const int64_t n = queryEnd + p.keys - p.queries;
-  return n < 0 ? 0 : n < p.keys ? n : p.keys;
+TMC_HD inline int64_t clampTo(int64_t x, int64_t end) {
+  return x < 0 ? 0 : x < end ? x : end;
+}
+/// The keys below this may be seen because of the prefix.
+__device__ inline int64_t prefixOf(const AttentionParams &p,
+                                   const AttentionExtras &extras,
+                                   int64_t batch) {
+  return extras.prefix ? extras.prefix[batch * p.prefixBatchStride] : 0;
+}
+/// The keys below this are seen by the queries below `queryEnd` at most.
+__device__ inline int64_t keyEndOf(const AttentionParams &p,
+                                   const AttentionExtras &extras, int64_t batch,
+                                   int64_t queryEnd) {
+  const int64_t at = queryEnd - 1 + p.keys - p.queries;
+  int64_t end = p.keys;
+  if (p.causal) {
+    const int64_t prefix = prefixOf(p, extras, batch);
+    end = at + 1 > prefix ? at + 1 : prefix;
+  }
+  if (p.window > 0 && at + p.window < end)
+    end = at + p.window;
+  return clampTo(end, p.keys);
+}
+/// The keys before this are seen by no query from `query` on.
+TMC_HD inline int64_t firstKey(const AttentionParams &p, int64_t query) {
+  return p.window > 0
+             ? clampTo(query + p.keys - p.queries - p.window + 1, p.keys)
+             : 0;
 }
 /// The first query that may see a key at or after `key`; p.queries: none.
-TMC_HD inline int64_t firstQuery(const AttentionParams &p, int64_t key) {
-  if (!p.causal)
-    return 0;
-  const int64_t t = key - (p.keys - p.queries);
-  return t < 0 ? 0 : t < p.queries ? t : p.queries;
+__device__ inline int64_t firstQuery(const AttentionParams &p,
+                                     const AttentionExtras &extras,
+                                     int64_t batch, int64_t key) {
+  const int64_t at = key - (p.keys - p.queries);
+  int64_t first = 0;
+  if (p.causal && key >= prefixOf(p, extras, batch))
+    first = at;
+  if (p.window > 0 && at - p.window + 1 > first)
+    first = at - p.window + 1;
+  return clampTo(first, p.queries);
+}
+/// The queries below this see keys below `keyEnd` at most.
+TMC_HD inline int64_t queryEndOf(const AttentionParams &p, int64_t keyEnd) {
+  return p.window > 0
+             ? clampTo(keyEnd - 1 - (p.keys - p.queries) + p.window, p.queries)
+             : p.queries;
 }
 
 /// Copies rows [row0, row0 + Rows) of an operand into a tile; rows from
@@ -218,15 +261,37 @@ template <typename Shape> struct Share {
   }
 };
 
-/// scale * product + mask; -infinity where the key isn't seen.
+/// Whether causality, the window and the groups let `query` see `key`.
+__device__ inline bool isSeen(const AttentionParams &p,
+                              const AttentionExtras &extras, int64_t batch,
+                              int64_t query, int64_t key) {
+  const int64_t at = query + p.keys - p.queries;
+  if (p.causal && key > at && key >= prefixOf(p, extras, batch))
+    return false;
+  if (p.window > 0 && (key - at >= p.window || at - key >= p.window))
+    return false;
+  if (!extras.groups)
+    return true;
+  const int64_t *groups = extras.groups + batch * p.groupsBatchStride;
+  return groups[key] == groups[at];
+}
+
+/// cap(scale * product) + mask; -infinity where the key isn't seen. `slope`
+/// becomes the derivative of cap.
 __device__ inline float maskedScore(const AttentionParams &p,
                                     const AttentionExtras &extras,
                                     int64_t batch, int64_t head, int64_t query,
-                                    int64_t key, float product) {
+                                    int64_t key, float product, float &slope) {
+  slope = 1;
   if (query >= p.queries || key >= p.keys ||
-      (p.causal && key > query + p.keys - p.queries))
+      !isSeen(p, extras, batch, query, key))
     return -INFINITY;
-  const float score = product * float(p.scale);
+  float score = product * float(p.scale);
+  if (p.softcap > 0) {
+    const float t = math::tanh(score * float(1 / p.softcap));
+    score = float(p.softcap) * t;
+    slope = 1.0f - t * t;
+  }
   if (p.mask == MaskKind::None)
     return score;
   const int64_t at = batch * p.maskBatchStride + head * p.maskHeadStride +

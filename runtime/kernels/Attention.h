@@ -1,6 +1,6 @@
 //===- Attention.h - scaled dot-product attention ---------------*- C++ -*-===//
 //
-//   P = softmax(scale q k^T + mask) over the keys;  out = dropout(P) v
+//   P = softmax(cap(scale q k^T) + mask) over the keys;  out = dropout(P) v
 //
 // computed block by block: P is never held. The gradient recomputes P from q, k
 // and the log-sum-exp of each row, which is all that the forward pass saves
@@ -34,13 +34,21 @@ struct AttentionParams {
   DType type;
   int64_t batch, heads, kvHeads, queries, keys, headDim;
   AttentionStrides q, k, v;
-  /// Query t sees the keys s <= t + keys - queries.
+  /// Query t, at p = t + keys - queries, sees the keys s <= p, or below the
+  /// sample's prefix.
   bool causal;
   double scale;
+  /// Scores are softcap * tanh(score / softcap); 0: they are as they are.
+  double softcap;
+  /// Query t sees the keys with |s - p| < window; 0: all.
+  int64_t window;
   MaskKind mask;
   /// Elements from one batch, head and query of the mask to the next; 0 where
   /// it is broadcast. Keys are contiguous.
   int64_t maskBatchStride, maskHeadStride, maskQueryStride;
+  /// Of groups and of the prefix, where they are given: elements from one
+  /// sample to the next; 0 where all share it.
+  int64_t groupsBatchStride, prefixBatchStride;
   /// Probability of dropping an element of P; 0: no dropout.
   double dropout;
   int64_t rowsPerSample; // samples has batch / rowsPerSample entries; 0: 1
@@ -52,8 +60,10 @@ struct AttentionParams {
 /// sums are f32 for narrow types, too.
 ///
 /// ins: q [B, T, H, D], k, v [B, S, Hkv, D] (strided), mask (if any),
-///      seed i64[2] and samples i64[B / rowsPerSample] (if dropout > 0; see
-///      Philox.h; the number of element (b, h, t, s) is
+///      groups i64[B or 1, S] (if any; query t sees keys of the group of key
+///      t + S - T), prefix i64[B or 1] (if any; of a causal one), seed i64[2]
+///      and samples i64[B / rowsPerSample] (if dropout > 0; see Philox.h; the
+///      number of element (b, h, t, s) is
 ///      ((row * H + h) * T + t) * S + s, where row = samples[b / rowsPerSample]
 ///      * rowsPerSample + b % rowsPerSample).
 /// outs: out [B, T, H, D] contiguous, lse f32 [B, H, T].
@@ -67,7 +77,8 @@ public:
   TMC_KERNEL(Attention)
 };
 
-/// ins: q, k, v, out, lse, dout [B, T, H, D], mask, seed, samples.
+/// ins: q, k, v, out, lse, dout [B, T, H, D], mask, groups, prefix, seed,
+/// samples.
 /// outs: dq [B, T, H, D], dk, dv [B, S, Hkv, D], all contiguous.
 class AttentionGrad : public Kernel {
 public:
@@ -102,13 +113,14 @@ inline int64_t attentionWorkerBytes(const AttentionParams &p) {
       4 * (2 * chunk * p.headDim + 2 * chunk * kAttentionPanel +
            attentionGroup(p) * (2 * p.headDim + 2) * kAttentionPanel));
 }
-/// Packed keys (twice) and values, three tiles; per panel queries and their
-/// gradients in both orders.
+/// Packed keys (twice) and values, three tiles, and the slopes of a soft cap;
+/// per panel queries and their gradients in both orders.
 inline int64_t attentionGradWorkerBytes(const AttentionParams &p) {
   const int64_t chunk = attentionChunk(p);
   const int64_t wide =
       (p.headDim + kAttentionPanel - 1) / kAttentionPanel * kAttentionPanel;
-  int64_t floats = 3 * chunk * p.headDim + 3 * chunk * kAttentionPanel +
+  int64_t floats = 3 * chunk * p.headDim +
+                   (p.softcap > 0 ? 4 : 3) * chunk * kAttentionPanel +
                    (3 * p.headDim + 2 * wide + 2) * kAttentionPanel;
   if (p.type != DType::F32) // Rows of out and dout; dk and dv, dq, as sums.
     floats += 2 * p.headDim * kAttentionPanel + 2 * chunk * p.headDim +

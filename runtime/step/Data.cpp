@@ -265,6 +265,32 @@ Status DataReader::fit(Source &source, int64_t &batches) {
   return Status::ok();
 }
 
+/// True if the label of the first token of a row counts: a model that moves
+/// labels by itself leaves it out.
+static bool countsFirst(const TensorInfo &input) {
+  if (input.rank < 2)
+    return false;
+  for (int32_t i = 0; i < input.rangeCount; ++i)
+    if (input.ranges[i].allowIgnore &&
+        input.ranges[i].offsets[input.rank - 1] == 0)
+      return true;
+  return input.allowIgnore;
+}
+
+std::string DataReader::warning() const {
+  for (const Source &labels : sources_)
+    for (const Source &tokens : sources_)
+      if (labels.file && tokens.file && labels.array.shape.size() == 1 &&
+          labels.path == tokens.path && labels.shift == tokens.shift &&
+          countsFirst(*labels.input) && !countsFirst(*tokens.input))
+        return "'" + std::string(labels.input->name) + "' and '" +
+               tokens.input->name + "' are the same tokens of '" + labels.path +
+               "', so that each is its own label; --data " +
+               labels.input->name + "=" + labels.path + "+" +
+               std::to_string(tokens.shift + 1) + " gives the next ones";
+  return "";
+}
+
 Status DataReader::create(const StepProgram &program,
                           const std::vector<std::string> &specs,
                           DataReader &reader) {

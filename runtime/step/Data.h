@@ -47,6 +47,10 @@ public:
                        const std::vector<std::string> &specs,
                        DataReader &reader);
 
+  /// What may be wrong with the data, or "": labels that are the tokens
+  /// themselves.
+  std::string warning() const;
+
   /// Writes the next batch of each input.
   Status next(Step &step);
 

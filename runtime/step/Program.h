@@ -103,6 +103,9 @@ struct TensorInfo {
   int32_t rangeCount = 0;
   /// Where it is between two steps.
   Space space = Space::Device;
+  /// Other names of the model for the same weight, which files may use, too.
+  const char *const *aliases = nullptr;
+  int32_t aliasCount = 0;
 
   int64_t elements() const {
     int64_t n = 1;

@@ -150,6 +150,8 @@ struct Trainer {
     // The data comes first: it costs nothing to find out that it doesn't fit.
     if (Status s = DataReader::create(program, arguments.data, data); !s)
       return s;
+    if (const std::string warning = data.warning(); !warning.empty())
+      std::fprintf(stderr, "warning: %s\n", warning.c_str());
     if (!arguments.save.empty())
       if (Status s = checkPlace(arguments.save); !s)
         return s;

@@ -235,10 +235,19 @@ std::string listNames(const std::vector<std::string> &names) {
 
 } // namespace
 
+/// The tensor of `file` that has one of the names of `info`, or null.
+static const SafeTensor *tensorFor(const SafetensorsFile &file,
+                                   const TensorInfo &info) {
+  const SafeTensor *found = file.find(info.name);
+  for (int32_t i = 0; i < info.aliasCount && !found; ++i)
+    found = file.find(info.aliases[i]);
+  return found;
+}
+
 /// The tensor of `file` that holds what isn't trained, or null.
 static const SafeTensor *shipped(const SafetensorsFile &file,
                                  const TensorInfo &info) {
-  return info.role == Role::Param && !info.trainable ? file.find(info.name)
+  return info.role == Role::Param && !info.trainable ? tensorFor(file, info)
                                                      : nullptr;
 }
 
@@ -323,7 +332,7 @@ Status Step::load(const std::string &path, const std::string &beside) {
   std::vector<std::string> missing;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::Param && !file.find(info.name) &&
+    if (info.role == Role::Param && !tensorFor(file, info) &&
         !shipped(other, info))
       missing.push_back(info.name);
   }
@@ -333,7 +342,7 @@ Status Step::load(const std::string &path, const std::string &beside) {
   std::vector<std::string> broken;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    const SafeTensor *tensor = file.find(info.name);
+    const SafeTensor *tensor = tensorFor(file, info);
     if (info.role == Role::Param && tensor && sameShape(info, *tensor) &&
         holdsNan(*tensor, file.data(*tensor), info.elements()))
       broken.push_back(info.name);
@@ -345,7 +354,7 @@ Status Step::load(const std::string &path, const std::string &beside) {
     if (!isValue(info))
       continue;
     const SafeTensor *tensor =
-        info.role == Role::Moment ? nullptr : file.find(info.name);
+        info.role == Role::Moment ? nullptr : tensorFor(file, info);
     const SafeTensor *second = tensor ? nullptr : shipped(other, info);
     if (!tensor && !second) {
       if (Status s = fill(homes(), info, 0); !s)
@@ -369,19 +378,21 @@ Status Step::finishValues() {
   return Status::ok();
 }
 
+/// A tensor and a name of it.
+using Named = std::pair<const char *, const TensorInfo *>;
+
 /// Writes tensors one after the other, plain floats in `type` where one is
 /// given, rounded to nearest.
 static Status writeFile(const Homes &homes, const std::string &directory,
-                        const char *name,
-                        const std::vector<const TensorInfo *> &infos,
+                        const char *name, const std::vector<Named> &infos,
                         std::optional<DType> type,
                         const std::map<std::string, std::string> &metadata) {
   std::vector<std::pair<std::string, SafeTensor>> tensors;
-  for (const TensorInfo *info : infos) {
+  for (const auto &[called, info] : infos) {
     SafeTensor tensor;
     tensor.type = type && isPlainFloat(info->type) ? *type : info->type;
     tensor.shape.assign(info->dims, info->dims + info->rank);
-    tensors.emplace_back(info->name, tensor);
+    tensors.emplace_back(called, tensor);
   }
   AtomicFile out;
   if (Status s = out.create(directory, name); !s)
@@ -391,7 +402,7 @@ static Status writeFile(const Homes &homes, const std::string &directory,
     return s;
   std::vector<char> piece(static_cast<size_t>(kPieceBytes)), converted;
   for (size_t i = 0; i < infos.size(); ++i) {
-    const TensorInfo &info = *infos[i];
+    const TensorInfo &info = *infos[i].second;
     for (int64_t at = 0; at < info.bytes(); at += kPieceBytes) {
       const int64_t some = std::min(kPieceBytes, info.bytes() - at);
       if (Status s = homes.read(info, at, piece.data(), some); !s)
@@ -421,10 +432,10 @@ Status Step::save(const std::string &directory,
     return lost_;
   if (!filled_)
     return {Code::Usage, "there is nothing to save yet"};
-  std::vector<const TensorInfo *> infos;
+  std::vector<Named> infos;
   for (int64_t i = 0; i < program_.tensorCount; ++i)
-    if (isValue(program_.tensors[i]))
-      infos.push_back(&program_.tensors[i]);
+    if (const TensorInfo &info = program_.tensors[i]; isValue(info))
+      infos.emplace_back(info.name, &info);
   std::map<std::string, std::string> metadata = extra;
   metadata["format"] = "tmc-checkpoint-1";
   metadata["model"] = program_.model;
@@ -441,10 +452,16 @@ Status Step::saveWeights(const std::string &directory,
     return lost_;
   if (!filled_)
     return {Code::Usage, "there is nothing to save yet"};
-  std::vector<const TensorInfo *> infos;
-  for (int64_t i = 0; i < program_.tensorCount; ++i)
-    if (program_.tensors[i].role == Role::Param)
-      infos.push_back(&program_.tensors[i]);
+  std::vector<Named> infos;
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (info.role != Role::Param)
+      continue;
+    infos.emplace_back(info.name, &info);
+    // PyTorch's state_dict has a tied weight under each of its names.
+    for (int32_t k = 0; k < info.aliasCount; ++k)
+      infos.emplace_back(info.aliases[k], &info);
+  }
   // transformers opens only files that say so.
   return writeFile(homes(), directory, kModelFile, infos, type,
                    {{"format", "pt"}});

@@ -79,6 +79,60 @@ static FailureOr<Val> forHeads(Site &s, Value x, int64_t heads) {
   return reshaped(s, y, {d[0], heads, d[1], d[3]});
 }
 
+namespace {
+/// What nn.attention says of positions, relative to its own t + S - T.
+struct Positions {
+  bool causal = false;
+  int64_t window = 0;
+};
+} // namespace
+
+/// The farthest key behind a query's own.
+static std::optional<int64_t> rightOf(const Attention &a) {
+  return !a.causal ? a.right : a.right ? std::min<int64_t>(*a.right, 0) : 0;
+}
+
+/// A table [T, S] of the keys within the bounds of `a`; absent without bounds.
+static Val tableOf(const Attention &a, int64_t queries, int64_t keys) {
+  std::optional<int64_t> right = rightOf(a);
+  if (!a.left && !right)
+    return Val();
+  Dims plane{queries, keys};
+  int64_t low = a.left ? a.offset - *a.left : -queries;
+  int64_t high = right ? a.offset + *right : keys;
+  return Val(Array::mapInts(ElementType::Bool, {iota(plane, 1), iota(plane, 0)},
+                            [&](ArrayRef<int64_t> at) -> int64_t {
+                              int64_t ahead = at[0] - at[1];
+                              return ahead >= low && ahead <= high;
+                            }));
+}
+
+/// The mask of `a` with its bounds, but for what `said` says of them.
+static FailureOr<Val> maskWithBounds(Site &s, const Attention &a,
+                                     int64_t queries, int64_t keys,
+                                     Positions &said) {
+  std::optional<int64_t> right = rightOf(a);
+  if (!a.left && !right)
+    return a.mask;
+  int64_t shift = a.offset - (keys - queries);
+  bool isCausal = right && *right + shift == 0;
+  if (isCausal && (!a.left || *a.left >= shift)) {
+    said.causal = true;
+    said.window = a.left ? *a.left - shift + 1 : 0;
+    return a.mask;
+  }
+  if (shift == 0 && a.left && right && *a.left == *right && *right > 0) {
+    said.window = *right + 1;
+    return a.mask;
+  }
+  Val table = tableOf(a, queries, keys);
+  if (a.mask.isAbsent())
+    return table;
+  if (a.mask.type == ElementType::Bool)
+    return conjunction(s, {a.mask, table});
+  return where(s, table, a.mask, Val(Array::splat(a.mask.type, {}, -INFINITY)));
+}
+
 /// In pieces, with all scores held: nn.attention gives its mask no gradient.
 static FailureOr<Value> attendInPieces(Site &s, const Attention &a,
                                        double scale) {
@@ -93,13 +147,20 @@ static FailureOr<Value> attendInPieces(Site &s, const Attention &a,
   ASSIGN_OR_FAIL(Val scores, matmul(s, q, k));
   ASSIGN_OR_FAIL(scores,
                  multiply(s, {scores, Val(Array::splat(element, {}, scale))}));
-  ASSIGN_OR_FAIL(scores, add(s, {scores, a.mask}));
-  if (a.causal) {
-    Dims plane{qd[1], keys};
-    ASSIGN_OR_FAIL(Val isSeen,
-                   lessOrEqual(s, {Val(iota(plane, 1)), Val(iota(plane, 0))}));
-    ASSIGN_OR_FAIL(scores, where(s, isSeen, scores,
-                                 Val(Array::splat(element, {}, -INFINITY))));
+  if (a.softcap != 0) {
+    Val cap(Array::splat(element, {}, a.softcap));
+    ASSIGN_OR_FAIL(scores, divide(s, {scores, cap}));
+    ASSIGN_OR_FAIL(scores, hyperbolicTangent(s, scores));
+    ASSIGN_OR_FAIL(scores, multiply(s, {scores, cap}));
+  }
+  Val low(Array::splat(element, {}, -INFINITY));
+  if (a.mask.type == ElementType::Bool && !a.mask.isAbsent()) {
+    ASSIGN_OR_FAIL(scores, where(s, a.mask, scores, low));
+  } else if (!a.mask.isAbsent()) {
+    ASSIGN_OR_FAIL(scores, add(s, {scores, a.mask}));
+  }
+  if (Val table = tableOf(a, qd[1], keys); !table.isAbsent()) {
+    ASSIGN_OR_FAIL(scores, where(s, table, scores, low));
   }
   ASSIGN_OR_FAIL(Val shares, softmax(s, scores, 3, false));
   ASSIGN_OR_FAIL(Dropout kept, dropout(s, shares, a.dropout));
@@ -111,23 +172,23 @@ static FailureOr<Value> attendInPieces(Site &s, const Attention &a,
 FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &a) {
   auto qType = nn::tensorType(a.query), kType = nn::tensorType(a.key);
   ArrayRef<int64_t> qd = qType.getShape(), kd = kType.getShape();
-  if (kType != a.value.getType() ||
+  auto vType = nn::tensorType(a.value);
+  if (kType.getShape().drop_back() != vType.getShape().drop_back() ||
+      kType.getElementType() != vType.getElementType() ||
       qType.getElementType() != kType.getElementType() || qd[0] != kd[0] ||
       qd[3] != kd[3] || kd[2] == 0 || qd[2] % kd[2])
     return s.error("queries of shape " + str(qd) + ", keys of " + str(kd) +
                    " and values of " + str(nn::tensorType(a.value).getShape()) +
                    " (batch, time, heads, size)");
-  bool causal = a.causal;
-  if (causal && qd[1] != kd[1])
-    return s.unsupported("a causal mask for " + Twine(qd[1]) + " queries and " +
-                         Twine(kd[1]) + " keys");
   double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(qd[3])));
-  if (a.mask.isTensor() && isFloat(a.mask.type) &&
-      s.importer.isTrained(a.mask.value))
+  if (kType != vType || (a.mask.isTensor() && isFloat(a.mask.type) &&
+                         s.importer.isTrained(a.mask.value)))
     return attendInPieces(s, a, scale);
+  Positions positions;
+  ASSIGN_OR_FAIL(Val given, maskWithBounds(s, a, qd[1], kd[1], positions));
+  bool causal = positions.causal;
   Value mask;
-  if (!a.mask.isAbsent()) {
-    Val given = a.mask;
+  if (!given.isAbsent()) {
     if (given.type != ElementType::Bool) {
       if (given.type != elementTypeOf(qType.getElementType()))
         return s.error("a mask of type " + nameOf(given.type));
@@ -155,8 +216,11 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &a) {
     stream = s.importer.nextStream();
   }
   return nn::AttentionOp::create(s.b, s.loc, a.query, a.key, a.value, mask,
-                                 seed, samples, s.b.getF64FloatAttr(scale),
+                                 /*groups=*/Value(), /*prefix=*/Value(), seed,
+                                 samples, s.b.getF64FloatAttr(scale),
                                  causal ? s.b.getUnitAttr() : UnitAttr(),
+                                 s.b.getF64FloatAttr(a.softcap),
+                                 s.b.getI64IntegerAttr(positions.window),
                                  s.b.getF64FloatAttr(a.dropout),
                                  s.b.getI64IntegerAttr(stream))
       .getOut();

@@ -14,13 +14,20 @@ struct Attention {
   /// Of booleans (true: attends) or of numbers that are added; broadcasts to
   /// [B, H, T, S]. May be absent.
   Val mask;
+  /// Query t stands at key t + offset. It sees the keys from `left` before that
+  /// to `right` behind it; nothing where there is no bound. `causal` is a right
+  /// of 0.
+  int64_t offset = 0;
   bool causal = false;
+  std::optional<int64_t> left, right;
+  double softcap = 0;          ///< cap * tanh(score / cap); 0: none.
   std::optional<double> scale; ///< 1 / sqrt(D) if there is none.
   double dropout = 0;          ///< The share of probabilities that are dropped.
 };
 
-/// The result [B, T, H, D]. Where the mask is trained, attention is built in
-/// pieces: nn.attention has no gradient of it.
+/// The result [B, T, H, D of the values]. Where the mask is trained, or heads
+/// of values have another size than those of keys, attention is built in
+/// pieces.
 mlir::FailureOr<mlir::Value> attend(Site &s, const Attention &attention);
 
 /// [B, H, T, D] as [B, T, H, D], and back.

@@ -2,6 +2,7 @@
 
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Elementary.h"
+#include "frontends/common/ops/Pointwise.h"
 #include "frontends/onnx/Node.h"
 
 using namespace mlir;
@@ -36,6 +37,12 @@ TMC_ACTIVATION(Celu, celu(n, x, n.floatAttr("alpha", 1)));
 TMC_ACTIVATION(ThresholdedRelu, thresholded(n, x, n.floatAttr("alpha", 1), 0));
 TMC_ACTIVATION(Shrink,
                shrunk(n, x, n.floatAttr("lambd", 0.5), n.floatAttr("bias", 0)));
+
+static LogicalResult importSwiGlu(Node &n) {
+  ASSIGN_OR_FAIL(Val gate, swish(n, n.input(0), n.floatAttr("alpha", 1)));
+  return n.set(multiply(n, {gate, n.input(1)}));
+}
+static Register swiGlu("SwiGLU", importSwiGlu);
 
 /// A bound of Clip: a scalar known when the model is compiled, or nothing.
 static FailureOr<std::optional<double>> bound(Node &n, int i) {

@@ -1,6 +1,7 @@
 // Norm.cpp - normalizations and softmax.
 
 #include "frontends/common/ops/Norm.h"
+#include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Pointwise.h"
 #include "frontends/common/ops/Reduce.h"
@@ -167,3 +168,24 @@ static LogicalResult importBatchNormalization(Node &n) {
   return checkUnused(n, 3);
 }
 static Register batchNorm("BatchNormalization", importBatchNormalization);
+
+/// x over its norm of order 1 or 2 along an axis; zeros stay zeros.
+static LogicalResult importLpNormalization(Node &n) {
+  const Val x = n.input(0);
+  if (failed(checkFloats(n, x)))
+    return failure();
+  ASSIGN_OR_FAIL(int64_t axis, n.axis(n.intAttr("axis", -1), x.rank()));
+  int64_t order = n.intAttr("p", 2);
+  if (order != 1 && order != 2)
+    return n.error("a norm of order " + Twine(order));
+  ASSIGN_OR_FAIL(Val size, order == 1 ? absolute(n, x) : multiply(n, {x, x}));
+  ASSIGN_OR_FAIL(Val norm, reduceSum(n, size, {axis}, true));
+  if (order == 2) {
+    ASSIGN_OR_FAIL(norm, squareRoot(n, norm));
+  }
+  Val zero(Array::splat(x.type, {}, 0)), one(Array::splat(x.type, {}, 1));
+  ASSIGN_OR_FAIL(Val isZero, equals(n, {norm, zero}));
+  ASSIGN_OR_FAIL(norm, where(n, isZero, one, norm));
+  return n.set(divide(n, {x, norm}));
+}
+static Register lpNormalization("LpNormalization", importLpNormalization);

@@ -3,6 +3,7 @@
 #include "frontends/common/ops/Order.h"
 #include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/onnx/Node.h"
 
@@ -58,3 +59,29 @@ static LogicalResult importReduceProd(Node &n) {
   return n.intAttr("keepdims", 1) ? n.set(x) : n.set(squeeze(n, x, dims));
 }
 static Register reduceProd("ReduceProd", importReduceProd);
+
+/// Products of the elements up to each, or before it, from either end.
+static LogicalResult importCumProd(Node &n) {
+  Val x = n.input(0);
+  ASSIGN_OR_FAIL(Dims entry, n.ints(1));
+  if (entry.size() != 1)
+    return n.error("wants one axis, not " + str(entry));
+  ASSIGN_OR_FAIL(int64_t axis, n.axis(entry[0], x.rank()));
+  bool isReversed = n.intAttr("reverse", 0);
+  int64_t size = x.dims[axis];
+  if (isReversed) {
+    ASSIGN_OR_FAIL(x, strided(n, x, axis, size - 1, -1, size));
+  }
+  if (n.intAttr("exclusive", 0)) {
+    Dims low(x.rank(), 0), high(x.rank(), 0);
+    low[axis] = 1;
+    high[axis] = -1;
+    ASSIGN_OR_FAIL(x, pad(n, x, low, high, 1));
+  }
+  ASSIGN_OR_FAIL(x, runningProduct(n, x, axis));
+  if (isReversed) {
+    ASSIGN_OR_FAIL(x, strided(n, x, axis, size - 1, -1, size));
+  }
+  return n.set(x);
+}
+static Register cumProd("CumProd", importCumProd);

@@ -133,7 +133,9 @@ static LogicalResult importSpaceToDepth(Node &n) {
   if (x.rank() != 4 || s < 1 || x.dims[2] % s || x.dims[3] % s)
     return n.error("shape " + str(x.dims) + " in blocks of " + Twine(s));
   int64_t c = x.dims[1], h = x.dims[2] / s, w = x.dims[3] / s;
-  return rearrange(n, {x.dims[0], c, h, s, w, s}, {0, 3, 5, 1, 2, 4},
+  Dims perm = n.stringAttr("mode", "DCR") == "DCR" ? Dims{0, 3, 5, 1, 2, 4}
+                                                   : Dims{0, 1, 3, 5, 2, 4};
+  return rearrange(n, {x.dims[0], c, h, s, w, s}, perm,
                    {x.dims[0], c * s * s, h, w});
 }
 static Register spaceToDepth("SpaceToDepth", importSpaceToDepth);

@@ -54,6 +54,8 @@ static LogicalResult importAttention(Call &c) {
     ASSIGN_OR_FAIL(attention.mask, reshaped(c, attention.mask, dims));
   }
   ASSIGN_OR_FAIL(Value out, attend(c, attention));
-  return c.set(c.reshape(swapHeads(c, out), q.dims));
+  Dims dims(q.dims);
+  dims.back() = v.dims.back();
+  return c.set(c.reshape(swapHeads(c, out), dims));
 }
 static Register attention("scaled_dot_product_attention", importAttention);

@@ -1,12 +1,12 @@
 // Loss.cpp - the losses that ATen has operators for, and dropout.
 
-#include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/CrossEntropy.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/Pointwise.h"
 #include "frontends/common/ops/Random.h"
 #include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Shape.h"
+#include "frontends/common/ops/TargetLoss.h"
 #include "frontends/torch/Call.h"
 
 using namespace mlir;
@@ -47,8 +47,6 @@ static FailureOr<LabelLoss> labelLossOf(Call &c) {
   loss.weights = c.tensor("weight");
   ASSIGN_OR_FAIL(loss.ignored, c.integer("ignore_index", kIgnoredLabel));
   ASSIGN_OR_FAIL(loss.reduction, reductionOf(c));
-  if (isFloat(loss.labels.type))
-    return c.unsupported("shares of classes in place of labels");
   // Scores of one sample are a row.
   if (loss.scores.rank() == 1 && loss.labels.dims.empty() &&
       loss.reduction != Reduction::None) {
@@ -58,9 +56,23 @@ static FailureOr<LabelLoss> labelLossOf(Call &c) {
   return loss;
 }
 
+/// Shares of classes in place of labels; a mean is one over the rows.
+static LogicalResult importSoftCrossEntropy(Call &c, double smoothing) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "target"}));
+  Val weights = c.tensor("weight");
+  if (!weights.isAbsent()) {
+    ASSIGN_OR_FAIL(weights, castTo(c, weights, operands.type));
+  }
+  return reduced(c, softCrossEntropy(c, operands.values[0], operands.values[1],
+                                     weights, smoothing));
+}
+
 static LogicalResult importCrossEntropy(Call &c) {
+  ASSIGN_OR_FAIL(double smoothing, c.number("label_smoothing", 0));
+  if (isFloat(c.tensor("target").type))
+    return importSoftCrossEntropy(c, smoothing);
   ASSIGN_OR_FAIL(LabelLoss loss, labelLossOf(c));
-  ASSIGN_OR_FAIL(loss.smoothing, c.number("label_smoothing", 0));
+  loss.smoothing = smoothing;
   return c.set(crossEntropy(c, loss));
 }
 static Register crossEntropyOp("cross_entropy_loss", importCrossEntropy);
@@ -136,24 +148,37 @@ static LogicalResult importHuber(Call &c) {
 }
 static Register huber("huber_loss", importHuber);
 
-/// (1 - target) x + softplus(-x), which can't overflow.
-static LogicalResult importBceWithLogits(Call &c) {
-  if (c.has("pos_weight"))
-    return c.unsupported("weights of positive targets");
-  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "target"}));
-  const Val &x = operands.values[0], &target = operands.values[1];
-  Val one(Array::splat(operands.type, {}, 1));
-  ASSIGN_OR_FAIL(Val rest, subtract(c, {one, target}));
-  ASSIGN_OR_FAIL(Val line, multiply(c, {rest, x}));
-  ASSIGN_OR_FAIL(Val negative, negate(c, x));
-  ASSIGN_OR_FAIL(Val tail, softplus(c, negative));
-  ASSIGN_OR_FAIL(Val losses, add(c, {line, tail}));
-  if (c.has("weight")) {
-    ASSIGN_OR_FAIL(losses, multiply(c, {losses, c.tensor("weight")}));
-  }
-  return reduced(c, losses);
+/// `losses` times the argument `weight`, if there is one, and reduced.
+static LogicalResult weighed(Call &c, FailureOr<Val> losses) {
+  if (failed(losses))
+    return failure();
+  return reduced(c, c.has("weight") ? multiply(c, {*losses, c.tensor("weight")})
+                                    : losses);
 }
-static Register bce("binary_cross_entropy_with_logits", importBceWithLogits);
+
+static LogicalResult importBceWithLogits(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "target"}));
+  return weighed(c, binaryCrossEntropyOfLogits(c, operands.values[0],
+                                               operands.values[1],
+                                               c.tensor("pos_weight")));
+}
+static Register bceOfLogits("binary_cross_entropy_with_logits",
+                            importBceWithLogits);
+
+static LogicalResult importBce(Call &c) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "target"}));
+  return weighed(c,
+                 binaryCrossEntropy(c, operands.values[0], operands.values[1]));
+}
+static Register bce("binary_cross_entropy", importBce);
+
+static LogicalResult importDivergence(Call &c) {
+  ASSIGN_OR_FAIL(bool ofLogarithms, c.flag("log_target", false));
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "target"}));
+  return reduced(
+      c, divergence(c, operands.values[0], operands.values[1], ofLogarithms));
+}
+static Register divergenceOp("kl_div", importDivergence);
 
 //===----------------------------------------------------------------------===//
 // Dropout

@@ -179,3 +179,48 @@ func.func @attention_c4_samples(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>
   %0:2 = nn.attention %q, %k, %v random(%s, %n) {scale = 1.0, dropout = 0.5} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<2xi64>, tensor<3xi64>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
   return
 }
+
+// -----
+
+func.func @attention_c6_cap(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %v: tensor<2x5x2x8xf32>) {
+  // expected-error @below {{a soft cap of -1.000000e+00 and a window of 0}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.attention %q, %k, %v {scale = 1.0, softcap = -1.0} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c6_window(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %v: tensor<2x5x2x8xf32>) {
+  // expected-error @below {{a soft cap of 0.000000e+00 and a window of -2}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.attention %q, %k, %v {scale = 1.0, window = -2 : i64} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c6_groups(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %v: tensor<2x5x2x8xf32>, %g: tensor<2x3xi64>) {
+  // expected-error @below {{groups of type 'tensor<2x3xi64>' for 3 queries and 5 keys}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.attention %q, %k, %v groups(%g) {scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<2x3xi64>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c6_prefix(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %v: tensor<2x5x2x8xf32>, %n: tensor<2xi64>) {
+  // expected-error @below {{a prefix of type 'tensor<2xi64>' without causal}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.attention %q, %k, %v prefix(%n) {scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<2xi64>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c6_prefix_size(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %v: tensor<2x5x2x8xf32>, %n: tensor<3xi64>) {
+  // expected-error @below {{a prefix of type 'tensor<3xi64>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.attention %q, %k, %v prefix(%n) {causal, scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<3xi64>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}

@@ -147,8 +147,7 @@ func.func @forbids_nothing(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %
 // Keys at most two away.
 
 // CHECK-LABEL: func @window(
-//       CHECK:   %[[M:.*]] = arith.constant dense<{{.*}}> : tensor<1x1x8x8xi1>
-//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%[[M]]) {scale
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 {scale = 1.000000e+00 : f64, window = 3 : i64}
 func.func @window(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
   %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
   %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
@@ -368,11 +367,11 @@ func.func @distances_and_causal(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf3
   return %r : tensor<2x8x4x16xf32>
 }
 
-// One constant for both: the flag spares the work, the numbers stay.
+// One constant for both: the flag, and what is left of the numbers is a row.
 
 // CHECK-LABEL: func @distances_that_are_causal(
 //       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%{{.*}}) {causal,
-//   CHECK-SAME:     tensor<1x1x8x8xf32>
+//   CHECK-SAME:     tensor<1x1x1x8xf32>
 func.func @distances_that_are_causal(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
   %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
   %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>

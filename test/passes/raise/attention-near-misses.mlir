@@ -3,19 +3,34 @@
 // What looks like attention and isn't, or isn't what nn.attention computes.
 
 
-// CHECK-LABEL: func @soft_cap(
+// A cap lifts what minus infinity forbids.
+
+// CHECK-LABEL: func @masked_before_the_cap(
 //       CHECK:   nn.softmax
-func.func @soft_cap(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+func.func @masked_before_the_cap(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
   %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
   %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
   %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
   %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %m1 = arith.constant dense<[
+    [true, false, false, false, false, false, false, false],
+    [true, true, false, false, false, false, false, false],
+    [true, true, true, false, false, false, false, false],
+    [true, true, true, true, false, false, false, false],
+    [true, true, true, true, true, false, false, false],
+    [true, true, true, true, true, true, false, false],
+    [true, true, true, true, true, true, true, false],
+    [true, true, true, true, true, true, true, true]
+  ]> : tensor<8x8xi1>
+  %m = nn.broadcast %m1 to [2, 3] : (tensor<8x8xi1>) -> tensor<2x4x8x8xi1>
+  %low = arith.constant dense<0xFF800000> : tensor<2x4x8x8xf32>
+  %c0 = arith.select %m, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
   %cap = arith.constant dense<30.0> : tensor<2x4x8x8xf32>
-  %t0 = arith.divf %scores, %cap : tensor<2x4x8x8xf32>
+  %t0 = arith.divf %c0, %cap : tensor<2x4x8x8xf32>
   %t1 = math.tanh %t0 : tensor<2x4x8x8xf32>
   %t = arith.mulf %t1, %cap : tensor<2x4x8x8xf32>
   %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
-  // expected-warning @below {{looks like attention, but stays in pieces: its scores are more than a product, a factor and a mask}}
+  // expected-warning @below {{looks like attention, but stays in pieces: its scores are masked before they are capped}}
   %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
   %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
   return %r : tensor<2x8x4x16xf32>
@@ -213,4 +228,27 @@ func.func @wide_mask(%q: tensor<2x4x8x16xbf16>, %m: tensor<8x8xf32>) -> tensor<2
   // expected-warning @below {{its mask has elements of f32, its products of bf16}}
   %o = nn.matmul %p, %q : (tensor<2x4x8x8xbf16>, tensor<2x4x8x16xbf16>) -> tensor<2x4x8x16xbf16>
   return %o : tensor<2x4x8x16xbf16>
+}
+
+// -----
+
+// The largest score becomes the smallest.
+
+// CHECK-LABEL: func @turned_cap(
+//       CHECK:   nn.softmax
+func.func @turned_cap(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %cap = arith.constant dense<-30.0> : tensor<2x4x8x8xf32>
+  %t0 = arith.divf %scores, %cap : tensor<2x4x8x8xf32>
+  %t1 = math.tanh %t0 : tensor<2x4x8x8xf32>
+  %m30 = arith.constant dense<-1.0> : tensor<2x4x8x8xf32>
+  %t = arith.mulf %t1, %m30 : tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  // expected-warning @below {{looks like attention, but stays in pieces: its scores are more than a product, a factor and a mask}}
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
 }

@@ -87,7 +87,9 @@ TEST(RaiseFiles, MeanTheSame) {
   checkFile((files + "attention-dropout.mlir").str(), raise, 7);
   checkFile((files + "attention-layout.mlir").str(), raise, 8);
   checkFile((files + "attention-mask.mlir").str(), raise, 19);
-  checkFile((files + "attention-near-misses.mlir").str(), raise, 11);
+  checkFile((files + "attention-near-misses.mlir").str(), raise, 12);
+  checkFile((files + "attention-shapes.mlir").str(), raise, 13);
+  checkFile((files + "attention-tables.mlir").str(), raise, 10);
   checkFile((files + "attention-scale.mlir").str(), raise, 6);
   checkFile((files + "gelu.mlir").str(), raise, 11);
   checkFile((files + "lookups.mlir").str(), raise, 3);

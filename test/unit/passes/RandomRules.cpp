@@ -414,10 +414,13 @@ static void attention(GraphBuilder &g) {
     samples = g.samples(rows);
   }
   bool causal = g.random.coin() && keys >= queries;
+  double softcap = g.random.below(3) == 0 ? g.number(0.5, 3) : 0;
+  int64_t window = g.random.below(3) == 0 ? 1 + g.random.below(3) : 0;
   auto op = nn::AttentionOp::create(
-      g.b, g.loc, g.squash(q), k, v, mask, seed, samples,
-      g.b.getF64FloatAttr(g.number(0.3, 1)),
-      causal ? g.b.getUnitAttr() : nullptr, g.b.getF64FloatAttr(dropout),
+      g.b, g.loc, g.squash(q), k, v, mask, /*groups=*/Value(),
+      /*prefix=*/Value(), seed, samples, g.b.getF64FloatAttr(g.number(0.3, 1)),
+      causal ? g.b.getUnitAttr() : nullptr, g.b.getF64FloatAttr(softcap),
+      g.b.getI64IntegerAttr(window), g.b.getF64FloatAttr(dropout),
       g.b.getI64IntegerAttr(dropout > 0 ? g.stream() : 0));
   g.add(op.getOut());
 }

@@ -26,7 +26,25 @@ struct Case {
   std::vector<unsigned char> booleans;
   int64_t seed[2] = {0x123456789abcdef, 4};
   std::vector<int64_t> samples;
+  std::vector<int64_t> groups, prefix; // empty: none
 };
+
+const int64_t *orNull(const std::vector<int64_t> &x) {
+  return x.empty() ? nullptr : x.data();
+}
+
+bool sees(const Case &c, int64_t b, int64_t t, int64_t s) {
+  const AttentionParams &p = c.p;
+  const int64_t at = t + p.keys - p.queries;
+  if (p.causal && s > at &&
+      (c.prefix.empty() || s >= c.prefix[size_t(b * p.prefixBatchStride)]))
+    return false;
+  if (p.window > 0 && std::abs(s - at) >= p.window)
+    return false;
+  const size_t row = size_t(b * p.groupsBatchStride);
+  return c.groups.empty() ||
+         c.groups[row + size_t(s)] == c.groups[row + size_t(at)];
+}
 
 bool keeps(const Case &c, int64_t b, int64_t h, int64_t t, int64_t s) {
   if (c.p.dropout == 0)
@@ -41,10 +59,13 @@ bool keeps(const Case &c, int64_t b, int64_t h, int64_t t, int64_t s) {
 
 /// Probabilities before dropout of one row; the log-sum-exp.
 double row(const Case &c, const Doubles &q, const Doubles &k, int64_t b,
-           int64_t h, int64_t t, Doubles &probability) {
+           int64_t h, int64_t t, Doubles &probability,
+           Doubles *slopes = nullptr) {
   const AttentionParams &p = c.p;
   const int64_t g = h / (p.heads / p.kvHeads);
   probability.assign(size_t(p.keys), 0);
+  if (slopes)
+    slopes->assign(size_t(p.keys), 1);
   double top = -INFINITY;
   for (int64_t s = 0; s < p.keys; ++s) {
     double x = 0;
@@ -52,13 +73,19 @@ double row(const Case &c, const Doubles &q, const Doubles &k, int64_t b,
       x += q[size_t(((b * p.queries + t) * p.heads + h) * p.headDim + d)] *
            k[size_t(((b * p.keys + s) * p.kvHeads + g) * p.headDim + d)];
     x *= p.scale;
+    if (p.softcap > 0) {
+      const double capped = std::tanh(x / p.softcap);
+      if (slopes)
+        (*slopes)[size_t(s)] = 1 - capped * capped;
+      x = p.softcap * capped;
+    }
     const size_t at = size_t(b * p.maskBatchStride + h * p.maskHeadStride +
                              t * p.maskQueryStride + s);
     if (p.mask == MaskKind::Additive)
       x += c.mask[at];
     if (p.mask == MaskKind::Boolean && !c.booleans[at])
       x = -INFINITY;
-    if (p.causal && s > t + p.keys - p.queries)
+    if (!sees(c, b, t, s))
       x = -INFINITY;
     probability[size_t(s)] = x;
     top = std::max(top, x);
@@ -103,14 +130,14 @@ void backward(const Case &c, const Doubles &dout, Doubles &dq, Doubles &dk,
   dq.assign(c.q.size(), 0);
   dk.assign(c.k.size(), 0);
   dv.assign(c.v.size(), 0);
-  Doubles probability;
+  Doubles probability, slopes;
   for (int64_t b = 0; b < p.batch; ++b)
     for (int64_t h = 0; h < p.heads; ++h)
       for (int64_t t = 0; t < p.queries; ++t) {
         const int64_t g = h / (p.heads / p.kvHeads);
         const size_t atQ =
             size_t(((b * p.queries + t) * p.heads + h) * p.headDim);
-        row(c, c.q, c.k, b, h, t, probability);
+        row(c, c.q, c.k, b, h, t, probability, &slopes);
         Doubles dp(size_t(p.keys), 0.0);
         double dot = 0;
         for (int64_t s = 0; s < p.keys; ++s) {
@@ -126,8 +153,8 @@ void backward(const Case &c, const Doubles &dout, Doubles &dq, Doubles &dk,
         for (int64_t s = 0; s < p.keys; ++s) {
           const size_t atK =
               size_t(((b * p.keys + s) * p.kvHeads + g) * p.headDim);
-          const double ds =
-              p.scale * probability[size_t(s)] * (dp[size_t(s)] - dot);
+          const double ds = p.scale * probability[size_t(s)] *
+                            (dp[size_t(s)] - dot) * slopes[size_t(s)];
           for (size_t d = 0; d < size_t(p.headDim); ++d) {
             dq[atQ + d] += ds * c.k[atK + d];
             dk[atK + d] += ds * c.q[atQ + d];
@@ -152,12 +179,16 @@ Case makeCase(int64_t batch, int64_t heads, int64_t kvHeads, int64_t queries,
          .v = {keys * kvHeads * depth, kvHeads * depth, depth},
          .causal = causal,
          .scale = 0.4,
+         .softcap = 0,
+         .window = 0,
          .mask = mask,
          .maskBatchStride = mask == MaskKind::None ? 0
                             : perQuery             ? queries * keys
                                                    : keys,
          .maskHeadStride = 0,
          .maskQueryStride = mask == MaskKind::None || !perQuery ? 0 : keys,
+         .groupsBatchStride = 0,
+         .prefixBatchStride = 0,
          .dropout = dropout,
          .rowsPerSample = 1,
          .stream = 9,
@@ -201,7 +232,9 @@ void check(const Case &c) {
 
   Floats q = narrow(c.q), k = narrow(c.k), v = narrow(c.v);
   Floats o(int64_t(out.size()), NAN), l(int64_t(lse.size()), NAN);
-  runKernel<Attention>(1, c.p, {q, k, v, maskOf(c), c.seed, c.samples.data()},
+  runKernel<Attention>(1, c.p,
+                       {q, k, v, maskOf(c), orNull(c.groups), orNull(c.prefix),
+                        c.seed, c.samples.data()},
                        {o, l});
   expectClose(o.get(), out, 1e-5, "out");
   for (size_t i = 0; i < lse.size(); ++i)
@@ -211,20 +244,24 @@ void check(const Case &c) {
       EXPECT_NEAR(l[int64_t(i)], lse[i], 1e-5 * (1 + std::abs(lse[i])));
   // Results hold NaNs before: all of them must be written, none added to.
   Floats gq(q.size(), NAN), gk(k.size(), NAN), gv(v.size(), NAN);
-  runKernel<AttentionGrad>(
-      1, c.p, {q, k, v, o, l, grads, maskOf(c), c.seed, c.samples.data()},
-      {gq, gk, gv});
+  runKernel<AttentionGrad>(1, c.p,
+                           {q, k, v, o, l, grads, maskOf(c), orNull(c.groups),
+                            orNull(c.prefix), c.seed, c.samples.data()},
+                           {gq, gk, gv});
   expectClose(gq.get(), dq, 3e-5, "dq");
   expectClose(gk.get(), dk, 3e-5, "dk");
   expectClose(gv.get(), dv, 3e-5, "dv");
 
   Floats o2(o.size()), l2(l.size());
   Floats gq2(q.size(), NAN), gk2(k.size(), NAN), gv2(v.size(), NAN);
-  runKernel<Attention>(2, c.p, {q, k, v, maskOf(c), c.seed, c.samples.data()},
+  runKernel<Attention>(2, c.p,
+                       {q, k, v, maskOf(c), orNull(c.groups), orNull(c.prefix),
+                        c.seed, c.samples.data()},
                        {o2, l2});
-  runKernel<AttentionGrad>(
-      2, c.p, {q, k, v, o, l, grads, maskOf(c), c.seed, c.samples.data()},
-      {gq2, gk2, gv2});
+  runKernel<AttentionGrad>(2, c.p,
+                           {q, k, v, o, l, grads, maskOf(c), orNull(c.groups),
+                            orNull(c.prefix), c.seed, c.samples.data()},
+                           {gq2, gk2, gv2});
   EXPECT_TRUE(o.sameBits(o2) && l.sameBits(l2));
   EXPECT_TRUE(gq.sameBits(gq2) && gk.sameBits(gk2) && gv.sameBits(gv2));
 }
@@ -259,6 +296,12 @@ TEST(Attention, TheNaiveGradientIsADerivative) {
   compare(c.q, dq);
   compare(c.k, dk);
   compare(c.v, dv);
+  // And so it is of a soft cap.
+  c.p.softcap = 0.7;
+  backward(c, dout, dq, dk, dv);
+  compare(c.q, dq);
+  compare(c.k, dk);
+  compare(c.v, dv);
 }
 
 TEST(Attention, PlainShapes) {
@@ -288,6 +331,64 @@ TEST(Attention, Masks) {
   for (size_t s = 0; s < 4; ++s)
     nothing.booleans[4 + s] = 0; // query 1 attends nowhere
   check(nothing);
+}
+
+static Case with(Case c, double softcap, int64_t window) {
+  c.p.softcap = softcap;
+  c.p.window = window;
+  return c;
+}
+
+TEST(Attention, SoftCaps) {
+  check(with(makeCase(2, 2, 2, 35, 41, 16, false, MaskKind::None, 0), 0.5, 0));
+  check(with(makeCase(1, 2, 1, 64, 64, 24, true, MaskKind::Additive, 0), 2, 0));
+  check(with(makeCase(1, 2, 2, 40, 300, 16, false, MaskKind::Boolean, 0.2), 30,
+             0));
+}
+
+TEST(Attention, Windows) {
+  // Within a panel, over several, and over chunks; one key alone.
+  for (int64_t window : {1, 5, 40, 700})
+    for (bool causal : {false, true}) {
+      check(with(makeCase(1, 2, 2, 70, 70, 8, causal, MaskKind::None, 0), 0,
+                 window));
+      check(with(makeCase(1, 1, 1, 600, 600, 4, causal, MaskKind::None, 0), 0,
+                 window));
+      check(with(makeCase(1, 2, 1, 20, 330, 8, causal, MaskKind::None, 0.3), 0,
+                 window));
+    }
+  // The first queries stand before all keys.
+  check(with(makeCase(1, 2, 2, 50, 20, 8, false, MaskKind::None, 0), 0, 4));
+  check(with(makeCase(2, 2, 2, 35, 41, 16, true, MaskKind::Additive, 0), 3, 6));
+}
+
+TEST(Attention, Groups) {
+  for (bool causal : {false, true})
+    for (bool shared : {false, true}) {
+      Case c = makeCase(3, 2, 1, 60, 75, 8, causal, MaskKind::None, 0.1);
+      for (int64_t i = 0; i < (shared ? 1 : 3) * 75; ++i)
+        c.groups.push_back(i * i % 7 % 4 - 2); // in pieces, and not in order
+      c.p.groupsBatchStride = shared ? 0 : 75;
+      check(c);
+    }
+  Case packed = makeCase(1, 2, 2, 300, 300, 8, true, MaskKind::Boolean, 0);
+  for (int64_t i = 0; i < 300; ++i)
+    packed.groups.push_back(i / 90 + (int64_t(1) << 40));
+  check(with(packed, 0, 20));
+}
+
+TEST(Attention, Prefixes) {
+  Case c = makeCase(3, 2, 2, 70, 70, 8, true, MaskKind::None, 0);
+  c.prefix = {0, 33, 70};
+  c.p.prefixBatchStride = 1;
+  check(c);
+  check(with(c, 0, 10));
+  Case shared = makeCase(2, 2, 2, 50, 300, 8, true, MaskKind::None, 0.2);
+  shared.prefix = {280};
+  check(shared);
+  Case early = makeCase(1, 2, 2, 50, 20, 8, true, MaskKind::None, 0);
+  early.prefix = {7}; // Rows that stand before all keys see these.
+  check(early);
 }
 
 TEST(Attention, SharedKeyHeads) {

@@ -92,6 +92,38 @@ TEST_F(Data, ShiftsTargets) {
   EXPECT_EQ(read("labels")[5], 6);
 }
 
+TEST_F(Data, WarnsOfLabelsThatAreTheTokens) {
+  const std::string f = tokens("t", 96), other = tokens("u", 96);
+  ASSERT_TRUE(open({f}));
+  EXPECT_NE(reader_.warning().find("--data labels=" + f + "+1 gives"),
+            std::string::npos)
+      << reader_.warning();
+  ASSERT_TRUE(open({"tokens=" + f + "+2", "labels=" + f + "+2"}));
+  EXPECT_NE(reader_.warning().find(f + "+3 gives"), std::string::npos);
+  ASSERT_TRUE(open({"tokens=" + f, "labels=" + f + "+1"}));
+  EXPECT_EQ(reader_.warning(), "");
+  ASSERT_TRUE(open({"tokens=" + f, "labels=" + other}));
+  EXPECT_EQ(reader_.warning(), "");
+}
+
+TEST_F(Data, DoesNotWarnWhereTheModelMovesLabels) {
+  // The first label of each row isn't looked at.
+  static const IndexRange later[] = {
+      {{0, 1}, {4, 7}, {1, 1}, tiny::kVocabulary, true, -100}};
+  std::vector<TensorInfo> tensors(program_.tensors,
+                                  program_.tensors + program_.tensorCount);
+  for (TensorInfo &info : tensors)
+    if (info.allowIgnore) {
+      info.allowIgnore = false;
+      info.limit = 0;
+      info.ranges = later;
+      info.rangeCount = 1;
+    }
+  program_.tensors = tensors.data();
+  ASSERT_TRUE(open({tokens("t", 96)}));
+  EXPECT_EQ(reader_.warning(), "");
+}
+
 TEST_F(Data, ReadsArrays) {
   const std::string i32 = file("a.npy", npy("<i4", "(8, 8)", 8 * 8 * 4));
   ASSERT_TRUE(open({"tokens=" + file("t.npy", npy("|u1", "(9, 8)", 72)),

@@ -52,10 +52,14 @@ AttentionParams attention(int64_t queries, int64_t keys, bool causal,
           .v = {keys * kvHeads * depth, kvHeads * depth, depth},
           .causal = causal,
           .scale = 0.2,
+          .softcap = 0,
+          .window = 0,
           .mask = MaskKind::None,
           .maskBatchStride = 0,
           .maskHeadStride = 0,
           .maskQueryStride = 0,
+          .groupsBatchStride = 0,
+          .prefixBatchStride = 0,
           .dropout = dropout,
           .rowsPerSample = 1,
           .stream = 9,
@@ -83,10 +87,11 @@ void checkAttention(DType type, AttentionParams wide, bool additive = false) {
   const test::Floats nans(perQuery * p.headDim, NAN);
   test::Floats out(nans), lse(perQuery, NAN), lseTyped(perQuery, NAN);
   Typed outTyped(type, nans);
-  runKernel<Attention>(1, wide,
-                       {q.values, k.values, v.values, added, seed, samples},
-                       {out, lse});
-  runKernel<Attention>(2, p, {q, k, v, added, seed, samples},
+  runKernel<Attention>(
+      1, wide,
+      {q.values, k.values, v.values, added, nullptr, nullptr, seed, samples},
+      {out, lse});
+  runKernel<Attention>(2, p, {q, k, v, added, nullptr, nullptr, seed, samples},
                        {outTyped, lseTyped});
   expectRounded(outTyped, out, "out");
   EXPECT_LE(distance(lseTyped, lse), 1e-6);
@@ -96,11 +101,13 @@ void checkAttention(DType type, AttentionParams wide, bool additive = false) {
   Typed dqTyped(type, dq), dkTyped(type, dk), dvTyped(type, dv);
   runKernel<AttentionGrad>(1, wide,
                            {q.values, k.values, v.values, outTyped.values, lse,
-                            dout.values, added, seed, samples},
+                            dout.values, added, nullptr, nullptr, seed,
+                            samples},
                            {dq, dk, dv});
   for (int threads : {1, 2}) {
     runKernel<AttentionGrad>(
-        threads, p, {q, k, v, outTyped, lse, dout, added, seed, samples},
+        threads, p,
+        {q, k, v, outTyped, lse, dout, added, nullptr, nullptr, seed, samples},
         {dqTyped, dkTyped, dvTyped});
     expectRounded(dqTyped, dq, "dq");
     expectRounded(dkTyped, dk, "dk");

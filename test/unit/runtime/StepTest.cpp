@@ -349,6 +349,47 @@ TEST(Checkpoint, ResumingChangesNoBit) {
     ASSERT_EQ(x, 0);
 }
 
+TEST(Checkpoint, ATiedWeightHasEachOfItsNames) {
+  static const char *const names[] = {"out.weight", "out.tied"};
+  StepProgram program = tiny::program();
+  std::vector<TensorInfo> tensors(program.tensors,
+                                  program.tensors + program.tensorCount);
+  for (TensorInfo &info : tensors)
+    if (std::string(info.name) == "head") {
+      info.aliases = names;
+      info.aliasCount = 2;
+    }
+  program.tensors = tensors.data();
+  StepOptions options;
+  options.device.threads = 1;
+  std::unique_ptr<Step> step, back;
+  ASSERT_TRUE(Step::create(program, options, step));
+  ASSERT_TRUE(Step::create(program, options, back));
+  ASSERT_TRUE(step->initRandom(3));
+  TemporaryDirectory dir;
+  ASSERT_TRUE(step->saveWeights(dir / "w"));
+  SafetensorsFile file;
+  ASSERT_TRUE(SafetensorsFile::open(dir / "w/model.safetensors", file));
+  EXPECT_EQ(file.tensors().size(), 4u);
+  const int64_t bytes = tiny::kTable * 4;
+  for (const char *name : {"out.weight", "out.tied"})
+    EXPECT_EQ(std::memcmp(file.data(*file.find(name)),
+                          file.data(*file.find("head")), size_t(bytes)),
+              0);
+  // A file may know it by another name alone.
+  std::vector<std::pair<std::string, SafeTensor>> kept;
+  std::string text, data;
+  for (const char *name : {"embed", "out.tied"}) {
+    const SafeTensor &tensor = *file.find(name);
+    kept.emplace_back(name, tensor);
+    data.append(file.data(tensor), size_t(tensor.end - tensor.begin));
+  }
+  text = safetensorsHeader(kept, {}) + data;
+  std::ofstream(dir / "one.safetensors", std::ios::binary) << text;
+  ASSERT_TRUE(back->load(dir / "one.safetensors"));
+  EXPECT_EQ(values(*back, "head"), values(*step, "head"));
+}
+
 TEST(Checkpoint, WeightsAloneAreRoundedOnce) {
   TemporaryDirectory dir;
   auto step = makeStep(), back = makeStep();

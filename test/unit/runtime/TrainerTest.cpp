@@ -126,7 +126,8 @@ TEST_F(Trainer, ExitCodes) {
   EXPECT_EQ(r.error.find("error: can't open '"), 0u) << r.error;
   EXPECT_EQ(r.out, "");
   std::ofstream(*this / "wild", std::ios::binary) << std::string(800, '\1');
-  r = finish(start({"--steps", "1", "--data", *this / "wild"}));
+  r = finish(start({"--steps", "1", "--data", "tokens=" + (*this / "wild"),
+                    "--data", "labels=" + (*this / "labels")}));
   EXPECT_EQ(r.code, 1); // token 257 of 100
   EXPECT_NE(r.error.find("is 257, outside [0, 100)"), std::string::npos);
   EXPECT_EQ(std::count(r.error.begin(), r.error.end(), '\n'), 1);

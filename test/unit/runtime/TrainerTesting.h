@@ -29,9 +29,11 @@ struct Result {
 class Trainer : public ::testing::Test {
 protected:
   Trainer() {
-    std::ofstream tokens(dir_ / "tokens", std::ios::binary);
-    for (int i = 0; i < 2000; ++i)
-      tokens.put(char(i * i % 97)).put(0);
+    for (const char *name : {"tokens", "labels"}) {
+      std::ofstream tokens(dir_ / name, std::ios::binary);
+      for (int i = 0; i < 2000; ++i)
+        tokens.put(char(i * i % 97)).put(0);
+    }
   }
   std::string operator/(const char *name) const { return dir_ / name; }
   std::string read(const std::string &path) const {
@@ -48,6 +50,14 @@ protected:
         }))
       arguments.insert(arguments.end(), {"--init", "random:0"});
     std::erase(arguments, "--no-start");
+    // Of labels from the tokens' own file the trainer warns.
+    auto shared = std::find(arguments.begin(), arguments.end(),
+                            std::string(*this / "tokens"));
+    if (shared != arguments.end()) {
+      *shared = "tokens=" + *shared;
+      arguments.insert(arguments.end(),
+                       {"--data", "labels=" + (*this / "labels")});
+    }
     const pid_t child = fork();
     if (child)
       return child;

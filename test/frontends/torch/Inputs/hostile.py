@@ -125,6 +125,78 @@ def run(name, make, code, *texts):
     return good
 
 
+def graph(change):
+    return edited(GRAPH, lambda root: change(root["graph_module"]["graph"]) and None)
+
+
+def cycle(nodes):
+    """The first node reads what the last one makes."""
+    nodes["nodes"][0]["inputs"][0]["arg"] = nodes["nodes"][-1]["outputs"][0]
+
+
+def with_argument(**value):
+    """A list of sizes that the program asks for: the first node becomes a view."""
+    def change(n):
+        first = n["inputs"][0]
+        first["name"] = "self"
+        n.update(target="torch.ops.aten.view.default", inputs=[first, dict(name="size", arg=value, kind=1)])
+    return node(change)
+
+
+def block(inner, *operands, target="wrap_with_set_grad_enabled"):
+    """The first node becomes a call with a graph."""
+    def change(n):
+        out = n["outputs"]
+        n.update(target="torch.ops.higher_order." + target, outputs=out, inputs=[
+            dict(name="", arg=dict(as_bool=False), kind=1), dict(name="", arg=dict(as_graph=dict(name="g", graph=inner)), kind=1)] +
+            [dict(name="", arg=dict(as_tensor=dict(name=o)), kind=1) for o in operands])
+    return node(change)
+
+
+def inner(nodes=(), reads=("a",), makes=("a",)):
+    return dict(inputs=[dict(as_tensor=dict(name=n)) for n in reads], outputs=[dict(as_tensor=dict(name=n)) for n in makes],
+                nodes=list(nodes), tensor_values={})
+
+
+def lying(offset, width, value):
+    """The directory's record of the second entry says `value` at `offset`."""
+    def edit(data):
+        at = central(data, 1) + offset
+        data[at:at + width] = value.to_bytes(width, "little")
+    return lambda path: patched(path, edit)
+
+
+def bomb(path):
+    """A program of which a thousandth is stored: two gigabytes of blanks."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    blanks, size, crc, packed = b" " * (1 << 24), 1 << 31, 0, []
+    for _ in range(size >> 24):
+        crc = zlib.crc32(blanks, crc)
+        packed.append(packer.compress(blanks))
+    data = b"".join(packed) + packer.flush()
+    name = GRAPH.encode()
+    fields = struct.pack("<HHHHHIIIHH", 20, 0, 8, 0, 33, crc, len(data), size, len(name), 0)
+    record = b"PK\1\2" + struct.pack("<H", 20) + fields + struct.pack("<HHHII", 0, 0, 0, 0, 0) + name
+    local = b"PK\3\4" + fields + name + data
+    end = b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(record), len(local), 0)
+    with open(path, "wb") as file:
+        file.write(local + record + end)
+
+
+def twice(path):
+    """Two records of the directory for one entry."""
+    write(path, entries())
+    with open(path, "rb") as file:
+        data = bytearray(file.read())
+    end = data.rfind(b"PK\5\6")
+    first, second = central(data, 0), central(data, 1)
+    tail = bytearray(data[end:])
+    count = struct.unpack_from("<H", tail, 10)[0] + 1
+    struct.pack_into("<HHI", tail, 8, count, count, struct.unpack_from("<I", tail, 12)[0] + second - first)
+    with open(path, "wb") as file:
+        file.write(data[:end] + data[first:second] + tail)
+
+
 def deflated(path):
     write(path, entries(), zipfile.ZIP_DEFLATED)
 
@@ -178,7 +250,57 @@ CASES = [
     ("an unknown type", lambda path: meta(dtype=99), 4, "elements of type number 99"),
     ("no storage", without("model/data/weights/weight_0"), 74, "has no entry 'data/weights/weight_0'", "it holds the values of"),
     ("a storage elsewhere", lambda path: first_weight(lambda p: p.update(path_name="../../../etc/passwd")), 74, "has no entry"),
+    # Archives.
+    ("a bomb", bomb, 1), ("one entry twice", twice, 1),
+    ("a size that is too small", lying(24, 4, 10), 1), ("a size that is too large", lying(24, 4, 1 << 20), 1),
+    ("a stored size that is too large", lying(20, 4, 1 << 30), 1), ("a wrong checksum", lying(16, 4, 1), 1),
+    ("an unknown method", lying(10, 2, 93), 1), ("an entry behind the file", lying(42, 4, 0xFFFFFFF0), 1),
+    ("a name beyond the directory", lying(28, 2, 0xFFFF), 1), ("an extra field beyond the directory", lying(30, 2, 0xFFFF), 1),
+    ("climbs in the middle", added(("model/data/../../x", b"x")), 1), ("climbs with backslashes", added(("model\\..\\..\\x", b"x")), 1),
+    ("an empty name", added(("", b"x")), 1), ("a dot", added(("model/./x", b"x")), 0),
+    ("a name of 60000 letters", added(("model/" + "x" * 60000, b"x")), 0),
+    ("a thousand entries", added(*(("model/data/x%d" % i, b"") for i in range(1000))), 0),
+    # Numbers.
+    ("a float beyond all floats", replaced(GRAPH, b'{"schema_version": {"major": 1e999}}'), 1),
+    ("a number of a thousand digits", replaced(GRAPH, b'{"schema_version": {"major": ' + b"9" * 1000 + b"}}"), 1),
+    ("a fraction for a whole number", replaced(GRAPH, b'{"schema_version": {"major": 8.5}}'), 1, "no whole number"),
+    ("a size of 2 ** 80", lambda path: with_argument(as_ints=[2 ** 80]), 1),
+    ("a size of 2 ** 62 twice", lambda path: with_argument(as_ints=[2 ** 62, 2 ** 62]), 1),
+    ("the smallest size", lambda path: with_argument(as_ints=[-2 ** 63]), 1), ("two unknown sizes", lambda path: with_argument(as_ints=[-1, -1]), 1),
+    ("sizes that are text", lambda path: with_argument(as_ints=["1"]), 1), ("sizes that are a number", lambda path: with_argument(as_int=7), 1),
+    ("sizes of an unknown symbol", lambda path: with_argument(as_sym_ints=[dict(as_name="nowhere")]), 1),
+    ("sizes of a tensor", lambda path: with_argument(as_tensor=dict(name="image")), 1),
+    # Graphs.
+    ("a cycle", lambda path: graph(cycle), 1, "nothing defines"),
+    ("a node that reads itself", lambda path: node(lambda n: n["inputs"][0].update(arg=n["outputs"][0])), 1, "nothing defines"),
+    ("a value made twice", lambda path: graph(lambda g: g["nodes"].insert(1, g["nodes"][0])), 1, "twice"),
+    ("no nodes", lambda path: graph(lambda g: g.update(nodes=[])), 1),
+    ("nodes that are none", lambda path: graph(lambda g: g.update(nodes=[1, 2])), 1, "a node is none"),
+    ("a target of a megabyte", lambda path: node(lambda n: n.update(target="torch.ops." + "x" * (1 << 20))), 4),
+    ("results that are numbers", lambda path: node(lambda n: n.update(outputs=[dict(as_int=1)])), 1),
+    ("no results", lambda path: node(lambda n: n.update(outputs=[])), 1),
+    ("a block that isn't there", lambda path: block(None, "image"), 1), ("a block without operands", lambda path: block(inner()), 4),
+    ("a block of operands that aren't there", lambda path: block(inner(), "nowhere"), 1, "nothing defines"),
+    ("a block with a result that isn't there", lambda path: block(inner(makes=("b",)), "image"), 1),
+    ("a block that reads what isn't its own", lambda path: block(inner(
+        [dict(target="torch.ops.aten.relu.default", name="r", metadata={}, outputs=[dict(as_tensor=dict(name="b"))],
+              inputs=[dict(name="self", arg=dict(as_tensor=dict(name="image")), kind=1)])], makes=("b",)), "image"), 1, "nothing defines"),
+    ("another call with a block", lambda path: block(inner(), "image", target="cond"), 4, "higher_order.cond"),
+    ("nested 300 deep", replaced(GRAPH, b'{"a": ' * 300 + b"1" + b"}" * 300), 1, "nested more than"),
+    # Types and places of values.
+    ("strides of another length", lambda path: meta(strides=sizes(1)), 1), ("sizes that are none", lambda path: meta(sizes=[1]), 1),
+    ("a size that is symbolic", lambda path: meta(sizes=[dict(as_expr=dict(expr_str="s0"))] * 2), 1),
+    ("a negative offset", lambda path: meta(storage_offset=dict(as_int=-1)), 1),
+    ("an offset that overflows", lambda path: meta(storage_offset=dict(as_int=2 ** 63 - 1)), 1),
+    ("no type", lambda path: first_weight(lambda p: p.pop("tensor_meta")), 1, "has no type"),
 ]
+
+
+def cut(kib):
+    return lambda path: patched(path, lambda data: data[:kib << 10])
+
+
+CASES += [("cut at %d KiB" % kib, cut(kib), 1) for kib in range(1, os.path.getsize(MODEL) >> 10)]
 
 failed = [case[0] for case in CASES if not run(*case)]
 print(f"{len(CASES) - len(failed)} passed, {len(failed)} failed")

@@ -5,6 +5,10 @@
     row = aten.select.int self=x dim=0 index=1          a call
     values, places = aten.topk.default self=x k=2       with two results
     parts = [a, b] aten.split.Tensor self=x split_size=2      with a list of them
+    begin inner x w                                     a graph of its own, and its inputs
+    h = aten.mul.Tensor self=x other=w
+    end h                                               ... and its outputs
+    y = higher_order.wrap_with_set_grad_enabled False inner row w       a call with a graph
     return row values
 
 Arguments are names of values, numbers, True and False, quoted texts, and lists of these. `#` begins a
@@ -20,7 +24,9 @@ import zipfile
 TYPES = dict(i32=4, i64=5, f16=6, f32=7, f64=8, bool=12, bf16=13)
 
 
-def literal(text, known):
+def literal(text, known, blocks):
+    if text in blocks:
+        return {"as_graph": {"name": text, "graph": blocks[text]}}
     if text in known:
         return {"as_tensor": {"name": text}}
     if text.startswith("["):
@@ -53,9 +59,18 @@ def main():
     with open(sys.argv[1]) as file:
         lines = [line.split("#")[0].strip() for line in file]
     known, values, inputs, nodes, specs, outputs = set(), {}, [], [], [], []
+    blocks, around = {}, None
     for line in filter(None, lines):
         if line.startswith("return"):
             outputs = line.split()[1:]
+        elif line.startswith("begin "):
+            block, *names = line.split()[1:]
+            around, known, nodes = (block, names, known, nodes), set(names), []
+        elif line.startswith("end "):
+            block, names, outer, before = around
+            blocks[block] = dict(inputs=[{"as_tensor": {"name": n}} for n in names], outputs=[{"as_tensor": {"name": n}} for n in line.split()[1:]],
+                                 nodes=nodes, tensor_values={})
+            known, nodes = outer, before
         elif re.match(r"\w+:", line):
             name, _, rest = line.partition(":")
             words, _, role = rest.partition("=")
@@ -77,7 +92,8 @@ def main():
                 known.update(n.strip() for n in names.split(","))
             known.update(n.strip() for n in made.split(","))
             target, *arguments = rest.split()
-            given = [dict(name=a, arg=literal(v, known), kind=1) for a, v in (pair.split("=", 1) for pair in arguments)]
+            pairs = (text.split("=", 1) if "=" in text else ("", text) for text in arguments)
+            given = [dict(name=a, arg=literal(v, known, blocks), kind=1) for a, v in pairs]
             nodes.append(dict(target="torch.ops." + target, inputs=given, outputs=results, metadata={}, name=made.split(",")[0].strip()))
     results = [{"as_tensor": {"name": n}} for n in outputs]
     program = dict(

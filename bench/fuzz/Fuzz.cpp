@@ -1,0 +1,137 @@
+// Fuzz.cpp - what libFuzzer feeds to one of the readers.
+//
+//   TMC_FUZZ_ONNX    bytes of a model
+//   TMC_FUZZ_TORCH   bytes of an archive; what begins with '{' is a program, of
+//                    which a sound archive is made first, since no mutation
+//                    gets by the checksums of a zip file
+//
+// Whatever it is, importing ends with a model or with one message. A defect
+// that the importer itself reports stops the run, as a crash does.
+
+#include "frontends/onnx/Import.h"
+#include "frontends/torch/Import.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <unistd.h>
+
+using namespace tmc;
+
+/// Types and constants that models leave in a context add up.
+constexpr int kRunsOfAContext = 256;
+
+static mlir::MLIRContext &context() {
+  static std::unique_ptr<mlir::MLIRContext> current;
+  static int runs = 0;
+  if (!current || ++runs % kRunsOfAContext == 0) {
+    mlir::DialectRegistry registry;
+    registerImportDialects(registry);
+    current = std::make_unique<mlir::MLIRContext>(
+        registry, mlir::MLIRContext::Threading::DISABLED);
+    current->getDiagEngine().registerHandler([](mlir::Diagnostic &) {});
+  }
+  return *current;
+}
+
+static void judge(const Expected<ImportedModel> &model) {
+  if (model || model.failure().kind != FailureKind::Defect)
+    return;
+  std::fprintf(stderr, "defect: %s\n", model.failure().message.c_str());
+  std::abort();
+}
+
+static ImportOptions options() {
+  ImportOptions options;
+  options.needLoss = false;
+  return options;
+}
+
+#ifdef TMC_FUZZ_ONNX
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  judge(importOnnxBytes(std::string(reinterpret_cast<const char *>(data), size),
+                        "/nonexistent", options(), context()));
+  return 0;
+}
+
+#else
+
+static uint32_t checksum(const std::string &bytes) {
+  static const std::array<uint32_t, 256> table = [] {
+    std::array<uint32_t, 256> entries{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t x = i;
+      for (int bit = 0; bit < 8; ++bit)
+        x = x >> 1 ^ (x & 1 ? 0xEDB88320u : 0);
+      entries[i] = x;
+    }
+    return entries;
+  }();
+  uint32_t x = ~0u;
+  for (unsigned char c : bytes)
+    x = table[(x ^ c) & 255] ^ x >> 8;
+  return ~x;
+}
+
+/// A zip file of stored entries.
+class Zip {
+public:
+  void add(const std::string &name, const std::string &data) {
+    const uint32_t at = uint32_t(file.size());
+    std::string fields; // What both records of an entry have.
+    put(fields, 20, 2), put(fields, 0, 6), put(fields, 33, 2);
+    put(fields, checksum(data), 4);
+    put(fields, uint32_t(data.size()), 4),
+        put(fields, uint32_t(data.size()), 4);
+    put(fields, uint32_t(name.size()), 2), put(fields, 0, 2);
+    file += "PK\3\4" + fields + name + data;
+    directory += "PK\1\2";
+    put(directory, 20, 2);
+    directory += fields;
+    put(directory, 0, 10), put(directory, at, 4);
+    directory += name;
+    ++count;
+  }
+  std::string bytes() const {
+    std::string end = "PK\5\6";
+    put(end, 0, 4), put(end, count, 2), put(end, count, 2);
+    put(end, uint32_t(directory.size()), 4), put(end, uint32_t(file.size()), 4);
+    put(end, 0, 2);
+    return file + directory + end;
+  }
+
+private:
+  static void put(std::string &to, uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i)
+      to += i < 4 ? char(value >> 8 * i & 255) : '\0';
+  }
+  std::string file, directory;
+  uint32_t count = 0;
+};
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const std::string path =
+      "/dev/shm/tmc-fuzz-" + std::to_string(getpid()) + ".pt2";
+  std::string bytes(reinterpret_cast<const char *>(data), size);
+  if (size && data[0] == '{') {
+    Zip zip;
+    zip.add("model/models/model.json", bytes);
+    zip.add("model/data/weights/model_weights_config.json", "{\"config\": {}}");
+    bytes = zip.bytes();
+  }
+  std::FILE *file = std::fopen(path.c_str(), "wb");
+  if (!file || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
+    std::abort();
+  std::fclose(file);
+  judge(importTorch(path, options(), context()));
+  unlink(path.c_str());
+  return 0;
+}
+
+#endif

@@ -1,0 +1,170 @@
+"""Builds the two readers with libFuzzer and runs them.
+
+    python3 bench/fuzz/run.py --build build --seconds 25            what tools/check does
+    python3 bench/fuzz/run.py --build build --runs 1000000          a long run
+    python3 bench/fuzz/run.py --build build --replay FILE           one input again
+
+The readers' own files are compiled with clang for coverage and AddressSanitizer; the importers behind
+them are the libraries of the build. Inputs begin with the models of test/models. Exits with 1 where an
+input crashes, hangs, takes more than 2 GiB or ends in a defect of tmc's own, and keeps it.
+"""
+
+import argparse
+import concurrent.futures
+import glob
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+READERS = dict(
+    onnx=["frontends/onnx/Wire.cpp", "frontends/onnx/Model.cpp", "frontends/onnx/Importer.cpp", "frontends/SafeFile.cpp"],
+    torch=["frontends/torch/Archive.cpp", "frontends/torch/Program.cpp", "frontends/torch/Blocks.cpp", "frontends/torch/Importer.cpp",
+           "frontends/SafeFile.cpp"])
+# Larger seeds make slow runs.
+MAX_SEED_BYTES = 100_000
+SANITIZERS = ["-fsanitize=fuzzer-no-link,address", "-fno-omit-frame-pointer", "-g1"]
+
+
+def compiler():
+    """A clang that has libFuzzer, or None."""
+    for name in ("clang++-22", "clang++-14", "clang++"):
+        path = shutil.which(name)
+        if not path:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            source = os.path.join(folder, "t.cpp")
+            with open(source, "w") as file:
+                file.write('extern "C" int LLVMFuzzerTestOneInput(const unsigned char *, unsigned long) { return 0; }')
+            tried = subprocess.run([path, "-fsanitize=fuzzer,address", source, "-o", os.path.join(folder, "t")], capture_output=True)
+            if tried.returncode == 0:
+                return path
+    return None
+
+
+def flags(build, source):
+    """How the build compiles `source`, without what only gcc knows."""
+    with open(os.path.join(build, "compile_commands.json")) as file:
+        for entry in json.load(file):
+            if entry["file"] == os.path.join(ROOT, source):
+                words = shlex.split(entry["command"])
+                break
+        else:
+            sys.exit("the build has no " + source)
+    kept, skip = [], False
+    start = next(i for i, word in enumerate(words) if word.endswith(("c++", "g++")))
+    for word in words[start + 1:]:
+        if skip:
+            skip = False
+        elif word in ("-o", "-c", "-include", "-MF", "-MT"):
+            skip = True
+        elif word not in ("-MD", "-Werror", "-Winvalid-pch"):
+            kept.append(word)
+    return [f for f in kept if not f.endswith(".cpp")]
+
+
+def compile_one(clang, build, source, target, extra):
+    like = source if source != "bench/fuzz/Fuzz.cpp" else "frontends/onnx/Import.cpp"
+    command = [clang, *flags(build, like), *SANITIZERS, *extra, "-w", "-c", os.path.join(ROOT, source), "-o", target]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=build)
+    if done.returncode:
+        sys.exit(done.stderr[-4000:])
+
+
+def link(clang, build, objects, target):
+    """As the build links tmc-import, with `objects` before the libraries."""
+    commands = subprocess.run(["ninja", "-C", build, "-t", "commands", "tmc-import"], capture_output=True, text=True, check=True).stdout
+    line = next(c for c in reversed(commands.splitlines()) if "-o bin/tmc-import" in c)
+    line = line.split("&&")[1]
+    words = shlex.split(line)
+    start = next(i for i, word in enumerate(words) if word.endswith(("c++", "g++")))
+    rest = [w for w in words[start + 1:] if not w.endswith("tmc-import.cpp.o")]
+    rest[rest.index("bin/tmc-import")] = target
+    # The readers are in the libraries, too: the first definition holds.
+    command = [clang, *objects, *rest, "-fsanitize=fuzzer,address", "-Wl,-z,muldefs"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=build)
+    if done.returncode:
+        sys.exit(done.stderr[-4000:])
+
+
+def seeds(kind, folder):
+    """The small models of the tests; of archives, the programs in them, too."""
+    os.makedirs(folder)
+    for path in sorted(glob.glob(os.path.join(ROOT, "test/models", "*.onnx" if kind == "onnx" else "*.pt2"))):
+        name = os.path.basename(path)
+        if os.path.getsize(path) <= MAX_SEED_BYTES:
+            shutil.copy(path, os.path.join(folder, name))
+        if kind == "torch":
+            with zipfile.ZipFile(path) as archive:
+                graph = next(n for n in archive.namelist() if n.endswith("/models/model.json"))
+                text = json.dumps(json.loads(archive.read(graph)), separators=(",", ":"))
+                if len(text) <= MAX_SEED_BYTES:
+                    with open(os.path.join(folder, name + ".json"), "w") as file:
+                        file.write(text)
+
+
+def words(kind, build, path):
+    """Operators and keys, as libFuzzer's dictionary."""
+    listed = subprocess.run([os.path.join(build, "bin", "tmc-import"), "--operators" if kind == "onnx" else "--torch-operators"],
+                            capture_output=True, text=True, check=True).stdout.split()
+    keys = ["as_int", "as_tensor", "as_tensors", "as_float", "as_none", "as_graph", "sizes", "strides", "storage_offset", "9223372036854775807"]
+    with open(path, "w") as file:
+        for word in listed + (keys if kind == "torch" else []):
+            file.write('"%s"\n' % word)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--build", default="build")
+    options.add_argument("--only", choices=sorted(READERS))
+    options.add_argument("--seconds", type=int, default=0)
+    options.add_argument("--runs", type=int, default=-1)
+    options.add_argument("--replay")
+    options.add_argument("--keep", help="where inputs are kept that fail (default: BUILD/fuzz)")
+    given = options.parse_args()
+    build = os.path.abspath(given.build)
+    clang = compiler()
+    if not clang:
+        print("skipped: no clang with libFuzzer")
+        return 77
+    folder = os.path.join(build, "fuzz")
+    os.makedirs(folder, exist_ok=True)
+    keep = os.path.abspath(given.keep or folder)
+    failed = 0
+    for kind in [given.only] if given.only else sorted(READERS):
+        sources = READERS[kind] + ["bench/fuzz/Fuzz.cpp"]
+        objects = [os.path.join(folder, kind + "-" + source.replace("/", "-") + ".o") for source in sources]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for done in [pool.submit(compile_one, clang, build, source, target, ["-DTMC_FUZZ_" + kind.upper()])
+                         for source, target in zip(sources, objects)]:
+                done.result()
+        program = os.path.join(folder, kind)
+        link(clang, build, objects, program)
+        if given.replay:
+            failed |= subprocess.run([program, given.replay]).returncode != 0
+            continue
+        with tempfile.TemporaryDirectory() as corpus:
+            seeds(kind, os.path.join(corpus, "seeds"))
+            words(kind, build, os.path.join(corpus, "words"))
+            command = [program, "-dict=" + os.path.join(corpus, "words"), "-seed=1", "-timeout=20", "-rss_limit_mb=2048", "-max_len=%d" % MAX_SEED_BYTES,
+                       "-artifact_prefix=" + os.path.join(keep, kind + "-"), "-print_final_stats=1", "-verbosity=1", "-detect_leaks=0"]
+            if given.seconds:
+                command.append("-max_total_time=%d" % given.seconds)
+            command += ["-runs=%d" % given.runs, os.path.join(corpus, "seeds")]
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+            stats = dict(line[len("stat::"):].split(":") for line in done.stderr.splitlines() if line.startswith("stat::"))
+            covered = [line.split("cov: ")[1].split()[0] for line in done.stderr.splitlines() if "cov: " in line]
+            print("%s: %s runs, %s edges of the readers, %s MiB at most" % (
+                kind, stats.get("number_of_executed_units", "?").strip(), covered[-1] if covered else "?", stats.get("peak_rss_mb", "?").strip()))
+            if done.returncode:
+                failed = 1
+                print(done.stderr[-4000:])
+    return failed
+
+
+sys.exit(main())

@@ -1,0 +1,36 @@
+// Refusals.h - all that a model asks for and tmc lacks, in one message.
+//
+//   error: the model asks for 3 things that aren't supported
+//   note: Bernoulli, 2 times: drop, drop_1
+//   note: instead: draw the numbers with the data, and give them as an input
+//   note: Resize 'up' (model.py:12): resizing by mode 'lanczos'
+//   note: instead: resize by nearest, linear or cubic, without antialiasing
+//
+// Nodes of one operator with one fault are one entry; entries with the same way
+// around stand together.
+
+#ifndef TMC_FRONTENDS_COMMON_REFUSALS_H
+#define TMC_FRONTENDS_COMMON_REFUSALS_H
+
+#include "compiler/support/Failure.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+namespace tmc::frontend {
+
+struct Refusal {
+  std::string op;   ///< The operator, or what else it is, "input".
+  std::string node; ///< Its name in the file.
+  std::string line; ///< " (model.py:12)", or nothing.
+  std::string what; ///< What of it; empty: all of it.
+};
+
+/// `otherwise` is the way around an operator that the table of ways lacks.
+Failure allOf(llvm::ArrayRef<Refusal> refusals, const std::string &otherwise);
+
+/// The first of `names`, and how many more there are.
+std::string listed(llvm::ArrayRef<std::string> names);
+
+} // namespace tmc::frontend
+
+#endif // TMC_FRONTENDS_COMMON_REFUSALS_H
