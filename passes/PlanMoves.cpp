@@ -107,8 +107,9 @@ absl::StatusOr<MovedStep> tmc::planMoves(StepProblem &stated,
     record.filePeakBytes = peaks[kFileSpace];
   record.costPs = plan.makespan;
   record.boundPs = plan.provenMakespan;
-  if (profile->peakBytes == peaks[0]) // Else a loop is laid out larger.
-    record.peakByClass = profile->peakByClass;
+  record.peakByClass = profile->peakBytes == peaks[0]
+                           ? profile->peakByClass
+                           : layoutPeakByClass(problem, plan.solution);
   countMoves(problem, plan.solution, record);
   for (size_t e = 0; e < problem.engines.size(); ++e) {
     int64_t &busy = record.busyPs[size_t(problem.engines[e].kind)];

@@ -35,22 +35,29 @@ public:
     for (size_t b = 0; b < owner.size(); ++b)
       if (find(int32_t(b)) == int32_t(b) &&
           problem.values[valueOf[b]].space == space)
-        if (Lifetime life = lifeOf(int32_t(b)); life.begin < life.end)
-          out.buffers.push_back(
-              {problem.values[valueOf[b]].name, bytes[b], life});
+        if (Lifetime life = lifeOf(int32_t(b)); life.begin < life.end) {
+          const Value &value = problem.values[valueOf[b]];
+          out.buffers.push_back({value.name, bytes[b], life});
+          classes.push_back(value.valueClass);
+        }
     for (size_t s = 0; s < solution.segments.size(); ++s)
       for (size_t i = 0; i < solution.segments[s].size(); ++i) {
         const Execution &e = solution.segments[s][i];
         const Recipe &recipe = problem.recipes[e.recipe];
         int64_t row = segmentBegin[s] + int32_t(i);
         if (recipe.workspaceBytes > 0 && recipe.workspaceSpace == space &&
-            e.phase != Phase::Done)
+            e.phase != Phase::Done) {
           out.buffers.push_back({recipe.name + ".scratch",
                                  recipe.workspaceBytes,
                                  {row, segmentBegin[s] + doneOf(s, i) + 1}});
+          classes.push_back(ValueClass::Workspace);
+        }
       }
     return out;
   }
+
+  /// Of each buffer that `run` made.
+  std::vector<ValueClass> classes;
 
 private:
   struct Touch {
@@ -203,6 +210,29 @@ ArenaProblem tmc::planning::arenaOf(const Problem &problem,
                                     const Solution &solution, int64_t alignment,
                                     SpaceId space) {
   return BufferLayout(problem, solution, space).run(alignment);
+}
+
+std::array<int64_t, kNumClasses>
+tmc::planning::layoutPeakByClass(const Problem &problem,
+                                 const Solution &solution) {
+  BufferLayout layout(problem, solution, 0);
+  const ArenaProblem arena = layout.run(/*alignment=*/1);
+  int64_t rows = 0;
+  for (const Buffer &b : arena.buffers)
+    rows = std::max(rows, b.lifetime.end);
+  std::vector<int64_t> live(size_t(rows) + 1, 0);
+  for (const Buffer &b : arena.buffers) {
+    live[size_t(b.lifetime.begin)] += b.bytes;
+    live[size_t(b.lifetime.end)] -= b.bytes;
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  const int64_t peak =
+      std::max_element(live.begin(), live.end()) - live.begin();
+  std::array<int64_t, kNumClasses> byClass = {};
+  for (size_t i = 0; i < arena.buffers.size(); ++i)
+    if (arena.buffers[i].lifetime.meets({peak, peak + 1}))
+      byClass[size_t(layout.classes[i])] += arena.buffers[i].bytes;
+  return byClass;
 }
 
 Packing tmc::planning::packSorted(const ArenaProblem &problem,

@@ -11,6 +11,8 @@
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/pack/Arena.h"
 
+#include <array>
+
 namespace tmc::planning {
 
 /// The buffers of a solution in one space as they will be placed: values that
@@ -20,6 +22,11 @@ namespace tmc::planning {
 /// its Done.
 ArenaProblem arenaOf(const Problem &problem, const Solution &solution,
                      int64_t alignment, SpaceId space = 0);
+
+/// What is alive on the device when most is, as it is laid out, by class: a
+/// loop's body is laid out once, so that this may be more than any trip holds.
+std::array<int64_t, kNumClasses> layoutPeakByClass(const Problem &problem,
+                                                   const Solution &solution);
 
 /// Packs in an order that doesn't depend on the order of the buffers: the same
 /// buffers, listed in any order, get the same arena.

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 using namespace tmc::planning;
 
 namespace {
@@ -53,6 +55,10 @@ SpaceFitOptions quickly(const Problem &p) {
 void expectFits(const Problem &p, const FittedSpaces &fitted) {
   ASSERT_TRUE(fitted.plan.feasible);
   const Profile profile = *simulate(p, fitted.plan.solution);
+  const auto byClass = layoutPeakByClass(p, fitted.plan.solution);
+  EXPECT_EQ(std::accumulate(byClass.begin(), byClass.end(), int64_t(0)),
+            fitted.layoutPeakBytes[0]);
+  EXPECT_EQ(byClass, profile.peakByClass); // There is no loop.
   for (SpaceId s = 0; s < SpaceId(p.spaces.size()); ++s) {
     SCOPED_TRACE(p.spaces[s].name);
     if (p.spaces[s].budgetBytes >= 0) {
