@@ -79,92 +79,73 @@ protected:
   double beta1, beta2, epsilon;
 };
 
-class AdamW8bit : public AdamW {
+/// AdamW whose moments are codes, and a scale for each block of them, as `Op`
+/// has them; those of small params, and of what `isCoded` leaves out, are
+/// AdamW's.
+template <typename Op> class CodedAdamW : public AdamW {
 public:
-  explicit AdamW8bit(Spec &spec)
-      : AdamW(spec), fewest(spec.number("min_size", kFewestCoded)) {}
+  CodedAdamW(Spec &spec, std::string scaleName)
+      : AdamW(spec), scaleName(std::move(scaleName)),
+        fewest(spec.number("min_size", kFewestCoded)) {}
 
   std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
     if (!isCoded(param))
       return AdamW::slotsOf(param);
-    RankedTensorType like = param.type;
-    MLIRContext *context = like.getContext();
-    RankedTensorType codes = like.clone(IntegerType::get(context, 8));
-    auto maxima = RankedTensorType::get(
-        {int64_t(llvm::divideCeil(like.getNumElements(),
-                                  train::AdamW8bitOp::kBlock))},
-        Float32Type::get(context));
+    RankedTensorType codes = Op::codesOf(param.type);
+    RankedTensorType scales = Op::scalesOf(param.type);
     return {{"exp_avg.codes", codes},
-            {"exp_avg.max", maxima},
+            {"exp_avg." + scaleName, scales},
             {"exp_avg_sq.codes", codes},
-            {"exp_avg_sq.max", maxima}};
+            {"exp_avg_sq." + scaleName, scales}};
   }
 
   UpdateOutputs build(OpBuilder &b, Location loc,
                       const UpdateInputs &in) const override {
     if (!isCoded(in.trained))
       return AdamW::build(b, loc, in);
-    auto op = train::AdamW8bitOp::create(
-        b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.slots[2],
-        in.slots[3], in.lr, in.step, in.clip, /*copy=*/Value(), f64(b, beta1),
-        f64(b, beta2), f64(b, epsilon),
-        f64(b, decayOf(in.name, in.trained.type)),
-        streamOf(b, in, {in.trained.type}));
-    return {op.getNewParam(),
-            {op.getNewM(), op.getNewMMax(), op.getNewV(), op.getNewVMax()},
-            op.getSquare()};
+    auto op =
+        Op::create(b, loc, in.param, in.grad, in.slots[0], in.slots[1],
+                   in.slots[2], in.slots[3], in.lr, in.step, in.clip,
+                   /*copy=*/Value(), f64(b, beta1), f64(b, beta2),
+                   f64(b, epsilon), f64(b, decayOf(in.name, in.trained.type)),
+                   streamOf(b, in, {in.trained.type}));
+    SmallVector<Value> slots(op->getResults().slice(1, in.slots.size()));
+    return {op.getNewParam(), std::move(slots), op.getSquare()};
+  }
+
+protected:
+  /// Sources: as bitsandbytes 0.43 has it (min_8bit_size), and section 2.3 of
+  /// the paper that runtime/kernels/Adam.h names; torchao's _AdamBase.
+  static constexpr double kFewestCoded = 4096;
+
+  virtual bool isCoded(const TrainedParam &param) const {
+    return double(param.type.getNumElements()) >= fewest;
   }
 
 private:
-  /// Sources: as bitsandbytes 0.43 has it (min_8bit_size), and section 2.3 of
-  /// the paper that runtime/kernels/Adam.h names.
-  static constexpr double kFewestCoded = 4096;
+  std::string scaleName;
   double fewest; // Elements.
+};
 
-  bool isCoded(const TrainedParam &param) const {
-    return !param.isGathered && double(param.type.getNumElements()) >= fewest;
+class AdamW8bit : public CodedAdamW<train::AdamW8bitOp> {
+public:
+  explicit AdamW8bit(Spec &spec) : CodedAdamW(spec, "max") {}
+
+protected:
+  bool isCoded(const TrainedParam &param) const override {
+    return !param.isGathered && CodedAdamW::isCoded(param);
   }
 };
 
-class AdamW4bit : public AdamW {
+/// Codes tables, too, as torchao does.
+class AdamW4bit : public CodedAdamW<train::AdamW4bitOp> {
 public:
-  explicit AdamW4bit(Spec &spec)
-      : AdamW(spec), fewest(spec.number("min_size", kFewestCoded)) {}
+  explicit AdamW4bit(Spec &spec) : CodedAdamW(spec, "scale") {}
 
-  std::vector<OptimizerSlot> slotsOf(const TrainedParam &param) const override {
-    if (!isCoded(param))
-      return AdamW::slotsOf(param);
-    RankedTensorType codes = train::AdamW4bitOp::codesOf(param.type);
-    RankedTensorType scales = train::AdamW4bitOp::scalesOf(param.type);
-    return {{"exp_avg.codes", codes},
-            {"exp_avg.scale", scales},
-            {"exp_avg_sq.codes", codes},
-            {"exp_avg_sq.scale", scales}};
-  }
-
-  UpdateOutputs build(OpBuilder &b, Location loc,
-                      const UpdateInputs &in) const override {
-    if (!isCoded(in.trained))
-      return AdamW::build(b, loc, in);
-    auto op = train::AdamW4bitOp::create(
-        b, loc, in.param, in.grad, in.slots[0], in.slots[1], in.slots[2],
-        in.slots[3], in.lr, in.step, in.clip, /*copy=*/Value(), f64(b, beta1),
-        f64(b, beta2), f64(b, epsilon),
-        f64(b, decayOf(in.name, in.trained.type)),
-        streamOf(b, in, {in.trained.type}));
-    return {op.getNewParam(),
-            {op.getNewM(), op.getNewMScale(), op.getNewV(), op.getNewVScale()},
-            op.getSquare()};
-  }
-
-private:
-  /// Source: torchao's _AdamBase, which codes tables, too.
-  static constexpr double kFewestCoded = 4096;
-  double fewest; // Elements.
-
-  bool isCoded(const TrainedParam &param) const {
-    int64_t count = param.type.getNumElements();
-    return double(count) >= fewest && count % train::AdamW4bitOp::kBlock == 0;
+protected:
+  bool isCoded(const TrainedParam &param) const override {
+    return param.type.getNumElements() % train::AdamW4bitOp::kBlock == 0 &&
+           CodedAdamW::isCoded(param);
   }
 };
 

@@ -58,7 +58,7 @@ public:
     OnGradient onGradient;
   };
   /// Fills `returned` with the whole batch's value of each result of the
-  /// forward function; null where nobody asks for one.
+  /// forward function; null where none is asked for.
   mlir::LogicalResult build(mlir::OpBuilder &b, const Request &request,
                             llvm::SmallVector<mlir::Value> &returned);
 

@@ -284,8 +284,9 @@ private:
 
 } // namespace
 
-std::vector<ChosenLever> LeverChoice::told(const LeverSetting &chosen) const {
-  std::vector<ChosenLever> told;
+std::vector<ChosenLever>
+LeverChoice::alternatives(const LeverSetting &chosen) const {
+  std::vector<ChosenLever> levers;
   // `text` of a setting is the lever's value, whose harm rises along `values`.
   auto tell = [&](const char *name, const std::vector<std::string> &values,
                   llvm::function_ref<std::string(const LeverSetting &)> text) {
@@ -302,7 +303,7 @@ std::vector<ChosenLever> LeverChoice::told(const LeverSetting &chosen) const {
       lever.instead = text(setting);
       lever.seconds = seen.at(setting).seconds;
     }
-    told.push_back(std::move(lever));
+    levers.push_back(std::move(lever));
   };
   auto pieces = [](const LeverSetting &s) {
     return std::to_string(s.microBatches);
@@ -321,7 +322,7 @@ std::vector<ChosenLever> LeverChoice::told(const LeverSetting &chosen) const {
   tell("optimizer", space.optimizers,
        [](const LeverSetting &s) { return s.optimizer; });
   tell("loss-chunk", chunks, rows);
-  return told;
+  return levers;
 }
 
 Expected<LeverChoice> tmc::chooseLevers(const LeverSpace &space,

@@ -61,7 +61,7 @@ struct LeverChoice {
   std::vector<std::pair<LeverSetting, std::string>> refused;
 
   /// Each free lever of `chosen`, and what another value of it comes to.
-  std::vector<ChosenLever> told(const LeverSetting &chosen) const;
+  std::vector<ChosenLever> alternatives(const LeverSetting &chosen) const;
 };
 
 /// Errors: that of the first setting that fails with anything but an

@@ -63,14 +63,16 @@ Expected<bool> Compilation::runTo(Phase last) {
     return std::move(found.failure());
   device = *found;
   Expected<bool> done = runFrom(Phase::Import, Phase::Import);
-  if (!done || last == Phase::Import)
+  if (!done)
     return done;
-  std::string forward = forwardBytecode();
-  done = hasFreeLevers(asked) ? runWithLevers(forward, last)
-                              : runFrom(Phase::Raise, last);
+  keepForward();
+  if (last == Phase::Import)
+    return done;
+  done =
+      hasFreeLevers(asked) ? runWithLevers(last) : runFrom(Phase::Raise, last);
   if (!done && done.failure().kind == FailureKind::OverBudget &&
       asked.planner.empty())
-    suggest(forward, done.failure());
+    suggest(done.failure());
   return done;
 }
 

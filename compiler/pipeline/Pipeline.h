@@ -78,7 +78,7 @@ public:
 
 private:
   /// Of a forward function as bytecode, which another compilation imported.
-  Compilation(CompileOptions options, const std::string &forward);
+  Compilation(CompileOptions options, const std::string &bytecode);
 
   CompileOptions asked;
   Target device;
@@ -91,6 +91,7 @@ private:
   StepForm other; // The step's other form, where it has two.
   std::vector<std::string> said;
   std::unique_ptr<LeverChoice> choice;
+  std::string forward; // What was imported, as bytecode.
   int64_t samples = 0; // Of the batch; 0: there is none.
   /// Programs of settings, each with what guards the list; null: none is kept.
   struct Programs;
@@ -111,15 +112,15 @@ private:
   Expected<bool> planToPlace(Phase last);
   PlanRequest request(Phase last);
   /// Chooses the levers that are free and runs the rest of the phases.
-  Expected<bool> runWithLevers(const std::string &forward, Phase last);
-  Expected<bool> planBest(const std::string &forward, Phase last);
-  /// The settings of `space` that are worth a plan.
-  Expected<LeverChoice> search(const std::string &forward,
-                               const LeverSpace &space);
+  Expected<bool> runWithLevers(Phase last);
+  Expected<bool> planBest(Phase last);
+  /// Coarse plans of the settings that the flags allow.
+  Expected<LeverChoice> search();
   /// Adds to `failure` what would fit: of each lever that is pinned the
   /// nearest value, or of all together.
-  void suggest(const std::string &forward, Failure &failure);
-  std::string forwardBytecode();
+  void suggest(Failure &failure);
+  /// Keeps what was imported, for the compilations of other settings.
+  void keepForward();
   /// Becomes `other`, which went on from what this one imported.
   void adopt(Compilation &&other);
   Expected<bool> writeProblem();

@@ -34,9 +34,9 @@ static int64_t samplesOf(ModuleOp module) {
   return 0;
 }
 
-Compilation::Compilation(CompileOptions options, const std::string &forward)
+Compilation::Compilation(CompileOptions options, const std::string &bytecode)
     : Compilation(std::move(options)) {
-  form.module = parseSourceString<ModuleOp>(forward, context.get());
+  form.module = parseSourceString<ModuleOp>(bytecode, context.get());
 }
 
 void Compilation::adopt(Compilation &&other) {
@@ -53,8 +53,6 @@ void Compilation::adopt(Compilation &&other) {
 
 /// Built once, planned for many budgets; threads take what they use.
 struct Compilation::Programs {
-  std::string forward;
-
   std::unique_ptr<Compilation> take(const LeverSetting &setting) {
     std::lock_guard lock(mutex);
     auto found = kept.find(setting);
@@ -73,25 +71,20 @@ private:
 Compilation::~Compilation() = default;
 
 Expected<LeverChoice> Compilation::leversWithin(int64_t budgetBytes) {
-  if (!programs) {
+  if (!programs)
     programs = std::make_shared<Programs>();
-    programs->forward = forwardBytecode();
-  }
   asked.budgetBytes = budgetBytes;
-  return search(programs->forward, leverSpaceOf(asked, device, samples));
+  return search();
 }
 
-std::string Compilation::forwardBytecode() {
+void Compilation::keepForward() {
   samples = samplesOf(*form.module);
-  std::string forward;
   llvm::raw_string_ostream os(forward);
   // Fails for versions of the format only, of which none is asked for.
   (void)writeBytecodeToFile(*form.module, os);
-  return forward;
 }
 
-Expected<LeverChoice> Compilation::search(const std::string &forward,
-                                          const LeverSpace &space) {
+Expected<LeverChoice> Compilation::search() {
   auto plan = [&](const LeverSetting &setting) -> Expected<CoarsePlan> {
     std::unique_ptr<Compilation> point;
     if (programs)
@@ -117,17 +110,15 @@ Expected<LeverChoice> Compilation::search(const std::string &forward,
     say("levers: " + std::to_string(done) + " of " + std::to_string(known) +
         " settings ...");
   };
-  return chooseLevers(space, plan, options);
+  return chooseLevers(leverSpaceOf(asked, device, samples), plan, options);
 }
 
-Expected<bool> Compilation::runWithLevers(const std::string &forward,
-                                          Phase last) {
-  Expected<LeverChoice> chosen =
-      search(forward, leverSpaceOf(asked, device, samples));
+Expected<bool> Compilation::runWithLevers(Phase last) {
+  Expected<LeverChoice> chosen = search();
   if (!chosen)
     return std::move(chosen.failure());
   choice = std::make_unique<LeverChoice>(std::move(*chosen));
-  return planBest(forward, last);
+  return planBest(last);
 }
 
 /// The setting with a plan that does the least harm, in the fewest pieces;
@@ -144,12 +135,11 @@ static const LeverSetting *nearestOf(const LeverChoice &choice) {
   return least == choice.ranked.end() ? nullptr : &*least;
 }
 
-void Compilation::suggest(const std::string &forward, Failure &failure) {
+void Compilation::suggest(Failure &failure) {
   const CompileOptions before = asked;
   auto attempt = [&](const CompileOptions &freed) {
     asked = freed;
-    Expected<LeverChoice> made =
-        search(forward, leverSpaceOf(asked, device, samples));
+    Expected<LeverChoice> made = search();
     const LeverSetting *setting = made ? nearestOf(*made) : nullptr;
     asked = before;
     if (!setting)
@@ -193,7 +183,7 @@ static std::vector<LeverSetting> likeliest(const LeverChoice &choice) {
 }
 
 /// Plans the first few in full, beside each other.
-Expected<bool> Compilation::planBest(const std::string &forward, Phase last) {
+Expected<bool> Compilation::planBest(Phase last) {
   const std::vector<LeverSetting> settings =
       choice->ranked.empty() ? likeliest(*choice) : choice->ranked;
   std::optional<Failure> failure;
@@ -242,7 +232,7 @@ Expected<bool> Compilation::planBest(const std::string &forward, Phase last) {
     failure->notes.front() += ", with " + flagsOf(before, asked);
     return std::move(*failure);
   }
-  form.figures.chosenLevers = choice->told(chosen);
+  form.figures.chosenLevers = choice->alternatives(chosen);
   form.figures.settingsSeen = int64_t(choice->seen.size());
   form.figures.settings = int64_t(choice->space.size());
   form.figures.coarseSeconds = choice->seen.at(chosen).seconds;

@@ -204,26 +204,33 @@ static void encode(ArrayRef<double> values, ArrayRef<double> moments,
   }
 }
 
-static LogicalResult adamW8bit(AdamW8bitOp op, OpCall &call) {
-  if (isSkipped(
-          op, call,
-          {op.getParam(), op.getM(), op.getMMax(), op.getV(), op.getVMax()}))
-    return success();
-  AdamWRule<AdamW8bitOp> rule(op, call);
-  const Tensor &grad = call.in(op.getGrad());
-  std::vector<double> mValues = dynamicCodes(true),
-                      vValues = dynamicCodes(false);
-  std::vector<double> m =
-      decode(mValues, call.in(op.getM()), call.in(op.getMMax()));
-  std::vector<double> v =
-      decode(vValues, call.in(op.getV()), call.in(op.getVMax()));
-  call.out(0) = call.in(op.getParam());
+/// Params and moments move where their gradient is finite.
+template <typename Rule>
+static void updateFinite(Rule &rule, OpCall &call, const Tensor &param,
+                         const Tensor &grad, std::vector<double> &m,
+                         std::vector<double> &v) {
+  call.out(0) = param;
   for (int64_t i = 0; i < grad.size(); ++i)
     if (std::isfinite(grad.floats[i])) {
       double p = call.out(0).floats[i];
       rule.update(grad.floats[i], p, m[i], v[i]);
       rule.rounding.put(call, 0, i, p, 0);
     }
+}
+
+static LogicalResult adamW8bit(AdamW8bitOp op, OpCall &call) {
+  if (isSkipped(
+          op, call,
+          {op.getParam(), op.getM(), op.getMMax(), op.getV(), op.getVMax()}))
+    return success();
+  AdamWRule<AdamW8bitOp> rule(op, call);
+  std::vector<double> mValues = dynamicCodes(true),
+                      vValues = dynamicCodes(false);
+  std::vector<double> m =
+      decode(mValues, call.in(op.getM()), call.in(op.getMMax()));
+  std::vector<double> v =
+      decode(vValues, call.in(op.getV()), call.in(op.getVMax()));
+  updateFinite(rule, call, call.in(op.getParam()), call.in(op.getGrad()), m, v);
   encode(mValues, m, call.out(1), call.out(2));
   encode(vValues, v, call.out(3), call.out(4));
   finish(op, call);
@@ -289,19 +296,12 @@ static LogicalResult adamW4bit(AdamW4bitOp op, OpCall &call) {
                  op.getVScale()}))
     return success();
   AdamWRule<AdamW4bitOp> rule(op, call);
-  const Tensor &grad = call.in(op.getGrad());
   std::vector<double> mValues = nibbleCodes(true), vValues = nibbleCodes(false);
   std::vector<double> m =
       unpack(mValues, call.in(op.getM()), call.in(op.getMScale()));
   std::vector<double> v =
       unpack(vValues, call.in(op.getV()), call.in(op.getVScale()));
-  call.out(0) = call.in(op.getParam());
-  for (int64_t i = 0; i < grad.size(); ++i)
-    if (std::isfinite(grad.floats[i])) {
-      double p = call.out(0).floats[i];
-      rule.update(grad.floats[i], p, m[i], v[i]);
-      rule.rounding.put(call, 0, i, p, 0);
-    }
+  updateFinite(rule, call, call.in(op.getParam()), call.in(op.getGrad()), m, v);
   pack(mValues, m, call.out(1), call.out(2));
   pack(vValues, v, call.out(3), call.out(4));
   finish(op, call);

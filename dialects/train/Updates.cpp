@@ -171,29 +171,50 @@ KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
   return adamKernel<AdamW>(*this, "AdamW", getM().getType());
 }
 
-LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *context,
-                                            std::optional<Location> loc,
-                                            Adaptor op,
-                                            SmallVectorImpl<Type> &results) {
+/// The results of an update whose moments are codes and a scale for each block;
+/// `mScale` and `vScale` are its scales.
+template <typename Op>
+static LogicalResult
+inferCodedUpdate(std::optional<Location> loc, typename Op::Adaptor op,
+                 Value mScale, Value vScale, SmallVectorImpl<Type> &results) {
   if (failed(checkUpdate(loc, op.getParam(), op.getGrad(), {}, op.getStream(),
                          {op.getLr(), op.getStep(), op.getClip()},
                          op.getCopy()))) // C1, C2
     return failure();
   auto param = cast<RankedTensorType>(op.getParam().getType());
-  Type codes = param.clone(IntegerType::get(context, 8));
-  Type maxima = RankedTensorType::get(
-      {int64_t(llvm::divideCeil(param.getNumElements(), kBlock))},
-      Float32Type::get(context), param.getEncoding());
-  for (auto [moment, largest] :
-       {std::pair(op.getM(), op.getMMax()), std::pair(op.getV(), op.getVMax())})
-    if (moment.getType() != codes || largest.getType() != maxima) // C1
+  if (std::is_same_v<Op, AdamW4bitOp> &&
+      param.getNumElements() % Op::kBlock != 0) // C1
+    return emitOptionalError(loc, "keeps moments of ", param,
+                             ", whose elements are no multiple of ",
+                             Op::kBlock);
+  for (auto [moment, scale] :
+       {std::pair(op.getM(), mScale), std::pair(op.getV(), vScale)})
+    if (moment.getType() != Op::codesOf(param) ||
+        scale.getType() != Op::scalesOf(param)) // C1
       return emitOptionalError(loc, "keeps a moment of ", param, " as ",
-                               moment.getType(), " and ", largest.getType());
-  appendResults(
-      op.getParam(),
-      {op.getParam(), op.getM(), op.getMMax(), op.getV(), op.getVMax()},
-      op.getCopy(), results);
+                               moment.getType(), " and ", scale.getType());
+  appendResults(op.getParam(),
+                {op.getParam(), op.getM(), mScale, op.getV(), vScale},
+                op.getCopy(), results);
   return success();
+}
+
+RankedTensorType AdamW8bitOp::codesOf(RankedTensorType param) {
+  return cast<RankedTensorType>(
+      param.clone(IntegerType::get(param.getContext(), 8)));
+}
+RankedTensorType AdamW8bitOp::scalesOf(RankedTensorType param) {
+  return RankedTensorType::get(
+      {int64_t(llvm::divideCeil(param.getNumElements(), kBlock))},
+      Float32Type::get(param.getContext()), param.getEncoding());
+}
+
+LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *,
+                                            std::optional<Location> loc,
+                                            Adaptor op,
+                                            SmallVectorImpl<Type> &results) {
+  return inferCodedUpdate<AdamW8bitOp>(loc, op, op.getMMax(), op.getVMax(),
+                                       results);
 }
 
 int64_t AdamW8bitOp::getFlops() {
@@ -225,25 +246,8 @@ LogicalResult AdamW4bitOp::inferReturnTypes(MLIRContext *,
                                             std::optional<Location> loc,
                                             Adaptor op,
                                             SmallVectorImpl<Type> &results) {
-  if (failed(checkUpdate(loc, op.getParam(), op.getGrad(), {}, op.getStream(),
-                         {op.getLr(), op.getStep(), op.getClip()},
-                         op.getCopy()))) // C1, C2
-    return failure();
-  auto param = cast<RankedTensorType>(op.getParam().getType());
-  if (param.getNumElements() % kBlock != 0) // C1
-    return emitOptionalError(loc, "keeps moments of ", param,
-                             ", whose elements are no multiple of ", kBlock);
-  for (auto [moment, scale] : {std::pair(op.getM(), op.getMScale()),
-                               std::pair(op.getV(), op.getVScale())})
-    if (moment.getType() != codesOf(param) ||
-        scale.getType() != scalesOf(param)) // C1
-      return emitOptionalError(loc, "keeps a moment of ", param, " as ",
-                               moment.getType(), " and ", scale.getType());
-  appendResults(
-      op.getParam(),
-      {op.getParam(), op.getM(), op.getMScale(), op.getV(), op.getVScale()},
-      op.getCopy(), results);
-  return success();
+  return inferCodedUpdate<AdamW4bitOp>(loc, op, op.getMScale(), op.getVScale(),
+                                       results);
 }
 
 int64_t AdamW4bitOp::getFlops() {

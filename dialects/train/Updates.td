@@ -176,6 +176,9 @@ def Train_AdamW8bitOp : Train_Update<"adamw8bit"> {
   let extraClassDeclaration = [{
     /// Elements that share a maximum.
     static constexpr int64_t kBlock = 256;
+    /// The types of codes and of maxima for the moments of `param`.
+    static ::mlir::RankedTensorType codesOf(::mlir::RankedTensorType param);
+    static ::mlir::RankedTensorType scalesOf(::mlir::RankedTensorType param);
     ::llvm::SmallVector<std::pair<unsigned, unsigned>> getOverwrites();
   }];
 }

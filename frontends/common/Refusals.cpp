@@ -18,7 +18,7 @@ struct Way {
   const char *way;
 };
 
-/// The first that fits is told.
+/// The first that fits is reported.
 constexpr Way kWays[] = {
     {"cond while_loop map_impl associative_scan If Loop", nullptr,
      "decide before the export, or compute both sides and choose by where()"},
@@ -138,11 +138,11 @@ Failure tmc::frontend::allOf(llvm::ArrayRef<Refusal> refusals,
       "the model asks for " + std::to_string(entries.size()) +
       (entries.size() == 1 ? " thing that isn't" : " things that aren't") +
       " supported");
-  std::vector<std::string> told;
+  std::vector<std::string> ways; // Reported so far.
   for (const Entry &first : entries) {
-    if (llvm::is_contained(told, first.way))
+    if (llvm::is_contained(ways, first.way))
       continue;
-    told.push_back(first.way);
+    ways.push_back(first.way);
     for (const Entry &entry : entries) {
       if (entry.way != first.way)
         continue;

@@ -110,7 +110,7 @@ struct FoldAccumulator : OpRewritePattern<arith::AddFOp> {
 
 private:
   /// The op that adds the first term of `total`, and adds it onto nothing; null
-  /// if there is none, or somebody else reads a part of the sum.
+  /// if there is none, or another op reads a part of the sum.
   static Operation *firstOf(Value total, Block *block) {
     while (true) {
       Operation *op = total.getDefiningOp();

@@ -97,34 +97,22 @@ void adamw4bit(Stream &stream, const AdamParams &q, In ins, Out outs,
   const RoundedCopy copy(q.copy, result(outs, 6));
   static_assert(kUpdateTile % adam::kNibbleBlock == 0);
 
-  updateTiles(
-      stream, q.count, grad, scratch, squares, [&](int64_t begin, int64_t end) {
-        Chance<kDrawnValues<Param, float, 0>> chance(q.stream, step);
-        NibbleMoments m, v;
-        for (int64_t at = begin; at < end; at += adam::kNibbleBlock) {
-          const int64_t block = at / adam::kNibbleBlock;
-          m.read(first, firstCodes + at / 2, firstScales[block]);
-          v.read(second, secondCodes + at / 2, secondScales[block]);
-          for (int64_t i = 0; i < adam::kNibbleBlock; i += kWidth) {
-            chance.moveTo(at + i);
-            const V g = loadLanes<kWidth>(grad + at + i);
-            const V p = loadLanes<kWidth>(param + at + i);
-            const V oldM = simd::load(m.x + i), oldV = simd::load(v.x + i);
-            V newM = oldM, newV = oldV;
-            const V moved = adam::update(f, g, p, newM, newV, simd::sqrt);
-            const auto moves = g - g == V{}; // as adam::isFinite
-            const V kept = moves ? moved : p;
-            chance.store(0, param + at + i, kept, kWidth);
-            if constexpr (!isNarrow<Param>)
-              storeSome(copy, at + i, kept, kWidth);
-            simd::store(m.x + i, moves ? newM : oldM);
-            simd::store(v.x + i, moves ? newV : oldV);
-          }
-          m.write(first, firstCodes + at / 2, firstScales + block);
-          v.write(second, secondCodes + at / 2, secondScales + block);
-        }
-        return squaresOf(grad, begin, end);
-      });
+  updateTiles(stream, q.count, grad, scratch, squares,
+              [&](int64_t begin, int64_t end) {
+                Chance<kDrawnValues<Param, float, 0>> chance(q.stream, step);
+                NibbleMoments m, v;
+                for (int64_t at = begin; at < end; at += adam::kNibbleBlock) {
+                  const int64_t block = at / adam::kNibbleBlock;
+                  m.read(first, firstCodes + at / 2, firstScales[block]);
+                  v.read(second, secondCodes + at / 2, secondScales[block]);
+                  for (int64_t i = 0; i < adam::kNibbleBlock; i += kWidth)
+                    updateFinite(f, chance, grad, param, copy, at + i, kWidth,
+                                 m.x + i, v.x + i);
+                  m.write(first, firstCodes + at / 2, firstScales + block);
+                  v.write(second, secondCodes + at / 2, secondScales + block);
+                }
+                return squaresOf(grad, begin, end);
+              });
 }
 
 } // namespace

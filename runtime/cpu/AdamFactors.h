@@ -1,9 +1,13 @@
-//===- AdamFactors.h - AdamW's factors in every lane -------------*- C++
-//-*-===//
+//===- AdamFactors.h - AdamW's factors in every lane ------------*- C++ -*-===//
+//
+// And what AdamW does to a vector whose moments are kept in codes.
+//
+//===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_ADAMFACTORS_H
 #define TMC_RUNTIME_CPU_ADAMFACTORS_H
 
 #include "runtime/cpu/Simd.h"
+#include "runtime/cpu/Updates.h"
 #include "runtime/kernels/Adam.h"
 
 namespace tmc::updates {
@@ -18,6 +22,29 @@ struct AdamFactors {
         epsilon(simd::splat(f.epsilon)), size(simd::splat(f.size)),
         scale(simd::splat(f.scale)) {}
 };
+
+/// Updates `count` elements from `at` on, a vector's at most, and their moments
+/// `m` and `v`, of which all of a vector is there. Where a gradient isn't
+/// finite, all stay.
+template <typename Chance, typename Grad, typename Param>
+inline void updateFinite(const AdamFactors &f, Chance &chance, const Grad *grad,
+                         Param *param, const RoundedCopy &copy, int64_t at,
+                         int64_t count, float *m, float *v) {
+  chance.moveTo(at);
+  const V g = loadSome(grad + at, count);
+  const V p = loadSome(param + at, count);
+  const V oldM = simd::load(m), oldV = simd::load(v);
+  V newM = oldM, newV = oldV;
+  const V moved = adam::update(f, g, p, newM, newV, simd::sqrt);
+  const auto moves = g - g == V{}; // as adam::isFinite
+  const V kept = moves ? moved : p;
+  chance.store(0, param + at, kept, count);
+  if constexpr (!isNarrow<Param>)
+    storeSome(copy, at, kept, count);
+  simd::store(m, moves ? newM : oldM);
+  simd::store(v, moves ? newV : oldV);
+}
+
 } // namespace tmc::updates
 
 #endif // TMC_RUNTIME_CPU_ADAMFACTORS_H

@@ -171,36 +171,25 @@ void adamw8bit(Stream &stream, const AdamParams &q, In ins, Out outs,
   const RoundedCopy copy(q.copy, result(outs, 6));
   static_assert(kUpdateTile % adam::kCodeBlock == 0);
 
-  updateTiles(
-      stream, q.count, grad, scratch, floats(result(outs, 5)),
-      [&](int64_t begin, int64_t end) {
-        Chance<kDrawnValues<Param, float, 0>> chance(q.stream, step);
-        Moments m, v;
-        for (int64_t at = begin; at < end; at += adam::kCodeBlock) {
-          const int64_t count = std::min<int64_t>(adam::kCodeBlock, end - at);
-          const int64_t block = at / adam::kCodeBlock;
-          m.read(first, firstCodes + at, firstMost[block], count);
-          v.read(second, secondCodes + at, secondMost[block], count);
-          eachVector(0, count, {}, [&](int64_t i, int, int64_t n) {
-            chance.moveTo(at + i);
-            const V g = loadSome(grad + at + i, n);
-            const V p = loadSome(param + at + i, n);
-            const V oldM = simd::load(m.x + i), oldV = simd::load(v.x + i);
-            V newM = oldM, newV = oldV;
-            const V moved = adam::update(f, g, p, newM, newV, simd::sqrt);
-            const auto moves = g - g == V{}; // as adam::isFinite
-            const V kept = moves ? moved : p;
-            chance.store(0, param + at + i, kept, n);
-            if constexpr (!isNarrow<Param>)
-              storeSome(copy, at + i, kept, n);
-            simd::store(m.x + i, moves ? newM : oldM);
-            simd::store(v.x + i, moves ? newV : oldV);
-          });
-          m.write(first, firstCodes + at, firstMost + block, count);
-          v.write(second, secondCodes + at, secondMost + block, count);
-        }
-        return squaresOf(grad, begin, end);
-      });
+  updateTiles(stream, q.count, grad, scratch, floats(result(outs, 5)),
+              [&](int64_t begin, int64_t end) {
+                Chance<kDrawnValues<Param, float, 0>> chance(q.stream, step);
+                Moments m, v;
+                for (int64_t at = begin; at < end; at += adam::kCodeBlock) {
+                  const int64_t count =
+                      std::min<int64_t>(adam::kCodeBlock, end - at);
+                  const int64_t block = at / adam::kCodeBlock;
+                  m.read(first, firstCodes + at, firstMost[block], count);
+                  v.read(second, secondCodes + at, secondMost[block], count);
+                  eachVector(0, count, {}, [&](int64_t i, int, int64_t n) {
+                    updateFinite(f, chance, grad, param, copy, at + i, n,
+                                 m.x + i, v.x + i);
+                  });
+                  m.write(first, firstCodes + at, firstMost + block, count);
+                  v.write(second, secondCodes + at, secondMost + block, count);
+                }
+                return squaresOf(grad, begin, end);
+              });
 }
 
 } // namespace

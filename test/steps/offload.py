@@ -10,17 +10,13 @@ other's checkpoint in the middle. The arenas are as large as planned, in each sp
 moves something. `tmc verify` agrees. Ends with one line `N passed, M failed`.
 """
 
-import argparse
-import concurrent.futures
 import json
 import math
 import os
-import shutil
 import sys
-import tempfile
 
 import run as steps
-from run import ROOT, STEPS, Case, Run, Tally
+from run import ROOT, STEPS, Case, Run, run_cases
 
 GPT2 = dict(graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={})
 # Lanes of a trainer's trace: engines of plan.json.
@@ -149,28 +145,10 @@ class Offloaded(Case):
         return ""
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
-    parser.add_argument("--target", default="cpu")
-    parser.add_argument("--only", default="", help="cases whose names contain this")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--keep", help="a directory for the compiled steps")
-    options = parser.parse_args()
-    options.bench = None
-    tally = Tally()
-    scratch = options.keep or tempfile.mkdtemp(prefix="tmc-offload-")
-    try:
-        cases = [Offloaded(name, model, classes, flags, options, scratch)
-                 for name, (model, classes, flags) in CASES.items() if options.only in name]
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            list(pool.map(lambda case: case.check(tally), cases))
-    finally:
-        if not options.keep:
-            shutil.rmtree(scratch)
-    print(f"{tally.passed} passed, {tally.failed} failed")
-    return 1 if tally.failed or not tally.passed else 0
+def cases(options, scratch):
+    return [Offloaded(name, model, classes, flags, options, scratch)
+            for name, (model, classes, flags) in CASES.items() if options.only in name]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(__doc__, "offload", cases))

@@ -11,17 +11,13 @@ poisoned, and going on from a checkpoint. `tmc verify` agrees. Ends with one lin
 `N passed, M failed`.
 """
 
-import argparse
-import concurrent.futures
 import json
 import math
 import os
-import shutil
 import sys
-import tempfile
 
 import run as steps
-from run import LOSS, PARAMETERS, ROOT, Case, Run, Tally
+from run import LOSS, PARAMETERS, ROOT, Case, Run, run_cases
 
 TEN = 10
 GPT2 = "test/models/gpt2-tiny-dropout.onnx"
@@ -118,29 +114,10 @@ class Pieces(Case):
         return json.loads(text)["smallest_found_bytes"] if code == 3 else None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
-    parser.add_argument("--target", default="cpu")
-    parser.add_argument("--only", default="", help="cases whose names contain this")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--keep", help="a directory for the compiled steps")
-    options = parser.parse_args()
-    options.bench = None
-    tally = Tally()
-    scratch = options.keep or tempfile.mkdtemp(prefix="tmc-pieces-")
-    try:
-        cases = [Pieces(name, model, counts, planned, options, scratch)
-                 for name, (model, counts, planned) in CASES.items() if options.only in name]
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            for done in [pool.submit(case.check, tally) for case in cases]:
-                done.result()
-    finally:
-        if not options.keep:
-            shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{tally.passed} passed, {tally.failed} failed")
-    return 1 if tally.failed or not tally.passed else 0
+def cases(options, scratch):
+    return [Pieces(name, model, counts, planned, options, scratch)
+            for name, (model, counts, planned) in CASES.items() if options.only in name]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(__doc__, "pieces", cases))

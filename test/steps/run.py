@@ -699,6 +699,30 @@ class Faults:
         tally.test("faults: one bit of a moment isn't", "" if name in one.difference(same) else "not found")
 
 
+def run_cases(description, name, make_cases):
+    """The main program of a script whose cases are like those here: `make_cases(options, scratch)` lists them. Returns
+    the exit code."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--only", default="", help="cases whose names contain this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--keep", help="a directory for the compiled steps")
+    options = parser.parse_args()
+    options.bench = None
+    tally = Tally()
+    scratch = options.keep or tempfile.mkdtemp(prefix=f"tmc-{name}-")
+    try:
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            for done in [pool.submit(case.check, tally) for case in make_cases(options, scratch)]:
+                done.result()
+    finally:
+        if not options.keep:
+            shutil.rmtree(scratch, ignore_errors=True)
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed or not tally.passed else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))

@@ -94,7 +94,7 @@ struct Account {
   std::vector<LiveInterval> intervals; // In ascending order of `begin`.
   /// Of each segment, how long each of the trips shown takes.
   std::vector<std::vector<int64_t>> tripLengths;
-  std::vector<GapDecision> gaps; // Of values that needn't be held.
+  std::vector<GapDecision> gaps; // Of values that may be absent.
   int32_t peakRow = 0;
   int64_t peakBytes = 0;
   Levers levers;

@@ -22,7 +22,7 @@ public:
               const FileListOptions &options,
               const std::vector<Execution> &list, std::vector<int64_t> base,
               std::vector<int64_t> unfiled, const std::vector<char> &isDynamic,
-              Clock &planned, Clock &clock)
+              EngineClock &planned, EngineClock &clock)
       : FileWork(problem, forms, list, options.isFiled, options.keepsForUpdates,
                  planned),
         options(options), base(std::move(base)), unfiled(std::move(unfiled)),
@@ -410,7 +410,7 @@ private:
   /// the file, by the plan.
   const std::vector<int64_t> base, unfiled;
   const std::vector<char> &isDynamic;
-  Clock &clock;
+  EngineClock &clock;
   std::vector<std::deque<Open>> open; // Of each engine.
   std::vector<char> isDone;           // Of the plan's Starts.
   std::map<ValueId, size_t> pending;  // Tracked values that are there.
@@ -453,7 +453,7 @@ tmc::planning::listWithFile(const Problem &problem, const FileForms &forms,
                                     unfiled = liveOf(true);
   Solution made;
   made.homes = homesWithFile(problem, forms, solution, options.isFiled);
-  Clock planned(problem), clock(problem);
+  EngineClock planned(problem), clock(problem);
   for (size_t s = 0; s < solution.segments.size(); ++s) {
     absl::StatusOr<std::vector<Execution>> list =
         SegmentList(problem, forms, options, solution.segments[s],

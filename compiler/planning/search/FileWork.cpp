@@ -10,7 +10,7 @@ static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 FileWork::FileWork(const Problem &problem, const FileForms &forms,
                    const std::vector<Execution> &list,
                    const std::vector<char> &isFiled, bool keepsForTasks,
-                   Clock &planned)
+                   EngineClock &planned)
     : problem(problem), forms(forms), list(list), isFiled(isFiled),
       keepsForTasks(keepsForTasks), touches(problem.values.size()) {
   takeTimes(planned);
@@ -20,7 +20,7 @@ FileWork::FileWork(const Problem &problem, const FileForms &forms,
   findNeeds();
 }
 
-void FileWork::takeTimes(Clock &planned) {
+void FileWork::takeTimes(EngineClock &planned) {
   begins.assign(list.size(), 0);
   std::vector<int64_t> ends(list.size() + 1, 0);
   size_t works = 0;

@@ -8,6 +8,7 @@
 #ifndef TMC_COMPILER_PLANNING_SEARCH_FILEWORK_H
 #define TMC_COMPILER_PLANNING_SEARCH_FILEWORK_H
 
+#include "compiler/planning/search/EngineClock.h"
 #include "compiler/planning/search/FileForms.h"
 
 #include <algorithm>
@@ -17,43 +18,6 @@
 namespace tmc::planning {
 
 inline constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
-
-/// Engines' times by R12, while a list is written.
-struct Clock {
-  explicit Clock(const Problem &problem)
-      : problem(problem), free(problem.engines.size(), 0),
-        made(problem.values.size(), 0) {}
-
-  int64_t compute = 0, done = 0;
-  int64_t now() const { return std::max(compute, done); }
-
-  void run(const Recipe &r) { compute += r.cost; }
-  /// When it begins; it ends `cost` later.
-  int64_t start(const Recipe &r) {
-    int64_t from = std::max(free[r.engine], now());
-    for (ValueId v : r.reads)
-      from = std::max(from, made[v]);
-    free[r.engine] = from + r.cost;
-    for (ValueId v : r.writes)
-      made[v] = from + r.cost;
-    return from;
-  }
-  void end(const Recipe &r, int64_t at) {
-    done = std::max(done, at);
-    if (problem.touchesDevice(r))
-      compute = std::max(compute, at);
-  }
-  /// At the border of a trip every engine is idle.
-  void border() {
-    for (int64_t at : free)
-      compute = std::max(compute, at);
-    done = std::max(done, compute);
-    std::fill(free.begin(), free.end(), compute);
-  }
-
-  const Problem &problem;
-  std::vector<int64_t> free, made; // Of engines, of values.
-};
 
 /// Entries go by their places in the list.
 struct FileWork {
@@ -84,7 +48,7 @@ struct FileWork {
   /// a task behind it.
   FileWork(const Problem &problem, const FileForms &forms,
            const std::vector<Execution> &list, const std::vector<char> &isFiled,
-           bool keepsForTasks, Clock &planned);
+           bool keepsForTasks, EngineClock &planned);
 
   const Problem &problem;
   const FileForms &forms;
@@ -105,7 +69,7 @@ struct FileWork {
   }
 
 private:
-  void takeTimes(Clock &planned);
+  void takeTimes(EngineClock &planned);
   void findTouches();
   void findTasks();
   bool canComeBack(size_t e) const;

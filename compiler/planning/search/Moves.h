@@ -14,7 +14,7 @@
 //
 //     list       f1 stash( f2 f3 )stash g3 fetch( ... )fetch g1
 //
-// When it would have to, to stall nobody, follows from the links alone: each
+// When it would have to, to stall no engine, follows from the links alone: each
 // works on one transfer after the other, stashes as soon as they can begin,
 // fetches as late as they may. So:
 //

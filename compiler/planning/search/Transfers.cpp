@@ -19,8 +19,7 @@ Transfers::Transfers(const Problem &whole,
                      int64_t limit)
     : whole(whole), segments(std::move(segments)), costs(std::move(costs)),
       live(std::move(live)), limit(limit), places(this->costs.size()),
-      begin(places + 1, 0), made(whole.values.size(), 0),
-      free(whole.engines.size(), 0), stashedAt(whole.values.size(), 0) {
+      begin(places + 1, 0), clock(whole), stashedAt(whole.values.size(), 0) {
   for (size_t e = 0; e < places; ++e)
     begin[e + 1] = begin[e] + std::max<int64_t>(0, this->costs[e]);
 }
@@ -270,23 +269,20 @@ void Transfers::placeReturns() {
 
 /// When places are reached in the list (R12), and its makespan.
 int64_t Transfers::takeTimes() {
-  std::fill(made.begin(), made.end(), 0);
-  std::fill(free.begin(), free.end(), 0);
   stashEnd.resize(stashes.size()), fetchStart.resize(fetches.size());
   workEnd.resize(works.size());
-  int64_t compute = 0, makespan = 0;
+  clock.reset();
+  int64_t makespan = 0;
   for (size_t s = 0; s < segments.size(); ++s) {
-    const int64_t from = compute;
-    takeTimes(s, compute);
-    // At the border of a trip every engine is idle.
-    compute = std::max(compute, *std::max_element(free.begin(), free.end()));
-    std::fill(free.begin(), free.end(), compute);
-    makespan += segments[s].trips * (compute - from);
+    const int64_t from = clock.compute;
+    takeTimes(s);
+    clock.border();
+    makespan += segments[s].trips * (clock.compute - from);
   }
   return makespan;
 }
 
-void Transfers::takeTimes(size_t segment, int64_t &compute) {
+void Transfers::takeTimes(size_t segment) {
   const size_t first = segment ? segments[segment - 1].end + 1 : 0,
                last = segments[segment].end;
   auto firstOf = [&](const std::vector<Transfer> &all,
@@ -299,46 +295,36 @@ void Transfers::takeTimes(size_t segment, int64_t &compute) {
   size_t stash = firstOf(stashes, outQueue), fetch = firstOf(fetches, inQueue),
          work = firstOf(works, hostQueue);
   size_t stashDone = stash, fetchDone = fetch;
-  int64_t done = compute;
-  auto begins = [&](const Transfer &t) {
-    const Recipe &r = whole.recipes[t.recipe];
-    int64_t from = std::max({free[r.engine], compute, done});
-    for (ValueId v : r.reads)
-      from = std::max(from, made[v]);
-    free[r.engine] = from + r.cost;
-    for (ValueId v : r.writes)
-      made[v] = from + r.cost;
-    return from;
+  auto recipeOf = [&](const Transfer &t) -> const Recipe & {
+    return whole.recipes[t.recipe];
   };
-  auto ends = [&](int64_t time) {
-    done = std::max(done, time);
-    compute = std::max(compute, done);
-  };
+  auto start = [&](const Transfer &t) { return clock.start(recipeOf(t)); };
   for (size_t e = first; e <= last; ++e) {
     for (; stash < outQueue.size() && stashes[outQueue[stash]].start == e;
          ++stash) {
       const int32_t i = outQueue[stash];
-      stashEnd[i] = begins(stashes[i]) + whole.recipes[stashes[i].recipe].cost;
+      stashEnd[i] = start(stashes[i]) + recipeOf(stashes[i]).cost;
     }
     for (; stashDone < stash && stashes[outQueue[stashDone]].done == e;
          ++stashDone)
-      ends(stashEnd[outQueue[stashDone]]);
+      clock.end(recipeOf(stashes[outQueue[stashDone]]),
+                stashEnd[outQueue[stashDone]]);
     for (; work < hostQueue.size() && works[hostQueue[work]].start == e;
          ++work) {
       const int32_t i = hostQueue[work];
-      workEnd[i] = begins(works[i]) + whole.recipes[works[i].recipe].cost;
+      workEnd[i] = start(works[i]) + recipeOf(works[i]).cost;
     }
     for (; fetch < inQueue.size() && fetches[inQueue[fetch]].start == e;
          ++fetch)
-      fetchStart[inQueue[fetch]] = begins(fetches[inQueue[fetch]]);
+      fetchStart[inQueue[fetch]] = start(fetches[inQueue[fetch]]);
     for (; fetchDone < fetch && fetches[inQueue[fetchDone]].done == e;
          ++fetchDone) {
       const Transfer &t = fetches[inQueue[fetchDone]];
-      ends(fetchStart[inQueue[fetchDone]] + whole.recipes[t.recipe].cost);
+      clock.end(recipeOf(t), fetchStart[inQueue[fetchDone]] + recipeOf(t).cost);
     }
-    begin[e] = compute;
+    begin[e] = clock.compute;
     if (e < places && costs[e] > 0)
-      compute += costs[e];
+      clock.compute += costs[e];
   }
-  begin[places] = compute;
+  begin[places] = clock.compute;
 }

@@ -4,7 +4,8 @@
 // A transfer's Start and Done stand before two of these places. Bytes that are
 // free between buy time: a stash may end later, as long as there is room for
 // what it reads; a fetch may start earlier, as soon as there is room for what
-// it writes. When they would have to, to stall nobody, follows from the links:
+// it writes. When they would have to, to stall no engine, follows from the
+// links:
 //
 //   - *To the host* go what kernels make, as soon as it is made, one after the
 //     other, and *copies* of what stays on the device (a parameter that the
@@ -25,7 +26,7 @@
 #ifndef TMC_COMPILER_PLANNING_SEARCH_TRANSFERS_H
 #define TMC_COMPILER_PLANNING_SEARCH_TRANSFERS_H
 
-#include "compiler/planning/model/Problem.h"
+#include "compiler/planning/search/EngineClock.h"
 
 #include <span>
 
@@ -83,7 +84,7 @@ private:
   void placeFetches(bool isEager);
   void placeReturns();
   int64_t takeTimes();
-  void takeTimes(size_t segment, int64_t &compute);
+  void takeTimes(size_t segment);
   size_t entryAt(int64_t time) const;
   void take(size_t from, size_t to, int64_t bytes);
 
@@ -96,9 +97,8 @@ private:
   std::vector<int32_t> outQueue, inQueue, hostQueue;
   std::vector<int64_t> room, begin; // Of places: bytes; when they are reached.
   std::vector<int64_t> stashEnd, fetchStart, workEnd; // Of the last list.
-  std::vector<int64_t> made;                          // Of whole's values.
-  std::vector<int64_t> free;                          // Of engines.
-  std::vector<size_t> stashedAt;                      // Of contents.
+  EngineClock clock;
+  std::vector<size_t> stashedAt; // Of contents.
 };
 
 } // namespace tmc::planning

@@ -153,14 +153,14 @@ TEST(LeverSearch, TellsWhatOtherValuesComeTo) {
   LeverSpace space = {{1, 4, 16}, {"f32", "bf16"}, {"adamw"}, {std::nullopt}};
   Expected<LeverChoice> found = choose(space, plan, /*wholeGrid=*/true);
   ASSERT_TRUE(bool(found));
-  std::vector<ChosenLever> told = found->told(found->ranked[0]);
-  ASSERT_EQ(told.size(), 2u); // The pinned ones are left out.
-  EXPECT_EQ(told[0].lever + " " + told[0].value + " " + told[0].instead,
+  std::vector<ChosenLever> levers = found->alternatives(found->ranked[0]);
+  ASSERT_EQ(levers.size(), 2u); // The pinned ones are left out.
+  EXPECT_EQ(levers[0].lever + " " + levers[0].value + " " + levers[0].instead,
             "micro-batches 1 4");
-  EXPECT_DOUBLE_EQ(told[0].seconds, 1.4);
-  EXPECT_EQ(told[1].lever + " " + told[1].value + " " + told[1].instead,
+  EXPECT_DOUBLE_EQ(levers[0].seconds, 1.4);
+  EXPECT_EQ(levers[1].lever + " " + levers[1].value + " " + levers[1].instead,
             "precision bf16 f32");
-  EXPECT_DOUBLE_EQ(told[1].seconds, 3.6);
+  EXPECT_DOUBLE_EQ(levers[1].seconds, 3.6);
 }
 
 TEST(LeverSpace, FollowsFlagsAndTarget) {
