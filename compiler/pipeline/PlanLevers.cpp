@@ -22,6 +22,10 @@ static constexpr size_t kPlannedInFull = 2;
 /// more than the smallest.
 static constexpr int64_t kFewBytesPart = 8;
 
+/// Budgets below this part of the smallest that is known are out of reach of
+/// any lever: nothing is sought for them.
+static constexpr int64_t kReachedPart = 16;
+
 /// Samples of the batch; 0: the model has none.
 static int64_t samplesOf(ModuleOp module) {
   auto forward = module.lookupSymbol<func::FuncOp>("forward");
@@ -136,6 +140,9 @@ static const LeverSetting *nearestOf(const LeverChoice &choice) {
 }
 
 void Compilation::suggest(Failure &failure) {
+  if (asked.budgetBytes.value_or(device.memoryBytes) <
+      form.figures.smallestFoundBytes / kReachedPart)
+    return;
   const CompileOptions before = asked;
   auto attempt = [&](const CompileOptions &freed) {
     asked = freed;
