@@ -384,10 +384,11 @@ class Case:
             wrong += sorted(weights.tensors.keys() ^ (kept.tensors.keys() - set(moments)))
             wrong += [] if moments and weights.metadata == {"format": "pt"} else [f"metadata {weights.metadata}"]
             tally.test(label, f"{len(wrong)} wrong: {', '.join(wrong[:4])}" if wrong else "", f"{len(weights.tensors)} tensors")
-            # At a rate of 0 a step leaves what it has read.
+            # At a rate of 0 a step leaves what it has read; the sign of a zero is the update's.
             back = Run(base, f"weights-{kind}-read", self.data, "--threads=1", "--lr=0", "--seed=7",
                        f"--weights={os.path.join(saved.directory, 'model.safetensors')}", steps=1, init=False)
-            wrong = [n for n, data in weights.tensors.items() if back.code or back.checkpoint.tensors[n] != widen(data, kind)]
+            wrong = [n for n, data in weights.tensors.items()
+                     if back.code or array.array("f", back.checkpoint.tensors[n]) != array.array("f", widen(data, kind))]
             tally.test(f"{label}, read", f"{len(wrong)} differ: {', '.join(wrong[:4])}\n{back.text}" if wrong else "")
         bad = Run(base, "weights-bad", self.data, "--save-weights=f8", steps=1)
         tally.test(f"{self.name}: weights in an unknown type",

@@ -98,6 +98,7 @@ public:
       if (absl::Status status = offerKnown(); !status.ok())
         return status;
     groups = findUpdateGroups(problem);
+    bestModes = plainModes(groups);
     using P = SpacePlanner;
     const P planner = options.planner;
     absl::Status status = absl::OkStatus();
@@ -475,7 +476,7 @@ private:
   UpdateGroups groups;
   SpacePlan best;
   std::set<UpdateModes> known; // Modes that have been tried.
-  UpdateModes bestModes{};     // Of the best plan that is a projection's.
+  UpdateModes bestModes;       // Of the best plan; a rule's has the plain ones.
   LoopChoice loops;            // Of what is evaluated.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
