@@ -1,11 +1,14 @@
 #include "compiler/pipeline/CoarsePlan.h"
 
+#include "compiler/pipeline/StepForms.h"
+
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/planning/model/Timeline.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace mlir;
 using namespace tmc;
@@ -24,8 +27,9 @@ namespace {
 
 class Planner {
 public:
-  Planner(const PlanRequest &request, const OffloadSpec &spec)
-      : request(request), spec(spec), budget(request.budgets) {
+  Planner(const PlanRequest &request, const OffloadSpec &spec, double useless)
+      : request(request), spec(spec), useless(useless),
+        budget(request.budgets) {
     if (budget.device >= 0)
       budget.device -= budget.device / kPackingPart;
   }
@@ -35,8 +39,14 @@ public:
     Expected<StepProblem> stated = state(*copy);
     if (!stated)
       return std::move(stated.failure());
-    if (Expected<bool> done = stay(stated->problem); !done)
-      return done;
+    best.baseSeconds = secondsOf(planning::baseCost(stated->problem));
+    // Each kernel runs once, unless the host runs it.
+    if (best.baseSeconds < useless) {
+      if (Expected<bool> done = stay(stated->problem); !done)
+        return done;
+    } else if (spec.isNone()) {
+      leaveOut(best.baseSeconds);
+    }
     if (spec.isNone() || !wantsMoves())
       return true;
     OwningOpRef<ModuleOp> peeled = module.clone();
@@ -58,6 +68,7 @@ public:
 private:
   const PlanRequest &request;
   const OffloadSpec &spec;
+  const double useless;
   SpaceBudgets budget;
 
   static Failure defect(const absl::Status &status) {
@@ -89,15 +100,13 @@ private:
     best.moves = moves;
   }
 
-  static void lower(int64_t &least, int64_t bytes) {
-    least = least < 0 ? bytes : std::min(least, bytes);
+  void leaveOut(double provenSeconds) {
+    best.isLeftOut = true;
+    best.provenSeconds = provenSeconds;
   }
 
   /// By recomputation and order.
   Expected<bool> stay(const planning::Problem &problem) {
-    double base = secondsOf(planning::baseCost(problem));
-    best.baseSeconds =
-        best.baseSeconds < 0 ? base : std::min(best.baseSeconds, base);
     planning::SolveOptions how;
     how.budgetBytes = budget.device;
     how.order = planning::OrderMode::Free;
@@ -109,22 +118,19 @@ private:
     if (!plan.ok())
       return defect(plan.status());
     if (spec.isNone()) {
-      lower(best.impossibleBelowBytes, plan->impossibleBelowBytes);
-      lower(best.neededBytes, plan->peakBytes + problem.reservedBytes);
+      best.impossibleBelowBytes = plan->impossibleBelowBytes;
+      best.neededBytes = plan->peakBytes + problem.reservedBytes;
     } else {
       absl::StatusOr<planning::Profile> profile =
           planning::simulate(problem, planning::baseSolution(problem));
       if (!profile.ok())
         return defect(profile.status());
-      lower(best.neededBytes, profile->peakBytes + problem.reservedBytes);
+      best.neededBytes = profile->peakBytes + problem.reservedBytes;
     }
     if (!plan->feasible)
       return true;
-    double seconds = secondsOf(plan->cost);
-    best.stayingSeconds = best.stayingSeconds < 0
-                              ? seconds
-                              : std::min(best.stayingSeconds, seconds);
-    take(seconds, /*moves=*/false);
+    best.stayingSeconds = secondsOf(plan->cost);
+    take(best.stayingSeconds, /*moves=*/false);
     return true;
   }
 
@@ -136,31 +142,55 @@ private:
     if (absl::Status status = offerMoves(stated, spec, request.device, budget);
         !status.ok())
       return defect(status);
-    lower(best.impossibleBelowBytes, planning::impossibleBelow(stated.problem));
+    best.impossibleBelowBytes = planning::impossibleBelow(stated.problem);
     planning::SpaceSearchOptions how;
     how.coarse = true;
+    if (std::isfinite(useless))
+      how.useless = int64_t(useless * 1e12);
     absl::StatusOr<planning::SpacePlan> plan =
         planning::solveSpaces(stated.problem, how);
     if (!plan.ok())
       return defect(plan.status());
     if (plan->feasible)
       take(secondsOf(plan->makespan), /*moves=*/true);
+    else if (plan->provenMakespan >= how.useless)
+      leaveOut(secondsOf(plan->provenMakespan));
     return true;
   }
 };
 
+/// The better one of two forms' plans, and bounds of either.
+CoarsePlan eitherOf(const CoarsePlan &a, const CoarsePlan &b) {
+  CoarsePlan either = b.fits && (!a.fits || b.seconds < a.seconds) ? b : a;
+  auto least = [&](auto CoarsePlan::*figure) {
+    either.*figure = a.*figure < 0   ? b.*figure
+                     : b.*figure < 0 ? a.*figure
+                                     : std::min(a.*figure, b.*figure);
+  };
+  least(&CoarsePlan::stayingSeconds);
+  least(&CoarsePlan::baseSeconds);
+  least(&CoarsePlan::neededBytes);
+  least(&CoarsePlan::impossibleBelowBytes);
+  least(&CoarsePlan::provenSeconds);
+  either.isLeftOut = a.isLeftOut && b.isLeftOut;
+  return either;
+}
+
 } // namespace
 
-Expected<CoarsePlan> tmc::planCoarsely(const StepForm &form,
-                                       const StepForm &other,
-                                       const PlanRequest &request) {
+Expected<CoarsePlan> tmc::planCoarsely(StepForm &form, StepForm &other,
+                                       const PlanRequest &request,
+                                       double useless) {
   llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(request.asked.offload);
   if (!spec)
     return Failure::usage(llvm::toString(spec.takeError()));
-  Planner planner(request, *spec);
-  for (const StepForm *each : {&form, &other})
-    if (ModuleOp module = each->module ? *each->module : ModuleOp())
-      if (Expected<bool> done = planner.plan(module); !done)
-        return std::move(done.failure());
-  return planner.best;
+  for (StepForm *each : {&form, &other}) {
+    if (!each->module)
+      continue;
+    Planner planner(request, *spec, useless);
+    if (Expected<bool> done = planner.plan(*each->module); !done)
+      return std::move(done.failure());
+    each->coarse = planner.best;
+  }
+  return other.module ? eitherOf(*form.coarse, *other.coarse) : *form.coarse;
 }

@@ -10,9 +10,15 @@
 #ifndef TMC_COMPILER_PIPELINE_COARSEPLAN_H
 #define TMC_COMPILER_PIPELINE_COARSEPLAN_H
 
-#include "compiler/pipeline/StepForms.h"
+#include "compiler/support/Failure.h"
+
+#include <cmath>
+#include <cstdint>
 
 namespace tmc {
+
+struct PlanRequest;
+struct StepForm;
 
 /// Of the device's budget, what packing may lose.
 inline constexpr int64_t kPackingPart = 128;
@@ -31,13 +37,20 @@ struct CoarsePlan {
   int64_t neededBytes = -1;
   /// No plan fits a smaller budget of the device.
   int64_t impossibleBelowBytes = -1;
+  /// Every plan was proved to be useless, so none was sought: none takes less
+  /// than `provenSeconds`.
+  bool isLeftOut = false;
+  double provenSeconds = -1;
 };
 
-/// A coarse plan of a shaped step, whose first form is `form` and whose second
-/// is `other`, if there is one. The modules stay as they are. Errors: as
-/// `planForms` has, but for a budget that isn't met.
-Expected<CoarsePlan> planCoarsely(const StepForm &form, const StepForm &other,
-                                  const PlanRequest &request);
+/// The coarse plan of a shaped step that is of use if it takes less than
+/// `useless` seconds, which is the better one of those of its
+/// forms: `form` and, where it has a module, `other`. Each gets its own as its
+/// `coarse`; the modules stay as they are. Errors: as `planForms` has, but for
+/// a budget that isn't met.
+Expected<CoarsePlan> planCoarsely(StepForm &form, StepForm &other,
+                                  const PlanRequest &request,
+                                  double useless = HUGE_VAL);
 
 } // namespace tmc
 

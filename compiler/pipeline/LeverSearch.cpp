@@ -13,6 +13,8 @@ using namespace tmc;
 
 /// Coarse plans are this far from full ones, as a part of a step.
 static constexpr double kClose = 0.03;
+/// Of settings that must take this part longer than the best, no more is told.
+static constexpr double kUseless = 0.25;
 
 namespace {
 
@@ -76,12 +78,10 @@ private:
     }
   }
 
-  /// Each precision once; the least and the most pieces of the last.
+  /// Of the last precision, half of the most pieces' doublings, and all.
   std::set<Point> firsts() const {
     std::set<Point> points;
-    for (size_t p = 0; p < sizes[kPrecision]; ++p)
-      points.insert({p, 0, 0, sizes[kPieces] / 2});
-    for (size_t pieces : {size_t(0), sizes[kPieces] - 1})
+    for (size_t pieces : {sizes[kPieces] / 2, sizes[kPieces] - 1})
       points.insert({sizes[kPrecision] - 1, 0, 0, pieces});
     return points;
   }
@@ -96,8 +96,12 @@ private:
     std::vector<std::optional<Expected<CoarsePlan>>> made(points.size());
     std::atomic<size_t> done = seen.size() + refused.size();
     const size_t known = done + points.size();
+    const auto *best = quickest([](const Point &) { return true; });
+    const double useless = best && !options.wholeGrid
+                               ? best->second.seconds * (1 + kUseless)
+                               : HUGE_VAL;
     planning::inParallel(points.size(), [&](size_t i) {
-      made[i].emplace(plan(settingOf(points[i])));
+      made[i].emplace(plan(settingOf(points[i]), useless));
       size_t now = ++done;
       if (options.say)
         options.say(now, known);
@@ -207,9 +211,14 @@ private:
         }
         continue;
       }
+      bool isLeftOut = false;
       for (const auto &entry : seen)
-        if (isHere(entry.first))
+        if (isHere(entry.first)) {
           at[kPieces] = std::max(at[kPieces], entry.first[kPieces]);
+          isLeftOut |= entry.second.isLeftOut;
+        }
+      if (isLeftOut)
+        continue;
       size_t left = sizes[kPieces] - 1 - at[kPieces];
       at[kPieces] += (left + 1) / 2;
       want(at);
@@ -241,8 +250,13 @@ private:
     }
   }
 
-  /// What not pulling a lever of the best point comes to, for the report.
+  /// What not pulling a lever of the best point comes to, for the report. The
+  /// whole batch doesn't fit where pieces of it don't.
   void wantAlternatives(const Point &best, std::set<Point> &points) const {
+    for (const auto &[point, made] : seen)
+      if (point[kPrecision] == best[kPrecision] &&
+          point[kPieces] < best[kPieces] && !made.fits)
+        return;
     Point whole = best;
     whole[kPieces] = 0;
     if (!isKnown(whole))
@@ -302,6 +316,15 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
         continue;
       lever.instead = text(setting);
       lever.seconds = seen.at(setting).seconds;
+    }
+    for (const auto &[setting, plan] : seen) {
+      const auto other = llvm::find(values, text(setting));
+      if (lever.seconds >= 0 || !plan.isLeftOut ||
+          (at == values.begin() ? other == at : other >= at) ||
+          (lever.atLeast >= 0 && plan.provenSeconds >= lever.atLeast))
+        continue;
+      lever.instead = text(setting);
+      lever.atLeast = plan.provenSeconds;
     }
     levers.push_back(std::move(lever));
   };

@@ -4,8 +4,8 @@
 // which takes a second to build and some tenths to plan coarsely
 // (CoarsePlan.h), so few are visited:
 //
-//     1  the micro-batches of one column: the quickest precision, else as
-//        little harm as can be
+//     1  two numbers of micro-batches of one column: the quickest precision,
+//        else as little harm as can be
 //     2  from the best point one lever at a time
 //     3  of each column within kClose of the best, the numbers of micro-batches
 //        next to its best
@@ -18,6 +18,8 @@
 //
 // A point whose kernels alone take longer than the best plan isn't planned, and
 // neither are the ones beyond it in its column: more pieces take no less time.
+// One that turns out to take far longer, by what is proved of its plans, tells
+// no more than that.
 // Points of one round are planned beside each other; which ones they are never
 // depends on time.
 //
@@ -30,6 +32,7 @@
 
 #include "compiler/pipeline/CoarsePlan.h"
 #include "compiler/pipeline/LeverSpace.h"
+#include "compiler/report/Planned.h"
 
 #include <functional>
 #include <map>
@@ -39,7 +42,9 @@
 namespace tmc {
 
 /// A coarse plan of a setting's program. Called from several threads at once.
-using PlanSetting = std::function<Expected<CoarsePlan>(const LeverSetting &)>;
+/// What a setting comes to, if it may take less than so many seconds.
+using PlanSetting =
+    std::function<Expected<CoarsePlan>(const LeverSetting &, double useless)>;
 
 /// Plans this close, as a part of a step, are as good as each other: the one
 /// that does less harm is better.

@@ -503,7 +503,10 @@ Expected<bool> Compilation::planToPlace(Phase last) {
   if (!asked.problemFile.empty())
     if (Expected<bool> done = writeProblem(); !done)
       return done;
-  return planForms(form, other, request(last));
+  Expected<bool> done = planForms(form, other, request(last));
+  if (done && !isCandidate)
+    measureUnsplit(form, request(last));
+  return done;
 }
 
 PlanRequest Compilation::request(Phase last) {

@@ -96,6 +96,7 @@ private:
   /// Programs of settings, each with what guards the list; null: none is kept.
   struct Programs;
   std::shared_ptr<Programs> programs;
+  bool isCandidate = false; // One of several that are compared.
 
   /// Phases from `first` on; all before it have run.
   Expected<bool> runFrom(Phase first, Phase last);
@@ -114,8 +115,13 @@ private:
   /// Chooses the levers that are free and runs the rest of the phases.
   Expected<bool> runWithLevers(Phase last);
   Expected<bool> planBest(Phase last);
+  /// Which programs are kept that a search has built.
+  enum class Keep { None, Fitting, All };
   /// Coarse plans of the settings that the flags allow.
-  Expected<LeverChoice> search();
+  Expected<LeverChoice> search(Keep keep);
+  /// The compilation of one setting up to `last`, which is Shape at most.
+  Expected<std::unique_ptr<Compilation>> builtFor(const LeverSetting &setting,
+                                                  Phase last);
   /// Adds to `failure` what would fit: of each lever that is pinned the
   /// nearest value, or of all together.
   void suggest(Failure &failure);

@@ -359,6 +359,8 @@ Failure tmc::overBudget(const StepForm &form, int64_t budget) {
 }
 
 void tmc::measureUnsplit(StepForm &form, const PlanRequest &request) {
+  if (request.asked.microBatches <= 1)
+    return;
   PlanFigures &plan = form.figures;
   CompileOptions whole = request.asked;
   whole.microBatches = 1;

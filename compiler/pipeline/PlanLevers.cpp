@@ -55,7 +55,8 @@ void Compilation::adopt(Compilation &&other) {
   said.insert(said.end(), other.said.begin(), other.said.end());
 }
 
-/// Built once, planned for many budgets; threads take what they use.
+/// Programs that have been built, for full plans or other budgets; threads take
+/// what they use.
 struct Compilation::Programs {
   std::unique_ptr<Compilation> take(const LeverSetting &setting) {
     std::lock_guard lock(mutex);
@@ -75,10 +76,8 @@ private:
 Compilation::~Compilation() = default;
 
 Expected<LeverChoice> Compilation::leversWithin(int64_t budgetBytes) {
-  if (!programs)
-    programs = std::make_shared<Programs>();
   asked.budgetBytes = budgetBytes;
-  return search();
+  return search(Keep::All);
 }
 
 void Compilation::keepForward() {
@@ -88,25 +87,37 @@ void Compilation::keepForward() {
   (void)writeBytecodeToFile(*form.module, os);
 }
 
-Expected<LeverChoice> Compilation::search() {
-  auto plan = [&](const LeverSetting &setting) -> Expected<CoarsePlan> {
-    std::unique_ptr<Compilation> point;
-    if (programs)
-      point = programs->take(setting);
-    if (!point) {
-      CompileOptions options = pinned(asked, setting);
-      options.progress = false;
-      point.reset(new Compilation(std::move(options), forward));
-      point->device = device;
-      if (Expected<bool> done = point->runFrom(Phase::Raise, Phase::Shape);
-          !done)
-        return std::move(done.failure());
-    }
-    point->asked.budgetBytes = asked.budgetBytes;
-    Expected<CoarsePlan> made =
-        planCoarsely(point->form, point->other, point->request(Phase::Plan));
-    if (programs)
-      programs->keep(setting, std::move(point));
+Expected<std::unique_ptr<Compilation>>
+Compilation::builtFor(const LeverSetting &setting, Phase last) {
+  if (last == Phase::Shape)
+    if (std::unique_ptr<Compilation> point = programs->take(setting))
+      return point;
+  CompileOptions options = pinned(asked, setting);
+  options.progress = false;
+  std::unique_ptr<Compilation> point(
+      new Compilation(std::move(options), forward));
+  point->device = device;
+  point->isCandidate = true;
+  if (Expected<bool> done = point->runFrom(Phase::Raise, last); !done)
+    return std::move(done.failure());
+  return point;
+}
+
+Expected<LeverChoice> Compilation::search(Keep keep) {
+  if (!programs)
+    programs = std::make_shared<Programs>();
+  auto plan = [&](const LeverSetting &setting,
+                  double useless) -> Expected<CoarsePlan> {
+    Expected<std::unique_ptr<Compilation>> shaped =
+        builtFor(setting, Phase::Shape);
+    if (!shaped)
+      return std::move(shaped.failure());
+    Compilation &point = **shaped;
+    point.asked.budgetBytes = asked.budgetBytes;
+    Expected<CoarsePlan> made = planCoarsely(
+        point.form, point.other, point.request(Phase::Plan), useless);
+    if (keep == Keep::All || (keep == Keep::Fitting && made && made->fits))
+      programs->keep(setting, std::move(*shaped));
     return made;
   };
   LeverSearchOptions options;
@@ -118,7 +129,7 @@ Expected<LeverChoice> Compilation::search() {
 }
 
 Expected<bool> Compilation::runWithLevers(Phase last) {
-  Expected<LeverChoice> chosen = search();
+  Expected<LeverChoice> chosen = search(Keep::Fitting);
   if (!chosen)
     return std::move(chosen.failure());
   choice = std::make_unique<LeverChoice>(std::move(*chosen));
@@ -146,7 +157,7 @@ void Compilation::suggest(Failure &failure) {
   const CompileOptions before = asked;
   auto attempt = [&](const CompileOptions &freed) {
     asked = freed;
-    Expected<LeverChoice> made = search();
+    Expected<LeverChoice> made = search(Keep::None);
     const LeverSetting *setting = made ? nearestOf(*made) : nullptr;
     asked = before;
     if (!setting)
@@ -203,11 +214,14 @@ Expected<bool> Compilation::planBest(Phase last) {
     std::vector<std::optional<Expected<bool>>> done(count);
     say("plan ...");
     planning::inParallel(count, [&](size_t i) {
-      CompileOptions options = pinned(asked, settings[from + i]);
-      options.progress = false;
-      made[i].reset(new Compilation(std::move(options), forward));
-      made[i]->device = device;
-      done[i].emplace(made[i]->runFrom(Phase::Raise, last));
+      Expected<std::unique_ptr<Compilation>> built =
+          builtFor(settings[from + i], std::min(last, Phase::Shape));
+      if (!built) {
+        done[i].emplace(std::move(built.failure()));
+        return;
+      }
+      made[i] = std::move(*built);
+      done[i].emplace(made[i]->runFrom(Phase::Plan, last));
     });
     for (size_t i = 0; i < count; ++i) {
       const PlanFigures &now = made[i]->figures();
@@ -231,6 +245,7 @@ Expected<bool> Compilation::planBest(Phase last) {
   }
   const CompileOptions before = asked;
   adopt(std::move(*best));
+  programs.reset();
   for (const auto &[setting, plan] : choice->seen)
     if (plan.impossibleBelowBytes >= 0)
       form.figures.impossibleBelowBytes = std::min(
@@ -243,5 +258,7 @@ Expected<bool> Compilation::planBest(Phase last) {
   form.figures.settingsSeen = int64_t(choice->seen.size());
   form.figures.settings = int64_t(choice->space.size());
   form.figures.coarseSeconds = choice->seen.at(chosen).seconds;
+  if (last >= Phase::Plan)
+    measureUnsplit(form, request(last));
   return true;
 }

@@ -35,32 +35,58 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
   }
 }
 
+/// A form whose coarse plan is this part slower than a full one of the other
+/// isn't quicker: coarse plans are that close to full ones.
+static constexpr double kCoarseIsClose = 0.03;
+
+/// Whether no full plan of `form` is worth its time beside one that takes
+/// `seconds`.
+static bool isWorse(const StepForm &form, double seconds) {
+  return form.coarse && (!form.coarse->fits ||
+                         form.coarse->seconds > seconds * (1 + kCoarseIsClose));
+}
+
+/// The least of two bounds or budgets, either of which may be unknown (-1).
+static int64_t leastKnown(int64_t a, int64_t b) {
+  return a < 0 ? b : b < 0 ? a : std::min(a, b);
+}
+
 /// Plans both forms; `form` becomes the one to run.
 static Expected<bool> chooseForm(StepForm &form, StepForm &other,
                                  const PlanRequest &request) {
   auto isOver = [](Expected<bool> &done) {
     return !done && done.failure().kind == FailureKind::OverBudget;
   };
-  searchAhead(other, request);
-  Expected<bool> kept = planForm(form, request);
-  if (!kept && !isOver(kept))
-    return kept;
+  if (request.asked.offload != "none" && !form.coarse)
+    if (Expected<CoarsePlan> made = planCoarsely(form, other, request); !made)
+      return std::move(made.failure());
   // What was said of the step before it had two forms holds for both.
   other.figures.lossChunk = form.figures.lossChunk;
-  std::swap(form, other);
-  PlanRequest second = request;
-  second.isFittedOtherwise = bool(kept);
-  Expected<bool> cast = planForm(form, second);
-  if (!cast && !isOver(cast))
-    return cast;
-  bool keeps = !cast;
-  if (kept && cast)
-    keeps = other.figures.stepSeconds < form.figures.stepSeconds;
-  else if (!kept && !cast)
-    keeps = other.figures.smallestFoundBytes < form.figures.smallestFoundBytes;
-  if (keeps)
+  if (form.coarse && other.coarse->fits && isWorse(form, other.coarse->seconds))
     std::swap(form, other);
+  searchAhead(other, request);
+  Expected<bool> first = planForm(form, request);
+  if (!first && !isOver(first))
+    return first;
   PlanFigures &figures = form.figures;
+  if (first && isWorse(other, figures.stepSeconds)) {
+    figures.impossibleBelowBytes = leastKnown(
+        figures.impossibleBelowBytes, other.coarse->impossibleBelowBytes);
+    return true;
+  }
+  PlanRequest second = request;
+  second.isFittedOtherwise = bool(first);
+  Expected<bool> next = planForm(other, second);
+  if (!next && !isOver(next))
+    return next;
+  bool isNextBetter = bool(next);
+  if (first && next)
+    isNextBetter = other.figures.stepSeconds <= figures.stepSeconds;
+  else if (!first && !next)
+    isNextBetter =
+        other.figures.smallestFoundBytes <= figures.smallestFoundBytes;
+  if (isNextBetter)
+    std::swap(form, other);
   if (other.figures.smallestFoundBytes >= 0 &&
       other.figures.smallestFoundBytes < figures.smallestFoundBytes) {
     figures.smallestFoundBytes = other.figures.smallestFoundBytes;
@@ -68,7 +94,7 @@ static Expected<bool> chooseForm(StepForm &form, StepForm &other,
   }
   figures.impossibleBelowBytes = std::min(figures.impossibleBelowBytes,
                                           other.figures.impossibleBelowBytes);
-  if (!kept && !cast)
+  if (!first && !next)
     return overBudget(form, request.budgets.device);
   return true;
 }
@@ -81,7 +107,5 @@ Expected<bool> tmc::planForms(StepForm &form, StepForm &other,
   form.figures.planSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
-  if (done && request.asked.microBatches > 1)
-    measureUnsplit(form, request);
   return done;
 }

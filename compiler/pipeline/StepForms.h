@@ -9,11 +9,14 @@
 //             in a thread of its own
 //
 // The faster one within the budget is the step, and what is said of the
-// smallest budget holds for either.
+// smallest budget holds for either. Where values may move, planning what fits
+// nowhere takes longest: coarse plans say which form comes first, and whether
+// the second one is worth a full plan beside what came of it.
 
 #ifndef TMC_COMPILER_PIPELINE_STEPFORMS_H
 #define TMC_COMPILER_PIPELINE_STEPFORMS_H
 
+#include "compiler/pipeline/CoarsePlan.h"
 #include "compiler/pipeline/Options.h"
 #include "compiler/planning/driver/PlanAhead.h"
 #include "compiler/report/Planned.h"
@@ -27,6 +30,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace tmc {
@@ -44,6 +48,7 @@ struct StepForm {
   std::unique_ptr<llvm::FileRemover> removePlannerFile;
   PlanTrace trace;
   PlanFigures figures;
+  std::optional<CoarsePlan> coarse; // Where it has been planned coarsely.
 };
 
 /// What a step may take of `device` and what is beside it.

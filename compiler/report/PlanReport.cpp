@@ -153,9 +153,10 @@ static json::Value chosenJson(const PlanFigures &plan) {
     levers.push_back(json::Object{
         {"lever", lever.lever},
         {"value", lever.value},
-        {"instead",
-         lever.seconds < 0 ? json::Value(nullptr) : json::Value(lever.instead)},
-        {"instead_step_time_s", known(lever.seconds)}});
+        {"instead", lever.instead.empty() ? json::Value(nullptr)
+                                          : json::Value(lever.instead)},
+        {"instead_step_time_s", known(lever.seconds)},
+        {"instead_at_least_s", known(lever.atLeast)}});
   return json::Object{{"settings", plan.settings},
                       {"settings_seen", plan.settingsSeen},
                       {"coarse_step_time_s", known(plan.coarseSeconds)},

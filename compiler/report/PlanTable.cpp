@@ -260,12 +260,12 @@ static void tellChosen(Table &table, const PlanFigures &plan) {
   table.heading("levers chosen, " + std::to_string(plan.settingsSeen) + " of " +
                 std::to_string(plan.settings) + " settings planned coarsely");
   for (const ChosenLever &lever : plan.chosenLevers) {
-    std::string other = "nothing else fits";
-    if (lever.seconds >= 0)
-      other =
-          "with " + lever.instead + " " + readableSeconds(lever.seconds) +
-          ", " +
-          percent(100 * (lever.seconds / plan.coarseSeconds - 1), "%+.1f %%");
+    std::string other = "no plan found with less";
+    const bool isBound = lever.seconds < 0;
+    if (double seconds = isBound ? lever.atLeast : lever.seconds; seconds >= 0)
+      other = "with " + lever.instead + (isBound ? " at least " : " ") +
+              readableSeconds(seconds) + ", " +
+              percent(100 * (seconds / plan.coarseSeconds - 1), "%+.1f %%");
     table.row(lever.lever, lever.value, other);
   }
 }

@@ -32,8 +32,9 @@ const char *nameOf(ModelValue::Kind kind);
 /// comes to, planned coarsely: with a less harmful one where there is one.
 struct ChosenLever {
   std::string lever, value; // "precision", "bf16"
-  std::string instead;      // "f32"; empty: nothing else has a plan.
+  std::string instead;      // "f32"; empty: for nothing else.
   double seconds = -1;      // Of a step; -1: no plan.
+  double atLeast = -1;      // No plan was sought that takes so long.
 };
 
 /// The figures of a finished plan: what plan.json and the reports hold. -1 or a

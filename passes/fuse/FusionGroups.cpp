@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <map>
 
@@ -286,12 +287,64 @@ private:
     return true;
   }
 
-  static bool isExpressible(ArrayRef<Operation *> group) {
-    OpBuilder b(group.front()->getContext());
-    Operation *fused = buildFused(b, group);
-    if (fused)
-      fused->destroy();
-    return fused;
+  bool isExpressible(ArrayRef<Operation *> group) {
+    auto [found, isNew] = expressible.try_emplace(patternOf(group), false);
+    if (isNew) {
+      OpBuilder b(group.front()->getContext());
+      Operation *fused = buildFused(b, group);
+      found->second = fused;
+      if (fused)
+        fused->destroy();
+    }
+    return found->second;
+  }
+
+  /// Whether groups can be one kernel, by their patterns: a model's layers are
+  /// much the same.
+  llvm::StringMap<bool> expressible;
+
+  /// Equal for groups whose fused ops differ by names and places only.
+  static std::string patternOf(ArrayRef<Operation *> group) {
+    std::string pattern;
+    auto add = [&](auto part) {
+      pattern.append(reinterpret_cast<const char *>(&part), sizeof(part));
+    };
+    DenseMap<Operation *, unsigned> members;
+    DenseMap<Value, unsigned> inputs;
+    for (Operation *op : group) {
+      add(op->getName().getAsOpaquePointer());
+      if (!isa<RandomOp>(op)) // Draws differ by their streams.
+        add(op->getAttrDictionary().getAsOpaquePointer());
+      for (Value operand : op->getOperands()) {
+        add(operand.getType().getAsOpaquePointer());
+        Operation *root = throughViews(operand).getDefiningOp();
+        auto member = members.find(root);
+        if (isConstant(operand)) {
+          add('c');
+          add(operand.getDefiningOp()
+                  ->getAttrDictionary()
+                  .getAsOpaquePointer());
+        } else if (member != members.end()) {
+          for (Value view = operand; view.getDefiningOp() != root;
+               view = view.getDefiningOp()->getOperand(0))
+            add(view.getType().getAsOpaquePointer());
+          add('m');
+          add(member->second);
+          add(cast<OpResult>(throughViews(operand)).getResultNumber());
+        } else {
+          add('i');
+          add(inputs.try_emplace(operand, inputs.size()).first->second);
+        }
+      }
+      members[op] = members.size();
+      for (Value result : op->getResults())
+        add(result.getType().getAsOpaquePointer());
+    }
+    for (Operation *op : group)
+      for (Value result : op->getResults())
+        add(anyUser(result,
+                    [&](Operation *user) { return !members.contains(user); }));
+    return pattern;
   }
 
   /// Groups and ungrouped ops, in an order in which they could run; null where

@@ -97,6 +97,8 @@ public:
     if (options.known)
       if (absl::Status status = offerKnown(); !status.ok())
         return status;
+    if (!canGain(0))
+      return std::move(best);
     groups = findUpdateGroups(problem);
     bestModes = plainModes(groups);
     using P = SpacePlanner;
@@ -137,8 +139,9 @@ private:
 
   /// Whether plans that take `least` or longer may be quicker than the best.
   bool canGain(int64_t least) const {
-    return !best.feasible ||
-           best.makespan > std::max(least, best.provenMakespan);
+    const int64_t proven = std::max(least, best.provenMakespan);
+    return proven < options.useless &&
+           (!best.feasible || best.makespan > proven);
   }
   /// And by so much that they are worth their time.
   bool isWorth(int64_t least) const {

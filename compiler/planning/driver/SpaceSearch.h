@@ -60,6 +60,9 @@ struct SpaceSearchOptions {
   /// A plan to begin with: it is the answer if it fits and none quicker is
   /// found. Null: none.
   const Solution *known = nullptr;
+  /// Plans that take so long or longer are of no use: where that is proved of
+  /// all, none is sought. Picoseconds.
+  int64_t useless = std::numeric_limits<int64_t>::max();
 };
 
 struct SpacePlan {

@@ -47,7 +47,7 @@ struct Step {
     recompute = draw(0.1, 0.6), limit = draw(1.2, 4);
   }
 
-  CoarsePlan plan(const LeverSetting &s) const {
+  CoarsePlan plan(const LeverSetting &s, double useless = HUGE_VAL) const {
     CoarsePlan plan;
     bool isPacked = s.optimizer == "adamw8bit";
     double need =
@@ -57,6 +57,11 @@ struct Step {
     plan.baseSeconds =
         kernels.at(s.precision) + (isPacked ? packedUpdate : update) +
         launch * double(s.microBatches) + (s.lossChunk ? launch : 0);
+    if (plan.baseSeconds >= useless) {
+      plan.isLeftOut = true;
+      plan.provenSeconds = plan.baseSeconds;
+      return plan;
+    }
     plan.neededBytes = int64_t(need * 1e9);
     plan.impossibleBelowBytes = int64_t(need / limit * 1e9);
     double lacking = std::max(0.0, need / budget - 1);
@@ -78,8 +83,9 @@ TEST(LeverSearch, ComesWithinAPercentOfTheGrid) {
   size_t fitting = 0, seen = 0;
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     Step step(seed);
-    auto plan = [&](const LeverSetting &s) -> Expected<CoarsePlan> {
-      return step.plan(s);
+    auto plan = [&](const LeverSetting &s,
+                    double useless) -> Expected<CoarsePlan> {
+      return step.plan(s, useless);
     };
     Expected<LeverChoice> found = choose(wholeSpace(), plan);
     Expected<LeverChoice> grid = choose(wholeSpace(), plan, true);
@@ -103,7 +109,7 @@ TEST(LeverSearch, ComesWithinAPercentOfTheGrid) {
 }
 
 TEST(LeverSearch, TakesTheLeastHarmOfEquals) {
-  auto plan = [](const LeverSetting &s) -> Expected<CoarsePlan> {
+  auto plan = [](const LeverSetting &s, double) -> Expected<CoarsePlan> {
     CoarsePlan made;
     made.fits = true;
     // Each lever gains, but less than what counts.
@@ -119,31 +125,51 @@ TEST(LeverSearch, TakesTheLeastHarmOfEquals) {
 TEST(LeverSearch, LeavesOutWhatCantBe) {
   Step step(7);
   step.budget = 100;
-  auto plan = [&](const LeverSetting &s) -> Expected<CoarsePlan> {
+  auto plan = [&](const LeverSetting &s,
+                  double useless) -> Expected<CoarsePlan> {
     if (s.microBatches > 1)
       return Failure::unsupported("can't be cut");
-    return step.plan(s);
+    return step.plan(s, useless);
   };
   Expected<LeverChoice> found = choose(wholeSpace(), plan);
   ASSERT_TRUE(bool(found));
   EXPECT_FALSE(found->refused.empty());
   EXPECT_EQ(found->ranked[0].microBatches, 1);
-  auto never = [&](const LeverSetting &) -> Expected<CoarsePlan> {
+  auto never = [&](const LeverSetting &, double) -> Expected<CoarsePlan> {
     return Failure::unsupported("can't be at all");
   };
   Expected<LeverChoice> none = choose(wholeSpace(), never);
   ASSERT_FALSE(bool(none));
   EXPECT_EQ(none.failure().message, "can't be at all");
-  auto defect = [&](const LeverSetting &s) -> Expected<CoarsePlan> {
+  auto defect = [&](const LeverSetting &s,
+                    double useless) -> Expected<CoarsePlan> {
     if (s.microBatches > 1)
       return Failure::defect("wrong");
-    return step.plan(s);
+    return step.plan(s, useless);
   };
   EXPECT_FALSE(bool(choose(wholeSpace(), defect)));
 }
 
+TEST(LeverSearch, TellsWhatOthersTakeAtLeast) {
+  auto plan = [](const LeverSetting &s, double useless) {
+    CoarsePlan made;
+    made.baseSeconds = s.precision == "bf16" ? 1 : s.precision == "f32" ? 3 : 2;
+    made.isLeftOut = made.baseSeconds >= useless;
+    made.fits = !made.isLeftOut;
+    (made.fits ? made.seconds : made.provenSeconds) = made.baseSeconds;
+    return Expected<CoarsePlan>(made);
+  };
+  Expected<LeverChoice> found = choose(wholeSpace(), plan);
+  ASSERT_TRUE(bool(found));
+  ChosenLever lever = found->alternatives(found->ranked[0])[1];
+  EXPECT_EQ(lever.lever + " " + lever.value + " " + lever.instead,
+            "precision bf16 tf32");
+  EXPECT_EQ(lever.seconds, -1);
+  EXPECT_EQ(lever.atLeast, 2);
+}
+
 TEST(LeverSearch, TellsWhatOtherValuesComeTo) {
-  auto plan = [](const LeverSetting &s) -> Expected<CoarsePlan> {
+  auto plan = [](const LeverSetting &s, double) -> Expected<CoarsePlan> {
     CoarsePlan made;
     made.fits = s.precision != "f32" || s.microBatches > 8;
     made.baseSeconds = s.precision == "bf16" ? 1 : 2;
