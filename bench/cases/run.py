@@ -24,7 +24,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 BUDGET_UNMET = 3
 NO_BUDGET = "1000GiB"
 FREE = ["--precision=auto", "--micro-batches=auto", "--offload=auto", "--optimizer=auto"]
@@ -167,7 +167,8 @@ def chosen(plan):
                        ("optimizer_moved", "moments that are away"), ("parameters_moved", "parameters that are away")):
         taken, seconds = plan["levers"][f"{name}_bytes"], plan["levers"][f"{name}_s"]
         if taken:
-            parts.append(f"{text} {taken / GIB:.2f} GiB for {seconds:+.3g} s")
+            size = f"{taken / GIB:.2f} GiB" if taken >= MIB else f"{taken / MIB:.2f} MiB"
+            parts.append(f"{text} {size} for {seconds:+.3g} s")
     unconstrained = f"{(plan['unconstrained_bytes'] + plan['reserved_bytes']) / GIB:.1f} GiB and {plan['unconstrained_time_s']:.3g} s where all of it stays"
     lines += ["", f"The step with these levers takes {unconstrained}."]
     if parts:
@@ -180,7 +181,7 @@ def section(options, scratch, name):
     case = CASES[name]
     title, model, common, (_, unit), free, others = case
     path = model_path(options, scratch, model)
-    command = f"tmc plan {model} {' '.join([*common, *free])}"
+    command = f"tmc plan {model} {' '.join(common)} \\\n        {' '.join(free)}"
     best, plan = by_tmc(options, "all levers free", [path, *common, *free])
     lines = [f"## {title}", "", "    " + command, ""]
     rows = [best]
