@@ -260,7 +260,7 @@ static void tellChosen(Table &table, const PlanFigures &plan) {
   table.heading("levers chosen, " + std::to_string(plan.settingsSeen) + " of " +
                 std::to_string(plan.settings) + " settings planned coarsely");
   for (const ChosenLever &lever : plan.chosenLevers) {
-    std::string other = "no plan found with less";
+    std::string other = "no other is known to fit";
     const bool isBound = lever.seconds < 0;
     if (double seconds = isBound ? lever.atLeast : lever.seconds; seconds >= 0)
       other = "with " + lever.instead + (isBound ? " at least " : " ") +

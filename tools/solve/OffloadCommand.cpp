@@ -125,11 +125,13 @@ void chooseMoves(Arguments &args, MoveOptions &moves) {
 void choosePlanner(Arguments &args, SpaceSearchOptions &options) {
   constexpr SpacePlanner kPlanners[] = {
       SpacePlanner::Search,      SpacePlanner::Recompute,
-      SpacePlanner::ZeroOffload, SpacePlanner::OldestFirst,
-      SpacePlanner::Knapsack,    SpacePlanner::Chain};
-  options.planner = kPlanners[choice<6>(args, "--planner",
+      SpacePlanner::ZeroOffload, SpacePlanner::ZeroOffloadBlocks,
+      SpacePlanner::OldestFirst, SpacePlanner::Knapsack,
+      SpacePlanner::Chain};
+  options.planner = kPlanners[choice<7>(args, "--planner",
                                         {"search", "recompute", "zero-offload",
-                                         "oldest-first", "knapsack", "chain"})];
+                                         "zero-offload-blocks", "oldest-first",
+                                         "knapsack", "chain"})];
 }
 
 /// Budgets of the device in equal steps up to the problem's: a line for each

@@ -78,6 +78,7 @@ using Rule = decltype(zeroOffload);
 constexpr std::pair<SpacePlanner, Rule *> kRules[] = {
     {SpacePlanner::OldestFirst, offloadOldest},
     {SpacePlanner::ZeroOffload, zeroOffload},
+    {SpacePlanner::ZeroOffloadBlocks, zeroOffloadBlocks},
     {SpacePlanner::Knapsack, offloadByKnapsack},
     {SpacePlanner::Chain, offloadByChain}};
 
@@ -105,8 +106,9 @@ public:
     const P planner = options.planner;
     absl::Status status = absl::OkStatus();
     for (auto [peer, rule] : kRules)
-      if (planner == peer || (planner == P::Search && canGain(0) &&
-                              !(options.coarse && peer == P::Chain)))
+      if (planner == peer ||
+          (planner == P::Search && canGain(0) && peer != P::ZeroOffloadBlocks &&
+           !(options.coarse && peer == P::Chain)))
         status.Update(tryRule(*rule));
     if (planner == P::Search) {
       status.Update(tryModes());

@@ -39,11 +39,13 @@
 
 namespace tmc::planning {
 
-/// What plans: the search, or one of those that it never loses to.
+/// What plans: the search, or one of those that it never loses to, but for
+/// ZeroOffloadBlocks, which it doesn't begin with.
 enum class SpacePlanner {
   Search,
   Recompute,
   ZeroOffload,
+  ZeroOffloadBlocks,
   OldestFirst,
   Knapsack,
   Chain

@@ -1,8 +1,10 @@
 #include "compiler/planning/peers/OffloadRules.h"
 
+#include "compiler/planning/search/Checkpoint.h"
 #include "compiler/planning/search/UpdateGroups.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace tmc::planning;
 
@@ -85,6 +87,28 @@ absl::StatusOr<MovedPlan> tmc::planning::zeroOffload(const Problem &problem,
     return projection.status();
   return placeMoves(problem, choice, *projection,
                     baseSolution(projection->problem), liveBytes);
+}
+
+absl::StatusOr<MovedPlan>
+tmc::planning::zeroOffloadBlocks(const Problem &problem, int64_t liveBytes) {
+  const UpdateGroups groups = findUpdateGroups(problem);
+  UpdateModes modes = plainModes(groups);
+  for (size_t i = 0; i < modes.size(); ++i)
+    modes[i] = possibleMode(groups.all[i], groups.all[i].isHostable()
+                                               ? GroupMode::Returned
+                                               : GroupMode::Paged);
+  const SpaceChoice choice = choiceOf(problem, groups, modes);
+  // Activations are recomputed, whatever a transfer would take.
+  absl::StatusOr<Projection> projection =
+      project(problem, choice, std::numeric_limits<double>::infinity());
+  if (!projection.ok())
+    return projection.status();
+  const LinearProblem linear = linearize(projection->problem);
+  const int64_t limit = liveLimit(projection->problem, linear, -1);
+  Schedule schedule(linear, limit);
+  restore(linear, schedule, checkpointBlocksOfSegments(linear, limit));
+  return placeMoves(problem, choice, *projection,
+                    schedule.toSolution(projection->problem), liveBytes);
 }
 
 absl::StatusOr<MovedPlan> tmc::planning::offloadOldest(const Problem &problem,

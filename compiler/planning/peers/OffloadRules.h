@@ -1,10 +1,10 @@
 // OffloadRules.h - how others offload, as plans of the same problems.
 //
 // Their transfers are put in their places as ours are (`search/Moves.h`), so
-// that what differs is the rule alone. The first two recompute nothing, the
-// others weigh recomputing against moving for what is alive where the step
-// turns (`TurningGaps.h`). Each of those gets the bytes that it may hold; as
-// much as leads to a list that fits.
+// that what differs is the rule alone. The first and the third recompute
+// nothing, the second each block; the others weigh recomputing against moving
+// for what is alive where the step turns (`TurningGaps.h`). Each of those gets
+// the bytes that it may hold; as much as leads to a list that fits.
 
 #ifndef TMC_COMPILER_PLANNING_PEERS_OFFLOADRULES_H
 #define TMC_COMPILER_PLANNING_PEERS_OFFLOADRULES_H
@@ -19,6 +19,14 @@ namespace tmc::planning {
 /// Source: Ren et al., ZeRO-Offload (2021).
 absl::StatusOr<MovedPlan> zeroOffload(const Problem &problem,
                                       int64_t liveBytes);
+
+/// What is done by hand: updates and states as above, while what kernels read
+/// of the parameters (their copies in 16 bits, where the step has such) stays
+/// on the device; activations stay, too, but each block is recomputed from what
+/// enters it. An update that only the device can run has its states fetched.
+/// Source: ZeRO-Offload with activation checkpointing, as DeepSpeed offers it.
+absl::StatusOr<MovedPlan> zeroOffloadBlocks(const Problem &problem,
+                                            int64_t liveBytes);
 
 /// What was made first leaves first, between its two uses that lie farthest
 /// apart: as few values as lower the peak to `liveBytes`, or all. It is the

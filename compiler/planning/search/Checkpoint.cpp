@@ -27,10 +27,19 @@ std::vector<int64_t> crossing(const LinearProblem &linear) {
       .crossingBytes(linear.bytes);
 }
 
+/// Stages of which a forward part stands in front: all, or a segment's.
+struct Stretch {
+  int32_t begin, end;
+};
+
 /// The forward part ends where the most is alive.
+int32_t turningPoint(const std::vector<int64_t> &across, Stretch of) {
+  return int32_t(
+      std::max_element(across.begin() + of.begin, across.begin() + of.end) -
+      across.begin());
+}
 int32_t turningPoint(const std::vector<int64_t> &across) {
-  return int32_t(std::max_element(across.begin(), across.end()) -
-                 across.begin());
+  return turningPoint(across, {0, int32_t(across.size())});
 }
 
 /// Bytes that cross before each forward stage for the sake of later ones.
@@ -47,22 +56,22 @@ std::vector<int64_t> crossingForward(const LinearProblem &linear,
 /// begin anywhere in a block: every cut is named that the fewest bytes cross.
 /// Empty: nothing repeats.
 std::vector<std::vector<int32_t>>
-repeatedBlocks(const LinearProblem &linear,
-               const std::vector<int64_t> &across) {
+repeatedBlocks(const LinearProblem &linear, const std::vector<int64_t> &across,
+               int32_t first = 0) {
   int32_t turn = int32_t(across.size()) - 1;
-  if (turn < kLeastForward)
+  if (turn - first < kLeastForward)
     return {};
   // Small work, a count of the labels, may stand anywhere in between.
   auto written = [&](int32_t k) {
     return linear.ops[linear.stages[k].variants.front()].writtenBytes;
   };
   std::vector<int64_t> sizes;
-  for (int32_t k = 0; k < turn; ++k)
+  for (int32_t k = first; k < turn; ++k)
     sizes.push_back(written(k));
   std::sort(sizes.begin(), sizes.end());
   std::vector<int32_t> stages;
-  for (int32_t k = 0; k < turn; ++k)
-    if (written(k) >= sizes[turn / 2] / kSmallPart)
+  for (int32_t k = first; k < turn; ++k)
+    if (written(k) >= sizes[sizes.size() / 2] / kSmallPart)
       stages.push_back(k);
   int32_t count = int32_t(stages.size());
   auto areIsomorphic = [&](int32_t i, int32_t j) {
@@ -120,20 +129,22 @@ std::vector<int32_t> narrowPlaces(const std::vector<int64_t> &across) {
 /// else that is used beyond its own part is recomputed, a part at a time,
 /// where its first value is needed. `blocks`: of what leads on, only that which
 /// the rest can't be made from is kept, and all of the last part, which is
-/// needed at once.
-Schedule checkpointed(const LinearProblem &linear,
-                      const std::vector<int32_t> &partOf, int64_t limit,
-                      bool blocks = false) {
+/// needed at once. `partOf` ends where the stretch's forward part does; what
+/// stands before the stretch is no part of it.
+void addCheckpoints(const LinearProblem &linear,
+                    const std::vector<int32_t> &partOf, Stretch of, bool blocks,
+                    Schedule &schedule) {
   int32_t turn = int32_t(partOf.size());
   std::vector<char> kept(linear.bytes.size(), 0);
   for (size_t v = 0; v < linear.bytes.size(); ++v) {
-    kept[v] = linear.madeAt[v] < 0 || linear.madeAt[v] >= turn ||
+    kept[v] = linear.madeAt[v] < of.begin || linear.madeAt[v] >= turn ||
               linear.recomputes[v].empty() ||
               (blocks && partOf[linear.madeAt[v]] == partOf.back());
   }
-  for (int32_t k = 0; k < turn; ++k)
+  for (int32_t k = of.begin; k < turn; ++k)
     for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads)
-      if (linear.madeAt[v] >= 0 && partOf[linear.madeAt[v]] != partOf[k])
+      if (linear.madeAt[v] >= of.begin && linear.madeAt[v] < turn &&
+          partOf[linear.madeAt[v]] != partOf[k])
         kept[v] = 1;
   // What leads into a part and can be made of the rest that does.
   std::vector<int32_t> backWith(linear.bytes.size(), -1);
@@ -142,7 +153,7 @@ Schedule checkpointed(const LinearProblem &linear,
     if (!kept[v])
       backWith[v] = partOf[linear.madeAt[v]];
   for (ValueId v = 0; blocks && v < ValueId(kept.size()); ++v) {
-    if (!kept[v] || linear.madeAt[v] < 0 || linear.madeAt[v] >= turn ||
+    if (!kept[v] || linear.madeAt[v] < of.begin || linear.madeAt[v] >= turn ||
         partOf[linear.madeAt[v]] == partOf.back())
       continue;
     for (OpId o : linear.recomputes[v]) {
@@ -159,9 +170,8 @@ Schedule checkpointed(const LinearProblem &linear,
       break;
     }
   }
-  Schedule schedule(linear, limit);
   std::vector<char> back(turn ? size_t(partOf.back()) + 1 : 0, 0);
-  for (int32_t k = turn; k < int32_t(linear.stages.size()); ++k)
+  for (int32_t k = turn; k < of.end; ++k)
     for (ValueId v : linear.ops[linear.stages[k].variants.front()].reads) {
       if (kept[v] || back[backWith[v]])
         continue;
@@ -183,7 +193,27 @@ Schedule checkpointed(const LinearProblem &linear,
       }
     }
   dropUseless(schedule);
+}
+
+Schedule checkpointed(const LinearProblem &linear,
+                      const std::vector<int32_t> &partOf, int64_t limit,
+                      bool blocks = false) {
+  Schedule schedule(linear, limit);
+  addCheckpoints(linear, partOf, {0, int32_t(linear.stages.size())}, blocks,
+                 schedule);
   return schedule;
+}
+
+/// The part of each forward stage: 0 before the first start, -1 before `first`.
+std::vector<int32_t> partsOf(const std::vector<int32_t> &starts, int32_t first,
+                             int32_t turn) {
+  std::vector<int32_t> partOf(turn, 0);
+  std::fill(partOf.begin(), partOf.begin() + first, -1);
+  for (size_t i = 0; i < starts.size(); ++i)
+    for (int32_t k = starts[i];
+         k < (i + 1 < starts.size() ? starts[i + 1] : turn); ++k)
+      partOf[k] = int32_t(i) + 1;
+  return partOf;
 }
 
 } // namespace
@@ -249,15 +279,31 @@ RematPlan tmc::planning::checkpointBlocks(const LinearProblem &linear,
     cuts.push_back(narrowPlaces(across));
   std::optional<Schedule> best;
   for (const std::vector<int32_t> &starts : cuts) {
-    std::vector<int32_t> partOf(turn, 0);
-    for (size_t i = 0; i < starts.size(); ++i)
-      for (int32_t k = starts[i];
-           k < (i + 1 < starts.size() ? starts[i + 1] : turn); ++k)
-        partOf[k] = int32_t(i) + 1;
-    Schedule schedule = checkpointed(linear, partOf, limit, /*blocks=*/true);
+    Schedule schedule = checkpointed(linear, partsOf(starts, 0, turn), limit,
+                                     /*blocks=*/true);
     if (!best || std::pair(schedule.peakBytes(), schedule.cost()) <
                      std::pair(best->peakBytes(), best->cost()))
       best.emplace(std::move(schedule));
   }
   return rematPlanOf(linear, *best);
+}
+
+RematPlan tmc::planning::checkpointBlocksOfSegments(const LinearProblem &linear,
+                                                    int64_t limit) {
+  const std::vector<int64_t> all = crossing(linear);
+  const int32_t count = int32_t(linear.stages.size());
+  Schedule schedule(linear, limit);
+  Stretch of{0, 0};
+  for (; of.begin < count; of.begin = of.end) {
+    while (of.end < count &&
+           linear.stages[of.end].segment == linear.stages[of.begin].segment)
+      ++of.end;
+    const int32_t turn = turningPoint(all, of);
+    const std::vector<std::vector<int32_t>> cuts =
+        repeatedBlocks(linear, crossingForward(linear, turn), of.begin);
+    if (!cuts.empty())
+      addCheckpoints(linear, partsOf(cuts.front(), of.begin, turn), of,
+                     /*blocks=*/true, schedule);
+  }
+  return rematPlanOf(linear, schedule);
 }

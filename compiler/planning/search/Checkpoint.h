@@ -21,6 +21,12 @@ RematPlan checkpoint(const LinearProblem &linear, int64_t limitBytes);
 /// wherever the fewest bytes cross); the last one is held whole.
 RematPlan checkpointBlocks(const LinearProblem &linear, int64_t limitBytes);
 
+/// The same in each segment that has such blocks, by itself: the trips of
+/// micro-batches, and the last one that is peeled off. Where several cuts cross
+/// as few bytes, the first.
+RematPlan checkpointBlocksOfSegments(const LinearProblem &linear,
+                                     int64_t limitBytes);
+
 /// Stages of the forward part where blocks begin that the model repeats, or, if
 /// none does, wherever the fewest bytes cross; ascending, 0 left out.
 std::vector<int32_t> blockStarts(const LinearProblem &linear);
