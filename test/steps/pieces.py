@@ -44,10 +44,9 @@ CASES = {
              inputs={"image": ([32, 3, 24, 24], "normal"), "label": ([32], "below 8")}), [2, 3, 8], []),
     "gpt2-tiny, 5 samples, logits kept": (
         dict(graph=GPT2, options=["--batch=5", "--dim=sequence=32", "--keep-output=logits"], inputs={}), [3], [3]),
-    # Rounding is by the piece: only plans are compared, of those without moves.
+    # Rounding is by the piece: only plans are compared.
     "gpt2-tiny, 5 samples, fp8 delayed": (
-        dict(graph=GPT2, options=["--batch=5", "--dim=sequence=32", "--precision=fp8:delayed,lm_head=bf16"], inputs={}, moves=False),
-        [], [3]),
+        dict(graph=GPT2, options=["--batch=5", "--dim=sequence=32", "--precision=fp8:delayed,lm_head=bf16"], inputs={}), [], [3]),
 }
 
 
@@ -86,7 +85,7 @@ class Pieces(Case):
         if count not in self.planned:
             return
         tally.test(f"{label}: two threads", Run(directory, "two", self.data, "--threads=2", steps=TEN).difference(done))
-        for name, *flags in [("budget",), ("moves", "--offload=all")][:1 + self.model.get("moves", True)]:
+        for name, *flags in [("budget",), ("moves", "--offload=all")]:
             low, high = self.least(count, *flags), self.plan(directory)["arena_bytes"]
             if low is None or low > high:
                 tally.test(f"{label}, {name}: the smallest budget", f"{low} are known to work, {high} are taken")
