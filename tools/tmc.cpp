@@ -63,7 +63,7 @@ struct ModelFlags {
       cl::desc("adamw(weight_decay=0.1,clip=1.0,...), adamw8bit(...), "
                "adamw4bit(...), adafactor(...),\n"
                "                          lion(...), sgd(momentum=0.9,...), or "
-               "auto(...) of adamw and adamw8bit"),
+               "auto(...) of adamw's formats"),
       TMC_MODEL_FLAG};
   cl::list<std::string> freeze{"freeze", cl::value_desc("GLOB"),
                                cl::desc("parameters that aren't trained"),

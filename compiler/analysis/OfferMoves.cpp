@@ -5,10 +5,21 @@
 using namespace tmc;
 using planning::kNone;
 
+/// Whether the runtime has a kernel for `op` on the host: those of the train
+/// dialect. Of generated ones, which change histories of scales, it has none.
+static bool hasKernelOnHost(mlir::Operation *op) {
+  return llvm::isa_and_nonnull<train::TrainDialect>(op->getDialect());
+}
+
 absl::Status tmc::offerMoves(StepProblem &stated,
-                             const planning::MoveOptions &options) {
+                             const planning::MoveOptions &asked) {
   planning::Problem &problem = stated.problem;
   size_t values = problem.values.size(), recipes = problem.recipes.size();
+  planning::MoveOptions options = asked;
+  options.runsOnHost = [&](planning::InstructionId i) {
+    return hasKernelOnHost(
+        stated.kernelOf[problem.instructions[i].recipes.front()].op);
+  };
   if (absl::Status status = planning::offerMoves(problem, options);
       !status.ok())
     return status;

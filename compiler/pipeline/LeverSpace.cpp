@@ -62,7 +62,8 @@ LeverSpace tmc::leverSpaceOf(const CompileOptions &asked, const Target &target,
     space.microBatches.push_back(std::max<int64_t>(samples, 1));
   }
   space.precisions = specsOf(asked.precision, precisionsOf(target));
-  space.optimizers = specsOf(asked.optimizer, {"adamw", "adamw8bit"});
+  space.optimizers =
+      specsOf(asked.optimizer, {"adamw", "adamw8bit", "adamw4bit"});
   if (asked.lossChunk == kAuto)
     space.lossChunks = {std::nullopt, kChunkRows};
   else
@@ -102,7 +103,7 @@ std::vector<FreeLever> tmc::pinnedLevers(const CompileOptions &asked) {
   if (asked.offload == "none")
     levers.push_back([](CompileOptions &o) { o.offload = "auto"; });
   StringRef optimizer = headOf(asked.optimizer).first;
-  if (llvm::is_contained({"adamw", "adamw8bit"}, optimizer))
+  if (llvm::is_contained({"adamw", "adamw8bit", "adamw4bit"}, optimizer))
     levers.push_back([](CompileOptions &o) { rename(o.optimizer, "auto"); });
   StringRef precision = headOf(asked.precision).first;
   if (llvm::is_contained({"f32", "tf32", "bf16", "fp16"}, precision))

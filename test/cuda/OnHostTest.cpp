@@ -195,7 +195,7 @@ TEST(OnHost, AdafactorGivesTheDevicesBits) {
   const DType f32 = DType::F32, b16 = DType::BF16, f16 = DType::F16;
   for (const auto &[batch, rows, columns] :
        {std::tuple{1, 300, 257}, std::tuple{1, 1, 3}, std::tuple{70, 3, 5},
-        std::tuple{1, 70'000, 1}, std::tuple{70'003, 0, 0}})
+        std::tuple{1, 7'001, 1}, std::tuple{70'003, 0, 0}})
     for (const auto &[param, grad, copy] :
          {std::tuple{f32, f32, f32}, std::tuple{f32, f16, f16},
           std::tuple{b16, b16, f32}}) {

@@ -37,6 +37,8 @@ CASES = {
     "all, 2 micro-batches": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=2"]), "all", []),
     "all, 4 micro-batches": (dict(GPT2, options=GPT2["options"] + ["--micro-batches=4"]), "all", []),
     "all, fp16 with scaling": (dict(GPT2, options=GPT2["options"] + ["--precision=fp16", OVERFLOWS]), "all", []),
+    "all, fp8 with delayed scales": (
+        dict(GPT2, options=GPT2["options"] + ["--precision=fp8:delayed,lm_head=bf16"]), "all", []),
     "optimizer, moments in 8 bits": (dict(GPT2, optimizer="adamw8bit(weight_decay=0.1,clip=1.0)"), "optimizer", []),
     "optimizer, moments in 4 bits": (dict(GPT2, optimizer="adamw4bit(weight_decay=0.1,clip=1.0)"), "optimizer", []),
     "all, adafactor": (dict(GPT2, optimizer="adafactor(weight_decay=0.1)"), "all", []),

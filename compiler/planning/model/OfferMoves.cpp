@@ -130,7 +130,7 @@ private:
       for (ValueId v : *list)
         if (mayLeave(v))
           addMoves(v);
-    if (!options.optimizer)
+    if (!options.optimizer || (options.runsOnHost && !options.runsOnHost(i)))
       return;
     Recipe there = own;
     int64_t bytes = 0;

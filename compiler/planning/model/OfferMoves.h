@@ -8,7 +8,8 @@
 //     of what updates change: stash and fetch. Of parameters that nothing
 //     updates: fetch.
 //   - Of an optimizer's updates a variant that the host runs, on the forms
-//     there; whatever they read or write gets a form, too.
+//     there, if it has the kernel; whatever they read or write gets a form,
+//     too.
 //
 // Parameters, moments and whatever else an update changes may be at home on
 // either side. Nothing has to move: the plans of the problem before are plans
@@ -30,6 +31,8 @@
 
 #include "absl/status/status.h"
 
+#include <functional>
+
 namespace tmc::planning {
 
 /// What one transfer, or one update, takes.
@@ -48,6 +51,8 @@ struct MoveOptions {
   /// where its moments may be at home there; a parameter that may not comes
   /// and goes.
   bool activations = true, optimizer = true, parameters = true;
+  /// Whether the host has the kernel of an instruction's update. Null: of each.
+  std::function<bool(InstructionId)> runsOnHost = nullptr;
   /// From and to the file; without a bandwidth from it there is no file, and
   /// without one to it, that is as fast.
   MoveRate fileRead = {0, 100'000'000}, fileWrite = {0, 100'000'000};

@@ -17,16 +17,17 @@ namespace {
 LeverSpace wholeSpace() {
   return {{1, 2, 4, 8, 16, 32, 64},
           {"f32", "tf32", "bf16"},
-          {"adamw", "adamw8bit"},
+          {"adamw", "adamw8bit", "adamw4bit"},
           {std::nullopt, 256}};
 }
 
 /// A step whose activations shrink with its pieces, whose states shrink with
 /// their format, and that is slower the more the budget lacks.
 struct Step {
-  double budget, states, packed, activations, logits, kept;
-  std::map<std::string, double> kernels, width;
-  double update, packedUpdate, launch, recompute, limit;
+  double budget, activations, logits, kept;
+  std::map<std::string, double> states, update; // Of an optimizer.
+  std::map<std::string, double> kernels, width; // Of a precision.
+  double launch, recompute, limit;
 
   explicit Step(unsigned seed) {
     std::mt19937 draws(seed);
@@ -34,7 +35,8 @@ struct Step {
       return low * std::pow(high / low, double(draws()) / double(draws.max()));
     };
     budget = 1;
-    states = draw(0.2, 2), packed = states * draw(0.4, 0.8);
+    states["adamw"] = draw(0.2, 2);
+    states["adamw8bit"] = states["adamw"] * draw(0.4, 0.8);
     activations = draw(0.1, 30), logits = draw(0.01, 3);
     kept = draw(0.01, 0.2);
     kernels["f32"] = 1;
@@ -42,21 +44,23 @@ struct Step {
     kernels["bf16"] = draw(0.25, 1.05);
     width["f32"] = width["tf32"] = 1;
     width["bf16"] = draw(0.55, 0.9);
-    update = draw(0.01, 0.2), packedUpdate = update * draw(0.6, 3);
+    update["adamw"] = draw(0.01, 0.2);
+    update["adamw8bit"] = update["adamw"] * draw(0.6, 3);
     launch = draw(0.0001, 0.02);
     recompute = draw(0.1, 0.6), limit = draw(1.2, 4);
+    states["adamw4bit"] = states["adamw8bit"] * draw(0.5, 0.95);
+    update["adamw4bit"] = update["adamw"] * draw(0.6, 4);
   }
 
   CoarsePlan plan(const LeverSetting &s, double useless = HUGE_VAL) const {
     CoarsePlan plan;
-    bool isPacked = s.optimizer == "adamw8bit";
     double need =
-        (isPacked ? packed : states) + kept +
+        states.at(s.optimizer) + kept +
         (activations * width.at(s.precision) + (s.lossChunk ? 0 : logits)) /
             double(s.microBatches);
-    plan.baseSeconds =
-        kernels.at(s.precision) + (isPacked ? packedUpdate : update) +
-        launch * double(s.microBatches) + (s.lossChunk ? launch : 0);
+    plan.baseSeconds = kernels.at(s.precision) + update.at(s.optimizer) +
+                       launch * double(s.microBatches) +
+                       (s.lossChunk ? launch : 0);
     if (plan.baseSeconds >= useless) {
       plan.isLeftOut = true;
       plan.provenSeconds = plan.baseSeconds;
@@ -202,14 +206,17 @@ TEST(LeverSpace, FollowsFlagsAndTarget) {
   EXPECT_EQ(space.precisions,
             (std::vector<std::string>{"f32,lm_head=f32", "tf32,lm_head=f32",
                                       "bf16,lm_head=f32"}));
-  EXPECT_EQ(space.optimizers, (std::vector<std::string>{
-                                  "adamw(clip=1.0)", "adamw8bit(clip=1.0)"}));
+  EXPECT_EQ(space.optimizers,
+            (std::vector<std::string>{"adamw(clip=1.0)", "adamw8bit(clip=1.0)",
+                                      "adamw4bit(clip=1.0)"}));
   EXPECT_EQ(space.lossChunks.size(), 1u);
   EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cuda:v100"), 1).precisions[1],
             "fp16,lm_head=f32");
   EXPECT_LT(harmOf({8, "f32", "adamw", 256}), harmOf({1, "tf32", "adamw", {}}));
   EXPECT_LT(harmOf({1, "f32", "adamw8bit", {}}),
             harmOf({1, "bf16,lm_head=f32", "adamw", {}}));
+  EXPECT_LT(harmOf({1, "bf16", "adamw8bit", {}}),
+            harmOf({1, "f32", "adamw4bit(clip=1.0)", {}}));
 }
 
 } // namespace
