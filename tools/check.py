@@ -395,9 +395,10 @@ def check_golden(tally, build):
 
 def check_steps(tally, build):
     """Compiled steps against the interpreter and against themselves."""
-    rows_of(tally, "steps", "test/steps/run.py", build, "--build", build)
-    rows_of(tally, "offload", "test/steps/offload.py", build, "--build", build)
-    rows_of(tally, "pieces", "test/steps/pieces.py", build, "--build", build)
+    for suite, script in ("steps", "run"), ("offload", "offload"), ("pieces", "pieces"):
+        rows_of(tally, suite, "test/steps/%s.py" % script, build, "--build", build)
+    draws = "10" if tally.is_left("draws: 50 of 60") else "60"
+    rows_of(tally, "draws", "test/steps/draws.py", build, "--build", build, "--draws", draws)
     # Half of the kills by io_uring, half by pread and pwrite.
     kills = 5 if tally.is_left("faults: 100 kills") else 50
     rows_of(tally, "faults", "test/steps/faults.py", build, "--build", build,

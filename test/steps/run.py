@@ -700,23 +700,27 @@ class Faults:
         tally.test("faults: one bit of a moment isn't", "" if name in one.difference(same) else "not found")
 
 
-def run_cases(description, name, make_cases):
-    """The main program of a script whose cases are like those here: `make_cases(options, scratch)` lists them. Returns
-    the exit code."""
+def run_cases(description, name, make_cases, add_options=lambda parser: None, at_end=lambda options, cases: None):
+    """The main program of a script whose cases are like those here: `make_cases(options, scratch)` lists them, and
+    `at_end` sees them once they are done. Returns the exit code."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--only", default="", help="cases whose names contain this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--keep", help="a directory for the compiled steps")
+    add_options(parser)
     options = parser.parse_args()
-    options.bench = None
+    options.build, options.bench = os.path.abspath(options.build), None
+    os.environ["XDG_CACHE_HOME"] = os.path.join(options.build, "cache")  # Not the user's.
     tally = Tally()
     scratch = options.keep or tempfile.mkdtemp(prefix=f"tmc-{name}-")
     try:
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            for done in [pool.submit(case.check, tally) for case in make_cases(options, scratch)]:
+            cases = make_cases(options, scratch)
+            for done in [pool.submit(case.check, tally) for case in cases]:
                 done.result()
+        at_end(options, cases)
     finally:
         if not options.keep:
             shutil.rmtree(scratch, ignore_errors=True)

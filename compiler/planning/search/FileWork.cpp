@@ -95,10 +95,13 @@ void FileWork::findTasks() {
   }
 }
 
-/// A fetch of a value that nothing reads in this segment.
+/// A fetch of a value that nothing reads in this segment, from bytes that stay
+/// on the host until then: a temporary content in the file is read for it.
 bool FileWork::canComeBack(size_t e) const {
   const Recipe &r = recipeAt(e);
-  if (problem.engines[r.engine].kind != EngineKind::HostToDevice)
+  if (problem.engines[r.engine].kind != EngineKind::HostToDevice ||
+      (isFiled[r.reads[0]] &&
+       problem.values[r.reads[0]].kind != ValueKind::Persistent))
     return false;
   const ValueId v = r.writes[0];
   return touches[v].back().first == e;
