@@ -145,6 +145,21 @@ private:
     return false;
   }
 
+  /// Whether `value` of a lever, tried in the place of `instead`, was proved to
+  /// be far slower.
+  bool isHopeless(Lever lever, size_t value, size_t instead) const {
+    for (const auto &[point, made] : seen) {
+      if (point[lever] != value || !made.isLeftOut)
+        continue;
+      Point other = point;
+      other[lever] = instead;
+      auto found = seen.find(other);
+      if (found != seen.end() && found->second.fits)
+        return true;
+    }
+    return false;
+  }
+
   std::set<Point> next() const {
     const auto *best = quickest([](const Point &) { return true; });
     std::set<Point> points;
@@ -166,7 +181,8 @@ private:
         for (size_t value = 0; value < sizes[lever]; ++value) {
           Point point = best->first;
           point[lever] = value;
-          want(point);
+          if (!isHopeless(lever, value, best->first[lever]))
+            want(point);
         }
     wantNeighbours(best ? best->second.seconds * (1 + kClose) : HUGE_VAL, want);
     if (points.empty() && best)

@@ -35,15 +35,15 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
   }
 }
 
-/// A form whose coarse plan is this part slower than a full one of the other
-/// isn't quicker: coarse plans are that close to full ones.
-static constexpr double kCoarseIsClose = 0.03;
+/// A form whose coarse plan is this part slower than the other's isn't quicker
+/// in full: what coarse plans lose is much the same in both.
+static constexpr double kCoarseIsClose = 0.01;
 
-/// Whether no full plan of `form` is worth its time beside one that takes
-/// `seconds`.
-static bool isWorse(const StepForm &form, double seconds) {
-  return form.coarse && (!form.coarse->fits ||
-                         form.coarse->seconds > seconds * (1 + kCoarseIsClose));
+/// Whether no full plan of `form` is worth its time beside one of `other`.
+static bool isWorse(const StepForm &form, const StepForm &other) {
+  return form.coarse && other.coarse->fits &&
+         (!form.coarse->fits ||
+          form.coarse->seconds > other.coarse->seconds * (1 + kCoarseIsClose));
 }
 
 /// The least of two bounds or budgets, either of which may be unknown (-1).
@@ -62,14 +62,14 @@ static Expected<bool> chooseForm(StepForm &form, StepForm &other,
       return std::move(made.failure());
   // What was said of the step before it had two forms holds for both.
   other.figures.lossChunk = form.figures.lossChunk;
-  if (form.coarse && other.coarse->fits && isWorse(form, other.coarse->seconds))
+  if (isWorse(form, other))
     std::swap(form, other);
   searchAhead(other, request);
   Expected<bool> first = planForm(form, request);
   if (!first && !isOver(first))
     return first;
   PlanFigures &figures = form.figures;
-  if (first && isWorse(other, figures.stepSeconds)) {
+  if (first && isWorse(other, form)) {
     figures.impossibleBelowBytes = leastKnown(
         figures.impossibleBelowBytes, other.coarse->impossibleBelowBytes);
     return true;
