@@ -145,16 +145,20 @@ private:
     return false;
   }
 
-  /// Whether `value` of a lever, tried in the place of `instead`, was proved to
-  /// be far slower.
-  bool isHopeless(Lever lever, size_t value, size_t instead) const {
+  /// Whether `value` of a lever was left out before, and kernels take so much
+  /// longer by it that it can't come close to the best.
+  bool isHopeless(Lever lever, size_t value,
+                  const std::pair<const Point, CoarsePlan> &best) const {
+    const double limit = best.second.seconds * (1 + kClose);
     for (const auto &[point, made] : seen) {
       if (point[lever] != value || !made.isLeftOut)
         continue;
       Point other = point;
-      other[lever] = instead;
+      other[lever] = best.first[lever];
       auto found = seen.find(other);
-      if (found != seen.end() && found->second.fits)
+      if (found != seen.end() && best.second.baseSeconds + made.baseSeconds -
+                                         found->second.baseSeconds >
+                                     limit)
         return true;
     }
     return false;
@@ -181,7 +185,7 @@ private:
         for (size_t value = 0; value < sizes[lever]; ++value) {
           Point point = best->first;
           point[lever] = value;
-          if (!isHopeless(lever, value, best->first[lever]))
+          if (!isHopeless(lever, value, *best))
             want(point);
         }
     wantNeighbours(best ? best->second.seconds * (1 + kClose) : HUGE_VAL, want);
