@@ -159,8 +159,10 @@ def chosen(plan):
     for lever in plan["chosen_levers"]["levers"]:
         other = "none is known that fits"
         if lever["instead"]:
-            seconds = lever["instead_step_time_s"]
-            other = f"{lever['instead']}: {seconds:.3g} s, {100 * (seconds / coarse - 1):+.1f} %"
+            seconds, least = lever["instead_step_time_s"], lever["instead_at_least_s"]
+            bound = " at least" if seconds is None else ""
+            seconds = least if seconds is None else seconds
+            other = f"{lever['instead']}:{bound} {seconds:.3g} s, {100 * (seconds / coarse - 1):+.1f} %"
         lines.append(f"| {lever['lever']} | {lever['value']} | {other} |")
     parts = []
     for name, text in (("recompute", "recomputing"), ("activations_moved", "activations that move"),

@@ -221,6 +221,10 @@ Expected<bool> Compilation::planBest(Phase last) {
         return;
       }
       made[i] = std::move(*built);
+      // What was chosen as it moves isn't planned without that.
+      const auto coarse = choice->seen.find(settings[from + i]);
+      if (made[i]->asked.offload == "auto" && coarse->second.moves)
+        made[i]->asked.offload = "all";
       done[i].emplace(made[i]->runFrom(Phase::Plan, last));
     });
     for (size_t i = 0; i < count; ++i) {
