@@ -1,8 +1,7 @@
 #include "compiler/pipeline/CoarsePlan.h"
 
-#include "compiler/pipeline/StepForms.h"
-
 #include "compiler/analysis/StepProblem.h"
+#include "compiler/pipeline/StepForms.h"
 #include "compiler/planning/model/Timeline.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"

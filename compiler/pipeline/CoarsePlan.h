@@ -43,11 +43,11 @@ struct CoarsePlan {
   double provenSeconds = -1;
 };
 
-/// The coarse plan of a shaped step that is of use if it takes less than
-/// `useless` seconds, which is the better one of those of its
-/// forms: `form` and, where it has a module, `other`. Each gets its own as its
-/// `coarse`; the modules stay as they are. Errors: as `planForms` has, but for
-/// a budget that isn't met.
+/// The coarse plan of a shaped step: the better one of those of its forms,
+/// `form` and, where it has a module, `other`. Each gets its own as its
+/// `coarse`; the modules stay as they are. Plans of `useless` seconds or more
+/// aren't sought where no other can be. Errors: as `planForms` has, but for a
+/// budget that isn't met.
 Expected<CoarsePlan> planCoarsely(StepForm &form, StepForm &other,
                                   const PlanRequest &request,
                                   double useless = HUGE_VAL);

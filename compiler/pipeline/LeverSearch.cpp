@@ -13,7 +13,7 @@ using namespace tmc;
 
 /// Coarse plans are this far from full ones, as a part of a step.
 static constexpr double kClose = 0.03;
-/// Of settings that must take this part longer than the best, no more is told.
+/// Settings that must take this part longer than the best get no plan.
 static constexpr double kUseless = 0.25;
 
 namespace {
@@ -78,7 +78,7 @@ private:
     }
   }
 
-  /// Of the last precision, half of the most pieces' doublings, and all.
+  /// Of the last precision, a middle number of pieces and the most.
   std::set<Point> firsts() const {
     std::set<Point> points;
     for (size_t pieces : {sizes[kPieces] / 2, sizes[kPieces] - 1})
@@ -328,9 +328,12 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
       return;
     ChosenLever lever{name, text(chosen), "", -1};
     const auto at = llvm::find(values, lever.value);
-    for (const LeverSetting &setting : ranked) {
+    auto isAnswer = [&](const LeverSetting &setting) {
       const auto other = llvm::find(values, text(setting));
-      if (at == values.begin() ? other == at : other >= at)
+      return at == values.begin() ? other != at : other < at;
+    };
+    for (const LeverSetting &setting : ranked) {
+      if (!isAnswer(setting))
         continue;
       if (lever.seconds >= 0 && seen.at(setting).seconds >= lever.seconds)
         continue;
@@ -338,9 +341,7 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
       lever.seconds = seen.at(setting).seconds;
     }
     for (const auto &[setting, plan] : seen) {
-      const auto other = llvm::find(values, text(setting));
-      if (lever.seconds >= 0 || !plan.isLeftOut ||
-          (at == values.begin() ? other == at : other >= at) ||
+      if (lever.seconds >= 0 || !plan.isLeftOut || !isAnswer(setting) ||
           (lever.atLeast >= 0 && plan.provenSeconds >= lever.atLeast))
         continue;
       lever.instead = text(setting);

@@ -32,9 +32,9 @@ const char *nameOf(ModelValue::Kind kind);
 /// comes to, planned coarsely: with a less harmful one where there is one.
 struct ChosenLever {
   std::string lever, value; // "precision", "bf16"
-  std::string instead;      // "f32"; empty: for nothing else.
+  std::string instead;      // "f32"; empty: nothing else is known.
   double seconds = -1;      // Of a step; -1: no plan.
-  double atLeast = -1;      // No plan was sought that takes so long.
+  double atLeast = -1;      // Where none was sought: what every plan takes.
 };
 
 /// The figures of a finished plan: what plan.json and the reports hold. -1 or a

@@ -37,6 +37,8 @@
 #include "compiler/planning/bound/SpaceBound.h"
 #include "compiler/planning/driver/Solve.h"
 
+#include <limits>
+
 namespace tmc::planning {
 
 /// What plans: the search, or one of those that it never loses to, but for
