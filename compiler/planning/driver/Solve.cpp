@@ -14,6 +14,7 @@ using namespace tmc::planning;
 namespace {
 
 /// Of an order's work, what the ascent of prices may take.
+constexpr int64_t kAscentPart = 10;
 constexpr int64_t kMostAscentWork = 200'000'000, kLeastAscentWork = 1'000'000;
 /// The tree of cases gets this much by stage beside its part of the work.
 constexpr int64_t kCasesWorkPerStage = 8000;
@@ -53,13 +54,11 @@ private:
   }
   DualOptions ascent() const {
     DualOptions dual;
-    dual.work =
-        std::min(search.workOf(Strategy::SecondAscent) + kLeastAscentWork,
-                 kMostAscentWork);
+    dual.work = std::min(search.budgetWork / kAscentPart + kLeastAscentWork,
+                         kMostAscentWork);
     return dual;
   }
   RematPlan findPlan();
-  void proveMore(const RematPlan &best);
   void findCases(int64_t cost);
   absl::Status measurePlan(int64_t smallest);
 
@@ -123,30 +122,13 @@ absl::StatusOr<Plan> FixedOrder::run() {
   plan.solution = best.sequence.empty()
                       ? schedule.toSolution(problem)
                       : solutionOf(problem, search.linear, best);
-  if (wantsBound() && isPossible() && best.cost > plan.certificate.extraCost)
-    proveMore(best);
+  if (wantsBound() && isPossible() && options.wantCases &&
+      !options.without.has(Strategy::Cases) && best.feasible &&
+      best.cost > plan.certificate.extraCost)
+    findCases(best.cost);
   if (absl::Status status = measurePlan(smallest); !status.ok())
     return status;
   return std::move(plan);
-}
-
-/// A second ascent, now that a plan's cost bounds what prices can prove; then
-/// cases.
-void FixedOrder::proveMore(const RematPlan &best) {
-  if (!options.without.has(Strategy::SecondAscent)) {
-    DualOptions dual = ascent();
-    dual.knownExtraCost = best.cost;
-    std::vector<double> better = ascend(search.relaxation, limit, dual);
-    Certificate second =
-        certify(problem, search.relaxation, better, options.budgetBytes);
-    if (second.extraCost > plan.certificate.extraCost) {
-      plan.certificate = std::move(second);
-      prices = std::move(better);
-    }
-  }
-  if (options.wantCases && !options.without.has(Strategy::Cases) &&
-      best.feasible && best.cost > plan.certificate.extraCost)
-    findCases(best.cost);
 }
 
 /// A bound by cases, where a plan costs more than the prices prove.

@@ -1,5 +1,7 @@
 #include "compiler/planning/driver/SpaceSearch.h"
 
+#include "compiler/planning/driver/FreeOrder.h"
+#include "compiler/planning/driver/SpaceStrategies.h"
 #include "compiler/planning/peers/OffloadRules.h"
 #include "compiler/planning/search/LoopChoices.h"
 #include "compiler/planning/search/ModeLoads.h"
@@ -19,59 +21,6 @@ using namespace tmc::planning;
 namespace {
 
 constexpr int64_t kNoPlan = std::numeric_limits<int64_t>::max();
-
-/// How a device's plan is sought: a price of a link's second, bytes kept free,
-/// in largest transfers, and whether walks polish what prices construct. Where
-/// links are cheap they only scatter what comes and goes.
-struct Knobs {
-  double price;
-  int64_t pieces;
-  bool walks;
-};
-/// Cheap links with room for what is under way, and expensive ones with none.
-constexpr Knobs kTwo[] = {{0.02, 2, false}, {0.5, 0, true}};
-constexpr Knobs kAll[] = {{0.02, 2, false}, {0.02, 0, false}, {0.02, 5, false},
-                          {0.5, 2, false},  {0.02, 2, true},  {0.5, 0, true},
-                          {0.5, 2, true},   {0.5, 5, true},   {2.0, 0, true},
-                          {2.0, 2, true},   {8.0, 0, true},   {8.0, 2, true}};
-
-/// Far from what is proved, where what prices construct rarely fits.
-constexpr Knobs kFar[] = {{0.5, 2, true}, {0.5, 0, true}, {0.02, 0, true},
-                          {2.0, 0, true}, {2.0, 2, true}, {8.0, 0, true}};
-
-/// Without walks, prices get so many times the part of the work.
-constexpr int64_t kPricesShare = 4;
-
-/// How much is tried. Parts are those of the effort that a device's plan gets.
-struct Amounts {
-  int64_t boundSteps;
-  std::span<const Knobs> knobs; // Of the best modes; kTwo of each.
-  /// Around the best of them the price is halved and doubled while that helps,
-  /// so often at most.
-  int refinements;
-  int64_t modesPart, knobsPart, alonePart;
-  size_t rankedModes; // Planned of each ranking.
-  bool movesOn;       // From the best of them by steps that are halved.
-};
-constexpr Amounts kFull = {100, kAll, 3, 64, 16, 1, 5, true};
-constexpr Amounts kCoarse = {10, kTwo, 0, 256, 256, 64, 1, false};
-/// From the best modes on, stretches of updates change, so many at the finest;
-/// of these changes so many are planned, those that promise most.
-constexpr size_t kStretches = 16, kFarStretches = 64, kNeighbours = 8;
-
-/// Parts of the budget that stay free while modes are ranked, none at first.
-constexpr int64_t kFreeParts[] = {0, 32, 16, 8, 5};
-
-/// Plans that are this part above what is proved are far from it: they are
-/// worth every row, and steps down to one update.
-constexpr int64_t kFarPart = 10;
-/// All their plans times values at most.
-constexpr int64_t kMostFarValues = 350'000;
-
-/// What would gain less than this part of the step isn't sought.
-constexpr int64_t kWorthPart = 2000;
-/// Devices of up to so many kernels are planned with every row at any effort.
-constexpr size_t kFewKernels = 400;
 
 using Rule = decltype(zeroOffload);
 /// The cheapest first.
@@ -188,7 +137,8 @@ private:
       return nothing;
     ++tried;
     absl::StatusOr<Plan> plan =
-        solve(projection->problem, deviceOptions(knobs, part));
+        solveFixed(projection->problem, deviceOptions(knobs, part),
+                   std::chrono::steady_clock::now());
     if (!plan.ok())
       return plan.status();
     if (!plan->feasible && !isThorough()) {
@@ -206,7 +156,7 @@ private:
     const bool gains = !best.feasible || makespan < best.makespan;
     const bool isOffered = offer(*moved);
     if (gains && isOffered)
-      bestModes = modes;
+      bestModes = modes, bestKnobs = knobs;
     return Made{isOffered ? makespan : kNoPlan,
                 plan->feasible && plan->cost == plan->baseCost};
   }
@@ -217,7 +167,7 @@ private:
 
   /// Sees whether the best plan is far from what is proved.
   void lookHowFar() {
-    isFar = options.secondPass && amounts.movesOn && !isSmall &&
+    isFar = options.secondPass && !options.coarse && !isSmall &&
             canGain(best.provenMakespan + best.provenMakespan / kFarPart);
   }
 
@@ -357,12 +307,17 @@ private:
     if (absl::StatusOr<bool> gains = moveTo(plainModes(groups), now, least);
         !gains.ok())
       return gains.status();
-    if (amounts.movesOn)
-      if (absl::Status status = moveOn(loads, now, least); !status.ok())
-        return status;
-    absl::Status status = tryKnobsOf(now);
+    if (options.coarse) {
+      if (!canGain(best.provenMakespan + best.provenMakespan / kNearPart))
+        return absl::OkStatus();
+      few = {&bestKnobs, 1};
+      return moveOn(loads, now, least);
+    }
+    absl::Status status = moveOn(loads, now, least);
+    status.Update(tryKnobsOf(now));
     lookHowFar();
     if (isFar) {
+      status.Update(chooseOne(now, least));
       status.Update(moveOn(loads, now, least));
       status.Update(tryKnobsOf(now));
     }
@@ -433,15 +388,14 @@ private:
     return absl::OkStatus();
   }
 
-  /// From `now` on by changes of stretches of groups, smaller and smaller.
+  /// From `now` on by changes of stretches of groups, smaller and smaller; by a
+  /// single knob with a limit.
   absl::Status moveOn(const ModeLoads &loads, UpdateModes &now,
                       int64_t &least) {
-    int64_t lastTried = kNoPlan;
-    if (isFar) {
-      if (absl::Status status = chooseOne(now, least); !status.ok())
-        return status;
-      lastTried = tried + kMostFarValues / int64_t(problem.values.size());
-    }
+    const int64_t lastTried =
+        few.size() > 1
+            ? kNoPlan
+            : tried + amounts.stepValues / int64_t(problem.values.size());
     const size_t finest = isFar ? kFarStretches : kStretches;
     for (size_t count = 2; count <= finest; count *= 2) {
       const auto stretches = loads.stretches(count);
@@ -482,6 +436,7 @@ private:
   SpacePlan best;
   std::set<UpdateModes> known; // Modes that have been tried.
   UpdateModes bestModes;       // Of the best plan; a rule's has the plain ones.
+  Knobs bestKnobs = kTwo[1];   // Of the best that was searched for.
   LoopChoice loops;            // Of what is evaluated.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;

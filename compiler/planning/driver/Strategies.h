@@ -10,7 +10,7 @@
 //     Walk      cold, warm, more                      driver/Search.cpp
 //     Move      copy, switch                          search/Anneal.cpp
 //     Fit       second-walk, repack, repairs          driver/ArenaFit.cpp
-//     Bound     second-ascent, cases                  driver/Solve.cpp
+//     Bound     cases                                 driver/Solve.cpp
 //
 // A row says up to which size it applies and which part of an order's counted
 // work it gets. `SolveOptions::without` leaves rows out by name; by that
@@ -54,7 +54,6 @@ enum class Strategy : uint8_t {
   Repack,
   LocalRepair,
   GlobalRepair,
-  SecondAscent,
   Cases,
 };
 
@@ -106,8 +105,6 @@ inline constexpr StrategyRow kStrategies[] = {
      "plans again with headroom where buffers stick out"},
     {Strategy::GlobalRepair, "global-repair", "Fit", kAnySize, 16,
      "plans again for a smaller limit"},
-    {Strategy::SecondAscent, "second-ascent", "Bound", kAnySize, 10,
-     "prices towards the cost of the plan found"},
     {Strategy::Cases, "cases", "Bound", kAnySize, 10, "a proof by cases"},
 };
 
