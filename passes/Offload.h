@@ -6,7 +6,8 @@
 //                    the host has the parameter brought, and sends it back
 //     parameters     parameters
 //     all            all of them; or several, as "activations,optimizer"
-//     auto           all of them, where the step doesn't fit without
+//     auto           all of them, where the step doesn't fit without, or is
+//                    slowed down by recomputing and a hundredth quicker so
 //
 // What may leave leaves where that makes the step quicker.
 

@@ -1,6 +1,7 @@
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/analysis/StepProblem.h"
+#include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Dialects.h"
 #include "compiler/pipeline/ForwardFile.h"
 #include "compiler/pipeline/PlantDefect.h"
@@ -66,6 +67,7 @@ Expected<bool> Compilation::runTo(Phase last) {
   if (!done)
     return done;
   keepForward();
+  noteBudget();
   if (last == Phase::Import)
     return done;
   done =
@@ -321,6 +323,14 @@ Expected<bool> Compilation::checkOutputs() {
   return true;
 }
 
+/// Says where a card can't give what the plan may take.
+void Compilation::noteBudget() {
+  if (device.backend == Backend::Cuda && device.memoryBytes >= 0 &&
+      asked.budgetBytes.value_or(0) > device.memoryBytes)
+    said.push_back("--budget is more than a process sees of " + asked.target +
+                   ", " + readableBytes(device.memoryBytes));
+}
+
 /// Says what --batchnorm changes.
 void Compilation::noteBatchNorms() {
   if (asked.batchNorm.empty())
@@ -517,5 +527,7 @@ PlanRequest Compilation::request(Phase last) {
           [this](ModuleOp module, Phase phase, const auto &build) {
             return runPasses(module, phase, build);
           },
-          [this](const std::string &what) { say(what); }};
+          [this](const std::string &what) { say(what); },
+          /*isFittedOtherwise=*/false,
+          isCandidate};
 }

@@ -105,6 +105,7 @@ private:
   /// Whether anything in the step may come to be fp16.
   bool hasFP16();
   Expected<bool> checkOutputs();
+  void noteBudget();
   void noteBatchNorms();
   void listValues();
   Expected<bool> runPasses(mlir::ModuleOp module, Phase phase,

@@ -19,6 +19,9 @@ using namespace tmc;
 
 /// Plans that are tried where the arena comes out larger than the budget.
 constexpr int kPlaceAttempts = 6;
+/// Where moves are asked for as they are needed: by this part of the step's
+/// time they have to make it quicker.
+constexpr double kWorthMovesPart = 0.01;
 
 static double secondsOf(int64_t picoseconds) {
   return double(picoseconds) * 1e-12;
@@ -311,17 +314,44 @@ static Expected<bool> planWithMoves(StepForm &form,
   return overBudget(form, request.budgets.device);
 }
 
+/// Whether moves may gain what they are worth over the form's plan without.
+static bool mayGainByMoves(const PlanFigures &figures) {
+  return figures.stepSeconds >
+         figures.unconstrainedSeconds * (1 + kWorthMovesPart);
+}
+
+/// Plans with moves where that makes the step fit, or quicker by as much as it
+/// has to be worth.
+static Expected<bool> planAsNeeded(StepForm &form, const PlanRequest &request) {
+  OwningOpRef<ModuleOp> shaped = form.module->clone();
+  Expected<bool> alone = planOnDevice(form, request);
+  if (!alone && alone.failure().kind == FailureKind::OverBudget)
+    return planWithMoves(form, request);
+  if (!alone || request.isCandidate || !mayGainByMoves(form.figures))
+    return alone;
+  std::swap(form.module, shaped); // From here on what is planned alone.
+  PlanFigures figures = form.figures;
+  PlanTrace trace = std::move(form.trace);
+  Expected<bool> moved = planWithMoves(form, request);
+  if (!moved && moved.failure().kind != FailureKind::OverBudget)
+    return moved;
+  if (moved &&
+      form.figures.stepSeconds * (1 + kWorthMovesPart) < figures.stepSeconds)
+    return moved;
+  std::swap(form.module, shaped);
+  form.figures = std::move(figures);
+  form.trace = std::move(trace);
+  return true;
+}
+
 Expected<bool> tmc::planForm(StepForm &form, const PlanRequest &request) {
   llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(request.asked.offload);
   if (!spec)
     return Failure::usage(llvm::toString(spec.takeError()));
-  if (spec->isNone() || spec->onlyIfNeeded) {
-    Expected<bool> done = planOnDevice(form, request);
-    bool isOver = !done && done.failure().kind == FailureKind::OverBudget;
-    if (spec->isNone() || !isOver)
-      return done;
-  }
-  return planWithMoves(form, request);
+  if (spec->isNone())
+    return planOnDevice(form, request);
+  return spec->onlyIfNeeded ? planAsNeeded(form, request)
+                            : planWithMoves(form, request);
 }
 
 Failure tmc::overBudget(const StepForm &form, int64_t budget) {

@@ -69,6 +69,8 @@ struct PlanRequest {
   /// Another form has a plan within the budget: what smaller budgets this one
   /// would take is no matter.
   bool isFittedOtherwise = false;
+  /// One of several settings of levers: whether it moves is a setting, too.
+  bool isCandidate = false;
 };
 
 /// Plans one form: `form.module` becomes the planned, lowered and placed step,
