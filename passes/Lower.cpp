@@ -329,6 +329,7 @@ private:
           ElementsAttr());
     }
     bool accumulates = op.getAccumulator() >= 0;
+    int64_t accumulated = accumulates ? written[op.getAccumulated()] : 0;
     bool carried = false;
     if (accumulates) {
       Value acc = op->getOperand(op.getAccumulator());
@@ -345,9 +346,10 @@ private:
     int64_t flops = call.flops >= 0 ? call.flops : cost ? cost.getFlops() : 0;
     mem::LaunchOp::create(b, op.getLoc(), call.symbol, generated, inputs,
                           outputs, scratch, b.getArrayAttr(params), call.ins,
-                          outOrder, accumulates, carried && firstOfSum(op),
-                          onHost, nameOf(op), instance ? instance.getInt() : 0,
-                          flops, cost ? cost.getBytesMoved() : 0);
+                          outOrder, accumulates, accumulated,
+                          carried && firstOfSum(op), onHost, nameOf(op),
+                          instance ? instance.getInt() : 0, flops,
+                          cost ? cost.getBytesMoved() : 0);
     if (!onHost)
       order.launched();
   }

@@ -128,7 +128,10 @@ def Raise : Pass<"tmc-raise", "::mlir::func::FuncOp"> {
     Option<"lossChunkIfFree", "loss-chunk-if-free", "bool", /*default=*/"false",
            "Only where chunks cost nothing: nothing but the function's return "
            "reads the loss, so that one kernel makes it and its gradient, and "
-           "there are as many rows as channels">,
+           "there are as many rows as channels, or the table's gradient is a "
+           "sum over micro-batches, to which a chunk can add">,
+    Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1",
+           "Pieces that the batch will be cut into, for what is free">,
   ];
 }
 

@@ -65,10 +65,7 @@ SmallVector<Value> runOnce(OpBuilder &b, train::MicroBatchOp loop,
 
 /// Lets a kernel that adds onto zeros write instead: it needs no such buffer.
 void dropAccumulator(OpOperand &use) {
-  if (auto product = dyn_cast<nn::MatmulOp>(use.getOwner()))
-    product.getAccMutable().clear();
-  else
-    cast<nn::EmbeddingGradOp>(use.getOwner()).getAccMutable().clear();
+  nn::accumulatorOf(use.getOwner())->clear();
 }
 
 /// Moves zeros that a generated kernel reads into its body, if its sums run as

@@ -255,7 +255,7 @@ private:
       auto launch = cast<mem::LaunchOp>(op);
       llvm::append_range(reads, launch.getInputs());
       if (launch.getAccumulate() && !(launch.getFirstWrites() && trip == 0))
-        reads.push_back(launch.getOutputs().front());
+        reads.push_back(launch.getOutputs()[launch.getAccumulated()]);
       llvm::append_range(writes, launch.getOutputs());
       if (launch.getScratch())
         writes.push_back(launch.getScratch());

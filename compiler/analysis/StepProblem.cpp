@@ -345,7 +345,8 @@ private:
                               planning::Recipe &recipe) {
     auto pairs = kernel.getOverwrites();
     if (kernel.getAccumulator() >= 0)
-      pairs.push_back({unsigned(kernel.getAccumulator()), 0});
+      pairs.push_back(
+          {unsigned(kernel.getAccumulator()), kernel.getAccumulated()});
     DenseSet<ValueId> updatedHere;
     for (auto [operand, result] : pairs) {
       OpResult value = kernel->getResult(result);
@@ -558,7 +559,7 @@ Value tmc::gradientOf(Value value) {
         return param;
     if (auto kernel = dyn_cast<KernelOpInterface>(user);
         kernel && kernel.getAccumulator() == int64_t(use.getOperandNumber()))
-      if (Value param = gradientOf(user->getResult(0)))
+      if (Value param = gradientOf(user->getResult(kernel.getAccumulated())))
         return param;
   }
   return {};

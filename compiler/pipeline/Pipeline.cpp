@@ -110,15 +110,14 @@ static int64_t piecesIn(ModuleOp module) {
 }
 
 /// Where nothing is asked, a loss goes in chunks where that saves memory and
-/// nothing else tells it from the whole. In micro-batches a table's gradient
-/// would be added in a second buffer, and logits that are kept are made twice.
+/// nothing else tells it from the whole. Logits that are kept are made twice.
 static RaiseOptions raiseOptions(const CompileOptions &asked,
                                  const Target &device) {
   if (asked.lossChunk)
-    return {*asked.lossChunk, /*lossChunkIfFree=*/false};
+    return {*asked.lossChunk, /*lossChunkIfFree=*/false, asked.microBatches};
   bool isExact = device.backend == Backend::Cpu;
-  if (isExact && asked.microBatches == 1 && asked.outputs.empty())
-    return {kExactChunkRows, /*lossChunkIfFree=*/true};
+  if (isExact && asked.outputs.empty())
+    return {kExactChunkRows, /*lossChunkIfFree=*/true, asked.microBatches};
   return {};
 }
 

@@ -99,7 +99,10 @@ struct LinearGradients {
         table(call.factor(op.getTable(), op.getProductType())),
         bias(op.getBias() ? &call.in(op.getBias()) : nullptr),
         dx(call.out(first)), dtable(call.out(first + 1)),
-        dbias(bias ? &call.out(first + 2) : nullptr) {}
+        dbias(bias ? &call.out(first + 2) : nullptr) {
+    if (op.getAcc())
+      dtable.floats = call.in(op.getAcc()).floats;
+  }
 
   Row logits(int64_t r) const { return productRow(x, table, bias, r); }
 

@@ -227,14 +227,15 @@ private:
       spoil(placeOf(launch.getScratch()));
     bool adds = launch.getAccumulate() && !(launch.getFirstWrites() && !trip);
     for (unsigned i = 0; i < launch.getOutputs().size(); ++i)
-      if (!(adds && i == 0) && !mayOverwrite(launch, op, i))
+      if (!(adds && i == launch.getAccumulated()) &&
+          !mayOverwrite(launch, op, i))
         spoil(placeOf(launch.getOutputs()[i]));
 
     SmallVector<Tensor> inputs;
     for (Value input : launch.getInputs())
       inputs.push_back(read(placeOf(input)));
     if (kernel.getAccumulator() >= 0) {
-      Place sum = placeOf(launch.getOutputs()[0]);
+      Place sum = placeOf(launch.getOutputs()[launch.getAccumulated()]);
       inputs.insert(inputs.begin() + kernel.getAccumulator(),
                     adds ? read(sum) : Tensor(sum.type));
     }

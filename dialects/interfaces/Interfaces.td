@@ -102,12 +102,17 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
       "::llvm::SmallVector<unsigned>", "getDroppableResults", (ins),
       /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
     InterfaceMethod<[{
-        The operand that result 0 accumulates onto, in place, or -1. The buffer
+        The operand that a result accumulates onto, in place, or -1. The buffer
         of that operand *is* the result's; on the first of several passes the
         runtime tells the kernel to write instead of adding.
       }],
       "int64_t", "getAccumulator", (ins), /*methodBody=*/"",
       /*defaultImplementation=*/"return -1;">,
+    InterfaceMethod<[{
+        The number of the result that accumulates.
+      }],
+      "unsigned", "getAccumulated", (ins), /*methodBody=*/"",
+      /*defaultImplementation=*/"return 0;">,
   ];
 }
 

@@ -62,8 +62,8 @@ static void writes(OpOperand &operand, Effects &effects) {
 void LaunchOp::getEffects(Effects &effects) {
   for (OpOperand &operand : getInputsMutable())
     reads(operand, effects);
-  for (OpOperand &operand : getOutputsMutable()) {
-    if (getAccumulate())
+  for (auto [i, operand] : llvm::enumerate(getOutputsMutable())) {
+    if (getAccumulate() && i == getAccumulated())
       reads(operand, effects);
     writes(operand, effects);
   }

@@ -128,7 +128,8 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
     kernel's declaration. `in_order` and `out_order` arrange operands for the
     kernel, -1 for one that is absent; empty: all in order. An input may be an
     output's buffer: an overwrite that the kernel allows. `accumulate` adds to
-    output 0; with `first_writes` only from the second run of the loop on. `op`
+    output `accumulated`; with `first_writes` only from the second run of the
+    loop on. `op`
     names the op that it was, `instance` counts its executions from 0. `flops`
     and `bytes` are what one run costs, as the op said. With `on_host` it is work
     of the host's engine, on buffers there.
@@ -138,6 +139,7 @@ def Mem_LaunchOp : Op<Mem_Dialect, "launch", [
                        Optional<AnyMemRef>:$scratch, ArrayAttr:$params,
                        DenseI64ArrayAttr:$in_order,
                        DenseI64ArrayAttr:$out_order, UnitAttr:$accumulate,
+                       DefaultValuedAttr<I64Attr, "0">:$accumulated,
                        UnitAttr:$first_writes, UnitAttr:$on_host,
                        StrAttr:$op, I64Attr:$instance,
                        DefaultValuedAttr<I64Attr, "0">:$flops,

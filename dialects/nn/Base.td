@@ -57,6 +57,11 @@ defvar DroppingKernel =
   DeclareOpInterfaceMethods<KernelOpInterface, ["getDroppableResults"]>;
 defvar AccumulatingKernel =
     DeclareOpInterfaceMethods<KernelOpInterface, ["getAccumulator"]>;
+/// One of several results accumulates; others cost nothing unread.
+defvar AccumulatingDroppingKernel =
+    DeclareOpInterfaceMethods<KernelOpInterface,
+                              ["getAccumulator", "getAccumulated",
+                               "getDroppableResults"]>;
 defvar StridedKernel =
     DeclareOpInterfaceMethods<KernelOpInterface, ["acceptsStrides"]>;
 /// Some attributes may make it not linear after all.

@@ -410,6 +410,20 @@ BatchSplit EmbeddingGradOp::getSplit(ArrayRef<int64_t> batchDims) {
   return {{Rejoin::sum()}, ""};
 }
 
+std::optional<MutableOperandRange> tmc::nn::accumulatorOf(Operation *op) {
+  if (auto product = dyn_cast<MatmulOp>(op))
+    return product.getAccMutable();
+  if (auto rows = dyn_cast<EmbeddingGradOp>(op))
+    return rows.getAccMutable();
+  if (auto loss = dyn_cast<LinearCrossEntropyGradOp>(op);
+      loss && !loss.getBias())
+    return loss.getAccMutable();
+  if (auto loss = dyn_cast<LinearCrossEntropyWithGradOp>(op);
+      loss && !loss.getBias())
+    return loss.getAccMutable();
+  return std::nullopt;
+}
+
 int64_t EmbeddingGradOp::getAccumulator() { return getAcc() ? 2 : -1; }
 
 KernelCall EmbeddingGradOp::getKernel(ArrayRef<MemRefType> inputs,

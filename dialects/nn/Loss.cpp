@@ -209,8 +209,8 @@ static LogicalResult appendGradients(std::optional<Location> loc, Adaptor op,
                                      SmallVectorImpl<Type> &results) {
   int64_t next = results.size();
   auto table = cast<RankedTensorType>(op.getTable().getType());
-  results.append({op.getX().getType(),
-                  table.clone(accumulationType(table.getElementType()))});
+  const Type dtable = table.clone(accumulationType(table.getElementType()));
+  results.append({op.getX().getType(), dtable});
   if (op.getBias())
     results.push_back(op.getBias().getType());
   ArrayRef<int64_t> unread = op.getUnread().value_or(ArrayRef<int64_t>());
@@ -220,6 +220,12 @@ static LogicalResult appendGradients(std::optional<Location> loc, Adaptor op,
                                ", which is no gradient or comes twice");
     next = number + 1;
   }
+  if (op.getAcc() && op.getAcc().getType() != dtable) // C5
+    return emitOptionalError(loc, "adds a gradient of ", dtable, " to ",
+                             op.getAcc().getType());
+  if (op.getAcc() && op.getBias()) // C5
+    return emitOptionalError(loc, "adds to a gradient of the table, and not to "
+                                  "that of the bias");
   return success();
 }
 
@@ -269,8 +275,8 @@ SmallVector<Value> LinearCrossEntropyOp::buildVjp(OpBuilder &b,
     auto grad = LinearCrossEntropyGradOp::create(
         b, getLoc(), getX(), getTable(), getLabels(), getLse(),
         lossScale(b, getLoc(), grads[0], getWeight()), getBias(),
-        getChunkAttr(), getIgnoreIndexAttr(), /*unread=*/nullptr,
-        getTf32Attr());
+        /*acc=*/Value(), getChunkAttr(), getIgnoreIndexAttr(),
+        /*unread=*/nullptr, getTf32Attr());
     result[0] = grad.getDx();
     result[1] = convertTo(b, getLoc(), grad.getDtable(),
                           tensorType(getTable()).getElementType());
@@ -352,6 +358,15 @@ linearKernel(StringRef symbol, Value x, Value table, Value labels, bool bias,
   return call;
 }
 
+/// The kernel's operands: the accumulator is the last, and the result's own
+/// buffer.
+static KernelCall withoutAccumulator(KernelOpInterface op, KernelCall call) {
+  const int64_t last = op.getAccumulator();
+  if (last >= 0)
+    call.ins.append(llvm::to_vector(llvm::seq<int64_t>(0, last)));
+  return call;
+}
+
 KernelCall LinearCrossEntropyOp::getKernel(ArrayRef<MemRefType> inputs,
                                            Backend backend) {
   return linearKernel<LinearCrossEntropy>(
@@ -378,6 +393,19 @@ static bool isMade(Value gradient) {
   return !llvm::is_contained(
       cast<KernelOpInterface>(result.getOwner()).getDroppableResults(),
       result.getResultNumber());
+}
+
+int64_t LinearCrossEntropyGradOp::getAccumulator() {
+  return getAcc() ? int64_t(getNumOperands()) - 1 : -1;
+}
+unsigned LinearCrossEntropyGradOp::getAccumulated() {
+  return cast<OpResult>(getDtable()).getResultNumber();
+}
+int64_t LinearCrossEntropyWithGradOp::getAccumulator() {
+  return getAcc() ? int64_t(getNumOperands()) - 1 : -1;
+}
+unsigned LinearCrossEntropyWithGradOp::getAccumulated() {
+  return cast<OpResult>(getDtable()).getResultNumber();
 }
 
 /// The logits' product and that of dx pass over the table, that of dtable twice
@@ -411,6 +439,8 @@ SmallVector<unsigned> LinearCrossEntropyGradOp::getDroppableResults() {
 BatchSplit LinearCrossEntropyGradOp::getSplit(ArrayRef<int64_t> d) {
   SmallVector<int64_t> others{d[1]};
   llvm::append_range(others, d.drop_front(4));
+  if (getAcc() && d[0] >= 0)
+    return BatchSplit::refuse("it accumulates across the batch");
   SmallVector<Rejoin> results{Rejoin::concat(0), Rejoin::sum()};
   if (getBias())
     results.push_back(Rejoin::sum());
@@ -419,9 +449,11 @@ BatchSplit LinearCrossEntropyGradOp::getSplit(ArrayRef<int64_t> d) {
 
 KernelCall LinearCrossEntropyGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                Backend backend) {
-  return linearKernel<LinearCrossEntropyGrad>(
-      "LinearCrossEntropyGrad", getX(), getTable(), getLabels(),
-      bool(getBias()), getChunk(), getIgnoreIndex(), getTf32(), backend);
+  return withoutAccumulator(*this,
+                            linearKernel<LinearCrossEntropyGrad>(
+                                "LinearCrossEntropyGrad", getX(), getTable(),
+                                getLabels(), bool(getBias()), getChunk(),
+                                getIgnoreIndex(), getTf32(), backend));
 }
 
 LogicalResult LinearCrossEntropyWithGradOp::inferReturnTypes(
@@ -449,6 +481,8 @@ SmallVector<unsigned> LinearCrossEntropyWithGradOp::getDroppableResults() {
 BatchSplit LinearCrossEntropyWithGradOp::getSplit(ArrayRef<int64_t> d) {
   SmallVector<int64_t> others{d[1]};
   llvm::append_range(others, d.drop_front(3));
+  if (getAcc() && d[0] >= 0)
+    return BatchSplit::refuse("it accumulates across the batch");
   SmallVector<Rejoin> results{Rejoin::sum(), Rejoin::concat(0), Rejoin::sum()};
   if (getBias())
     results.push_back(Rejoin::sum());
@@ -457,7 +491,9 @@ BatchSplit LinearCrossEntropyWithGradOp::getSplit(ArrayRef<int64_t> d) {
 
 KernelCall LinearCrossEntropyWithGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                    Backend backend) {
-  return linearKernel<LinearCrossEntropyWithGrad>(
-      "LinearCrossEntropyWithGrad", getX(), getTable(), getLabels(),
-      bool(getBias()), getChunk(), getIgnoreIndex(), getTf32(), backend);
+  return withoutAccumulator(*this, linearKernel<LinearCrossEntropyWithGrad>(
+                                       "LinearCrossEntropyWithGrad", getX(),
+                                       getTable(), getLabels(), bool(getBias()),
+                                       getChunk(), getIgnoreIndex(), getTf32(),
+                                       backend));
 }

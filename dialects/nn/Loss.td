@@ -79,23 +79,26 @@ def NN_LinearCrossEntropyOp : NN_InferredOp<"linear_cross_entropy", [
 }
 
 def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
-    NotDifferentiable, DroppingKernel, RoundingAsReadTF32]> {
+    AttrSizedOperandSegments, NotDifferentiable, AccumulatingDroppingKernel,
+    RoundingAsReadTF32]> {
   let summary = "gradient of linear_cross_entropy, logits recomputed by chunks";
   let description = [{
     Gradients of `x`, in its type, of `table` and, where there is one, of `bias`,
     in the loss's type; `scale` is the loss's gradient times its weight. The
-    logits' gradient is multiplied in the type of `x`. Results whose numbers are
-    in `unread` aren't made.
+    logits' gradient is multiplied in the type of `x`. `acc` is added to that of
+    `table` and gives it its bytes. Results whose numbers are in `unread` aren't
+    made.
 
     Constraints:
     - C1: as for `nn.linear_cross_entropy`, with `lse` one number per row.
     - C2: `chunk` is positive.
     - C3: `bias` is one number per class, of the loss's element type.
     - C4: `unread` are numbers of gradients, each once, in order.
+    - C5: `acc` has the type of the table's gradient, and goes without `bias`.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$lse, NN_Float:$scale, Optional<NN_Float>:$bias,
-                       I64Attr:$chunk,
+                       Optional<NN_Float>:$acc, I64Attr:$chunk,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
                        OptionalAttr<DenseI64ArrayAttr>:$unread,
                        UnitAttr:$tf32);
@@ -103,7 +106,7 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
                       Optional<NN_Float>:$dbias);
   let assemblyFormat = [{
     $x `,` $table `,` $labels `,` $lse `,` $scale (`bias` `(` $bias^ `)`)?
-    attr-dict
+    (`acc` `(` $acc^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = "int64_t getBytesMoved();";
@@ -111,23 +114,26 @@ def NN_LinearCrossEntropyGradOp : NN_InferredOp<"linear_cross_entropy_grad", [
 
 def NN_LinearCrossEntropyWithGradOp
     : NN_InferredOp<"linear_cross_entropy_with_grad", [
-    NotDifferentiable, DroppingKernel, RoundingAsReadTF32]> {
+    AttrSizedOperandSegments, NotDifferentiable, AccumulatingDroppingKernel,
+    RoundingAsReadTF32]> {
   let summary = "linear_cross_entropy and its gradient, logits made once";
   let description = [{
     The loss of `nn.linear_cross_entropy` and the gradients of
     `nn.linear_cross_entropy_grad`: a chunk's logits become their own gradient as
-    soon as they have given their share of the loss. Results whose numbers are in
-    `unread` aren't made.
+    soon as they have given their share of the loss. `acc` is as there. Results
+    whose numbers are in `unread` aren't made.
 
     Constraints:
     - C1: as for `nn.linear_cross_entropy`; `scale` is a scalar like `weight`.
     - C2: `chunk` is positive.
     - C3: `bias` is one number per class, of the loss's element type.
     - C4: `unread` are numbers of gradients, each once, in order.
+    - C5: `acc` has the type of the table's gradient, and goes without `bias`.
   }];
   let arguments = (ins NN_Float:$x, NN_Float:$table, NN_Int:$labels,
                        NN_Float:$weight, NN_Float:$scale,
-                       Optional<NN_Float>:$bias, I64Attr:$chunk,
+                       Optional<NN_Float>:$bias, Optional<NN_Float>:$acc,
+                       I64Attr:$chunk,
                        DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
                        OptionalAttr<DenseI64ArrayAttr>:$unread,
                        UnitAttr:$tf32);
@@ -135,7 +141,7 @@ def NN_LinearCrossEntropyWithGradOp
                       Optional<NN_Float>:$dbias);
   let assemblyFormat = [{
     $x `,` $table `,` $labels `,` $weight `,` $scale (`bias` `(` $bias^ `)`)?
-    attr-dict
+    (`acc` `(` $acc^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = "int64_t getBytesMoved();";

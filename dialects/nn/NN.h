@@ -22,4 +22,14 @@
 #define GET_OP_CLASSES
 #include "dialects/nn/NN.h.inc"
 
+#include <optional>
+
+namespace tmc::nn {
+
+/// What `op` adds one of its results onto, in place: an operand, or room for
+/// one. None: it can't.
+std::optional<mlir::MutableOperandRange> accumulatorOf(mlir::Operation *op);
+
+} // namespace tmc::nn
+
 #endif // TMC_DIALECTS_NN_NN_H

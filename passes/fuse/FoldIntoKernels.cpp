@@ -81,13 +81,6 @@ bool mayAccumulateOnto(Value value) {
   return loop && llvm::is_contained(loop.getCarried(), value);
 }
 
-/// What `op` may add onto, if nothing is there yet, or what it does.
-MutableOperandRange accumulatorOf(Operation *op) {
-  if (auto product = dyn_cast<MatmulOp>(op))
-    return product.getAccMutable();
-  return cast<EmbeddingGradOp>(op).getAccMutable();
-}
-
 /// x + product, where the product can add onto x's bytes; or where what the
 /// product adds onto can, or what that adds onto: x + (a + b) is (x + a) + b.
 /// Worth it where x isn't pointwise work, which would take the addition for
@@ -101,7 +94,7 @@ struct FoldAccumulator : OpRewritePattern<arith::AddFOp> {
       Operation *first = x == total ? nullptr : firstOf(total, sum->getBlock());
       if (!first || !mayAccumulateOnto(x) || !isKnownBefore(x, first))
         continue;
-      rewriter.modifyOpInPlace(first, [&] { accumulatorOf(first).assign(x); });
+      rewriter.modifyOpInPlace(first, [&] { accumulatorOf(first)->assign(x); });
       rewriter.replaceOp(sum, total);
       return success();
     }
@@ -114,13 +107,16 @@ private:
   static Operation *firstOf(Value total, Block *block) {
     while (true) {
       Operation *op = total.getDefiningOp();
-      if (!isa_and_nonnull<MatmulOp, EmbeddingGradOp>(op) ||
-          op->getBlock() != block || !total.hasOneUse())
+      std::optional<MutableOperandRange> onto;
+      if (op)
+        onto = accumulatorOf(op);
+      if (!onto || op->getBlock() != block || !total.hasOneUse() ||
+          cast<OpResult>(total).getResultNumber() !=
+              cast<KernelOpInterface>(op).getAccumulated())
         return nullptr;
-      MutableOperandRange onto = accumulatorOf(op);
-      if (onto.empty())
+      if (onto->empty())
         return op;
-      total = OperandRange(onto)[0];
+      total = OperandRange(*onto)[0];
     }
   }
 
@@ -165,16 +161,18 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
         loss.getTf32() != op.getTf32())
       return failure();
     // A gradient that is scaled by what comes of the loss has to wait for it.
-    SetVector<Operation *> scale;
-    if (!dependsBehind(op.getScale(), loss, scale))
+    SetVector<Operation *> needed;
+    if (!dependsBehind(op.getScale(), loss, needed) ||
+        (op.getAcc() && !dependsBehind(op.getAcc(), loss, needed)))
       return failure();
-    for (Operation *before : scale)
+    for (Operation *before : needed)
       rewriter.moveOpBefore(before, loss);
     rewriter.setInsertionPoint(loss);
     auto both = LinearCrossEntropyWithGradOp::create(
         rewriter, loss.getLoc(), loss.getX(), loss.getTable(), loss.getLabels(),
-        loss.getWeight(), op.getScale(), loss.getBias(), loss.getChunkAttr(),
-        loss.getIgnoreIndexAttr(), /*unread=*/nullptr, op.getTf32Attr());
+        loss.getWeight(), op.getScale(), loss.getBias(), op.getAcc(),
+        loss.getChunkAttr(), loss.getIgnoreIndexAttr(), /*unread=*/nullptr,
+        op.getTf32Attr());
     both->setDiscardableAttrs(loss->getDiscardableAttrDictionary());
     rewriter.replaceOp(op, both->getResults().drop_front());
     rewriter.replaceAllUsesWith(loss.getLoss(), both.getLoss());

@@ -230,12 +230,12 @@ static std::optional<Linear> linearOf(Value logits, Operation *reader) {
 /// cross_entropy(x * table^T + bias) by chunks of rows. The logits may still be
 /// returned, but nothing else may read them.
 struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
-  RaiseLinear(MLIRContext *context, int64_t chunk, bool ifFree)
-      : OpRewritePattern(context), chunk(chunk), ifFree(ifFree) {}
+  RaiseLinear(MLIRContext *context, LossChunks chunks)
+      : OpRewritePattern(context), chunks(chunks) {}
   LogicalResult matchAndRewrite(CrossEntropyOp op,
                                 PatternRewriter &b) const override {
     std::optional<Linear> found = linearOf(op.getLogits(), op);
-    if (!found || (ifFree && !isFree(op, *found)))
+    if (!found || (chunks.ifFree && !isFree(op, *found)))
       return failure();
     MatmulOp product = found->product;
     Value bias = found->bias;
@@ -244,30 +244,34 @@ struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
                        accumulationType(tensorType(bias).getElementType()));
     auto linear = LinearCrossEntropyOp::create(
         b, op.getLoc(), product.getLhs(), product.getRhs(), op.getLabels(),
-        op.getWeight(), bias, b.getI64IntegerAttr(chunk),
+        op.getWeight(), bias, b.getI64IntegerAttr(chunks.rows),
         op.getIgnoreIndexAttr());
     b.replaceOp(op, linear.getResults());
     return success();
   }
   /// True if one kernel can make the loss and its gradient, for nothing comes
   /// between, and memory is saved: the table's gradient, which is made at once
-  /// then, is no larger than the logits, from which it can be made later.
+  /// then, is no larger than the logits, from which it can be made later; or it
+  /// is a sum over micro-batches, which is there anyway.
   bool isFree(CrossEntropyOp op, Linear linear) const {
-    int64_t rows = tensorType(op.getLogits()).getDimSize(0);
-    return rows > chunk &&
-           rows >= tensorType(linear.product.getLhs()).getDimSize(1) &&
+    const int64_t rows =
+        tensorType(op.getLogits()).getDimSize(0) / chunks.microBatches;
+    const RankedTensorType table = tensorType(linear.product.getRhs());
+    const bool addsUp = chunks.microBatches > 1 && !linear.bias &&
+                        table.getElementType().isF32();
+    return rows > chunks.rows &&
+           (addsUp ||
+            (chunks.microBatches == 1 && rows >= table.getDimSize(1))) &&
            op.getLse().use_empty() && isOnlyReturned(op.getLoss(), nullptr);
   }
-  int64_t chunk;
-  bool ifFree;
+  LossChunks chunks;
 };
 
 } // namespace
 
-void tmc::populateRaiseLosses(RewritePatternSet &patterns, int64_t chunk,
-                              bool ifFree) {
+void tmc::populateRaiseLosses(RewritePatternSet &patterns, LossChunks chunks) {
   patterns.add<RaiseSum, TakeFactor<arith::MulFOp>, TakeFactor<arith::DivFOp>,
                TakeFactor<arith::NegFOp>>(patterns.getContext());
-  if (chunk > 0)
-    patterns.add<RaiseLinear>(patterns.getContext(), chunk, ifFree);
+  if (chunks.rows > 0)
+    patterns.add<RaiseLinear>(patterns.getContext(), chunks);
 }

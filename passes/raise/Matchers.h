@@ -79,8 +79,13 @@ void populateRaiseActivations(mlir::RewritePatternSet &patterns);
 void populateRaiseSigns(mlir::RewritePatternSet &patterns);
 void populateRaiseAttention(mlir::RewritePatternSet &patterns);
 void populateRaiseLookups(mlir::RewritePatternSet &patterns);
-void populateRaiseLosses(mlir::RewritePatternSet &patterns, int64_t chunk,
-                         bool ifFree);
+/// The options of -tmc-raise about losses.
+struct LossChunks {
+  int64_t rows = 0; // 0: none.
+  bool ifFree = false;
+  int64_t microBatches = 1;
+};
+void populateRaiseLosses(mlir::RewritePatternSet &patterns, LossChunks chunks);
 void populateRaiseMatmul(mlir::RewritePatternSet &patterns);
 void populateRaiseNorms(mlir::RewritePatternSet &patterns);
 void populateRaiseSoftmax(mlir::RewritePatternSet &patterns);

@@ -31,7 +31,7 @@ struct Raise : impl::RaiseBase<Raise> {
     populateRaiseSoftmax(pieces);
     populateRaiseNorms(pieces);
     populateRaiseActivations(pieces);
-    populateRaiseLosses(pieces, lossChunk, lossChunkIfFree);
+    populateRaiseLosses(pieces, {lossChunk, lossChunkIfFree, microBatches});
     populateRaiseSigns(pieces);
     populateRaiseAttention(whole);
     populateViewPatterns(whole);

@@ -207,3 +207,21 @@ func.func @linear_cross_entropy_with_grad_c4_twice(%x: tensor<4x2xf32>, %t: tens
   %0:3 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s {chunk = 2 : i64, unread = array<i64: 1, 1>} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>)
   return
 }
+
+// -----
+
+func.func @linear_cross_entropy_grad_c5(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %e: tensor<4xf32>, %w: tensor<f32>, %a: tensor<3x4xf32>) {
+  // expected-error @below {{adds a gradient of 'tensor<3x2xf32>' to 'tensor<3x4xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.linear_cross_entropy_grad %x, %t, %l, %e, %w acc(%a) {chunk = 2 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<3x4xf32>) -> (tensor<4x2xf32>, tensor<3x2xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_with_grad_c5(%x: tensor<4x2xf32>, %t: tensor<3x2xf32>, %l: tensor<4xi64>, %w: tensor<f32>, %b: tensor<3xf32>, %a: tensor<3x2xf32>) {
+  // expected-error @below {{adds to a gradient of the table, and not to that of the bias}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %w bias(%b) acc(%a) {chunk = 2 : i64} : (tensor<4x2xf32>, tensor<3x2xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>, tensor<3xf32>, tensor<3x2xf32>) -> (tensor<f32>, tensor<4x2xf32>, tensor<3x2xf32>, tensor<3xf32>)
+  return
+}

@@ -260,3 +260,36 @@ func.func @relu(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi1>) {
   %m = arith.cmpf ogt, %x, %zero : tensor<4xf32>
   return %y, %m : tensor<4xf32>, tensor<4xi1>
 }
+
+// -----
+
+// In a loop the table's gradient is added to what the loop carries, by the
+// kernel that makes the loss.
+// CHECK-LABEL: @loss_that_adds_up
+// CHECK: ^bb0({{.*}}%[[L:.*]]: tensor<f32>, %[[T:.*]]: tensor<5x3xf32>
+// CHECK: nn.linear_cross_entropy_with_grad {{.*}} acc(%[[T]])
+// CHECK-NOT: arith.addf {{.*}} tensor<5x3xf32>
+train.step @loss_that_adds_up(%x: tensor<8x3xf32>, %w: tensor<5x3xf32>, %y: tensor<8xi64>, %n: tensor<f32>) -> (tensor<f32>, tensor<5x3xf32>) {
+  %sums:2 = train.micro_batch 2 slices(%x, %y : tensor<8x3xf32>, tensor<8xi64>) -> tensor<f32>, tensor<5x3xf32> {
+  ^bb0(%xs: tensor<4x3xf32>, %ys: tensor<4xi64>, %loss: tensor<f32>, %dtable: tensor<5x3xf32>):
+    %l, %e = nn.linear_cross_entropy %xs, %w, %ys, %n {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>)
+    %dx, %dw = nn.linear_cross_entropy_grad %xs, %w, %ys, %e, %n {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> (tensor<4x3xf32>, tensor<5x3xf32>)
+    %ls = arith.addf %loss, %l : tensor<f32>
+    %ts = arith.addf %dtable, %dw : tensor<5x3xf32>
+    train.yield %ls, %ts : tensor<f32>, tensor<5x3xf32>
+  }
+  train.return %sums#0, %sums#1 : tensor<f32>, tensor<5x3xf32>
+}
+
+// -----
+
+// Beside a bias's gradient it isn't: the kernel would add to that as well.
+// CHECK-LABEL: @loss_with_a_bias_adds_nothing
+// CHECK-NOT: acc(
+// CHECK: arith.addf
+func.func @loss_with_a_bias_adds_nothing(%x: tensor<4x3xf32>, %w: tensor<5x3xf32>, %y: tensor<4xi64>, %b: tensor<5xf32>, %e: tensor<4xf32>, %n: tensor<f32>, %i: tensor<4xi64>, %g: tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<5x3xf32>, tensor<5xf32>) {
+  %before = nn.embedding_grad %i, %g : (tensor<4xi64>, tensor<4x3xf32>) -> tensor<5x3xf32>
+  %dx, %dw, %db = nn.linear_cross_entropy_grad %x, %w, %y, %e, %n bias(%b) {chunk = 2 : i64} : (tensor<4x3xf32>, tensor<5x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<5xf32>) -> (tensor<4x3xf32>, tensor<5x3xf32>, tensor<5xf32>)
+  %s = arith.addf %before, %dw : tensor<5x3xf32>
+  return %dx, %s, %db : tensor<4x3xf32>, tensor<5x3xf32>, tensor<5xf32>
+}

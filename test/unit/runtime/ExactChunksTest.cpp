@@ -92,5 +92,16 @@ TEST(LinearCrossEntropy, ChunksThatEndWhereTheProductDoesChangeNoBit) {
       EXPECT_TRUE(dx2.sameBits(dx)) << "dx of " << vocabulary;
       EXPECT_TRUE(dw2.sameBits(dw)) << "dw of " << vocabulary;
       EXPECT_TRUE(db2.sameBits(db)) << "dbias of " << vocabulary;
+
+      // And added to what was there.
+      runKernel<Matmul>(threads,
+                        product(vocabulary, channels, rows, true, false, false),
+                        {logits, x, nullptr}, {dw}, /*accumulate=*/true);
+      runKernel<LinearCrossEntropyWithGrad>(
+          threads, chunked, {x, w, labels, &weight, &scale, bias},
+          {&loss2, dx2, dw2, db2}, /*accumulate=*/true);
+      EXPECT_EQ(loss2, loss);
+      EXPECT_TRUE(dx2.sameBits(dx)) << "dx of " << vocabulary;
+      EXPECT_TRUE(dw2.sameBits(dw)) << "dw added to, of " << vocabulary;
     }
 }

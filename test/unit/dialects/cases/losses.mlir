@@ -41,3 +41,11 @@ func.func @linear_cross_entropy_with_grad_bias(%x: tensor<4x2xf64>, %t: tensor<3
   %0:4 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s bias(%b) {chunk = 2 : i64} : (tensor<4x2xf64>, tensor<3x2xf64>, tensor<4xi64>, tensor<f64>, tensor<f64>, tensor<3xf64>) -> (tensor<f64>, tensor<4x2xf64>, tensor<3x2xf64>, tensor<3xf64>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<f64>, tensor<4x2xf64>, tensor<3x2xf64>, tensor<3xf64>
 }
+func.func @linear_cross_entropy_grad_acc(%x: tensor<4x2xf64>, %t: tensor<3x2xf64>, %l: tensor<4xi64> {test.below = 3}, %e: tensor<4xf64>, %s: tensor<f64>, %a: tensor<3x2xf64>) -> (tensor<4x2xf64>, tensor<3x2xf64>) {
+  %0:2 = nn.linear_cross_entropy_grad %x, %t, %l, %e, %s acc(%a) {chunk = 2 : i64} : (tensor<4x2xf64>, tensor<3x2xf64>, tensor<4xi64>, tensor<4xf64>, tensor<f64>, tensor<3x2xf64>) -> (tensor<4x2xf64>, tensor<3x2xf64>)
+  return %0#0, %0#1 : tensor<4x2xf64>, tensor<3x2xf64>
+}
+func.func @linear_cross_entropy_with_grad_acc(%x: tensor<8x2xf64>, %t: tensor<3x2xf64>, %l: tensor<8xi64> {test.below = 3}, %w: tensor<f64>, %s: tensor<f64>, %a: tensor<3x2xf64>) -> (tensor<f64>, tensor<8x2xf64>, tensor<3x2xf64>) {
+  %0:3 = nn.linear_cross_entropy_with_grad %x, %t, %l, %w, %s acc(%a) {chunk = 3 : i64} : (tensor<8x2xf64>, tensor<3x2xf64>, tensor<8xi64>, tensor<f64>, tensor<f64>, tensor<3x2xf64>) -> (tensor<f64>, tensor<8x2xf64>, tensor<3x2xf64>)
+  return %0#0, %0#1, %0#2 : tensor<f64>, tensor<8x2xf64>, tensor<3x2xf64>
+}
