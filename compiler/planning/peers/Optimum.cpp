@@ -59,7 +59,7 @@ std::string OptimumSearch::placeOf(const State &s) {
   };
   add(s.homes), add(s.segment), add(s.left), add(s.carries), add(s.guessed);
   for (const OpenWork &o : s.open)
-    add(o.recipe), add(o.instruction), add(o.taking);
+    add(o.recipe), add(o.instruction), add(o.taking->overwrites);
   return place;
 }
 
