@@ -127,7 +127,7 @@ void vary(Random &random, Problem &p) {
     if (random.chance(0.1))
       r.cost = 0;
     if (random.chance(0.1)) {
-      r.workspaceBytes = int64_t(1 + random.below(6));
+      r.workspaceBytes = int64_t(1) + random.below(6);
       r.workspaceSpace = p.values[r.writes[0]].space == kDevice ? 0 : kHost;
     }
     if (!isInPlace && p.values[r.writes[0]].kind == ValueKind::Temporary &&
