@@ -127,11 +127,20 @@ void choosePlanner(Arguments &args, SpaceSearchOptions &options) {
       SpacePlanner::Search,      SpacePlanner::Recompute,
       SpacePlanner::ZeroOffload, SpacePlanner::ZeroOffloadBlocks,
       SpacePlanner::OldestFirst, SpacePlanner::Knapsack,
-      SpacePlanner::Chain};
-  options.planner = kPlanners[choice<7>(args, "--planner",
+      SpacePlanner::Chain,       SpacePlanner::Optimum};
+  options.planner = kPlanners[choice<8>(args, "--planner",
                                         {"search", "recompute", "zero-offload",
                                          "zero-offload-blocks", "oldest-first",
-                                         "knapsack", "chain"})];
+                                         "knapsack", "chain", "optimum"})];
+}
+
+/// Why `solveSpaces` has no answer. What is too large for an exact planner is a
+/// case that isn't supported.
+int failPlanner(const std::string &file, const absl::Status &status) {
+  const bool isTooLarge =
+      absl::IsUnimplemented(status) || absl::IsResourceExhausted(status);
+  return fail(isTooLarge ? kUnsupported : kDefect,
+              file + ": " + std::string(status.message()));
 }
 
 /// Budgets of the device in equal steps up to the problem's: a line for each
@@ -145,7 +154,7 @@ int sweepDevice(const std::string &file, const Problem &problem, int64_t steps,
   absl::StatusOr<std::vector<SpacePlan>> plans =
       sweepBudgets(problem, 0, budgets, options);
   if (!plans.ok())
-    return fail(kDefect, file + ": " + std::string(plans.status().message()));
+    return failPlanner(file, plans.status());
   for (size_t i = 0; i < plans->size(); ++i) {
     const SpacePlan &plan = (*plans)[i];
     printf("%lld %s %lld\n", (long long)budgets[i],
@@ -231,10 +240,7 @@ int solveOffload(int argc, char **argv) {
     return sweepDevice(args.file, problem, steps, options);
   absl::StatusOr<SpacePlan> plan = solveSpaces(problem, options);
   if (!plan.ok())
-    return fail(plan.status().code() == absl::StatusCode::kUnimplemented
-                    ? kUnsupported
-                    : kDefect,
-                args.file + ": " + std::string(plan.status().message()));
+    return failPlanner(args.file, plan.status());
   absl::StatusOr<Profile> base = simulate(problem, baseSolution(problem));
   if (!base.ok())
     return fail(kDefect,

@@ -3,6 +3,7 @@
 #include "compiler/planning/driver/FreeOrder.h"
 #include "compiler/planning/driver/SpaceStrategies.h"
 #include "compiler/planning/peers/OffloadRules.h"
+#include "compiler/planning/peers/Optimum.h"
 #include "compiler/planning/search/LoopChoices.h"
 #include "compiler/planning/search/ModeLoads.h"
 #include "compiler/planning/search/Moves.h"
@@ -65,6 +66,13 @@ public:
     }
     if (planner == P::Search || planner == P::Recompute)
       status.Update(recompute());
+    if (planner == P::Optimum)
+      status.Update(tryOptimum(OptimumLimits().mostStates));
+    if (planner == P::Search && options.optimum && canGain(0) &&
+        problem.instructions.size() <= kOptimumInstructions)
+      if (absl::Status tried = tryOptimum(kOptimumStates);
+          !absl::IsUnimplemented(tried) && !absl::IsResourceExhausted(tried))
+        status.Update(tried);
     if (!status.ok())
       return status;
     best.tried = tried;
@@ -228,6 +236,24 @@ private:
     if (!made.ok())
       return made.status();
     offer(*made);
+    return absl::OkStatus();
+  }
+
+  /// The quickest of all that are quicker than the best plan so far.
+  absl::Status tryOptimum(size_t mostStates) {
+    const int64_t below =
+        std::min(options.useless, best.feasible ? best.makespan : kNoPlan);
+    absl::StatusOr<std::optional<OptimalPlan>> plan =
+        planOptimum(problem, {below, mostStates});
+    if (!plan.ok() || !*plan)
+      return plan.status();
+    absl::StatusOr<Profile> profile = simulate(problem, (*plan)->solution);
+    if (!profile.ok())
+      return profile.status();
+    MovedPlan made{std::move((*plan)->solution), profile->makespan,
+                   profile->spacePeakBytes};
+    if (made.makespan != (*plan)->makespan || !offer(made))
+      return absl::InternalError("the optimum isn't what it says");
     return absl::OkStatus();
   }
 

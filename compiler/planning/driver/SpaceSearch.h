@@ -27,6 +27,9 @@
 // the best plan stays a tenth above what is proved, modes and knobs are gone
 // through once more with every strategy, by finer steps.
 //
+// Last, what is small and not proved to be the quickest is planned exactly,
+// below the best plan so far (`peers/Optimum.h`).
+//
 // *Coarse* is the same with a few modes and knobs, without the chain's rule and
 // with little work for recomputing alone: a tenth of the time, for who asks
 // what a lever is worth. It may lose to either of these.
@@ -42,7 +45,8 @@
 namespace tmc::planning {
 
 /// What plans: the search, or one of those that it never loses to, but for
-/// ZeroOffloadBlocks, which it doesn't begin with.
+/// ZeroOffloadBlocks, which it doesn't begin with, and Optimum, which it asks
+/// for few instructions only.
 enum class SpacePlanner {
   Search,
   Recompute,
@@ -50,7 +54,8 @@ enum class SpacePlanner {
   ZeroOffloadBlocks,
   OldestFirst,
   Knapsack,
-  Chain
+  Chain,
+  Optimum
 };
 
 struct SpaceSearchOptions {
@@ -61,6 +66,8 @@ struct SpaceSearchOptions {
   bool coarse = false;
   /// Far from what is proved, modes and knobs are gone through once more.
   bool secondPass = true;
+  /// What is small is planned exactly, where the search may gain.
+  bool optimum = true;
   /// A plan to begin with: it is the answer if it fits and none quicker is
   /// found. Null: none.
   const Solution *known = nullptr;
@@ -81,7 +88,8 @@ struct SpacePlan {
 };
 
 /// The best plan found within the budgets in `problem.spaces`. Errors: the
-/// problem is malformed, or has loops without exact trips.
+/// problem is malformed, or has loops without exact trips; of
+/// SpacePlanner::Optimum, it is too large for it.
 absl::StatusOr<SpacePlan> solveSpaces(const Problem &problem,
                                       const SpaceSearchOptions &options);
 

@@ -63,6 +63,10 @@ inline constexpr int64_t kFarPart = 10;
 /// Coarsely, plans that are this part above it are near enough.
 inline constexpr int64_t kNearPart = 33;
 
+/// Problems of up to so many instructions are planned exactly, by so many
+/// states at most: a quarter of a second, 80 MB.
+inline constexpr size_t kOptimumInstructions = 12, kOptimumStates = 50'000;
+
 /// What would gain less than this part of the step isn't sought.
 inline constexpr int64_t kWorthPart = 2000;
 /// Devices of up to so many kernels are planned with every row at any effort.

@@ -30,7 +30,8 @@ void expectTrue(const Problem &p, const SpacePlan &plan) {
   EXPECT_FALSE(fault) << *fault;
 }
 
-/// How plans compare with the best lists of the program's kernels and two more.
+/// How plans compare with the best lists of the program's kernels and two more:
+/// those that the search finds alone, and the optimum's.
 struct Comparison {
   int64_t instances = 0, found = 0, optimal = 0;
   int64_t slower = 0;       // Optima that cost more than without budgets.
@@ -60,14 +61,34 @@ void Comparison::add(Random &random, SpaceProblem w, int draws) {
   std::optional<int64_t> optimum = optimumOf(p, plans);
   ASSERT_TRUE(optimum);
   ++instances;
-  absl::StatusOr<SpacePlan> plan = solveSpaces(p, {});
+  SpaceSearchOptions exactly;
+  exactly.planner = SpacePlanner::Optimum;
+  absl::StatusOr<SpacePlan> exact = solveSpaces(p, exactly);
+  ASSERT_TRUE(exact.ok()) << exact.status().message() << printProblem(p);
+  ASSERT_TRUE(exact->feasible) << printProblem(p);
+  expectTrue(p, *exact);
+  // Of loops only the lists are known.
+  if (p.segments.size() > 1)
+    ASSERT_LE(exact->makespan, *optimum) << printProblem(p);
+  else
+    ASSERT_EQ(exact->makespan, *optimum) << printProblem(p);
+  SpaceSearchOptions alone;
+  alone.optimum = false;
+  absl::StatusOr<SpacePlan> plan = solveSpaces(p, alone);
   ASSERT_TRUE(plan.ok()) << plan.status().message() << printProblem(p);
   slower += *optimum > simulate(p, baseSolution(p))->makespan;
+  if (!plan->feasible || plan->makespan > *optimum) {
+    // What it misses is found in the end.
+    absl::StatusOr<SpacePlan> both = solveSpaces(p, {});
+    ASSERT_TRUE(both.ok() && both->feasible);
+    ASSERT_EQ(both->makespan, exact->makespan);
+  }
   if (!plan->feasible)
     return;
   ++found;
   expectTrue(p, *plan);
   ASSERT_GE(plan->makespan, plan->provenMakespan);
+  ASSERT_LE(exact->makespan, plan->makespan);
   quicker += plan->makespan < *optimum;
   optimal += plan->makespan <= *optimum;
   over.push_back(100.0 * double(plan->makespan - *optimum) / double(*optimum));
