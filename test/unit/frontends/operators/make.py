@@ -1,0 +1,121 @@
+"""Writes the cases of OnnxOperatorTest: a model in text format, inputs, and what they give.
+
+    python test/unit/frontends/operators/make.py
+
+The results are those of the reference implementation that the `onnx` package has. Inputs named as
+constants are initializers of the model; `gradient` names those whose gradients the test checks.
+"""
+
+import os
+
+import numpy as np
+from google.protobuf import text_format
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def spell(array):
+    return " ".join("%.9g" % v for v in np.asarray(array).reshape(-1))
+
+
+def case(name, operator, inputs, constants=(), gradient=(), opset=22, outputs=("y",), domain="", **attributes):
+    """`inputs` are pairs of a name and an array; an empty name is an input left out."""
+    node = helper.make_node(operator, [n for n, _ in inputs], list(outputs), domain=domain, **attributes)
+    given = {n: np.asarray(a) for n, a in inputs if n}
+    element = {n: helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in given.items()}
+    free = [n for n in given if n not in constants]
+    declared = [helper.make_tensor_value_info(n, element[n], given[n].shape) for n in free]
+    stored = [numpy_helper.from_array(given[n], n) for n in constants]
+    sets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+
+    def model(results):
+        graph = helper.make_graph([node], name, declared, results, stored)
+        return helper.make_model(graph, opset_imports=sets, ir_version=10)
+
+    untyped = [helper.make_empty_tensor_value_info(n) for n in outputs]
+    made = ReferenceEvaluator(model(untyped)).run(None, {n: given[n] for n in free})
+    typed = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+             for n, a in zip(outputs, made)]
+    whole = model(typed)
+    numbers = [(n, given[n]) for n in free] + list(zip(outputs, made))
+    helper.set_model_props(whole, {**{n: spell(a) for n, a in numbers}, "gradient": " ".join(gradient)})
+    with open(os.path.join(HERE, name + ".txt"), "w") as file:
+        file.write(text_format.MessageToString(whole))
+
+
+def main():
+    random = np.random.default_rng(21)
+
+    def draw(*shape, low=-1.0, high=1.0):
+        return random.uniform(low, high, shape).astype(np.float32)
+
+    def ints(*values):
+        return np.array(values, dtype=np.int64)
+
+    # Places away from whole numbers, where the gradient has a step.
+    image, grid = draw(2, 2, 3, 4), draw(2, 2, 3, 2, low=-1.3, high=1.3)
+    for mode in ("linear", "cubic"):
+        for beyond in ("zeros", "border", "reflection"):
+            case("grid-%s-%s" % (mode, beyond), "GridSample", [("x", image), ("grid", grid)], gradient=("x", "grid"),
+                 mode=mode, padding_mode=beyond, align_corners=int(beyond == "border"))
+    case("grid-nearest", "GridSample", [("x", image), ("grid", grid)], gradient=("x",), mode="nearest")
+    case("grid-volume", "GridSample", [("x", draw(1, 2, 2, 3, 3)), ("grid", draw(1, 2, 1, 2, 3))],
+         gradient=("x", "grid"))
+    case("affine-grid", "AffineGrid", [("theta", draw(2, 2, 3)), ("size", ints(2, 1, 2, 3))], constants=("size",),
+         gradient=("theta",))
+    boxes = np.array([[0.4, 0.3, 3.2, 2.6], [1.1, 0.2, 2.9, 3.1]], dtype=np.float32)
+    for mode in ("avg", "max"):
+        case("roi-" + mode, "RoiAlign", [("x", image), ("rois", boxes), ("image", ints(1, 0))], mode=mode,
+             gradient=("x", "rois") if mode == "avg" else (), output_height=2, output_width=2, sampling_ratio=2,
+             spatial_scale=0.8)
+    case("deform-conv", "DeformConv",
+         [("x", draw(1, 4, 4, 5)), ("w", draw(2, 2, 2, 2)), ("offset", draw(1, 16, 2, 5, low=-0.4, high=0.4)),
+          ("b", draw(2)), ("mask", draw(1, 8, 2, 5))],
+         gradient=("x", "w", "offset", "b", "mask"), kernel_shape=[2, 2], group=2, offset_group=2, pads=[0, 0, 1, 1],
+         strides=[2, 1], dilations=[2, 1])
+
+    resize = [("x", draw(1, 1, 4, 5)), ("", None), ("scales", np.array([1, 1, 0.6, 0.7], dtype=np.float32))]
+    for mode in ("linear", "cubic"):
+        case("resize-antialias-" + mode, "Resize", resize, constants=("scales",), gradient=("x",), mode=mode,
+             antialias=1)
+    case("resize-symmetric", "Resize", resize, constants=("scales",), gradient=("x",), mode="linear",
+         coordinate_transformation_mode="half_pixel_symmetric")
+    crop = np.array([0, 0, 0.2, -0.3, 1, 1, 0.9, 0.8], dtype=np.float32)
+    case("resize-crop", "Resize",
+         [("x", draw(1, 1, 4, 5)), ("roi", crop), ("", None), ("sizes", ints(1, 1, 3, 4))], constants=("roi", "sizes"),
+         gradient=("x",), mode="linear", coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=10.0)
+    case("resize-aspect", "Resize", [("x", draw(1, 1, 2, 4)), ("", None), ("", None), ("sizes", ints(7, 8))],
+         constants=("sizes",), gradient=("x",), mode="linear", axes=[2, 3], keep_aspect_ratio_policy="not_larger")
+
+    volume = draw(1, 2, 4, 5, 6)
+    case("conv-volume", "Conv", [("x", volume), ("w", draw(4, 1, 2, 3, 2)), ("b", draw(4))], gradient=("x", "w", "b"),
+         group=2, strides=[1, 2, 1], dilations=[2, 1, 1], pads=[1, 0, 2, 0, 1, 0])
+    case("conv-transpose-volume", "ConvTranspose", [("x", draw(1, 2, 2, 3, 2)), ("w", draw(2, 2, 3, 2, 2))],
+         gradient=("x", "w"), strides=[2, 1, 2], pads=[1, 0, 0, 1, 1, 0], output_padding=[1, 0, 0])
+    case("max-pool-volume", "MaxPool", [("x", volume)], gradient=("x",), kernel_shape=[2, 3, 2], strides=[2, 2, 1],
+         pads=[0, 1, 0, 0, 1, 1])
+    case("average-pool-volume", "AveragePool", [("x", volume)], gradient=("x",), kernel_shape=[2, 3, 2],
+         strides=[2, 2, 1], pads=[0, 1, 0, 0, 1, 1])
+    case("average-pool-ceil", "AveragePool", [("x", draw(1, 1, 6, 5))], gradient=("x",), kernel_shape=[3, 3],
+         strides=[2, 3], pads=[1, 1, 0, 0], ceil_mode=1, count_include_pad=1)
+    case("lp-pool", "LpPool", [("x", draw(1, 2, 5, 4, low=0.5))], gradient=("x",), kernel_shape=[3, 2], p=3,
+         pads=[1, 0, 0, 1])
+    case("max-pool-places", "MaxPool", [("x", draw(2, 2, 4, 5))], outputs=("y", "places"), gradient=("x",),
+         kernel_shape=[2, 3], strides=[2, 1], pads=[0, 1, 0, 1])
+    places = ints(5, 7, 13, 15, 21, 18, 25, 30).reshape(1, 2, 2, 2)
+    case("max-unpool", "MaxUnpool", [("x", draw(1, 2, 2, 2)), ("places", places)], gradient=("x",), kernel_shape=[2, 2],
+         strides=[2, 2])
+    case("col2im", "Col2Im", [("x", draw(1, 8, 9)), ("image", ints(4, 4)), ("block", ints(2, 2))],
+         constants=("image", "block"), gradient=("x",), strides=[1, 2], dilations=[2, 1], pads=[0, 1, 1, 1])
+
+    mod = np.array([[-5, 5, -0.0, 7.5], [np.inf, -3, 3, 2]], dtype=np.float32)
+    by = np.array([[np.inf, -np.inf, 3, -2], [2, np.inf, -3, 0]], dtype=np.float32)
+    case("mod-infinite", "Mod", [("a", mod), ("b", by)], fmod=0)
+    case("mod", "Mod", [("a", draw(6, low=-5, high=5)), ("b", np.array([2, 2, -3, -3, 0.7, -0.7], dtype=np.float32))],
+         gradient=("a", "b"), fmod=0)
+
+
+if __name__ == "__main__":
+    main()
