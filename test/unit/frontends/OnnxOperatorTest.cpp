@@ -6,7 +6,7 @@
 // another implementation computes them (make.py).
 //
 // For gradients, the inputs that the metadata's `gradient` names become
-// parameters and the loss is the sum of the first output's squares. The step's
+// parameters and the loss is the sum of all outputs' squares. The step's
 // gradient along a random direction is compared with the five-point difference
 // of the loss, both in double.
 
@@ -148,7 +148,7 @@ TEST_P(OnnxOperator, GivesTheNumbers) {
   EXPECT_EQ(compared, static_cast<unsigned>(c.model.graph().output_size()));
 }
 
-/// The case's model, to be trained: the sum of the first output's squares.
+/// The case's model, to be trained: the sum of its float outputs' squares.
 static onnx::ModelProto trained(const Case &c) {
   onnx::ModelProto model = c.model;
   auto &graph = *model.mutable_graph();
@@ -169,10 +169,8 @@ static onnx::ModelProto trained(const Case &c) {
       graph.mutable_input()->DeleteSubrange(i, 1);
       break;
     }
-  std::string y = graph.output(0).name();
-  graph.clear_output();
   auto add = [&](const char *op, const std::string &a, const std::string &b,
-                 const char *result) {
+                 const std::string &result) {
     auto &node = *graph.add_node();
     node.set_op_type(op);
     node.add_input(a);
@@ -181,11 +179,23 @@ static onnx::ModelProto trained(const Case &c) {
     node.add_output(result);
     return &node;
   };
-  add("Mul", y, y, "squares");
-  auto &keep = *add("ReduceSum", "squares", "", "loss")->add_attribute();
-  keep.set_name("keepdims");
-  keep.set_type(onnx::AttributeProto::INT);
-  keep.set_i(0);
+  std::string total;
+  for (const auto &output : c.model.graph().output()) {
+    const std::string &y = output.name();
+    if (output.type().tensor_type().elem_type() != onnx::TensorProto::FLOAT)
+      continue;
+    add("Mul", y, y, y + ".squares");
+    auto &keep =
+        *add("ReduceSum", y + ".squares", "", y + ".sum")->add_attribute();
+    keep.set_name("keepdims");
+    keep.set_type(onnx::AttributeProto::INT);
+    keep.set_i(0);
+    if (!total.empty())
+      add("Add", total, y + ".sum", y + ".total");
+    total = total.empty() ? y + ".sum" : y + ".total";
+  }
+  add("Identity", total, "", "loss");
+  graph.clear_output();
   auto &output = *graph.add_output();
   output.set_name("loss");
   output.mutable_type()->mutable_tensor_type()->set_elem_type(1);

@@ -9,6 +9,7 @@ constants are initializers of the model; `gradient` names those whose gradients 
 import os
 
 import numpy as np
+import onnx.parser
 from google.protobuf import text_format
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -34,6 +35,7 @@ def case(name, operator, inputs, constants=(), gradient=(), opset=22, outputs=("
         graph = helper.make_graph([node], name, declared, results, stored)
         return helper.make_model(graph, opset_imports=sets, ir_version=10)
 
+    outputs = [n for n in outputs if n]
     untyped = [helper.make_empty_tensor_value_info(n) for n in outputs]
     made = ReferenceEvaluator(model(untyped)).run(None, {n: given[n] for n in free})
     typed = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
@@ -115,6 +117,53 @@ def main():
     case("mod-infinite", "Mod", [("a", mod), ("b", by)], fmod=0)
     case("mod", "Mod", [("a", draw(6, low=-5, high=5)), ("b", np.array([2, 2, -3, -3, 0.7, -0.7], dtype=np.float32))],
          gradient=("a", "b"), fmod=0)
+
+    sizes = [("query", draw(2, 3, 8)), ("key", draw(2, 3, 4)), ("value", draw(2, 3, 6)), ("state", draw(2, 2, 2, 3))]
+    decay, beta = [("decay", draw(2, 3, 4))], [("beta", draw(2, 3, 2, low=0.1))]
+    for rule, more in (("linear", []), ("gated", decay), ("delta", [("", None)] + beta), ("gated_delta", decay + beta)):
+        case("linear-attention-" + rule.replace("_", "-"), "LinearAttention", sizes + more, opset=27,
+             outputs=("y", "present"), gradient=[n for n, _ in sizes + more if n], q_num_heads=4, kv_num_heads=2,
+             update_rule=rule)
+    case("linear-attention-shared", "LinearAttention",
+         sizes[:3] + [("", None), ("decay", draw(2, 3, 2)), ("beta", draw(2, 3, 1, low=0.1))], opset=27,
+         outputs=("y", "present"), gradient=("query", "key", "value", "decay", "beta"), q_num_heads=4, kv_num_heads=2,
+         scale=0.7)
+    conv = [("x", draw(2, 3, 4)), ("w", draw(3, 1, 3)), ("b", draw(3)), ("past", draw(2, 3, 2))]
+    case("causal-conv", "CausalConvWithState", conv, opset=27, outputs=("y", "present"),
+         gradient=("x", "w", "b", "past"), activation="silu")
+    case("causal-conv-fresh", "CausalConvWithState", conv[:2], opset=27, outputs=("y", "present"), gradient=("x", "w"))
+    for mode, starts in (("linear", (1, 0)), ("circular", (4, 2))):
+        case("tensor-scatter-" + mode, "TensorScatter",
+             [("past", draw(2, 5, 2)), ("update", draw(2, 3, 2)), ("places", ints(*starts))], opset=24, mode=mode,
+             gradient=("past", "update"), axis=1)
+    qkv = [("q", draw(2, 4, 3, 4)), ("k", draw(2, 2, 5, 4)), ("v", draw(2, 2, 5, 3))]
+    lengths = [("", None), ("", None), ("", None), ("lengths", ints(4, 2))]
+    case("attention-lengths", "Attention", qkv + lengths, opset=24, gradient=("q", "k", "v"), is_causal=1)
+    case("attention-lengths-window", "Attention",
+         qkv[:2] + [("v", draw(2, 2, 5, 4)), ("mask", draw(3, 4))] + lengths[1:], opset=25, gradient=("q", "k", "v"),
+         left_window_size=1, right_window_size=1)
+    for mode in range(1, 4):
+        case("attention-scores-%d" % mode, "Attention", qkv + [("mask", draw(3, 5))], opset=24,
+             outputs=("y", "", "", "scores"), gradient=("q", "k", "v", "mask"), qk_matmul_output_mode=mode, softcap=1.5)
+    case("attention-scores-0", "Attention", qkv, opset=24, outputs=("y", "", "", "scores"), gradient=("q", "k"))
+    seen = np.array([[1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 1]], dtype=bool)
+    case("attention-scores-empty", "Attention", qkv + [("mask", seen)], opset=24, outputs=("y", "", "", "scores"),
+         gradient=("q", "k", "v"), constants=("mask",), qk_matmul_output_mode=3)
+
+    def body(name, text):
+        graph = onnx.parser.parse_graph(text)
+        graph.name = name
+        return graph
+
+    shape = "float[2,4,3,5]"
+    flex = [("q", qkv[0][1]), ("k", qkv[1][1]), ("v", qkv[2][1])]
+    case("flex-attention", "FlexAttention", flex, opset=26, domain="ai.onnx.preview", gradient=("q", "k", "v"),
+         score_mod=body("s", "s (%s x) => (%s z) <float half = {0.5}> { t = Tanh(x) z = Mul(t, half) }" % (shape, shape)),
+         prob_mod=body("p", "p (%s x) => (%s z) { z = Mul(x, x) }" % (shape, shape)))
+    case("flex-attention-plain", "FlexAttention", flex, opset=26, domain="ai.onnx.preview", gradient=("q", "k", "v"),
+         scale=0.4)
+    case("center-crop-pad", "CenterCropPad", [("x", draw(2, 4, 3)), ("shape", ints(7, 1))], constants=("shape",),
+         gradient=("x",), axes=[1, -1])
 
 
 if __name__ == "__main__":
