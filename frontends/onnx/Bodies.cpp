@@ -94,8 +94,8 @@ FailureOr<Val> OnnxImporter::constantOf(Node &node,
   if (!array)
     return fail(array.failure()), mlir::failure();
   if (isFloat(array->type()) && array->size() > 1)
-    warn("'" + tensor.name() + "', which belongs to a body of " +
-         node.label() + ", is a constant and isn't trained");
+    warn("'" + tensor.name() + "', which belongs to a body of " + node.label() +
+         ", is a constant and isn't trained");
   return Val(*array);
 }
 
@@ -120,8 +120,8 @@ OnnxImporter::importBody(Node &node, const onnx::GraphProto &graph,
     scope.values[input.name()] = value;
   scopes.push_back(std::move(scope));
   // What a body says holds by the standard's own operators, whose node it is.
-  bool isStandard = node.proto.domain().empty() ||
-                    node.proto.domain() == "ai.onnx";
+  bool isStandard =
+      node.proto.domain().empty() || node.proto.domain() == "ai.onnx";
   int64_t opset = isStandard ? node.opset : opsetOf("");
   size_t refusalsBefore = refusals.size();
   LogicalResult done = importNodes(graph.node(), opset, true);

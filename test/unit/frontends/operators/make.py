@@ -21,8 +21,10 @@ def spell(array):
     return " ".join("%.9g" % v for v in np.asarray(array).reshape(-1))
 
 
-def case(name, operator, inputs, constants=(), gradient=(), opset=22, outputs=("y",), domain="", **attributes):
-    """`inputs` are pairs of a name and an array; an empty name is an input left out."""
+def case(name, operator, inputs, constants=(), gradient=(), opset=22, outputs=("y",), domain="", made=None,
+         **attributes):
+    """`inputs` are pairs of a name and an array; an empty name is an input left out. `made` are results where the
+    reference implementation is wrong."""
     node = helper.make_node(operator, [n for n, _ in inputs], list(outputs), domain=domain, **attributes)
     given = {n: np.asarray(a) for n, a in inputs if n}
     element = {n: helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in given.items()}
@@ -37,7 +39,8 @@ def case(name, operator, inputs, constants=(), gradient=(), opset=22, outputs=("
 
     outputs = [n for n in outputs if n]
     untyped = [helper.make_empty_tensor_value_info(n) for n in outputs]
-    made = ReferenceEvaluator(model(untyped)).run(None, {n: given[n] for n in free})
+    if made is None:
+        made = ReferenceEvaluator(model(untyped)).run(None, {n: given[n] for n in free})
     typed = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
              for n, a in zip(outputs, made)]
     whole = model(typed)
@@ -106,12 +109,25 @@ def main():
          pads=[1, 0, 0, 1])
     case("max-pool-places", "MaxPool", [("x", draw(2, 2, 4, 5))], outputs=("y", "places"), gradient=("x",),
          kernel_shape=[2, 3], strides=[2, 1], pads=[0, 1, 0, 1])
+    ties = np.array([[1, 1, 0, 2], [2, 1, 2, 0], [2, 2, 1, 1]], dtype=np.float32).reshape(1, 1, 3, 4)
+    # Of equal elements, the first by rows; the reference counts these windows wrongly.
+    firsts = [max(((ties[0, 0, h + i, w + j], -i, -j) for i in (0, 1) for j in (0, 1))) for h in (0, 1) for w in range(3)]
+    at = [(k // 3 - i, k % 3 - j) for k, (_, i, j) in enumerate(firsts)]
+    most = np.array([v for v, _, _ in firsts], dtype=np.float32).reshape(1, 1, 2, 3)
+    for order in (0, 1):
+        stands = ints(*(w * 3 + h if order else h * 4 + w for h, w in at)).reshape(1, 1, 2, 3)
+        case("max-pool-ties-%d" % order, "MaxPool", [("x", ties)], outputs=("y", "places"), made=[most, stands],
+             kernel_shape=[2, 2], storage_order=order)
     places = ints(5, 7, 13, 15, 21, 18, 25, 30).reshape(1, 2, 2, 2)
     case("max-unpool", "MaxUnpool", [("x", draw(1, 2, 2, 2)), ("places", places)], gradient=("x",), kernel_shape=[2, 2],
          strides=[2, 2])
     case("col2im", "Col2Im", [("x", draw(1, 8, 9)), ("image", ints(4, 4)), ("block", ints(2, 2))],
          constants=("image", "block"), gradient=("x",), strides=[1, 2], dilations=[2, 1], pads=[0, 1, 1, 1])
 
+    for kind, element in (("bool", np.bool_), ("whole", np.int32), ("float", np.float32)):
+        for extreme in ("Max", "Min"):
+            case("reduce-%s-nothing-%s" % (extreme.lower(), kind), "Reduce" + extreme,
+                 [("x", np.zeros((0, 2), dtype=element)), ("axes", ints(0))], constants=("x", "axes"), opset=20)
     mod = np.array([[-5, 5, -0.0, 7.5], [np.inf, -3, 3, 2]], dtype=np.float32)
     by = np.array([[np.inf, -np.inf, 3, -2], [2, np.inf, -3, 0]], dtype=np.float32)
     case("mod-infinite", "Mod", [("a", mod), ("b", by)], fmod=0)
@@ -164,6 +180,49 @@ def main():
          scale=0.4)
     case("center-crop-pad", "CenterCropPad", [("x", draw(2, 4, 3)), ("shape", ints(7, 1))], constants=("shape",),
          gradient=("x",), axes=[1, -1])
+
+    axis = ("axis", np.array(-2, dtype=np.int64))
+    signal = draw(2, 5, 3, 2)
+    for name, inputs, more in (
+            ("real", [("x", signal[..., :1]), ("", None), axis], dict(onesided=1)),
+            ("complex", [("x", signal), ("points", np.array(4, dtype=np.int64)), ("axis", np.array(1))], {}),
+            ("inverse", [("x", signal), ("points", np.array(7, dtype=np.int64)), ("axis", np.array(1))],
+             dict(inverse=1)),
+            ("inverse-real", [("x", signal), ("", None), axis], dict(inverse=1, onesided=1)),
+            ("inverse-real-odd", [("x", signal), ("points", np.array(5, dtype=np.int64)), axis],
+             dict(inverse=1, onesided=1))):
+        constants = [n for n, _ in inputs[1:] if n]
+        case("dft-" + name, "DFT", inputs, constants=constants, gradient=("x",), opset=20, **more)
+    case("dft-older", "DFT", [("x", signal)], gradient=("x",), opset=17, axis=2)
+    case("stft", "STFT",
+         [("x", draw(2, 9, 1)), ("step", np.array(2, dtype=np.int64)), ("window", draw(4, low=0.2))],
+         constants=("step",), gradient=("x", "window"), onesided=1)
+    mel = [("bands", 4), ("points", 16), ("rate", 8192)]
+    edges = [("low", np.array(0, dtype=np.float32)), ("high", np.array(4096, dtype=np.float32))]
+    case("mel-weights", "MelWeightMatrix", [(n, np.array(v, dtype=np.int64)) for n, v in mel] + edges,
+         constants=("bands", "points", "rate", "low", "high"))
+    for n in (1, 2, 4):
+        case("det-%d" % n, "Det", [("x", draw(2, n, n))], gradient=("x",))
+    case("einsum-diagonal", "Einsum", [("x", draw(3, 2, 3))], gradient=("x",), equation="iji->ij")
+    case("einsum-trace", "Einsum", [("x", draw(3, 2, 3)), ("w", draw(2, 2))], gradient=("x", "w"),
+         equation="iji,jj->i")
+    rows = np.array([[2, 3, 4], [1, 0, 0], [1, 0, 0], [0, 5, 5]], dtype=np.int64)
+    case("unique-rows", "Unique", [("x", rows)], constants=("x",), outputs=("y", "first", "which", "counts"), axis=0)
+    case("unique-unsorted", "Unique", [("x", rows)], constants=("x",), outputs=("y", "first", "which", "counts"),
+         axis=0, sorted=0)
+    grams = dict(max_gram_length=3, ngram_counts=[0, 2, 6], ngram_indexes=[0, 3, 1, 4, 2, 2],
+                 pool_int64s=[2, 5, 1, 2, 5, 5, 3, 1, 2, 5, 5, 7])
+    tokens = ints(1, 2, 3, 5, 5, 1, 2, 1, 5, 2, 5, 5, 7, 2).reshape(2, 7)
+    for mode in ("TF", "IDF", "TFIDF"):
+        case("ngrams-" + mode.lower(), "TfIdfVectorizer", [("x", tokens)], mode=mode, min_gram_length=1,
+             max_skip_count=2, weights=[0.5, 2.0, 3.0, 1.5, 0.25], **grams)
+    case("ngrams-line", "TfIdfVectorizer", [("x", tokens[0])], mode="TF", min_gram_length=2, max_skip_count=0, **grams)
+    case("bits", "BitCast", [("x", np.array([1065353216, -1073741824, 1], dtype=np.int32))], constants=("x",), opset=26,
+         to=TensorProto.FLOAT)
+    case("binarizer", "Binarizer", [("x", draw(2, 3))], domain="ai.onnx.ml", threshold=0.2)
+    case("columns", "ArrayFeatureExtractor", [("x", draw(2, 4)), ("at", ints(3, 1))], constants=("at",),
+         gradient=("x",), domain="ai.onnx.ml")
+    case("optional", "OptionalGetElement", [("x", draw(2, 2))], gradient=("x",))
 
 
 if __name__ == "__main__":
