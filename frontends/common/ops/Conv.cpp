@@ -137,6 +137,8 @@ static FailureOr<Val> transposeVolume(Site &s, const Val &x, const Val &w,
                                       const Val &bias, const WindowSpec &spec,
                                       const Dims &extra, int64_t groups) {
   int64_t depth = w.dims[2];
+  if (failed(checkApart(s, {depth})))
+    return failure();
   AxisWindow axis{depth,           spec.strides[0], spec.dilations[0],
                   spec.padding[0], spec.padding[3], 0};
   int64_t size = axis.stride * (x.dims[2] - 1) + extra[0] +

@@ -80,12 +80,14 @@ static FailureOr<Val> withoutExtra(Site &s, Value y, const AxisWindows &axes,
     if (!w.extra)
       continue;
     int64_t limit = w.low + input[2 + d] + w.high, count = dims[2 + d];
+    if (count > kMaxFoldElements)
+      return s.unsupported("a result of shape " + str(dims));
     std::vector<double> factors;
     for (int64_t i = 0; i < count; ++i) {
-      int64_t inside = 0;
-      for (int64_t k = 0; k < w.size; ++k)
-        inside += i * w.stride + k * w.dilation < limit;
-      factors.push_back(double(w.size) / std::max<int64_t>(inside, 1));
+      // The window's elements before `limit`, of which one is at least.
+      int64_t inside = (limit - i * w.stride + w.dilation - 1) / w.dilation;
+      factors.push_back(double(w.size) /
+                        std::clamp<int64_t>(inside, 1, w.size));
     }
     Dims line(dims.size(), 1);
     line[2 + d] = count;

@@ -154,6 +154,8 @@ FailureOr<Val> tmc::frontend::sampleGrid(Site &s, const Val &x, const Val &grid,
       grid.dims[0] != x.dims[0])
     return s.error("an image of shape " + str(x.dims) +
                    " and a grid of shape " + str(grid.dims));
+  if (k > 3)
+    return s.unsupported("an image of shape " + str(x.dims));
   ArrayRef<int64_t> spatial = ArrayRef<int64_t>(x.dims).drop_front(2);
   for (int64_t size : spatial)
     if (size < 1)
@@ -251,6 +253,8 @@ FailureOr<Val> tmc::frontend::poolBoxes(Site &s, const BoxPool &p) {
   if (p.height < 1 || p.width < 1 || p.height > kLimit || p.width > kLimit ||
       p.samples > kLimit)
     return s.error("bins of [" + Twine(p.height) + ", " + Twine(p.width) + "]");
+  if (p.height * p.width > kMaxFoldElements / std::max<int64_t>(p.samples, 1))
+    return s.unsupported("as many points in a box");
   if (p.samples < 1)
     return s.unsupported("as many points in a box as its size says (give "
                          "sampling_ratio)");
@@ -334,6 +338,9 @@ FailureOr<Val> tmc::frontend::convolveDeformed(Site &s, const DeformedConv &c) {
                               window.padding[2 + d], window.size[d],
                               window.strides[d], window.dilations[d]));
   int64_t places = out[0] * out[1], images = x.dims[0];
+  auto elements = checkedNumElements(Dims{taps, out[0], out[1]});
+  if (!elements || *elements > kMaxFoldElements)
+    return s.unsupported("offsets of shape " + str(c.offsets.dims));
   bool fits = og >= 1 && c.groups >= 1 && x.dims[1] % og == 0 &&
               w.dims[1] * c.groups == x.dims[1] && w.dims[0] % c.groups == 0 &&
               c.offsets.dims == Dims{images, og * taps * 2, out[0], out[1]} &&

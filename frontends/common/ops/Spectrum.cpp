@@ -118,7 +118,7 @@ FailureOr<Val> tmc::frontend::shortFourier(Site &s, const Val &signal,
 /// of a triangle are straight between them.
 FailureOr<Val> tmc::frontend::melWeights(Site &s, const MelScale &mel,
                                          ElementType type) {
-  int64_t rows = mel.points / 2 + 1;
+  int64_t rows = std::max<int64_t>(mel.points, 0) / 2 + 1;
   bool valid = mel.bands >= 1 && mel.points >= 1 && mel.rate > 0 &&
                mel.low >= 0 && mel.high > mel.low &&
                mel.bands <= kMaxFoldElements / rows;

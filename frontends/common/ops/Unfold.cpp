@@ -13,6 +13,16 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
 
+/// Windows larger than this aren't taken apart.
+constexpr int64_t kMaxWindow = 1 << 10;
+
+LogicalResult tmc::frontend::checkApart(Site &s, ArrayRef<int64_t> sizes) {
+  for (int64_t size : sizes)
+    if (size > kMaxWindow)
+      return s.unsupported("windows of " + str(sizes));
+  return success();
+}
+
 int64_t tmc::frontend::countOf(const AxisWindow &w, int64_t size) {
   return windowCount(size, w.low, w.high + w.extra, w.size, w.stride,
                      w.dilation);
@@ -22,6 +32,8 @@ FailureOr<SmallVector<Val>> tmc::frontend::unfolded(Site &s, const Val &x,
                                                     int64_t axis,
                                                     const AxisWindow &w,
                                                     double fill) {
+  if (failed(checkApart(s, {w.size})))
+    return failure();
   Dims low(x.rank(), 0), high(x.rank(), 0);
   low[axis] = w.low;
   high[axis] = w.high + w.extra;
@@ -84,6 +96,8 @@ FailureOr<Val> tmc::frontend::foldColumns(Site &s, const Val &columns,
   Dims counts;
   int64_t window = 1;
   for (auto [w, size] : llvm::zip(axes, spatial)) {
+    if (failed(checkApart(s, {w.size})))
+      return failure();
     counts.push_back(countOf(w, size));
     window *= w.size;
   }
@@ -117,21 +131,23 @@ FailureOr<Val> tmc::frontend::placesOfMaxima(Site &s, const Val &x,
   if (failed(checkFloats(s, x)))
     return failure();
   ASSIGN_OR_FAIL(AxisWindows axes, windowsOf(s, x.dims, spec));
-  if (x.rank() < 3 || !checkedNumElements(x.dims))
-    return s.error("an input of shape " + str(x.dims));
-  // The place of each element, as a sum over dimensions.
-  Array place = Array::splatInt(ElementType::I64, x.dims, 0);
+  // The place of each element among those of its channel, as a sum over
+  // dimensions.
+  Dims spatial(x.dims);
+  spatial[0] = spatial[1] = 1;
+  auto each = checkedNumElements(spatial);
+  auto channels = checkedNumElements(Dims{x.dims[0], x.dims[1]});
+  if (!each || *each > kMaxFoldElements || !channels ||
+      *channels > kMaxFoldElements)
+    return s.unsupported("places in an input of shape " + str(x.dims));
+  Array place = Array::splatInt(ElementType::I64, spatial, 0);
   int64_t stride = 1;
-  auto count = [&](int64_t d) {
-    Array at = iota(x.dims, d);
-    place = Array::mapInts(ElementType::I64, {place, at},
+  for (int64_t i = 2; i < x.rank(); ++i) {
+    int64_t d = byColumns ? i : x.rank() + 1 - i;
+    place = Array::mapInts(ElementType::I64, {place, iota(spatial, d)},
                            [&](Ints v) { return v[0] + v[1] * stride; });
     stride *= x.dims[d];
-  };
-  for (int64_t d = 2; d < x.rank(); ++d)
-    count(byColumns ? d : x.rank() + 1 - d);
-  count(1);
-  count(0);
+  }
   // The innermost dimension first: of equal elements, each row's first, then
   // the first row.
   Val best = x, places(place);
@@ -147,7 +163,13 @@ FailureOr<Val> tmc::frontend::placesOfMaxima(Site &s, const Val &x,
       ASSIGN_OR_FAIL(places, where(s, isMore, at[k], places));
     }
   }
-  return places;
+  Dims lead(x.rank(), 1);
+  lead[0] = x.dims[0];
+  lead[1] = x.dims[1];
+  Array first = Array::mapInts(
+      ElementType::I64, {iota(lead, 0), iota(lead, 1)},
+      [&](Ints v) { return (v[0] * x.dims[1] + v[1]) * stride; });
+  return add(s, {places, Val(first)});
 }
 
 FailureOr<Val> tmc::frontend::unpool(Site &s, const Val &x, const Val &places,

@@ -16,6 +16,9 @@
 
 namespace tmc::frontend {
 
+/// "Unsupported" where windows of these sizes have too many places.
+mlir::LogicalResult checkApart(Site &s, llvm::ArrayRef<int64_t> sizes);
+
 /// The number of windows `w` over `size` elements.
 int64_t countOf(const AxisWindow &w, int64_t size);
 

@@ -58,6 +58,8 @@ static LogicalResult importCausalConv(Node &n) {
   if (x.rank() != 3 || w.rank() != 3 || w.dims[2] < 1)
     return n.error("an input of shape " + str(x.dims) +
                    " and a filter of shape " + str(w.dims));
+  if (failed(checkFloats(n, x)))
+    return failure();
   int64_t before = w.dims[2] - 1;
   Dims kept{x.dims[0], x.dims[1], before};
   Val past = n.has(3) ? n.input(3) : Val(Array::splat(x.type, kept, 0));

@@ -77,6 +77,8 @@ static Register bitCast("BitCast", importBitCast);
 /// One above the threshold, else zero.
 static LogicalResult importBinarizer(Node &n) {
   const Val x = n.input(0);
+  if (failed(checkFloats(n, x)))
+    return failure();
   Val threshold(Array::splat(x.type, {}, n.floatAttr("threshold", 0)));
   ASSIGN_OR_FAIL(Val isAbove, greater(n, {x, threshold}));
   return n.set(castTo(n, isAbove, x.type));

@@ -115,8 +115,13 @@ static LogicalResult importTfIdfVectorizer(Node &n) {
   int64_t least = n.intAttr("min_gram_length", 1);
   int64_t most = n.intAttr("max_gram_length", 1);
   int64_t skips = n.intAttr("max_skip_count", 0);
+  constexpr int64_t kMaxSkips = 1 << 8;
   if (skips < 0 || width < 1)
     return n.error("max_skip_count is " + Twine(skips));
+  if (skips > kMaxSkips ||
+      static_cast<int64_t>(columns.size()) > kMaxFoldElements / width)
+    return n.unsupported(Twine(columns.size()) + " sequences in " +
+                         Twine(width) + " columns");
   Val total(Array::splat(ElementType::F32, {x.dims[0], width}, 0));
   for (const Sequences &s : all) {
     if (s.length < least || s.length > most)
