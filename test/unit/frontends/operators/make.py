@@ -103,8 +103,12 @@ def main():
          pads=[0, 1, 0, 0, 1, 1])
     case("average-pool-volume", "AveragePool", [("x", volume)], gradient=("x",), kernel_shape=[2, 3, 2],
          strides=[2, 2, 1], pads=[0, 1, 0, 0, 1, 1])
-    case("average-pool-ceil", "AveragePool", [("x", draw(1, 1, 6, 5))], gradient=("x",), kernel_shape=[3, 3],
-         strides=[2, 3], pads=[1, 1, 0, 0], ceil_mode=1, count_include_pad=1)
+    # Windows of the last row and column leave the padded image, whose elements alone count; the reference counts others.
+    square = draw(1, 1, 6, 5)
+    padded = np.pad(square[0, 0], ((1, 0), (1, 0)))
+    means = [[padded[i:i + 3, j:j + 3].mean() for j in (0, 2, 4)] for i in (0, 3, 6)]
+    case("average-pool-ceil", "AveragePool", [("x", square)], gradient=("x",), kernel_shape=[3, 3], strides=[3, 2],
+         pads=[1, 1, 0, 0], ceil_mode=1, count_include_pad=1, made=[np.array(means).reshape(1, 1, 3, 3).astype(np.float32)])
     case("lp-pool", "LpPool", [("x", draw(1, 2, 5, 4, low=0.5))], gradient=("x",), kernel_shape=[3, 2], p=3,
          pads=[1, 0, 0, 1])
     case("max-pool-places", "MaxPool", [("x", draw(2, 2, 4, 5))], outputs=("y", "places"), gradient=("x",),
@@ -219,10 +223,14 @@ def main():
     case("ngrams-line", "TfIdfVectorizer", [("x", tokens[0])], mode="TF", min_gram_length=2, max_skip_count=0, **grams)
     case("bits", "BitCast", [("x", np.array([1065353216, -1073741824, 1], dtype=np.int32))], constants=("x",), opset=26,
          to=TensorProto.FLOAT)
-    case("binarizer", "Binarizer", [("x", draw(2, 3))], domain="ai.onnx.ml", threshold=0.2)
+    case("binarizer", "Binarizer", [("x", np.array([-1, 0.125, 0.25, 0.5], dtype=np.float32))], domain="ai.onnx.ml",
+         threshold=0.25)
     case("columns", "ArrayFeatureExtractor", [("x", draw(2, 4)), ("at", ints(3, 1))], constants=("at",),
          gradient=("x",), domain="ai.onnx.ml")
     case("optional", "OptionalGetElement", [("x", draw(2, 2))], gradient=("x",))
+    # Lengths without anything else that hides keys, and a mask that names fewer keys than there are.
+    case("attention-lengths-alone", "Attention", qkv + lengths, opset=24, gradient=("q", "k", "v"))
+    case("attention-mask-short", "Attention", qkv + [("mask", draw(3, 4))], opset=24, gradient=("q", "k", "v"))
 
 
 if __name__ == "__main__":
