@@ -39,8 +39,9 @@ static LogicalResult importLinearAttention(Node &n) {
   if (a.query.rank() != 3 || a.heads < 1 || a.query.dims[2] < a.heads)
     return n.error("queries of shape " + str(a.query.dims));
   a.scale = n.floatAttr("scale", 0);
+  int64_t size = a.query.dims[2] / a.heads;
   if (a.scale == 0)
-    a.scale = 1 / std::sqrt(double(a.query.dims[2] / a.heads));
+    a.scale = 1 / std::sqrt(static_cast<double>(size));
   ASSIGN_OR_FAIL(LinearAttended made, attendLinearly(n, a));
   if (failed(n.set(0, made.out)))
     return failure();
