@@ -335,6 +335,49 @@ Array Array::compressed() const {
   return part.broadcastTo(shape);
 }
 
+static const llvm::fltSemantics &semanticsOf(ElementType type) {
+  switch (type) {
+  case ElementType::F16:
+    return llvm::APFloat::IEEEhalf();
+  case ElementType::BF16:
+    return llvm::APFloat::BFloat();
+  case ElementType::F64:
+    return llvm::APFloat::IEEEdouble();
+  default:
+    return llvm::APFloat::IEEEsingle();
+  }
+}
+
+Array Array::bitsAs(ElementType to) const {
+  int64_t width = sizeInFile(to);
+  assert(width == sizeInFile(elementType));
+  std::vector<int64_t> bits;
+  if (isFloat(elementType)) {
+    for (double v : floats()) {
+      llvm::APFloat number(v);
+      bool isExact = false;
+      number.convert(semanticsOf(elementType),
+                     llvm::APFloat::rmNearestTiesToEven, &isExact);
+      bits.push_back(number.bitcastToAPInt().getSExtValue());
+    }
+  } else {
+    bits = ints();
+  }
+  if (!isFloat(to))
+    return ofInts(to, dims(), std::move(bits));
+  std::vector<double> numbers;
+  for (int64_t v : bits) {
+    llvm::APInt word(8 * width, static_cast<uint64_t>(v), /*isSigned=*/false,
+                     /*implicitTrunc=*/true);
+    llvm::APFloat number(semanticsOf(to), word);
+    bool isExact = false;
+    number.convert(llvm::APFloat::IEEEdouble(),
+                   llvm::APFloat::rmNearestTiesToEven, &isExact);
+    numbers.push_back(number.convertToDouble());
+  }
+  return ofFloats(to, dims(), std::move(numbers));
+}
+
 Array Array::unrepeated(SmallVectorImpl<int64_t> &kept) const {
   Array result = *this;
   result.shape.clear();

@@ -73,6 +73,8 @@ public:
   /// With a stride of 0 along each dimension whose elements don't differ.
   Array compressed() const;
   Array cast(ElementType type) const;
+  /// The same bits as elements of `type`, which has as many of them.
+  Array bitsAs(ElementType type) const;
 
   /// The sub-array without its repeated dimensions, and which of this array's
   /// dimensions it has kept.

@@ -24,22 +24,22 @@ constexpr Way kWays[] = {
      "decide before the export, or compute both sides and choose by where()"},
     {"wrap_with_autocast autocast*", nullptr,
      "export without autocast; --precision chooses narrow types"},
-    {"RandomNormal* RandomUniform* Bernoulli Multinomial rand randn randint "
-     "rand_like randn_like normal* bernoulli* multinomial uniform* "
+    {"Multinomial rand randn randint rand_like randn_like normal* bernoulli* "
+     "multinomial uniform* "
      "exponential* poisson*",
      nullptr, "draw the numbers with the data, and give them as an input"},
     {"QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinear* "
      "ConvInteger MatMulInteger quantize* dequantize* fake_quantize* "
      "_weight_int*",
      nullptr, "export the model of floats; --precision chooses narrow types"},
-    {"DFT STFT MelWeightMatrix fft_* _fft_* stft istft view_as_complex "
+    {"fft_* _fft_* stft istft view_as_complex "
      "view_as_real complex polar real imag",
      nullptr,
      "compute spectra with the data, or write complex numbers as pairs of "
      "floats"},
-    {"String* RegexFullMatch TfIdfVectorizer LabelEncoder", nullptr,
+    {"String* RegexFullMatch LabelEncoder", nullptr,
      "make numbers of texts with the data"},
-    {"NonMaxSuppression RoiAlign MaxRoiPool nms roi_align roi_pool", nullptr,
+    {"NonMaxSuppression MaxRoiPool nms roi_align roi_pool", nullptr,
      "leave out what chooses boxes: the loss wants the scores before it"},
     {"nonzero* masked_select unique* _unique* bincount", nullptr,
      "keep all elements, and multiply by a mask or choose by where()"},
@@ -62,8 +62,7 @@ constexpr Way kWays[] = {
     {nullptr, "the indices of the largest elements",
      "use the largest elements alone (return_indices=False)"},
     {nullptr, "padding by mode", "pad by a constant, reflected or repeated"},
-    {nullptr, "resizing",
-     "resize by nearest, linear or cubic, without antialiasing"},
+    {nullptr, "resizing", "resize by nearest, linear or cubic"},
     {nullptr, "trips", "shorten the sequence, or export fewer steps"},
     {nullptr, "without a batch", "give it a batch of one"},
     {nullptr, "running statistics",

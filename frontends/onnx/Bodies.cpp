@@ -83,6 +83,22 @@ LogicalResult OnnxImporter::importCall(Node &node,
   return defineOutputs(node, values);
 }
 
+/// An initializer of a body is a constant: a body may run many times, or not at
+/// all.
+FailureOr<Val> OnnxImporter::constantOf(Node &node,
+                                        const onnx::TensorProto &tensor) {
+  auto data = locate(tensor);
+  if (!data)
+    return fail(data.failure()), mlir::failure();
+  auto array = readArray(files(), *data);
+  if (!array)
+    return fail(array.failure()), mlir::failure();
+  if (isFloat(array->type()) && array->size() > 1)
+    warn("'" + tensor.name() + "', which belongs to a body of " + node.label() +
+         ", is a constant and isn't trained");
+  return Val(*array);
+}
+
 /// The values of the body's outputs, where its inputs are `inputs`.
 FailureOr<SmallVector<Val>>
 OnnxImporter::importBody(Node &node, const onnx::GraphProto &graph,
@@ -90,19 +106,25 @@ OnnxImporter::importBody(Node &node, const onnx::GraphProto &graph,
   if (scopes.size() > kMaxBodies)
     return node.error("branches are nested more than " + Twine(kMaxBodies) +
                       " deep");
-  if (graph.initializer_size())
-    return node.unsupported("a branch with initializers of its own");
   if (static_cast<int>(inputs.size()) != graph.input_size())
     return node.error("has " + Twine(inputs.size()) +
                       " values for a body that takes " +
                       Twine(graph.input_size()));
   Scope scope;
   scope.seesOuter = true;
+  for (const auto &tensor : graph.initializer()) {
+    ASSIGN_OR_FAIL(Val value, constantOf(node, tensor));
+    scope.values[tensor.name()] = value;
+  }
   for (auto [input, value] : llvm::zip(graph.input(), inputs))
     scope.values[input.name()] = value;
   scopes.push_back(std::move(scope));
+  // What a body says holds by the standard's own operators, whose node it is.
+  bool isStandard =
+      node.proto.domain().empty() || node.proto.domain() == "ai.onnx";
+  int64_t opset = isStandard ? node.opset : opsetOf("");
   size_t refusalsBefore = refusals.size();
-  LogicalResult done = importNodes(graph.node(), node.opset, true);
+  LogicalResult done = importNodes(graph.node(), opset, true);
   SmallVector<Val> values;
   for (const auto &output : graph.output())
     values.push_back(lookup(output.name()));

@@ -28,6 +28,10 @@ public:
               int64_t opset, bool isBody = false);
   /// Imports a branch that is taken: `node`'s outputs become the graph's.
   mlir::LogicalResult importBranch(Node &node, const onnx::GraphProto &graph);
+  /// What a body makes of `inputs`.
+  mlir::FailureOr<llvm::SmallVector<Val>>
+  importBody(Node &node, const onnx::GraphProto &graph,
+             llvm::ArrayRef<Val> inputs);
   /// Loops whose number of trips is known.
   mlir::LogicalResult importLoop(Node &node, const onnx::GraphProto &body);
   mlir::LogicalResult importScan(Node &node, const onnx::GraphProto &body);
@@ -40,9 +44,7 @@ private:
   int64_t opsetOf(const std::string &domain) const;
   mlir::LogicalResult importCall(Node &node,
                                  const onnx::FunctionProto &function);
-  mlir::FailureOr<llvm::SmallVector<Val>>
-  importBody(Node &node, const onnx::GraphProto &graph,
-             llvm::ArrayRef<Val> inputs);
+  mlir::FailureOr<Val> constantOf(Node &node, const onnx::TensorProto &tensor);
   const onnx::FunctionProto *functionOf(const onnx::NodeProto &node) const;
   /// Defines `node`'s outputs as `values`.
   mlir::LogicalResult defineOutputs(Node &node, llvm::ArrayRef<Val> values);

@@ -31,6 +31,9 @@ static Value atMost(Site &s, Value x, double y) {
 }
 
 FailureOr<Val> tmc::frontend::relu(Site &s, const Val &x) {
+  // Sizes are computed with it.
+  if (s.foldable(x))
+    return clamp(s, x, 0, std::nullopt);
   return activation(s, x, [&](Value x) { return atLeast(s, x, 0); });
 }
 

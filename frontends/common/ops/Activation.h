@@ -1,7 +1,7 @@
 // Activation.h - activation functions, in terms of arith and math.
 //
-// They are applied to what a step computes; of constants none is known, so they
-// aren't folded.
+// They are applied to what a step computes; of constants only relu and clamp
+// are folded.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_ACTIVATION_H
 #define TMC_FRONTENDS_COMMON_OPS_ACTIVATION_H

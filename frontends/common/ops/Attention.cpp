@@ -1,10 +1,12 @@
 #include "frontends/common/ops/Attention.h"
 #include "frontends/common/Importer.h"
+#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Generate.h"
 #include "frontends/common/ops/Linear.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/Norm.h"
 #include "frontends/common/ops/Random.h"
+#include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Shape.h"
 
 #include <cmath>
@@ -69,14 +71,17 @@ Value tmc::frontend::swapHeads(Site &s, Value x) {
   return nn::TransposeOp::create(s.b, s.loc, x, Dims{0, 2, 1, 3});
 }
 
-/// Keys or values [B, S, G, D] as the heads of queries see them, [B, H, S, D].
-static FailureOr<Val> forHeads(Site &s, Value x, int64_t heads) {
-  ArrayRef<int64_t> d = nn::tensorType(x).getShape();
-  int64_t groups = d[2], each = heads / groups;
-  Val y(swapHeads(s, x));
-  ASSIGN_OR_FAIL(y, reshaped(s, y, {d[0], groups, 1, d[1], d[3]}));
-  ASSIGN_OR_FAIL(y, expand(s, y, {d[0], groups, each, d[1], d[3]}));
-  return reshaped(s, y, {d[0], heads, d[1], d[3]});
+FailureOr<Val> tmc::frontend::repeatHeads(Site &s, const Val &x,
+                                          int64_t heads) {
+  if (x.rank() != 4 || x.dims[1] < 1 || heads % x.dims[1])
+    return s.error("heads of shape " + str(x.dims) + " for " + Twine(heads));
+  const Dims d = x.dims;
+  int64_t groups = d[1], each = heads / groups;
+  if (each == 1)
+    return x;
+  ASSIGN_OR_FAIL(Val y, reshaped(s, x, {d[0], groups, 1, d[2], d[3]}));
+  ASSIGN_OR_FAIL(y, expand(s, y, {d[0], groups, each, d[2], d[3]}));
+  return reshaped(s, y, {d[0], heads, d[2], d[3]});
 }
 
 namespace {
@@ -107,6 +112,17 @@ static Val tableOf(const Attention &a, int64_t queries, int64_t keys) {
                             }));
 }
 
+/// `mask` and `table`, both absent or of what is seen; a mask may be numbers.
+static FailureOr<Val> masked(Site &s, const Val &mask, const Val &table) {
+  if (table.isAbsent())
+    return mask;
+  if (mask.isAbsent())
+    return table;
+  if (mask.type == ElementType::Bool)
+    return conjunction(s, {mask, table});
+  return where(s, table, mask, Val(Array::splat(mask.type, {}, -INFINITY)));
+}
+
 /// The mask of `a` with its bounds, but for what `said` says of them.
 static FailureOr<Val> maskWithBounds(Site &s, const Attention &a,
                                      int64_t queries, int64_t keys,
@@ -126,50 +142,115 @@ static FailureOr<Val> maskWithBounds(Site &s, const Attention &a,
     return a.mask;
   }
   Val table = tableOf(a, queries, keys);
-  if (a.mask.isAbsent())
-    return table;
-  if (a.mask.type == ElementType::Bool)
-    return conjunction(s, {a.mask, table});
-  return where(s, table, a.mask, Val(Array::splat(a.mask.type, {}, -INFINITY)));
+  return masked(s, a.mask, table);
 }
 
-/// In pieces, with all scores held: nn.attention gives its mask no gradient.
-static FailureOr<Value> attendInPieces(Site &s, const Attention &a,
-                                       double scale) {
+static double scaleOf(const Attention &a) {
+  int64_t size = nn::tensorType(a.query).getShape()[3];
+  return a.scale.value_or(1 / std::sqrt(static_cast<double>(size)));
+}
+
+/// The keys that each sample has and that lie within the bounds of `a`, by its
+/// lengths: [B, 1, T, S].
+static FailureOr<Val> tableOfLengths(Site &s, const Attention &a,
+                                     int64_t queries, int64_t keys) {
+  if (isFloat(a.lengths.type) || a.lengths.rank() != 1)
+    return s.error("lengths of shape " + str(a.lengths.dims));
+  ASSIGN_OR_FAIL(Val wide, castTo(s, a.lengths, ElementType::I64));
+  ASSIGN_OR_FAIL(wide, reshaped(s, wide, {a.lengths.dims[0], 1, 1, 1}));
+  Expression length(s, wide);
+  Expression key = length.other(Val(iota({1, 1, 1, keys}, 3)));
+  Expression query = length.other(Val(iota({1, 1, queries, 1}, 2)));
+  Expression place = query + (length - static_cast<double>(queries));
+  Expression seen = key.with(less, length);
+  if (std::optional<int64_t> right = rightOf(a))
+    seen = seen & key.with(lessOrEqual, place + static_cast<double>(*right));
+  if (a.left)
+    seen =
+        seen & key.with(greaterOrEqual, place - static_cast<double>(*a.left));
+  return seen.value();
+}
+
+/// `a` without lengths: they are in the mask.
+static FailureOr<Attention> withoutLengths(Site &s, Attention a) {
+  if (a.lengths.isAbsent())
+    return a;
+  ASSIGN_OR_FAIL(Val table,
+                 tableOfLengths(s, a, nn::tensorType(a.query).getShape()[1],
+                                nn::tensorType(a.key).getShape()[1]));
+  ASSIGN_OR_FAIL(a.mask, masked(s, a.mask, table));
+  a.lengths = Val();
+  a.causal = false;
+  a.left = a.right = std::nullopt;
+  return a;
+}
+
+/// Shares of each row of `scores`, zeros where a row has nothing but -inf.
+static FailureOr<Val> sharesOf(Site &s, const Val &scores, bool mayBeEmpty) {
+  if (!mayBeEmpty)
+    return softmax(s, scores, 3, false);
+  Val none(Array::splat(scores.type, {}, -INFINITY));
+  Val zero(Array::splat(scores.type, {}, 0));
+  ASSIGN_OR_FAIL(Val most, reduceMax(s, scores, {3}, /*keep=*/true));
+  ASSIGN_OR_FAIL(Val isEmpty, equals(s, {most, none}));
+  ASSIGN_OR_FAIL(Val safe, where(s, isEmpty, zero, scores));
+  ASSIGN_OR_FAIL(Val shares, softmax(s, safe, 3, false));
+  return where(s, isEmpty, zero, shares);
+}
+
+FailureOr<Val> tmc::frontend::scoresOf(Site &s, const Attention &given,
+                                       Scores stage) {
+  ASSIGN_OR_FAIL(Attention a, withoutLengths(s, given));
   auto type = nn::tensorType(a.query);
   ArrayRef<int64_t> qd = type.getShape();
   int64_t keys = nn::tensorType(a.key).getShape()[1];
   ElementType element = elementTypeOf(type.getElementType());
-  ASSIGN_OR_FAIL(Val k, forHeads(s, a.key, qd[2]));
-  ASSIGN_OR_FAIL(Val v, forHeads(s, a.value, qd[2]));
+  ASSIGN_OR_FAIL(Val k, repeatHeads(s, Val(swapHeads(s, a.key)), qd[2]));
   Val q(swapHeads(s, a.query));
   ASSIGN_OR_FAIL(k, transpose(s, k, {0, 1, 3, 2}));
   ASSIGN_OR_FAIL(Val scores, matmul(s, q, k));
-  ASSIGN_OR_FAIL(scores,
-                 multiply(s, {scores, Val(Array::splat(element, {}, scale))}));
+  ASSIGN_OR_FAIL(
+      scores,
+      multiply(s, {scores, Val(Array::splat(element, {}, scaleOf(a)))}));
+  if (stage == Scores::Raw)
+    return scores;
   if (a.softcap != 0) {
     Val cap(Array::splat(element, {}, a.softcap));
     ASSIGN_OR_FAIL(scores, divide(s, {scores, cap}));
     ASSIGN_OR_FAIL(scores, hyperbolicTangent(s, scores));
     ASSIGN_OR_FAIL(scores, multiply(s, {scores, cap}));
   }
+  if (stage == Scores::Capped)
+    return scores;
   Val low(Array::splat(element, {}, -INFINITY));
-  if (a.mask.type == ElementType::Bool && !a.mask.isAbsent()) {
+  bool isChoice = a.mask.type == ElementType::Bool && !a.mask.isAbsent();
+  if (isChoice) {
     ASSIGN_OR_FAIL(scores, where(s, a.mask, scores, low));
   } else if (!a.mask.isAbsent()) {
     ASSIGN_OR_FAIL(scores, add(s, {scores, a.mask}));
   }
-  if (Val table = tableOf(a, qd[1], keys); !table.isAbsent()) {
+  Val table = tableOf(a, qd[1], keys);
+  if (!table.isAbsent()) {
     ASSIGN_OR_FAIL(scores, where(s, table, scores, low));
   }
-  ASSIGN_OR_FAIL(Val shares, softmax(s, scores, 3, false));
+  if (stage == Scores::Biased)
+    return scores;
+  return sharesOf(s, scores, isChoice || !table.isAbsent());
+}
+
+/// In pieces, with all scores held: nn.attention gives its mask no gradient.
+static FailureOr<Value> attendInPieces(Site &s, const Attention &a) {
+  ASSIGN_OR_FAIL(Val shares, scoresOf(s, a, Scores::Shares));
   ASSIGN_OR_FAIL(Dropout kept, dropout(s, shares, a.dropout));
+  ASSIGN_OR_FAIL(Val v,
+                 repeatHeads(s, Val(swapHeads(s, a.value)), shares.dims[1]));
   ASSIGN_OR_FAIL(Val y, matmul(s, kept.y, v));
   ASSIGN_OR_FAIL(Value out, s.materialise(y));
   return swapHeads(s, out);
 }
 
-FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &a) {
+FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
+  ASSIGN_OR_FAIL(Attention a, withoutLengths(s, given));
   auto qType = nn::tensorType(a.query), kType = nn::tensorType(a.key);
   ArrayRef<int64_t> qd = qType.getShape(), kd = kType.getShape();
   auto vType = nn::tensorType(a.value);
@@ -180,25 +261,24 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &a) {
     return s.error("queries of shape " + str(qd) + ", keys of " + str(kd) +
                    " and values of " + str(nn::tensorType(a.value).getShape()) +
                    " (batch, time, heads, size)");
-  double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(qd[3])));
   if (kType != vType || (a.mask.isTensor() && isFloat(a.mask.type) &&
                          s.importer.isTrained(a.mask.value)))
-    return attendInPieces(s, a, scale);
+    return attendInPieces(s, a);
   Positions positions;
-  ASSIGN_OR_FAIL(Val given, maskWithBounds(s, a, qd[1], kd[1], positions));
+  ASSIGN_OR_FAIL(Val allowed, maskWithBounds(s, a, qd[1], kd[1], positions));
   bool causal = positions.causal;
   Value mask;
-  if (!given.isAbsent()) {
-    if (given.type != ElementType::Bool) {
-      if (given.type != elementTypeOf(qType.getElementType()))
-        return s.error("a mask of type " + nameOf(given.type));
+  if (!allowed.isAbsent()) {
+    if (allowed.type != ElementType::Bool) {
+      if (allowed.type != elementTypeOf(qType.getElementType()))
+        return s.error("a mask of type " + nameOf(allowed.type));
       ASSIGN_OR_FAIL(
-          given,
-          castTo(s, given,
+          allowed,
+          castTo(s, allowed,
                  elementTypeOf(nn::accumulationType(qType.getElementType()))));
     }
     ASSIGN_OR_FAIL(mask,
-                   maskOf(s, given, {qd[0], qd[2], qd[1], kd[1]}, causal));
+                   maskOf(s, allowed, {qd[0], qd[2], qd[1], kd[1]}, causal));
   }
   Value seed, samples;
   int64_t stream = 0;
@@ -217,7 +297,7 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &a) {
   }
   return nn::AttentionOp::create(s.b, s.loc, a.query, a.key, a.value, mask,
                                  /*groups=*/Value(), /*prefix=*/Value(), seed,
-                                 samples, s.b.getF64FloatAttr(scale),
+                                 samples, s.b.getF64FloatAttr(scaleOf(a)),
                                  causal ? s.b.getUnitAttr() : UnitAttr(),
                                  s.b.getF64FloatAttr(a.softcap),
                                  s.b.getI64IntegerAttr(positions.window),

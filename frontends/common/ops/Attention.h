@@ -22,13 +22,25 @@ struct Attention {
   std::optional<int64_t> left, right;
   double softcap = 0;          ///< cap * tanh(score / cap); 0: none.
   std::optional<double> scale; ///< 1 / sqrt(D) if there is none.
-  double dropout = 0;          ///< The share of probabilities that are dropped.
+  /// [B]: how many keys each sample has, or absent. The last query then stands
+  /// at the last of them, whatever `offset` says.
+  Val lengths;
+  double dropout = 0; ///< The share of probabilities that are dropped.
 };
 
 /// The result [B, T, H, D of the values]. Where the mask is trained, or heads
 /// of values have another size than those of keys, attention is built in
 /// pieces.
 mlir::FailureOr<mlir::Value> attend(Site &s, const Attention &attention);
+
+/// The scores [B, H, T, S] at a stage of the way, for models that show them: as
+/// products, under the cap, with mask and bias, or as shares of a row.
+enum class Scores { Raw, Capped, Biased, Shares };
+mlir::FailureOr<Val> scoresOf(Site &s, const Attention &attention,
+                              Scores stage);
+
+/// Keys or values of groups, [B, G, S, D], as `heads` of queries see them.
+mlir::FailureOr<Val> repeatHeads(Site &s, const Val &x, int64_t heads);
 
 /// [B, H, T, D] as [B, T, H, D], and back.
 mlir::Value swapHeads(Site &s, mlir::Value x);

@@ -1,4 +1,7 @@
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Shape.h"
 #include "frontends/common/ops/Spatial.h"
+#include "frontends/common/ops/Unfold.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -43,7 +46,7 @@ static LogicalResult checkOperands(Site &s, const Val &x, const Val &w,
   if (x.rank() < 3 || x.rank() != w.rank())
     return s.error("an input of shape " + str(x.dims) +
                    " and a filter of shape " + str(w.dims));
-  if (x.rank() > 4)
+  if (x.rank() > 5)
     return s.unsupported("an input of shape " + str(x.dims));
   if (!spec.size.empty() && spec.size != Dims(w.dims.begin() + 2, w.dims.end()))
     return s.error("kernel_shape is " + str(spec.size) +
@@ -59,6 +62,54 @@ static Dims withoutHeight(ArrayRef<int64_t> dims, int64_t rank) {
   return result;
 }
 
+/// [N, C, D, H, W] as [N * D, C, H, W].
+static FailureOr<Val> asSlices(Site &s, const Val &x) {
+  ASSIGN_OR_FAIL(Val y, transpose(s, x, {0, 2, 1, 3, 4}));
+  return viewed(s, y, {-1, x.dims[1], x.dims[3], x.dims[4]});
+}
+
+/// Back, for `images`.
+static FailureOr<Val> asVolume(Site &s, const Val &x, int64_t images) {
+  ASSIGN_OR_FAIL(Val y,
+                 viewed(s, x, {images, -1, x.dims[1], x.dims[2], x.dims[3]}));
+  return transpose(s, y, {0, 2, 1, 3, 4});
+}
+
+/// What `spec` says of all spatial dimensions but the first.
+static WindowSpec withoutDepth(const WindowSpec &spec) {
+  WindowSpec inner = spec;
+  for (Dims *list : {&inner.size, &inner.strides, &inner.dilations})
+    if (!list->empty())
+      list->erase(list->begin());
+  if (!inner.padding.empty()) {
+    inner.padding.erase(inner.padding.begin() + inner.padding.size() / 2);
+    inner.padding.erase(inner.padding.begin());
+  }
+  return inner;
+}
+
+/// One product over depth, height and width: the slices that a window reads
+/// stand side by side as channels of an image.
+static FailureOr<Val> convolveVolume(Site &s, const Val &x, const Val &w,
+                                     const Val &bias, const WindowSpec &spec,
+                                     int64_t groups) {
+  ASSIGN_OR_FAIL(AxisWindows axes, windowsOf(s, x.dims, spec));
+  ASSIGN_OR_FAIL(SmallVector<Val> slices, unfolded(s, x, 2, axes[0], 0));
+  int64_t depth = slices.size(), height = x.dims[3], width = x.dims[4];
+  for (Val &slice : slices) {
+    ASSIGN_OR_FAIL(slice, asSlices(s, slice));
+    ASSIGN_OR_FAIL(slice, viewed(s, slice, {-1, x.dims[1], 1, height * width}));
+  }
+  ASSIGN_OR_FAIL(Val all, concat(s, slices, 2));
+  ASSIGN_OR_FAIL(all, viewed(s, all, {-1, x.dims[1] * depth, height, width}));
+  ASSIGN_OR_FAIL(
+      Val filter,
+      reshaped(s, w, {w.dims[0], w.dims[1] * depth, w.dims[3], w.dims[4]}));
+  ASSIGN_OR_FAIL(Val y,
+                 convolve(s, all, filter, bias, withoutDepth(spec), groups));
+  return asVolume(s, y, x.dims[0]);
+}
+
 FailureOr<Val> tmc::frontend::convolve(Site &s, const Val &x, const Val &w,
                                        const Val &bias, WindowSpec spec,
                                        int64_t groups) {
@@ -69,6 +120,8 @@ FailureOr<Val> tmc::frontend::convolve(Site &s, const Val &x, const Val &w,
     return s.error("an input of shape " + str(x.dims) + ", a filter of shape " +
                    str(w.dims) + " and " + Twine(groups) + " groups");
   spec.size.assign(w.dims.begin() + 2, w.dims.end());
+  if (x.rank() == 5)
+    return convolveVolume(s, x, w, bias, spec, groups);
   ASSIGN_OR_FAIL(Window window, windowOf(s, x, spec));
   ASSIGN_OR_FAIL(Value input, asImage(s, x));
   ASSIGN_OR_FAIL(Value filter, asImage(s, w));
@@ -77,6 +130,46 @@ FailureOr<Val> tmc::frontend::convolve(Site &s, const Val &x, const Val &w,
                                /*channels_last=*/false, groups);
   return finish(s, y, bias,
                 withoutHeight(nn::tensorType(y).getShape(), x.rank()));
+}
+
+/// Each slice's result has a channel more for each slice that it goes to.
+static FailureOr<Val> transposeVolume(Site &s, const Val &x, const Val &w,
+                                      const Val &bias, const WindowSpec &spec,
+                                      const Dims &extra, int64_t groups) {
+  int64_t depth = w.dims[2];
+  if (failed(checkApart(s, {depth})))
+    return failure();
+  AxisWindow axis{depth,           spec.strides[0], spec.dilations[0],
+                  spec.padding[0], spec.padding[3], 0};
+  int64_t size = axis.stride * (x.dims[2] - 1) + extra[0] +
+                 (depth - 1) * axis.dilation + 1 - axis.low - axis.high;
+  if (axis.stride < 1 || axis.dilation < 1 || size < 1)
+    return s.unsupported("a result of " + Twine(size) + " slices from " +
+                         Twine(x.dims[2]));
+  ASSIGN_OR_FAIL(Val images, asSlices(s, x));
+  ASSIGN_OR_FAIL(
+      Val filter,
+      reshaped(s, w, {w.dims[0], w.dims[1] * depth, w.dims[3], w.dims[4]}));
+  ASSIGN_OR_FAIL(Val y, convolveTransposed(s, images, filter, Val(),
+                                           withoutDepth(spec),
+                                           {extra[1], extra[2]}, groups));
+  ASSIGN_OR_FAIL(y, asVolume(s, y, x.dims[0]));
+  int64_t height = y.dims[3], width = y.dims[4];
+  int64_t channels = y.dims[1] / depth;
+  ASSIGN_OR_FAIL(
+      y,
+      reshaped(s, y, {x.dims[0] * channels, depth, x.dims[2], height * width}));
+  SmallVector<Val> slices;
+  for (int64_t k = 0; k < depth; ++k) {
+    ASSIGN_OR_FAIL(Val slice, strided(s, y, 1, k, 1, 1));
+    ASSIGN_OR_FAIL(slice, squeeze(s, slice, Dims{1}));
+    slices.push_back(slice);
+  }
+  ASSIGN_OR_FAIL(Val all, folded(s, slices, 1, axis, size));
+  Dims dims{x.dims[0], channels, size, height, width};
+  ASSIGN_OR_FAIL(all, reshaped(s, all, dims));
+  ASSIGN_OR_FAIL(Value value, s.materialise(all));
+  return finish(s, value, bias, dims);
 }
 
 /// By `nn.conv_grad_input`, whose result's size says how much padding counts.
@@ -101,6 +194,8 @@ FailureOr<Val> tmc::frontend::convolveTransposed(Site &s, const Val &x,
     for (int64_t entry : list)
       if (entry < 0 || entry > kLimit)
         return s.error("an attribute is " + str(list));
+  if (spatial == 3)
+    return transposeVolume(s, x, w, bias, spec, extra, groups);
   Dims image = asImageDims(x.dims), filterDims = asImageDims(w.dims);
   Dims dims{image[0], w.dims[1] * groups};
   Window window;

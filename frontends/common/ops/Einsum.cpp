@@ -12,6 +12,8 @@
 // transposed, or, with nothing to sum, a product of broadcasts.
 
 #include "frontends/common/ops/Einsum.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Shape.h"
 
 #include <map>
 
@@ -54,10 +56,47 @@ static FailureOr<Labels> labelsOf(Site &s, StringRef text, int64_t rank,
   }
   if (rank >= 0 && static_cast<int64_t>(labels.size()) != rank)
     return s.error("'" + text + "' for " + Twine(rank) + " dimensions");
-  for (size_t i = 0; i < labels.size(); ++i)
-    if (llvm::is_contained(ArrayRef(labels).take_front(i), labels[i]))
-      return s.unsupported("a diagonal, '" + text + "'");
   return labels;
+}
+
+/// The first of a label's two dimensions, and the second.
+static std::optional<std::pair<int64_t, int64_t>>
+repeated(ArrayRef<int> labels) {
+  for (int64_t i = 0; i < static_cast<int64_t>(labels.size()); ++i)
+    for (int64_t k = 0; k < i; ++k)
+      if (labels[i] == labels[k])
+        return std::pair(k, i);
+  return std::nullopt;
+}
+
+/// Takes diagonals until each label stands once: elements that are a row and
+/// one apart, of both dimensions as one.
+static LogicalResult takeDiagonals(Site &s, Term &term) {
+  while (auto both = repeated(term.labels)) {
+    ArrayRef<int64_t> dims = nn::tensorType(term.value).getShape();
+    int64_t rank = dims.size(), size = dims[both->first];
+    if (dims[both->second] != size)
+      return s.error("a diagonal of shape " + str(dims));
+    Dims perm, lead;
+    for (int64_t d = 0; d < rank; ++d)
+      if (d != both->first && d != both->second) {
+        perm.push_back(d);
+        lead.push_back(dims[d]);
+      }
+    perm.append({both->first, both->second});
+    Val x = term.value;
+    ASSIGN_OR_FAIL(x, transpose(s, x, perm));
+    Dims flat(lead);
+    flat.push_back(size * size);
+    ASSIGN_OR_FAIL(x, reshaped(s, x, flat));
+    ASSIGN_OR_FAIL(x, strided(s, x, rank - 2, 0, size + 1, size));
+    ASSIGN_OR_FAIL(term.value, s.materialise(x));
+    int label = term.labels[both->first];
+    term.labels.erase(term.labels.begin() + both->second);
+    term.labels.erase(term.labels.begin() + both->first);
+    term.labels.push_back(label);
+  }
+  return success();
 }
 
 /// `term` with its dimensions in the order of `order`, a permutation.
@@ -165,7 +204,10 @@ FailureOr<Val> tmc::frontend::einsum(Site &s, std::string equation,
     int64_t here = 0;
     ASSIGN_OR_FAIL(term.labels, labelsOf(s, text, v.rank(), here));
     covered = std::max(covered, here);
-    for (auto [label, dim] : llvm::zip(term.labels, v.dims)) {
+    if (failed(takeDiagonals(s, term)))
+      return failure();
+    for (auto [label, dim] :
+         llvm::zip(term.labels, nn::tensorType(term.value).getShape())) {
       auto [entry, isNew] = sizes.try_emplace(label, dim);
       if (label >= kEllipsis && entry->second != dim)
         return s.unsupported("an ellipsis that broadcasts");
@@ -180,6 +222,8 @@ FailureOr<Val> tmc::frontend::einsum(Site &s, std::string equation,
   Labels output;
   if (equation.find("->") != std::string::npos) {
     ASSIGN_OR_FAIL(output, labelsOf(s, right, -1, covered));
+    if (repeated(output))
+      return s.error("'" + equation + "' puts a label on two dimensions");
   } else {
     for (int64_t k = covered; k-- > 0;)
       output.push_back(kEllipsis + k);

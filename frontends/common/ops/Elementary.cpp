@@ -1,91 +1,11 @@
 #include "frontends/common/ops/Elementary.h"
+#include "frontends/common/ops/Expression.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
-
-namespace {
-/// Spells expressions of values of one element type: where one failed, so do
-/// those that it is part of.
-class Expression {
-public:
-  Expression(Site &s, FailureOr<Val> v) : s(s), v(std::move(v)) {}
-
-  FailureOr<Val> value() const { return v; }
-
-  Expression number(double x) const {
-    if (failed(v))
-      return *this;
-    return {s, Val(Array::splat(v->type, {}, x))};
-  }
-  using Two = FailureOr<Val> (*)(Site &, Operands);
-  Expression with(Two build, const Expression &other) const {
-    if (failed(v) || failed(other.v))
-      return {s, failure()};
-    return {s, build(s, {*v, *other.v})};
-  }
-  using One = FailureOr<Val> (*)(Site &, const Val &);
-  Expression of(One build) const {
-    return failed(v) ? *this : Expression(s, build(s, *v));
-  }
-  /// This where `condition` holds, else `other`.
-  Expression when(const Expression &condition, const Expression &other) const {
-    if (failed(v) || failed(condition.v) || failed(other.v))
-      return {s, failure()};
-    return {s, where(s, *condition.v, *v, *other.v)};
-  }
-
-  friend Expression operator+(const Expression &a, const Expression &b) {
-    return a.with(add, b);
-  }
-  friend Expression operator-(const Expression &a, const Expression &b) {
-    return a.with(subtract, b);
-  }
-  friend Expression operator*(const Expression &a, const Expression &b) {
-    return a.with(multiply, b);
-  }
-  friend Expression operator/(const Expression &a, const Expression &b) {
-    return a.with(divide, b);
-  }
-  friend Expression operator+(const Expression &a, double b) {
-    return a + a.number(b);
-  }
-  friend Expression operator-(const Expression &a, double b) {
-    return a - a.number(b);
-  }
-  friend Expression operator*(const Expression &a, double b) {
-    return a * a.number(b);
-  }
-  friend Expression operator-(double a, const Expression &b) {
-    return b.number(a) - b;
-  }
-  friend Expression operator/(double a, const Expression &b) {
-    return b.number(a) / b;
-  }
-  friend Expression operator<(const Expression &a, double b) {
-    return a.with(less, a.number(b));
-  }
-  friend Expression operator>(const Expression &a, double b) {
-    return a.with(greater, a.number(b));
-  }
-  friend Expression operator==(const Expression &a, const Expression &b) {
-    return a.with(equals, b);
-  }
-  friend Expression operator&(const Expression &a, const Expression &b) {
-    return a.with(conjunction, b);
-  }
-  friend Expression operator|(const Expression &a, const Expression &b) {
-    return a.with(disjunction, b);
-  }
-  Expression operator-() const { return of(negate); }
-
-private:
-  Site &s;
-  FailureOr<Val> v;
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Steps
@@ -114,19 +34,26 @@ FailureOr<Val> tmc::frontend::rounded(Site &s, const Val &in) {
   return below.when(isDown | (isHalf & isEven), above).value();
 }
 
+/// `a` less whole multiples of `b`, with the sign of `a`: `a` itself where
+/// there are none, even of an infinite `b`.
+static Expression rest(const Expression &a, const Expression &b) {
+  Expression times = (a / b).of(truncated);
+  return a - times.number(0).when(times == times.number(0), times * b);
+}
+
 /// Of floats, exactly so only where the quotient is exact.
 FailureOr<Val> tmc::frontend::remainder(Site &s, Operands two) {
   if (two.size() != 2 || !isFloat(two[0].type) || s.allFoldable(two))
     return wholeRemainder(s, two);
-  Expression a(s, two[0]), b(s, two[1]);
-  return (a - (a / b).of(truncated) * b).value();
+  return rest(Expression(s, two[0]), Expression(s, two[1])).value();
 }
 
 FailureOr<Val> tmc::frontend::floorModulo(Site &s, Operands two) {
   if (two.size() != 2 || !isFloat(two[0].type))
     return wholeModulo(s, two);
-  Expression a(s, two[0]), b(s, two[1]);
-  return (a - (a / b).of(floorOf) * b).value();
+  Expression a(s, two[0]), b(s, two[1]), left = rest(a, b);
+  Expression isOther = ((left < 0) & (b > 0)) | ((left > 0) & (b < 0));
+  return (left + b).when(isOther, left).value();
 }
 
 FailureOr<Val> tmc::frontend::signOf(Site &s, const Val &in) {

@@ -1,6 +1,8 @@
 #include "frontends/common/ops/Random.h"
 #include "frontends/common/Importer.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace tmc;
 using namespace tmc::frontend;
@@ -24,6 +26,17 @@ FailureOr<Value> tmc::frontend::uniform(Site &s, ArrayRef<int64_t> dims) {
   Value u = nn::RandomOp::create(s.b, s.loc, s.tensorType(drawn, element), seed,
                                  samples, s.importer.nextStream());
   return s.reshape(u, dims);
+}
+
+FailureOr<Value> tmc::frontend::normal(Site &s, ArrayRef<int64_t> dims) {
+  ASSIGN_OR_FAIL(Value u, uniform(s, dims));
+  ASSIGN_OR_FAIL(Value v, uniform(s, dims));
+  // 1 - u is never 0.
+  Value far = nn::sub(s.b, s.loc, s.like(u, 1), u);
+  far = nn::scale(s.b, s.loc, math::LogOp::create(s.b, s.loc, far), -2);
+  far = math::SqrtOp::create(s.b, s.loc, far);
+  Value turn = nn::scale(s.b, s.loc, v, 2 * M_PI);
+  return nn::mul(s.b, s.loc, far, math::CosOp::create(s.b, s.loc, turn));
 }
 
 FailureOr<Dropout> tmc::frontend::dropout(Site &s, const Val &in, double p) {

@@ -10,6 +10,10 @@ namespace tmc::frontend {
 /// Uniform numbers of shape `dims`, keyed by sample.
 mlir::FailureOr<mlir::Value> uniform(Site &s, llvm::ArrayRef<int64_t> dims);
 
+/// Numbers of the normal distribution of mean 0 and variance 1, of shape
+/// `dims`: each of two uniform ones, by Box and Muller.
+mlir::FailureOr<mlir::Value> normal(Site &s, llvm::ArrayRef<int64_t> dims);
+
 /// `x` with a share `p` of its elements dropped and the others scaled up, and
 /// which were kept. With p = 0, nothing happens.
 struct Dropout {

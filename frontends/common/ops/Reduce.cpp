@@ -1,8 +1,11 @@
 #include "frontends/common/ops/Reduce.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cmath>
 
 using namespace mlir;
+using llvm::maxIntN, llvm::maxUIntN, llvm::minIntN;
 using namespace tmc;
 using namespace tmc::frontend;
 
@@ -49,6 +52,21 @@ static Value reduce(Site &s, Value x, nn::ReduceKind kind, const Reduction &r) {
   return s.reshape(reduceAlong(s, x, kind, r.dims), r.after);
 }
 
+/// `v` as a whole number of `type`: of infinities, which are what the extremes
+/// of nothing are, the number that is nearest.
+static int64_t wholeNumber(ElementType type, double v) {
+  if (type == ElementType::Bool)
+    return v > 0;
+  if (std::isfinite(v))
+    return static_cast<int64_t>(v);
+  int64_t bits = 8 * sizeInFile(type);
+  bool isSigned = type == ElementType::I8 || type == ElementType::I16 ||
+                  type == ElementType::I32 || type == ElementType::I64;
+  if (isSigned)
+    return v < 0 ? minIntN(bits) : maxIntN(bits);
+  return v < 0 ? 0 : static_cast<int64_t>(maxUIntN(bits));
+}
+
 /// Folds a constant; `step` joins the running value and an element.
 static FailureOr<Val> fold(Site &s, const Val &in, const Reduction &r,
                            double start,
@@ -77,7 +95,10 @@ static FailureOr<Val> fold(Site &s, const Val &in, const Reduction &r,
     v *= factor;
   if (isFloat(x.type()))
     return Val(Array::ofFloats(x.type(), r.after, std::move(out)));
-  return Val(Array::ofInts(x.type(), r.after, {out.begin(), out.end()}));
+  std::vector<int64_t> whole;
+  for (double v : out)
+    whole.push_back(wholeNumber(x.type(), v));
+  return Val(Array::ofInts(x.type(), r.after, std::move(whole)));
 }
 
 FailureOr<Val> tmc::frontend::reduceSum(Site &s, const Val &in,

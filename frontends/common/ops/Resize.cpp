@@ -23,17 +23,38 @@ using namespace tmc::frontend;
 /// Weights of the result's elements, [out, in].
 using Weights = std::vector<double>;
 
-/// Where element `i` of `out` lies among `in` elements; `scale` is out / in, or
-/// what the node says.
-static double sourceOf(const ResizeRule &rule, int64_t i, int64_t in,
-                       int64_t out, double scale) {
-  if (rule.place == ResizeRule::AlignCorners)
-    return out == 1 ? 0 : i * (in - 1) / (in * scale - 1);
-  if (rule.place == ResizeRule::Asymmetric)
-    return i / scale;
-  if (rule.place == ResizeRule::TorchHalfPixel && out == 1)
-    return 0;
-  return (i + 0.5) / scale - 0.5;
+namespace {
+/// One dimension: `scale` is out / in, or what the node says.
+struct Axis {
+  int64_t in, out;
+  double scale;
+  std::pair<double, double> crop;
+};
+} // namespace
+
+/// Where element `i` of the result lies among those of the input.
+static double sourceOf(const ResizeRule &rule, int64_t i, const Axis &a) {
+  double in = static_cast<double>(a.in), whole = in * a.scale;
+  switch (rule.place) {
+  case ResizeRule::AlignCorners:
+    return a.out == 1 ? 0 : i * (in - 1) / (whole - 1);
+  case ResizeRule::Asymmetric:
+    return i / a.scale;
+  case ResizeRule::TorchHalfPixel:
+    return a.out == 1 ? 0 : (i + 0.5) / a.scale - 0.5;
+  case ResizeRule::Symmetric:
+    return in / 2 * (1 - a.out / whole) + (i + 0.5) / a.scale - 0.5;
+  case ResizeRule::HalfPixelUp:
+    return (i + 0.5) / a.scale;
+  case ResizeRule::Crop: {
+    double extent = (a.crop.second - a.crop.first) * (in - 1);
+    return a.crop.first * (in - 1) +
+           (whole == 1 ? extent / 2 : i * extent / (whole - 1));
+  }
+  case ResizeRule::HalfPixel:
+    break;
+  }
+  return (i + 0.5) / a.scale - 0.5;
 }
 
 static int64_t nearestTo(const ResizeRule &rule, double x) {
@@ -55,30 +76,40 @@ static double cubicWeight(double a, double t) {
   return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
 }
 
-static Weights weightsOf(const ResizeRule &rule, int64_t in, int64_t out,
-                         double scale) {
-  Weights weights(in * out, 0);
-  for (int64_t i = 0; i < out; ++i) {
-    double x = sourceOf(rule, i, in, out, scale);
-    double *row = &weights[i * in];
-    auto clamp = [&](int64_t k) { return std::clamp<int64_t>(k, 0, in - 1); };
+/// `outside` gets the results that lie beyond the image, which are made of
+/// nothing.
+static Weights weightsOf(const ResizeRule &rule, const Axis &a,
+                         std::vector<bool> &outside) {
+  Weights weights(a.in * a.out, 0);
+  // Where a filter is stretched, it reaches farther.
+  double squeeze = rule.antialias ? std::min(a.scale, 1.0) : 1;
+  double reach = (rule.mode == ResizeRule::Cubic ? 2 : 1) / squeeze;
+  for (int64_t i = 0; i < a.out; ++i) {
+    double x = sourceOf(rule, i, a);
+    double *row = &weights[i * a.in];
+    auto clamp = [&](int64_t k) { return std::clamp<int64_t>(k, 0, a.in - 1); };
+    if (rule.place == ResizeRule::Crop && !(x >= 0 && x <= a.in - 1)) {
+      outside[i] = true;
+      continue;
+    }
     if (rule.mode == ResizeRule::Nearest) {
       row[clamp(nearestTo(rule, x))] = 1;
       continue;
     }
-    int64_t below = std::floor(x);
-    int64_t reach = rule.mode == ResizeRule::Cubic ? 2 : 1;
+    int64_t below = std::floor(x), width = std::ceil(reach);
     double total = 0;
-    for (int64_t k = below - reach + 1; k <= below + reach; ++k) {
-      double w = rule.mode == ResizeRule::Cubic ? cubicWeight(rule.cubic, x - k)
-                                                : 1 - std::fabs(x - k);
+    for (int64_t k = below - width + 1; k <= below + width; ++k) {
+      double t = (x - k) * squeeze;
+      double w = rule.mode == ResizeRule::Cubic
+                     ? cubicWeight(rule.cubic, t)
+                     : std::max(1 - std::fabs(t), 0.0);
       if (rule.excludeOutside && k != clamp(k))
         continue;
       row[clamp(k)] += w;
       total += w;
     }
-    if (rule.excludeOutside)
-      for (int64_t k = 0; k < in; ++k)
+    if (rule.excludeOutside || rule.antialias)
+      for (int64_t k = 0; k < a.in; ++k)
         row[k] /= total;
   }
   return weights;
@@ -138,6 +169,24 @@ static FailureOr<Value> multiply(Site &s, Value x, int64_t axis, int64_t out,
              : Value(nn::TransposeOp::create(s.b, s.loc, y, ArrayRef(swap)));
 }
 
+/// `y` with the rule's number wherever `outside` says so along `axis`.
+static FailureOr<Value> extrapolated(Site &s, Value y, int64_t axis,
+                                     const std::vector<bool> &outside,
+                                     double number) {
+  if (number == 0 || !llvm::is_contained(outside, true))
+    return y;
+  auto type = nn::tensorType(y);
+  std::vector<double> added;
+  for (bool isOutside : outside)
+    added.push_back(isOutside ? number : 0);
+  Dims dims(type.getRank(), 1);
+  dims[axis] = type.getDimSize(axis);
+  Val line(Array::ofFloats(elementTypeOf(type.getElementType()), dims,
+                           std::move(added)));
+  ASSIGN_OR_FAIL(Value wide, s.broadcast(line, type.getShape()));
+  return nn::add(s.b, s.loc, y, wide);
+}
+
 FailureOr<Val> tmc::frontend::resize(Site &s, const Val &x,
                                      ArrayRef<int64_t> axes,
                                      ArrayRef<double> scales,
@@ -147,6 +196,7 @@ FailureOr<Val> tmc::frontend::resize(Site &s, const Val &x,
     return failure();
   ASSIGN_OR_FAIL(Value y, s.materialise(x));
   Dims times(x.rank(), 1);
+  bool isCrop = rule.place == ResizeRule::Crop;
   for (auto [i, axis] : llvm::enumerate(axes)) {
     int64_t in = x.dims[axis];
     double scale = scales[i], wanted = sizes[i];
@@ -154,18 +204,22 @@ FailureOr<Val> tmc::frontend::resize(Site &s, const Val &x,
     if (in < 1 || !(wanted >= 1 && wanted <= kMaxSize))
       return s.error("resizes " + Twine(in) + " elements by " +
                      std::to_string(scale));
-    int64_t out = static_cast<int64_t>(wanted);
-    if (in == out && scale == 1)
+    Axis a{in, static_cast<int64_t>(wanted), scale, {0, 1}};
+    if (isCrop)
+      a.crop = rule.crop[i];
+    if (in == a.out && scale == 1 && a.crop == std::pair(0.0, 1.0))
       continue;
-    if (in > kMaxFoldElements / out)
+    if (in > kMaxFoldElements / a.out)
       return s.unsupported("resizing " + Twine(in) + " elements to " +
-                           Twine(out));
-    Weights weights = weightsOf(rule, in, out, scale);
-    if (int64_t count = repetition(weights, in, out)) {
+                           Twine(a.out));
+    std::vector<bool> outside(a.out);
+    Weights weights = weightsOf(rule, a, outside);
+    if (int64_t count = repetition(weights, in, a.out)) {
       times[axis] = count;
-    } else {
-      ASSIGN_OR_FAIL(y, multiply(s, y, axis, out, std::move(weights)));
+      continue;
     }
+    ASSIGN_OR_FAIL(y, multiply(s, y, axis, a.out, std::move(weights)));
+    ASSIGN_OR_FAIL(y, extrapolated(s, y, axis, outside, rule.extrapolation));
   }
   ASSIGN_OR_FAIL(Value result, repeat(s, y, times));
   return Val(result);

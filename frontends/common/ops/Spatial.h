@@ -1,6 +1,8 @@
 // Spatial.h - windows over images: convolutions and pools.
 //
-// One-dimensional ones are two-dimensional ones of height 1.
+// One-dimensional ones are two-dimensional ones of height 1. Three-dimensional
+// convolutions are two-dimensional ones of slices side by side as channels;
+// pools of more dimensions are pools of one or two of them after the other.
 
 #ifndef TMC_FRONTENDS_COMMON_OPS_SPATIAL_H
 #define TMC_FRONTENDS_COMMON_OPS_SPATIAL_H
@@ -25,7 +27,18 @@ struct Window {
   Dims padding;                  ///< [top, left, bottom, right]
 };
 
-/// `spec` over an input [N, C, spatial...], checked.
+/// A window along one dimension.
+struct AxisWindow {
+  int64_t size = 1, stride = 1, dilation = 1, low = 0, high = 0;
+  int64_t extra = 0; ///< What ceil_mode appends to `high`.
+};
+using AxisWindows = llvm::SmallVector<AxisWindow>;
+/// `spec` over an input [N, C, spatial...] of any rank, checked.
+mlir::FailureOr<AxisWindows> windowsOf(Site &s, llvm::ArrayRef<int64_t> input,
+                                       const WindowSpec &spec);
+Window imageWindow(const AxisWindow &h, const AxisWindow &w);
+
+/// The same over one or two dimensions.
 mlir::FailureOr<Window> windowOf(Site &s, const Val &input,
                                  const WindowSpec &spec);
 
@@ -55,6 +68,9 @@ mlir::FailureOr<Val> maxPool(Site &s, const Val &x, const WindowSpec &spec);
 /// padding.
 mlir::FailureOr<Val> averagePool(Site &s, const Val &x, const WindowSpec &spec,
                                  bool countPadding);
+/// The p-norm of each window.
+mlir::FailureOr<Val> normPool(Site &s, const Val &x, const WindowSpec &spec,
+                              int64_t p);
 /// Over all positions of [N, C, ...]; the result is [N, C, 1, ...].
 mlir::FailureOr<Val> globalPool(Site &s, const Val &x, nn::ReduceKind kind,
                                 bool mean);

@@ -38,55 +38,74 @@ static FailureOr<Dims> listOf(Site &s, StringRef name, const Dims &given,
   return list;
 }
 
-FailureOr<Window> tmc::frontend::windowOf(Site &s, const Val &input,
-                                          const WindowSpec &spec) {
-  if (input.rank() < 3)
-    return s.error("an input of shape " + str(input.dims));
-  if (input.rank() > 4)
-    return s.unsupported("an input of shape " + str(input.dims));
-  size_t spatial = input.rank() - 2;
-  Window w;
+/// The padding of one axis, resolved; an error where no window fits.
+static LogicalResult resolve(Site &s, const WindowSpec &spec, int64_t size,
+                             AxisWindow &w) {
+  if (size >= kMaxSpatial || w.size >= kMaxSpatial)
+    return s.error("an input of " + Twine(size) + " elements");
+  int64_t extent = (w.size - 1) * w.dilation + 1;
+  bool isUpper = spec.autoPad == WindowSpec::SameUpper;
+  if (isUpper || spec.autoPad == WindowSpec::SameLower) {
+    int64_t out = (size + w.stride - 1) / w.stride;
+    int64_t total = std::max<int64_t>((out - 1) * w.stride + extent - size, 0);
+    w.low = isUpper ? total / 2 : total - total / 2;
+    w.high = total - w.low;
+  } else if (spec.autoPad == WindowSpec::Valid) {
+    w.low = w.high = 0;
+  }
+  int64_t room = size + w.low + w.high - extent;
+  if (room < 0)
+    return s.error("a window of " + Twine(extent) + " doesn't fit in " +
+                   Twine(size + w.low + w.high) + " elements");
+  if (spec.ceil && room % w.stride) {
+    // One window more, if it begins within the input or its padding before.
+    int64_t begin = (room / w.stride + 1) * w.stride;
+    if (begin < size + w.low)
+      w.extra = w.stride - room % w.stride;
+  }
+  return success();
+}
+
+FailureOr<AxisWindows> tmc::frontend::windowsOf(Site &s,
+                                                ArrayRef<int64_t> input,
+                                                const WindowSpec &spec) {
+  if (input.size() < 3)
+    return s.error("an input of shape " + str(input));
+  size_t spatial = input.size() - 2;
   if (spec.size.empty())
     return s.error("has no kernel_shape");
-  ASSIGN_OR_FAIL(w.size, listOf(s, "kernel_shape", spec.size, spatial, 1, 1));
-  ASSIGN_OR_FAIL(w.strides, listOf(s, "strides", spec.strides, spatial, 1, 1));
-  ASSIGN_OR_FAIL(w.dilations,
+  ASSIGN_OR_FAIL(Dims size,
+                 listOf(s, "kernel_shape", spec.size, spatial, 1, 1));
+  ASSIGN_OR_FAIL(Dims strides,
+                 listOf(s, "strides", spec.strides, spatial, 1, 1));
+  ASSIGN_OR_FAIL(Dims dilations,
                  listOf(s, "dilations", spec.dilations, spatial, 1, 1));
-  ASSIGN_OR_FAIL(w.padding, listOf(s, "pads", spec.padding, 2 * spatial, 0, 0));
-  if (spatial == 1) {
-    w.size.insert(w.size.begin(), 1);
-    w.strides.insert(w.strides.begin(), 1);
-    w.dilations.insert(w.dilations.begin(), 1);
-    w.padding = {0, w.padding[0], 0, w.padding[1]};
+  ASSIGN_OR_FAIL(Dims padding,
+                 listOf(s, "pads", spec.padding, 2 * spatial, 0, 0));
+  AxisWindows axes;
+  for (size_t d = 0; d < spatial; ++d) {
+    AxisWindow w{size[d],    strides[d],           dilations[d],
+                 padding[d], padding[spatial + d], 0};
+    if (failed(resolve(s, spec, input[2 + d], w)))
+      return failure();
+    axes.push_back(w);
   }
-  Dims image = asImageDims(input.dims);
-  for (int d = 0; d < 2; ++d) {
-    int64_t size = image[2 + d];
-    int64_t &low = w.padding[d], &high = w.padding[2 + d];
-    if (size >= kMaxSpatial || w.size[d] >= kMaxSpatial)
-      return s.error("an input of shape " + str(input.dims));
-    int64_t extent = (w.size[d] - 1) * w.dilations[d] + 1;
-    if (spec.autoPad == WindowSpec::SameUpper ||
-        spec.autoPad == WindowSpec::SameLower) {
-      int64_t out = (size + w.strides[d] - 1) / w.strides[d];
-      int64_t total =
-          std::max<int64_t>((out - 1) * w.strides[d] + extent - size, 0);
-      low =
-          spec.autoPad == WindowSpec::SameUpper ? total / 2 : total - total / 2;
-      high = total - low;
-    } else if (spec.autoPad == WindowSpec::Valid) {
-      low = high = 0;
-    }
-    int64_t room = size + low + high - extent;
-    if (spec.ceil && room > 0 && room % w.strides[d]) {
-      // One window more, if it begins within the input or its padding before.
-      int64_t begin = (room / w.strides[d] + 1) * w.strides[d];
-      if (begin < size + low)
-        high += w.strides[d] - room % w.strides[d];
-    }
-    if (room < 0)
-      return s.error("a window of " + Twine(extent) + " doesn't fit in " +
-                     Twine(size + low + high) + " elements");
-  }
-  return w;
+  return axes;
+}
+
+FailureOr<Window> tmc::frontend::windowOf(Site &s, const Val &input,
+                                          const WindowSpec &spec) {
+  if (input.rank() > 4)
+    return s.unsupported("an input of shape " + str(input.dims));
+  ASSIGN_OR_FAIL(AxisWindows axes, windowsOf(s, input.dims, spec));
+  if (axes.size() == 1)
+    axes.insert(axes.begin(), AxisWindow());
+  return imageWindow(axes[0], axes[1]);
+}
+
+Window tmc::frontend::imageWindow(const AxisWindow &h, const AxisWindow &w) {
+  return {{h.size, w.size},
+          {h.stride, w.stride},
+          {h.dilation, w.dilation},
+          {h.low, w.low, h.high + h.extra, w.high + w.extra}};
 }

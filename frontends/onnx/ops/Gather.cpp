@@ -9,6 +9,8 @@
 #include "frontends/onnx/Node.h"
 #include "frontends/onnx/TorchCall.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
@@ -64,6 +66,14 @@ static LogicalResult importOneHot(Node &n) {
                       values.floats()[1], values.floats()[0]));
 }
 static Register oneHotOp("OneHot", importOneHot);
+
+/// Columns of the innermost dimension.
+static LogicalResult importArrayFeatureExtractor(Node &n) {
+  ASSIGN_OR_FAIL(Val columns, viewed(n, n.input(1), {-1}));
+  return n.set(gather(n, n.input(0), columns, -1));
+}
+static Register arrayFeatureExtractor("ai.onnx.ml", "ArrayFeatureExtractor",
+                                      importArrayFeatureExtractor);
 
 //===----------------------------------------------------------------------===//
 // Written to places
@@ -150,42 +160,64 @@ static LogicalResult importCompress(Node &n) {
 }
 static Register compress("Compress", importCompress);
 
-/// The elements of a constant, each once: sorted, or in the order in which they
-/// come.
+/// The elements of a constant, or its slices along an axis, each once: sorted,
+/// or in the order in which they come.
 static LogicalResult importUnique(Node &n) {
-  const Val x = n.input(0);
-  if (n.attribute("axis") || !n.foldable(x))
+  Val x = n.input(0);
+  if (!n.foldable(x))
     return n.unsupported("elements whose number depends on the data");
-  ASSIGN_OR_FAIL(Array array, n.arrayOf(x));
-  bool isSorted = n.intAttr("sorted", 1);
-  std::vector<double> values = array.floats();
-  std::vector<int64_t> order;
-  for (size_t i = 0; i < values.size(); ++i)
-    if (llvm::find(values, values[i]) == values.begin() + i)
-      order.push_back(i);
-  if (isSorted)
-    llvm::stable_sort(
-        order, [&](int64_t a, int64_t b) { return values[a] < values[b]; });
-  int64_t count = order.size();
-  std::vector<int64_t> inverse, counts(count);
-  for (double v : values) {
-    int64_t at =
-        llvm::find_if(order, [&](int64_t i) { return values[i] == v; }) -
-        order.begin();
-    inverse.push_back(at);
-    ++counts[at];
+  int64_t axis = 0;
+  if (n.attribute("axis")) {
+    ASSIGN_OR_FAIL(axis, n.axis(n.intAttr("axis", 0), x.rank()));
+  } else {
+    ASSIGN_OR_FAIL(x, viewed(n, x, {-1}));
   }
-  int64_t total = values.size();
-  auto ints = [](int64_t size, std::vector<int64_t> list) {
+  ASSIGN_OR_FAIL(Array array, n.arrayOf(x));
+  Dims perm{axis};
+  for (int64_t d = 0; d < x.rank(); ++d)
+    if (d != axis)
+      perm.push_back(d);
+  std::vector<double> all = array.transposed(perm).floats();
+  int64_t total = x.dims[axis], each = total ? all.size() / total : 0;
+  // Of each slice: where it first stands, and which it is of those found.
+  std::map<std::vector<double>, int64_t> found;
+  std::vector<std::pair<std::vector<double>, int64_t>> order;
+  std::vector<int64_t> which;
+  for (int64_t i = 0; i < total; ++i) {
+    std::vector<double> slice(all.begin() + i * each,
+                              all.begin() + (i + 1) * each);
+    auto [entry, isNew] = found.try_emplace(slice, order.size());
+    if (isNew)
+      order.push_back({slice, i});
+    which.push_back(entry->second);
+  }
+  int64_t count = order.size();
+  std::vector<int64_t> rank(count);
+  if (n.intAttr("sorted", 1)) {
+    int64_t next = 0;
+    for (const auto &entry : found)
+      rank[entry.second] = next++;
+    llvm::sort(order);
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      rank[i] = i;
+  }
+  std::vector<int64_t> first, inverse, counts(count);
+  for (const auto &entry : order)
+    first.push_back(entry.second);
+  for (int64_t i : which) {
+    inverse.push_back(rank[i]);
+    ++counts[rank[i]];
+  }
+  auto ints = [](std::vector<int64_t> list) {
+    int64_t size = list.size();
     return Val(Array::ofInts(ElementType::I64, {size}, std::move(list)));
   };
-  Val places = ints(count, order);
-  ASSIGN_OR_FAIL(Val flat, viewed(n, x, {-1}));
-  ASSIGN_OR_FAIL(Val y, gather(n, flat, places, 0));
-  if (failed(n.set(0, y)) || failed(n.set(1, places)) ||
-      failed(n.set(2, ints(total, inverse))))
+  ASSIGN_OR_FAIL(Val y, gather(n, x, ints(first), axis));
+  if (failed(n.set(0, y)) || failed(n.set(1, ints(first))) ||
+      failed(n.set(2, ints(inverse))))
     return failure();
-  return n.set(3, ints(count, counts));
+  return n.set(3, ints(counts));
 }
 static Register unique("Unique", importUnique);
 

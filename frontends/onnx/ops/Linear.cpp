@@ -21,3 +21,8 @@ static LogicalResult importMatMul(Node &n) {
   return n.set(matmul(n, n.input(0), n.input(1)));
 }
 static Register matMul("MatMul", importMatMul);
+
+static LogicalResult importDet(Node &n) {
+  return n.set(determinant(n, n.input(0)));
+}
+static Register det("Det", importDet);

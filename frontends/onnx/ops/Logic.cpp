@@ -56,3 +56,46 @@ static LogicalResult importCastLike(Node &n) {
   return n.set(castTo(n, n.input(0), n.input(1).type));
 }
 static Register castLike("CastLike", importCastLike);
+
+/// The same bits as another type: numbers only where they are known.
+static LogicalResult importBitCast(Node &n) {
+  const Val x = n.input(0);
+  int64_t number = n.intAttr("to", 0);
+  auto to = typeOfNumber(number);
+  if (!to || sizeInFile(*to) != sizeInFile(x.type))
+    return n.unsupported("the bits of " + nameOf(x.type) +
+                         " as element type number " + Twine(number));
+  if (*to == x.type)
+    return n.set(x);
+  if (!n.foldable(x))
+    return n.unsupported("the bits of what a step computes");
+  ASSIGN_OR_FAIL(Array array, n.arrayOf(x));
+  return n.set(Val(array.bitsAs(*to)));
+}
+static Register bitCast("BitCast", importBitCast);
+
+/// One above the threshold, else zero.
+static LogicalResult importBinarizer(Node &n) {
+  const Val x = n.input(0);
+  if (failed(checkFloats(n, x)))
+    return failure();
+  Val threshold(Array::splat(x.type, {}, n.floatAttr("threshold", 0)));
+  ASSIGN_OR_FAIL(Val isAbove, greater(n, {x, threshold}));
+  return n.set(castTo(n, isAbove, x.type));
+}
+static Register binarizer("ai.onnx.ml", "Binarizer", importBinarizer);
+
+// What may be missing: it is known at import whether it is.
+static LogicalResult importOptionalGetElement(Node &n) {
+  if (!n.has(0))
+    return n.error("takes a value that isn't there");
+  return n.set(n.input(0));
+}
+static Register optionalGetElement("OptionalGetElement",
+                                   importOptionalGetElement);
+
+static LogicalResult importOptionalHasElement(Node &n) {
+  return n.set(Array::splatInt(ElementType::Bool, {}, n.has(0)));
+}
+static Register optionalHasElement("OptionalHasElement",
+                                   importOptionalHasElement);

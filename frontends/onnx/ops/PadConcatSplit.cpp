@@ -203,3 +203,25 @@ static LogicalResult importConcatFromSequence(Node &n) {
 }
 static Register concatFromSequence("ConcatFromSequence",
                                    importConcatFromSequence);
+
+/// The middle of each dimension, or zeros around it.
+static LogicalResult importCenterCropPad(Node &n) {
+  const Val x = n.input(0);
+  ASSIGN_OR_FAIL(Dims wanted, n.ints(1));
+  Dims axes = n.intsAttr("axes").value_or(Dims(nn::firstDims(x.rank())));
+  if (axes.size() != wanted.size())
+    return n.error("has " + Twine(wanted.size()) + " sizes for " +
+                   Twine(axes.size()) + " axes");
+  Dims low(x.rank(), 0), high(x.rank(), 0);
+  for (auto [entry, size] : llvm::zip(axes, wanted)) {
+    ASSIGN_OR_FAIL(int64_t axis, n.axis(entry, x.rank()));
+    if (size < 1)
+      return n.error("asks for the shape " + str(wanted));
+    // What is left over of an odd number is at the end.
+    int64_t more = size - x.dims[axis];
+    low[axis] = more / 2;
+    high[axis] = more - more / 2;
+  }
+  return n.set(pad(n, x, low, high, 0));
+}
+static Register centerCropPad("CenterCropPad", importCenterCropPad);

@@ -20,24 +20,60 @@ static FailureOr<ResizeRule> ruleOf(Node &n) {
   rule.excludeOutside = n.intAttr("exclude_outside", 0);
   if (mode != "nearest" && mode != "linear" && mode != "cubic")
     return n.unsupported("resizing by mode '" + mode + "'");
-  if (place != "half_pixel" && place != "asymmetric" &&
-      place != "pytorch_half_pixel" && place != "align_corners")
+  static const std::pair<StringRef, ResizeRule::Place> places[] = {
+      {"half_pixel", ResizeRule::HalfPixel},
+      {"pytorch_half_pixel", ResizeRule::TorchHalfPixel},
+      {"align_corners", ResizeRule::AlignCorners},
+      {"asymmetric", ResizeRule::Asymmetric},
+      {"half_pixel_symmetric", ResizeRule::Symmetric},
+      {"tf_half_pixel_for_nn", ResizeRule::HalfPixelUp},
+      {"tf_crop_and_resize", ResizeRule::Crop}};
+  const auto *found =
+      llvm::find_if(places, [&](const auto &p) { return p.first == place; });
+  if (found == std::end(places))
     return n.unsupported("resizing by coordinates '" + place + "'");
-  if (n.intAttr("antialias", 0) ||
-      n.stringAttr("keep_aspect_ratio_policy", "stretch") != "stretch")
-    return n.unsupported("resizing with antialiasing or a kept aspect ratio");
+  rule.place = found->second;
+  rule.antialias = n.intAttr("antialias", 0);
+  rule.extrapolation = n.floatAttr("extrapolation_value", 0);
   rule.mode = mode == "nearest"  ? ResizeRule::Nearest
               : mode == "linear" ? ResizeRule::Linear
                                  : ResizeRule::Cubic;
-  rule.place = place == "align_corners"        ? ResizeRule::AlignCorners
-               : place == "asymmetric"         ? ResizeRule::Asymmetric
-               : place == "pytorch_half_pixel" ? ResizeRule::TorchHalfPixel
-                                               : ResizeRule::HalfPixel;
   rule.rounding = nearest == "floor"               ? ResizeRule::Floor
                   : nearest == "ceil"              ? ResizeRule::Ceil
                   : nearest == "round_prefer_ceil" ? ResizeRule::PreferCeil
                                                    : ResizeRule::PreferFloor;
   return rule;
+}
+
+/// Where a crop begins and ends along each axis: all beginnings, then all ends.
+static LogicalResult readCrop(Node &n, size_t axes, ResizeRule &rule) {
+  ASSIGN_OR_FAIL(Array array, n.array(1));
+  std::vector<double> roi = array.floats();
+  if (roi.size() != 2 * axes)
+    return n.error("has a region of " + Twine(roi.size()) + " numbers for " +
+                   Twine(axes) + " axes");
+  for (size_t i = 0; i < axes; ++i)
+    rule.crop.push_back({roi[i], roi[axes + i]});
+  return success();
+}
+
+/// One scale for all axes, so that none is larger (or smaller) than asked for.
+static LogicalResult keepAspect(Node &n, ArrayRef<int64_t> in,
+                                std::vector<double> &scales,
+                                std::vector<double> &sizes) {
+  std::string policy = n.stringAttr("keep_aspect_ratio_policy", "stretch");
+  if (policy == "stretch")
+    return success();
+  if (policy != "not_larger" && policy != "not_smaller")
+    return n.unsupported("the aspect ratio's policy '" + policy + "'");
+  double scale = policy == "not_larger"
+                     ? *std::min_element(scales.begin(), scales.end())
+                     : *std::max_element(scales.begin(), scales.end());
+  for (auto [i, size] : llvm::enumerate(in)) {
+    scales[i] = scale;
+    sizes[i] = std::floor(scale * size + 0.5);
+  }
+  return success();
 }
 
 static LogicalResult importResize(Node &n) {
@@ -52,23 +88,47 @@ static LogicalResult importResize(Node &n) {
       ASSIGN_OR_FAIL(entry, n.axis(entry, x.rank()));
     }
   }
+  if (rule.place == ResizeRule::Crop && failed(readCrop(n, axes.size(), rule)))
+    return failure();
   std::vector<double> scales, sizes;
-  if (n.has(3)) {
-    ASSIGN_OR_FAIL(Array array, n.array(3));
-    sizes = array.floats();
-  } else {
-    ASSIGN_OR_FAIL(Array array, n.array(2));
-    scales = array.floats();
-  }
-  if ((n.has(3) ? sizes.size() : scales.size()) != axes.size())
+  Dims in;
+  bool hasSizes = n.has(3);
+  ASSIGN_OR_FAIL(Array given, n.array(hasSizes ? 3 : 2));
+  (hasSizes ? sizes : scales) = given.floats();
+  if ((hasSizes ? sizes.size() : scales.size()) != axes.size() || axes.empty())
     return n.error("has sizes for other than " + Twine(axes.size()) + " axes");
   for (auto [i, axis] : llvm::enumerate(axes)) {
-    double in = static_cast<double>(x.dims[axis]);
-    if (n.has(3))
-      scales.push_back(sizes[i] / in);
+    in.push_back(x.dims[axis]);
+    double size = static_cast<double>(in.back());
+    if (hasSizes)
+      scales.push_back(sizes[i] / size);
     else
-      sizes.push_back(std::floor(in * scales[i]));
+      sizes.push_back(std::floor(size * scales[i]));
   }
+  if (hasSizes && failed(keepAspect(n, in, scales, sizes)))
+    return failure();
   return n.set(resize(n, x, axes, scales, sizes, rule));
 }
 static Register resizeOp("Resize", importResize);
+
+/// The same in operator set 9: elements repeat, or are interpolated, from each
+/// one's beginning.
+static LogicalResult importUpsample(Node &n) {
+  const Val x = n.input(0);
+  ResizeRule rule;
+  rule.place = ResizeRule::Asymmetric;
+  rule.rounding = ResizeRule::Floor;
+  std::string mode = n.stringAttr("mode", "nearest");
+  if (mode != "nearest" && mode != "linear")
+    return n.unsupported("resizing by mode '" + mode + "'");
+  rule.mode = mode == "nearest" ? ResizeRule::Nearest : ResizeRule::Linear;
+  ASSIGN_OR_FAIL(Array given, n.array(1));
+  std::vector<double> scales = given.floats(), sizes;
+  if (static_cast<int64_t>(scales.size()) != x.rank())
+    return n.error("has " + Twine(scales.size()) + " scales for shape " +
+                   str(x.dims));
+  for (auto [size, scale] : llvm::zip(x.dims, scales))
+    sizes.push_back(std::floor(static_cast<double>(size) * scale));
+  return n.set(resize(n, x, nn::firstDims(x.rank()), scales, sizes, rule));
+}
+static Register upsample("Upsample", importUpsample);

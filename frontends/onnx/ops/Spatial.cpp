@@ -1,6 +1,8 @@
 // Spatial.cpp - convolutions, their transposes, and pools.
 
 #include "frontends/common/ops/Spatial.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Unfold.h"
 #include "frontends/onnx/Node.h"
 
 using namespace mlir;
@@ -66,11 +68,59 @@ static LogicalResult importConvTranspose(Node &n) {
 static Register convTranspose("ConvTranspose", importConvTranspose);
 
 static LogicalResult importMaxPool(Node &n) {
-  if (n.isUsed(1))
-    return n.unsupported("the indices of the largest elements");
+  if (n.isUsed(1)) {
+    ASSIGN_OR_FAIL(Val places, placesOfMaxima(n, n.input(0), windowOf(n),
+                                              n.intAttr("storage_order", 0)));
+    if (failed(n.set(1, places)))
+      return failure();
+  }
   return n.set(maxPool(n, n.input(0), windowOf(n)));
 }
 static Register maxPoolOp("MaxPool", importMaxPool);
+
+static LogicalResult importMaxUnpool(Node &n) {
+  const Val x = n.input(0);
+  if (x.rank() < 3)
+    return n.error("an input of shape " + str(x.dims));
+  size_t spatial = x.rank() - 2;
+  WindowSpec spec = windowOf(n);
+  spec.strides.resize(spatial, 1);
+  spec.padding.resize(2 * spatial, 0);
+  if (spec.size.size() != spatial)
+    return n.error("kernel_shape is " + str(spec.size));
+  // The places are those in what was pooled.
+  Dims dims(x.dims);
+  constexpr int64_t kLimit = 1 << 24;
+  for (size_t d = 0; d < spatial; ++d) {
+    for (int64_t entry : {spec.strides[d], spec.size[d], dims[2 + d],
+                          spec.padding[d], spec.padding[spatial + d]})
+      if (entry < 0 || entry > kLimit)
+        return n.error("strides are " + str(spec.strides));
+    dims[2 + d] = (dims[2 + d] - 1) * spec.strides[d] + spec.size[d] -
+                  spec.padding[d] - spec.padding[spatial + d];
+    if (dims[2 + d] < 1)
+      return n.error("pads are " + str(spec.padding));
+  }
+  ASSIGN_OR_FAIL(Val y, unpool(n, x, n.input(1), dims));
+  if (!n.has(2))
+    return n.set(y);
+  ASSIGN_OR_FAIL(Dims wanted, n.ints(2));
+  if (wanted.size() != dims.size())
+    return n.error("asks for the shape " + str(wanted));
+  Dims more;
+  for (auto [size, now] : llvm::zip(wanted, dims))
+    more.push_back(size - now);
+  return n.set(pad(n, y, Dims(dims.size(), 0), more, 0));
+}
+static Register maxUnpool("MaxUnpool", importMaxUnpool);
+
+static LogicalResult importCol2Im(Node &n) {
+  ASSIGN_OR_FAIL(Dims image, n.ints(1));
+  WindowSpec spec = windowOf(n);
+  ASSIGN_OR_FAIL(spec.size, n.ints(2));
+  return n.set(foldColumns(n, n.input(0), image, spec));
+}
+static Register col2Im("Col2Im", importCol2Im);
 
 static LogicalResult importAveragePool(Node &n) {
   return n.set(averagePool(n, n.input(0), windowOf(n),
@@ -87,3 +137,18 @@ static LogicalResult importGlobalMaxPool(Node &n) {
   return n.set(globalPool(n, n.input(0), nn::ReduceKind::Max, false));
 }
 static Register globalMax("GlobalMaxPool", importGlobalMaxPool);
+
+static LogicalResult importLpPool(Node &n) {
+  return n.set(normPool(n, n.input(0), windowOf(n), n.intAttr("p", 2)));
+}
+static Register lpPool("LpPool", importLpPool);
+
+static LogicalResult importGlobalLpPool(Node &n) {
+  WindowSpec all;
+  const Val x = n.input(0);
+  if (x.rank() < 3)
+    return n.error("an input of shape " + str(x.dims));
+  all.size.assign(x.dims.begin() + 2, x.dims.end());
+  return n.set(normPool(n, x, all, n.intAttr("p", 2)));
+}
+static Register globalLpPool("GlobalLpPool", importGlobalLpPool);

@@ -1,0 +1,56 @@
+#include "frontends/common/ops/Expression.h"
+#include "frontends/common/ops/Linear.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Shape.h"
+
+#include "llvm/ADT/bit.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::frontend;
+
+/// Rows are taken from the last to the first; of k rows, the minors of all
+/// choices of k columns are known. That takes n 2^(n - 1) products, so n is
+/// small.
+FailureOr<Val> tmc::frontend::determinant(Site &s, const Val &x) {
+  constexpr int64_t kMaxSize = 8;
+  if (failed(checkFloats(s, x)))
+    return failure();
+  int64_t rank = x.rank(), n = rank ? x.dims.back() : 0;
+  if (rank < 2 || x.dims[rank - 2] != n || n < 1)
+    return s.error("matrices of shape " + str(x.dims));
+  if (n > kMaxSize)
+    return s.unsupported("determinants of matrices with " + Twine(n) + " rows");
+  std::map<unsigned, Expression> minors;
+  for (int64_t row = n; row-- > 0;) {
+    SmallVector<Expression> entries;
+    ASSIGN_OR_FAIL(Val line, strided(s, x, rank - 2, row, 1, 1));
+    for (int64_t column = 0; column < n; ++column) {
+      ASSIGN_OR_FAIL(Val entry, strided(s, line, rank - 1, column, 1, 1));
+      entries.push_back(
+          Expression(s, squeeze(s, entry, Dims{rank - 2, rank - 1})));
+    }
+    std::map<unsigned, Expression> larger;
+    for (unsigned columns = 1; columns < 1u << n; ++columns) {
+      if (llvm::popcount(columns) != n - row)
+        continue;
+      std::optional<Expression> sum;
+      bool isPositive = true;
+      for (int64_t column = 0; column < n; ++column) {
+        if (!(columns >> column & 1))
+          continue;
+        Expression term = entries[column];
+        auto rest = minors.find(columns & ~(1u << column));
+        if (rest != minors.end())
+          term = term * rest->second;
+        sum = !sum ? term : isPositive ? *sum + term : *sum - term;
+        isPositive = !isPositive;
+      }
+      larger.insert_or_assign(columns, *sum);
+    }
+    minors = std::move(larger);
+  }
+  return minors.begin()->second.value();
+}

@@ -1,0 +1,114 @@
+// Expression.h - formulas of values, spelled as formulas.
+//
+//   Expression x(s, in), below = x.of(floorOf);
+//   return (x - below).when(x > 0, x.number(0)).value();
+//
+// Everything broadcasts, and what is constant is folded, since each step is a
+// builder of Pointwise.h, Logic.h or Elementary.h.
+
+#ifndef TMC_FRONTENDS_COMMON_OPS_EXPRESSION_H
+#define TMC_FRONTENDS_COMMON_OPS_EXPRESSION_H
+
+#include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/Pointwise.h"
+
+namespace tmc::frontend {
+
+/// Spells expressions of values of one element type: where one failed, so do
+/// those that it is part of.
+class Expression {
+public:
+  Expression(Site &s, mlir::FailureOr<Val> v) : s(&s), v(std::move(v)) {}
+
+  mlir::FailureOr<Val> value() const { return v; }
+
+  Expression number(double x) const {
+    if (failed(v))
+      return *this;
+    if (isFloat(v->type))
+      return {*s, Val(Array::splat(v->type, {}, x))};
+    return {*s, Val(Array::splatInt(v->type, {}, static_cast<int64_t>(x)))};
+  }
+  /// Another value, in a formula with this one.
+  Expression other(Val value) const { return {*s, std::move(value)}; }
+  ElementType type() const { return failed(v) ? ElementType::F32 : v->type; }
+  Expression cast(ElementType type) const {
+    return failed(v) ? *this : Expression(*s, castTo(*s, *v, type));
+  }
+  using Two = mlir::FailureOr<Val> (*)(Site &, Operands);
+  Expression with(Two build, const Expression &other) const {
+    if (failed(v) || failed(other.v))
+      return {*s, mlir::failure()};
+    return {*s, build(*s, {*v, *other.v})};
+  }
+  using One = llvm::function_ref<mlir::FailureOr<Val>(Site &, const Val &)>;
+  Expression of(One build) const {
+    return failed(v) ? *this : Expression(*s, build(*s, *v));
+  }
+  /// This where `condition` holds, else `other`.
+  Expression when(const Expression &condition, const Expression &other) const {
+    if (failed(v) || failed(condition.v) || failed(other.v))
+      return {*s, mlir::failure()};
+    return {*s, where(*s, *condition.v, *v, *other.v)};
+  }
+
+  friend Expression operator+(const Expression &a, const Expression &b) {
+    return a.with(add, b);
+  }
+  friend Expression operator-(const Expression &a, const Expression &b) {
+    return a.with(subtract, b);
+  }
+  friend Expression operator*(const Expression &a, const Expression &b) {
+    return a.with(multiply, b);
+  }
+  friend Expression operator/(const Expression &a, const Expression &b) {
+    return a.with(divide, b);
+  }
+  friend Expression operator+(const Expression &a, double b) {
+    return a + a.number(b);
+  }
+  friend Expression operator-(const Expression &a, double b) {
+    return a - a.number(b);
+  }
+  friend Expression operator*(const Expression &a, double b) {
+    return a * a.number(b);
+  }
+  friend Expression operator*(double a, const Expression &b) { return b * a; }
+  friend Expression operator-(double a, const Expression &b) {
+    return b.number(a) - b;
+  }
+  friend Expression operator/(const Expression &a, double b) {
+    return a / a.number(b);
+  }
+  friend Expression operator/(double a, const Expression &b) {
+    return b.number(a) / b;
+  }
+  friend Expression operator<(const Expression &a, double b) {
+    return a.with(less, a.number(b));
+  }
+  friend Expression operator>(const Expression &a, double b) {
+    return a.with(greater, a.number(b));
+  }
+  friend Expression operator==(const Expression &a, const Expression &b) {
+    return a.with(equals, b);
+  }
+  friend Expression operator&(const Expression &a, const Expression &b) {
+    return a.with(conjunction, b);
+  }
+  friend Expression operator|(const Expression &a, const Expression &b) {
+    return a.with(disjunction, b);
+  }
+  friend Expression operator^(const Expression &a, const Expression &b) {
+    return a.with(exclusiveOr, b);
+  }
+  Expression operator!() const { return of(negation); }
+  Expression operator-() const { return of(negate); }
+
+private:
+  Site *s;
+  mlir::FailureOr<Val> v;
+};
+
+} // namespace tmc::frontend
+
+#endif // TMC_FRONTENDS_COMMON_OPS_EXPRESSION_H
