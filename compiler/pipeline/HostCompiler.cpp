@@ -183,12 +183,49 @@ std::vector<std::string> tmc::stepLibraries(Backend backend) {
   return libraries;
 }
 
-/// The words that compile one piece.
-static std::vector<std::string> pieceCommand(const std::string &compiler,
-                                             const Installation &installation,
-                                             const Target &target,
-                                             const StepPiece &piece,
-                                             const std::string &object) {
+/// The runtime's headers in an order of their own; none where they can't be
+/// listed.
+static std::vector<std::string>
+runtimeHeaders(const Installation &installation) {
+  std::vector<std::string> headers;
+  std::error_code error;
+  for (sys::fs::recursive_directory_iterator
+           at(installation.includeDir + "/runtime", error),
+       end;
+       !error && at != end; at.increment(error))
+    if (StringRef(at->path()).ends_with(".h"))
+      headers.push_back(at->path());
+  if (error)
+    return {};
+  std::sort(headers.begin(), headers.end());
+  return headers;
+}
+
+/// A file that includes what pieces do, where its precompiled form lies beside
+/// it (runtime/CMakeLists.txt makes both) and `headers` are no newer; else "".
+/// A compiler that can't use that form reads the file itself.
+static std::string precompiled(const Installation &installation,
+                               const Target &target,
+                               const std::vector<std::string> &headers) {
+  std::string file =
+      installation.libraryDir + "/tmc-step-cpu-" + target.arch + ".h";
+  sys::fs::file_status made, header;
+  if (target.backend == Backend::Cuda || headers.empty() ||
+      sys::fs::status(file + ".gch", made))
+    return "";
+  for (const std::string &each : headers)
+    if (sys::fs::status(each, header) ||
+        header.getLastModificationTime() > made.getLastModificationTime())
+      return "";
+  return file;
+}
+
+/// The words that compile one piece, which begins with the file `first`, if
+/// any.
+static std::vector<std::string>
+pieceCommand(const std::string &compiler, const Installation &installation,
+             const Target &target, const StepPiece &piece,
+             const std::string &first, const std::string &object) {
   std::vector<std::string> command =
       compileCommand(compiler, installation, target, piece.source, object);
   if (target.backend == Backend::Cuda)
@@ -196,6 +233,8 @@ static std::vector<std::string> pieceCommand(const std::string &compiler,
   command.push_back("-pipe"); // Leaves no file behind when it is ended.
   if (!piece.computes)
     command.push_back("-O1");
+  if (!first.empty())
+    command.insert(command.end(), {"-include", first});
   return command;
 }
 
@@ -205,7 +244,9 @@ static std::vector<std::string> pieceCommand(const std::string &compiler,
 /// Empty where that isn't known. `near` names files to write beside.
 static std::string identify(const std::string &compiler,
                             const Installation &installation,
-                            const Target &target, const std::string &near) {
+                            const Target &target,
+                            const std::vector<std::string> &headers,
+                            const std::string &near) {
   bool cuda = target.backend == Backend::Cuda;
   Installation nowhere; // Its headers count, and not where they are.
   std::string log = near + ".identity", identity;
@@ -235,15 +276,6 @@ static std::string identify(const std::string &compiler,
     if (!answered || !answer)
       return "";
   }
-  std::vector<std::string> headers;
-  std::error_code error;
-  for (sys::fs::recursive_directory_iterator
-           at(installation.includeDir + "/runtime", error),
-       end;
-       !error && at != end; at.increment(error))
-    if (StringRef(at->path()).ends_with(".h"))
-      headers.push_back(at->path());
-  std::sort(headers.begin(), headers.end());
   for (const std::string &header : headers) {
     auto text = MemoryBuffer::getFile(header);
     if (!text)
@@ -251,7 +283,7 @@ static std::string identify(const std::string &compiler,
     identity += header.substr(installation.includeDir.size()) + "\n";
     identity += (*text)->getBuffer().str();
   }
-  return error || headers.empty() ? "" : identity;
+  return headers.empty() ? "" : identity;
 }
 
 /// The name under which the object of `piece` is kept; empty: none.
@@ -289,15 +321,18 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
   tmc::Expected<std::string> compiler = stepCompiler(target.backend);
   if (!compiler)
     return std::move(compiler.failure());
-  std::string identity =
-      cache.isOff() ? "" : identify(*compiler, installation, target, library);
+  std::vector<std::string> headers = runtimeHeaders(installation);
+  std::string first = precompiled(installation, target, headers);
+  std::string identity = cache.isOff() ? ""
+                                       : identify(*compiler, installation,
+                                                  target, headers, library);
   std::vector<std::string> objects;
   std::vector<ToolRun> compiles;
   std::vector<std::pair<std::string, std::string>> fresh; // Key, object.
   for (const StepPiece &piece : pieces) {
     std::string object = piece.source + ".o";
     std::vector<std::string> command =
-        pieceCommand(*compiler, installation, target, piece, object);
+        pieceCommand(*compiler, installation, target, piece, first, object);
     objects.push_back(object);
     std::string key = identity.empty() ? "" : keyOf(identity, piece);
     if (!key.empty() && cache.fetch(key, object))

@@ -23,13 +23,14 @@ import shutil
 import sys
 import time
 
-import run as steps
-from run import ROOT, Case, Run, run_cases
+import trained
+from case import Case, run_cases
+from trained import ROOT, Run
 
 DRAWS, SEED, STEPS = 10, 226, 3
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TEXT = ["--dim=sequence=8"]
-# Of a graph's inputs: name, shape of a sample, kind (test/steps/run.py).
+# Of a graph's inputs: name, shape of a sample, kind (test/steps/models.py).
 SENTENCES = [("input_ids", [8], "below 128"), ("labels", [8], "below 128"), ("attention_mask", [8], "mask")]
 CLASSES = [SENTENCES[0], ("labels", [], "below 3"), SENTENCES[2]]
 
@@ -115,7 +116,7 @@ class Draw(Case):
                    *self.model["options"], *[f"--{lever}={value}" for lever, value in levers.items() if value],
                    *flags, "-o", os.path.join(self.directory, name)]
         begin = time.monotonic()
-        code, text = steps.run(command)
+        code, text = trained.run(command)
         self.commands.append(f"{shlex.join(command)}  # {time.monotonic() - begin:.1f} s")
         return code, text
 

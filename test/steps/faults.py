@@ -29,8 +29,8 @@ import sys
 import tempfile
 import time
 
-import run as steps
-from run import ROOT, TEXT, Checkpoint, Tally
+import trained
+from trained import ROOT, TEXT, Checkpoint, Tally
 
 STEPS = 6
 MODEL = ["test/models/gpt2-tiny-dropout.onnx", "--batch=4", "--dim=sequence=32",
@@ -128,7 +128,7 @@ class Faults:
 
     def build(self):
         library = os.path.join(self.scratch, "faults.so")
-        code, text = steps.run([self.compiler, "-std=c++20", "-O1", "-fPIC", "-shared", os.path.join(steps.HERE, "FileFaults.cpp"),
+        code, text = trained.run([self.compiler, "-std=c++20", "-O1", "-fPIC", "-shared", os.path.join(trained.HERE, "FileFaults.cpp"),
                                 "-o", library, "-ldl"])
         if code:
             raise SystemExit(text)
@@ -136,7 +136,7 @@ class Faults:
         tmc = os.path.join(self.options.build, "bin", "tmc")
         model = [os.path.join(ROOT, MODEL[0]), f"--target={self.options.target}", *MODEL[1:]]
         swap = os.path.join(self.scratch, "swap")
-        code, text = steps.run([tmc, "compile", *model, "--budget=1MiB", "--host-budget=900KiB", f"--nvme={swap}", "-o", step])
+        code, text = trained.run([tmc, "compile", *model, "--budget=1MiB", "--host-budget=900KiB", f"--nvme={swap}", "-o", step])
         if code:
             raise SystemExit(text)
         self.trainer = Trainer(step, self.scratch, library)
@@ -231,10 +231,10 @@ class Faults:
         """Without --nvme the file is where tmc compile said; the help says so."""
         trainer = self.trainer
         words = [w for w in trainer.words(1, False, os.path.join(self.scratch, "default")) if not w.startswith("--nvme")]
-        code, text = steps.run(words)
+        code, text = trained.run(words)
         self.test("the directory of tmc compile is the default", "" if code == 0 and f"swap file in '{trainer.swap}'" in text
                   else f"{code}: {text}")
-        code, text = steps.run([words[0], "--help"])
+        code, text = trained.run([words[0], "--help"])
         self.test("and the help says so", "" if code == 0 and f"(default, from tmc compile: '{trainer.swap}')" in text else text)
 
     def check_kills(self, way, whole, counts, seconds, **ways):
@@ -283,10 +283,10 @@ class Faults:
             library = os.path.join(other, "lib", name)
             if name.startswith("libtmc-") and name.endswith(".a"):
                 shutil.copy(os.path.join(build, "lib", name), library)
-                if "FileArena.cpp.o" in steps.run(["ar", "t", library])[1]:
+                if "FileArena.cpp.o" in trained.run(["ar", "t", library])[1]:
                     calls.append(["ar", "r", library, made])
         for call in calls:
-            code, text = steps.run(call)
+            code, text = trained.run(call)
             if code:
                 raise SystemExit(text)
         self.options.build = other

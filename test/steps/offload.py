@@ -15,8 +15,9 @@ import math
 import os
 import sys
 
-import run as steps
-from run import ROOT, STEPS, Case, Run, run_cases
+import trained
+from case import Case, run_cases
+from trained import ROOT, STEPS, Run
 
 GPT2 = dict(graph="test/models/gpt2-tiny-dropout.onnx", options=["--batch=4", "--dim=sequence=32"], inputs={})
 # Lanes of a trainer's trace: engines of plan.json.
@@ -61,9 +62,9 @@ class Offloaded(Case):
         self.has_file = "--nvme=swap" in flags
 
     def smallest(self):
-        code, text = steps.run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
+        code, text = trained.run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
                                 f"--optimizer={self.optimizer}", *self.model["options"], *self.flags, "--budget=1", "--json"],
-                               stderr=steps.subprocess.DEVNULL)
+                               stderr=trained.subprocess.DEVNULL)
         return json.loads(text)["smallest_found_bytes"] if code == 3 else None
 
     def check(self, tally):
@@ -102,7 +103,7 @@ class Offloaded(Case):
             rest = Run(ends, f"rest {name}", self.data, "--threads=1", f"--resume={half.directory}",
                        steps=STEPS - STEPS // 2, init=False)
             tally.test(f"{self.name}: resumed {name}", rest.difference(first))
-        code, text = steps.run([self.tmc, "verify", "--threads=1", moved])
+        code, text = trained.run([self.tmc, "verify", "--threads=1", moved])
         tally.test(f"{self.name}: verify", "" if code == 0 else text)
 
     def beside(self, done, spaces):

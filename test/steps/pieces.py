@@ -16,8 +16,9 @@ import math
 import os
 import sys
 
-import run as steps
-from run import LOSS, PARAMETERS, ROOT, Case, Run, run_cases
+import trained
+from case import LOSS, PARAMETERS, Case, run_cases
+from trained import ROOT, Run
 
 TEN = 10
 GPT2 = "test/models/gpt2-tiny-dropout.onnx"
@@ -83,7 +84,7 @@ class Pieces(Case):
                 self.check_again(tally, label, count, directory, done)
 
     def check_again(self, tally, label, count, directory, done):
-        code, text = steps.run([self.tmc, "verify", "--threads=1", directory])
+        code, text = trained.run([self.tmc, "verify", "--threads=1", directory])
         tally.test(f"{label}: verify", "" if code == 0 else text)
         if count not in self.planned:
             return
@@ -110,9 +111,9 @@ class Pieces(Case):
             tally.test(f"{label}, {name}: resumed", rest.difference(done))
 
     def least(self, count, *flags):
-        code, text = steps.run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
+        code, text = trained.run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
                                 f"--optimizer={self.optimizer}", *self.model["options"], f"--micro-batches={count}", *flags,
-                                "--budget=1", "--json"], stderr=steps.subprocess.DEVNULL)
+                                "--budget=1", "--json"], stderr=trained.subprocess.DEVNULL)
         return json.loads(text)["smallest_found_bytes"] if code == 3 else None
 
 

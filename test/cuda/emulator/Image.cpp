@@ -123,10 +123,13 @@ std::string Image::functionAt(uintptr_t address) const {
   return after == functions.begin() ? "?" : demangle((after - 1)->name);
 }
 
+uintptr_t imageBase = 0;
+
 const Image &image() {
   static const Image *read = [] {
     auto *made = new Image;
     made->read();
+    imageBase = made->base;
     return made;
   }();
   return *read;

@@ -62,6 +62,8 @@ private:
 
 /// Of the executable or library that this code is in; read when first asked.
 const Image &image();
+/// image().base, once that has been called; each access needs it.
+extern uintptr_t imageBase;
 
 } // namespace tmc::emulator
 

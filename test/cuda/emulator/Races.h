@@ -55,7 +55,7 @@ inline void note(Record &r, unsigned bytes, bool atomic, uintptr_t pc) {
   r.thread = self->thread & 0x3ff;
   r.epoch = self->epoch;
   r.clock = clock;
-  r.pc = uint32_t(pc - image().base);
+  r.pc = uint32_t(pc - imageBase);
 }
 
 } // namespace tmc::emulator

@@ -36,15 +36,13 @@ size_t sharedLimitBytes = [] {
          << 10;
 }();
 
-enum class State { Ready, AtBlock, AtWarp, Done };
+enum class State : unsigned char { Ready, AtBlock, AtWarp, Done };
 
 /// Lives as long as the process and runs one thread after the other. A context
 /// starts it; after that jumps switch, since they make no system call.
 struct Fiber {
-  ucontext_t context;
   bool started = false;
   jmp_buf at;
-  State state = State::Done;
   uint3 thread;
   Clock clock;
   // What it waits for.
@@ -66,16 +64,28 @@ struct Fiber {
 
 jmp_buf scheduler;
 Fiber *fibers = nullptr;
+ucontext_t *contexts = nullptr;
+/// Side by side, since they are looked through far more often than a fiber
+/// runs; and how many threads of the block are in each state.
+State states[kMostThreads];
+size_t inState[4] = {};
 size_t running = 0, threads = 0;
 uint32_t nextSerial = 0;
 const Launch *launched = nullptr;
 std::map<const void *, size_t> sharedLimits;
 const Order *blockOrder = nullptr;
 
+void setState(size_t i, State state) {
+  --inState[size_t(states[i])];
+  ++inState[size_t(state)];
+  states[i] = state;
+}
+size_t countOf(State state) { return inState[size_t(state)]; }
+
 /// Back to the scheduler, until it resumes this fiber.
 void yield(State state) {
   Fiber &fiber = fibers[running];
-  fiber.state = state;
+  setState(running, state);
   if (!_setjmp(fiber.at))
     _longjmp(scheduler, 1);
 }
@@ -103,7 +113,7 @@ __attribute__((noinline)) void resume(size_t i) {
   if (fibers[i].started)
     _longjmp(fibers[i].at, 1);
   fibers[i].started = true;
-  setcontext(&fibers[i].context);
+  setcontext(&contexts[i]);
 }
 
 void makeFibers() {
@@ -112,10 +122,12 @@ void makeFibers() {
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   stacks = reinterpret_cast<uintptr_t>(at);
   fibers = new Fiber[kMostThreads];
+  contexts = new ucontext_t[kMostThreads];
+  std::fill(states, states + kMostThreads, State::Done);
   for (size_t i = 0; i < kMostThreads; ++i) {
     char *stack = static_cast<char *>(at) + i * kStackBytes;
     (void)mprotect(stack, kGuardBytes, PROT_NONE);
-    ucontext_t &context = fibers[i].context;
+    ucontext_t &context = contexts[i];
     getcontext(&context);
     context.uc_stack.ss_sp = stack + kGuardBytes;
     context.uc_stack.ss_size = kStackBytes - kGuardBytes;
@@ -142,7 +154,8 @@ Fiber &laneOf(size_t warp, int lane) {
   return fibers[warp * kWarp + size_t(lane)];
 }
 bool isLive(size_t warp, int lane) {
-  return exists(warp, lane) && laneOf(warp, lane).state != State::Done;
+  return exists(warp, lane) &&
+         states[warp * kWarp + size_t(lane)] != State::Done;
 }
 
 template <typename F> void eachLane(unsigned mask, F &&body) {
@@ -217,18 +230,22 @@ void finishGroup(size_t warp, unsigned live, const Fiber &first) {
                       ? ", which has left the kernel"
                       : ", which its mask doesn't name"));
   });
-  eachLane(live, [&](int lane) { laneOf(warp, lane).state = State::Ready; });
+  eachLane(live, [&](int lane) {
+    setState(warp * kWarp + size_t(lane), State::Ready);
+  });
 }
 
 /// Lets every complete group of a warp go on; returns whether there was one.
 bool releaseWarp(size_t warp) {
   bool any = false;
+  if (countOf(State::AtWarp) == 0)
+    return false;
   for (int lane = 0; lane < kWarp; ++lane) {
     if (!exists(warp, lane))
       break;
-    const Fiber &first = laneOf(warp, lane);
-    if (first.state != State::AtWarp)
+    if (states[warp * kWarp + size_t(lane)] != State::AtWarp)
       continue;
+    const Fiber &first = laneOf(warp, lane);
     unsigned live = 0;
     bool complete = true;
     eachLane(first.mask, [&](int other) {
@@ -236,7 +253,8 @@ bool releaseWarp(size_t warp) {
         return;
       const Fiber &fiber = laneOf(warp, other);
       live |= 1u << other;
-      complete = complete && fiber.state == State::AtWarp &&
+      complete = complete &&
+                 states[warp * kWarp + size_t(other)] == State::AtWarp &&
                  fiber.warpOp == first.warpOp && fiber.mask == first.mask &&
                  (first.warpOp != WarpOp::Together ||
                   fiber.instruction == first.instruction);
@@ -255,17 +273,11 @@ bool releaseWarp(size_t warp) {
 
 /// Lets the block go on if all of its threads are at a barrier, or gone.
 bool releaseBlock() {
-  size_t waiting = 0, first = 0, gone = 0;
-  for (size_t i = threads; i-- > 0;) {
-    if (fibers[i].state == State::AtBlock) {
-      ++waiting;
-      first = i;
-    } else if (fibers[i].state == State::Done) {
-      ++gone;
-    }
-  }
+  const size_t waiting = countOf(State::AtBlock), gone = countOf(State::Done);
   if (waiting == 0 || waiting + gone < threads)
     return false;
+  const size_t first =
+      size_t(std::find(states, states + threads, State::AtBlock) - states);
   if (gone > 0)
     reportOf(first, FaultKind::Barrier,
              std::to_string(gone) + " of " + std::to_string(threads) +
@@ -273,8 +285,8 @@ bool releaseBlock() {
                  "that this one waits at");
   int count = 0;
   for (size_t i = 0; i < threads; ++i) {
-    Fiber &fiber = fibers[i];
-    if (fiber.state != State::AtBlock)
+    const Fiber &fiber = fibers[i];
+    if (states[i] != State::AtBlock)
       continue;
     count += fiber.predicate;
     if (fiber.pc != fibers[first].pc &&
@@ -286,9 +298,9 @@ bool releaseBlock() {
   }
   for (size_t i = 0; i < threads; ++i) {
     Fiber &fiber = fibers[i];
-    if (fiber.state != State::AtBlock)
+    if (states[i] != State::AtBlock)
       continue;
-    fiber.state = State::Ready;
+    setState(i, State::Ready);
     fiber.answer = fiber.blockOp == BlockOp::And  ? count == int(waiting)
                    : fiber.blockOp == BlockOp::Or ? count > 0
                                                   : unsigned(count);
@@ -301,20 +313,20 @@ bool releaseBlock() {
 
 /// Nothing can go on: names a waiting thread and what the others wait for.
 void reportDeadlock() {
-  size_t atBlock = 0, atWarp = 0, who = threads;
+  const size_t atBlock = countOf(State::AtBlock),
+               atWarp = countOf(State::AtWarp);
+  size_t who = threads;
   for (size_t i = threads; i-- > 0;) {
-    atBlock += fibers[i].state == State::AtBlock;
-    atWarp += fibers[i].state == State::AtWarp;
-    if (fibers[i].state == State::AtWarp ||
-        (who == threads && fibers[i].state == State::AtBlock))
+    if (states[i] == State::AtWarp ||
+        (who == threads && states[i] == State::AtBlock))
       who = i;
   }
   const Fiber &fiber = fibers[who];
   std::string text;
-  if (fiber.state == State::AtWarp && fiber.warpOp == WarpOp::Together) {
+  if (states[who] == State::AtWarp && fiber.warpOp == WarpOp::Together) {
     text = std::string("not all lanes of the warp arrive at this ") +
            fiber.instruction;
-  } else if (fiber.state == State::AtWarp) {
+  } else if (states[who] == State::AtWarp) {
     char mask[16];
     std::snprintf(mask, sizeof mask, "0x%08x", fiber.mask);
     text = std::string("lanes that the mask ") + mask +
@@ -326,7 +338,7 @@ void reportDeadlock() {
           std::to_string(atWarp) + " in their warp, " +
           std::to_string(threads - atBlock - atWarp) + " have left)";
   reportOf(who,
-           fiber.state == State::AtWarp ? FaultKind::Warp : FaultKind::Deadlock,
+           states[who] == State::AtWarp ? FaultKind::Warp : FaultKind::Deadlock,
            text);
 }
 
@@ -336,16 +348,18 @@ void runBlock(uint32_t firstSerial) {
   const dim3 size = current.blockSize;
   for (size_t i = 0; i < threads; ++i) {
     Fiber &fiber = fibers[i];
-    if (fiber.state != State::Done) { // of a deadlock: its stack starts anew
+    if (states[i] != State::Done) { // of a deadlock: its stack starts anew
       fiber.started = false;
-      makecontext(&fiber.context, runFiber, 0);
+      makecontext(&contexts[i], runFiber, 0);
     }
-    fiber.state = State::Ready;
+    states[i] = State::Ready;
     fiber.thread = {unsigned(i) % size.x, unsigned(i) / size.x % size.y,
                     unsigned(i) / size.x / size.y};
     fiber.clock = {serial, firstSerial, 1, uint16_t(i), {}};
     fiber.clock.lanes[i % kWarp] = 1;
   }
+  std::fill(std::begin(inState), std::end(inState), size_t(0));
+  inState[size_t(State::Ready)] = threads;
   const size_t warps = (threads + kWarp - 1) / kWarp;
   for (;;) {
     bool progress = false;
@@ -360,17 +374,14 @@ void runBlock(uint32_t firstSerial) {
         const Order laneOrder(lanes);
         for (size_t m = 0; m < lanes; ++m) {
           const size_t i = begin + laneOrder[m];
-          if (fibers[i].state != State::Ready)
+          if (states[i] != State::Ready)
             continue;
           progress = true;
           resume(i);
         }
       } while (releaseWarp(warp) && (seed() < 2 || draw(4) != 0));
     }
-    bool done = true;
-    for (size_t i = 0; i < threads; ++i)
-      done = done && fibers[i].state == State::Done;
-    if (done)
+    if (countOf(State::Done) == threads)
       return;
     if (progress || releaseBlock())
       continue;

@@ -206,10 +206,11 @@ void reportRace(const Space &space, uintptr_t at, size_t bytes, Touch kind,
 }
 
 /// One word of an access; returns false where something was reported.
+template <Touch kind, bool ofBlock>
 inline bool touchWord(Space &space, size_t word, unsigned bytes, uintptr_t at,
-                      size_t whole, Touch kind, uintptr_t pc) {
+                      size_t whole, uintptr_t pc) {
   Cell &cell = space.cells[word];
-  const bool atomic = kind == Touch::Atomic, ofBlock = &space != &device;
+  constexpr bool atomic = kind == Touch::Atomic;
   bool ok = true;
   const bool underWay =
       cell.writer.underWay && cell.writer.serial == self->serial;
@@ -302,14 +303,12 @@ void noteSlot(uintptr_t at) {
   }
 }
 
-bool touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
-                uintptr_t pc) {
-  if (&space == &statics)
-    noteSlot(at);
+template <Touch kind, bool ofBlock>
+bool touchWords(Space &space, uintptr_t at, size_t bytes, uintptr_t pc) {
   const uintptr_t end = at + bytes;
   space.spread(at);
   space.spread(end - 1);
-  if (hasConcurrentWork && &space == &device)
+  if (!ofBlock && hasConcurrentWork)
     if (const RangeAccess *other =
             conflictingRange(at, bytes, kind != Touch::Read)) {
       report(FaultKind::Race, pc,
@@ -341,11 +340,25 @@ bool touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
     }
     if (kind != Touch::Read)
       state = (unsigned char)(state | bits);
-    if (!touchWord(space, word, bits, at, bytes, kind, pc))
+    if (!touchWord<kind, ofBlock>(space, word, bits, at, bytes, pc))
       return false;
     from = next;
   }
   return !told;
+}
+
+template <bool ofBlock>
+bool touchSpace(Space &space, uintptr_t at, size_t bytes, Touch kind,
+                uintptr_t pc) {
+  switch (kind) {
+  case Touch::Read:
+    return touchWords<Touch::Read, ofBlock>(space, at, bytes, pc);
+  case Touch::Write:
+    return touchWords<Touch::Write, ofBlock>(space, at, bytes, pc);
+  case Touch::Atomic:
+    break;
+  }
+  return touchWords<Touch::Atomic, ofBlock>(space, at, bytes, pc);
 }
 
 } // namespace
@@ -358,12 +371,14 @@ bool touch(uintptr_t at, size_t bytes, Touch kind, uintptr_t pc) {
       report(FaultKind::OutOfBounds, pc, verb(kind, bytes) + outsideText(at));
       return false;
     }
-    return touchSpace(device, at, bytes, kind, pc);
+    return touchSpace<false>(device, at, bytes, kind, pc);
   }
   if (dynamic.holds(at))
-    return touchSpace(dynamic, at, bytes, kind, pc);
-  if (statics.holds(at))
-    return touchSpace(statics, at, bytes, kind, pc);
+    return touchSpace<true>(dynamic, at, bytes, kind, pc);
+  if (statics.holds(at)) {
+    noteSlot(at);
+    return touchSpace<true>(statics, at, bytes, kind, pc);
+  }
   return touchElsewhere(at, bytes, kind, pc);
 }
 

@@ -89,12 +89,17 @@ struct CodedMoment {
       most[from / 256] = float(largest);
       for (size_t i = from; i < end; ++i) {
         const double x = largest > 0 ? values[i] / largest : 0;
-        size_t best = 0;
-        for (size_t c = 1; c < codes.size(); ++c)
+        // Codes are sorted: only those around x count.
+        const size_t above = size_t(
+            std::lower_bound(codes.begin(), codes.end(), x) - codes.begin());
+        const size_t first = std::max<size_t>(above, 2) - 2,
+                     last = std::min(above + 2, codes.size() - 1);
+        size_t best = first;
+        for (size_t c = first + 1; c <= last; ++c)
           if (std::abs(codes[c] - x) < std::abs(codes[best] - x))
             best = c;
         code[i] = uint8_t(best);
-        for (size_t c = 0; c + 1 < codes.size(); ++c) {
+        for (size_t c = first; c < last; ++c) {
           const double middle = (codes[c] + codes[c + 1]) / 2;
           unsure[i] =
               std::min(unsure[i], std::abs(x - middle) / std::abs(middle));

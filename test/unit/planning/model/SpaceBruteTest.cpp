@@ -2,6 +2,7 @@
 // each of the verifier's and the letter's numbers against the other's.
 
 #include "test/unit/planning/SpaceBrute.h"
+#include "test/unit/Rounds.h"
 #include "test/unit/planning/SpaceMachine.h"
 
 #include "compiler/planning/model/ProblemFile.h"
@@ -69,7 +70,8 @@ bool takeAll(const Problem &p, Solution &s) {
 TEST(SpaceBrute, TimelineAndVerifierAgreeOnEveryList) {
   Random random(7);
   Tally tally;
-  for (; tally.instances < 2400; ++tally.instances) {
+  const int64_t instances = tmc::test::rounds(900, 2400);
+  for (; tally.instances < instances; ++tally.instances) {
     SpaceProblem w = randomSpaces(random, tally.instances % 3);
     ASSERT_TRUE(check(w.p).ok()) << check(w.p).message() << printProblem(w.p);
     // Some with three executions more than their own, the others with two.
@@ -84,7 +86,7 @@ TEST(SpaceBrute, TimelineAndVerifierAgreeOnEveryList) {
     }).run();
     ASSERT_FALSE(HasFatalFailure());
   }
-  EXPECT_GT(tally.lists, 400'000);
+  EXPECT_GT(tally.lists, instances * 160);
   EXPECT_GT(tally.valid, tally.lists / 10);
   EXPECT_LT(tally.valid, tally.lists * 9 / 10);
   RecordProperty("lists", std::to_string(tally.lists));
@@ -116,7 +118,8 @@ std::vector<Found> allFound(const Problem &p, int extras) {
 TEST(SpaceBrute, TheBestListIsWhatAMachineNeeds) {
   Random random(21);
   int64_t budgets = 0, feasible = 0, slower = 0, more = 0;
-  for (int i = 0; i < 2000; ++i) {
+  const int64_t problems = tmc::test::rounds(800, 2000);
+  for (int64_t i = 0; i < problems; ++i) {
     SpaceProblem w = randomSpaces(random, i % 2);
     const Problem &p = w.p;
     int extras = i % 16 < 2 ? 3 : 2;
@@ -159,7 +162,7 @@ TEST(SpaceBrute, TheBestListIsWhatAMachineNeeds) {
               (long long)budgets, (long long)feasible, (long long)slower,
               (long long)more);
   EXPECT_GE(feasible, budgets / 3);
-  EXPECT_GE(slower, 50);
+  EXPECT_GE(slower, problems / 40);
   EXPECT_LE(more, budgets / 100);
 }
 
