@@ -339,7 +339,9 @@ def check_moves(options, scratch, path, case):
         trained(f"{form}, then {other}", other, f"{form}-{other}-saved", at(f"{form}-half"))
     done = run([sys.executable, __file__, "--train", at("planted"), path, at("planted-half"), "none"],
                env=dict(os.environ, TMC_EMULATOR_SEED="0"))
-    rows.append((f"{name}: waits that are left out are found", done.returncode == 86 and "emulator: race" in done.stdout,
+    # Whoever doesn't wait for a fetch races with it, or comes first.
+    found = re.search("emulator: (race|uninitialised read)", done.stdout)
+    rows.append((f"{name}: waits that are left out are found", done.returncode == 86 and found,
                  f"ended with {done.returncode}\n{done.stdout}"))
     rows.append((f"{name}: the same checkpoints, moved or not", len(set(digests.values())) == 1 and "none" not in digests.values(),
                  "\n".join(f"{label}: {digest}" for label, digest in digests.items())))
