@@ -12,8 +12,8 @@
 //     list so far              .. )fetch  g1        needs on the device a, d
 //     before it, a choice of   fetch( | )stash | f3 | f1 | ...
 //
-// So nothing is added that nobody needs: a fetch, a stash, a kernel once more
-// only if one of its results is read behind. It is also known when that is too
+// So a fetch, a stash or a recomputation is added only if a later entry reads
+// one of its results. It is also known when that is too
 // much for a budget, and how long it is from each engine's last entry to the
 // end of the trip. A *state* is
 //

@@ -7,8 +7,8 @@
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/ProblemFile.h"
-#include "compiler/planning/model/Verify.h"
 
+#include "test/unit/planning/ExpectTrue.h"
 #include "test/unit/planning/SpaceBrute.h"
 #include "test/unit/planning/SpaceMachine.h"
 
@@ -19,20 +19,6 @@
 using namespace tmc::planning;
 
 namespace {
-
-/// The verifier agrees with what the search says of its plan.
-void expectTrue(const Problem &p, const SpacePlan &plan) {
-  Claim claim{plan.peakBytes[0],
-              plan.makespan,
-              p.spaces[0].budgetBytes,
-              {plan.peakBytes.begin() + 1, plan.peakBytes.end()}};
-  std::optional<std::string> fault = verifySolution(p, plan.solution, claim);
-  ASSERT_FALSE(fault) << *fault;
-  for (size_t s = 1; s < p.spaces.size(); ++s)
-    if (p.spaces[s].budgetBytes >= 0) {
-      ASSERT_LE(plan.peakBytes[s], p.spaces[s].budgetBytes);
-    }
-}
 
 /// What any number of executions, whatever the homes, can come to.
 struct Optimum {

@@ -3,9 +3,9 @@
 
 #include "compiler/planning/driver/SpaceSearch.h"
 #include "compiler/planning/model/ProblemFile.h"
-#include "compiler/planning/model/Verify.h"
 
 #include "test/unit/Rounds.h"
+#include "test/unit/planning/ExpectTrue.h"
 #include "test/unit/planning/SmallLoops.h"
 #include "test/unit/planning/SpaceBrute.h"
 #include "test/unit/planning/SpaceMachine.h"
@@ -92,16 +92,6 @@ struct Tally {
   int64_t none = 0;     // Without a plan.
   std::string problems; // That were missed.
 };
-
-void expectTrue(const Problem &p, const SpacePlan &plan) {
-  Claim claim{plan.peakBytes[0],
-              plan.makespan,
-              p.spaces[0].budgetBytes,
-              {plan.peakBytes.begin() + 1, plan.peakBytes.end()}};
-  std::optional<std::string> fault = verifySolution(p, plan.solution, claim);
-  ASSERT_FALSE(fault) << *fault << printProblem(p);
-  ASSERT_GE(plan.makespan, plan.provenMakespan);
-}
 
 /// The optimum is planned, whatever the search alone finds.
 void expectOptimum(const Problem &p, const SpacePlan &alone,

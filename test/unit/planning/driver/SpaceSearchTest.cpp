@@ -7,8 +7,8 @@
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/ProblemFile.h"
-#include "compiler/planning/model/Verify.h"
 
+#include "test/unit/planning/ExpectTrue.h"
 #include "test/unit/planning/SpaceOptimum.h"
 
 #include <gtest/gtest.h>
@@ -19,16 +19,6 @@
 using namespace tmc::planning;
 
 namespace {
-
-/// The verifier agrees with what the search says of its plan.
-void expectTrue(const Problem &p, const SpacePlan &plan) {
-  Claim claim{plan.peakBytes[0],
-              plan.makespan,
-              p.spaces[0].budgetBytes,
-              {plan.peakBytes.begin() + 1, plan.peakBytes.end()}};
-  std::optional<std::string> fault = verifySolution(p, plan.solution, claim);
-  EXPECT_FALSE(fault) << *fault;
-}
 
 /// How plans compare with the best lists of the program's kernels and two more:
 /// those that the search finds alone, and the optimum's.

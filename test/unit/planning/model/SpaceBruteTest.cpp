@@ -4,6 +4,7 @@
 #include "test/unit/planning/SpaceBrute.h"
 #include "test/unit/Rounds.h"
 #include "test/unit/planning/SpaceMachine.h"
+#include "test/unit/planning/SpaceOptimum.h"
 
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/Verify.h"
@@ -93,25 +94,6 @@ TEST(SpaceBrute, TimelineAndVerifierAgreeOnEveryList) {
   RecordProperty("valid", std::to_string(tally.valid));
 }
 
-/// What the lists of at most `extras` more executions take.
-struct Found {
-  std::vector<ValueId> homes;
-  std::vector<int64_t> peaks;
-  int64_t makespan = 0;
-};
-
-std::vector<Found> allFound(const Problem &p, int extras) {
-  std::vector<Found> found;
-  EveryList(p, extras, [&](const Solution &bare) {
-    Solution s = bare;
-    takeOverwrites(p, s);
-    if (absl::StatusOr<Profile> profile = simulate(p, s); profile.ok())
-      found.push_back(
-          {homesOf(p, s), profile->spacePeakBytes, profile->makespan});
-  }).run();
-  return found;
-}
-
 /// The fastest of all lists of some more executions, within budgets of two or
 /// three spaces, is exactly the machine's optimum: no tolerance. Where that
 /// takes more executions than the lists have, no list is faster.
@@ -123,17 +105,17 @@ TEST(SpaceBrute, TheBestListIsWhatAMachineNeeds) {
     SpaceProblem w = randomSpaces(random, i % 2);
     const Problem &p = w.p;
     int extras = i % 16 < 2 ? 3 : 2;
-    std::vector<Found> found = allFound(p, extras);
+    const std::vector<Plans::Plan> found = Plans(p, extras).all;
     ASSERT_FALSE(found.empty());
     for (int trial = 0; trial < 2; ++trial) {
       // Budgets of what some plan takes, or a little less of the device.
-      const Found &one = found[random.below(uint32_t(found.size()))];
+      const Plans::Plan &one = found[random.below(uint32_t(found.size()))];
       std::vector<int64_t> budget = one.peaks;
       budget[0] -= random.below(2);
       if (random.chance(0.3))
         budget[1] = -1;
       std::optional<int64_t> best, any;
-      for (const Found &f : found) {
+      for (const Plans::Plan &f : found) {
         bool fits = f.homes == one.homes;
         for (size_t s = 0; s < budget.size(); ++s)
           fits &= budget[s] < 0 || f.peaks[s] <= budget[s];

@@ -9,6 +9,7 @@
 #include "test/unit/planning/SmallLoops.h"
 #include "test/unit/planning/SpaceBrute.h"
 #include "test/unit/planning/SpaceMachine.h"
+#include "test/unit/planning/SpaceOptimum.h"
 
 #include <gtest/gtest.h>
 
@@ -17,23 +18,6 @@
 using namespace tmc::planning;
 
 namespace {
-
-/// What a list within the problem's budgets takes.
-struct Found {
-  std::vector<int64_t> peaks;
-  int64_t makespan = 0;
-};
-
-std::vector<Found> everyPlan(const Problem &p, int extras) {
-  std::vector<Found> found;
-  EveryList(p, extras, [&](const Solution &bare) {
-    Solution s = bare;
-    takeOverwrites(p, s);
-    if (absl::StatusOr<Profile> profile = simulate(p, s); profile.ok())
-      found.push_back({profile->spacePeakBytes, profile->makespan});
-  }).run();
-  return found;
-}
 
 int extrasOf(const Solution &solution) {
   int extras = 0;
@@ -73,22 +57,23 @@ struct Tally {
 
   void add(Random &random, Problem p, int extras) {
     ASSERT_TRUE(check(p).ok()) << check(p).message() << printProblem(p);
-    const std::vector<Found> found = everyPlan(p, extras);
+    const std::vector<Plans::Plan> found = Plans(p, extras).all;
     ASSERT_FALSE(found.empty());
     int64_t any = found[0].makespan;
-    for (const Found &f : found)
+    for (const Plans::Plan &f : found)
       any = std::min(any, f.makespan);
     for (int trial = 0; trial < 3; ++trial) {
-      const Found *one = &found[random.below(uint32_t(found.size()))];
+      const Plans::Plan *one = &found[random.below(uint32_t(found.size()))];
       for (int i = 0; i < 20 * trial; ++i)
-        if (const Found *next = &found[random.below(uint32_t(found.size()))];
+        if (const Plans::Plan *next =
+                &found[random.below(uint32_t(found.size()))];
             next->peaks[0] < one->peaks[0])
           one = next;
       for (size_t s = 0; s < p.spaces.size(); ++s)
         p.spaces[s].budgetBytes = s && random.chance(0.3) ? -1 : one->peaks[s];
       p.spaces[0].budgetBytes -= random.below(2);
       std::optional<int64_t> best;
-      for (const Found &f : found) {
+      for (const Plans::Plan &f : found) {
         bool fits = true;
         for (size_t s = 0; s < p.spaces.size(); ++s)
           fits &= p.spaces[s].budgetBytes < 0 ||
