@@ -35,8 +35,8 @@ MIB = 1 << 20
 BUDGET_UNMET = 3
 # Of the second table: how far budgets are on the way to the smallest one, and bandwidths as multiples of what
 # would move all that is over the budget, there and back, in the kernels' time.
-OVERLAP_WAYS = (0.7, 0.8, 0.9)
-OVERLAP_SPEEDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+OVERLAP_WAYS = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
+OVERLAP_SPEEDS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0)
 
 
 def say(text):

@@ -2,12 +2,14 @@
 
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/pipeline/StepForms.h"
+#include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/model/Timeline.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace tmc;
@@ -48,18 +50,25 @@ public:
     }
     if (spec.isNone() || !wantsMoves())
       return true;
-    OwningOpRef<ModuleOp> peeled = module.clone();
-    if (Expected<bool> done =
-            request.runPasses(*peeled, Phase::Shape,
-                              [](OpPassManager &pm) {
-                                pm.addNestedPass<train::StepOp>(createPeel());
-                              });
-        !done)
-      return done;
-    Expected<StepProblem> moved = state(*peeled);
+    Expected<StepProblem> moved = stateWithMoves(module);
     if (!moved)
       return std::move(moved.failure());
     return move(*moved);
+  }
+
+  Expected<int64_t> impossibleBelow(ModuleOp module) {
+    if (!spec.isNone()) {
+      Expected<StepProblem> stated = stateWithMoves(module);
+      if (!stated)
+        return std::move(stated.failure());
+      return planning::impossibleBelow(stated->problem);
+    }
+    OwningOpRef<ModuleOp> copy = module.clone();
+    Expected<StepProblem> stated = state(*copy);
+    if (!stated)
+      return std::move(stated.failure());
+    return planning::impossibleBelowFreely(stated->problem,
+                                           planning::relax(stated->problem));
   }
 
   CoarsePlan best;
@@ -89,6 +98,25 @@ private:
       return std::move(*stated);
     }
     return Failure::defect("the planning problem can't be stated");
+  }
+
+  /// The problem in which values may leave the device.
+  Expected<StepProblem> stateWithMoves(ModuleOp module) {
+    OwningOpRef<ModuleOp> peeled = module.clone();
+    if (Expected<bool> done =
+            request.runPasses(*peeled, Phase::Shape,
+                              [](OpPassManager &pm) {
+                                pm.addNestedPass<train::StepOp>(createPeel());
+                              });
+        !done)
+      return std::move(done.failure());
+    Expected<StepProblem> stated = state(*peeled);
+    if (!stated)
+      return std::move(stated.failure());
+    if (absl::Status status = offerMoves(*stated, spec, request.device, budget);
+        !status.ok())
+      return defect(status);
+    return stated;
   }
 
   void take(double seconds, bool moves) {
@@ -138,9 +166,6 @@ private:
   }
 
   Expected<bool> move(StepProblem &stated) {
-    if (absl::Status status = offerMoves(stated, spec, request.device, budget);
-        !status.ok())
-      return defect(status);
     best.impossibleBelowBytes = planning::impossibleBelow(stated.problem);
     planning::SpaceSearchOptions how;
     how.coarse = true;
@@ -177,12 +202,38 @@ CoarsePlan eitherOf(const CoarsePlan &a, const CoarsePlan &b) {
 
 } // namespace
 
-Expected<CoarsePlan> tmc::planCoarsely(StepForm &form, StepForm &other,
-                                       const PlanRequest &request,
-                                       double useless) {
+static Expected<OffloadSpec> offloadOf(const PlanRequest &request) {
   llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(request.asked.offload);
   if (!spec)
     return Failure::usage(llvm::toString(spec.takeError()));
+  return std::move(*spec);
+}
+
+Expected<int64_t> tmc::impossibleBelow(const StepForm &form,
+                                       const StepForm &other,
+                                       const PlanRequest &request) {
+  Expected<OffloadSpec> spec = offloadOf(request);
+  if (!spec)
+    return std::move(spec.failure());
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const StepForm *each : {&form, &other}) {
+    if (!each->module)
+      continue;
+    Expected<int64_t> bytes =
+        Planner(request, *spec, HUGE_VAL).impossibleBelow(*each->module);
+    if (!bytes)
+      return std::move(bytes.failure());
+    least = std::min(least, *bytes);
+  }
+  return least;
+}
+
+Expected<CoarsePlan> tmc::planCoarsely(StepForm &form, StepForm &other,
+                                       const PlanRequest &request,
+                                       double useless) {
+  Expected<OffloadSpec> spec = offloadOf(request);
+  if (!spec)
+    return std::move(spec.failure());
   for (StepForm *each : {&form, &other}) {
     if (!each->module)
       continue;

@@ -52,6 +52,12 @@ Expected<CoarsePlan> planCoarsely(StepForm &form, StepForm &other,
                                   const PlanRequest &request,
                                   double useless = HUGE_VAL);
 
+/// The budget of the device below which no plan of a shaped step is possible in
+/// either of its forms, with moves as far as the request allows them. Nothing
+/// is planned. Errors: as above.
+Expected<int64_t> impossibleBelow(const StepForm &form, const StepForm &other,
+                                  const PlanRequest &request);
+
 } // namespace tmc
 
 #endif // TMC_COMPILER_PIPELINE_COARSEPLAN_H

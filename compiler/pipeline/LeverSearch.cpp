@@ -112,9 +112,7 @@ private:
         continue;
       }
       Failure &wrong = result->failure();
-      bool isRefusal = wrong.kind == FailureKind::Unsupported ||
-                       wrong.kind == FailureKind::Usage;
-      if (!isRefusal)
+      if (!isRefusal(wrong))
         return std::move(wrong);
       refused[point] = wrong.message;
       if (!failure)
@@ -367,6 +365,11 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
        [](const LeverSetting &s) { return s.optimizer; });
   tell("loss-chunk", chunks, rows);
   return levers;
+}
+
+bool tmc::isRefusal(const Failure &failure) {
+  return failure.kind == FailureKind::Unsupported ||
+         failure.kind == FailureKind::Usage;
 }
 
 Expected<LeverChoice> tmc::chooseLevers(const LeverSpace &space,

@@ -69,6 +69,9 @@ struct LeverChoice {
   std::vector<ChosenLever> alternatives(const LeverSetting &chosen) const;
 };
 
+/// Whether a setting failed because a model can't have it.
+bool isRefusal(const Failure &failure);
+
 /// Errors: that of the first setting that fails with anything but an
 /// unsupported program, or the first one's where all do.
 Expected<LeverChoice> chooseLevers(const LeverSpace &space,

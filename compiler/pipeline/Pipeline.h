@@ -75,6 +75,9 @@ public:
   /// one), coarsely, of a compilation that has run up to import. Programs are
   /// kept for the next budget.
   Expected<LeverChoice> leversWithin(int64_t budgetBytes);
+  /// The budget below which no setting's plan is possible, be it one that a
+  /// search saw (`known`) or not.
+  Expected<int64_t> impossibleBelow(const LeverChoice &known);
 
 private:
   /// Of a forward function as bytecode, which another compilation imported.

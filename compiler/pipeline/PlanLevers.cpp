@@ -2,6 +2,8 @@
 
 #include "compiler/pipeline/Pipeline.h"
 
+#include "compiler/pipeline/CoarsePlan.h"
+#include "compiler/pipeline/StepForms.h"
 #include "compiler/planning/model/Parallel.h"
 #include "compiler/report/PlanReport.h"
 #include "dialects/train/Train.h"
@@ -11,6 +13,8 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <atomic>
+#include <limits>
 #include <mutex>
 
 using namespace mlir;
@@ -200,6 +204,43 @@ static std::vector<LeverSetting> likeliest(const LeverChoice &choice) {
   return settings;
 }
 
+Expected<int64_t> Compilation::impossibleBelow(const LeverChoice &known) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  std::vector<LeverSetting> open;
+  for (const LeverSetting &setting : known.space.all()) {
+    auto found = known.seen.find(setting);
+    if (found != known.seen.end() && found->second.impossibleBelowBytes >= 0)
+      least = std::min(least, found->second.impossibleBelowBytes);
+    else if (llvm::none_of(known.refused, [&](const auto &refused) {
+               return refused.first == setting;
+             }))
+      open.push_back(setting);
+  }
+  std::vector<std::optional<Expected<int64_t>>> made(open.size());
+  std::atomic<size_t> done = 0;
+  planning::inParallel(open.size(), [&](size_t i) {
+    Expected<std::unique_ptr<Compilation>> point =
+        builtFor(open[i], Phase::Shape);
+    if (point) {
+      made[i].emplace(tmc::impossibleBelow((*point)->form, (*point)->other,
+                                           (*point)->request(Phase::Plan)));
+      if (known.seen.count(open[i])) // What a search kept it may want again.
+        programs->keep(open[i], std::move(*point));
+    } else {
+      made[i].emplace(std::move(point.failure()));
+    }
+    say("levers: bounds of " + std::to_string(++done) + " of " +
+        std::to_string(open.size()) + " settings ...");
+  });
+  for (std::optional<Expected<int64_t>> &bytes : made) {
+    if (*bytes)
+      least = std::min(least, **bytes);
+    else if (!isRefusal(bytes->failure()))
+      return std::move(bytes->failure());
+  }
+  return least;
+}
+
 /// Plans the first few in full, beside each other.
 Expected<bool> Compilation::planBest(Phase last) {
   const std::vector<LeverSetting> settings =
@@ -248,13 +289,22 @@ Expected<bool> Compilation::planBest(Phase last) {
     }
   }
   const CompileOptions before = asked;
+  int64_t impossible = best->figures().impossibleBelowBytes;
+  if (failure) {
+    Expected<int64_t> least = impossibleBelow(*choice);
+    if (!least)
+      return std::move(least.failure());
+    impossible = std::min(impossible, *least);
+  } else {
+    for (const auto &[setting, plan] : choice->seen)
+      if (plan.impossibleBelowBytes >= 0)
+        impossible = std::min(impossible, plan.impossibleBelowBytes);
+  }
   adopt(std::move(*best));
   programs.reset();
-  for (const auto &[setting, plan] : choice->seen)
-    if (plan.impossibleBelowBytes >= 0)
-      form.figures.impossibleBelowBytes = std::min(
-          form.figures.impossibleBelowBytes, plan.impossibleBelowBytes);
+  form.figures.impossibleBelowBytes = impossible;
   if (failure) {
+    *failure = overBudget(form, request(last).budgets.device);
     failure->notes.front() += ", with " + flagsOf(before, asked);
     return std::move(*failure);
   }

@@ -146,9 +146,10 @@ Expected<Curve> tmc::sweepLevers(const CompileOptions &options, int count) {
   if (free->ranked.empty())
     return curve;
   const CoarsePlan &best = free->seen.at(free->ranked[0]);
-  int64_t least = best.neededBytes;
-  for (const auto &[setting, plan] : free->seen)
-    least = std::min(least, plan.impossibleBelowBytes);
+  Expected<int64_t> impossible = compilation.impossibleBelow(*free);
+  if (!impossible)
+    return std::move(impossible.failure());
+  const int64_t least = std::min(best.neededBytes, *impossible);
   // Coarse plans leave a part of a budget to packing.
   const int64_t most = best.neededBytes + best.neededBytes / kPackingPart * 2;
   CurvePoint before;

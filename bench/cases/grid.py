@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""What `auto` chooses beside its whole grid: twelve steps, each setting of the levers planned in full.
+
+    grid.py [--bin build/bin] [--only CASE ...] [--jobs 2] [--json FILE] [-o FILE.md]
+
+A case is a model, a target and a budget. With all levers free (`--micro-batches auto --precision auto
+--optimizer auto --loss-chunk auto --offload auto`) tmc looks at few settings, coarsely; here every setting of the
+grid is pinned and planned in full, with `--offload auto`, within the same budget. The table has both times and their
+ratio, and ends with the worst. Nothing runs but the planner; all figures are predictions. Needs only the standard
+library, and one to two hours of a processor.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+BUDGET_UNMET = 3
+OPTIMIZERS, CHUNKS = ["adamw", "adamw8bit", "adamw4bit"], [None, "256"]
+BF16, FP16 = ["f32", "tf32", "bf16"], ["f32", "fp16"]
+GPT2, XL, BERT, MISTRAL = (f"examples/{name}.onnx" for name in ("gpt2-124m", "gpt2-xl", "bert-base", "mistral-7b"))
+RESNET, MLP = "examples/resnet-tiny.onnx", "examples/mlp.onnx"
+NORM = "--batchnorm=per-micro-batch"
+
+
+def case(model, target, budget, batch, precisions, *options, chunks=CHUNKS):
+    return dict(model=model, target=target, budget=budget, batch=batch, precisions=precisions, options=options, chunks=chunks)
+
+
+CASES = {
+    "gpt2-rtx3060": case(GPT2, "cuda:rtx3060", "2GiB", 16, BF16, "--dim=sequence=512"),
+    "gpt2-t4": case(GPT2, "cuda:t4", "4GiB", 32, FP16, "--dim=sequence=1024"),
+    "gpt2-a100": case(GPT2, "cuda:a100-40", "1200MiB", 8, BF16, "--dim=sequence=1024"),
+    "gpt2-cpu": case(GPT2, "cpu:v3", "1600MiB", 8, ["f32", "bf16"], "--dim=sequence=512"),
+    "bert-t4": case(BERT, "cuda:t4", "2GiB", 64, FP16, "--dim=sequence=128"),
+    "bert-rtx3060": case(BERT, "cuda:rtx3060", "1500MiB", 32, BF16, "--dim=sequence=512"),
+    "resnet-v100": case(RESNET, "cuda:v100", "40MiB", 256, FP16, NORM, chunks=[None]),
+    "mlp-cpu": case(MLP, "cpu:v3", "6MiB", 4096, ["f32", "bf16"], chunks=[None]),
+    "gpt2-xl-rtx3060": case(XL, "cuda:rtx3060", "12GiB", 64, BF16, "--dim=sequence=1024"),
+    "gpt2-xl-v100": case(XL, "cuda:v100", "16GiB", 16, FP16, "--dim=sequence=1024"),
+    "mistral-rtx4090": case(MISTRAL, "cuda:rtx4090", "24GiB", 8, BF16, "--dim=sequence=1024"),
+    "mistral-a100": case(MISTRAL, "cuda:a100-80", "80GiB", 8, BF16, "--dim=sequence=1024"),
+}
+
+
+def pieces_of(batch):
+    """Powers of two that divide it, and the whole batch."""
+    return [n for n in range(1, batch + 1) if n == batch or (n & (n - 1) == 0 and batch % n == 0)]
+
+
+def plan(options, known, levers):
+    """(plan.json or None where the budget isn't met, seconds)."""
+    command = [os.path.join(options.bin, "tmc"), "plan", os.path.join(ROOT, known["model"]), f"--target={known['target']}",
+               f"--budget={known['budget']}", f"--batch={known['batch']}", *known["options"], "--offload=auto", "--json",
+               *[f"--{lever}={value}" for lever, value in levers.items() if value]]
+    begin = time.monotonic()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode not in (0, BUDGET_UNMET):
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout) if not done.returncode else None, time.monotonic() - begin
+
+
+def words(levers):
+    return ", ".join(f"{lever} {value}" for lever, value in levers.items() if value)
+
+
+def against_grid(options, name):
+    known = CASES[name]
+    free = {"micro-batches": "auto", "precision": "auto", "optimizer": "auto", "loss-chunk": "auto"}
+    if known["chunks"] == [None]:
+        del free["loss-chunk"]
+    settings = [dict(zip(("micro-batches", "precision", "optimizer", "loss-chunk"), (str(pieces), *rest)))
+                for pieces, *rest in itertools.product(pieces_of(known["batch"]), known["precisions"], OPTIMIZERS, known["chunks"])]
+    chosen, took = plan(options, known, free)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        plans = list(pool.map(lambda levers: plan(options, known, levers), settings))
+    fitting = [(planned["step_time_s"], words(levers)) for (planned, _), levers in zip(plans, settings) if planned]
+    seconds, best = min(fitting)
+    picked = chosen["chosen_levers"]
+    result = dict(case=name, batch=known["batch"], target=known["target"], budget=known["budget"], settings=len(settings),
+                  fit=len(fitting), best=best, best_s=seconds, chosen={one["lever"]: one["value"] for one in picked["levers"]},
+                  chosen_s=chosen["step_time_s"], ratio=chosen["step_time_s"] / seconds, seen=picked["settings_seen"],
+                  took_s=took, grid_s=sum(each for _, each in plans))
+    print(f"{name}: {result['ratio']:.4f}, {took:.1f} s beside {result['grid_s']:.0f} s", file=sys.stderr, flush=True)
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default=os.path.join(ROOT, "build", "bin"))
+    parser.add_argument("--only", action="append", help="a case (may be given several times)")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", help="write all figures there")
+    parser.add_argument("-o", "--output", help="write the table there, too")
+    options = parser.parse_args()
+    results = []
+    for name in options.only or CASES:
+        results.append(against_grid(options, name))
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump(results, file, indent=1)
+    lines = ["| case | budget | batch | chosen | step, s | the grid's best | step, s | chosen over best "
+             "| settings seen | of those, fitting | planned in, s | the grid, s |", "|---|---|--:|---|--:|---|--:|--:|--:|--:|--:|--:|"]
+    for one in results:
+        lines.append(f"| {one['case']} | {one['budget']} | {one['batch']} | {', '.join(one['chosen'].values())} | {one['chosen_s']:.4g} "
+                     f"| {one['best']} | {one['best_s']:.4g} | {one['ratio']:.4f} | {one['seen']} of {one['settings']} | {one['fit']} "
+                     f"| {one['took_s']:.1f} | {one['grid_s']:.0f} |")
+    worst = max(results, key=lambda one: one["ratio"])
+    lines += ["", f"The worst is {worst['case']}: {worst['ratio']:.4f} of its grid's best."]
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if options.output:
+        with open(options.output, "w") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    main()

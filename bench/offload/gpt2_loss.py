@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""The loss of a GPT-2 by PyTorch's forward pass in f32: gpt2_loss.py NAME CHECKPOINT.safetensors TOKENS FIRST BATCH SEQUENCE
+
+NAME is one of examples/export/gpt2.py's, without dropout. The checkpoint's parameters are read one by one from its
+mapped file; moments aren't. The tokens are BATCH x SEQUENCE from the FIRST on, little-endian uint16. Prints the mean
+over all tokens that count: of each sequence all but the first are predicted.
+"""
+
+import os
+import sys
+
+import numpy
+import torch
+from safetensors import safe_open
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "examples", "export"))
+import gpt2  # noqa: E402
+
+
+def main():
+    name, checkpoint, tokens, first, batch, sequence = *sys.argv[1:4], *map(int, sys.argv[4:7])
+    model = gpt2.make(name, dropout=False).to_empty(device="cpu").eval()
+    with safe_open(checkpoint, framework="pt") as file, torch.no_grad():
+        for key, parameter in model.named_parameters():  # A tied one comes once.
+            parameter.copy_(file.get_tensor(key))
+        ids = numpy.fromfile(tokens, dtype="<u2", count=batch * sequence, offset=2 * first)
+        ids = torch.from_numpy(ids.astype(numpy.int64)).view(batch, sequence)
+        losses = [model(input_ids=row[None], labels=row[None]).loss.item() for row in ids]
+    print(sum(losses) / len(losses))  # As many tokens of each.
+
+
+if __name__ == "__main__":
+    main()
