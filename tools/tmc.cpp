@@ -140,6 +140,11 @@ struct ModelFlags {
       cl::desc("who plans: tmc (default), another by name, or a program that\n"
                "                          reads the problem and writes a plan"),
       TMC_MODEL_FLAG};
+  cl::opt<std::string> effort{
+      "effort", cl::value_desc("PERCENT"),
+      cl::desc("how hard the planner searches, from 1 to 10000 (default: "
+               "100)"),
+      TMC_MODEL_FLAG};
   cl::opt<std::string> to{
       "to", cl::value_desc("PHASE"),
       cl::desc("stop after import, raise, split, layout, autodiff, precision,\n"
@@ -338,6 +343,12 @@ Expected<CompileOptions> ModelFlags::read() {
               options.microBatches, " or 'auto'")})
     if (!done)
       return std::move(done.failure());
+  constexpr int64_t kMostEffort = 10000;
+  if (!effort.empty() &&
+      (llvm::StringRef(effort).getAsInteger(10, options.effort) ||
+       options.effort < 1 || options.effort > kMostEffort))
+    return Failure::usage("--effort=" + effort +
+                          " isn't a number from 1 to 10000");
   static const std::pair<const char *, Artifact> kArtifacts[] = {
       {"exe", Artifact::Exe},
       {"lib", Artifact::Lib},

@@ -8,8 +8,8 @@ Calibrates the machine first (unless --target is given). The grid: the batch in 
 with everything kept and with every block made again (`--planner=blocks`). What takes more than the budget is left
 out; the rest, and `--budget --micro-batches auto`, are compiled by the same code and run in turn: two steps, of
 which the second counts, in the first round, and in later rounds those that came within a tenth of the best again, in
-the other order. A step's time is the sum of what each launch took when that was fastest, as in predicted.py; the
-fastest whole step stands beside it.
+the other order. What is predicted to take a fifth longer than the grid's best isn't run. A step's time is that of
+the fastest one. Where tmc's choice is a step of the grid, bit by bit, the table says so.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from predicted import MIB, ROOT, Step, calibrated, publish  # noqa: E402
 
-CLOSE = 1.1
+CLOSE, HOPELESS = 1.1, 1.2
 KEEPING = {"all kept": [], "every block again": ["--planner=blocks"]}
 
 
@@ -35,11 +35,17 @@ def grid(batch):
         pieces *= 2
 
 
-def arena(options, target, flags):
-    """Bytes that such a step takes, without a budget."""
+def planned(options, target, flags):
+    """plan.json of such a step, without a budget."""
     done = subprocess.run([options.tmc, "plan", options.model, "--json", f"--target={target}", *options.flags, *flags],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True)
-    return json.loads(done.stdout)["arena_bytes"]
+    return json.loads(done.stdout)
+
+
+def text(step):
+    """What it runs."""
+    with open(os.path.join(step.directory, "step.cpp")) as file:
+        return [line for line in file if not line.startswith("//")]
 
 
 def main():
@@ -63,32 +69,32 @@ def main():
         target, rows, steps = calibrated(options, scratch), [], {}
         wanted = [("tmc", [f"--budget={budget}", "--micro-batches=auto"])]
         for name, flags in grid(options.batch):
-            takes = arena(options, target, flags)
-            rows.append((name, takes))
-            if takes <= budget:
-                wanted.append((name, flags))
+            rows.append((name, flags, planned(options, target, flags)))
+        fits = [row for row in rows if row[2]["arena_bytes"] <= budget]
+        least = min(plan["step_time_s"] for _, _, plan in fits)
+        wanted += [(name, flags) for name, flags, plan in fits if plan["step_time_s"] <= HOPELESS * least]
         for name, flags in wanted:
             print(f"compiling: {name}", file=sys.stderr, flush=True)
             steps[name] = Step(options, target, os.path.join(scratch, str(len(steps))), *flags)
         for turn in range(options.rounds):
-            close = [name for name, step in steps.items() if not turn or step.seconds <= CLOSE * best]
+            close = [name for name, step in steps.items() if not turn or min(step.whole) <= CLOSE * best]
             for name in close[::-1] if turn % 2 else close:
                 print(f"round {turn + 1}, {name}: {steps[name].run(options):.3f} s", file=sys.stderr, flush=True)
-            best = min(step.seconds for name, step in steps.items() if name != "tmc")
-    lines = ["| step | arena, MiB | touched, MiB | predicted, s | measured, s | of the grid's best | fastest whole step, s |",
-             "|---|---:|---:|---:|---:|---:|---:|"]
-    for name, takes in [("tmc", 0), *rows]:
-        if name not in steps:
-            lines.append(f"| {name} | {takes / MIB:.0f} | doesn't fit | | | | |")
-            continue
-        step = steps[name]
-        lines.append(f"| {title(name, step.plan)} | {step.plan['arena_bytes'] / MIB:.0f} | {step.high_water / MIB:.0f} "
-                     f"| {step.plan['step_time_s']:.2f} | {step.seconds:.2f} | {step.seconds / best:.3f} | {min(step.whole):.2f} |")
+            best = min(min(step.whole) for name, step in steps.items() if name != "tmc")
+        ours = steps["tmc"]
+        title = f"tmc: {ours.plan['micro_batches']} micro-batches, {ours.plan['recomputed_ops']} launches again"
+        title += "".join(f"; the same step as {name}" for name, step in steps.items() if step != ours and text(step) == text(ours))
+    lines = [f"Within {options.budget} MiB:", "", "| step | arena, MiB | touched, MiB | predicted, s | measured, s | of the grid's best |",
+             "|---|---:|---:|---:|---:|---:|"]
+    for name, _, plan in [("tmc", [], ours.plan), *rows]:
+        line = f"| {title if name == 'tmc' else name} | {plan['arena_bytes'] / MIB:.0f} "
+        if name in steps:
+            step = steps[name]
+            line += f"| {step.high_water / MIB:.0f} | {plan['step_time_s']:.1f} | {min(step.whole):.1f} | {min(step.whole) / best:.3f} |"
+        else:
+            line += f"| {'not run' if plan['arena_bytes'] <= budget else 'too large'} | {plan['step_time_s']:.1f} | | |"
+        lines.append(line)
     publish(lines, options.output)
-
-
-def title(name, plan):
-    return name if name != "tmc" else f"tmc: {plan['micro_batches']} micro-batches, {plan['recomputed_ops']} launches again"
 
 
 if __name__ == "__main__":

@@ -20,10 +20,15 @@ import gpt2  # noqa: E402
 
 def main():
     name, checkpoint, tokens, first, batch, sequence = *sys.argv[1:4], *map(int, sys.argv[4:7])
-    model = gpt2.make(name, dropout=False).to_empty(device="cpu").eval()
+    model = gpt2.GPT2LMHeadModel(gpt2.make(name, dropout=False).config).eval()
     with safe_open(checkpoint, framework="pt") as file, torch.no_grad():
-        for key, parameter in model.named_parameters():  # A tied one comes once.
-            parameter.copy_(file.get_tensor(key))
+        missing, known = dict(model.named_parameters()), set(file.keys())
+        for key, parameter in model.named_parameters(remove_duplicate=False):
+            if key in known:  # A tied one under one of its names.
+                parameter.copy_(file.get_tensor(key))
+                missing = {name: other for name, other in missing.items() if other is not parameter}
+        if missing:
+            sys.exit(f"{checkpoint} lacks {', '.join(missing)}")
         ids = numpy.fromfile(tokens, dtype="<u2", count=batch * sequence, offset=2 * first)
         ids = torch.from_numpy(ids.astype(numpy.int64)).view(batch, sequence)
         losses = [model(input_ids=row[None], labels=row[None]).loss.item() for row in ids]

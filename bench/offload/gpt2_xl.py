@@ -9,7 +9,7 @@ prints a table: what was planned in each space, the predicted and the measured s
 of the trainer's process, as the kernel says it (VmHWM, read from outside while it runs). DIR needs 25 GB, and must not
 be in memory.
 
-With --python, which has torch, transformers, onnx and safetensors, each step's loss stands beside the one that
+With --python, which has torch, transformers, onnxscript and safetensors, each step's loss stands beside the one that
 PyTorch's forward pass has over the weights that were saved before that step. The graph is then exported without
 dropout, each step is a run of its own that goes on from the checkpoint before, and DIR needs 65 GB.
 """

@@ -76,6 +76,8 @@ struct CompileOptions {
   /// no limit. Empty: no files.
   std::string fileDirectory;
   int64_t fileBudget = -1;
+  /// Of the planner's counted work, in percent of what is worth waiting for.
+  int64_t effort = 100;
   /// Rows of logits that are held at once, 0: all. None: as few as cost nothing
   /// and change no bit, which only the cpu's product promises. Or kAuto.
   std::optional<int64_t> lossChunk;

@@ -61,6 +61,7 @@ static absl::Status fillCache(StepForm &form, const planning::Problem &problem,
       return status;
   planning::SolveOptions options;
   options.order = planning::OrderMode::Free;
+  options.effort = request.effort();
   form.plans = std::make_unique<planning::PlanCache>(
       problem, request.device.arenaAlignment, options, planner,
       form.plannerFile);
@@ -265,6 +266,9 @@ static bool tighten(SpaceBudgets &budgets, const SpaceBudgets &asked,
   return isOver;
 }
 
+/// Below so many percent of the work moves are sought coarsely.
+static constexpr int64_t kFineEffort = 50;
+
 /// Plans with what may leave the device. The search packs as the place phase
 /// does; where the two differ all the same, the phase is right, and the search
 /// is given less.
@@ -283,6 +287,11 @@ static Expected<bool> planWithMoves(StepForm &form,
     PlanHooks hooks;
     hooks.fit = [&](const planning::Problem &problem,
                     planning::SpaceFitOptions how) {
+      how.search.effort = request.effort();
+      if (request.asked.effort < kFineEffort) {
+        how.search.coarse = true;
+        how.search.secondPass = false;
+      }
       if (request.isFittedOtherwise)
         how.smallest = planning::SpaceFitOptions::Smallest::Never;
       absl::StatusOr<planning::FittedSpaces> fitted =

@@ -29,7 +29,8 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
       return;
     form.ahead = std::make_unique<planning::PlanAhead>(
         std::move(stated->problem), request.device.arenaAlignment,
-        planning::SolveOptions{.order = planning::OrderMode::Free},
+        planning::SolveOptions{.order = planning::OrderMode::Free,
+                               .effort = request.effort()},
         request.budgets.device);
     return; // There is one step.
   }

@@ -71,6 +71,10 @@ struct PlanRequest {
   bool isFittedOtherwise = false;
   /// One of several settings of levers: whether it moves is a setting, too.
   bool isCandidate = false;
+
+  planning::Effort effort() const {
+    return planning::Effort::interactive().scaled(asked.effort);
+  }
 };
 
 /// Plans one form: `form.module` becomes the planned, lowered and placed step,

@@ -95,6 +95,16 @@ Status MappedFile::map(int descriptor, const std::string &shown,
   return Status::ok();
 }
 
+void MappedFile::release(const char *from, int64_t bytes) const {
+  if (!data_)
+    return;
+  const int64_t page = sysconf(_SC_PAGESIZE), begin = from - data_;
+  const int64_t first = begin - begin % page; // The mapping begins a page.
+  // Only a hint: where it fails, pages stay for longer.
+  (void)madvise(const_cast<char *>(data_ + first),
+                size_t(begin + bytes - first), MADV_DONTNEED);
+}
+
 Status MappedFile::open(const std::string &path, MappedFile &file) {
   const int descriptor =
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

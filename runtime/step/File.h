@@ -34,6 +34,9 @@ public:
 
   const char *data() const { return data_; }
   int64_t bytes() const { return bytes_; }
+  /// What has been read of these bytes needn't stay in memory; they can be read
+  /// again.
+  void release(const char *from, int64_t bytes) const;
 
 private:
   static Status map(int descriptor, const std::string &shown,

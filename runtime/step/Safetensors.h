@@ -49,6 +49,11 @@ public:
   const char *data(const SafeTensor &tensor) const {
     return body_ + tensor.begin;
   }
+  /// Bytes [at, at + bytes) of a tensor have been read; of a mapped file they
+  /// no longer take memory.
+  void release(const SafeTensor &tensor, int64_t at, int64_t bytes) const {
+    mapped_.release(data(tensor) + at, bytes);
+  }
   const std::string &path() const { return path_; }
 
 private:

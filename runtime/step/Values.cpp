@@ -75,16 +75,6 @@ Status send(const Homes &homes, const TensorInfo &info, int64_t first,
   return homes.write(info, at, from, count * 4);
 }
 
-/// The bytes of a tensor as they are, in pieces.
-Status sendBytes(const Homes &homes, const TensorInfo &info, const char *from) {
-  for (int64_t at = 0; at < info.bytes(); at += kPieceBytes)
-    if (Status s = homes.write(info, at, from + at,
-                               std::min(kPieceBytes, info.bytes() - at));
-        !s)
-      return s;
-  return Status::ok();
-}
-
 /// `count` plain floats in another type, rounded to nearest. False where a
 /// finite one becomes infinite.
 bool convert(DType from, const char *data, int64_t count, DType to,
@@ -187,15 +177,23 @@ Status fill(const Homes &homes, const TensorInfo &info, uint64_t seed) {
   });
 }
 
-bool holdsNan(const SafeTensor &tensor, const char *data, int64_t count) {
+bool holdsNan(const SafetensorsFile &file, const SafeTensor &tensor,
+              int64_t count) {
+  if (!isPlainFloat(tensor.type))
+    return false;
   bool found = false;
-  if (isPlainFloat(tensor.type))
-    for (int64_t i = 0; i < count && !found; ++i)
-      found = std::isnan(floatAt(tensor.type, data, i));
+  const int64_t size = sizeOf(tensor.type);
+  for (int64_t at = 0; at < count && !found; at += kPieceBytes / size) {
+    const int64_t end = std::min(count, at + kPieceBytes / size);
+    for (int64_t i = at; i < end && !found; ++i)
+      found = std::isnan(floatAt(tensor.type, file.data(tensor), i));
+    file.release(tensor, at * size, (end - at) * size);
+  }
   return found;
 }
 
-/// Copies one tensor of a file to its place, floats as the step has them.
+/// Copies one tensor of a file to its place, floats as the step has them. Of
+/// the file a piece at a time is in memory.
 Status place(const Homes &homes, const SafetensorsFile &file,
              const SafeTensor &tensor, const TensorInfo &info) {
   if (!sameShape(info, tensor))
@@ -205,8 +203,15 @@ Status place(const Homes &homes, const SafetensorsFile &file,
                 file.path() + "' and " +
                 shapeText(info.dims, size_t(info.rank)) + " in the step"};
   const char *from = file.data(tensor);
-  if (tensor.type == info.type)
-    return sendBytes(homes, info, from);
+  if (tensor.type == info.type) {
+    for (int64_t at = 0; at < info.bytes(); at += kPieceBytes) {
+      const int64_t some = std::min(kPieceBytes, info.bytes() - at);
+      if (Status s = homes.write(info, at, from + at, some); !s)
+        return s;
+      file.release(tensor, at, some);
+    }
+    return Status::ok();
+  }
   if (!isPlainFloat(tensor.type) || !isPlainFloat(info.type) ||
       info.type == DType::F64)
     return {Code::BadInput, std::string("'") + info.name + "' is " +
@@ -220,6 +225,7 @@ Status place(const Homes &homes, const SafetensorsFile &file,
       piece[size_t(i)] = floatAt(tensor.type, from, at + i);
     if (Status s = send(homes, info, at, piece.data(), some); !s)
       return s;
+    file.release(tensor, at * sizeOf(tensor.type), some * sizeOf(tensor.type));
   }
   return Status::ok();
 }
@@ -344,7 +350,7 @@ Status Step::load(const std::string &path, const std::string &beside) {
     const TensorInfo &info = program_.tensors[i];
     const SafeTensor *tensor = tensorFor(file, info);
     if (info.role == Role::Param && tensor && sameShape(info, *tensor) &&
-        holdsNan(*tensor, file.data(*tensor), info.elements()))
+        holdsNan(file, *tensor, info.elements()))
       broken.push_back(info.name);
   }
   if (!broken.empty())

@@ -61,7 +61,8 @@ class Model:
         dims = [f"--dim={name}={value}" for name, value in self.golden["dims"].items()]
         done = subprocess.run(
             [self.options.tmc, "compile", os.path.join(ROOT, self.golden["graphs"][0]), f"--target={self.options.target}", *dims,
-             f"--optimizer={optimizer}", f"--precision={precision}", f"--loss-scale={scale}", "--emit=lib", "-o", directory],
+             f"--optimizer={optimizer}", f"--precision={precision}", f"--loss-scale={scale}", "--emit=lib", "--effort=20",
+             "-o", directory],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             raise SystemExit(f"FAIL: {self.name} in {precision}\n{done.stdout}")

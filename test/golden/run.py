@@ -67,7 +67,7 @@ def run_case(options, extra, directory, path, golden, graph, optimizer, check, m
     dims = [f"--dim={name}={value}" for name, value in golden["dims"].items() if not graph.endswith(".pt2")]
     compiled = subprocess.run(
         [options.tmc, "compile", os.path.join(ROOT, graph), f"--target={options.target}", *dims, f"--optimizer={optimizer}", "--emit=lib",
-         "-o", directory, *more, *extra], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+         "--effort=20", "-o", directory, *more, *extra], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if compiled.returncode:
         return False, f"tmc compile ended with {compiled.returncode}\n{compiled.stdout}"
     with open(os.path.join(directory, "step.cpp")) as file:

@@ -13,7 +13,7 @@ import tempfile
 
 from models import ADAMW, BUDGETS
 from targets import KERNELS, TILES, runs_here
-from trained import ROOT, STEPS, TEXT, Checkpoint, Run, Tally, narrow, npy, run, widen
+from trained import EFFORT, ROOT, STEPS, TEXT, Checkpoint, Run, Tally, narrow, npy, run, widen
 
 LOSS = 1e-6  # relative, of micro-batches against one
 PARAMETERS = 1e-5  # relative, the norm over all
@@ -40,13 +40,14 @@ class Case:
         """The directory of a step, and the output where there is none."""
         directory = os.path.join(self.directory, name)
         code, text = run([self.tmc, "compile", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
-                          f"--optimizer={optimizer or self.optimizer}", *self.model["options"], *flags, "-o", directory])
+                          f"--optimizer={optimizer or self.optimizer}", *self.model["options"], *EFFORT, *flags, "-o", directory])
         return directory, f"tmc compile ended with {code}\n{text}" if code else ""
 
     def smallest(self):
         """The smallest budget for which a plan is known, its arena packed."""
         code, text = run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
-                          f"--optimizer={self.optimizer}", *self.model["options"], "--budget=1", "--json"], stderr=subprocess.DEVNULL)
+                          f"--optimizer={self.optimizer}", *self.model["options"], *EFFORT, "--budget=1", "--json"],
+                         stderr=subprocess.DEVNULL)
         return json.loads(text)["smallest_found_bytes"] if code == 3 else None
 
     def plan(self, directory):

@@ -113,7 +113,7 @@ class Draw(Case):
     def compile(self, name, levers, *flags):
         """(exit code, output) of a step's compilation."""
         command = [self.tmc, "compile", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
-                   *self.model["options"], *[f"--{lever}={value}" for lever, value in levers.items() if value],
+                   *self.model["options"], *trained.EFFORT, *[f"--{lever}={value}" for lever, value in levers.items() if value],
                    *flags, "-o", os.path.join(self.directory, name)]
         begin = time.monotonic()
         code, text = trained.run(command)

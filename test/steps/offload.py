@@ -63,7 +63,8 @@ class Offloaded(Case):
 
     def smallest(self):
         code, text = trained.run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
-                                f"--optimizer={self.optimizer}", *self.model["options"], *self.flags, "--budget=1", "--json"],
+                                f"--optimizer={self.optimizer}", *self.model["options"], *trained.EFFORT, *self.flags,
+                                "--budget=1", "--json"],
                                stderr=trained.subprocess.DEVNULL)
         return json.loads(text)["smallest_found_bytes"] if code == 3 else None
 

@@ -115,8 +115,8 @@ class Pieces(Case):
 
     def least(self, count, *flags):
         code, text = trained.run([self.tmc, "plan", os.path.join(ROOT, self.model["graph"]), f"--target={self.options.target}",
-                                f"--optimizer={self.optimizer}", *self.model["options"], f"--micro-batches={count}", *flags,
-                                "--budget=1", "--json"], stderr=trained.subprocess.DEVNULL)
+                                f"--optimizer={self.optimizer}", *self.model["options"], *trained.EFFORT,
+                                f"--micro-batches={count}", *flags, "--budget=1", "--json"], stderr=trained.subprocess.DEVNULL)
         return json.loads(text)["smallest_found_bytes"] if code == 3 else None
 
 

@@ -30,7 +30,7 @@ from case import Case
 from models import ADAMW, BUDGETS, CHUNKED, MODELS
 from planted import Faults
 from targets import Targets
-from trained import ROOT, Tally, run
+from trained import EFFORT, ROOT, Tally, run
 
 
 class Calibration:
@@ -103,6 +103,7 @@ def main():
     scratch = options.keep or tempfile.mkdtemp(prefix="steps-")
     try:
         if options.bench:
+            EFFORT.clear()
             flags = ([f"--batch={options.batch}"] if options.batch else []) + [f"--dim={d}" for d in options.dim]
             model = dict(graph=os.path.abspath(options.bench), options=flags + options.option, inputs={},
                          data=options.data, budgets=list(BUDGETS), micro=options.micro, optimizer=options.optimizer)

@@ -15,6 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
 TEXT = os.path.join(ROOT, "examples", "data", "text.u16.bin")
 STEPS = 20
+# What must hold of any plan holds of quick ones; tools/check --full has the planner do all of its work.
+EFFORT = [] if os.environ.get("TMC_TEST_FULL") else ["--effort=20"]
 
 
 class Tally:

@@ -115,8 +115,8 @@ void tmc::planning::proveByCases(const Problem &problem, Plan &plan,
 PlanCache::PlanCache(Problem problem, int64_t alignment, SolveOptions options,
                      std::string planner, std::string problemFile)
     : stated(std::move(problem)), alignment(alignment),
-      options(std::move(options)), planner(std::move(planner)),
-      problemFile(std::move(problemFile)),
+      options(std::move(options)), given(this->options.effort),
+      planner(std::move(planner)), problemFile(std::move(problemFile)),
       impossible(impossibleBelowFreely(stated, relax(stated))) {
   this->options.wantCases = false;
 }
@@ -238,10 +238,12 @@ const FittedPlan *PlanCache::keep(FittedPlan plan) {
 absl::StatusOr<FittedPlan> PlanCache::leastFitted() const {
   SolveOptions how = options;
   how.wantBound = how.wantFrontier = false;
-  how.effort = Effort::interactive(); // The same in every cache.
+  how.effort = given; // Whatever part of it budgets get.
   if (how.smallestWork == 0)
-    how.smallestWork = std::max(
-        kSmallestWork, kSmallestWorkEach * int64_t(stated.instructions.size()));
+    how.smallestWork =
+        std::max(kSmallestWork,
+                 kSmallestWorkEach * int64_t(stated.instructions.size())) *
+        given.percent / 100;
   // What can't be makes the solver look for the least that can.
   return fittedFor(std::max<int64_t>(impossible - 1, 0), how);
 }

@@ -59,12 +59,8 @@ public:
   /// The plan with the smallest arena that is known whatever the budget.
   absl::StatusOr<const FittedPlan *> smallest();
 
-  /// Counted work of what is sought from here on, in percent of the default.
-  void setEffort(int64_t percent) {
-    options.effort = Effort::interactive();
-    options.effort.percent = percent;
-    options.effort.mostWork = options.effort.mostWork * percent / 100;
-  }
+  /// Counted work of what is sought from here on, in percent of what was given.
+  void setEffort(int64_t percent) { options.effort = given.scaled(percent); }
 
   /// Whether `smallest` has been sought with less than the work it wants.
   bool isSmallestStoppedEarly() const { return smallestStoppedEarly; }
@@ -86,6 +82,7 @@ private:
   Problem stated;
   int64_t alignment;
   SolveOptions options;
+  Effort given;
   std::string planner, problemFile;
   int64_t impossible;
   std::vector<std::unique_ptr<FittedPlan>> plans;

@@ -55,6 +55,14 @@ int64_t Effort::workOf(int64_t stages) const {
   return mostWork > 0 ? std::min(work, mostWork) : work;
 }
 
+Effort Effort::scaled(int64_t percent) const {
+  Effort effort = *this;
+  effort.percent = std::max<int64_t>(1, this->percent * percent / 100);
+  if (mostWork > 0)
+    effort.mostWork = std::max<int64_t>(1, mostWork * percent / 100);
+  return effort;
+}
+
 Effort Effort::part(int64_t part) const {
   Effort effort = *this;
   effort.percent = std::max<int64_t>(1, percent / part);

@@ -165,6 +165,8 @@ struct Effort {
 
   /// Counted work of one order of `stages` stages.
   int64_t workOf(int64_t stages) const;
+  /// The same with so many percent of the work.
+  Effort scaled(int64_t percent) const;
   /// The same with 1/part of the work.
   Effort part(int64_t part) const;
 };

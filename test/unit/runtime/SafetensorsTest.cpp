@@ -39,7 +39,44 @@ std::string get(const std::string &path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+/// Bytes of mapped files that this process has in memory.
+int64_t residentOfFiles() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("RssFile:", 0) == 0)
+      return std::stoll(line.substr(8)) * 1024;
+  return -1;
+}
+
 } // namespace
+
+TEST(Safetensors, WhatHasBeenReadTakesNoMemory) {
+  const int64_t bytes = 32 << 20;
+  std::vector<std::pair<std::string, SafeTensor>> tensors(1);
+  tensors[0].first = "large";
+  tensors[0].second.shape = {bytes / 4};
+  TemporaryDirectory directory;
+  const std::string path = directory / "large.safetensors";
+  put(path, safetensorsHeader(tensors, {}) + std::string(size_t(bytes), 'z'));
+  SafetensorsFile file;
+  ASSERT_TRUE(SafetensorsFile::open(path, file));
+  const SafeTensor &tensor = *file.find("large");
+  const int64_t before = residentOfFiles(), piece = 1 << 20;
+  auto sum = [&](bool releases) {
+    int64_t sum = 0;
+    for (int64_t at = 0; at < bytes; at += piece) {
+      for (int64_t i = at; i < at + piece; ++i)
+        sum += file.data(tensor)[i];
+      if (releases)
+        file.release(tensor, at, piece);
+    }
+    return sum;
+  };
+  EXPECT_EQ(sum(true), 'z' * bytes);
+  EXPECT_LT(residentOfFiles() - before, 4 * piece);
+  EXPECT_EQ(sum(false), 'z' * bytes);               // It can be read again,
+  EXPECT_GT(residentOfFiles() - before, bytes / 2); // and this measures it.
+}
 
 TEST(Safetensors, ReadsWhatItWrites) {
   std::vector<std::pair<std::string, SafeTensor>> tensors(2);
