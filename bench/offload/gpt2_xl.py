@@ -2,7 +2,7 @@
 """GPT-2 XL on the cpu with device, host and a file: whole AdamW steps over micro-batches of one sequence.
 
     gpt2_xl.py --build build --scratch DIR [--micro-batches 2] [--steps 2] [--budget SIZE] [--host-budget SIZE]
-               [--python VENV/bin/python]
+               [--lr X] [--python VENV/bin/python]
 
 Compiles examples/gpt2-xl.onnx (1,024 tokens, f32) with what may leave allowed to, trains it from random weights, and
 prints a table: what was planned in each space, the predicted and the measured steps, and the largest resident memory
@@ -43,7 +43,7 @@ def most_resident(pid):
 
 def train(options, step, log, *flags):
     """The most bytes that a run of the trainer had in memory."""
-    run = subprocess.Popen([os.path.join(step, "train"), f"--data={TEXT}", "--lr=1e-4", f"--nvme={options.scratch}",
+    run = subprocess.Popen([os.path.join(step, "train"), f"--data={TEXT}", f"--lr={options.lr}", f"--nvme={options.scratch}",
                             f"--log={log}", "--quiet", *flags])
     resident = 0
     while run.poll() is None:
@@ -88,6 +88,7 @@ def main():
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--budget", default="4GiB")
     parser.add_argument("--host-budget", default="3600MiB")
+    parser.add_argument("--lr", default="2e-5", help="without a warmup, 1e-4 is too much for the third step already")
     parser.add_argument("--python", help="one that has PyTorch: compare the losses")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:

@@ -352,8 +352,10 @@ TEST(Attention, Windows) {
     for (bool causal : {false, true}) {
       check(with(makeCase(1, 2, 2, 70, 70, 8, causal, MaskKind::None, 0), 0,
                  window));
-      check(with(makeCase(1, 1, 1, 600, 600, 4, causal, MaskKind::None, 0), 0,
-                 window));
+      // Over chunks of keys, and once of queries.
+      const int64_t queries = causal && window == 40 ? 600 : 90;
+      check(with(makeCase(1, 1, 1, queries, 600, 4, causal, MaskKind::None, 0),
+                 0, window));
       check(with(makeCase(1, 2, 1, 20, 330, 8, causal, MaskKind::None, 0.3), 0,
                  window));
     }
