@@ -238,14 +238,16 @@ private:
     return recipe;
   }
 
-  /// True if a loop reads what was made before it. Made again in its body it
-  /// would have to last into the next run, which the IR can't say.
+  /// True if a loop reads what was made before it, slices of it included. Made
+  /// again in its body it would have to last into the next run, which the IR
+  /// can't say.
   static bool isReadInLaterLoop(Value value) {
     auto loopOf = [](Operation *op) {
       return op->getParentOfType<train::MicroBatchOp>();
     };
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      return loopOf(user) != loopOf(value.getDefiningOp()) ||
+      return isa<train::MicroBatchOp>(user) ||
+             loopOf(user) != loopOf(value.getDefiningOp()) ||
              (isView(user) && isReadInLaterLoop(user->getResult(0)));
     });
   }
