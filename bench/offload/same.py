@@ -41,6 +41,7 @@ class Trained:
         self.bytes = {"device": (self.plan["arena_bytes"], last["high_water_bytes"])}
         if spaces:
             self.bytes["host"] = (spaces["host"]["arena_bytes"], last["host_high_water_bytes"])
+        if spaces and spaces["file"]["arena_bytes"]:
             self.bytes["file"] = (spaces["file"]["arena_bytes"], last["file_arena_bytes"])
 
     def results(self):
