@@ -101,7 +101,7 @@ if [ "$dnn" ] && [ -f "$(dirname "$dnn")/../include/cudnn.h" ]; then
   includes+=(-isystem "$(cd "$(dirname "$dnn")/../include" && pwd)")
 fi
 if [ "$dnn" ] && [ "$nvcc" ] &&
-   ! echo '#include <cudnn.h>' | "$nvcc" "${includes[@]}" -x cu -E - > /dev/null 2>&1; then
+   ! "$nvcc" "${includes[@]}" -x cu -E - <<< '#include <cudnn.h>' > /dev/null 2>&1; then
   dnn=
 fi
 

@@ -206,7 +206,7 @@ static Expected<OffloadSpec> offloadOf(const PlanRequest &request) {
   llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(request.asked.offload);
   if (!spec)
     return Failure::usage(llvm::toString(spec.takeError()));
-  return std::move(*spec);
+  return *spec;
 }
 
 Expected<int64_t> tmc::impossibleBelow(const StepForm &form,

@@ -142,7 +142,7 @@ void removeLeftovers(int directory, const std::string &prefix) {
     return;
   while (const dirent *entry = readdir(entries)) {
     const char *name = entry->d_name;
-    if (std::strncmp(name, prefix.c_str(), prefix.size()))
+    if (std::strncmp(name, prefix.c_str(), prefix.size()) != 0)
       continue;
     char *end;
     const long number = std::strtol(name + prefix.size(), &end, 10);
