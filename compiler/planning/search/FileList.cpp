@@ -195,11 +195,17 @@ private:
       time = std::max(time, clock.made[v]);
     return time;
   }
+  /// Whether all tasks that it follows have started.
+  bool isFirst(const Task &task) const {
+    return std::all_of(task.after.begin(), task.after.end(),
+                       [&](size_t other) { return tasks[other].isStarted; });
+  }
   /// The first of these, or kNowhere, and when.
   std::pair<size_t, int64_t> nextTask() const {
     std::pair<size_t, int64_t> next = {kNowhere, kNever};
     for (size_t t : ready)
-      if (const int64_t time = readyTime(tasks[t]); time < next.second)
+      if (const int64_t time = readyTime(tasks[t]);
+          time < next.second && isFirst(tasks[t]))
         next = {t, time};
     return next;
   }
@@ -319,6 +325,9 @@ private:
     return bytes;
   }
   bool forceTask(Task &task) {
+    for (size_t other : task.after)
+      if (!tasks[other].isStarted && !forceTask(tasks[other]))
+        return false;
     if (needOf[task.start] != kNowhere && !forceLoad(needs[needOf[task.start]]))
       return false;
     while (!task.isStarted) {

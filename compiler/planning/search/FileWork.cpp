@@ -64,35 +64,43 @@ void FileWork::findTasks() {
     if (list[e].phase != Phase::Start ||
         problem.engines[recipeAt(e).engine].kind != EngineKind::Host)
       continue;
-    Task task{e, doneOf[list[e].work], list.size(), false, {}};
-    const Recipe &r = recipeAt(e);
-    bool hasLoads = false;
-    for (ValueId v : r.reads)
-      hasLoads |= bool(isFiled[v]);
-    auto limit = [&](size_t other) {
-      if (other > e)
-        task.limit = std::min(task.limit, other);
-    };
-    for (ValueId v : r.writes)
-      for (auto [other, writes] : touches[v])
-        if (other > e && !(hasLoads && canComeBack(other)))
-          limit(other);
-    for (ValueId v : r.reads)
-      for (auto [other, writes] : touches[v])
-        if (writes)
-          limit(other);
-    task.endsBefore = task.done < task.limit;
-    role[e] = role[task.done] = Role::Task;
+    const size_t done = doneOf[list[e].work];
+    role[e] = role[done] = Role::Task;
     taskAt[e] = tasks.size();
-    if (hasLoads)
-      for (ValueId v : r.writes)
-        for (auto [other, writes] : touches[v])
-          if (other > e && canComeBack(other)) {
-            role[other] = role[doneOf[list[other].work]] = Role::Back;
-            backs.push_back({other, tasks.size()});
-          }
-    tasks.push_back(std::move(task));
+    tasks.push_back({e, done, list.size(), false, {}, {}});
   }
+  for (size_t t = 0; t < tasks.size(); ++t)
+    orderTask(t);
+}
+
+/// What touches the same values behind it: fixed entries limit it, other tasks
+/// follow it.
+void FileWork::orderTask(size_t t) {
+  Task &task = tasks[t];
+  const size_t e = task.start;
+  const Recipe &r = recipeAt(e);
+  bool hasLoads = false;
+  for (ValueId v : r.reads)
+    hasLoads |= bool(isFiled[v]);
+  auto precede = [&](size_t other) {
+    if (other <= e)
+      return;
+    if (taskAt[other] != kNowhere)
+      tasks[taskAt[other]].after.push_back(t);
+    else if (hasLoads && canComeBack(other)) {
+      role[other] = role[doneOf[list[other].work]] = Role::Back;
+      backs.push_back({other, t});
+    } else
+      task.limit = std::min(task.limit, other);
+  };
+  for (ValueId v : r.writes)
+    for (auto [other, writes] : touches[v])
+      precede(other);
+  for (ValueId v : r.reads)
+    for (auto [other, writes] : touches[v])
+      if (writes)
+        precede(other);
+  task.endsBefore = task.done < task.limit;
 }
 
 /// A fetch of a value that nothing reads in this segment, from bytes that stay

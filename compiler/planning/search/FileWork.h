@@ -29,8 +29,9 @@ struct FileWork {
     bool isIssued = false;
   };
   struct Task {
-    size_t start, done, limit; // Entries; it starts before the limit.
+    size_t start, done, limit; // Entries; it starts before the fixed limit.
     bool endsBefore = false;   // And ends.
+    std::vector<size_t> after; // Tasks that start before it.
     std::vector<size_t> loads;
     size_t unread = 0; // Of these.
     bool isStarted = false;
@@ -72,6 +73,7 @@ private:
   void takeTimes(EngineClock &planned);
   void findTouches();
   void findTasks();
+  void orderTask(size_t task);
   bool canComeBack(size_t e) const;
   void findLoads();
   void addLoad(ValueId v, size_t user);
