@@ -20,6 +20,9 @@ import sys
 import time
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+from tables import publish  # noqa: E402
+
 BUDGET_UNMET = 3
 OPTIMIZERS, CHUNKS = ["adamw", "adamw8bit", "adamw4bit"], [None, "256"]
 BF16, FP16 = ["f32", "tf32", "bf16"], ["f32", "fp16"]
@@ -40,7 +43,7 @@ CASES = {
     "bert-t4": case(BERT, "cuda:t4", "2GiB", 64, FP16, "--dim=sequence=128"),
     "bert-rtx3060": case(BERT, "cuda:rtx3060", "1500MiB", 32, BF16, "--dim=sequence=512"),
     "resnet-v100": case(RESNET, "cuda:v100", "40MiB", 256, FP16, NORM, chunks=[None]),
-    "mlp-cpu": case(MLP, "cpu:v3", "6MiB", 4096, ["f32", "bf16"], chunks=[None]),
+    "mlp-cpu": case(MLP, "cpu:v3", "20MiB", 4096, ["f32", "bf16"], chunks=[None]),
     "gpt2-xl-rtx3060": case(XL, "cuda:rtx3060", "12GiB", 64, BF16, "--dim=sequence=1024"),
     "gpt2-xl-v100": case(XL, "cuda:v100", "16GiB", 16, FP16, "--dim=sequence=1024"),
     "mistral-rtx4090": case(MISTRAL, "cuda:rtx4090", "24GiB", 8, BF16, "--dim=sequence=1024"),
@@ -77,6 +80,8 @@ def against_grid(options, name):
     settings = [dict(zip(("micro-batches", "precision", "optimizer", "loss-chunk"), (str(pieces), *rest)))
                 for pieces, *rest in itertools.product(pieces_of(known["batch"]), known["precisions"], OPTIMIZERS, known["chunks"])]
     chosen, took = plan(options, known, free)
+    if not chosen:
+        sys.exit(f"{name}: tmc finds no setting that fits {known['budget']}")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         plans = list(pool.map(lambda levers: plan(options, known, levers), settings))
     fitting = [(planned["step_time_s"], words(levers)) for (planned, _), levers in zip(plans, settings) if planned]
@@ -112,11 +117,7 @@ def main():
                      f"| {one['took_s']:.1f} | {one['grid_s']:.0f} |")
     worst = max(results, key=lambda one: one["ratio"])
     lines += ["", f"The worst is {worst['case']}: {worst['ratio']:.4f} of its grid's best."]
-    text = "\n".join(lines) + "\n"
-    print(text, end="")
-    if options.output:
-        with open(options.output, "w") as file:
-            file.write(text)
+    publish(lines, options.output)
 
 
 if __name__ == "__main__":

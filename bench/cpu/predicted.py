@@ -19,6 +19,9 @@ import sys
 import tempfile
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+from tables import publish  # noqa: E402
+
 MIB = 1 << 20
 
 
@@ -75,15 +78,6 @@ def calibrated(options, scratch):
     path = os.path.join(scratch, "here.json")
     subprocess.run([options.tmc, "calibrate", "-o", path, f"--threads={options.threads}"], check=True)
     return path
-
-
-def publish(lines, path):
-    """Prints a table, and writes it to `path` if there is one."""
-    text = "\n".join(lines) + "\n"
-    print(text, end="")
-    if path:
-        with open(path, "w") as file:
-            file.write(text)
 
 
 def main():

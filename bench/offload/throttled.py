@@ -29,6 +29,9 @@ import sys
 import tempfile
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+from tables import publish  # noqa: E402
+
 MODEL = os.path.join(ROOT, "examples", "gpt2-124m-nodropout.onnx")
 DATA = os.path.join(ROOT, "examples", "data", "text.u16.bin")
 MIB = 1 << 20
@@ -193,11 +196,8 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="throttled-", dir=options.scratch) as scratch:
         bench = Bench(options, scratch)
-        text = "\n".join([*bench.table_of_predictions(), "", *bench.table_of_overlap()]) + "\n"
-    print(text, end="")
-    if options.output:
-        with open(options.output, "w") as file:
-            file.write(text)
+        lines = [*bench.table_of_predictions(), "", *bench.table_of_overlap()]
+    publish(lines, options.output)
 
 
 if __name__ == "__main__":

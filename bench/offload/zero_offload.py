@@ -19,6 +19,9 @@ import sys
 import tempfile
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+from tables import publish  # noqa: E402
+
 EXPORT = os.path.join(ROOT, "examples", "export")
 GIB = 1 << 30
 BUDGET_UNMET = 3
@@ -88,11 +91,7 @@ def main():
                 row += ["doesn't fit"] + [""] * 6
             lines.append("| " + " | ".join(row) + " |")
             print(lines[-1], file=sys.stderr, flush=True)
-    table = "\n".join(lines) + "\n"
-    print(table, end="")
-    if options.output:
-        with open(options.output, "w") as file:
-            file.write(table)
+    publish(lines, options.output)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,7 @@ public:
 
   const char *data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  /// What has been read of these bytes needn't stay in memory; they can be read
-  /// again.
+  /// Drops the pages of these bytes from memory. Reading them again is allowed.
   void release(const char *from, int64_t bytes) const;
 
 private:
