@@ -210,6 +210,45 @@ def Split : Pass<"tmc-split", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect"];
 }
 
+def Tile : Pass<"tmc-tile", "::mlir::func::FuncOp"> {
+  let summary = "compute what lies between wide products by tiles of rows";
+  let description = [{
+    Where a product makes rows longer (an MLP's first one) and others end what
+    is made of them row by row, all that is computed in `tiles` parts of the
+    rows, of which the last may be smaller. Of the long rows a plan then needs to
+    hold a tile's alone, forward and, made again, backward. Rows that something
+    else reads, as attention does, stay whole.
+
+    No number changes but gradients of what all rows share, which add up tile by
+    tile, the last tile first.
+
+    Before:
+
+    ```mlir
+    %h = nn.matmul %x, %w : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+    %a = nn.gelu %h {tanh} : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    %y = nn.matmul %a, %v : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+    ```
+
+    After `-tmc-tile=tiles=2`:
+
+    ```mlir
+    %x0 = nn.slice %x [0, 0] step [1, 1] : (tensor<8x4xf32>) -> tensor<4x4xf32>
+    %h0 = nn.matmul %x0, %w : (tensor<4x4xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+    %a0 = nn.gelu %h0 {tanh} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %y0 = nn.matmul %a0, %v : (tensor<4x16xf32>, tensor<16x4xf32>) -> tensor<4x4xf32>
+    %x1 = nn.slice %x [4, 0] step [1, 1] : (tensor<8x4xf32>) -> tensor<4x4xf32>
+    ...
+    %y = nn.concat %y0, %y1 {dim = 0 : i64} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let options = [
+    Option<"tiles", "tiles", "int64_t", /*default=*/"1",
+           "Parts that the rows are computed in">,
+  ];
+  let dependentDialects = ["::tmc::nn::NNDialect", "::mlir::arith::ArithDialect"];
+}
+
 def CopyViews : Pass<"tmc-copy-views"> {
   let summary = "copy a view where a kernel wants contiguous bytes";
   let description = [{

@@ -135,6 +135,11 @@ struct ModelFlags {
           "                          that saves memory and changes no bit, "
           "else all)"),
       TMC_MODEL_FLAG};
+  cl::opt<std::string> tiles{
+      "tiles", cl::value_desc("N|auto"),
+      cl::desc("parts that the rows inside MLPs are computed in (default: 1);\n"
+               "                          auto: as few as are best"),
+      TMC_MODEL_FLAG};
   cl::opt<std::string> planner{
       "planner", cl::value_desc("NAME|exec:CMD"),
       cl::desc("who plans: tmc (default), another by name, or a program that\n"
@@ -338,6 +343,8 @@ Expected<CompileOptions> ModelFlags::read() {
   for (auto done :
        {count("--batch", batch, options.batch),
         count("--loss-chunk", rows, options.lossChunk, ", 'all' or 'auto'"),
+        count("--tiles", word(tiles, "auto", kAuto, options.tiles),
+              options.tiles, " or 'auto'"),
         count("--micro-batches",
               word(microBatches, "auto", kAuto, options.microBatches),
               options.microBatches, " or 'auto'")})

@@ -19,13 +19,13 @@ static constexpr double kUseless = 0.25;
 namespace {
 
 /// A point of the grid, by the numbers of its values.
-enum Lever { kPrecision, kOptimizer, kChunk, kPieces, kLevers };
+enum Lever { kPrecision, kOptimizer, kChunk, kTiles, kPieces, kLevers };
 using Point = std::array<size_t, kLevers>;
 /// A point without its number of micro-batches.
 using Column = std::array<size_t, kPieces>;
 
 Column columnOf(const Point &point) {
-  return {point[kPrecision], point[kOptimizer], point[kChunk]};
+  return {point[kPrecision], point[kOptimizer], point[kChunk], point[kTiles]};
 }
 
 class LeverSearch {
@@ -36,6 +36,7 @@ public:
         options(options), sizes{space.precisions.size(),
                                 space.optimizers.size(),
                                 space.lossChunks.size(),
+                                space.tiles.size(),
                                 space.microBatches.size()} {}
 
   Expected<LeverChoice> run() {
@@ -62,7 +63,8 @@ private:
   LeverSetting settingOf(const Point &point) const {
     return {
         space.microBatches[point[kPieces]], space.precisions[point[kPrecision]],
-        space.optimizers[point[kOptimizer]], space.lossChunks[point[kChunk]]};
+        space.optimizers[point[kOptimizer]], space.lossChunks[point[kChunk]],
+        space.tiles[point[kTiles]]};
   }
 
   std::set<Point> grid() const {
@@ -82,7 +84,7 @@ private:
   std::set<Point> firsts() const {
     std::set<Point> points;
     for (size_t pieces : {sizes[kPieces] / 2, sizes[kPieces] - 1})
-      points.insert({sizes[kPrecision] - 1, 0, 0, pieces});
+      points.insert({sizes[kPrecision] - 1, 0, 0, 0, pieces});
     return points;
   }
 
@@ -179,7 +181,7 @@ private:
         return points;
     }
     if (best)
-      for (Lever lever : {kPrecision, kOptimizer, kChunk})
+      for (Lever lever : {kPrecision, kOptimizer, kChunk, kTiles})
         for (size_t value = 0; value < sizes[lever]; ++value) {
           Point point = best->first;
           point[lever] = value;
@@ -218,7 +220,8 @@ private:
       columns.insert(columnOf(entry.first));
     for (const Column &column : columns) {
       auto isHere = [&](const Point &p) { return columnOf(p) == column; };
-      Point at = {column[0], column[1], column[2], 0};
+      Point at = {};
+      llvm::copy(column, at.begin());
       if (const auto *best = quickest(isHere)) {
         for (int step : {-1, 1}) {
           at[kPieces] = best->first[kPieces] + size_t(step);
@@ -261,7 +264,7 @@ private:
     const std::set<Point> all = grid();
     for (auto at = all.rbegin(); at != all.rend(); ++at) {
       double base = best.second.baseSeconds;
-      for (Lever lever : {kPrecision, kOptimizer, kChunk, kPieces})
+      for (Lever lever : {kPrecision, kOptimizer, kChunk, kTiles, kPieces})
         base += difference(lever, (*at)[lever]);
       if (base < best.second.seconds && done.insert(columnOf(*at)).second)
         want(*at);
@@ -353,9 +356,12 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
   auto rows = [](const LeverSetting &s) {
     return s.lossChunk ? std::to_string(*s.lossChunk) : std::string("auto");
   };
-  std::vector<std::string> counts, chunks;
+  auto tilesOf = [](const LeverSetting &s) { return std::to_string(s.tiles); };
+  std::vector<std::string> counts, chunks, tiles;
   for (int64_t count : space.microBatches)
     counts.push_back(std::to_string(count));
+  for (int64_t count : space.tiles)
+    tiles.push_back(std::to_string(count));
   for (const std::optional<int64_t> &chunk : space.lossChunks)
     chunks.push_back(rows({1, "", "", chunk}));
   tell("micro-batches", counts, pieces);
@@ -364,6 +370,7 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
   tell("optimizer", space.optimizers,
        [](const LeverSetting &s) { return s.optimizer; });
   tell("loss-chunk", chunks, rows);
+  tell("tiles", tiles, tilesOf);
   return levers;
 }
 

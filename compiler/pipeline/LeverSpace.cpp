@@ -9,6 +9,10 @@ using llvm::StringRef;
 /// Rows of logits that a loss in chunks holds.
 static constexpr int64_t kChunkRows = 256;
 
+/// Tiles of rows that are tried: at most so many are alive of the long rows as
+/// one quarter, or one sixteenth.
+static constexpr int64_t kTileCounts[] = {1, 4, 16};
+
 /// The first of "bf16,lm_head=f32" or "adamw(clip=1)", and the rest.
 static std::pair<StringRef, StringRef> headOf(StringRef spec) {
   size_t end = spec.find_first_of(",(");
@@ -20,6 +24,7 @@ static bool isAuto(StringRef spec) { return headOf(spec).first == "auto"; }
 
 bool tmc::hasFreeLevers(const CompileOptions &asked) {
   return asked.microBatches == kAuto || asked.lossChunk == kAuto ||
+         asked.tiles == kAuto ||
          isAuto(asked.precision) || isAuto(asked.optimizer);
 }
 
@@ -68,6 +73,10 @@ LeverSpace tmc::leverSpaceOf(const CompileOptions &asked, const Target &target,
     space.lossChunks = {std::nullopt, kChunkRows};
   else
     space.lossChunks = {asked.lossChunk};
+  if (asked.tiles == kAuto)
+    space.tiles.assign(std::begin(kTileCounts), std::end(kTileCounts));
+  else
+    space.tiles = {asked.tiles};
   return space;
 }
 
@@ -76,8 +85,9 @@ std::vector<LeverSetting> LeverSpace::all() const {
   for (const std::string &precision : precisions)
     for (const std::string &optimizer : optimizers)
       for (const std::optional<int64_t> &chunk : lossChunks)
-        for (int64_t pieces : microBatches)
-          settings.push_back({pieces, precision, optimizer, chunk});
+        for (int64_t tiled : tiles)
+          for (int64_t pieces : microBatches)
+            settings.push_back({pieces, precision, optimizer, chunk, tiled});
   return settings;
 }
 
@@ -86,6 +96,7 @@ CompileOptions tmc::pinned(CompileOptions asked, const LeverSetting &setting) {
   asked.precision = setting.precision;
   asked.optimizer = setting.optimizer;
   asked.lossChunk = setting.lossChunk;
+  asked.tiles = setting.tiles;
   return asked;
 }
 
@@ -100,6 +111,8 @@ std::vector<FreeLever> tmc::pinnedLevers(const CompileOptions &asked) {
     levers.push_back([](CompileOptions &o) { o.microBatches = kAuto; });
   if (asked.lossChunk != kAuto)
     levers.push_back([](CompileOptions &o) { o.lossChunk = kAuto; });
+  if (asked.tiles != kAuto)
+    levers.push_back([](CompileOptions &o) { o.tiles = kAuto; });
   if (asked.offload == "none")
     levers.push_back([](CompileOptions &o) { o.offload = "auto"; });
   StringRef optimizer = headOf(asked.optimizer).first;
@@ -121,6 +134,8 @@ std::string tmc::flagsOf(const CompileOptions &asked,
     add("micro-batches", std::to_string(options.microBatches));
   if (options.lossChunk != asked.lossChunk && options.lossChunk)
     add("loss-chunk", std::to_string(*options.lossChunk));
+  if (options.tiles != asked.tiles)
+    add("tiles", std::to_string(options.tiles));
   if (options.offload != asked.offload)
     add("offload", options.offload);
   if (options.optimizer != asked.optimizer)
@@ -139,6 +154,8 @@ Harm tmc::harmOf(const LeverSetting &setting) {
   if (setting.microBatches > 1)
     pull(1);
   if (setting.lossChunk.value_or(0) > 0)
+    pull(1);
+  if (setting.tiles > 1)
     pull(1);
   pull(llvm::StringSwitch<int>(headOf(setting.precision).first)
            .Case("tf32", 2)
@@ -164,5 +181,7 @@ std::string tmc::textOf(const LeverSetting &setting) {
     add(setting.optimizer);
   if (int64_t rows = setting.lossChunk.value_or(0))
     add(std::to_string(rows) + " rows of logits");
+  if (setting.tiles > 1)
+    add(std::to_string(setting.tiles) + " tiles");
   return text.empty() ? "no lever" : text;
 }

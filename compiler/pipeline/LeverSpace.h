@@ -3,7 +3,7 @@
 // A lever changes the program that is planned, where a plan only says how a
 // program runs: into how many micro-batches the batch is cut, what products
 // multiply, what the optimizer keeps its moments in, how many rows of logits
-// are held at once. Where a flag says `auto` the lever is free; anything else
+// are held at once, in how many tiles rows inside MLPs are computed. Where a flag says `auto` the lever is free; anything else
 // pins it. A setting has a value for each lever:
 //
 //     --micro-batches auto --precision auto --optimizer adamw8bit
@@ -12,13 +12,15 @@
 //     precision      f32 tf32 bf16          free: what the target multiplies
 //     optimizer      adamw8bit              pinned
 //     loss chunk     what costs no bit      pinned
+//     tiles          1                      pinned
 //
 // Recomputation, order and offload are the plan's: they change no bit.
 //
 // Levers that change numbers do harm, from little to much. `harmOf` ranks
 // settings by the most harmful lever that they pull:
 //
-//     micro-batches, loss chunks   sums are added in another order
+//     micro-batches, loss chunks,
+//     tiles                        sums are added in another order
 //     tf32                         factors of products lose 13 bits of 24
 //     adamw8bit                    moments have 8 bits and a scale for 256
 //     bf16, fp16                   factors and activations have 16 bits
@@ -45,6 +47,7 @@ struct LeverSetting {
   int64_t microBatches = 1;
   std::string precision = "f32", optimizer = "adamw";
   std::optional<int64_t> lossChunk;
+  int64_t tiles = 1;
 
   auto operator<=>(const LeverSetting &) const = default;
 };
@@ -55,11 +58,12 @@ struct LeverSpace {
   std::vector<int64_t> microBatches;
   std::vector<std::string> precisions, optimizers;
   std::vector<std::optional<int64_t>> lossChunks;
+  std::vector<int64_t> tiles = {1};
 
   bool isPinned() const { return size() == 1; }
   size_t size() const {
     return microBatches.size() * precisions.size() * optimizers.size() *
-           lossChunks.size();
+           lossChunks.size() * tiles.size();
   }
   /// Every setting, in the order of the values.
   std::vector<LeverSetting> all() const;
@@ -93,7 +97,7 @@ struct Harm {
 };
 Harm harmOf(const LeverSetting &setting);
 
-/// "4 micro-batches, bf16, adamw8bit, 256 rows of logits": what is pulled; "no
+/// "4 micro-batches, bf16, adamw8bit, 256 rows of logits, 4 tiles": what is pulled; "no
 /// lever" where nothing is.
 std::string textOf(const LeverSetting &setting);
 

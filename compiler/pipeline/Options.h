@@ -81,6 +81,7 @@ struct CompileOptions {
   /// Rows of logits that are held at once, 0: all. None: as few as cost nothing
   /// and change no bit, which only the cpu's product promises. Or kAuto.
   std::optional<int64_t> lossChunk;
+  int64_t tiles = 1; // passes/Tile.cpp, or kAuto.
   Artifact emit = Artifact::Exe;
   std::optional<Phase> to; // Print this phase's result instead.
   std::string weights;     // A .safetensors file; empty: the model's own.

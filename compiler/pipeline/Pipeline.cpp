@@ -100,6 +100,14 @@ static int64_t lossChunkIn(ModuleOp module) {
   return rows;
 }
 
+/// The parts that rows between wide products are computed in.
+static int64_t tilesIn(ModuleOp module) {
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  auto count =
+      forward->getAttrOfType<IntegerAttr>(train::TrainDialect::kTiles);
+  return count ? count.getInt() : 1;
+}
+
 /// How many micro-batches the batch has been cut into.
 static int64_t piecesIn(ModuleOp module) {
   auto forward = module.lookupSymbol<func::FuncOp>("forward");
@@ -202,11 +210,22 @@ Expected<bool> Compilation::runPhase(Phase phase) {
     asked.microBatches = piecesIn(*form.module);
     return done;
   }
-  case Phase::Layout:
-    return runPasses(*form.module, phase, [&](OpPassManager &pm) {
-      pm.addNestedPass<func::FuncOp>(createLayout());
-      canonicalize(pm);
-    });
+  case Phase::Layout: {
+    Expected<bool> done =
+        runPasses(*form.module, phase, [&](OpPassManager &pm) {
+          pm.addNestedPass<func::FuncOp>(createLayout());
+          canonicalize(pm);
+          pm.addNestedPass<func::FuncOp>(createTile({asked.tiles}));
+          canonicalize(pm);
+        });
+    if (!done)
+      return done;
+    form.figures.tiles = tilesIn(*form.module);
+    if (asked.tiles > 1 && form.figures.tiles == 1)
+      said.push_back("--tiles has no effect: no product that makes rows longer "
+                     "is followed, row by row, by one that ends them");
+    return done;
+  }
   case Phase::Autodiff:
     return runPasses(*form.module, phase, [&](OpPassManager &pm) {
       AutodiffOptions options;

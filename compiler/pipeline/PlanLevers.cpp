@@ -102,8 +102,15 @@ Compilation::builtFor(const LeverSetting &setting, Phase last) {
       new Compilation(std::move(options), forward));
   point->device = device;
   point->isCandidate = true;
-  if (Expected<bool> done = point->runFrom(Phase::Raise, last); !done)
+  const Phase tiled = std::min(last, Phase::Layout);
+  if (Expected<bool> done = point->runFrom(Phase::Raise, tiled); !done)
     return std::move(done.failure());
+  const bool isSame = setting.tiles > 1 && point->form.figures.tiles == 1;
+  if (isSame && asked.tiles == kAuto && tiled == Phase::Layout)
+    return Failure::unsupported("has no rows that tiles could be made of");
+  if (last > tiled)
+    if (Expected<bool> done = point->runFrom(Phase::Autodiff, last); !done)
+      return std::move(done.failure());
   return point;
 }
 

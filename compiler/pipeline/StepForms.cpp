@@ -63,6 +63,7 @@ static Expected<bool> chooseForm(StepForm &form, StepForm &other,
       return std::move(made.failure());
   // What was said of the step before it had two forms holds for both.
   other.figures.lossChunk = form.figures.lossChunk;
+  other.figures.tiles = form.figures.tiles;
   if (isWorse(form, other))
     std::swap(form, other);
   searchAhead(other, request);

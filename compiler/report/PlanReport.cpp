@@ -197,6 +197,7 @@ std::string tmc::planJson(const Planned &planned) {
       {"micro_batches", plan.microBatches},
       {"loss_chunk",
        plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},
+      {"tiles", plan.tiles},
       {"batchnorm", plan.batchNorm.empty() ? json::Value(nullptr)
                                            : json::Value(plan.batchNorm)},
       {"recomputed_ops", known(plan.recomputedOps)},

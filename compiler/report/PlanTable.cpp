@@ -425,6 +425,8 @@ std::string tmc::planTable(const Planned &planned) {
   table.row("micro-batches", std::to_string(plan.microBatches));
   if (plan.lossChunk)
     table.row("rows of logits at once", std::to_string(plan.lossChunk));
+  if (plan.tiles > 1)
+    table.row("tiles of rows", std::to_string(plan.tiles));
   if (!plan.batchNorm.empty())
     table.row("batch norms", plan.batchNorm);
   tellValues(table, planned.values);

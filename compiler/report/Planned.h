@@ -59,6 +59,7 @@ struct PlanFigures {
   std::map<std::string, double> busySeconds;
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
+  int64_t tiles = 1;     // Of rows between wide products.
   std::string batchNorm; // Whose statistics, if not the whole batch's.
   /// Of the step with one micro-batch and nothing in place, where there are
   /// several; predicted time without a budget.

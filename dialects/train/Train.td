@@ -56,6 +56,9 @@ def Train_Dialect : Dialect {
     /// On `func.func @forward` after the split pass: how often the body runs.
     static constexpr ::llvm::StringLiteral kMicroBatches =
         "train.micro_batches";
+    /// On `func.func @forward` after the layout phase: the parts that rows
+    /// between wide products are computed in.
+    static constexpr ::llvm::StringLiteral kTiles = "train.tiles";
     /// On a product: the exception of `--precision` that decided its type.
     static constexpr ::llvm::StringLiteral kPrecision = "train.precision";
     /// On every op from `plan` on: which execution of its original it is.

@@ -20,7 +20,7 @@ Those of MOVED are trained with AdamW where parameters and moments leave the dev
 checkpoints are those of the step that moves nothing, under each seed, and where each goes on from what
 the other saved. In one case they go on to a file.
 
-Those of SPLIT are compiled in micro-batches, too, of which the last may be smaller, or whose losses are taken in
+Those of SPLIT are compiled in micro-batches, too, of which the last may be smaller, or in tiles, or whose losses are taken in
 chunks: their gradients are PyTorch's of the whole batch.
 
 With --full all models are also compiled with a tight budget, those of FULL_ONLY too, those of COPIES
@@ -56,7 +56,7 @@ COPY_STEPS = 4
 # Flags, and whether there is a file because the host has less room than the plan without one takes.
 MOVED = {"gpt2-tiny": [("", False), ("--micro-batches=2", False), ("", True)]}
 HOST_SHARE = 0.6
-SPLIT = {"mlp-small": ["--micro-batches=3"], "gpt2-tiny": ["--micro-batches=2 --loss-chunk=24"]}
+SPLIT = {"mlp-small": ["--micro-batches=3"], "gpt2-tiny": ["--micro-batches=2 --loss-chunk=24", "--tiles=3"]}
 SCALER = "dynamic(start=4294967296,growth=2,backoff=0.0000152587890625,interval=2)"  # 2^32 overflows, 2^16 doesn't.
 SEEDS, FULL_SEEDS = 2, 6
 WATCHED = ["-DTMC_CUDA_EMULATED", "-Dtmc_step_program=tmc_step_program_emitted", "-include",

@@ -22,10 +22,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
 
 
-# Models whose logits are a product of many rows, once more with a loss that never holds all of
-# them; the last chunk is a shorter one.
-CHUNKED = ["gpt2-tiny", "llama-tiny"]
-CHUNK = 24
+# Other programs of the same models: what they are called, flags, and what plan.json then has. Of chunks
+# and tiles of rows the last is a shorter one.
+FORMS = [("loss in chunks", ["--loss-chunk=24"], {"loss_chunk": 24}), ("in tiles", ["--tiles=5"], {"tiles": 5})]
+FORMED = ["gpt2-tiny", "llama-tiny"]
 
 
 def spec(run):
@@ -41,7 +41,7 @@ def spec(run):
 
 
 def cases(first):
-    """(name, golden file, its content, graph, optimizer, options of check.py[, of tmc compile]); with
+    """(name, golden file, its content, graph, optimizer, options of check.py[, of tmc compile, what its plan.json has]); with
     `first` those of each golden's first graph alone."""
     for path in sorted(glob.glob(os.path.join(HERE, "*.json"))):
         with open(path) as file:
@@ -58,21 +58,22 @@ def cases(first):
                 continue  # The optimizer doesn't depend on how the graph was exported.
             for name, run in golden["runs"].items():
                 yield f"{stem}/{name}", path, golden, graph, spec(run), ["--run", name]
-            if stem in CHUNKED:
+            for form, flags, planned in FORMS if stem in FORMED else []:
                 name, run = next(iter(golden["runs"].items()))
-                yield f"{stem}/{name}, loss in chunks", path, golden, graph, spec(run), ["--run", name], [f"--loss-chunk={CHUNK}"]
+                yield f"{stem}/{name}, {form}", path, golden, graph, spec(run), ["--run", name], flags, planned
 
 
-def run_case(options, extra, directory, path, golden, graph, optimizer, check, more=()):
+def run_case(options, extra, directory, path, golden, graph, optimizer, check, more=(), planned={}):
     dims = [f"--dim={name}={value}" for name, value in golden["dims"].items() if not graph.endswith(".pt2")]
     compiled = subprocess.run(
         [options.tmc, "compile", os.path.join(ROOT, graph), f"--target={options.target}", *dims, f"--optimizer={optimizer}", "--emit=lib",
          "--effort=20", "-o", directory, *more, *extra], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if compiled.returncode:
         return False, f"tmc compile ended with {compiled.returncode}\n{compiled.stdout}"
-    with open(os.path.join(directory, "step.cpp")) as file:
-        if more and "LinearCrossEntropy" not in file.read():
-            return False, "the step has no loss in chunks"
+    with open(os.path.join(directory, "plan.json")) as file:
+        plan = json.load(file)
+    if any(plan[key] != value for key, value in planned.items()):
+        return False, f"the plan hasn't {planned}"
     checked = subprocess.run(
         [sys.executable, os.path.join(HERE, "check.py"), directory, path, f"--threads={options.threads}", *check,
          *(["--planted"] if options.planted else [])],

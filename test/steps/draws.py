@@ -3,8 +3,8 @@
 
     draws.py --build build [--draws N] [--seed S] [--minutes M] [--only SUBSTRING] [--jobs N] [--table FILE] [--keep DIR]
 
-A draw is a model, a batch, levers (micro-batches, precision, optimizer, rows of logits, what may leave
-the device and to where) and a budget, from below the smallest that is known to the unconstrained
+A draw is a model, a batch, levers (micro-batches, precision, optimizer, rows of logits, tiles, what may
+leave the device and to where) and a budget, from below the smallest that is known to the unconstrained
 need. tmc compile ends with 0 or 3, never otherwise. With 0 three steps touch no more than the budget,
 and what was planned in each space, allocate nothing, and have the losses, gradient norms, parameters,
 states and moments, bit for bit, of the step of the same levers that has no budget and moves nothing;
@@ -70,9 +70,10 @@ OPTIMIZERS = ["adamw", f"adamw(weight_decay=0.1,{CLIP})", "adamw8bit", f"adamw8b
               "lion", f"lion(weight_decay=0.1,{CLIP})", "adafactor", f"adafactor(weight_decay=0.1,{CLIP})",
               "sgd(momentum=0.9)", f"sgd(momentum=0.9,{CLIP})", f"adamw(master=none,moments=bf16,{CLIP})", "auto", f"auto({CLIP})"]
 CHUNKS = [None, None, "all", "5", "16", "auto"]
+TILES = [None, None, None, "3", "auto"]
 OFFLOADS = ["none", "none", "none", "activations", "optimizer", "parameters", "optimizer,parameters", "all", "all", "auto"]
 # What `auto` leaves as it is costs most: the need of such a step is what budgets are shares of.
-MILDEST = {"micro-batches": "1", "precision": "f32", "optimizer": "adamw", "loss-chunk": "auto"}
+MILDEST = {"micro-batches": "1", "precision": "f32", "optimizer": "adamw", "loss-chunk": "auto", "tiles": "1"}
 SMALLEST = re.compile(r"the smallest budget for which a plan is known is [\d.]+ [KMGT]iB \((\d+) bytes\)")
 IMPOSSIBLE = re.compile(r"no plan can exist below [\d.]+ [KMGT]iB \((\d+) bytes\)")
 FITS, REFUSED, FAILED = OUTCOMES = "fits", "refused, the smallest works", "failed"
@@ -90,7 +91,7 @@ class Draw(Case):
         batch = draw.choice(known["batches"])
         pieces = draw.choice(["1", "1", "2", str(min(3, batch)), str(batch), "auto"]) if not known["fixed"] else "1"
         self.levers = {"micro-batches": pieces, "precision": draw.choice(PRECISIONS), "optimizer": draw.choice(OPTIMIZERS),
-                       "loss-chunk": draw.choice(CHUNKS)}
+                       "loss-chunk": draw.choice(CHUNKS), "tiles": draw.choice(TILES)}
         self.offload = draw.choice(OFFLOADS)
         self.has_file = self.offload != "none" and draw.random() < 0.35
         self.host_share = draw.uniform(0.2, 1.2) if self.offload != "none" and draw.random() < 0.35 else None
