@@ -5,7 +5,8 @@
 // it. All that the region holds is computed for a tile of the rows, then for
 // the next one:
 //
-//     x [rows, 768] -> product -> [rows, 3072] -> gelu -> product -> [rows, 768]
+//     x [rows, 768] -> product -> [rows, 3072] -> gelu -> product -> [rows,
+//     768]
 //
 // A region whose rows something else reads (attention, a loss, a result of the
 // function) stays whole.
@@ -153,9 +154,9 @@ private:
       return false;
     if (isRowProduct(op)) {
       // Rows of the region are a left factor, and nothing else of a product.
-      bool isRight = llvm::any_of(
-          op->getOperands().drop_front(),
-          [&](Value operand) { return inner.contains(operand); });
+      bool isRight =
+          llvm::any_of(op->getOperands().drop_front(),
+                       [&](Value operand) { return inner.contains(operand); });
       if (isRight || (inner.contains(op->getResult(0)) && !isWidening(op)))
         return false;
     } else if (isRowView(op)) {
@@ -217,10 +218,10 @@ private:
     if (isa<ReshapeOp>(op))
       return map.lookup(op->getOperand(0)); // Tiles have two dimensions.
     if (auto slice = dyn_cast<SliceOp>(op))
-      return SliceOp::create(
-          b, loc, tileOf(slice.getResult()), map.lookup(slice.getInput()),
-          ArrayRef<int64_t>{0, slice.getOffsets().back()},
-          ArrayRef<int64_t>{1, slice.getSteps().back()});
+      return SliceOp::create(b, loc, tileOf(slice.getResult()),
+                             map.lookup(slice.getInput()),
+                             ArrayRef<int64_t>{0, slice.getOffsets().back()},
+                             ArrayRef<int64_t>{1, slice.getSteps().back()});
     IRMapping operands;
     for (Value operand : op->getOperands())
       if (!operands.contains(operand))

@@ -140,7 +140,7 @@ private:
     how.coarse = true;
     how.wantBound = how.wantCases = false;
     how.wantSmallest = spec.isNone();
-    how.effort = planning::Effort::interactive().part(kEffortPart);
+    how.effort = request.effort().part(kEffortPart);
     absl::StatusOr<planning::Plan> plan = planning::solve(problem, how);
     if (!plan.ok())
       return defect(plan.status());
@@ -167,8 +167,12 @@ private:
 
   Expected<bool> move(StepProblem &stated) {
     best.impossibleBelowBytes = planning::impossibleBelow(stated.problem);
+    if (request.budgets.device >= 0 &&
+        request.budgets.device < best.impossibleBelowBytes)
+      return true;
     planning::SpaceSearchOptions how;
     how.coarse = true;
+    how.effort = request.effort();
     if (std::isfinite(useless))
       how.useless = int64_t(useless * 1e12);
     absl::StatusOr<planning::SpacePlan> plan =

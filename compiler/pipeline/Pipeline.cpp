@@ -68,13 +68,14 @@ Expected<bool> Compilation::runTo(Phase last) {
     return done;
   keepForward();
   noteBudget();
+  const CompileOptions given = asked;
   if (last == Phase::Import)
     return done;
   done =
       hasFreeLevers(asked) ? runWithLevers(last) : runFrom(Phase::Raise, last);
   if (!done && done.failure().kind == FailureKind::OverBudget &&
       asked.planner.empty())
-    suggest(done.failure());
+    suggest(done.failure(), given);
   return done;
 }
 

@@ -127,8 +127,13 @@ private:
   Expected<std::unique_ptr<Compilation>> builtFor(const LeverSetting &setting,
                                                   Phase last);
   /// Adds to `failure` what would fit: of each lever that is pinned the
-  /// nearest value, or of all together.
-  void suggest(Failure &failure);
+  /// nearest value, or of all together. `given`: the flags, before levers that
+  /// they leave free were chosen.
+  void suggest(Failure &failure, const CompileOptions &given);
+  /// Of what `asked` leaves free the nearest setting with a coarse plan, and
+  /// its seconds. Settings of `known` have none.
+  std::optional<std::pair<LeverSetting, double>>
+  nearestFitting(const LeverSpace &known);
   /// Keeps what was imported, for the compilations of other settings.
   void keepForward();
   /// Becomes `other`, which went on from what this one imported.

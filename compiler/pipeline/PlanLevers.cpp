@@ -26,6 +26,10 @@ static constexpr size_t kPlannedInFull = 2;
 /// more than the smallest.
 static constexpr int64_t kFewBytesPart = 8;
 
+/// Settings of a lever that are planned coarsely, from the nearest on, to tell
+/// one that fits.
+static constexpr size_t kNearestTried = 3;
+
 /// Budgets below this part of the smallest that is known are out of reach of
 /// any lever: nothing is sought for them.
 static constexpr int64_t kReachedPart = 16;
@@ -147,45 +151,79 @@ Expected<bool> Compilation::runWithLevers(Phase last) {
   return planBest(last);
 }
 
-/// The setting with a plan that does the least harm, in the fewest pieces;
-/// null: none has one.
-static const LeverSetting *nearestOf(const LeverChoice &choice) {
-  auto distance = [](const LeverSetting &setting) {
-    return std::pair(harmOf(setting), setting.microBatches);
+std::optional<std::pair<LeverSetting, double>>
+Compilation::nearestFitting(const LeverSpace &known) {
+  const int64_t budget = request(Phase::Plan).budgets.device;
+  std::vector<LeverSetting> settings =
+      leverSpaceOf(asked, device, samples).all();
+  if (asked.offload == "none") // Else it is the lever.
+    llvm::erase_if(settings, [&](const LeverSetting &setting) {
+      return llvm::is_contained(known.all(), setting);
+    });
+  llvm::stable_sort(settings, [](const LeverSetting &a, const LeverSetting &b) {
+    return std::pair(harmOf(a), a.microBatches) <
+           std::pair(harmOf(b), b.microBatches);
+  });
+  std::vector<std::unique_ptr<Compilation>> built(settings.size());
+  planning::inParallel(settings.size(), [&](size_t i) {
+    Expected<std::unique_ptr<Compilation>> point =
+        builtFor(settings[i], Phase::Shape);
+    if (!point)
+      return;
+    Expected<int64_t> least = tmc::impossibleBelow(
+        (*point)->form, (*point)->other, (*point)->request(Phase::Plan));
+    if (least && *least <= budget)
+      built[i] = std::move(*point);
+  });
+  std::vector<size_t> open;
+  for (size_t i = 0; i < settings.size(); ++i)
+    if (built[i])
+      open.push_back(i);
+  // The most that can be done says whether the rest is worth a look.
+  std::optional<std::pair<LeverSetting, double>> found;
+  auto plan = [&](size_t i) {
+    Compilation &point = *built[i];
+    Expected<CoarsePlan> made =
+        planCoarsely(point.form, point.other, point.request(Phase::Plan));
+    if (!made || !made->fits)
+      return false;
+    found = {settings[i], made->seconds};
+    return true;
   };
-  auto least =
-      std::min_element(choice.ranked.begin(), choice.ranked.end(),
-                       [&](const LeverSetting &a, const LeverSetting &b) {
-                         return distance(a) < distance(b);
-                       });
-  return least == choice.ranked.end() ? nullptr : &*least;
+  if (open.empty() || !plan(open.back()))
+    return std::nullopt;
+  open.pop_back();
+  open.resize(std::min(open.size(), kNearestTried));
+  (void)llvm::any_of(open, plan);
+  return found;
 }
 
-void Compilation::suggest(Failure &failure) {
+void Compilation::suggest(Failure &failure, const CompileOptions &given) {
   if (asked.budgetBytes.value_or(device.memoryBytes) <
       form.figures.smallestFoundBytes / kReachedPart)
     return;
   const CompileOptions before = asked;
+  const LeverSpace known = leverSpaceOf(before, device, samples);
+  programs = std::make_shared<Programs>();
   auto attempt = [&](const CompileOptions &freed) {
     asked = freed;
-    Expected<LeverChoice> made = search(Keep::None);
-    const LeverSetting *setting = made ? nearestOf(*made) : nullptr;
+    const auto found = nearestFitting(known);
     asked = before;
-    if (!setting)
+    if (!found)
       return false;
     failure.notes.push_back("by a coarse plan it fits with " +
-                            flagsOf(before, pinned(freed, *setting)) + ", " +
-                            readableSeconds(made->seen.at(*setting).seconds) +
-                            " a step");
+                            flagsOf(before, pinned(freed, found->first)) +
+                            ", " + readableSeconds(found->second) + " a step");
     return true;
   };
   bool any = false;
-  CompileOptions all = asked;
-  std::vector<FreeLever> levers = pinnedLevers(asked);
+  CompileOptions all = before;
+  std::vector<FreeLever> levers = pinnedLevers(given);
   for (FreeLever free : levers) {
     CompileOptions freed = before;
     free(freed);
     free(all);
+    say("levers: " + flagsOf(before, freed) + " ...");
     any |= attempt(freed);
   }
   if (!any && levers.size() > 1)

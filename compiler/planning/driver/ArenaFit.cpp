@@ -241,9 +241,10 @@ absl::StatusOr<FittedPlan> PlanCache::leastFitted() const {
   how.effort = given; // Whatever part of it budgets get.
   if (how.smallestWork == 0)
     how.smallestWork =
-        std::max(kSmallestWork,
-                 kSmallestWorkEach * int64_t(stated.instructions.size())) *
-        given.percent / 100;
+        int64_t(double(std::max(kSmallestWork,
+                                kSmallestWorkEach *
+                                    int64_t(stated.instructions.size()))) *
+                given.percent / 100);
   // What can't be makes the solver look for the least that can.
   return fittedFor(std::max<int64_t>(impossible - 1, 0), how);
 }

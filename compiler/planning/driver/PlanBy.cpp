@@ -46,7 +46,7 @@ absl::StatusOr<Plan> tmc::planning::planBy(std::string_view name,
     return status;
   if (absl::Status status = plansOneSpace(problem); !status.ok())
     return status;
-  PlanRequest request{options.budgetBytes, options.effort.percent,
+  PlanRequest request{options.budgetBytes, int64_t(options.effort.percent),
                       options.timeLimitSeconds};
   absl::StatusOr<Solution> answer = absl::NotFoundError(
       absl::StrCat("there is no planner '", std::string(name), "'"));

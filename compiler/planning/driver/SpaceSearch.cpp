@@ -37,7 +37,8 @@ public:
   SpaceSearch(const Problem &problem, const SpaceSearchOptions &options)
       : problem(problem), options(options),
         amounts(options.coarse ? kCoarse : kFull),
-        isSmall(problem.instructions.size() <= kFewKernels) {}
+        isSmall(double(problem.instructions.size()) <=
+                double(kFewKernels) * options.effort.percent / 100) {}
 
   absl::StatusOr<SpacePlan> run() {
     auto start = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
 #include "compiler/planning/driver/Strategies.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace tmc::planning;
 
@@ -51,13 +52,15 @@ int64_t Effort::workOf(int64_t stages) const {
   else
     work = std::max(std::min(kWorkTimesStages / n, workPerLargeStage * n),
                     kLeastWorkPerStage * n);
-  work = int64_t(double(work) * double(std::max<int64_t>(percent, 0)) / 100);
+  work = int64_t(double(work) * std::max(percent, 0.0) / 100);
   return mostWork > 0 ? std::min(work, mostWork) : work;
 }
 
 Effort Effort::scaled(int64_t percent) const {
   Effort effort = *this;
-  effort.percent = std::max<int64_t>(1, this->percent * percent / 100);
+  effort.percent = std::max(1.0, this->percent * double(percent) / 100);
+  if (percent < 100)
+    effort.leastPercent = leastPercent * double(percent) / 100;
   if (mostWork > 0)
     effort.mostWork = std::max<int64_t>(1, mostWork * percent / 100);
   return effort;
@@ -65,7 +68,10 @@ Effort Effort::scaled(int64_t percent) const {
 
 Effort Effort::part(int64_t part) const {
   Effort effort = *this;
-  effort.percent = std::max<int64_t>(1, percent / part);
+  double smaller = percent / double(part);
+  if (smaller >= 1)
+    smaller = std::floor(smaller);
+  effort.percent = std::max(leastPercent, smaller);
   if (mostWork > 0)
     effort.mostWork = std::max<int64_t>(1, mostWork / part);
   return effort;

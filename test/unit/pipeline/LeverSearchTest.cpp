@@ -21,13 +21,22 @@ LeverSpace wholeSpace() {
           {std::nullopt, 256}};
 }
 
-/// A step whose activations shrink with its pieces, whose states shrink with
-/// their format, and that is slower the more the budget lacks.
+/// Tiles instead of chunks of the loss.
+LeverSpace tiledSpace() {
+  LeverSpace space = wholeSpace();
+  space.lossChunks = {std::nullopt};
+  space.tiles = {1, 4, 16};
+  return space;
+}
+
+/// A step whose activations shrink with its pieces and tiles, whose states
+/// shrink with their format, and that is slower the more the budget lacks.
 struct Step {
   double budget, activations, logits, kept;
   std::map<std::string, double> states, update; // Of an optimizer.
   std::map<std::string, double> kernels, width; // Of a precision.
   double launch, recompute, limit;
+  double inside; // The part of the activations that tiles cut.
 
   explicit Step(unsigned seed) {
     std::mt19937 draws(seed);
@@ -50,16 +59,19 @@ struct Step {
     recompute = draw(0.1, 0.6), limit = draw(1.2, 4);
     states["adamw4bit"] = states["adamw8bit"] * draw(0.5, 0.95);
     update["adamw4bit"] = update["adamw"] * draw(0.6, 4);
+    inside = draw(0.1, 0.8);
   }
 
   CoarsePlan plan(const LeverSetting &s, double useless = HUGE_VAL) const {
     CoarsePlan plan;
-    double need =
-        states.at(s.optimizer) + kept +
-        (activations * width.at(s.precision) + (s.lossChunk ? 0 : logits)) /
-            double(s.microBatches);
+    double tiled = 1 - inside + inside / double(s.tiles);
+    double need = states.at(s.optimizer) + kept +
+                  (activations * tiled * width.at(s.precision) +
+                   (s.lossChunk ? 0 : logits)) /
+                      double(s.microBatches);
     plan.baseSeconds = kernels.at(s.precision) + update.at(s.optimizer) +
                        launch * double(s.microBatches) +
+                       launch / 10 * double(s.tiles - 1) +
                        (s.lossChunk ? launch : 0);
     if (plan.baseSeconds >= useless) {
       plan.isLeftOut = true;
@@ -83,7 +95,7 @@ Expected<LeverChoice> choose(const LeverSpace &space, const PlanSetting &plan,
   return chooseLevers(space, plan, {.wholeGrid = wholeGrid, .say = {}});
 }
 
-TEST(LeverSearch, ComesWithinAPercentOfTheGrid) {
+void expectCloseToGrid(const LeverSpace &space) {
   size_t fitting = 0, seen = 0;
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     Step step(seed);
@@ -91,10 +103,10 @@ TEST(LeverSearch, ComesWithinAPercentOfTheGrid) {
                     double useless) -> Expected<CoarsePlan> {
       return step.plan(s, useless);
     };
-    Expected<LeverChoice> found = choose(wholeSpace(), plan);
-    Expected<LeverChoice> grid = choose(wholeSpace(), plan, true);
+    Expected<LeverChoice> found = choose(space, plan);
+    Expected<LeverChoice> grid = choose(space, plan, true);
     ASSERT_TRUE(bool(found) && bool(grid));
-    ASSERT_EQ(grid->seen.size(), wholeSpace().size());
+    ASSERT_EQ(grid->seen.size(), space.size());
     EXPECT_EQ(found->ranked.empty(), grid->ranked.empty()) << seed;
     if (found->ranked.empty() || grid->ranked.empty())
       continue;
@@ -109,7 +121,15 @@ TEST(LeverSearch, ComesWithinAPercentOfTheGrid) {
         << textOf(grid->ranked[0]);
   }
   EXPECT_GT(fitting, 700u);
-  EXPECT_LT(seen, fitting * wholeSpace().size() * 2 / 5);
+  EXPECT_LT(seen, fitting * space.size() * 2 / 5);
+}
+
+TEST(LeverSearch, ComesWithinAPercentOfTheGrid) {
+  expectCloseToGrid(wholeSpace());
+}
+
+TEST(LeverSearch, ComesWithinAPercentOfTheGridWithTiles) {
+  expectCloseToGrid(tiledSpace());
 }
 
 TEST(LeverSearch, TakesTheLeastHarmOfEquals) {
@@ -210,6 +230,10 @@ TEST(LeverSpace, FollowsFlagsAndTarget) {
             (std::vector<std::string>{"adamw(clip=1.0)", "adamw8bit(clip=1.0)",
                                       "adamw4bit(clip=1.0)"}));
   EXPECT_EQ(space.lossChunks.size(), 1u);
+  EXPECT_EQ(space.tiles, (std::vector<int64_t>{1}));
+  asked.tiles = kAuto;
+  EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cpu"), 12).tiles,
+            (std::vector<int64_t>{1, 4, 16}));
   EXPECT_EQ(leverSpaceOf(asked, *targetNamed("cuda:v100"), 1).precisions[1],
             "fp16,lm_head=f32");
   EXPECT_LT(harmOf({8, "f32", "adamw", 256}), harmOf({1, "tf32", "adamw", {}}));
