@@ -220,7 +220,9 @@ private:
   }
 
   /// Broadcasts first, since what they repeat often comes from the group that
-  /// the op joins next; then the largest operands, which gain the most.
+  /// the op joins next; then the largest operands, which gain the most. A sum
+  /// of two reductions goes with the one that is made last: sums of tiles then
+  /// add up in one order, whatever adds them.
   void mergeWithProducers(Operation *op) {
     SmallVector<Operation *> producers;
     auto collect = [&](Operation *of) {
@@ -234,8 +236,11 @@ private:
       if (isa<BroadcastOp>(made) && tryMerge(groupOf[made], groupOf[op]))
         collect(made);
     llvm::stable_sort(producers, [&](Operation *a, Operation *b) {
-      return sizeInBytes(a->getResult(0).getType()) >
-             sizeInBytes(b->getResult(0).getType());
+      int64_t more = sizeInBytes(a->getResult(0).getType()),
+              less = sizeInBytes(b->getResult(0).getType());
+      if (more != less || !isa<ReduceOp>(a) || !isa<ReduceOp>(b))
+        return more > less;
+      return place[a] > place[b];
     });
     for (Operation *producer : producers)
       tryMerge(groupOf[producer], groupOf[op]);
