@@ -436,8 +436,8 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
     }
     auto attention = AttentionOp::create(
         b, loc, q, k, v, mask, found->mask->buildGroups(b, loc),
-        found->mask->buildPrefix(b, loc), seed, samples, APFloat(found->scale),
-        found->mask->isCausal(), APFloat(found->softcap),
+        found->mask->buildPrefix(b, loc), seed, samples, /*bias=*/Value(),
+        APFloat(found->scale), found->mask->isCausal(), APFloat(found->softcap),
         found->mask->getWindow(), APFloat(found->dropout), stream);
     Value out = TransposeOp::create(b, loc, attention.getOut(),
                                     ArrayRef<int64_t>{0, 2, 1, 3});
@@ -479,9 +479,9 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
     Value left = parts.build(b, loc);
     b.replaceOpWithNewOp<AttentionOp>(
         op, op.getQ(), op.getK(), op.getV(), left, parts.buildGroups(b, loc),
-        parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(), op.getScale(),
-        isCausal || parts.isCausal(), op.getSoftcap(), parts.getWindow(),
-        op.getDropout(), op.getStream());
+        parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(), op.getBias(),
+        op.getScale(), isCausal || parts.isCausal(), op.getSoftcap(),
+        parts.getWindow(), op.getDropout(), op.getStream());
     return success();
   }
 

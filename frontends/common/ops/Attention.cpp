@@ -295,13 +295,13 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
                            Twine(s.importer.batchSize()));
     stream = s.importer.nextStream();
   }
-  return nn::AttentionOp::create(s.b, s.loc, a.query, a.key, a.value, mask,
-                                 /*groups=*/Value(), /*prefix=*/Value(), seed,
-                                 samples, s.b.getF64FloatAttr(scaleOf(a)),
-                                 causal ? s.b.getUnitAttr() : UnitAttr(),
-                                 s.b.getF64FloatAttr(a.softcap),
-                                 s.b.getI64IntegerAttr(positions.window),
-                                 s.b.getF64FloatAttr(a.dropout),
-                                 s.b.getI64IntegerAttr(stream))
+  return nn::AttentionOp::create(
+             s.b, s.loc, a.query, a.key, a.value, mask,
+             /*groups=*/Value(), /*prefix=*/Value(), seed, samples,
+             /*bias=*/Value(), s.b.getF64FloatAttr(scaleOf(a)),
+             causal ? s.b.getUnitAttr() : UnitAttr(),
+             s.b.getF64FloatAttr(a.softcap),
+             s.b.getI64IntegerAttr(positions.window),
+             s.b.getF64FloatAttr(a.dropout), s.b.getI64IntegerAttr(stream))
       .getOut();
 }
