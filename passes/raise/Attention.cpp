@@ -1,4 +1,4 @@
-// Attention.cpp - softmax(q k^T * scale + mask) v, with dropout, as one
+// Attention.cpp - softmax(q k^T * scale + mask + bias) v, with dropout, as one
 // op.
 //
 // The match begins at the product with v and walks back: through dropout to the
@@ -424,9 +424,11 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
     Value k = buildOperand(b, loc, *found->k);
     Value v = buildOperand(b, loc, *found->v);
     Value mask = found->mask->build(b, loc);
-    if (mask && isa<FloatType>(tensorType(mask).getElementType()))
-      mask = convertTo(b, loc, mask,
-                       accumulationType(tensorType(q).getElementType()));
+    Value bias = found->mask->buildBias(b, loc);
+    for (Value *added : {&mask, &bias})
+      if (*added && isa<FloatType>(tensorType(*added).getElementType()))
+        *added = convertTo(b, loc, *added,
+                           accumulationType(tensorType(q).getElementType()));
     Value seed, samples;
     int64_t stream = 0;
     if (found->random) {
@@ -436,7 +438,7 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
     }
     auto attention = AttentionOp::create(
         b, loc, q, k, v, mask, found->mask->buildGroups(b, loc),
-        found->mask->buildPrefix(b, loc), seed, samples, /*bias=*/Value(),
+        found->mask->buildPrefix(b, loc), seed, samples, bias,
         APFloat(found->scale), found->mask->isCausal(), APFloat(found->softcap),
         found->mask->getWindow(), APFloat(found->dropout), stream);
     Value out = TransposeOp::create(b, loc, attention.getOut(),
@@ -449,18 +451,21 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
   std::shared_ptr<AttentionMask::Cache> cache;
 };
 
-/// A mask that came as a table to an attention that was whole in the file: what
-/// the op can say without it.
+/// A mask or bias that came as a table to an attention that was whole in the
+/// file: what the op can say without it. A bias leaves what isn't trained to
+/// the mask.
 struct SimplifyMask : OpRewritePattern<AttentionOp> {
   SimplifyMask(MLIRContext *context,
                std::shared_ptr<AttentionMask::Cache> cache)
       : OpRewritePattern(context), cache(std::move(cache)) {}
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &b) const override {
-    Value mask = op.getMask();
-    if (!mask || op.getGroups() || op.getPrefix() || op.getWindow())
+    Value mask = op.getMask(), bias = op.getBias();
+    if (bool(mask) == bool(bias) || op.getGroups() || op.getPrefix() ||
+        op.getWindow())
       return failure();
-    RankedTensorType q = tensorType(op.getQ()), type = tensorType(mask);
+    Value table = mask ? mask : bias;
+    RankedTensorType q = tensorType(op.getQ()), type = tensorType(table);
     if (type.getDimSize(2) != q.getDimSize(1))
       return failure();
     AttentionMask parts(type.getShape(), accumulationType(q.getElementType()),
@@ -469,23 +474,43 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
     if (isCausal)
       parts.addCausal();
     std::string why;
-    if (!parts.addWhole(mask, why))
+    if (!parts.addWhole(table, why))
       return failure();
     parts.settle();
+    const bool isNew = bias
+                           ? parts.hasUntrained(isCausal) || !parts.hasTrained()
+                           : parts.saysMore(isCausal) || parts.hasTrained();
     // A prefix would lift what the flag forbids.
-    if (!parts.saysMore(isCausal) || (isCausal && parts.isPrefixed()))
+    if (!isNew || (isCausal && parts.isPrefixed()))
       return failure();
     Location loc = op.getLoc();
     Value left = parts.build(b, loc);
     b.replaceOpWithNewOp<AttentionOp>(
         op, op.getQ(), op.getK(), op.getV(), left, parts.buildGroups(b, loc),
-        parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(), op.getBias(),
-        op.getScale(), isCausal || parts.isCausal(), op.getSoftcap(),
-        parts.getWindow(), op.getDropout(), op.getStream());
+        parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(),
+        parts.buildBias(b, loc), op.getScale(), isCausal || parts.isCausal(),
+        op.getSoftcap(), parts.getWindow(), op.getDropout(), op.getStream());
     return success();
   }
 
   std::shared_ptr<AttentionMask::Cache> cache;
+};
+
+/// Leaves out the dimensions along which a mask or bias is constant, of an
+/// attention that was whole in the file.
+struct NarrowTables : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &b) const override {
+    bool isNew = false;
+    for (MutableOperandRange table : {op.getMaskMutable(), op.getBiasMutable()})
+      if (!table.empty())
+        if (Value narrow = narrowTable(b, table[0].get())) {
+          b.modifyOpInPlace(op, [&] { table.assign(narrow); });
+          isNew = true;
+        }
+    return success(isNew);
+  }
 };
 
 } // namespace
@@ -493,6 +518,7 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
 void tmc::populateRaiseAttention(RewritePatternSet &patterns) {
   auto cache = std::make_shared<AttentionMask::Cache>();
   patterns.add<RaiseAttention, SimplifyMask>(patterns.getContext(), cache);
+  patterns.add<NarrowTables>(patterns.getContext());
 }
 
 //===----------------------------------------------------------------------===//
