@@ -256,7 +256,8 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
 /// it has them; and a slice of the batch.
 template <typename Shape>
 __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
-    gradientOfBias(AttentionParams p, GradOperands o, int64_t perSlice) {
+    gradientOfBias(AttentionParams p, GradOperands o, int64_t perSlice,
+                   int64_t elements) {
   constexpr int kPer = Shape::kPer, Rows = Shape::Rows;
   TMC_DYNAMIC_SHARED(memory);
   const Tiles<Shape> tiles(memory);
@@ -316,11 +317,9 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
       }
 
   const int64_t ownSlice = p.biasBatchStride ? 0 : slice;
-  float *to =
-      (ownSlice == 0 ? o.dbias
-                     : o.slices + (ownSlice - 1) * attentionBiasElements(p)) +
-      (p.biasBatchStride ? slice * p.biasBatchStride : 0) +
-      ownHead * p.biasHeadStride;
+  float *to = (ownSlice == 0 ? o.dbias : o.slices + (ownSlice - 1) * elements) +
+              (p.biasBatchStride ? slice * p.biasBatchStride : 0) +
+              ownHead * p.biasHeadStride;
   if (p.biasQueryStride) {
 #pragma unroll
     for (int i = 0; i < kPer; ++i)
@@ -454,14 +453,14 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
     if (!p.bias)
       return Status::ok();
     const int64_t parts = attentionBiasSlices(p, Backend::Cuda);
+    const int64_t elements = attentionBiasElements(p);
     const int64_t queryTiles =
         p.biasQueryStride ? cuda::ceilDivide(p.queries, Shape::Rows) : 1;
     launch(queue, cuda::gradientOfBias<Shape>,
            dim3(unsigned(queryTiles * cuda::ceilDivide(p.keys, Shape::Rows)),
                 unsigned(p.biasHeadStride ? p.heads : 1), unsigned(parts)),
            block, cuda::sharedBytes<Shape>(), p, operands,
-           cuda::ceilDivide(p.batch, parts));
-    const int64_t elements = attentionBiasElements(p);
+           cuda::ceilDivide(p.batch, parts), elements);
     if (!p.biasBatchStride && parts > 1)
       launch(queue, cuda::addSlices,
              cuda::blocksFor(elements, cuda::kSliceBlock),
