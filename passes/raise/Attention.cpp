@@ -68,6 +68,8 @@ private:
     ArrayRef<int64_t> shape = tensorType(value).getShape();
     if (shape.size() > widest.size())
       widest.assign(shape.begin(), shape.end());
+    if (shape.size() == 4 && (plain.empty() || shape[0] > plain[0]))
+      plain.assign(shape.begin(), shape.end());
   }
 
   AttentionMask::Cache &cache;
@@ -76,7 +78,7 @@ private:
   bool gateKeeps = true; // It is true where an element is kept.
   double gateScale = 1;  // The factor of what is kept.
   SmallVector<MaskPart> parts;
-  SmallVector<int64_t> widest;
+  SmallVector<int64_t> widest, plain; // Plain: of [B, H, T, S] or such.
 };
 
 } // namespace
@@ -279,6 +281,14 @@ bool Matcher::takeShape(Attention &result) {
   int64_t lead = llvm::product_of(scores.getShape().drop_back(2));
   if (widest.size() > 3) {
     result.batch = widest[0];
+    // Windows of pictures stand apart for the mask alone. They share a bias,
+    // which heads of all windows wouldn't.
+    if (widest.size() > 4 && !plain.empty() && !result.random &&
+        plain[0] % result.batch == 0 && plain[0] * plain[1] == lead &&
+        llvm::any_of(parts, [](const MaskPart &part) {
+          return !part.isSelect && dependsOnParameter(part.value);
+        }))
+      result.batch = plain[0];
     result.heads = result.batch ? lead / result.batch : 0;
   } else {
     // One dimension for both: heads are what lies inside a query in memory.
