@@ -272,6 +272,7 @@ private:
     for (OpResult result : op->getResults())
       if (isWritten(result))
         recipe.writes.push_back(addResult(result, valueName(result)));
+    keepCarried(op, recipe);
     if (failed(addOverwrites(kernel, recipe)))
       return failure();
     finish(op, kernel, std::move(recipe));
@@ -377,6 +378,35 @@ private:
     return success();
   }
 
+  /// What is carried has one buffer for all trips. Where a kernel can't make
+  /// the next over it and `op` copies that there, the buffer is alive until
+  /// then.
+  void keepCarried(Operation *op, planning::Recipe &recipe) {
+    if (!isa<nn::CopyOp>(op) || !out.loop ||
+        op->getBlock() != &out.loop.getBlock())
+      return;
+    auto maker =
+        storageRoot(op->getOperand(0)).getDefiningOp<KernelOpInterface>();
+    if (!maker || maker.getAccumulator() >= 0)
+      return;
+    for (auto [carried, next] :
+         llvm::zip(out.loop.getCarried(),
+                   out.loop.getBlock().getTerminator()->getOperands())) {
+      Value made = storageRoot(next);
+      auto isRead = [&, carried = carried](Value operand) {
+        return storageRoot(operand) == carried;
+      };
+      if (made.getDefiningOp() != op ||
+          !llvm::any_of(maker->getOperands(), isRead) ||
+          llvm::any_of(maker.getOverwrites(), [&](auto pair) {
+            return isRead(maker->getOperand(pair.first));
+          }))
+        continue;
+      recipe.reads.push_back(idOf(carried));
+      recipe.overwrites.push_back({idOf(carried), idOf(made), /*must=*/true});
+    }
+  }
+
   /// True if `value` is what carried value `read` is in the next trip.
   bool carriedInto(ValueId read, OpResult value) {
     if (!out.loop || out.problem.values[read].kind != ValueKind::Carried)
@@ -408,7 +438,10 @@ private:
       llvm::erase(variant.writes, written);
       llvm::erase(variant.reads, idOf(kernel->getOperand(operand)));
     }
-    if (variant.writes.empty())
+    auto isCarried = [&](ValueId id) {
+      return out.problem.values[id].kind == ValueKind::Carried;
+    };
+    if (variant.writes.empty() || llvm::any_of(variant.reads, isCarried))
       return;
     variant.instruction = kNone;
     variant.recomputable = true;

@@ -19,7 +19,7 @@ namespace {
 /// indices worked out.
 template <typename OpTy> struct Attention {
   const Tensor &q, &k, &v;
-  const Tensor *mask, *segments, *prefix, *seed, *samples;
+  const Tensor *mask, *bias, *segments, *prefix, *seed, *samples;
   double scale, softcap, dropout;
   bool causal;
   int64_t window;
@@ -28,7 +28,7 @@ template <typename OpTy> struct Attention {
 
   Attention(OpTy op, OpCall &call)
       : q(call.in(op.getQ())), k(call.in(op.getK())), v(call.in(op.getV())),
-        mask(call.inOrNull(op.getMask())),
+        mask(call.inOrNull(op.getMask())), bias(call.inOrNull(op.getBias())),
         segments(call.inOrNull(op.getGroups())),
         prefix(call.inOrNull(op.getPrefix())),
         seed(call.inOrNull(op.getSeed())),
@@ -74,6 +74,15 @@ template <typename OpTy> struct Attention {
     return sum * scale;
   }
 
+  /// The element of a mask or bias that belongs to a score.
+  static int64_t onScore(const Tensor &x, int64_t b, int64_t h, int64_t t,
+                         int64_t s) {
+    auto along = [&](int64_t dim, int64_t i) {
+      return x.shape[dim] == 1 ? 0 : i;
+    };
+    return linearIndex({along(0, b), along(1, h), along(2, t), s}, x.shape);
+  }
+
   /// The scores of one query: -inf where it may not look.
   std::vector<double> scores(int64_t b, int64_t h, int64_t t) const {
     std::vector<double> row(keys, 0.0);
@@ -82,16 +91,14 @@ template <typename OpTy> struct Attention {
       if (softcap > 0)
         row[s] = softcap * std::tanh(row[s] / softcap);
       if (mask) {
-        auto along = [&](int64_t dim, int64_t i) {
-          return mask->shape[dim] == 1 ? 0 : i;
-        };
-        int64_t i = linearIndex({along(0, b), along(1, h), along(2, t), s},
-                                mask->shape);
+        int64_t i = onScore(*mask, b, h, t, s);
         if (mask->isFloat())
           row[s] += mask->floats[i];
         else if (!mask->ints[i])
           row[s] = -kInfinity;
       }
+      if (bias)
+        row[s] += bias->floats[onScore(*bias, b, h, t, s)];
       if (!sees(b, t, s))
         row[s] = -kInfinity;
     }
@@ -154,8 +161,8 @@ static LogicalResult attention(AttentionOp op, OpCall &call) {
 
 /// With probabilities p, their dropout factors m and g the gradient of out:
 /// dv = (p m)^T g; dp = m (g v^T); dscore = p (dp - g . out), since the sum of
-/// p dp over a row is g . out, times the slope of the cap; dq = scale dscore k;
-/// dk = scale dscore^T q.
+/// p dp over a row is g . out; dbias = dscore; times the slope of the cap,
+/// dq = scale dscore k; dk = scale dscore^T q.
 static LogicalResult attentionGrad(AttentionGradOp op, OpCall &call) {
   Attention<AttentionGradOp> a(op, call);
   const Tensor &out = call.in(op.getOut()), &grad = call.in(op.getGrad());
@@ -175,7 +182,10 @@ static LogicalResult attentionGrad(AttentionGradOp op, OpCall &call) {
         dp += m * grad.floats[query + d] * a.v.floats[key + d];
         dv.floats[key + d] += p * m * grad.floats[query + d];
       }
-      double dscore = p * (dp - mean) * a.slope(a.product(b, h, t, s));
+      double dscore = p * (dp - mean);
+      if (a.bias)
+        call.out(3).floats[a.onScore(*a.bias, b, h, t, s)] += dscore;
+      dscore *= a.slope(a.product(b, h, t, s));
       for (int64_t d = 0; d < a.depth; ++d) {
         dq.floats[query + d] += a.scale * dscore * a.k.floats[key + d];
         dk.floats[key + d] += a.scale * dscore * a.q.floats[query + d];

@@ -5,6 +5,8 @@
 
 #include "runtime/kernels/Attention.h"
 
+#include <array>
+
 using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
@@ -19,7 +21,16 @@ static bool isPerSample(Value x, int64_t batch, ArrayRef<int64_t> rest) {
          type.getShape().drop_front() == rest;
 }
 
-/// C1 to C4 and C6, shared by both ops.
+/// Whether `type`, of a mask or bias, repeats to the `scores` [B, H, T, S].
+static bool broadcastsTo(RankedTensorType type, ArrayRef<int64_t> scores) {
+  if (type.getRank() != 4 || type.getDimSize(3) != scores[3])
+    return false;
+  return llvm::all_of(llvm::seq(3), [&](int dim) {
+    return type.getDimSize(dim) == 1 || type.getDimSize(dim) == scores[dim];
+  });
+}
+
+/// C1 to C4, C6 and C7, shared by both ops.
 template <typename Adaptor>
 static LogicalResult checkAttention(std::optional<Location> loc, Adaptor op) {
   Value q = op.getQ(), k = op.getK(), v = op.getV(), mask = op.getMask();
@@ -35,19 +46,25 @@ static LogicalResult checkAttention(std::optional<Location> loc, Adaptor op) {
   if (tk.getDimSize(2) == 0 || tq.getDimSize(2) % tk.getDimSize(2) != 0) // C2
     return emitOptionalError(loc, tk.getDimSize(2), " key heads don't divide ",
                              tq.getDimSize(2), " query heads");
+  const int64_t scores[] = {tq.getDimSize(0), tq.getDimSize(2),
+                            tq.getDimSize(1), tk.getDimSize(1)};
+  auto isSum = [&](RankedTensorType type) {
+    return type.getElementType() == accumulationType(tq.getElementType());
+  };
   if (mask) { // C3
     RankedTensorType tm = tensorType(mask);
-    int64_t full[] = {tq.getDimSize(0), tq.getDimSize(2), tq.getDimSize(1),
-                      tk.getDimSize(1)};
-    bool fits = tm.getRank() == 4 && tm.getDimSize(3) == full[3] &&
-                (tm.getElementType().isInteger(1) ||
-                 tm.getElementType() == accumulationType(tq.getElementType()));
-    for (int i = 0; fits && i < 3; ++i)
-      fits = tm.getDimSize(i) == 1 || tm.getDimSize(i) == full[i];
-    if (!fits)
+    if (!broadcastsTo(tm, scores) ||
+        !(tm.getElementType().isInteger(1) || isSum(tm)))
       return emitOptionalError(loc, "a mask of type ", tm,
                                " doesn't broadcast to scores of [",
-                               ArrayRef<int64_t>(full), "]");
+                               ArrayRef<int64_t>(scores), "]");
+  }
+  if (Value bias = op.getBias()) { // C7
+    RankedTensorType tb = tensorType(bias);
+    if (!broadcastsTo(tb, scores) || !isSum(tb))
+      return emitOptionalError(loc, "a bias of type ", tb,
+                               " doesn't broadcast to scores of [",
+                               ArrayRef<int64_t>(scores), "]");
   }
   if (dropout < 0 || dropout >= 1 || (dropout > 0) != bool(seed) ||
       bool(seed) != bool(samples)) // C4
@@ -111,7 +128,8 @@ template <typename OpTy> static int64_t scoreCount(OpTy op) {
 }
 
 /// Everything is cut along dimension 0, and rejoins there, but for the seed and
-/// what masks in the same way every row of the batch.
+/// what masks in the same way every row of the batch; the gradient of a bias
+/// that does is a sum over them.
 template <typename OpTy>
 static BatchSplit splitAttention(OpTy op, ArrayRef<int64_t> batchDims) {
   bool any = llvm::any_of(batchDims, [](int64_t dim) { return dim >= 0; });
@@ -119,19 +137,38 @@ static BatchSplit splitAttention(OpTy op, ArrayRef<int64_t> batchDims) {
     return {SmallVector<Rejoin>(op->getNumResults(), Rejoin::whole()), ""};
   for (auto [operand, dim] : llvm::zip_equal(op->getOperands(), batchDims)) {
     bool canShare = operand == op.getMask() || operand == op.getGroups() ||
-                    operand == op.getPrefix();
+                    operand == op.getPrefix() || operand == op.getBias();
     bool shared = operand == op.getSeed() ||
                   (canShare && tensorType(operand).getDimSize(0) == 1);
     if (dim != (shared ? -1 : 0))
       return BatchSplit::refuse("it mixes what it finds in the batch");
   }
-  return {SmallVector<Rejoin>(op->getNumResults(), Rejoin::concat(0)), ""};
+  SmallVector<Rejoin> results(op->getNumResults(), Rejoin::concat(0));
+  if (Value bias = op.getBias(); std::is_same_v<OpTy, AttentionGradOp> &&
+                                 bias && tensorType(bias).getDimSize(0) == 1)
+    results.back() = Rejoin::sum();
+  return {std::move(results), ""};
 }
 
 SmallVector<unsigned> AttentionOp::getFactors() { return {0, 1, 2}; }
 SmallVector<unsigned> AttentionOp::getRoundedResults() { return {0}; }
 SmallVector<unsigned> AttentionGradOp::getFactors() { return {0, 1, 2, 3, 5}; }
 SmallVector<unsigned> AttentionGradOp::getRoundedResults() { return {0, 1, 2}; }
+
+/// Elements from one batch, head and query of a mask or bias to the next; 0
+/// where it repeats.
+static std::array<int64_t, 3> stridesOnScores(Value x) {
+  std::array<int64_t, 3> strides = {0, 0, 0};
+  if (!x)
+    return strides;
+  RankedTensorType type = tensorType(x);
+  int64_t stride = type.getDimSize(3);
+  for (int dim = 2; dim >= 0; --dim) {
+    strides[dim] = type.getDimSize(dim) == 1 ? 0 : stride;
+    stride *= type.getDimSize(dim);
+  }
+  return strides;
+}
 
 template <typename Kernel, typename OpTy>
 static KernelCall attentionKernel(OpTy op, StringRef symbol,
@@ -165,17 +202,11 @@ static KernelCall attentionKernel(OpTy op, StringRef symbol,
               ArrayRef<int64_t>(strides).take_front(3));
   }
   p.mask = MaskKind::None;
-  int64_t maskStrides[3] = {0, 0, 0};
-  if (Value mask = op.getMask()) {
-    RankedTensorType tm = tensorType(mask);
-    p.mask = tm.getElementType().isInteger(1) ? MaskKind::Boolean
-                                              : MaskKind::Additive;
-    int64_t stride = tm.getDimSize(3);
-    for (int dim = 2; dim >= 0; --dim) {
-      maskStrides[dim] = tm.getDimSize(dim) == 1 ? 0 : stride;
-      stride *= tm.getDimSize(dim);
-    }
-  }
+  if (Value mask = op.getMask())
+    p.mask = tensorType(mask).getElementType().isInteger(1)
+                 ? MaskKind::Boolean
+                 : MaskKind::Additive;
+  const auto maskStrides = stridesOnScores(op.getMask());
   // From one sample to the next; 0 where all share it.
   auto batchStride = [](Value x) -> int64_t {
     if (!x || tensorType(x).getDimSize(0) == 1)
@@ -183,9 +214,8 @@ static KernelCall attentionKernel(OpTy op, StringRef symbol,
     return tensorType(x).getNumElements() / tensorType(x).getDimSize(0);
   };
   double dropout = op.getDropout().convertToDouble();
-  // The samples, if any, are the last operand.
   const int64_t rowsPerSample =
-      dropout > 0 ? p.batch / inputs.back().getDimSize(0) : 1;
+      dropout > 0 ? p.batch / tensorType(op.getSamples()).getDimSize(0) : 1;
   call.flag("causal", op.getCausal())
       .real("scale", op.getScale().convertToDouble())
       .real("softcap", p.softcap)
@@ -195,8 +225,19 @@ static KernelCall attentionKernel(OpTy op, StringRef symbol,
                                                   : "MaskKind::Additive")
       .integer("maskBatchStride", maskStrides[0])
       .integer("maskHeadStride", maskStrides[1])
-      .integer("maskQueryStride", maskStrides[2])
-      .integer("groupsBatchStride", batchStride(op.getGroups()))
+      .integer("maskQueryStride", maskStrides[2]);
+  if (Value bias = op.getBias()) {
+    const auto strides = stridesOnScores(bias);
+    p.bias = true;
+    p.biasBatchStride = strides[0];
+    p.biasHeadStride = strides[1];
+    p.biasQueryStride = strides[2];
+    call.flag("bias", true)
+        .integer("biasBatchStride", p.biasBatchStride)
+        .integer("biasHeadStride", p.biasHeadStride)
+        .integer("biasQueryStride", p.biasQueryStride);
+  }
+  call.integer("groupsBatchStride", batchStride(op.getGroups()))
       .integer("prefixBatchStride", batchStride(op.getPrefix()))
       .real("dropout", dropout)
       .integer("rowsPerSample", rowsPerSample)
@@ -209,6 +250,8 @@ static KernelCall attentionKernel(OpTy op, StringRef symbol,
   for (Value operand : {op.getMask(), op.getGroups(), op.getPrefix(),
                         op.getSeed(), op.getSamples()})
     call.ins.push_back(operand ? next++ : -1);
+  if (op.getBias())
+    call.ins.push_back(next);
   return call;
 }
 
@@ -235,15 +278,18 @@ SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                          ArrayRef<bool> wanted) {
   assert(!grads[1] && "the log-sum-exp is no output of a model");
   SmallVector<Value> result(getNumOperands());
-  if (!wanted[0] && !wanted[1] && !wanted[2])
+  // The bias, if any, is the last operand.
+  if (!wanted[0] && !wanted[1] && !wanted[2] && !(getBias() && wanted.back()))
     return result;
   auto grad = AttentionGradOp::create(
       b, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), grads[0],
-      getMask(), getGroups(), getPrefix(), getSeed(), getSamples(),
+      getMask(), getGroups(), getPrefix(), getSeed(), getSamples(), getBias(),
       getScaleAttr(), getCausalAttr(), getSoftcapAttr(), getWindowAttr(),
       getDropoutAttr(), getStreamAttr());
   for (unsigned i = 0; i < 3; ++i)
     result[i] = grad.getResult(i);
+  if (getBias())
+    result.back() = grad.getDbias();
   return result;
 }
 
@@ -277,6 +323,8 @@ AttentionGradOp::inferReturnTypes(MLIRContext *context,
         op.getGrad().getType(), " and ", op.getLse().getType());
   results.append(
       {op.getQ().getType(), op.getK().getType(), op.getV().getType()});
+  if (Value bias = op.getBias())
+    results.push_back(bias.getType());
   return success();
 }
 
@@ -296,9 +344,9 @@ KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                       Backend backend) {
   KernelCall call = attentionKernel<AttentionGrad>(*this, "AttentionGrad",
                                                    inputs, 6, backend);
-  // There, dk and dv come from one pass over the scores and dq from another:
-  // each has the products q k^T and dout v^T of its own.
+  // There, dk and dv come from one pass over the scores, dq from another and
+  // dbias from a third: each has the products q k^T and dout v^T of its own.
   if (backend == Backend::Cuda)
-    call.flops = gradFlops(*this, 7);
+    call.flops = gradFlops(*this, getBias() ? 9 : 7);
   return call;
 }

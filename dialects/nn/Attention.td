@@ -9,7 +9,7 @@ include "dialects/nn/Base.td"
 class NN_AttentionAttrs {
   dag operands = (ins Optional<NN_Tensor>:$mask, Optional<NN_Int>:$groups,
                       Optional<NN_Int>:$prefix, Optional<NN_Int>:$seed,
-                      Optional<NN_Int>:$samples);
+                      Optional<NN_Int>:$samples, Optional<NN_Float>:$bias);
   dag arguments = (ins F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
                        DefaultValuedAttr<I64Attr, "0">:$window,
@@ -21,8 +21,8 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     AttrSizedOperandSegments, Differentiable, StridedKernel, Narrowing]> {
   let summary = "scaled dot-product attention";
   let description = [{
-    For each batch and head, softmax(cap(scale * q k^T) + mask) v, with dropout
-    on the probabilities, where cap(x) is softcap * tanh(x / softcap), or x if
+    For each batch and head, softmax(cap(scale * q k^T) + mask + bias) v, with
+    dropout on the probabilities, where cap(x) is softcap * tanh(x / softcap), or x if
     `softcap` is 0.
 
     Shapes: `q` [B, T, H, D]; `k` [B, S, G, D] and `v` [B, S, G, D] where G
@@ -31,6 +31,11 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
     S]; results `out` [B, T, H, D] and `lse` [B, H, T] in f32 (f64 for f64),
     the log of the sum of exponentials of the scores. A row that sees nothing
     gives zeros and an lse of -inf.
+
+    `bias`, of numbers and of a shape as `mask` may have, is what of the scores
+    is trained, as tables of relative positions are: it has a gradient, and the
+    mask has none. Both may be there, each without the dimensions along which it
+    is constant, so that neither has the size of the scores.
 
     Query t stands at p = t + S - T. It sees key s if all of this holds:
     - the mask allows it;
@@ -53,6 +58,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
       dropout is in [0, 1); they are as for `nn.random`, with B the batch.
     - C6: softcap and window aren't negative; groups are i64 [B or 1, S] with T
       at most S; prefix is i64 [B or 1], and the op is causal.
+    - C7: bias dimensions are those of a mask; it is of the type of lse.
 
     Example:
 
@@ -69,7 +75,7 @@ def NN_AttentionOp : NN_InferredOp<"attention", [
   let assemblyFormat = [{
     $q `,` $k `,` $v (`mask` `(` $mask^ `)`)?
     (`groups` `(` $groups^ `)`)? (`prefix` `(` $prefix^ `)`)?
-    (`random` `(` $seed^ `,` $samples `)`)? attr-dict
+    (`random` `(` $seed^ `,` $samples `)`)? (`bias` `(` $bias^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
 }
@@ -78,8 +84,11 @@ def NN_AttentionGradOp : NN_InferredOp<"attention_grad", [
     AttrSizedOperandSegments, NotDifferentiable, StridedKernel, Narrowing]> {
   let summary = "gradient of attention, with the probabilities recomputed";
   let description = [{
-    Gradients of q, k and v from the gradient of `out`. Only `out` and `lse`
-    were saved; probabilities and dropout masks are recomputed, tile by tile.
+    Gradients of q, k and v from the gradient of `out`, and that of `bias`, of
+    its type, where there is one. Only `out` and `lse` were saved; probabilities
+    and dropout masks are recomputed, tile by tile. Along a dimension of `bias`
+    that is 1, its gradient is a sum, in f32 (f64 for f64), in an order that
+    depends on nothing but the shapes.
 
     Constraints: those of `nn.attention`, and
     - C5: `out`, `grad` have the type of q; `lse` is that of the forward op.
@@ -88,11 +97,12 @@ def NN_AttentionGradOp : NN_InferredOp<"attention_grad", [
                             NN_Float:$out, NN_Float:$lse, NN_Float:$grad),
                        NN_AttentionAttrs<>.operands,
                        NN_AttentionAttrs<>.arguments);
-  let results = (outs NN_Float:$dq, NN_Float:$dk, NN_Float:$dv);
+  let results = (outs NN_Float:$dq, NN_Float:$dk, NN_Float:$dv,
+                      Optional<NN_Float>:$dbias);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)?
     (`groups` `(` $groups^ `)`)? (`prefix` `(` $prefix^ `)`)?
-    (`random` `(` $seed^ `,` $samples `)`)? attr-dict
+    (`random` `(` $seed^ `,` $samples `)`)? (`bias` `(` $bias^ `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
 }

@@ -1,4 +1,4 @@
-// Attention.cpp - softmax(q k^T * scale + mask) v, with dropout, as one
+// Attention.cpp - softmax(q k^T * scale + mask + bias) v, with dropout, as one
 // op.
 //
 // The match begins at the product with v and walks back: through dropout to the
@@ -68,6 +68,8 @@ private:
     ArrayRef<int64_t> shape = tensorType(value).getShape();
     if (shape.size() > widest.size())
       widest.assign(shape.begin(), shape.end());
+    if (shape.size() == 4 && (plain.empty() || shape[0] > plain[0]))
+      plain.assign(shape.begin(), shape.end());
   }
 
   AttentionMask::Cache &cache;
@@ -76,7 +78,7 @@ private:
   bool gateKeeps = true; // It is true where an element is kept.
   double gateScale = 1;  // The factor of what is kept.
   SmallVector<MaskPart> parts;
-  SmallVector<int64_t> widest;
+  SmallVector<int64_t> widest, plain; // Plain: of [B, H, T, S] or such.
 };
 
 } // namespace
@@ -279,6 +281,14 @@ bool Matcher::takeShape(Attention &result) {
   int64_t lead = llvm::product_of(scores.getShape().drop_back(2));
   if (widest.size() > 3) {
     result.batch = widest[0];
+    // Windows of pictures stand apart for the mask alone. They share a bias,
+    // which heads of all windows wouldn't.
+    if (widest.size() > 4 && !plain.empty() && !result.random &&
+        plain[0] % result.batch == 0 && plain[0] * plain[1] == lead &&
+        llvm::any_of(parts, [](const MaskPart &part) {
+          return !part.isSelect && dependsOnParameter(part.value);
+        }))
+      result.batch = plain[0];
     result.heads = result.batch ? lead / result.batch : 0;
   } else {
     // One dimension for both: heads are what lies inside a query in memory.
@@ -424,9 +434,11 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
     Value k = buildOperand(b, loc, *found->k);
     Value v = buildOperand(b, loc, *found->v);
     Value mask = found->mask->build(b, loc);
-    if (mask && isa<FloatType>(tensorType(mask).getElementType()))
-      mask = convertTo(b, loc, mask,
-                       accumulationType(tensorType(q).getElementType()));
+    Value bias = found->mask->buildBias(b, loc);
+    for (Value *added : {&mask, &bias})
+      if (*added && isa<FloatType>(tensorType(*added).getElementType()))
+        *added = convertTo(b, loc, *added,
+                           accumulationType(tensorType(q).getElementType()));
     Value seed, samples;
     int64_t stream = 0;
     if (found->random) {
@@ -436,8 +448,8 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
     }
     auto attention = AttentionOp::create(
         b, loc, q, k, v, mask, found->mask->buildGroups(b, loc),
-        found->mask->buildPrefix(b, loc), seed, samples, APFloat(found->scale),
-        found->mask->isCausal(), APFloat(found->softcap),
+        found->mask->buildPrefix(b, loc), seed, samples, bias,
+        APFloat(found->scale), found->mask->isCausal(), APFloat(found->softcap),
         found->mask->getWindow(), APFloat(found->dropout), stream);
     Value out = TransposeOp::create(b, loc, attention.getOut(),
                                     ArrayRef<int64_t>{0, 2, 1, 3});
@@ -449,18 +461,21 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
   std::shared_ptr<AttentionMask::Cache> cache;
 };
 
-/// A mask that came as a table to an attention that was whole in the file: what
-/// the op can say without it.
+/// A mask or bias that came as a table to an attention that was whole in the
+/// file: what the op can say without it. A bias leaves what isn't trained to
+/// the mask.
 struct SimplifyMask : OpRewritePattern<AttentionOp> {
   SimplifyMask(MLIRContext *context,
                std::shared_ptr<AttentionMask::Cache> cache)
       : OpRewritePattern(context), cache(std::move(cache)) {}
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &b) const override {
-    Value mask = op.getMask();
-    if (!mask || op.getGroups() || op.getPrefix() || op.getWindow())
+    Value mask = op.getMask(), bias = op.getBias();
+    if (bool(mask) == bool(bias) || op.getGroups() || op.getPrefix() ||
+        op.getWindow())
       return failure();
-    RankedTensorType q = tensorType(op.getQ()), type = tensorType(mask);
+    Value table = mask ? mask : bias;
+    RankedTensorType q = tensorType(op.getQ()), type = tensorType(table);
     if (type.getDimSize(2) != q.getDimSize(1))
       return failure();
     AttentionMask parts(type.getShape(), accumulationType(q.getElementType()),
@@ -469,23 +484,43 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
     if (isCausal)
       parts.addCausal();
     std::string why;
-    if (!parts.addWhole(mask, why))
+    if (!parts.addWhole(table, why))
       return failure();
     parts.settle();
+    const bool isNew = bias
+                           ? parts.hasUntrained(isCausal) || !parts.hasTrained()
+                           : parts.saysMore(isCausal) || parts.hasTrained();
     // A prefix would lift what the flag forbids.
-    if (!parts.saysMore(isCausal) || (isCausal && parts.isPrefixed()))
+    if (!isNew || (isCausal && parts.isPrefixed()))
       return failure();
     Location loc = op.getLoc();
     Value left = parts.build(b, loc);
     b.replaceOpWithNewOp<AttentionOp>(
         op, op.getQ(), op.getK(), op.getV(), left, parts.buildGroups(b, loc),
-        parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(), op.getScale(),
-        isCausal || parts.isCausal(), op.getSoftcap(), parts.getWindow(),
-        op.getDropout(), op.getStream());
+        parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(),
+        parts.buildBias(b, loc), op.getScale(), isCausal || parts.isCausal(),
+        op.getSoftcap(), parts.getWindow(), op.getDropout(), op.getStream());
     return success();
   }
 
   std::shared_ptr<AttentionMask::Cache> cache;
+};
+
+/// Leaves out the dimensions along which a mask or bias is constant, of an
+/// attention that was whole in the file.
+struct NarrowTables : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &b) const override {
+    bool isNew = false;
+    for (MutableOperandRange table : {op.getMaskMutable(), op.getBiasMutable()})
+      if (!table.empty())
+        if (Value narrow = narrowTable(b, table[0].get())) {
+          b.modifyOpInPlace(op, [&] { table.assign(narrow); });
+          isNew = true;
+        }
+    return success(isNew);
+  }
 };
 
 } // namespace
@@ -493,6 +528,7 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
 void tmc::populateRaiseAttention(RewritePatternSet &patterns) {
   auto cache = std::make_shared<AttentionMask::Cache>();
   patterns.add<RaiseAttention, SimplifyMask>(patterns.getContext(), cache);
+  patterns.add<NarrowTables>(patterns.getContext());
 }
 
 //===----------------------------------------------------------------------===//

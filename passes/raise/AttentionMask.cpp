@@ -345,8 +345,7 @@ bool AttentionMask::addDistances(const ViewMap &view, double factor) {
     ViewMap slopes = viewThrough(x, view);
     if (!slopes.isConstantAlong(2) || !slopes.isConstantAlong(3) ||
         !elementType.isF32() ||
-        tensorType(slopes.getSource()).getElementType() != elementType ||
-        dependsOnParameter(slopes.getSource()))
+        tensorType(slopes.getSource()).getElementType() != elementType)
       continue;
     auto steps = affineOf(distance);
     if (!steps)
@@ -362,7 +361,11 @@ bool AttentionMask::addDistances(const ViewMap &view, double factor) {
     if (!isDistance)
       continue;
     if (perKey != 0)
-      summands.push_back({slopes, factor * perKey, true});
+      summands.push_back({slopes,
+                          factor * perKey,
+                          true,
+                          {},
+                          dependsOnParameter(slopes.getSource())});
     return true;
   }
   return false;
@@ -386,6 +389,19 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
       return true;
     }
   }
+  if (auto choice = dyn_cast_or_null<arith::SelectOp>(op);
+      choice && dependsOnParameter(source))
+    for (bool keep : {true, false}) {
+      auto fill =
+          constantNumber(keep ? choice.getFalseValue() : choice.getTrueValue());
+      if (!fill || !(*fill * factor <= forbids))
+        continue;
+      addCondition(viewThrough(choice.getCondition(), view), keep);
+      double own = factor;
+      ViewMap part = viewThrough(
+          keep ? choice.getTrueValue() : choice.getFalseValue(), view, &own);
+      return addView(part, own, why);
+    }
   if (isa_and_nonnull<arith::AddFOp>(op)) {
     for (Value operand : op->getOperands()) {
       double own = factor;
@@ -400,16 +416,12 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
     return true; // The same for every key.
   if (addDistances(view, factor))
     return true;
-  if (dependsOnParameter(source)) {
-    why = "its mask is trained, and nn.attention would give it no gradient";
-    return false;
-  }
   if (Type type = tensorType(source).getElementType(); type != elementType) {
     llvm::raw_string_ostream(why) << "its mask has elements of " << type
                                   << ", its products of " << elementType;
     return false;
   }
-  summands.push_back({view, factor});
+  summands.push_back({view, factor, false, {}, dependsOnParameter(source)});
   return true;
 }
 

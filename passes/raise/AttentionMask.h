@@ -6,7 +6,10 @@
 // that: keys after a query are the causal flag, keys too far from it the
 // window, keys of other parts of a block or packed sequence the groups, keys
 // that all see the prefix. What forbids nothing is dropped; the rest is one
-// operand, with the dimensions along which it is constant left out.
+// operand, with the dimensions along which it is constant left out. Numbers
+// that depend on a trained parameter are another, the bias: it alone has a
+// gradient, and what masks some samples doesn't make it a table for each of
+// them.
 //
 // A number of at most -10000, added to a score or in its place, forbids the key
 // as minus infinity does: beside any score that a model trains with, its
@@ -60,9 +63,20 @@ public:
     return causal > wasCausal || window || groups || !constantGroups.empty() ||
            isPrefixed() || (conditions.empty() && summands.empty());
   }
+  /// True if something is said that isn't numbers that are trained, beside what
+  /// `wasCausal` did.
+  bool hasUntrained(bool wasCausal) const {
+    return causal > wasCausal || window || groups || !constantGroups.empty() ||
+           isPrefixed() || !conditions.empty() ||
+           !llvm::all_of(summands, [](const Summand &s) { return s.trained; });
+  }
+  bool hasTrained() const {
+    return llvm::any_of(summands, [](const Summand &s) { return s.trained; });
+  }
   /// The operands of the op, each null where there is none: what the flags,
-  /// groups and prefix don't say, ...
+  /// groups and prefix don't say and isn't trained, what is trained, ...
   mlir::Value build(mlir::OpBuilder &b, mlir::Location loc) const;
+  mlir::Value buildBias(mlir::OpBuilder &b, mlir::Location loc) const;
   /// ... [B or 1, S], and [B or 1].
   mlir::Value buildGroups(mlir::OpBuilder &b, mlir::Location loc) const;
   mlir::Value buildPrefix(mlir::OpBuilder &b, mlir::Location loc) const;
@@ -80,6 +94,7 @@ private:
     double factor;
     bool growsWithKey = false;
     mlir::DenseElementsAttr row = {};
+    bool trained = false; // A gradient is wanted.
   };
   /// What a constant or a comparison was found to be, and that again as a part
   /// of the table, for where the op can't say it.
@@ -96,6 +111,8 @@ private:
     Condition condition;
   };
 
+  mlir::Value buildSummand(mlir::OpBuilder &b, mlir::Location loc,
+                           const Summand &summand) const;
   ViewMap viewOf(mlir::Value value, double *factor = nullptr) const;
   ViewMap viewThrough(mlir::Value operand, const ViewMap &outer,
                       double *factor = nullptr) const;
@@ -139,6 +156,10 @@ struct AttentionMask::Cache {
   std::map<std::tuple<const void *, double, std::vector<int64_t>>, MaskShape>
       shapes;
 };
+
+/// A mask or bias with one element along each dimension but the last where it
+/// is constant; null where it has no such dimension of more.
+mlir::Value narrowTable(mlir::OpBuilder &b, mlir::Value table);
 
 } // namespace tmc
 

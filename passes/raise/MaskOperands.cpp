@@ -43,22 +43,40 @@ static Value narrow(OpBuilder &b, Value value, unsigned dim) {
   return clonePointwise(b, value.getDefiningOp(), operands);
 }
 
+/// The dimension of `view`'s source that is the whole of its dimension `dim`,
+/// and along which the source is constant by what pointwise ops read.
+static std::optional<unsigned> constantInSource(const ViewMap &view,
+                                                unsigned dim) {
+  Value source = view.getSource();
+  for (int64_t from = 0; from < tensorType(source).getRank(); ++from)
+    if (view.getDim(dim) > 1 && view.isDimOfSource(dim, from) &&
+        isConstantAlong(source, from))
+      return from;
+  return std::nullopt;
+}
+
 /// `view` with one element along each dimension where it is constant, be it by
 /// broadcasts before the pointwise ops that made its source.
 static Value buildNarrow(OpBuilder &b, Location loc, ViewMap view) {
   for (unsigned dim = 0; dim < 3; ++dim)
     if (view.isConstantAlong(dim))
       view.dropDim(dim);
-  Value source = view.getSource();
   for (unsigned dim = 0; dim < 3; ++dim)
-    for (int64_t from = 0; from < tensorType(source).getRank(); ++from)
-      if (view.getDim(dim) > 1 && view.isDimOfSource(dim, from) &&
-          isConstantAlong(source, from)) {
-        source = narrow(b, source, from);
-        view.dropDim(dim);
-        view.narrowSource(source, from);
-      }
+    if (auto from = constantInSource(view, dim)) {
+      Value source = narrow(b, view.getSource(), *from);
+      view.dropDim(dim);
+      view.narrowSource(source, *from);
+    }
   return view.build(b, loc);
+}
+
+Value tmc::narrowTable(OpBuilder &b, Value table) {
+  ViewMap view = ViewMap::of(table);
+  for (unsigned dim = 0; dim < 3; ++dim)
+    if (view.getDim(dim) > 1 &&
+        (view.isConstantAlong(dim) || constantInSource(view, dim)))
+      return buildNarrow(b, table.getLoc(), view);
+  return {};
 }
 
 /// `value` repeated along dimensions of size one to `shape`.
@@ -207,6 +225,26 @@ static Value timesKeys(OpBuilder &b, Location loc, Value value, int64_t keys) {
                  stretch(b, loc, row, shape));
 }
 
+Value AttentionMask::buildSummand(OpBuilder &b, Location loc,
+                                  const Summand &summand) const {
+  if (summand.row)
+    return arith::ConstantOp::create(b, loc, summand.row.getType(),
+                                     summand.row);
+  Value value = buildNarrow(b, loc, summand.view);
+  if (summand.growsWithKey)
+    value = timesKeys(b, loc, value, shape[3]);
+  return summand.factor == 1 ? value : nn::scale(b, loc, value, summand.factor);
+}
+
+Value AttentionMask::buildBias(OpBuilder &b, Location loc) const {
+  SmallVector<Value> added;
+  for (const Summand &summand : summands)
+    if (summand.trained)
+      added.push_back(buildSummand(b, loc, summand));
+  return join(b, loc, added,
+              [&](Value x, Value y) { return nn::add(b, loc, x, y); });
+}
+
 Value AttentionMask::build(OpBuilder &b, Location loc) const {
   SmallVector<Value> allowed, added;
   for (const Condition &condition : conditions) {
@@ -216,19 +254,9 @@ Value AttentionMask::build(OpBuilder &b, Location loc) const {
                                     splat(b, loc, value.getType(), 1));
     allowed.push_back(value);
   }
-  for (const Summand &summand : summands) {
-    if (summand.row) {
-      added.push_back(arith::ConstantOp::create(b, loc, summand.row.getType(),
-                                                summand.row));
-      continue;
-    }
-    Value value = buildNarrow(b, loc, summand.view);
-    if (summand.growsWithKey)
-      value = timesKeys(b, loc, value, shape[3]);
-    if (summand.factor != 1)
-      value = nn::scale(b, loc, value, summand.factor);
-    added.push_back(value);
-  }
+  for (const Summand &summand : summands)
+    if (!summand.trained)
+      added.push_back(buildSummand(b, loc, summand));
   Value condition = join(b, loc, allowed, [&](Value x, Value y) -> Value {
     return arith::AndIOp::create(b, loc, x, y);
   });

@@ -9,13 +9,16 @@
 //         P  = exp(scale k q^T - lse)                 keys x panel
 //         dP = v dout^T
 //         dv += drop(P) dout                          keys x channels
-//         dS = scale P (drop(dP) - sum(dout * out))   in dP's place, times
-//                                                     the slope of a soft cap
+//         dS = P (drop(dP) - sum(dout * out))         in dP's place
+//         dbias += dS^T                               panel x keys
+//         dS = scale dS                               times the slope of a cap
 //         dk += dS q                                  keys x channels
 //         dq += (k^T dS)^T                            panel x channels
 //
-// The first addition into an element is a write. They come in this order
-// whatever the number of threads.
+// The first addition into an element is a write; dbias begins with zeros. They
+// come in this order whatever the number of threads. A bias that samples or
+// heads share is a sum over them: then a part of the work is a slice of the
+// batch (attentionBiasSlices), or all key heads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,6 +76,7 @@ struct Pieces {
   float *probabilities, *gradients;           // tiles
   int32_t *keep;
   float *slopes = nullptr;       // of a soft cap: a tile
+  float *onScores = nullptr;     // of a bias: a tile of its gradient
   float *queryPanel, *doutPanel; // [depth, kPanelN]: right operands
   float *queryRows, *doutRows;   // panels of [kPanelN, kPanelN]
   float *queryGradient;          // [depth, kPanelN]
@@ -97,6 +101,8 @@ struct Pieces {
     keep = reinterpret_cast<int32_t *>(take(chunk * kPanelN));
     if (p.softcap > 0)
       slopes = take(chunk * kPanelN);
+    if (p.bias)
+      onScores = take(chunk * kPanelN);
     queryPanel = take(depth * kPanelN);
     doutPanel = take(depth * kPanelN);
     queryRows = take(wide * kPanelN);
@@ -115,7 +121,7 @@ struct Pieces {
 };
 
 /// From scores and products to the two tiles that multiply: probabilities
-/// after dropout, and gradients of the scores.
+/// after dropout, and gradients of the scores; and to those of a bias.
 void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
                   bool dropout) {
   const V scale = simd::splat(float(p.scale));
@@ -134,11 +140,27 @@ void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
         gradient = (V)((VI)(gradient * dropScale) & bits);
       }
       simd::store(m.probabilities + i, kept);
+      if (m.onScores)
+        simd::store(m.onScores + i, probability * (gradient - dot));
       V slope = scale * probability * (gradient - dot);
       if (m.slopes)
         slope = slope * simd::load(m.slopes + i);
       simd::store(m.gradients + i, slope);
     }
+  }
+}
+
+/// Adds a tile to the gradient of a bias, whose rows lie `stride` apart;
+/// without a stride, all queries add to one row.
+void addOnScores(const float *tile, int64_t keys, int64_t queries,
+                 float *gradient, int64_t stride) {
+  if (stride != 0)
+    return cpu::transposePanel(tile, keys, queries, gradient, stride, true);
+  for (int64_t r = 0; r < keys; ++r) {
+    float sum = 0;
+    for (int64_t q = 0; q < queries; ++q)
+      sum += tile[r * kPanelN + q];
+    gradient[r] += sum;
   }
 }
 
@@ -198,8 +220,8 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const bool inPlace = p.type == DType::F32;
   const int64_t workerBytes = attentionGradWorkerBytes(p);
 
-  auto part = [&](int64_t number, int64_t worker) {
-    const int64_t batch = number / p.kvHeads, kvHead = number % p.kvHeads;
+  // Of one key head of a sample; what it adds to `dbias` begins there.
+  auto add = [&](int64_t batch, int64_t kvHead, int64_t worker, float *dbias) {
     const Pieces m(p, reinterpret_cast<float *>(static_cast<char *>(scratch) +
                                                 worker * workerBytes));
     const gemm::Matrix kHead = k.shifted(batch * p.k.batch + kvHead * p.k.head);
@@ -289,6 +311,11 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
           if (dropout)
             cpu::dropoutBits(p, operands, at, m.keep);
           gradientTile(p, m, keys, dropout);
+          if (dbias)
+            addOnScores(m.onScores, keys, queries,
+                        dbias + head * p.biasHeadStride +
+                            q0 * p.biasQueryStride + s0,
+                        p.biasQueryStride);
 
           // Whole panels of rows, so that each is either new or not.
           const int64_t whole =
@@ -322,8 +349,42 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                  dq.shifted(batch * p.queries * queryStride +
                             (firstHead + h) * depth));
   };
-  const int64_t tiles = p.batch * p.kvHeads;
-  parallelFor(stream, tiles, attentionWorkers(tiles), part);
+  float *const dbias = static_cast<float *>(result(outs, 3));
+  const int64_t parts = attentionGradParts(p);
+  const int64_t workers = attentionWorkers(parts);
+  float *const sums = reinterpret_cast<float *>(static_cast<char *>(scratch) +
+                                                workers * workerBytes);
+  const int64_t slices = attentionBiasSlices(p, Backend::Cpu);
+  const int64_t perSlice = (p.batch + slices - 1) / slices;
+  const int64_t headParts = parts / slices, partHeads = p.kvHeads / headParts;
+  const int64_t elements = attentionBiasElements(p);
+  auto part = [&](int64_t number, int64_t worker) {
+    const int64_t slice = number / headParts, kvHead = number % headParts;
+    float *sum = nullptr;
+    if (p.bias) {
+      sum = p.biasBatchStride ? dbias + slice * p.biasBatchStride
+            : slice == 0      ? dbias
+                              : sums + (slice - 1) * elements;
+      std::fill_n(sum + kvHead * (elements / headParts), elements / headParts,
+                  0.0f);
+    }
+    const int64_t end = std::min(p.batch, (slice + 1) * perSlice);
+    for (int64_t batch = slice * perSlice; batch < end; ++batch)
+      for (int64_t i = 0; i < partHeads; ++i)
+        add(batch, kvHead * partHeads + i, worker, sum);
+  };
+  parallelFor(stream, parts, workers, part);
+  if (!p.bias || p.biasBatchStride || slices == 1)
+    return;
+  constexpr int64_t kRun = 4096; // elements that one part adds up
+  parallelFor(stream, (elements + kRun - 1) / kRun, workers,
+              [&](int64_t run, int64_t) {
+                const int64_t first = run * kRun;
+                const int64_t end = std::min(elements, first + kRun);
+                for (int64_t slice = 1; slice < slices; ++slice)
+                  for (int64_t i = first; i < end; ++i)
+                    dbias[i] += sums[(slice - 1) * elements + i];
+              });
 }
 
 } // namespace tmc

@@ -30,21 +30,10 @@ VI laneNumbers() {
   return v;
 }
 
-void addMask(const AttentionParams &p, const void *mask,
-             const AttentionTile &tile, float *scores) {
-  const int64_t offset = tile.batch * p.maskBatchStride +
-                         tile.head * p.maskHeadStride +
-                         tile.query * p.maskQueryStride + tile.key;
-  if (p.mask == MaskKind::Boolean) {
-    const unsigned char *m = static_cast<const unsigned char *>(mask) + offset;
-    for (int64_t q = 0; q < tile.queries; ++q)
-      for (int64_t r = 0; r < tile.keys; ++r)
-        if (!m[q * p.maskQueryStride + r])
-          scores[r * kPanelN + q] = kUnseen;
-    return;
-  }
-  const float *m = static_cast<const float *>(mask) + offset;
-  if (p.maskQueryStride == 0) {
+/// Adds m[q * stride + r]; without a stride, the same for every query.
+void addNumbers(const float *m, int64_t stride, const AttentionTile &tile,
+                float *scores) {
+  if (stride == 0) {
     for (int64_t r = 0; r < tile.keys; ++r)
       for (int v = 0; v < kVectors; ++v) {
         float *at = scores + r * kPanelN + v * kWidth;
@@ -57,8 +46,7 @@ void addMask(const AttentionParams &p, const void *mask,
     const int64_t lanes = std::min<int64_t>(kWidth, tile.queries - q);
     int64_t r = 0;
     for (; lanes == kWidth && r + kWidth <= tile.keys; r += kWidth) {
-      simd::transposeBlock(m + q * p.maskQueryStride + r, p.maskQueryStride,
-                           block, kWidth);
+      simd::transposeBlock(m + q * stride + r, stride, block, kWidth);
       for (int i = 0; i < kWidth; ++i) {
         float *at = scores + (r + i) * kPanelN + q;
         simd::store(at, simd::load(at) + simd::load(block + i * kWidth));
@@ -66,8 +54,23 @@ void addMask(const AttentionParams &p, const void *mask,
     }
     for (; r < tile.keys; ++r)
       for (int64_t i = 0; i < lanes; ++i)
-        scores[r * kPanelN + q + i] += m[(q + i) * p.maskQueryStride + r];
+        scores[r * kPanelN + q + i] += m[(q + i) * stride + r];
   }
+}
+
+void addMask(const AttentionParams &p, const void *mask,
+             const AttentionTile &tile, float *scores) {
+  const int64_t offset = tile.batch * p.maskBatchStride +
+                         tile.head * p.maskHeadStride +
+                         tile.query * p.maskQueryStride + tile.key;
+  if (p.mask == MaskKind::Additive)
+    return addNumbers(static_cast<const float *>(mask) + offset,
+                      p.maskQueryStride, tile, scores);
+  const unsigned char *m = static_cast<const unsigned char *>(mask) + offset;
+  for (int64_t q = 0; q < tile.queries; ++q)
+    for (int64_t r = 0; r < tile.keys; ++r)
+      if (!m[q * p.maskQueryStride + r])
+        scores[r * kPanelN + q] = kUnseen;
 }
 
 /// softcap * tanh(score / softcap), and the slopes of that.
@@ -132,6 +135,11 @@ void scaleAndMask(const AttentionParams &p, const AttentionOperands &operands,
     capScores(p, tile.keys * kPanelN, scores, slopes);
   if (p.mask != MaskKind::None)
     addMask(p, operands.mask, tile, scores);
+  if (p.bias)
+    addNumbers(operands.bias + tile.batch * p.biasBatchStride +
+                   tile.head * p.biasHeadStride +
+                   tile.query * p.biasQueryStride + tile.key,
+               p.biasQueryStride, tile, scores);
   // Where the first lane's query stands among the keys.
   const int64_t at = tile.query + p.keys - p.queries;
   if (p.causal)

@@ -36,13 +36,19 @@ struct AttentionOperands {
   const void *mask;
   const int64_t *groups, *prefix;
   const int64_t *seed, *samples;
+  const float *bias;
 
   /// Of an operator's inputs, those from `first` on.
   static AttentionOperands of(In ins, size_t first) {
     auto ints = [&](size_t i) {
       return static_cast<const int64_t *>(operand(ins, first + i));
     };
-    return {operand(ins, first), ints(1), ints(2), ints(3), ints(4)};
+    return {operand(ins, first),
+            ints(1),
+            ints(2),
+            ints(3),
+            ints(4),
+            static_cast<const float *>(operand(ins, first + 5))};
   }
 };
 

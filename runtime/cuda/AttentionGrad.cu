@@ -1,19 +1,23 @@
 //===- AttentionGrad.cu - gradients of attention on cuda ------------------===//
 //
-// Probabilities are recomputed from the saved log-sum-exp. Three launches, and
-// each result is added up by one block, in order:
+// Probabilities are recomputed from the saved log-sum-exp. Three launches, with
+// a bias five, and each result is added up by one block, in order:
 //
 //   dots:  for each query, the sum over channels of dout * out
 //   keys:  a block per tile of keys and key head: dk, dv
 //            for each head that reads them, for each tile of queries
 //   queries: a block per tile of queries and head: dq
 //            for each tile of keys
+//   bias:    a block per tile of a bias and slice of the batch: dbias of it
+//            for each sample and head, and tile of queries, that share it
+//   slices:  their sum
 //
-// where a tile of scores is, in both of the latter,
+// where a tile of scores is, in the middle three,
 //
-//   P = exp(cap(scale q k^T) + mask - lse);  dP = dout v^T
-//   dS = scale P (drop(dP) - dots) cap';     dv += drop(P)^T dout
-//   dk += dS^T q;                       dq += dS k
+//   P = exp(cap(scale q k^T) + mask + bias - lse);  dP = dout v^T
+//   dS = P (drop(dP) - dots);                 dv += drop(P)^T dout
+//   dbias += dS;                              dS = scale dS cap'
+//   dk += dS^T q;                             dq += dS k
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,6 +45,7 @@ struct GradOperands {
   AttentionExtras extras;
   float *dots;
   void *dq, *dk, *dv;
+  float *dbias, *slices; // of the second slice of the batch on
 };
 
 constexpr int kDotBlock = 256;
@@ -79,9 +84,10 @@ template <typename Shape> struct Tiles {
         scores(dout + Shape::kOperandFloats) {}
 };
 
-/// This thread's scores of a tile: drop(P) in `kept`, dS in `slope`. If the
-/// kernel has dropout, tiles.scores holds what is kept.
-template <typename Shape>
+/// This thread's scores of a tile: drop(P) in `kept`, dS in `slope`, that of
+/// the product or, OfBias, of what is added to it. If the kernel has dropout,
+/// tiles.scores holds what is kept.
+template <typename Shape, bool OfBias = false>
 __device__ void gradientScores(const AttentionParams &p, const GradOperands &o,
                                const Tiles<Shape> &tiles, int64_t batch,
                                int64_t head, int64_t query0, int64_t key0,
@@ -112,8 +118,11 @@ __device__ void gradientScores(const AttentionParams &p, const GradOperands &o,
         factor =
             tiles.scores[(row0 + i) * Shape::kScoreStride + column] * dropScale;
       kept[i][j] = probability * factor;
-      slope[i][j] = float(p.scale) * probability *
-                    (slope[i][j] * factor - dot) * capSlope;
+      if constexpr (OfBias)
+        slope[i][j] = probability * (slope[i][j] * factor - dot);
+      else
+        slope[i][j] = float(p.scale) * probability *
+                      (slope[i][j] * factor - dot) * capSlope;
     }
   }
 }
@@ -243,6 +252,121 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   }
 }
 
+/// A block: a tile of keys of a bias, and of queries if it has them; a head if
+/// it has them; and a slice of the batch.
+template <typename Shape>
+__global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
+    gradientOfBias(AttentionParams p, GradOperands o, int64_t perSlice,
+                   int64_t elements) {
+  constexpr int kPer = Shape::kPer, Rows = Shape::Rows;
+  TMC_DYNAMIC_SHARED(memory);
+  const Tiles<Shape> tiles(memory);
+  const int64_t keyTiles = (p.keys + Rows - 1) / Rows;
+  const int64_t key0 = int64_t(blockIdx.x) % keyTiles * Rows;
+  const int64_t ownQuery0 = int64_t(blockIdx.x) / keyTiles * Rows;
+  const int64_t queryStride = p.heads * p.headDim;
+  const int tx = int(threadIdx.x), row0 = int(threadIdx.y) * kPer;
+  float sum[kPer][kPer];
+#pragma unroll
+  for (int i = 0; i < kPer; ++i)
+#pragma unroll
+    for (int j = 0; j < kPer; ++j)
+      sum[i][j] = 0;
+
+  // What shares this tile of a bias.
+  const int64_t slice = blockIdx.z, ownHead = blockIdx.y;
+  const int64_t batchEnd =
+      (slice + 1) * perSlice < p.batch ? (slice + 1) * perSlice : p.batch;
+  const int64_t headEnd = p.biasHeadStride ? ownHead + 1 : p.heads;
+  const int64_t queryEnd = p.biasQueryStride && ownQuery0 + Rows < p.queries
+                               ? ownQuery0 + Rows
+                               : p.queries;
+  for (int64_t batch = slice * perSlice; batch < batchEnd; ++batch)
+    for (int64_t head = ownHead; head < headEnd; ++head)
+      for (int64_t query0 = ownQuery0; query0 < queryEnd; query0 += Rows) {
+        const int64_t tileEnd =
+            query0 + Rows < p.queries ? query0 + Rows : p.queries;
+        if (key0 >= keyEndOf(p, o.extras, batch, tileEnd) ||
+            key0 + Rows <= firstKey(p, query0))
+          continue; // the whole block
+        const int64_t kvHead = head / (p.heads / p.kvHeads);
+        __syncthreads(); // the tiles of the last round have been read
+        loadTile<Shape>(
+            StoredIn{o.q, p.type}.shifted(batch * p.q.batch + head * p.q.head),
+            query0, p.queries, p.q.time, p.headDim, tiles.q);
+        loadTile<Shape>(StoredIn{o.dout, p.type}.shifted(
+                            batch * p.queries * queryStride + head * p.headDim),
+                        query0, p.queries, queryStride, p.headDim, tiles.dout);
+        loadTile<Shape>(StoredIn{o.k, p.type}.shifted(batch * p.k.batch +
+                                                      kvHead * p.k.head),
+                        key0, p.keys, p.k.time, p.headDim, tiles.k);
+        loadTile<Shape>(StoredIn{o.v, p.type}.shifted(batch * p.v.batch +
+                                                      kvHead * p.v.head),
+                        key0, p.keys, p.v.time, p.headDim, tiles.v);
+        if (p.dropout > 0)
+          fillKept<Shape>(p, o.extras, batch, head, query0, key0, tiles.scores);
+        __syncthreads();
+        float kept[kPer][kPer], slope[kPer][kPer];
+        gradientScores<Shape, true>(p, o, tiles, batch, head, query0, key0,
+                                    kept, slope);
+#pragma unroll
+        for (int i = 0; i < kPer; ++i)
+#pragma unroll
+          for (int j = 0; j < kPer; ++j)
+            sum[i][j] += slope[i][j];
+      }
+
+  const int64_t ownSlice = p.biasBatchStride ? 0 : slice;
+  float *to = (ownSlice == 0 ? o.dbias : o.slices + (ownSlice - 1) * elements) +
+              (p.biasBatchStride ? slice * p.biasBatchStride : 0) +
+              ownHead * p.biasHeadStride;
+  if (p.biasQueryStride) {
+#pragma unroll
+    for (int i = 0; i < kPer; ++i)
+#pragma unroll
+      for (int j = 0; j < kPer; ++j) {
+        const int64_t query = ownQuery0 + row0 + i, key = key0 + tx + kSide * j;
+        if (query < p.queries && key < p.keys)
+          to[query * p.biasQueryStride + key] = sum[i][j];
+      }
+    return;
+  }
+  // All queries share a row: over a thread's, then over the threads'.
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < kPer; ++j) {
+    float total = sum[0][j];
+#pragma unroll
+    for (int i = 1; i < kPer; ++i)
+      total += sum[i][j];
+    tiles.scores[int(threadIdx.y) * Shape::kScoreStride + tx + kSide * j] =
+        total;
+  }
+  __syncthreads();
+  const int column = int(threadIdx.y) * kSide + tx;
+  if (column >= Rows || key0 + column >= p.keys)
+    return;
+  float total = 0;
+  for (int y = 0; y < kSide; ++y)
+    total += tiles.scores[y * Shape::kScoreStride + column];
+  to[key0 + column] = total;
+}
+
+constexpr int kSliceBlock = 256;
+
+/// dbias += the other slices' sums.
+__global__ void __launch_bounds__(kSliceBlock)
+    addSlices(float *dbias, const float *slices, int64_t elements,
+              int64_t others) {
+  const int64_t i = globalThread();
+  if (i >= elements)
+    return;
+  float sum = dbias[i];
+  for (int64_t slice = 0; slice < others; ++slice)
+    sum += slices[slice * elements + i];
+  dbias[i] = sum;
+}
+
 /// Calls body with the largest tiles for heads of that size that the device has
 /// room for. Of the widest heads there are none for 64 KiB: prepare() says so.
 template <typename F>
@@ -268,7 +392,9 @@ Status AttentionGrad::prepare(Device &device) {
   if (Status s = cuda::checkAttention("attention_grad", params_); !s)
     return s;
   if (Status s = cuda::requireScratch(
-          "attention_grad", params_.batch * params_.heads * params_.queries * 4,
+          "attention_grad",
+          alignScratch(params_.batch * params_.heads * params_.queries * 4) +
+              attentionBiasBytes(params_, Backend::Cuda),
           params_.scratchBytes);
       !s)
     return s;
@@ -282,13 +408,20 @@ Status AttentionGrad::prepare(Device &device) {
             cuda::allowShared(own, name, cuda::gradientOfKeys<Shape>, bytes);
         !s)
       return s;
-    return cuda::allowShared(own, name, cuda::gradientOfQueries<Shape>, bytes);
+    if (Status s =
+            cuda::allowShared(own, name, cuda::gradientOfQueries<Shape>, bytes);
+        !s)
+      return s;
+    return cuda::allowShared(own, name, cuda::gradientOfBias<Shape>, bytes);
   });
 }
 
 void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "attention_grad");
+  float *const slices = reinterpret_cast<float *>(
+      static_cast<char *>(scratch) +
+      alignScratch(p.batch * p.heads * p.queries * 4));
   const cuda::GradOperands operands{operand(ins, 0),
                                     operand(ins, 1),
                                     operand(ins, 2),
@@ -299,7 +432,9 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                                     static_cast<float *>(scratch),
                                     result(outs, 0),
                                     result(outs, 1),
-                                    result(outs, 2)};
+                                    result(outs, 2),
+                                    static_cast<float *>(result(outs, 3)),
+                                    slices};
   launch(queue, cuda::rowDots,
          cuda::blocksFor(p.batch * p.queries * p.heads * cuda::kWarp,
                          cuda::kDotBlock),
@@ -315,6 +450,22 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
            dim3(unsigned(cuda::ceilDivide(p.queries, Shape::Rows)),
                 unsigned(p.heads), unsigned(p.batch)),
            block, cuda::sharedBytes<Shape>(), p, operands);
+    if (!p.bias)
+      return Status::ok();
+    const int64_t parts = attentionBiasSlices(p, Backend::Cuda);
+    const int64_t elements = attentionBiasElements(p);
+    const int64_t queryTiles =
+        p.biasQueryStride ? cuda::ceilDivide(p.queries, Shape::Rows) : 1;
+    launch(queue, cuda::gradientOfBias<Shape>,
+           dim3(unsigned(queryTiles * cuda::ceilDivide(p.keys, Shape::Rows)),
+                unsigned(p.biasHeadStride ? p.heads : 1), unsigned(parts)),
+           block, cuda::sharedBytes<Shape>(), p, operands,
+           cuda::ceilDivide(p.batch, parts), elements);
+    if (!p.biasBatchStride && parts > 1)
+      launch(queue, cuda::addSlices,
+             cuda::blocksFor(elements, cuda::kSliceBlock),
+             dim3(cuda::kSliceBlock), 0, operands.dbias,
+             static_cast<const float *>(slices), elements, parts - 1);
     return Status::ok();
   });
 }

@@ -50,18 +50,24 @@ template <int Rows_, int Depth_> struct TileShape {
   static_assert(Rows % kSide == 0 && Depth % 64 == 0);
 };
 
-/// What masks, and the random numbers; null where there are none.
+/// What masks, the random numbers, and a bias; null where there are none.
 struct AttentionExtras {
   const void *mask;
   const int64_t *groups, *prefix;
   const int64_t *seed, *samples;
+  const float *bias;
 
   /// Of an operator's inputs, those from `first` on.
   static AttentionExtras of(In ins, size_t first) {
     auto ints = [&](size_t i) {
       return static_cast<const int64_t *>(operand(ins, first + i));
     };
-    return {operand(ins, first), ints(1), ints(2), ints(3), ints(4)};
+    return {operand(ins, first),
+            ints(1),
+            ints(2),
+            ints(3),
+            ints(4),
+            static_cast<const float *>(operand(ins, first + 5))};
   }
 };
 
@@ -276,8 +282,8 @@ __device__ inline bool isSeen(const AttentionParams &p,
   return groups[key] == groups[at];
 }
 
-/// cap(scale * product) + mask; -infinity where the key isn't seen. `slope`
-/// becomes the derivative of cap.
+/// cap(scale * product) + mask + bias; -infinity where the key isn't seen.
+/// `slope` becomes the derivative of cap.
 __device__ inline float maskedScore(const AttentionParams &p,
                                     const AttentionExtras &extras,
                                     int64_t batch, int64_t head, int64_t query,
@@ -292,6 +298,9 @@ __device__ inline float maskedScore(const AttentionParams &p,
     score = float(p.softcap) * t;
     slope = 1.0f - t * t;
   }
+  if (p.bias)
+    score += extras.bias[batch * p.biasBatchStride + head * p.biasHeadStride +
+                         query * p.biasQueryStride + key];
   if (p.mask == MaskKind::None)
     return score;
   const int64_t at = batch * p.maskBatchStride + head * p.maskHeadStride +

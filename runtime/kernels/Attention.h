@@ -1,6 +1,7 @@
 //===- Attention.h - scaled dot-product attention ---------------*- C++ -*-===//
 //
-//   P = softmax(cap(scale q k^T) + mask) over the keys;  out = dropout(P) v
+//   P = softmax(cap(scale q k^T) + mask + bias) over the keys
+//   out = dropout(P) v
 //
 // computed block by block: P is never held. The gradient recomputes P from q, k
 // and the log-sum-exp of each row, which is all that the forward pass saves
@@ -46,6 +47,10 @@ struct AttentionParams {
   /// Elements from one batch, head and query of the mask to the next; 0 where
   /// it is broadcast. Keys are contiguous.
   int64_t maskBatchStride, maskHeadStride, maskQueryStride;
+  /// Numbers that are added beside the mask, and have a gradient; strides as
+  /// those of the mask.
+  bool bias = false;
+  int64_t biasBatchStride = 0, biasHeadStride = 0, biasQueryStride = 0;
   /// Of groups and of the prefix, where they are given: elements from one
   /// sample to the next; 0 where all share it.
   int64_t groupsBatchStride, prefixBatchStride;
@@ -65,7 +70,7 @@ struct AttentionParams {
 ///      and samples i64[B / rowsPerSample] (if dropout > 0; see Philox.h; the
 ///      number of element (b, h, t, s) is
 ///      ((row * H + h) * T + t) * S + s, where row = samples[b / rowsPerSample]
-///      * rowsPerSample + b % rowsPerSample).
+///      * rowsPerSample + b % rowsPerSample), bias f32 (if any).
 /// outs: out [B, T, H, D] contiguous, lse f32 [B, H, T].
 class Attention : public Kernel {
 public:
@@ -78,8 +83,9 @@ public:
 };
 
 /// ins: q, k, v, out, lse, dout [B, T, H, D], mask, groups, prefix, seed,
-/// samples.
-/// outs: dq [B, T, H, D], dk, dv [B, S, Hkv, D], all contiguous.
+/// samples, bias.
+/// outs: dq [B, T, H, D], dk, dv [B, S, Hkv, D], dbias as bias (if any), all
+///       contiguous.
 class AttentionGrad : public Kernel {
 public:
   using Params = AttentionParams;
@@ -113,14 +119,55 @@ inline int64_t attentionWorkerBytes(const AttentionParams &p) {
       4 * (2 * chunk * p.headDim + 2 * chunk * kAttentionPanel +
            attentionGroup(p) * (2 * p.headDim + 2) * kAttentionPanel));
 }
-/// Packed keys (twice) and values, three tiles, and the slopes of a soft cap;
-/// per panel queries and their gradients in both orders.
+/// Elements of a bias, or of its gradient, for one sample.
+inline int64_t attentionBiasElements(const AttentionParams &p) {
+  return (p.biasHeadStride ? p.heads : 1) *
+         (p.biasQueryStride ? p.queries : 1) * p.keys;
+}
+/// The gradient of a bias that all samples share is a sum over them. The batch
+/// is cut into this many slices, each with a sum of its own, and these are
+/// added up in order: enough slices to have work for many, and as few as take
+/// no more memory than dq and dk together. With a bias for each sample, or
+/// none: as many as samples.
+inline int64_t attentionBiasSlices(const AttentionParams &p, Backend backend) {
+  if (!p.bias || p.biasBatchStride)
+    return p.batch;
+  // Twice the workers of the cpu, or the blocks that a large device runs.
+  const bool cuda = backend == Backend::Cuda;
+  const int64_t parts = cuda ? 256 : 2 * kScratchWorkers;
+  constexpr int64_t kTile = 64; // rows of a block on cuda
+  int64_t perSlice = p.biasHeadStride ? (cuda ? p.heads : p.kvHeads) : 1;
+  if (cuda)
+    perSlice *= (p.biasQueryStride ? (p.queries + kTile - 1) / kTile : 1) *
+                ((p.keys + kTile - 1) / kTile);
+  const int64_t wanted = (parts + perSlice - 1) / perSlice;
+  const int64_t room =
+      p.batch * p.headDim * (p.queries * p.heads + p.keys * p.kvHeads);
+  const int64_t cap = 1 + room / attentionBiasElements(p);
+  const int64_t slices = wanted < cap ? wanted : cap;
+  return slices < p.batch ? slices : p.batch;
+}
+/// The sums of all slices but the first, whose place is the result.
+inline int64_t attentionBiasBytes(const AttentionParams &p, Backend backend) {
+  if (!p.bias || p.biasBatchStride)
+    return 0;
+  return alignScratch(4 * (attentionBiasSlices(p, backend) - 1) *
+                      attentionBiasElements(p));
+}
+/// Parts of the work of the cpu kernel: slices of the batch, times key heads
+/// that add to no bias in common.
+inline int64_t attentionGradParts(const AttentionParams &p) {
+  return attentionBiasSlices(p, Backend::Cpu) *
+         (p.bias && !p.biasHeadStride ? 1 : p.kvHeads);
+}
+/// Packed keys (twice) and values, three tiles, one of a bias and the slopes of
+/// a soft cap; per panel queries and their gradients in both orders.
 inline int64_t attentionGradWorkerBytes(const AttentionParams &p) {
   const int64_t chunk = attentionChunk(p);
   const int64_t wide =
       (p.headDim + kAttentionPanel - 1) / kAttentionPanel * kAttentionPanel;
   int64_t floats = 3 * chunk * p.headDim +
-                   (p.softcap > 0 ? 4 : 3) * chunk * kAttentionPanel +
+                   (3 + (p.softcap > 0) + p.bias) * chunk * kAttentionPanel +
                    (3 * p.headDim + 2 * wide + 2) * kAttentionPanel;
   if (p.type != DType::F32) // Rows of out and dout; dk and dv, dq, as sums.
     floats += 2 * p.headDim * kAttentionPanel + 2 * chunk * p.headDim +
@@ -141,8 +188,10 @@ inline int64_t Attention::scratchCap(const Params &p, Backend backend) {
 inline int64_t AttentionGrad::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return alignScratch(p.batch * p.heads * p.queries * 4) +
-           alignScratch(p.batch * p.heads * p.queries * p.headDim * 4);
-  return attentionWorkers(p.batch * p.kvHeads) * attentionGradWorkerBytes(p);
+           alignScratch(p.batch * p.heads * p.queries * p.headDim * 4) +
+           attentionBiasBytes(p, backend);
+  return attentionWorkers(attentionGradParts(p)) * attentionGradWorkerBytes(p) +
+         attentionBiasBytes(p, backend);
 }
 
 } // namespace tmc

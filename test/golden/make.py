@@ -35,6 +35,7 @@ PROGRAMS = {
     "llama-tiny": ["llama-tiny", "llama-tiny-core"],
     "decoder": ["decoder", "decoder-core"],
     "bert-tiny-mlm": ["bert-tiny-mlm-nodropout"],
+    "biased-tiny": ["biased-tiny", "biased-tiny-core"],
     "unet-tiny": ["unet-tiny", "unet-tiny-core"],
     "noted-tiny": ["noted-tiny", "noted-tiny-core"],
 }
@@ -411,6 +412,8 @@ def main():
     plain = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     golden("bert-tiny-mlm", files("bert-tiny-mlm-nodropout"), models.bert(models.BertForMaskedLM, **plain),
            dict(input_ids=text, attention_mask=mask, labels=labels), masked, ["adamw"], keep=False)
+    golden("biased-tiny", files("biased-tiny"), models.Biased().train(), dict(input_ids=text, attention_mask=mask, labels=labels),
+           lambda m, t: m(t["input_ids"], t["attention_mask"], t["labels"]), ["adamw"], keep=False)
     unet, parameters = models.UNet().train(), initializers(os.path.join(ROOT, files("unet-tiny")[0]))[0]
     replace(unet, parameters)
     def to_reverse(seeded):

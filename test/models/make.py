@@ -23,6 +23,7 @@ import resnet
 from common import SCOPES, clean_values, export, export_torchscript, write
 
 TOKENS = dict(input_ids={0: "batch", 1: "sequence"}, labels={0: "batch", 1: "sequence"})
+ROWS = {name: {0: "batch"} for name in ("input_ids", "attention_mask", "labels")}
 LM = ["loss", "logits"]
 
 
@@ -98,6 +99,60 @@ class Decoder(nn.Module):
             x = x + block["o"](y.transpose(1, 2).reshape(batch, length, dim))
             y = block["norm2"](x)
             x = x + block["down"](F.silu(block["gate"](y)) * block["up"](y))
+        logits = self.head(self.norm(x))
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten()), logits
+
+
+class Biased(nn.Module):
+    """Attention with trained numbers added to its scores: of buckets of relative positions, beside padding, as T5;
+    of places within windows of a shifted picture of 4 x 8, as Swin; slopes of the distance, causal."""
+
+    def __init__(self, vocabulary=256, dim=32, heads=4):
+        super().__init__()
+        self.heads, self.size = heads, dim // heads
+        self.embed = nn.Embedding(vocabulary, dim)
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict(dict(norm=nn.LayerNorm(dim), qkv=nn.Linear(dim, 3 * dim), out=nn.Linear(dim, dim))) for _ in range(3))
+        self.buckets, self.places = nn.Embedding(17, heads), nn.Parameter(torch.zeros(49, heads))
+        self.slopes = nn.Parameter(torch.zeros(heads))
+        self.norm = nn.LayerNorm(dim)
+        self.head = nn.Linear(dim, vocabulary, bias=False)
+
+    def of_buckets(self, q, k, v, seen):
+        at = torch.arange(q.shape[2])
+        bias = self.buckets((at[None] - at[:, None]).clamp(-8, 8) + 8).permute(2, 0, 1)[None]
+        bias = bias + (1.0 - seen[:, None, None, :].float()) * torch.finfo(torch.float32).min
+        return F.softmax(q @ k.transpose(-1, -2) + bias, -1) @ v
+
+    def of_places(self, q, k, v):
+        """In windows of 4 x 4, the last of which has two halves that aren't neighbours."""
+        rows, columns = torch.arange(16) // 4, torch.arange(16) % 4
+        index = (rows[:, None] - rows[None] + 3) * 7 + columns[:, None] - columns[None] + 3
+        bias = self.places[index.flatten()].reshape(16, 16, self.heads).permute(2, 0, 1)
+        part = (torch.arange(32) // 8).clamp(min=1).view(2, 16)
+        apart = torch.where(part[:, :, None] == part[:, None], 0.0, -100.0)
+        batch = q.shape[0]
+        q, k, v = (x.transpose(1, 2).reshape(batch * 2, 16, self.heads, self.size).transpose(1, 2) for x in (q, k, v))
+        scores = q @ k.transpose(-1, -2) / self.size ** 0.5 + bias[None]
+        scores = scores.reshape(batch, 2, self.heads, 16, 16) + apart[None, :, None]
+        y = F.softmax(scores.reshape(-1, self.heads, 16, 16), -1) @ v
+        return y.transpose(1, 2).reshape(batch, 32, self.heads, self.size).transpose(1, 2)
+
+    def of_distance(self, q, k, v):
+        at = torch.arange(q.shape[2])
+        distance = at[None] - at[:, None]
+        bias = self.slopes[:, None, None] * distance.float()
+        bias = bias.masked_fill(distance > 0, float("-inf"))
+        return F.softmax(q @ k.transpose(-1, -2) / self.size ** 0.5 + bias[None], -1) @ v
+
+    def forward(self, input_ids, attention_mask, labels):
+        x = self.embed(input_ids)
+        batch, length, dim = x.shape
+        attend = lambda q, k, v: self.of_buckets(q, k, v, attention_mask)
+        for block, attention in zip(self.blocks, (attend, self.of_places, self.of_distance)):
+            qkv = block["qkv"](block["norm"](x)).view(batch, length, 3, self.heads, self.size)
+            y = attention(*(qkv[:, :, i].transpose(1, 2) for i in range(3)))
+            x = x + block["out"](y.transpose(1, 2).reshape(batch, length, dim))
         logits = self.head(self.norm(x))
         return F.cross_entropy(logits.flatten(0, 1), labels.flatten()), logits
 
@@ -317,6 +372,7 @@ MODELS = {
     "bert-tiny-mlm-optimized": lambda p: export(
         bert(BertForMaskedLM), bert_inputs(ids()), p, outputs=LM,
         dims=dict(TOKENS, attention_mask=TOKENS["labels"]), opset=20, optimize=True),
+    "biased-tiny": lambda p: export(Biased().train(), bert_inputs(ids()), p, outputs=LM, dims=ROWS),
     "unet-tiny": lambda p: unet(p, "group"),
     "unet-tiny-opset21": lambda p: unet(p, "group", opset=21),
     "unet-tiny-batchnorm": lambda p: unet(p, "batch"),

@@ -125,6 +125,11 @@ def unet(path, **options):
     export(models.UNet().train(), inputs, path, None, ["loss", "prediction"], **options)
 
 
+def biased(path, **options):
+    inputs = dict(input_ids=models.ids(4), attention_mask=torch.ones(4, 32, dtype=torch.int64), labels=models.ids(4))
+    export(models.Biased().train(), inputs, path, {name: BATCH for name in inputs}, ["loss", "logits"], **options)
+
+
 class Vit(nn.Module):
     def __init__(self):
         super().__init__()
@@ -176,6 +181,8 @@ MODELS = {
     "decoder": decoder,
     "decoder-core": lambda p: decoder(p, core=True),
     "bert-tiny-mlm-nodropout": bert,
+    "biased-tiny": biased,
+    "biased-tiny-core": lambda p: biased(p, core=True),
     "resnet-tiny": convolutional,
     "resnet-tiny-core": lambda p: convolutional(p, core=True),
     "unet-tiny": unet,

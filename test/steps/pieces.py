@@ -40,6 +40,10 @@ CASES = {
         dict(graph="test/models/bert-tiny-mlm.onnx", options=["--batch=5", "--dim=sequence=16"],
              inputs={"input_ids": ([60, 16], "below 128"), "labels": ([60, 16], "below 128"),
                      "attention_mask": ([60, 16], "mask")}), [3], [3]),
+    "biased-tiny, 5 samples": (
+        dict(graph="test/models/biased-tiny.onnx", options=["--batch=5"],
+             inputs={"input_ids": ([60, 32], "below 128"), "labels": ([60, 32], "below 128"),
+                     "attention_mask": ([60, 32], "mask")}), [3], [3]),
     "unet-tiny, 5 samples": (
         dict(graph="test/models/unet-tiny.onnx", options=["--batch=5"],
              inputs={"image": ([20, 3, 32, 32], "normal"), "target": ([20, 3, 32, 32], "normal")}), [3], [3]),

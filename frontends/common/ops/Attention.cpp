@@ -238,7 +238,7 @@ FailureOr<Val> tmc::frontend::scoresOf(Site &s, const Attention &given,
   return sharesOf(s, scores, isChoice || !table.isAbsent());
 }
 
-/// In pieces, with all scores held: nn.attention gives its mask no gradient.
+/// In pieces, with all scores held, for values of other heads than the keys'.
 static FailureOr<Value> attendInPieces(Site &s, const Attention &a) {
   ASSIGN_OR_FAIL(Val shares, scoresOf(s, a, Scores::Shares));
   ASSIGN_OR_FAIL(Dropout kept, dropout(s, shares, a.dropout));
@@ -247,6 +247,19 @@ static FailureOr<Value> attendInPieces(Site &s, const Attention &a) {
   ASSIGN_OR_FAIL(Val y, matmul(s, kept.y, v));
   ASSIGN_OR_FAIL(Value out, s.materialise(y));
   return swapHeads(s, out);
+}
+
+/// A mask or bias as nn.attention takes it beside queries of `type`.
+static FailureOr<Value> addedTo(Site &s, Val x, RankedTensorType type,
+                                ArrayRef<int64_t> scores, bool &causal) {
+  if (x.type != ElementType::Bool) {
+    if (x.type != elementTypeOf(type.getElementType()))
+      return s.error("a mask of type " + nameOf(x.type));
+    ASSIGN_OR_FAIL(
+        x, castTo(s, x,
+                  elementTypeOf(nn::accumulationType(type.getElementType()))));
+  }
+  return maskOf(s, x, scores, causal);
 }
 
 FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
@@ -261,24 +274,23 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
     return s.error("queries of shape " + str(qd) + ", keys of " + str(kd) +
                    " and values of " + str(nn::tensorType(a.value).getShape()) +
                    " (batch, time, heads, size)");
-  if (kType != vType || (a.mask.isTensor() && isFloat(a.mask.type) &&
-                         s.importer.isTrained(a.mask.value)))
+  if (kType != vType)
     return attendInPieces(s, a);
+  const Dims scores{qd[0], qd[2], qd[1], kd[1]};
+  // A mask has no gradient, a bias has one.
+  Val trained;
+  if (a.mask.isTensor() && isFloat(a.mask.type) &&
+      s.importer.isTrained(a.mask.value))
+    trained = std::exchange(a.mask, Val());
   Positions positions;
   ASSIGN_OR_FAIL(Val allowed, maskWithBounds(s, a, qd[1], kd[1], positions));
   bool causal = positions.causal;
-  Value mask;
+  Value mask, bias;
+  if (!trained.isAbsent()) {
+    ASSIGN_OR_FAIL(bias, addedTo(s, trained, qType, scores, causal));
+  }
   if (!allowed.isAbsent()) {
-    if (allowed.type != ElementType::Bool) {
-      if (allowed.type != elementTypeOf(qType.getElementType()))
-        return s.error("a mask of type " + nameOf(allowed.type));
-      ASSIGN_OR_FAIL(
-          allowed,
-          castTo(s, allowed,
-                 elementTypeOf(nn::accumulationType(qType.getElementType()))));
-    }
-    ASSIGN_OR_FAIL(mask,
-                   maskOf(s, allowed, {qd[0], qd[2], qd[1], kd[1]}, causal));
+    ASSIGN_OR_FAIL(mask, addedTo(s, allowed, qType, scores, causal));
   }
   Value seed, samples;
   int64_t stream = 0;
@@ -297,7 +309,7 @@ FailureOr<Value> tmc::frontend::attend(Site &s, const Attention &given) {
   }
   return nn::AttentionOp::create(s.b, s.loc, a.query, a.key, a.value, mask,
                                  /*groups=*/Value(), /*prefix=*/Value(), seed,
-                                 samples, s.b.getF64FloatAttr(scaleOf(a)),
+                                 samples, bias, s.b.getF64FloatAttr(scaleOf(a)),
                                  causal ? s.b.getUnitAttr() : UnitAttr(),
                                  s.b.getF64FloatAttr(a.softcap),
                                  s.b.getI64IntegerAttr(positions.window),

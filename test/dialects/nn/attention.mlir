@@ -224,3 +224,30 @@ func.func @attention_c6_prefix_size(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8x
   %0:2 = nn.attention %q, %k, %v prefix(%n) {causal, scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<3xi64>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
   return
 }
+
+// -----
+
+func.func @attention_c7_shape(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %v: tensor<2x5x2x8xf32>, %x: tensor<1x2x3x5xf32>) {
+  // expected-error @below {{a bias of type 'tensor<1x2x3x5xf32>' doesn't broadcast to scores of [2, 4, 3, 5]}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.attention %q, %k, %v bias(%x) {scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<1x2x3x5xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c7_element(%q: tensor<2x3x4x8xbf16>, %k: tensor<2x5x2x8xbf16>, %v: tensor<2x5x2x8xbf16>, %x: tensor<1x4x3x5xbf16>) {
+  // expected-error @below {{a bias of type 'tensor<1x4x3x5xbf16>' doesn't broadcast to scores of [2, 4, 3, 5]}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:2 = nn.attention %q, %k, %v bias(%x) {scale = 1.0} : (tensor<2x3x4x8xbf16>, tensor<2x5x2x8xbf16>, tensor<2x5x2x8xbf16>, tensor<1x4x3x5xbf16>) -> (tensor<2x3x4x8xbf16>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c7(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %v: tensor<2x5x2x8xf32>, %o: tensor<2x3x4x8xf32>, %l: tensor<2x4x3xf32>, %g: tensor<2x3x4x8xf32>, %x: tensor<4x3x5xf32>) {
+  // expected-error @below {{a bias of type 'tensor<4x3x5xf32>' doesn't broadcast to scores of [2, 4, 3, 5]}}
+  // expected-error @below {{failed to infer returned types}}
+  %0:4 = nn.attention_grad %q, %k, %v, %o, %l, %g bias(%x) {scale = 1.0} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<2x3x4x8xf32>, tensor<2x4x3xf32>, tensor<2x3x4x8xf32>, tensor<4x3x5xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<4x3x5xf32>)
+  return
+}

@@ -38,19 +38,65 @@ func.func @masked_before_the_cap(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf
 
 // -----
 
-// The bias would get no gradient.
+// What is trained multiplies the scores, and isn't added.
 
-// CHECK-LABEL: func @learned_bias(
+// CHECK-LABEL: func @learned_temperature(
 //       CHECK:   nn.softmax
-func.func @learned_bias(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %bias: tensor<4x8x8xf32> {train.role = #train.role<param>}) -> tensor<2x8x4x16xf32> {
+func.func @learned_temperature(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %by: tensor<4xf32> {train.role = #train.role<param>}) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %b = nn.broadcast %by to [1] : (tensor<4xf32>) -> tensor<2x4x8x8xf32>
+  %t = arith.mulf %scores, %b : tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  // expected-warning @below {{looks like attention, but stays in pieces: its scores are more than a product, a factor and a mask}}
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// -----
+
+// The cap is of the scores and their bias.
+
+// CHECK-LABEL: func @learned_bias_before_the_cap(
+//       CHECK:   nn.softmax
+func.func @learned_bias_before_the_cap(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %bias: tensor<4x8x8xf32> {train.role = #train.role<param>}) -> tensor<2x8x4x16xf32> {
   %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
   %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
   %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
   %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
   %b = nn.broadcast %bias to [1, 2, 3] : (tensor<4x8x8xf32>) -> tensor<2x4x8x8xf32>
-  %t = arith.addf %scores, %b : tensor<2x4x8x8xf32>
+  %a = arith.addf %scores, %b : tensor<2x4x8x8xf32>
+  %cap = arith.constant dense<30.0> : tensor<2x4x8x8xf32>
+  %t0 = arith.divf %a, %cap : tensor<2x4x8x8xf32>
+  %t1 = math.tanh %t0 : tensor<2x4x8x8xf32>
+  %t = arith.mulf %t1, %cap : tensor<2x4x8x8xf32>
   %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
-  // expected-warning @below {{looks like attention, but stays in pieces: its mask is trained, and nn.attention would give it no gradient}}
+  // expected-warning @below {{looks like attention, but stays in pieces: its scores are masked before they are capped}}
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// -----
+
+// The factor of scores and bias together isn't positive.
+
+// CHECK-LABEL: func @turned_around(
+//       CHECK:   nn.softmax
+func.func @turned_around(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %bias: tensor<4x8x8xf32> {train.role = #train.role<param>}) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %b = nn.broadcast %bias to [1, 2, 3] : (tensor<4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %a = arith.addf %scores, %b : tensor<2x4x8x8xf32>
+  %by = arith.constant dense<-2.0> : tensor<2x4x8x8xf32>
+  %t = arith.mulf %a, %by : tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  // expected-warning @below {{looks like attention, but stays in pieces: the masked scores are multiplied by a number that isn't positive}}
   %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
   %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
   return %r : tensor<2x8x4x16xf32>

@@ -387,7 +387,7 @@ static void attention(GraphBuilder &g) {
   RankedTensorType kv = g.tensor({rows, keys, groups, shape[3]});
   Value k = kv == q.getType() ? g.like(q) : g.batch(kv);
   Value v = g.random.coin() ? k : g.batch(kv);
-  Value mask, seed, samples;
+  Value mask, bias, seed, samples;
   int64_t full[] = {rows, heads, queries, keys};
   SmallVector<int64_t> maskShape;
   for (int64_t size : full)
@@ -407,6 +407,10 @@ static void attention(GraphBuilder &g) {
   default:
     break;
   }
+  // A bias has a gradient.
+  if (g.random.below(3) == 0)
+    bias = g.param(
+        {1, g.random.coin() ? heads : 1, g.random.coin() ? queries : 1, keys});
   double dropout = 0;
   if (g.random.below(3) == 0) {
     dropout = 0.25;
@@ -418,7 +422,8 @@ static void attention(GraphBuilder &g) {
   int64_t window = g.random.below(3) == 0 ? 1 + g.random.below(3) : 0;
   auto op = nn::AttentionOp::create(
       g.b, g.loc, g.squash(q), k, v, mask, /*groups=*/Value(),
-      /*prefix=*/Value(), seed, samples, g.b.getF64FloatAttr(g.number(0.3, 1)),
+      /*prefix=*/Value(), seed, samples, bias,
+      g.b.getF64FloatAttr(g.number(0.3, 1)),
       causal ? g.b.getUnitAttr() : nullptr, g.b.getF64FloatAttr(softcap),
       g.b.getI64IntegerAttr(window), g.b.getF64FloatAttr(dropout),
       g.b.getI64IntegerAttr(dropout > 0 ? g.stream() : 0));

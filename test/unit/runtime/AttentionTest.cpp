@@ -24,6 +24,7 @@ struct Case {
   Doubles q, k, v; // contiguous [B, T, H, D] and [B, S, G, D]
   std::vector<float> mask;
   std::vector<unsigned char> booleans;
+  Doubles bias; // empty: none
   int64_t seed[2] = {0x123456789abcdef, 4};
   std::vector<int64_t> samples;
   std::vector<int64_t> groups, prefix; // empty: none
@@ -57,6 +58,12 @@ bool keeps(const Case &c, int64_t b, int64_t h, int64_t t, int64_t s) {
   return double(philox.uniformAt(uint64_t(sample) * per + e)) >= c.p.dropout;
 }
 
+size_t biasAt(const AttentionParams &p, int64_t b, int64_t h, int64_t t,
+              int64_t s) {
+  return size_t(b * p.biasBatchStride + h * p.biasHeadStride +
+                t * p.biasQueryStride + s);
+}
+
 /// Probabilities before dropout of one row; the log-sum-exp.
 double row(const Case &c, const Doubles &q, const Doubles &k, int64_t b,
            int64_t h, int64_t t, Doubles &probability,
@@ -85,6 +92,8 @@ double row(const Case &c, const Doubles &q, const Doubles &k, int64_t b,
       x += c.mask[at];
     if (p.mask == MaskKind::Boolean && !c.booleans[at])
       x = -INFINITY;
+    if (!c.bias.empty())
+      x += c.bias[biasAt(p, b, h, t, s)];
     if (!sees(c, b, t, s))
       x = -INFINITY;
     probability[size_t(s)] = x;
@@ -125,11 +134,12 @@ void forward(const Case &c, const Doubles &q, const Doubles &k,
 }
 
 void backward(const Case &c, const Doubles &dout, Doubles &dq, Doubles &dk,
-              Doubles &dv) {
+              Doubles &dv, Doubles &dbias) {
   const AttentionParams &p = c.p;
   dq.assign(c.q.size(), 0);
   dk.assign(c.k.size(), 0);
   dv.assign(c.v.size(), 0);
+  dbias.assign(c.bias.size(), 0);
   Doubles probability, slopes;
   for (int64_t b = 0; b < p.batch; ++b)
     for (int64_t h = 0; h < p.heads; ++h)
@@ -153,8 +163,10 @@ void backward(const Case &c, const Doubles &dout, Doubles &dq, Doubles &dk,
         for (int64_t s = 0; s < p.keys; ++s) {
           const size_t atK =
               size_t(((b * p.keys + s) * p.kvHeads + g) * p.headDim);
-          const double ds = p.scale * probability[size_t(s)] *
-                            (dp[size_t(s)] - dot) * slopes[size_t(s)];
+          const double onScore = probability[size_t(s)] * (dp[size_t(s)] - dot);
+          if (!c.bias.empty())
+            dbias[biasAt(p, b, h, t, s)] += onScore;
+          const double ds = p.scale * onScore * slopes[size_t(s)];
           for (size_t d = 0; d < size_t(p.headDim); ++d) {
             dq[atQ + d] += ds * c.k[atK + d];
             dk[atK + d] += ds * c.q[atQ + d];
@@ -209,6 +221,21 @@ Case makeCase(int64_t batch, int64_t heads, int64_t kvHeads, int64_t queries,
   return c;
 }
 
+/// `c` with a bias [B or 1, H or 1, T or 1, S].
+Case withBias(Case c, bool perSample, bool perHead, bool perQuery) {
+  AttentionParams &p = c.p;
+  const int64_t rows = perQuery ? p.queries : 1;
+  const int64_t heads = perHead ? p.heads : 1;
+  p.bias = true;
+  p.biasQueryStride = perQuery ? p.keys : 0;
+  p.biasHeadStride = perHead ? rows * p.keys : 0;
+  p.biasBatchStride = perSample ? heads * rows * p.keys : 0;
+  Floats x =
+      randomFloats((perSample ? p.batch : 1) * heads * rows * p.keys, 11);
+  c.bias.assign(x.get(), x.get() + x.size());
+  return c;
+}
+
 Floats narrow(const Doubles &from) {
   Floats to(int64_t(from.size()));
   for (size_t i = 0; i < from.size(); ++i)
@@ -224,17 +251,18 @@ const void *maskOf(const Case &c) {
 }
 
 void check(const Case &c) {
-  Doubles out, lse, dq, dk, dv;
+  Doubles out, lse, dq, dk, dv, dbias;
   forward(c, c.q, c.k, c.v, out, lse);
   Floats grads = randomFloats(int64_t(out.size()), 8);
   const Doubles dout(grads.get(), grads.get() + grads.size());
-  backward(c, dout, dq, dk, dv);
+  backward(c, dout, dq, dk, dv, dbias);
 
   Floats q = narrow(c.q), k = narrow(c.k), v = narrow(c.v);
+  Floats bias = narrow(c.bias);
   Floats o(int64_t(out.size()), NAN), l(int64_t(lse.size()), NAN);
   runKernel<Attention>(1, c.p,
                        {q, k, v, maskOf(c), orNull(c.groups), orNull(c.prefix),
-                        c.seed, c.samples.data()},
+                        c.seed, c.samples.data(), bias},
                        {o, l});
   expectClose(o.get(), out, 1e-5, "out");
   for (size_t i = 0; i < lse.size(); ++i)
@@ -244,36 +272,40 @@ void check(const Case &c) {
       EXPECT_NEAR(l[int64_t(i)], lse[i], 1e-5 * (1 + std::abs(lse[i])));
   // Results hold NaNs before: all of them must be written, none added to.
   Floats gq(q.size(), NAN), gk(k.size(), NAN), gv(v.size(), NAN);
+  Floats gb(bias.size(), NAN);
   runKernel<AttentionGrad>(1, c.p,
                            {q, k, v, o, l, grads, maskOf(c), orNull(c.groups),
-                            orNull(c.prefix), c.seed, c.samples.data()},
-                           {gq, gk, gv});
+                            orNull(c.prefix), c.seed, c.samples.data(), bias},
+                           {gq, gk, gv, gb});
   expectClose(gq.get(), dq, 3e-5, "dq");
   expectClose(gk.get(), dk, 3e-5, "dk");
   expectClose(gv.get(), dv, 3e-5, "dv");
+  expectClose(gb.get(), dbias, 3e-5, "dbias");
 
   Floats o2(o.size()), l2(l.size());
   Floats gq2(q.size(), NAN), gk2(k.size(), NAN), gv2(v.size(), NAN);
+  Floats gb2(bias.size(), NAN);
   runKernel<Attention>(2, c.p,
                        {q, k, v, maskOf(c), orNull(c.groups), orNull(c.prefix),
-                        c.seed, c.samples.data()},
+                        c.seed, c.samples.data(), bias},
                        {o2, l2});
   runKernel<AttentionGrad>(2, c.p,
                            {q, k, v, o, l, grads, maskOf(c), orNull(c.groups),
-                            orNull(c.prefix), c.seed, c.samples.data()},
-                           {gq2, gk2, gv2});
+                            orNull(c.prefix), c.seed, c.samples.data(), bias},
+                           {gq2, gk2, gv2, gb2});
   EXPECT_TRUE(o.sameBits(o2) && l.sameBits(l2));
   EXPECT_TRUE(gq.sameBits(gq2) && gk.sameBits(gk2) && gv.sameBits(gv2));
+  EXPECT_TRUE(gb.sameBits(gb2));
 }
 
 } // namespace
 
 TEST(Attention, TheNaiveGradientIsADerivative) {
   Case c = makeCase(2, 2, 1, 3, 5, 3, true, MaskKind::Additive, 0.3);
-  Doubles out, lse, dq, dk, dv;
+  Doubles out, lse, dq, dk, dv, dbias;
   Floats g = randomFloats(int64_t(c.q.size()), 8);
   const Doubles dout(g.get(), g.get() + g.size());
-  backward(c, dout, dq, dk, dv);
+  backward(c, dout, dq, dk, dv, dbias);
   auto loss = [&] {
     forward(c, c.q, c.k, c.v, out, lse);
     double sum = 0;
@@ -298,10 +330,19 @@ TEST(Attention, TheNaiveGradientIsADerivative) {
   compare(c.v, dv);
   // And so it is of a soft cap.
   c.p.softcap = 0.7;
-  backward(c, dout, dq, dk, dv);
+  backward(c, dout, dq, dk, dv, dbias);
   compare(c.q, dq);
   compare(c.k, dk);
   compare(c.v, dv);
+  // And of biases.
+  for (bool perSample : {false, true})
+    for (bool perHead : {false, true})
+      for (bool perQuery : {false, true}) {
+        c = withBias(c, perSample, perHead, perQuery);
+        backward(c, dout, dq, dk, dv, dbias);
+        compare(c.bias, dbias);
+        compare(c.q, dq);
+      }
 }
 
 TEST(Attention, PlainShapes) {
@@ -391,6 +432,33 @@ TEST(Attention, Prefixes) {
   Case early = makeCase(1, 2, 2, 50, 20, 8, true, MaskKind::None, 0);
   early.prefix = {7}; // Rows that stand before all keys see these.
   check(early);
+}
+
+TEST(Attention, Biases) {
+  // Several chunks or tiles of keys.
+  const int64_t several = kBackend == Backend::Cpu ? 300 : 70;
+  for (bool perSample : {false, true})
+    for (bool perHead : {false, true})
+      for (bool perQuery : {false, true}) {
+        auto biased = [&](const Case &c) {
+          check(withBias(c, perSample, perHead, perQuery));
+        };
+        biased(makeCase(3, 4, 2, 35, 41, 8, true, MaskKind::Boolean, 0.2));
+        if (perSample == perHead)
+          biased(with(
+              makeCase(1, 2, 2, 20, several, 8, false, MaskKind::Additive, 0),
+              0.7, 0));
+        if (perSample != perQuery)
+          biased(with(makeCase(2, 2, 1, 70, 70, 4, true, MaskKind::None, 0), 0,
+                      9));
+      }
+  // Many samples, as windows of pictures: slices of several, and the last one
+  // shorter.
+  check(withBias(makeCase(70, 3, 3, 9, 9, 8, false, MaskKind::None, 0), false,
+                 true, true));
+  // The first queries see nothing.
+  check(withBias(makeCase(2, 2, 2, 50, 20, 8, true, MaskKind::None, 0), false,
+                 true, true));
 }
 
 TEST(Attention, SharedKeyHeads) {

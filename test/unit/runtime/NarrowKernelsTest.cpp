@@ -67,13 +67,16 @@ AttentionParams attention(int64_t queries, int64_t keys, bool causal,
 }
 
 void checkAttention(DType type, AttentionParams wide, bool additive = false) {
-  // The mask is f32 in any type: what bf16 can't hold counts.
+  // Mask and bias are f32 in any type: what bf16 can't hold counts.
   test::Floats mask = randomFloats(wide.queries * wide.keys, 5);
+  test::Floats biases = randomFloats(wide.queries * wide.keys, 6);
   if (additive) {
     wide.mask = MaskKind::Additive;
-    wide.maskQueryStride = wide.keys;
+    wide.bias = true;
+    wide.maskQueryStride = wide.biasQueryStride = wide.keys;
   }
   const void *added = additive ? mask.get() : nullptr;
+  const void *bias = additive ? biases.get() : nullptr;
   AttentionParams p = wide;
   p.type = type;
   const int64_t perQuery = p.batch * p.queries * p.heads,
@@ -87,31 +90,36 @@ void checkAttention(DType type, AttentionParams wide, bool additive = false) {
   const test::Floats nans(perQuery * p.headDim, NAN);
   test::Floats out(nans), lse(perQuery, NAN), lseTyped(perQuery, NAN);
   Typed outTyped(type, nans);
-  runKernel<Attention>(
-      1, wide,
-      {q.values, k.values, v.values, added, nullptr, nullptr, seed, samples},
-      {out, lse});
-  runKernel<Attention>(2, p, {q, k, v, added, nullptr, nullptr, seed, samples},
+  runKernel<Attention>(1, wide,
+                       {q.values, k.values, v.values, added, nullptr, nullptr,
+                        seed, samples, bias},
+                       {out, lse});
+  runKernel<Attention>(2, p,
+                       {q, k, v, added, nullptr, nullptr, seed, samples, bias},
                        {outTyped, lseTyped});
   expectRounded(outTyped, out, "out");
   EXPECT_LE(distance(lseTyped, lse), 1e-6);
 
   test::Floats dq(nans), dk(perKey * p.headDim, NAN),
       dv(perKey * p.headDim, NAN);
+  test::Floats dbias(additive ? biases.size() : 0, NAN), dbiasTyped(dbias);
   Typed dqTyped(type, dq), dkTyped(type, dk), dvTyped(type, dv);
   runKernel<AttentionGrad>(1, wide,
                            {q.values, k.values, v.values, outTyped.values, lse,
-                            dout.values, added, nullptr, nullptr, seed,
-                            samples},
-                           {dq, dk, dv});
+                            dout.values, added, nullptr, nullptr, seed, samples,
+                            bias},
+                           {dq, dk, dv, dbias});
   for (int threads : {1, 2}) {
-    runKernel<AttentionGrad>(
-        threads, p,
-        {q, k, v, outTyped, lse, dout, added, nullptr, nullptr, seed, samples},
-        {dqTyped, dkTyped, dvTyped});
+    runKernel<AttentionGrad>(threads, p,
+                             {q, k, v, outTyped, lse, dout, added, nullptr,
+                              nullptr, seed, samples, bias},
+                             {dqTyped, dkTyped, dvTyped, dbiasTyped});
     expectRounded(dqTyped, dq, "dq");
     expectRounded(dkTyped, dk, "dk");
     expectRounded(dvTyped, dv, "dv");
+    if (additive) {
+      EXPECT_LE(distance(dbiasTyped, dbias), 1e-6);
+    }
   }
 }
 

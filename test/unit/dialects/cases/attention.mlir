@@ -61,3 +61,39 @@ func.func @attention_grad_with_all(%q: tensor<2x3x2x4xf64>, %k: tensor<2x5x1x4xf
   %0:3 = nn.attention_grad %q, %k, %v, %o, %l, %g groups(%ids) prefix(%n) {causal, scale = 0.5, softcap = 0.8, window = 3 : i64} : (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x3x2x4xf64>, tensor<2x2x3xf64>, tensor<2x3x2x4xf64>, tensor<2x5xi64>, tensor<2xi64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>)
   return %0#0, %0#1, %0#2 : tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>
 }
+func.func @attention_bias(%q: tensor<2x3x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %x: tensor<1x2x3x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v bias(%x) {scale = 1.0} : (tensor<2x3x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<1x2x3x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_bias_of_all(%q: tensor<2x3x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %x: tensor<2x2x3x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v bias(%x) {scale = 0.7, softcap = 0.9} : (tensor<2x3x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x2x3x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_bias_of_keys(%q: tensor<2x3x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %x: tensor<1x2x1x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v bias(%x) {causal, scale = 1.0} : (tensor<2x3x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<1x2x1x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_bias_of_samples(%q: tensor<2x3x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %x: tensor<2x1x1x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v bias(%x) {scale = 1.0, window = 2 : i64} : (tensor<2x3x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x1x1x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_bias_and_mask(%q: tensor<2x3x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %m: tensor<2x1x1x4xi1>, %x: tensor<1x1x3x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v mask(%m) bias(%x) {scale = 1.0} : (tensor<2x3x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x1x1x4xi1>, tensor<1x1x3x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_bias_and_dropout(%q: tensor<2x3x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %seed: tensor<2xi64>, %samples: tensor<2xi64>, %x: tensor<1x2x3x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v random(%seed, %samples) bias(%x) {scale = 1.0, dropout = 0.3, stream = 5 : i64} : (tensor<2x3x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2xi64>, tensor<2xi64>, tensor<1x2x3x4xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_grad_of_bias(%q: tensor<2x3x2x4xf64>, %k: tensor<2x5x1x4xf64>, %v: tensor<2x5x1x4xf64>, %o: tensor<2x3x2x4xf64>, %l: tensor<2x2x3xf64>, %g: tensor<2x3x2x4xf64>, %m: tensor<2x1x1x5xi1>, %x: tensor<1x2x3x5xf64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<1x2x3x5xf64>) {
+  %0:4 = nn.attention_grad %q, %k, %v, %o, %l, %g mask(%m) bias(%x) {scale = 0.5, softcap = 0.8} : (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x3x2x4xf64>, tensor<2x2x3xf64>, tensor<2x3x2x4xf64>, tensor<2x1x1x5xi1>, tensor<1x2x3x5xf64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<1x2x3x5xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<1x2x3x5xf64>
+}
+func.func @attention_grad_of_bias_of_samples(%q: tensor<2x3x2x4xf64>, %k: tensor<2x5x1x4xf64>, %v: tensor<2x5x1x4xf64>, %o: tensor<2x3x2x4xf64>, %l: tensor<2x2x3xf64>, %g: tensor<2x3x2x4xf64>, %m: tensor<2x1x1x5xi1>, %x: tensor<2x2x1x5xf64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x2x1x5xf64>) {
+  %0:4 = nn.attention_grad %q, %k, %v, %o, %l, %g mask(%m) bias(%x) {scale = 0.5, softcap = 0.8} : (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x3x2x4xf64>, tensor<2x2x3xf64>, tensor<2x3x2x4xf64>, tensor<2x1x1x5xi1>, tensor<2x2x1x5xf64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x2x1x5xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x2x1x5xf64>
+}
+func.func @attention_grad_of_bias_of_keys(%q: tensor<2x3x2x4xf64>, %k: tensor<2x5x1x4xf64>, %v: tensor<2x5x1x4xf64>, %o: tensor<2x3x2x4xf64>, %l: tensor<2x2x3xf64>, %g: tensor<2x3x2x4xf64>, %m: tensor<2x1x1x5xi1>, %x: tensor<1x1x1x5xf64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<1x1x1x5xf64>) {
+  %0:4 = nn.attention_grad %q, %k, %v, %o, %l, %g mask(%m) bias(%x) {scale = 0.5, softcap = 0.8} : (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<2x3x2x4xf64>, tensor<2x2x3xf64>, tensor<2x3x2x4xf64>, tensor<2x1x1x5xi1>, tensor<1x1x1x5xf64>) -> (tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<1x1x1x5xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x3x2x4xf64>, tensor<2x5x1x4xf64>, tensor<2x5x1x4xf64>, tensor<1x1x1x5xf64>
+}
