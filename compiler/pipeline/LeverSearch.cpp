@@ -35,8 +35,7 @@ public:
       : space(space), plan(plan),
         options(options), sizes{space.precisions.size(),
                                 space.optimizers.size(),
-                                space.lossChunks.size(),
-                                space.tiles.size(),
+                                space.lossChunks.size(), space.tiles.size(),
                                 space.microBatches.size()} {}
 
   Expected<LeverChoice> run() {
@@ -61,10 +60,10 @@ private:
   std::optional<Failure> failure; // The first of a refused program.
 
   LeverSetting settingOf(const Point &point) const {
-    return {
-        space.microBatches[point[kPieces]], space.precisions[point[kPrecision]],
-        space.optimizers[point[kOptimizer]], space.lossChunks[point[kChunk]],
-        space.tiles[point[kTiles]]};
+    return {space.microBatches[point[kPieces]],
+            space.precisions[point[kPrecision]],
+            space.optimizers[point[kOptimizer]],
+            space.lossChunks[point[kChunk]], space.tiles[point[kTiles]]};
   }
 
   std::set<Point> grid() const {

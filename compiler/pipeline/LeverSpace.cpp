@@ -24,8 +24,8 @@ static bool isAuto(StringRef spec) { return headOf(spec).first == "auto"; }
 
 bool tmc::hasFreeLevers(const CompileOptions &asked) {
   return asked.microBatches == kAuto || asked.lossChunk == kAuto ||
-         asked.tiles == kAuto ||
-         isAuto(asked.precision) || isAuto(asked.optimizer);
+         asked.tiles == kAuto || isAuto(asked.precision) ||
+         isAuto(asked.optimizer);
 }
 
 /// With the rest of an `auto` specification behind each name.

@@ -3,8 +3,9 @@
 // A lever changes the program that is planned, where a plan only says how a
 // program runs: into how many micro-batches the batch is cut, what products
 // multiply, what the optimizer keeps its moments in, how many rows of logits
-// are held at once, in how many tiles rows inside MLPs are computed. Where a flag says `auto` the lever is free; anything else
-// pins it. A setting has a value for each lever:
+// are held at once, in how many tiles rows inside MLPs are computed. Where a
+// flag says `auto` the lever is free; anything else pins it. A setting has a
+// value for each lever:
 //
 //     --micro-batches auto --precision auto --optimizer adamw8bit
 //
@@ -97,8 +98,8 @@ struct Harm {
 };
 Harm harmOf(const LeverSetting &setting);
 
-/// "4 micro-batches, bf16, adamw8bit, 256 rows of logits, 4 tiles": what is pulled; "no
-/// lever" where nothing is.
+/// "4 micro-batches, bf16, adamw8bit, 256 rows of logits, 4 tiles": what is
+/// pulled; "no lever" where nothing is.
 std::string textOf(const LeverSetting &setting);
 
 } // namespace tmc

@@ -104,8 +104,7 @@ static int64_t lossChunkIn(ModuleOp module) {
 /// The parts that rows between wide products are computed in.
 static int64_t tilesIn(ModuleOp module) {
   auto forward = module.lookupSymbol<func::FuncOp>("forward");
-  auto count =
-      forward->getAttrOfType<IntegerAttr>(train::TrainDialect::kTiles);
+  auto count = forward->getAttrOfType<IntegerAttr>(train::TrainDialect::kTiles);
   return count ? count.getInt() : 1;
 }
 

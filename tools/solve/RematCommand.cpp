@@ -154,15 +154,15 @@ SolveOptions readOptions(Arguments &args) {
   SolveOptions options;
   options.wantFrontier = args.has("--frontier");
   options.effort = Effort::thorough();
-  int64_t seed = 1;
+  int64_t seed = 1, percent = 100;
   if (args.error.empty() && !args.has("--budget"))
     args.wrong("no --budget given");
   if (args.has("--seed") && !parseInteger(args.get("--seed"), 0, seed))
     args.wrong("--seed wants a whole number, not '" + args.get("--seed") + "'");
-  if (args.has("--effort") &&
-      !parseInteger(args.get("--effort"), 0, options.effort.percent))
+  if (args.has("--effort") && !parseInteger(args.get("--effort"), 0, percent))
     args.wrong("--effort wants a percentage, not '" + args.get("--effort") +
                "'");
+  options.effort.percent = double(percent);
   addWithout(args, options);
   if (std::string limit = args.get("--time-limit"); !limit.empty()) {
     char *end = nullptr;

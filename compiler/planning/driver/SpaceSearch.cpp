@@ -38,7 +38,7 @@ public:
       : problem(problem), options(options),
         amounts(options.coarse ? kCoarse : kFull),
         isSmall(double(problem.instructions.size()) <=
-                double(kFewKernels) * options.effort.percent / 100) {}
+                double(kFewKernels) * options.effort.leastPercent) {}
 
   absl::StatusOr<SpacePlan> run() {
     auto start = std::chrono::steady_clock::now();

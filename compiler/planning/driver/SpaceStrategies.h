@@ -69,8 +69,8 @@ inline constexpr size_t kOptimumInstructions = 12, kOptimumStates = 50'000;
 
 /// What would gain less than this part of the step isn't sought.
 inline constexpr int64_t kWorthPart = 2000;
-/// Devices of up to so many kernels are planned with every row, at less effort
-/// than is usual of up to as many fewer.
+/// Devices of up to so many kernels are planned with every row, of fewer where
+/// less effort than usual is asked for, by `leastPercent`.
 inline constexpr size_t kFewKernels = 400;
 
 } // namespace tmc::planning

@@ -127,7 +127,8 @@ private:
 
 /// How much is tried; which rows are tried doesn't depend on it.
 struct Effort {
-  /// Of the counted work, in percent; of parts at least `leastPercent`.
+  /// Of the counted work, in percent; of parts at least `leastPercent`, which
+  /// is less where less than usual is asked for.
   double percent = 100, leastPercent = 1;
   /// No order gets more counted work; 0: no limit.
   int64_t mostWork = 500'000'000;
