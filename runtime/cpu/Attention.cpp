@@ -94,7 +94,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const gemm::Matrix q{operand(ins, 0), p.q.time, 1, p.type};
   const gemm::Matrix k{operand(ins, 1), p.k.time, 1, p.type};
   const gemm::Matrix v{operand(ins, 2), p.v.time, 1, p.type};
-  const auto operands = cpu::AttentionOperands::of(ins, 3);
+  const auto operands = AttentionExtras::of(ins, 3);
   const StoredRows out{result(outs, 0), p.heads * p.headDim, p.type};
   float *lse = static_cast<float *>(result(outs, 1));
 

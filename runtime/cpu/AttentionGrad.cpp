@@ -213,7 +213,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                      v = in(2, p.v.time);
   const gemm::Matrix out = in(3, queryStride), dout = in(5, queryStride);
   const float *lse = static_cast<const float *>(operand(ins, 4));
-  const auto operands = cpu::AttentionOperands::of(ins, 6);
+  const auto operands = AttentionExtras::of(ins, 6);
   const StoredRows dq{result(outs, 0), queryStride, p.type};
   const StoredRows dk{result(outs, 1), keyStride, p.type};
   const StoredRows dv{result(outs, 2), keyStride, p.type};

@@ -126,7 +126,7 @@ void hideOthers(const AttentionParams &p, const int64_t *groups,
 
 } // namespace
 
-void scaleAndMask(const AttentionParams &p, const AttentionOperands &operands,
+void scaleAndMask(const AttentionParams &p, const AttentionExtras &operands,
                   const AttentionTile &tile, float *scores, float *slopes) {
   const V scale = simd::splat(float(p.scale));
   for (int64_t i = 0; i < tile.keys * kPanelN; i += kWidth)
@@ -155,7 +155,7 @@ void scaleAndMask(const AttentionParams &p, const AttentionOperands &operands,
     hideOthers(p, operands.groups, tile, scores);
 }
 
-void dropoutBits(const AttentionParams &p, const AttentionOperands &operands,
+void dropoutBits(const AttentionParams &p, const AttentionExtras &operands,
                  const AttentionTile &tile, int32_t *keep) {
   const Philox philox(operands.seed, p.stream);
   const uint32_t threshold = philoxThreshold(p.dropout);

@@ -31,29 +31,8 @@ struct AttentionTile {
   int64_t key, keys;      // first, and how many rows
 };
 
-/// The operands that every tile reads; null where there are none.
-struct AttentionOperands {
-  const void *mask;
-  const int64_t *groups, *prefix;
-  const int64_t *seed, *samples;
-  const float *bias;
-
-  /// Of an operator's inputs, those from `first` on.
-  static AttentionOperands of(In ins, size_t first) {
-    auto ints = [&](size_t i) {
-      return static_cast<const int64_t *>(operand(ins, first + i));
-    };
-    return {operand(ins, first),
-            ints(1),
-            ints(2),
-            ints(3),
-            ints(4),
-            static_cast<const float *>(operand(ins, first + 5))};
-  }
-};
-
 /// The keys below this are seen by the queries below `queryEnd` at most.
-inline int64_t keyEnd(const AttentionParams &p, const AttentionOperands &o,
+inline int64_t keyEnd(const AttentionParams &p, const AttentionExtras &o,
                       int64_t batch, int64_t queryEnd) {
   const int64_t at = queryEnd - 1 + p.keys - p.queries;
   int64_t end = p.keys;
@@ -77,11 +56,11 @@ inline int64_t firstKey(const AttentionParams &p, int64_t query) {
 
 /// Scales and caps raw products and applies the masks: what isn't seen becomes
 /// -inf. With a soft cap, `slopes` gets its derivatives, unless it is null.
-void scaleAndMask(const AttentionParams &p, const AttentionOperands &operands,
+void scaleAndMask(const AttentionParams &p, const AttentionExtras &operands,
                   const AttentionTile &tile, float *scores, float *slopes);
 
 /// keep[r * kPanelN + lane]: all bits set where dropout keeps the element.
-void dropoutBits(const AttentionParams &p, const AttentionOperands &operands,
+void dropoutBits(const AttentionParams &p, const AttentionExtras &operands,
                  const AttentionTile &tile, int32_t *keep);
 
 /// to[q * stride + d] (+)= from[d * kPanelN + q] for d < depth, q < queries.

@@ -168,7 +168,7 @@ Status Attention::prepare(Device &device) {
 void Attention::run(Stream &stream, In ins, Out outs, void *, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "attention");
-  const auto extras = cuda::AttentionExtras::of(ins, 3);
+  const auto extras = AttentionExtras::of(ins, 3);
   (void)cuda::withShape(*state_->device, p, [&](auto shape) {
     using Shape = decltype(shape);
     launch(queue, cuda::attention<Shape>,

@@ -84,6 +84,33 @@ template <typename Shape> struct Tiles {
         scores(dout + Shape::kOperandFloats) {}
 };
 
+/// The tiles of a head's queries and of dout.
+template <typename Shape>
+__device__ void loadQueries(const AttentionParams &p, const GradOperands &o,
+                            int64_t batch, int64_t head, int64_t query0,
+                            const Tiles<Shape> &tiles) {
+  const int64_t stride = p.heads * p.headDim; // of dout
+  loadTile<Shape>(
+      StoredIn{o.q, p.type}.shifted(batch * p.q.batch + head * p.q.head),
+      query0, p.queries, p.q.time, p.headDim, tiles.q);
+  loadTile<Shape>(StoredIn{o.dout, p.type}.shifted(batch * p.queries * stride +
+                                                   head * p.headDim),
+                  query0, p.queries, stride, p.headDim, tiles.dout);
+}
+
+/// The tiles of a head's keys and values.
+template <typename Shape>
+__device__ void loadKeys(const AttentionParams &p, const GradOperands &o,
+                         int64_t batch, int64_t kvHead, int64_t key0,
+                         const Tiles<Shape> &tiles) {
+  loadTile<Shape>(
+      StoredIn{o.k, p.type}.shifted(batch * p.k.batch + kvHead * p.k.head),
+      key0, p.keys, p.k.time, p.headDim, tiles.k);
+  loadTile<Shape>(
+      StoredIn{o.v, p.type}.shifted(batch * p.v.batch + kvHead * p.v.head),
+      key0, p.keys, p.v.time, p.headDim, tiles.v);
+}
+
 /// This thread's scores of a tile: drop(P) in `kept`, dS in `slope`, that of
 /// the product or, OfBias, of what is added to it. If the kernel has dropout,
 /// tiles.scores holds what is kept.
@@ -149,12 +176,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   const int row0 = int(threadIdx.y) * kPer;
   const int64_t queryStride = p.heads * p.headDim;
 
-  loadTile<Shape>(
-      StoredIn{o.k, p.type}.shifted(batch * p.k.batch + kvHead * p.k.head),
-      key0, p.keys, p.k.time, p.headDim, tiles.k);
-  loadTile<Shape>(
-      StoredIn{o.v, p.type}.shifted(batch * p.v.batch + kvHead * p.v.head),
-      key0, p.keys, p.v.time, p.headDim, tiles.v);
+  loadKeys<Shape>(p, o, batch, kvHead, key0, tiles);
   Share<Shape> dk, dv;
   dk.zero();
   dv.zero();
@@ -163,6 +185,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   const int64_t firstTile = firstQuery(p, o.extras, batch, key0) / Rows;
   const int64_t queryEnd = queryEndOf(p, key0 + Rows);
   for (int64_t head = kvHead * perKey; head < (kvHead + 1) * perKey; ++head) {
+    // Outside of the loop, or registers spill.
     const StoredIn qHead =
         StoredIn{o.q, p.type}.shifted(batch * p.q.batch + head * p.q.head);
     const StoredIn doutHead = StoredIn{o.dout, p.type}.shifted(
@@ -210,18 +233,14 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   const int64_t kvHead = head / (p.heads / p.kvHeads);
   const int row0 = int(threadIdx.y) * kPer;
-  const int64_t queryStride = p.heads * p.headDim;
+
+  // Outside of the loop, or registers spill.
   const StoredIn kHead =
       StoredIn{o.k, p.type}.shifted(batch * p.k.batch + kvHead * p.k.head);
   const StoredIn vHead =
       StoredIn{o.v, p.type}.shifted(batch * p.v.batch + kvHead * p.v.head);
 
-  loadTile<Shape>(
-      StoredIn{o.q, p.type}.shifted(batch * p.q.batch + head * p.q.head),
-      query0, p.queries, p.q.time, p.headDim, tiles.q);
-  loadTile<Shape>(StoredIn{o.dout, p.type}.shifted(
-                      batch * p.queries * queryStride + head * p.headDim),
-                  query0, p.queries, queryStride, p.headDim, tiles.dout);
+  loadQueries<Shape>(p, o, batch, head, query0, tiles);
   Share<Shape> dq;
   dq.zero();
 
@@ -264,7 +283,6 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   const int64_t keyTiles = (p.keys + Rows - 1) / Rows;
   const int64_t key0 = int64_t(blockIdx.x) % keyTiles * Rows;
   const int64_t ownQuery0 = int64_t(blockIdx.x) / keyTiles * Rows;
-  const int64_t queryStride = p.heads * p.headDim;
   const int tx = int(threadIdx.x), row0 = int(threadIdx.y) * kPer;
   float sum[kPer][kPer];
 #pragma unroll
@@ -291,18 +309,8 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
           continue; // the whole block
         const int64_t kvHead = head / (p.heads / p.kvHeads);
         __syncthreads(); // the tiles of the last round have been read
-        loadTile<Shape>(
-            StoredIn{o.q, p.type}.shifted(batch * p.q.batch + head * p.q.head),
-            query0, p.queries, p.q.time, p.headDim, tiles.q);
-        loadTile<Shape>(StoredIn{o.dout, p.type}.shifted(
-                            batch * p.queries * queryStride + head * p.headDim),
-                        query0, p.queries, queryStride, p.headDim, tiles.dout);
-        loadTile<Shape>(StoredIn{o.k, p.type}.shifted(batch * p.k.batch +
-                                                      kvHead * p.k.head),
-                        key0, p.keys, p.k.time, p.headDim, tiles.k);
-        loadTile<Shape>(StoredIn{o.v, p.type}.shifted(batch * p.v.batch +
-                                                      kvHead * p.v.head),
-                        key0, p.keys, p.v.time, p.headDim, tiles.v);
+        loadQueries<Shape>(p, o, batch, head, query0, tiles);
+        loadKeys<Shape>(p, o, batch, kvHead, key0, tiles);
         if (p.dropout > 0)
           fillKept<Shape>(p, o.extras, batch, head, query0, key0, tiles.scores);
         __syncthreads();
@@ -428,7 +436,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                                     operand(ins, 3),
                                     operand(ins, 5),
                                     static_cast<const float *>(operand(ins, 4)),
-                                    cuda::AttentionExtras::of(ins, 6),
+                                    AttentionExtras::of(ins, 6),
                                     static_cast<float *>(scratch),
                                     result(outs, 0),
                                     result(outs, 1),

@@ -50,27 +50,6 @@ template <int Rows_, int Depth_> struct TileShape {
   static_assert(Rows % kSide == 0 && Depth % 64 == 0);
 };
 
-/// What masks, the random numbers, and a bias; null where there are none.
-struct AttentionExtras {
-  const void *mask;
-  const int64_t *groups, *prefix;
-  const int64_t *seed, *samples;
-  const float *bias;
-
-  /// Of an operator's inputs, those from `first` on.
-  static AttentionExtras of(In ins, size_t first) {
-    auto ints = [&](size_t i) {
-      return static_cast<const int64_t *>(operand(ins, first + i));
-    };
-    return {operand(ins, first),
-            ints(1),
-            ints(2),
-            ints(3),
-            ints(4),
-            static_cast<const float *>(operand(ins, first + 5))};
-  }
-};
-
 TMC_HD inline int64_t clampTo(int64_t x, int64_t end) {
   return x < 0 ? 0 : x < end ? x : end;
 }

@@ -61,6 +61,27 @@ struct AttentionParams {
   int64_t scratchBytes;
 };
 
+/// What attention may be given beside q, k and v; null where it isn't.
+struct AttentionExtras {
+  const void *mask;
+  const int64_t *groups, *prefix;
+  const int64_t *seed, *samples;
+  const float *bias;
+
+  /// Of an operator's inputs, those from `first` on.
+  static AttentionExtras of(In ins, size_t first) {
+    auto ints = [&](size_t i) {
+      return static_cast<const int64_t *>(operand(ins, first + i));
+    };
+    return {operand(ins, first),
+            ints(1),
+            ints(2),
+            ints(3),
+            ints(4),
+            static_cast<const float *>(operand(ins, first + 5))};
+  }
+};
+
 /// A row that sees no key at all has output 0, and lse -infinity. Scores and
 /// sums are f32 for narrow types, too.
 ///
