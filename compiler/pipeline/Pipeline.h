@@ -130,10 +130,12 @@ private:
   /// nearest value, or of all together. `given`: the flags, before levers that
   /// they leave free were chosen.
   void suggest(Failure &failure, const CompileOptions &given);
+  /// Of a coarse plan of a setting; nothing: it has none that fits.
+  std::optional<double> coarseSeconds(const LeverSetting &setting);
   /// Of what `asked` leaves free the nearest setting with a coarse plan, and
-  /// its seconds. Settings of `known` have none.
+  /// its seconds; none of those that `tried` leaves.
   std::optional<std::pair<LeverSetting, double>>
-  nearestFitting(const LeverSpace &known);
+  nearestFitting(const CompileOptions &tried);
   /// Keeps what was imported, for the compilations of other settings.
   void keepForward();
   /// Becomes `other`, which went on from what this one imported.

@@ -151,20 +151,35 @@ Expected<bool> Compilation::runWithLevers(Phase last) {
   return planBest(last);
 }
 
+/// The least harm, then the fewest pieces, come first.
+static bool isNearer(const LeverSetting &a, const LeverSetting &b) {
+  return std::pair(harmOf(a), a.microBatches) <
+         std::pair(harmOf(b), b.microBatches);
+}
+
+std::optional<double> Compilation::coarseSeconds(const LeverSetting &setting) {
+  Expected<std::unique_ptr<Compilation>> point =
+      builtFor(setting, Phase::Shape);
+  if (!point)
+    return std::nullopt;
+  Expected<CoarsePlan> made = planCoarsely((*point)->form, (*point)->other,
+                                           (*point)->request(Phase::Plan));
+  return made && made->fits ? std::optional(made->seconds) : std::nullopt;
+}
+
 std::optional<std::pair<LeverSetting, double>>
-Compilation::nearestFitting(const LeverSpace &known) {
-  const int64_t budget = request(Phase::Plan).budgets.device;
+Compilation::nearestFitting(const CompileOptions &tried) {
   std::vector<LeverSetting> settings =
       leverSpaceOf(asked, device, samples).all();
-  if (asked.offload == "none") // Else it is the lever.
+  if (asked.offload == tried.offload) {
+    const auto known = leverSpaceOf(tried, device, samples).all();
     llvm::erase_if(settings, [&](const LeverSetting &setting) {
-      return llvm::is_contained(known.all(), setting);
+      return llvm::is_contained(known, setting);
     });
-  llvm::stable_sort(settings, [](const LeverSetting &a, const LeverSetting &b) {
-    return std::pair(harmOf(a), a.microBatches) <
-           std::pair(harmOf(b), b.microBatches);
-  });
-  std::vector<std::unique_ptr<Compilation>> built(settings.size());
+  }
+  llvm::stable_sort(settings, isNearer);
+  const int64_t budget = request(Phase::Plan).budgets.device;
+  std::vector<char> isPossible(settings.size());
   planning::inParallel(settings.size(), [&](size_t i) {
     Expected<std::unique_ptr<Compilation>> point =
         builtFor(settings[i], Phase::Shape);
@@ -172,30 +187,23 @@ Compilation::nearestFitting(const LeverSpace &known) {
       return;
     Expected<int64_t> least = tmc::impossibleBelow(
         (*point)->form, (*point)->other, (*point)->request(Phase::Plan));
-    if (least && *least <= budget)
-      built[i] = std::move(*point);
+    isPossible[i] = least && *least <= budget;
   });
-  std::vector<size_t> open;
-  for (size_t i = 0; i < settings.size(); ++i)
-    if (built[i])
-      open.push_back(i);
+  std::vector<LeverSetting> open;
+  for (auto [setting, possible] : llvm::zip(settings, isPossible))
+    if (possible)
+      open.push_back(setting);
   // The most that can be done says whether the rest is worth a look.
-  std::optional<std::pair<LeverSetting, double>> found;
-  auto plan = [&](size_t i) {
-    Compilation &point = *built[i];
-    Expected<CoarsePlan> made =
-        planCoarsely(point.form, point.other, point.request(Phase::Plan));
-    if (!made || !made->fits)
-      return false;
-    found = {settings[i], made->seconds};
-    return true;
-  };
-  if (open.empty() || !plan(open.back()))
+  std::optional<double> seconds;
+  if (open.empty() || !(seconds = coarseSeconds(open.back())))
     return std::nullopt;
+  const std::pair most(open.back(), *seconds);
   open.pop_back();
   open.resize(std::min(open.size(), kNearestTried));
-  (void)llvm::any_of(open, plan);
-  return found;
+  for (const LeverSetting &setting : open)
+    if ((seconds = coarseSeconds(setting)))
+      return std::pair(setting, *seconds);
+  return most;
 }
 
 void Compilation::suggest(Failure &failure, const CompileOptions &given) {
@@ -203,31 +211,39 @@ void Compilation::suggest(Failure &failure, const CompileOptions &given) {
       form.figures.smallestFoundBytes / kReachedPart)
     return;
   const CompileOptions before = asked;
-  const LeverSpace known = leverSpaceOf(before, device, samples);
   programs = std::make_shared<Programs>();
-  auto attempt = [&](const CompileOptions &freed) {
-    asked = freed;
-    const auto found = nearestFitting(known);
-    asked = before;
-    if (!found)
-      return false;
+  auto tell = [&](const LeverSetting &setting, double seconds) {
     failure.notes.push_back("by a coarse plan it fits with " +
-                            flagsOf(before, pinned(freed, found->first)) +
-                            ", " + readableSeconds(found->second) + " a step");
-    return true;
+                            flagsOf(before, pinned(asked, setting)) + ", " +
+                            readableSeconds(seconds) + " a step");
   };
+  say("levers: what else would fit ...");
   bool any = false;
   CompileOptions all = before;
   std::vector<FreeLever> levers = pinnedLevers(given);
   for (FreeLever free : levers) {
-    CompileOptions freed = before;
-    free(freed);
+    asked = before;
+    free(asked);
     free(all);
-    say("levers: " + flagsOf(before, freed) + " ...");
-    any |= attempt(freed);
+    if (const auto found = nearestFitting(before)) {
+      tell(found->first, found->second);
+      any = true;
+    }
   }
-  if (!any && levers.size() > 1)
-    attempt(all);
+  if (!any && levers.size() > 1) {
+    asked = all;
+    const std::vector<LeverSetting> grid =
+        leverSpaceOf(asked, device, samples).all();
+    const LeverSetting most = *llvm::max_element(grid, isNearer);
+    if (std::optional<double> seconds = coarseSeconds(most)) {
+      Expected<LeverChoice> made = search(Keep::None);
+      const bool isBetter = made && !made->ranked.empty();
+      const LeverSetting nearest =
+          isBetter ? *llvm::min_element(made->ranked, isNearer) : most;
+      tell(nearest, isBetter ? made->seen.at(nearest).seconds : *seconds);
+    }
+  }
+  asked = before;
   say("");
 }
 
