@@ -46,7 +46,7 @@ CASES = {
     "gpt2-cpu": case(GPT2, "cpu:v3", "1600MiB", 8, ["f32", "bf16"], "--dim=sequence=512"),
     "bert-t4": case(BERT, "cuda:t4", "2GiB", 64, FP16, "--dim=sequence=128"),
     "bert-rtx3060": case(BERT, "cuda:rtx3060", "1500MiB", 32, BF16, "--dim=sequence=512"),
-    "resnet-v100": case(RESNET, "cuda:v100", "40MiB", 256, FP16, NORM, chunks=[None]),
+    "resnet-v100": case(RESNET, "cuda:v100", "600MiB", 256, FP16, NORM, chunks=[None]),
     "mlp-cpu": case(MLP, "cpu:v3", "20MiB", 4096, ["f32", "bf16"], chunks=[None]),
     "gpt2-xl-rtx3060": case(XL, "cuda:rtx3060", "12GiB", 64, BF16, "--dim=sequence=1024"),
     "gpt2-xl-v100": case(XL, "cuda:v100", "16GiB", 16, FP16, "--dim=sequence=1024"),
