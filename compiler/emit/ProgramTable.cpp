@@ -158,9 +158,6 @@ private:
                    !tensor.has(TrainDialect::kFrozen);
     os << ",\n     .trainable = " << (trained ? "true" : "false")
        << ", .feed = Feed::" << tensor.feed();
-    if (mem::SpaceKind space = mem::spaceOf(type);
-        space != mem::SpaceKind::Device)
-      os << ", .space = " << spaceName(space);
     if (tensor.has(TrainDialect::kCopyOf))
       os << ", .copyOf = " << indexOf(tensor.text(TrainDialect::kCopyOf));
     if (auto limit = tensor.attrs.getAs<IntegerAttr>(TrainDialect::kLimit)) {
@@ -171,6 +168,9 @@ private:
     if (auto ranges = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kRanges))
       os << ",\n     .ranges = ranges" << tensor.buffer.getOffset()
          << ", .rangeCount = " << ranges.size();
+    if (mem::SpaceKind space = mem::spaceOf(type);
+        space != mem::SpaceKind::Device)
+      os << ", .space = " << spaceName(space);
     if (auto aliases = tensor.attrs.getAs<ArrayAttr>(TrainDialect::kAliases))
       os << ",\n     .aliases = aliasesOf" << &tensor - tensors.data()
          << ", .aliasCount = " << aliases.size();
@@ -260,7 +260,7 @@ private:
     os << "};\n\n";
   }
 
-  void printRegion(mem::BufferOp buffer) {
+  static void printRegion(llvm::raw_ostream &os, mem::BufferOp buffer) {
     MemRefType type = buffer.getMemref().getType();
     mem::SpaceKind space = mem::spaceOf(type);
     os << "    {" << llvm::format_hex(uint64_t(buffer.getOffset()), 1) << ", "
@@ -296,7 +296,8 @@ private:
     llvm::DenseMap<Operation *, int64_t> momentOf;
     std::vector<Row> rows;
     size_t regions = 0;
-    os << "const Region regions[] = {\n";
+    std::string regionRows;
+    llvm::raw_string_ostream regionStream(regionRows);
     for (auto [moment, op] : llvm::enumerate(liveness.moments)) {
       momentOf[op] = moment;
       Row row{"zeros", "", regions, 0, 0, 0, "Fill", 0, 0, 0};
@@ -334,16 +335,18 @@ private:
         row.elements = std::max(row.elements, elementsOf(value));
       row.location = sourceLine(op->getLoc());
       for (Value value : writes)
-        printRegion(bufferOf(value));
+        printRegion(regionStream, bufferOf(value));
       row.writes = writes.size();
       row.firstDeath = row.firstWrite + row.writes;
       for (mem::BufferOp buffer : deaths[moment])
-        printRegion(buffer);
+        printRegion(regionStream, buffer);
       row.deaths = deaths[moment].size();
       regions = row.firstDeath + row.deaths;
       rows.push_back(std::move(row));
     }
-    os << "};\n\nconst LaunchInfo launches[] = {\n";
+    // Regions are defined behind the launches: nvcc's front end copies a table
+    // whose values it knows for each pointer into it, megabytes per launch.
+    os << "extern const Region regions[];\nconst LaunchInfo launches[] = {\n";
     for (auto [i, row] : llvm::enumerate(rows)) {
       os << "    {" << quoted(row.name) << ", " << quoted(row.location)
          << ", regions + " << row.firstWrite << ", " << row.writes
@@ -358,7 +361,7 @@ private:
         os << ", " << llvm::format("%.6g", options.entrySeconds[i]);
       os << "},\n";
     }
-    os << "};\n\n";
+    os << "};\nconst Region regions[] = {\n" << regionRows << "};\n\n";
   }
 
   static int64_t elementsOf(Value memref) {

@@ -11,9 +11,10 @@ rm -rf "$out"
 mkdir -p "$out/bin"
 fail() { echo "error: $1" >&2; exit 1; }
 echo '# no cases' > "$out/cases.txt"
-"$root/bench/gpu/emit.sh" -t "$tmc" --cases "$out/cases.txt" --models mlp-small -o "$out/steps" > "$out/log"
+cp "$out/cases.txt" "$out/levers.txt"
+"$root/bench/gpu/emit.sh" -t "$tmc" --cases "$out/cases.txt" --levers "$out/levers.txt" --models mlp-small -o "$out/steps" > "$out/log"
 run() {
-  "$root/bench/gpu/run.sh" -s "$out/steps" -o "$out/work" -a sm_90 --cases "$out/cases.txt" \
+  "$root/bench/gpu/run.sh" -s "$out/steps" -o "$out/work" -a sm_90 --cases "$out/cases.txt" --levers "$out/levers.txt" \
     --python "$python" "$@" > "$out/log" 2>&1
 }
 run --compile-only || { cat "$out/log" >&2; fail "nothing is built"; }

@@ -11,7 +11,8 @@ mkdir -p "$out"/{toolkit/bin,bin,empty,wheels/nvidia/{cublas,cudnn}/{lib,include
 out=$(cd "$out" && pwd)
 fail() { echo "error: $1" >&2; exit 1; }
 echo '# no cases' > "$out/cases.txt"
-"$root/bench/gpu/emit.sh" -t "$tmc" --cases "$out/cases.txt" --models mlp-small -o "$out/steps" > "$out/log"
+cp "$out/cases.txt" "$out/levers.txt"
+"$root/bench/gpu/emit.sh" -t "$tmc" --cases "$out/cases.txt" --levers "$out/levers.txt" --models mlp-small -o "$out/steps" > "$out/log"
 touch "$out"/{wheels,half}/nvidia/cublas/lib/libcublasLt.so.13 "$out/wheels/nvidia/cudnn/lib/libcudnn.so.9" \
   "$out/wheels/nvidia/cudnn/include/cudnn.h"
 
@@ -47,7 +48,7 @@ run() { # folder of wheels, PATH's own, more
   rm -f "$out/calls" "$out/searched"
   PATH=$path:$out/bin:/usr/bin:/bin CUDA_HOME=/nowhere PYTHONPATH=$wheels LD_LIBRARY_PATH='' \
     "$root/bench/gpu/run.sh" -s "$out/steps" -o "$out/work" -a sm_90 --steps 1 \
-    --cases "$out/cases.txt" --python "$out/bin/python" "$@" > "$out/log" 2>&1
+    --cases "$out/cases.txt" --levers "$out/levers.txt" --python "$out/bin/python" "$@" > "$out/log" 2>&1
 }
 calls() { # text: in some call
   grep -q -- "$1" "$out/calls" || { cat "$out/log" "$out/calls" >&2; fail "no call with '$1'"; }

@@ -22,15 +22,15 @@ using Doubles = std::vector<double>;
 struct Case {
   AttentionParams p;
   Doubles q, k, v; // contiguous [B, T, H, D] and [B, S, G, D]
-  std::vector<float> mask;
-  std::vector<unsigned char> booleans;
+  Vector<float> mask;
+  Vector<unsigned char> booleans;
   Doubles bias; // empty: none
   int64_t seed[2] = {0x123456789abcdef, 4};
-  std::vector<int64_t> samples;
-  std::vector<int64_t> groups, prefix; // empty: none
+  Vector<int64_t> samples;
+  Vector<int64_t> groups, prefix; // empty: none
 };
 
-const int64_t *orNull(const std::vector<int64_t> &x) {
+const int64_t *orNull(const Vector<int64_t> &x) {
   return x.empty() ? nullptr : x.data();
 }
 

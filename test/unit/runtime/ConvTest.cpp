@@ -258,9 +258,11 @@ void expectSums(const Floats &got, const Sums &want, const char *what,
         break;
     }
   }
-  EXPECT_LE(worst, 1) << what << " element " << where << " of "
-                      << want[where].terms << " products: got " << got[where]
-                      << ", want " << factor * want[where].value;
+  // cuDNN takes transforms where it likes.
+  EXPECT_LE(worst, kOnCard ? 4 : 1)
+      << what << " element " << where << " of " << want[where].terms
+      << " products: got " << got[where] << ", want "
+      << factor * want[where].value;
 }
 
 void checkConv(ConvParams p) {
@@ -447,7 +449,7 @@ namespace {
 /// The same bits on cpu; on cuda, where a filter gradient is another sum, at
 /// most one rounding off.
 void expectSame(Typed &got, const Typed &want, bool isExact, const char *what) {
-  if (isExact) {
+  if (isExact && !kOnCard) {
     EXPECT_TRUE(got.bytes.sameBits(want.bytes)) << what;
     return;
   }

@@ -81,7 +81,7 @@ TEST(LossScale, StaysFiniteAndMayStayAsItIs) {
 }
 
 TEST(GradNorm, TakesTheScaleOut) {
-  const float squares[] = {9 * 64 * 64, 16 * 64 * 64}, scale = 64;
+  float squares[] = {9 * 64 * 64, 16 * 64 * 64}, scale = 64;
   auto run = [&](double maxNorm, const float *first, float &norm, float &clip) {
     runKernel<GradNorm>(
         1,
@@ -94,15 +94,16 @@ TEST(GradNorm, TakesTheScaleOut) {
   EXPECT_EQ(clip, float(2 / (5 + 1e-6) / 64));
   run(0, squares, norm, clip);
   EXPECT_EQ(clip, 1.0f / 64);
-  run(2, &kInf, norm, clip);
+  float infinite = kInf;
+  run(2, &infinite, norm, clip);
   EXPECT_EQ(norm, kInf);
 }
 
 namespace {
 
 /// Some bytes, all of them different from their neighbours.
-std::vector<char> noise(size_t bytes, unsigned seed) {
-  std::vector<char> data(bytes);
+Vector<char> noise(size_t bytes, unsigned seed) {
+  Vector<char> data(bytes);
   std::mt19937 random(seed);
   for (char &byte : data)
     byte = char(random() % 60); // Of floats, none is NaN.
@@ -121,7 +122,7 @@ TEST(Updates, LeaveEverythingAtStepZero) {
   for (DType kept : {DType::F32, DType::BF16}) {
     const size_t bytes = size_t(count) * (kept == DType::F32 ? 4 : 2);
     // Parameter, two moments; codes and maxima of two moments.
-    std::vector<std::vector<char>> at;
+    std::vector<Vector<char>> at;
     for (size_t size :
          {bytes, bytes, bytes, codes, 4 * blocks, codes, 4 * blocks})
       at.push_back(noise(size, unsigned(at.size())));

@@ -11,7 +11,12 @@
 
 #include "gtest/gtest.h"
 
+#ifdef TMC_TEST_ON_CARD
+#include <cuda_runtime_api.h>
+#endif
+
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -27,6 +32,13 @@
 namespace tmc::test {
 
 constexpr Backend kBackend = Backend::TMC_TEST_BACKEND;
+/// A card's own libraries and units, not the emulator's stand-ins of them: how
+/// they round is theirs (CardMain.cpp says what was seen).
+#ifdef TMC_TEST_ON_CARD
+constexpr bool kOnCard = true;
+#else
+constexpr bool kOnCard = false;
+#endif
 
 /// A buffer aligned as the arena's are.
 template <typename T> class Buffer {
@@ -50,22 +62,49 @@ public:
            !std::memcmp(data_, other.data_, size_t(count_) * sizeof(T));
   }
 
-private:
 #ifdef TMC_CUDA_EMULATED
   // Memory that kernels may touch, between red zones.
   static void *allocate(size_t bytes) {
     return emulator::allocateManaged(bytes);
   }
   static void deallocate(void *p) { emulator::freeManaged(p); }
+#elif defined(TMC_TEST_ON_CARD)
+  // Memory that host and card both see; a page lies where it was touched last.
+  static void *allocate(size_t bytes) {
+    void *p = nullptr;
+    const cudaError_t e = cudaMallocManaged(&p, bytes ? bytes : 1);
+    if (e != cudaSuccess) {
+      std::fprintf(stderr, "can't allocate %zu bytes: %s\n", bytes,
+                   cudaGetErrorString(e));
+      std::abort();
+    }
+    return p;
+  }
+  static void deallocate(void *p) { (void)cudaFree(p); }
 #else
   static void *allocate(size_t bytes) {
     return std::aligned_alloc(64, (bytes + 64) / 64 * 64);
   }
   static void deallocate(void *p) { std::free(p); }
 #endif
+
+private:
   int64_t count_;
   T *data_;
 };
+/// A std::vector that lies where a Buffer does: kernels may read it.
+template <typename T> struct BufferAllocator {
+  using value_type = T;
+  BufferAllocator() = default;
+  template <typename U> BufferAllocator(const BufferAllocator<U> &) {}
+  T *allocate(size_t count) {
+    return static_cast<T *>(Buffer<T>::allocate(count * sizeof(T)));
+  }
+  void deallocate(T *p, size_t) { Buffer<T>::deallocate(p); }
+  bool operator==(const BufferAllocator &) const { return true; }
+};
+template <typename T> using Vector = std::vector<T, BufferAllocator<T>>;
+
 using Floats = Buffer<float>;
 using Longs = Buffer<int64_t>;
 
