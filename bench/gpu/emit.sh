@@ -2,16 +2,18 @@
 # Emits the step directories that run.sh builds, for a machine without LLVM:
 #
 #   bench/gpu/emit.sh [-t TMC] [-a sm_90] [-o OUT]     (default OUT: bench/gpu/steps)
-#                     [--cases FILE] [--models "NAME ..."] [--only CASE]
+#                     [--cases FILE] [--levers FILE] [--models "NAME ..."] [--only CASE]
 #   bench/gpu/emit.sh --goldens [DIR]                  losses on cpu -> DIR (goldens/)
 #
 # OUT/bench/CASE/{loose,tight}: each case of cases.txt under the target's whole
 # memory, and under a budget a quarter of the way up from the smallest workable one.
 # OUT/golden/NAME/{adamw,gradients}: models of test/golden, whose weights are small.
+# OUT/levers/NAME/{stays,moves}: those of levers.txt, and where they name what may leave the
+# device, once more with a budget a twentieth of the way up.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-tmc=$root/build/bin/tmc arch=sm_90 out=$here/steps goldens= only= cases=$here/cases.txt models=
+tmc=$root/build/bin/tmc arch=sm_90 out=$here/steps goldens= only= cases=$here/cases.txt levers=$here/levers.txt models=
 while [ $# -gt 0 ]; do
   case $1 in
     -t) tmc=$2; shift 2;;
@@ -19,13 +21,16 @@ while [ $# -gt 0 ]; do
     -o) out=$2; shift 2;;
     --only) only=$2; shift 2;;
     --cases) cases=$2; shift 2;;
+    --levers) levers=$2; shift 2;;
     --models) models=$2; shift 2;;
     --goldens) goldens=$here/goldens; shift
       case ${1:--} in -*) ;; *) goldens=$1; shift;; esac;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2;;
   esac
 done
 steps=10 # of the stored losses
+# shellcheck source=data.sh
+. "$here/data.sh"
 
 # field FILE NAME: a number of a plan.json
 field() { sed -n "s/^ *\"$2\": \([0-9]*\),\{0,1\}$/\1/p" "$1" | head -1; }
@@ -40,14 +45,14 @@ compile() { # directory, target, emit kind, graph, further options
   rm -f "$directory.log"
 }
 
-each_case() { # calls $1 for each line
-  local name graph sizes optimizer data rate
-  while IFS='|' read -r name graph sizes optimizer data rate; do
+each_case() { # calls $1 for each line of $2
+  local name graph sizes optimizer data rate moves
+  while IFS='|' read -r name graph sizes optimizer data rate moves; do
     read -r name <<< "$name"; read -r graph <<< "$graph"; read -r optimizer <<< "$optimizer"
-    read -r rate <<< "$rate"
+    read -r rate <<< "$rate"; read -r moves <<< "$moves"
     [ -z "$only" ] || [ "$only" = "$name" ] || continue
-    "$1" "$name" "$graph" "$sizes" "$optimizer" "$data" "$rate"
-  done < <(grep -v '^#' "$cases")
+    "$1" "$name" "$graph" "$sizes" "$optimizer" "$data" "$rate" "$moves"
+  done < <(grep -v '^#' "$2")
 }
 
 emit_case() {
@@ -63,8 +68,28 @@ emit_case() {
     --budget=$((least + (most - least) / 4))
 }
 
+emit_levers() {
+  local name=$1 graph=$2 sizes=$3 optimizer=$4 moves=$7
+  local to=$out/levers/$name
+  # shellcheck disable=SC2086
+  compile "$to/stays" "cuda:$arch" source "$graph" $sizes --optimizer="$optimizer"
+  [ "$moves" ] || return 0
+  local least most
+  # shellcheck disable=SC2086
+  least=$("$tmc" plan "$root/$graph" --target="cuda:$arch" $sizes --optimizer="$optimizer" \
+    $moves --budget=1 2>&1 || true)
+  least=$(sed -n 's/.*smallest budget .*(\([0-9]*\) bytes).*/\1/p' <<< "$least")
+  most=$(field "$to/stays/plan.json" arena_bytes)
+  # shellcheck disable=SC2086
+  compile "$to/moves" "cuda:$arch" source "$graph" $sizes --optimizer="$optimizer" \
+    $moves --budget=$((least + (most - least) / 20))
+}
+
 golden_case() {
-  local name=$1 graph=$2 sizes=$3 optimizer=$4 data=$5 rate=$6
+  [ "$7" != alone ] || return 0
+  local name=$1 graph=$2 sizes=$3 optimizer=$4 data rate=$6 precision=f32
+  data=$(data_of "$root" "$5")
+  [ "${sizes#*--precision=}" = "$sizes" ] || read -r precision _ <<< "${sizes#*--precision=}"
   local work; work=$(mktemp -d)
   # shellcheck disable=SC2086
   compile "$work/step" cpu exe "$graph" $sizes --optimizer="$optimizer"
@@ -74,6 +99,7 @@ golden_case() {
   {
     echo '{'
     echo "  \"from\": \"tmc, target cpu, --init random:0\","
+    echo "  \"precision\": \"$precision\","
     echo "  \"losses\": [$(sed 's/.*"loss":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')],"
     echo "  \"grad_norms\": [$(sed 's/.*"grad_norm":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')]"
     echo '}'
@@ -82,11 +108,13 @@ golden_case() {
 }
 
 if [ "$goldens" ]; then
-  each_case golden_case
+  each_case golden_case "$cases"
+  each_case golden_case "$levers"
   exit
 fi
 
-each_case emit_case
+each_case emit_case "$cases"
+each_case emit_levers "$levers"
 [ -z "$only" ] || exit 0
 adamw='adamw(beta1=0.9,beta2=0.999,eps=1e-08,weight_decay=0.01,decay=matrices)'
 while read -r name graph sizes; do
@@ -101,4 +129,8 @@ done << 'LIST'
 mlp-small test/models/mlp-small.onnx --dim=batch=16
 gpt2-tiny test/models/gpt2-tiny.onnx --dim=batch=4 --dim=sequence=32
 resnet-tiny examples/resnet-tiny.onnx --dim=batch=8
+llama-tiny test/models/llama-tiny.onnx --dim=batch=4 --dim=sequence=32
+bert-tiny-mlm test/models/bert-tiny-mlm-nodropout.onnx --dim=batch=4 --dim=sequence=32
+biased-tiny test/models/biased-tiny.onnx --dim=batch=4
+unet-tiny test/models/unet-tiny.onnx --dim=batch=2
 LIST

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Times a PyTorch eager step of a case beside tmc's, on the GPU, as JSON lines like a trainer's log.
 
-    peer.py CASE --batch=N [--dim=sequence=N] --steps N
+    peer.py CASE --batch=N [--dim=sequence=N] [--precision=f32|tf32|bf16] --steps N
 
-The same shapes, f32 without TF32, fused AdamW; random data. Only torch is needed: the
+The same shapes and precision (bf16: autocast), fused AdamW; random data. Only torch is needed: the
 GPT-2 here is written out and has PyTorch's own attention.
 """
 
@@ -63,10 +63,11 @@ def main():
     parser.add_argument("case")
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--dim", default="sequence=64")
+    parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
     parser.add_argument("--steps", type=int, default=30)
     options = parser.parse_args()
     torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
     if options.case == "mlp":
         model, tokens = Mlp(), 0
         inputs = (torch.randn(options.batch, 784), torch.randint(10, (options.batch,)))
@@ -81,7 +82,8 @@ def main():
         torch.cuda.synchronize()
         start = time.perf_counter()
         optimizer.zero_grad()
-        loss = model(*inputs)
+        with torch.autocast("cuda", torch.bfloat16, enabled=options.precision == "bf16"):
+            loss = model(*inputs)
         loss.backward()
         if "b2t512" in options.case:
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -2,6 +2,7 @@
 """What run.sh compares and prints; needs only the standard library.
 
     report.py losses LOG.jsonl GOLDEN.json      the log's losses and gradient norms are the stored ones
+    report.py memory MIB.txt PLAN.json              the driver's samples, the first one from before, and the plan
     report.py table NAME=PLAN.json=LOG.jsonl ...    a row each; PLAN.json may be left out
 """
 
@@ -9,8 +10,9 @@ import json
 import statistics
 import sys
 
-LOSS = 1e-4  # relative: another order of additions over ten steps
-NORM = 1e-3
+# Relative, of a loss and of a gradient norm: another order of additions over ten steps, beside which
+# a product of fewer bits rounds to another neighbour here and there.
+ALLOWED = {"f32": (1e-4, 1e-3), "bf16": (2e-3, 2e-2), "fp16": (1e-3, 1e-2), "fp8": (2e-2, 1e-1)}
 WARM = 5  # steps that aren't timed: kernels are loaded, clocks rise
 
 
@@ -22,7 +24,8 @@ def read_log(path):
 def losses(log, golden):
     """The number of figures that are too far off."""
     bad = 0
-    for field, kept, tolerance in (("loss", "losses", LOSS), ("grad_norm", "grad_norms", NORM)):
+    loss, norm = ALLOWED[golden.get("precision", "f32").split(":")[0]]
+    for field, kept, tolerance in (("loss", "losses", loss), ("grad_norm", "grad_norms", norm)):
         want = golden.get(kept, [])
         got = [entry[field] for entry in log]
         if len(got) < len(want):
@@ -32,9 +35,21 @@ def losses(log, golden):
             if b is None:
                 continue
             if a is None or not abs(a - b) <= tolerance * abs(b):
-                print(f"{field} at step {step}: {a}, {b} stored, {tolerance:g} relative allowed")
+                worst = "" if a is None else f" ({abs(a - b) / abs(b):.1e})"
+                print(f"{field} at step {step}: {a}, {b} stored, {tolerance:g} relative allowed{worst}")
                 bad += 1
     return bad
+
+
+def memory(samples, plan):
+    """Whether what the driver saw taken is within arena and reserve; says both."""
+    before, *during = [int(line) for line in open(samples) if line.strip().isdigit()]
+    with open(plan) as file:
+        plan = json.load(file)
+    planned, reserved = (plan[name] / 2**20 for name in ("arena_bytes", "reserved_bytes"))
+    taken = max(during, default=before) - before
+    print(f"{taken} MiB taken of {planned:.0f}, {taken - planned + reserved:.0f} beside the arena of {reserved:.0f}")
+    return taken > planned
 
 
 def number(value, text, scale=1):
@@ -69,6 +84,8 @@ def main(arguments):
     if len(arguments) == 3 and arguments[0] == "losses":
         with open(arguments[2]) as file:
             return 1 if losses(read_log(arguments[1]), json.load(file)) else 0
+    if len(arguments) == 3 and arguments[0] == "memory":
+        return 1 if memory(arguments[1], arguments[2]) else 0
     if arguments and arguments[0] == "table":
         table(arguments[1:])
         return 0

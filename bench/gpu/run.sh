@@ -3,7 +3,8 @@
 #
 #   bench/gpu/run.sh [-s STEPS] [-o WORK] [-a sm_XX] [-j N] [--steps N] [--python PYTHON]
 #                    [--without-cudnn] [--compile-only]
-#                    [--cases FILE] [--goldens DIR] [--tools SCRIPT]
+#                    [--cases FILE] [--levers FILE] [--goldens DIR] [--tools SCRIPT]
+#                    [--parts "units golden levers cases sanitizer"] [--without-peer]
 #
 # STEPS is what emit.sh wrote (default: bench/gpu/steps), WORK where programs and logs go
 # (default: bench/gpu/work). With nvcc (or CUDA_HOME), what is missing in WORK or made from
@@ -12,8 +13,9 @@
 # those of the toolkit, of the system, or of PyPI's nvidia-* wheels for PYTHON, whose standard
 # library is enough for the rest; with torch, PyTorch eager is timed too.
 #
-# In this order: losses, gradients and parameters against PyTorch's golden values;
-# compute-sanitizer on small models, where there is one; equal bits under two budgets and with
+# In this order: the kernels' unit tests, if WORK holds tmc-card-tests (a target of cmake's);
+# losses, gradients and parameters against PyTorch's golden values; small steps with each lever
+# against the cpu target's; compute-sanitizer on small models, where there is one; equal bits under two budgets and with
 # --poison; times, as a table. Ends with a count of checks and with 1 if one failed. What this
 # machine can't do is named and counted as skipped.
 #
@@ -24,7 +26,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 from=$here/steps work=$here/work arch= jobs=$(nproc) count=30 python=python3 compile_only=
-cudnn=auto cases=$here/cases.txt goldens=$here/goldens tools=
+cudnn=auto cases=$here/cases.txt levers=$here/levers.txt goldens=$here/goldens tools=
+parts="units golden levers cases sanitizer" peer=1
 while [ $# -gt 0 ]; do
   case $1 in
     -s) from=$2; shift 2;;
@@ -34,14 +37,19 @@ while [ $# -gt 0 ]; do
     --steps) count=$2; shift 2;;
     --python) python=$2; shift 2;;
     --cases) cases=$2; shift 2;;
+    --levers) levers=$2; shift 2;;
     --goldens) goldens=$2; shift 2;;
     --tools) tools=$2; shift 2;;
+    --parts) parts=$2; shift 2;;
+    --without-peer) peer=; shift;;
     --without-cudnn) cudnn=; shift;;
     --compile-only) compile_only=1; shift;;
-    *) sed -n '2,24s/^# \{0,1\}//p' "$0" >&2; exit 2;;
+    *) sed -n '2,27s/^# \{0,1\}//p' "$0" >&2; exit 2;;
   esac
 done
 fail() { echo "error: $1" >&2; exit 74; }
+# shellcheck source=data.sh
+. "$here/data.sh"
 [ -d "$from" ] || fail "no emitted steps in '$from': bench/gpu/emit.sh makes them"
 mkdir -p "$work/runtime"
 work=$(cd "$work" && pwd)
@@ -173,25 +181,35 @@ build_step() { # emitted directory, directory for libstep.so and train
     "$tools" program "$2/step.o" "$2/train" "$work/runtime/libtmc-trainer.a" "$archive" || return 1
   rm -f "$2/step.o"
 }
-built=0 carried=0
-for directory in "$from"/bench/*/* "$from"/golden/*/*; do
+building() { # emitted directory, built directory, stamp
+  local begin=$SECONDS
+  rm -f "$2/stamp"
+  build_step "$1" "$2" || { echo "error: '$1/step.cu' can't be built" >&2; return 1; }
+  echo "$3" > "$2/stamp"
+  echo "   ${1#"$from"/}: $((SECONDS - begin)) s"
+}
+built=0 carried=0 builds=()
+for directory in "$from"/bench/*/* "$from"/golden/*/* "$from"/levers/*/*; do
   [ -f "$directory/step.cu" ] || continue
   to=$work/${directory#"$from"/}
   mkdir -p "$to"
   made_of=$( (echo "$runtime_sources"; cat "$directory/step.cu") | digest)
   stamp="$made_of ${runtime_stamp#* }"
-  begin=$SECONDS
   if [ "$tools" ] && ! current "$to" "$stamp"; then
-    build_step "$directory" "$to" || fail "'$directory/step.cu' can't be built"
-    echo "$stamp" > "$to/stamp"
-    echo "   ${directory#"$from"/}: $((SECONDS - begin)) s"
+    while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n || true; done
+    building "$directory" "$to" "$stamp" &
+    builds+=("$to")
     built=$((built + 1))
-  elif [ -f "$to/libstep.so" ] && [ -f "$to/train" ]; then
-    chmod +x "$to/train" # lost by some ways of carrying
+  elif [ -f "$to/libstep.so" ] || [ -f "$to/train" ]; then
+    [ ! -f "$to/train" ] || chmod +x "$to/train" # lost by some ways of carrying
     [ "$(cut -d ' ' -f 1 "$to/stamp" 2> /dev/null)" = "$made_of" ] ||
       echo "   note: ${directory#"$from"/} was built from other sources than these"
     carried=$((carried + 1))
   fi
+done
+wait
+for to in ${builds[@]+"${builds[@]}"}; do
+  [ -f "$to/stamp" ] || exit 74
 done
 [ $((built + carried)) -gt 0 ] ||
   fail "no step below '$from' is built in '$work', and there is no nvcc to build it with"
@@ -202,21 +220,39 @@ if [ "$compile_only" ]; then
 fi
 
 # --- checks -------------------------------------------------------------------------------
-verdict() { # text, command...
-  local text=$1
+verdict() { # text, command...: a line, and what the command said if it failed
+  local text=$1 log; log=$(mktemp)
   shift
-  if "$@" > "$work/check.log" 2>&1; then
+  if "$@" > "$log" 2>&1; then
     echo "   ok      $text"
     passed=$((passed + 1))
   else
     echo "   FAILED  $text"
-    sed 's/^/           /' "$work/check.log"
+    sed 's/^/           /' "$log"
     failed=$((failed + 1))
   fi
+  rm -f "$log"
 }
-loads() { # built directory: whether its libraries are all here; says which isn't
+# What neither times anything nor runs a step runs beside each other, each with a file of its
+# lines. Steps don't: each sees how much of the card's memory is taken while it starts.
+beside() { # name, command...
+  local lines=$work/lines/$1
+  shift
+  while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n || true; done
+  "$@" > "$lines" 2>&1 &
+}
+tell() { # waits for them; their lines in the order of their names, counted
+  wait
+  cat "$work"/lines/* > "$work/lines.log" 2> /dev/null || true
+  rm -rf "$work/lines"
+  cat "$work/lines.log"
+  passed=$((passed + $(grep -c '^   ok ' "$work/lines.log" || true)))
+  failed=$((failed + $(grep -c '^   FAILED ' "$work/lines.log" || true)))
+  skipped=$((skipped + $(grep -c '^   skipped ' "$work/lines.log" || true)))
+}
+loads() { # programs: whether their libraries are all here; says which isn't
   local missing
-  missing=$(ldd "$1/train" "$1/libstep.so" 2> /dev/null | sed -n 's/^\s*\(\S*\) => not found$/\1/p' | sort -u)
+  missing=$(ldd "$@" 2> /dev/null | sed -n 's/^\s*\(\S*\) => not found$/\1/p' | sort -u)
   [ -z "$missing" ] || skip "${1#"$work"/}: this machine has no ${missing//$'\n'/, }"
   [ -z "$missing" ]
 }
@@ -229,55 +265,101 @@ train() { # built directory, log and checkpoint's name, data, rate, further flag
     --lr="$rate" --quiet --log="$directory/$name.jsonl" "$@")
 }
 wrapper=()
+# What the driver says of the card's memory while a step runs, beside what was planned.
+watcher=
+watch_memory() { # file
+  [ ! "$tools" ] || [ "$nvcc" ] || return 0
+  nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits > "$1"
+  nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits -lms 50 >> "$1" &
+  watcher=$!
+}
+watched() { # name, directory, plan
+  [ "$watcher" ] || return 0
+  kill "$watcher"
+  wait "$watcher" 2> /dev/null || true
+  watcher=
+  local said fits=true
+  said=$("$python" "$here/report.py" memory "$2/memory" "$3") || fits=false
+  verdict "$1: $said" $fits
+}
 
-echo "== against PyTorch's golden values"
-for directory in "$work"/golden/*/*; do
-  [ -f "$directory/libstep.so" ] || continue
-  loads "$directory" || continue
-  name=$(basename "$(dirname "$directory")") kind=$(basename "$directory")
-  check=(--run adamw)
-  [ "$kind" = adamw ] || check=(--gradients)
-  verdict "$name, $kind" "$python" "$root/test/golden/check.py" "$directory" \
-    "$root/test/golden/$name.json" "${check[@]}"
-done
+part() { case " $parts " in *" $1 "*) true;; *) false;; esac; }
 
-echo "== compute-sanitizer"
-sanitizer=$(command -v compute-sanitizer || true)
-[ "$sanitizer" ] || [ -z "$nvcc" ] || sanitizer=$(dirname "$(readlink -f "$nvcc")")/compute-sanitizer
-if [ ! -x "$sanitizer" ]; then
-  skip "compute-sanitizer isn't here"
-else
-  for directory in "$work"/golden/*/adamw; do
-    [ -x "$directory/train" ] || continue
-    loads "$directory" || continue
-    name=$(basename "$(dirname "$directory")") data=
-    for file in "$root/test/golden/$name".*.npy; do
-      input=$(basename "$file" .npy)
-      data="$data --data=${input#"$name".}=$file"
-    done
-    for tool in memcheck racecheck synccheck; do
-      wrapper=("$sanitizer" --tool "$tool" --error-exitcode 9 --launch-timeout 0)
-      verdict "$name: $tool, two steps" train "$directory" "$tool" "$data" 0.001 --steps=2
-    done
-    wrapper=()
+if part units; then
+echo "== unit tests of the kernels"
+mkdir -p "$work/lines"
+if [ ! -x "$work/tmc-card-tests" ]; then
+  skip "the kernels' unit tests: no $work/tmc-card-tests"
+elif loads "$work/tmc-card-tests"; then
+  # A fault of the device ends what its process can do: a process for each suite.
+  for suite in $("$work/tmc-card-tests" --gtest_list_tests | grep '^[A-Za-z0-9/]*\.'); do
+    beside "${suite//\//_}" verdict "${suite%.}" "$work/tmc-card-tests" --gtest_brief=1 \
+      --gtest_filter="$suite*-*HighWater*:*GuardPages*:*AllocationHook*:*CountsItsMemory"
   done
 fi
+tell
+fi
 
-echo "== losses, bits, time ($gpu)"
+if part golden; then
+echo "== against PyTorch's golden values"
+golden() { # built directory
+  local name kind check=(--run adamw)
+  loads "$1/libstep.so" || return 0
+  name=$(basename "$(dirname "$1")") kind=$(basename "$1")
+  [ "$kind" = adamw ] || check=(--gradients)
+  verdict "$name, $kind" "$python" "$root/test/golden/check.py" "$1" \
+    "$root/test/golden/$name.json" "${check[@]}"
+}
+for directory in "$work"/golden/*/*; do
+  [ -f "$directory/libstep.so" ] || continue
+  golden "$directory"
+done
+fi
+
+if part levers; then
+echo "== levers, against the cpu target"
+lever() { # name, data, rate
+  local at=$work/levers/$1 data flag=()
+  data=$(data_of "$root" "$2")
+  loads "$at/stays/train" || return 0
+  verdict "$1: runs" train "$at/stays" ten "$data" "$3" --steps=10 --save="$at/stays/ten"
+  verdict "$1: losses are the stored ones" "$python" "$here/report.py" losses \
+    "$at/stays/ten.jsonl" "$goldens/$1.json"
+  [ -x "$at/moves/train" ] || return 0
+  [ -z "$4" ] || flag=(--nvme="$at/moves")
+  verdict "$1: runs where states move" train "$at/moves" ten "$data" "$3" --steps=10 \
+    --poison --save="$at/moves/ten" ${flag[@]+"${flag[@]}"}
+  verdict "$1: bits are the same where they move" cmp \
+    "$at/stays/ten/checkpoint.safetensors" "$at/moves/ten/checkpoint.safetensors"
+}
+while IFS='|' read -r name _ _ _ data rate moves; do
+  read -r name <<< "$name"; read -r rate <<< "$rate"
+  [ -x "$work/levers/$name/stays/train" ] || { skip "$name isn't built"; continue; }
+  case $moves in *--nvme*) moves=file;; *) moves=;; esac
+  lever "$name" "$data" "$rate" "$moves"
+done < <(grep -v '^#' "$levers")
+fi
+
 rows=()
-while IFS='|' read -r name _ sizes _ data rate; do
+if part cases; then
+echo "== losses, bits, time ($gpu)"
+while IFS='|' read -r name _ sizes _ data rate _; do
   read -r name <<< "$name"; read -r rate <<< "$rate"
   for plan in loose tight; do
     directory=$work/bench/$name/$plan
     [ -x "$directory/train" ] || { skip "$name: $plan isn't built"; continue 2; }
-    loads "$directory" || continue 2
+    loads "$directory/train" || continue 2
     verdict "$name/$plan: runs" train "$directory" ten "$data" "$rate" --steps=10 \
       --save="$directory/ten"
     verdict "$name/$plan: buffers overwritten at their death" \
       train "$directory" poison "$data" "$rate" --steps=10 --poison --save="$directory/poison"
+    watch_memory "$directory/memory"
     verdict "$name/$plan: timed" train "$directory" timed "$data" "$rate" --steps="$count"
-    verdict "$name/$plan: losses are the stored ones" "$python" "$here/report.py" losses \
-      "$directory/ten.jsonl" "$goldens/$name.json"
+    watched "$name/$plan" "$directory" "$from/bench/$name/$plan/plan.json"
+    if [ -f "$goldens/$name.json" ]; then
+      verdict "$name/$plan: losses are the stored ones" "$python" "$here/report.py" losses \
+        "$directory/ten.jsonl" "$goldens/$name.json"
+    fi
     verdict "$name/$plan: poison changes no bit" cmp "$directory/ten/checkpoint.safetensors" \
       "$directory/poison/checkpoint.safetensors"
     [ ! -s "$directory/timed.jsonl" ] ||
@@ -286,7 +368,9 @@ while IFS='|' read -r name _ sizes _ data rate; do
   verdict "$name: both budgets end in the same bits" cmp \
     "$work/bench/$name/loose/ten/checkpoint.safetensors" \
     "$work/bench/$name/tight/ten/checkpoint.safetensors"
-  if "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
+  if [ ! "$peer" ]; then
+    skip "$name: PyTorch isn't timed, as was asked"
+  elif "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
     # shellcheck disable=SC2086
     if "$python" "$here/peer.py" "$name" $sizes --steps "$count" > "$work/bench/$name/peer.jsonl"; then
       rows+=("$name/PyTorch eager==$work/bench/$name/peer.jsonl")
@@ -297,8 +381,38 @@ while IFS='|' read -r name _ sizes _ data rate; do
     skip "$name: PyTorch isn't timed, as '$python' has no torch with a GPU"
   fi
 done < <(grep -v '^#' "$cases")
-
 echo "== $gpu"
 [ ${#rows[@]} -eq 0 ] || "$python" "$here/report.py" table "${rows[@]}" | tee "$work/table.md"
+fi
+
+if part sanitizer; then
+echo "== compute-sanitizer"
+sanitizer=$(command -v compute-sanitizer || true)
+[ "$sanitizer" ] || [ -z "$nvcc" ] || sanitizer=$(dirname "$(readlink -f "$nvcc")")/compute-sanitizer
+sanitized() { # built directory, tool, data
+  local name; name=$(basename "$(dirname "$1")")
+  loads "$1/train" || return 0
+  wrapper=(timeout 120 "$sanitizer" --tool "$2" --error-exitcode 9 --launch-timeout 0)
+  verdict "$name: $2, two steps" train "$1" "$2" "$3" 0.001 --steps=2
+}
+if [ ! -x "$sanitizer" ]; then
+  skip "compute-sanitizer isn't here"
+else
+  for name in mlp-small gpt2-tiny resnet-tiny; do
+    directory=$work/golden/$name/adamw
+    [ -x "$directory/train" ] || continue
+    for tool in memcheck racecheck synccheck; do
+      sanitized "$directory" "$tool" "$(data_of "$root" "GOLDEN=$name")"
+    done
+  done
+  while IFS='|' read -r name _ _ _ data _; do
+    read -r name <<< "$name"
+    directory=$work/levers/$name/stays
+    [ -x "$directory/train" ] || continue
+    sanitized "$directory" memcheck "$(data_of "$root" "$data")"
+  done < <(grep -v '^#' "$levers")
+fi
+fi
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
