@@ -60,6 +60,7 @@ emit_case() {
   local to=$out/bench/$name
   # shellcheck disable=SC2086 # sizes are words
   compile "$to/loose" "cuda:$arch" source "$graph" $sizes --optimizer="$optimizer"
+  [ "$7" != budget ] || return 0
   local least most
   least=$(field "$to/loose/plan.json" smallest_found_bytes)
   most=$(field "$to/loose/plan.json" arena_bytes)
@@ -73,7 +74,7 @@ emit_levers() {
   local to=$out/levers/$name
   # shellcheck disable=SC2086
   compile "$to/stays" "cuda:$arch" source "$graph" $sizes --optimizer="$optimizer"
-  [ "$moves" ] || return 0
+  [ "$moves" ] && [ "$moves" != losses ] || return 0
   local least most
   # shellcheck disable=SC2086
   least=$("$tmc" plan "$root/$graph" --target="cuda:$arch" $sizes --optimizer="$optimizer" \
@@ -86,7 +87,7 @@ emit_levers() {
 }
 
 golden_case() {
-  [ "$7" != alone ] || return 0
+  [ "$7" != alone ] && [ "$7" != budget ] || return 0
   local name=$1 graph=$2 sizes=$3 optimizer=$4 data rate=$6 precision=f32
   data=$(data_of "$root" "$5")
   [ "${sizes#*--precision=}" = "$sizes" ] || read -r precision _ <<< "${sizes#*--precision=}"
@@ -100,8 +101,8 @@ golden_case() {
     echo '{'
     echo "  \"from\": \"tmc, target cpu, --init random:0\","
     echo "  \"precision\": \"$precision\","
-    echo "  \"losses\": [$(sed 's/.*"loss":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')],"
-    echo "  \"grad_norms\": [$(sed 's/.*"grad_norm":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')]"
+    echo "  \"losses\": [$(sed 's/.*"loss":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')]$([ "$7" = losses ] || echo ,)"
+    [ "$7" = losses ] || echo "  \"grad_norms\": [$(sed 's/.*"grad_norm":\([^,]*\),.*/\1/' "$work/log.jsonl" | paste -sd, | sed 's/,/, /g')]"
     echo '}'
   } > "$goldens/$name.json"
   rm -rf "$work"

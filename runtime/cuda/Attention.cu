@@ -15,6 +15,7 @@
 #include "runtime/kernels/Attention.h"
 
 #include "runtime/cuda/AttentionTile.h"
+#include "runtime/cuda/TensorAttention.h"
 
 namespace tmc {
 
@@ -158,6 +159,8 @@ Status Attention::prepare(Device &device) {
   if (Status s = cuda::checkAttention("attention", params_); !s)
     return s;
   const cuda::CudaDevice &own = *state_->device;
+  if (cuda::takesTensorCores(own, params_))
+    return cuda::prepareTensorAttention(own, params_);
   return cuda::withShape(own, params_, [&](auto shape) {
     using Shape = decltype(shape);
     return cuda::allowShared(own, "attention", cuda::attention<Shape>,
@@ -169,6 +172,12 @@ void Attention::run(Stream &stream, In ins, Out outs, void *, bool) {
   const Params &p = params_;
   cuda::Queue queue(*state_->device, stream, "attention");
   const auto extras = AttentionExtras::of(ins, 3);
+  if (cuda::takesTensorCores(*state_->device, p)) {
+    cuda::runTensorAttention(queue, p, operand(ins, 0), operand(ins, 1),
+                             operand(ins, 2), extras, result(outs, 0),
+                             static_cast<float *>(result(outs, 1)));
+    return;
+  }
   (void)cuda::withShape(*state_->device, p, [&](auto shape) {
     using Shape = decltype(shape);
     launch(queue, cuda::attention<Shape>,

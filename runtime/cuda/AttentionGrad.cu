@@ -24,6 +24,7 @@
 #include "runtime/kernels/Attention.h"
 
 #include "runtime/cuda/AttentionTile.h"
+#include "runtime/cuda/TensorAttention.h"
 
 namespace tmc {
 
@@ -38,15 +39,6 @@ template <typename Shape> constexpr int64_t sharedBytes() {
   return (4 * Shape::kOperandFloats + Shape::kScoreFloats) *
          int64_t(sizeof(float));
 }
-
-struct GradOperands {
-  const void *q, *k, *v, *out, *dout;
-  const float *lse;
-  AttentionExtras extras;
-  float *dots;
-  void *dq, *dk, *dv;
-  float *dbias, *slices; // of the second slice of the batch on
-};
 
 constexpr int kDotBlock = 256;
 
@@ -407,19 +399,25 @@ Status AttentionGrad::prepare(Device &device) {
       !s)
     return s;
   const cuda::CudaDevice &own = *state_->device;
+  const bool byTensorCores = cuda::takesTensorCores(own, params_);
+  if (byTensorCores)
+    if (Status s = cuda::prepareTensorGradients(own, params_); !s)
+      return s;
   return cuda::withShape(own, params_, [&](auto shape) {
     using Shape = decltype(shape);
     const int64_t bytes = cuda::sharedBytes<Shape>();
     const std::string name = "attention_grad of heads of " +
                              std::to_string(params_.headDim) + " channels";
-    if (Status s =
-            cuda::allowShared(own, name, cuda::gradientOfKeys<Shape>, bytes);
-        !s)
-      return s;
-    if (Status s =
-            cuda::allowShared(own, name, cuda::gradientOfQueries<Shape>, bytes);
-        !s)
-      return s;
+    if (!byTensorCores) {
+      if (Status s =
+              cuda::allowShared(own, name, cuda::gradientOfKeys<Shape>, bytes);
+          !s)
+        return s;
+      if (Status s = cuda::allowShared(own, name,
+                                       cuda::gradientOfQueries<Shape>, bytes);
+          !s)
+        return s;
+    }
     return cuda::allowShared(own, name, cuda::gradientOfBias<Shape>, bytes);
   });
 }
@@ -447,17 +445,22 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
          cuda::blocksFor(p.batch * p.queries * p.heads * cuda::kWarp,
                          cuda::kDotBlock),
          dim3(cuda::kDotBlock), 0, p, operands);
+  const bool byTensorCores = cuda::takesTensorCores(*state_->device, p);
+  if (byTensorCores)
+    cuda::runTensorGradients(queue, p, operands);
   (void)cuda::withShape(*state_->device, p, [&](auto shape) {
     using Shape = decltype(shape);
     const dim3 block(cuda::kSide, cuda::kSide);
-    launch(queue, cuda::gradientOfKeys<Shape>,
-           dim3(unsigned(cuda::ceilDivide(p.keys, Shape::Rows)),
-                unsigned(p.kvHeads), unsigned(p.batch)),
-           block, cuda::sharedBytes<Shape>(), p, operands);
-    launch(queue, cuda::gradientOfQueries<Shape>,
-           dim3(unsigned(cuda::ceilDivide(p.queries, Shape::Rows)),
-                unsigned(p.heads), unsigned(p.batch)),
-           block, cuda::sharedBytes<Shape>(), p, operands);
+    if (!byTensorCores) {
+      launch(queue, cuda::gradientOfKeys<Shape>,
+             dim3(unsigned(cuda::ceilDivide(p.keys, Shape::Rows)),
+                  unsigned(p.kvHeads), unsigned(p.batch)),
+             block, cuda::sharedBytes<Shape>(), p, operands);
+      launch(queue, cuda::gradientOfQueries<Shape>,
+             dim3(unsigned(cuda::ceilDivide(p.queries, Shape::Rows)),
+                  unsigned(p.heads), unsigned(p.batch)),
+             block, cuda::sharedBytes<Shape>(), p, operands);
+    }
     if (!p.bias)
       return Status::ok();
     const int64_t parts = attentionBiasSlices(p, Backend::Cuda);

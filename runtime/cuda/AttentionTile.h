@@ -290,9 +290,10 @@ __device__ inline float maskedScore(const AttentionParams &p,
                                                              : -INFINITY;
 }
 
-/// Fills a tile of scores with 1 where dropout keeps an element, else 0. Four
-/// elements in a row of the whole come from one Philox call.
-template <typename Shape>
+/// Fills a tile of scores, Queries rows that are Stride apart, with 1 where
+/// dropout keeps an element, else 0. Four elements in a row of the whole come
+/// from one Philox call.
+template <int Queries, int Keys, int Stride, int Threads>
 __device__ void
 fillKept(const AttentionParams &p, const AttentionExtras &extras, int64_t batch,
          int64_t head, int64_t query0, int64_t key0, float *tile) {
@@ -305,9 +306,9 @@ fillKept(const AttentionParams &p, const AttentionExtras &extras, int64_t batch,
   const uint64_t base =
       (sample * uint64_t(p.heads) + uint64_t(head)) * uint64_t(p.queries);
   // A row of the tile touches at most this many quads of the sequence.
-  constexpr int kQuads = Shape::Rows / 4 + 1;
+  constexpr int kQuads = Keys / 4 + 1;
   const int thread = int(threadIdx.y) * kSide + int(threadIdx.x);
-  for (int i = thread; i < Shape::Rows * kQuads; i += kAttentionThreads) {
+  for (int i = thread; i < Queries * kQuads; i += Threads) {
     const int r = i / kQuads;
     const uint64_t row = (base + uint64_t(query0 + r)) * uint64_t(p.keys);
     const uint64_t first = row + uint64_t(key0);
@@ -315,11 +316,20 @@ fillKept(const AttentionParams &p, const AttentionExtras &extras, int64_t batch,
     const PhiloxWords words = philox.quad(quad);
     for (int e = 0; e < 4; ++e) {
       const int64_t column = int64_t(quad * 4 + uint64_t(e) - first);
-      if (column >= 0 && column < Shape::Rows)
-        tile[r * Shape::kScoreStride + column] =
+      if (column >= 0 && column < Keys)
+        tile[r * Stride + column] =
             (words.w[e] >> 8) >= threshold ? 1.0f : 0.0f;
     }
   }
+}
+
+/// The same of a block's tile of scores.
+template <typename Shape>
+__device__ void
+fillKept(const AttentionParams &p, const AttentionExtras &extras, int64_t batch,
+         int64_t head, int64_t query0, int64_t key0, float *tile) {
+  fillKept<Shape::Rows, Shape::Rows, Shape::kScoreStride, kAttentionThreads>(
+      p, extras, batch, head, query0, key0, tile);
 }
 
 /// Combines over the 16 threads of a row, by exchanges; all get the result.

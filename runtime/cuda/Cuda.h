@@ -77,6 +77,8 @@ public:
   /// Shared memory that a block may have: 64 KiB on sm_75, 99 KiB or more on
   /// what came later.
   int64_t sharedBytes() const { return sharedBytes_; }
+  /// 75 of sm_75.
+  int computeCapability() const { return computeCapability_; }
 
   /// Keeps the first error for synchronize().
   void fail(Code code, const std::string &message);
@@ -101,6 +103,7 @@ private:
   DeviceOptions options_;
   int64_t freeBytes_ = 0; // when there was a context, and nothing else of ours
   int64_t multiprocessors_ = 1, sharedBytes_ = 0;
+  int computeCapability_ = 0;
   Status error_;
 };
 

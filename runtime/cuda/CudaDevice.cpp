@@ -17,6 +17,7 @@
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 const uint32_t tmc_runtime_instructions = tmc::kInstructions;
 
@@ -93,6 +94,14 @@ Status CudaDevice::open() {
       e != cudaSuccess)
     return worldError("can't ask the cuda device", e);
   sharedBytes_ = count;
+  int minor = 0;
+  for (auto [attribute, to] :
+       {std::pair(cudaDevAttrComputeCapabilityMajor, &count),
+        {cudaDevAttrComputeCapabilityMinor, &minor}})
+    if (cudaError_t e = cudaDeviceGetAttribute(to, attribute, device);
+        e != cudaSuccess)
+      return worldError("can't ask the cuda device", e);
+  computeCapability_ = 10 * count + minor;
   if (cudaError_t e =
           cudaStreamCreateWithFlags(&native_, cudaStreamNonBlocking);
       e != cudaSuccess)

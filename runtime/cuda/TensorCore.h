@@ -38,6 +38,7 @@
 #define TMC_RUNTIME_CUDA_TENSORCORE_H
 
 #include "runtime/cuda/Launch.h"
+#include "runtime/kernels/Storage.h"
 
 #include <cstdint>
 
@@ -67,6 +68,19 @@ constexpr bool kHasMma = kArchitecture >=
                          (T == Element::E4M3 || T == Element::E5M2 ? 890
                           : T == Element::F16                      ? 750
                                                                    : 800);
+
+/// Two floats rounded to bf16, `low` in the low half: the order in which a
+/// fragment holds neighbours.
+__device__ __forceinline__ uint32_t packBF16(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return uint32_t(narrow<bf16>(low).bits) | uint32_t(narrow<bf16>(high).bits)
+                                                << 16;
+#endif
+}
 
 #ifdef TMC_CUDA_EMULATED
 

@@ -2,7 +2,8 @@
 //
 // Against the same kernels in f32 on the widened operands, which their own
 // tests compare with naive ones. Attention's sums are f32's bit for bit, and
-// what is rounded is rounded once.
+// what is rounded is rounded once; on cuda those of bf16 are added up in
+// another order, of numbers of 16 bits (TensorAttention.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,12 +35,21 @@ double distance(const test::Floats &got, const test::Floats &want) {
 void expectRounded(Typed &got, const test::Floats &want, const char *what) {
   got.read();
   EXPECT_LE(distance(got.values, want), roundingOf(got.type)) << what;
-  EXPECT_TRUE(Typed(got.type, want).bytes.sameBits(got.bytes)) << what;
+  Typed rounded(got.type, want);
+  if (kBackend == Backend::Cpu || got.type != DType::BF16) {
+    EXPECT_TRUE(rounded.bytes.sameBits(got.bytes)) << what;
+    return;
+  }
+  // What is off by 2^-17 is rounded to a neighbour once in many times.
+  int64_t other = 0;
+  for (int64_t i = 0; i < want.size(); ++i)
+    other += rounded.values[i] != got.values[i];
+  EXPECT_LE(other, 3 + want.size() / 20) << what;
 }
 
 AttentionParams attention(int64_t queries, int64_t keys, bool causal,
-                          double dropout) {
-  const int64_t heads = 4, kvHeads = 2, depth = 40;
+                          double dropout, int64_t depth = 40) {
+  const int64_t heads = 4, kvHeads = 2;
   return {.type = DType::F32,
           .batch = 2,
           .heads = heads,
@@ -133,6 +143,15 @@ TEST(NarrowAttention, RoundsWhatF32Gives) {
     checkAttention(type, attention(50, 50, true, 0));
     checkAttention(type, attention(37, several, false, 0), true);
     checkAttention(type, attention(several, several, true, 0.1));
+    // Heads that fill their tiles, and whose rows aren't aligned.
+    for (int64_t depth : {64, 128, 33})
+      checkAttention(type, attention(several, 90, true, 0.1, depth), true);
+    AttentionParams window = attention(several, several, true, 0, 64);
+    window.window = 20;
+    window.softcap = 3;
+    checkAttention(type, window);
+    // A tile that is seen whole, and parts of tiles.
+    checkAttention(type, attention(64, 130, false, 0, 64));
   }
 }
 

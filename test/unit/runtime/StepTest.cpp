@@ -170,9 +170,7 @@ TEST(Step, PoisonAndThreadsChangeNoBit) {
     EXPECT_EQ(values(*plain, name), values(*two, name));
   }
   // The poison is really there: the logits died after their last use.
-  float dead;
-  std::memcpy(&dead, poisoned->device().arena() + tiny::kLogits, 4);
-  EXPECT_TRUE(std::isnan(dead));
+  EXPECT_TRUE(std::isnan(floatAt(poisoned->device(), tiny::kLogits)));
 }
 
 TEST(Step, AProfileCountsEachLaunchAndChangesNoBit) {

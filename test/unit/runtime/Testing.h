@@ -133,6 +133,14 @@ inline std::unique_ptr<Device> makeDevice(int threads) {
   return device;
 }
 
+/// The float at a place of the device's arena, which the host may not read.
+inline float floatAt(Device &device, int64_t offset) {
+  float value = 0;
+  device.download(&value, device.arena() + offset, sizeof value);
+  EXPECT_TRUE(device.synchronize());
+  return value;
+}
+
 /// Windows of `kernel` elements that fit in a row of `in`, padded on both
 /// sides.
 inline int64_t outSize(int64_t in, int64_t low, int64_t high, int64_t kernel,
