@@ -66,7 +66,7 @@ def table(rows):
             with open(plan) as file:
                 plan = json.load(file)
         entries = read_log(log)
-        entries = entries[min(WARM, len(entries) // 2):]
+        entries = entries[WARM if len(entries) > WARM else len(entries) // 2:]
         if not entries:
             print(f"| {name} | no steps after the first {WARM} | | | | | |")
             continue

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What must hold of any budget with any levers, by random draws; needs only the standard library.
 
-    draws.py --build build [--draws N] [--seed S] [--minutes M] [--only SUBSTRING] [--jobs N] [--table FILE] [--keep DIR]
+    draws.py --build build [--draws N] [--seed S] [--minutes M] [--only SUBSTRING] [--jobs N] [--log FILE]
+             [--table FILE] [--keep DIR]
 
 A draw is a model, a batch, levers (micro-batches, precision, optimizer, rows of logits, tiles, what may
 leave the device and to where) and a budget, from below the smallest that is known to the unconstrained
@@ -9,11 +10,13 @@ need. tmc compile ends with 0 or 3, never otherwise. With 0 three steps touch no
 and what was planned in each space, allocate nothing, and have the losses, gradient norms, parameters,
 states and moments, bit for bit, of the step of the same levers that has no budget and moves nothing;
 what `auto` chose is given to that one as a value. With 3 there is a smallest budget; the step compiled
-with it is held to the same. A draw depends on the seed and its number alone. --table writes the counts
-as Markdown. Ends with one line `N passed, M failed`.
+with it is held to the same. A draw depends on the seed and its number alone. --log keeps a line of JSON
+for each that passed; one that is in it isn't run again, so that a long run may be cut in pieces. --table writes
+the counts of all as Markdown. Ends with one line `N passed, M failed`.
 """
 
 import collections
+import json
 import math
 import os
 import random
@@ -21,6 +24,7 @@ import re
 import shlex
 import shutil
 import sys
+import threading
 import time
 
 import trained
@@ -122,6 +126,9 @@ class Draw(Case):
         return code, text
 
     def check(self, tally):
+        if kept := self.options.kept.get(self.name):
+            self.outcome, self.ratio, self.did = kept["outcome"], kept["ratio"], collections.Counter(kept["did"])
+            return
         if time.monotonic() > self.options.until:
             return
         try:
@@ -130,6 +137,8 @@ class Draw(Case):
             fault = f"{type(error).__name__}: {error}"
         text = ", ".join([self.kind, f"batch {self.batch}", *[f"{n} {v}" for n, v in self.levers.items() if v],
                           f"offload {self.offload}"])
+        if not fault:
+            self.options.remember(self)
         if fault:
             self.outcome = FAILED
             fault += "\n" + "\n".join(self.commands)
@@ -264,11 +273,23 @@ def add_options(parser):
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--minutes", type=float, help="begin no draw after so long")
+    parser.add_argument("--log", help="a file of draws that passed: read, and added to")
     parser.add_argument("--table", help="a Markdown file for the counts")
 
 
 def cases(options, scratch):
     options.until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
+    options.kept, lock = {}, threading.Lock()
+    if options.log and os.path.exists(options.log):
+        with open(options.log) as file:
+            options.kept = {entry["draw"]: entry for entry in map(json.loads, file) if entry["seed"] == options.seed}
+
+    def remember(draw):
+        if options.log:
+            with lock, open(options.log, "a") as file:
+                print(json.dumps(dict(draw=draw.name, seed=options.seed, outcome=draw.outcome, ratio=draw.ratio, did=draw.did)), file=file)
+
+    options.remember = remember
     return [Draw(number, options, scratch) for number in range(options.draws) if options.only in f"draw {number}:"]
 
 

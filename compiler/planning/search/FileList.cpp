@@ -161,6 +161,10 @@ private:
                                 [](const auto &t) { return !t.second; }));
   }
 
+  /// Whether what writes has begun. Updates float: they may be behind.
+  bool isMade(size_t e) const {
+    return e < at && (role[e] != Role::Task || tasks[taskAt[e]].isStarted);
+  }
   bool isWaitedFor(const Load &load) const {
     return pending.contains(load.value);
   }
@@ -171,8 +175,8 @@ private:
       if (isWaitedFor(loads[l]))
         return false;
       for (auto [e, writes] : touches[loads[l].value])
-        if (writes && e < loads[l].user && e >= at)
-          return false; // It isn't made yet.
+        if (writes && e < loads[l].user && !isMade(e))
+          return false;
     }
     return true;
   }

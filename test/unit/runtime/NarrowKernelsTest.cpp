@@ -145,7 +145,7 @@ TEST(NarrowAttention, RoundsWhatF32Gives) {
     checkAttention(type, attention(several, several, true, 0.1));
     // Heads that fill their tiles, and whose rows aren't aligned.
     for (int64_t depth : {64, 128, 33})
-      checkAttention(type, attention(several, 90, true, 0.1, depth), true);
+      checkAttention(type, attention(50, several, true, 0.1, depth), true);
     AttentionParams window = attention(several, several, true, 0, 64);
     window.window = 20;
     window.softcap = 3;
