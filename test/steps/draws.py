@@ -257,7 +257,8 @@ def table(draws, options):
     total = collections.Counter(draw.outcome for draw in draws)
     worst = max((draw.ratio for draw in draws), default=0)
     yield f"{len(draws)} draws: " + ", ".join(f"{total[o]} {o}" for o in OUTCOMES) + "."
-    yield f"The most of a budget that a step touched is {worst:.4f}. Of the plans:"
+    plans = sum(bool(draw.did) for draw in draws)
+    yield f"The most of a budget that a step touched is {worst:.4f}. Of {plans} plans:"
     did = sum((draw.did for draw in draws), collections.Counter())
     yield from ["", "| the step | plans |", "|---|---:|", *[f"| {what} | {count} |" for what, count in sorted(did.items())], ""]
     yield from rows("model", lambda draw: draw.kind)
