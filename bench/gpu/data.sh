@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by emit.sh and run.sh.
 
 data_of() { # root, data of a case: words for the trainer, in examples/data

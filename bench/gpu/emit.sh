@@ -46,12 +46,12 @@ compile() { # directory, target, emit kind, graph, further options
 }
 
 each_case() { # calls $1 for each line of $2
-  local name graph sizes optimizer data rate moves
-  while IFS='|' read -r name graph sizes optimizer data rate moves; do
+  local name graph sizes optimizer data rate more
+  while IFS='|' read -r name graph sizes optimizer data rate more; do
     read -r name <<< "$name"; read -r graph <<< "$graph"; read -r optimizer <<< "$optimizer"
-    read -r rate <<< "$rate"; read -r moves <<< "$moves"
+    read -r rate <<< "$rate"; read -r more <<< "$more"
     [ -z "$only" ] || [ "$only" = "$name" ] || continue
-    "$1" "$name" "$graph" "$sizes" "$optimizer" "$data" "$rate" "$moves"
+    "$1" "$name" "$graph" "$sizes" "$optimizer" "$data" "$rate" "$more"
   done < <(grep -v '^#' "$2")
 }
 
@@ -77,9 +77,8 @@ emit_levers() {
   [ "$moves" ] && [ "$moves" != losses ] || return 0
   local least most
   # shellcheck disable=SC2086
-  least=$("$tmc" plan "$root/$graph" --target="cuda:$arch" $sizes --optimizer="$optimizer" \
-    $moves --budget=1 2>&1 || true)
-  least=$(sed -n 's/.*smallest budget .*(\([0-9]*\) bytes).*/\1/p' <<< "$least")
+  least=$(field <("$tmc" plan "$root/$graph" --target="cuda:$arch" $sizes --optimizer="$optimizer" \
+    $moves --budget=1 --json 2> /dev/null) smallest_found_bytes)
   most=$(field "$to/stays/plan.json" arena_bytes)
   # shellcheck disable=SC2086
   compile "$to/moves" "cuda:$arch" source "$graph" $sizes --optimizer="$optimizer" \

@@ -88,7 +88,7 @@ def main():
         if "b2t512" in options.case:
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        value = float(loss)
+        value = loss.item()
         torch.cuda.synchronize()
         seconds = time.perf_counter() - start
         rate = {"tokens_per_second": tokens / seconds} if tokens else {"samples_per_second": options.batch / seconds}

@@ -51,6 +51,12 @@ done
 fail() { echo "error: $1" >&2; exit 74; }
 # shellcheck source=data.sh
 . "$here/data.sh"
+for part in $parts; do
+  case $part in
+    units|golden|levers|cases|sanitizer) ;;
+    *) echo "error: --parts: there is no '$part'" >&2; exit 2;;
+  esac
+done
 [ -d "$from" ] || fail "no emitted steps in '$from': bench/gpu/emit.sh makes them"
 mkdir -p "$work/runtime"
 work=$(cd "$work" && pwd)
@@ -234,23 +240,6 @@ verdict() { # text, command...: a line, and what the command said if it failed
   fi
   rm -f "$log"
 }
-# What neither times anything nor runs a step runs beside each other, each with a file of its
-# lines. Steps don't: each sees how much of the card's memory is taken while it starts.
-beside() { # name, command...
-  local lines=$work/lines/$1
-  shift
-  while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n || true; done
-  "$@" > "$lines" 2>&1 &
-}
-tell() { # waits for them; their lines in the order of their names, counted
-  wait
-  cat "$work"/lines/* > "$work/lines.log" 2> /dev/null || true
-  rm -rf "$work/lines"
-  cat "$work/lines.log"
-  passed=$((passed + $(grep -c '^   ok ' "$work/lines.log" || true)))
-  failed=$((failed + $(grep -c '^   FAILED ' "$work/lines.log" || true)))
-  skipped=$((skipped + $(grep -c '^   skipped ' "$work/lines.log" || true)))
-}
 loads() { # programs: whether their libraries are all here; says which isn't
   local missing
   missing=$(ldd "$@" 2> /dev/null | sed -n 's/^\s*\(\S*\) => not found$/\1/p' | sort -u)
@@ -284,141 +273,140 @@ watched() { # name, directory, plan
   verdict "$1: $said" $fits
 }
 
-part() { case " $parts " in *" $1 "*) true;; *) false;; esac; }
-
-if part units; then
-echo "== unit tests of the kernels"
-mkdir -p "$work/lines"
-if [ ! -x "$work/tmc-card-tests" ]; then
-  skip "the kernels' unit tests: no $work/tmc-card-tests"
-elif loads "$work/tmc-card-tests"; then
-  # A fault of the device ends what its process can do: a process for each suite. Left out: what
-  # only the cpu backend has, and which of two faults is named first.
-  for suite in $("$work/tmc-card-tests" --gtest_list_tests | grep '^[A-Za-z0-9/]*\.'); do
-    beside "${suite//\//_}" verdict "${suite%.}" "$work/tmc-card-tests" --gtest_brief=1 \
-      --gtest_filter="$suite*-*HighWater*:*GuardPages*:*AllocationHook*:*CountsItsMemory:*EveryWaitIsNeeded:*ReportsAnIndex*"
+check_units() {
+  local tests=$work/tmc-card-tests suite
+  echo "== unit tests of the kernels"
+  [ -x "$tests" ] || { skip "the kernels' unit tests: no $tests"; return; }
+  loads "$tests" || return 0
+  # They don't time anything, so suites run beside each other, each with a file of its lines. A
+  # fault of the device ends what its process can do: a process for each. Left out: what only the
+  # cpu backend has, and which of two faults is named first.
+  rm -rf "$work/lines"
+  mkdir "$work/lines"
+  for suite in $("$tests" --gtest_list_tests | grep '^[A-Za-z0-9/]*\.'); do
+    while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n || true; done
+    verdict "${suite%.}" "$tests" --gtest_brief=1 \
+      --gtest_filter="$suite*-*HighWater*:*GuardPages*:*AllocationHook*:*CountsItsMemory:*EveryWaitIsNeeded:*ReportsAnIndex*" \
+      > "$work/lines/${suite//\//_}" 2>&1 &
   done
-fi
-tell
-fi
-
-if part golden; then
-echo "== against PyTorch's golden values"
-golden() { # built directory
-  local name kind check=(--run adamw)
-  loads "$1/libstep.so" || return 0
-  name=$(basename "$(dirname "$1")") kind=$(basename "$1")
-  [ "$kind" = adamw ] || check=(--gradients)
-  verdict "$name, $kind" "$python" "$root/test/golden/check.py" "$1" \
-    "$root/test/golden/$name.json" "${check[@]}"
+  wait
+  cat "$work"/lines/*
+  passed=$((passed + $(cat "$work"/lines/* | grep -c '^   ok ' || true)))
+  failed=$((failed + $(cat "$work"/lines/* | grep -c '^   FAILED ' || true)))
 }
-for directory in "$work"/golden/*/*; do
-  [ -f "$directory/libstep.so" ] || continue
-  golden "$directory"
-done
-fi
 
-if part levers; then
-echo "== levers, against the cpu target"
-lever() { # name, data, rate
-  local at=$work/levers/$1 data flag=()
-  data=$(data_of "$root" "$2")
-  loads "$at/stays/train" || return 0
-  verdict "$1: runs" train "$at/stays" ten "$data" "$3" --steps=10 --save="$at/stays/ten"
-  verdict "$1: losses are the stored ones" "$python" "$here/report.py" losses \
-    "$at/stays/ten.jsonl" "$goldens/$1.json"
-  [ -x "$at/moves/train" ] || return 0
-  [ -z "$4" ] || flag=(--nvme="$at/moves")
-  verdict "$1: runs where states move" train "$at/moves" ten "$data" "$3" --steps=10 \
-    --poison --save="$at/moves/ten" ${flag[@]+"${flag[@]}"}
-  verdict "$1: bits are the same where they move" cmp \
-    "$at/stays/ten/checkpoint.safetensors" "$at/moves/ten/checkpoint.safetensors"
-}
-while IFS='|' read -r name _ _ _ data rate moves; do
-  read -r name <<< "$name"; read -r rate <<< "$rate"
-  [ -x "$work/levers/$name/stays/train" ] || { skip "$name isn't built"; continue; }
-  case $moves in *--nvme*) moves=file;; *) moves=;; esac
-  lever "$name" "$data" "$rate" "$moves"
-done < <(grep -v '^#' "$levers")
-fi
-
-rows=() has_torch=
-if part cases; then
-[ ! "$peer" ] || ! "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null ||
-  has_torch=1
-echo "== losses, bits, time ($gpu)"
-while IFS='|' read -r name _ sizes _ data rate kind; do
-  read -r name <<< "$name"; read -r rate <<< "$rate"; read -r kind <<< "$kind"
-  plans="loose tight" steps=$count
-  [ "$kind" != budget ] || plans=loose steps=4
-  for plan in $plans; do
-    directory=$work/bench/$name/$plan
-    [ -x "$directory/train" ] || { skip "$name: $plan isn't built"; continue 2; }
-    loads "$directory/train" || continue 2
-    poison=()
-    [ $plan = loose ] || poison=(--poison)
-    [ "$kind" = budget ] || verdict "$name/$plan: runs" train "$directory" ten "$data" "$rate" --steps=10 \
-      --save="$directory/ten" ${poison[@]+"${poison[@]}"}
-    watch_memory "$directory/memory"
-    verdict "$name/$plan: timed" train "$directory" timed "$data" "$rate" --steps="$steps"
-    watched "$name/$plan" "$directory" "$from/bench/$name/$plan/plan.json"
-    if [ -f "$goldens/$name.json" ]; then
-      verdict "$name/$plan: losses are the stored ones" "$python" "$here/report.py" losses \
-        "$directory/ten.jsonl" "$goldens/$name.json"
-    fi
-    [ ! -s "$directory/timed.jsonl" ] ||
-      rows+=("$name/$plan=$from/bench/$name/$plan/plan.json=$directory/timed.jsonl")
+# Steps run one after the other: each sees how much of the card's memory is taken while it starts.
+check_golden() {
+  local directory name kind check
+  echo "== against PyTorch's golden values"
+  for directory in "$work"/golden/*/*; do
+    [ -f "$directory/libstep.so" ] && loads "$directory/libstep.so" || continue
+    name=$(basename "$(dirname "$directory")") kind=$(basename "$directory") check=(--run adamw)
+    [ "$kind" = adamw ] || check=(--gradients)
+    verdict "$name, $kind" "$python" "$root/test/golden/check.py" "$directory" \
+      "$root/test/golden/$name.json" "${check[@]}"
   done
-  [ "$kind" != budget ] || continue
-  verdict "$name: a tight budget, buffers overwritten at their death, ends in the same bits" cmp \
-    "$work/bench/$name/loose/ten/checkpoint.safetensors" \
-    "$work/bench/$name/tight/ten/checkpoint.safetensors"
-  rm -rf "$work/bench/$name"/*/ten
+}
+
+check_levers() {
+  local name data rate more at nvme
+  echo "== levers, against the cpu target"
+  while IFS='|' read -r name _ _ _ data rate more; do
+    read -r name <<< "$name"; read -r rate <<< "$rate"
+    at=$work/levers/$name
+    [ -x "$at/stays/train" ] || { skip "$name isn't built"; continue; }
+    loads "$at/stays/train" || continue
+    data=$(data_of "$root" "$data")
+    verdict "$name: runs" train "$at/stays" ten "$data" "$rate" --steps=10 --save="$at/stays/ten"
+    verdict "$name: losses are the stored ones" "$python" "$here/report.py" losses \
+      "$at/stays/ten.jsonl" "$goldens/$name.json"
+    [ -x "$at/moves/train" ] || continue
+    nvme=()
+    [ "${more#*--nvme}" = "$more" ] || nvme=(--nvme="$at/moves")
+    verdict "$name: runs where states move" train "$at/moves" ten "$data" "$rate" --steps=10 \
+      --poison --save="$at/moves/ten" ${nvme[@]+"${nvme[@]}"}
+    verdict "$name: bits are the same where they move" cmp \
+      "$at/stays/ten/checkpoint.safetensors" "$at/moves/ten/checkpoint.safetensors"
+  done < <(grep -v '^#' "$levers")
+}
+
+# shellcheck disable=SC2086 # sizes are words
+time_peer() { # case, its sizes
   if [ ! "$peer" ]; then
-    skip "$name: PyTorch isn't timed, as was asked"
-  elif [ "$has_torch" ]; then
-    # shellcheck disable=SC2086
-    if "$python" "$here/peer.py" "$name" $sizes --steps "$count" > "$work/bench/$name/peer.jsonl"; then
-      rows+=("$name/PyTorch eager==$work/bench/$name/peer.jsonl")
-    else
-      skip "$name: PyTorch's step fails"
-    fi
+    skip "$1: PyTorch isn't timed, as was asked"
+  elif [ ! "$has_torch" ]; then
+    skip "$1: PyTorch isn't timed, as '$python' has no torch with a GPU"
+  elif "$python" "$here/peer.py" "$1" $2 --steps "$count" > "$work/bench/$1/peer.jsonl"; then
+    rows+=("$1/PyTorch eager==$work/bench/$1/peer.jsonl")
   else
-    skip "$name: PyTorch isn't timed, as '$python' has no torch with a GPU"
+    skip "$1: PyTorch's step fails"
   fi
-done < <(grep -v '^#' "$cases")
-echo "== $gpu"
-[ ${#rows[@]} -eq 0 ] || "$python" "$here/report.py" table "${rows[@]}" | tee "$work/table.md"
-fi
+}
 
-if part sanitizer; then
-echo "== compute-sanitizer"
-sanitizer=$(command -v compute-sanitizer || true)
-[ "$sanitizer" ] || [ -z "$nvcc" ] || sanitizer=$(dirname "$(readlink -f "$nvcc")")/compute-sanitizer
+check_cases() {
+  local name sizes data rate kind plan plans steps directory poison rows=() has_torch=
+  echo "== losses, bits, time ($gpu)"
+  [ ! "$peer" ] ||
+    ! "$python" -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2> /dev/null ||
+    has_torch=1
+  while IFS='|' read -r name _ sizes _ data rate kind; do
+    read -r name <<< "$name"; read -r rate <<< "$rate"; read -r kind <<< "$kind"
+    plans="loose tight" steps=$count
+    [ "$kind" != budget ] || plans=loose steps=4
+    for plan in $plans; do
+      directory=$work/bench/$name/$plan
+      [ -x "$directory/train" ] || { skip "$name: $plan isn't built"; continue 2; }
+      loads "$directory/train" || continue 2
+      poison=()
+      [ $plan = loose ] || poison=(--poison)
+      [ "$kind" = budget ] || verdict "$name/$plan: runs" train "$directory" ten "$data" "$rate" \
+        --steps=10 --save="$directory/ten" ${poison[@]+"${poison[@]}"}
+      watch_memory "$directory/memory"
+      verdict "$name/$plan: timed" train "$directory" timed "$data" "$rate" --steps="$steps"
+      watched "$name/$plan" "$directory" "$from/bench/$name/$plan/plan.json"
+      [ ! -f "$goldens/$name.json" ] ||
+        verdict "$name/$plan: losses are the stored ones" "$python" "$here/report.py" losses \
+          "$directory/ten.jsonl" "$goldens/$name.json"
+      [ ! -s "$directory/timed.jsonl" ] ||
+        rows+=("$name/$plan=$from/bench/$name/$plan/plan.json=$directory/timed.jsonl")
+    done
+    [ "$kind" != budget ] || continue
+    verdict "$name: a tight budget, buffers overwritten at their death, ends in the same bits" cmp \
+      "$work/bench/$name/loose/ten/checkpoint.safetensors" \
+      "$work/bench/$name/tight/ten/checkpoint.safetensors"
+    rm -rf "$work/bench/$name"/*/ten
+    time_peer "$name" "$sizes"
+  done < <(grep -v '^#' "$cases")
+  echo "== $gpu"
+  [ ${#rows[@]} -eq 0 ] || "$python" "$here/report.py" table "${rows[@]}" | tee "$work/table.md"
+}
+
 sanitized() { # built directory, tool, data
   local name; name=$(basename "$(dirname "$1")")
-  loads "$1/train" || return 0
+  [ -x "$1/train" ] && loads "$1/train" || return 0
   wrapper=(timeout 120 "$sanitizer" --tool "$2" --error-exitcode 9 --launch-timeout 0)
   verdict "$name: $2, two steps" train "$1" "$2" "$3" 0.001 --steps=2
+  wrapper=()
 }
-if [ ! -x "$sanitizer" ]; then
-  skip "compute-sanitizer isn't here"
-else
+check_sanitizer() {
+  local sanitizer name tool data
+  echo "== compute-sanitizer"
+  sanitizer=$(command -v compute-sanitizer || true)
+  [ "$sanitizer" ] || [ -z "$nvcc" ] || sanitizer=$(dirname "$(readlink -f "$nvcc")")/compute-sanitizer
+  [ -x "$sanitizer" ] || { skip "compute-sanitizer isn't here"; return; }
   for name in mlp-small gpt2-tiny resnet-tiny; do
-    directory=$work/golden/$name/adamw
-    [ -x "$directory/train" ] || continue
     for tool in memcheck racecheck synccheck; do
-      sanitized "$directory" "$tool" "$(data_of "$root" "GOLDEN=$name")"
+      sanitized "$work/golden/$name/adamw" "$tool" "$(data_of "$root" "GOLDEN=$name")"
     done
   done
   while IFS='|' read -r name _ _ _ data _; do
     read -r name <<< "$name"
-    directory=$work/levers/$name/stays
-    [ -x "$directory/train" ] || continue
-    sanitized "$directory" memcheck "$(data_of "$root" "$data")"
+    sanitized "$work/levers/$name/stays" memcheck "$(data_of "$root" "$data")"
   done < <(grep -v '^#' "$levers")
-fi
-fi
+}
 
+for part in $parts; do
+  "check_$part"
+done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
