@@ -500,7 +500,8 @@ void Reader::readOutput(const json::Object &spec) {
 static void leafNames(const json::Object &tree, const std::string &path,
                       std::vector<std::string> &names) {
   const json::Array *children = tree.getArray("children_spec");
-  if (!children || tree.get("type")->getAsNull()) {
+  const json::Value *type = tree.get("type");
+  if (!children || (type && type->getAsNull())) {
     names.push_back(path);
     return;
   }

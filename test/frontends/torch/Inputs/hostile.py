@@ -50,6 +50,13 @@ def meta(**fields):
     return first_weight(lambda payload: payload["tensor_meta"].update(fields))
 
 
+def untyped(root):
+    """The tree of the outputs has inner nodes that don't say what they are."""
+    for call in root["graph_module"]["module_call_graph"]:
+        if call["fqn"] == "":
+            call["signature"]["out_spec"] = json.dumps([1, dict(children_spec=[dict(children_spec=[])])])
+
+
 def node(change):
     return edited(GRAPH, lambda root: change(root["graph_module"]["graph"]["nodes"][0]) and None)
 
@@ -232,6 +239,7 @@ CASES = [
     ("nested a million deep", replaced(GRAPH, b"[" * 1000000), 1, "nested more than"),
     ("a list", replaced(GRAPH, b"[]"), 1, "it is no object"),
     ("another schema", lambda path: edited(GRAPH, lambda r: r["schema_version"].update(major=9)), 4, "schema 9"),
+    ("a tree of outputs without types", lambda path: edited(GRAPH, untyped), 0),
     ("a node without target", lambda path: node(lambda n: n.pop("target")), 1, "has no target"),
     ("an argument of two kinds", lambda path: node(lambda n: n["inputs"][0].update(arg=dict(as_int=1, as_bool=True))), 1, "isn't of one kind"),
     ("an argument too many digits long", lambda path: node(lambda n: n["inputs"][0].update(arg=dict(as_int=2 ** 80))), 1, "no whole number"),
