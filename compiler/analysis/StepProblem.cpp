@@ -95,6 +95,9 @@ private:
   planning::SegmentId segment = 0;
   /// The argument that a root replaces at the end of the step.
   DenseMap<Value, Value> updates;
+  /// The same of what is moved to become that root: an argument at home on the
+  /// host is fetched, updated, and stashed.
+  DenseMap<Value, Value> updatesAway;
 
   /// The `work` number of each start, of its segment.
   DenseMap<Operation *, int32_t> workOf;
@@ -149,7 +152,17 @@ private:
         Value argument = step.getArgument(*arg), root = storageRoot(value);
         if (root != argument)
           updates[root] = argument;
+        if (Value made = beforeMoves(root); made != root)
+          updatesAway[made] = argument;
       }
+  }
+
+  /// What `root` holds the contents of, before it was moved.
+  static Value beforeMoves(Value root) {
+    while (isa_and_nonnull<train::StashStartOp, train::FetchStartOp>(
+        root.getDefiningOp()))
+      root = storageRoot(root.getDefiningOp()->getOperand(0));
+    return root;
   }
 
   ValueId idOf(Value value) {
@@ -360,14 +373,19 @@ private:
       if (out.problem.values[read].bytes != out.problem.values[written].bytes)
         continue;
       bool accumulates = int64_t(operand) == kernel.getAccumulator();
+      // In place wherever its home is, as the plan has it.
+      Value argument = updatesAway.lookup(storageRoot(value));
       bool update = out.problem.values[written].updates == read;
+      bool updateAway =
+          argument &&
+          argument == beforeMoves(storageRoot(kernel->getOperand(operand)));
       bool carried = carriedInto(read, value);
       if (out.problem.values[read].kind == ValueKind::Persistent && !update)
         continue;
       if (update)
         updatedHere.insert(written);
       recipe.overwrites.push_back(
-          {read, written, accumulates || update || carried});
+          {read, written, accumulates || update || updateAway || carried});
     }
     for (ValueId written : recipe.writes)
       if (out.problem.values[written].updates != kNone &&
