@@ -26,8 +26,8 @@ READERS = dict(
     onnx=["frontends/onnx/Wire.cpp", "frontends/onnx/Model.cpp", "frontends/onnx/Importer.cpp", "frontends/SafeFile.cpp"],
     torch=["frontends/torch/Archive.cpp", "frontends/torch/Program.cpp", "frontends/torch/Blocks.cpp", "frontends/torch/Importer.cpp",
            "frontends/SafeFile.cpp"])
-# Larger seeds make slow runs.
-MAX_SEED_BYTES = 100_000
+# Larger seeds make slow runs: a program is parsed, imported and verified whole.
+MAX_SEED_BYTES = dict(onnx=100_000, torch=20_000)
 SANITIZERS = ["-fsanitize=fuzzer-no-link,address", "-fno-omit-frame-pointer", "-g1"]
 
 
@@ -92,20 +92,53 @@ def link(clang, build, objects, target):
         sys.exit(done.stderr[-4000:])
 
 
+def one_call(node, values):
+    """A program of this call alone: what it reads are the inputs."""
+    def names(argument):
+        for kind, value in argument.items():
+            if kind == "as_tensor":
+                yield value["name"]
+            elif kind in ("as_tensors", "as_optional_tensors"):
+                for each in value:
+                    yield from names(each if kind == "as_optional_tensors" else dict(as_tensor=each))
+
+    read = list(dict.fromkeys(name for given in node["inputs"] for name in names(given["arg"])))
+    made = [name for output in node["outputs"] for name in names(output)]
+    if not made or not all(name in values for name in read + made):
+        return None
+    inputs, outputs = ([dict(as_tensor=dict(name=name)) for name in group] for group in (read, made))
+    graph = dict(inputs=inputs, outputs=outputs, nodes=[dict(node, metadata={})], tensor_values={name: values[name] for name in read + made},
+                 sym_int_values={}, sym_bool_values={}, is_single_tensor_return=False, custom_obj_values={})
+    signature = dict(input_specs=[dict(user_input=dict(arg=each)) for each in inputs],
+                     output_specs=[dict(user_output=dict(arg=each)) for each in outputs])
+    return dict(graph_module=dict(graph=graph, signature=signature, module_call_graph=[]), opset_version=dict(aten=10), range_constraints={},
+                schema_version=dict(major=8, minor=0), torch_version="unnamed")
+
+
 def seeds(kind, folder):
-    """The small models of the tests; of archives, the programs in them, too."""
+    """The small models of the tests; of archives, the programs in them, too, and of programs each call that is like no other."""
     os.makedirs(folder)
+    calls = set()
     for path in sorted(glob.glob(os.path.join(ROOT, "test/models", "*.onnx" if kind == "onnx" else "*.pt2"))):
         name = os.path.basename(path)
-        if os.path.getsize(path) <= MAX_SEED_BYTES:
+        if os.path.getsize(path) <= MAX_SEED_BYTES[kind]:
             shutil.copy(path, os.path.join(folder, name))
-        if kind == "torch":
-            with zipfile.ZipFile(path) as archive:
-                graph = next(n for n in archive.namelist() if n.endswith("/models/model.json"))
-                text = json.dumps(json.loads(archive.read(graph)), separators=(",", ":"))
-                if len(text) <= MAX_SEED_BYTES:
-                    with open(os.path.join(folder, name + ".json"), "w") as file:
-                        file.write(text)
+        if kind == "onnx":
+            continue
+        with zipfile.ZipFile(path) as archive:
+            program = json.loads(archive.read(next(n for n in archive.namelist() if n.endswith("/models/model.json"))))
+        graph = program["graph_module"]["graph"]
+        programs = {name: program}
+        for node in graph["nodes"]:
+            like = (node["target"], tuple((given["name"], *given["arg"]) for given in node["inputs"]))
+            if like not in calls:
+                calls.add(like)
+                programs[f"{name}-{len(calls)}"] = one_call(node, graph["tensor_values"])
+        for title, each in programs.items():
+            text = json.dumps(each, separators=(",", ":"))
+            if each and len(text) <= MAX_SEED_BYTES[kind]:
+                with open(os.path.join(folder, title + ".json"), "w") as file:
+                    file.write(text)
 
 
 def words(kind, build, path):
@@ -151,7 +184,7 @@ def main():
         with tempfile.TemporaryDirectory() as corpus:
             seeds(kind, os.path.join(corpus, "seeds"))
             words(kind, build, os.path.join(corpus, "words"))
-            command = [program, "-dict=" + os.path.join(corpus, "words"), "-seed=1", "-timeout=20", "-rss_limit_mb=2048", "-max_len=%d" % MAX_SEED_BYTES,
+            command = [program, "-dict=" + os.path.join(corpus, "words"), "-seed=1", "-timeout=20", "-rss_limit_mb=2048", "-max_len=%d" % MAX_SEED_BYTES[kind],
                        "-artifact_prefix=" + os.path.join(keep, kind + "-"), "-print_final_stats=1", "-verbosity=1", "-detect_leaks=0"]
             if given.seconds:
                 command.append("-max_total_time=%d" % given.seconds)
