@@ -114,15 +114,26 @@ LogicalResult Importer::addTensors() {
   return success();
 }
 
-/// A stored float of more than one element, unless the exporter's notes say
-/// otherwise. Whether a path leads from it to the loss is seen at the end.
+/// Whether it is named as a module names what it has, "top.2.bias", and not as
+/// exporters and optimizers name constants, "onnx::Add_12",
+/// "/top/Add_output_0".
+static bool isModulePath(StringRef name) {
+  return name.contains('.') && llvm::all_of(name, [](char c) {
+           return llvm::isAlnum(c) || c == '_' || c == '.';
+         });
+}
+
+/// A stored float of more than one element, or a vector of one that a module
+/// has, unless the exporter's notes say otherwise. Whether a path leads from it
+/// to the loss is seen at the end.
 bool Importer::isTrainable(const StoredTensor &tensor) const {
   if (!isFloat(tensor.type))
     return false;
   if (hasNotes)
     return tensor.note == StoredTensor::Parameter;
   auto count = checkedNumElements(tensor.dims);
-  return count && *count > 1;
+  return count && (*count > 1 || (*count == 1 && !tensor.dims.empty() &&
+                                  isModulePath(tensor.name)));
 }
 
 BlockArgument Importer::argumentOf(StoredTensor &tensor) {
