@@ -157,6 +157,11 @@ private:
       }
   }
 
+  bool isArgument(Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getOwner() == &step.getBody().front();
+  }
+
   /// What `root` holds the contents of, before it was moved.
   static Value beforeMoves(Value root) {
     while (isa_and_nonnull<train::StashStartOp, train::FetchStartOp>(
@@ -373,19 +378,21 @@ private:
       if (out.problem.values[read].bytes != out.problem.values[written].bytes)
         continue;
       bool accumulates = int64_t(operand) == kernel.getAccumulator();
-      // In place wherever its home is, as the plan has it.
-      Value argument = updatesAway.lookup(storageRoot(value));
       bool update = out.problem.values[written].updates == read;
-      bool updateAway =
-          argument &&
-          argument == beforeMoves(storageRoot(kernel->getOperand(operand)));
+      // What lasts from step to step is overwritten by its update alone, and so
+      // is a copy of it that is here while its home is elsewhere.
+      Value content = beforeMoves(storageRoot(kernel->getOperand(operand)));
+      bool updatesCopy = isArgument(content) &&
+                         updatesAway.lookup(storageRoot(value)) == content;
+      bool lasts = out.problem.values[read].kind == ValueKind::Persistent ||
+                   isArgument(content) || updatesAway.contains(content);
       bool carried = carriedInto(read, value);
-      if (out.problem.values[read].kind == ValueKind::Persistent && !update)
+      if (lasts && !update && !updatesCopy)
         continue;
       if (update)
         updatedHere.insert(written);
       recipe.overwrites.push_back(
-          {read, written, accumulates || update || updateAway || carried});
+          {read, written, accumulates || update || updatesCopy || carried});
     }
     for (ValueId written : recipe.writes)
       if (out.problem.values[written].updates != kNone &&

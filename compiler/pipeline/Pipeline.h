@@ -96,6 +96,7 @@ private:
   std::unique_ptr<LeverChoice> choice;
   std::string forward; // What was imported, as bytecode.
   int64_t samples = 0; // Of the batch; 0: there is none.
+  size_t ops = 0;      // Of the forward function.
   /// Programs of settings, each with what guards the list; null: none is kept.
   struct Programs;
   std::shared_ptr<Programs> programs;
@@ -119,6 +120,8 @@ private:
   /// Chooses the levers that are free and runs the rest of the phases.
   Expected<bool> runWithLevers(Phase last);
   Expected<bool> planBest(Phase last);
+  /// Settings in the order in which they are planned in full until one fits.
+  std::vector<LeverSetting> worthFullPlans(const LeverChoice &choice) const;
   /// Which programs are kept that a search has built.
   enum class Keep { None, Fitting, All };
   /// Coarse plans of the settings that the flags allow.

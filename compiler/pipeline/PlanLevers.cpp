@@ -22,9 +22,12 @@ using namespace tmc;
 
 /// Settings that are planned in full.
 static constexpr size_t kPlannedInFull = 2;
-/// Where no coarse plan fits, those are tried that need at most such a part
-/// more than the smallest.
+/// Where none that a coarse plan fits has a full plan, others have their turn:
+/// first those that need at most such a part more than the smallest, and as
+/// many in all as the forward functions of so many ops, two at least. Of small
+/// models that is all of them, so that the budget that a refusal names is met.
 static constexpr int64_t kFewBytesPart = 8;
+static constexpr size_t kFullPlansOps = 6000;
 
 /// Settings of a lever that are planned coarsely, from the nearest on, to tell
 /// one that fits.
@@ -90,6 +93,7 @@ Expected<LeverChoice> Compilation::leversWithin(int64_t budgetBytes) {
 
 void Compilation::keepForward() {
   samples = samplesOf(*form.module);
+  form.module->walk([&](Operation *) { ++ops; });
   llvm::raw_string_ostream os(forward);
   // Fails for versions of the format only, of which none is asked for.
   (void)writeBytecodeToFile(*form.module, os);
@@ -247,21 +251,29 @@ void Compilation::suggest(Failure &failure, const CompileOptions &given) {
   say("");
 }
 
-/// Settings without a coarse plan in the order in which they are worth a full
-/// one: the quickest of those that need few bytes.
-static std::vector<LeverSetting> likeliest(const LeverChoice &choice) {
+std::vector<LeverSetting>
+Compilation::worthFullPlans(const LeverChoice &choice) const {
+  std::vector<LeverSetting> settings = choice.ranked, others;
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (const auto &[setting, plan] : choice.seen)
-    least = std::min(least, plan.neededBytes);
-  std::vector<LeverSetting> settings;
-  for (const auto &[setting, plan] : choice.seen)
-    if (plan.neededBytes <= least + least / kFewBytesPart)
-      settings.push_back(setting);
-  llvm::stable_sort(
-      settings, [&](const LeverSetting &a, const LeverSetting &b) {
-        return choice.seen.at(a).baseSeconds < choice.seen.at(b).baseSeconds;
-      });
-  settings.resize(std::min(settings.size(), kPlannedInFull));
+  for (const auto &[setting, plan] : choice.seen) {
+    if (!plan.isLeftOut)
+      least = std::min(least, plan.neededBytes);
+    if (!llvm::is_contained(choice.ranked, setting))
+      others.push_back(setting);
+  }
+  auto worth = [&](const LeverSetting &setting) {
+    const CoarsePlan &plan = choice.seen.at(setting);
+    const bool isLarge =
+        plan.isLeftOut || plan.neededBytes > least + least / kFewBytesPart;
+    return std::pair(isLarge, plan.baseSeconds);
+  };
+  llvm::stable_sort(others, [&](const LeverSetting &a, const LeverSetting &b) {
+    return worth(a) < worth(b);
+  });
+  others.resize(std::min(
+      others.size(),
+      std::max(kPlannedInFull, kFullPlansOps / std::max<size_t>(1, ops))));
+  settings.insert(settings.end(), others.begin(), others.end());
   return settings;
 }
 
@@ -304,8 +316,7 @@ Expected<int64_t> Compilation::impossibleBelow(const LeverChoice &known) {
 
 /// Plans the first few in full, beside each other.
 Expected<bool> Compilation::planBest(Phase last) {
-  const std::vector<LeverSetting> settings =
-      choice->ranked.empty() ? likeliest(*choice) : choice->ranked;
+  const std::vector<LeverSetting> settings = worthFullPlans(*choice);
   std::optional<Failure> failure;
   std::unique_ptr<Compilation> best; // Or the smallest, where none fits.
   LeverSetting chosen;
@@ -366,7 +377,8 @@ Expected<bool> Compilation::planBest(Phase last) {
   form.figures.impossibleBelowBytes = impossible;
   if (failure) {
     *failure = overBudget(form, request(last).budgets.device);
-    failure->notes.front() += ", with " + flagsOf(before, asked);
+    if (const std::string flags = flagsOf(before, asked); !flags.empty())
+      failure->notes.front() += ", with " + flags;
     return std::move(*failure);
   }
   form.figures.chosenLevers = choice->alternatives(chosen);

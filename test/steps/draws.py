@@ -2,7 +2,7 @@
 """What must hold of any budget with any levers, by random draws; needs only the standard library.
 
     draws.py --build build [--draws N] [--seed S] [--minutes M] [--only SUBSTRING] [--jobs N] [--log FILE]
-             [--table FILE] [--keep DIR]
+             [--table FILE] [--keep DIR] [--found]
 
 A draw is a model, a batch, levers (micro-batches, precision, optimizer, rows of logits, tiles, what may
 leave the device and to where) and a budget, from below the smallest that is known to the unconstrained
@@ -12,7 +12,7 @@ states and moments, bit for bit, of the step of the same levers that has no budg
 what `auto` chose is given to that one as a value. With 3 there is a smallest budget; the step compiled
 with it is held to the same. A draw depends on the seed and its number alone. --log keeps a line of JSON
 for each that passed; one that is in it isn't run again, so that a long run may be cut in pieces. --table writes
-the counts of all as Markdown. Ends with one line `N passed, M failed`.
+the counts of all as Markdown. --found adds those beyond N that have found a defect. Ends with one line `N passed, M failed`.
 """
 
 import collections
@@ -32,6 +32,8 @@ from case import Case, run_cases
 from trained import ROOT, Run
 
 DRAWS, SEED, STEPS = 10, 226, 3
+# Draws that have found a defect.
+FOUND = [254, 279, 317, 691, 776, 803, 950]
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TEXT = ["--dim=sequence=8"]
 # Of a graph's inputs: name, shape of a sample, kind (test/steps/models.py).
@@ -274,6 +276,7 @@ def add_options(parser):
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--minutes", type=float, help="begin no draw after so long")
+    parser.add_argument("--found", action="store_true", help="also those that have found a defect")
     parser.add_argument("--log", help="a file of draws that passed: read, and added to")
     parser.add_argument("--table", help="a Markdown file for the counts")
 
@@ -291,7 +294,8 @@ def cases(options, scratch):
                 print(json.dumps(dict(draw=draw.name, seed=options.seed, outcome=draw.outcome, ratio=draw.ratio, did=draw.did)), file=file)
 
     options.remember = remember
-    return [Draw(number, options, scratch) for number in range(options.draws) if options.only in f"draw {number}:"]
+    numbers = [*range(options.draws), *(number for number in FOUND if options.found and number >= options.draws)]
+    return [Draw(number, options, scratch) for number in numbers if options.only in f"draw {number}:"]
 
 
 def write_table(options, draws):
