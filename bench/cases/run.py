@@ -5,7 +5,7 @@
 
 Prints the cases' sections in Markdown; CASE is a name in CASES. Nothing runs but the planner: all figures
 are predictions, at the target's published rates. Only the standard library is needed where --models has
-the graphs that examples/ doesn't hold (gpt2-13b.onnx, resnet50.onnx); they are exported there otherwise,
+the graphs that examples/ doesn't hold (gpt2-13b.onnx, gpt2-100b.onnx, resnet50.onnx); they are exported there otherwise,
 by --python, which has torch, torchvision, transformers and onnx.
 
 A row is a plan. Those by hand are of rules (docs/planning.md, "Others"): `tmc plan --problem` writes the
@@ -31,6 +31,7 @@ FREE = ["--precision=auto", "--micro-batches=auto", "--offload=auto", "--optimiz
 XL = ["--budget=12GiB", "--batch=64", "--dim=sequence=1024", "--target=cuda:rtx3060"]
 MISTRAL = ["--batch=8", "--dim=sequence=1024"]
 DECODER = ["--batch=8", "--dim=sequence=1024", "--target=cuda:v100"]
+LARGE = ["--budget=79GiB", "--host-budget=1536GiB", "--nvme=.", "--batch=8", "--dim=sequence=1024", "--target=cuda:a100-80"]
 RESNET = ["--batch=256", "--target=cuda:t4"]
 BLOCKS = "zero-offload-blocks"
 BY_HAND = "every block recomputed, states and updates on the host"
@@ -58,6 +59,8 @@ CASES = {
         ("fp16, `adamw`, the rest free", ["--precision=fp16", "--optimizer=adamw", "--micro-batches=1", "--offload=all"], None),
         (f"by hand: fp16, `adamw`, {BY_HAND}", [*levers("fp16", 1, "adamw"), "--narrow-copies=kept"], BLOCKS),
         ("by hand, batch 1", [*levers("fp16", 1, "adamw"), "--narrow-copies=kept", "--batch=1"], BLOCKS)]),
+    "decoder-100b": ("A decoder of 98B, batch 8, on an A100-80 beside 1.5 TiB and a file", "gpt2-100b.onnx", LARGE, (1024, "tokens"), FREE, [
+        (f"by hand: bf16, `adamw8bit`, {BY_HAND}", [*levers("bf16", 1, "adamw8bit"), "--narrow-copies=kept"], BLOCKS)]),
     "resnet50": ("ResNet-50, batch 256, on a 16 GB T4", "resnet50.onnx", RESNET, (1, "images"),
                  [*FREE, "--batchnorm=per-micro-batch"], [
         ("f32, `adamw`, batch norms over the whole batch, the rest free",
@@ -67,6 +70,7 @@ CASES = {
 
 EXPORT = {
     "gpt2-13b.onnx": "import gpt2; gpt2.run('gpt2-13b', path, dropout=False)",
+    "gpt2-100b.onnx": "import gpt2; gpt2.run('gpt2-100b', path, dropout=False)",
     "resnet50.onnx": """
 import torch
 from common import export
@@ -154,15 +158,15 @@ def row(case, item):
 
 def chosen(plan):
     """The table of levers, and what moves."""
-    coarse = plan["chosen_levers"]["coarse_step_time_s"]
-    lines = [f"| lever | chosen, {coarse:.3g} s coarsely | the best coarse plan with another value |", "|---|---|---|"]
+    step = plan["step_time_s"]
+    lines = [f"| lever | chosen, {step:.3g} s | the best with another value |", "|---|---|---|"]
     for lever in plan["chosen_levers"]["levers"]:
         other = "none is known that fits"
         if lever["instead"]:
             seconds, least = lever["instead_step_time_s"], lever["instead_at_least_s"]
             bound = " at least" if seconds is None else ""
             seconds = least if seconds is None else seconds
-            other = f"{lever['instead']}:{bound} {seconds:.3g} s, {100 * (seconds / coarse - 1):+.1f} %"
+            other = f"{lever['instead']}:{bound} {seconds:.3g} s, {100 * (seconds / step - 1):+.1f} %"
         lines.append(f"| {lever['lever']} | {lever['value']} | {other} |")
     parts = []
     for name, text in (("recompute", "recomputing"), ("activations_moved", "activations that move"),

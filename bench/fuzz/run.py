@@ -27,7 +27,7 @@ READERS = dict(
     torch=["frontends/torch/Archive.cpp", "frontends/torch/Program.cpp", "frontends/torch/Blocks.cpp", "frontends/torch/Importer.cpp",
            "frontends/SafeFile.cpp"])
 # Larger seeds make slow runs: a program is parsed, imported and verified whole.
-MAX_SEED_BYTES = dict(onnx=100_000, torch=20_000)
+MAX_SEED_BYTES = dict(onnx=100_000, torch=10_000)
 SANITIZERS = ["-fsanitize=fuzzer-no-link,address", "-fno-omit-frame-pointer", "-g1"]
 
 
