@@ -119,7 +119,10 @@ private:
   PlanRequest request(Phase last);
   /// Chooses the levers that are free and runs the rest of the phases.
   Expected<bool> runWithLevers(Phase last);
+  /// Plans the first few in full, and what may be better.
   Expected<bool> planBest(Phase last);
+  /// How many settings may be planned in full once a plan fits.
+  size_t mostFullPlans() const;
   /// Settings in the order in which they are planned in full until one fits.
   std::vector<LeverSetting> worthFullPlans(const LeverChoice &choice) const;
   /// Which programs are kept that a search has built.

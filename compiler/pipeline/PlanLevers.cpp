@@ -20,14 +20,17 @@
 using namespace mlir;
 using namespace tmc;
 
-/// Settings that are planned in full.
+/// Settings that are planned in full beside each other, and at least.
 static constexpr size_t kPlannedInFull = 2;
-/// Where none that a coarse plan fits has a full plan, others have their turn:
-/// first those that need at most such a part more than the smallest, and as
-/// many in all as the forward functions of so many ops, two at least. Of small
-/// models that is all of them, so that the budget that a refusal names is met.
-static constexpr int64_t kFewBytesPart = 8;
+/// More of them are, as many in all as the forward functions of so many ops:
+/// those whose coarse plans take this part longer than the best, for that much
+/// coarse plans may lose; and where no plan fits, others, so that of a small
+/// model every one has its turn and the budget that a refusal names is met.
 static constexpr size_t kFullPlansOps = 6000;
+static constexpr double kCoarseLoses = 0.02;
+/// Of those others first the ones that need at most such a part more than the
+/// smallest.
+static constexpr int64_t kFewBytesPart = 8;
 
 /// Settings of a lever that are planned coarsely, from the nearest on, to tell
 /// one that fits.
@@ -251,6 +254,10 @@ void Compilation::suggest(Failure &failure, const CompileOptions &given) {
   say("");
 }
 
+size_t Compilation::mostFullPlans() const {
+  return std::max(kPlannedInFull, kFullPlansOps / std::max<size_t>(1, ops));
+}
+
 std::vector<LeverSetting>
 Compilation::worthFullPlans(const LeverChoice &choice) const {
   std::vector<LeverSetting> settings = choice.ranked, others;
@@ -270,9 +277,7 @@ Compilation::worthFullPlans(const LeverChoice &choice) const {
   llvm::stable_sort(others, [&](const LeverSetting &a, const LeverSetting &b) {
     return worth(a) < worth(b);
   });
-  others.resize(std::min(
-      others.size(),
-      std::max(kPlannedInFull, kFullPlansOps / std::max<size_t>(1, ops))));
+  others.resize(std::min(others.size(), mostFullPlans()));
   settings.insert(settings.end(), others.begin(), others.end());
   return settings;
 }
@@ -314,15 +319,21 @@ Expected<int64_t> Compilation::impossibleBelow(const LeverChoice &known) {
   return least;
 }
 
-/// Plans the first few in full, beside each other.
 Expected<bool> Compilation::planBest(Phase last) {
   const std::vector<LeverSetting> settings = worthFullPlans(*choice);
   std::optional<Failure> failure;
   std::unique_ptr<Compilation> best; // Or the smallest, where none fits.
   LeverSetting chosen;
-  for (size_t from = 0; from < settings.size() && (!best || failure);
-       from += kPlannedInFull) {
-    const size_t count = std::min(kPlannedInFull, settings.size() - from);
+  // Once one fits, those that may yet be quicker.
+  auto isWanted = [&](size_t i) {
+    if (i >= settings.size() || !best || failure)
+      return i < settings.size();
+    const CoarsePlan &coarse = choice->seen.at(settings[i]);
+    return i < mostFullPlans() && coarse.fits &&
+           coarse.seconds < best->figures().stepSeconds * (1 + kCoarseLoses);
+  };
+  for (size_t from = 0; isWanted(from); from += kPlannedInFull) {
+    const size_t count = isWanted(from + 1) ? kPlannedInFull : 1;
     std::vector<std::unique_ptr<Compilation>> made(count);
     std::vector<std::optional<Expected<bool>>> done(count);
     say("plan ...");
@@ -343,6 +354,10 @@ Expected<bool> Compilation::planBest(Phase last) {
     for (size_t i = 0; i < count; ++i) {
       const PlanFigures &now = made[i]->figures();
       if (*done[i]) {
+        CoarsePlan &known = choice->seen.at(settings[from + i]);
+        known.seconds = known.fits ? std::min(known.seconds, now.stepSeconds)
+                                   : now.stepSeconds;
+        known.fits = true;
         if (!best || failure ||
             now.stepSeconds * (1 + kAsGoodPart) < best->figures().stepSeconds)
           best = std::move(made[i]), chosen = settings[from + i];
@@ -384,7 +399,6 @@ Expected<bool> Compilation::planBest(Phase last) {
   form.figures.chosenLevers = choice->alternatives(chosen);
   form.figures.settingsSeen = int64_t(choice->seen.size());
   form.figures.settings = int64_t(choice->space.size());
-  form.figures.coarseSeconds = choice->seen.at(chosen).seconds;
   if (last >= Phase::Plan)
     measureUnsplit(form, request(last));
   return true;

@@ -159,7 +159,6 @@ static json::Value chosenJson(const PlanFigures &plan) {
         {"instead_at_least_s", known(lever.atLeast)}});
   return json::Object{{"settings", plan.settings},
                       {"settings_seen", plan.settingsSeen},
-                      {"coarse_step_time_s", known(plan.coarseSeconds)},
                       {"levers", std::move(levers)}};
 }
 

@@ -265,7 +265,7 @@ static void tellChosen(Table &table, const PlanFigures &plan) {
     if (double seconds = isBound ? lever.atLeast : lever.seconds; seconds >= 0)
       other = "with " + lever.instead + (isBound ? " at least " : " ") +
               readableSeconds(seconds) + ", " +
-              percent(100 * (seconds / plan.coarseSeconds - 1), "%+.1f %%");
+              percent(100 * (seconds / plan.stepSeconds - 1), "%+.1f %%");
     table.row(lever.lever, lever.value, other);
   }
 }

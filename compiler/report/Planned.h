@@ -33,7 +33,7 @@ const char *nameOf(ModelValue::Kind kind);
 struct ChosenLever {
   std::string lever, value; // "precision", "bf16"
   std::string instead;      // "f32"; empty: nothing else is known.
-  double seconds = -1;      // Of a step; -1: no plan.
+  double seconds = -1;      // Of the quickest plan known; -1: no plan.
   double atLeast = -1;      // Where none was sought: what every plan takes.
 };
 
@@ -67,10 +67,9 @@ struct PlanFigures {
   double unsplitSeconds = -1;
   double planSeconds = 0;
   /// Where levers were free: those, how many settings of them were looked at
-  /// and how many there are, and what the chosen one took, planned coarsely.
+  /// and how many there are.
   std::vector<ChosenLever> chosenLevers;
   int64_t settingsSeen = 0, settings = 0;
-  double coarseSeconds = -1;
 
   double overheadPct() const;
   double lowerBoundPct() const;
