@@ -7,6 +7,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <cstring>
+#include <limits>
 
 using namespace mlir;
 using namespace tmc;
@@ -398,6 +399,11 @@ Dims Array::mappedDims(ArrayRef<Array> operands) {
     if (llvm::all_of(operands, [&](const Array &a) { return !a.strides[i]; }))
       extents[i] = std::min<int64_t>(extents[i], 1);
   return extents;
+}
+
+int64_t Array::mappedElements(ArrayRef<Array> operands) {
+  return checkedNumElements(mappedDims(operands))
+      .value_or(std::numeric_limits<int64_t>::max());
 }
 
 template <class T>

@@ -89,6 +89,8 @@ public:
                          llvm::function_ref<double(llvm::ArrayRef<double>)> fn);
   static Array mapInts(ElementType result, llvm::ArrayRef<Array> operands,
                        llvm::function_ref<int64_t(llvm::ArrayRef<int64_t>)> fn);
+  /// How many elements that computes: a column beside a row is a table.
+  static int64_t mappedElements(llvm::ArrayRef<Array> operands);
 
 private:
   Array withDims(llvm::ArrayRef<int64_t> dims) const;

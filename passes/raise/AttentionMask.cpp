@@ -52,6 +52,58 @@ ViewMap AttentionMask::viewThrough(Value operand, const ViewMap &outer,
   return view;
 }
 
+namespace {
+/// `yes` where a condition holds, else `no`: a triangle of ones, say.
+struct Choice {
+  Value condition;
+  double yes, no;
+};
+} // namespace
+
+static std::optional<Choice> choiceOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
+    auto yes = constantNumber(select.getTrueValue());
+    auto no = constantNumber(select.getFalseValue());
+    if (yes && no)
+      return Choice{select.getCondition(), *yes, *no};
+  }
+  if (isa_and_nonnull<arith::ExtUIOp, arith::UIToFPOp>(op) &&
+      tensorType(op->getOperand(0)).getElementType().isInteger(1))
+    return Choice{op->getOperand(0), 1, 0};
+  if (isa_and_nonnull<arith::ExtSIOp, arith::SIToFPOp, arith::ExtFOp>(op) &&
+      !tensorType(op->getOperand(0)).getElementType().isInteger(1))
+    return choiceOf(op->getOperand(0));
+  return std::nullopt;
+}
+
+/// What the comparison `op` says of two numbers; nothing: it is none, or of
+/// numbers without sign.
+static std::optional<bool> compare(Operation *op, double lhs, double rhs) {
+  if (auto cmp = dyn_cast<arith::CmpIOp>(op))
+    switch (cmp.getPredicate()) {
+    case arith::CmpIPredicate::eq:
+      return lhs == rhs;
+    case arith::CmpIPredicate::ne:
+      return lhs != rhs;
+    case arith::CmpIPredicate::slt:
+      return lhs < rhs;
+    case arith::CmpIPredicate::sle:
+      return lhs <= rhs;
+    case arith::CmpIPredicate::sgt:
+      return lhs > rhs;
+    case arith::CmpIPredicate::sge:
+      return lhs >= rhs;
+    default:
+      return std::nullopt;
+    }
+  auto cmp = dyn_cast<arith::CmpFOp>(op);
+  if (!cmp || std::isnan(lhs) || std::isnan(rhs))
+    return std::nullopt;
+  return arith::applyCmpPredicate(cmp.getPredicate(), llvm::APFloat(lhs),
+                                  llvm::APFloat(rhs));
+}
+
 void AttentionMask::addCondition(const ViewMap &view, bool keep) {
   Operation *op = view.getSource().getDefiningOp();
   if (op && (keep ? isa<arith::AndIOp>(op) : isa<arith::OrIOp>(op))) {
@@ -62,6 +114,21 @@ void AttentionMask::addCondition(const ViewMap &view, bool keep) {
   for (auto [x, ones] : bothWays<arith::XOrIOp>(view.getSource()))
     if (constantNumber(ones) == 1)
       return addCondition(viewThrough(x, view), !keep);
+  // A choice between two numbers, compared with a third: its own condition.
+  if (isa_and_nonnull<arith::CmpIOp, arith::CmpFOp>(op))
+    for (bool swapped : {false, true}) {
+      auto choice = choiceOf(op->getOperand(swapped));
+      auto third = constantNumber(op->getOperand(!swapped));
+      if (!choice || !third)
+        continue;
+      auto holds = [&](double number) {
+        return swapped ? compare(op, *third, number)
+                       : compare(op, number, *third);
+      };
+      auto yes = holds(choice->yes), no = holds(choice->no);
+      if (yes && no && *yes != *no)
+        return addCondition(viewThrough(choice->condition, view), keep == *yes);
+    }
   Condition condition{view, keep};
   if (takePrefix(condition) || takeGroups(condition))
     return;

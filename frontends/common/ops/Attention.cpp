@@ -98,18 +98,16 @@ static std::optional<int64_t> rightOf(const Attention &a) {
 }
 
 /// A table [T, S] of the keys within the bounds of `a`; absent without bounds.
-static Val tableOf(const Attention &a, int64_t queries, int64_t keys) {
-  std::optional<int64_t> right = rightOf(a);
-  if (!a.left && !right)
+static FailureOr<Val> tableOf(Site &s, const Attention &a, int64_t queries,
+                              int64_t keys) {
+  std::optional<int64_t> low, high = rightOf(a);
+  if (!a.left && !high)
     return Val();
-  Dims plane{queries, keys};
-  int64_t low = a.left ? a.offset - *a.left : -queries;
-  int64_t high = right ? a.offset + *right : keys;
-  return Val(Array::mapInts(ElementType::Bool, {iota(plane, 1), iota(plane, 0)},
-                            [&](ArrayRef<int64_t> at) -> int64_t {
-                              int64_t ahead = at[0] - at[1];
-                              return ahead >= low && ahead <= high;
-                            }));
+  if (a.left)
+    low = a.offset - *a.left;
+  if (high)
+    *high += a.offset;
+  return band(s, queries, keys, low, high);
 }
 
 /// `mask` and `table`, both absent or of what is seen; a mask may be numbers.
@@ -141,7 +139,7 @@ static FailureOr<Val> maskWithBounds(Site &s, const Attention &a,
     said.window = *right + 1;
     return a.mask;
   }
-  Val table = tableOf(a, queries, keys);
+  ASSIGN_OR_FAIL(Val table, tableOf(s, a, queries, keys));
   return masked(s, a.mask, table);
 }
 
@@ -229,7 +227,7 @@ FailureOr<Val> tmc::frontend::scoresOf(Site &s, const Attention &given,
   } else if (!a.mask.isAbsent()) {
     ASSIGN_OR_FAIL(scores, add(s, {scores, a.mask}));
   }
-  Val table = tableOf(a, qd[1], keys);
+  ASSIGN_OR_FAIL(Val table, tableOf(s, a, qd[1], keys));
   if (!table.isAbsent()) {
     ASSIGN_OR_FAIL(scores, where(s, table, scores, low));
   }

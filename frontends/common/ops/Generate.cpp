@@ -1,5 +1,5 @@
 #include "frontends/common/ops/Generate.h"
-#include "frontends/common/ops/Pointwise.h"
+#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Reduce.h"
 
 #include <cmath>
@@ -37,32 +37,30 @@ Array tmc::frontend::iota(ArrayRef<int64_t> dims, int64_t dim) {
       .broadcastTo(dims);
 }
 
+FailureOr<Val> tmc::frontend::band(Site &s, int64_t rows, int64_t columns,
+                                   std::optional<int64_t> low,
+                                   std::optional<int64_t> high) {
+  Expression row(s, Val(iota({rows, 1}, 0)));
+  Expression ahead = row.other(Val(iota({1, columns}, 1))) - row;
+  Expression above = ahead.with(
+      greaterOrEqual, ahead.number(static_cast<double>(low.value_or(-rows))));
+  if (!high)
+    return above.value();
+  Expression below =
+      ahead.with(lessOrEqual, ahead.number(static_cast<double>(*high)));
+  return low ? (above & below).value() : below.value();
+}
+
 FailureOr<Val> tmc::frontend::triangle(Site &s, const Val &x, bool upper,
                                        int64_t k) {
   if (x.rank() < 2)
     return s.error("wants a matrix, not shape " + str(x.dims));
-  // The mask is a constant, and so is the result where the operand is.
-  Dims plane{x.dims[x.rank() - 2], x.dims[x.rank() - 1]};
-  if (plane[0] > kMaxFoldElements / std::max<int64_t>(plane[1], 1))
-    return s.unsupported("a mask of shape " + str(plane));
-  Array keep =
-      Array::mapInts(ElementType::Bool, {iota(plane, 0), iota(plane, 1)},
-                     [&](Ints at) -> int64_t {
-                       return upper ? at[1] - at[0] >= k : at[1] - at[0] <= k;
-                     });
-  keep = keep.broadcastTo(x.dims);
-  if (s.foldable(x)) {
-    ASSIGN_OR_FAIL(Array array, s.arrayOf(x));
-    if (isFloat(x.type))
-      return Val(Array::mapFloats(x.type, {keep, array},
-                                  [](Doubles v) { return v[0] ? v[1] : 0; }));
-    return Val(Array::mapInts(x.type, {keep, array},
-                              [](Ints v) { return v[0] ? v[1] : 0; }));
-  }
-  ASSIGN_OR_FAIL(Value value, s.materialise(x));
-  ASSIGN_OR_FAIL(Value mask, s.broadcast(Val(keep), x.dims));
-  return Val(
-      arith::SelectOp::create(s.b, s.loc, mask, value, s.like(value, 0)));
+  std::optional<int64_t> none;
+  ASSIGN_OR_FAIL(Val keep, band(s, x.dims[x.rank() - 2], x.dims[x.rank() - 1],
+                                upper ? k : none, upper ? none : k));
+  return where(s, keep, x,
+               Val(isFloat(x.type) ? Array::splat(x.type, {}, 0)
+                                   : Array::splatInt(x.type, {}, 0)));
 }
 
 FailureOr<Val> tmc::frontend::diagonal(Site &s, int64_t rows, int64_t columns,

@@ -14,6 +14,12 @@ mlir::FailureOr<Val> range(Site &s, ElementType type, double start,
 /// The number of row or column of each element of `dims`.
 Array iota(llvm::ArrayRef<int64_t> dims, int64_t dim);
 
+/// True where the column is no less than `low` ahead of the row, and no more
+/// than `high`: a constant, or of large matrices a comparison of positions.
+mlir::FailureOr<Val> band(Site &s, int64_t rows, int64_t columns,
+                          std::optional<int64_t> low,
+                          std::optional<int64_t> high);
+
 /// The elements of matrices on and above the diagonal `k`, or, if not `upper`,
 /// on and below; zeros elsewhere.
 mlir::FailureOr<Val> triangle(Site &s, const Val &x, bool upper, int64_t k);

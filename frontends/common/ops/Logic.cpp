@@ -138,12 +138,11 @@ FailureOr<Val> tmc::frontend::where(Site &s, const Val &condition, const Val &x,
   }
   if (s.allFoldable(in)) {
     SmallVector<Array> arrays;
-    bool small = true;
     for (const Val &v : in) {
       ASSIGN_OR_FAIL(Array array, s.arrayOf(v));
       arrays.push_back(array.broadcastTo(shape));
-      small &= arrays.back().distinct() <= kMaxFoldElements;
     }
+    const bool small = Array::mappedElements(arrays) <= kMaxFoldElements;
     if (small && isFloat(in[1].type))
       return Val(Array::mapFloats(
           in[1].type, arrays, [](Doubles x) { return x[0] ? x[1] : x[2]; }));

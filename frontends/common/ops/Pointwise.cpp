@@ -43,14 +43,11 @@ FailureOr<Val> tmc::frontend::pointwise(Site &s, ArrayRef<Val> operands,
       llvm::all_of(operands, [](const Val &v) { return v.isConst(); });
   if (allConst) {
     SmallVector<Array> arrays;
-    bool constant = true;
     for (const Val &v : operands) {
       ASSIGN_OR_FAIL(Array array, s.arrayOf(v));
-      Array wide = array.broadcastTo(shape);
-      constant &= wide.distinct() <= kMaxFoldElements;
-      arrays.push_back(wide);
+      arrays.push_back(array.broadcastTo(shape));
     }
-    if (constant) {
+    if (Array::mappedElements(arrays) <= kMaxFoldElements) {
       ElementType result = p.compares ? ElementType::Bool : type;
       return Val(isFloat(type) ? Array::mapFloats(result, arrays, p.floats)
                                : Array::mapInts(result, arrays, p.ints));

@@ -81,6 +81,82 @@ func.func @compared_positions(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>
   return %r : tensor<2x8x4x16xf32>
 }
 
+// A triangle of ones that isn't zero.
+
+// CHECK-LABEL: func @triangle_of_ones(
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 {causal,
+func.func @triangle_of_ones(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %qi = nn.iota {dim = 0 : i64} : () -> tensor<8x8xi64>
+  %ki = nn.iota {dim = 1 : i64} : () -> tensor<8x8xi64>
+  %c = arith.cmpi sle, %ki, %qi : tensor<8x8xi64>
+  %one = arith.constant dense<1> : tensor<8x8xi64>
+  %zero = arith.constant dense<0> : tensor<8x8xi64>
+  %n = arith.select %c, %one, %zero : tensor<8x8xi1>, tensor<8x8xi64>
+  %m = arith.cmpi ne, %n, %zero : tensor<8x8xi64>
+  %b = nn.broadcast %m to [2, 3] : (tensor<8x8xi1>) -> tensor<2x4x8x8xi1>
+  %low = arith.constant dense<-3.40282347E+38> : tensor<2x4x8x8xf32>
+  %t = arith.select %b, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// What is above the diagonal as numbers, and less than a half elsewhere.
+
+// CHECK-LABEL: func @triangle_above(
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 {causal,
+func.func @triangle_above(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %qi = nn.iota {dim = 0 : i64} : () -> tensor<8x8xi64>
+  %ki = nn.iota {dim = 1 : i64} : () -> tensor<8x8xi64>
+  %c = arith.cmpi sgt, %ki, %qi : tensor<8x8xi64>
+  %n = arith.uitofp %c : tensor<8x8xi1> to tensor<8x8xf32>
+  %half = arith.constant dense<0.5> : tensor<8x8xf32>
+  %m = arith.cmpf ogt, %half, %n : tensor<8x8xf32>
+  %b = nn.broadcast %m to [2, 3] : (tensor<8x8xi1>) -> tensor<2x4x8x8xi1>
+  %low = arith.constant dense<-3.40282347E+38> : tensor<2x4x8x8xf32>
+  %t = arith.select %b, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// Both numbers are above the third: nothing is forbidden.
+
+// CHECK-LABEL: func @choice_of_none(
+//       CHECK:   arith.cmpi sgt
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(
+func.func @choice_of_none(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>) -> tensor<2x8x4x16xf32> {
+  %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
+  %vt = nn.transpose %v [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+  %scores = nn.matmul %qt, %kt : (tensor<2x4x8x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x4x8x8xf32>
+  %qi = nn.iota {dim = 0 : i64} : () -> tensor<8x8xi64>
+  %ki = nn.iota {dim = 1 : i64} : () -> tensor<8x8xi64>
+  %c = arith.cmpi sle, %ki, %qi : tensor<8x8xi64>
+  %one = arith.constant dense<1> : tensor<8x8xi64>
+  %zero = arith.constant dense<0> : tensor<8x8xi64>
+  %n = arith.select %c, %one, %zero : tensor<8x8xi1>, tensor<8x8xi64>
+  %less = arith.constant dense<-1> : tensor<8x8xi64>
+  %m = arith.cmpi sgt, %n, %less : tensor<8x8xi64>
+  %b = nn.broadcast %m to [2, 3] : (tensor<8x8xi1>) -> tensor<2x4x8x8xi1>
+  %low = arith.constant dense<-3.40282347E+38> : tensor<2x4x8x8xf32>
+  %t = arith.select %b, %scores, %low : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = nn.softmax %t : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+  %o = nn.matmul %p, %vt : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = nn.transpose %o [0, 2, 1, 3] : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
 // Where t < s, the smallest f32; positions partly folded.
 
 // CHECK-LABEL: func @compared_the_other_way(
