@@ -136,7 +136,7 @@ def seeds(kind, folder):
                 programs[f"{name}-{len(calls)}"] = one_call(node, graph["tensor_values"])
         for title, each in programs.items():
             text = json.dumps(each, separators=(",", ":"))
-            if each and len(text) <= MAX_SEED_BYTES[kind]:
+            if each is not None and len(text) <= MAX_SEED_BYTES[kind]:
                 with open(os.path.join(folder, title + ".json"), "w") as file:
                     file.write(text)
 

@@ -97,7 +97,7 @@ private:
   DenseMap<Value, Value> updates;
   /// The same of what is moved to become that root: an argument at home on the
   /// host is fetched, updated, and stashed.
-  DenseMap<Value, Value> updatesAway;
+  DenseMap<Value, Value> updatesOfCopies;
 
   /// The `work` number of each start, of its segment.
   DenseMap<Operation *, int32_t> workOf;
@@ -152,22 +152,21 @@ private:
         Value argument = step.getArgument(*arg), root = storageRoot(value);
         if (root != argument)
           updates[root] = argument;
-        if (Value made = beforeMoves(root); made != root)
-          updatesAway[made] = argument;
+        if (Value made = contentRoot(root); made != root)
+          updatesOfCopies[made] = argument;
       }
   }
 
-  bool isArgument(Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    return argument && argument.getOwner() == &step.getBody().front();
-  }
-
-  /// What `root` holds the contents of, before it was moved.
-  static Value beforeMoves(Value root) {
-    while (isa_and_nonnull<train::StashStartOp, train::FetchStartOp>(
-        root.getDefiningOp()))
-      root = storageRoot(root.getDefiningOp()->getOperand(0));
-    return root;
+  /// True if the contents of `operand` last from step to step, so that their
+  /// update alone may overwrite them. So do those of a copy that is here while
+  /// its home is elsewhere: it was no copy when what may be overwritten was
+  /// planned.
+  bool lasts(Value operand) {
+    Value content = contentRoot(operand);
+    auto argument = dyn_cast<BlockArgument>(content);
+    return out.problem.values[idOf(operand)].kind == ValueKind::Persistent ||
+           (argument && argument.getOwner() == &step.getBody().front()) ||
+           updatesOfCopies.contains(content);
   }
 
   ValueId idOf(Value value) {
@@ -379,15 +378,10 @@ private:
         continue;
       bool accumulates = int64_t(operand) == kernel.getAccumulator();
       bool update = out.problem.values[written].updates == read;
-      // What lasts from step to step is overwritten by its update alone, and so
-      // is a copy of it that is here while its home is elsewhere.
-      Value content = beforeMoves(storageRoot(kernel->getOperand(operand)));
-      bool updatesCopy = isArgument(content) &&
-                         updatesAway.lookup(storageRoot(value)) == content;
-      bool lasts = out.problem.values[read].kind == ValueKind::Persistent ||
-                   isArgument(content) || updatesAway.contains(content);
+      bool updatesCopy = updatesOfCopies.lookup(storageRoot(value)) ==
+                         contentRoot(kernel->getOperand(operand));
       bool carried = carriedInto(read, value);
-      if (lasts && !update && !updatesCopy)
+      if (lasts(kernel->getOperand(operand)) && !update && !updatesCopy)
         continue;
       if (update)
         updatedHere.insert(written);
@@ -545,7 +539,7 @@ private:
       ValueId read = idOf(part->getOperand(operand));
       ValueId written = out.idOf.lookup(fused->getResult(wanted));
       if (out.problem.values[read].bytes == out.problem.values[written].bytes &&
-          out.problem.values[read].kind != ValueKind::Persistent)
+          !lasts(part->getOperand(operand)))
         recipe.overwrites.push_back({read, written, /*must=*/false});
     }
     part.erase();

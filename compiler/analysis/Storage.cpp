@@ -30,6 +30,14 @@ Value tmc::storageRoot(Value value) {
   return value;
 }
 
+Value tmc::contentRoot(Value value) {
+  Value root = storageRoot(value);
+  while (isa_and_nonnull<train::StashStartOp, train::FetchStartOp>(
+      root.getDefiningOp()))
+    root = storageRoot(root.getDefiningOp()->getOperand(0));
+  return root;
+}
+
 MemRefType tmc::contiguous(Type tensor) {
   auto type = cast<RankedTensorType>(tensor);
   return MemRefType::get(type.getShape(), type.getElementType(),

@@ -15,6 +15,10 @@ namespace tmc {
 /// The value whose storage `value` reads.
 mlir::Value storageRoot(mlir::Value value);
 
+/// The value whose contents the storage of `value` has: across moves between
+/// spaces as well.
+mlir::Value contentRoot(mlir::Value value);
+
 /// True for an op that reads its first operand's bytes another way.
 bool isView(mlir::Operation *op);
 

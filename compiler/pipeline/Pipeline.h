@@ -119,9 +119,11 @@ private:
   PlanRequest request(Phase last);
   /// Chooses the levers that are free and runs the rest of the phases.
   Expected<bool> runWithLevers(Phase last);
-  /// Plans the first few in full, and what may be better.
+  /// Plans settings in full until one fits, and then those that may yet be
+  /// quicker.
   Expected<bool> planBest(Phase last);
-  /// How many settings may be planned in full once a plan fits.
+  /// How many settings are planned in full at most, but for those with coarse
+  /// plans while none fits.
   size_t mostFullPlans() const;
   /// Settings in the order in which they are planned in full until one fits.
   std::vector<LeverSetting> worthFullPlans(const LeverChoice &choice) const;

@@ -324,10 +324,11 @@ Expected<bool> Compilation::planBest(Phase last) {
   std::optional<Failure> failure;
   std::unique_ptr<Compilation> best; // Or the smallest, where none fits.
   LeverSetting chosen;
-  // Once one fits, those that may yet be quicker.
   auto isWanted = [&](size_t i) {
-    if (i >= settings.size() || !best || failure)
-      return i < settings.size();
+    if (i >= settings.size())
+      return false;
+    if (!best || failure) // None fits yet.
+      return true;
     const CoarsePlan &coarse = choice->seen.at(settings[i]);
     return i < mostFullPlans() && coarse.fits &&
            coarse.seconds < best->figures().stepSeconds * (1 + kCoarseLoses);
@@ -352,6 +353,8 @@ Expected<bool> Compilation::planBest(Phase last) {
       done[i].emplace(made[i]->runFrom(Phase::Plan, last));
     });
     for (size_t i = 0; i < count; ++i) {
+      if (!*done[i] && done[i]->failure().kind != FailureKind::OverBudget)
+        return std::move(done[i]->failure());
       const PlanFigures &now = made[i]->figures();
       if (*done[i]) {
         CoarsePlan &known = choice->seen.at(settings[from + i]);
@@ -364,8 +367,6 @@ Expected<bool> Compilation::planBest(Phase last) {
         failure.reset();
         continue;
       }
-      if (done[i]->failure().kind != FailureKind::OverBudget)
-        return std::move(done[i]->failure());
       bool isSmaller = !best || (failure && now.smallestFoundBytes >= 0 &&
                                  now.smallestFoundBytes <
                                      best->figures().smallestFoundBytes);

@@ -12,7 +12,8 @@ states and moments, bit for bit, of the step of the same levers that has no budg
 what `auto` chose is given to that one as a value. With 3 there is a smallest budget; the step compiled
 with it is held to the same. A draw depends on the seed and its number alone. --log keeps a line of JSON
 for each that passed; one that is in it isn't run again, so that a long run may be cut in pieces. --table writes
-the counts of all as Markdown. --found adds those beyond N that have found a defect. Ends with one line `N passed, M failed`.
+the counts of all as Markdown. --found adds those beyond N that have found a defect. Ends with one line
+`N passed, M failed`.
 """
 
 import collections

@@ -42,13 +42,13 @@ FailureOr<Val> tmc::frontend::band(Site &s, int64_t rows, int64_t columns,
                                    std::optional<int64_t> high) {
   Expression row(s, Val(iota({rows, 1}, 0)));
   Expression ahead = row.other(Val(iota({1, columns}, 1))) - row;
-  Expression above = ahead.with(
-      greaterOrEqual, ahead.number(static_cast<double>(low.value_or(-rows))));
-  if (!high)
-    return above.value();
-  Expression below =
-      ahead.with(lessOrEqual, ahead.number(static_cast<double>(*high)));
-  return low ? (above & below).value() : below.value();
+  auto bounded = [&](Expression::Two build, int64_t bound) {
+    return ahead.with(build, ahead.number(static_cast<double>(bound)));
+  };
+  if (!low)
+    return bounded(lessOrEqual, *high).value();
+  Expression above = bounded(greaterOrEqual, *low);
+  return high ? (above & bounded(lessOrEqual, *high)).value() : above.value();
 }
 
 FailureOr<Val> tmc::frontend::triangle(Site &s, const Val &x, bool upper,

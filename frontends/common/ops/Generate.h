@@ -15,7 +15,8 @@ mlir::FailureOr<Val> range(Site &s, ElementType type, double start,
 Array iota(llvm::ArrayRef<int64_t> dims, int64_t dim);
 
 /// True where the column is no less than `low` ahead of the row, and no more
-/// than `high`: a constant, or of large matrices a comparison of positions.
+/// than `high`; one of them may be absent. A constant, or of large matrices a
+/// comparison of positions.
 mlir::FailureOr<Val> band(Site &s, int64_t rows, int64_t columns,
                           std::optional<int64_t> low,
                           std::optional<int64_t> high);
