@@ -369,17 +369,17 @@ def resolved_target(build):
 def rows_of(tally, suite, script, build, *flags):
     """The PASS, FAIL and SKIP lines of a script of ours."""
     done = run([sys.executable, os.path.join(ROOT, script), *flags], cwd=build)
-    rows = re.findall(r"^(PASS|FAIL|SKIP): (.*?)(?: \([\d.]+ s\))?$", done.stdout, re.M)
+    # Of a failure, what follows up to the next verdict.
+    rows = re.findall(r"^(PASS|FAIL|SKIP): (.*?)(?: \([\d.]+ s\))?$"
+                      r"((?:\n(?!(?:PASS|FAIL|SKIP): ).*)*)", done.stdout, re.M)
     tally.test(suite + ": there are cases", bool(rows), done.stdout[-4000:])
-    for verdict, name in rows:
+    for verdict, name, text in rows:
         if verdict == "SKIP":
             tally.skipped.append(suite + " " + name)
         else:
-            tally.test(suite + " " + name, verdict == "PASS")
-    if done.returncode != 0:
-        print(done.stdout[-8000:])
-        tally.test(suite + ": the run itself",
-                   any(verdict == "FAIL" for verdict, _ in rows))
+            tally.test(suite + " " + name, verdict == "PASS", text[-4000:])
+    if done.returncode != 0 and all(verdict != "FAIL" for verdict, _, _ in rows):
+        tally.test(suite + ": the run itself", False, done.stdout[-8000:])
 
 
 def check_golden(tally, build):

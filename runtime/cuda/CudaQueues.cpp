@@ -205,14 +205,18 @@ void CudaQueues::threadWaitsForStream(Engine engine, const Event &event) {
 
 void CudaQueues::streamWaitsForThread(Engine engine, const Event &event) {
   const EngineThread *thread = of(event.engine);
-  if (!thread || thread->completed().get() >= event.number)
+  if (!thread)
     return;
+  // Also where the thread has come that far: what is ordered by streams doesn't
+  // depend on how quick it was.
   const auto word =
       reinterpret_cast<unsigned long long>(&thread->completed().place());
   if (waitValue_ &&
       waitValue_(streams_[int(engine)], word, event.number, kWaitAtLeast) == 0)
     return;
   waitValue_ = nullptr; // the driver or the device can't
+  if (thread->completed().get() >= event.number)
+    return;
   beforeWaiting();
   thread->completed().waitFor(event.number);
 }

@@ -13,7 +13,9 @@
 #include "test/cuda/Faults.h"
 #include "test/unit/TemporaryDirectory.h"
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 using namespace tmc;
 using namespace tmc::test;
@@ -100,6 +102,30 @@ TEST(CudaQueues, WithoutWaitsOfTheDriverTheCallerWaits) {
   m.device->download(got.data(), m.at(1), kCell);
   ASSERT_TRUE(m.device->synchronize());
   EXPECT_EQ(got, given);
+}
+
+TEST(CudaQueues, AnEngineThatIsAheadOrdersAsWell) {
+  const uint64_t seed = emulator::seed();
+  emulator::setSeed(0); // What is queued runs at once.
+  Machine m;
+  std::vector<char> given(static_cast<size_t>(kCell), 5);
+  m.device->upload(m.at(0), given.data(), kCell);
+  Queues &q = m.queues();
+  q.record(Engine::Compute, 0);
+  q.wait(Engine::ToHost, 0);
+  q.copy(0, Engine::ToHost, m.host(0), m.at(0), kCell);
+  q.record(Engine::ToHost, 1);
+  q.wait(Engine::FileWrite, 1);
+  q.writeFile(1, 0, m.host(0), kCell);
+  q.record(Engine::FileWrite, 2);
+  // Most often the write is over then.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  q.wait(Engine::Compute, 2);
+  // Behind the write, and so behind the copy: no race.
+  m.device->upload(m.at(0), given.data(), kCell);
+  const Status s = m.device->synchronize();
+  EXPECT_TRUE(s) << s.message();
+  emulator::setSeed(seed);
 }
 
 TEST(CudaQueues, ErrorsComeWithTheirNames) {
