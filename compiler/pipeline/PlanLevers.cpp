@@ -24,7 +24,8 @@ using namespace tmc;
 static constexpr size_t kPlannedInFull = 2;
 /// More of them are, as many in all as the forward functions of so many ops:
 /// those whose coarse plans take this part longer than the best, for that much
-/// coarse plans may lose; and where no plan fits, others, so that of a small
+/// coarse plans may lose; those of fewer micro-batches than the best, whose
+/// coarse plans don't fit; and where no plan fits, others, so that of a small
 /// model every one has its turn and the budget that a refusal names is met.
 static constexpr size_t kFullPlansOps = 6000;
 static constexpr double kCoarseLoses = 0.02;
@@ -324,46 +325,42 @@ Expected<bool> Compilation::planBest(Phase last) {
   std::optional<Failure> failure;
   std::unique_ptr<Compilation> best; // Or the smallest, where none fits.
   LeverSetting chosen;
-  auto isWanted = [&](size_t i) {
-    if (i >= settings.size())
-      return false;
-    if (!best || failure) // None fits yet.
-      return true;
-    const CoarsePlan &coarse = choice->seen.at(settings[i]);
-    return i < mostFullPlans() && coarse.fits &&
-           coarse.seconds < best->figures().stepSeconds * (1 + kCoarseLoses);
-  };
-  for (size_t from = 0; isWanted(from); from += kPlannedInFull) {
-    const size_t count = isWanted(from + 1) ? kPlannedInFull : 1;
-    std::vector<std::unique_ptr<Compilation>> made(count);
-    std::vector<std::optional<Expected<bool>>> done(count);
+  size_t planned = 0;
+  // Plans these in full, beside each other.
+  auto plan = [&](ArrayRef<LeverSetting> some) -> Expected<bool> {
+    std::vector<std::unique_ptr<Compilation>> made(some.size());
+    std::vector<std::optional<Expected<bool>>> done(some.size());
     say("plan ...");
-    planning::inParallel(count, [&](size_t i) {
+    planning::inParallel(some.size(), [&](size_t i) {
       Expected<std::unique_ptr<Compilation>> built =
-          builtFor(settings[from + i], std::min(last, Phase::Shape));
+          builtFor(some[i], std::min(last, Phase::Shape));
       if (!built) {
         done[i].emplace(std::move(built.failure()));
         return;
       }
       made[i] = std::move(*built);
       // What was chosen as it moves isn't planned without that.
-      const auto coarse = choice->seen.find(settings[from + i]);
-      if (made[i]->asked.offload == "auto" && coarse->second.moves)
+      const auto coarse = choice->seen.find(some[i]);
+      if (made[i]->asked.offload == "auto" && coarse != choice->seen.end() &&
+          coarse->second.moves)
         made[i]->asked.offload = "all";
       done[i].emplace(made[i]->runFrom(Phase::Plan, last));
     });
-    for (size_t i = 0; i < count; ++i) {
+    planned += some.size();
+    for (size_t i = 0; i < some.size(); ++i) {
+      if (!made[i] && isRefusal(done[i]->failure()))
+        continue;
       if (!*done[i] && done[i]->failure().kind != FailureKind::OverBudget)
         return std::move(done[i]->failure());
       const PlanFigures &now = made[i]->figures();
       if (*done[i]) {
-        CoarsePlan &known = choice->seen.at(settings[from + i]);
+        CoarsePlan &known = choice->seen[some[i]];
         known.seconds = known.fits ? std::min(known.seconds, now.stepSeconds)
                                    : now.stepSeconds;
         known.fits = true;
         if (!best || failure ||
             now.stepSeconds * (1 + kAsGoodPart) < best->figures().stepSeconds)
-          best = std::move(made[i]), chosen = settings[from + i];
+          best = std::move(made[i]), chosen = some[i];
         failure.reset();
         continue;
       }
@@ -375,6 +372,45 @@ Expected<bool> Compilation::planBest(Phase last) {
         failure = std::move(done[i]->failure());
       }
     }
+    return true;
+  };
+  auto isWanted = [&](size_t i) {
+    if (i >= settings.size())
+      return false;
+    if (!best || failure) // None fits yet.
+      return true;
+    const CoarsePlan &coarse = choice->seen.at(settings[i]);
+    return i < mostFullPlans() && coarse.fits &&
+           coarse.seconds < best->figures().stepSeconds * (1 + kCoarseLoses);
+  };
+  for (size_t from = 0; isWanted(from); from += kPlannedInFull) {
+    const size_t count = isWanted(from + 1) ? kPlannedInFull : 1;
+    if (Expected<bool> done =
+            plan(ArrayRef<LeverSetting>(settings).slice(from, count));
+        !done)
+      return std::move(done.failure());
+  }
+  // A full plan may fit where a coarse one doesn't, and fewer pieces are
+  // quicker.
+  auto withFewerPieces = [&] {
+    std::vector<LeverSetting> fewer;
+    LeverSetting setting = chosen;
+    for (int64_t pieces : llvm::reverse(choice->space.microBatches)) {
+      setting.microBatches = pieces;
+      const auto coarse = choice->seen.find(setting);
+      if (pieces < chosen.microBatches &&
+          (coarse == choice->seen.end() || !coarse->second.fits))
+        fewer.push_back(setting);
+    }
+    fewer.resize(std::min(fewer.size(), kPlannedInFull));
+    return fewer;
+  };
+  while (best && !failure && planned < mostFullPlans()) {
+    const LeverSetting before = chosen;
+    if (Expected<bool> done = plan(withFewerPieces()); !done)
+      return done;
+    if (chosen == before)
+      break;
   }
   const CompileOptions before = asked;
   int64_t impossible = best->figures().impossibleBelowBytes;
