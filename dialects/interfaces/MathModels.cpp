@@ -144,8 +144,18 @@ struct PowVjp : Vjp<PowVjp, math::PowFOp> {
     Value dx = s.mul(dy, s.mul(p, less));
     if (p.getDefiningOp<arith::ConstantOp>())
       return {dx, Value()};
-    Value log = math::LogOp::create(b, op.getLoc(), x);
-    return {dx, s.mul(dy, s.mul(op.getResult(), log))};
+    // What 0 is multiplied by must be a number: 0^p has no slope, nor has x^0.
+    Location loc = op.getLoc();
+    auto isZero = [&](Value v) -> Value {
+      return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, v,
+                                   s.constant(v, 0));
+    };
+    auto zeroWhere = [&](Value condition, Value v) -> Value {
+      return arith::SelectOp::create(b, loc, condition, s.constant(v, 0), v);
+    };
+    Value log = math::LogOp::create(b, loc, x);
+    Value dp = zeroWhere(isZero(x), s.mul(op.getResult(), log));
+    return {zeroWhere(isZero(p), dx), s.mul(dy, dp)};
   }
 };
 

@@ -24,17 +24,14 @@ constexpr Way kWays[] = {
      "decide before the export, or compute both sides and choose by where()"},
     {"wrap_with_autocast autocast*", nullptr,
      "export without autocast; --precision chooses narrow types"},
-    {"Multinomial rand randn randint rand_like randn_like normal* bernoulli* "
-     "multinomial uniform* "
-     "exponential* poisson*",
+    {"Multinomial randint randint_like randperm multinomial poisson geometric_ "
+     "cauchy_ log_normal_",
      nullptr, "draw the numbers with the data, and give them as an input"},
     {"QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinear* "
      "ConvInteger MatMulInteger quantize* dequantize* fake_quantize* "
      "_weight_int*",
      nullptr, "export the model of floats; --precision chooses narrow types"},
-    {"fft_* _fft_* stft istft view_as_complex "
-     "view_as_real complex polar real imag",
-     nullptr,
+    {nullptr, "complex numbers",
      "compute spectra with the data, or write complex numbers as pairs of "
      "floats"},
     {"String* RegexFullMatch LabelEncoder", nullptr,

@@ -15,25 +15,31 @@ using namespace tmc::torch_import;
 //===----------------------------------------------------------------------===//
 
 /// A function's static, so that it exists when the first entry registers.
-static llvm::StringMap<ImportFn> &table() {
-  static llvm::StringMap<ImportFn> operators;
-  return operators;
+static llvm::StringMap<ImportFn> &table(bool ofComplex) {
+  static llvm::StringMap<ImportFn> operators[2];
+  return operators[ofComplex];
 }
 
-Register::Register(const char *name, ImportFn fn) {
-  bool isNew = table().try_emplace(name, fn).second;
+static void enter(const char *name, ImportFn fn, bool ofComplex) {
+  bool isNew = table(ofComplex).try_emplace(name, fn).second;
   assert(isNew && "an operator is registered twice");
   (void)isNew;
 }
+Register::Register(const char *name, ImportFn fn) { enter(name, fn, false); }
+RegisterComplex::RegisterComplex(const char *name, ImportFn fn) {
+  enter(name, fn, true);
+}
 
-ImportFn tmc::torch_import::findOperator(StringRef name) {
-  return table().lookup(name);
+ImportFn tmc::torch_import::findOperator(StringRef name, bool ofComplex) {
+  return table(ofComplex).lookup(name);
 }
 
 std::vector<std::string> tmc::torch_import::operatorNames() {
   std::vector<std::string> names;
-  for (const auto &entry : table())
-    names.push_back(entry.first().str());
+  for (bool ofComplex : {false, true})
+    for (const auto &entry : table(ofComplex))
+      if (!ofComplex || !findOperator(entry.first()))
+        names.push_back(entry.first().str());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -75,6 +81,11 @@ Val Call::tensor(const std::string &name) const {
 bool Call::isNumber(const std::string &name) const {
   const Arg *found = data.argument(name);
   return found && found->kind != Arg::Tensor;
+}
+
+bool Call::isComplex(const std::string &name) const {
+  const Arg *found = data.argument(name);
+  return found && found->kind == Arg::Tensor && reader.isComplex(found->text);
 }
 
 FailureOr<SmallVector<Val>> Call::tensors(const std::string &name) {

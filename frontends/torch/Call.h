@@ -44,6 +44,8 @@ public:
   /// True if the argument is a number of Python's: it doesn't raise types
   /// within its category.
   bool isNumber(const std::string &name) const;
+  /// True if the argument is a tensor of complex numbers.
+  bool isComplex(const std::string &name) const;
   /// Those of a list; entries may be absent.
   mlir::FailureOr<llvm::SmallVector<Val>> tensors(const std::string &name);
   mlir::FailureOr<int64_t> integer(const std::string &name,
@@ -103,8 +105,14 @@ struct Register {
   Register(const char *name, ImportFn fn);
 };
 
+/// An entry of the table of operators of complex numbers, which calls that read
+/// or make such are imported by (ops/Complex.cpp).
+struct RegisterComplex {
+  RegisterComplex(const char *name, ImportFn fn);
+};
+
 /// The importer of an operator, or null.
-ImportFn findOperator(llvm::StringRef name);
+ImportFn findOperator(llvm::StringRef name, bool ofComplex = false);
 
 /// The names of all operators in the table, sorted.
 std::vector<std::string> operatorNames();

@@ -75,6 +75,17 @@ Location tmc::torch_import::locationOf(const CallData &call,
 // Before the first call
 //===----------------------------------------------------------------------===//
 
+bool TorchImporter::isComplex(const std::string &name) const {
+  auto found = program.tensors.find(name);
+  return found != program.tensors.end() &&
+         isComplexNumber(found->second.typeNumber);
+}
+
+bool TorchImporter::isOfComplex(const CallData &call) const {
+  auto isOne = [&](const std::string &name) { return isComplex(name); };
+  return llvm::any_of(call.reads(), isOne) || llvm::any_of(call.makes(), isOne);
+}
+
 /// Refuses every operator that has no importer.
 void TorchImporter::checkOperators() {
   for (auto [i, call] : llvm::enumerate(program.calls)) {
@@ -82,14 +93,39 @@ void TorchImporter::checkOperators() {
       used.insert(name);
       lastRead[name] = i;
     }
-    if (!importerOf(call.op()))
-      (void)Call(*this, call, locationOf(call, context)).unsupported("");
+    const bool ofComplex = isOfComplex(call);
+    if (!importerOf(call.op(), ofComplex))
+      (void)Call(*this, call, locationOf(call, context))
+          .unsupported(ofComplex ? "complex numbers" : "");
   }
   for (const OutputSpec &output : program.outputs)
     if (!output.value.empty()) {
       used.insert(output.value);
       lastRead[output.value] = program.calls.size();
     }
+}
+
+/// A stored tensor of complex numbers as one of pairs of floats, which is how
+/// they lie there; false if there is no such type.
+static bool asPairs(TensorMeta &meta) {
+  meta.type = meta.typeNumber == 10   ? ElementType::F32
+              : meta.typeNumber == 11 ? std::optional(ElementType::F64)
+                                      : std::nullopt;
+  for (int64_t &stride : meta.strides) {
+    auto twice = checkedMul(stride, 2);
+    if (!twice)
+      return false;
+    stride = *twice;
+  }
+  auto offset = checkedMul(meta.offset, 2);
+  if (!meta.type || !offset)
+    return false;
+  meta.offset = *offset;
+  Declared::Dim pair;
+  pair.size = 2;
+  meta.dims.push_back(pair);
+  meta.strides.push_back(1);
+  return true;
 }
 
 LogicalResult TorchImporter::readTensors() {
@@ -114,6 +150,11 @@ LogicalResult TorchImporter::readTensors() {
       found.entry = "data/weights/" + input.target;
     } else {
       fail(Failure::input("nothing says what '" + input.target + "' is"));
+      return mlir::failure();
+    }
+    if (isComplexNumber(found.meta.typeNumber) && !asPairs(found.meta)) {
+      fail(Failure::unsupported("'" + input.target +
+                                "' has complex numbers of halves"));
       return mlir::failure();
     }
     std::string key = found.entry + str(found.meta.strides) + " " +
@@ -224,7 +265,7 @@ LogicalResult TorchImporter::importCalls() {
     const CallData &data = each;
     Call call(*this, data, locationOf(data, context));
     size_t index = i;
-    ImportFn fn = importerOf(data.op());
+    ImportFn fn = importerOf(data.op(), isOfComplex(data));
     auto import = [&]() -> LogicalResult {
       return writesInPlace(data.op()) ? importWrite(call, index, fn) : fn(call);
     };

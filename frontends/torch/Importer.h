@@ -27,9 +27,13 @@ public:
 
   Expected<ImportedModel> run();
 
+  /// True if the value `name` is of complex numbers.
+  bool isComplex(const std::string &name) const;
+
 private:
   // In the order in which `run` calls them.
   void checkOperators();
+  bool isOfComplex(const CallData &call) const;
   void findWrites();
   mlir::LogicalResult readTensors();
   mlir::FailureOr<std::vector<Declared>> inputs();
@@ -72,7 +76,7 @@ private:
 bool writesInPlace(llvm::StringRef op);
 
 /// The importer of `op`, also of one that writes in place; or null.
-ImportFn importerOf(const std::string &op);
+ImportFn importerOf(const std::string &op, bool ofComplex = false);
 
 /// The location of a call: its place in the model, and the user's line.
 mlir::Location locationOf(const CallData &call, mlir::MLIRContext &context);

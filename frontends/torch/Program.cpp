@@ -47,6 +47,10 @@ std::optional<ElementType> tmc::torch_import::typeOfNumber(int64_t number) {
   }
 }
 
+bool tmc::torch_import::isComplexNumber(int64_t number) {
+  return number >= 9 && number <= 11; // Of halves, floats and doubles.
+}
+
 std::string CallData::op() const {
   // Python's own have no overload: "_operator.mul", "torch.sym_max".
   auto [space, rest] = StringRef(target).split('.');

@@ -25,6 +25,9 @@ using namespace frontend;
 /// The type with this number of the schema, if it is one of ours.
 std::optional<ElementType> typeOfNumber(int64_t number);
 
+/// True for the types of complex numbers, which no element type here is.
+bool isComplexNumber(int64_t number);
+
 struct Block;
 
 /// An argument of a call, an element of a list, or a result.

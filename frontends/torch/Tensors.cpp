@@ -50,7 +50,12 @@ Expected<bool> ArchiveTensors::add(const std::string &name,
     end = *sum;
     next = *product;
   }
-  auto past = valid ? checkedAdd(end, *count ? 1 : 0) : std::nullopt;
+  if (valid && *count == 0) { // It reaches no element, wherever it begins.
+    view.offset = 0;
+    view.rowMajor = true;
+    end = -1;
+  }
+  auto past = valid ? checkedAdd(end, 1) : std::nullopt;
   auto bytes = past ? checkedMul(*past, sizeInFile(view.type)) : std::nullopt;
   if (!bytes || !checkedMul(*count, sizeInFile(view.type)))
     return Failure::input("'" + name + "' of sizes " + str(view.dims) +

@@ -26,9 +26,9 @@ bool tmc::torch_import::writesInPlace(StringRef op) {
   return op.ends_with("_") && !op.ends_with("__");
 }
 
-ImportFn tmc::torch_import::importerOf(const std::string &op) {
+ImportFn tmc::torch_import::importerOf(const std::string &op, bool ofComplex) {
   StringRef stem = op;
-  return findOperator(writesInPlace(op) ? stem.drop_back() : stem);
+  return findOperator(writesInPlace(op) ? stem.drop_back() : stem, ofComplex);
 }
 
 const std::string &TorchImporter::memoryOf(const std::string &name) const {
@@ -68,17 +68,52 @@ static std::optional<bool> isContiguous(const Program &program,
 enum class Sharing { Copy, View, Either };
 
 static Sharing sharingOf(const Program &program, const CallData &call) {
-  static const std::set<StringRef> views = {
-      "view",    "transpose", "permute",
-      "expand",  "expand_as", "slice",
-      "select",  "squeeze",   "unsqueeze",
-      "split",   "t",         "unbind",
-      "chunk",   "narrow",    "alias",
-      "detach",  "unflatten", "split_with_sizes",
-      "view_as", "numpy_T",   "movedim"};
+  static const std::set<StringRef> views = {"view",
+                                            "transpose",
+                                            "permute",
+                                            "expand",
+                                            "expand_as",
+                                            "slice",
+                                            "select",
+                                            "squeeze",
+                                            "unsqueeze",
+                                            "split",
+                                            "t",
+                                            "unbind",
+                                            "chunk",
+                                            "narrow",
+                                            "alias",
+                                            "detach",
+                                            "unflatten",
+                                            "split_with_sizes",
+                                            "view_as",
+                                            "numpy_T",
+                                            "movedim",
+                                            "as_strided",
+                                            "broadcast_to",
+                                            "diagonal",
+                                            "linalg_diagonal",
+                                            "unfold",
+                                            "swapaxes",
+                                            "swapdims",
+                                            "moveaxis",
+                                            "mT",
+                                            "mH",
+                                            "matrix_H",
+                                            "adjoint",
+                                            "tensor_split",
+                                            "hsplit",
+                                            "vsplit",
+                                            "dsplit",
+                                            "atleast_1d",
+                                            "atleast_2d",
+                                            "atleast_3d",
+                                            "unsafe_chunk",
+                                            "unsafe_split",
+                                            "unsafe_split_with_sizes"};
   // Copies where the memory isn't in order, or the type is another.
-  static const std::set<StringRef> either = {"reshape", "flatten", "contiguous",
-                                             "to"};
+  static const std::set<StringRef> either = {
+      "reshape", "flatten", "contiguous", "to", "reshape_as", "ravel"};
   std::string op = call.op();
   if (views.count(op))
     return Sharing::View;
@@ -277,7 +312,7 @@ LogicalResult TorchImporter::spread(Call &call, const std::string &self,
     for (const std::string &made : data.makes())
       scopes.back().values.erase(made);
     Call again(*this, data, locationOf(data, context));
-    if (failed(importerOf(data.op())(again)))
+    if (failed(importerOf(data.op(), isOfComplex(data))(again)))
       return mlir::failure();
     for (const std::string &made : data.makes()) {
       setAll(made, lookup(made));

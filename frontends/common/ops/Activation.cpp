@@ -61,9 +61,10 @@ FailureOr<Val> tmc::frontend::gelu(Site &s, const Val &x, bool tanh) {
   });
 }
 
+// At 0 the gradient is the slope, as in PyTorch.
 FailureOr<Val> tmc::frontend::leakyRelu(Site &s, const Val &x, double slope) {
   return activation(s, x, [&](Value x) {
-    Value positive = compare(s, arith::CmpFPredicate::OGE, x, s.like(x, 0));
+    Value positive = compare(s, arith::CmpFPredicate::OGT, x, s.like(x, 0));
     return select(s, positive, x, nn::scale(s.b, s.loc, x, slope));
   });
 }
@@ -75,7 +76,7 @@ FailureOr<Val> tmc::frontend::prelu(Site &s, const Val &x, const Val &slopes) {
                    " doesn't fit an input of shape " + str(x.dims));
   ASSIGN_OR_FAIL(Value slope, s.broadcast(slopes, shape));
   return activation(s, x, [&](Value x) {
-    Value positive = compare(s, arith::CmpFPredicate::OGE, x, s.like(x, 0));
+    Value positive = compare(s, arith::CmpFPredicate::OGT, x, s.like(x, 0));
     return select(s, positive, x, nn::mul(s.b, s.loc, x, slope));
   });
 }
@@ -86,7 +87,7 @@ FailureOr<Val> tmc::frontend::exponentialUnit(Site &s, const Val &x,
     Value zero = s.like(x, 0);
     Value positive = compare(s, arith::CmpFPredicate::OGT, x, zero);
     // The unused branch must not overflow: its gradient would be NaN.
-    Value below = atMost(s, x, 0);
+    Value below = select(s, positive, zero, x);
     Value raised = math::ExpOp::create(s.b, s.loc, below);
     Value e = nn::sub(s.b, s.loc, raised, s.like(x, 1));
     Value y = select(s, positive, x, nn::scale(s.b, s.loc, e, alpha));
@@ -94,10 +95,12 @@ FailureOr<Val> tmc::frontend::exponentialUnit(Site &s, const Val &x,
   });
 }
 
-/// log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)), which can't overflow.
+/// log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)), which can't overflow. At 0
+/// the slopes of the parts are 0 and 1/2: -|x| is x itself there.
 static Value softplusOf(Site &s, Value x) {
+  Value isPositive = compare(s, arith::CmpFPredicate::OGT, x, s.like(x, 0));
   Value negative =
-      arith::NegFOp::create(s.b, s.loc, math::AbsFOp::create(s.b, s.loc, x));
+      select(s, isPositive, arith::NegFOp::create(s.b, s.loc, x), x);
   Value tail = math::Log1pOp::create(s.b, s.loc,
                                      math::ExpOp::create(s.b, s.loc, negative));
   return nn::add(s.b, s.loc, atLeast(s, x, 0), tail);

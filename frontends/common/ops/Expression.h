@@ -89,6 +89,9 @@ public:
   friend Expression operator>(const Expression &a, double b) {
     return a.with(greater, a.number(b));
   }
+  friend Expression operator==(const Expression &a, double b) {
+    return a.with(equals, a.number(b));
+  }
   friend Expression operator==(const Expression &a, const Expression &b) {
     return a.with(equals, b);
   }

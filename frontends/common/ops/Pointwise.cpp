@@ -198,6 +198,8 @@ FailureOr<Val> tmc::frontend::mean(Site &s, Operands any) {
 
 /// x to a power that a product or a root says exactly, or null.
 static Value simplePower(OpBuilder &b, Location loc, Value x, double power) {
+  if (power == 0)
+    return like(b, loc, x, 1);
   if (power == 1)
     return x;
   if (power == 2)

@@ -1,6 +1,8 @@
 // Gather.cpp - elements chosen by index.
 
 #include "frontends/common/ops/Gather.h"
+#include "frontends/Checked.h"
+#include "frontends/common/ops/Generate.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Pointwise.h"
@@ -94,6 +96,40 @@ static LogicalResult importGather(Call &c) {
   return c.set(gatherElements(c, c.tensor("self"), c.tensor("index"), dim));
 }
 static Register gatherOp("gather", importGather);
+
+/// The same of indices that broadcast to all other dimensions; without a
+/// dimension, of all elements in a row.
+static LogicalResult importTakeAlong(Call &c) {
+  Val self = c.tensor("self"), indices = c.tensor("indices");
+  if (!c.has("dim")) {
+    ASSIGN_OR_FAIL(self, viewed(c, self, {-1}));
+    ASSIGN_OR_FAIL(indices, viewed(c, indices, {-1}));
+  }
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, self.rank()));
+  if (self.rank() != indices.rank() || self.dims.empty())
+    return c.error("indices of shape " + str(indices.dims) + " of shape " +
+                   str(self.dims));
+  Dims own(self.dims), theirs(indices.dims);
+  own[dim] = theirs[dim] = 1;
+  auto common = broadcastShape(own, theirs);
+  if (!common)
+    return c.error("indices of shape " + str(indices.dims) + " of shape " +
+                   str(self.dims));
+  own = theirs = *common;
+  own[dim] = self.dims[dim];
+  theirs[dim] = indices.dims[dim];
+  ASSIGN_OR_FAIL(self, expand(c, self, own));
+  ASSIGN_OR_FAIL(indices, expand(c, indices, theirs));
+  return c.set(gatherElements(c, self, indices, dim));
+}
+static Register takeAlong("take_along_dim", importTakeAlong);
+
+/// Of all elements in a row.
+static LogicalResult importTake(Call &c) {
+  ASSIGN_OR_FAIL(Val row, viewed(c, c.tensor("self"), {-1}));
+  return c.set(gather(c, row, c.tensor("index"), 0));
+}
+static Register take("take", importTake);
 
 namespace {
 /// Indices of some dimensions, which broadcast together: with those dimensions
@@ -316,6 +352,44 @@ static LogicalResult importScatterReduce(Call &c) {
 }
 static Register scatterReduce("scatter_reduce", importScatterReduce);
 
+/// Elements of `source` in a row at the places of self where `mask` is true. A
+/// mask that repeats along the last dimensions chooses rows of these.
+static LogicalResult importMaskedScatter(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Val source, castTo(c, c.tensor("source"), self.type));
+  ASSIGN_OR_FAIL(Val mask, expand(c, c.tensor("mask"), self.dims));
+  Val chosen = mask;
+  if (mask.isTensor())
+    if (auto repeated = mask.value.getDefiningOp<nn::BroadcastOp>())
+      if (repeated.getDims() ==
+          ArrayRef<int64_t>(nn::firstDims(repeated.getDims().size())))
+        chosen = Val(repeated.getInput());
+  ArrayRef<int64_t> dims(self.dims);
+  auto rows = checkedNumElements(dims.take_front(chosen.rank()));
+  auto width = checkedNumElements(dims.drop_front(chosen.rank()));
+  auto given = checkedNumElements(source.dims);
+  if (!rows || !width || !given || *width < 1 || *given < *width ||
+      *given % *width)
+    return c.error("elements of shape " + str(source.dims) + " for shape " +
+                   str(self.dims));
+  // How many are chosen before each row.
+  ASSIGN_OR_FAIL(Val flags, reshaped(c, chosen, {*rows}));
+  ASSIGN_OR_FAIL(flags, castTo(c, flags, ElementType::F32));
+  CumulativeSum before;
+  before.exclusive = true;
+  ASSIGN_OR_FAIL(Val places, cumulativeSum(c, flags, before));
+  ASSIGN_OR_FAIL(places, castTo(c, places, ElementType::I64));
+  int64_t last = *given / *width - 1;
+  ASSIGN_OR_FAIL(
+      places,
+      minimum(c, {places, Val(Array::splatInt(ElementType::I64, {}, last))}));
+  ASSIGN_OR_FAIL(Val table, reshaped(c, source, {last + 1, *width}));
+  ASSIGN_OR_FAIL(Val taken, gather(c, table, places, 0));
+  ASSIGN_OR_FAIL(taken, reshaped(c, taken, self.dims));
+  return c.set(where(c, mask, taken, self));
+}
+static Register maskedScatter("masked_scatter", importMaskedScatter);
+
 /// self with alpha * source added to its entries along dim.
 static LogicalResult importIndexAdd(Call &c) {
   const Val self = c.tensor("self");
@@ -339,6 +413,21 @@ static LogicalResult importIndexCopy(Call &c) {
                               Joining::Replace));
 }
 static Register indexCopy("index_copy", importIndexCopy);
+
+/// self with `value`, a number, at its entries along dim.
+static LogicalResult importIndexFill(Call &c) {
+  const Val self = c.tensor("self"), index = c.tensor("index");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(Val value, castTo(c, c.tensor("value"), self.type));
+  if (self.dims.empty() || index.rank() > 1)
+    return c.error("writes into shape " + str(self.dims));
+  ASSIGN_OR_FAIL(Val places, viewed(c, index, {-1}));
+  Dims dims(self.dims);
+  dims[dim] = places.dims[0];
+  ASSIGN_OR_FAIL(value, expand(c, value, dims));
+  return c.set(scatterEntries(c, self, places, value, dim, Joining::Replace));
+}
+static Register indexFill("index_fill", importIndexFill);
 
 /// `src` in place of a slice of self.
 static LogicalResult importSliceScatter(Call &c) {

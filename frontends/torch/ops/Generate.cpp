@@ -132,7 +132,8 @@ static LogicalResult importTriuIndices(Call &c) {
 }
 static Register triuIndices("triu_indices", importTriuIndices);
 
-static LogicalResult importLinspace(Call &c) {
+/// `steps` numbers from start to end, evenly apart, each as `of` it.
+static LogicalResult evenly(Call &c, llvm::function_ref<double(double)> of) {
   ASSIGN_OR_FAIL(double start, c.number("start", std::nullopt));
   ASSIGN_OR_FAIL(double end, c.number("end", std::nullopt));
   ASSIGN_OR_FAIL(int64_t steps, c.integer("steps", std::nullopt));
@@ -141,12 +142,20 @@ static LogicalResult importLinspace(Call &c) {
     return c.error("asks for " + Twine(steps) + " numbers");
   std::vector<double> values;
   for (int64_t i = 0; i < steps; ++i)
-    values.push_back(steps == 1 ? start
-                                : start + i * ((end - start) / (steps - 1)));
+    values.push_back(
+        of(steps == 1 ? start : start + i * ((end - start) / (steps - 1))));
   return c.set(Val(Array::ofFloats(ElementType::F64, {steps}, std::move(values))
                        .cast(type)));
 }
+static LogicalResult importLinspace(Call &c) {
+  return evenly(c, [](double x) { return x; });
+}
 static Register linspace("linspace", importLinspace);
+static LogicalResult importLogspace(Call &c) {
+  ASSIGN_OR_FAIL(double base, c.number("base", 10));
+  return evenly(c, [&](double x) { return std::pow(base, x); });
+}
+static Register logspace("logspace", importLogspace);
 
 static LogicalResult like(Call &c, double value) {
   const Val self = c.tensor("self");

@@ -1,13 +1,12 @@
-// Loss.cpp - the losses that ATen has operators for, and dropout.
+// Loss.cpp - the losses that ATen has operators for: of labels and of targets.
 
+#include "frontends/torch/ops/Loss.h"
 #include "frontends/common/ops/CrossEntropy.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/Pointwise.h"
-#include "frontends/common/ops/Random.h"
 #include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/common/ops/TargetLoss.h"
-#include "frontends/torch/Call.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -23,8 +22,7 @@ static FailureOr<Reduction> reductionOf(Call &c) {
                        : Reduction::Sum;
 }
 
-/// `losses`, reduced as the call says.
-static LogicalResult reduced(Call &c, FailureOr<Val> losses) {
+LogicalResult tmc::torch_import::reduced(Call &c, FailureOr<Val> losses) {
   if (failed(losses))
     return failure();
   ASSIGN_OR_FAIL(Reduction reduction, reductionOf(c));
@@ -179,37 +177,3 @@ static LogicalResult importDivergence(Call &c) {
       c, divergence(c, operands.values[0], operands.values[1], ofLogarithms));
 }
 static Register divergenceOp("kl_div", importDivergence);
-
-//===----------------------------------------------------------------------===//
-// Dropout
-//===----------------------------------------------------------------------===//
-
-/// The program was exported in training mode where `train` is true.
-static LogicalResult importDropout(Call &c) {
-  ASSIGN_OR_FAIL(double p, c.number("p", std::nullopt));
-  ASSIGN_OR_FAIL(bool train, c.flag("train", true));
-  const Val x = c.tensor(c.has("input") ? "input" : "self");
-  ASSIGN_OR_FAIL(Dropout result, dropout(c, x, train ? p : 0));
-  if (failed(c.set(result.y)))
-    return failure();
-  return c.isUsed(1) ? c.set(1, result.kept) : success();
-}
-static Register dropoutOp("dropout", importDropout);
-static Register nativeDropout("native_dropout", importDropout);
-
-/// Whole channels are dropped.
-static LogicalResult importFeatureDropout(Call &c) {
-  ASSIGN_OR_FAIL(double p, c.number("p", std::nullopt));
-  ASSIGN_OR_FAIL(bool train, c.flag("train", true));
-  const Val x = c.tensor(c.has("input") ? "input" : "self");
-  if (x.rank() < 2)
-    return c.error("drops channels of shape " + str(x.dims));
-  Dims channels(x.rank(), 1);
-  channels[0] = x.dims[0];
-  channels[1] = x.dims[1];
-  ASSIGN_OR_FAIL(
-      Dropout factors,
-      dropout(c, Val(Array::splat(x.type, channels, 1)), train ? p : 0));
-  return c.set(multiply(c, {x, factors.y}));
-}
-static Register featureDropout("feature_dropout", importFeatureDropout);

@@ -3,6 +3,8 @@
 #include "frontends/common/ops/Order.h"
 #include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/torch/Call.h"
 
@@ -66,6 +68,62 @@ static LogicalResult importArgsort(Call &c) {
 }
 static Register argsort("argsort", importArgsort);
 
+static LogicalResult importMsort(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(
+      Ordered both,
+      ordered(c, self, 0, self.dims.empty() ? 1 : self.dims[0], false));
+  return c.set(both.values);
+}
+static Register msort("msort", importMsort);
+
+/// Element `k`, from 1, in ascending order along `dim`, and its place.
+static LogicalResult setKth(Call &c, const Val &x, int64_t dim, int64_t k,
+                            bool keep) {
+  if (x.dims.empty()) {
+    if (c.isUsed(1) &&
+        failed(c.set(1, Val(Array::splatInt(ElementType::I64, {}, 0)))))
+      return failure();
+    return c.set(x);
+  }
+  if (k < 1 || k > x.dims[dim])
+    return c.error("element " + Twine(k) + " of " + Twine(x.dims[dim]));
+  ASSIGN_OR_FAIL(Ordered both, ordered(c, x, dim, k, false));
+  for (size_t i = 0; i < 2; ++i) {
+    if (i == 1 && !c.isUsed(1))
+      continue;
+    ASSIGN_OR_FAIL(Val y,
+                   strided(c, i ? both.places : both.values, dim, k - 1, 1, 1));
+    if (!keep) {
+      ASSIGN_OR_FAIL(y, squeeze(c, y, Dims{dim}));
+    }
+    if (failed(c.set(i, y)))
+      return failure();
+  }
+  return success();
+}
+
+static LogicalResult importKth(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t k, c.integer("k", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", -1, self.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  return setKth(c, self, dim, k, keep);
+}
+static Register kthvalue("kthvalue", importKth);
+
+/// Of an even number of elements, the lower one of the two in the middle.
+static LogicalResult importMedian(Call &c) {
+  Val x = c.tensor("self");
+  if (!c.has("dim")) {
+    ASSIGN_OR_FAIL(x, viewed(c, x, {-1}));
+  }
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  return setKth(c, x, dim, x.dims.empty() ? 1 : (x.dims[dim] + 1) / 2, keep);
+}
+static Register median("median", importMedian);
+
 static LogicalResult importProd(Call &c) {
   ASSIGN_OR_FAIL(ElementType type,
                  c.type("dtype", isFloat(c.tensor("self").type)
@@ -92,6 +150,40 @@ static LogicalResult importCumprod(Call &c) {
   return c.set(runningProduct(c, self, dim));
 }
 static Register cumprod("cumprod", importCumprod);
+
+/// How many of the sorted `sequence`, along its last dimension, lie below each
+/// of `values`, or at it where `right`: one sequence for all, or one for each.
+static LogicalResult setRanks(Call &c, Val sequence, Val values) {
+  ASSIGN_OR_FAIL(bool right, c.flag("right", false));
+  ASSIGN_OR_FAIL(std::string side, c.text("side", ""));
+  ASSIGN_OR_FAIL(bool narrow, c.flag("out_int32", false));
+  if (c.has("sorter"))
+    return c.unsupported("a sequence in another order");
+  if (sequence.dims.empty())
+    return c.error("searches a number");
+  ElementType type = promoteTypes(sequence.type, values.type);
+  ASSIGN_OR_FAIL(sequence, castTo(c, sequence, type));
+  ASSIGN_OR_FAIL(values, castTo(c, values, type));
+  ASSIGN_OR_FAIL(values, unsqueeze(c, values, {values.rank()}));
+  if (sequence.rank() > 1) {
+    ASSIGN_OR_FAIL(sequence, unsqueeze(c, sequence, {sequence.rank() - 1}));
+  }
+  ASSIGN_OR_FAIL(Val isBelow, right || side == "right"
+                                  ? lessOrEqual(c, {sequence, values})
+                                  : less(c, {sequence, values}));
+  ASSIGN_OR_FAIL(
+      Val ones,
+      castTo(c, isBelow, narrow ? ElementType::I32 : ElementType::I64));
+  return c.set(reduceSum(c, ones, Dims{ones.rank() - 1}, false));
+}
+static LogicalResult importSearchsorted(Call &c) {
+  return setRanks(c, c.tensor("sorted_sequence"), c.tensor("self"));
+}
+static Register searchsorted("searchsorted", importSearchsorted);
+static LogicalResult importBucketize(Call &c) {
+  return setRanks(c, c.tensor("boundaries"), c.tensor("self"));
+}
+static Register bucketize("bucketize", importBucketize);
 
 static LogicalResult importHistc(Call &c) {
   ASSIGN_OR_FAIL(int64_t bins, c.integer("bins", 100));

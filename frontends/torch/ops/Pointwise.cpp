@@ -4,8 +4,10 @@
 #include "frontends/common/ops/Pointwise.h"
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Elementary.h"
+#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/torch/Importer.h"
+#include "frontends/torch/ops/Pointwise.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -47,6 +49,7 @@ static LogicalResult importSub(Call &c) {
   return c.set(subtract(c, {operands.values[0], other}));
 }
 static Register subOp("sub", importSub);
+static Register subtractOp("subtract", importSub);
 
 /// other - alpha * self.
 static LogicalResult importRsub(Call &c) {
@@ -63,6 +66,7 @@ static LogicalResult importMul(Call &c) {
                    : multiply(c, operands.values));
 }
 static Register mulOp("mul", importMul);
+static Register multiplyOp("multiply", importMul);
 
 /// Without a rounding mode, whole numbers are divided as floats.
 static LogicalResult importDiv(Call &c) {
@@ -92,6 +96,7 @@ static LogicalResult importDiv(Call &c) {
 }
 static Register divOp("div", importDiv);
 static Register trueDivide("true_divide", importDiv);
+static Register divideOp("divide", importDiv);
 
 static LogicalResult importFloorDivide(Call &c) {
   ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
@@ -116,9 +121,22 @@ static LogicalResult importPow(Call &c) {
 }
 static Register powOp("pow", importPow);
 
-static LogicalResult importMaximum(Call &c) { return ofBoth(c, maximum); }
+FailureOr<Val> tmc::torch_import::extremeOf(Call &c, Operands two,
+                                            bool isLargest) {
+  auto choose = isLargest ? maximum : minimum;
+  // A bound that is a constant takes none by itself: relu is such a choice.
+  if (!isFloat(two[0].type) || !(two[0].isConst() || two[1].isConst()))
+    return choose(c, two);
+  Expression x(c, two[0]), y(c, two[1]);
+  return (0.5 * x + 0.5 * y).when(x == y, x.with(choose, y)).value();
+}
+static LogicalResult extreme(Call &c, bool isLargest) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  return c.set(extremeOf(c, operands.values, isLargest));
+}
+static LogicalResult importMaximum(Call &c) { return extreme(c, true); }
 static Register maximumOp("maximum", importMaximum);
-static LogicalResult importMinimum(Call &c) { return ofBoth(c, minimum); }
+static LogicalResult importMinimum(Call &c) { return extreme(c, false); }
 static Register minimumOp("minimum", importMinimum);
 
 /// self + value * tensor1 * tensor2, or divided by it.
@@ -161,11 +179,17 @@ TMC_OF_BOTH(lt, less);
 TMC_OF_BOTH(le, lessOrEqual);
 TMC_OF_BOTH(gt, greater);
 TMC_OF_BOTH(ge, greaterOrEqual);
+TMC_OF_BOTH(not_equal, notEqual);
+TMC_OF_BOTH(less, less);
+TMC_OF_BOTH(less_equal, lessOrEqual);
+TMC_OF_BOTH(greater, greater);
+TMC_OF_BOTH(greater_equal, greaterOrEqual);
 TMC_OF_BOTH(bitwise_and, conjunction);
 TMC_OF_BOTH(__and__, conjunction);
 TMC_OF_BOTH(bitwise_or, disjunction);
 TMC_OF_BOTH(__or__, disjunction);
 TMC_OF_BOTH(bitwise_xor, exclusiveOr);
+TMC_OF_BOTH(__xor__, exclusiveOr);
 
 /// Both operands as booleans.
 static LogicalResult logic(Call &c, Binary build) {
@@ -225,12 +249,28 @@ static FailureOr<std::optional<double>> bound(Call &c, const char *name) {
   return std::optional<double>(value);
 }
 
+/// Bounds are numbers, or tensors.
 static LogicalResult importClamp(Call &c) {
+  if ((c.has("min") && !c.isNumber("min")) ||
+      (c.has("max") && !c.isNumber("max"))) {
+    SmallVector<std::string> names{"self"};
+    for (const char *name : {"min", "max"})
+      if (c.has(name))
+        names.push_back(name);
+    ASSIGN_OR_FAIL(Promoted operands, promote(c, names));
+    Val y = operands.values[0];
+    for (size_t i = 1; i < names.size(); ++i) {
+      ASSIGN_OR_FAIL(y,
+                     extremeOf(c, {y, operands.values[i]}, names[i] == "min"));
+    }
+    return c.set(y);
+  }
   ASSIGN_OR_FAIL(std::optional<double> low, bound(c, "min"));
   ASSIGN_OR_FAIL(std::optional<double> high, bound(c, "max"));
   return c.set(clamp(c, c.tensor("self"), low, high));
 }
 static Register clampOp("clamp", importClamp);
+static Register clip("clip", importClamp);
 
 static Register clampMin("clamp_min", importClamp);
 static Register clampMax("clamp_max", importClamp);
@@ -284,6 +324,17 @@ static FailureOr<Val> log10Of(Site &s, const Val &x) {
 }
 TMC_OF_FLOATS(log10, log10Of);
 TMC_OF_FLOATS(sigmoid, sigmoid);
+TMC_OF_FLOATS(arctan, arcTangent);
+TMC_OF_FLOATS(arcsin, arcSine);
+TMC_OF_FLOATS(arccos, arcCosine);
+TMC_OF_FLOATS(arcsinh, inverseHyperbolicSine);
+TMC_OF_FLOATS(arccosh, inverseHyperbolicCosine);
+TMC_OF_FLOATS(arctanh, inverseHyperbolicTangent);
+TMC_OF_FLOATS(special_exp2, exp2Of);
+TMC_OF_FLOATS(special_expm1, exponentialMinusOne);
+TMC_OF_FLOATS(special_log1p, log1p);
+TMC_OF_FLOATS(special_erf, errorFunction);
+TMC_OF_FLOATS(special_expit, sigmoid);
 
 /// Registers `NAME` as an expression of `x`, the argument `self`.
 #define TMC_OF_SELF(NAME, ...)                                                 \
@@ -294,10 +345,13 @@ TMC_OF_FLOATS(sigmoid, sigmoid);
   static Register register_##NAME(#NAME, import_##NAME)
 
 TMC_OF_SELF(neg, negate(c, x));
+TMC_OF_SELF(negative, negate(c, x));
 TMC_OF_SELF(abs, absolute(c, x));
+TMC_OF_SELF(absolute, absolute(c, x));
 TMC_OF_SELF(floor, floorOf(c, x));
 TMC_OF_SELF(ceil, ceilOf(c, x));
 TMC_OF_SELF(trunc, truncated(c, x));
+TMC_OF_SELF(fix, truncated(c, x));
 TMC_OF_SELF(sign, signOf(c, x));
 TMC_OF_SELF(sgn, signOf(c, x));
 TMC_OF_SELF(isinf, isInfinite(c, x, true, true));

@@ -55,24 +55,61 @@ static LogicalResult importReflect(Call &c) {
 }
 static Register reflect1d("reflection_pad1d", importReflect);
 static Register reflect2d("reflection_pad2d", importReflect);
+static Register reflect3d("reflection_pad3d", importReflect);
 static LogicalResult importReplicate(Call &c) {
   return padBy(c, PadMode::Edge);
 }
 static Register replicate1d("replication_pad1d", importReplicate);
 static Register replicate2d("replication_pad2d", importReplicate);
+static Register replicate3d("replication_pad3d", importReplicate);
 
 /// In reverse order along each of `dims`.
-static LogicalResult importFlip(Call &c) {
-  Val x = c.tensor("self");
-  ASSIGN_OR_FAIL(Dims list, c.integers("dims", std::nullopt));
-  ASSIGN_OR_FAIL(Dims dims, c.axes(list, x.rank()));
+static FailureOr<Val> flipped(Call &c, Val x, ArrayRef<int64_t> dims) {
   for (int64_t dim : dims)
     if (int64_t size = x.dims[dim]) {
       ASSIGN_OR_FAIL(x, strided(c, x, dim, size - 1, -1, size));
     }
-  return c.set(x);
+  return x;
+}
+static LogicalResult importFlip(Call &c) {
+  const Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims list, c.integers("dims", std::nullopt));
+  ASSIGN_OR_FAIL(Dims dims, c.axes(list, x.rank()));
+  return c.set(flipped(c, x, dims));
 }
 static Register flip("flip", importFlip);
+
+static LogicalResult flipOne(Call &c, int64_t dim) {
+  const Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(dim, c.axis(dim, x.rank()));
+  return c.set(flipped(c, x, {dim}));
+}
+static LogicalResult importFliplr(Call &c) { return flipOne(c, 1); }
+static Register fliplr("fliplr", importFliplr);
+static LogicalResult importFlipud(Call &c) { return flipOne(c, 0); }
+static Register flipud("flipud", importFlipud);
+
+/// Quarter turns from the first of two dimensions to the second.
+static LogicalResult importRot90(Call &c) {
+  const Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t turns, c.integer("k", 1));
+  ASSIGN_OR_FAIL(Dims dims, c.integers("dims", Dims{0, 1}));
+  if (dims.size() != 2)
+    return c.error("turns over " + str(dims));
+  for (int64_t &dim : dims) {
+    ASSIGN_OR_FAIL(dim, c.axis(dim, x.rank()));
+  }
+  turns = ((turns % 4) + 4) % 4;
+  if (turns == 0)
+    return c.set(x);
+  if (turns == 2)
+    return c.set(flipped(c, x, dims));
+  ASSIGN_OR_FAIL(Val y, flipped(c, x, {turns == 1 ? dims[1] : dims[0]}));
+  Dims perm(nn::firstDims(x.rank()));
+  std::swap(perm[dims[0]], perm[dims[1]]);
+  return c.set(transpose(c, y, perm));
+}
+static Register rot90("rot90", importRot90);
 
 /// What leaves at one end comes back at the other.
 static LogicalResult importRoll(Call &c) {

@@ -115,3 +115,48 @@ static LogicalResult importTanh(Call &c) { return layers(c, Recurrence::Tanh); }
 static Register rnnTanh("rnn_tanh", importTanh);
 static LogicalResult importRelu(Call &c) { return layers(c, Recurrence::Relu); }
 static Register rnnRelu("rnn_relu", importRelu);
+
+//===----------------------------------------------------------------------===//
+// One step
+//===----------------------------------------------------------------------===//
+
+static LogicalResult cell(Call &c, Recurrence::Kind kind) {
+  Recurrence r;
+  r.kind = kind;
+  bool isLstm = kind == Recurrence::Lstm;
+  if (isLstm) {
+    ASSIGN_OR_FAIL(SmallVector<Val> both, c.tensors("hx"));
+    if (both.size() != 2)
+      return c.error("has " + Twine(both.size()) + " states");
+    r.state = both[0];
+    r.cell = both[1];
+  } else {
+    r.state = c.tensor("hx");
+  }
+  if (c.tensor("input").rank() != 2)
+    return c.unsupported("inputs of shape " + str(c.tensor("input").dims));
+  ASSIGN_OR_FAIL(r.x, unsqueeze(c, c.tensor("input"), {0}));
+  r.wInput = c.tensor("w_ih");
+  r.wState = c.tensor("w_hh");
+  r.bInput = c.tensor("b_ih");
+  r.bState = c.tensor("b_hh");
+  r.gates = {0, 1, 2, 3};
+  ASSIGN_OR_FAIL(Recurrent done, recur(c, r));
+  if (isLstm && failed(c.set(1, done.cell)))
+    return failure();
+  return c.set(done.state);
+}
+static LogicalResult importLstmCell(Call &c) {
+  return cell(c, Recurrence::Lstm);
+}
+static Register lstmCell("lstm_cell", importLstmCell);
+static LogicalResult importGruCell(Call &c) { return cell(c, Recurrence::Gru); }
+static Register gruCell("gru_cell", importGruCell);
+static LogicalResult importTanhCell(Call &c) {
+  return cell(c, Recurrence::Tanh);
+}
+static Register tanhCell("rnn_tanh_cell", importTanhCell);
+static LogicalResult importReluCell(Call &c) {
+  return cell(c, Recurrence::Relu);
+}
+static Register reluCell("rnn_relu_cell", importReluCell);

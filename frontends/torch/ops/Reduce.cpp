@@ -1,13 +1,13 @@
 // Reduce.cpp - sums, means and extremes over dimensions.
 
 #include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/Generate.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/Order.h"
 #include "frontends/common/ops/PadConcatSplit.h"
-#include "frontends/common/ops/Pointwise.h"
 #include "frontends/common/ops/Shape.h"
-#include "frontends/torch/Call.h"
+#include "frontends/torch/ops/Pointwise.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -42,21 +42,11 @@ static Register meanOp("mean", importMean);
 
 using Reduce = FailureOr<Val> (*)(Site &, const Val &, ArrayRef<int64_t>, bool);
 
+/// Over dimensions: equal ones share the gradient.
 static LogicalResult extreme(Call &c, Reduce reduce) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
   ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
-  if (c.isUsed(1)) {
-    Val at(Array::splatInt(ElementType::I64, {}, 0));
-    if (!x.dims.empty()) {
-      ASSIGN_OR_FAIL(at, placeOfExtreme(c, x, dims[0], reduce == reduceMax));
-      if (!keep) {
-        ASSIGN_OR_FAIL(at, squeeze(c, at, Dims{dims[0]}));
-      }
-    }
-    if (failed(c.set(1, at)))
-      return failure();
-  }
   return c.set(reduce(c, x, dims, keep));
 }
 static LogicalResult importAmax(Call &c) { return extreme(c, reduceMax); }
@@ -64,21 +54,50 @@ static Register amax("amax", importAmax);
 static LogicalResult importAmin(Call &c) { return extreme(c, reduceMin); }
 static Register amin("amin", importAmin);
 
+/// Along a dimension, with its place: the gradient is that element's.
+static LogicalResult chosen(Call &c, bool isLargest) {
+  const Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, x.rank()));
+  Val at(Array::splatInt(ElementType::I64, {}, 0)), y = x;
+  if (!x.dims.empty()) {
+    ASSIGN_OR_FAIL(at, placeOfExtreme(c, x, dim, isLargest));
+    ASSIGN_OR_FAIL(y, gatherElements(c, x, at, dim));
+    if (!keep) {
+      ASSIGN_OR_FAIL(at, squeeze(c, at, Dims{dim}));
+      ASSIGN_OR_FAIL(y, squeeze(c, y, Dims{dim}));
+    }
+  }
+  if (c.isUsed(1) && failed(c.set(1, at)))
+    return failure();
+  return c.set(y);
+}
+
 /// max(self), max(self, dim) with places, or max(self, other).
-static LogicalResult importMax(Call &c) {
-  if (!c.has("other"))
-    return importAmax(c);
-  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
-  return c.set(maximum(c, operands.values));
+static LogicalResult extremeByForm(Call &c, bool isLargest) {
+  if (c.has("other")) {
+    ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+    return c.set(extremeOf(c, operands.values, isLargest));
+  }
+  if (c.has("dim"))
+    return chosen(c, isLargest);
+  return extreme(c, isLargest ? reduceMax : reduceMin);
 }
+static LogicalResult importMax(Call &c) { return extremeByForm(c, true); }
 static Register maxOp("max", importMax);
-static LogicalResult importMin(Call &c) {
-  if (!c.has("other"))
-    return importAmin(c);
-  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
-  return c.set(minimum(c, operands.values));
-}
+static LogicalResult importMin(Call &c) { return extremeByForm(c, false); }
 static Register minOp("min", importMin);
+
+static LogicalResult importAminmax(Call &c) {
+  const Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  ASSIGN_OR_FAIL(Val largest, reduceMax(c, x, dims, keep));
+  if (failed(c.set(1, largest)))
+    return failure();
+  return c.set(reduceMin(c, x, dims, keep));
+}
+static Register aminmax("aminmax", importAminmax);
 
 static LogicalResult importLogSumExp(Call &c) {
   const Val x = c.tensor("self");
@@ -87,6 +106,40 @@ static LogicalResult importLogSumExp(Call &c) {
   return c.set(logSumExp(c, x, dims, keep));
 }
 static Register logSumExpOp("logsumexp", importLogSumExp);
+static Register specialLogSumExp("special_logsumexp", importLogSumExp);
+
+static LogicalResult importCountNonzero(Call &c) {
+  ASSIGN_OR_FAIL(Val truth, castTo(c, c.tensor("self"), ElementType::Bool));
+  ASSIGN_OR_FAIL(Val x, castTo(c, truth, ElementType::I64));
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  return c.set(reduceSum(c, x, dims, false));
+}
+static Register countNonzero("count_nonzero", importCountNonzero);
+
+/// The sum of what is a number, and, for a mean, over how many are.
+static LogicalResult sumOfNumbers(Call &c, bool mean) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", self.type));
+  ASSIGN_OR_FAIL(Val x, castTo(c, self, type));
+  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  if (!isFloat(type))
+    return c.set(mean ? reduceMean(c, x, dims, keep)
+                      : reduceSum(c, x, dims, keep));
+  ASSIGN_OR_FAIL(Val bad, isNaN(c, x));
+  ASSIGN_OR_FAIL(x, where(c, bad, Val(Array::splat(type, {}, 0)), x));
+  ASSIGN_OR_FAIL(Val sum, reduceSum(c, x, dims, keep));
+  if (!mean)
+    return c.set(sum);
+  ASSIGN_OR_FAIL(Val good, negation(c, bad));
+  ASSIGN_OR_FAIL(Val counted, castTo(c, good, type));
+  ASSIGN_OR_FAIL(Val count, reduceSum(c, counted, dims, keep));
+  return c.set(divide(c, {sum, count}));
+}
+static LogicalResult importNansum(Call &c) { return sumOfNumbers(c, false); }
+static Register nansum("nansum", importNansum);
+static LogicalResult importNanmean(Call &c) { return sumOfNumbers(c, true); }
+static Register nanmean("nanmean", importNanmean);
 
 /// Whether any or all elements are true: of how many as numbers.
 static LogicalResult anyOrAll(Call &c, Reduce reduce) {
@@ -103,7 +156,7 @@ static LogicalResult importAll(Call &c) { return anyOrAll(c, reduceMin); }
 static Register all("all", importAll);
 
 //===----------------------------------------------------------------------===//
-// Variances and norms
+// Variances
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -160,25 +213,13 @@ static LogicalResult importVarMean(Call &c) {
 }
 static Register varMean("var_mean", importVarMean);
 
-/// The Euclidean norm, or the sum of sizes.
-static LogicalResult importVectorNorm(Call &c) {
-  ASSIGN_OR_FAIL(Val x, selfAs(c, c.tensor("self").type));
-  const char *name = c.has("p") ? "p" : "ord";
-  ASSIGN_OR_FAIL(double order, c.number(name, 2));
-  if (order != 1 && order != 2)
-    return c.unsupported("a norm of order " + std::to_string(order));
-  ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
-  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
-  if (order == 1) {
-    ASSIGN_OR_FAIL(Val sizes, absolute(c, x));
-    return c.set(reduceSum(c, sizes, dims, keep));
-  }
-  ASSIGN_OR_FAIL(Val squares, multiply(c, {x, x}));
-  ASSIGN_OR_FAIL(Val sum, reduceSum(c, squares, dims, keep));
-  return c.set(squareRoot(c, sum));
+static LogicalResult importStdMean(Call &c) {
+  ASSIGN_OR_FAIL(Moments moments, momentsOf(c));
+  if (failed(c.set(1, moments.mean)))
+    return failure();
+  return c.set(squareRoot(c, moments.variance));
 }
-static Register vectorNorm("linalg_vector_norm", importVectorNorm);
-static Register norm("norm", importVectorNorm);
+static Register stdMean("std_mean", importStdMean);
 
 //===----------------------------------------------------------------------===//
 // Along a dimension

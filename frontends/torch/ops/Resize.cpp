@@ -44,10 +44,27 @@ static LogicalResult importNearest(Call &c) {
 }
 static Register nearest1d("upsample_nearest1d", importNearest);
 static Register nearest2d("upsample_nearest2d", importNearest);
+static Register nearest3d("upsample_nearest3d", importNearest);
+
+/// What lies under the middle of an element.
+static LogicalResult importNearestExact(Call &c) {
+  ResizeRule rule;
+  rule.place = ResizeRule::HalfPixelUp;
+  rule.rounding = ResizeRule::Floor;
+  return upsample(c, rule, c.has("input") ? "input" : "self");
+}
+static Register exact1d("_upsample_nearest_exact1d", importNearestExact);
+static Register exact2d("_upsample_nearest_exact2d", importNearestExact);
+static Register exact3d("_upsample_nearest_exact3d", importNearestExact);
 
 static LogicalResult interpolated(Call &c, ResizeRule::Mode mode) {
   ResizeRule rule;
   rule.mode = mode;
+  rule.antialias = StringRef(c.data.op()).ends_with("_aa");
+  if (rule.antialias) { // As Pillow does it.
+    rule.excludeOutside = true;
+    rule.cubic = -0.5;
+  }
   ASSIGN_OR_FAIL(bool corners, c.flag("align_corners", false));
   rule.place = corners ? ResizeRule::AlignCorners : ResizeRule::HalfPixel;
   return upsample(c, rule, c.has("input") ? "input" : "self");
@@ -57,7 +74,10 @@ static LogicalResult importLinear(Call &c) {
 }
 static Register linear1d("upsample_linear1d", importLinear);
 static Register bilinear2d("upsample_bilinear2d", importLinear);
+static Register trilinear3d("upsample_trilinear3d", importLinear);
+static Register bilinearAa("_upsample_bilinear2d_aa", importLinear);
 static LogicalResult importCubic(Call &c) {
   return interpolated(c, ResizeRule::Cubic);
 }
 static Register bicubic2d("upsample_bicubic2d", importCubic);
+static Register bicubicAa("_upsample_bicubic2d_aa", importCubic);

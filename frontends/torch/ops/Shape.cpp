@@ -92,6 +92,12 @@ static LogicalResult importViewAs(Call &c) {
   return c.set(reshaped(c, c.tensor("self"), c.tensor("other").dims));
 }
 static Register viewAs("view_as", importViewAs);
+static Register reshapeAs("reshape_as", importViewAs);
+
+static LogicalResult importRavel(Call &c) {
+  return c.set(viewed(c, c.tensor("self"), {-1}));
+}
+static Register ravel("ravel", importRavel);
 
 /// Only what is another shape of the same elements: strides of dimensions of
 /// size 1 mean nothing.
@@ -193,6 +199,26 @@ static LogicalResult importTranspose(Call &c) {
   return swap(c, a, b);
 }
 static Register transposeOp("transpose", importTranspose);
+static Register swapDims("swapdims", importTranspose);
+
+static LogicalResult importSwapAxes(Call &c) {
+  int64_t rank = c.tensor("self").rank();
+  ASSIGN_OR_FAIL(int64_t a, c.dim("axis0", std::nullopt, rank));
+  ASSIGN_OR_FAIL(int64_t b, c.dim("axis1", std::nullopt, rank));
+  return swap(c, a, b);
+}
+static Register swapAxes("swapaxes", importSwapAxes);
+
+/// Of the matrices over the last two dimensions.
+static LogicalResult importMatrixTransposed(Call &c) {
+  int64_t rank = c.tensor("self").rank();
+  if (rank < 2)
+    return c.error("transposes shape " + str(c.tensor("self").dims));
+  return swap(c, rank - 2, rank - 1);
+}
+static Register matrixT("mT", importMatrixTransposed);
+static Register matrixH("mH", importMatrixTransposed); // of real numbers
+static Register adjoint("adjoint", importMatrixTransposed);
 
 static LogicalResult importT(Call &c) {
   int64_t rank = c.tensor("self").rank();
@@ -201,6 +227,7 @@ static LogicalResult importT(Call &c) {
   return rank < 2 ? c.set(c.tensor("self")) : swap(c, 0, 1);
 }
 static Register t("t", importT);
+static Register hermitian("matrix_H", importT);
 
 /// All dimensions the other way round.
 static LogicalResult importReversed(Call &c) {
@@ -234,6 +261,7 @@ static LogicalResult importMoveDim(Call &c) {
   return c.set(transpose(c, self, perm));
 }
 static Register moveDim("movedim", importMoveDim);
+static Register moveAxis("moveaxis", importMoveDim);
 
 /// -1 keeps a size.
 static LogicalResult importExpand(Call &c) {
@@ -250,6 +278,7 @@ static LogicalResult importExpand(Call &c) {
   return c.set(expand(c, self, dims));
 }
 static Register expandOp("expand", importExpand);
+static Register broadcastTo("broadcast_to", importExpand);
 
 static LogicalResult importExpandAs(Call &c) {
   return c.set(expand(c, c.tensor("self"), c.tensor("other").dims));
@@ -274,17 +303,29 @@ static LogicalResult importBroadcastTensors(Call &c) {
 }
 static Register broadcastTensors("broadcast_tensors", importBroadcastTensors);
 
-static LogicalResult importRepeat(Call &c) {
+/// `times` and the shape are one as long as the other, with ones in front.
+static LogicalResult repeated(Call &c, Dims times) {
   const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(Dims times, c.integers("repeats", std::nullopt));
   Dims dims(self.dims);
-  if (times.size() < dims.size())
-    return c.error("repeats shape " + str(dims) + " by " + str(times));
-  dims.insert(dims.begin(), times.size() - dims.size(), 1);
+  if (times.size() > dims.size())
+    dims.insert(dims.begin(), times.size() - dims.size(), 1);
+  times.insert(times.begin(), dims.size() - times.size(), 1);
   ASSIGN_OR_FAIL(Val wide, reshaped(c, self, dims));
   return c.set(tile(c, wide, times));
 }
+static LogicalResult importRepeat(Call &c) {
+  ASSIGN_OR_FAIL(Dims times, c.integers("repeats", std::nullopt));
+  if (times.size() < c.tensor("self").dims.size())
+    return c.error("repeats shape " + str(c.tensor("self").dims) + " by " +
+                   str(times));
+  return repeated(c, times);
+}
 static Register repeat("repeat", importRepeat);
+static LogicalResult importTile(Call &c) {
+  ASSIGN_OR_FAIL(Dims times, c.integers("dims", std::nullopt));
+  return repeated(c, times);
+}
+static Register tileOp("tile", importTile);
 
 /// Each entry along `dim` `repeats` times in a row.
 static LogicalResult importRepeatInterleave(Call &c) {
@@ -371,6 +412,48 @@ static LogicalResult importSplit(Call &c) {
 }
 static Register split("split", importSplit);
 static Register splitWithSizes("split_with_sizes", importSplit);
+static Register unsafeSplit("unsafe_split", importSplit);
+static Register unsafeSizes("unsafe_split_with_sizes", importSplit);
+
+/// Into as many pieces, the first ones larger by one where they don't divide,
+/// or before each of some places.
+static LogicalResult splitAlong(Call &c, int64_t dim) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(dim, c.axis(dim, self.rank()));
+  int64_t size = self.dims[dim];
+  Dims lengths;
+  if (c.has("sections")) {
+    ASSIGN_OR_FAIL(int64_t count, c.integer("sections", std::nullopt));
+    if (count < 1 || count > kMaxFoldElements)
+      return c.error("splits shape " + str(self.dims) + " into " +
+                     Twine(count));
+    for (int64_t i = 0; i < count; ++i)
+      lengths.push_back(size / count + (i < size % count));
+    return pieces(c, dim, lengths);
+  }
+  ASSIGN_OR_FAIL(Dims places, c.integers("indices", std::nullopt));
+  places.push_back(size);
+  int64_t from = 0;
+  for (int64_t place : places) {
+    int64_t to = std::clamp<int64_t>(place < 0 ? place + size : place, 0, size);
+    lengths.push_back(std::max<int64_t>(to - from, 0));
+    from = std::max(from, to);
+  }
+  return pieces(c, dim, lengths);
+}
+static LogicalResult importTensorSplit(Call &c) {
+  ASSIGN_OR_FAIL(int64_t dim, c.integer("dim", 0));
+  return splitAlong(c, dim);
+}
+static Register tensorSplit("tensor_split", importTensorSplit);
+static LogicalResult importHsplit(Call &c) {
+  return splitAlong(c, c.tensor("self").rank() == 1 ? 0 : 1);
+}
+static Register hsplit("hsplit", importHsplit);
+static LogicalResult importVsplit(Call &c) { return splitAlong(c, 0); }
+static Register vsplit("vsplit", importVsplit);
+static LogicalResult importDsplit(Call &c) { return splitAlong(c, 2); }
+static Register dsplit("dsplit", importDsplit);
 
 static LogicalResult importChunk(Call &c) {
   const Val self = c.tensor("self");
@@ -383,6 +466,7 @@ static LogicalResult importChunk(Call &c) {
                 evenPieces(size, std::max<int64_t>((size - 1) / count + 1, 1)));
 }
 static Register chunk("chunk", importChunk);
+static Register unsafeChunk("unsafe_chunk", importChunk);
 
 static LogicalResult importUnbind(Call &c) {
   const Val self = c.tensor("self");
@@ -420,6 +504,8 @@ static LogicalResult importCat(Call &c) {
   return c.set(concat(c, parts, dim));
 }
 static Register cat("cat", importCat);
+static Register concatOp("concat", importCat);
+static Register concatenate("concatenate", importCat);
 
 static LogicalResult importStack(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
@@ -430,6 +516,65 @@ static LogicalResult importStack(Call &c) {
   return c.set(concat(c, parts, dim));
 }
 static Register stack("stack", importStack);
+
+/// `x` with at least `rank` dimensions, as NumPy adds them: in front, but the
+/// third one behind.
+static FailureOr<Val> atLeast(Call &c, const Val &x, int64_t rank) {
+  Dims dims(x.dims);
+  if (dims.empty())
+    dims.push_back(1);
+  if (rank >= 2 && dims.size() == 1)
+    dims.insert(dims.begin(), 1);
+  if (rank >= 3 && dims.size() == 2)
+    dims.push_back(1);
+  return reshaped(c, x, dims);
+}
+
+static LogicalResult widened(Call &c, int64_t rank) {
+  if (!c.has("tensors"))
+    return c.set(atLeast(c, c.tensor("self"), rank));
+  ASSIGN_OR_FAIL(SmallVector<Val> values, c.tensors("tensors"));
+  for (Val &v : values) {
+    ASSIGN_OR_FAIL(v, atLeast(c, v, rank));
+  }
+  return c.setList(values);
+}
+static LogicalResult importAtLeast1(Call &c) { return widened(c, 1); }
+static Register atLeast1("atleast_1d", importAtLeast1);
+static LogicalResult importAtLeast2(Call &c) { return widened(c, 2); }
+static Register atLeast2("atleast_2d", importAtLeast2);
+static LogicalResult importAtLeast3(Call &c) { return widened(c, 3); }
+static Register atLeast3("atleast_3d", importAtLeast3);
+
+/// Along dimension `dim` of at least as many, or of vectors along the first.
+static LogicalResult stackAlong(Call &c, int64_t dim) {
+  ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
+  bool areVectors = dim == 1 && parts[0].rank() < 2;
+  // hstack() joins vectors; vstack() makes rows of them.
+  int64_t rank = dim == 0 ? 2 : dim == 1 ? 1 : 3;
+  for (Val &part : parts) {
+    ASSIGN_OR_FAIL(part, atLeast(c, part, rank));
+  }
+  return c.set(concat(c, parts, areVectors ? 0 : dim));
+}
+static LogicalResult importVstack(Call &c) { return stackAlong(c, 0); }
+static Register vstack("vstack", importVstack);
+static Register rowStack("row_stack", importVstack);
+static LogicalResult importHstack(Call &c) { return stackAlong(c, 1); }
+static Register hstack("hstack", importHstack);
+static LogicalResult importDstack(Call &c) { return stackAlong(c, 2); }
+static Register dstack("dstack", importDstack);
+
+/// Vectors become columns.
+static LogicalResult importColumnStack(Call &c) {
+  ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
+  for (Val &part : parts)
+    if (part.rank() < 2) {
+      ASSIGN_OR_FAIL(part, viewed(c, part, {-1, 1}));
+    }
+  return c.set(concat(c, parts, 1));
+}
+static Register columnStack("column_stack", importColumnStack);
 
 static LogicalResult importTril(Call &c) {
   ASSIGN_OR_FAIL(int64_t diagonal, c.integer("diagonal", 0));

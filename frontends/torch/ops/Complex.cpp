@@ -1,0 +1,477 @@
+// Complex.cpp - complex numbers, as pairs of floats along a last dimension that
+// PyTorch doesn't count.
+//
+//   z: complex [B, T]   here [B, T, 2]
+//
+// A call that reads or makes such numbers is imported by the functions of this
+// file alone; what isn't here is refused, so that no operator takes the last
+// dimension for one of the user's.
+
+#include "frontends/Checked.h"
+#include "frontends/common/Importer.h"
+#include "frontends/common/ops/Expression.h"
+#include "frontends/common/ops/Gather.h"
+#include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/Shape.h"
+#include "frontends/common/ops/Spectrum.h"
+#include "frontends/torch/Importer.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::torch_import;
+
+namespace {
+/// A number of each element; of a real one, the second is 0.
+struct Parts {
+  Expression real, imaginary;
+};
+} // namespace
+
+static FailureOr<Val> half(Call &c, const Val &z, int64_t which) {
+  if (z.dims.empty() || z.dims.back() != 2)
+    return c.error("pairs of shape " + str(z.dims));
+  ASSIGN_OR_FAIL(Val part, strided(c, z, z.rank() - 1, which, 1, 1));
+  return squeeze(c, part, Dims{z.rank() - 1});
+}
+
+static FailureOr<Parts> partsOf(Call &c, const char *name) {
+  const Val v = c.tensor(name);
+  if (!c.isComplex(name)) {
+    ASSIGN_OR_FAIL(Val real, castTo(c, v, ElementType::F32));
+    Expression x(c, real);
+    return Parts{x, x.number(0)};
+  }
+  ASSIGN_OR_FAIL(Val real, half(c, v, 0));
+  ASSIGN_OR_FAIL(Val imaginary, half(c, v, 1));
+  return Parts{Expression(c, real), Expression(c, imaginary)};
+}
+
+static LogicalResult setParts(Call &c, const Expression &real,
+                              const Expression &imaginary) {
+  SmallVector<Val> halves;
+  ASSIGN_OR_FAIL(Val a, real.value());
+  ASSIGN_OR_FAIL(Val b, imaginary.value());
+  ASSIGN_OR_FAIL(Dims dims, commonShape(c, {a, b}));
+  for (const Val &v : {a, b}) {
+    ASSIGN_OR_FAIL(Val wide, expand(c, v, dims));
+    ASSIGN_OR_FAIL(wide, unsqueeze(c, wide, {wide.rank()}));
+    halves.push_back(wide);
+  }
+  return c.set(concat(c, halves, static_cast<int64_t>(dims.size())));
+}
+
+//===----------------------------------------------------------------------===//
+// To and from floats
+//===----------------------------------------------------------------------===//
+
+static LogicalResult importPairs(Call &c) {
+  const Val self = c.tensor("self");
+  if (self.dims.empty() || self.dims.back() != 2)
+    return c.error("pairs of shape " + str(self.dims));
+  return c.set(castTo(c, self, ElementType::F32));
+}
+static RegisterComplex viewAsComplex("view_as_complex", importPairs);
+static RegisterComplex viewAsReal("view_as_real", importPairs);
+
+static LogicalResult importReal(Call &c) {
+  return c.set(half(c, c.tensor("self"), 0));
+}
+static RegisterComplex realOp("real", importReal);
+static LogicalResult importImaginary(Call &c) {
+  return c.set(half(c, c.tensor("self"), 1));
+}
+static RegisterComplex imaginaryOp("imag", importImaginary);
+
+/// abs * (cos(angle) + i sin(angle)).
+static LogicalResult importPolar(Call &c) {
+  Expression size(c, c.tensor("abs")), angle(c, c.tensor("angle"));
+  return setParts(c, size * angle.of(cosine), size * angle.of(sine));
+}
+static RegisterComplex polar("polar", importPolar);
+
+static LogicalResult importComplex(Call &c) {
+  return setParts(c, Expression(c, c.tensor("real")),
+                  Expression(c, c.tensor("imag")));
+}
+static RegisterComplex complexOp("complex", importComplex);
+
+/// The size, without a gradient at 0.
+static LogicalResult importAbs(Call &c) {
+  ASSIGN_OR_FAIL(Parts z, partsOf(c, "self"));
+  Expression squares = z.real * z.real + z.imaginary * z.imaginary;
+  Expression isZero = squares == 0;
+  Expression root = squares.number(1).when(isZero, squares).of(squareRoot);
+  return c.set(root.number(0).when(isZero, root).value());
+}
+static RegisterComplex absOp("abs", importAbs);
+
+static LogicalResult importConjugate(Call &c) {
+  ASSIGN_OR_FAIL(Parts z, partsOf(c, "self"));
+  return setParts(c, z.real, -z.imaginary);
+}
+static RegisterComplex conjugate("conj", importConjugate);
+static RegisterComplex conjugateView("_conj", importConjugate);
+static RegisterComplex conjugateCopy("conj_physical", importConjugate);
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+static LogicalResult importProduct(Call &c) {
+  ASSIGN_OR_FAIL(Parts x, partsOf(c, "self"));
+  ASSIGN_OR_FAIL(Parts y, partsOf(c, "other"));
+  if (!c.isComplex("other"))
+    return setParts(c, x.real * y.real, x.imaginary * y.real);
+  if (!c.isComplex("self"))
+    return setParts(c, x.real * y.real, x.real * y.imaginary);
+  return setParts(c, x.real * y.real - x.imaginary * y.imaginary,
+                  x.real * y.imaginary + x.imaginary * y.real);
+}
+static RegisterComplex productOp("mul", importProduct);
+
+static LogicalResult importQuotient(Call &c) {
+  ASSIGN_OR_FAIL(Parts x, partsOf(c, "self"));
+  ASSIGN_OR_FAIL(Parts y, partsOf(c, "other"));
+  if (!c.isComplex("other"))
+    return setParts(c, x.real / y.real, x.imaginary / y.real);
+  Expression size = y.real * y.real + y.imaginary * y.imaginary;
+  return setParts(c, (x.real * y.real + x.imaginary * y.imaginary) / size,
+                  (x.imaginary * y.real - x.real * y.imaginary) / size);
+}
+static RegisterComplex quotientOp("div", importQuotient);
+
+static LogicalResult combined(Call &c, double sign) {
+  ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
+  ASSIGN_OR_FAIL(Parts x, partsOf(c, "self"));
+  ASSIGN_OR_FAIL(Parts y, partsOf(c, "other"));
+  double factor = sign * alpha;
+  return setParts(c, x.real + y.real * factor,
+                  x.imaginary + y.imaginary * factor);
+}
+static LogicalResult importSum(Call &c) { return combined(c, 1); }
+static RegisterComplex sumOp("add", importSum);
+static LogicalResult importDifference(Call &c) { return combined(c, -1); }
+static RegisterComplex differenceOp("sub", importDifference);
+
+static LogicalResult importNegative(Call &c) {
+  return c.set(negate(c, c.tensor("self")));
+}
+static RegisterComplex negativeOp("neg", importNegative);
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+static LogicalResult importSelf(Call &c) { return c.set(c.tensor("self")); }
+static RegisterComplex cloneOp("clone", importSelf);
+static RegisterComplex contiguous("contiguous", importSelf);
+static RegisterComplex resolveConjugate("resolve_conj", importSelf);
+
+/// To another device, or to complex numbers of another size.
+static LogicalResult importTo(Call &c) {
+  if (!c.isComplex("self") || !c.reader.isComplex(c.data.makes()[0]))
+    return c.unsupported("complex numbers");
+  return c.set(c.tensor("self"));
+}
+static RegisterComplex to("to", importTo);
+static RegisterComplex toCopy("_to_copy", importTo);
+
+/// What the exporter has seen.
+static LogicalResult importNothing(Call &c) { return success(); }
+static RegisterComplex assertMetadata("_assert_tensor_metadata", importNothing);
+
+static LogicalResult importDetach(Call &c) {
+  return c.set(c.importer.detached(c.tensor("self"), c.loc));
+}
+static RegisterComplex detach("detach", importDetach);
+
+/// The dimensions that PyTorch counts.
+static int64_t rankOf(const Val &z) { return z.rank() - 1; }
+
+static LogicalResult viewedAs(Call &c, const char *name) {
+  ASSIGN_OR_FAIL(Dims dims, c.integers(name, std::nullopt));
+  dims.push_back(2);
+  return c.set(viewed(c, c.tensor("self"), dims));
+}
+static LogicalResult importView(Call &c) { return viewedAs(c, "size"); }
+static RegisterComplex viewOp("view", importView);
+static LogicalResult importReshape(Call &c) { return viewedAs(c, "shape"); }
+static RegisterComplex reshapeOp("reshape", importReshape);
+
+static LogicalResult importUnsqueeze(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, rankOf(self) + 1));
+  return c.set(unsqueeze(c, self, {dim}));
+}
+static RegisterComplex unsqueezeOp("unsqueeze", importUnsqueeze);
+
+static LogicalResult importTranspose(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t a, c.dim("dim0", std::nullopt, rankOf(self)));
+  ASSIGN_OR_FAIL(int64_t b, c.dim("dim1", std::nullopt, rankOf(self)));
+  Dims perm(nn::firstDims(self.rank()));
+  std::swap(perm[a], perm[b]);
+  return c.set(transpose(c, self, perm));
+}
+static RegisterComplex transposeOp("transpose", importTranspose);
+
+static LogicalResult importPermute(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims perm, c.integers("dims", std::nullopt));
+  for (int64_t &dim : perm) {
+    ASSIGN_OR_FAIL(dim, c.axis(dim, rankOf(self)));
+  }
+  perm.push_back(rankOf(self));
+  return c.set(transpose(c, self, perm));
+}
+static RegisterComplex permuteOp("permute", importPermute);
+
+/// -1 keeps a size.
+static LogicalResult importExpand(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
+  dims.push_back(2);
+  int64_t added = static_cast<int64_t>(dims.size()) - self.rank();
+  if (added < 0)
+    return c.error("expands shape " + str(self.dims) + " to " + str(dims));
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (dim == -1 && static_cast<int64_t>(i) >= added)
+      dim = self.dims[i - added];
+  if (broadcastShape(self.dims, dims) != dims)
+    return c.error("expands shape " + str(self.dims) + " to " + str(dims));
+  return c.set(expand(c, self, dims));
+}
+static RegisterComplex expandOp("expand", importExpand);
+
+static LogicalResult importSlice(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, rankOf(self)));
+  ASSIGN_OR_FAIL(int64_t start, c.integer("start", 0));
+  ASSIGN_OR_FAIL(int64_t end, c.integer("end", INT64_MAX));
+  ASSIGN_OR_FAIL(int64_t step, c.integer("step", 1));
+  if (rankOf(self) < 1 || step < 1)
+    return c.error("slices in steps of " + Twine(step));
+  return c.set(slice(c, self, dim, start, end, step));
+}
+static RegisterComplex sliceOp("slice", importSlice);
+
+static LogicalResult importSelect(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, rankOf(self)));
+  ASSIGN_OR_FAIL(int64_t at, c.integer("index", std::nullopt));
+  if (rankOf(self) < 1)
+    return c.error("selects from a number");
+  ASSIGN_OR_FAIL(at, c.axis(at, self.dims[dim]));
+  ASSIGN_OR_FAIL(Val piece, strided(c, self, dim, at, 1, 1));
+  return c.set(squeeze(c, piece, Dims{dim}));
+}
+static RegisterComplex selectOp("select", importSelect);
+
+/// One tensor of indices, of the first dimension.
+static LogicalResult importIndex(Call &c) {
+  ASSIGN_OR_FAIL(SmallVector<Val> given, c.tensors("indices"));
+  if (given.size() != 1 || given[0].isAbsent() ||
+      given[0].type == ElementType::Bool || rankOf(c.tensor("self")) < 1)
+    return c.unsupported("complex numbers by several indices");
+  return c.set(gather(c, c.tensor("self"), given[0], 0));
+}
+static RegisterComplex indexOp("index", importIndex);
+
+//===----------------------------------------------------------------------===//
+// Transforms
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a transform is divided by, of its points.
+enum class Norm { None, Root, All };
+} // namespace
+
+/// `norm` of a transform that isn't inverse, or that is.
+static FailureOr<Norm> normOf(Call &c, bool inverse) {
+  ASSIGN_OR_FAIL(std::string name, c.text("norm", "backward"));
+  if (name == "ortho")
+    return Norm::Root;
+  if (name != "backward" && name != "forward")
+    return c.error("norm '" + name + "'");
+  return (name == "backward") == inverse ? Norm::All : Norm::None;
+}
+
+namespace {
+struct Transform {
+  bool inverse = false;
+  bool oneSided = false; ///< Along the last of the dimensions.
+};
+} // namespace
+
+/// `self` along `dims`, each cut or filled to its entry of `sizes`.
+static LogicalResult transformed(Call &c, const Transform &how, Norm norm,
+                                 ArrayRef<int64_t> dims,
+                                 ArrayRef<int64_t> sizes) {
+  Val x = c.tensor("self");
+  if (!c.isComplex("self")) {
+    if (!isFloat(x.type)) {
+      ASSIGN_OR_FAIL(x, castTo(c, x, ElementType::F32));
+    }
+    ASSIGN_OR_FAIL(x, unsqueeze(c, x, {x.rank()}));
+  }
+  double points = 1, divided = 1;
+  bool isToReal = how.inverse && how.oneSided;
+  // Real numbers are transformed along the last dimension first, and made last.
+  for (size_t i = 0; i < dims.size(); ++i) {
+    size_t k = isToReal ? i : dims.size() - 1 - i;
+    Fourier along;
+    along.axis = dims[k];
+    along.points = sizes[k];
+    along.inverse = how.inverse;
+    along.oneSided = how.oneSided && k + 1 == dims.size();
+    ASSIGN_OR_FAIL(x, fourier(c, x, along));
+    points *= static_cast<double>(sizes[k]);
+  }
+  if (how.inverse)
+    divided = points;
+  double wanted = norm == Norm::None   ? 1
+                  : norm == Norm::Root ? std::sqrt(points)
+                                       : points;
+  if (wanted != divided) {
+    ASSIGN_OR_FAIL(
+        x, multiply(c, {x, Val(Array::splat(x.type, {}, divided / wanted))}));
+  }
+  if (isToReal) {
+    ASSIGN_OR_FAIL(x, squeeze(c, x, Dims{x.rank() - 1}));
+  }
+  return c.set(x);
+}
+
+/// The sizes of the transform along `dims`, where none are given.
+static Dims sizesOf(Call &c, const Transform &how, ArrayRef<int64_t> dims) {
+  Dims sizes;
+  for (int64_t dim : dims)
+    sizes.push_back(c.tensor("self").dims[dim]);
+  if (how.inverse && how.oneSided)
+    sizes.back() = 2 * (sizes.back() - 1);
+  return sizes;
+}
+
+static int64_t countedRank(Call &c) {
+  return c.tensor("self").rank() - (c.isComplex("self") ? 1 : 0);
+}
+
+static LogicalResult alongOne(Call &c, const Transform &how) {
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", -1, countedRank(c)));
+  if (countedRank(c) < 1)
+    return c.error("a transform of a number");
+  ASSIGN_OR_FAIL(int64_t size, c.integer("n", sizesOf(c, how, Dims{dim})[0]));
+  ASSIGN_OR_FAIL(Norm norm, normOf(c, how.inverse));
+  return transformed(c, how, norm, Dims{dim}, Dims{size});
+}
+
+/// `otherwise`: the dimensions where none are given, all if it is empty.
+static LogicalResult alongMany(Call &c, const Transform &how,
+                               ArrayRef<int64_t> otherwise) {
+  int64_t rank = countedRank(c);
+  Dims dims(otherwise);
+  if (c.has("dim")) {
+    ASSIGN_OR_FAIL(dims, c.integers("dim", std::nullopt));
+  } else if (dims.empty()) {
+    dims = Dims(nn::firstDims(rank));
+  }
+  for (int64_t &dim : dims) {
+    ASSIGN_OR_FAIL(dim, c.axis(dim, rank));
+  }
+  if (dims.empty())
+    return c.error("a transform along no dimension");
+  Dims sizes = sizesOf(c, how, dims);
+  if (c.has("s")) {
+    ASSIGN_OR_FAIL(sizes, c.integers("s", std::nullopt));
+  }
+  if (sizes.size() != dims.size())
+    return c.unsupported("a transform of sizes " + str(sizes));
+  ASSIGN_OR_FAIL(Norm norm, normOf(c, how.inverse));
+  return transformed(c, how, norm, dims, sizes);
+}
+
+#define TMC_TRANSFORM(NAME, INVERSE, ONE_SIDED)                                \
+  static LogicalResult import_##NAME(Call &c) {                                \
+    return alongOne(c, {INVERSE, ONE_SIDED});                                  \
+  }                                                                            \
+  static RegisterComplex register_##NAME("fft_" #NAME, import_##NAME);         \
+  static LogicalResult import_##NAME##2(Call & c) {                            \
+    return alongMany(c, {INVERSE, ONE_SIDED}, {-2, -1});                       \
+  }                                                                            \
+  static RegisterComplex register_##NAME##2("fft_" #NAME "2",                  \
+                                            import_##NAME##2);                 \
+  static LogicalResult import_##NAME##n(Call &c) {                             \
+    return alongMany(c, {INVERSE, ONE_SIDED}, {});                             \
+  }                                                                            \
+  static RegisterComplex register_##NAME##n("fft_" #NAME "n", import_##NAME##n)
+TMC_TRANSFORM(fft, false, false);
+TMC_TRANSFORM(ifft, true, false);
+TMC_TRANSFORM(rfft, false, true);
+TMC_TRANSFORM(irfft, true, true);
+
+/// Core ATen's: the kinds of norm are numbers.
+static LogicalResult core(Call &c, const Transform &how) {
+  ASSIGN_OR_FAIL(Dims dims, c.integers("dim", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t norm, c.integer("normalization", std::nullopt));
+  for (int64_t &dim : dims) {
+    ASSIGN_OR_FAIL(dim, c.axis(dim, countedRank(c)));
+  }
+  if (norm < 0 || norm > 2 || dims.empty())
+    return c.error("normalization " + Twine(norm));
+  Dims sizes = sizesOf(c, how, dims);
+  if (c.has("last_dim_size")) {
+    ASSIGN_OR_FAIL(sizes.back(), c.integer("last_dim_size", std::nullopt));
+  }
+  return transformed(c, how, Norm(norm), dims, sizes);
+}
+static LogicalResult importRealToComplex(Call &c) {
+  ASSIGN_OR_FAIL(bool oneSided, c.flag("onesided", true));
+  return core(c, {false, oneSided});
+}
+static RegisterComplex realToComplex("_fft_r2c", importRealToComplex);
+static LogicalResult importComplexToComplex(Call &c) {
+  ASSIGN_OR_FAIL(bool forward, c.flag("forward", true));
+  return core(c, {!forward, false});
+}
+static RegisterComplex complexToComplex("_fft_c2c", importComplexToComplex);
+static LogicalResult importComplexToReal(Call &c) {
+  return core(c, {true, true});
+}
+static RegisterComplex complexToReal("_fft_c2r", importComplexToReal);
+
+/// Of a signal [L] or [B, L]: [..., frequencies, pieces].
+static LogicalResult importStft(Call &c) {
+  Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t points, c.integer("n_fft", std::nullopt));
+  ASSIGN_OR_FAIL(int64_t step, c.integer("hop_length", points / 4));
+  ASSIGN_OR_FAIL(int64_t length, c.integer("win_length", points));
+  ASSIGN_OR_FAIL(bool normalized, c.flag("normalized", false));
+  ASSIGN_OR_FAIL(bool oneSided, c.flag("onesided", !c.isComplex("self")));
+  ASSIGN_OR_FAIL(bool center, c.flag("center", false));
+  Val window = c.tensor("window");
+  if (center || c.isComplex("self") || x.rank() < 1 || x.rank() > 2 ||
+      length > points || points < 1)
+    return c.unsupported("a spectrum of shape " + str(x.dims) + " in " +
+                         Twine(points) + " points");
+  if (window.isAbsent())
+    window = Val(Array::splat(x.type, {length}, 1));
+  if (length < points) {
+    int64_t left = (points - length) / 2;
+    ASSIGN_OR_FAIL(window, pad(c, window, {left}, {points - length - left}, 0));
+  }
+  Dims outer(ArrayRef<int64_t>(x.dims).drop_back());
+  ASSIGN_OR_FAIL(x, viewed(c, x, {-1, x.dims.back(), 1}));
+  ASSIGN_OR_FAIL(Val y, shortFourier(c, x, window, points, step, oneSided));
+  ASSIGN_OR_FAIL(y, transpose(c, y, {0, 2, 1, 3}));
+  if (normalized) {
+    double root = std::sqrt(static_cast<double>(points));
+    ASSIGN_OR_FAIL(y,
+                   multiply(c, {y, Val(Array::splat(y.type, {}, 1 / root))}));
+  }
+  outer.append(y.dims.begin() + 1, y.dims.end());
+  return c.set(reshaped(c, y, outer));
+}
+static RegisterComplex stft("stft", importStft);

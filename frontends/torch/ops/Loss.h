@@ -1,0 +1,15 @@
+// Loss.h - what losses share.
+
+#ifndef TMC_FRONTENDS_TORCH_OPS_LOSS_H
+#define TMC_FRONTENDS_TORCH_OPS_LOSS_H
+
+#include "frontends/torch/Call.h"
+
+namespace tmc::torch_import {
+
+/// Sets the result to `losses`, reduced as the call's `reduction` says.
+mlir::LogicalResult reduced(Call &c, mlir::FailureOr<Val> losses);
+
+} // namespace tmc::torch_import
+
+#endif // TMC_FRONTENDS_TORCH_OPS_LOSS_H

@@ -1,0 +1,18 @@
+// Pointwise.h - what operators of other families need of two operands.
+
+#ifndef TMC_FRONTENDS_TORCH_OPS_POINTWISE_H
+#define TMC_FRONTENDS_TORCH_OPS_POINTWISE_H
+
+#include "frontends/common/ops/Pointwise.h"
+#include "frontends/torch/Call.h"
+
+namespace tmc::torch_import {
+
+/// The larger or smaller of two operands of one type. Where they are equal each
+/// gets half of the gradient, as in PyTorch.
+mlir::FailureOr<Val> extremeOf(Call &c, tmc::frontend::Operands two,
+                               bool isLargest);
+
+} // namespace tmc::torch_import
+
+#endif // TMC_FRONTENDS_TORCH_OPS_POINTWISE_H

@@ -1,0 +1,160 @@
+// TorchOperatorTest.cpp - what ATen's operators give, and their gradients,
+// beside PyTorch.
+//
+// A family is test/unit/frontends/programs/NAME.pt2, a program with an output
+// for each of its operators, and NAME.json, the numbers that PyTorch gives in
+// double (make.py). The program is interpreted in double.
+
+#include "test/unit/passes/Validation.h"
+
+#include "dialects/train/Train.h"
+#include "frontends/torch/Import.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::test;
+using reference::Tensor;
+
+static constexpr StringRef kDirectory =
+    TMC_SOURCE_DIR "/test/unit/frontends/programs";
+
+static std::string pathOf(StringRef name, StringRef ending) {
+  return (kDirectory + "/" + name + ending).str();
+}
+
+static std::optional<ImportedModel> import(const std::string &name,
+                                           MLIRContext &context) {
+  ImportOptions options;
+  options.loss = "loss";
+  auto imported = importTorch(pathOf(name, ".pt2"), options, context);
+  if (imported)
+    return std::move(*imported);
+  std::string why = imported.failure().message;
+  for (const std::string &note : imported.failure().notes)
+    why += "\n  " + note;
+  ADD_FAILURE() << why;
+  return std::nullopt;
+}
+
+/// The stored values of the arguments that have some.
+static SmallVector<Tensor> inputsOf(FunctionOpInterface function,
+                                    ImportedModel &model) {
+  Random random(1);
+  SmallVector<Tensor> inputs = randomInputs(function, random);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    std::optional<train::Role> role = train::roleOf(function, i);
+    if (role != train::Role::Param && role != train::Role::State)
+      continue;
+    std::string name = train::argName(function, i).str();
+    auto bytes = model.weights->read(name);
+    if (!bytes) {
+      ADD_FAILURE() << "no value of " << name;
+      continue;
+    }
+    auto type = cast<RankedTensorType>(function.getArgumentTypes()[i]);
+    inputs[i] = Tensor::fromBytes(reference::elementOf(type.getElementType()),
+                                  type.getShape(), bytes->data());
+  }
+  return inputs;
+}
+
+static FailureOr<SmallVector<Tensor>> run(FunctionOpInterface function,
+                                          SmallVector<Tensor> inputs) {
+  return reference::interpret(function, std::move(inputs),
+                              {reference::Rounding::None, nullptr});
+}
+
+/// Constants of the program are rounded to f32, those of make.py aren't.
+static bool agree(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b)) ||
+         std::fabs(a - b) <= 1e-6 + 1e-5 * std::fabs(b);
+}
+
+static void compare(const std::string &name, const Tensor &got,
+                    const llvm::json::Array &wanted) {
+  ASSERT_EQ(got.size(), static_cast<int64_t>(wanted.size())) << name;
+  for (int64_t k = 0; k < got.size(); ++k) {
+    auto number = wanted[k].getAsNumber();
+    ASSERT_TRUE(number) << name;
+    EXPECT_TRUE(agree(got.number(k), *number))
+        << name << "[" << k << "] is " << got.number(k) << " instead of "
+        << *number;
+  }
+}
+
+class TorchOperators : public testing::TestWithParam<std::string> {};
+
+TEST_P(TorchOperators, GiveTheNumbersAndTheirGradients) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  auto model = import(GetParam(), *context);
+  ASSERT_TRUE(model);
+  auto file = llvm::MemoryBuffer::getFile(pathOf(GetParam(), ".json"));
+  ASSERT_TRUE(bool(file));
+  auto wanted = llvm::json::parse((*file)->getBuffer());
+  ASSERT_TRUE(bool(wanted));
+  const llvm::json::Object &outputs =
+      *wanted->getAsObject()->getObject("outputs");
+  const llvm::json::Object &gradients =
+      *wanted->getAsObject()->getObject("gradients");
+
+  FunctionOpInterface function = functionOf(*model->module);
+  auto results = run(function, inputsOf(function, *model));
+  ASSERT_TRUE(succeeded(results));
+  unsigned compared = 0;
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (const llvm::json::Array *numbers =
+            outputs.getArray(train::resultName(function, i))) {
+      compare(train::resultName(function, i).str(), (*results)[i], *numbers);
+      ++compared;
+    }
+  EXPECT_EQ(compared, outputs.size());
+
+  ASSERT_TRUE(succeeded(runPipeline(
+      *model->module, "tmc-autodiff{keep-gradients optimizer=sgd}")));
+  FunctionOpInterface step = functionOf(*model->module);
+  auto stepped = run(step, inputsOf(step, *model));
+  ASSERT_TRUE(succeeded(stepped));
+  compared = 0;
+  for (unsigned i = 0; i < step.getNumResults(); ++i) {
+    StringRef name = train::resultName(step, i);
+    if (!name.consume_back(".grad") || !name.consume_front("of."))
+      continue;
+    const llvm::json::Array *numbers = gradients.getArray(name);
+    ASSERT_TRUE(numbers) << name.str();
+    compare(("the gradient of " + name).str(), (*stepped)[i], *numbers);
+    ++compared;
+  }
+  EXPECT_EQ(compared, gradients.size());
+}
+
+static std::vector<std::string> families() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator at(kDirectory, error), end;
+       at != end && !error; at.increment(error)) {
+    StringRef file = llvm::sys::path::filename(at->path());
+    if (file.consume_back(".pt2"))
+      names.push_back(file.str());
+  }
+  llvm::sort(names);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, TorchOperators,
+                         testing::ValuesIn(families()), [](const auto &info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// A directory that has gone would leave nothing to fail.
+TEST(TorchOperatorFamilies, AreThere) { EXPECT_GE(families().size(), 6u); }

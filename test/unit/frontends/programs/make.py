@@ -1,0 +1,285 @@
+"""Make the cases of this folder with PyTorch: `make.py [family ...]`, all without arguments; needs torch
+2.9 or later.
+
+A family is an exported program, NAME.pt2, with one parameter `of.OP` and one output `OP` for each of its
+operators, and `loss`, the sum of all outputs' squares. NAME.json has what PyTorch gives in double: the
+outputs, and the gradients of the loss. What is drawn at random is made to give one result whatever is drawn.
+"""
+
+import json
+import math
+import os
+import sys
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "..", "models"))
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from make_pt2 import save
+
+FAMILIES = {}
+INF = math.inf
+
+
+def family(name):
+    def take(build):
+        FAMILIES[name] = build
+        return build
+    return take
+
+
+def drawn(*shape):
+    """The same numbers in both types."""
+    return torch.randn(*shape, dtype=torch.float32).to(torch.get_default_dtype())
+
+
+def cells():
+    torch.manual_seed(2)
+    return nn.ModuleDict(dict(lstm=nn.LSTMCell(4, 3), gru=nn.GRUCell(4, 3), tanh=nn.RNNCell(4, 3), relu=nn.RNNCell(4, 3, nonlinearity="relu")))
+
+
+# Each builder returns {operator: (function, shape or values of its operand)}; `m` has the program's modules.
+
+
+@family("pointwise")
+def pointwise(m):
+    grid = [[0.0, 0.0, 1.5, -1.5], [2.0, -2.0, 0.0, 0.0], [1.0, -1.0, 1.0, -1.0], [0.5, 0.25, -3.0, -0.125]]
+    other = torch.tensor([[0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 2.0, -2.0], [1.0, 1.0, -1.0, -1.0], [4.0, -0.5, 0.75, -2.0]])
+    special, partial = torch.tensor([math.nan, INF, -INF, 0.5]), torch.tensor([math.nan, 0.3, -0.4, 0.5])
+    return dict(
+        multiply=(lambda x: torch.multiply(x, x), (2, 3)), subtract=(lambda x: torch.subtract(x, x * x, alpha=2), (2, 3)),
+        divide=(lambda x: torch.divide(x, x * x + 1), (2, 3)), divide_floor=(lambda x: x * torch.divide(x, 0.3, rounding_mode="floor"), (2, 3)),
+        negative=(torch.negative, (2, 3)), absolute=(torch.absolute, (2, 3)), fix=(lambda x: x * torch.fix(2 * x), (2, 3)),
+        greater=(lambda x: x * torch.greater(x, 0), (2, 3)), greater_equal=(lambda x: x * torch.greater_equal(x, 0.1), (2, 3)),
+        less=(lambda x: x * torch.less(x, 0), (2, 3)), less_equal=(lambda x: x * torch.less_equal(x, 0.1), (2, 3)),
+        not_equal=(lambda x: x * torch.not_equal(x, 0), grid), exclusive=(lambda x: x * ((x > 0) ^ (x < 0.5)), (2, 3)),
+        clip=(lambda x: torch.clip(x, -0.5, 0.5), (2, 3)), clamp_tensors=(lambda x: torch.clamp(x, other[0] - 1.01, other[1] + 0.02), grid),
+        clamp_below=(lambda x: torch.clamp(x, min=other + 0.3), grid), arctan=(torch.arctan, (2, 3)), arcsin=(lambda x: torch.arcsin(x / 4), (2, 3)),
+        arccos=(lambda x: torch.arccos(x / 4), (2, 3)), arcsinh=(torch.arcsinh, (2, 3)), arccosh=(lambda x: torch.arccosh(x * x + 1.5), (2, 3)),
+        arctanh=(lambda x: torch.arctanh(x / 4), (2, 3)), logaddexp=(lambda x: torch.logaddexp(x, other), grid),
+        logaddexp2=(lambda x: torch.logaddexp2(x, other), grid), logaddexp_far=(lambda x: torch.logaddexp(x * 1e3, other), grid),
+        xlogy=(lambda x: torch.xlogy(x, x * x + 0.5), grid), hypot=(lambda x: torch.hypot(x + 2.25, other), grid),
+        atan2=(lambda x: torch.atan2(x, other), grid), atan2_turned=(lambda x: torch.atan2(other[2:], x[2:] * 3), grid),
+        copysign=(lambda x: torch.copysign(x, other - 0.5), (4, 4)), heaviside=(lambda x: x * torch.heaviside(x.detach(), other), grid),
+        fmax=(lambda x: torch.fmax(x, partial), (2, 4)), fmin=(lambda x: torch.fmin(partial, x), (2, 4)),
+        logit=(lambda x: torch.logit(torch.sigmoid(x)), (2, 3)), logit_eps=(lambda x: torch.logit(torch.sigmoid(x), 0.3), (2, 3)),
+        frac=(torch.frac, (2, 3)), sinc=(torch.sinc, grid), deg2rad=(torch.deg2rad, (2, 3)), rad2deg=(torch.rad2deg, (2, 3)),
+        nan_to_num=(lambda x: torch.nan_to_num(torch.cat([x, special]), 2.0, 3.0, -4.0), (4,)),
+        prelu=(lambda x: F.prelu(x, torch.tensor([0.25])), (2, 3)), prelu_channels=(lambda x: F.prelu(x, torch.tensor([0.1, 0.2, 0.3])), (2, 3, 4)),
+        rrelu=(lambda x: F.rrelu(x, 0.1, 0.5), (2, 3)), expit=(torch.special.expit, (2, 3)), lerp=(lambda x: torch.lerp(x, x * x, 0.3), (2, 3)))
+
+
+@family("edges")
+def edges(m):
+    """Where formulas change, what has a gradient is a convention."""
+    at = [[-6.0, -3.0, -1.0, -0.5], [0.0, -0.0, 0.5, 1.0], [3.0, 6.0, 20.0, -20.0]]
+    zeros = torch.zeros(3, 4)
+    labels = torch.tensor([[0.0, 1.0, 0.25, 1.0]]).expand(3, 4)
+    names = ("relu", "relu6", "elu", "selu", "celu", "gelu", "silu", "mish", "hardtanh", "hardswish", "hardsigmoid", "hardshrink", "softshrink", "tanhshrink", "softplus",
+             "softsign", "logsigmoid", "leaky_relu")
+    cases = {name: ((lambda f: lambda x: f(x) + 1)(getattr(F, name)), at) for name in names}
+    return dict(
+        cases, threshold=(lambda x: F.threshold(x, 0.5, 2.0), at), prelu=(lambda x: F.prelu(x, torch.tensor([0.25])) + 1, at), clamp=(lambda x: torch.clamp(x, -1, 3), at),
+        clamp_min=(lambda x: torch.clamp_min(x, 0.0) + 1, at), clamp_tensor=(lambda x: torch.clamp(x, zeros - 1, zeros + 3), at), abs=(lambda x: x.abs() + 1, at),
+        maximum=(lambda x: torch.maximum(x, zeros) + 1, at), minimum=(lambda x: torch.minimum(x, zeros) + 1, at), sign=(lambda x: x * x.sign() + x, at),
+        amax=(lambda x: torch.amax(x, 1), [[1.0, 1.0, 0.0], [2.0, 1.0, 2.0]]), amin=(lambda x: torch.amin(x, 1), [[1.0, 1.0, 2.0], [2.0, 1.0, 1.0]]),
+        max_dim=(lambda x: torch.max(x, 1)[0], [[1.0, 1.0, 0.0], [2.0, 1.0, 2.0]]), max_all=(torch.max, [[1.0, 1.0, 0.0], [2.0, 1.0, 2.0]]),
+        max_pool=(lambda x: F.max_pool1d(x, 2), [[[1.0, 1.0, 0.0, 2.0]]]), adaptive_max=(lambda x: F.adaptive_max_pool1d(x, 2), [[[1.0, 1.0, 1.0]]]),
+        bce=(lambda x: F.binary_cross_entropy_with_logits(x, labels, reduction="none"), at),
+        bce_weighed=(lambda x: F.binary_cross_entropy_with_logits(x, labels, pos_weight=torch.tensor([2.0]), reduction="none"), at),
+        smooth_l1=(lambda x: F.smooth_l1_loss(x, zeros, reduction="none") + 1, at), l1=(lambda x: F.l1_loss(x, zeros, reduction="none") + 1, at),
+        huber=(lambda x: F.huber_loss(x, zeros, delta=3.0, reduction="none") + 1, at), soft_margin=(lambda x: F.soft_margin_loss(x, labels.sign() * 2 - 1), at),
+        logaddexp=(lambda x: torch.logaddexp(x, zeros), at), logcosh=(lambda x: F.softplus(2 * x) - x, at), std=(lambda x: x.std(1), [[1.0, 1.0, 2.0], [2.0, 1.0, 1.0]]),
+        norm=(lambda x: x.norm(dim=1), [[0.0, 0.0], [3.0, 4.0]]), prod=(lambda x: x.prod(1), [[0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [1.0, 2.0, 3.0]]),
+        cumprod=(lambda x: x.cumprod(1), [[0.0, 2.0, 3.0], [2.0, 0.0, 3.0]]), pow=(lambda x: x ** 2.5 + x ** 3 + x ** 0 + x ** 1, [[0.0, 2.0]]), round=(lambda x: x * x.round(), at),
+        softmax=(lambda x: torch.softmax(x * 5, 1), at), log_softmax=(lambda x: torch.log_softmax(x * 5, 1), at), logsumexp=(lambda x: torch.logsumexp(x * 5, 1), at))
+
+
+@family("shapes")
+def shapes(m):
+    return dict(
+        reshape_as=(lambda x: x.reshape_as(torch.zeros(3, 2)), (2, 3)), ravel=(torch.ravel, (2, 3)), glu=(F.glu, (2, 6)), glu_first=(lambda x: F.glu(x, 0), (4, 3)),
+        unfold=(lambda x: x.unfold(1, 3, 2), (2, 8)), unfold_first=(lambda x: x.unfold(0, 2, 1), (4, 3)),
+        im2col=(lambda x: F.unfold(x, (3, 2), padding=(1, 0), stride=(1, 2), dilation=(1, 2)), (2, 2, 5, 6)),
+        col2im=(lambda x: F.fold(x, (5, 6), (3, 2), padding=(1, 1), stride=(2, 1)), (1, 12, 21)),
+        pixel_shuffle=(lambda x: F.pixel_shuffle(x, 2), (2, 8, 2, 3)), pixel_unshuffle=(lambda x: F.pixel_unshuffle(x, 2), (2, 2, 4, 6)),
+        channel_shuffle=(lambda x: F.channel_shuffle(x, 3), (2, 6, 2, 2)), concat=(lambda x: torch.concat([x, 2 * x], 1), (2, 3)),
+        concatenate=(lambda x: torch.concatenate([x, 2 * x]), (2, 3)), hstack=(lambda x: torch.hstack([x, 2 * x]), (2, 3)),
+        hstack_vectors=(lambda x: torch.hstack([x[0], x[1]]), (2, 3)), vstack=(lambda x: torch.vstack([x[0], 2 * x]), (2, 3)),
+        dstack=(lambda x: torch.dstack([x, 2 * x]), (2, 3)), column_stack=(lambda x: torch.column_stack([x[:, 0], 2 * x]), (2, 3)),
+        moveaxis=(lambda x: torch.moveaxis(x, 0, 2), (2, 3, 4)), swapaxes=(lambda x: torch.swapaxes(x, 0, -1), (2, 3, 4)),
+        swapdims=(lambda x: torch.swapdims(x, 1, 2), (2, 3, 4)), mT=(lambda x: x.mT, (2, 3, 4)), adjoint=(lambda x: x.adjoint(), (2, 3, 4)),
+        broadcast_to=(lambda x: torch.broadcast_to(x, (2, 2, 3)), (2, 3)), tile=(lambda x: torch.tile(x, (2,)), (2, 3)),
+        tile_more=(lambda x: torch.tile(x, (2, 1, 2)), (2, 3)), tensor_split=(lambda x: torch.tensor_split(x, 3, 1)[0], (2, 7)),
+        tensor_split_at=(lambda x: torch.tensor_split(x, (2, 5), -1)[1], (2, 7)), hsplit=(lambda x: torch.hsplit(x, 2)[1], (2, 6)),
+        vsplit=(lambda x: torch.vsplit(x, 2)[0], (4, 3)), dsplit=(lambda x: torch.dsplit(x, (1, 2))[1], (2, 2, 3)),
+        unsafe_chunk=(lambda x: torch.unsafe_chunk(x, 2, 1)[1], (2, 5)), fliplr=(torch.fliplr, (2, 3)), flipud=(torch.flipud, (2, 3)),
+        rot90=(torch.rot90, (2, 3)), rot90_thrice=(lambda x: torch.rot90(x, 3, (1, 2)), (2, 3, 2)), rot90_twice=(lambda x: torch.rot90(x, 2, (0, 2)), (2, 3, 2)),
+        atleast_1d=(lambda x: torch.atleast_1d(x.sum()), (2,)), atleast_2d=(lambda x: torch.atleast_2d(x), (3,)), atleast_3d=(lambda x: torch.atleast_3d(x), (2, 3)),
+        pad_reflect_3d=(lambda x: F.pad(x, (1, 2, 1, 1, 0, 1), mode="reflect"), (1, 2, 3, 3, 3)),
+        pad_replicate_3d=(lambda x: F.pad(x, (1, 2, 1, 1, 0, 1), mode="replicate"), (1, 2, 2, 3, 3)), logspace=(lambda x: x * torch.logspace(0, 1, 4, base=2), (3, 4)),
+        take_along_dim=(lambda x: torch.take_along_dim(x, torch.tensor([[2], [0]]), 1), (2, 3)),
+        take_along_wide=(lambda x: torch.take_along_dim(x, torch.tensor([[2, 0]]), 1), (2, 3)), take=(lambda x: torch.take(x, torch.tensor([[5, 0], [3, 3]])), (2, 3)),
+        index_fill=(lambda x: x.index_fill(1, torch.tensor([0, 2]), 0.5), (2, 3)),
+        masked_scatter=(lambda x: torch.cat([x, torch.zeros(2, 3).masked_scatter(x > 0, x * 2)]), (2, 3)),
+        masked_scatter_rows=(lambda x: (x * 3).masked_scatter((x[:, :, 0] > 0)[..., None].expand_as(x), x[0] * 2), (2, 4, 3)))
+
+
+@family("matrices")
+def matrices(m):
+    torch.manual_seed(3)
+    w, v, cube = drawn(4, 3), drawn(3), drawn(2, 3, 4)
+    return dict(
+        outer=(lambda x: torch.outer(x, v), (4,)), inner=(lambda x: torch.inner(x, w), (2, 3)), inner_vectors=(lambda x: torch.inner(x, v), (3,)),
+        vdot=(lambda x: torch.vdot(x, v), (3,)), cross=(lambda x: torch.cross(x, w, dim=-1), (4, 3)), linalg_cross=(lambda x: torch.linalg.cross(x, v[None]), (4, 3)),
+        tensordot=(lambda x: torch.tensordot(x, cube, ([1, 0], [1, 0])), (2, 3, 2)), tensordot_number=(lambda x: torch.tensordot(x, w, 1), (2, 4)),
+        kron=(lambda x: torch.kron(x, w), (2, 2)), kron_more=(lambda x: torch.kron(x, cube), (2, 2)), addmv=(lambda x: torch.addmv(x[0], w, x[1, :3], beta=0.5, alpha=2), (2, 4)),
+        addr=(lambda x: torch.addr(x, x[:, 0], v, beta=0.5, alpha=2), (4, 3)), addbmm=(lambda x: torch.addbmm(x[0, :, :3], x, cube.mT, beta=2, alpha=0.5), (2, 3, 4)),
+        multi_dot=(lambda x: torch.linalg.multi_dot([x, w, w.t(), w]), (2, 4)), matrix_power=(lambda x: torch.linalg.matrix_power(x, 5), (2, 2)),
+        matrix_power_0=(lambda x: x + torch.linalg.matrix_power(x, 0), (2, 2)), det=(torch.linalg.det, (2, 3, 3)),
+        bilinear=(lambda x: F.bilinear(x, x[:, :2], torch.arange(24.0).reshape(4, 3, 2) / 10, torch.arange(4.0)), (5, 3)),
+        diag=(torch.diag, (3, 4)), diag_off=(lambda x: torch.diag(x, -1), (3, 4)), diag_of_vector=(lambda x: torch.diag(x, 1), (3,)),
+        diagonal=(lambda x: torch.diagonal(x, 1, 0, 2), (3, 2, 4)), linalg_diagonal=(lambda x: torch.linalg.diagonal(x), (2, 3, 4)),
+        diag_embed=(torch.diag_embed, (2, 3)), diag_embed_off=(lambda x: torch.diag_embed(x, -2, 0, 2), (2, 3)), diagflat=(torch.diagflat, (2, 2)),
+        trace=(torch.trace, (3, 3)), block_diag=(lambda x: torch.block_diag(x, x[0], 2 * x), (2, 3)),
+        norm_rows=(lambda x: torch.linalg.vector_norm(x, 2, 1), [[0.0, 0.0], [3.0, 4.0]]), norm_3=(lambda x: torch.linalg.vector_norm(x, 3, 0), (3, 2)),
+        norm_1=(lambda x: torch.linalg.vector_norm(x, 1, 1, keepdim=True), (3, 2)), norm_inf=(lambda x: torch.linalg.vector_norm(x, INF), (3, 2)),
+        norm_minus_inf=(lambda x: torch.linalg.vector_norm(x, -INF, 1), (3, 2)), norm_0=(lambda x: x[:, 0] * torch.linalg.vector_norm(x, 0, 1), [[0.0, 2.0], [3.0, 4.0]]),
+        frobenius=(torch.linalg.matrix_norm, (2, 3, 2)), linalg_norm=(torch.linalg.norm, (3, 2)), normalize=(F.normalize, [[0.0, 0.0], [3.0, 4.0]]),
+        dist=(lambda x: torch.dist(x, x * x, 3), (2, 3)), cosine=(lambda x: F.cosine_similarity(x, x * x + v, 1), (2, 3)),
+        cosine_wide=(lambda x: F.cosine_similarity(x[:, None], w[None], -1), (2, 3)), pairwise=(lambda x: F.pairwise_distance(x, v[None].expand(2, 3), 2), (2, 3)),
+        cdist=(lambda x: torch.cdist(x, x * x), (4, 3)), cdist_itself=(lambda x: torch.cdist(x, x), (3, 2)), cdist_1=(lambda x: torch.cdist(x[None], w[None], 1), (2, 3)))
+
+
+@family("reductions")
+def reductions(m):
+    torch.manual_seed(4)
+    special = torch.tensor([[math.nan, 1.0, 2.0], [3.0, math.nan, math.nan]])
+    return dict(
+        std_mean=(lambda x: torch.cat(torch.std_mean(x, 1)), (2, 4)), aminmax=(lambda x: torch.cat(torch.aminmax(x, dim=1)), (2, 4)),
+        median=(lambda x: torch.median(x, 1)[0], (3, 4)), median_all=(torch.median, (3, 5)), median_places=(lambda x: x * torch.median(x, 1, keepdim=True)[1], (3, 4)),
+        kthvalue=(lambda x: torch.kthvalue(x, 3, 0)[0], (4, 3)), msort=(torch.msort, (4, 3)), nansum=(lambda x: torch.nansum(special + x, 1), (2, 3)),
+        nanmean=(lambda x: torch.nanmean(special + x, 0), (2, 3)), count_nonzero=(lambda x: x * torch.count_nonzero(x > 0, 1), (3, 3)),
+        searchsorted=(lambda x: x * torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5]), x), (3, 3)),
+        searchsorted_right=(lambda x: x * torch.searchsorted(torch.tensor([[0.0, 1.0], [-1.0, 0.0]]), x, right=True), [[0.0, 1.0, 2.0], [0.0, -1.0, 2.0]]),
+        bucketize=(lambda x: x * torch.bucketize(x, torch.tensor([-0.5, 0.5])), (3, 3)), special_logsumexp=(lambda x: torch.special.logsumexp(x, 1), (2, 3)),
+        soft_margin=(lambda x: F.soft_margin_loss(x, torch.tensor([[1.0, -1.0, 1.0]])), (2, 3)),
+        hinge=(lambda x: F.hinge_embedding_loss(x, torch.tensor([[1.0, -1.0, 1.0]]).expand(2, 3), 0.5), (2, 3)),
+        cosine_embedding=(lambda x: F.cosine_embedding_loss(x, x * x, torch.tensor([1.0, -1.0, 1.0]), 0.1), (3, 4)),
+        margin_ranking=(lambda x: F.margin_ranking_loss(x[0], x[1], torch.tensor([1.0, -1.0, 1.0]), 0.3, reduction="sum"), (2, 3)),
+        triplet=(lambda x: F.triplet_margin_loss(x[0], x[1], x[2], swap=True), (3, 2, 4)), triplet_1=(lambda x: F.triplet_margin_loss(x[0], x[1], x[2], p=1.0), (3, 2, 4)),
+        poisson=(lambda x: F.poisson_nll_loss(x, torch.tensor([0.0, 1.0, 3.0]), full=True), (2, 3)),
+        poisson_numbers=(lambda x: F.poisson_nll_loss(x * x, torch.tensor([0.0, 1.0, 3.0]), log_input=False), (2, 3)))
+
+
+@family("images")
+def images(m):
+    torch.manual_seed(5)
+    volume, flat, line = drawn(3, 2, 2, 3, 2), drawn(2, 2, 3, 3), drawn(3, 2, 4)
+    grid = drawn(2, 3, 2, 2) * 0.7
+    return dict(
+        conv3d=(lambda x: F.conv3d(x, volume, torch.arange(3.0), stride=(1, 2, 1), padding=1, dilation=(2, 1, 1)), (1, 2, 4, 5, 3)),
+        conv_transpose3d=(lambda x: F.conv_transpose3d(x, volume, stride=2, padding=(0, 1, 0), output_padding=(1, 0, 0)), (1, 3, 2, 3, 2)),
+        conv_same=(lambda x: F.conv2d(x, flat[:, :, :2], padding="same", dilation=(1, 2)), (1, 2, 5, 6)), conv_valid=(lambda x: F.conv2d(x, flat, padding="valid"), (1, 2, 5, 6)),
+        conv_tbc=(lambda x: torch.conv_tbc(x, line, torch.arange(4.0), 1), (5, 2, 2)), max_pool3d=(lambda x: F.max_pool3d(x, 2, 1), (1, 2, 3, 3, 3)),
+        avg_pool3d=(lambda x: F.avg_pool3d(x, (2, 2, 1), padding=(1, 0, 0)), (1, 2, 3, 4, 3)),
+        adaptive_avg=(lambda x: F.adaptive_avg_pool2d(x, (3, 2)), (1, 2, 7, 5)), adaptive_avg_even=(lambda x: F.adaptive_avg_pool1d(x, 3), (1, 2, 6)),
+        adaptive_avg3d=(lambda x: F.adaptive_avg_pool3d(x, (2, 3, 1)), (1, 2, 5, 4, 3)), adaptive_max=(lambda x: F.adaptive_max_pool2d(x, (3, 2)), (1, 2, 7, 5)),
+        adaptive_max_even=(lambda x: F.adaptive_max_pool1d(x, 3), (1, 2, 6)),
+        max_pool_places=(lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2), (2, 2, 4, 6)),
+        nearest_exact=(lambda x: F.interpolate(x, (5, 7), mode="nearest-exact"), (1, 2, 4, 4)), nearest3d=(lambda x: F.interpolate(x, (4, 5, 3)), (1, 2, 2, 3, 3)),
+        trilinear=(lambda x: F.interpolate(x, (4, 5, 3), mode="trilinear"), (1, 2, 2, 3, 3)), bilinear_aa=(lambda x: F.interpolate(x, (3, 4), mode="bilinear", antialias=True), (1, 2, 7, 6)),
+        bicubic_aa=(lambda x: F.interpolate(x, (3, 4), mode="bicubic", antialias=True), (1, 2, 7, 6)),
+        grid_bilinear=(lambda x: F.grid_sample(x, grid, align_corners=False), (2, 2, 4, 5)),
+        grid_nearest=(lambda x: F.grid_sample(x, grid, mode="nearest", padding_mode="border", align_corners=True), (2, 2, 4, 5)),
+        grid_cubic=(lambda x: F.grid_sample(x, grid, mode="bicubic", padding_mode="reflection", align_corners=False), (2, 2, 4, 5)),
+        affine_grid=(lambda x: F.grid_sample(torch.ones(2, 1, 3, 4), F.affine_grid(x, (2, 1, 3, 4), align_corners=False), align_corners=False), (2, 2, 3)),
+        local_response=(lambda x: F.local_response_norm(x, 3), (2, 5, 3, 3)))
+
+
+@family("complex")
+def complex_numbers(m):
+    turn = torch.polar(torch.ones(3), torch.arange(3.0))
+    pairs = lambda x: torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    floats = torch.view_as_real
+    return dict(
+        rotated=(lambda x: floats(pairs(x) * turn).flatten(1), (2, 6)), polar=(lambda x: floats(torch.polar(x * x + 0.1, x * 2)), (2, 3)), abs=(lambda x: pairs(x).abs(), [[0.0, 0.0, 3.0, 4.0]]),
+        complex=(lambda x: floats(torch.complex(x, x * x) * 2.5 - turn), (2, 3)), divided=(lambda x: floats(turn / pairs(x)), (2, 6)), conj=(lambda x: floats((pairs(x) * pairs(x).conj()) / 2), (2, 6)),
+        shapes=(lambda x: floats(pairs(x)[1:, 0].unsqueeze(-1).expand(-1, 2).transpose(0, 1)), (3, 6)), rows=(lambda x: floats(pairs(x)[torch.tensor([2, 0])]).reshape(-1), (3, 4)),
+        fft=(lambda x: floats(torch.fft.fft(x)), (2, 5)), fft_short=(lambda x: floats(torch.fft.fft(x, 3, dim=0, norm="ortho")), (4, 2)), ifft=(lambda x: floats(torch.fft.ifft(pairs(x))), (2, 6)),
+        rfft=(lambda x: torch.fft.rfft(x, norm="forward").imag, (2, 6)), irfft=(lambda x: torch.fft.irfft(torch.fft.rfft(x) * turn), (2, 4)), irfft_odd=(lambda x: torch.fft.irfft(torch.fft.rfft(x), 5), (2, 5)),
+        fftn=(lambda x: torch.fft.fftn(x, dim=(1, 2)).real, (2, 3, 4)), fft2=(lambda x: floats(torch.fft.ifft2(torch.fft.fft2(x, norm="forward") * 2, norm="forward")), (2, 3, 4)),
+        rfft2=(lambda x: torch.fft.irfft2(torch.fft.rfft2(x, norm="ortho") * 1.5, norm="ortho"), (2, 3, 4)), rfftn=(lambda x: floats(torch.fft.rfftn(x)), (3, 4)),
+        stft=(lambda x: torch.stft(x, 4, 2, window=torch.tensor([0.0, 0.5, 1.0, 0.5]), return_complex=True).abs(), (2, 12)),
+        stft_narrow=(lambda x: floats(torch.stft(x, 6, 2, 4, torch.ones(4), center=False, normalized=True, return_complex=True)), (12,)))
+
+
+@family("cells-and-draws")
+def cells_and_draws(m):
+    keep = lambda x, y: x * ((y >= 0) & (y <= 1))
+    return dict(
+        lstm_cell=(lambda x: torch.cat(m["lstm"](x[:, :4], (x[:, 4:7], x[:, 7:])), 1), (2, 10)), lstm_cell_fresh=(lambda x: m["lstm"](x)[0], (2, 4)),
+        gru_cell=(lambda x: m["gru"](x[:, :4], x[:, 4:]), (2, 7)), rnn_cell=(lambda x: m["tanh"](x[:, :4], x[:, 4:]), (2, 7)), rnn_relu_cell=(lambda x: m["relu"](x), (2, 4)),
+        rand=(lambda x: keep(x, torch.rand(2, 3)), (2, 3)), rand_like=(lambda x: keep(x, torch.rand_like(x)), (2, 3)),
+        uniform=(lambda x: keep(x, torch.empty(2, 3).uniform_(-3, -2) + 3), (2, 3)), bernoulli=(lambda x: keep(x, x.new_empty(2, 1).bernoulli_(0.5)), (2, 3)),
+        bernoulli_all=(lambda x: x * torch.bernoulli(torch.ones(2, 3)), (2, 3)), bernoulli_none=(lambda x: x + x.new_empty(2, 3).bernoulli_(0.0), (2, 3)),
+        path=(lambda x: keep(x, (torch.rand(2, 1) + 0.5).floor()), (2, 3)), randn=(lambda x: x * (torch.randn(2, 3) < 9), (2, 3)),
+        randn_like=(lambda x: x * (torch.randn_like(x) > -9), (2, 3)), normal=(lambda x: x * (torch.empty(2, 3).normal_(20, 1) > 5), (2, 3)),
+        exponential=(lambda x: x * (torch.empty(2, 3).exponential_(2.0) >= 0), (2, 3)), alpha_dropout=(lambda x: F.alpha_dropout(x, 0.0, True), (2, 3)),
+        rrelu=(lambda x: x * (F.rrelu(-x * x, 0.1, 0.5, True) <= -0.1 * x * x), (2, 3)))
+
+
+class Operators(nn.Module):
+    def __init__(self, build):
+        super().__init__()
+        self.m = cells()
+        for parameter in self.m.parameters():
+            parameter.requires_grad = False
+        self.functions = build(self.m)
+        self.nothing = nn.Parameter(torch.zeros(0, 64))  # Strides of 64 and 1, and no element.
+        torch.manual_seed(1)
+        self.of = nn.ParameterDict()
+        for name, (_, given) in self.functions.items():
+            self.of[name] = nn.Parameter(torch.tensor(given) if isinstance(given, list) else drawn(given))
+
+    def forward(self, batch):
+        given = {name: function(self.of[name]) for name, (function, _) in self.functions.items()}
+        loss = sum((y * y).sum() for y in given.values() if y.is_floating_point())
+        return {**given, "loss": loss + 0 * batch.sum() + self.nothing.sum()}
+
+
+def digits(tensor):
+    return [float(f"{v:.12g}") for v in tensor.detach().double().reshape(-1).tolist()]
+
+
+def make(name):
+    model = Operators(FAMILIES[name])
+    batch = torch.zeros(2)  # What is drawn is drawn for a batch of two.
+    path = os.path.join(HERE, f"{name}.pt2")
+    save(torch.export.export(model, (batch,)), path, values=True)
+    with zipfile.ZipFile(path) as source:
+        entries = {entry: source.read(entry) for entry in source.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
+        for entry, data in entries.items():
+            target.writestr(zipfile.ZipInfo(entry), data, zipfile.ZIP_DEFLATED)
+    torch.set_default_dtype(torch.float64)
+    try:
+        wide = Operators(FAMILIES[name])
+        wide.load_state_dict(model.state_dict())
+        wide.double()
+        given = wide(batch.double())
+        given["loss"].backward()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    wanted = dict(outputs={key: digits(y) for key, y in given.items()}, gradients={key: digits(p.grad) for key, p in wide.of.items()})
+    with open(os.path.join(HERE, f"{name}.json"), "w") as file:
+        json.dump(wanted, file, separators=(",", ":"))
+        file.write("\n")
+
+
+for each in sys.argv[1:] or FAMILIES:
+    make(each)
