@@ -22,6 +22,7 @@ TorchImporter::TorchImporter(Program program,
 
 Expected<ImportedModel> TorchImporter::run() {
   auto done = [&]() -> LogicalResult {
+    dropChecks();
     checkOperators();
     findWrites();
     if (failed(readTensors()))
@@ -74,6 +75,34 @@ Location tmc::torch_import::locationOf(const CallData &call,
 //===----------------------------------------------------------------------===//
 // Before the first call
 //===----------------------------------------------------------------------===//
+
+/// Leaves out what the exporter has seen and asserts, and what is computed for
+/// that alone.
+void TorchImporter::dropChecks() {
+  static const std::set<StringRef> checks = {
+      "_assert_tensor_metadata", "_assert_scalar", "_assert_async",
+      "sym_constrain_range", "sym_constrain_range_for_size"};
+  std::set<std::string> wanted;
+  for (const OutputSpec &output : program.outputs)
+    wanted.insert(output.value);
+  std::vector<CallData> kept;
+  for (CallData &call : llvm::reverse(program.calls)) {
+    const std::vector<std::string> made = call.makes();
+    auto isWanted = [&](const std::string &name) {
+      return wanted.count(name) != 0;
+    };
+    bool isKept =
+        made.empty() ? !checks.count(call.op())
+                     : writesInPlace(call.op()) || llvm::any_of(made, isWanted);
+    if (!isKept)
+      continue;
+    for (const std::string &name : call.reads())
+      wanted.insert(name);
+    kept.push_back(std::move(call));
+  }
+  std::reverse(kept.begin(), kept.end());
+  program.calls = std::move(kept);
+}
 
 bool TorchImporter::isComplex(const std::string &name) const {
   auto found = program.tensors.find(name);

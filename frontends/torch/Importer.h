@@ -32,6 +32,7 @@ public:
 
 private:
   // In the order in which `run` calls them.
+  void dropChecks();
   void checkOperators();
   bool isOfComplex(const CallData &call) const;
   void findWrites();

@@ -179,10 +179,6 @@ static LogicalResult importTo(Call &c) {
 static RegisterComplex to("to", importTo);
 static RegisterComplex toCopy("_to_copy", importTo);
 
-/// What the exporter has seen.
-static LogicalResult importNothing(Call &c) { return success(); }
-static RegisterComplex assertMetadata("_assert_tensor_metadata", importNothing);
-
 static LogicalResult importDetach(Call &c) {
   return c.set(c.importer.detached(c.tensor("self"), c.loc));
 }

@@ -56,13 +56,6 @@ static LogicalResult importTypeAs(Call &c) {
 }
 static Register typeAs("type_as", importTypeAs);
 
-/// A call of the exporter's own that says what it has seen.
-static LogicalResult importNothing(Call &c) { return success(); }
-static Register assertMetadata("_assert_tensor_metadata", importNothing);
-static Register assertScalar("_assert_scalar", importNothing);
-static Register constrain("sym_constrain_range_for_size", importNothing);
-static Register constrainRange("sym_constrain_range", importNothing);
-
 /// The new value of `self` is `src`.
 static LogicalResult importCopy(Call &c) {
   const Val self = c.tensor("self");

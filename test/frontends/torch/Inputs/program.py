@@ -5,6 +5,7 @@
     row = aten.select.int self=x dim=0 index=1          a call
     values, places = aten.topk.default self=x k=2       with two results
     parts = [a, b] aten.split.Tensor self=x split_size=2      with a list of them
+    - = aten._assert_async.default self=x               with none
     begin inner x w                                     a graph of its own, and its inputs
     h = aten.mul.Tensor self=x other=w
     end h                                               ... and its outputs
@@ -90,6 +91,8 @@ def main():
                 names, _, rest = rest[1:].partition("]")
                 results = [{"as_tensors": [{"name": n.strip()} for n in names.split(",")]}]
                 known.update(n.strip() for n in names.split(","))
+            if made.strip() == "-":
+                results = []
             known.update(n.strip() for n in made.split(","))
             target, *arguments = rest.split()
             pairs = (text.split("=", 1) if "=" in text else ("", text) for text in arguments)
