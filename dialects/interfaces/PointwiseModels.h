@@ -100,7 +100,9 @@ template <Word sign> struct Bits : Infix<sign> {
 /// -a, and "" for a itself
 template <Word sign> struct Prefix : Spelling {
   static std::string expression(mlir::Operation *, const OperandText &text) {
-    return sign.text + text.lanes(0);
+    std::string operand = text.lanes(0);
+    bool isNegative = !operand.empty() && operand[0] == '-'; // a literal
+    return sign.text + (isNegative ? "(" + operand + ")" : operand);
   }
 };
 

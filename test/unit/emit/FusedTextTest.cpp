@@ -415,3 +415,29 @@ TEST(FusedText, FindsAnotherConstant) {
   EXPECT_NE(differenceOf(want, Call(op, inputs, 0).run(library, 0, 1)), "");
   EXPECT_FALSE(isUnstable(op, inputs, want));
 }
+
+// Two signs in a row would be a decrement.
+TEST(FusedText, NegatesANegativeConstant) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = parse(*context, R"(
+    func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = nn.fused (%a = %x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+        %c = arith.constant dense<-0.5> : tensor<4x8xf32>
+        %n = arith.negf %c : tensor<4x8xf32>
+        %1 = arith.mulf %a, %n : tensor<4x8xf32>
+        nn.yield %1 : tensor<4x8xf32>
+      }
+      return %0 : tensor<4x8xf32>
+    })");
+  ASSERT_TRUE(module);
+  Groups groups;
+  groups.take(*module, -1);
+  Library library(groups.text());
+  ASSERT_TRUE(library.run) << groups.text();
+  Random random(1);
+  nn::FusedOp op = groups.list[0];
+  SmallVector<Tensor> inputs = drawOperands(op, random, true);
+  EXPECT_EQ(differenceOf(interpreted(op, inputs),
+                         Call(op, inputs, 0).run(library, 0, 1)),
+            "");
+}
