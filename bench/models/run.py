@@ -1,4 +1,4 @@
-"""Export, plan, compile, verify and train the models of models.py beside PyTorch.
+"""Export, plan, compile, verify and train the models of models.py and more.py beside PyTorch.
 
     python bench/models/run.py [--only NAME ...] [--formats pt2 core onnx torchscript] [--keep FOLDER]
                                [--json FILE] [--table FILE]
@@ -114,6 +114,7 @@ def export(name, folder, formats):
     import torch
 
     import models
+    import more  # noqa: F401 (its rows are the table's, too)
     torch.set_num_threads(1)
     torch.manual_seed(0)
     family, build = models.ROWS[name]
@@ -295,8 +296,10 @@ def main():
     options = parser.parse_args()
     if options.export:
         return export(*options.export, options.formats)
-    with open(os.path.join(HERE, "models.py")) as file:
-        text = file.read()
+    text = ""
+    for part in ("models.py", "more.py"):
+        with open(os.path.join(HERE, part)) as file:
+            text += file.read()
     families = {name.replace("_", "-"): family for family, name in re.findall(r'@row\("(.*)"\)\ndef (\w+)', text)}
     chosen = options.only or list(families)
     with tempfile.TemporaryDirectory(prefix="models-") as scratch, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

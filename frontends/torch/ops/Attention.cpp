@@ -9,12 +9,24 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// [B, H, T, D], or with the dimensions before T as one, as [B, T, H, D].
+/// `dims` of four or fewer: those before the last three as one.
+static FailureOr<Dims> asFour(Call &c, ArrayRef<int64_t> dims) {
+  if (dims.size() <= 4)
+    return Dims(dims);
+  auto count = checkedNumElements(dims.drop_back(3));
+  if (!count)
+    return c.error("the number of elements is too large");
+  Dims four{*count};
+  four.append(dims.end() - 3, dims.end());
+  return four;
+}
+
+/// [B, H, T, D], or with fewer or more dimensions before T, as [B, T, H, D].
 static FailureOr<Value> headsOf(Call &c, const char *name) {
   Val v = c.tensor(name);
-  if (v.rank() < 2 || v.rank() > 4)
+  if (v.rank() < 2)
     return c.unsupported("'" + Twine(name) + "' of shape " + str(v.dims));
-  Dims dims(v.dims);
+  ASSIGN_OR_FAIL(Dims dims, asFour(c, v.dims));
   dims.insert(dims.begin(), 4 - dims.size(), 1);
   // [N, T, D] is N samples of one head.
   if (v.rank() == 3)
@@ -28,7 +40,11 @@ static LogicalResult importAttention(Call &c) {
   const Val q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value");
   if (failed(checkFloats(c, q)))
     return failure();
-  if (k.rank() != q.rank() || v.rank() != q.rank())
+  auto outer = [](const Val &v) {
+    return ArrayRef<int64_t>(v.dims).drop_back(3);
+  };
+  bool fit = k.rank() == q.rank() && v.rank() == q.rank();
+  if (!fit || (q.rank() > 4 && (outer(k) != outer(q) || outer(v) != outer(q))))
     return c.unsupported("queries of shape " + str(q.dims) + " and keys of " +
                          str(k.dims));
   Attention attention;
@@ -48,6 +64,14 @@ static LogicalResult importAttention(Call &c) {
     ASSIGN_OR_FAIL(attention.scale, c.number("scale", std::nullopt));
   }
   attention.mask = c.tensor("attn_mask");
+  if (int64_t rank = attention.mask.rank(); rank > 4) {
+    bool isWhole = rank == q.rank() && outer(attention.mask) == outer(q);
+    if (!isWhole && llvm::any_of(outer(attention.mask),
+                                 [](int64_t dim) { return dim != 1; }))
+      return c.unsupported("a mask of shape " + str(attention.mask.dims));
+    ASSIGN_OR_FAIL(Dims four, asFour(c, attention.mask.dims));
+    ASSIGN_OR_FAIL(attention.mask, reshaped(c, attention.mask, four));
+  }
   if (attention.mask.rank() == 3 && q.rank() == 3) {
     Dims dims(attention.mask.dims);
     dims.insert(dims.begin() + 1, 1);
