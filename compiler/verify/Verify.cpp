@@ -281,10 +281,12 @@ private:
     return loss;
   }
 
-  Expected<Results> interpret(SmallVector<Tensor> inputs,
-                              bool roundsInputs = true) {
+  Expected<Results>
+  interpret(SmallVector<Tensor> inputs, bool roundsInputs = true,
+            reference::Rounding rounding = reference::Rounding::Narrow) {
     reference::InterpreterOptions how;
     how.roundsInputs = roundsInputs;
+    how.rounding = rounding;
     double start = now(), shown = start;
     int64_t ops = 0, all = 0;
     step.walk([&](Operation *) { ++all; });
@@ -528,7 +530,8 @@ private:
   }
 
   /// Where tensors differ by more than they may, lets them differ by as much as
-  /// changes of the inputs as small as a few roundings explain.
+  /// changes of the inputs as small as a few roundings, or rounding each
+  /// result, explain.
   Expected<bool> allowRounding(const ArgumentDraw &how,
                                std::vector<Deviation> &list) {
     auto expected = interpret(draw(how));
@@ -538,6 +541,18 @@ private:
     for (Deviation &d : list)
       if (!isGood(d))
         open[d.name] = &d;
+    auto allow = [&](ArrayRef<Tensor> moved, ArrayRef<Tensor> from) {
+      for (auto [i, tensor] : llvm::enumerate(moved)) {
+        auto it = open.find(resultOf(i).first);
+        if (it == open.end())
+          continue;
+        Deviation &d = *it->second;
+        double explained = differenceOf(tensor, from[i]) / kShare / d.scale;
+        d.allowed = std::max(d.allowed, explained);
+        if (isGood(d))
+          open.erase(it);
+      }
+    };
     std::mt19937_64 random(how.number);
     std::uniform_real_distribution<double> change(-kChange, kChange);
     for (int trial = 0; trial < kTrials && !open.empty(); ++trial) {
@@ -547,20 +562,17 @@ private:
           for (double &value : input.floats)
             value *= 1 + change(random);
       roundCopies(step, inputs);
-      auto moved = interpret(std::move(inputs), /*roundsInputs=*/false);
+      auto moved = interpret(inputs, /*roundsInputs=*/false);
       if (!moved)
         return std::move(moved.failure());
-      for (auto [i, tensor] : llvm::enumerate(*moved)) {
-        auto it = open.find(resultOf(i).first);
-        if (it == open.end())
-          continue;
-        Deviation &d = *it->second;
-        double explained =
-            differenceOf(tensor, (*expected)[i]) / kShare / d.scale;
-        d.allowed = std::max(d.allowed, explained);
-        if (isGood(d))
-          open.erase(it);
-      }
+      allow(*moved, *expected);
+      // Where nearly equal numbers are subtracted, or many added, changes of
+      // the inputs may move all alike; rounding doesn't.
+      auto rounded = interpret(std::move(inputs), /*roundsInputs=*/false,
+                               reference::Rounding::ToType);
+      if (!rounded)
+        return std::move(rounded.failure());
+      allow(*rounded, *moved);
     }
     return true;
   }

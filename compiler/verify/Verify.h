@@ -26,16 +26,17 @@
 //
 // ## What rounding decides
 // A value so near the threshold of a ReLU or of a max-pooling that rounding
-// turns it over changes gradients by far more than 1e-5. Where tensors differ
-// by more, the interpreter is asked again with inputs that are changed in their
-// twentieth bit; if that alone moves each of them by an eighth of the
-// difference, the draw decides nothing, and another is taken. A step may be
-// such that every draw is of this kind (many layers of batch norm over few
-// values each): then tensors of the fifth draw may differ by eight times what
-// the changes move them, and the table says how many do. Where that is more
-// than 1e-2, nothing can be said, and the comparison fails. A draw after which
-// nothing but single numbers of a step with 8-bit codes differ decides nothing,
-// either, unless it is the fifth.
+// turns it over changes gradients by far more than 1e-5, and so do sums whose
+// terms cancel. Where tensors differ by more, the interpreter is asked again,
+// up to six times, with inputs that are changed in their twentieth bit: in
+// double, and with each result rounded to its type. If the change or the
+// rounding alone moves each tensor by an eighth of the difference, the draw
+// decides nothing, and another is taken. A step may be such that every draw is
+// of this kind (many layers of batch norm over few values each): then tensors
+// of the fifth draw may differ by eight times what these move them, and the
+// table says how many do. Where that is more than 1e-2, nothing can be said,
+// and the comparison fails. A draw after which nothing but single numbers of a
+// step with 8-bit codes differ decides nothing, either, unless it is the fifth.
 
 #ifndef TMC_COMPILER_VERIFY_VERIFY_H
 #define TMC_COMPILER_VERIFY_VERIFY_H
