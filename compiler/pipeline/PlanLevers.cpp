@@ -399,7 +399,8 @@ Expected<bool> Compilation::planBest(Phase last) {
       setting.microBatches = pieces;
       const auto coarse = choice->seen.find(setting);
       if (pieces < chosen.microBatches &&
-          (coarse == choice->seen.end() || !coarse->second.fits))
+          (coarse == choice->seen.end() ||
+           (!coarse->second.fits && !coarse->second.isLeftOut)))
         fewer.push_back(setting);
     }
     fewer.resize(std::min(fewer.size(), kPlannedInFull));

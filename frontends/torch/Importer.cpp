@@ -296,6 +296,11 @@ LogicalResult TorchImporter::importCalls() {
     size_t index = i;
     ImportFn fn = importerOf(data.op(), isOfComplex(data));
     auto import = [&]() -> LogicalResult {
+      // Whatever the file calls complex numbers.
+      for (const std::string &name : data.reads())
+        if (const Val v = lookup(name);
+            isComplex(name) && (v.dims.empty() || v.dims.back() != 2))
+          return call.error("takes shape " + str(v.dims) + " for pairs");
       return writesInPlace(data.op()) ? importWrite(call, index, fn) : fn(call);
     };
     llvm::function_ref<LogicalResult()> known;

@@ -110,7 +110,13 @@ static Sharing sharingOf(const Program &program, const CallData &call) {
                                             "atleast_3d",
                                             "unsafe_chunk",
                                             "unsafe_split",
-                                            "unsafe_split_with_sizes"};
+                                            "unsafe_split_with_sizes",
+                                            "view_as_real",
+                                            "view_as_complex",
+                                            "real",
+                                            "imag",
+                                            "conj",
+                                            "_conj"};
   // Copies where the memory isn't in order, or the type is another.
   static const std::set<StringRef> either = {
       "reshape", "flatten", "contiguous", "to", "reshape_as", "ravel"};

@@ -9,13 +9,14 @@
 
 #include "frontends/Checked.h"
 #include "frontends/common/Importer.h"
-#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/common/ops/Spectrum.h"
 #include "frontends/torch/Importer.h"
+#include "frontends/torch/ops/Pointwise.h"
+#include "frontends/torch/ops/Shape.h"
 
 #include <cmath>
 
@@ -31,8 +32,6 @@ struct Parts {
 } // namespace
 
 static FailureOr<Val> half(Call &c, const Val &z, int64_t which) {
-  if (z.dims.empty() || z.dims.back() != 2)
-    return c.error("pairs of shape " + str(z.dims));
   ASSIGN_OR_FAIL(Val part, strided(c, z, z.rank() - 1, which, 1, 1));
   return squeeze(c, part, Dims{z.rank() - 1});
 }
@@ -51,16 +50,12 @@ static FailureOr<Parts> partsOf(Call &c, const char *name) {
 
 static LogicalResult setParts(Call &c, const Expression &real,
                               const Expression &imaginary) {
-  SmallVector<Val> halves;
   ASSIGN_OR_FAIL(Val a, real.value());
   ASSIGN_OR_FAIL(Val b, imaginary.value());
   ASSIGN_OR_FAIL(Dims dims, commonShape(c, {a, b}));
-  for (const Val &v : {a, b}) {
-    ASSIGN_OR_FAIL(Val wide, expand(c, v, dims));
-    ASSIGN_OR_FAIL(wide, unsqueeze(c, wide, {wide.rank()}));
-    halves.push_back(wide);
-  }
-  return c.set(concat(c, halves, static_cast<int64_t>(dims.size())));
+  ASSIGN_OR_FAIL(a, expand(c, a, dims));
+  ASSIGN_OR_FAIL(b, expand(c, b, dims));
+  return c.set(stacked(c, {a, b}, a.rank()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -101,10 +96,7 @@ static RegisterComplex complexOp("complex", importComplex);
 /// The size, without a gradient at 0.
 static LogicalResult importAbs(Call &c) {
   ASSIGN_OR_FAIL(Parts z, partsOf(c, "self"));
-  Expression squares = z.real * z.real + z.imaginary * z.imaginary;
-  Expression isZero = squares == 0;
-  Expression root = squares.number(1).when(isZero, squares).of(squareRoot);
-  return c.set(root.number(0).when(isZero, root).value());
+  return c.set(rootOf(z.real * z.real + z.imaginary * z.imaginary).value());
 }
 static RegisterComplex absOp("abs", importAbs);
 
@@ -172,7 +164,10 @@ static RegisterComplex resolveConjugate("resolve_conj", importSelf);
 
 /// To another device, or to complex numbers of another size.
 static LogicalResult importTo(Call &c) {
-  if (!c.isComplex("self") || !c.reader.isComplex(c.data.makes()[0]))
+  auto isOne = [&](const std::string &made) {
+    return c.reader.isComplex(made);
+  };
+  if (!c.isComplex("self") || !llvm::all_of(c.data.makes(), isOne))
     return c.unsupported("complex numbers");
   return c.set(c.tensor("self"));
 }
@@ -225,20 +220,10 @@ static LogicalResult importPermute(Call &c) {
 }
 static RegisterComplex permuteOp("permute", importPermute);
 
-/// -1 keeps a size.
 static LogicalResult importExpand(Call &c) {
-  const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
   dims.push_back(2);
-  int64_t added = static_cast<int64_t>(dims.size()) - self.rank();
-  if (added < 0)
-    return c.error("expands shape " + str(self.dims) + " to " + str(dims));
-  for (auto [i, dim] : llvm::enumerate(dims))
-    if (dim == -1 && static_cast<int64_t>(i) >= added)
-      dim = self.dims[i - added];
-  if (broadcastShape(self.dims, dims) != dims)
-    return c.error("expands shape " + str(self.dims) + " to " + str(dims));
-  return c.set(expand(c, self, dims));
+  return c.set(expandedTo(c, c.tensor("self"), dims));
 }
 static RegisterComplex expandOp("expand", importExpand);
 
@@ -449,7 +434,7 @@ static LogicalResult importStft(Call &c) {
   ASSIGN_OR_FAIL(bool center, c.flag("center", false));
   Val window = c.tensor("window");
   if (center || c.isComplex("self") || x.rank() < 1 || x.rank() > 2 ||
-      length > points || points < 1)
+      length < 1 || length > points)
     return c.unsupported("a spectrum of shape " + str(x.dims) + " in " +
                          Twine(points) + " points");
   if (window.isAbsent())

@@ -19,11 +19,18 @@ struct Diagonal {
 };
 } // namespace
 
+static FailureOr<int64_t> offsetOf(Call &c, const char *name) {
+  ASSIGN_OR_FAIL(int64_t offset, c.integer(name, 0));
+  if (offset < -kMaxFoldElements || offset > kMaxFoldElements)
+    return c.error("a diagonal " + Twine(offset) + " off");
+  return offset;
+}
+
 /// The arguments, for matrices over two of `rank` dimensions.
 static FailureOr<Diagonal> diagonalOf(Call &c, int64_t rank, int64_t first,
                                       int64_t second) {
   Diagonal d;
-  ASSIGN_OR_FAIL(d.offset, c.integer("offset", 0));
+  ASSIGN_OR_FAIL(d.offset, offsetOf(c, "offset"));
   ASSIGN_OR_FAIL(d.first, c.dim("dim1", first, rank));
   ASSIGN_OR_FAIL(d.second, c.dim("dim2", second, rank));
   if (rank < 2 || d.first == d.second)
@@ -60,18 +67,16 @@ static FailureOr<Val> taken(Call &c, const Val &x, const Diagonal &d) {
 /// Matrices that have the last dimension of `x` as a diagonal, and zeros
 /// elsewhere, over two dimensions of the result.
 static FailureOr<Val> embedded(Call &c, const Val &x, const Diagonal &d) {
-  int64_t last = x.rank() - 1, far = std::abs(d.offset);
-  if (far > INT32_MAX)
-    return c.error("a diagonal " + Twine(d.offset) + " off");
+  int64_t last = x.rank() - 1;
   Dims low(x.rank(), 0), high(x.rank(), 0);
-  (d.offset > 0 ? low : high)[last] = far;
+  (d.offset > 0 ? low : high)[last] = std::abs(d.offset);
   ASSIGN_OR_FAIL(Val row, pad(c, x, low, high, 0));
   int64_t size = row.dims[last];
   ASSIGN_OR_FAIL(row, unsqueeze(c, row, {last}));
   Dims dims(row.dims);
   dims[last] = size;
-  ASSIGN_OR_FAIL(Val chosen, band(c, size, size, d.offset, d.offset));
   ASSIGN_OR_FAIL(Val wide, expand(c, row, dims));
+  ASSIGN_OR_FAIL(Val chosen, band(c, size, size, d.offset, d.offset));
   ASSIGN_OR_FAIL(Val y,
                  where(c, chosen, wide, Val(Array::splat(x.type, {}, 0))));
   Dims perm = toTheEnd(y.rank(), d.first, d.second), back(perm.size());
@@ -103,7 +108,7 @@ static Register diagEmbed("diag_embed", importDiagEmbed);
 static LogicalResult importDiag(Call &c) {
   const Val self = c.tensor("self");
   Diagonal d;
-  ASSIGN_OR_FAIL(d.offset, c.integer("diagonal", 0));
+  ASSIGN_OR_FAIL(d.offset, offsetOf(c, "diagonal"));
   if (self.rank() != 1 && self.rank() != 2)
     return c.error("a diagonal of shape " + str(self.dims));
   return c.set(self.rank() == 1 ? embedded(c, self, d) : taken(c, self, d));
@@ -112,7 +117,7 @@ static Register diag("diag", importDiag);
 
 static LogicalResult importDiagflat(Call &c) {
   Diagonal d;
-  ASSIGN_OR_FAIL(d.offset, c.integer("offset", 0));
+  ASSIGN_OR_FAIL(d.offset, offsetOf(c, "offset"));
   ASSIGN_OR_FAIL(Val row, viewed(c, c.tensor("self"), {-1}));
   return c.set(embedded(c, row, d));
 }
@@ -130,6 +135,8 @@ static Register trace("trace", importTrace);
 /// Matrices along the diagonal of one.
 static LogicalResult importBlockDiag(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts, c.tensors("tensors"));
+  if (parts.empty())
+    return c.error("joins nothing");
   int64_t columns = 0, before = 0;
   for (Val &part : parts) {
     if (part.rank() > 2)

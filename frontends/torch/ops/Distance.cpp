@@ -1,13 +1,10 @@
 // Distance.cpp - norms, and how far or how alike vectors are.
-//
-// A root of squares has no gradient at 0, as in PyTorch, where its formula has
-// none at all.
 
 #include "frontends/torch/ops/Distance.h"
 #include "frontends/common/ops/Activation.h"
-#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Shape.h"
+#include "frontends/torch/ops/Pointwise.h"
 
 #include <cmath>
 
@@ -15,16 +12,10 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// The root of `x`, at least 0, to the power of 1 / order; at 0 a constant.
-static Expression rootOf(const Expression &x, double order) {
-  Expression isZero = x == 0, inside = x.number(1).when(isZero, x);
-  Expression root = order == 2 ? inside.of(squareRoot)
-                               : inside.with(power, x.number(1 / order));
-  return x.number(0).when(isZero, root);
-}
-
-FailureOr<Val> tmc::torch_import::normAlong(Call &c, const Val &x, double order,
-                                            ArrayRef<int64_t> dims, bool keep) {
+/// The norm of `order` over `dims`: the largest or smallest size where that is
+/// infinite, how many aren't 0 where it is 0.
+static FailureOr<Val> normAlong(Call &c, const Val &x, double order,
+                                ArrayRef<int64_t> dims, bool keep) {
   Expression size = Expression(c, x).of(absolute);
   auto reduce =
       [&](FailureOr<Val> (*how)(Site &, const Val &, ArrayRef<int64_t>, bool),
@@ -41,20 +32,14 @@ FailureOr<Val> tmc::torch_import::normAlong(Call &c, const Val &x, double order,
   }
   if (order == 2) {
     Expression all(c, x);
-    return rootOf(reduce(reduceSum, all * all), 2).value();
+    return rootOf(reduce(reduceSum, all * all)).value();
   }
   Expression powers = size.with(power, size.number(order));
   return rootOf(reduce(reduceSum, powers), order).value();
 }
 
-/// `self` as the type that the call asks for.
-static FailureOr<Val> floatsOf(Call &c) {
-  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", c.tensor("self").type));
-  return castTo(c, c.tensor("self"), type);
-}
-
 static LogicalResult importVectorNorm(Call &c) {
-  ASSIGN_OR_FAIL(Val x, floatsOf(c));
+  ASSIGN_OR_FAIL(Val x, selfAs(c, c.tensor("self").type));
   ASSIGN_OR_FAIL(double order, c.number(c.has("p") ? "p" : "ord", 2));
   ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
   ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
@@ -66,7 +51,7 @@ static Register frobenius("frobenius_norm", importVectorNorm);
 
 /// Of matrices the root of all squares; others need their singular values.
 static LogicalResult importMatrixNorm(Call &c) {
-  ASSIGN_OR_FAIL(Val x, floatsOf(c));
+  ASSIGN_OR_FAIL(Val x, selfAs(c, c.tensor("self").type));
   bool isNamed = c.has("ord") && c.data.argument("ord")->kind == Arg::String;
   std::string name = "fro";
   if (isNamed) {
@@ -95,30 +80,24 @@ static Register matrixNorm("linalg_matrix_norm", importMatrixNorm);
 // Of two vectors
 //===----------------------------------------------------------------------===//
 
-FailureOr<Val> tmc::torch_import::cosineAlong(Call &c, const Val &x,
-                                              const Val &y, int64_t dim,
-                                              double epsilon) {
-  ASSIGN_OR_FAIL(Dims dims, commonShape(c, {x, y}));
-  ASSIGN_OR_FAIL(dim, c.axis(dim, dims.size()));
-  Expression units[2] = {Expression(c, x), Expression(c, y)};
-  for (Expression &unit : units) {
-    Expression size = unit.of([&](Site &s, const Val &v) -> FailureOr<Val> {
-      ASSIGN_OR_FAIL(Val wide, expand(s, v, dims));
-      return normAlong(c, wide, 2, {dim}, true);
-    });
-    unit = unit / size.of([&](Site &s, const Val &v) {
-      return clamp(s, v, epsilon, std::nullopt);
-    });
-  }
-  ASSIGN_OR_FAIL(Val products, (units[0] * units[1]).value());
-  return reduceSum(c, products, {dim}, false);
-}
-
+/// The products of vectors of unit length over a dimension, where lengths are
+/// at least `eps`.
 static LogicalResult importCosine(Call &c) {
   ASSIGN_OR_FAIL(Promoted both, promote(c, {"x1", "x2"}));
-  ASSIGN_OR_FAIL(int64_t dim, c.integer("dim", 1));
+  ASSIGN_OR_FAIL(Dims dims, commonShape(c, both.values));
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 1, dims.size()));
   ASSIGN_OR_FAIL(double epsilon, c.number("eps", 1e-8));
-  return c.set(cosineAlong(c, both.values[0], both.values[1], dim, epsilon));
+  if (dims.empty())
+    return c.error("an angle of numbers");
+  SmallVector<Expression> units;
+  for (const Val &v : both.values) {
+    ASSIGN_OR_FAIL(Val wide, expand(c, v, dims));
+    ASSIGN_OR_FAIL(Val size, normAlong(c, wide, 2, {dim}, true));
+    ASSIGN_OR_FAIL(size, clamp(c, size, epsilon, std::nullopt));
+    units.push_back(Expression(c, wide) / Expression(c, size));
+  }
+  ASSIGN_OR_FAIL(Val products, (units[0] * units[1]).value());
+  return c.set(reduceSum(c, products, {dim}, false));
 }
 static Register cosine("cosine_similarity", importCosine);
 

@@ -357,7 +357,8 @@ static Register scatterReduce("scatter_reduce", importScatterReduce);
 static LogicalResult importMaskedScatter(Call &c) {
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Val source, castTo(c, c.tensor("source"), self.type));
-  ASSIGN_OR_FAIL(Val mask, expand(c, c.tensor("mask"), self.dims));
+  ASSIGN_OR_FAIL(Val mask, castTo(c, c.tensor("mask"), ElementType::Bool));
+  ASSIGN_OR_FAIL(mask, expand(c, mask, self.dims));
   Val chosen = mask;
   if (mask.isTensor())
     if (auto repeated = mask.value.getDefiningOp<nn::BroadcastOp>())

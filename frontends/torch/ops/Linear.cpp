@@ -2,7 +2,6 @@
 
 #include "frontends/common/ops/Linear.h"
 #include "frontends/common/ops/Einsum.h"
-#include "frontends/common/ops/Pointwise.h"
 #include "frontends/torch/Call.h"
 
 using namespace mlir;
@@ -46,24 +45,6 @@ static LogicalResult importAddmm(Call &c) {
       gemm(c, c.tensor("mat1"), c.tensor("mat2"), c.tensor("self"), how));
 }
 static Register addmm("addmm", importAddmm);
-
-/// beta * self + alpha * batch1 * batch2.
-static LogicalResult importBaddbmm(Call &c) {
-  ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
-  ASSIGN_OR_FAIL(double beta, c.number("beta", 1));
-  ASSIGN_OR_FAIL(Val y, matmul(c, c.tensor("batch1"), c.tensor("batch2")));
-  auto times = [&](const Val &v, double factor) -> FailureOr<Val> {
-    if (factor == 1)
-      return v;
-    return multiply(c, {v, Val(Array::splat(v.type, {}, factor))});
-  };
-  ASSIGN_OR_FAIL(y, times(y, alpha));
-  if (beta == 0)
-    return c.set(y);
-  ASSIGN_OR_FAIL(Val self, times(c.tensor("self"), beta));
-  return c.set(add(c, {self, y}));
-}
-static Register baddbmm("baddbmm", importBaddbmm);
 
 static LogicalResult importEinsum(Call &c) {
   ASSIGN_OR_FAIL(std::string equation, c.text("equation", ""));

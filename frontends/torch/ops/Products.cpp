@@ -100,6 +100,12 @@ static LogicalResult importAddmv(Call &c) {
 }
 static Register addmv("addmv", importAddmv);
 
+static LogicalResult importBaddbmm(Call &c) {
+  ASSIGN_OR_FAIL(Val y, matmul(c, c.tensor("batch1"), c.tensor("batch2")));
+  return setAdded(c, y);
+}
+static Register baddbmm("baddbmm", importBaddbmm);
+
 /// The products of a batch are added, too.
 static LogicalResult importAddbmm(Call &c) {
   ASSIGN_OR_FAIL(Val y, matmul(c, c.tensor("batch1"), c.tensor("batch2")));

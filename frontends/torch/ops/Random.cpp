@@ -1,6 +1,7 @@
 // Random.cpp - dropout, and random numbers: the step's own, keyed by sample.
 
 #include "frontends/common/ops/Random.h"
+#include "frontends/Checked.h"
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Expression.h"
 #include "frontends/torch/Call.h"
@@ -101,7 +102,8 @@ static FailureOr<Drawn> drawnBy(Call &c) {
   ASSIGN_OR_FAIL(drawn.type, c.type("dtype", drawn.type));
   if (!isFloat(drawn.type))
     return c.unsupported("random numbers of type " + nameOf(drawn.type));
-  if (llvm::any_of(drawn.dims, [](int64_t dim) { return dim < 1; }))
+  if (!checkedNumElements(drawn.dims) ||
+      llvm::any_of(drawn.dims, [](int64_t dim) { return dim < 1; }))
     return c.error("random numbers of shape " + str(drawn.dims));
   return drawn;
 }

@@ -4,7 +4,7 @@
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Random.h"
 #include "frontends/common/ops/Shape.h"
-#include "frontends/torch/Call.h"
+#include "frontends/torch/ops/Shape.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -17,15 +17,6 @@ static FailureOr<Val> part(Call &c, const Val &states, int64_t i) {
     return c.error("has states of shape " + str(states.dims));
   ASSIGN_OR_FAIL(Val state, strided(c, states, 0, i, 1, 1));
   return squeeze(c, state, Dims{0});
-}
-
-static FailureOr<Val> stacked(Call &c, ArrayRef<Val> values) {
-  SmallVector<Val> parts;
-  for (const Val &v : values) {
-    ASSIGN_OR_FAIL(Val row, unsqueeze(c, v, {0}));
-    parts.push_back(row);
-  }
-  return concat(c, parts, 0);
 }
 
 static LogicalResult layers(Call &c, Recurrence::Kind kind) {
@@ -96,12 +87,12 @@ static LogicalResult layers(Call &c, Recurrence::Kind kind) {
   if (failed(c.set(0, x)))
     return failure();
   if (c.isUsed(1)) {
-    ASSIGN_OR_FAIL(Val last, stacked(c, lastStates));
+    ASSIGN_OR_FAIL(Val last, stacked(c, lastStates, 0));
     if (failed(c.set(1, last)))
       return failure();
   }
   if (isLstm && c.isUsed(2)) {
-    ASSIGN_OR_FAIL(Val last, stacked(c, lastCells));
+    ASSIGN_OR_FAIL(Val last, stacked(c, lastCells, 0));
     return c.set(2, last);
   }
   return success();

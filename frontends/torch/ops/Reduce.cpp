@@ -13,12 +13,6 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-/// `self` as the elements of the result: `dtype`, else `otherwise`.
-static FailureOr<Val> selfAs(Call &c, ElementType otherwise) {
-  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", otherwise));
-  return castTo(c, c.tensor("self"), type);
-}
-
 /// Of booleans and small whole numbers, sums are of 64 bits.
 static ElementType summed(ElementType type) {
   return isFloat(type) ? type : ElementType::I64;
@@ -118,9 +112,8 @@ static Register countNonzero("count_nonzero", importCountNonzero);
 
 /// The sum of what is a number, and, for a mean, over how many are.
 static LogicalResult sumOfNumbers(Call &c, bool mean) {
-  const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(ElementType type, c.type("dtype", self.type));
-  ASSIGN_OR_FAIL(Val x, castTo(c, self, type));
+  ASSIGN_OR_FAIL(Val x, selfAs(c, c.tensor("self").type));
+  const ElementType type = x.type;
   ASSIGN_OR_FAIL(Dims dims, c.dims("dim", x.rank()));
   ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
   if (!isFloat(type))

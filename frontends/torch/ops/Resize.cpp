@@ -36,11 +36,14 @@ static LogicalResult upsample(Call &c, const ResizeRule &rule,
   return c.set(resize(c, x, axes, scales, sizes, rule));
 }
 
-static LogicalResult importNearest(Call &c) {
+static LogicalResult nearest(Call &c, ResizeRule::Place place) {
   ResizeRule rule;
-  rule.place = ResizeRule::Asymmetric;
+  rule.place = place;
   rule.rounding = ResizeRule::Floor;
   return upsample(c, rule, c.has("input") ? "input" : "self");
+}
+static LogicalResult importNearest(Call &c) {
+  return nearest(c, ResizeRule::Asymmetric);
 }
 static Register nearest1d("upsample_nearest1d", importNearest);
 static Register nearest2d("upsample_nearest2d", importNearest);
@@ -48,10 +51,7 @@ static Register nearest3d("upsample_nearest3d", importNearest);
 
 /// What lies under the middle of an element.
 static LogicalResult importNearestExact(Call &c) {
-  ResizeRule rule;
-  rule.place = ResizeRule::HalfPixelUp;
-  rule.rounding = ResizeRule::Floor;
-  return upsample(c, rule, c.has("input") ? "input" : "self");
+  return nearest(c, ResizeRule::HalfPixelUp);
 }
 static Register exact1d("_upsample_nearest_exact1d", importNearestExact);
 static Register exact2d("_upsample_nearest_exact2d", importNearestExact);

@@ -6,6 +6,7 @@
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/torch/Importer.h"
+#include "frontends/torch/ops/Shape.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -256,19 +257,20 @@ static LogicalResult importMoveDim(Call &c) {
 static Register moveDim("movedim", importMoveDim);
 static Register moveAxis("moveaxis", importMoveDim);
 
-/// -1 keeps a size.
-static LogicalResult importExpand(Call &c) {
-  const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
-  int64_t added = static_cast<int64_t>(dims.size()) - self.rank();
+FailureOr<Val> tmc::torch_import::expandedTo(Call &c, const Val &x, Dims dims) {
+  int64_t added = static_cast<int64_t>(dims.size()) - x.rank();
   if (added < 0)
-    return c.error("expands shape " + str(self.dims) + " to " + str(dims));
+    return c.error("expands shape " + str(x.dims) + " to " + str(dims));
   for (auto [i, dim] : llvm::enumerate(dims))
     if (dim == -1 && static_cast<int64_t>(i) >= added)
-      dim = self.dims[i - added];
-  if (broadcastShape(self.dims, dims) != dims)
-    return c.error("expands shape " + str(self.dims) + " to " + str(dims));
-  return c.set(expand(c, self, dims));
+      dim = x.dims[i - added];
+  if (broadcastShape(x.dims, dims) != dims)
+    return c.error("expands shape " + str(x.dims) + " to " + str(dims));
+  return expand(c, x, dims);
+}
+static LogicalResult importExpand(Call &c) {
+  ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
+  return c.set(expandedTo(c, c.tensor("self"), dims));
 }
 static Register expandOp("expand", importExpand);
 static Register broadcastTo("broadcast_to", importExpand);
@@ -417,7 +419,7 @@ static LogicalResult splitAlong(Call &c, int64_t dim) {
   Dims lengths;
   if (c.has("sections")) {
     ASSIGN_OR_FAIL(int64_t count, c.integer("sections", std::nullopt));
-    if (count < 1 || count > kMaxFoldElements)
+    if (count < 1 || count != static_cast<int64_t>(c.data.makes().size()))
       return c.error("splits shape " + str(self.dims) + " into " +
                      Twine(count));
     for (int64_t i = 0; i < count; ++i)
@@ -500,13 +502,20 @@ static Register cat("cat", importCat);
 static Register concatOp("concat", importCat);
 static Register concatenate("concatenate", importCat);
 
+FailureOr<Val> tmc::torch_import::stacked(Call &c, ArrayRef<Val> parts,
+                                          int64_t axis) {
+  SmallVector<Val> wide;
+  for (const Val &part : parts) {
+    ASSIGN_OR_FAIL(Val v, unsqueeze(c, part, {axis}));
+    wide.push_back(v);
+  }
+  return concat(c, wide, axis);
+}
+
 static LogicalResult importStack(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, parts[0].rank() + 1));
-  for (Val &part : parts) {
-    ASSIGN_OR_FAIL(part, unsqueeze(c, part, {dim}));
-  }
-  return c.set(concat(c, parts, dim));
+  return c.set(stacked(c, parts, dim));
 }
 static Register stack("stack", importStack);
 

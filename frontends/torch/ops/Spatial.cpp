@@ -233,6 +233,8 @@ static LogicalResult importMaxUnpool(Call &c) {
   if (!plane || !all || indices.dims != x.dims)
     return c.error("places of shape " + str(indices.dims) + " for shape " +
                    str(x.dims));
+  if (*all / std::max<int64_t>(*plane, 1) > kMaxFoldElements)
+    return c.unsupported("planes of shape " + str(x.dims));
   // Where each plane begins in all of the result.
   std::vector<int64_t> begins;
   for (int64_t i = 0; i < x.dims[0] * x.dims[1]; ++i)

@@ -3,9 +3,8 @@
 
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Elementary.h"
-#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Shape.h"
-#include "frontends/torch/Call.h"
+#include "frontends/torch/ops/Pointwise.h"
 
 #include <cmath>
 
@@ -78,9 +77,7 @@ static Register specialXlogy("special_xlogy", importXLogY);
 /// sqrt(x^2 + y^2), without a gradient at 0.
 static LogicalResult importHypot(Call &c) {
   ASSIGN_OR_FAIL(Pair both, pairOf(c, "other"));
-  Expression squares = both.x * both.x + both.y * both.y;
-  Expression root = nonzero(squares).of(squareRoot);
-  return c.set(root.number(0).when(squares == 0, root).value());
+  return c.set(rootOf(both.x * both.x + both.y * both.y).value());
 }
 static Register hypotOp("hypot", importHypot);
 

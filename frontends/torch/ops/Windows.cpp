@@ -7,21 +7,11 @@
 #include "frontends/common/ops/Pointwise.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/common/ops/Unfold.h"
-#include "frontends/torch/Call.h"
+#include "frontends/torch/ops/Shape.h"
 
 using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
-
-/// Side by side along a new dimension `axis` of the result.
-static FailureOr<Val> stacked(Call &c, ArrayRef<Val> parts, int64_t axis) {
-  SmallVector<Val> wide;
-  for (const Val &part : parts) {
-    ASSIGN_OR_FAIL(Val v, unsqueeze(c, part, {axis}));
-    wide.push_back(v);
-  }
-  return concat(c, wide, axis);
-}
 
 /// Windows of `size` along a dimension, `step` apart, whose elements stand
 /// along a new last one.

@@ -388,18 +388,25 @@ TEST(FusedText, ComputesWhatItsRegionMeans) {
   EXPECT_GE(overwrites, 50);
 }
 
-// The comparison finds a kernel that computes something else.
-TEST(FusedText, FindsAnotherConstant) {
-  std::unique_ptr<MLIRContext> context = makeContext();
-  OwningOpRef<ModuleOp> module = parse(*context, R"(
+/// One kernel, which multiplies by what `body` defines as %c.
+static OwningOpRef<ModuleOp> scaledBy(MLIRContext &context, StringRef body) {
+  return parse(context, (R"(
     func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-      %0 = nn.fused (%a = %x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
-        %c = arith.constant dense<1.5> : tensor<4x8xf32>
+      %0 = nn.fused (%a = %x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {)" +
+                         body + R"(
         %1 = arith.mulf %a, %c : tensor<4x8xf32>
         nn.yield %1 : tensor<4x8xf32>
       }
       return %0 : tensor<4x8xf32>
-    })");
+    })")
+                            .str());
+}
+
+// The comparison finds a kernel that computes something else.
+TEST(FusedText, FindsAnotherConstant) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module =
+      scaledBy(*context, "%c = arith.constant dense<1.5> : tensor<4x8xf32>");
   ASSERT_TRUE(module);
   Groups groups;
   groups.take(*module, -1);
@@ -419,16 +426,9 @@ TEST(FusedText, FindsAnotherConstant) {
 // Two signs in a row would be a decrement.
 TEST(FusedText, NegatesANegativeConstant) {
   std::unique_ptr<MLIRContext> context = makeContext();
-  OwningOpRef<ModuleOp> module = parse(*context, R"(
-    func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
-      %0 = nn.fused (%a = %x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
-        %c = arith.constant dense<-0.5> : tensor<4x8xf32>
-        %n = arith.negf %c : tensor<4x8xf32>
-        %1 = arith.mulf %a, %n : tensor<4x8xf32>
-        nn.yield %1 : tensor<4x8xf32>
-      }
-      return %0 : tensor<4x8xf32>
-    })");
+  OwningOpRef<ModuleOp> module =
+      scaledBy(*context, "%n = arith.constant dense<-0.5> : tensor<4x8xf32>\n"
+                         "%c = arith.negf %n : tensor<4x8xf32>");
   ASSERT_TRUE(module);
   Groups groups;
   groups.take(*module, -1);

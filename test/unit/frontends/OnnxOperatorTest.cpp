@@ -10,7 +10,7 @@
 // gradient along a random direction is compared with the five-point difference
 // of the loss, both in double.
 
-#include "test/unit/passes/Validation.h"
+#include "test/unit/frontends/Operators.h"
 
 #include "dialects/train/Train.h"
 #include "frontends/onnx/Import.h"
@@ -18,13 +18,9 @@
 
 #include "google/protobuf/text_format.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 using namespace mlir;
 using namespace tmc;
@@ -114,17 +110,6 @@ static SmallVector<Tensor> inputsOf(FunctionOpInterface function,
   return inputs;
 }
 
-static FailureOr<SmallVector<Tensor>> run(FunctionOpInterface function,
-                                          SmallVector<Tensor> inputs) {
-  return reference::interpret(function, std::move(inputs),
-                              {reference::Rounding::None, nullptr});
-}
-
-static bool agree(double a, double b) {
-  return a == b || (std::isnan(a) && std::isnan(b)) ||
-         std::fabs(a - b) <= 2e-6 + 1e-5 * std::fabs(b);
-}
-
 class OnnxOperator : public testing::TestWithParam<std::string> {};
 
 TEST_P(OnnxOperator, GivesTheNumbers) {
@@ -133,7 +118,7 @@ TEST_P(OnnxOperator, GivesTheNumbers) {
   OwningOpRef<ModuleOp> module = import(c.model, /*needLoss=*/false, *context);
   ASSERT_TRUE(module);
   FunctionOpInterface function = functionOf(*module);
-  auto results = run(function, inputsOf(function, c));
+  auto results = inDouble(function, inputsOf(function, c));
   ASSERT_TRUE(succeeded(results));
   unsigned compared = 0;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
@@ -142,7 +127,7 @@ TEST_P(OnnxOperator, GivesTheNumbers) {
     Tensor expected = tensorOf(c.numbers[name], function.getResultTypes()[i]);
     const Tensor &got = (*results)[i];
     for (int64_t k = 0; k < got.size(); ++k)
-      EXPECT_TRUE(agree(got.number(k), expected.number(k)))
+      EXPECT_TRUE(agree(got.number(k), expected.number(k), 2e-6))
           << name << "[" << k << "] is " << got.number(k) << " instead of "
           << expected.number(k);
     ++compared;
@@ -217,7 +202,7 @@ TEST_P(OnnxOperator, HasTheGradient) {
       runPipeline(*step, "tmc-autodiff{keep-gradients optimizer=sgd}")));
   FunctionOpInterface function = functionOf(*forward),
                       stepFunction = functionOf(*step);
-  auto grads = run(stepFunction, inputsOf(stepFunction, c));
+  auto grads = inDouble(stepFunction, inputsOf(stepFunction, c));
   ASSERT_TRUE(succeeded(grads));
 
   // One parameter at a time, each in a direction of its own.
@@ -245,7 +230,8 @@ TEST_P(OnnxOperator, HasTheGradient) {
       SmallVector<Tensor> moved = inputs;
       for (size_t k = 0; k < direction.size(); ++k)
         moved[i].floats[k] += distance * direction[k];
-      return (*run(function, moved))[*train::lossResult(function)].floats[0];
+      return (*inDouble(function, moved))[*train::lossResult(function)]
+          .floats[0];
     };
     double h = 0x1p-13;
     double fine = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
@@ -256,24 +242,11 @@ TEST_P(OnnxOperator, HasTheGradient) {
 }
 
 static std::vector<std::string> caseNames() {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (llvm::sys::fs::directory_iterator at(directory(), error), end;
-       at != end && !error; at.increment(error)) {
-    StringRef file = llvm::sys::path::filename(at->path());
-    if (file.consume_back(".txt"))
-      names.push_back(file.str());
-  }
-  llvm::sort(names);
-  return names;
+  return stemsIn(directory(), ".txt");
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, OnnxOperator, testing::ValuesIn(caseNames()),
-                         [](const auto &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         testName);
 
 // A directory that has gone would leave nothing to fail.
 TEST(OnnxOperators, AreThere) { EXPECT_GE(caseNames().size(), 20u); }

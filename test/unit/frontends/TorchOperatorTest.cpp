@@ -5,19 +5,15 @@
 // for each of its operators, and NAME.json, the numbers that PyTorch gives in
 // double (make.py). The program is interpreted in double.
 
-#include "test/unit/passes/Validation.h"
+#include "test/unit/frontends/Operators.h"
 
 #include "dialects/train/Train.h"
 #include "frontends/torch/Import.h"
 
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 using namespace mlir;
 using namespace tmc;
@@ -67,17 +63,8 @@ static SmallVector<Tensor> inputsOf(FunctionOpInterface function,
   return inputs;
 }
 
-static FailureOr<SmallVector<Tensor>> run(FunctionOpInterface function,
-                                          SmallVector<Tensor> inputs) {
-  return reference::interpret(function, std::move(inputs),
-                              {reference::Rounding::None, nullptr});
-}
-
 /// Constants of the program are rounded to f32, those of make.py aren't.
-static bool agree(double a, double b) {
-  return a == b || (std::isnan(a) && std::isnan(b)) ||
-         std::fabs(a - b) <= 1e-6 + 1e-5 * std::fabs(b);
-}
+static constexpr double kRounding = 1e-6;
 
 static void compare(const std::string &name, const Tensor &got,
                     const llvm::json::Array &wanted) {
@@ -85,7 +72,7 @@ static void compare(const std::string &name, const Tensor &got,
   for (int64_t k = 0; k < got.size(); ++k) {
     auto number = wanted[k].getAsNumber();
     ASSERT_TRUE(number) << name;
-    EXPECT_TRUE(agree(got.number(k), *number))
+    EXPECT_TRUE(agree(got.number(k), *number, kRounding))
         << name << "[" << k << "] is " << got.number(k) << " instead of "
         << *number;
   }
@@ -107,7 +94,7 @@ TEST_P(TorchOperators, GiveTheNumbersAndTheirGradients) {
       *wanted->getAsObject()->getObject("gradients");
 
   FunctionOpInterface function = functionOf(*model->module);
-  auto results = run(function, inputsOf(function, *model));
+  auto results = inDouble(function, inputsOf(function, *model));
   ASSERT_TRUE(succeeded(results));
   unsigned compared = 0;
   for (unsigned i = 0; i < function.getNumResults(); ++i)
@@ -121,7 +108,7 @@ TEST_P(TorchOperators, GiveTheNumbersAndTheirGradients) {
   ASSERT_TRUE(succeeded(runPipeline(
       *model->module, "tmc-autodiff{keep-gradients optimizer=sgd}")));
   FunctionOpInterface step = functionOf(*model->module);
-  auto stepped = run(step, inputsOf(step, *model));
+  auto stepped = inDouble(step, inputsOf(step, *model));
   ASSERT_TRUE(succeeded(stepped));
   compared = 0;
   for (unsigned i = 0; i < step.getNumResults(); ++i) {
@@ -137,24 +124,11 @@ TEST_P(TorchOperators, GiveTheNumbersAndTheirGradients) {
 }
 
 static std::vector<std::string> families() {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (llvm::sys::fs::directory_iterator at(kDirectory, error), end;
-       at != end && !error; at.increment(error)) {
-    StringRef file = llvm::sys::path::filename(at->path());
-    if (file.consume_back(".pt2"))
-      names.push_back(file.str());
-  }
-  llvm::sort(names);
-  return names;
+  return stemsIn(kDirectory.str(), ".pt2");
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, TorchOperators,
-                         testing::ValuesIn(families()), [](const auto &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         testing::ValuesIn(families()), testName);
 
 // A directory that has gone would leave nothing to fail.
 TEST(TorchOperatorFamilies, AreThere) { EXPECT_GE(families().size(), 6u); }
