@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """What `auto` chooses beside its whole grid: twelve steps, each setting of the levers planned in full.
 
-    grid.py [--bin build/bin] [--only CASE ...] [--jobs 2] [--json FILE] [-o FILE.md]
+    grid.py [--bin build/bin] [--only CASE ...] [--jobs 2] [--log FILE] [--json FILE] [-o FILE.md]
 
 A case is a model, a target and a budget. With all levers free (`--micro-batches auto --precision auto
 --optimizer auto --loss-chunk auto --offload auto`) tmc looks at few settings, coarsely; here every setting of the
 grid is pinned and planned in full, with `--offload auto`, within the same budget, those first whose kernels take least.
 Left out is a setting whose kernels alone take a quarter longer than the best plan so far: only updates can leave the
 device, and they are a smaller part of these steps. The table has both times and their ratio, and ends with the worst.
-Nothing runs but the planner; all figures are predictions. Needs only the standard library, and one to two hours of a
-processor.
+Nothing runs but the planner; all figures are predictions. Needs only the standard library, and some hours of a
+processor: with `--log`, what was planned before isn't again.
 """
 
 import argparse
@@ -33,6 +33,7 @@ RESNET, MLP = "examples/resnet-tiny.onnx", "examples/mlp.onnx"
 NORM = "--batchnorm=per-micro-batch"
 USELESS = 1.25  # Times the best plan: kernels that take longer can't win by updates on the host.
 NO_BUDGET = "1024TiB"
+FIGURES = ["step_time_s", "unconstrained_time_s", "chosen_levers"]  # Of plan.json.
 
 
 def case(model, target, budget, batch, precisions, *options, chunks=CHUNKS):
@@ -61,15 +62,25 @@ def pieces_of(batch):
 
 
 def plan(options, known, levers, offload="auto", effort=100):
-    """(plan.json or None where the budget isn't met, seconds)."""
+    """(FIGURES or None where the budget isn't met, seconds)."""
     command = [os.path.join(options.bin, "tmc"), "plan", os.path.join(ROOT, known["model"]), f"--target={known['target']}",
                f"--budget={known['budget']}", f"--batch={known['batch']}", *known["options"], f"--offload={offload}", f"--effort={effort}", "--json",
                *[f"--{lever}={value}" for lever, value in levers.items() if value]]
+    key = " ".join(command[2:])
+    if key in options.known:
+        return options.known[key]
     begin = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode not in (0, BUDGET_UNMET):
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
-    return json.loads(done.stdout) if not done.returncode else None, time.monotonic() - begin
+    figures = json.loads(done.stdout) if not done.returncode else None
+    if figures:
+        figures = {name: figures.get(name) for name in FIGURES}
+    answer = figures, time.monotonic() - begin
+    if options.log:
+        with open(options.log, "a") as log:
+            log.write(json.dumps([key, *answer]) + "\n")
+    return answer
 
 
 def kernels_of(options, known, levers):
@@ -127,9 +138,14 @@ def main():
     parser.add_argument("--bin", default=os.path.join(ROOT, "build", "bin"))
     parser.add_argument("--only", action="append", help="a case (may be given several times)")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--log", help="add each plan to this file, and take from it what it has")
     parser.add_argument("--json", help="write all figures there")
     parser.add_argument("-o", "--output", help="write the table there, too")
     options = parser.parse_args()
+    options.known = {}
+    if options.log and os.path.exists(options.log):
+        with open(options.log) as log:
+            options.known = {key: (figures, seconds) for key, figures, seconds in map(json.loads, log)}
     results = []
     for name in options.only or CASES:
         results.append(against_grid(options, name))

@@ -1,8 +1,9 @@
 #include "compiler/planning/driver/SpaceFit.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
+#include <optional>
+#include <span>
 
 using namespace tmc::planning;
 
@@ -13,6 +14,9 @@ constexpr int kAttempts = 5;
 /// Other ways to pack an arena that is too large.
 constexpr PackOptions kPackings[] = {
     {.seed = 1}, {.seed = 2, .effort = 400}, {.seed = 3, .effort = 1600}};
+/// A smaller plan that fits and takes less than this part longer is as good as
+/// the one that doesn't: none better is sought.
+constexpr int64_t kAlikePart = 500;
 /// Bisections for the smallest budget.
 constexpr int kBisections = 5;
 /// How many of them are tried with all effort where little finds no plan: each
@@ -60,29 +64,76 @@ private:
   absl::StatusOr<FittedSpaces> fit(const Problem &wanted,
                                    const SpaceSearchOptions &search) const {
     Problem tight = wanted;
-    FittedSpaces fitted;
+    SpaceSearchOptions how = search;
+    FittedSpaces fitted, lesser; // `lesser` fits, if it is feasible.
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      absl::StatusOr<SpacePlan> plan = solveSpaces(tight, search);
+      absl::StatusOr<SpacePlan> plan = solveSpaces(tight, how);
       if (!plan.ok())
         return plan.status();
       fitted.plan = std::move(*plan);
       if (!fitted.plan.feasible)
+        break;
+      pack(wanted, fitted, kPackings);
+      if (narrow(wanted, fitted, tight))
         return fitted;
-      pack(wanted, fitted);
-      bool fits = true;
-      for (size_t s = 0; s < wanted.spaces.size(); ++s) {
-        int64_t over = overBy(wanted, fitted, SpaceId(s));
-        if (over <= 0)
-          continue;
-        fits = false;
-        tight.spaces[s].budgetBytes =
-            std::max<int64_t>(0, tight.spaces[s].budgetBytes - over);
-      }
-      if (fits)
-        return fitted;
+      if (std::optional<FittedSpaces> smaller =
+              packSmaller(wanted, fitted.plan, tight);
+          smaller && (!lesser.plan.feasible ||
+                      smaller->plan.makespan < lesser.plan.makespan))
+        lesser = *std::move(smaller);
+      if (!lesser.plan.feasible)
+        continue;
+      const int64_t loses = lesser.plan.makespan - fitted.plan.makespan;
+      if (loses <= fitted.plan.makespan / kAlikePart)
+        break;
+      how.known = &lesser.plan.solution;
     }
+    if (lesser.plan.feasible)
+      return lesser;
     fitted.plan.feasible = false;
     return fitted;
+  }
+
+  /// Whether all arenas fit. What one loses is taken off the budget of `tight`.
+  static bool narrow(const Problem &wanted, const FittedSpaces &fitted,
+                     Problem &tight) {
+    bool fits = true;
+    for (size_t s = 0; s < wanted.spaces.size(); ++s) {
+      int64_t over = overBy(wanted, fitted, SpaceId(s));
+      if (over <= 0)
+        continue;
+      fits = false;
+      tight.spaces[s].budgetBytes =
+          std::max<int64_t>(0, tight.spaces[s].budgetBytes - over);
+    }
+    return fits;
+  }
+
+  /// The quickest of a search's smaller plans whose arenas fit, of those that
+  /// leave free what the best one's lost; packed once each, for soon one does.
+  std::optional<FittedSpaces> packSmaller(const Problem &wanted,
+                                          const SpacePlan &plan,
+                                          const Problem &tight) const {
+    for (const MovedPlan &smaller : plan.smaller) {
+      bool leavesEnough = true;
+      for (size_t s = 0; s < tight.spaces.size(); ++s)
+        leavesEnough &= tight.spaces[s].budgetBytes < 0 ||
+                        smaller.peakBytes[s] + tight.reservedOf(SpaceId(s)) <=
+                            tight.spaces[s].budgetBytes;
+      if (!leavesEnough)
+        continue;
+      FittedSpaces fitted;
+      fitted.plan = plan;
+      fitted.plan.solution = smaller.solution;
+      fitted.plan.makespan = smaller.makespan;
+      fitted.plan.peakBytes = smaller.peakBytes;
+      fitted.plan.smaller.clear();
+      pack(wanted, fitted, std::span(kPackings).first(1));
+      Problem unused = tight;
+      if (narrow(wanted, fitted, unused))
+        return fitted;
+    }
+    return std::nullopt;
   }
 
   static int64_t overBy(const Problem &wanted, const FittedSpaces &fitted,
@@ -92,7 +143,8 @@ private:
                       : fitted.arenaBytes[s] + wanted.reservedOf(s) - budget;
   }
 
-  void pack(const Problem &wanted, FittedSpaces &fitted) const {
+  void pack(const Problem &wanted, FittedSpaces &fitted,
+            std::span<const PackOptions> packings) const {
     size_t n = wanted.spaces.size();
     fitted.layoutPeakBytes.assign(n, 0);
     fitted.arenaBytes.assign(n, 0);
@@ -102,7 +154,7 @@ private:
                                    options.alignments[s], SpaceId(s));
       fitted.layoutPeakBytes[s] = peakBytes(arena);
       fitted.arenaBytes[s] = std::numeric_limits<int64_t>::max();
-      for (const PackOptions &how : kPackings) {
+      for (const PackOptions &how : packings) {
         int64_t bytes = packSorted(arena, how).arenaBytes;
         if (bytes < fitted.arenaBytes[s])
           fitted.arenaBytes[s] = bytes, fitted.packing[s] = how;

@@ -2,11 +2,13 @@
 //
 // What a plan promises are live peaks, one for each space; what must fit the
 // budgets are the arenas that its buffers are packed into. Where one doesn't,
-// it is packed in other ways, and then a plan is sought that leaves the bytes
-// free that the arena lost:
+// it is packed in other ways; then a smaller plan of the same search is, and
+// where that is much slower another is sought that leaves the bytes free that
+// the arena lost:
 //
 //     budget 600 MiB   plan 598, arena 606: packed by another seed, 603
-//                      plan for 597, arena 599: fits
+//                      its smaller form, 589, arena 597: fits, 4 % slower
+//                      plan for 597, arena 599: fits, 1 % slower
 //
 // A loop's body is laid out once, so what is alive in its first trip only has
 // its place in all trips: `layoutPeakBytes` counts that.

@@ -1,8 +1,8 @@
 #include "compiler/planning/driver/SpaceSearch.h"
 
 #include "compiler/planning/driver/FreeOrder.h"
+#include "compiler/planning/driver/SmallerPlans.h"
 #include "compiler/planning/driver/SpaceStrategies.h"
-#include "compiler/planning/peers/OffloadRules.h"
 #include "compiler/planning/peers/Optimum.h"
 #include "compiler/planning/search/LoopChoices.h"
 #include "compiler/planning/search/ModeLoads.h"
@@ -22,15 +22,6 @@ using namespace tmc::planning;
 namespace {
 
 constexpr int64_t kNoPlan = std::numeric_limits<int64_t>::max();
-
-using Rule = decltype(zeroOffload);
-/// The cheapest first.
-constexpr std::pair<SpacePlanner, Rule *> kRules[] = {
-    {SpacePlanner::OldestFirst, offloadOldest},
-    {SpacePlanner::ZeroOffload, zeroOffload},
-    {SpacePlanner::ZeroOffloadBlocks, zeroOffloadBlocks},
-    {SpacePlanner::Knapsack, offloadByKnapsack},
-    {SpacePlanner::Chain, offloadByChain}};
 
 class SpaceSearch {
 public:
@@ -108,23 +99,15 @@ private:
     return canGain(least + (best.feasible ? best.makespan / kWorthPart : 0));
   }
 
-  bool fits(const std::vector<int64_t> &peaks) const {
-    for (size_t s = 0; s < peaks.size(); ++s)
-      if (int64_t budget = problem.spaces[s].budgetBytes;
-          budget >= 0 && peaks[s] + problem.reservedOf(SpaceId(s)) > budget)
-        return false;
-    return true;
-  }
-
   /// What came of one choice.
   struct Made {
     int64_t makespan = kNoPlan;
     bool isFinal = false; // Other knobs come to the same.
   };
 
-  /// One plan of the device and its moves.
+  /// One plan of the device and its moves; `spare` more bytes are kept free.
   absl::StatusOr<Made> evaluate(const UpdateModes &modes, const Knobs &knobs,
-                                int64_t part) {
+                                int64_t part, int64_t spare = 0) {
     const Made nothing{kNoPlan, true};
     // To recomputing alone nothing is lost.
     const bool isAlone = std::isinf(knobs.price);
@@ -146,7 +129,7 @@ private:
       return nothing;
     ++tried;
     absl::StatusOr<Plan> plan =
-        solveFixed(projection->problem, deviceOptions(knobs, part),
+        solveFixed(projection->problem, deviceOptions(knobs, part, spare),
                    std::chrono::steady_clock::now());
     if (!plan.ok())
       return plan.status();
@@ -162,26 +145,45 @@ private:
     if (!moved.ok())
       return moved.status();
     const int64_t makespan = moved->makespan;
+    // Its moves take a little more than was kept free for them: once again,
+    // with that much more.
+    const int64_t over = moved->peakBytes[0] - (budget - problem.reservedBytes);
+    if (budget >= 0 && plan->feasible && over > 0 && !spare &&
+        over <= budget / kLittleOverPart && !best.feasible) {
+      neededSpare = !options.coarse;
+      return evaluate(modes, knobs, part, over);
+    }
     const bool gains = !best.feasible || makespan < best.makespan;
-    const bool isOffered = offer(*moved);
-    if (gains && isOffered)
+    const bool isOffered = offer(*std::move(moved));
+    if (gains && isOffered) {
       bestModes = modes, bestKnobs = knobs;
+      if (absl::Status status = keepSmaller(choice, *projection, *plan);
+          !status.ok())
+        return status;
+    }
     return Made{isOffered ? makespan : kNoPlan,
                 plan->feasible && plan->cost == plan->baseCost};
   }
 
   /// Whether a plan is sought with every row: of what is small, as long as
-  /// nothing fits, and far from what is proved.
-  bool isThorough() const { return isSmall || isFar || !best.feasible; }
+  /// nothing fits or hardly did, and far from what is proved.
+  bool isThorough() const {
+    return isSmall || isFar || !best.feasible ||
+           (neededSpare && isFarFromProven());
+  }
+  bool isFarFromProven() const {
+    return canGain(best.provenMakespan + best.provenMakespan / kFarPart);
+  }
 
   /// Sees whether the best plan is far from what is proved.
   void lookHowFar() {
-    isFar = options.secondPass && !options.coarse && !isSmall &&
-            canGain(best.provenMakespan + best.provenMakespan / kFarPart);
+    isFar =
+        options.secondPass && !options.coarse && !isSmall && isFarFromProven();
   }
 
-  SolveOptions deviceOptions(const Knobs &knobs, int64_t part) const {
-    const int64_t keptFree = knobs.pieces * largestMove;
+  SolveOptions deviceOptions(const Knobs &knobs, int64_t part,
+                             int64_t spare) const {
+    const int64_t keptFree = knobs.pieces * largestMove + spare;
     const int64_t budget = problem.spaces[0].budgetBytes;
     SolveOptions how;
     how.seed = options.seed;
@@ -205,8 +207,8 @@ private:
 
   /// Takes what a plan holds if it fits and is the quickest so far. Whether it
   /// fits.
-  bool offer(MovedPlan &plan) {
-    if (!fits(plan.peakBytes))
+  bool offer(MovedPlan plan) {
+    if (!fitsBudgets(problem, plan.peakBytes))
       return false;
     if (!best.feasible || plan.makespan < best.makespan) {
       best.solution = std::move(plan.solution);
@@ -217,17 +219,31 @@ private:
     return true;
   }
 
+  /// Keeps smaller forms of a plan, one of which may happen to be quicker.
+  absl::Status keepSmaller(const SpaceChoice &choice,
+                           const Projection &projection, const Plan &plan) {
+    const int64_t budget = problem.spaces[0].budgetBytes;
+    if (options.coarse || budget < 0)
+      return absl::OkStatus();
+    absl::Status status =
+        keepSmallerForms(problem, choice, projection, plan.solution,
+                         budget - problem.reservedBytes, best.smaller);
+    if (!best.smaller.empty() && best.smaller.front().makespan < best.makespan)
+      offer(best.smaller.front());
+    return status;
+  }
+
   absl::Status offerKnown() {
     absl::StatusOr<Profile> profile = simulate(problem, *options.known);
     if (!profile.ok())
       return profile.status();
     MovedPlan plan{*options.known, profile->makespan, profile->spacePeakBytes};
-    offer(plan);
+    offer(std::move(plan));
     return absl::OkStatus();
   }
 
   /// What the rule of others comes to.
-  absl::Status tryRule(Rule &rule) {
+  absl::Status tryRule(decltype(zeroOffload) &rule) {
     const int64_t budget = problem.spaces[0].budgetBytes;
     absl::StatusOr<MovedPlan> made = rule(
         problem,
@@ -236,7 +252,7 @@ private:
       return absl::OkStatus(); // Nothing moves what would have to.
     if (!made.ok())
       return made.status();
-    offer(*made);
+    offer(*std::move(made));
     return absl::OkStatus();
   }
 
@@ -467,7 +483,8 @@ private:
   LoopChoice loops;            // Of what is evaluated.
   int64_t largestMove = 0;     // Bytes.
   int64_t tried = 0;
-  bool isFar = false; // `lookHowFar`.
+  bool isFar = false;       // `lookHowFar`.
+  bool neededSpare = false; // More than knobs keep free, for a plan that fits.
   std::span<const Knobs> few = kTwo;
 };
 

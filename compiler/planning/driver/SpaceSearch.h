@@ -39,6 +39,7 @@
 
 #include "compiler/planning/bound/SpaceBound.h"
 #include "compiler/planning/driver/Solve.h"
+#include "compiler/planning/search/Moves.h"
 
 #include <limits>
 
@@ -81,7 +82,12 @@ struct SpacePlan {
   bool feasible = false; // Within the budgets of all spaces.
   int64_t makespan = 0;
   std::vector<int64_t> peakBytes; // Of each space, reserved left out.
-  SpaceCertificate proof;         // Of `provenMakespan`.
+  /// Other plans that fit, for who can't use all of the device's budget: the
+  /// quickest first, each with a smaller peak there than those before it. Of
+  /// each plan that was the best at its time there are forms that leave more of
+  /// the budget free to what moves. Coarsely: none.
+  std::vector<MovedPlan> smaller;
+  SpaceCertificate proof; // Of `provenMakespan`.
   int64_t provenMakespan = 0;
   int64_t tried = 0; // Plans of the device.
   double seconds = 0;

@@ -7,11 +7,23 @@
 #ifndef TMC_COMPILER_PLANNING_DRIVER_SPACESTRATEGIES_H
 #define TMC_COMPILER_PLANNING_DRIVER_SPACESTRATEGIES_H
 
+#include "compiler/planning/driver/SpaceSearch.h"
+#include "compiler/planning/peers/OffloadRules.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace tmc::planning {
+
+/// Whose rules are tried, the cheapest first.
+inline constexpr std::pair<SpacePlanner, decltype(zeroOffload) *> kRules[] = {
+    {SpacePlanner::OldestFirst, offloadOldest},
+    {SpacePlanner::ZeroOffload, zeroOffload},
+    {SpacePlanner::ZeroOffloadBlocks, zeroOffloadBlocks},
+    {SpacePlanner::Knapsack, offloadByKnapsack},
+    {SpacePlanner::Chain, offloadByChain}};
 
 /// How a device's plan is sought: a price of a link's second, bytes kept free,
 /// in largest transfers, and whether walks polish what prices construct. Where
@@ -62,6 +74,14 @@ inline constexpr int64_t kFreeParts[] = {0, 32, 16, 8, 5};
 inline constexpr int64_t kFarPart = 10;
 /// Coarsely, plans that are this part above it are near enough.
 inline constexpr int64_t kNearPart = 33;
+
+/// As long as nothing fits, what comes over the device's budget by less than
+/// this part of it is planned once more with that much kept free.
+inline constexpr int64_t kLittleOverPart = 32;
+
+/// Parts of the device's budget that smaller forms of a plan leave free, as
+/// packing may lose that much.
+inline constexpr int64_t kSpareParts[] = {64, 32, 16};
 
 /// Problems of up to so many instructions are planned exactly, by so many
 /// states at most: a quarter of a second, 80 MB.

@@ -15,6 +15,7 @@
 
 #include "compiler/planning/model/Random.h"
 #include "compiler/planning/pack/Arena.h"
+#include "compiler/planning/pack/BufferGroups.h"
 #include "compiler/planning/pack/PackSearch.h"
 #include "compiler/planning/pack/Skyline.h"
 
@@ -32,20 +33,15 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr int64_t kImproveWork = 20'000'000;
 /// Orders tried in one go: of few groups, more don't help.
 constexpr int kMostOrders = 200;
-
-/// One member of a group, by sections of compressed time.
-struct Member {
-  int64_t distance, bytes;
-  int32_t first, last;
-};
-
-struct Group {
-  std::vector<Member> members;
-  int64_t fixed = -1;
-  int64_t alignment = 1;
-  int64_t extent = 0;
-  int32_t first = std::numeric_limits<int32_t>::max(), last = 0;
-};
+/// Up to so many groups are few, so that better orders are always sought.
+constexpr size_t kFewGroups = 4000;
+/// Up to so many a place is looked for in holes, too, where tops lose more than
+/// a hundredth: that costs the square of the number. The work of one order, a
+/// step for each pair, is counted as often as kManyOrders.
+constexpr size_t kManyGroups = 20'000;
+constexpr int kManyOrders = 15;
+/// Of many groups, more effort than this is spent on another seed only.
+constexpr int64_t kMostManyEffort = 200;
 
 int64_t alignUp(int64_t value, int64_t alignment) {
   if ((alignment & (alignment - 1)) == 0)
@@ -56,62 +52,21 @@ int64_t alignUp(int64_t value, int64_t alignment) {
 class Packer {
 public:
   Packer(const ArenaProblem &problem, const PackOptions &options)
-      : problem(problem), options(options) {
-    const std::vector<Buffer> &buffers = problem.buffers;
-    std::vector<int64_t> times;
-    for (const Buffer &b : buffers) {
-      times.push_back(b.lifetime.begin);
-      times.push_back(b.lifetime.end);
-    }
-    std::sort(times.begin(), times.end());
-    times.erase(std::unique(times.begin(), times.end()), times.end());
-    sections = int32_t(times.size());
-    auto section = [&](int64_t t) {
-      return int32_t(std::lower_bound(times.begin(), times.end(), t) -
-                     times.begin());
-    };
-    std::vector<int32_t> groupOf(buffers.size(), -1);
-    place.resize(buffers.size());
-    for (size_t i = 0; i < buffers.size(); ++i) {
-      const Buffer &b = buffers[i];
-      int32_t root = int32_t(i);
-      int64_t distance = 0;
-      while (buffers[root].inside >= 0) {
-        distance += buffers[root].distance;
-        root = buffers[root].inside;
-      }
-      if (groupOf[root] < 0) {
-        groupOf[root] = int32_t(groups.size());
-        groups.emplace_back();
-      }
-      Group &g = groups[groupOf[root]];
-      place[i] = {groupOf[root], distance};
-      int64_t alignment = b.alignment ? b.alignment : problem.alignment;
-      g.alignment = std::lcm(g.alignment, alignment);
-      if (b.fixedOffset >= 0)
-        g.fixed = b.fixedOffset - distance;
-      g.extent = std::max(g.extent, distance + b.bytes);
-      int32_t first = section(b.lifetime.begin), last = section(b.lifetime.end);
-      if (b.bytes > 0 && first < last) {
-        g.members.push_back({distance, b.bytes, first, last});
-        g.first = std::min(g.first, first);
-        g.last = std::max(g.last, last);
-      }
-    }
-    lowest = peakBytes(problem);
-  }
+      : problem(problem), options(options), grouped(groupBuffers(problem)),
+        groups(grouped.groups), place(grouped.place),
+        sections(grouped.sections), lowest(peakBytes(problem)) {}
 
   Packing run();
 
 private:
   /// Many small groups cost time, and find a place in any hole.
-  bool isSmall(const Group &group) const {
+  bool isSmall(const BufferGroup &group) const {
     return groups.size() > 500 && group.fixed < 0 &&
            group.extent < lowest / 1000;
   }
   /// But for those that live long, which would come to lie on top of all: they
   /// go to the bottom, where they waste next to nothing.
-  bool isSediment(const Group &group) const {
+  bool isSediment(const BufferGroup &group) const {
     return isSmall(group) && group.last - group.first > sections / 8;
   }
   /// Where greedy placement looks for an offset.
@@ -127,6 +82,9 @@ private:
     keep(lastOffsets, arena);
     return arena;
   }
+  /// Of many groups: better orders from the one in which the groups come first
+  /// that live where most is alive, the longest of them first.
+  void improveWherePressed();
   /// Changes `order` to the best that is found; returns its arena, small groups
   /// left out.
   int64_t improveOrder(std::vector<int32_t> &order, int64_t amount);
@@ -144,16 +102,13 @@ private:
     return std::max(lowest, problem.capacityBytes);
   }
 
-  struct Place {
-    int32_t group;
-    int64_t distance;
-  };
   const ArenaProblem &problem;
   const PackOptions &options;
-  std::vector<Group> groups;
-  std::vector<Place> place; // Of each buffer.
-  int32_t sections = 0;
-  int64_t lowest = 0;
+  const BufferGroups grouped;
+  const std::vector<BufferGroup> &groups;
+  const std::vector<BufferGroups::Place> &place;
+  const int32_t sections;
+  const int64_t lowest;
   int64_t best = kNever;
   std::vector<int64_t> bestOffsets, lastOffsets;
   int64_t work = 0;
@@ -172,7 +127,7 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
   std::vector<Put> put; // By offset.
   Skyline skyline(holes ? 1 : size_t(sections));
   for (int32_t r : order) {
-    const Group &g = groups[r];
+    const BufferGroup &g = groups[r];
     int64_t at = std::max<int64_t>(g.fixed, 0);
     if (g.fixed < 0 && holes) {
       // Offsets that some placed buffer forbids: open intervals; the lowest
@@ -188,7 +143,7 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
         return at < 0 || tight;
       };
       if (g.members.size() == 1) { // In the order of what is placed.
-        const Member &m = g.members.front();
+        const BufferGroup::Member &m = g.members.front();
         size_t i = 0;
         for (bool more = true; more && i < put.size(); ++i)
           if (const Put &p = put[i]; p.first < m.last && m.first < p.last)
@@ -199,7 +154,7 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
         forbidden.clear();
         for (const Put &p : put)
           if (p.first < g.last && g.first < p.last)
-            for (const Member &m : g.members)
+            for (const BufferGroup::Member &m : g.members)
               if (p.first < m.last && m.first < p.last)
                 forbidden.push_back(
                     {p.offset - m.distance - m.bytes, p.end - m.distance});
@@ -211,12 +166,12 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
       if (at < 0)
         at = next;
     } else if (g.fixed < 0) {
-      for (const Member &m : g.members)
+      for (const BufferGroup::Member &m : g.members)
         at = std::max(at, skyline.top(m.first, m.last) - m.distance);
       at = alignUp(at, g.alignment);
     }
     offsets[r] = at;
-    for (const Member &m : g.members) {
+    for (const BufferGroup::Member &m : g.members) {
       int64_t end = at + m.distance + m.bytes;
       arena = std::max(arena, end);
       if (holes)
@@ -267,7 +222,7 @@ int64_t Packer::improveOrder(std::vector<int32_t> &order, int64_t amount) {
     }
     int64_t aim = lowest + (least - lowest) * 3 / 4;
     for (size_t i = 0; i < order.size(); ++i) {
-      const Group &g = groups[order[i]];
+      const BufferGroup &g = groups[order[i]];
       rank[order[i]] = double(i);
       if (g.fixed >= 0 || isSediment(g))
         rank[order[i]] = -double(order.size());
@@ -282,13 +237,20 @@ int64_t Packer::improveOrder(std::vector<int32_t> &order, int64_t amount) {
   return least;
 }
 
+void Packer::improveWherePressed() {
+  std::vector<int32_t> order = pressedFirst(grouped);
+  const int64_t pairs = int64_t(groups.size()) * int64_t(groups.size()) / 2;
+  improveOrder(order, pairs / 100 * kManyOrders *
+                          std::min(options.effort, kMostManyEffort));
+}
+
 /// Groups of one buffer each and one alignment are boxes to search exactly.
 void Packer::exact() {
   std::vector<Box> boxes;
   std::vector<int32_t> groupOf;
   int64_t alignment = 0;
   for (size_t r = 0; r < groups.size(); ++r) {
-    const Group &g = groups[r];
+    const BufferGroup &g = groups[r];
     if (g.members.empty())
       continue;
     if (g.members.size() > 1 || g.members[0].distance || g.fixed >= 0 ||
@@ -340,8 +302,8 @@ void Packer::exact() {
 Packing Packer::run() {
   std::vector<int32_t> order(groups.size());
   std::iota(order.begin(), order.end(), 0);
-  bool small = groups.size() <= 4000, holes = small;
-  for (const Group &g : groups) // Fixed offsets leave holes below them.
+  bool small = groups.size() <= kFewGroups, holes = small;
+  for (const BufferGroup &g : groups) // Fixed offsets leave holes below them.
     holes |= g.fixed >= 0;
   auto length = [&](int32_t r) {
     return double(groups[r].last) - double(groups[r].first);
@@ -364,6 +326,7 @@ Packing Packer::run() {
                         : length(r) * length(r) * size(r);
     });
   };
+
   std::vector<int32_t> bestOrder = order;
   auto tryKey = [&](int key, Look look) {
     sortByKey(key);
@@ -374,12 +337,13 @@ Packing Packer::run() {
   bool done = false;
   for (int key = 0; key < 5 && !done; ++key)
     done = tryKey(key, holes ? Look::TightestHole : Look::Tops);
-  if (!done && !holes && groups.size() <= 20'000 &&
+  if (!done && !holes && groups.size() <= kManyGroups &&
       best > wanted() + wanted() / 100) {
-    // Costs the square of the number, but skylines don't do.
     holes = true;
     for (int key : {0, 2})
       done = done || tryKey(key, Look::TightestHole);
+    if (best > wanted() + wanted() / 100)
+      improveWherePressed();
   }
   auto improve = [&] { // Half of the work for the most promising.
     int64_t amount = kImproveWork / 100 * options.effort, least = kNever;
@@ -403,8 +367,9 @@ Packing Packer::run() {
     improve();
   // Move what sticks out above the wanted size to the front, and try again.
   Random random(options.seed);
-  for (int64_t i = 0;
-       !small && i < 12 * options.effort / 100 && best > wanted(); ++i) {
+  const int64_t manyEffort = std::min(options.effort, kMostManyEffort);
+  for (int64_t i = 0; !small && i < 12 * manyEffort / 100 && best > wanted();
+       ++i) {
     order = bestOrder;
     std::vector<char> high(groups.size(), 0);
     for (int32_t r : order)

@@ -11,20 +11,38 @@
 
 namespace tmc::planning {
 
-/// The verifier finds the plan's makespan and peaks, within all budgets, and
-/// the plan is no quicker than what is proved.
-inline void expectTrue(const Problem &p, const SpacePlan &plan) {
-  Claim claim{plan.peakBytes[0],
-              plan.makespan,
+/// The verifier finds these peaks and this makespan, within all budgets.
+inline void expectHolds(const Problem &p, const Solution &solution,
+                        const std::vector<int64_t> &peakBytes,
+                        int64_t makespan) {
+  Claim claim{peakBytes[0],
+              makespan,
               p.spaces[0].budgetBytes,
-              {plan.peakBytes.begin() + 1, plan.peakBytes.end()}};
-  std::optional<std::string> fault = verifySolution(p, plan.solution, claim);
+              {peakBytes.begin() + 1, peakBytes.end()}};
+  std::optional<std::string> fault = verifySolution(p, solution, claim);
   ASSERT_FALSE(fault) << *fault << printProblem(p);
-  ASSERT_GE(plan.makespan, plan.provenMakespan);
   for (size_t s = 1; s < p.spaces.size(); ++s)
     if (p.spaces[s].budgetBytes >= 0) {
-      ASSERT_LE(plan.peakBytes[s], p.spaces[s].budgetBytes);
+      ASSERT_LE(peakBytes[s], p.spaces[s].budgetBytes);
     }
+}
+
+/// So it does of the plan, which is no quicker than what is proved, and of the
+/// smaller ones, each of which is smaller and slower than those before it.
+inline void expectTrue(const Problem &p, const SpacePlan &plan) {
+  ASSERT_NO_FATAL_FAILURE(
+      expectHolds(p, plan.solution, plan.peakBytes, plan.makespan));
+  ASSERT_GE(plan.makespan, plan.provenMakespan);
+  for (size_t i = 0; i < plan.smaller.size(); ++i) {
+    const MovedPlan &smaller = plan.smaller[i];
+    ASSERT_NO_FATAL_FAILURE(
+        expectHolds(p, smaller.solution, smaller.peakBytes, smaller.makespan));
+    ASSERT_GE(smaller.makespan, plan.makespan);
+    if (i) {
+      ASSERT_GT(smaller.makespan, plan.smaller[i - 1].makespan);
+      ASSERT_LT(smaller.peakBytes[0], plan.smaller[i - 1].peakBytes[0]);
+    }
+  }
 }
 
 } // namespace tmc::planning

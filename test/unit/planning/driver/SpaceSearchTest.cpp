@@ -113,7 +113,7 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
   constexpr SpacePlanner kRules[] = {
       SpacePlanner::OldestFirst, SpacePlanner::Knapsack, SpacePlanner::Chain};
   int64_t plans = 0, alone = 0, won = 0, ruled[3] = {}, wonFrom[3] = {};
-  int64_t tried = 0, triedCoarsely = 0;
+  int64_t tried = 0, triedCoarsely = 0, smaller = 0;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     GenerateOptions shape;
     shape.nodes = 150;
@@ -148,6 +148,7 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
         alone += without->feasible;
         if (plan->feasible)
           expectTrue(p, *plan);
+        smaller += int64_t(plan->smaller.size());
         for (int k = 0; k < 3; ++k) {
           SpaceSearchOptions by = options;
           by.planner = kRules[k];
@@ -186,6 +187,7 @@ TEST(SpaceSearch, NeverLosesToRecomputingAloneNorToOtherRules) {
     std::printf("  %lld by rule %d, of which the search has %lld quicker\n",
                 (long long)ruled[k], k, (long long)wonFrom[k]);
   EXPECT_GE(won, 10);
+  EXPECT_GE(smaller, 5);
   EXPECT_LT(triedCoarsely, tried / 3);
   for (int k = 0; k < 3; ++k) {
     EXPECT_GE(ruled[k], 10) << k;

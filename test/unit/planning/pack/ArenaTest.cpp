@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 using namespace tmc::planning;
@@ -233,6 +234,29 @@ TEST(Arena, HundredsOfBuffersArePackedPerfectly) {
     perfect += packing.arenaBytes == 1024;
   }
   EXPECT_EQ(perfect, 10);
+}
+
+// Of thousands few need a place where most is alive; they come first.
+TEST(Arena, OfThousandsOfBuffersLittleIsLost) {
+  std::mt19937 random(5);
+  ArenaProblem problem;
+  problem.alignment = 1;
+  std::uniform_real_distribution<double> unit;
+  std::normal_distribution<double> hump(1500, 250);
+  for (int i = 0; i < 5100; ++i) {
+    const int64_t sizes[] = {25, 32, 50, 75, 100, 150};
+    const int64_t begin = random() % 2 ? int64_t(random() % 3000)
+                                       : int64_t(std::abs(hump(random)));
+    const int64_t length = 1 + int64_t(std::pow(unit(random), 3) * 100);
+    problem.buffers.push_back(
+        {"b", sizes[random() % 6], {begin, begin + length}});
+  }
+  ASSERT_GT(problem.buffers.size(), 5000u);
+  Packing packing = packArena(problem);
+  ASSERT_EQ(verifyPacking(problem, packing), std::nullopt);
+  const int64_t peak = peakBytes(problem);
+  printf("  %.4f of the peak\n", double(packing.arenaBytes) / double(peak));
+  EXPECT_LT(packing.arenaBytes, peak + peak / 33);
 }
 
 } // namespace

@@ -1,0 +1,48 @@
+#include "compiler/planning/driver/SmallerPlans.h"
+
+#include "compiler/planning/driver/SpaceStrategies.h"
+
+#include <algorithm>
+
+using namespace tmc::planning;
+
+bool tmc::planning::fitsBudgets(const Problem &problem,
+                                const std::vector<int64_t> &peakBytes) {
+  for (size_t s = 0; s < peakBytes.size(); ++s)
+    if (int64_t budget = problem.spaces[s].budgetBytes;
+        budget >= 0 && peakBytes[s] + problem.reservedOf(SpaceId(s)) > budget)
+      return false;
+  return true;
+}
+
+static void keep(MovedPlan plan, std::vector<MovedPlan> &kept) {
+  auto isNoWorse = [](const MovedPlan &a, const MovedPlan &b) {
+    return a.makespan <= b.makespan && a.peakBytes[0] <= b.peakBytes[0];
+  };
+  if (std::any_of(kept.begin(), kept.end(),
+                  [&](const MovedPlan &k) { return isNoWorse(k, plan); }))
+    return;
+  std::erase_if(kept, [&](const MovedPlan &k) { return isNoWorse(plan, k); });
+  auto at = std::upper_bound(kept.begin(), kept.end(), plan,
+                             [](const MovedPlan &a, const MovedPlan &b) {
+                               return a.makespan < b.makespan;
+                             });
+  kept.insert(at, std::move(plan));
+}
+
+absl::Status tmc::planning::keepSmallerForms(const Problem &problem,
+                                             const SpaceChoice &choice,
+                                             const Projection &projection,
+                                             const Solution &planned,
+                                             int64_t liveBytes,
+                                             std::vector<MovedPlan> &kept) {
+  for (int64_t part : kSpareParts) {
+    absl::StatusOr<MovedPlan> smaller = placeMoves(
+        problem, choice, projection, planned, liveBytes - liveBytes / part);
+    if (!smaller.ok())
+      return smaller.status();
+    if (fitsBudgets(problem, smaller->peakBytes))
+      keep(*std::move(smaller), kept);
+  }
+  return absl::OkStatus();
+}
