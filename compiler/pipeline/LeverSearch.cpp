@@ -79,10 +79,11 @@ private:
     }
   }
 
-  /// Of the last precision, a middle number of pieces and the most.
+  /// Of the last precision, the whole batch, a middle number of pieces and the
+  /// most.
   std::set<Point> firsts() const {
     std::set<Point> points;
-    for (size_t pieces : {sizes[kPieces] / 2, sizes[kPieces] - 1})
+    for (size_t pieces : {size_t(0), sizes[kPieces] / 2, sizes[kPieces] - 1})
       points.insert({sizes[kPrecision] - 1, 0, 0, 0, pieces});
     return points;
   }

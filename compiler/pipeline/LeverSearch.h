@@ -4,8 +4,8 @@
 // which takes a second to build and some tenths to plan coarsely
 // (CoarsePlan.h), so few are visited:
 //
-//     1  two numbers of micro-batches of one column: the quickest precision,
-//        else as little harm as can be
+//     1  the whole batch and two numbers of micro-batches of one column: the
+//        quickest precision, else as little harm as can be
 //     2  from the best point one lever at a time
 //     3  of each column within kClose of the best, the numbers of micro-batches
 //        next to its best

@@ -185,6 +185,8 @@ private:
                              int64_t spare) const {
     const int64_t keptFree = knobs.pieces * largestMove + spare;
     const int64_t budget = problem.spaces[0].budgetBytes;
+    if (options.coarse && !isSmall && !best.feasible)
+      part = std::max<int64_t>(1, part / kPressedShare);
     SolveOptions how;
     how.seed = options.seed;
     how.effort = options.effort.part(

@@ -75,6 +75,11 @@ inline constexpr int64_t kFarPart = 10;
 /// Coarsely, plans that are this part above it are near enough.
 inline constexpr int64_t kNearPart = 33;
 
+/// Coarsely, as long as nothing fits, plans of the device get so many times
+/// their part of the work: where a budget presses, that finds what fits, and to
+/// fail by all rows takes longer.
+inline constexpr int64_t kPressedShare = 4;
+
 /// As long as nothing fits, what comes over the device's budget by less than
 /// this part of it is planned once more with that much kept free.
 inline constexpr int64_t kLittleOverPart = 32;
