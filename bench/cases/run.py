@@ -45,6 +45,7 @@ def levers(precision, pieces, optimizer):
 # other rows: a name, options, and the rule that plans (None: tmc).
 CASES = {
     "gpt2-xl": ("GPT-2 XL, batch 64, on a 12 GB RTX 3060", "examples/gpt2-xl.onnx", XL, (1024, "tokens"), FREE, [
+        ("all levers free, the host has 32 GiB", [*FREE, "--host-budget=32GiB"], None),
         ("16 x 4, fp16, `adamw8bit`, the rest free", levers("fp16", 16, "adamw8bit"), None),
         (f"by hand: 16 x 4, fp16, `adamw8bit`, {BY_HAND}", [*levers("fp16", 16, "adamw8bit"), "--narrow-copies=kept"], BLOCKS),
         ("by hand, 32 x 2", [*levers("fp16", 32, "adamw8bit"), "--narrow-copies=kept"], BLOCKS)]),

@@ -48,12 +48,13 @@ public:
     } else if (spec.isNone()) {
       leaveOut(best.baseSeconds);
     }
-    if (spec.isNone() || !wantsMoves())
+    if (spec.isNone())
       return true;
     Expected<StepProblem> moved = stateWithMoves(module);
     if (!moved)
       return std::move(moved.failure());
-    return move(*moved);
+    best.impossibleBelowBytes = planning::impossibleBelow(moved->problem);
+    return wantsMoves() ? move(*moved) : true;
   }
 
   Expected<int64_t> impossibleBelow(ModuleOp module) {
@@ -166,7 +167,6 @@ private:
   }
 
   Expected<bool> move(StepProblem &stated) {
-    best.impossibleBelowBytes = planning::impossibleBelow(stated.problem);
     if (request.budgets.device >= 0 &&
         request.budgets.device < best.impossibleBelowBytes)
       return true;

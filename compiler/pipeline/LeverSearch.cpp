@@ -341,13 +341,17 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
       lever.instead = text(setting);
       lever.seconds = seen.at(setting).seconds;
     }
+    // What gets no plan may still take less.
     for (const auto &[setting, plan] : seen) {
-      if (lever.seconds >= 0 || !plan.isLeftOut || !isAnswer(setting) ||
-          (lever.atLeast >= 0 && plan.provenSeconds >= lever.atLeast))
+      const double least = lever.atLeast >= 0 ? lever.atLeast : lever.seconds;
+      if (!plan.isLeftOut || !isAnswer(setting) ||
+          (least >= 0 && plan.provenSeconds >= least))
         continue;
       lever.instead = text(setting);
       lever.atLeast = plan.provenSeconds;
     }
+    if (lever.atLeast >= 0)
+      lever.seconds = -1;
     levers.push_back(std::move(lever));
   };
   auto pieces = [](const LeverSetting &s) {

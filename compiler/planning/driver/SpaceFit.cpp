@@ -175,7 +175,7 @@ private:
     absl::StatusOr<FittedSpaces> again = fit(problem, search);
     if (!again.ok())
       return again.status();
-    found = again->plan.feasible ? *std::move(again) : least;
+    found = again->plan.feasible ? *again : least;
     return absl::OkStatus();
   }
 

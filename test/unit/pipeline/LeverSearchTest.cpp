@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <random>
 
@@ -120,6 +121,8 @@ void expectCloseToGrid(const LeverSpace &space) {
         << seed << ": " << textOf(found->ranked[0]) << ", not "
         << textOf(grid->ranked[0]);
   }
+  std::printf("  %zu steps, %.1f of %zu settings seen in the mean\n", fitting,
+              double(seen) / double(fitting), space.size());
   EXPECT_GT(fitting, 700u);
   EXPECT_LT(seen, fitting * space.size() * 2 / 5);
 }
