@@ -105,7 +105,8 @@ ROOMS = {
     # Updates on the host beside a card are the cpu backend's.
     "runtime/cuda": ["runtime/kernels", "runtime/step", "runtime/cpu"],
     "runtime/tmc.h": [],
-    "compiler/support": [],
+    # Names are shown alike by the compiler and by a trainer.
+    "compiler/support": ["runtime/kernels"],
     # A plan's way: the model states and checks, bounds and packings build on it, the
     # search on both, the driver on all. The peers get no more than the model and the
     # linear problem with its schedules, in which they say their answers; the driver
