@@ -57,6 +57,7 @@ std::string describe(const Problem &problem, const SpacePlan &plan,
   json.member("lower_bound", bound);
   json.member("lower_bound_scope", "fixed-order");
   json.member("void_cases_values", fetchableValues(problem));
+  json.member("lists_refused", plan.refused);
   json.member("seconds", plan.seconds);
   if (plan.feasible) {
     json.member("makespan", plan.makespan);
@@ -258,6 +259,10 @@ int solveOffload(int argc, char **argv) {
     if (auto fault = verifySolution(problem, plan->solution, claim))
       return fail(kDefect, "the plan is wrong: " + *fault);
   }
+  if (plan->refused)
+    note(std::to_string(plan->refused) +
+         (plan->refused > 1 ? " lists" : " list") +
+         " came out wrong and were left out");
   if (std::string path = args.get("--json"); !path.empty())
     if (int code =
             writeFile(path, describe(problem, *plan, base->makespan, *bound)))

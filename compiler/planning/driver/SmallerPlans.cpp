@@ -30,17 +30,20 @@ static void keep(MovedPlan plan, std::vector<MovedPlan> &kept) {
   kept.insert(at, std::move(plan));
 }
 
-absl::Status tmc::planning::keepSmallerForms(const Problem &problem,
-                                             const SpaceChoice &choice,
-                                             const Projection &projection,
-                                             const Solution &planned,
-                                             int64_t liveBytes,
-                                             std::vector<MovedPlan> &kept) {
+absl::Status tmc::planning::keepSmallerForms(
+    const Problem &problem, const SpaceChoice &choice,
+    const Projection &projection, const Solution &planned, int64_t liveBytes,
+    std::vector<MovedPlan> &kept, int64_t &refused) {
   for (int64_t part : kSpareParts) {
     absl::StatusOr<MovedPlan> smaller = placeMoves(
         problem, choice, projection, planned, liveBytes - liveBytes / part);
+    if (absl::IsFailedPrecondition(smaller.status())) {
+      ++refused;
+      continue;
+    }
     if (!smaller.ok())
       return smaller.status();
+    refused += smaller->refused;
     if (fitsBudgets(problem, smaller->peakBytes))
       keep(*std::move(smaller), kept);
   }

@@ -19,12 +19,12 @@ namespace tmc::planning {
 
 /// Adds forms of a plan that leave parts of `liveBytes` free (as `placeMoves`
 /// has it) and fit all budgets to `kept`: plans with the quickest first, each
-/// with a smaller peak on the device than those before it. Errors: those of
-/// `placeMoves`.
+/// with a smaller peak on the device than those before it. Lists that come out
+/// wrong are counted in `refused`. Errors: the others of `placeMoves`.
 absl::Status keepSmallerForms(const Problem &problem, const SpaceChoice &choice,
                               const Projection &projection,
                               const Solution &planned, int64_t liveBytes,
-                              std::vector<MovedPlan> &kept);
+                              std::vector<MovedPlan> &kept, int64_t &refused);
 
 /// Whether live bytes of each space, reserved added, are within its budget.
 bool fitsBudgets(const Problem &problem, const std::vector<int64_t> &peakBytes);

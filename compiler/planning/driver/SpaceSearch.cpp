@@ -1,6 +1,7 @@
 #include "compiler/planning/driver/SpaceSearch.h"
 
 #include "compiler/planning/driver/FreeOrder.h"
+#include "compiler/planning/driver/OfferPlan.h"
 #include "compiler/planning/driver/SmallerPlans.h"
 #include "compiler/planning/driver/SpaceStrategies.h"
 #include "compiler/planning/peers/Optimum.h"
@@ -120,7 +121,7 @@ private:
     choice.loops = loops;
     absl::StatusOr<Projection> projection =
         project(problem, choice, knobs.price);
-    if (absl::IsFailedPrecondition(projection.status()))
+    if (absl::IsNotFound(projection.status()))
       return nothing; // Nothing moves what would have to.
     if (!projection.ok())
       return projection.status();
@@ -142,6 +143,8 @@ private:
     absl::StatusOr<MovedPlan> moved =
         placeMoves(problem, choice, *projection, plan->solution,
                    budget < 0 ? -1 : budget - problem.reservedBytes);
+    if (isRefused(moved, best.refused))
+      return nothing;
     if (!moved.ok())
       return moved.status();
     const int64_t makespan = moved->makespan;
@@ -154,7 +157,7 @@ private:
       return evaluate(modes, knobs, part, over);
     }
     const bool gains = !best.feasible || makespan < best.makespan;
-    const bool isOffered = offer(*std::move(moved));
+    const bool isOffered = offerPlan(problem, *std::move(moved), best);
     if (gains && isOffered) {
       bestModes = modes, bestKnobs = knobs;
       if (absl::Status status = keepSmaller(choice, *projection, *plan);
@@ -207,31 +210,17 @@ private:
     return how;
   }
 
-  /// Takes what a plan holds if it fits and is the quickest so far. Whether it
-  /// fits.
-  bool offer(MovedPlan plan) {
-    if (!fitsBudgets(problem, plan.peakBytes))
-      return false;
-    if (!best.feasible || plan.makespan < best.makespan) {
-      best.solution = std::move(plan.solution);
-      best.feasible = true;
-      best.makespan = plan.makespan;
-      best.peakBytes = std::move(plan.peakBytes);
-    }
-    return true;
-  }
-
   /// Keeps smaller forms of a plan, one of which may happen to be quicker.
   absl::Status keepSmaller(const SpaceChoice &choice,
                            const Projection &projection, const Plan &plan) {
     const int64_t budget = problem.spaces[0].budgetBytes;
     if (options.coarse || budget < 0)
       return absl::OkStatus();
-    absl::Status status =
-        keepSmallerForms(problem, choice, projection, plan.solution,
-                         budget - problem.reservedBytes, best.smaller);
+    absl::Status status = keepSmallerForms(
+        problem, choice, projection, plan.solution,
+        budget - problem.reservedBytes, best.smaller, best.refused);
     if (!best.smaller.empty() && best.smaller.front().makespan < best.makespan)
-      offer(best.smaller.front());
+      offerPlan(problem, best.smaller.front(), best);
     return status;
   }
 
@@ -240,7 +229,7 @@ private:
     if (!profile.ok())
       return profile.status();
     MovedPlan plan{*options.known, profile->makespan, profile->spacePeakBytes};
-    offer(std::move(plan));
+    offerPlan(problem, std::move(plan), best);
     return absl::OkStatus();
   }
 
@@ -250,12 +239,12 @@ private:
     absl::StatusOr<MovedPlan> made = rule(
         problem,
         budget < 0 ? -1 : std::max<int64_t>(0, budget - problem.reservedBytes));
-    if (absl::IsFailedPrecondition(made.status()))
-      return absl::OkStatus(); // Nothing moves what would have to.
-    if (!made.ok())
-      return made.status();
-    offer(*std::move(made));
-    return absl::OkStatus();
+    // Nothing moves what would have to; or its list is wrong.
+    if (absl::IsNotFound(made.status()) || isRefused(made, best.refused))
+      return absl::OkStatus();
+    if (made.ok())
+      offerPlan(problem, *std::move(made), best);
+    return made.status();
   }
 
   /// The quickest of all that are quicker than the best plan so far.
@@ -271,7 +260,7 @@ private:
       return profile.status();
     MovedPlan made{std::move((*plan)->solution), profile->makespan,
                    profile->spacePeakBytes};
-    if (made.makespan != (*plan)->makespan || !offer(made))
+    if (made.makespan != (*plan)->makespan || !offerPlan(problem, made, best))
       return absl::InternalError("the optimum isn't what it says");
     return absl::OkStatus();
   }

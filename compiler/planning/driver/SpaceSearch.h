@@ -89,7 +89,8 @@ struct SpacePlan {
   std::vector<MovedPlan> smaller;
   SpaceCertificate proof; // Of `provenMakespan`.
   int64_t provenMakespan = 0;
-  int64_t tried = 0; // Plans of the device.
+  int64_t tried = 0;   // Plans of the device.
+  int64_t refused = 0; // Lists that came out wrong, and were left out.
   double seconds = 0;
 };
 

@@ -224,7 +224,7 @@ absl::StatusOr<MovedPlan> tmc::planning::offloadByChain(const Problem &problem,
   const TurningGaps gaps(problem, *projection);
   const Chain chain(gaps, *projection);
   if (!chain.isChain())
-    return absl::FailedPreconditionError("the step isn't a chain of blocks");
+    return absl::NotFoundError("the step isn't a chain of blocks");
   return placeWithin(problem, choice, *projection, gaps, liveBytes,
                      [&](int64_t bytes) { return chain.within(bytes); });
 }

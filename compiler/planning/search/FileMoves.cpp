@@ -44,7 +44,9 @@ public:
           candidates.front().persists == candidates.back().persists)
         break; // One order is all orders.
     }
-    return hasBest ? std::move(best) : std::move(plan);
+    MovedPlan made = hasBest ? std::move(best) : std::move(plan);
+    made.refused = refused;
+    return made;
   }
 
 private:
@@ -88,6 +90,10 @@ private:
     if (!list.ok())
       return list.status();
     absl::StatusOr<Profile> profile = simulate(problem, *list);
+    if (absl::IsFailedPrecondition(profile.status())) {
+      ++refused;
+      return false;
+    }
     if (!profile.ok())
       return profile.status();
     MovedPlan made{std::move(*list), profile->makespan,
@@ -139,6 +145,7 @@ private:
   const FileForms forms;
   Timeline timeline;
   bool hasBest = false, bestFits = false;
+  int64_t refused = 0;
 };
 
 } // namespace

@@ -85,6 +85,15 @@ private:
   // What is to be moved
   //===--------------------------------------------------------------------===//
 
+  /// What comes in several segments is a value in each of these; here they are
+  /// one, which an entry of a later segment that an earlier one's kernel asks
+  /// for would write beside the segment's own.
+  size_t keyOf(ValueId v) const {
+    return projection.values[v] == kNone ? whole.values.size() + size_t(v)
+                                         : size_t(projection.values[v]);
+  }
+  size_t keys() const { return whole.values.size() + projection.values.size(); }
+
   /// An entry of the planned list that reads or writes a value.
   struct Touch {
     size_t entry;
@@ -92,14 +101,14 @@ private:
   };
 
   void indexTouches() {
-    touches.resize(projection.values.size());
+    touches.resize(keys());
     for (size_t e = 0; e < planned.size(); ++e) {
       if (!isEntry(e))
         continue;
       for (ValueId v : recipeOf(e).reads)
-        touches[v].push_back({e, true, false});
+        touches[keyOf(v)].push_back({e, true, false});
       for (ValueId v : recipeOf(e).writes)
-        touches[v].push_back({e, false, true});
+        touches[keyOf(v)].push_back({e, false, true});
     }
   }
   /// The first that is at `e` or behind it.
@@ -114,7 +123,7 @@ private:
   /// The first entry after `e` that reads what `e` writes; none if nobody does
   /// or it is written again before. What goes home is read by the step's end.
   std::optional<size_t> readerOf(size_t e, ValueId v) const {
-    const std::vector<Touch> &list = touches[v];
+    const std::vector<Touch> &list = touches[keyOf(v)];
     if (size_t i = touchAt(list, e + 1); i < list.size())
       return list[i].reads ? std::optional(list[i].entry) : std::nullopt;
     if (projection.problem.values[v].kind == ValueKind::Persistent)
@@ -124,7 +133,7 @@ private:
   /// The place behind the last that reads the instance of `v` which is there at
   /// `e`, and the first place from there on that writes it anew.
   std::pair<size_t, size_t> lifeFrom(size_t e, ValueId v) const {
-    const std::vector<Touch> &list = touches[v];
+    const std::vector<Touch> &list = touches[keyOf(v)];
     size_t i = touchAt(list, e), last = e;
     for (; i < list.size() && list[i].reads; ++i)
       last = list[i].entry + 1;
@@ -132,8 +141,9 @@ private:
   }
   /// The first place behind the last use of the instance before `e`'s.
   size_t readBefore(size_t e, ValueId v) const {
-    const size_t i = touchAt(touches[v], e);
-    return i ? touches[v][i - 1].entry + 1 : 0;
+    const std::vector<Touch> &list = touches[keyOf(v)];
+    const size_t i = touchAt(list, e);
+    return i ? list[i - 1].entry + 1 : 0;
   }
   bool isPersistent(ValueId v) const {
     return projection.problem.values[v].kind == ValueKind::Persistent;
@@ -142,8 +152,8 @@ private:
   void findTransfers(Transfers &t) {
     indexTouches();
     findWorks(t);
-    std::vector<size_t> madeAt(projection.values.size(), 0);
-    hasStash.assign(projection.values.size(), 0);
+    std::vector<size_t> madeAt(keys(), 0);
+    hasStash.assign(keys(), 0);
     for (size_t e = 0; e < planned.size(); ++e) {
       if (!isEntry(e))
         continue;
@@ -151,19 +161,19 @@ private:
       const Recipe &r = recipeOf(e);
       if (origin.kind == Kind::Stash) {
         const ValueId v = r.reads[0];
-        addStash(t, origin.recipe, v, std::max(madeAt[v] + 1, e), e);
+        addStash(t, origin.recipe, v, std::max(madeAt[keyOf(v)] + 1, e), e);
       } else if (origin.kind == Kind::Fetch) {
         const ValueId v = r.writes[0];
         if (std::optional<size_t> reader = readerOf(e, v)) {
-          if (origin.stash != kNone && !hasStash[v]) {
-            const size_t maker = touches[v].front().entry;
+          if (origin.stash != kNone && !hasStash[keyOf(v)]) {
+            const size_t maker = touches[keyOf(v)].front().entry;
             addStash(t, origin.stash, v, maker + 1, maker);
           }
           addFetch(t, origin.recipe, v, e, *reader);
         }
       }
       for (ValueId v : r.writes)
-        madeAt[v] = e;
+        madeAt[keyOf(v)] = e;
     }
     endBeforeOverwrites(t);
     std::stable_sort(
@@ -203,12 +213,13 @@ private:
 
   void addStash(Transfers &t, RecipeId recipe, ValueId v, size_t first,
                 size_t place) {
-    hasStash[v] = 1;
+    hasStash[keyOf(v)] = 1;
     Transfer stash = transfer(recipe, v, place);
     stash.work = workOn[stash.value];
     stash.isIdle = stash.work != kNone && isPersistent(v);
     // What is there when the step begins may be copied at any time.
-    if (stash.isIdle && (touches[v].empty() || !touches[v].front().writes))
+    const std::vector<Touch> &uses = touches[keyOf(v)];
+    if (stash.isIdle && (uses.empty() || !uses.front().writes))
       first = stash.begin;
     stash.first = std::min(first, stash.end);
     const auto [last, next] = lifeFrom(stash.first, v);
@@ -304,8 +315,8 @@ private:
   const Projection &projection;
   std::vector<Execution> planned;          // All segments'.
   std::vector<size_t> ends;                // Of segments.
-  std::vector<std::vector<Touch>> touches; // Of projected values, in order.
-  std::vector<char> hasStash;              // Of these.
+  std::vector<std::vector<Touch>> touches; // By `keyOf`, in order.
+  std::vector<char> hasStash;              // By `keyOf`.
   /// Of contents: the first work that reads, and that writes, a form.
   std::vector<int32_t> workOn, workOf;
 };

@@ -39,11 +39,14 @@ struct MovedPlan {
   Solution solution;
   int64_t makespan = 0;
   std::vector<int64_t> peakBytes; // Of each space, reserved left out.
+  int64_t refused = 0; // Lists with a file that were wrong on the way here.
 };
 
 /// `planned` is a solution of `projection.problem`; `liveBytes` is what live
 /// bytes of the device may reach, reserved left out (-1: anything). What a
-/// transfer needs at the least is taken even where that is more.
+/// transfer needs at the least is taken even where that is more. A
+/// FailedPrecondition error where the list comes out wrong, which is for the
+/// caller to leave out.
 absl::StatusOr<MovedPlan> placeMoves(const Problem &problem,
                                      const SpaceChoice &choice,
                                      const Projection &projection,

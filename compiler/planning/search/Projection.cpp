@@ -193,7 +193,7 @@ private:
   absl::Status addFetch(ValueId v) {
     RecipeId move = fetches[v];
     if (move == kNone)
-      return absl::FailedPreconditionError(absl::StrCat(
+      return absl::NotFoundError(absl::StrCat(
           "nothing fetches '", whole.values[v].name, "' to the device"));
     Recipe r;
     r.name = whole.recipes[move].name;
@@ -211,7 +211,7 @@ private:
   absl::Status addStash(ValueId v) {
     RecipeId move = stashes[v];
     if (move == kNone)
-      return absl::FailedPreconditionError(
+      return absl::NotFoundError(
           absl::StrCat("nothing stashes '", whole.values[v].name, "' away"));
     Recipe r;
     r.name = whole.recipes[move].name;
@@ -222,11 +222,29 @@ private:
       mark.name = whole.values[v].name + " there";
       marks[v] = addValue(mark, kNone);
       r.writes = {marks[v]};
+    } else {
+      endOldHome(v, r);
     }
     result.problem.addInstruction(segment, std::move(r));
     origin(Projection::Kind::Stash, move);
     hasStash[v] = 1;
     return absl::OkStatus();
+  }
+
+  /// Once `r` has brought `v` home, nothing fetches what `v` updates from
+  /// there.
+  void endOldHome(ValueId v, Recipe &r) {
+    const ValueId old = whole.values[v].updates;
+    const ValueId mark = old == kNone ? kNone : marks[whole.contentOf(old)];
+    if (mark == kNone)
+      return;
+    Value after = result.problem.values[mark];
+    after.name += "'";
+    after.updates = mark;
+    const ValueId next = addValue(after, kNone);
+    r.reads.push_back(mark);
+    r.writes.push_back(next);
+    r.overwrites.push_back({mark, next, true});
   }
 
   /// A value of no bytes that a fetch of `v` from its home reads, and the work
@@ -311,20 +329,9 @@ private:
     }
     Recipe work;
     work.name = r.name;
-    for (ValueId v : r.writes) {
-      ValueId old = whole.values[v].updates;
-      ValueId mark =
-          old == kNone || !isAtHome(v) ? kNone : marks[whole.contentOf(old)];
-      if (mark == kNone)
-        continue;
-      Value after = result.problem.values[mark];
-      after.name += "'";
-      after.updates = mark;
-      ValueId next = addValue(after, kNone);
-      work.reads.push_back(mark);
-      work.writes.push_back(next);
-      work.overwrites.push_back({mark, next, true});
-    }
+    for (ValueId v : r.writes)
+      if (isAtHome(v))
+        endOldHome(v, work);
     result.problem.addInstruction(segment, std::move(work));
     origin(Projection::Kind::Work,
            whole.instructions[i].recipes[choice.variants[i]], i);
@@ -341,7 +348,7 @@ private:
   absl::Status addReturn(ValueId v) {
     RecipeId move = fetches[v];
     if (move == kNone)
-      return absl::FailedPreconditionError(absl::StrCat(
+      return absl::NotFoundError(absl::StrCat(
           "nothing fetches '", whole.values[v].name, "' to the device"));
     Recipe r;
     r.name = whole.recipes[move].name;

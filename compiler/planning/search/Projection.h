@@ -80,7 +80,7 @@ struct Projection {
 };
 
 /// `price`: what a second of a link costs, in seconds of compute; infinity:
-/// only what has to be fetched is. A FailedPrecondition error where no move
+/// only what has to be fetched is. A NotFound error where no move
 /// leads where the choice needs one.
 absl::StatusOr<Projection> project(const Problem &problem,
                                    const SpaceChoice &choice, double price);
