@@ -116,9 +116,6 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
     return std::move(known.failure());
   Calibration calibration;
   calibration.target = *known;
-  // Only what is measured stays: the probes' products are of f32.
-  Rooflines &rooflines = calibration.target.rooflines;
-  rooflines = {{ProductType::F32, rooflines.at(ProductType::F32)}};
 
   SmallString<128> directory;
   if (std::error_code error =
@@ -176,12 +173,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
     for (const MeasuredLaunch &launch : probe.launches)
       if (launch.seconds > 0 && !launch.family.empty())
         calibration.launches[launch.family].push_back(launch);
-  for (const auto &[family, launches] : calibration.launches)
-    calibration.target.families[family][ProductType::F32] =
-        fitRoofline(launches);
-  if (auto generated = calibration.target.families.find("Fused");
-      generated != calibration.target.families.end())
-    rooflines = generated->second;
+  fitFamilies(calibration.launches, calibration.target);
   calibration.target.name =
       calibration.target.name + " (measured" +
       (options.threads > 0 ? ", " + std::to_string(options.threads) +

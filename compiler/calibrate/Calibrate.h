@@ -4,8 +4,10 @@
 // more than once, for other programs take the machine for a while at a time,
 // and the fastest run of each launch goes into the fit of its family. What no
 // probe has (a family that only other models need) is predicted by the roofline
-// of all generated kernels together. One more probe keeps all engines busy at
-// once, for the rates of transfers and of updates on the host (MoveFit.h).
+// of all generated kernels together. The probes' products are of f32: rates of
+// other types stay what they were in the target's description. One more probe
+// keeps all engines busy at once, for the rates of transfers and of updates on
+// the host (MoveFit.h).
 //
 // Measured times differ from run to run, so does the file; a plan made from it
 // is a function of the file alone.

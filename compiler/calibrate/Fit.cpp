@@ -84,3 +84,12 @@ double tmc::predictedRatio(const Roofline &roofline,
   }
   return measured > 0 ? predicted / measured : 1;
 }
+
+void tmc::fitFamilies(
+    const std::map<std::string, std::vector<MeasuredLaunch>> &launches,
+    Target &target) {
+  for (const auto &[family, some] : launches)
+    target.families[family][ProductType::F32] = fitRoofline(some);
+  if (auto generated = launches.find("Fused"); generated != launches.end())
+    target.rooflines[ProductType::F32] = fitRoofline(generated->second);
+}

@@ -16,6 +16,7 @@
 
 #include "compiler/target/Target.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,13 @@ struct MeasuredLaunch {
 /// within a factor of a thousand of the fastest that was seen; of what no
 /// launch asks for (a copy has no operations) the rate bounds nothing.
 Roofline fitRoofline(const std::vector<MeasuredLaunch> &launches);
+
+/// Puts what was measured of f32, by family, in the place of what `target` says
+/// of it. What it says of products of other types, which nobody measured,
+/// stays: a card's published rates are nearer to them than any rate of f32.
+void fitFamilies(
+    const std::map<std::string, std::vector<MeasuredLaunch>> &launches,
+    Target &target);
 
 /// Sum of predicted over sum of measured seconds.
 double predictedRatio(const Roofline &roofline,

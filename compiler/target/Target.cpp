@@ -122,11 +122,15 @@ ProductType tmc::productTypeOf(DType type) {
 
 const Roofline &Target::rooflineOf(const std::string &family,
                                    ProductType type) const {
-  if (auto own = families.find(family); own != families.end())
+  const auto own = families.find(family);
+  if (own != families.end())
     if (auto at = own->second.find(type); at != own->second.end())
       return at->second;
   if (auto at = rooflines.find(type); at != rooflines.end())
     return at->second;
+  if (own != families.end())
+    if (auto at = own->second.find(ProductType::F32); at != own->second.end())
+      return at->second;
   return rooflines.at(ProductType::F32);
 }
 

@@ -61,7 +61,8 @@ struct Target {
   FileDescription file;
 
   /// What bounds a kernel of `family` whose products are of `type`: the
-  /// family's own roofline, else the target's, else the target's of f32.
+  /// family's own roofline, else the target's, else those of f32, again the
+  /// family's own first.
   const Roofline &rooflineOf(const std::string &family, ProductType type) const;
   /// Seconds that such a kernel takes.
   double seconds(const std::string &family, ProductType type, int64_t flops,
