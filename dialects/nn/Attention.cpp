@@ -185,8 +185,10 @@ static KernelCall attentionKernel(OpTy op, StringRef symbol,
   p.kvHeads = k.getDimSize(2);
   p.softcap = op.getSoftcap().convertToDouble();
   KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
-  // cuda's kernel widens, and multiplies on the units of f32.
-  call.products = backend == Backend::Cuda ? DType::F32 : p.type;
+  // Where cuda's kernels don't multiply on tensor cores they widen, and
+  // multiply on the units of f32.
+  call.products =
+      backend == Backend::Cuda && !isForTensorCores(p) ? DType::F32 : p.type;
   call.type("type", q)
       .integer("batch", p.batch)
       .integer("heads", p.heads)
@@ -270,9 +272,11 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-int64_t AttentionOp::getFlops() {
-  return scoreCount(*this) * perScore(tensorType(getQ()), 2, 5);
+static int64_t outFlops(AttentionOp op, int64_t products) {
+  return scoreCount(op) * perScore(tensorType(op.getQ()), products, 5);
 }
+
+int64_t AttentionOp::getFlops() { return outFlops(*this, 2); }
 
 SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                          ArrayRef<bool> wanted) {
@@ -301,7 +305,12 @@ bool AttentionOp::acceptsStrides(unsigned index) { return index < 3; }
 
 KernelCall AttentionOp::getKernel(ArrayRef<MemRefType> inputs,
                                   Backend backend) {
-  return attentionKernel<Attention>(*this, "Attention", inputs, 3, backend);
+  KernelCall call =
+      attentionKernel<Attention>(*this, "Attention", inputs, 3, backend);
+  // Tensor cores get P as two bf16 numbers (runtime/cuda/TensorTile.h).
+  if (backend == Backend::Cuda && call.products == DType::BF16)
+    call.flops = outFlops(*this, 3);
+  return call;
 }
 
 //===----------------------------------------------------------------------===//
@@ -344,9 +353,16 @@ KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                       Backend backend) {
   KernelCall call = attentionKernel<AttentionGrad>(*this, "AttentionGrad",
                                                    inputs, 6, backend);
+  if (backend != Backend::Cuda)
+    return call;
   // There, dk and dv come from one pass over the scores, dq from another and
   // dbias from a third: each has the products q k^T and dout v^T of its own.
-  if (backend == Backend::Cuda)
-    call.flops = gradFlops(*this, getBias() ? 9 : 7);
+  // Tensor cores get P and dS as two bf16 numbers. The third pass has no kernel
+  // for them, and takes longest.
+  if (getBias())
+    call.products = DType::F32;
+  call.flops = gradFlops(*this, getBias()                      ? 9
+                                : call.products == DType::BF16 ? 10
+                                                               : 7);
   return call;
 }

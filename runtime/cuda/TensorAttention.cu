@@ -341,8 +341,7 @@ constexpr int kTensorCapability = 80; // the first with bf16
 } // namespace
 
 bool takesTensorCores(const CudaDevice &device, const AttentionParams &p) {
-  if (p.type != DType::BF16 || p.headDim > 128 ||
-      device.computeCapability() < kTensorCapability)
+  if (!isForTensorCores(p) || device.computeCapability() < kTensorCapability)
     return false;
   return withTensorShapes(p, [&](auto forward, auto gradient) {
     return TensorTiles<decltype(forward), 1>::bytes(p) <=

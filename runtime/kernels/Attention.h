@@ -61,6 +61,15 @@ struct AttentionParams {
   int64_t scratchBytes;
 };
 
+/// Channels of a head that cuda's kernels for tensor cores take at most.
+constexpr int64_t kMostTensorChannels = 128;
+
+/// Whether tensor cores multiply these operands on a card that has them for
+/// bf16.
+inline bool isForTensorCores(const AttentionParams &p) {
+  return p.type == DType::BF16 && p.headDim <= kMostTensorChannels;
+}
+
 /// What attention may be given beside q, k and v; null where it isn't.
 struct AttentionExtras {
   const void *mask;
