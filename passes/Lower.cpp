@@ -1,7 +1,7 @@
 // Lower.cpp - -tmc-lower: from tensors to buffers and launches.
 
 #include "passes/EventOrder.h"
-#include "passes/Passes.h"
+#include "passes/OnTarget.h"
 
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/PlanRecord.h"
@@ -403,15 +403,15 @@ public:
 
 struct Lower : impl::LowerBase<Lower> {
   using LowerBase::LowerBase;
+  Lower(LowerOptions options, const Target &target)
+      : LowerBase(std::move(options)), given(target) {}
 
   void runOnOperation() override {
-    absl::StatusOr<Target> device = findTarget(target);
     SmallVector<train::StepOp> steps(getOperation().getOps<train::StepOp>());
     for (train::StepOp step : steps) {
-      if (!device.ok()) {
-        step.emitError() << device.status().message();
+      FailureOr<Target> device = given.of(step, target);
+      if (failed(device))
         return signalPassFailure();
-      }
       FailureOr<StepProblem> stated = buildProblem(step, *device);
       if (failed(stated))
         return signalPassFailure();
@@ -421,7 +421,14 @@ struct Lower : impl::LowerBase<Lower> {
         return signalPassFailure();
     }
   }
+
+private:
+  PassTarget given;
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createLower(LowerOptions options, const Target &target) {
+  return std::make_unique<Lower>(std::move(options), target);
+}
 } // namespace tmc

@@ -1,6 +1,7 @@
 // Plan.cpp - -tmc-plan: order the step and recompute until it fits its budget.
 
 #include "passes/Plan.h"
+#include "passes/OnTarget.h"
 #include "passes/PlanRemarks.h"
 
 #include "compiler/analysis/PlanRecord.h"
@@ -27,15 +28,13 @@ std::string inMiB(int64_t bytes) {
 
 struct Plan : impl::PlanBase<Plan> {
   using PlanBase::PlanBase;
-  Plan(PlanOptions options, PlanHooks hooks)
-      : PlanBase(std::move(options)), hooks(std::move(hooks)) {}
+  Plan(PlanOptions options, const Target &target, PlanHooks hooks)
+      : PlanBase(std::move(options)), given(target), hooks(std::move(hooks)) {}
 
   void runOnOperation() override {
-    absl::StatusOr<Target> device = findTarget(target);
-    if (!device.ok()) {
-      getOperation().emitError() << device.status().message();
+    FailureOr<Target> device = given.of(getOperation(), target);
+    if (failed(device))
       return signalPassFailure();
-    }
     sinkUpdates(getOperation());
     FailureOr<StepProblem> stated =
         buildProblem(getOperation(), *device, Recipes::Parts);
@@ -87,6 +86,7 @@ struct Plan : impl::PlanBase<Plan> {
   }
 
 private:
+  PassTarget given;
   PlanHooks hooks;
 
   void planWithMoves(StepProblem &stated, const Target &device) {
@@ -203,7 +203,8 @@ bool isTooLargeToPlan(const planning::Problem &problem) {
   return cost >= 0x1p61 || bytes >= 0x1p61;
 }
 
-std::unique_ptr<Pass> createPlan(PlanOptions options, PlanHooks hooks) {
-  return std::make_unique<Plan>(std::move(options), std::move(hooks));
+std::unique_ptr<Pass> createPlan(PlanOptions options, const Target &target,
+                                 PlanHooks hooks) {
+  return std::make_unique<Plan>(std::move(options), target, std::move(hooks));
 }
 } // namespace tmc

@@ -48,7 +48,9 @@ absl::StatusOr<MovedStep> planMoves(StepProblem &stated,
                                     const Target &target,
                                     const PlanHooks &hooks);
 
-std::unique_ptr<mlir::Pass> createPlan(PlanOptions options, PlanHooks hooks);
+/// `target` is the value of the option of that name.
+std::unique_ptr<mlir::Pass> createPlan(PlanOptions options,
+                                       const Target &target, PlanHooks hooks);
 
 } // namespace tmc
 

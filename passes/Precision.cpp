@@ -4,11 +4,10 @@
 
 #include "passes/Codes.h"
 #include "passes/LossScale.h"
-#include "passes/Passes.h"
+#include "passes/OnTarget.h"
 
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/Storage.h"
-#include "compiler/target/Target.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
@@ -517,6 +516,8 @@ std::string faultOfCodes(const PrecisionSpec &spec, const Target &device) {
 
 struct Precision : impl::PrecisionBase<Precision> {
   using PrecisionBase::PrecisionBase;
+  Precision(PrecisionOptions options, const Target &target)
+      : PrecisionBase(std::move(options)), given(target) {}
 
   void runOnOperation() override {
     llvm::Expected<PrecisionSpec> spec = PrecisionSpec::parse(this->spec);
@@ -525,11 +526,9 @@ struct Precision : impl::PrecisionBase<Precision> {
           << llvm::toString(spec.takeError());
       return signalPassFailure();
     }
-    absl::StatusOr<Target> device = findTarget(target);
-    if (!device.ok()) {
-      getOperation()->emitError() << device.status().message();
+    FailureOr<Target> device = given.of(getOperation(), target);
+    if (failed(device))
       return signalPassFailure();
-    }
     const bool onCard = device->backend == Backend::Cuda;
     if (std::string fault = faultOfCodes(*spec, *device); !fault.empty()) {
       emitFault(getOperation().getLoc(), Fault::Unsupported) << fault;
@@ -598,7 +597,15 @@ struct Precision : impl::PrecisionBase<Precision> {
       return signalPassFailure();
     }
   }
+
+private:
+  PassTarget given;
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createPrecision(PrecisionOptions options,
+                                      const Target &target) {
+  return std::make_unique<Precision>(std::move(options), target);
+}
 } // namespace tmc

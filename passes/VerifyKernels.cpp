@@ -1,9 +1,8 @@
 // VerifyKernels.cpp - -tmc-verify-kernels: every kernel has code for its types.
 
-#include "passes/Passes.h"
+#include "passes/OnTarget.h"
 
 #include "compiler/analysis/Storage.h"
-#include "compiler/target/Target.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/nn/NN.h"
@@ -50,13 +49,13 @@ bool hasKernel(Operation *op, Backend backend) {
 
 struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
   using VerifyKernelsBase::VerifyKernelsBase;
+  VerifyKernels(VerifyKernelsOptions options, const Target &target)
+      : VerifyKernelsBase(std::move(options)), given(target) {}
 
   void runOnOperation() override {
-    absl::StatusOr<Target> device = findTarget(target);
-    if (!device.ok()) {
-      getOperation()->emitError() << device.status().message();
+    FailureOr<Target> device = given.of(getOperation(), target);
+    if (failed(device))
       return signalPassFailure();
-    }
     // Ops that lack the same kernel are named once.
     llvm::MapVector<StringAttr, SmallVector<Operation *>> lacking;
     getOperation()->walk([&](Operation *op) {
@@ -90,6 +89,14 @@ struct VerifyKernels : impl::VerifyKernelsBase<VerifyKernels> {
     said.reset();
     signalPassFailure();
   }
+
+private:
+  PassTarget given;
 };
 } // namespace
+
+std::unique_ptr<Pass> createVerifyKernels(VerifyKernelsOptions options,
+                                          const Target &target) {
+  return std::make_unique<VerifyKernels>(std::move(options), target);
+}
 } // namespace tmc

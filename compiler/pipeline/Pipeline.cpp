@@ -13,7 +13,7 @@
 #include "dialects/train/Train.h"
 #include "frontends/onnx/Import.h"
 #include "frontends/torch/Import.h"
-#include "passes/Passes.h"
+#include "passes/OnTarget.h"
 #include "passes/Precision.h"
 #include "runtime/kernels/CrossEntropy.h"
 
@@ -148,13 +148,13 @@ Expected<bool> Compilation::shape(bool keepsCopies) {
         pm.addPass(createExpandComposites());
         pm.addPass(createCanonicalizerPass());
         pm.addPass(createFoldIntoKernels());
-        pm.addPass(createRoundAsRead({asked.target}));
+        pm.addPass(createRoundAsRead({asked.target}, device));
         if (keepsCopies)
           pm.addNestedPass<train::StepOp>(createKeepCopies());
         pm.addPass(createCanonicalizerPass());
         pm.addPass(createFuse());
         pm.addPass(createCopyViews());
-        pm.addPass(createVerifyKernels({asked.target}));
+        pm.addPass(createVerifyKernels({asked.target}, device));
       });
   if (!done)
     return done;
@@ -240,7 +240,7 @@ Expected<bool> Compilation::runPhase(Phase phase) {
   case Phase::Precision:
     return runPasses(*form.module, phase, [&](OpPassManager &pm) {
       pm.addNestedPass<train::StepOp>(
-          createPrecision({asked.precision, asked.target}));
+          createPrecision({asked.precision, asked.target}, device));
       if (device.backend == Backend::Cuda)
         pm.addNestedPass<train::StepOp>(createLayOutCodes());
       canonicalize(pm);

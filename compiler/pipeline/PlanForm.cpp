@@ -7,7 +7,7 @@
 #include "compiler/planning/model/ProblemFile.h"
 #include "dialects/mem/Mem.h"
 #include "passes/Offload.h"
-#include "passes/Passes.h"
+#include "passes/OnTarget.h"
 #include "passes/Plan.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -116,7 +116,6 @@ static Expected<bool>
 planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
              PlanHooks hooks, const std::string &moves,
              llvm::function_ref<planning::PackOptions()> packing) {
-  const std::string &target = request.asked.target;
   hooks.observe = [&](const StepProblem &stated,
                       const planning::Problem &problem,
                       const planning::Plan &plan) {
@@ -125,18 +124,19 @@ planAndPlace(StepForm &form, ModuleOp module, const PlanRequest &request,
   Expected<bool> done =
       request.runPasses(module, Phase::Plan, [&](OpPassManager &pm) {
         PlanOptions options;
-        options.target = target;
+        options.target = request.asked.target;
         options.offload = moves;
         options.budget = request.budgets.device;
         options.hostBudget = request.budgets.host;
         options.fileBudget = request.budgets.file;
         if (moves != "none")
           pm.addNestedPass<train::StepOp>(createPeel());
-        pm.addNestedPass<train::StepOp>(createPlan(options, hooks));
+        pm.addNestedPass<train::StepOp>(
+            createPlan(options, request.device, hooks));
       });
   if (done && request.last >= Phase::Lower)
     done = request.runPasses(module, Phase::Lower, [&](OpPassManager &pm) {
-      pm.addPass(createLower({target}));
+      pm.addPass(createLower({request.asked.target}, request.device));
     });
   if (done && request.last >= Phase::Place)
     done = request.runPasses(module, Phase::Place, [&](OpPassManager &pm) {

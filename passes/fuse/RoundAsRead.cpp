@@ -1,9 +1,8 @@
 // RoundAsRead.cpp - -tmc-round-as-read: parameters without narrow copies.
 
-#include "passes/Passes.h"
+#include "passes/OnTarget.h"
 
 #include "compiler/analysis/Storage.h"
-#include "compiler/target/Target.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 
@@ -40,13 +39,13 @@ Value wideOf(Value value, SmallVectorImpl<Operation *> &views) {
 
 struct RoundAsRead : impl::RoundAsReadBase<RoundAsRead> {
   using RoundAsReadBase::RoundAsReadBase;
+  RoundAsRead(RoundAsReadOptions options, const Target &target)
+      : RoundAsReadBase(std::move(options)), given(target) {}
 
   void runOnOperation() override {
-    absl::StatusOr<Target> device = findTarget(target);
-    if (!device.ok()) {
-      getOperation()->emitError() << device.status().message();
+    FailureOr<Target> device = given.of(getOperation(), target);
+    if (failed(device))
       return signalPassFailure();
-    }
     const bool onCard = device->backend == Backend::Cuda;
     getOperation()->walk([&](PrecisionOpInterface product) {
       // One factor has to say what the other is rounded to.
@@ -57,6 +56,8 @@ struct RoundAsRead : impl::RoundAsReadBase<RoundAsRead> {
   }
 
 private:
+  PassTarget given;
+
   bool read(Operation *op, unsigned factor) {
     SmallVector<Operation *> views;
     Value wide = wideOf(op->getOperand(factor), views);
@@ -77,4 +78,9 @@ private:
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createRoundAsRead(RoundAsReadOptions options,
+                                        const Target &target) {
+  return std::make_unique<RoundAsRead>(std::move(options), target);
+}
 } // namespace tmc
