@@ -197,38 +197,95 @@ static bool isOnlyReturned(Value value, Operation *reader) {
 struct Linear {
   MatmulOp product;
   Value bias;
+  /// What picks the rows of the logits from the product's, the last first: a
+  /// change of shape, or a slice.
+  SmallVector<Value> picks;
+  /// What the product, wider copies of it and slices hold, all of which are
+  /// there before the loss.
+  int64_t heldBytes = 0;
 };
 
 /// `logits` as such, where nothing but `reader` and the function's return reads
-/// what is made on the way.
+/// what is made on the way: a change of shape, a slice of rows (labels that are
+/// shifted have no logits in the last row), a cast to f32.
 static std::optional<Linear> linearOf(Value logits, Operation *reader) {
-  Value value = flat(logits), bias;
-  Operation *above = reader;
-  for (auto [sum, term] : bothWays<arith::AddFOp>(value)) {
-    ViewMap row = ViewMap::of(term);
-    int64_t last = tensorType(value).getRank() - 1;
-    if (!flat(sum).getDefiningOp<MatmulOp>() ||
-        tensorType(row.getSource()).getRank() != 1 ||
-        !row.isDimOfSource(last, 0))
-      continue;
-    above = value.getDefiningOp();
-    if (!isOnlyReturned(value, reader))
+  Linear found;
+  const int64_t classes = tensorType(logits).getShape().back();
+  auto hasRows = [&](Value value) {
+    RankedTensorType type = tensorType(value);
+    return type.getRank() > 0 && type.getShape().back() == classes;
+  };
+  Value value = logits;
+  while (true) {
+    Value before = flat(value);
+    if (!hasRows(before) || !isOnlyReturned(before, reader) ||
+        !isOnlyReturned(value, reader))
       return std::nullopt;
-    bias = row.getSource();
-    value = flat(sum);
-    break;
+    if (before != value)
+      found.picks.push_back(value);
+    value = before;
+    Operation *op = value.getDefiningOp();
+    if (auto product = dyn_cast_or_null<MatmulOp>(op)) {
+      if (product.getAcc() || product.getTransposeLhs() ||
+          !product.getTransposeRhs() || (found.bias && product.getBias()) ||
+          tensorType(value).getRank() != 2)
+        return std::nullopt;
+      found.product = product;
+      if (!found.bias)
+        found.bias = product.getBias();
+      found.heldBytes += sizeInBytes(value.getType());
+      return found;
+    }
+    Value next;
+    if (auto cast = dyn_cast_or_null<arith::ExtFOp>(op)) {
+      if (tensorType(value).getElementType().isF32())
+        next = cast.getIn();
+    } else if (auto slice = dyn_cast_or_null<SliceOp>(op)) {
+      if (hasRows(slice.getInput())) {
+        next = slice.getInput();
+        found.picks.push_back(value);
+      }
+    }
+    if (next) {
+      found.heldBytes += sizeInBytes(value.getType());
+    } else {
+      for (auto [sum, term] : bothWays<arith::AddFOp>(value)) {
+        ViewMap row = ViewMap::of(term);
+        int64_t last = tensorType(value).getRank() - 1;
+        if (found.bias || !flat(sum).getDefiningOp<MatmulOp>() ||
+            tensorType(row.getSource()).getRank() != 1 ||
+            !row.isDimOfSource(last, 0))
+          continue;
+        next = sum;
+        found.bias = row.getSource();
+        break;
+      }
+    }
+    if (!next)
+      return std::nullopt;
+    reader = op;
+    value = next;
   }
-  auto product = value.getDefiningOp<MatmulOp>();
-  if (!product || product.getAcc() || product.getTransposeLhs() ||
-      !product.getTransposeRhs() || (bias && product.getBias()) ||
-      tensorType(product.getResult()).getRank() != 2 ||
-      !isOnlyReturned(product.getResult(), above))
-    return std::nullopt;
-  return Linear{product, bias ? bias : product.getBias()};
 }
 
-/// cross_entropy(x * table^T + bias) by chunks of rows. The logits may still be
-/// returned, but nothing else may read them.
+/// The rows of the product's left factor from which the logits' rows are made.
+static Value rowsOf(OpBuilder &b, Location loc, Linear linear) {
+  Value x = linear.product.getLhs();
+  const int64_t width = tensorType(x).getShape().back();
+  for (Value pick : llvm::reverse(linear.picks)) {
+    SmallVector<int64_t> shape(tensorType(pick).getShape());
+    shape.back() = width;
+    if (auto slice = pick.getDefiningOp<SliceOp>())
+      x = SliceOp::create(b, loc, tensorType(x).clone(shape), x,
+                          slice.getOffsets(), slice.getSteps());
+    else
+      x = nn::reshapeTo(b, loc, x, shape);
+  }
+  return x;
+}
+
+/// cross_entropy(x * table^T + bias) by chunks of rows, of which each is in
+/// f32. The logits may still be returned, but nothing else may read them.
 struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
   RaiseLinear(MLIRContext *context, LossChunks chunks)
       : OpRewritePattern(context), chunks(chunks) {}
@@ -243,25 +300,31 @@ struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
       bias = convertTo(b, op.getLoc(), bias,
                        accumulationType(tensorType(bias).getElementType()));
     auto linear = LinearCrossEntropyOp::create(
-        b, op.getLoc(), product.getLhs(), product.getRhs(), op.getLabels(),
-        op.getWeight(), bias, b.getI64IntegerAttr(chunks.rows),
+        b, op.getLoc(), rowsOf(b, op.getLoc(), *found), product.getRhs(),
+        op.getLabels(), op.getWeight(), bias, b.getI64IntegerAttr(chunks.rows),
         op.getIgnoreIndexAttr());
     b.replaceOp(op, linear.getResults());
     return success();
   }
   /// True if one kernel can make the loss and its gradient, for nothing comes
-  /// between, and memory is saved: the table's gradient, which is made at once
-  /// then, is no larger than the logits, from which it can be made later; or it
-  /// is a sum over micro-batches, which is there anyway.
+  /// between, and memory is saved: the table has no gradient; or it is no
+  /// larger than the logits, from which it can be made later, or than what is
+  /// held of them at the loss; or it is a sum over micro-batches, which is
+  /// there anyway.
   bool isFree(CrossEntropyOp op, Linear linear) const {
     const int64_t rows =
         tensorType(op.getLogits()).getDimSize(0) / chunks.microBatches;
-    const RankedTensorType table = tensorType(linear.product.getRhs());
+    Value table = linear.product.getRhs();
+    RankedTensorType type = tensorType(table);
+    const int64_t gradientBytes =
+        sizeInBytes(type.clone(accumulationType(type.getElementType())));
+    const bool isSmall =
+        rows >= type.getDimSize(1) || linear.heldBytes >= gradientBytes;
     const bool addsUp = chunks.microBatches > 1 && !linear.bias &&
-                        table.getElementType().isF32();
+                        type.getElementType().isF32();
     return rows > chunks.rows &&
-           (addsUp ||
-            (chunks.microBatches == 1 && rows >= table.getDimSize(1))) &&
+           (!dependsOnParameter(table) || addsUp ||
+            (chunks.microBatches == 1 && isSmall)) &&
            op.getLse().use_empty() && isOnlyReturned(op.getLoss(), nullptr);
   }
   LossChunks chunks;

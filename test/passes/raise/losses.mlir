@@ -236,10 +236,74 @@ func.func @one_chunk(%x: tensor<16x32xf32>,
 // FREE-LABEL: func @wide(
 //   FREE-NOT:   linear_cross_entropy
 func.func @wide(%x: tensor<31x32xf32>,
-                %table: tensor<10x32xf32>,
+                %table: tensor<10x32xf32> {train.role = #train.role<param>},
                 %labels: tensor<31xi64>) -> tensor<f32> {
   %one = arith.constant dense<1.0> : tensor<f32>
   %logits = nn.matmul %x, %table transpose_rhs : (tensor<31x32xf32>, tensor<10x32xf32>) -> tensor<31x10xf32>
   %loss, %lse = nn.cross_entropy %logits, %labels, %one : (tensor<31x10xf32>, tensor<31xi64>, tensor<f32>) -> (tensor<f32>, tensor<31xf32>)
+  return %loss : tensor<f32>
+}
+
+// A frozen table has no gradient.
+
+// FREE-LABEL: func @frozen_table(
+//       FREE:   nn.linear_cross_entropy %arg0, %arg1
+func.func @frozen_table(%x: tensor<31x32xf32>,
+                        %table: tensor<10x32xf32> {train.role = #train.role<param>, train.frozen},
+                        %labels: tensor<31xi64>) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %logits = nn.matmul %x, %table transpose_rhs : (tensor<31x32xf32>, tensor<10x32xf32>) -> tensor<31x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %one : (tensor<31x10xf32>, tensor<31xi64>, tensor<f32>) -> (tensor<f32>, tensor<31xf32>)
+  return %loss : tensor<f32>
+}
+
+// Logits of 16 bits that the loss reads as f32: each chunk is in f32. They are
+// held twice, so that fewer rows are enough.
+
+// CHUNK-LABEL: func @widened(
+//       CHUNK:   nn.linear_cross_entropy %arg0, %arg1, %arg2, %{{.*}} {chunk = 16 : i64} : (tensor<30x32xbf16>, tensor<10x32xbf16>
+//  FREE-LABEL: func @widened(
+//        FREE:   nn.linear_cross_entropy %arg0, %arg1, %arg2
+func.func @widened(%x: tensor<30x32xbf16>,
+                   %table: tensor<10x32xbf16> {train.role = #train.role<param>},
+                   %labels: tensor<30xi64>) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %logits = nn.matmul %x, %table transpose_rhs : (tensor<30x32xbf16>, tensor<10x32xbf16>) -> tensor<30x10xbf16>
+  %wide = arith.extf %logits : tensor<30x10xbf16> to tensor<30x10xf32>
+  %loss, %lse = nn.cross_entropy %wide, %labels, %one : (tensor<30x10xf32>, tensor<30xi64>, tensor<f32>) -> (tensor<f32>, tensor<30xf32>)
+  return %loss : tensor<f32>
+}
+
+// The last token's logits have no label: its row of x goes.
+
+// CHUNK-LABEL: func @shifted(
+//       CHUNK:   %[[ROWS:.*]] = nn.reshape %arg0 : (tensor<64x32xbf16>) -> tensor<4x16x32xbf16>
+//       CHUNK:   %[[KEPT:.*]] = nn.slice %[[ROWS]] [0, 0, 0] step [1, 1, 1] : (tensor<4x16x32xbf16>) -> tensor<4x15x32xbf16>
+//       CHUNK:   %[[X:.*]] = nn.reshape %[[KEPT]] : (tensor<4x15x32xbf16>) -> tensor<60x32xbf16>
+//       CHUNK:   nn.linear_cross_entropy %[[X]], %arg1, %arg3, %{{.*}} bias(%{{.*}}) {chunk = 16 : i64}
+//  FREE-LABEL: func @shifted(
+//        FREE:   nn.linear_cross_entropy
+func.func @shifted(%x: tensor<64x32xbf16>,
+                   %table: tensor<10x32xbf16> {train.role = #train.role<param>},
+                   %bias: tensor<10xbf16> {train.role = #train.role<param>},
+                   %labels: tensor<60xi64>) -> tensor<f32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %product = nn.matmul %x, %table transpose_rhs bias(%bias) : (tensor<64x32xbf16>, tensor<10x32xbf16>, tensor<10xbf16>) -> tensor<64x10xbf16>
+  %rows = nn.reshape %product : (tensor<64x10xbf16>) -> tensor<4x16x10xbf16>
+  %wide = arith.extf %rows : tensor<4x16x10xbf16> to tensor<4x16x10xf32>
+  %kept = nn.slice %wide [0, 0, 0] step [1, 1, 1] : (tensor<4x16x10xf32>) -> tensor<4x15x10xf32>
+  %flat = nn.reshape %kept : (tensor<4x15x10xf32>) -> tensor<60x10xf32>
+  %loss, %lse = nn.cross_entropy %flat, %labels, %one : (tensor<60x10xf32>, tensor<60xi64>, tensor<f32>) -> (tensor<f32>, tensor<60xf32>)
+  return %loss : tensor<f32>
+}
+
+// A slice of classes is another table.
+
+// CHUNK-LABEL: func @fewer_classes(
+//       CHUNK:   nn.cross_entropy
+func.func @fewer_classes(%x: tensor<64x32xf32>, %table: tensor<12x32xf32>, %labels: tensor<64xi64>, %weight: tensor<f32>) -> tensor<f32> {
+  %all = nn.matmul %x, %table transpose_rhs : (tensor<64x32xf32>, tensor<12x32xf32>) -> tensor<64x12xf32>
+  %logits = nn.slice %all [0, 2] step [1, 1] : (tensor<64x12xf32>) -> tensor<64x10xf32>
+  %loss, %lse = nn.cross_entropy %logits, %labels, %weight : (tensor<64x10xf32>, tensor<64xi64>, tensor<f32>) -> (tensor<f32>, tensor<64xf32>)
   return %loss : tensor<f32>
 }
