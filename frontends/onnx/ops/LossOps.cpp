@@ -1,6 +1,9 @@
 // LossOps.cpp - the losses that ONNX has operators for.
 
 #include "frontends/common/ops/CrossEntropy.h"
+#include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/TargetLoss.h"
 #include "frontends/onnx/Node.h"
 #include "frontends/onnx/TorchCall.h"
 
@@ -30,6 +33,24 @@ static LabelLoss lossOf(Node &n) {
   return loss;
 }
 
+/// PyTorch's loss of shares of the classes in place of labels. ONNX has no such
+/// labels, but its exporters write them so.
+static FailureOr<Val> ofShares(Node &n, const LabelLoss &loss) {
+  ASSIGN_OR_FAIL(Val shares, castTo(n, loss.labels, loss.scores.type));
+  ASSIGN_OR_FAIL(Val losses, softCrossEntropy(n, loss.scores, shares,
+                                              loss.weights, loss.smoothing));
+  Dims all(nn::firstDims(losses.rank()));
+  switch (loss.reduction) {
+  case Reduction::None:
+    return losses;
+  case Reduction::Sum:
+    return reduceSum(n, losses, all, false);
+  case Reduction::Mean:
+    return reduceMean(n, losses, all, false);
+  }
+  return losses;
+}
+
 static LogicalResult importSoftmaxCrossEntropyLoss(Node &n) {
   LabelLoss loss = lossOf(n);
   if (n.isUsed(1)) {
@@ -38,7 +59,8 @@ static LogicalResult importSoftmaxCrossEntropyLoss(Node &n) {
       return failure();
   }
   loss.smoothing = smoothingOf(n);
-  return n.set(crossEntropy(n, loss));
+  return n.set(isFloat(loss.labels.type) ? ofShares(n, loss)
+                                         : crossEntropy(n, loss));
 }
 static Register crossEntropyOp("SoftmaxCrossEntropyLoss",
                                importSoftmaxCrossEntropyLoss);
