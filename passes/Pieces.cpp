@@ -37,6 +37,9 @@ RankedTensorType Pieces::wholeOf(Type equal, Type last) const {
 
 RankedTensorType Pieces::batchType(unsigned index) const {
   func::FuncOp last = rest;
+  if (!isSplit() || !train::isCut(forward, index))
+    return cast<RankedTensorType>(
+        func::FuncOp(forward).getArgumentTypes()[index]);
   return wholeOf(func::FuncOp(forward).getArgumentTypes()[index],
                  last ? last.getArgumentTypes()[index] : Type());
 }
@@ -128,7 +131,7 @@ LogicalResult Pieces::build(OpBuilder &b, const Request &request,
   SmallVector<Value> wholes;
   SmallVector<Type> equal, last; // Types of their pieces.
   for (unsigned i = 0; i < kept; ++i)
-    if (train::roleOf(forward, i) == train::Role::Batch) {
+    if (train::isCut(forward, i)) {
       cut.push_back(i);
       wholes.push_back(inputs[i]);
       equal.push_back(forward.getArgumentTypes()[i]);

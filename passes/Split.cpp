@@ -14,8 +14,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
-#include <numeric>
-
 using namespace mlir;
 
 namespace tmc {
@@ -126,20 +124,13 @@ static LogicalResult freezeBatchNorms(func::FuncOp forward) {
 
 /// How the batch of `whole` is cut, or why it can't be.
 static FailureOr<Cut> cutOf(func::FuncOp whole, int64_t pieces) {
-  int64_t batch = 0; // Samples: what the first dimensions have in common.
+  const int64_t batch = train::markUncut(whole);
   BlockArgument least;
-  auto samplesOf = [](BlockArgument arg) {
-    auto type = cast<RankedTensorType>(arg.getType());
-    return type.getRank() == 0 ? 1 : type.getDimSize(0);
-  };
-  for (BlockArgument arg : whole.getArguments()) {
-    if (train::roleOf(whole, arg.getArgNumber()) != train::Role::Batch)
-      continue;
-    batch = std::gcd(batch, samplesOf(arg));
-    if (!least || samplesOf(arg) < samplesOf(least))
+  for (BlockArgument arg : whole.getArguments())
+    if (train::isCut(whole, arg.getArgNumber()) &&
+        cast<RankedTensorType>(arg.getType()).getDimSize(0) == batch)
       least = arg;
-  }
-  if (!least)
+  if (!batch)
     return emitFault(whole.getLoc(), Fault::Input)
            << "has no argument that is a batch, and can't be cut into "
            << pieces << " micro-batches";

@@ -13,13 +13,6 @@ using namespace tmc;
 using namespace tmc::nn;
 using train::TrainDialect;
 
-RankedTensorType Splitter::pieceType(Type type, int64_t dim) {
-  auto tensor = cast<RankedTensorType>(type);
-  SmallVector<int64_t> shape(tensor.getShape());
-  shape[dim] = shape[dim] * mine / shares.batch;
-  return RankedTensorType::get(shape, tensor.getElementType());
-}
-
 LogicalResult Splitter::refuse(Operation *op, const Twine &why) {
   InFlightDiagnostic diag = emitFault(op->getLoc(), Fault::Unsupported)
                             << "can't be computed in " << shares.pieces()
@@ -67,55 +60,53 @@ void Splitter::addFact(Value fact) {
 // Cutting ops
 //===----------------------------------------------------------------------===//
 
-Operation *Splitter::cloneCut(Operation *op, ArrayRef<int64_t> dims,
-                              ArrayRef<Value> operands,
-                              SmallVector<Rejoin> &rejoins) {
-  BatchSplit split;
-  if (llvm::all_of(dims, [](int64_t dim) { return dim < 0; })) {
-    split.results.assign(op->getNumResults(), Rejoin::whole());
-  } else if (auto interface = dyn_cast<BatchSplitOpInterface>(op)) {
-    split = interface.getSplit(dims);
-  } else {
-    split = BatchSplit::refuse("it doesn't say how it is cut");
-  }
-  if (!split) {
-    why = split.refusal;
+Operation *Splitter::cloneCut(Operation *op, ArrayRef<Piece> operands,
+                              SmallVector<Part> &rejoins) {
+  SmallVector<Part> lying;
+  for (const Piece &piece : operands)
+    lying.push_back(piece.part.isCut() ? piece.part : Part());
+  Rejoined made = rejoin(op, lying, samples());
+  if (!made.refusal.empty()) {
+    why = made.refusal;
     return nullptr;
   }
+  constexpr const char *oneForAll =
+      "what it takes beside the batch is one for all samples";
+  SmallVector<Type> types(op->getResultTypes());
+  for (auto [type, part] : llvm::zip_equal(types, made.results))
+    if (part.isCut() && !(type = pieceType(type, part, samples()))) {
+      why = oneForAll;
+      return nullptr;
+    }
   IRMapping local;
-  for (auto [operand, value] : llvm::zip(op->getOperands(), operands))
-    local.map(operand, value);
-  Operation *made = op->cloneWithoutRegions(local);
-  for (auto [i, operand] : llvm::enumerate(operands))
-    made->setOperand(i, operand); // One operand may be cut in two ways.
-  for (auto [result, rejoin] : llvm::zip(made->getResults(), split.results))
-    if (rejoin.kind == Rejoin::Concat)
-      result.setType(pieceType(result.getType(), rejoin.dim));
-  b.insert(made);
+  for (auto [operand, piece] : llvm::zip(op->getOperands(), operands))
+    local.map(operand, piece.value);
+  Operation *clone = op->cloneWithoutRegions(local);
+  for (auto [i, piece] : llvm::enumerate(operands))
+    clone->setOperand(i, piece.value); // One operand may be cut in two ways.
+  for (auto [result, type] : llvm::zip(clone->getResults(), types))
+    result.setType(type);
+  b.insert(clone);
   ScopedDiagnosticHandler quiet(op->getContext(),
                                 [](Diagnostic &) { return success(); });
-  if (op->getNumRegions() != 0 || failed(mlir::verify(made))) {
-    made->erase();
-    why = "what it takes beside the batch is one for all samples";
+  if (op->getNumRegions() != 0 || failed(mlir::verify(clone))) {
+    clone->erase();
+    why = oneForAll;
     return nullptr;
   }
-  rejoins = split.results;
-  return made;
+  rejoins = std::move(made.results);
+  return clone;
 }
 
-Operation *Splitter::tryCut(Operation *op, std::optional<int64_t> wanted,
-                            SmallVector<Rejoin> &rejoins) {
+Operation *Splitter::tryCut(Operation *op, std::optional<Part> wanted,
+                            SmallVector<Part> &rejoins) {
   unsigned n = op->getNumOperands();
-  SmallVector<int64_t> dims(n, -1);
-  SmallVector<Value> operands(n);
-  for (unsigned i = 0; i < n; ++i) {
-    dims[i] = partOf(op->getOperand(i)).dim;
-    operands[i] = inBody(op->getOperand(i));
-  }
+  SmallVector<Piece> pieces;
+  for (Value operand : op->getOperands())
+    pieces.push_back({inBody(operand), partOf(operand)});
   auto accept = [&]() -> Operation * {
-    Operation *made = cloneCut(op, dims, operands, rejoins);
-    if (!made || !wanted ||
-        (rejoins[0].kind == Rejoin::Concat && rejoins[0].dim == *wanted))
+    Operation *made = cloneCut(op, pieces, rejoins);
+    if (!made || !wanted || (rejoins[0].isCut() && rejoins[0].liesAs(*wanted)))
       return made;
     made->erase();
     return nullptr;
@@ -125,108 +116,142 @@ Operation *Splitter::tryCut(Operation *op, std::optional<int64_t> wanted,
       return made;
   std::string first = why;
 
+  // All that is cut has as many runs; a pointwise op leaves no choice at all.
+  std::optional<Part> given = wanted;
+  for (const Piece &piece : pieces)
+    if (piece.part.isCut())
+      given = Part::along(piece.part.dim, piece.part.runs);
   // Every choice of a dimension, or none, for each operand that is whole.
   std::function<Operation *(unsigned)> choose = [&](unsigned i) -> Operation * {
     if (i == n)
       return accept();
-    if (dims[i] >= 0)
+    if (pieces[i].part.isCut())
       return choose(i + 1);
-    auto type = dyn_cast<RankedTensorType>(op->getOperand(i).getType());
+    Value whole = op->getOperand(i);
+    auto type = dyn_cast<RankedTensorType>(whole.getType());
     if (!type)
       return nullptr;
-    Value uncut = operands[i];
+    Piece uncut = pieces[i];
     for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-      if (type.getDimSize(dim) * mine % shares.batch != 0)
+      pieces[i] = cut(whole, Part::along(dim, given ? given->runs : 1));
+      if (!pieces[i].value)
         continue;
-      Value piece = cut(op->getOperand(i), dim);
-      if (!piece)
-        continue;
-      dims[i] = dim;
-      operands[i] = piece;
       if (Operation *made = choose(i + 1))
         return made;
     }
-    dims[i] = -1;
-    operands[i] = uncut;
+    pieces[i] = uncut;
     return choose(i + 1);
   };
-  // A pointwise op leaves no choice.
-  std::optional<int64_t> dim = wanted;
-  for (unsigned i = 0; i < n; ++i)
-    if (dims[i] >= 0)
-      dim = dims[i];
-  if (isPointwise(op) && dim) {
+  auto cutAll = [&](const Part &part) -> Operation * {
     for (unsigned i = 0; i < n; ++i) {
-      if (dims[i] >= 0)
+      if (pieces[i].part.isCut())
         continue;
-      dims[i] = *dim;
-      operands[i] = cut(op->getOperand(i), *dim);
-      if (!operands[i]) {
-        why = first;
+      pieces[i] = cut(op->getOperand(i), part);
+      if (!pieces[i].value)
         return nullptr;
-      }
     }
     return accept();
+  };
+  Operation *made;
+  if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && wanted) {
+    Part source = reshaped(*wanted, tensorType(reshape.getResult()).getShape(),
+                           tensorType(reshape.getInput()).getShape());
+    made = source.isCut() ? cutAll(source) : nullptr;
+  } else {
+    made = isPointwise(op) && given ? cutAll(*given) : choose(0);
   }
-  Operation *made = choose(0);
   if (!made)
     why = first;
   return made;
 }
 
-Value Splitter::cutConstant(arith::ConstantOp op, int64_t dim) {
+Splitter::Piece Splitter::cutConstant(arith::ConstantOp op,
+                                      const Part &wanted) {
   auto attr = dyn_cast<DenseElementsAttr>(op.getValue());
   if (!attr)
     return {};
-  RankedTensorType type = pieceType(op.getType(), dim);
+  RankedTensorType type = pieceType(op.getType(), wanted, samples());
+  auto make = [&](DenseElementsAttr values, int64_t shift) -> Piece {
+    return {arith::ConstantOp::create(b, op.getLoc(), values),
+            Part::along(wanted.dim, wanted.runs, shift)};
+  };
   if (attr.isSplat())
-    return arith::ConstantOp::create(b, op.getLoc(), attr.resizeSplat(type));
+    return make(attr.resizeSplat(type), 0);
   // All pieces must be the first, or as much of it as they have.
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
-  int64_t inner = llvm::product_of(shape.drop_front(dim + 1));
-  int64_t run = shape[dim] * inner;
-  int64_t period = run * shares.rows / shares.batch;
+  int64_t inner = llvm::product_of(shape.drop_front(wanted.dim + 1));
+  int64_t run = shape[wanted.dim] / wanted.runs * inner;
   int64_t piece = run * mine / shares.batch;
   auto all = attr.getValues<Attribute>();
   SmallVector<Attribute> kept;
-  for (int64_t i = 0; i < attr.getNumElements(); ++i) {
-    int64_t inRun = i % run;
-    if (inRun < piece)
+  for (int64_t i = 0; i < attr.getNumElements(); ++i)
+    if (i % run < piece)
       kept.push_back(all[i]);
-    if (all[i] != all[i - inRun + inRun % period])
-      return {};
-  }
-  return arith::ConstantOp::create(b, op.getLoc(),
-                                   DenseElementsAttr::get(type, kept));
+  DenseElementsAttr values = DenseElementsAttr::get(type, kept);
+  auto repeats = [&](int64_t period, int64_t shift) {
+    if (shift == 0) {
+      for (int64_t i = 0; i < attr.getNumElements(); ++i)
+        if (all[i] != all[i - i % run + i % run % period])
+          return false;
+      return true;
+    }
+    auto numbers = attr.getValues<APInt>();
+    for (int64_t i = 0; i < attr.getNumElements(); ++i) {
+      int64_t first = i - i % run + i % run % period;
+      if (numbers[i].getSExtValue() !=
+          numbers[first].getSExtValue() + i % run / period * shift)
+        return false;
+    }
+    return true;
+  };
+  if (repeats(run * shares.rows / shares.batch, 0))
+    return make(values, 0);
+  // Or a sample's numbers are those of the one before, moved.
+  int64_t sample = run / shares.batch;
+  if (run % shares.batch || !type.getElementType().isSignlessInteger() ||
+      type.getElementType().isInteger(1))
+    return {};
+  auto numbers = attr.getValues<APInt>();
+  int64_t shift = numbers[sample].getSExtValue() - numbers[0].getSExtValue();
+  return shift && repeats(sample, shift) ? make(values, shift) : Piece();
 }
 
-Value Splitter::cut(Value value, int64_t dim) {
-  if (partOf(value).kind != Part::Whole)
+Splitter::Piece Splitter::cut(Value value, const Part &wanted) {
+  if (partOf(value).kind != Part::Whole ||
+      !pieceType(value.getType(), wanted, samples()))
     return {};
-  auto [it, isNew] = cuts.try_emplace({value, dim}, Value());
+  auto [it, isNew] =
+      cuts.try_emplace({value, {wanted.dim, wanted.runs}}, Piece());
   if (!isNew)
     return it->second;
   Operation *op = value.getDefiningOp();
   if (!op || op->getNumResults() != 1)
     return {};
-  Value result;
-  RankedTensorType type = pieceType(value.getType(), dim);
+  Piece result;
+  RankedTensorType type = pieceType(value.getType(), wanted, samples());
+  Part part = Part::along(wanted.dim, wanted.runs);
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-    result = cutConstant(constant, dim);
+    result = cutConstant(constant, wanted);
   } else if (auto iota = dyn_cast<IotaOp>(op)) {
-    if (int64_t(iota.getDim()) != dim)
-      result = IotaOp::create(b, op->getLoc(), type, iota.getDimAttr());
+    int64_t size = tensorType(value).getDimSize(wanted.dim);
+    bool isAlong = int64_t(iota.getDim()) == wanted.dim;
+    if (isAlong)
+      part.shift = size / shares.batch;
+    if (!isAlong || (wanted.runs == 1 && size % shares.batch == 0))
+      result = {IotaOp::create(b, op->getLoc(), type, iota.getDimAttr()), part};
   } else if (auto broadcast = dyn_cast<BroadcastOp>(op);
-             broadcast && !llvm::is_contained(broadcast.getDims(), dim)) {
-    result =
-        BroadcastOp::create(b, op->getLoc(), type, inBody(broadcast.getInput()),
-                            broadcast.getDims());
+             broadcast &&
+             !llvm::is_contained(broadcast.getDims(), wanted.dim)) {
+    result = {BroadcastOp::create(b, op->getLoc(), type,
+                                  inBody(broadcast.getInput()),
+                                  broadcast.getDims()),
+              part};
   } else if (op->getNumOperands() > 0) {
-    SmallVector<Rejoin> rejoins;
-    if (Operation *made = tryCut(op, dim, rejoins))
-      result = made->getResult(0);
+    SmallVector<Part> rejoins;
+    if (Operation *made = tryCut(op, wanted, rejoins))
+      result = {made->getResult(0), rejoins[0]};
   }
-  return cuts[{value, dim}] = result;
+  return cuts[{value, {wanted.dim, wanted.runs}}] = result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,10 +262,10 @@ void Splitter::declare() {
   SmallVector<Type> types;
   for (BlockArgument arg : whole.getArguments()) {
     types.push_back(arg.getType());
-    if (train::roleOf(whole, arg.getArgNumber()) != train::Role::Batch)
+    if (!train::isCut(whole, arg.getArgNumber()))
       continue;
-    types.back() = pieceType(arg.getType(), 0);
-    parts[arg] = {Part::Concat, 0};
+    parts[arg] = Part::along(0);
+    types.back() = pieceType(arg.getType(), parts[arg], samples());
   }
   b.setInsertionPoint(whole);
   body = func::FuncOp::create(b, whole.getLoc(), name,
@@ -265,7 +290,7 @@ LogicalResult Splitter::visitLinear(Operation *op, bool &done) {
       made->setOperand(i, operand);
     b.insert(made);
     map.map(op->getResult(0), made->getResult(0));
-    parts[op->getResult(0)] = {Part::Sum, -1};
+    parts[op->getResult(0)] = {Part::Sum};
     done = true;
     return success();
   };
@@ -316,11 +341,11 @@ LogicalResult Splitter::visitBatchNorm(BatchNormOp op) {
     if (partOf(operand).kind != Part::Whole)
       return refuse(op, "its scale or shift depends on the batch");
   auto made = cast<BatchNormOp>(op->clone(map));
-  made.getResult().setType(pieceType(type, input.dim));
+  made.getResult().setType(pieceType(type, input, samples()));
   b.insert(made);
   for (auto [from, to] : llvm::zip(op->getResults(), made->getResults())) {
     map.map(from, to);
-    parts[from] = {Part::Own, -1};
+    parts[from] = {Part::Own};
   }
   parts[op.getResult()] = input;
   return success();
@@ -340,16 +365,14 @@ std::optional<double> Splitter::decayOf(Value value, unsigned index) {
 }
 
 LogicalResult Splitter::visitPlain(Operation *op) {
-  SmallVector<Rejoin> rejoins;
+  SmallVector<Part> rejoins;
   Operation *made = tryCut(op, std::nullopt, rejoins);
   if (!made)
     return refuse(op, why);
-  for (auto [from, to, rejoin] :
+  for (auto [from, to, part] :
        llvm::zip(op->getResults(), made->getResults(), rejoins)) {
     map.map(from, to);
-    parts[from] = rejoin.kind == Rejoin::Concat ? Part{Part::Concat, rejoin.dim}
-                  : rejoin.kind == Rejoin::Sum  ? Part{Part::Sum, -1}
-                                                : Part{};
+    parts[from] = part;
   }
   return success();
 }
@@ -386,7 +409,7 @@ LogicalResult Splitter::visit(Operation *op) {
         return cast<RankedTensorType>(type).getRank() == 0;
       })) {
     for (Value result : op->getResults())
-      parts[result] = {Part::Fact, -1};
+      parts[result] = {Part::Fact};
     return success();
   }
   return visitPlain(op);
@@ -409,9 +432,9 @@ LogicalResult Splitter::gatherResults() {
         return refuse(value.getDefiningOp() ? value.getDefiningOp() : ret,
                       "the loss isn't a sum over the batch");
     } else if (part.kind == Part::Sum || part.kind == Part::Fact ||
-               part.kind == Part::Own) {
-      continue; // A number of the whole batch, which no piece has.
-    } else if (part.kind == Part::Concat) {
+               part.kind == Part::Own || !part.isPlain()) {
+      continue; // Of the whole batch, and no piece has it.
+    } else if (part.isCut()) {
       attrs.set(kConcat, b.getI64IntegerAttr(part.dim));
     }
     results.push_back(map.lookup(value));

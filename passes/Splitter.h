@@ -11,14 +11,17 @@
 //           takes it as an argument
 //
 // A value that is the same for every sample (a table, a mask, a constant) may
-// have the batch in its shape; then its piece is made instead.
+// have the batch in its shape; then its piece is made instead. One that counts
+// samples has a shift (passes/Parts.h).
 
 #ifndef TMC_PASSES_SPLITTER_H
 #define TMC_PASSES_SPLITTER_H
 
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/nn/NN.h"
+#include "dialects/train/Batch.h"
 #include "dialects/train/Train.h"
+#include "passes/Parts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -28,13 +31,6 @@
 #include <string>
 
 namespace tmc {
-
-/// What becomes of a value of the whole batch. `Own`: each piece has one of its
-/// own, of which nothing can be made that the whole has.
-struct Part {
-  enum Kind { Whole, Concat, Sum, Fact, Own } kind = Whole;
-  int64_t dim = -1; // Of Concat.
-};
 
 /// On a result of a piece's function that lies side by side in the pieces:
 /// along which dimension.
@@ -86,20 +82,25 @@ private:
   mlir::LogicalResult gatherResults();
   void addFact(mlir::Value fact);
 
-  mlir::RankedTensorType pieceType(mlir::Type type, int64_t dim);
-  /// `op` on pieces, where operand i is cut along `dims[i]`; null if the op
-  /// can't be cut so. Appends how the results rejoin.
-  mlir::Operation *cloneCut(mlir::Operation *op, llvm::ArrayRef<int64_t> dims,
-                            llvm::ArrayRef<mlir::Value> operands,
-                            llvm::SmallVector<Rejoin> &rejoins);
+  Samples samples() const { return {mine, shares.batch}; }
+  /// A value in the body, and how it lies in the whole's. Null: there is none.
+  struct Piece {
+    mlir::Value value;
+    Part part;
+  };
+  /// `op` on pieces; null if the op can't be cut so. Fills how the results
+  /// rejoin.
+  mlir::Operation *cloneCut(mlir::Operation *op, llvm::ArrayRef<Piece> operands,
+                            llvm::SmallVector<Part> &rejoins);
   /// Tries `op` with operands as they are, then with those that are the same
-  /// for the whole batch cut too. With `wanted`, the result must lie along it.
-  mlir::Operation *tryCut(mlir::Operation *op, std::optional<int64_t> wanted,
-                          llvm::SmallVector<Rejoin> &rejoins);
-  /// One piece of `value`, which doesn't depend on the batch and whose pieces
-  /// along `dim` are all equal; null if they aren't known to be.
-  mlir::Value cut(mlir::Value value, int64_t dim);
-  mlir::Value cutConstant(mlir::arith::ConstantOp op, int64_t dim);
+  /// for the whole batch cut too. With `wanted`, the result must lie so.
+  mlir::Operation *tryCut(mlir::Operation *op, std::optional<Part> wanted,
+                          llvm::SmallVector<Part> &rejoins);
+  /// One piece of `value`, which doesn't depend on the batch and whose pieces,
+  /// lying as `wanted` says, are all equal but for a shift; null if they aren't
+  /// known to be.
+  Piece cut(mlir::Value value, const Part &wanted);
+  Piece cutConstant(mlir::arith::ConstantOp op, const Part &wanted);
 
   Part partOf(mlir::Value value) const { return parts.lookup(value); }
   /// The value in the body: the piece, or the argument that holds the fact.
@@ -119,7 +120,9 @@ private:
   llvm::DenseMap<mlir::Value, Part> parts;
   llvm::SmallVector<mlir::Value> results;
   llvm::SmallVector<mlir::Attribute> resultAttrs;
-  llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> cuts;
+  /// By the value, the dimension and the runs.
+  llvm::DenseMap<std::pair<mlir::Value, std::pair<int64_t, int64_t>>, Piece>
+      cuts;
   llvm::DenseMap<mlir::Value, bool> fromParameter;
   std::string why; // The last refusal.
 };

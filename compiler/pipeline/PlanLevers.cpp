@@ -6,6 +6,7 @@
 #include "compiler/pipeline/StepForms.h"
 #include "compiler/planning/model/Parallel.h"
 #include "compiler/report/PlanReport.h"
+#include "dialects/train/Batch.h"
 #include "dialects/train/Train.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -40,18 +41,6 @@ static constexpr size_t kNearestTried = 3;
 /// Budgets below this part of the smallest that is known are out of reach of
 /// any lever: nothing is sought for them.
 static constexpr int64_t kReachedPart = 16;
-
-/// Samples of the batch; 0: the model has none.
-static int64_t samplesOf(ModuleOp module) {
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
-  for (BlockArgument argument : forward.getArguments()) {
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (train::roleOf(forward, argument.getArgNumber()) == train::Role::Batch &&
-        type && type.getRank() > 0)
-      return type.getDimSize(0);
-  }
-  return 0;
-}
 
 Compilation::Compilation(CompileOptions options, const std::string &bytecode)
     : Compilation(std::move(options)) {
@@ -96,7 +85,7 @@ Expected<LeverChoice> Compilation::leversWithin(int64_t budgetBytes) {
 }
 
 void Compilation::keepForward() {
-  samples = samplesOf(*form.module);
+  samples = train::markUncut(form.module->lookupSymbol<func::FuncOp>("forward"));
   form.module->walk([&](Operation *) { ++ops; });
   llvm::raw_string_ostream os(forward);
   // Fails for versions of the format only, of which none is asked for.

@@ -234,7 +234,9 @@ Status DataReader::fit(Source &source, int64_t &batches) {
   source.perBatch = input.elements();
   const bool stream =
       array.shape.size() == 1 && isInteger(input.type) && input.rank >= 2;
-  if (!stream) {
+  const bool isNumbers =
+      input.rank == 0 && array.shape.size() == 1; // One in each step.
+  if (!stream && !isNumbers) {
     const bool fits =
         array.shape.size() == size_t(input.rank) && input.rank > 0 &&
         std::equal(array.shape.begin() + 1, array.shape.end(), input.dims + 1);
@@ -254,7 +256,9 @@ Status DataReader::fit(Source &source, int64_t &batches) {
   if (batches == 0) {
     const bool samples = !stream;
     const int64_t unit =
-        samples ? std::max<int64_t>(1, source.perBatch / input.dims[0]) : 1;
+        samples && !isNumbers
+            ? std::max<int64_t>(1, source.perBatch / input.dims[0])
+            : 1;
     return {Code::BadInput,
             "'" + source.path + "' has " +
                 std::to_string(array.elements() / unit) +

@@ -38,6 +38,7 @@ PROGRAMS = {
     "biased-tiny": ["biased-tiny", "biased-tiny-core"],
     "unet-tiny": ["unet-tiny", "unet-tiny-core"],
     "noted-tiny": ["noted-tiny", "noted-tiny-core"],
+    "batch-first": ["batch-first"],
 }
 ENTRIES = 8  # of each tensor
 LOGITS = 64  # entries of the logits
@@ -423,6 +424,16 @@ def main():
     unet, images = steady("unet-tiny", to_reverse, reverse, ["adamw"])
     golden("unet-tiny", files("unet-tiny", "unet-tiny-opset21"), unet, images, reverse, ["adamw"], keep=False)
     noted()
+    batch_first()
+
+
+def batch_first():
+    """Samples first outside, time first inside: in micro-batches, too."""
+    draw = torch.Generator().manual_seed(3)
+    inputs = dict(x=torch.randn(5, 3, 8, generator=draw).numpy(), label=torch.randint(5, (5,), generator=draw).numpy(),
+                  temperature=np.array(0.75, dtype=np.float32), share=np.float32([0.5]))
+    golden("batch-first", ["test/models/batch-first.onnx"], models.BatchFirst().train(), inputs,
+           lambda m, t: m(t["x"], t["label"], t["temperature"], t["share"]), ["adamw"], keep=False)
 
 
 def noted():

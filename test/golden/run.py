@@ -25,7 +25,8 @@ ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
 # Other programs of the same models: what they are called, flags, and what plan.json then has. Of chunks
 # and tiles of rows the last is a shorter one.
 FORMS = [("loss in chunks", ["--loss-chunk=24"], {"loss_chunk": 24}), ("in tiles", ["--tiles=5"], {"tiles": 5})]
-FORMED = ["gpt2-tiny", "llama-tiny"]
+PIECES = [("in micro-batches", ["--micro-batches=2"], {"micro_batches": 2})]
+FORMED = {"gpt2-tiny": FORMS, "llama-tiny": FORMS, "batch-first": PIECES}
 
 
 def spec(run):
@@ -58,7 +59,7 @@ def cases(first):
                 continue  # The optimizer doesn't depend on how the graph was exported.
             for name, run in golden["runs"].items():
                 yield f"{stem}/{name}", path, golden, graph, spec(run), ["--run", name]
-            for form, flags, planned in FORMS if stem in FORMED else []:
+            for form, flags, planned in FORMED.get(stem, []):
                 name, run = next(iter(golden["runs"].items()))
                 yield f"{stem}/{name}, {form}", path, golden, graph, spec(run), ["--run", name], flags, planned
 

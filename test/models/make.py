@@ -245,6 +245,31 @@ class Noted(nn.Module):
         return F.cross_entropy(logits, label, label_smoothing=0.1), logits
 
 
+class BatchFirst(nn.Module):
+    """Modules that take samples first and work on time first, gates of experts by scatter, and inputs
+    that belong to every sample: a temperature and a vector of one."""
+
+    def __init__(self, width=8, experts=4, classes=5):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, 2, batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(width, 2, 2 * width, dropout=0.0, activation=F.gelu, batch_first=True)
+        self.lstm = nn.LSTM(width, width, batch_first=True)
+        self.gate = nn.Linear(width, experts)
+        self.experts = nn.Parameter(torch.randn(experts, width, width) / width ** 0.5)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x, label, temperature, share):
+        h = x + self.attention(x, x, x, need_weights=False)[0]
+        h = self.lstm(self.layer(h))[0]
+        tokens = h.reshape(-1, h.shape[-1])
+        scores = self.gate(tokens)
+        weights, chosen = scores.softmax(-1).topk(2)
+        gates = torch.zeros_like(scores).scatter(1, chosen, weights)
+        tokens = tokens + torch.einsum("te,td,edf->tf", gates, tokens, self.experts)
+        logits = self.head(tokens.reshape(h.shape).mean(1)) / temperature
+        return F.cross_entropy(logits, label) * share.squeeze(0), logits
+
+
 class LostBuffer(nn.Module):
     """Writes a buffer after its last use: the exporter leaves the new value out."""
 
@@ -325,6 +350,10 @@ def noted(path, center=True, **options):
     as_users_do(path, Noted(center).train(), dict(cats=cats, label=torch.randint(6, (6,))), ("loss", "logits"), **options)
 
 
+def batch_first_inputs():
+    return dict(x=torch.randn(5, 3, 8), label=torch.arange(5), temperature=torch.tensor(2.0), share=torch.tensor([0.5]))
+
+
 def norm(path, training=True, options=(), **export_options):
     inputs = dict(image=torch.zeros(4, 3, 8, 8), label=torch.zeros(4, dtype=torch.int64))
     as_users_do(path, Norm(**dict(options)).train(training), inputs, **export_options)
@@ -333,6 +362,7 @@ def norm(path, training=True, options=(), **export_options):
 MODELS = {
     "noted-tiny": lambda p: noted(p, optimize=False),
     "noted-tiny-optimized": lambda p: noted(p, center=False),
+    "batch-first": lambda p: as_users_do(p, BatchFirst().train(), batch_first_inputs(), ("loss", "logits"), optimize=False),
     "folded-buffer": noted,
     "lost-buffer": lambda p: as_users_do(
         p, LostBuffer().train(), dict(x=torch.zeros(5, 4), label=torch.zeros(5, dtype=torch.int64)), optimize=False),

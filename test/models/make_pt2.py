@@ -114,6 +114,11 @@ def noted(path, **options):
     export(models.Noted().train(), inputs, path, None, ["loss", "logits"], **options)
 
 
+def batch_first(path, **options):
+    inputs = models.batch_first_inputs()
+    export(models.BatchFirst().train(), inputs, path, dict(x=BATCH, label=BATCH, temperature=None, share=None), ["loss", "logits"], **options)
+
+
 def bert(path, **options):
     plain = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     inputs = dict(input_ids=models.ids(4), attention_mask=torch.ones(4, 32, dtype=torch.int64), labels=models.ids(4))
@@ -169,6 +174,22 @@ def views(path, **options):
     export(Views(), dict(x=torch.ones(2, 4)), path, values=True)
 
 
+class Two(nn.Module):
+    """Two inputs that nothing relates: the exporter makes two symbols of their one dimension."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 4), nn.Linear(3, 2)
+
+    def forward(self, a, b):
+        return dict(loss=self.first(a).square().mean() + self.second(b).square().mean())
+
+
+def two(path):
+    rows = {0: torch.export.Dim.AUTO}
+    export(Two(), dict(a=torch.ones(6, 3), b=torch.ones(6, 3)), path, dict(a=rows, b=rows))
+
+
 MODELS = {
     "mlp-small": lambda p: perceptron(p, values=True),
     "mlp-small-core": lambda p: perceptron(p, core=True),
@@ -189,9 +210,12 @@ MODELS = {
     "unet-tiny-core": lambda p: unet(p, core=True),
     "noted-tiny": noted,
     "noted-tiny-core": lambda p: noted(p, core=True),
+    "batch-first": batch_first,
+    "batch-first-core": lambda p: batch_first(p, core=True),
     "vit-tiny": vit,
     "vit-tiny-core": lambda p: vit(p, core=True),
     "views": views,
+    "two-batches": two,
 }
 
 if __name__ == "__main__":

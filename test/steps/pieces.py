@@ -44,6 +44,11 @@ CASES = {
         dict(graph="test/models/biased-tiny.onnx", options=["--batch=5"],
              inputs={"input_ids": ([60, 32], "below 128"), "labels": ([60, 32], "below 128"),
                      "attention_mask": ([60, 32], "mask")}), [3], [3]),
+    # Time first inside, gates by places, and two inputs that belong to every piece.
+    "batch-first, 5 samples": (
+        dict(graph="test/models/batch-first.pt2", options=["--batch=5"],
+             inputs={"x": ([20, 3, 8], "normal"), "label": ([20], "below 5"), "temperature": ([20], "positive"),
+                     "share": ([20], "positive")}), [2, 3], [3]),
     "unet-tiny, 5 samples": (
         dict(graph="test/models/unet-tiny.onnx", options=["--batch=5"],
              inputs={"image": ([20, 3, 32, 32], "normal"), "target": ([20, 3, 32, 32], "normal")}), [3], [3]),

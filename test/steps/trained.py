@@ -40,6 +40,8 @@ def npy(path, shape, kind, seed):
     count = math.prod(shape)
     if kind == "normal":
         data, descr = array.array("f", (draw.gauss(0, 1) for _ in range(count))), "<f4"
+    elif kind == "positive":
+        data, descr = array.array("f", (0.5 + draw.random() for _ in range(count))), "<f4"
     elif kind == "mask":
         data, descr = array.array("q", (int(i % shape[-1] == 0 or draw.random() < 0.8) for i in range(count))), "<i8"
     else:
