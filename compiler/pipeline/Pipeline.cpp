@@ -11,6 +11,7 @@
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
+#include "frontends/common/Doubles.h"
 #include "frontends/onnx/Import.h"
 #include "frontends/torch/Import.h"
 #include "passes/OnTarget.h"
@@ -311,6 +312,11 @@ Expected<bool> Compilation::import() {
   imported = std::make_unique<ImportedModel>(std::move(*model));
   said = imported->warnings;
   form.module = std::move(imported->module);
+  if (int64_t doubles = frontend::narrowDoubles(
+          form.module->lookupSymbol<func::FuncOp>("forward")))
+    said.push_back("doubles are computed in f32: " + std::to_string(doubles) +
+                   (doubles == 1 ? " value" : " values") +
+                   " of the model; data and weights in f64 are read as f32");
   if (Expected<bool> known = checkOutputs(); !known)
     return known;
   listValues();

@@ -150,6 +150,9 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
         continue;
       }
       bytes = *read;
+      // A model's own doubles are values in f32 of the step.
+      if (value.type == DType::F32 && int64_t(bytes.size()) == 2 * value.bytes)
+        tensor.type = DType::F64;
     }
     sources.tensors.emplace_back(value.name, tensor);
     sources.bytes.push_back(bytes);
