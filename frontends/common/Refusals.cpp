@@ -42,6 +42,18 @@ constexpr Way kWays[] = {
      "keep all elements, and multiply by a mask or choose by where()"},
     {"_scaled_dot_product_*", nullptr,
      "keep the training export, which has scaled_dot_product_attention"},
+    // What torch 2.15 takes apart, into operators that are all read.
+    {"_safe_softmax cumulative_trapezoid fft_fftshift fft_ifftshift "
+     "float_power gradient isclose isfinite isin isneginf isposinf istft "
+     "linalg_matmul linalg_vander linalg_vecdot multi_margin_loss "
+     "multilabel_margin_loss nanquantile norm_except_dim positive quantile "
+     "renorm special_entr special_log_softmax special_ndtr special_round "
+     "special_softmax special_xlog1py trapezoid trapz vander",
+     nullptr,
+     "export the program with run_decompositions(), which writes it with other "
+     "operators"},
+    {"einsum matmul mm bmm", "elements of type",
+     "cast it to f32 before, or write it by products and sums"},
     {nullptr, "elements of type",
      "cast it before: to f32, or what is whole to i64"},
     {nullptr, "known when the model is compiled",
