@@ -1,5 +1,6 @@
 #include "frontends/onnx/Importer.h"
 #include "frontends/Checked.h"
+#include "frontends/common/Inputs.h"
 #include "frontends/onnx/TorchCall.h"
 
 #include "dialects/train/Train.h"
@@ -61,9 +62,11 @@ Expected<ImportedModel> OnnxImporter::run() {
       return mlir::failure();
     if (!refusals.empty())
       return mlir::failure();
-    return success(succeeded(updateBuffers()) &&
-                   succeeded(importResults(outputs())) &&
-                   succeeded(attachLoss()) && succeeded(finish()));
+    if (failed(updateBuffers()) || failed(importResults(outputs())) ||
+        failed(attachLoss()) || failed(finish()))
+      return mlir::failure();
+    markUncut(function, *declared);
+    return success();
   };
   return conclude(succeeded(done()));
 }

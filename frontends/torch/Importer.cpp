@@ -1,5 +1,6 @@
 #include "frontends/torch/Importer.h"
 #include "frontends/Checked.h"
+#include "frontends/common/Inputs.h"
 #include "frontends/common/ops/Logic.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -17,7 +18,7 @@ TorchImporter::TorchImporter(Program program,
       program(std::move(program)) {
   howToKeepBuffers = "export the program with run_decompositions(), or leave "
                      "the update out of forward";
-  howToAvoid = "write it with other operators; run_decompositions() may do so";
+  howToAvoid = "write it with other operators";
 }
 
 Expected<ImportedModel> TorchImporter::run() {
@@ -33,9 +34,11 @@ Expected<ImportedModel> TorchImporter::run() {
       return mlir::failure();
     if (!refusals.empty())
       return mlir::failure();
-    return success(succeeded(updateBuffers()) &&
-                   succeeded(importResults(outputs())) &&
-                   succeeded(attachLoss()) && succeeded(finish()));
+    if (failed(updateBuffers()) || failed(importResults(outputs())) ||
+        failed(attachLoss()) || failed(finish()))
+      return mlir::failure();
+    markUncut(function, *declared);
+    return success();
   };
   return conclude(succeeded(done()));
 }
@@ -229,6 +232,34 @@ LogicalResult TorchImporter::readTensors() {
   return success();
 }
 
+/// Exporters make two symbols of one `Dim.AUTO` where nothing in the model
+/// relates the inputs. Of those that inputs begin with, as many rows in the
+/// example are as many samples: --batch holds for all of them.
+static void bindAlike(ArrayRef<Declared> inputs,
+                      const std::map<std::string, int64_t> &example,
+                      ImportOptions &options,
+                      llvm::function_ref<void(std::string)> warn) {
+  std::string samples;
+  for (const Declared &input : inputs) {
+    const std::string symbol =
+        input.dims.empty() ? std::string() : input.dims[0].symbol;
+    if (!options.batch || symbol.empty() || symbol == samples)
+      continue;
+    if (samples.empty()) {
+      samples = symbol;
+      continue;
+    }
+    auto rows = example.find(samples), others = example.find(symbol);
+    if (rows == example.end() || others == example.end() ||
+        rows->second != others->second ||
+        !options.dims.try_emplace(symbol, *options.batch).second)
+      continue;
+    warn("--batch=" + std::to_string(*options.batch) + " holds for '" + symbol +
+         "' too, which has as many rows as '" + samples +
+         "' in the example; --dim " + symbol + "=N says otherwise");
+  }
+}
+
 FailureOr<std::vector<Declared>> TorchImporter::inputs() {
   std::vector<Declared> list;
   for (const InputSpec &input : program.inputs) {
@@ -248,7 +279,8 @@ FailureOr<std::vector<Declared>> TorchImporter::inputs() {
       if (StringRef(dim.symbol).contains('(')) {
         fail(Failure::unsupported("dimension " + std::to_string(i) +
                                   " of input '" + input.value + "' is " +
-                                  dim.symbol + ", not a size or a symbol"));
+                                  dim.symbol + ", not a size or a symbol")
+                 .note("export it with a Dim of its own, or a fixed size"));
         return mlir::failure();
       }
       if (!dim.symbol.empty())
@@ -266,6 +298,8 @@ FailureOr<std::vector<Declared>> TorchImporter::inputs() {
       options.dims[name] = found->second;
       options.dims.erase(symbol);
     }
+  bindAlike(list, proposedDims(), options,
+            [&](std::string text) { warn(std::move(text)); });
   return list;
 }
 
