@@ -1,6 +1,7 @@
 #include "tools/CalibrateCommand.h"
 
 #include "compiler/pipeline/Compile.h"
+#include "compiler/support/Escape.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -63,8 +64,8 @@ int CalibrateCommand::run() {
     return fail(done.failure());
   if (auto written = writeTarget(output, targetToJson(done->target)); !written)
     return fail(written.failure());
-  llvm::errs() << done->target.name << "\n"
-               << calibrationTable(*done) << "  wrote " << std::string(output)
-               << "; use it with --target=" << std::string(output) << "\n";
+  llvm::errs() << visible(done->target.name + "\n" + calibrationTable(*done) +
+                          "  wrote " + output +
+                          "; use it with --target=" + output + "\n");
   return 0;
 }

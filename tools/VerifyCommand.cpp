@@ -1,6 +1,7 @@
 #include "tools/VerifyCommand.h"
 
 #include "compiler/pipeline/Compile.h"
+#include "compiler/support/Escape.h"
 #include "compiler/verify/Verify.h"
 
 #include "llvm/Support/Format.h"
@@ -29,7 +30,7 @@ int VerifyCommand::run() {
     report(done.failure());
     return done.failure().exitCode();
   }
-  llvm::outs() << verifyTable(*done);
+  llvm::outs() << visible(verifyTable(*done));
   if (done->agrees)
     return 0;
   const Deviation &worst = done->deviations.front();

@@ -21,6 +21,8 @@ import tempfile
 import threading
 import time
 
+import escapes
+
 # What every processor with AVX2 runs.
 AVX2_TARGET = "cpu:v3"
 
@@ -93,6 +95,18 @@ def check_rules(tally, build):
     check_includes(tally, build)
     check_lengths(tally)
     check_picture(tally)
+    check_names(tally)
+
+
+def check_names(tally):
+    """Nobody prints a text of a file past the function of its language."""
+    def read(path):
+        with open(path) as text:
+            return os.path.relpath(path, ROOT), text.read()
+
+    rooms = ("compiler", "frontends", "passes", "dialects", "tools", "runtime")
+    bad = escapes.faults(map(read, tracked(*[room + "/**" + end for room in rooms for end in (".cpp", ".h", ".cu")])))
+    tally.test("rules: texts of files are escaped (tools/escapes.py)", not bad, "\n".join(bad))
 
 
 # Who may include what: a room, and the rooms below it. Within a room anything goes.
@@ -401,7 +415,7 @@ def check_golden(tally, build):
 
 def check_steps(tally, build):
     """Compiled steps against the interpreter and against themselves."""
-    for suite, script in ("steps", "run"), ("offload", "offload"), ("pieces", "pieces"):
+    for suite, script in ("steps", "run"), ("offload", "offload"), ("pieces", "pieces"), ("names", "names"):
         rows_of(tally, suite, "test/steps/%s.py" % script, build, "--build", build)
     draws = ["10"] if tally.is_left("draws: 57 of 67") else ["60", "--found"]
     rows_of(tally, "draws", "test/steps/draws.py", build, "--build", build, "--draws", *draws)

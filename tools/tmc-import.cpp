@@ -6,6 +6,7 @@
 //   tmc-import model.txt             anything else is protobuf's text format
 //   tmc-import model.txt --encode    the same as the bytes of an .onnx file
 
+#include "compiler/support/Escape.h"
 #include "frontends/onnx/Import.h"
 #include "frontends/onnx/Node.h"
 #include "frontends/torch/Call.h"
@@ -27,9 +28,9 @@ using namespace tmc;
 namespace cl = llvm::cl;
 
 static int report(const Failure &failure) {
-  llvm::errs() << "error: " << failure.message << "\n";
+  llvm::errs() << "error: " << visible(failure.message) << "\n";
   for (const std::string &note : failure.notes)
-    llvm::errs() << "note: " << note << "\n";
+    llvm::errs() << "note: " << visible(note) << "\n";
   return failure.exitCode();
 }
 
@@ -115,13 +116,13 @@ int main(int argc, char **argv) {
   if (!*model)
     return report(model->failure());
   for (const std::string &warning : (*model)->warnings)
-    llvm::errs() << "warning: " << warning << "\n";
+    llvm::errs() << "warning: " << visible(warning) << "\n";
   if (weights)
     for (const std::string &name : (*model)->weights->names()) {
       auto bytes = (*model)->weights->read(name);
       if (!bytes)
         return report(bytes.failure());
-      llvm::outs() << name << ": " << bytes->size() << " bytes\n";
+      llvm::outs() << visible(name) << ": " << bytes->size() << " bytes\n";
     }
   if (quiet)
     return 0;

@@ -4,6 +4,7 @@
 #include "compiler/pipeline/Config.h"
 #include "compiler/pipeline/Doctor.h"
 #include "compiler/pipeline/Interrupt.h"
+#include "compiler/pipeline/OutOfMemory.h"
 #include "compiler/pipeline/Show.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "passes/Offload.h"
@@ -440,6 +441,7 @@ static int guarded(llvm::function_ref<int()> body) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   installInterruptHandler();
+  installOutOfMemoryHandler();
   ModelFlags flags;
   VerifyCommand verify;
   cl::SubCommand doctor{"doctor", "what is missing on this machine"};

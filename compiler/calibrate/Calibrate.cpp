@@ -6,11 +6,12 @@
 #include "compiler/calibrate/Probes.h"
 #include "compiler/pipeline/Compile.h"
 #include "compiler/pipeline/SystemMemory.h"
+#include "compiler/support/Escape.h"
+#include "compiler/support/Json.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -33,10 +34,9 @@ static tmc::Expected<bool> readProfile(const std::string &path,
   auto file = MemoryBuffer::getFile(path);
   if (!file)
     return Failure::world("can't read the profile '" + path + "'");
-  llvm::Expected<json::Value> value = json::parse((*file)->getBuffer());
+  tmc::Expected<json::Value> value = parseJson((*file)->getBuffer());
   if (!value)
-    return Failure::defect("a profile isn't JSON: " +
-                           toString(value.takeError()));
+    return Failure::defect("a profile " + value.failure().message);
   const json::Object *object = value->getAsObject();
   const json::Array *rows = object ? object->getArray("launches") : nullptr;
   if (!rows)
@@ -125,7 +125,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   llvm::scope_exit clean([&] { sys::fs::remove_directories(directory); });
   auto say = [&](const std::string &what) {
     if (options.progress)
-      errs() << "\r\033[K" << what;
+      errs() << "\r\033[K" << visible(what);
   };
   // What it needs is known before a minute of measuring.
   MoveRunner moves{*known, (directory + "/moves").str(), options.fileDirectory,

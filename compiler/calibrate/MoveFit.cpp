@@ -1,6 +1,6 @@
 #include "compiler/calibrate/MoveFit.h"
 
-#include "llvm/Support/JSON.h"
+#include "compiler/support/Json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -75,11 +75,9 @@ MeasuredMoves tmc::movesOfTrace(StringRef text) {
   constexpr int64_t kMeasured = 1; // The process; 2 is what was predicted.
   constexpr double kMicro = 1e-6;
   MeasuredMoves moves;
-  llvm::Expected<json::Value> value = json::parse(text);
-  if (!value) {
-    consumeError(value.takeError());
+  tmc::Expected<json::Value> value = parseJson(text);
+  if (!value)
     return moves;
-  }
   const json::Object *trace = value->getAsObject();
   const json::Array *events = trace ? trace->getArray("traceEvents") : nullptr;
   if (!events)

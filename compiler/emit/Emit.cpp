@@ -5,6 +5,7 @@
 #include "compiler/emit/FusedPrinter.h"
 #include "compiler/emit/KernelPieces.h"
 #include "compiler/emit/ProgramTable.h"
+#include "compiler/support/Escape.h"
 #include "dialects/interfaces/Interfaces.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -105,8 +106,8 @@ public:
          << table << "} // namespace\n\n"
          << "extern \"C\" const StepProgram *tmc_step_program() { return "
             "&program; }\n"
-         << "const CompiledFor tmc_step_compiled_for = {\"" << options.target
-         << "\", kInstructions};\n";
+         << "const CompiledFor tmc_step_compiled_for = {"
+         << cppString(options.target) << ", kInstructions};\n";
     };
     StepText text;
     llvm::raw_string_ostream whole(text.whole), main(text.main);
@@ -140,6 +141,13 @@ private:
   /// The object that runs each launch.
   std::vector<std::string> kernelOf;
 
+  /// Whether a word that is printed as it is may be: no file's text is a name
+  /// of the step's.
+  static bool isOurs(Attribute attr) {
+    auto word = dyn_cast<StringAttr>(attr);
+    return !word || isCppName(word.getValue());
+  }
+
   /// Fails for the first op, or parameter of a kernel, that has no text: a step
   /// without it would be another step.
   LogicalResult checkKnown() {
@@ -153,10 +161,15 @@ private:
       auto launch = dyn_cast<mem::LaunchOp>(op);
       if (!launch)
         return WalkResult::advance();
+      if (!isCppName(launch.getCallee())) {
+        op->emitError("its kernel has a name that can't be printed");
+        return WalkResult::interrupt();
+      }
       for (Attribute param : launch.getParams()) {
         auto pair = cast<ArrayAttr>(param);
         if (!isa<BoolAttr, IntegerAttr, FloatAttr, TypeAttr, StringAttr,
-                 DenseI64ArrayAttr>(pair[1])) {
+                 DenseI64ArrayAttr>(pair[1]) ||
+            !isOurs(pair[0]) || !isOurs(pair[1])) {
           op->emitError("'") << launch.getCallee() << "' has a parameter "
                              << pair[0] << " that can't be printed";
           return WalkResult::interrupt();
@@ -170,7 +183,8 @@ private:
   void printHead(raw_ostream &os) {
     bool cuda = options.backend == Backend::Cuda;
     os << "// " << (cuda ? "step.cu" : "step.cpp") << " - one training step of "
-       << options.model << ", compiled by tmc for " << options.target << ".\n"
+       << inComment(options.model) << ", compiled by tmc for "
+       << inComment(options.target) << ".\n"
        << "//\n// Arena: " << int64_t(program.getArenaBytes()) << " bytes ("
        << readableBytes(program.getArenaBytes()) << "), "
        << liveness.moments.size() << " launches. Offsets are bytes from its "
@@ -239,7 +253,7 @@ private:
           "Kernel &kernel)) {\n"
           "  auto &k = *static_cast<Kernels *>(kernels);\n";
     for (auto &[what, name] : objects)
-      os << "  visit(context, \"" << name << "\", k." << name << ");\n";
+      os << "  visit(context, " << cppString(name) << ", k." << name << ");\n";
     os << "}\n\n";
   }
 
@@ -397,7 +411,7 @@ private:
 
   void printComment(StringRef name, int64_t instance, ValueRange writes,
                     raw_ostream &os, int depth) {
-    os.indent(2 * depth) << "// " << moment << " " << name;
+    os.indent(2 * depth) << "// " << moment << " " << inComment(name);
     if (instance > 0)
       os << " (recomputed, " << instance << ")";
     StringRef separator = ": ";
@@ -407,13 +421,13 @@ private:
          << readableBytes(sizeInBytes(buffer.getMemref().getType())) << " at "
          << placeOf(buffer);
       if (buffer.getPersistent())
-        os << ", " << buffer.getName();
+        os << ", " << inComment(buffer.getName());
       else
         os << ", alive [" << spanOf[buffer].begin << ", " << spanOf[buffer].end
            << ")";
       separator = "; ";
     }
-    os << "\n";
+    os << ".\n";
   }
 
   void printEvent(StringRef verb, mem::Engine engine, int64_t event,

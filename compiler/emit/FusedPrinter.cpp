@@ -2,6 +2,7 @@
 
 #include "compiler/emit/FusedPrinter.h"
 
+#include "compiler/support/Escape.h"
 #include "dialects/interfaces/Expressions.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
@@ -75,10 +76,10 @@ public:
 
   void print(StringRef comment) {
     const FusedShape &shape = plan.shape;
-    os << "/// " << comment << ": " << shape.rows << " rows of " << shape.cols
-       << ".\n";
+    os << "/// " << inComment(comment) << ": " << shape.rows << " rows of "
+       << shape.cols << ".\n";
     os << "struct " << name << " {\n";
-    os << "  static constexpr const char *name = \"" << name << "\";\n";
+    os << "  static constexpr const char *name = " << cppString(name) << ";\n";
     os << "  static constexpr tmc::FusedShape shape{.rows = " << shape.rows
        << ", .cols = " << shape.cols;
     if (shape.wholeRows)
@@ -143,9 +144,9 @@ private:
       os << "  " << prefix << storageType(elementOf(value)) << " *"
          << memberName << "; // ";
       llvm::interleave(tensorType(value).getShape(), os, "x");
-      std::string from = locationName(value.getLoc());
+      std::string origin = locationName(value.getLoc());
       os << (tensorType(value).getRank() ? "" : "scalar")
-         << (from.empty() ? "" : " " + from) << "\n";
+         << (origin.empty() ? "" : " " + inComment(origin)) << ".\n";
     };
     for (BlockArgument argument : block.getArguments())
       member(argument, "in" + Twine(argument.getArgNumber()), "const ");

@@ -1,6 +1,7 @@
 #include "compiler/emit/ProgramTable.h"
 
 #include "compiler/analysis/PlanRecord.h"
+#include "compiler/support/Escape.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/train/Train.h"
 
@@ -16,13 +17,6 @@ namespace {
 
 /// Standard deviation of freshly drawn weights.
 constexpr double kInitStd = 0.02;
-
-std::string quoted(StringRef text) {
-  std::string result = "\"";
-  llvm::raw_string_ostream os(result);
-  os.write_escaped(text);
-  return result + "\"";
-}
 
 /// What the attributes of a buffer's tensor say.
 struct Tensor {
@@ -142,7 +136,7 @@ private:
 
   void printTensor(const Tensor &tensor) {
     MemRefType type = tensor.type();
-    os << "    {.name = " << quoted(tensor.name())
+    os << "    {.name = " << cppString(tensor.name())
        << ", .type = " << literal(TypeAttr::get(type.getElementType()))
        << ", .rank = " << type.getRank() << ", .dims = {";
     llvm::interleaveComma(type.getShape(), os);
@@ -183,7 +177,7 @@ private:
       return;
     os << "const char *const aliasesOf" << &tensor - tensors.data() << "[] = {";
     llvm::interleaveComma(aliases.getAsRange<StringAttr>(), os,
-                          [&](StringAttr name) { os << quoted(name); });
+                          [&](StringAttr name) { os << cppString(name); });
     os << "};\n";
   }
 
@@ -348,10 +342,10 @@ private:
     // whose values it knows for each pointer into it, megabytes per launch.
     os << "extern const Region regions[];\nconst LaunchInfo launches[] = {\n";
     for (auto [i, row] : llvm::enumerate(rows)) {
-      os << "    {" << quoted(row.name) << ", " << quoted(row.location)
+      os << "    {" << cppString(row.name) << ", " << cppString(row.location)
          << ", regions + " << row.firstWrite << ", " << row.writes
          << ", regions + " << row.firstDeath << ", " << row.deaths << ", "
-         << quoted(row.family) << ", " << quoted(kernels[i]) << ", "
+         << cppString(row.family) << ", " << cppString(kernels[i]) << ", "
          << row.flops << ", " << row.bytes << ", " << row.elements;
       bool isTimed = i < options.entrySeconds.size();
       if (isTimed || row.engine != "Compute")
@@ -411,7 +405,7 @@ private:
     llvm::raw_string_ostream(text)
         << "    .hostArenaBytes = " << int64_t(program.getHostBytes())
         << ", .fileArenaBytes = " << int64_t(program.getFileBytes())
-        << ",\n    .fileDirectory = " << quoted(options.fileDirectory)
+        << ",\n    .fileDirectory = " << cppString(options.fileDirectory)
         << ", .eventCount = " << events << ",\n";
     return text;
   }
@@ -443,8 +437,8 @@ private:
     os << "const StepProgram program = {\n"
        << "    .version = kProgramVersion,\n    .backend = Backend::"
        << (options.backend == Backend::Cpu ? "Cpu" : "Cuda") << ",\n"
-       << "    .model = " << quoted(options.model) << ",\n"
-       << "    .fingerprint = " << quoted(fingerprintOf(program)) << ",\n"
+       << "    .model = " << cppString(options.model) << ",\n"
+       << "    .fingerprint = " << cppString(fingerprintOf(program)) << ",\n"
        << "    .arenaBytes = " << int64_t(program.getArenaBytes()) << ",\n"
        << arenasBeside()
        << "    .tensors = tensors,\n    .tensorCount = " << tensors.size()
@@ -532,13 +526,13 @@ std::string tmc::emitHeader(mem::ProgramOp program,
                             const EmitOptions &options) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "/* step.h - the compiled training step of " << options.model
+  os << "/* step.h - the compiled training step of " << inComment(options.model)
      << ".\n *\n * Link libstep.so and use the functions of tmc.h. Tensors by "
         "name:\n *\n";
   forSaved(program, [&](StringRef name, MemRefType type, bool saved) {
-    os << " *   " << name << ": ";
+    os << " *   " << inComment(name) << ": ";
     llvm::interleave(type.getShape(), os, "x");
-    os << (type.getRank() ? "x" : "") << type.getElementType() << "\n";
+    os << (type.getRank() ? "x" : "") << type.getElementType() << ".\n";
   });
   os << " */\n#ifndef TMC_STEP_H\n#define TMC_STEP_H\n\n#include \"tmc.h\"\n\n"
      << "#define TMC_STEP_ARENA_BYTES " << int64_t(program.getArenaBytes())

@@ -6,6 +6,7 @@
 #include "compiler/pipeline/Sweep.h"
 #include "compiler/report/PlanReport.h"
 #include "compiler/report/Snapshot.h"
+#include "compiler/support/Escape.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -22,13 +23,13 @@ static bool isColoured() { return isatty(2) && !getenv("NO_COLOR"); }
 void tmc::report(const Failure &failure) {
   llvm::raw_ostream &os = llvm::errs();
   os << "tmc: " << (isColoured() ? "\033[31merror:\033[0m " : "error: ")
-     << failure.message << "\n";
+     << visible(failure.message) << "\n";
   for (const std::string &note : failure.notes)
-    os << "tmc: note: " << note << "\n";
+    os << "tmc: note: " << visible(note) << "\n";
 }
 
 void tmc::warn(const std::string &message) {
-  llvm::errs() << "tmc: warning: " << message << "\n";
+  llvm::errs() << "tmc: warning: " << visible(message) << "\n";
 }
 
 /// Writes all that the output directory holds beside what is linked.
@@ -185,13 +186,13 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
       return done;
   if (options.quiet)
     return true;
-  llvm::errs() << planTable(compilation.planned()) << "  wrote " << output
-               << "/\n";
+  llvm::errs() << visible(planTable(compilation.planned()) + "  wrote " +
+                          output + "/\n");
   if (const WeightSources *weights = compilation.weights();
       weights && !weights->missing.empty())
     llvm::errs() << "tmc: note: the values of " << weights->missing.size()
                  << " of " << compilation.values().size()
-                 << " tensors aren't here: " << weights->why
+                 << " tensors aren't here: " << visible(weights->why)
                  << "; train with --weights FILE or --init random:SEED\n";
   return true;
 }

@@ -7,6 +7,7 @@
 #include "compiler/pipeline/PlantDefect.h"
 #include "compiler/pipeline/Reproducer.h"
 #include "compiler/planning/model/ProblemFile.h"
+#include "compiler/support/Escape.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/interfaces/Interfaces.h"
 #include "dialects/nn/NN.h"
@@ -56,7 +57,7 @@ std::string Compilation::modelName() const {
 
 void Compilation::say(const std::string &what) {
   if (asked.progress)
-    fprintf(stderr, "\r\033[K%s", what.c_str());
+    fprintf(stderr, "\r\033[K%s", visible(what).c_str());
 }
 
 Expected<bool> Compilation::runTo(Phase last) {

@@ -5,6 +5,7 @@
 #include "compiler/report/Explain.h"
 #include "compiler/report/PlanReport.h"
 #include "compiler/report/Snapshot.h"
+#include "compiler/support/Escape.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -48,7 +49,7 @@ Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
       curve = sweep(compilation);
     }
     if (show.output.empty()) {
-      llvm::outs() << curveCsv(curve);
+      llvm::outs() << visible(curveCsv(curve));
     } else {
       for (const auto &[name, content] :
            {std::pair(show.output + ".csv", curveCsv(curve)),
@@ -59,7 +60,7 @@ Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
   } else if (show.json) {
     llvm::outs() << planJson(compilation.planned());
   } else if (done) {
-    llvm::outs() << planTable(compilation.planned());
+    llvm::outs() << visible(planTable(compilation.planned()));
   }
   if (!done)
     return done;
@@ -84,13 +85,13 @@ Expected<bool> tmc::planModel(CompileOptions options, const ShowOptions &show) {
 static Expected<bool> printReasons(const PlanTrace &trace,
                                    const std::string &glob) {
   if (glob.empty()) {
-    llvm::outs() << explainAll(trace);
+    llvm::outs() << visible(explainAll(trace));
     return true;
   }
   Expected<std::string> text = explainTensors(trace, glob);
   if (!text)
     return std::move(text.failure());
-  llvm::outs() << *text;
+  llvm::outs() << visible(*text);
   return true;
 }
 

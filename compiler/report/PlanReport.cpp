@@ -1,9 +1,9 @@
 #include "compiler/report/PlanReport.h"
 
 #include "compiler/emit/Emit.h"
+#include "compiler/support/Json.h"
 
 #include "llvm/Support/Format.h"
-#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -168,50 +168,48 @@ std::string tmc::planJson(const Planned &planned) {
   for (const auto &[name, bytes] : plan.peakByClass)
     classes[name] = bytes;
   bool timed = plan.unconstrainedSeconds > 0;
-  json::Object object{
-      {"schema", kPlanSchema},
-      {"model", planned.model},
-      {"target", planned.target},
-      {"compiled_for", planned.compiledFor},
-      {"budget_bytes", known(plan.budgetBytes)},
-      {"arena_bytes",
-       known(plan.arenaBytes < 0 ? plan.arenaBytes
-                                 : plan.arenaBytes + plan.reservedBytes)},
-      {"live_peak_bytes", known(plan.livePeakBytes)},
-      {"reserved_bytes", plan.reservedBytes},
-      {"unconstrained_bytes", known(plan.unconstrainedBytes)},
-      {"peak_by_class", std::move(classes)},
-      {"step_time_s", known(plan.stepSeconds)},
-      {"unconstrained_time_s", known(plan.unconstrainedSeconds)},
-      {"overhead_pct",
-       timed ? json::Value(plan.overheadPct()) : json::Value(nullptr)},
-      {"lower_bound_pct", timed && plan.boundSeconds >= 0
-                              ? json::Value(plan.lowerBoundPct())
-                              : json::Value(nullptr)},
-      {"lower_bound_scope", "fixed-order"},
-      {"smallest_found_bytes", known(plan.smallestFoundBytes)},
-      {"smallest_found_stopped_early", plan.smallestStoppedEarly},
-      {"impossible_below_bytes", known(plan.impossibleBelowBytes)},
-      {"precision", precisionJson(planned.trace, plan)},
-      {"micro_batches", plan.microBatches},
-      {"loss_chunk",
-       plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},
-      {"tiles", plan.tiles},
-      {"batchnorm", plan.batchNorm.empty() ? json::Value(nullptr)
-                                           : json::Value(plan.batchNorm)},
-      {"recomputed_ops", known(plan.recomputedOps)},
-      {"offloaded_bytes", std::max<int64_t>(0, plan.toHostBytes)},
-      {"spaces", spacesJson(plan, planned.trace)},
-      {"copies", known(plan.copies)},
-      {"launches", known(plan.launches)},
-      {"plan_seconds", plan.planSeconds},
-      {"peak", peakJson(planned.trace)},
-      {"levers", leversJson(plan, planned.trace)},
-      {"chosen_levers", chosenJson(plan)},
-      {"values", valuesJson(planned)},
-  };
-  std::string text;
-  llvm::raw_string_ostream(text)
-      << llvm::formatv("{0:2}", json::Value(std::move(object))) << "\n";
-  return text;
+  return jsonText(
+      json::Object{
+          {"schema", kPlanSchema},
+          {"model", planned.model},
+          {"target", planned.target},
+          {"compiled_for", planned.compiledFor},
+          {"budget_bytes", known(plan.budgetBytes)},
+          {"arena_bytes",
+           known(plan.arenaBytes < 0 ? plan.arenaBytes
+                                     : plan.arenaBytes + plan.reservedBytes)},
+          {"live_peak_bytes", known(plan.livePeakBytes)},
+          {"reserved_bytes", plan.reservedBytes},
+          {"unconstrained_bytes", known(plan.unconstrainedBytes)},
+          {"peak_by_class", std::move(classes)},
+          {"step_time_s", known(plan.stepSeconds)},
+          {"unconstrained_time_s", known(plan.unconstrainedSeconds)},
+          {"overhead_pct",
+           timed ? json::Value(plan.overheadPct()) : json::Value(nullptr)},
+          {"lower_bound_pct", timed && plan.boundSeconds >= 0
+                                  ? json::Value(plan.lowerBoundPct())
+                                  : json::Value(nullptr)},
+          {"lower_bound_scope", "fixed-order"},
+          {"smallest_found_bytes", known(plan.smallestFoundBytes)},
+          {"smallest_found_stopped_early", plan.smallestStoppedEarly},
+          {"impossible_below_bytes", known(plan.impossibleBelowBytes)},
+          {"precision", precisionJson(planned.trace, plan)},
+          {"micro_batches", plan.microBatches},
+          {"loss_chunk",
+           plan.lossChunk ? json::Value(plan.lossChunk) : json::Value(nullptr)},
+          {"tiles", plan.tiles},
+          {"batchnorm", plan.batchNorm.empty() ? json::Value(nullptr)
+                                               : json::Value(plan.batchNorm)},
+          {"recomputed_ops", known(plan.recomputedOps)},
+          {"offloaded_bytes", std::max<int64_t>(0, plan.toHostBytes)},
+          {"spaces", spacesJson(plan, planned.trace)},
+          {"copies", known(plan.copies)},
+          {"launches", known(plan.launches)},
+          {"plan_seconds", plan.planSeconds},
+          {"peak", peakJson(planned.trace)},
+          {"levers", leversJson(plan, planned.trace)},
+          {"chosen_levers", chosenJson(plan)},
+          {"values", valuesJson(planned)},
+      },
+      2);
 }

@@ -3,13 +3,17 @@
 
 #include "compiler/report/PlanTrace.h"
 
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
+#include "compiler/support/Escape.h"
+#include "compiler/support/Json.h"
 
 using namespace tmc;
 namespace json = llvm::json;
 
 static constexpr int64_t kTraceSchema = 5;
+
+/// A value of the trace is a row of a dozen; a step of a hundred thousand
+/// launches has some millions of rows.
+static constexpr JsonLimits kTraceLimits{.maxDepth = 16, .maxValues = 64 << 20};
 
 namespace {
 
@@ -190,7 +194,7 @@ private:
   static bool set(const json::Value &value, std::string &field) {
     auto text = value.getAsString();
     field = text ? text->str() : "";
-    return text.has_value();
+    return text && nameFault(field).empty();
   }
   static bool set(const json::Value &value, bool &field) {
     field = value.getAsBoolean().value_or(false);
@@ -247,18 +251,16 @@ std::string tmc::planTraceJson(const PlanTrace &trace) {
        });
   list("tensors", trace.tensors, nothing);
   list("buffers", trace.buffers, nothing);
-  std::string text;
-  llvm::raw_string_ostream(text) << json::Value(std::move(object)) << "\n";
-  return text;
+  return jsonText(std::move(object));
 }
 
 Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
   auto wrong = [](const std::string &why) {
     return Failure::input("the file plan-trace.json can't be read: " + why);
   };
-  llvm::Expected<json::Value> parsed = json::parse(text);
+  Expected<json::Value> parsed = parseJson(text, kTraceLimits);
   if (!parsed)
-    return wrong(llvm::toString(parsed.takeError()));
+    return wrong("it " + parsed.failure().message);
   const json::Object *object = parsed->getAsObject();
   if (!object || object->getInteger("schema") != kTraceSchema)
     return wrong("its schema isn't " + std::to_string(kTraceSchema));
@@ -335,6 +337,6 @@ Expected<PlanTrace> tmc::readPlanTrace(const std::string &text) {
     for (const PlanTrace::Gap &gap : v.gaps)
       reader.ok &= within(gap.from, launches) && gap.to <= launches;
   if (!reader.ok)
-    return wrong("a field is missing or out of range");
+    return wrong("a field is missing, out of range or no name");
   return trace;
 }

@@ -6,9 +6,10 @@
 #include "compiler/emit/Emit.h"
 #include "compiler/report/Explain.h"
 #include "compiler/report/PlanReport.h"
+#include "compiler/support/Escape.h"
+#include "compiler/support/Json.h"
 
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
+#include "llvm/ADT/ArrayRef.h"
 
 using namespace tmc;
 namespace json = llvm::json;
@@ -17,30 +18,10 @@ static constexpr char kPage[] =
 #include "compiler/report/ReportPage.inc"
     ;
 
-static std::string escaped(llvm::StringRef text) {
-  std::string result;
-  for (char c : text)
-    switch (c) {
-    case '&':
-      result += "&amp;";
-      break;
-    case '<':
-      result += "&lt;";
-      break;
-    case '"':
-      result += "&quot;";
-      break;
-    default:
-      result += c;
-    }
-  return result;
-}
-
 /// Inside a script nothing may look like its end.
 static std::string inScript(json::Value value) {
-  std::string text, safe;
-  llvm::raw_string_ostream(text) << value;
-  for (char c : text)
+  std::string safe;
+  for (char c : jsonText(value))
     if (c == '<')
       safe += "\\u003c";
     else
@@ -146,8 +127,8 @@ json::Object launchColumns(const PlanTrace &trace) {
       {"workSpace",
        column(list,
               [](const Launch &l) { return numberOf(l.workspaceSpace); })},
-      {"name", column(list, [](const Launch &l) { return l.name; })},
-      {"where", column(list, [](const Launch &l) { return l.where; })},
+      {"name", column(list, [](const Launch &l) { return visible(l.name); })},
+      {"where", column(list, [](const Launch &l) { return visible(l.where); })},
       {"phase", column(list, [](const Launch &l) { return int64_t(l.phase); })},
       {"again",
        column(list, [](const Launch &l) { return int(l.recomputes); })},
@@ -189,7 +170,7 @@ json::Object valueColumns(const PlanTrace &trace) {
     for (int32_t t : tensors[v])
       again += trace.launches[trace.tensors[t].begin].recomputes &&
                !value.persistent;
-    names.push_back(value.name);
+    names.push_back(visible(value.name));
     layers.push_back(int64_t(layerOf(value, decision)));
     spaces.push_back(numberOf(value.space));
     fates.push_back(int64_t(fateOf(decision)));
@@ -198,7 +179,7 @@ json::Object valueColumns(const PlanTrace &trace) {
     costs.push_back(cost);
     agains.push_back(again);
     types.push_back(value.type);
-    whys.push_back(typeText(value));
+    whys.push_back(visible(typeText(value)));
   }
   return json::Object{
       {"name", std::move(names)},   {"layer", std::move(layers)},
@@ -242,7 +223,7 @@ std::string valueLists(const Planned &planned) {
     int64_t count = 0;
     for (const ModelValue &value : planned.values)
       if (value.kind == kind && ++count)
-        names += escaped(value.name) + "\n";
+        names += inHtml(value.name) + "\n";
     if (count)
       text += "<details><summary>" + std::to_string(count) + " " +
               nameOf(kind) + (count == 1 ? " tensor" : " tensors") +
@@ -251,10 +232,25 @@ std::string valueLists(const Planned &planned) {
   return text;
 }
 
-void fill(std::string &page, llvm::StringRef mark, const std::string &text) {
-  for (size_t at = 0; (at = page.find(mark.str(), at)) != std::string::npos;
-       at += text.size())
-    page.replace(at, mark.size(), text);
+using Filling = std::pair<llvm::StringRef, std::string>;
+
+/// `page` with texts in place of marks. What a text holds is no mark.
+std::string filled(llvm::StringRef page, llvm::ArrayRef<Filling> fillings) {
+  std::string text;
+  while (true) {
+    const Filling *next = nullptr;
+    size_t at = page.size();
+    for (const Filling &filling : fillings)
+      if (size_t found = page.find(filling.first); found < at) {
+        at = found;
+        next = &filling;
+      }
+    text += page.take_front(at);
+    if (!next)
+      return text;
+    text += next->second;
+    page = page.drop_front(at + next->first.size());
+  }
 }
 
 } // namespace
@@ -283,20 +279,18 @@ std::string tmc::planHtml(const Planned &planned, const Curve &curve) {
       {"launches", launchColumns(trace)}, {"tensors", tensorColumns(trace)},
       {"values", valueColumns(trace)},    {"segments", std::move(segments)},
       {"peak", trace.peakLaunch},         {"cards", cards(plan)}};
-  std::string page = kPage;
   std::string micro =
       plan.microBatches > 1
           ? ", " + std::to_string(plan.microBatches) + " micro-batches"
           : "";
-  fill(page, "<!--TITLE-->", escaped(planned.model));
-  fill(page, "<!--SUBTITLE-->",
-       escaped("a training step for " + planned.target + " in " +
-               trace.precision + micro + "; the peak is at " +
-               peakPlace(trace)));
-  fill(page, "<!--TABLE-->", escaped(planTable(planned)));
-  fill(page, "<!--CURVETEXT-->", curveText(curve));
-  fill(page, "<!--CURVE-->", curveSvg(curve));
-  fill(page, "<!--VALUES-->", valueLists(planned));
-  fill(page, "/*DATA*/null", inScript(std::move(data)));
-  return page;
+  return filled(kPage, {{"<!--TITLE-->", inHtml(planned.model)},
+                        {"<!--SUBTITLE-->",
+                         inHtml("a training step for " + planned.target +
+                                " in " + trace.precision + micro +
+                                "; the peak is at " + peakPlace(trace))},
+                        {"<!--TABLE-->", inHtml(planTable(planned))},
+                        {"<!--CURVETEXT-->", curveText(curve)},
+                        {"<!--CURVE-->", curveSvg(curve)},
+                        {"<!--VALUES-->", valueLists(planned)},
+                        {"/*DATA*/null", inScript(std::move(data))}});
 }

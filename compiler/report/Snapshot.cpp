@@ -1,10 +1,9 @@
 #include "compiler/report/Snapshot.h"
 
 #include "compiler/report/Pickle.h"
+#include "compiler/support/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <map>
 
@@ -258,12 +257,8 @@ public:
         }
         tripBegin += segment.tripPs[shown];
       }
-    std::string text;
-    llvm::raw_string_ostream(text)
-        << json::Value(json::Object{{"displayTimeUnit", "ms"},
-                                    {"traceEvents", std::move(events)}})
-        << "\n";
-    return text;
+    return jsonText(json::Object{{"displayTimeUnit", "ms"},
+                                 {"traceEvents", std::move(events)}});
   }
 
 private:

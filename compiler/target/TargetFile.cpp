@@ -1,12 +1,12 @@
 // TargetFile.cpp - a target's description as JSON.
 
+#include "compiler/support/Escape.h"
+#include "compiler/support/Json.h"
 #include "compiler/target/Target.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 
 #include <cmath>
 
@@ -66,10 +66,7 @@ std::string tmc::targetToJson(const Target &target) {
                             {"read", toJson(target.file.read)}}},
       {"rooflines", toJson(target.rooflines)},
       {"families", std::move(families)}};
-  std::string text;
-  llvm::raw_string_ostream(text)
-      << llvm::formatv("{0:2}", json::Value(std::move(object))) << "\n";
-  return text;
+  return jsonText(std::move(object), 2);
 }
 
 namespace {
@@ -81,10 +78,12 @@ public:
       : object(object), where(std::move(where)), wrong(wrong) {}
 
   void text(const char *name, std::string &to) {
-    if (auto value = object.getString(name))
-      to = value->str();
-    else
-      complain(name, "text");
+    auto value = object.getString(name);
+    if (!value)
+      return complain(name, "text");
+    to = value->str();
+    if (std::string fault = nameFault(to); !fault.empty() && wrong.empty())
+      wrong = absl::StrCat("'", where, name, "' ", fault);
   }
   /// A rate or a time: above zero unless `mayBeZero`.
   void real(const char *name, double &to, bool mayBeZero = false) {
@@ -181,9 +180,9 @@ absl::StatusOr<Target> tmc::targetFromJson(const std::string &text,
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' is no target description: ", why));
   };
-  llvm::Expected<json::Value> value = json::parse(text);
+  Expected<json::Value> value = parseJson(text);
   if (!value)
-    return bad(llvm::toString(value.takeError()));
+    return bad("it " + value.failure().message);
   const json::Object *object = value->getAsObject();
   if (!object)
     return bad("it isn't an object");

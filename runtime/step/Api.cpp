@@ -1,5 +1,6 @@
 //===- Api.cpp - the C interface over Step --------------------------------===//
 
+#include "runtime/kernels/Names.h"
 #include "runtime/step/Processor.h"
 #include "runtime/step/Step.h"
 #include "runtime/tmc.h"
@@ -21,7 +22,7 @@ thread_local const char *lastFault = nullptr;
 
 int give(const tmc::Status &status) {
   lastFault = nullptr;
-  lastError = status.message();
+  lastError = tmc::visible(status.message());
   return static_cast<int>(status.code());
 }
 

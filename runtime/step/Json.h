@@ -2,6 +2,7 @@
 #ifndef TMC_RUNTIME_STEP_JSON_H
 #define TMC_RUNTIME_STEP_JSON_H
 
+#include "runtime/kernels/Names.h"
 #include "runtime/kernels/Status.h"
 
 #include <cerrno>
@@ -10,22 +11,6 @@
 #include <string>
 
 namespace tmc {
-
-inline std::string jsonQuoted(const char *text) {
-  std::string result = "\"";
-  for (; *text; ++text) {
-    if (*text == '"' || *text == '\\')
-      result += '\\';
-    if (static_cast<unsigned char>(*text) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", unsigned(*text));
-      result += code;
-    } else {
-      result += *text;
-    }
-  }
-  return result + "\"";
-}
 
 inline Status writeText(const std::string &path, const std::string &text) {
   std::FILE *file = std::fopen(path.c_str(), "we");

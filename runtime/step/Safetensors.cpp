@@ -2,6 +2,8 @@
 
 #include "runtime/step/Safetensors.h"
 
+#include "runtime/kernels/Names.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -27,6 +29,19 @@ constexpr TypeName kTypes[] = {
     {"F8_E5M2", DType::F8E5M2},
 };
 
+/// Adds the character `code`.
+void appendUtf8(std::string &out, uint32_t code) {
+  if (code < 0x80) {
+    out += char(code);
+    return;
+  }
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr uint32_t kLead[] = {0, 0xc0, 0xe0, 0xf0};
+  out += char(kLead[more] | code >> (6 * more));
+  for (int i = more; i-- > 0;)
+    out += char(0x80 | (code >> (6 * i) & 0x3f));
+}
+
 /// A reader of exactly the JSON that a header can hold: one object whose values
 /// are objects of strings, string, or lists of non-negative integers. Anything
 /// else is skipped to a fixed depth or refused.
@@ -45,6 +60,8 @@ public:
       std::string name;
       if (!string(name) || !expect(':'))
         return false;
+      if (const std::string fault = nameFault(name); !fault.empty())
+        return fail("the name '" + visible(name) + "' " + fault);
       if (name == "__metadata__") {
         if (!stringMap(metadata))
           return false;
@@ -87,6 +104,23 @@ private:
     return at_ == end_ || fail("something follows the header's object");
   }
 
+  /// The four digits behind `\u`.
+  bool codeUnit(uint32_t &code) {
+    if (end_ - at_ < 4)
+      return fail("an unfinished escape");
+    for (int i = 0; i < 4; ++i, ++at_) {
+      const char h = *at_;
+      const int digit = h >= '0' && h <= '9'   ? h - '0'
+                        : h >= 'a' && h <= 'f' ? h - 'a' + 10
+                        : h >= 'A' && h <= 'F' ? h - 'A' + 10
+                                               : -1;
+      if (digit < 0)
+        return fail("a bad escape");
+      code = code * 16 + uint32_t(digit);
+    }
+    return true;
+  }
+
   bool string(std::string &out) {
     if (!expect('"'))
       return false;
@@ -102,31 +136,23 @@ private:
         break;
       const char c = *at_++;
       if (c == 'u') {
-        if (end_ - at_ < 4)
-          return fail("an unfinished escape");
-        unsigned code = 0;
-        for (int i = 0; i < 4; ++i, ++at_) {
-          const char h = *at_;
-          const int digit = h >= '0' && h <= '9'   ? h - '0'
-                            : h >= 'a' && h <= 'f' ? h - 'a' + 10
-                            : h >= 'A' && h <= 'F' ? h - 'A' + 10
-                                                   : -1;
-          if (digit < 0)
-            return fail("a bad escape");
-          code = code * 16 + unsigned(digit);
+        uint32_t code = 0, low = 0;
+        if (!codeUnit(code))
+          return false;
+        // Above U+FFFF it takes two.
+        if ((code & 0xfc00) == 0xd800) {
+          if (end_ - at_ < 2 || at_[0] != '\\' || at_[1] != 'u')
+            return fail("half of a character");
+          at_ += 2;
+          if (!codeUnit(low))
+            return false;
+          if ((low & 0xfc00) != 0xdc00)
+            return fail("half of a character");
+          code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
+        } else if ((code & 0xfc00) == 0xdc00) {
+          return fail("half of a character");
         }
-        // UTF-8 of the code unit; surrogates stay apart, which only names could
-        // notice.
-        if (code < 0x80) {
-          out += char(code);
-        } else if (code < 0x800) {
-          out += char(0xc0 | (code >> 6));
-          out += char(0x80 | (code & 63));
-        } else {
-          out += char(0xe0 | (code >> 12));
-          out += char(0x80 | ((code >> 6) & 63));
-          out += char(0x80 | (code & 63));
-        }
+        appendUtf8(out, code);
         continue;
       }
       const char *from = "\"\\/bfnrt", *to = "\"\\/\b\f\n\r\t";
@@ -304,30 +330,13 @@ const SafeTensor *SafetensorsFile::find(const std::string &name) const {
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
-std::string jsonString(const std::string &text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", unsigned(c));
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 std::string
 safetensorsHeader(std::vector<std::pair<std::string, SafeTensor>> &tensors,
                   const std::map<std::string, std::string> &metadata) {
   std::string json = "{\"__metadata__\":{";
   const char *comma = "";
   for (const auto &[key, value] : metadata) {
-    json += comma + jsonString(key) + ":" + jsonString(value);
+    json += comma + jsonQuoted(key) + ":" + jsonQuoted(value);
     comma = ",";
   }
   json += "}";
@@ -345,7 +354,7 @@ safetensorsHeader(std::vector<std::pair<std::string, SafeTensor>> &tensors,
     for (const TypeName &known : kTypes)
       if (known.type == tensor.type)
         type = known.name;
-    json += "," + jsonString(name) + ":{\"dtype\":\"" + type +
+    json += "," + jsonQuoted(name) + ":{\"dtype\":\"" + type +
             "\",\"shape\":[" + shape + "],\"data_offsets\":[" +
             std::to_string(tensor.begin) + "," + std::to_string(tensor.end) +
             "]}";

@@ -9,8 +9,9 @@
 //                    "data_offsets": [0, 8192]}}
 //
 // The reader trusts nothing: it bounds the header, checks each size against the
-// shape, and refuses holes, overlaps and doubled names. All offsets are counted
-// from the end of the header.
+// shape, and refuses holes, overlaps, doubled names, and names that aren't
+// UTF-8 or hold control characters. All offsets are counted from the end of the
+// header.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_SAFETENSORS_H
@@ -69,9 +70,6 @@ private:
 std::string
 safetensorsHeader(std::vector<std::pair<std::string, SafeTensor>> &tensors,
                   const std::map<std::string, std::string> &metadata);
-
-/// `text` as a JSON string, quotes included.
-std::string jsonString(const std::string &text);
 
 } // namespace tmc
 

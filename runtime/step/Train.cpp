@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/kernels/Names.h"
 #include "runtime/step/AllocationCounter.h"
 #include "runtime/step/Arguments.h"
 #include "runtime/step/Data.h"
@@ -35,7 +36,7 @@ void onSignal(int signal) {
 }
 
 int report(const Status &status) {
-  std::fprintf(stderr, "error: %s\n", status.message().c_str());
+  std::fprintf(stderr, "error: %s\n", visible(status.message()).c_str());
   return static_cast<int>(status.code());
 }
 
@@ -151,16 +152,17 @@ struct Trainer {
     if (Status s = DataReader::create(program, arguments.data, data); !s)
       return s;
     if (const std::string warning = data.warning(); !warning.empty())
-      std::fprintf(stderr, "warning: %s\n", warning.c_str());
+      std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
     if (!arguments.save.empty())
       if (Status s = checkPlace(arguments.save); !s)
         return s;
     if (Status s = Step::create(program, options, step); !s)
       return s;
     if (const FileArena *file = step->file(); file && !arguments.quiet)
-      std::printf("swap file in '%s': %s, %s\n", file->directory().c_str(),
+      std::printf("swap file in '%s': %s, %s\n",
+                  visible(file->directory()).c_str(),
                   formatBytes(file->bytes()).c_str(),
-                  file->description().c_str());
+                  visible(file->description()).c_str());
     if (!arguments.resume.empty()) {
       std::map<std::string, std::string> extra;
       if (Status s = step->resume(arguments.resume, &extra); !s)
@@ -299,7 +301,7 @@ struct Trainer {
       return profile->writeJson(arguments.profileFile);
     if (!profile->steps())
       std::fprintf(stderr, "no profile: it leaves out the first step\n");
-    std::fputs(profile->table().c_str(), stdout);
+    std::fputs(visible(profile->table()).c_str(), stdout);
     return Status::ok();
   }
 };
@@ -311,17 +313,19 @@ int main(int count, char **words) {
   using namespace tmc;
   // Before anything that could have been compiled for the step's target.
   if (const char *fault = startFault()) {
-    std::fprintf(stderr, "error: %s\n", fault);
+    std::fprintf(stderr, "error: %s\n", visible(fault).c_str());
     return static_cast<int>(Code::World);
   }
   Arguments arguments;
   if (Status s = parseArguments({words + 1, words + count}, arguments); !s) {
     const int code = report(s);
-    std::fprintf(stderr, "note: %s --help lists the flags\n", words[0]);
+    std::fprintf(stderr, "note: %s --help lists the flags\n",
+                 visible(words[0]).c_str());
     return code;
   }
   if (arguments.help) {
-    std::fputs(helpText(words[0], *tmc_step_program()).c_str(), stdout);
+    std::fputs(visible(helpText(words[0], *tmc_step_program())).c_str(),
+               stdout);
     return 0;
   }
   (void)tmc_link_allocation_hook();

@@ -4,6 +4,7 @@
 #include "compiler/planning/model/Graph.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "compiler/planning/model/Text.h"
+#include "compiler/support/Escape.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -26,12 +27,12 @@ const char *const kUsageText =
     "       tmc-solve --help\n";
 
 int fail(int code, const std::string &message) {
-  fprintf(stderr, "error: %s\n", message.c_str());
+  fprintf(stderr, "error: %s\n", visible(message).c_str());
   return code;
 }
 
 void note(const std::string &message) {
-  fprintf(stderr, "note: %s\n", message.c_str());
+  fprintf(stderr, "note: %s\n", visible(message).c_str());
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "compiler/planning/model/OfferMoves.h"
 #include "compiler/planning/model/Text.h"
 #include "compiler/planning/model/Verify.h"
+#include "compiler/support/Escape.h"
 
 #include <array>
 #include <cstdio>
@@ -279,7 +280,7 @@ int solveOffload(int argc, char **argv) {
           percent(plan->makespan - base->makespan, base->makespan),
           percent(plan->makespan - *bound, *bound));
   for (size_t s = 0; s < plan->peakBytes.size(); ++s)
-    fprintf(stderr, "%-8s %.1f MiB\n", problem.spaces[s].name.c_str(),
+    fprintf(stderr, "%-8s %.1f MiB\n", visible(problem.spaces[s].name).c_str(),
             double(plan->peakBytes[s] + problem.reservedOf(SpaceId(s))) / kMiB);
   fprintf(stderr,
           "%.1f MiB to the host, %.1f back; %lld updates there; %lld kernels "

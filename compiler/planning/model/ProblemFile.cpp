@@ -288,6 +288,18 @@ bool saysSpaces(const Problem &problem) {
          problem.engines[0].name != compute.name;
 }
 
+/// `name` at the end of a line; in quotes where its first word would be taken
+/// for a key or a flag.
+std::string nameText(const std::string &name) {
+  const std::string_view first =
+      std::string_view(name).substr(0, name.find(' '));
+  const bool isPlain =
+      name.empty() ||
+      (!first.empty() && first.find('=') == std::string_view::npos &&
+       first != "pinned" && first != "live-out" && first != "again");
+  return isPlain ? name : absl::StrCat("'", name, "'");
+}
+
 void printSpaces(const Problem &problem, std::string &out) {
   if (problem.exactLoops)
     out += "loops exact\n";
@@ -297,10 +309,11 @@ void printSpaces(const Problem &problem, std::string &out) {
       absl::StrAppend(&out, " budget=", s.budgetBytes);
     if (s.reservedBytes)
       absl::StrAppend(&out, " reserved=", s.reservedBytes);
-    absl::StrAppend(&out, " ", s.name, "\n");
+    absl::StrAppend(&out, " ", nameText(s.name), "\n");
   }
   for (const Engine &e : problem.engines)
-    absl::StrAppend(&out, "engine kind=", nameOf(e.kind), " ", e.name, "\n");
+    absl::StrAppend(&out, "engine kind=", nameOf(e.kind), " ", nameText(e.name),
+                    "\n");
 }
 
 } // namespace
@@ -361,7 +374,7 @@ std::string tmc::planning::printProblem(const Problem &problem) {
   for (const Segment &s : problem.segments) {
     out += "segment";
     field("trips", s.trips, 1);
-    absl::StrAppend(&out, " ", s.name, "\n");
+    absl::StrAppend(&out, " ", nameText(s.name), "\n");
   }
   for (const Value &v : problem.values) {
     out += "value";
@@ -377,7 +390,7 @@ std::string tmc::planning::printProblem(const Problem &problem) {
     field("space", v.space, 0);
     field("form-of", v.formOf, kNone);
     absl::StrAppend(&out, v.pinned ? " pinned" : "",
-                    v.liveOut ? " live-out" : "", " ", v.name, "\n");
+                    v.liveOut ? " live-out" : "", " ", nameText(v.name), "\n");
   }
   // Instructions in the program's order: their numbers are written anew.
   std::vector<InstructionId> newNumber(problem.instructions.size(), kNone);
@@ -387,7 +400,7 @@ std::string tmc::planning::printProblem(const Problem &problem) {
       newNumber[i] = next++;
       absl::StrAppend(&out,
                       "instruction segment=", problem.instructions[i].segment,
-                      " ", problem.instructions[i].name, "\n");
+                      " ", nameText(problem.instructions[i].name), "\n");
     }
   for (const Recipe &r : problem.recipes) {
     out += "recipe";
@@ -404,7 +417,7 @@ std::string tmc::planning::printProblem(const Problem &problem) {
     for (const Overwrite &o : r.overwrites)
       absl::StrAppend(&out, o.must ? " must=" : " may=", o.read, ":",
                       o.written);
-    absl::StrAppend(&out, " ", r.name, "\n");
+    absl::StrAppend(&out, " ", nameText(r.name), "\n");
   }
   return out;
 }

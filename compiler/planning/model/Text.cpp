@@ -1,5 +1,7 @@
 #include "compiler/planning/model/Text.h"
 
+#include "compiler/support/Escape.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <charconv>
@@ -155,19 +157,6 @@ void JsonWriter::null() {
 
 void JsonWriter::value(std::string_view v) {
   separate();
-  out += '"';
-  for (char c : v) {
-    if (c == '"' || c == '\\')
-      out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      static constexpr char hex[] = "0123456789abcdef";
-      out += "\\u00";
-      out += hex[c >> 4 & 15];
-      out += hex[c & 15];
-      continue;
-    }
-    out += c;
-  }
-  out += '"';
+  out += jsonQuoted(v);
   first = false;
 }

@@ -223,3 +223,59 @@ TEST(AtomicFile, AFullDiskLosesNothing) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir.path), {}), 1)
       << "a temporary file was left";
 }
+
+TEST(Safetensors, NamesHoldNoControlCharacters) {
+  auto named = [](const std::string &name) {
+    return parse(fileOf("{\"" + name +
+                            "\": {\"dtype\": \"U8\", \"shape\": [1], "
+                            "\"data_offsets\": [0, 1]}}",
+                        "x"));
+  };
+  for (int byte = 1; byte < 256; ++byte) {
+    const std::string name = std::string("a") + char(byte);
+    const bool isSound =
+        byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+    EXPECT_EQ(named(name).isOk(), isSound) << byte;
+  }
+  for (const char *name : {"\\\\", "\\\"", "*/", "\u202e", "\u2028", "..", "/",
+                           "", "\\u202e", "\\ud83d\\ude00", "\U0001f600"})
+    EXPECT_TRUE(named(name)) << name;
+  const Status control = named("b\\u000a");
+  EXPECT_EQ(control.code(), Code::BadInput);
+  EXPECT_NE(
+      control.message().find(
+          "the name 'b\\u000a' holds the control character 0x0a at byte 1"),
+      std::string::npos)
+      << control.message();
+  for (const char *name : {"\\ud83d", "\\ude00", "\\ud83dx", "\\ud83d\\u0041",
+                           "\\u0000", "\\u009b", "\\u12"})
+    EXPECT_FALSE(named(name)) << name;
+}
+
+TEST(Safetensors, WhatIsWrittenIsReadAlike) {
+  for (const std::string name :
+       {"a\"\\*/", "\u202e\u2028\u00e9", "\U0001f600\U000e0041", "%s{0}"}) {
+    std::vector<std::pair<std::string, SafeTensor>> tensors(1);
+    tensors[0].first = name;
+    tensors[0].second.shape = {1};
+    const std::string bytes =
+        safetensorsHeader(tensors, {{name, name}}) + "1234";
+    EXPECT_EQ(bytes.find("\u202e"), std::string::npos);
+    SafetensorsFile file;
+    ASSERT_TRUE(
+        SafetensorsFile::parse("x", bytes.data(), int64_t(bytes.size()), file));
+    EXPECT_NE(file.find(name), nullptr);
+    EXPECT_EQ(file.metadata().at(name), name);
+  }
+}
+
+TEST(Safetensors, NestedHeadersAreRefused) {
+  for (const char *open : {"[", "{\"a\":"}) {
+    std::string header;
+    for (int i = 0; i < 40000; ++i)
+      header += open;
+    EXPECT_EQ(parse(fileOf(header, "")).code(), Code::BadInput);
+    EXPECT_EQ(parse(fileOf("{\"a\": {\"shape\": " + header, "")).code(),
+              Code::BadInput);
+  }
+}

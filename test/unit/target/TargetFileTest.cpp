@@ -273,3 +273,26 @@ TEST(Target, AnUnknownNameIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(findTarget("cuda:sm_1").status()));
   EXPECT_TRUE(absl::IsUnavailable(findTarget("./no/such.json").status()));
 }
+
+TEST(TargetFile, HostileFilesAreRefused) {
+  for (const char *open : {"[", "{\"a\":"}) {
+    std::string deep;
+    for (int i = 0; i < 40000; ++i)
+      deep += open;
+    absl::StatusOr<Target> target = targetFromJson(deep, "deep.json");
+    ASSERT_FALSE(target.ok());
+    EXPECT_EQ(target.status().message(),
+              "'deep.json' is no target description: it is nested more than "
+              "200 deep");
+  }
+  Target target = *findTarget("cpu:v3");
+  target.name = "a\n\u202eb";
+  absl::StatusOr<Target> again = targetFromJson(targetToJson(target), "x.json");
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.status().message(),
+            "'x.json' is no target description: 'name' holds the control "
+            "character 0x0a at byte 1");
+  // What isn't seen is escaped where it is shown.
+  target.name = "\u202e*/\\";
+  EXPECT_EQ(targetFromJson(targetToJson(target), "x.json")->name, target.name);
+}

@@ -34,6 +34,40 @@ TEST(ProblemFile, ReadsWhatItWrites) {
   }
 }
 
+/// A name that is a key or a flag changes nothing but a name.
+TEST(ProblemFile, NamesAreNoWordsOfTheFormat) {
+  Random random(1);
+  Problem plain = randomProblem(random, RandomShape());
+  for (const char *name :
+       {"pinned", "live-out x", "again", "bytes=0", "bytes=0 x", "cost=1",
+        "reads=0,1", " x", "class=gradient y", "'a'", "#", "", "segment"}) {
+    Problem p = plain;
+    for (Value &value : p.values)
+      value.name = name;
+    for (Recipe &recipe : p.recipes)
+      recipe.name = name;
+    for (Instruction &instruction : p.instructions)
+      instruction.name = name;
+    for (Segment &segment : p.segments)
+      segment.name = name;
+    absl::StatusOr<Problem> again = parseProblem(printProblem(p));
+    ASSERT_TRUE(again.ok()) << name << ": " << again.status().message();
+    EXPECT_EQ(printProblem(*again), printProblem(p)) << name;
+    for (size_t i = 0; i < p.values.size(); ++i) {
+      EXPECT_EQ(again->values[i].bytes, p.values[i].bytes) << name;
+      EXPECT_EQ(again->values[i].pinned, p.values[i].pinned) << name;
+      EXPECT_EQ(again->values[i].liveOut, p.values[i].liveOut) << name;
+      EXPECT_EQ(again->values[i].valueClass, p.values[i].valueClass) << name;
+    }
+    for (size_t i = 0; i < p.recipes.size(); ++i) {
+      EXPECT_EQ(again->recipes[i].cost, p.recipes[i].cost) << name;
+      EXPECT_EQ(again->recipes[i].reads, p.recipes[i].reads) << name;
+      EXPECT_EQ(again->recipes[i].recomputable, p.recipes[i].recomputable)
+          << name;
+    }
+  }
+}
+
 TEST(ProblemFile, NamesTheLine) {
   auto error = [](const char *text) {
     return std::string(parseProblem(text).status().message());
