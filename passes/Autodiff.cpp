@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 
 using namespace mlir;
@@ -187,6 +188,19 @@ private:
                         named(TrainDialect::kSlot, b.getStringAttr("")),
                         named(TrainDialect::kInit, state.init)}),
                    NameLoc::get(b.getStringAttr(state.name))));
+
+    // A checkpoint holds what is trained and its states, each by its name.
+    llvm::StringSet<> saved;
+    for (DictionaryAttr attr : attrs) {
+      auto role = attr.getAs<train::RoleAttr>(TrainDialect::kRole);
+      StringRef name = attr.getAs<StringAttr>(TrainDialect::kName).getValue();
+      bool isSaved = role && (role.getValue() == train::Role::Param ||
+                              role.getValue() == train::Role::State);
+      if (isSaved && !saved.insert(name).second)
+        return emitFault(forward.getLoc(), Fault::Input)
+               << "a checkpoint would have two tensors named '" << name
+               << "', one of them a state of the optimizer";
+    }
 
     OpBuilder builder(forward);
     step = train::StepOp::create(

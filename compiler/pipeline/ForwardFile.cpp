@@ -1,6 +1,7 @@
 #include "compiler/pipeline/ForwardFile.h"
 
 #include "dialects/train/Train.h"
+#include "frontends/common/Names.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -31,6 +32,8 @@ tmc::Expected<OwningOpRef<ModuleOp>> tmc::readForward(const std::string &path,
   auto module = parseSourceFile<ModuleOp>(path, &context);
   if (!module)
     return failure;
+  if (std::optional<Failure> bad = findBadName(*module))
+    return std::move(*bad).note("in '" + path + "'");
   auto forward = module->lookupSymbol<func::FuncOp>("forward");
   if (!forward)
     return Failure::input("'" + path + "' has no function @forward");

@@ -1,5 +1,6 @@
 #include "frontends/common/Importer.h"
 #include "frontends/Checked.h"
+#include "frontends/common/Names.h"
 
 #include "dialects/train/Train.h"
 
@@ -39,6 +40,8 @@ Expected<ImportedModel> Importer::conclude(bool done) {
     return *failure;
   if (!done)
     return Failure::defect("importing failed without saying why");
+  if (std::optional<Failure> bad = findBadName(*module))
+    return *std::move(bad);
 
   ImportedModel result;
   std::vector<Weights::Entry> entries;

@@ -64,6 +64,8 @@ LogicalResult OnnxImporter::importCall(Node &node,
     return node.error("has " + Twine(node.numInputs()) +
                       " inputs; the function takes " +
                       Twine(callee.input_size()));
+  if (failed(spend(1)))
+    return mlir::failure();
   Scope scope;
   for (int i = 0; i < callee.input_size(); ++i)
     scope.values[callee.input(i)] = node.input(i);
@@ -110,6 +112,8 @@ OnnxImporter::importBody(Node &node, const onnx::GraphProto &graph,
     return node.error("has " + Twine(inputs.size()) +
                       " values for a body that takes " +
                       Twine(graph.input_size()));
+  if (failed(spend(1)))
+    return mlir::failure();
   Scope scope;
   scope.seesOuter = true;
   for (const auto &tensor : graph.initializer()) {

@@ -18,6 +18,13 @@ constexpr const char *kKind = "pkg.torch.export.graph_signature.InputSpec.kind";
 constexpr const char *kSignature =
     "pkg.torch.export.ExportedProgram.graph_signature";
 
+/// What a model may come to. A file of two kilobytes can be functions that call
+/// each other twice, 32 deep, or loops in loops; the largest models that are
+/// trained have some ten thousand nodes.
+constexpr int64_t kMaxNodes = 1 << 17;
+/// A node that computes on as many constant elements counts as one more.
+constexpr int64_t kElementsOfNode = 1 << 16;
+
 namespace {
 /// The tensors of a model's own file, and of those beside it.
 class FileTensors : public TensorStore {
@@ -316,10 +323,24 @@ std::optional<std::string> OnnxImporter::detachedInput(
   return std::nullopt;
 }
 
+LogicalResult OnnxImporter::spend(int64_t nodes) {
+  imported += nodes;
+  if (imported <= kMaxNodes)
+    return success();
+  fail(Failure::unsupported("the model has more than " +
+                            std::to_string(kMaxNodes) +
+                            " nodes, each trip of its loops and each call of "
+                            "its functions counted")
+           .note("export it with fewer steps of its loops"));
+  return mlir::failure();
+}
+
 LogicalResult OnnxImporter::importNodes(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
     int64_t opset, bool isBody) {
   for (const onnx::NodeProto &proto : nodes) {
+    if (failed(spend(1)))
+      return mlir::failure();
     std::string domain = domainOf(proto);
     Node node(*this, proto, locationOf(proto, context),
               domain.empty() ? opset : opsetOf(domain));
@@ -352,6 +373,11 @@ LogicalResult OnnxImporter::importNodes(
       known = import;
     if (failed(importNode(node, reads, makes, known)))
       return mlir::failure();
+    for (const auto *names : {&reads, &makes})
+      for (const std::string &name : *names)
+        if (const Val &v = lookup(name); v.isConst() && v.constant->array)
+          if (failed(spend(v.constant->array->distinct() / kElementsOfNode)))
+            return mlir::failure();
   }
   return success();
 }

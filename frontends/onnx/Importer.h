@@ -41,6 +41,9 @@ public:
   ModelFiles &files() { return *modelFiles; }
 
 private:
+  /// Counts what is imported, bodies each time they are. Fails where a model
+  /// comes to more than any that is trained.
+  mlir::LogicalResult spend(int64_t nodes);
   int64_t opsetOf(const std::string &domain) const;
   mlir::LogicalResult importCall(Node &node,
                                  const onnx::FunctionProto &function);
@@ -67,6 +70,7 @@ private:
   onnx::ModelProto proto;
   std::map<std::string, int64_t> opsets;
   ModelFiles *modelFiles; ///< The store's.
+  int64_t imported = 0;   ///< Nodes, those of bodies each time.
   /// What the exported program calls an initializer or input.
   llvm::StringMap<std::string> placeholders;
 };

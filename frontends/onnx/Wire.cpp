@@ -1,6 +1,8 @@
 #include "frontends/onnx/Wire.h"
+#include "compiler/support/Escape.h"
 #include "frontends/Checked.h"
 
+#include <array>
 #include <optional>
 
 using namespace tmc;
@@ -8,8 +10,7 @@ using namespace tmc::onnx_import;
 
 namespace {
 
-/// The message types that are walked. Fields that hold anything else are
-/// copied.
+/// The message types that are walked.
 enum class Kind {
   Leaf,
   Model,
@@ -28,73 +29,126 @@ enum class Kind {
   Function,
   Training,
   Annotation,
-  Entry, // key and value
+  OperatorSet,
+  Entry,        // key and value
+  ExternalData, // the same, which name a file
 };
 
-struct Child {
+/// A field that is walked, or that holds a name; by what onnx.proto calls it,
+/// with brackets where there may be several.
+struct Field {
   Kind parent;
-  uint32_t field;
-  Kind kind;
+  uint32_t number;
+  const char *name;
+  Kind kind = Kind::Leaf;
 };
 
-// From onnx.proto; functions and training info included.
-constexpr Child kChildren[] = {
-    {Kind::Model, 7, Kind::Graph},
-    {Kind::Model, 8, Kind::Entry},
-    {Kind::Model, 14, Kind::Entry},
-    {Kind::Model, 20, Kind::Training},
-    {Kind::Model, 25, Kind::Function},
-    {Kind::Training, 1, Kind::Graph},
-    {Kind::Training, 2, Kind::Graph},
-    {Kind::Training, 3, Kind::Entry},
-    {Kind::Training, 4, Kind::Entry},
-    {Kind::Function, 7, Kind::Node},
-    {Kind::Function, 9, Kind::Entry},
-    {Kind::Function, 11, Kind::Attribute},
-    {Kind::Function, 12, Kind::ValueInfo},
-    {Kind::Function, 14, Kind::Entry},
-    {Kind::Graph, 1, Kind::Node},
-    {Kind::Graph, 5, Kind::Tensor},
-    {Kind::Graph, 11, Kind::ValueInfo},
-    {Kind::Graph, 12, Kind::ValueInfo},
-    {Kind::Graph, 13, Kind::ValueInfo},
-    {Kind::Graph, 14, Kind::Annotation},
-    {Kind::Graph, 15, Kind::SparseTensor},
-    {Kind::Graph, 16, Kind::Entry},
-    {Kind::Annotation, 2, Kind::Entry},
-    {Kind::SparseTensor, 1, Kind::Tensor},
-    {Kind::SparseTensor, 2, Kind::Tensor},
-    {Kind::Node, 5, Kind::Attribute},
-    {Kind::Node, 9, Kind::Entry},
-    {Kind::Attribute, 5, Kind::Tensor},
-    {Kind::Attribute, 6, Kind::Graph},
-    {Kind::Attribute, 10, Kind::Tensor},
-    {Kind::Attribute, 11, Kind::Graph},
-    {Kind::Attribute, 14, Kind::Type},
-    {Kind::Attribute, 15, Kind::Type},
-    {Kind::Attribute, 22, Kind::SparseTensor},
-    {Kind::Attribute, 23, Kind::SparseTensor},
-    {Kind::Tensor, 13, Kind::Entry},
-    {Kind::Tensor, 16, Kind::Entry},
-    {Kind::ValueInfo, 2, Kind::Type},
-    {Kind::ValueInfo, 4, Kind::Entry},
-    {Kind::Type, 1, Kind::TensorType},
-    {Kind::Type, 4, Kind::ElementType},
-    {Kind::Type, 5, Kind::MapType},
-    {Kind::Type, 8, Kind::TensorType},
-    {Kind::Type, 9, Kind::ElementType},
-    {Kind::ElementType, 1, Kind::Type},
-    {Kind::MapType, 2, Kind::Type},
-    {Kind::TensorType, 2, Kind::Shape},
-    {Kind::Shape, 1, Kind::Dim},
+// From onnx.proto; functions and training info included. What isn't here is
+// copied: documentation, which nobody prints, and values of attributes.
+constexpr Field kFields[] = {
+    {Kind::Model, 2, "producer_name"},
+    {Kind::Model, 3, "producer_version"},
+    {Kind::Model, 4, "domain"},
+    {Kind::Model, 7, "graph", Kind::Graph},
+    {Kind::Model, 8, "opset_import[]", Kind::OperatorSet},
+    {Kind::Model, 14, "metadata_props[]", Kind::Entry},
+    {Kind::Model, 20, "training_info[]", Kind::Training},
+    {Kind::Model, 25, "functions[]", Kind::Function},
+    {Kind::Training, 1, "initialization", Kind::Graph},
+    {Kind::Training, 2, "algorithm", Kind::Graph},
+    {Kind::Training, 3, "initialization_binding[]", Kind::Entry},
+    {Kind::Training, 4, "update_binding[]", Kind::Entry},
+    {Kind::Function, 1, "name"},
+    {Kind::Function, 4, "input[]"},
+    {Kind::Function, 5, "output[]"},
+    {Kind::Function, 6, "attribute[]"},
+    {Kind::Function, 7, "node[]", Kind::Node},
+    {Kind::Function, 9, "opset_import[]", Kind::OperatorSet},
+    {Kind::Function, 10, "domain"},
+    {Kind::Function, 11, "attribute_proto[]", Kind::Attribute},
+    {Kind::Function, 12, "value_info[]", Kind::ValueInfo},
+    {Kind::Function, 13, "overload"},
+    {Kind::Function, 14, "metadata_props[]", Kind::Entry},
+    {Kind::Graph, 1, "node[]", Kind::Node},
+    {Kind::Graph, 2, "name"},
+    {Kind::Graph, 5, "initializer[]", Kind::Tensor},
+    {Kind::Graph, 11, "input[]", Kind::ValueInfo},
+    {Kind::Graph, 12, "output[]", Kind::ValueInfo},
+    {Kind::Graph, 13, "value_info[]", Kind::ValueInfo},
+    {Kind::Graph, 14, "quantization_annotation[]", Kind::Annotation},
+    {Kind::Graph, 15, "sparse_initializer[]", Kind::SparseTensor},
+    {Kind::Graph, 16, "metadata_props[]", Kind::Entry},
+    {Kind::Annotation, 1, "tensor_name"},
+    {Kind::Annotation, 2, "quant_parameter_tensor_names[]", Kind::Entry},
+    {Kind::SparseTensor, 1, "values", Kind::Tensor},
+    {Kind::SparseTensor, 2, "indices", Kind::Tensor},
+    {Kind::Node, 1, "input[]"},
+    {Kind::Node, 2, "output[]"},
+    {Kind::Node, 3, "name"},
+    {Kind::Node, 4, "op_type"},
+    {Kind::Node, 5, "attribute[]", Kind::Attribute},
+    {Kind::Node, 7, "domain"},
+    {Kind::Node, 8, "overload"},
+    {Kind::Node, 9, "metadata_props[]", Kind::Entry},
+    {Kind::Attribute, 1, "name"},
+    {Kind::Attribute, 5, "t", Kind::Tensor},
+    {Kind::Attribute, 6, "g", Kind::Graph},
+    {Kind::Attribute, 10, "tensors[]", Kind::Tensor},
+    {Kind::Attribute, 11, "graphs[]", Kind::Graph},
+    {Kind::Attribute, 14, "tp", Kind::Type},
+    {Kind::Attribute, 15, "type_protos[]", Kind::Type},
+    {Kind::Attribute, 21, "ref_attr_name"},
+    {Kind::Attribute, 22, "sparse_tensor", Kind::SparseTensor},
+    {Kind::Attribute, 23, "sparse_tensors[]", Kind::SparseTensor},
+    {Kind::Tensor, 8, "name"},
+    {Kind::Tensor, 13, "external_data[]", Kind::ExternalData},
+    {Kind::Tensor, 16, "metadata_props[]", Kind::Entry},
+    {Kind::ValueInfo, 1, "name"},
+    {Kind::ValueInfo, 2, "type", Kind::Type},
+    {Kind::ValueInfo, 4, "metadata_props[]", Kind::Entry},
+    {Kind::Type, 1, "tensor_type", Kind::TensorType},
+    {Kind::Type, 4, "sequence_type", Kind::ElementType},
+    {Kind::Type, 5, "map_type", Kind::MapType},
+    {Kind::Type, 6, "denotation"},
+    {Kind::Type, 8, "sparse_tensor_type", Kind::TensorType},
+    {Kind::Type, 9, "optional_type", Kind::ElementType},
+    {Kind::ElementType, 1, "elem_type", Kind::Type},
+    {Kind::MapType, 2, "value_type", Kind::Type},
+    {Kind::TensorType, 2, "shape", Kind::Shape},
+    {Kind::Shape, 1, "dim[]", Kind::Dim},
+    {Kind::Dim, 2, "dim_param"},
+    {Kind::Dim, 3, "denotation"},
+    {Kind::OperatorSet, 1, "domain"},
+    {Kind::Entry, 1, "key"}, // Values may be texts of several lines.
+    {Kind::ExternalData, 1, "key"},
+    {Kind::ExternalData, 2, "value"},
 };
 
-Kind childKind(Kind parent, uint32_t field) {
-  for (const Child &child : kChildren)
-    if (child.parent == parent && child.field == field)
-      return child.kind;
-  return Kind::Leaf;
+/// The largest of these numbers.
+constexpr uint32_t kMostFieldNumber = 25;
+
+const Field *fieldOf(Kind parent, uint32_t number) {
+  for (const Field &field : kFields)
+    if (field.parent == parent && field.number == number)
+      return &field;
+  return nullptr;
 }
+
+/// Where in the model a field is; `outer` is null for the model itself.
+struct Place {
+  const Place *outer = nullptr;
+  const Field *field = nullptr;
+  int64_t index = 0;
+
+  /// "graph.node[12].input[1]".
+  std::string text() const {
+    std::string_view name = field->name;
+    std::string own(name.substr(0, name.find('[')));
+    if (own.size() < name.size())
+      own += "[" + std::to_string(index) + "]";
+    return outer && outer->field ? outer->text() + "." + own : own;
+  }
+};
 
 /// Fields of a TensorProto whose bytes are the tensor's, little endian.
 bool holdsData(Kind parent, uint32_t field) {
@@ -117,14 +171,15 @@ public:
       : file(file), limits(limits) {}
 
   /// Appends the message in [pos, end) to `out`, stripped. False if `failure`.
-  bool message(Kind kind, int64_t pos, int64_t end, int64_t depth,
-               std::string &out) {
+  bool message(Kind kind, const Place &place, int64_t pos, int64_t end,
+               int64_t depth, std::string &out) {
     if (++messages > limits.maxMessages)
       return fail("the model has more than " +
                   std::to_string(limits.maxMessages) + " messages");
     if (depth > limits.maxDepth)
       return fail("the model is nested more than " +
                   std::to_string(limits.maxDepth) + " messages deep");
+    std::array<int64_t, kMostFieldNumber + 1> counts = {}; // By number.
     while (pos < end) {
       if (++fields > limits.maxFields)
         return fail("the model has more than " +
@@ -150,7 +205,10 @@ public:
         if (!length || *length > static_cast<uint64_t>(end - pos))
           return malformed(start);
         int64_t size = static_cast<int64_t>(*length);
-        if (!delimited(kind, field, start, pos, size, depth, out))
+        const Field *known = fieldOf(kind, field);
+        if (!delimited(kind, field,
+                       {&place, known, known ? counts[known->number]++ : 0},
+                       start, pos, size, depth, out))
           return false;
         pos += size;
         continue;
@@ -169,8 +227,8 @@ public:
   Failure failure;
 
 private:
-  bool delimited(Kind parent, uint32_t field, int64_t start, int64_t pos,
-                 int64_t size, int64_t depth, std::string &out) {
+  bool delimited(Kind parent, uint32_t field, const Place &place, int64_t start,
+                 int64_t pos, int64_t size, int64_t depth, std::string &out) {
     if (holdsData(parent, field) && size >= limits.minBlobBytes) {
       appendVarint(out, kBlobOffsetField << 3);
       appendVarint(out, pos);
@@ -178,16 +236,25 @@ private:
       appendVarint(out, size);
       return true;
     }
-    Kind kind = childKind(parent, field);
+    Kind kind = place.field ? place.field->kind : Kind::Leaf;
     if (kind == Kind::Leaf)
-      return keep(start, pos + size, out);
+      return (!place.field || isName(place, pos, size)) &&
+             keep(start, pos + size, out);
     std::string inner;
-    if (!message(kind, pos, pos + size, depth + 1, inner))
+    if (!message(kind, place, pos, pos + size, depth + 1, inner))
       return false;
     appendVarint(out, static_cast<uint64_t>(field) << 3 | Delimited);
     appendVarint(out, inner.size());
     out += inner;
     return true;
+  }
+
+  /// Whether the text in [pos, pos + size) may be a name.
+  bool isName(const Place &place, int64_t pos, int64_t size) {
+    std::string fault = nameFault(file.substr(pos, size));
+    return fault.empty() ||
+           fail("the name " + place.text() + ", at byte " +
+                std::to_string(pos) + " of the file, " + fault);
   }
 
   bool keep(int64_t begin, int64_t end, std::string &out) {
@@ -238,7 +305,7 @@ tmc::onnx_import::stripTensorData(std::string_view file,
                                   const WireLimits &limits) {
   Walker walker(file, limits);
   std::string out;
-  if (!walker.message(Kind::Model, 0, static_cast<int64_t>(file.size()), 0,
+  if (!walker.message(Kind::Model, {}, 0, static_cast<int64_t>(file.size()), 0,
                       out))
     return walker.failure;
   return out;

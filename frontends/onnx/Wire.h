@@ -11,7 +11,7 @@
 //
 // and written again without the tensors' bytes, which stay where they are in
 // the mapped file. What protobuf parses afterwards is small, and its cost
-// known.
+// known; and every name in it is UTF-8 without control characters.
 
 #ifndef TMC_FRONTENDS_ONNX_WIRE_H
 #define TMC_FRONTENDS_ONNX_WIRE_H
@@ -40,7 +40,8 @@ constexpr int kBlobLengthField = 20002;
 
 /// The model in `file` without the data of its larger tensors (raw_data, and
 /// the packed float_data and double_data, which have the same bytes). Fails
-/// with `Input` if it isn't well formed or exceeds `limits`.
+/// with `Input` if it isn't well formed, exceeds `limits`, or has a name that
+/// can't be one, by its place and byte.
 Expected<std::string> stripTensorData(std::string_view file,
                                       const WireLimits &limits = {});
 

@@ -1,4 +1,5 @@
 #include "frontends/torch/Archive.h"
+#include "compiler/support/Escape.h"
 #include "frontends/Checked.h"
 
 #include <zip.h>
@@ -135,6 +136,8 @@ Expected<Archive> Archive::open(SafeFile file) {
     if (zip_stat_index(zip.archive, i, 0, &stat) != 0)
       return broken(zip_strerror(zip.archive));
     std::string name = stat.name;
+    if (std::string fault = nameFault(name); !fault.empty())
+      return broken("the name of an entry, '" + visible(name) + "', " + fault);
     if (!isPlain(name))
       return broken("an entry is named '" + name + "'");
     if (name.back() == '/')
@@ -204,14 +207,17 @@ Expected<std::string_view> Archive::read(const std::string &name,
   if (found == entries.end())
     return Failure::world("'" + path() + "' has no entry '" + name + "'");
   const Entry &entry = found->second;
-  if (entry.size > limitBytes)
-    return Failure::input("'" + name + "' in '" + path() + "' has " +
-                          std::to_string(entry.size) + " bytes, more than " +
-                          std::to_string(limitBytes));
   if (entry.size == 0)
     return std::string_view();
   if (entry.stored)
     return zip->file.bytes().substr(entry.offset, entry.size);
+  // A few bytes of a file can be as much as the machine has.
+  if (entry.size > limitBytes)
+    return Failure::input("'" + name + "' in '" + path() +
+                          "' is compressed and has " +
+                          std::to_string(entry.size) + " bytes, more than " +
+                          std::to_string(limitBytes))
+        .note("store it uncompressed, as torch.export.save() does");
   auto [text, isNew] = inflated.try_emplace(name);
   if (!isNew)
     return std::string_view(text->second);

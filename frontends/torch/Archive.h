@@ -37,9 +37,9 @@ public:
   std::vector<std::string> names() const;
   /// The size of entry `name` in bytes; -1 if there is none.
   int64_t sizeOf(const std::string &name) const;
-  /// The bytes of `name`, at most `limitBytes`; valid as long as this object.
-  /// Fails with `World` if there is no such entry, with `Input` if it can't be
-  /// read or is larger.
+  /// The bytes of `name`, valid as long as this object. Fails with `World` if
+  /// there is no such entry, with `Input` if it can't be read, or would have to
+  /// be inflated to more than `limitBytes`.
   Expected<std::string_view> read(const std::string &name, int64_t limitBytes);
   const std::string &path() const;
 

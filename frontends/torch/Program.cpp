@@ -1,8 +1,9 @@
 #include "frontends/torch/Program.h"
+#include "compiler/support/Escape.h"
+#include "compiler/support/Json.h"
 #include "frontends/Checked.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
 
 #include <cmath>
 
@@ -12,9 +13,7 @@ using llvm::StringRef;
 namespace json = llvm::json;
 
 /// The graph of a large model takes some ten megabytes.
-constexpr int64_t kMaxJsonBytes = int64_t(1) << 30;
-/// LLVM's parser calls itself for each level.
-constexpr int kMaxJsonDepth = 200;
+constexpr int64_t kMaxJsonBytes = int64_t(1) << 28;
 /// The major version of the schema that is read here.
 constexpr int64_t kSchema = 8;
 
@@ -91,42 +90,20 @@ const Arg *CallData::argument(const std::string &wanted) const {
 // JSON
 //===----------------------------------------------------------------------===//
 
-/// The deepest nesting of brackets outside of strings.
-static int depthOf(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool inString = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (inString) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        inString = false;
-    } else if (c == '"') {
-      inString = true;
-    } else if (c == '[' || c == '{') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return deepest;
-}
-
-static Expected<json::Value> parseJson(Archive &archive,
-                                       const std::string &name) {
+static Expected<json::Value> parseEntry(Archive &archive,
+                                        const std::string &name) {
   auto text = archive.read(name, kMaxJsonBytes);
   if (!text)
     return text.failure();
-  std::string where = "'" + name + "' in '" + archive.path() + "'";
-  if (depthOf(*text) > kMaxJsonDepth)
-    return Failure::input(where + " is nested more than " +
-                          std::to_string(kMaxJsonDepth) + " deep");
-  auto value = json::parse(StringRef(text->data(), text->size()));
+  if (text->size() > size_t(kMaxJsonBytes))
+    return Failure::input("'" + name + "' in '" + archive.path() + "' has " +
+                          std::to_string(text->size()) + " bytes, more than " +
+                          std::to_string(kMaxJsonBytes));
+  auto value = parseJson(StringRef(text->data(), text->size()));
   if (!value)
-    return Failure::input(where +
-                          " is no JSON: " + llvm::toString(value.takeError()));
-  return std::move(*value);
+    value.failure().message =
+        "'" + name + "' in '" + archive.path() + "' " + value.failure().message;
+  return value;
 }
 
 namespace {
@@ -150,6 +127,8 @@ private:
   const json::Object &object(const json::Object &in, StringRef key);
   const json::Array &array(const json::Object &in, StringRef key);
   std::string string(const json::Object &in, StringRef key);
+  /// `text`, which is a name.
+  std::string checkedName(StringRef text);
   int64_t integer(const json::Object &in, StringRef key);
   Arg argument(const json::Value &value);
   Arg list(const json::Value &value, StringRef element);
@@ -182,9 +161,15 @@ const json::Array &Reader::array(const json::Object &in, StringRef key) {
 
 std::string Reader::string(const json::Object &in, StringRef key) {
   if (auto found = in.getString(key))
-    return found->str();
+    return checkedName(*found);
   blame("it has no text '" + key + "'");
   return {};
+}
+
+std::string Reader::checkedName(StringRef text) {
+  if (std::string fault = nameFault(text); !fault.empty())
+    blame("the name '" + visible(text) + "' " + fault);
+  return text.str();
 }
 
 int64_t Reader::integer(const json::Object &in, StringRef key) {
@@ -285,7 +270,7 @@ Arg Reader::argument(const json::Value &value) {
     const json::Object *inner = content.getAsObject();
     if (inner && inner->getString("as_name")) {
       result.kind = Arg::Symbol;
-      result.text = inner->getString("as_name")->str();
+      result.text = checkedName(*inner->getString("as_name"));
       return result;
     }
     return argument(content);
@@ -326,7 +311,7 @@ Arg Reader::argument(const json::Value &value) {
     result.graph = std::move(block);
   } else {
     result.kind = Arg::Other;
-    result.text = kind.str();
+    result.text = checkedName(kind);
   }
   return result;
 }
@@ -383,7 +368,7 @@ CallData Reader::call(const json::Object &in) {
   CallData call;
   StringRef target = in.getString("target").value_or("");
   target.consume_front("torch.ops.");
-  call.target = target.str();
+  call.target = checkedName(target);
   if (target.empty())
     blame("a node has no target");
   for (const json::Value &entry : array(in, "inputs")) {
@@ -403,7 +388,7 @@ CallData Reader::call(const json::Object &in) {
     call.origin = metadata->getString("torch_fn").value_or("");
   }
   std::vector<std::string> makes = call.makes();
-  call.name = in.getString("name").value_or("").str();
+  call.name = checkedName(in.getString("name").value_or(""));
   if (call.name.empty() && !makes.empty())
     call.name = makes[0];
   return call;
@@ -420,7 +405,7 @@ void Reader::readBlock(const json::Object &graph, Block &block) {
     const json::Object *tensor = value.getAsObject();
     if (!tensor)
       return blame("'" + StringRef(name) + "' has no type");
-    block.tensors[StringRef(name).str()] = meta(*tensor);
+    block.tensors[checkedName(name)] = meta(*tensor);
   }
   for (const json::Value &entry : array(graph, "inputs"))
     block.inputs.push_back(argument(entry));
@@ -513,20 +498,18 @@ static void leafNames(const json::Object &tree, const std::string &path,
   // with named fields, after the class.
   std::vector<std::string> keys;
   if (auto context = tree.getString("context")) {
-    auto parsed = json::parse(*context);
-    if (!parsed) {
-      llvm::consumeError(parsed.takeError());
-    } else if (const json::Array *list = parsed->getAsArray()) {
-      for (const json::Value &entry : *list)
-        if (auto key = entry.getAsString())
-          keys.push_back(key->str());
-        else if (const json::Array *inner = entry.getAsArray()) {
-          keys.clear();
-          for (const json::Value &each : *inner)
-            if (auto key = each.getAsString())
-              keys.push_back(key->str());
-        }
-    }
+    auto parsed = parseJson(*context);
+    static const json::Array none;
+    const json::Array *list = parsed ? parsed->getAsArray() : nullptr;
+    for (const json::Value &entry : list ? *list : none)
+      if (auto key = entry.getAsString()) {
+        keys.push_back(key->str());
+      } else if (const json::Array *inner = entry.getAsArray()) {
+        keys.clear();
+        for (const json::Value &each : *inner)
+          if (auto key = each.getAsString())
+            keys.push_back(key->str());
+      }
   }
   for (auto [i, child] : llvm::enumerate(*children)) {
     std::string key = keys.size() == children->size() ? keys[i]
@@ -548,17 +531,15 @@ void Reader::readOutputNames(const json::Object &module) {
       continue;
     const json::Object *signature = called->getObject("signature");
     auto text = signature ? signature->getString("out_spec") : std::nullopt;
-    if (!text || depthOf(*text) > kMaxJsonDepth)
-      return;
-    auto spec = json::parse(*text);
-    if (!spec) {
-      llvm::consumeError(spec.takeError());
-      return;
-    }
+    auto spec = text ? parseJson(*text) : Expected(json::Value(nullptr));
+    if (!spec)
+      return; // The graph's names will do.
     const json::Array *versioned = spec->getAsArray();
     if (versioned && versioned->size() == 2)
       if (const json::Object *tree = (*versioned)[1].getAsObject())
         leafNames(*tree, "", program.outputNames);
+    for (const std::string &name : program.outputNames)
+      checkedName(name);
     return;
   }
 }
@@ -599,7 +580,7 @@ void Reader::readPayloads(const json::Object &root, const std::string &folder) {
       payload.meta = meta(*tensor);
     else if (!payload.isPickle)
       blame("'" + StringRef(name) + "' has no type");
-    program.payloads[StringRef(name).str()] = std::move(payload);
+    program.payloads[checkedName(name)] = std::move(payload);
   }
 }
 
@@ -637,7 +618,7 @@ Expected<Program> tmc::torch_import::parseProgram(Archive &archive) {
   Program program;
   Reader reader(program);
   auto read = [&](const std::string &entry, auto part) -> Expected<bool> {
-    auto value = parseJson(archive, entry);
+    auto value = parseEntry(archive, entry);
     if (!value)
       return value.failure();
     if (const json::Object *root = value->getAsObject())

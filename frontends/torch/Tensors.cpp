@@ -1,6 +1,7 @@
 #include "frontends/torch/Tensors.h"
 #include "frontends/Checked.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace tmc;
@@ -78,7 +79,13 @@ Expected<bool> ArchiveTensors::add(const std::string &name,
 Expected<std::string_view> ArchiveTensors::read(int index) {
   View &view = views[index];
   int64_t size = sizeInFile(view.type);
-  auto storage = archive.read(view.entry, INT64_MAX);
+  // A compressed storage is no larger than its views reach.
+  int64_t reached = view.storageBytes;
+  if (archive.sizeOf(view.entry) > reached)
+    for (const View &other : views)
+      if (other.entry == view.entry)
+        reached = std::max(reached, other.storageBytes);
+  auto storage = archive.read(view.entry, reached);
   if (!storage) {
     Failure failure = std::move(storage.failure());
     failure.notes.push_back("it holds the values of '" + view.name + "'");

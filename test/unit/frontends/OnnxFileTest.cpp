@@ -7,6 +7,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 
+#include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -351,3 +352,53 @@ TEST_F(OnnxFileTest, MutatedModels) {
   }
 }
 } // namespace
+
+TEST_F(OnnxFileTest, NamesAreUtf8WithoutControlCharacters) {
+  for (int byte = 1; byte < 256; ++byte) {
+    onnx::ModelProto model = smallModel(4);
+    model.mutable_graph()->mutable_node(1)->set_name(std::string("a") +
+                                                     char(byte));
+    const bool isSound = byte >= 0x20 && byte < 0x7f;
+    EXPECT_EQ(codeOf(model.SerializeAsString()), isSound ? 0 : 1) << byte;
+  }
+  for (const char *name : {"\\", "*/", "\u202e", "\u2028", "\U0001f600", "..",
+                           "/", "int", "%s", "\"", "?\?/"}) {
+    onnx::ModelProto model = smallModel(4);
+    model.mutable_graph()->mutable_node(1)->set_name(name);
+    EXPECT_EQ(codeOf(model.SerializeAsString()), 0) << name;
+  }
+}
+
+TEST_F(OnnxFileTest, ABadNameIsSaidByPlaceAndByte) {
+  onnx::ModelProto model = smallModel(4);
+  model.mutable_graph()->mutable_node(1)->mutable_input(0)->assign("y\x1b[2J");
+  const std::string bytes = model.SerializeAsString();
+  auto imported = import(bytes);
+  ASSERT_FALSE(imported);
+  EXPECT_EQ(imported.failure().message,
+            "the name graph.node[1].input[0], at byte " +
+                std::to_string(bytes.find("y\x1b[2J")) +
+                " of the file, holds the control character 0x1b at byte 1");
+}
+
+/// Names that come of an exporter's notes, which may have several lines.
+TEST_F(OnnxFileTest, NotesGiveNoBadNames) {
+  onnx::ModelProto model = smallModel(4);
+  const std::string notes[] = {"['', 'a\\nb', 'mul']", "['', 'a\nb', 'mul']"};
+  for (const std::string &scopes : notes) {
+    onnx::StringStringEntryProto entry;
+    entry.set_key("pkg.torch.onnx.name_scopes");
+    entry.set_value(scopes);
+    onnx::ModelProto noted = model;
+    onnx::NodeProto *node = noted.mutable_graph()->mutable_node(0);
+    node->GetReflection()->MutableUnknownFields(node)->AddLengthDelimited(
+        kNodeMetadata, entry.SerializeAsString());
+    auto imported = import(noted.SerializeAsString());
+    EXPECT_EQ(bool(imported), scopes.find('\n') == std::string::npos);
+    if (!imported)
+      EXPECT_NE(imported.failure().message.find(
+                    "holds the control character 0x0a at byte 1"),
+                std::string::npos)
+          << imported.failure().message;
+  }
+}

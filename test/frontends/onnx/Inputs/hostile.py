@@ -11,81 +11,9 @@ import struct
 import subprocess
 import sys
 
+from wire import body, field, graph, integer, integers, message, model, node, number, tensor, value
+
 TOOL, MODEL, FOLDER = sys.argv[1:4]
-
-
-# The wire format: numbers and what has a length.
-def number(value):
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out + bytes([value]))
-
-
-def field(tag, value):
-    if isinstance(value, int):
-        return number(tag << 3) + number(value)
-    if isinstance(value, float):
-        return number(tag << 3 | 5) + struct.pack("<f", value)
-    if isinstance(value, str):
-        value = value.encode()
-    return number(tag << 3 | 2) + number(len(value)) + value
-
-
-def message(**fields):
-    """Fields by the tables below; a list is a repeated one."""
-    out = b""
-    for name, value in fields.items():
-        for each in value if isinstance(value, list) else [value]:
-            out += field(TAGS[name], each)
-    return out
-
-
-TAGS = dict(
-    ir_version=1, opset_import=8, graph=7, functions=25,  # a model
-    node=1, initializer=5, sparse=15, input=11, output=12, value_info=13,  # a graph
-    reads=1, makes=2, node_name=3, op_type=4, attribute=5, node_domain=7,  # a node
-    attribute_name=1, kind=20, i=3, s=4, t=5, g=6, ints=8, ref=21,  # an attribute
-    dims=1, data_type=2, float_data=4, int64_data=7, tensor_name=8, raw_data=9, external=13, location=14,  # a tensor
-    value_name=1, value_type=2, tensor_type=1, elem_type=1, shape=2, dim=1, dim_value=1, dim_param=2,  # a value
-    set_domain=1, version=2, key=1, value=2,
-    function_name=1, function_reads=4, function_makes=5, function_node=7, function_sets=9, function_domain=10)
-
-
-def value(name, *sizes, kind=1):
-    dims = [message(dim_param=n) if isinstance(n, str) else message(dim_value=n) for n in sizes]
-    return message(value_name=name, value_type=message(tensor_type=message(elem_type=kind, shape=message(dim=dims))))
-
-
-def node(kind, reads, makes, *attributes, domain=""):
-    return message(reads=reads, makes=makes, op_type=kind, node_name=kind.lower(), attribute=list(attributes), node_domain=domain)
-
-
-def tensor(name, *dims, kind=1, **data):
-    return message(dims=list(dims), data_type=kind, tensor_name=name, **data)
-
-
-def integers(name, *values):
-    return message(attribute_name=name, kind=7, ints=list(values))
-
-
-def integer(name, value):
-    return message(attribute_name=name, kind=2, i=value)
-
-
-def body(name, graph):
-    return message(attribute_name=name, kind=5, g=graph)
-
-
-def graph(nodes, reads=(), makes=(), tensors=(), **more):
-    return message(node=list(nodes), initializer=list(tensors), input=list(reads), output=list(makes), **more)
-
-
-def model(nodes, reads=(value("x", 2, 3),), makes=(value("y", 2, 3),), tensors=(), functions=(), **more):
-    return message(ir_version=8, graph=graph(nodes, reads, makes, tensors, **more), functions=list(functions),
-                   opset_import=message(set_domain="", version=18))
 
 
 RELU = node("Relu", ["x"], ["y"])
@@ -131,7 +59,45 @@ def shaped(kind, tail, *sizes, **more):
     return model([node(kind, ["x", "s"] + list(tail), ["y"])], tensors=[tensor("s", len(sizes), kind=7, raw_data=struct.pack("<%dq" % len(sizes), *sizes))], **more)
 
 
+def twice(levels):
+    """Functions that call the next one twice."""
+    nodes = lambda i: [call("F%d" % i, "a", "c"), call("F%d" % i, "c", "b")]  # noqa: E731
+    return model([call("F0")], functions=[function("F%d" % i, nodes(i + 1)) for i in range(levels)] + [function("F%d" % levels, [node("Relu", ["a"], ["b"])])])
+
+
+def loops(levels, nodes=()):
+    """Loops in loops; the innermost one may do nothing."""
+    def inner(*content):
+        return graph(content, reads=[value("i", kind=7), value("c", kind=9), value("v", 2, 3)],
+                     makes=[value("c", kind=9), value("w" if content else "v", 2, 3)])
+
+    body_graph = inner(*nodes)
+    for _ in range(levels):
+        body_graph = inner(node("Loop", ["n", "t", "v"], ["w"], body("body", body_graph)))
+    return model([node("Loop", ["n", "t", "x"], ["y"], body("body", body_graph))],
+                 tensors=[tensor("n", kind=7, raw_data=struct.pack("<q", 4096)), tensor("t", kind=9, raw_data=b"\1")])
+
+
+def folded(count):
+    """Constants of sixteen million elements, computed on again and again."""
+    nodes = [node("Range", ["a", "b", "d"], ["c0"])] + [node("Neg", ["c%d" % i], ["c%d" % (i + 1)]) for i in range(count)]
+    return model(nodes + [RELU], tensors=[tensor(n, kind=7, raw_data=struct.pack("<q", v)) for n, v in (("a", 0), ("b", (1 << 24) - 1), ("d", 1))])
+
+
+def named(**place):
+    """A sound model with a name that can't be one in one place."""
+    bad = lambda where, good: place.get(where, good)  # noqa: E731
+    return message(
+        ir_version=8, opset_import=message(set_domain=bad("set", ""), version=18),
+        graph=message(node=[message(reads=[bad("reads", "x"), "w"], makes=bad("makes", "y"), op_type=bad("op", "Add"), node_name=bad("node", "n"),
+                                    node_domain=bad("domain", ""), attribute=message(attribute_name=bad("attribute", "k"), kind=2, i=1))],
+                      initializer=tensor(bad("tensor", "w"), 3, raw_data=b"\0" * 12),
+                      input=value(bad("input", "x"), bad("dim", 2), 3), output=value(bad("output", "y"), 2, 3), value_info=value(bad("info", "z"), 2, 3)))
+
+
 BIG = 1 << 62
+BAD_NAMES = [("a line feed", b"b\n__builtin_trap();//"), ("an escape", b"\x1b[2J"), ("a delete", b"a\x7f"), ("a zero", b"\0"),
+             ("a control of two bytes", "\u009b2J".encode()), ("half a character", b"\xe2\x80"), ("a surrogate", b"\xed\xa0\x80"), ("latin-1", b"\xe9t\xe9")]
 CASES = [
     ("sound", sound(), 0, "--batch=2"), ("built", model([RELU]), 0), ("built with a weight", model([ADD], tensors=[WEIGHT]), 0),
     # Bytes.
@@ -154,6 +120,10 @@ CASES = [
     ("a function that calls itself", model([call("F")], functions=[function("F", [call("F", "a", "b")])]), 1),
     ("functions that call each other", model([call("F")], functions=[function("F", [call("G", "a", "b")]), function("G", [call("F", "a", "b")])]), 1),
     ("a function with no such output", model([call("F")], functions=[function("F", [node("Relu", ["a"], ["c"])])]), 1),
+    ("functions that call the next one twice", twice(30), 4), ("loops in loops", loops(8, [node("Relu", ["v"], ["w"])]), 4),
+    ("loops in loops that do nothing", loops(8), 4), ("a constant without end", folded(2000), 4),
+    *[("%s in the name of %s" % (what, place), named(**{place: bad}), 1) for what, bad in BAD_NAMES
+      for place in ("reads", "makes", "op", "node", "domain", "attribute", "tensor", "input", "output", "info", "dim", "set")],
     # Types and shapes.
     ("a negative size", model([RELU], reads=[value("x", -2, 3)]), 2), ("a huge size", model([RELU], reads=[value("x", BIG, 3)]), 1),
     ("sizes that overflow", model([RELU], reads=[value("x", 1 << 32, 1 << 32)]), 1), ("an unknown type", model([RELU], reads=[value("x", 2, 3, kind=99)]), 4),
@@ -219,7 +189,9 @@ def run(name, data, code, *more):
     with open(path, "wb") as file:
         file.write(data)
     done = subprocess.run([TOOL, path, "--no-loss", "--quiet", *(more or ["--weights"])], capture_output=True, timeout=60)
-    said = done.stderr.decode(errors="replace")
+    said = done.stderr.decode()  # Whatever the file holds.
+    if " in the name of " in name and "the name " not in said:
+        code = "a message that names it"
     # None: an error of whatever kind.
     right = done.returncode == code if code is not None else done.returncode in (0, 1, 2, 4)
     good = right and said.count("error: ") == (done.returncode != 0)

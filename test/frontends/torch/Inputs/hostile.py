@@ -304,6 +304,58 @@ CASES = [
 ]
 
 
+def packed_storage(size):
+    """The first weight is compressed, and `size` bytes of zeros."""
+    def make(path):
+        with zipfile.ZipFile(path, "w") as target:
+            for name, data in entries():
+                is_weight = name.endswith("/weight_0")
+                target.writestr(zipfile.ZipInfo(name), bytes(size) if is_weight else data, zipfile.ZIP_DEFLATED if is_weight else zipfile.ZIP_STORED)
+    return make
+
+
+def context(text):
+    def change(root):
+        for call in root["graph_module"]["module_call_graph"]:
+            if call["fqn"] == "":
+                call["signature"]["out_spec"] = text
+    return lambda path: edited(GRAPH, change)
+
+
+def many_values(path):
+    """Forty million empty lists, of which a thousandth is stored."""
+    with zipfile.ZipFile(path, "w") as target:
+        target.writestr(zipfile.ZipInfo(GRAPH), b"[" + b"[]," * 40_000_000 + b"[]]", zipfile.ZIP_DEFLATED)
+
+
+def tree(context):
+    return json.dumps([1, dict(type="builtins.dict", context=context, children_spec=[dict(type=None, context=None, children_spec=[])] * 2)])
+
+
+def first_output(name):
+    return lambda path: node(lambda n: n["outputs"][0].update(as_tensor=dict(name=name)))
+
+
+BAD_NAMES = [("a line feed", "b\n__builtin_trap();//"), ("an escape", "\x1b[2J"), ("a delete", "a\x7f"), ("a zero", "\0"), ("a control of two bytes", "\u009b2J")]
+for what, bad in BAD_NAMES:
+    CASES += [
+        (what + " in a value", first_output(bad), 1, "the name '", "holds the control character"),
+        (what + " in a node", lambda path, bad=bad: node(lambda n: n.update(name=bad)), 1, "the name '", "holds the control character"),
+        (what + " in a target", lambda path, bad=bad: node(lambda n: n.update(target=bad)), 1, "the name '", "holds the control character"),
+        (what + " in a tensor", lambda path, bad=bad: edited(WEIGHTS, lambda root: root["config"].update({bad: next(iter(root["config"].values()))})), 1,
+         "the name '", "holds the control character"),
+        (what + " in a module", lambda path, bad=bad: node(lambda n: n["metadata"].update(nn_module_stack="L__self__x,%s,N" % bad)), 1,
+         "the name '", "holds the control character"),
+        (what + " in a key", context(tree(json.dumps([bad, "x"]))), 1, "the name '", "holds the control character")]
+CASES += [
+    ("a control character in an entry", added(("model/data/x\x1b[2J", b"x")), 1, "the name of an entry", "holds the control character 0x1b"),
+    ("a compressed storage of what its tensors take", packed_storage(24576), 0),
+    ("a compressed storage of more", packed_storage(64 << 20), 1, "is compressed and has 67108864 bytes", "store it uncompressed"),
+    ("a tree nested 40000 deep", context("[" * 40000), 0), ("keys nested 40000 deep", context(tree("[" * 40000)), 0),
+    ("forty million values", many_values, 1, "has more than 16777216 values"),
+]
+
+
 def cut(kib):
     return lambda path: patched(path, lambda data: data[:kib << 10])
 
