@@ -6,7 +6,9 @@
 //                    gets by the checksums of a zip file
 //
 // Whatever it is, importing ends with a model or with one message. A defect
-// that the importer itself reports stops the run, as a crash does.
+// that the importer itself reports stops the run, as a crash does. A share of
+// what is imported is kept in the directory of TMC_FUZZ_KEEP: run.py compiles
+// it.
 
 #include "frontends/onnx/Import.h"
 #include "frontends/torch/Import.h"
@@ -18,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <unistd.h>
 
@@ -39,8 +42,32 @@ static mlir::MLIRContext &context() {
   return *current;
 }
 
-static void judge(const Expected<ImportedModel> &model) {
-  if (model || model.failure().kind != FailureKind::Defect)
+/// Files that are kept. Each input that is imported is as likely among them as
+/// any other.
+constexpr uint64_t kMostKept = 64;
+
+static void keep(const std::string &bytes) {
+  static const char *folder = std::getenv("TMC_FUZZ_KEEP");
+  static uint64_t imported = 0;
+  static std::minstd_rand draw(1);
+  if (!folder)
+    return;
+  const uint64_t place = imported < kMostKept ? imported : draw() % imported;
+  ++imported;
+  if (place >= kMostKept)
+    return;
+  const std::string path = std::string(folder) + "/" + std::to_string(place);
+  if (std::FILE *file = std::fopen(path.c_str(), "wb")) {
+    std::fwrite(bytes.data(), 1, bytes.size(), file);
+    std::fclose(file);
+  }
+}
+
+static void judge(const Expected<ImportedModel> &model,
+                  const std::string &bytes) {
+  if (model)
+    return keep(bytes);
+  if (model.failure().kind != FailureKind::Defect)
     return;
   std::fprintf(stderr, "defect: %s\n", model.failure().message.c_str());
   std::abort();
@@ -55,8 +82,8 @@ static ImportOptions options() {
 #ifdef TMC_FUZZ_ONNX
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  judge(importOnnxBytes(std::string(reinterpret_cast<const char *>(data), size),
-                        "/nonexistent", options(), context()));
+  const std::string bytes(reinterpret_cast<const char *>(data), size);
+  judge(importOnnxBytes(bytes, "/nonexistent", options(), context()), bytes);
   return 0;
 }
 
@@ -129,7 +156,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!file || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
     std::abort();
   std::fclose(file);
-  judge(importTorch(path, options(), context()));
+  judge(importTorch(path, options(), context()), bytes);
   unlink(path.c_str());
   return 0;
 }

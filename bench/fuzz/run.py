@@ -5,8 +5,9 @@
     python3 bench/fuzz/run.py --build build --replay FILE           one input again
 
 The readers' own files are compiled with clang for coverage and AddressSanitizer; the importers behind
-them are the libraries of the build. Inputs begin with the models of test/models. Exits with 1 where an
-input crashes, hangs, takes more than 2 GiB or ends in a defect of tmc's own, and keeps it.
+them are the libraries of the build. Inputs begin with the models of test/models. Of what is imported, `--steps`
+inputs are compiled, and the host compiler checks the syntax of their steps. Exits with 1 where an input crashes,
+hangs, takes more than 2 GiB, ends in a defect of tmc's own or in a step that is no C++, and keeps it.
 """
 
 import argparse
@@ -145,10 +146,38 @@ def words(kind, build, path):
     """Operators and keys, as libFuzzer's dictionary."""
     listed = subprocess.run([os.path.join(build, "bin", "tmc-import"), "--operators" if kind == "onnx" else "--torch-operators"],
                             capture_output=True, text=True, check=True).stdout.split()
+    listed += ["*/", "/*", "//", "\\\\", "\\\"", "??/", "%s", "\\xe2\\x80\\xae", "\\xe2\\x80\\xa8", "</script>", "..", "int"]  # In names.
     keys = ["as_int", "as_tensor", "as_tensors", "as_float", "as_none", "as_graph", "sizes", "strides", "storage_offset", "9223372036854775807"]
     with open(path, "w") as file:
         for word in listed + (keys if kind == "torch" else []):
             file.write('"%s"\n' % word)
+
+
+def check_steps(kind, build, kept, wanted, keep):
+    """Compiles inputs of `kept` until the syntax of `wanted` steps has been checked; how many, and what is wrong."""
+    checked, wrong = 0, []
+    for name in sorted(os.listdir(kept)):
+        if checked == wanted:
+            break
+        model = os.path.join(kept, name + (".onnx" if kind == "onnx" else ".pt2"))
+        os.rename(os.path.join(kept, name), model)
+        step = os.path.join(kept, name + ".step")
+        try:
+            done = subprocess.run([os.path.join(build, "bin", "tmc"), "compile", model, "--target=cpu:v3", "--effort=1", "--emit=source", "-o", step],
+                                  capture_output=True, text=True, errors="replace", timeout=20)
+        except subprocess.TimeoutExpired:
+            continue  # A large step takes its time.
+        if done.returncode in (1, 2, 3, 4, 74):
+            continue
+        if done.returncode == 0:
+            checked += 1
+            done = subprocess.run(["g++", "-std=c++20", "-march=x86-64-v3", "-Wno-psabi", "-fsyntax-only", "-I", ROOT, os.path.join(step, "step.cpp")],
+                                  capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            target = os.path.join(keep, f"{kind}-step-{name}{os.path.splitext(model)[1]}")
+            shutil.copy(model, target)
+            wrong.append(f"{target}: {done.stderr[-2000:]}")
+    return checked, wrong
 
 
 def main():
@@ -157,6 +186,7 @@ def main():
     options.add_argument("--only", choices=sorted(READERS))
     options.add_argument("--seconds", type=int, default=0)
     options.add_argument("--runs", type=int, default=-1)
+    options.add_argument("--steps", type=int, default=4, help="steps whose syntax is checked, of each reader")
     options.add_argument("--replay")
     options.add_argument("--keep", help="where inputs are kept that fail (default: BUILD/fuzz)")
     given = options.parse_args()
@@ -181,7 +211,7 @@ def main():
         if given.replay:
             failed |= subprocess.run([program, given.replay]).returncode != 0
             continue
-        with tempfile.TemporaryDirectory() as corpus:
+        with tempfile.TemporaryDirectory() as corpus, tempfile.TemporaryDirectory() as kept:
             seeds(kind, os.path.join(corpus, "seeds"))
             words(kind, build, os.path.join(corpus, "words"))
             command = [program, "-dict=" + os.path.join(corpus, "words"), "-seed=1", "-timeout=20", "-rss_limit_mb=2048", "-max_len=%d" % MAX_SEED_BYTES[kind],
@@ -189,11 +219,15 @@ def main():
             if given.seconds:
                 command.append("-max_total_time=%d" % given.seconds)
             command += ["-runs=%d" % given.runs, os.path.join(corpus, "seeds")]
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=dict(os.environ, TMC_FUZZ_KEEP=kept))
+            checked, wrong = check_steps(kind, build, kept, given.steps, keep)
             stats = dict(line[len("stat::"):].split(":") for line in done.stderr.splitlines() if line.startswith("stat::"))
             covered = [line.split("cov: ")[1].split()[0] for line in done.stderr.splitlines() if "cov: " in line]
-            print("%s: %s runs, %s edges of the readers, %s MiB at most" % (
-                kind, stats.get("number_of_executed_units", "?").strip(), covered[-1] if covered else "?", stats.get("peak_rss_mb", "?").strip()))
+            print("%s: %s runs, %s edges of the readers, %s MiB at most, %d steps checked" % (
+                kind, stats.get("number_of_executed_units", "?").strip(), covered[-1] if covered else "?", stats.get("peak_rss_mb", "?").strip(), checked))
+            for each in wrong:
+                failed = 1
+                print(each)
             if done.returncode:
                 failed = 1
                 print(done.stderr[-4000:])
