@@ -170,11 +170,17 @@ private:
     if (trained.empty())
       return emitFault(forward.getLoc(), Fault::Input)
              << "there is no parameter to train";
-    auto scalar = [&](StringRef name, Type element) {
+    llvm::StringSet<> taken; // The model may have an input `step`.
+    for (DictionaryAttr attr : attrs)
+      taken.insert(attr.getAs<StringAttr>(TrainDialect::kName).getValue());
+    auto scalar = [&](StringRef feed, Type element) {
+      std::string name = feed.str();
+      while (taken.contains(name))
+        name = "optimizer." + name;
       return addArg(RankedTensorType::get({}, element),
                     b.getDictionaryAttr(
                         {roleAttr(train::Role::Scalar), nameAttr(name),
-                         named(TrainDialect::kFeed, b.getStringAttr(name))}),
+                         named(TrainDialect::kFeed, b.getStringAttr(feed))}),
                     NameLoc::get(b.getStringAttr(name)));
     };
     lrArg = scalar("lr", b.getF32Type());

@@ -176,8 +176,9 @@ private:
     if (!aliases)
       return;
     os << "const char *const aliasesOf" << &tensor - tensors.data() << "[] = {";
-    llvm::interleaveComma(aliases.getAsRange<StringAttr>(), os,
-                          [&](StringAttr name) { os << cppString(name); });
+    llvm::interleaveComma(
+        aliases.getAsRange<StringAttr>(), os,
+        [&](StringAttr name) { os << cppString(name.getValue()); });
     os << "};\n";
   }
 

@@ -41,6 +41,36 @@ static Extent extentOf(llvm::StringRef text) {
   return extent;
 }
 
+/// The code unit of an escape at `at`, `\ud83d`; -1 if there is none.
+static int64_t codeUnitAt(llvm::StringRef text, size_t at) {
+  uint64_t unit;
+  llvm::StringRef digits = text.substr(at, 6);
+  if (digits.size() != 6 || !digits.consume_front("\\u") ||
+      digits.getAsInteger(16, unit))
+    return -1;
+  return int64_t(unit);
+}
+
+/// `text` with characters in place of escapes of two surrogates, of which
+/// LLVM's parser makes another character above U+1FFFF.
+static std::string withoutPairs(llvm::StringRef text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const int64_t high = codeUnitAt(text, at), low = codeUnitAt(text, at + 6);
+    if ((high & ~0x3ff) == 0xd800 && (low & ~0x3ff) == 0xdc00) {
+      appendUtf8(result,
+                 0x10000 + uint32_t((high & 0x3ff) << 10 | (low & 0x3ff)));
+      at += 12;
+      continue;
+    }
+    // What an escape escapes begins no other.
+    const size_t length = text[at] == '\\' ? 2 : 1;
+    result += text.substr(at, length);
+    at += length;
+  }
+  return result;
+}
+
 tmc::Expected<json::Value> tmc::parseJson(llvm::StringRef text,
                                           const JsonLimits &limits) {
   const Extent extent = extentOf(text);
@@ -50,7 +80,10 @@ tmc::Expected<json::Value> tmc::parseJson(llvm::StringRef text,
   if (extent.values > limits.maxValues)
     return Failure::input("has more than " + std::to_string(limits.maxValues) +
                           " values");
-  llvm::Expected<json::Value> value = json::parse(text);
+  const bool hasPairs =
+      text.contains("\\ud") || text.contains("\\uD"); // Few have.
+  llvm::Expected<json::Value> value =
+      hasPairs ? json::parse(withoutPairs(text)) : json::parse(text);
   if (!value)
     return Failure::input("is no JSON: " + llvm::toString(value.takeError()));
   return std::move(*value);
@@ -63,9 +96,7 @@ std::string tmc::jsonText(const json::Value &value, unsigned indent) {
   // Outside of strings there is nothing but ASCII and what indents.
   for (size_t at = 0; at < text.size();) {
     const Character character = characterAt(text, at);
-    // LLVM reads two surrogates as another character than they are.
-    const bool isPair = character.code > 0xffff;
-    if (isHidden(character.code) && !isPair && text[at] != '\n')
+    if (isHidden(character.code) && text[at] != '\n')
       shown += escapeOf(character.code);
     else
       shown.append(text, at, size_t(character.bytes));

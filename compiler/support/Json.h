@@ -31,7 +31,7 @@ struct JsonLimits {
 Expected<llvm::json::Value> parseJson(llvm::StringRef text,
                                       const JsonLimits &limits = {});
 
-/// `value` as text, whose characters up to U+FFFF are all visible; `indent` is
+/// `value` as text, whose characters are all visible; `indent` is
 /// the number of blanks for each level, or 0 for one line.
 std::string jsonText(const llvm::json::Value &value, unsigned indent = 0);
 

@@ -13,8 +13,9 @@ std::optional<tmc::Failure> tmc::findBadName(ModuleOp module) {
     std::string fault = nameFault(name.getValue());
     if (fault.empty())
       return WalkResult::advance();
-    found =
-        Failure::input("the name '" + visible(name.getValue()) + "' " + fault);
+    found = Failure::input("the name '" +
+                           visible(name.getValue(), /*isName=*/true) + "' " +
+                           fault);
     return WalkResult::interrupt();
   });
   module->walk([&](Operation *op) {

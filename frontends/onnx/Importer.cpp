@@ -22,8 +22,9 @@ constexpr const char *kSignature =
 /// each other twice, 32 deep, or loops in loops; the largest models that are
 /// trained have some ten thousand nodes.
 constexpr int64_t kMaxNodes = 1 << 17;
-/// A node that computes on as many constant elements counts as one more.
-constexpr int64_t kElementsOfNode = 1 << 16;
+/// A node that computes on as many constant elements counts as one more: a
+/// billion of them take some seconds and, of eight bytes, 8 GiB.
+constexpr int64_t kElementsOfNode = 1 << 13;
 
 namespace {
 /// The tensors of a model's own file, and of those beside it.

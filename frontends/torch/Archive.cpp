@@ -137,7 +137,8 @@ Expected<Archive> Archive::open(SafeFile file) {
       return broken(zip_strerror(zip.archive));
     std::string name = stat.name;
     if (std::string fault = nameFault(name); !fault.empty())
-      return broken("the name of an entry, '" + visible(name) + "', " + fault);
+      return broken("the name of an entry, '" + visible(name, /*isName=*/true) +
+                    "', " + fault);
     if (!isPlain(name))
       return broken("an entry is named '" + name + "'");
     if (name.back() == '/')

@@ -168,7 +168,7 @@ std::string Reader::string(const json::Object &in, StringRef key) {
 
 std::string Reader::checkedName(StringRef text) {
   if (std::string fault = nameFault(text); !fault.empty())
-    blame("the name '" + visible(text) + "' " + fault);
+    blame("the name '" + visible(text, /*isName=*/true) + "' " + fault);
   return text.str();
 }
 

@@ -62,6 +62,19 @@ inline Character characterAt(std::string_view text, size_t at) {
   return {code, bytes, true};
 }
 
+/// Adds the character `code` to `out`.
+inline void appendUtf8(std::string &out, uint32_t code) {
+  if (code < 0x80) {
+    out += char(code);
+    return;
+  }
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr uint32_t kLead[] = {0, 0xc0, 0xe0, 0xf0};
+  out += char(kLead[more] | code >> (6 * more));
+  for (int i = more; i-- > 0;)
+    out += char(0x80 | (code >> (6 * i) & 0x3f));
+}
+
 /// The characters of category Cc: line feeds, escapes, and the like.
 inline bool isControl(uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f);
@@ -131,14 +144,14 @@ inline std::string escapeOf(uint32_t code) {
 
 /// `text` for a terminal, or for whatever shows it to somebody: what would be
 /// hidden is written out, and so are bytes that aren't UTF-8. Line feeds and
-/// tabs stay: texts have several lines, and names have none.
-inline std::string visible(std::string_view text) {
+/// tabs stay in a text of several lines; in a name they are written out, too.
+inline std::string visible(std::string_view text, bool isName = false) {
   std::string result;
   for (size_t at = 0; at < text.size();) {
     const Character character = characterAt(text, at);
-    const bool isPlain =
-        character.isSound &&
-        (text[at] == '\n' || text[at] == '\t' || !isHidden(character.code));
+    const bool isPlain = character.isSound &&
+                         ((!isName && (text[at] == '\n' || text[at] == '\t')) ||
+                          !isHidden(character.code));
     if (isPlain) {
       result += text.substr(at, size_t(character.bytes));
     } else if (character.isSound) {

@@ -29,19 +29,6 @@ constexpr TypeName kTypes[] = {
     {"F8_E5M2", DType::F8E5M2},
 };
 
-/// Adds the character `code`.
-void appendUtf8(std::string &out, uint32_t code) {
-  if (code < 0x80) {
-    out += char(code);
-    return;
-  }
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  constexpr uint32_t kLead[] = {0, 0xc0, 0xe0, 0xf0};
-  out += char(kLead[more] | code >> (6 * more));
-  for (int i = more; i-- > 0;)
-    out += char(0x80 | (code >> (6 * i) & 0x3f));
-}
-
 /// A reader of exactly the JSON that a header can hold: one object whose values
 /// are objects of strings, string, or lists of non-negative integers. Anything
 /// else is skipped to a fixed depth or refused.
@@ -61,7 +48,8 @@ public:
       if (!string(name) || !expect(':'))
         return false;
       if (const std::string fault = nameFault(name); !fault.empty())
-        return fail("the name '" + visible(name) + "' " + fault);
+        return fail("the name '" + visible(name, /*isName=*/true) + "' " +
+                    fault);
       if (name == "__metadata__") {
         if (!stringMap(metadata))
           return false;

@@ -43,7 +43,7 @@ FIRST = HOSTILE.index("a\\")
 HOSTILE, HARMLESS = (names[FIRST:] + names[:FIRST] for names in (HOSTILE, HARMLESS))
 REFUSED = [b"b\n__builtin_trap();//", b"\x1b[2J", b"\x7f", b"a\rb", "\u009b2J".encode(), b"\xff", b"\xc0\xaf", b"\xed\xa0\x80"]
 WIDTH, STEPS = 4, 3
-FLAGS = ["--effort=20", "--optimizer=sgd"]
+FLAGS = ["--effort=1", "--optimizer=sgd"]
 
 
 def weight(i):
@@ -263,7 +263,7 @@ class Names:
                 result[name] = bare(text.decode())
         for name in ("step/plan.json", "step/plan-trace.json", "step/t.json", "ran.json", "profile.json"):
             text = self.read(directory, name)
-            fault = fault_of(text.replace("\U000e0041".encode(), b""), name)
+            fault = fault_of(text, name)
             if fault:
                 return None, fault
             result[name] = shape(json.loads(text))
@@ -296,7 +296,9 @@ class Names:
             self.tally.test(f"{form}: {os.path.basename(name)}", fault)
         names = [[unescaped(s) for s in re.findall(r'\{\.name = "((?:[^"\\]|\\.)*)"', self.read(f"{form}-{kind}", "step/step.cpp").decode())]
                  for kind in ("hostile", "harmless")]
-        self.tally.test(f"{form}: the table's names", "" if names[0] == [named(n) for n in names[1]] else "they are others")
+        # The learning rate and the step's number give way to the model's names.
+        wanted = [{"lr": "optimizer.lr", "step": "optimizer.step"}.get(n, named(n)) for n in names[1]]
+        self.tally.test(f"{form}: the table's names", "" if names[0] == wanted else "they are others")
         mine, other = hostile["checkpoint"], harmless["checkpoint"]
         fault = "" if mine.tensors == {named(n): data for n, data in other.tensors.items()} else "the checkpoints differ"
         self.tally.test(f"{form}: bits after {STEPS} steps", fault)
@@ -313,7 +315,7 @@ class Names:
             with open(model, "wb") as file:
                 file.write(self.with_name(bad))
             _, said, fault = self.run(self.tmc, "plan", model, "--target=cpu", "--batch=2", code=1)
-            where = "graph.initializer[0].name, at byte " in said and (" at byte " in said.split("of the file, ")[-1])
+            where = "the name graph.node[0].input[1], at byte " in said and (" at byte " in said.split("of the file, ")[-1])
             self.tally.test(f"refused: {bad!r} in ONNX", fault or ("" if where else said))
             try:
                 text = bad.decode()
@@ -340,7 +342,7 @@ class Names:
             target = os.path.join(self.scratch, "bad.json")
             with open(target, "w") as file:
                 json.dump(description(text), file)
-            _, said, fault = self.run(self.tmc, "plan", os.path.join(self.scratch, "onnx-harmless/m.onnx"), "--batch=2", f"--target={target}", code=2)
+            _, said, fault = self.run(self.tmc, "plan", os.path.join(self.scratch, "onnx-harmless/m.onnx"), "--batch=2", f"--target={target}", code=1)
             self.tally.test(f"refused: {bad!r} in a target file", fault or ("" if "at byte" in said else said))
 
     @staticmethod

@@ -47,10 +47,24 @@ TEST(Json, WhatIsWrittenIsVisibleAndReadAlike) {
     const std::string text = jsonText(value, indent);
     EXPECT_NE(text.find("\\u202e\\u2028\\u007f\\u001b"), std::string::npos)
         << text;
-    EXPECT_NE(text.find("\U000e0041\u00e9<"), std::string::npos) << text;
+    EXPECT_NE(text.find("\\udb40\\udc41\u00e9<"), std::string::npos) << text;
     auto again = parseJson(text);
     ASSERT_TRUE(again);
     EXPECT_EQ(*again, value);
   }
   EXPECT_EQ(jsonText(llvm::json::Array{1, 2}), "[1,2]\n");
+}
+
+/// LLVM makes another character of two surrogates above U+1FFFF.
+TEST(Json, EscapesOfTwoSurrogatesAreOneCharacter) {
+  for (auto [escape, character] : {std::pair("\\ud83d\\ude00", "\U0001f600"),
+                                   {"\\uD840\\uDC00", "\U00020000"},
+                                   {"a\\udb40\\udc41b", "a\U000e0041b"},
+                                   {"\\udbff\\udfff", "\U0010ffff"},
+                                   // A backslash, and then letters.
+                                   {"\\\\udb40\\\\udc41", "\\udb40\\udc41"}}) {
+    auto value = parseJson("[\"" + std::string(escape) + "\"]");
+    ASSERT_TRUE(value) << escape;
+    EXPECT_EQ(*(*value->getAsArray())[0].getAsString(), character);
+  }
 }

@@ -78,12 +78,6 @@ def loops(levels, nodes=()):
                  tensors=[tensor("n", kind=7, raw_data=struct.pack("<q", 4096)), tensor("t", kind=9, raw_data=b"\1")])
 
 
-def folded(count):
-    """Constants of sixteen million elements, computed on again and again."""
-    nodes = [node("Range", ["a", "b", "d"], ["c0"])] + [node("Neg", ["c%d" % i], ["c%d" % (i + 1)]) for i in range(count)]
-    return model(nodes + [RELU], tensors=[tensor(n, kind=7, raw_data=struct.pack("<q", v)) for n, v in (("a", 0), ("b", (1 << 24) - 1), ("d", 1))])
-
-
 def named(**place):
     """A sound model with a name that can't be one in one place."""
     bad = lambda where, good: place.get(where, good)  # noqa: E731
@@ -121,7 +115,7 @@ CASES = [
     ("functions that call each other", model([call("F")], functions=[function("F", [call("G", "a", "b")]), function("G", [call("F", "a", "b")])]), 1),
     ("a function with no such output", model([call("F")], functions=[function("F", [node("Relu", ["a"], ["c"])])]), 1),
     ("functions that call the next one twice", twice(30), 4), ("loops in loops", loops(8, [node("Relu", ["v"], ["w"])]), 4),
-    ("loops in loops that do nothing", loops(8), 4), ("a constant without end", folded(2000), 4),
+    ("loops in loops that do nothing", loops(8), 4),
     *[("%s in the name of %s" % (what, place), named(**{place: bad}), 1) for what, bad in BAD_NAMES
       for place in ("reads", "makes", "op", "node", "domain", "attribute", "tensor", "input", "output", "info", "dim", "set")],
     # Types and shapes.

@@ -44,7 +44,7 @@ TAGS = dict(
 
 
 def value(name, *sizes, kind=1):
-    dims = [message(dim_param=n) if isinstance(n, str) else message(dim_value=n) for n in sizes]
+    dims = [message(dim_param=n) if isinstance(n, (str, bytes)) else message(dim_value=n) for n in sizes]
     return message(value_name=name, value_type=message(tensor_type=message(elem_type=kind, shape=message(dim=dims))))
 
 
