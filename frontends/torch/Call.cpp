@@ -200,14 +200,14 @@ FailureOr<ElementType> Call::type(const std::string &name,
 FailureOr<int64_t> Call::dim(const std::string &name,
                              std::optional<int64_t> otherwise, int64_t rank) {
   ASSIGN_OR_FAIL(int64_t value, integer(name, otherwise));
-  return axis(value, std::max<int64_t>(rank, 1));
+  return axis(value, std::max<int64_t>(rank, 1 + hidden));
 }
 
 FailureOr<Dims> Call::dims(const std::string &name, int64_t rank) {
   ASSIGN_OR_FAIL(Dims list, integers(name, Dims()));
   if (list.empty())
-    return Dims(nn::firstDims(rank));
-  if (rank == 0)
+    return Dims(nn::firstDims(rank - hidden));
+  if (rank == hidden)
     return Dims();
   return axes(list, rank);
 }

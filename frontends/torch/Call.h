@@ -32,6 +32,9 @@ public:
 
   TorchImporter &reader;
   const CallData &data;
+  /// Dimensions at the end of operands that the operator doesn't count: the
+  /// one of pairs, of complex numbers.
+  int64_t hidden = 0;
 
   std::string opName() const override { return data.target; }
   std::string nodeName() const override { return data.name; }
@@ -68,6 +71,14 @@ public:
                                std::optional<int64_t> otherwise, int64_t rank);
   /// Several, ascending; all where there are none.
   mlir::FailureOr<Dims> dims(const std::string &name, int64_t rank);
+  /// Dimensions of a tensor of `rank` dimensions, of which `hidden` don't
+  /// count.
+  mlir::FailureOr<int64_t> axis(int64_t axis, int64_t rank) {
+    return Site::axis(axis, rank - hidden);
+  }
+  mlir::FailureOr<Dims> axes(Dims list, int64_t rank) {
+    return Site::axes(std::move(list), rank - hidden);
+  }
 
   /// The elements of `v`, which must be known.
   mlir::FailureOr<Array> known(const Val &v);

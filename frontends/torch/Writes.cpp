@@ -218,6 +218,8 @@ withPiece(Call &view, const std::string &made, const Val &base,
           const Val &piece,
           llvm::function_ref<Val(const std::string &)> valueOf) {
   std::string op = view.data.op();
+  // Of complex numbers, the dimension of pairs isn't counted.
+  view.hidden = view.reader.isComplex(made) ? 1 : 0;
   int64_t rank = base.rank();
   if (op == "slice") {
     ASSIGN_OR_FAIL(int64_t dim, view.dim("dim", 0, rank));
@@ -231,7 +233,7 @@ withPiece(Call &view, const std::string &made, const Val &base,
   if (op == "select") {
     ASSIGN_OR_FAIL(int64_t dim, view.dim("dim", std::nullopt, rank));
     ASSIGN_OR_FAIL(int64_t at, view.integer("index", std::nullopt));
-    ASSIGN_OR_FAIL(at, view.axis(at, base.dims[dim]));
+    ASSIGN_OR_FAIL(at, view.Site::axis(at, base.dims[dim])); // An entry of it.
     ASSIGN_OR_FAIL(Val wide, unsqueeze(view, piece, {dim}));
     return replaceSlice(view, base, wide, dim, at, 1);
   }
@@ -256,10 +258,15 @@ withPiece(Call &view, const std::string &made, const Val &base,
     return replaceSlice(view, base, wide, dim, start, 1);
   }
   static const std::set<StringRef> shapes = {
-      "view",      "reshape", "flatten",    "unflatten", "view_as",
-      "unsqueeze", "squeeze", "contiguous", "to",        "alias"};
+      "view",    "reshape",   "flatten",      "unflatten",
+      "view_as", "unsqueeze", "squeeze",      "contiguous",
+      "to",      "alias",     "view_as_real", "view_as_complex"};
   if (shapes.count(op))
     return reshaped(view, piece, base.dims);
+  if (op == "real" || op == "imag") {
+    ASSIGN_OR_FAIL(Val wide, unsqueeze(view, piece, {piece.rank()}));
+    return replaceSlice(view, base, wide, rank - 1, op == "imag", 1);
+  }
   if (op == "t" || op == "numpy_T" || op == "transpose" || op == "permute") {
     Dims perm(nn::firstDims(rank));
     if (op == "transpose") {
@@ -273,7 +280,7 @@ withPiece(Call &view, const std::string &made, const Val &base,
         perm[dim] = i;
       }
     } else {
-      std::reverse(perm.begin(), perm.end());
+      std::reverse(perm.begin(), perm.end() - view.hidden);
     }
     return transpose(view, piece, perm);
   }

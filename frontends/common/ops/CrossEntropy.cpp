@@ -73,25 +73,39 @@ static Value pick(Site &s, Value x, Value labels, int64_t ignored) {
   return nn::reduceSum(s.b, s.loc, kept, {1});
 }
 
-/// Minus the log-probabilities of the labels, reduced as the node says.
-static FailureOr<Val> negativeLog(Site &s, const Rows &rows, Value logs) {
+namespace {
+/// Losses [R], and how much each counts in a mean, or null for one each.
+struct RowLosses {
+  Value losses, counted;
+};
+} // namespace
+
+/// Minus the log-probabilities of the labels, times the weights of their
+/// classes.
+static RowLosses lossesOf(Site &s, const Rows &rows, Value logs) {
+  RowLosses result;
   Value picked = pick(s, logs, rows.labels, rows.ignored);
-  Value losses = arith::NegFOp::create(s.b, s.loc, picked);
-  Value counted;
+  result.losses = arith::NegFOp::create(s.b, s.loc, picked);
   if (rows.weights) {
     Value table =
         nn::broadcastTo(s.b, s.loc, rows.weights, logs.getType(), {1});
-    counted = pick(s, table, rows.labels, rows.ignored);
-    losses = nn::mul(s.b, s.loc, losses, counted);
+    result.counted = pick(s, table, rows.labels, rows.ignored);
+    result.losses = nn::mul(s.b, s.loc, result.losses, result.counted);
   }
+  return result;
+}
+
+/// Losses reduced as the node says.
+static Val reducedRows(Site &s, const Rows &rows, const RowLosses &of) {
   if (rows.reduction == Reduction::None)
-    return Val(s.reshape(losses, rows.labelDims));
-  Value sum = nn::reduceSum(s.b, s.loc, losses, {0});
+    return Val(s.reshape(of.losses, rows.labelDims));
+  Value sum = nn::reduceSum(s.b, s.loc, of.losses, {0});
   if (rows.reduction == Reduction::Sum)
     return Val(sum);
-  Value count = counted ? nn::reduceSum(s.b, s.loc, counted, {0})
-                        : countLabels(s.b, s.loc, rows.labels, rows.ignored,
-                                      nn::tensorType(logs).getElementType());
+  Type element = nn::tensorType(of.losses).getElementType();
+  Value count =
+      of.counted ? nn::reduceSum(s.b, s.loc, of.counted, {0})
+                 : countLabels(s.b, s.loc, rows.labels, rows.ignored, element);
   return Val(nn::div(s.b, s.loc, sum, count));
 }
 
@@ -106,34 +120,51 @@ static FailureOr<Val> crossEntropyOf(Site &s, const Rows &rows, Value logits) {
                  .getLoss());
 }
 
-/// (1 - share) times the cross-entropy, plus share times the mean over all
-/// classes of minus the log-probability; both are averaged over the labels that
-/// count.
-static FailureOr<Val> smoothedCrossEntropy(Site &s, const Rows &rows,
-                                           double share) {
-  auto type = nn::tensorType(rows.logits);
-  if (rows.weights || rows.reduction != Reduction::Mean ||
-      nn::accumulationType(type.getElementType()) != type.getElementType())
-    return s.unsupported("label smoothing with " +
-                         Twine(rows.weights ? "weights of classes"
-                               : rows.reduction != Reduction::Mean
-                                   ? "another reduction than the mean"
-                                   : "logits of low precision"));
-  Value hard =
-      meanCrossEntropy(s.b, s.loc, rows.logits, rows.labels, rows.ignored);
-  Value logs = nn::SoftmaxOp::create(s.b, s.loc, rows.logits, /*log=*/true);
-  Value spread = nn::reduceSum(s.b, s.loc, logs, {1});
+/// Minus the sums of rows' log-probabilities, times weights of classes; 0 where
+/// the label doesn't count.
+static Value spreadOf(Site &s, const Rows &rows, Value logs) {
+  if (rows.weights) {
+    Value table =
+        nn::broadcastTo(s.b, s.loc, rows.weights, logs.getType(), {1});
+    logs = nn::mul(s.b, s.loc, logs, table);
+  }
+  Value spread =
+      arith::NegFOp::create(s.b, s.loc, nn::reduceSum(s.b, s.loc, logs, {1}));
   Value counts =
       arith::CmpIOp::create(s.b, s.loc, arith::CmpIPredicate::ne, rows.labels,
                             s.like(rows.labels, rows.ignored));
-  spread =
-      arith::SelectOp::create(s.b, s.loc, counts, spread, s.like(spread, 0));
-  Value sum = nn::reduceSum(s.b, s.loc, spread, {0});
-  Value count =
-      countLabels(s.b, s.loc, rows.labels, rows.ignored, type.getElementType());
-  Value soft = nn::scale(s.b, s.loc, nn::div(s.b, s.loc, sum, count),
-                         -share / double(type.getDimSize(1)));
-  return Val(nn::add(s.b, s.loc, nn::scale(s.b, s.loc, hard, 1 - share), soft));
+  return arith::SelectOp::create(s.b, s.loc, counts, spread, s.like(spread, 0));
+}
+
+/// (1 - share) times the cross-entropy, plus share times the mean over all
+/// classes of minus the log-probability, each times its class's weight. A mean
+/// is over the labels that count, by their classes' weights.
+static FailureOr<Val> smoothedCrossEntropy(Site &s, Rows rows, double share) {
+  auto type = nn::tensorType(rows.logits);
+  Type wide = nn::accumulationType(type.getElementType());
+  double each = share / static_cast<double>(type.getDimSize(1));
+  if (!rows.weights && rows.reduction == Reduction::Mean &&
+      wide == type.getElementType()) {
+    // The first part has an op of its own.
+    Value hard =
+        meanCrossEntropy(s.b, s.loc, rows.logits, rows.labels, rows.ignored);
+    Value logs = nn::SoftmaxOp::create(s.b, s.loc, rows.logits, /*log=*/true);
+    Value sum = nn::reduceSum(s.b, s.loc, spreadOf(s, rows, logs), {0});
+    Value count = countLabels(s.b, s.loc, rows.labels, rows.ignored, wide);
+    Value soft = nn::scale(s.b, s.loc, nn::div(s.b, s.loc, sum, count), each);
+    return Val(
+        nn::add(s.b, s.loc, nn::scale(s.b, s.loc, hard, 1 - share), soft));
+  }
+  for (Value *v : {&rows.logits, &rows.weights})
+    if (*v && nn::tensorType(*v).getElementType() != wide)
+      *v =
+          arith::ExtFOp::create(s.b, s.loc, nn::tensorType(*v).clone(wide), *v);
+  Value logs = nn::SoftmaxOp::create(s.b, s.loc, rows.logits, /*log=*/true);
+  RowLosses of = lossesOf(s, rows, logs);
+  Value spread = spreadOf(s, rows, logs);
+  of.losses = nn::add(s.b, s.loc, nn::scale(s.b, s.loc, of.losses, 1 - share),
+                      nn::scale(s.b, s.loc, spread, each));
+  return reducedRows(s, rows, of);
 }
 
 FailureOr<Val> tmc::frontend::logSoftmaxOf(Site &s, const LabelLoss &loss) {
@@ -159,7 +190,7 @@ FailureOr<Val> tmc::frontend::crossEntropy(Site &s, const LabelLoss &loss) {
   if (rows.reduction != Reduction::None && !rows.weights)
     return crossEntropyOf(s, rows, rows.logits);
   Value logs = nn::SoftmaxOp::create(s.b, s.loc, rows.logits, /*log=*/true);
-  return negativeLog(s, rows, logs);
+  return reducedRows(s, rows, lossesOf(s, rows, logs));
 }
 
 FailureOr<Val> tmc::frontend::negativeLogLikelihood(Site &s,
@@ -176,5 +207,5 @@ FailureOr<Val> tmc::frontend::negativeLogLikelihood(Site &s,
     Value logits = s.reshape(softmax.getInput(), type.getShape());
     return crossEntropyOf(s, rows, logits);
   }
-  return negativeLog(s, rows, rows.logits);
+  return reducedRows(s, rows, lossesOf(s, rows, rows.logits));
 }

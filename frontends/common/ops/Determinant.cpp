@@ -1,7 +1,7 @@
 #include "frontends/common/ops/Expression.h"
-#include "frontends/common/ops/Linear.h"
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Shape.h"
+#include "frontends/common/ops/Solve.h"
 
 #include "llvm/ADT/bit.h"
 
@@ -14,15 +14,8 @@ using namespace tmc::frontend;
 /// Rows are taken from the last to the first; of k rows, the minors of all
 /// choices of k columns are known. That takes n 2^(n - 1) products, so n is
 /// small.
-FailureOr<Val> tmc::frontend::determinant(Site &s, const Val &x) {
-  constexpr int64_t kMaxSize = 8;
-  if (failed(checkFloats(s, x)))
-    return failure();
-  int64_t rank = x.rank(), n = rank ? x.dims.back() : 0;
-  if (rank < 2 || x.dims[rank - 2] != n || n < 1)
-    return s.error("matrices of shape " + str(x.dims));
-  if (n > kMaxSize)
-    return s.unsupported("determinants of matrices with " + Twine(n) + " rows");
+FailureOr<Val> tmc::frontend::determinantByMinors(Site &s, const Val &x) {
+  int64_t rank = x.rank(), n = x.dims.back();
   std::map<unsigned, Expression> minors;
   for (int64_t row = n; row-- > 0;) {
     SmallVector<Expression> entries;

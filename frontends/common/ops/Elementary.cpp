@@ -1,4 +1,5 @@
 #include "frontends/common/ops/Elementary.h"
+#include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Expression.h"
 
 #include <cmath>
@@ -100,6 +101,16 @@ FailureOr<Val> tmc::frontend::exponentialOf(Site &s, double base,
 
 FailureOr<Val> tmc::frontend::logarithmOf(Site &s, double base, const Val &in) {
   return (Expression(s, in).of(logarithm) * (1 / std::log(base))).value();
+}
+
+Expression tmc::frontend::logSumOf(const Expression &a, const Expression &b,
+                                   double base) {
+  const double unit = std::log(base);
+  Expression isFirst = a.with(greaterOrEqual, b);
+  Expression larger = a.when(isFirst, b), smaller = b.when(isFirst, a);
+  Expression isFinite = larger.of(absolute) < HUGE_VALF;
+  Expression apart = (smaller - larger).when(isFinite, larger.number(0));
+  return larger + (apart * unit).of(softplus) / unit;
 }
 
 //===----------------------------------------------------------------------===//

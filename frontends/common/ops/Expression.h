@@ -112,6 +112,10 @@ private:
   mlir::FailureOr<Val> v;
 };
 
+/// log(exp(a) + exp(b)) in powers of `base` in place of e: the larger one, and
+/// a softplus. Two infinities of one sign give that.
+Expression logSumOf(const Expression &a, const Expression &b, double base);
+
 } // namespace tmc::frontend
 
 #endif // TMC_FRONTENDS_COMMON_OPS_EXPRESSION_H

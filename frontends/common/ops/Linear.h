@@ -31,9 +31,6 @@ mlir::FailureOr<Val> linear(Site &s, const Val &x, const Val &w,
 mlir::FailureOr<Val> groupedProduct(Site &s, const Val &x, const Val &w,
                                     const Val &ends);
 
-/// The determinants of matrices [..., n, n], for small n: a sum over minors.
-mlir::FailureOr<Val> determinant(Site &s, const Val &x);
-
 /// The product of two matrices, or of two batches of them; reads through
 /// transposes of the operands.
 mlir::Value product(Site &s, mlir::Value lhs, mlir::Value rhs,

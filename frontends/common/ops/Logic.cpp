@@ -1,5 +1,6 @@
 #include "frontends/common/ops/Logic.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -99,6 +100,55 @@ FailureOr<Val> tmc::frontend::negation(Site &s, const Val &x) {
                                                    like(b, loc, v[0], 1));
                     },
                     false, 1});
+}
+
+/// 2^n as a factor of `type`; 2^63 is the smallest number of 64 bits.
+static Array powersOfTwo(ElementType type, const Array &exponents) {
+  return Array::mapInts(type, {exponents}, [](Ints n) -> int64_t {
+    return static_cast<int64_t>(uint64_t(1) << n[0]);
+  });
+}
+
+/// Left: products with powers of two, which wrap around. Right: whole numbers
+/// of powers of two below, in two steps, since 2^63 is no number of 64 bits.
+FailureOr<Val> tmc::frontend::shiftedBits(Site &s, const Val &x,
+                                          const Val &places, bool isLeft) {
+  if (isFloat(x.type) || x.type == ElementType::Bool || isFloat(places.type))
+    return s.unsupported("bits of type " + nameOf(x.type));
+  if (!s.foldable(places))
+    return s.unsupported("bits moved as far as a step computes");
+  ASSIGN_OR_FAIL(Array given, s.arrayOf(places));
+  const int64_t bits = 8 * sizeInFile(x.type);
+  const bool isSigned = x.type != ElementType::U8 && x.type != ElementType::U16;
+  auto isInside = [=](int64_t n) { return n >= 0 && n < bits; };
+  Array inside =
+      Array::mapInts(ElementType::Bool, {given},
+                     [=](Ints n) -> int64_t { return isInside(n[0]); });
+  Val zero(Array::splatInt(x.type, {}, 0));
+  if (isLeft) {
+    Array exponents =
+        Array::mapInts(ElementType::I64, {given}, [=](Ints n) -> int64_t {
+          return isInside(n[0]) ? n[0] : 0;
+        });
+    ASSIGN_OR_FAIL(Val y,
+                   multiply(s, {x, Val(powersOfTwo(x.type, exponents))}));
+    return where(s, Val(inside), y, zero);
+  }
+  Val y = x;
+  const int64_t first = bits / 2 - 1;
+  for (bool isFirst : {true, false}) {
+    Array exponents =
+        Array::mapInts(ElementType::I64, {given}, [=](Ints n) -> int64_t {
+          int64_t all = isInside(n[0]) ? n[0] : bits - 1;
+          int64_t part = std::min(all, first);
+          return isFirst ? part : all - part;
+        });
+    Val divisor(powersOfTwo(x.type, exponents));
+    ASSIGN_OR_FAIL(Val rest, wholeModulo(s, {y, divisor}));
+    ASSIGN_OR_FAIL(y, subtract(s, {y, rest}));
+    ASSIGN_OR_FAIL(y, divide(s, {y, divisor}));
+  }
+  return isSigned ? FailureOr<Val>(y) : where(s, Val(inside), y, zero);
 }
 
 FailureOr<Val> tmc::frontend::isNaN(Site &s, const Val &x) {

@@ -21,6 +21,11 @@ mlir::FailureOr<Val> conjunction(Site &s, Operands two);
 mlir::FailureOr<Val> disjunction(Site &s, Operands two);
 mlir::FailureOr<Val> exclusiveOr(Site &s, Operands two);
 mlir::FailureOr<Val> negation(Site &s, const Val &x);
+/// Whole numbers moved by `places` bits, which must be known, to the left or to
+/// the right, where the sign fills up. Moved by as many bits as there are, or
+/// by less than none, nothing is left but the sign.
+mlir::FailureOr<Val> shiftedBits(Site &s, const Val &x, const Val &places,
+                                 bool isLeft);
 mlir::FailureOr<Val> isNaN(Site &s, const Val &x);
 
 /// The one value of all elements of a constant, if they are equal.

@@ -1,5 +1,6 @@
 #include "frontends/common/ops/Order.h"
 #include "frontends/Checked.h"
+#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/Generate.h"
 #include "frontends/common/ops/Logic.h"
@@ -199,23 +200,146 @@ FailureOr<Val> tmc::frontend::productAlong(Site &s, const Val &x,
   return y;
 }
 
-/// By doubling: after a step of width w, each element is the product of the
-/// last 2w.
-FailureOr<Val> tmc::frontend::runningProduct(Site &s, const Val &x,
-                                             int64_t axisAttr) {
-  if (x.dims.empty())
-    return x;
-  ASSIGN_OR_FAIL(int64_t axis, s.axis(axisAttr, x.rank()));
-  Val y = x;
-  for (int64_t width = 1; width < x.dims[axis]; width *= 2) {
-    int64_t rest = x.dims[axis] - width;
-    ASSIGN_OR_FAIL(Val first, strided(s, y, axis, 0, 1, width));
-    ASSIGN_OR_FAIL(Val earlier, strided(s, y, axis, 0, 1, rest));
-    ASSIGN_OR_FAIL(Val later, strided(s, y, axis, width, 1, rest));
-    ASSIGN_OR_FAIL(Val product, multiply(s, {earlier, later}));
-    ASSIGN_OR_FAIL(y, concat(s, {first, product}, axis));
+//===----------------------------------------------------------------------===//
+// Running values
+//===----------------------------------------------------------------------===//
+
+/// What `join` makes of all tensors of `x` up to each element along `axis`, by
+/// doubling: after a step of width w, each element joins the last 2w.
+using JoinFn = llvm::function_ref<FailureOr<SmallVector<Val>>(
+    ArrayRef<Val> earlier, ArrayRef<Val> later)>;
+static FailureOr<SmallVector<Val>> running(Site &s, ArrayRef<Val> x,
+                                           int64_t axisAttr, JoinFn join) {
+  SmallVector<Val> y(x);
+  if (x[0].dims.empty())
+    return y;
+  ASSIGN_OR_FAIL(int64_t axis, s.axis(axisAttr, x[0].rank()));
+  const int64_t size = x[0].dims[axis];
+  for (int64_t width = 1; width < size; width *= 2) {
+    SmallVector<Val> first, earlier, later;
+    for (const Val &v : y) {
+      ASSIGN_OR_FAIL(Val head, strided(s, v, axis, 0, 1, width));
+      ASSIGN_OR_FAIL(Val before, strided(s, v, axis, 0, 1, size - width));
+      ASSIGN_OR_FAIL(Val behind, strided(s, v, axis, width, 1, size - width));
+      first.push_back(head);
+      earlier.push_back(before);
+      later.push_back(behind);
+    }
+    ASSIGN_OR_FAIL(SmallVector<Val> joined, join(earlier, later));
+    for (auto [v, head, tail] : llvm::zip(y, first, joined)) {
+      ASSIGN_OR_FAIL(v, concat(s, {head, tail}, axis));
+    }
   }
   return y;
+}
+
+FailureOr<Val> tmc::frontend::runningProduct(Site &s, const Val &x,
+                                             int64_t axis) {
+  auto join = [&](ArrayRef<Val> earlier,
+                  ArrayRef<Val> later) -> FailureOr<SmallVector<Val>> {
+    ASSIGN_OR_FAIL(Val product, multiply(s, {earlier[0], later[0]}));
+    return SmallVector<Val>{product};
+  };
+  ASSIGN_OR_FAIL(SmallVector<Val> y, running(s, {x}, axis, join));
+  return y[0];
+}
+
+FailureOr<Val> tmc::frontend::runningLogSum(Site &s, const Val &x,
+                                            int64_t axis) {
+  auto join = [&](ArrayRef<Val> earlier,
+                  ArrayRef<Val> later) -> FailureOr<SmallVector<Val>> {
+    Expression a(s, earlier[0]), b(s, later[0]);
+    ASSIGN_OR_FAIL(Val sum, logSumOf(a, b, M_E).value());
+    return SmallVector<Val>{sum};
+  };
+  ASSIGN_OR_FAIL(SmallVector<Val> y, running(s, {x}, axis, join));
+  return y[0];
+}
+
+FailureOr<Ordered> tmc::frontend::runningExtreme(Site &s, const Val &x,
+                                                 int64_t axisAttr,
+                                                 bool isLargest) {
+  if (x.dims.empty())
+    return Ordered{x, number(0)};
+  ASSIGN_OR_FAIL(int64_t axis, s.axis(axisAttr, x.rank()));
+  auto join = [&](ArrayRef<Val> earlier,
+                  ArrayRef<Val> later) -> FailureOr<SmallVector<Val>> {
+    ASSIGN_OR_FAIL(Val isLater, isLargest
+                                    ? greaterOrEqual(s, {later[0], earlier[0]})
+                                    : lessOrEqual(s, {later[0], earlier[0]}));
+    // What isn't a number stays to the end.
+    if (isFloat(x.type)) {
+      ASSIGN_OR_FAIL(Val isNone, isNaN(s, later[0]));
+      ASSIGN_OR_FAIL(isLater, disjunction(s, {isLater, isNone}));
+    }
+    SmallVector<Val> chosen;
+    for (auto [before, behind] : llvm::zip(earlier, later)) {
+      ASSIGN_OR_FAIL(Val v, where(s, isLater, behind, before));
+      chosen.push_back(v);
+    }
+    return chosen;
+  };
+  ASSIGN_OR_FAIL(SmallVector<Val> y,
+                 running(s, {x, Val(iota(x.dims, axis))}, axis, join));
+  return Ordered{y[0], y[1]};
+}
+
+//===----------------------------------------------------------------------===//
+// Quantiles
+//===----------------------------------------------------------------------===//
+
+/// How much of the next element a place between two takes, 0 to 1.
+static double shareOf(double fraction, bool isBelowOdd, Between how) {
+  switch (how) {
+  case Between::Linear:
+    return fraction;
+  case Between::Lower:
+    return 0;
+  case Between::Higher:
+    return fraction > 0 ? 1 : 0;
+  case Between::Midpoint:
+    return fraction > 0 ? 0.5 : 0;
+  case Between::Nearest: // Halves go to the even place.
+    return fraction > 0.5 || (fraction == 0.5 && isBelowOdd) ? 1 : 0;
+  }
+  return fraction;
+}
+
+FailureOr<SmallVector<Val>> tmc::frontend::quantiles(Site &s, const Val &x,
+                                                     int64_t axis,
+                                                     ArrayRef<double> at,
+                                                     Between how) {
+  if (failed(checkFloats(s, x)))
+    return failure();
+  int64_t size = x.dims.empty() ? 1 : x.dims[axis];
+  if (size < 1)
+    return s.error("a quantile of shape " + str(x.dims));
+  ASSIGN_OR_FAIL(Ordered sorted, ordered(s, x, axis, size, false));
+  auto element = [&](int64_t place) -> FailureOr<Val> {
+    return x.dims.empty() ? x : strided(s, sorted.values, axis, place, 1, 1);
+  };
+  SmallVector<Val> results;
+  for (double share : at) {
+    if (!(share >= 0 && share <= 1))
+      return s.error("a quantile at " + std::to_string(share));
+    double place = share * static_cast<double>(size - 1);
+    int64_t below = static_cast<int64_t>(place);
+    double next = shareOf(place - static_cast<double>(below), below % 2, how);
+    if (next == 1) {
+      ++below;
+      next = 0;
+    }
+    ASSIGN_OR_FAIL(Val low, element(below));
+    if (next == 0) {
+      results.push_back(low);
+      continue;
+    }
+    ASSIGN_OR_FAIL(Val high, element(below + 1));
+    Expression a(s, low), b(s, high);
+    ASSIGN_OR_FAIL(Val y, (a + (b - a) * next).value());
+    results.push_back(y);
+  }
+  return results;
 }
 
 //===----------------------------------------------------------------------===//

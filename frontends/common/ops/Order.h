@@ -29,6 +29,23 @@ mlir::FailureOr<Ordered> ordered(Site &s, const Val &x, int64_t axis,
 mlir::FailureOr<Val> productAlong(Site &s, const Val &x, int64_t axis);
 mlir::FailureOr<Val> runningProduct(Site &s, const Val &x, int64_t axis);
 
+/// The logarithms of the sums of exp(x) up to each element along `axis`.
+mlir::FailureOr<Val> runningLogSum(Site &s, const Val &x, int64_t axis);
+
+/// The largest or smallest element up to each one along `axis`, and its place:
+/// of equal ones, the last.
+mlir::FailureOr<Ordered> runningExtreme(Site &s, const Val &x, int64_t axis,
+                                        bool isLargest);
+
+/// The elements at the shares `at` (0 to 1) of the way from the smallest
+/// element along `axis` to the largest, one result for each: between two
+/// elements, as `how` says. The results keep `axis`, with size 1.
+enum class Between { Linear, Lower, Higher, Midpoint, Nearest };
+mlir::FailureOr<llvm::SmallVector<Val>> quantiles(Site &s, const Val &x,
+                                                  int64_t axis,
+                                                  llvm::ArrayRef<double> at,
+                                                  Between how);
+
 /// How many elements of `x` lie in each of `bins` equal parts of [low, high].
 mlir::FailureOr<Val> histogram(Site &s, const Val &x, int64_t bins, double low,
                                double high);

@@ -109,13 +109,24 @@ FailureOr<Val> tmc::frontend::averagePool(Site &s, const Val &x,
   return Val(y);
 }
 
+FailureOr<Val> tmc::frontend::sumPool(Site &s, const Val &x,
+                                      const WindowSpec &spec) {
+  if (failed(checkFloats(s, x)))
+    return failure();
+  ASSIGN_OR_FAIL(AxisWindows axes, windowsOf(s, x.dims, spec));
+  ASSIGN_OR_FAIL(Value mean, meanPool(s, x, axes, /*countPadding=*/true));
+  double count = 1;
+  for (const AxisWindow &w : axes)
+    count *= static_cast<double>(w.size);
+  return Val(nn::scale(s.b, s.loc, mean, count));
+}
+
 FailureOr<Val> tmc::frontend::normPool(Site &s, const Val &x,
                                        const WindowSpec &spec, int64_t p) {
   if (failed(checkFloats(s, x)))
     return failure();
   if (p < 1)
     return s.error("a norm of order " + Twine(p));
-  ASSIGN_OR_FAIL(AxisWindows axes, windowsOf(s, x.dims, spec));
   Val order(Array::splat(x.type, {}, static_cast<double>(p)));
   Val root(Array::splat(x.type, {}, 1.0 / static_cast<double>(p)));
   // Even powers need no absolute value, whose derivative has a step.
@@ -124,11 +135,8 @@ FailureOr<Val> tmc::frontend::normPool(Site &s, const Val &x,
     ASSIGN_OR_FAIL(base, absolute(s, x));
   }
   ASSIGN_OR_FAIL(Val powers, power(s, {base, order}));
-  ASSIGN_OR_FAIL(Value mean, meanPool(s, powers, axes, /*countPadding=*/true));
-  double count = 1;
-  for (const AxisWindow &w : axes)
-    count *= static_cast<double>(w.size);
-  return power(s, {Val(nn::scale(s.b, s.loc, mean, count)), root});
+  ASSIGN_OR_FAIL(Val sum, sumPool(s, powers, spec));
+  return power(s, {sum, root});
 }
 
 FailureOr<Val> tmc::frontend::globalPool(Site &s, const Val &x,

@@ -1,9 +1,13 @@
 #include "frontends/common/ops/Scatter.h"
 #include "frontends/Checked.h"
+#include "frontends/common/Importer.h"
+#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/Generate.h"
 #include "frontends/common/ops/Logic.h"
+#include "frontends/common/ops/Order.h"
 #include "frontends/common/ops/PadConcatSplit.h"
+#include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Shape.h"
 
 #include <cmath>
@@ -31,6 +35,7 @@ template <typename T> static T join(T old, T update, Joining how) {
   case Joining::Replace:
     return update;
   case Joining::Add:
+  case Joining::Mean: // Divided at the end.
     return old + update;
   case Joining::Multiply:
     return old * update;
@@ -46,14 +51,16 @@ template <typename T>
 static std::vector<T> joined(std::vector<T> data, const std::vector<T> &updates,
                              ArrayRef<int64_t> places, int64_t inner,
                              Joining how, bool withOld) {
-  std::vector<bool> isWritten(data.size(), withOld);
+  std::vector<int64_t> count(data.size(), withOld);
   for (auto [n, place] : llvm::enumerate(places))
     for (int64_t k = 0; k < inner; ++k) {
       int64_t at = place * inner + k;
       const T &update = updates[n * inner + k];
-      data[at] = isWritten[at] ? join(data[at], update, how) : update;
-      isWritten[at] = true;
+      data[at] = count[at]++ ? join(data[at], update, how) : update;
     }
+  if (how == Joining::Mean)
+    for (auto [value, elements] : llvm::zip(data, count))
+      value /= std::max<int64_t>(elements, 1);
   return data;
 }
 
@@ -129,19 +136,22 @@ static FailureOr<Val> writers(Site &s, const Rows &rows, Value ids) {
   return where(s, isWritten, after, before);
 }
 
-/// True for the rows that are written.
-static FailureOr<Val> isWritten(Site &s, const Rows &rows, Value ids) {
+/// How many updates each row has, as a column.
+static FailureOr<Val> hits(Site &s, const Rows &rows, Value ids) {
   Val ones(Array::splat(ElementType::F32, {rows.updates.dims[0]}, 1));
-  ASSIGN_OR_FAIL(Value hits, sums(s, rows, ids, ones));
-  ASSIGN_OR_FAIL(
-      Val mask,
-      greater(s, {Val(hits), Val(Array::splat(ElementType::F32, {}, 0))}));
+  ASSIGN_OR_FAIL(Value count, sums(s, rows, ids, ones));
   Dims column(rows.data.rank(), 1);
   column[0] = rows.count();
-  return reshaped(s, mask, column);
+  return reshaped(s, Val(count), column);
 }
 
-/// Sums, or one update for each row: of floats.
+/// True for the rows that are written.
+static FailureOr<Val> isWritten(Site &s, const Rows &rows, Value ids) {
+  ASSIGN_OR_FAIL(Val count, hits(s, rows, ids));
+  return greater(s, {count, Val(Array::splat(ElementType::F32, {}, 0))});
+}
+
+/// Sums, means, or one update for each row: of floats.
 static FailureOr<Val> bySums(Site &s, const Rows &rows, Joining how,
                              bool withOld) {
   ASSIGN_OR_FAIL(Value ids, s.materialise(rows.places));
@@ -162,42 +172,125 @@ static FailureOr<Val> bySums(Site &s, const Rows &rows, Joining how,
     }
     return add(s, {rows.data, sum});
   }
+  if (how == Joining::Mean) {
+    ASSIGN_OR_FAIL(Val count, hits(s, rows, ids));
+    ASSIGN_OR_FAIL(count, castTo(s, count, rows.data.type));
+    Expression elements(s, count), total(s, sum), old(s, rows.data);
+    if (withOld)
+      return ((old + total) / (elements + 1)).value();
+    Expression isNone = elements == 0;
+    return old.when(isNone, total / elements.number(1).when(isNone, elements))
+        .value();
+  }
   ASSIGN_OR_FAIL(Val mask, isWritten(s, rows, ids));
   return where(s, mask, sum, rows.data);
 }
 
-/// The largest or smallest of each row's updates: among all of them, those
-/// whose place it is.
-static FailureOr<Val> byExtremes(Site &s, const Rows &rows, Joining how,
-                                 bool withOld) {
+namespace {
+/// All updates beside all rows: [R, N, ...].
+struct Table {
+  Dims dims;
+  Val isHere;  ///< [R, N, 1, ...]: the update's place is the row.
+  Val updates; ///< [N, ...]
+  /// Updates where they belong, `none` elsewhere.
+  FailureOr<Val> filled(Site &s, const Val &values, const Val &none) const {
+    ASSIGN_OR_FAIL(Val wide, expand(s, values, dims));
+    ASSIGN_OR_FAIL(Val chosen, where(s, isHere, wide, none));
+    return expand(s, chosen, dims);
+  }
+};
+} // namespace
+
+static FailureOr<Table> tableOf(Site &s, const Rows &rows) {
   int64_t size = rows.count(), updates = rows.updates.dims[0];
   auto count = checkedMul(size, updates);
   if (!count || *count > kMaxFoldElements)
-    return s.unsupported("extremes of " + Twine(updates) + " updates for " +
-                         Twine(size) + " places");
-  Dims all{size, updates}, column(rows.data.rank() + 1, 1);
-  all.append(rows.data.dims.begin() + 1, rows.data.dims.end());
-  Dims row = column;
+    return s.unsupported(Twine(updates) + " updates for " + Twine(size) +
+                         " places, joined by other than sums");
+  Table table;
+  table.dims = {size, updates};
+  table.dims.append(rows.data.dims.begin() + 1, rows.data.dims.end());
+  table.updates = rows.updates;
+  Dims column(table.dims.size(), 1), row = column;
   column[0] = size;
   row[1] = updates;
   ASSIGN_OR_FAIL(Val number, reshaped(s, Val(iota({size}, 0)), column));
   ASSIGN_OR_FAIL(Val places, castTo(s, rows.places, ElementType::I64));
   ASSIGN_OR_FAIL(places, reshaped(s, places, row));
-  ASSIGN_OR_FAIL(Val isHere, equals(s, {number, places}));
-  bool isMax = how == Joining::Max;
+  ASSIGN_OR_FAIL(table.isHere, equals(s, {number, places}));
+  return table;
+}
+
+/// A row for each, as the entries of a table's row: [R, 1, ...].
+static FailureOr<Val> besideTable(Site &s, const Val &data) {
+  return unsqueeze(s, data, {1});
+}
+
+/// The largest or smallest of each row's updates. It is found without a
+/// gradient; y + (sum of e - e) / count, over the elements e that equal it,
+/// shares the gradient among them.
+static FailureOr<Val> byExtremes(Site &s, const Rows &rows, Joining how,
+                                 bool withOld) {
+  ASSIGN_OR_FAIL(Table table, tableOf(s, rows));
+  const bool isMax = how == Joining::Max;
+  auto still = [&](const Val &v) { return s.importer.detached(v, s.loc); };
   Val none(Array::splat(rows.data.type, {}, isMax ? -INFINITY : INFINITY));
-  ASSIGN_OR_FAIL(Val wide, expand(s, rows.updates, all));
-  ASSIGN_OR_FAIL(Val chosen, where(s, isHere, wide, none));
-  ASSIGN_OR_FAIL(Value values, s.broadcast(chosen, all));
-  Val most(nn::ReduceOp::create(
-      s.b, s.loc, values, isMax ? nn::ReduceKind::Max : nn::ReduceKind::Min,
-      Dims{1}));
-  if (withOld)
-    return isMax ? maximum(s, {rows.data, most})
-                 : minimum(s, {rows.data, most});
+  Val old = still(rows.data), fixed = still(rows.updates);
+  ASSIGN_OR_FAIL(Val all, table.filled(s, fixed, none));
+  ASSIGN_OR_FAIL(Val most, isMax ? reduceMax(s, all, Dims{1}, false)
+                                 : reduceMin(s, all, Dims{1}, false));
   ASSIGN_OR_FAIL(Value ids, s.materialise(rows.places));
-  ASSIGN_OR_FAIL(Val mask, isWritten(s, rows, ids));
-  return where(s, mask, most, rows.data);
+  ASSIGN_OR_FAIL(Val written, isWritten(s, rows, ids));
+  Expression best(s, most), kept(s, old), live(s, rows.data);
+  Expression isKept = kept == best;
+  if (withOld) {
+    best = best.with(isMax ? maximum : minimum, kept);
+    isKept = kept == best;
+  } else {
+    // What isn't written stays, gradient and all.
+    ASSIGN_OR_FAIL(Val isLeft, negation(s, written));
+    best = kept.when(Expression(s, isLeft), best);
+    isKept = Expression(s, isLeft);
+  }
+  // An infinity has no difference from itself.
+  Expression isFinite = best.of(absolute) < HUGE_VALF;
+  isKept = isKept & isFinite;
+  ASSIGN_OR_FAIL(Val limit, best.value());
+  ASSIGN_OR_FAIL(Val limits, besideTable(s, limit));
+  Expression isBest = Expression(s, table.isHere) &
+                      (Expression(s, fixed) == Expression(s, limits)) &
+                      (Expression(s, limits).of(absolute) < HUGE_VALF);
+  Expression zero = Expression(s, rows.updates) - Expression(s, fixed);
+  ASSIGN_OR_FAIL(Val shares, zero.when(isBest, zero.number(0)).value());
+  ASSIGN_OR_FAIL(shares, expand(s, shares, table.dims));
+  ASSIGN_OR_FAIL(shares, reduceSum(s, shares, Dims{1}, false));
+  ASSIGN_OR_FAIL(Val count, isBest.cast(rows.data.type).value());
+  ASSIGN_OR_FAIL(count, expand(s, count, table.dims));
+  ASSIGN_OR_FAIL(count, reduceSum(s, count, Dims{1}, false));
+  Expression elements = Expression(s, count) + isKept.cast(rows.data.type);
+  elements = elements.number(1).when(elements == 0, elements);
+  Expression change =
+      Expression(s, shares) + (live - kept).when(isKept, live.number(0));
+  return (best + change / elements).value();
+}
+
+/// The products of each row's updates.
+static FailureOr<Val> byProducts(Site &s, const Rows &rows, bool withOld) {
+  ASSIGN_OR_FAIL(Table table, tableOf(s, rows));
+  auto count = checkedNumElements(table.dims);
+  if (!count || *count > kMaxFoldElements)
+    return s.unsupported("products of updates of shape " +
+                         str(rows.updates.dims) + " for " +
+                         Twine(rows.count()) + " places");
+  Val none(Array::splat(rows.data.type, {}, 1));
+  ASSIGN_OR_FAIL(Val all, table.filled(s, rows.updates, none));
+  ASSIGN_OR_FAIL(Val product, productAlong(s, all, 1));
+  ASSIGN_OR_FAIL(product, squeeze(s, product, Dims{1}));
+  if (withOld)
+    return multiply(s, {rows.data, product});
+  ASSIGN_OR_FAIL(Value ids, s.materialise(rows.places));
+  ASSIGN_OR_FAIL(Val written, isWritten(s, rows, ids));
+  return where(s, written, product, rows.data);
 }
 
 static FailureOr<Val> scatterRows(Site &s, const Rows &rows, Joining how,
@@ -225,11 +318,11 @@ static FailureOr<Val> scatterRows(Site &s, const Rows &rows, Joining how,
   }
   if (!isFloat(rows.data.type))
     return s.unsupported("elements of type " + nameOf(rows.data.type));
-  if (how == Joining::Replace || how == Joining::Add)
-    return bySums(s, rows, how, withOld);
   if (how == Joining::Max || how == Joining::Min)
     return byExtremes(s, rows, how, withOld);
-  return s.unsupported("products at places that a step computes");
+  if (how == Joining::Multiply)
+    return byProducts(s, rows, withOld);
+  return bySums(s, rows, how, withOld);
 }
 
 //===----------------------------------------------------------------------===//
@@ -255,7 +348,8 @@ static Dims inverse(ArrayRef<int64_t> perm) {
 FailureOr<Val> tmc::frontend::scatterEntries(Site &s, const Val &data,
                                              const Val &indices,
                                              const Val &updates,
-                                             int64_t axisAttr, Joining how) {
+                                             int64_t axisAttr, Joining how,
+                                             bool withOld) {
   ASSIGN_OR_FAIL(int64_t axis, s.axis(axisAttr, data.rank()));
   Dims expected(data.dims);
   bool fits = indices.rank() == 1 && !isFloat(indices.type);
@@ -270,7 +364,7 @@ FailureOr<Val> tmc::frontend::scatterEntries(Site &s, const Val &data,
   rows.places = indices;
   ASSIGN_OR_FAIL(rows.data, transpose(s, data, perm));
   ASSIGN_OR_FAIL(rows.updates, transpose(s, updates, perm));
-  ASSIGN_OR_FAIL(Val y, scatterRows(s, rows, how, true));
+  ASSIGN_OR_FAIL(Val y, scatterRows(s, rows, how, withOld));
   return transpose(s, y, inverse(perm));
 }
 

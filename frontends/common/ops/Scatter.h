@@ -13,8 +13,9 @@
 
 namespace tmc::frontend {
 
-/// How an update joins what is at its place.
-enum class Joining { Replace, Add, Multiply, Max, Min };
+/// How updates join what is at their place. What is there counts as one more
+/// element of a mean; of equal extremes, each gets a share of the gradient.
+enum class Joining { Replace, Add, Multiply, Mean, Max, Min };
 
 /// `data` with data[.. indices[..i..] ..] along `axis` joined by
 /// updates[..i..]. Without `withOld`, places that are written forget what was
@@ -30,10 +31,11 @@ mlir::FailureOr<Val> scatterSlices(Site &s, const Val &data, const Val &indices,
                                    const Val &updates, Joining how);
 
 /// `data` with its entries along `axis` that `indices`, a vector, name joined
-/// by those of `updates`.
+/// by those of `updates`; without `withOld`, they forget what was there.
 mlir::FailureOr<Val> scatterEntries(Site &s, const Val &data,
                                     const Val &indices, const Val &updates,
-                                    int64_t axis, Joining how);
+                                    int64_t axis, Joining how,
+                                    bool withOld = true);
 
 /// `data` with `piece` in place of its slice of as many elements along `axis`,
 /// from `start` in steps of `step`.

@@ -68,6 +68,8 @@ mlir::FailureOr<Val> maxPool(Site &s, const Val &x, const WindowSpec &spec);
 /// padding.
 mlir::FailureOr<Val> averagePool(Site &s, const Val &x, const WindowSpec &spec,
                                  bool countPadding);
+/// The sum over each window.
+mlir::FailureOr<Val> sumPool(Site &s, const Val &x, const WindowSpec &spec);
 /// The p-norm of each window.
 mlir::FailureOr<Val> normPool(Site &s, const Val &x, const WindowSpec &spec,
                               int64_t p);

@@ -1,6 +1,7 @@
 // Linear.cpp - matrix products.
 
 #include "frontends/common/ops/Linear.h"
+#include "frontends/common/ops/Solve.h"
 #include "frontends/onnx/Node.h"
 
 using namespace mlir;

@@ -25,6 +25,21 @@ TMC_OF_ALL(BitwiseAnd, conjunction);
 TMC_OF_ALL(Or, disjunction);
 TMC_OF_ALL(BitwiseOr, disjunction);
 TMC_OF_ALL(Xor, exclusiveOr);
+TMC_OF_ALL(BitwiseXor, exclusiveOr);
+
+static LogicalResult importBitwiseNot(Node &n) {
+  const Val x = n.input(0);
+  return n.set(exclusiveOr(n, {x, Val(Array::splatInt(x.type, {}, -1))}));
+}
+static Register bitwiseNot("BitwiseNot", importBitwiseNot);
+
+static LogicalResult importBitShift(Node &n) {
+  std::string direction = n.stringAttr("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return n.error("the direction '" + direction + "'");
+  return n.set(shiftedBits(n, n.input(0), n.input(1), direction == "LEFT"));
+}
+static Register bitShift("BitShift", importBitShift);
 
 static LogicalResult importNot(Node &n) {
   return n.set(negation(n, n.input(0)));

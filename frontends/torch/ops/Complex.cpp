@@ -3,10 +3,12 @@
 //
 //   z: complex [B, T]   here [B, T, 2]
 //
-// A call that reads or makes such numbers is imported by the functions of this
-// file alone; what isn't here is refused, so that no operator takes the last
-// dimension for one of the user's.
+// A call that reads or makes such numbers is imported by the functions that are
+// registered for them alone (here, ComplexShape.cpp, ComplexProducts.cpp); what
+// isn't is refused, so that no operator takes the last dimension for one of the
+// user's.
 
+#include "frontends/torch/ops/Complex.h"
 #include "frontends/Checked.h"
 #include "frontends/common/Importer.h"
 #include "frontends/common/ops/Gather.h"
@@ -15,7 +17,6 @@
 #include "frontends/common/ops/Shape.h"
 #include "frontends/common/ops/Spectrum.h"
 #include "frontends/torch/Importer.h"
-#include "frontends/torch/ops/Pointwise.h"
 #include "frontends/torch/ops/Shape.h"
 
 #include <cmath>
@@ -24,32 +25,25 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-namespace {
-/// A number of each element; of a real one, the second is 0.
-struct Parts {
-  Expression real, imaginary;
-};
-} // namespace
-
-static FailureOr<Val> half(Call &c, const Val &z, int64_t which) {
+FailureOr<Val> tmc::torch_import::halfOf(Call &c, const Val &z, int64_t which) {
   ASSIGN_OR_FAIL(Val part, strided(c, z, z.rank() - 1, which, 1, 1));
   return squeeze(c, part, Dims{z.rank() - 1});
 }
 
-static FailureOr<Parts> partsOf(Call &c, const char *name) {
+FailureOr<Parts> tmc::torch_import::partsOf(Call &c, const char *name) {
   const Val v = c.tensor(name);
   if (!c.isComplex(name)) {
     ASSIGN_OR_FAIL(Val real, castTo(c, v, ElementType::F32));
     Expression x(c, real);
     return Parts{x, x.number(0)};
   }
-  ASSIGN_OR_FAIL(Val real, half(c, v, 0));
-  ASSIGN_OR_FAIL(Val imaginary, half(c, v, 1));
+  ASSIGN_OR_FAIL(Val real, halfOf(c, v, 0));
+  ASSIGN_OR_FAIL(Val imaginary, halfOf(c, v, 1));
   return Parts{Expression(c, real), Expression(c, imaginary)};
 }
 
-static LogicalResult setParts(Call &c, const Expression &real,
-                              const Expression &imaginary) {
+LogicalResult tmc::torch_import::setParts(Call &c, const Expression &real,
+                                          const Expression &imaginary) {
   ASSIGN_OR_FAIL(Val a, real.value());
   ASSIGN_OR_FAIL(Val b, imaginary.value());
   ASSIGN_OR_FAIL(Dims dims, commonShape(c, {a, b}));
@@ -72,11 +66,11 @@ static RegisterComplex viewAsComplex("view_as_complex", importPairs);
 static RegisterComplex viewAsReal("view_as_real", importPairs);
 
 static LogicalResult importReal(Call &c) {
-  return c.set(half(c, c.tensor("self"), 0));
+  return c.set(halfOf(c, c.tensor("self"), 0));
 }
 static RegisterComplex realOp("real", importReal);
 static LogicalResult importImaginary(Call &c) {
-  return c.set(half(c, c.tensor("self"), 1));
+  return c.set(halfOf(c, c.tensor("self"), 1));
 }
 static RegisterComplex imaginaryOp("imag", importImaginary);
 
@@ -148,118 +142,33 @@ static RegisterComplex sumOp("add", importSum);
 static LogicalResult importDifference(Call &c) { return combined(c, -1); }
 static RegisterComplex differenceOp("sub", importDifference);
 
+/// exp(real) * (cos(imaginary) + i sin(imaginary)).
+static LogicalResult importExponential(Call &c) {
+  ASSIGN_OR_FAIL(Parts z, partsOf(c, "self"));
+  Expression size = z.real.of(exponential);
+  return setParts(c, size * z.imaginary.of(cosine),
+                  size * z.imaginary.of(sine));
+}
+static RegisterComplex exponentialOp("exp", importExponential);
+
+static LogicalResult importSquare(Call &c) {
+  ASSIGN_OR_FAIL(Parts z, partsOf(c, "self"));
+  return setParts(c, z.real * z.real - z.imaginary * z.imaginary,
+                  z.real * z.imaginary * 2);
+}
+static RegisterComplex squareOp("square", importSquare);
+
+static LogicalResult importReciprocal(Call &c) {
+  ASSIGN_OR_FAIL(Parts z, partsOf(c, "self"));
+  Expression size = z.real * z.real + z.imaginary * z.imaginary;
+  return setParts(c, z.real / size, -z.imaginary / size);
+}
+static RegisterComplex reciprocalOp("reciprocal", importReciprocal);
+
 static LogicalResult importNegative(Call &c) {
   return c.set(negate(c, c.tensor("self")));
 }
 static RegisterComplex negativeOp("neg", importNegative);
-
-//===----------------------------------------------------------------------===//
-// Shapes
-//===----------------------------------------------------------------------===//
-
-static LogicalResult importSelf(Call &c) { return c.set(c.tensor("self")); }
-static RegisterComplex cloneOp("clone", importSelf);
-static RegisterComplex contiguous("contiguous", importSelf);
-static RegisterComplex resolveConjugate("resolve_conj", importSelf);
-
-/// To another device, or to complex numbers of another size.
-static LogicalResult importTo(Call &c) {
-  auto isOne = [&](const std::string &made) {
-    return c.reader.isComplex(made);
-  };
-  if (!c.isComplex("self") || !llvm::all_of(c.data.makes(), isOne))
-    return c.unsupported("complex numbers");
-  return c.set(c.tensor("self"));
-}
-static RegisterComplex to("to", importTo);
-static RegisterComplex toCopy("_to_copy", importTo);
-
-static LogicalResult importDetach(Call &c) {
-  return c.set(c.importer.detached(c.tensor("self"), c.loc));
-}
-static RegisterComplex detach("detach", importDetach);
-
-/// The dimensions that PyTorch counts.
-static int64_t rankOf(const Val &z) { return z.rank() - 1; }
-
-static LogicalResult viewedAs(Call &c, const char *name) {
-  ASSIGN_OR_FAIL(Dims dims, c.integers(name, std::nullopt));
-  dims.push_back(2);
-  return c.set(viewed(c, c.tensor("self"), dims));
-}
-static LogicalResult importView(Call &c) { return viewedAs(c, "size"); }
-static RegisterComplex viewOp("view", importView);
-static LogicalResult importReshape(Call &c) { return viewedAs(c, "shape"); }
-static RegisterComplex reshapeOp("reshape", importReshape);
-
-static LogicalResult importUnsqueeze(Call &c) {
-  const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, rankOf(self) + 1));
-  return c.set(unsqueeze(c, self, {dim}));
-}
-static RegisterComplex unsqueezeOp("unsqueeze", importUnsqueeze);
-
-static LogicalResult importTranspose(Call &c) {
-  const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(int64_t a, c.dim("dim0", std::nullopt, rankOf(self)));
-  ASSIGN_OR_FAIL(int64_t b, c.dim("dim1", std::nullopt, rankOf(self)));
-  Dims perm(nn::firstDims(self.rank()));
-  std::swap(perm[a], perm[b]);
-  return c.set(transpose(c, self, perm));
-}
-static RegisterComplex transposeOp("transpose", importTranspose);
-
-static LogicalResult importPermute(Call &c) {
-  const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(Dims perm, c.integers("dims", std::nullopt));
-  for (int64_t &dim : perm) {
-    ASSIGN_OR_FAIL(dim, c.axis(dim, rankOf(self)));
-  }
-  perm.push_back(rankOf(self));
-  return c.set(transpose(c, self, perm));
-}
-static RegisterComplex permuteOp("permute", importPermute);
-
-static LogicalResult importExpand(Call &c) {
-  ASSIGN_OR_FAIL(Dims dims, c.integers("size", std::nullopt));
-  dims.push_back(2);
-  return c.set(expandedTo(c, c.tensor("self"), dims));
-}
-static RegisterComplex expandOp("expand", importExpand);
-
-static LogicalResult importSlice(Call &c) {
-  const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, rankOf(self)));
-  ASSIGN_OR_FAIL(int64_t start, c.integer("start", 0));
-  ASSIGN_OR_FAIL(int64_t end, c.integer("end", INT64_MAX));
-  ASSIGN_OR_FAIL(int64_t step, c.integer("step", 1));
-  if (rankOf(self) < 1 || step < 1)
-    return c.error("slices in steps of " + Twine(step));
-  return c.set(slice(c, self, dim, start, end, step));
-}
-static RegisterComplex sliceOp("slice", importSlice);
-
-static LogicalResult importSelect(Call &c) {
-  const Val self = c.tensor("self");
-  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, rankOf(self)));
-  ASSIGN_OR_FAIL(int64_t at, c.integer("index", std::nullopt));
-  if (rankOf(self) < 1)
-    return c.error("selects from a number");
-  ASSIGN_OR_FAIL(at, c.axis(at, self.dims[dim]));
-  ASSIGN_OR_FAIL(Val piece, strided(c, self, dim, at, 1, 1));
-  return c.set(squeeze(c, piece, Dims{dim}));
-}
-static RegisterComplex selectOp("select", importSelect);
-
-/// One tensor of indices, of the first dimension.
-static LogicalResult importIndex(Call &c) {
-  ASSIGN_OR_FAIL(SmallVector<Val> given, c.tensors("indices"));
-  if (given.size() != 1 || given[0].isAbsent() ||
-      given[0].type == ElementType::Bool || rankOf(c.tensor("self")) < 1)
-    return c.unsupported("complex numbers by several indices");
-  return c.set(gather(c, c.tensor("self"), given[0], 0));
-}
-static RegisterComplex indexOp("index", importIndex);
 
 //===----------------------------------------------------------------------===//
 // Transforms

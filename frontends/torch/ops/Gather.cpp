@@ -24,67 +24,6 @@ static LogicalResult importEmbedding(Call &c) {
 }
 static Register embedding("embedding", importEmbedding);
 
-/// Rows of `weight` joined by bags: those of `indices`, a row of them each, or
-/// a vector that `offsets` cuts.
-static LogicalResult importEmbeddingBag(Call &c) {
-  const Val weight = c.tensor("weight");
-  Val indices = c.tensor("indices");
-  ASSIGN_OR_FAIL(int64_t mode, c.integer("mode", 0));
-  ASSIGN_OR_FAIL(bool withLast, c.flag("include_last_offset", false));
-  ASSIGN_OR_FAIL(int64_t padding, c.integer("padding_idx", -1));
-  if (padding >= 0 || weight.rank() != 2 || mode < 0 || mode > 1)
-    return c.unsupported("bags with padding, or joined by the largest");
-  for (size_t i = 1; i < c.numResults(); ++i)
-    if (c.isUsed(i))
-      return c.unsupported("what the bags were");
-  if (indices.rank() != 1)
-    return c.unsupported("indices of shape " + str(indices.dims));
-  ASSIGN_OR_FAIL(Array starts, c.known(c.tensor("offsets")));
-  std::vector<int64_t> begins = starts.ints();
-  if (withLast && !begins.empty())
-    begins.pop_back();
-  int64_t count = indices.dims[0], bags = begins.size();
-  // The bag of each index, and how many there are.
-  std::vector<int64_t> bagOf(count);
-  std::vector<double> sizes(bags);
-  for (int64_t i = 0; i < bags; ++i) {
-    int64_t end = i + 1 < bags ? begins[i + 1] : count;
-    if (begins[i] < 0 || end < begins[i] || end > count)
-      return c.error("cuts " + Twine(count) + " indices at " + str(begins));
-    sizes[i] = std::max<int64_t>(end - begins[i], 1);
-    std::fill(bagOf.begin() + begins[i], bagOf.begin() + end, i);
-  }
-  ASSIGN_OR_FAIL(Val rows, gather(c, weight, indices, 0));
-  if (c.has("per_sample_weights")) {
-    ASSIGN_OR_FAIL(Val factors,
-                   unsqueeze(c, c.tensor("per_sample_weights"), {1}));
-    ASSIGN_OR_FAIL(rows, multiply(c, {rows, factors}));
-  }
-  int64_t width = weight.dims[1], each = bags ? count / bags : 0;
-  bool areEven = each > 0 && count % bags == 0;
-  for (int64_t i = 0; areEven && i < count; ++i)
-    areEven = bagOf[i] == i / each;
-  Val y;
-  if (areEven) {
-    ASSIGN_OR_FAIL(rows, reshaped(c, rows, {bags, each, width}));
-    ASSIGN_OR_FAIL(y, reduceSum(c, rows, {1}, false));
-  } else {
-    ASSIGN_OR_FAIL(
-        y, scatterEntries(c, Val(Array::splat(weight.type, {bags, width}, 0)),
-                          Val(Array::ofInts(ElementType::I64, {count}, bagOf)),
-                          rows, 0, Joining::Add));
-  }
-  if (mode == 1) {
-    ASSIGN_OR_FAIL(
-        y, divide(c, {y, Val(Array::ofFloats(weight.type, {bags, 1}, sizes))}));
-  }
-  return c.set(y);
-}
-static Register embeddingBag("embedding_bag", importEmbeddingBag);
-static Register embeddingBagOp("_embedding_bag", importEmbeddingBag);
-static Register embeddingBagForward("_embedding_bag_forward_only",
-                                    importEmbeddingBag);
-
 static LogicalResult importIndexSelect(Call &c) {
   ASSIGN_OR_FAIL(int64_t dim, c.integer("dim", std::nullopt));
   return c.set(gather(c, c.tensor("self"), c.tensor("index"), dim));
@@ -322,6 +261,8 @@ static FailureOr<Joining> joiningOf(Call &c, const std::string &name) {
     return Joining::Add;
   if (name == "multiply" || name == "prod")
     return Joining::Multiply;
+  if (name == "mean")
+    return Joining::Mean;
   if (name == "amax")
     return Joining::Max;
   if (name == "amin")
@@ -351,6 +292,18 @@ static LogicalResult importScatterReduce(Call &c) {
   return scatterBy(c, how, withOld);
 }
 static Register scatterReduce("scatter_reduce", importScatterReduce);
+
+static LogicalResult importIndexReduce(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(Val source, castTo(c, c.tensor("source"), self.type));
+  ASSIGN_OR_FAIL(std::string reduce, c.text("reduce", ""));
+  ASSIGN_OR_FAIL(bool withOld, c.flag("include_self", true));
+  ASSIGN_OR_FAIL(Joining how, joiningOf(c, reduce));
+  return c.set(
+      scatterEntries(c, self, c.tensor("index"), source, dim, how, withOld));
+}
+static Register indexReduce("index_reduce", importIndexReduce);
 
 /// Elements of `source` in a row at the places of self where `mask` is true. A
 /// mask that repeats along the last dimensions chooses rows of these.

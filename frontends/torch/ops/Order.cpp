@@ -7,6 +7,9 @@
 #include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/torch/Call.h"
+#include "frontends/torch/ops/Shape.h"
+
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace tmc;
@@ -150,6 +153,68 @@ static LogicalResult importCumprod(Call &c) {
   return c.set(runningProduct(c, self, dim));
 }
 static Register cumprod("cumprod", importCumprod);
+
+static LogicalResult importLogCumSumExp(Call &c) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  return c.set(runningLogSum(c, self, dim));
+}
+static Register logCumSumExp("logcumsumexp", importLogCumSumExp);
+
+static LogicalResult runningExtremeOf(Call &c, bool isLargest) {
+  const Val self = c.tensor("self");
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
+  ASSIGN_OR_FAIL(Ordered both, runningExtreme(c, self, dim, isLargest));
+  return setBoth(c, both);
+}
+static LogicalResult importCummax(Call &c) { return runningExtremeOf(c, true); }
+static Register cummax("cummax", importCummax);
+static LogicalResult importCummin(Call &c) {
+  return runningExtremeOf(c, false);
+}
+static Register cummin("cummin", importCummin);
+
+static FailureOr<Between> betweenOf(Call &c) {
+  ASSIGN_OR_FAIL(std::string name, c.text("interpolation", "linear"));
+  std::optional<Between> how = llvm::StringSwitch<std::optional<Between>>(name)
+                                   .Case("linear", Between::Linear)
+                                   .Case("lower", Between::Lower)
+                                   .Case("higher", Between::Higher)
+                                   .Case("midpoint", Between::Midpoint)
+                                   .Case("nearest", Between::Nearest)
+                                   .Default(std::nullopt);
+  if (!how)
+    return c.error("the interpolation '" + name + "'");
+  return *how;
+}
+
+/// Of a vector of shares, a first dimension for them.
+static LogicalResult importQuantile(Call &c) {
+  Val x = c.tensor("self");
+  const Val q = c.tensor("q");
+  if (q.rank() > 1)
+    return c.error("quantiles at shape " + str(q.dims));
+  ASSIGN_OR_FAIL(Array shares, c.known(q));
+  ASSIGN_OR_FAIL(bool keep, c.flag("keepdim", false));
+  ASSIGN_OR_FAIL(Between how, betweenOf(c));
+  const int64_t rank = x.rank();
+  const bool isOfAll = !c.has("dim");
+  if (isOfAll) {
+    ASSIGN_OR_FAIL(x, viewed(c, x, {-1}));
+  }
+  ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, x.rank()));
+  ASSIGN_OR_FAIL(SmallVector<Val> each,
+                 quantiles(c, x, dim, shares.floats(), how));
+  for (Val &y : each) {
+    if (isOfAll) {
+      ASSIGN_OR_FAIL(y, reshaped(c, y, keep ? Dims(rank, 1) : Dims()));
+    } else if (!keep && !y.dims.empty()) {
+      ASSIGN_OR_FAIL(y, squeeze(c, y, Dims{dim}));
+    }
+  }
+  return q.dims.empty() ? c.set(each[0]) : c.set(stacked(c, each, 0));
+}
+static Register quantile("quantile", importQuantile);
 
 /// How many of the sorted `sequence`, along its last dimension, lie below each
 /// of `values`, or at it where `right`: one sequence for all, or one for each.

@@ -203,6 +203,17 @@ TMC_OF_BOTH(__or__, disjunction);
 TMC_OF_BOTH(bitwise_xor, exclusiveOr);
 TMC_OF_BOTH(__xor__, exclusiveOr);
 
+static LogicalResult shift(Call &c, bool isLeft) {
+  ASSIGN_OR_FAIL(Promoted operands, promote(c, {"self", "other"}));
+  return c.set(shiftedBits(c, operands.values[0], operands.values[1], isLeft));
+}
+static LogicalResult importLeftShift(Call &c) { return shift(c, true); }
+static Register leftShift("bitwise_left_shift", importLeftShift);
+static Register leftShiftOp("__lshift__", importLeftShift);
+static LogicalResult importRightShift(Call &c) { return shift(c, false); }
+static Register rightShift("bitwise_right_shift", importRightShift);
+static Register rightShiftOp("__rshift__", importRightShift);
+
 /// Both operands as booleans.
 static LogicalResult logic(Call &c, Binary build) {
   SmallVector<Val> values;
@@ -226,9 +237,10 @@ static LogicalResult importNot(Call &c) {
 static Register logicalNot("logical_not", importNot);
 
 static LogicalResult importBitwiseNot(Call &c) {
-  if (c.tensor("self").type != ElementType::Bool)
-    return c.unsupported("elements of type " + nameOf(c.tensor("self").type));
-  return c.set(negation(c, c.tensor("self")));
+  const Val x = c.tensor("self");
+  if (x.type == ElementType::Bool)
+    return c.set(negation(c, x));
+  return c.set(exclusiveOr(c, {x, Val(Array::splatInt(x.type, {}, -1))}));
 }
 static Register bitwiseNot("bitwise_not", importBitwiseNot);
 

@@ -155,12 +155,6 @@ static LogicalResult importMatrixPower(Call &c) {
 static Register matrixPower("linalg_matrix_power", importMatrixPower);
 static Register matrixPowerOp("matrix_power", importMatrixPower);
 
-static LogicalResult importDeterminant(Call &c) {
-  return c.set(determinant(c, c.tensor(c.has("A") ? "A" : "self")));
-}
-static Register linalgDet("linalg_det", importDeterminant);
-static Register det("det", importDeterminant);
-
 //===----------------------------------------------------------------------===//
 // Of tensors
 //===----------------------------------------------------------------------===//

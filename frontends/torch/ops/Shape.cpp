@@ -493,9 +493,10 @@ static FailureOr<SmallVector<Val>> joined(Call &c) {
 
 static LogicalResult importCat(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> parts, joined(c));
-  ASSIGN_OR_FAIL(int64_t dim, c.integer("dim", 0));
   // PyTorch skips vectors without elements, whatever the others' shape.
   llvm::erase_if(parts, [](const Val &v) { return v.dims == Dims{0}; });
+  ASSIGN_OR_FAIL(int64_t dim,
+                 c.dim("dim", 0, parts.empty() ? 1 : parts[0].rank()));
   return c.set(concat(c, parts, dim));
 }
 static Register cat("cat", importCat);

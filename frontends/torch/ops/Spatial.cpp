@@ -2,6 +2,7 @@
 
 #include "frontends/common/ops/Spatial.h"
 #include "frontends/Checked.h"
+#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Pointwise.h"
@@ -147,9 +148,15 @@ static Register maxPoolIndices3d("max_pool3d_with_indices", importMaxPool);
 static LogicalResult importAvgPool(Call &c) {
   const Val x = c.tensor("self");
   ASSIGN_OR_FAIL(size_t spatial, spatialOf(c, x));
-  if (c.has("divisor_override"))
-    return c.unsupported("a divisor of its own");
   ASSIGN_OR_FAIL(WindowSpec spec, poolOf(c, spatial));
+  if (c.has("divisor_override")) {
+    ASSIGN_OR_FAIL(int64_t divisor,
+                   c.integer("divisor_override", std::nullopt));
+    if (divisor == 0)
+      return c.error("a divisor of 0");
+    ASSIGN_OR_FAIL(Val sum, sumPool(c, x, spec));
+    return c.set((Expression(c, sum) / static_cast<double>(divisor)).value());
+  }
   ASSIGN_OR_FAIL(bool countPadding, c.flag("count_include_pad", true));
   // Without padding, all of the window counts either way.
   bool isPadded = llvm::any_of(spec.padding, [](int64_t p) { return p != 0; });

@@ -3,6 +3,7 @@
 
 #include "frontends/common/ops/Activation.h"
 #include "frontends/common/ops/Elementary.h"
+#include "frontends/common/ops/Gamma.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/torch/ops/Pointwise.h"
 
@@ -48,15 +49,10 @@ static Expression nonzero(const Expression &x) {
 // Of two operands
 //===----------------------------------------------------------------------===//
 
-/// log(exp(x) + exp(y)) / log(base): the larger one, and a softplus.
+/// log(exp(x) + exp(y)) in powers of `base` in place of e.
 static LogicalResult logAddExp(Call &c, double base) {
   ASSIGN_OR_FAIL(Pair both, pairOf(c, "other"));
-  const double unit = std::log(base);
-  Expression isFirst = isAtLeast(both.x, both.y);
-  Expression larger = both.x.when(isFirst, both.y);
-  Expression smaller = both.y.when(isFirst, both.x);
-  Expression more = ((smaller - larger) * unit).of(softplus);
-  return c.set((larger + more / unit).value());
+  return c.set(logSumOf(both.x, both.y, base).value());
 }
 static LogicalResult importLogAddExp(Call &c) { return logAddExp(c, M_E); }
 static Register logAddExpOp("logaddexp", importLogAddExp);
@@ -140,6 +136,24 @@ static LogicalResult importLogit(Call &c) {
 }
 static Register logit("logit", importLogit);
 static Register specialLogit("special_logit", importLogit);
+
+/// `function` of floats.
+static LogicalResult ofFloats(Call &c, Expression::One function) {
+  ASSIGN_OR_FAIL(Val self, floatsOf(c));
+  return c.set(function(c, self));
+}
+static LogicalResult importLgamma(Call &c) { return ofFloats(c, logGamma); }
+static Register lgammaOp("lgamma", importLgamma);
+static Register specialGammaln("special_gammaln", importLgamma);
+static LogicalResult importDigamma(Call &c) { return ofFloats(c, digamma); }
+static Register digammaOp("digamma", importDigamma);
+static Register specialDigamma("special_digamma", importDigamma);
+static Register specialPsi("special_psi", importDigamma);
+static LogicalResult importErfc(Call &c) {
+  return ofFloats(c, complementaryError);
+}
+static Register erfcOp("erfc", importErfc);
+static Register specialErfc("special_erfc", importErfc);
 
 static LogicalResult importFrac(Call &c) {
   Expression x(c, c.tensor("self"));

@@ -236,6 +236,141 @@ def cells_and_draws(m):
         rrelu=(lambda x: x * (F.rrelu(-x * x, 0.1, 0.5, True) <= -0.1 * x * x), (2, 3)))
 
 
+def spread(*shape):
+    """A batch of matrices that are far from singular, and need other rows as pivots."""
+    x = drawn(*shape)
+    return (x + 3 * torch.eye(shape[-1]).roll(1, 0)).tolist()
+
+
+@family("solutions")
+def solutions(m):
+    torch.manual_seed(4)
+    b, v, wide = drawn(3, 2), drawn(3), drawn(2, 3, 4)
+
+    def positive(x):
+        return x @ x.mT + torch.eye(x.shape[-1])
+
+    a, more, large = spread(3, 3), spread(2, 3, 3), spread(12, 12)
+    return dict(
+        inverse=(torch.inverse, a), linalg_inv=(torch.linalg.inv, more), inv_large=(torch.linalg.inv, large), inv_one=(torch.linalg.inv, [[2.0]]),
+        inv_swapped=(torch.linalg.inv, [[0.0, 2.0], [4.0, 0.0]]), inv_ex=(lambda x: torch.linalg.inv_ex(x)[0], a), solve=(lambda x: torch.linalg.solve(x, b), a),
+        solve_vector=(lambda x: torch.linalg.solve(x, v), a), solve_right=(lambda x: torch.linalg.solve(x, b.T, left=False), a),
+        solve_batch=(lambda x: torch.linalg.solve(x, wide), more), solve_vectors=(lambda x: torch.linalg.solve(x, wide[:, :, 0]), more),
+        solve_sides=(lambda x: torch.linalg.solve(torch.tensor(a), x), (3, 2)), solve_ex=(lambda x: torch.linalg.solve_ex(x, b)[0], a),
+        solve_triangular=(lambda x: torch.linalg.solve_triangular(x, b, upper=True), a), solve_lower=(lambda x: torch.linalg.solve_triangular(x + 3 * torch.eye(3), b, upper=False), (3, 3)),
+        solve_unit=(lambda x: torch.linalg.solve_triangular(x, b.T, upper=False, left=False, unitriangular=True), (3, 3)),
+        cholesky=(lambda x: torch.linalg.cholesky(positive(x)), (3, 3)), cholesky_upper=(lambda x: torch.linalg.cholesky(positive(x), upper=True), (2, 3, 3)),
+        cholesky_lower=(lambda x: torch.linalg.cholesky(x), [[4.0, 9.0, 9.0], [1.0, 5.0, 9.0], [-1.0, 0.5, 6.0]]), cholesky_ex=(lambda x: torch.linalg.cholesky_ex(positive(x))[0], (9, 9)),
+        cholesky_solve=(lambda x: torch.cholesky_solve(b, torch.linalg.cholesky(positive(x))), (3, 3)),
+        cholesky_inverse=(lambda x: torch.cholesky_inverse(torch.linalg.cholesky(positive(x))), (3, 3)),
+        slogdet=(lambda x: torch.stack(list(torch.linalg.slogdet(x))), more), slogdet_large=(lambda x: torch.linalg.slogdet(x)[1], large), logdet=(lambda x: torch.logdet(positive(x)), (2, 3, 3)),
+        slogdet_turned=(lambda x: torch.slogdet(x)[0] * x.sum((1, 2)), [[[0.0, 1.0, 0.0], [0.0, 0.0, 2.0], [3.0, 0.0, 0.0]], [[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 3.0]]]),
+        det_large=(torch.linalg.det, large), det_singular=(torch.det, [[1.0, 2.0], [2.0, 4.0]]))
+
+
+@family("special")
+def special(m):
+    at = [[-0.5, -1.25, -3.75, 0.25], [0.5, 1.0, 2.0, 3.5], [7.5, 8.0, 20.0, 300.0]]
+    near, far = [[-3.0, -0.5, 0.0, 0.25], [0.5, 1.0, 2.5, 5.0]], [[-1e4, -2.0, 3.0, 1e4], [0.0, 0.0, -1e4, 2.0]]
+    ties = [[1.0, 3.0, 3.0, -1.0, 2.0], [0.0, -1.0, 0.0, -2.0, 0.0]]
+    return dict(
+        lgamma=(torch.lgamma, at), digamma=(torch.digamma, at), gammaln=(torch.special.gammaln, at), psi=(torch.special.psi, at), erfc=(torch.erfc, near),
+        special_erfc=(torch.special.erfc, near), logcumsumexp=(lambda x: torch.logcumsumexp(x, 1), (3, 5)), logcumsumexp_first=(lambda x: torch.logcumsumexp(x, 0), (4, 2)),
+        logcumsumexp_far=(lambda x: torch.logcumsumexp(x, 1)[:, 1:], far), logaddexp_infinite=(lambda x: torch.logaddexp(x, torch.tensor([-INF, 0.0, -INF, 1.0]))[:, 1:], far),
+        cummax=(lambda x: torch.cummax(x, 1)[0], ties), cummin=(lambda x: torch.cummin(x, 1)[0], ties), cummax_first=(lambda x: torch.cummax(x, 0)[0], (5, 3)),
+        cummax_places=(lambda x: x.sum() + torch.cummax(x, 1)[1], ties), quantile=(lambda x: torch.quantile(x, 0.3), (3, 4)), quantile_dim=(lambda x: torch.quantile(x, 0.6, dim=1), (3, 5)),
+        quantile_some=(lambda x: torch.quantile(x, torch.tensor([0.0, 0.25, 0.5, 1.0]), dim=0, keepdim=True), (5, 2)),
+        quantile_lower=(lambda x: torch.quantile(x, 0.4, dim=1, interpolation="lower"), (3, 4)), quantile_higher=(lambda x: torch.quantile(x, 0.4, dim=1, interpolation="higher"), (3, 4)),
+        quantile_midpoint=(lambda x: torch.quantile(x, 0.4, dim=1, interpolation="midpoint"), (3, 4)), quantile_nearest=(lambda x: torch.quantile(x, 0.5, dim=1, interpolation="nearest"), (3, 6)),
+        left_shift=(lambda x: x * (torch.tensor([1, -3, 5]) << torch.tensor([0, 3, 62])).to(x.dtype) * 1e-18, (2, 3)),
+        right_shift=(lambda x: x * (torch.tensor([9, -9, -5, 5, 1 << 40]) >> torch.tensor([1, 1, 63, 2, 33])), (2, 5)), shift_operator=(lambda x: x * ((x > 0).long() << 2), (2, 3)),
+        bits_unpacked=(lambda x: x * ((torch.tensor([[200], [77]], dtype=torch.uint8) >> torch.arange(8, dtype=torch.uint8)) & 1), (2, 8)),
+        bits_of_steps=(lambda x: x * (((x * 8).long() ^ 5) & 3), (2, 3)), bits_not=(lambda x: x * ~(x * 8).long(), (2, 3)))
+
+
+@family("joined")
+def joined(m):
+    torch.manual_seed(6)
+    index, rows = torch.tensor([[0, 1, 1, 0], [2, 2, 2, 0], [1, 1, 0, 1]]), torch.tensor([2, 0, 2, 2])
+    old, zeros = drawn(3, 4), torch.zeros(3, 4)
+    ties = [[0.0, -1.0, 2.0, 0.0], [2.0, 2.0, 1.0, 3.0], [0.0, 1.0, 2.0, 0.0]]
+    ids, starts, words = torch.tensor([3, 1, 1, 4, 0, 3, 2, 1]), torch.tensor([0, 3, 3, 7]), torch.tensor([[0, 1, 2], [2, 2, 1]])
+    labels, weights = torch.tensor([0, 2, -100, 1]), torch.tensor([0.5, 2.0, 1.5])
+    squares, soft = torch.tensor([[[1, 0], [2, 1]], [[0, 0], [-100, 2]]]), dict(label_smoothing=0.2)
+
+    def scatter(reduce, include=True, base=old):
+        return lambda x: base.scatter_reduce(0, index, x, reduce, include_self=include)
+
+    def computed(reduce, include=True, base=old):
+        return lambda x: base.scatter_reduce(0, index + (x.detach() > 99), x, reduce, include_self=include)
+
+    def bag(mode, table=None, **more):
+        return lambda x: F.embedding_bag(ids, x, starts, mode=mode, **more)
+
+    cases = {}
+    for reduce in ("mean", "prod", "amax", "amin"):
+        for include in (True, False):
+            name = reduce + ("" if include else "_alone")
+            cases["known_" + name], cases["computed_" + name] = (scatter(reduce, include), ties), (computed(reduce, include), ties)
+            cases["into_" + name] = ((lambda r, i: lambda x: x.scatter_reduce(1, torch.tensor([[0, 0], [2, 2], [3, 1]]), old[:, :2], r, include_self=i))(reduce, include), (3, 4))
+        cases["index_" + reduce] = ((lambda r: lambda x: old.index_reduce(1, rows, x, r))(reduce), (3, 4))
+    return dict(
+        cases, zeros_amax=(computed("amax", base=zeros), ties), none_amax=(lambda x: computed("amax", base=zeros - INF)(x).clamp(min=-9), ties),
+        scatter_multiply=(lambda x: x * (old + x.detach() * 0).scatter(1, torch.tensor([[1, 2]]), 3.0, reduce="multiply"), (3, 4)),
+        bag_sum=(bag("sum"), (5, 3)), bag_mean=(bag("mean"), (5, 3)), bag_max=(bag("max"), (5, 3)), bag_padding=(bag("sum", padding_idx=1), (5, 3)),
+        bag_mean_padding=(bag("mean", padding_idx=1), (5, 3)), bag_max_padding=(bag("max", padding_idx=1), (5, 3)), bag_rows=(lambda x: F.embedding_bag(words, x, mode="mean", padding_idx=2), (4, 3)),
+        bag_rows_max=(lambda x: F.embedding_bag(words, x, mode="max"), (4, 3)), bag_weighed=(lambda x: F.embedding_bag(words, x, mode="sum", per_sample_weights=torch.tensor([[0.5, 2.0, 1.0], [1.5, 0.25, 3.0]])), (4, 3)),
+        divisor=(lambda x: F.avg_pool2d(x, 2, divisor_override=3), (1, 2, 4, 4)), divisor_ceil=(lambda x: F.avg_pool2d(x, (3, 2), stride=2, padding=(1, 0), ceil_mode=True, divisor_override=5), (1, 2, 5, 5)),
+        divisor_3d=(lambda x: F.avg_pool3d(x, 2, stride=1, divisor_override=7), (1, 1, 3, 3, 3)),
+        smooth_none=(lambda x: F.cross_entropy(x, labels, reduction="none", **soft), (4, 3)), smooth_sum=(lambda x: F.cross_entropy(x, labels, reduction="sum", **soft), (4, 3)),
+        smooth_mean=(lambda x: F.cross_entropy(x, labels, **soft), (4, 3)), smooth_weights=(lambda x: F.cross_entropy(x, labels, weights, **soft), (4, 3)),
+        smooth_weights_sum=(lambda x: F.cross_entropy(x, labels, weights, reduction="sum", **soft), (4, 3)),
+        smooth_weights_none=(lambda x: F.cross_entropy(x, labels, weights, reduction="none", **soft), (4, 3)),
+        smooth_ignored=(lambda x: F.cross_entropy(x, labels.clamp(0), weights, ignore_index=2, **soft), (4, 3)),
+        smooth_images=(lambda x: F.cross_entropy(x, squares, weights, **soft), (2, 3, 2, 2)), smooth_images_none=(lambda x: F.cross_entropy(x, squares, reduction="none", **soft), (2, 3, 2, 2)))
+
+
+@family("complex-more")
+def complex_more(m):
+    torch.manual_seed(5)
+    w, u = torch.complex(drawn(3, 4), drawn(3, 4)), torch.complex(drawn(2, 3), drawn(2, 3))
+
+    def z(x):
+        return torch.view_as_complex(x)
+
+    def real(y):
+        return torch.view_as_real(y)
+
+    def written(x):
+        y = torch.zeros(2, 6, dtype=u.dtype)
+        y[:, 1:4] = z(x)
+        y[:, -1] = z(x)[:, 0] * 2
+        return real(y * 1)
+
+    def modes(x):
+        f = torch.fft.rfft2(x)
+        y = torch.zeros(2, 3, 5, 3, dtype=f.dtype)
+        y[:, :, :2, :2] = torch.einsum("bixy,io->boxy", f[:, :, :2, :2], w[:3, :3])
+        y[:, :, -2:, :2] = torch.einsum("bixy,io->boxy", f[:, :, -2:, :2], w[:3, 1:])
+        return torch.fft.irfft2(y, s=(5, 5))
+
+    def halves(x):
+        y = z(x).clone()
+        y.real.mul_(2)
+        return real(y + 1)
+
+    return dict(
+        einsum=(lambda x: real(torch.einsum("bi,io->bo", z(x), w)), (2, 3, 2)),
+        einsum_three=(lambda x: real(torch.einsum("bi,io,bi->bo", z(x), w, u)), (2, 3, 2)), matmul=(lambda x: real(z(x) @ w), (2, 3, 2)), bmm=(lambda x: real(torch.bmm(z(x), torch.stack([w, w * 2]))), (2, 5, 3, 2)),
+        written=(written, (2, 3, 2)), modes=(modes, (2, 3, 5, 5)), halves=(halves, (2, 3, 2)), cat=(lambda x: real(torch.cat([z(x), u], -1)), (2, 3, 2)),
+        stack=(lambda x: real(torch.stack([z(x), u], -1)), (2, 3, 2)), narrow=(lambda x: real(z(x).narrow(-1, 1, 2)), (2, 3, 2)), split=(lambda x: real(z(x).split([1, 2], -1)[1]), (2, 3, 2)),
+        chunk=(lambda x: real(z(x).chunk(2, -1)[0]), (2, 4, 2)), unbind=(lambda x: real(z(x).unbind(-1)[1]), (2, 3, 2)), flatten=(lambda x: real(z(x).flatten(-2)), (2, 3, 4, 2)),
+        squeeze=(lambda x: real(z(x).squeeze(-1)), (2, 1, 2)), flip=(lambda x: real(z(x).flip(-1)), (2, 3, 2)), sum=(lambda x: real(z(x).sum()), (2, 3, 2)),
+        sum_dim=(lambda x: real(z(x).sum(-1, keepdim=True)), (2, 3, 2)), mean=(lambda x: real(z(x).mean(-1)), (2, 3, 2)), exp=(lambda x: real(torch.exp(z(x))), (2, 3, 2)),
+        square=(lambda x: real(torch.square(z(x))), (2, 3, 2)), reciprocal=(lambda x: real(1 / z(x)), (2, 3, 2)), slice_step=(lambda x: real(z(x)[:, ::2]), (2, 5, 2)),
+        slice_more=(lambda x: real(z(x)[..., 1:, None] * u[:, None, 1:3]), (2, 4, 2)))
+
+
 class Operators(nn.Module):
     def __init__(self, build):
         super().__init__()
