@@ -30,12 +30,19 @@ static bool isSplat(Operation *op) {
   return constant && isa<SplatElementsAttr>(constant.getValue());
 }
 
+static bool isConstant(Value value) {
+  return value.getDefiningOp() && isSplat(value.getDefiningOp());
+}
+
 bool tmc::nn::isFusible(Operation *op) {
   if (!llvm::all_of(op->getOperands(), hasKernelType) ||
       !llvm::all_of(op->getResults(), hasKernelType))
     return false;
+  // A constant has no place among rows and columns over which a sum could be
+  // made; its reduction is a constant, and folds.
   if (auto reduce = dyn_cast<ReduceOp>(op))
-    return isa<FloatType>(tensorType(reduce.getInput()).getElementType());
+    return isa<FloatType>(tensorType(reduce.getInput()).getElementType()) &&
+           !isConstant(reduce.getInput());
   return isSplat(op) ||
          isa<PointwiseOpInterface, BroadcastOp, ReshapeOp, IotaOp, RandomOp>(
              op);
@@ -225,10 +232,6 @@ private:
           if (!atoms.unify(a, b))
             return false;
     return true;
-  }
-
-  bool isConstant(Value value) {
-    return value.getDefiningOp() && isSplat(value.getDefiningOp());
   }
 
   /// Cuts a huge innermost atom that is summed up whole, so that the sum can be

@@ -7,7 +7,9 @@
 #include "passes/fuse/FusionGroups.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
 
@@ -68,6 +70,65 @@ void sortUpdatesAfterReads(Block &block) {
   }
 }
 
+/// The sum of `count` elements that are `number`, rounded to `element`.
+Attribute sumOfEqual(Attribute number, int64_t count, Type element) {
+  if (auto whole = dyn_cast<IntegerAttr>(number))
+    return IntegerAttr::get(
+        element,
+        whole.getValue() * APInt(64, uint64_t(count))
+                               .zextOrTrunc(whole.getValue().getBitWidth()));
+  return FloatAttr::get(element, cast<FloatAttr>(number).getValueAsDouble() *
+                                     double(count));
+}
+
+/// What `op` makes of operands all of whose elements are equal: equal elements,
+/// or nothing where it isn't known.
+DenseElementsAttr foldSplats(Operation *op) {
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1)
+    return {};
+  SmallVector<Attribute> operands;
+  for (Value operand : op->getOperands()) {
+    DenseElementsAttr attr;
+    if (!matchPattern(operand, m_Constant(&attr)) || !attr.isSplat())
+      return {};
+    operands.push_back(attr);
+  }
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  auto first = cast<DenseElementsAttr>(operands[0]);
+  if (!type || type.getNumElements() == 0 || first.getNumElements() == 0)
+    return {};
+  Attribute number = first.getSplatValue<Attribute>();
+  if (isa<BroadcastOp, ReshapeOp>(op))
+    return DenseElementsAttr::get(type, number);
+  if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    if (reduce.getKind() == ReduceKind::Sum &&
+        !type.getElementType().isInteger(1))
+      number =
+          sumOfEqual(number, first.getNumElements() / type.getNumElements(),
+                     type.getElementType());
+    return DenseElementsAttr::get(type, number);
+  }
+  SmallVector<OpFoldResult> results;
+  if (!isa<PointwiseOpInterface>(op) || failed(op->fold(operands, results)) ||
+      results.size() != 1)
+    return {};
+  return dyn_cast_if_present<DenseElementsAttr>(
+      dyn_cast_if_present<Attribute>(results[0]));
+}
+
+/// A kernel neither sums up a constant nor yields one: it has no place among
+/// rows and columns. What is made of equal elements alone is a constant.
+void foldConstants(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block))
+    if (DenseElementsAttr folded = foldSplats(&op);
+        folded && folded.getType() == op.getResult(0).getType()) {
+      OpBuilder b(&op);
+      op.getResult(0).replaceAllUsesWith(
+          arith::ConstantOp::create(b, op.getLoc(), folded));
+      op.erase();
+    }
+}
+
 struct Fuse : impl::FuseBase<Fuse> {
   void runOnOperation() override {
     SmallVector<Block *> blocks;
@@ -82,6 +143,7 @@ struct Fuse : impl::FuseBase<Fuse> {
 
 private:
   void fuse(Block &block) {
+    foldConstants(block);
     eraseDead(block);
     mergeViews(block);
     cloneForEachUser(block);

@@ -183,14 +183,33 @@ private:
   }
 };
 
-/// Operands: floats that are positive or not, small whole numbers, i1.
-SmallVector<Tensor> drawOperands(nn::FusedOp op, Random &random,
-                                 bool positive) {
+/// What operands are drawn from: moderate numbers; or the edges, where a
+/// function saturates or overflows and rows are equal.
+enum class Draw { Positive, Signed, Edges };
+
+double drawNumber(Random &random, Draw draw) {
+  constexpr double kEdges[] = {0, 1, -1, 89, -89, 100, -100, 1e4, -1e4};
+  switch (draw) {
+  case Draw::Positive:
+    return 0.5 + 2 * random.unit();
+  case Draw::Signed:
+    return 4 * random.unit() - 2;
+  case Draw::Edges:
+    return kEdges[random.below(std::size(kEdges))];
+  }
+  return 0;
+}
+
+/// Operands: floats, small whole numbers, i1.
+SmallVector<Tensor> drawOperands(nn::FusedOp op, Random &random, Draw draw) {
   SmallVector<Tensor> tensors;
   for (Value input : op.getInputs()) {
     Tensor tensor(cast<ShapedType>(input.getType()));
     for (double &value : tensor.floats)
-      value = positive ? 0.5 + 2 * random.unit() : 4 * random.unit() - 2;
+      value = drawNumber(random, draw);
+    if (draw == Draw::Edges && random.coin()) // equal rows
+      for (double &value : tensor.floats)
+        value = tensor.floats[0];
     for (int64_t &value : tensor.ints)
       value = random.below(tensor.element == reference::Element::I1 ? 2 : 8);
     tensor.roundToElement();
@@ -328,6 +347,7 @@ TEST(FusedText, ComputesWhatItsRegionMeans) {
     options.f32 = true;
     options.exported = seed % 2;
     options.narrow = seed % 4 != 1;
+    options.constants = seed % 3 != 2;
     steps.push_back(randomGraph(*context, seed, options));
     ASSERT_TRUE(succeeded(runPipeline(
         *steps.back(),
@@ -353,8 +373,8 @@ TEST(FusedText, ComputesWhatItsRegionMeans) {
     SCOPED_TRACE(text);
     Random random(i);
     int64_t scratch = groups.scratchBytes(op);
-    for (bool positive : {true, false}) {
-      SmallVector<Tensor> inputs = drawOperands(op, random, positive);
+    for (Draw draw : {Draw::Positive, Draw::Signed, Draw::Edges}) {
+      SmallVector<Tensor> inputs = drawOperands(op, random, draw);
       SmallVector<Tensor> want = interpreted(op, inputs);
       ASSERT_FALSE(want.empty());
       SmallVector<Tensor> got =
@@ -417,7 +437,7 @@ TEST(FusedText, FindsAnotherConstant) {
   ASSERT_TRUE(library.run);
   Random random(1);
   nn::FusedOp op = groups.list[0];
-  SmallVector<Tensor> inputs = drawOperands(op, random, true);
+  SmallVector<Tensor> inputs = drawOperands(op, random, Draw::Positive);
   SmallVector<Tensor> want = interpreted(op, inputs);
   EXPECT_NE(differenceOf(want, Call(op, inputs, 0).run(library, 0, 1)), "");
   EXPECT_FALSE(isUnstable(op, inputs, want));
@@ -436,7 +456,7 @@ TEST(FusedText, NegatesANegativeConstant) {
   ASSERT_TRUE(library.run) << groups.text();
   Random random(1);
   nn::FusedOp op = groups.list[0];
-  SmallVector<Tensor> inputs = drawOperands(op, random, true);
+  SmallVector<Tensor> inputs = drawOperands(op, random, Draw::Positive);
   EXPECT_EQ(differenceOf(interpreted(op, inputs),
                          Call(op, inputs, 0).run(library, 0, 1)),
             "");

@@ -86,7 +86,31 @@ Value GraphBuilder::samples(int64_t count) {
   return value;
 }
 
+/// Constants of every kind that a frontend makes.
+Value GraphBuilder::anyConstant(RankedTensorType type) {
+  constexpr double kNumbers[] = {0, 1, -1, 0.5, 3, -2.25};
+  switch (random.below(4)) {
+  case 0: { // a table
+    SmallVector<Attribute> values;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      values.push_back(b.getFloatAttr(type.getElementType(), number(-2, 2)));
+    return arith::ConstantOp::create(b, loc,
+                                     DenseElementsAttr::get(type, values));
+  }
+  case 1: { // positions
+    auto whole = type.clone(b.getI64Type());
+    Value positions =
+        nn::IotaOp::create(b, loc, whole, random.below(type.getRank()));
+    return arith::SIToFPOp::create(b, loc, type, positions);
+  }
+  default:
+    return nn::splat(b, loc, type, kNumbers[random.below(std::size(kNumbers))]);
+  }
+}
+
 Value GraphBuilder::pick(int64_t rank) {
+  if (options.constants && random.below(3) == 0)
+    return anyConstant(tensor(shape(rank > 0 ? rank : random.between(1, 5))));
   SmallVector<Value> fitting;
   for (Value value : pool)
     if (rank < 0 || nn::tensorType(value).getRank() == rank)
@@ -108,6 +132,8 @@ Value GraphBuilder::pick(int64_t rank) {
 
 Value GraphBuilder::like(Value x) {
   RankedTensorType type = nn::tensorType(x);
+  if (options.constants && type.getRank() > 0 && random.below(3) == 0)
+    return anyConstant(type);
   SmallVector<Value> fitting;
   for (Value value : pool)
     if (value.getType() == type && isBatch[value] == isBatch[x])

@@ -41,6 +41,9 @@ struct GraphOptions {
   bool exported = false;
   /// Half of the rules are those of NarrowRules.cpp.
   bool narrow = false;
+  /// A value that a rule takes is often a constant: equal elements, counted
+  /// ones, or a table.
+  bool constants = false;
 };
 
 /// A graph under construction; what the rules see.
@@ -90,6 +93,7 @@ public:
   mlir::Value like(mlir::Value x);
   /// Constants, and values in safe ranges.
   mlir::Value constant(mlir::Value like, double value);
+  mlir::Value anyConstant(mlir::RankedTensorType type);
   mlir::Value squash(mlir::Value x);
   mlir::Value positive(mlir::Value x);
 
