@@ -9,6 +9,7 @@
 
 #include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
+#include "dialects/nn/Statistics.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
@@ -122,6 +123,22 @@ static LogicalResult freezeBatchNorms(func::FuncOp forward) {
   return forward.eraseResults(unchanged);
 }
 
+/// A variance of one value is no statistic: the running one would decay to
+/// zero. PyTorch refuses it as well.
+static LogicalResult checkBatchNorms(func::FuncOp forward) {
+  for (auto norm : forward.getOps<nn::BatchNormOp>())
+    if (nn::valuesPerChannel(norm) == 1) {
+      InFlightDiagnostic diag =
+          emitFault(norm.getLoc(), Fault::Unsupported)
+          << "has one value for each channel, which has no variance";
+      diag.attachNote(forward.getLoc())
+          << "take a larger batch, or --batchnorm=frozen for the running "
+             "statistics";
+      return diag;
+    }
+  return success();
+}
+
 /// How the batch of `whole` is cut, or why it can't be.
 static FailureOr<Cut> cutOf(func::FuncOp whole, int64_t pieces) {
   const int64_t batch = train::markUncut(whole);
@@ -202,6 +219,8 @@ struct Split : impl::SplitBase<Split> {
       return signalPassFailure();
     }
     if (batchNorm == "frozen" && failed(freezeBatchNorms(forward)))
+      return signalPassFailure();
+    if (failed(checkBatchNorms(forward)))
       return signalPassFailure();
     if (microBatches > 1 &&
         failed(split(forward, microBatches, batchNorm == "per-micro-batch")))

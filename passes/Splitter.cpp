@@ -4,6 +4,7 @@
 
 #include "dialects/interfaces/Fault.h"
 #include "dialects/nn/Builders.h"
+#include "dialects/nn/Statistics.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
@@ -343,6 +344,9 @@ LogicalResult Splitter::visitBatchNorm(BatchNormOp op) {
   auto made = cast<BatchNormOp>(op->clone(map));
   made.getResult().setType(pieceType(type, input, samples()));
   b.insert(made);
+  if (valuesPerChannel(made) == 1)
+    return refuse(op, "a micro-batch has one value for each channel, which has "
+                      "no variance");
   for (auto [from, to] : llvm::zip(op->getResults(), made->getResults())) {
     map.map(from, to);
     parts[from] = {Part::Own};

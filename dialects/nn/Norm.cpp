@@ -5,6 +5,7 @@
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
+#include "dialects/nn/Statistics.h"
 
 #include "runtime/kernels/BatchNorm.h"
 
@@ -299,6 +300,12 @@ LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *context,
   results.push_back(op.getInput().getType());
   results.append(4, op.getScale().getType());
   return success();
+}
+
+int64_t tmc::nn::valuesPerChannel(BatchNormOp op) {
+  RankedTensorType type = tensorType(op.getInput());
+  return type.getNumElements() /
+         std::max<int64_t>(channelsOf(type, op.getChannelsLast()), 1);
 }
 
 int64_t BatchNormOp::getFlops() {
