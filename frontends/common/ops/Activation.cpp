@@ -37,11 +37,20 @@ FailureOr<Val> tmc::frontend::relu(Site &s, const Val &x) {
   return activation(s, x, [&](Value x) { return atLeast(s, x, 0); });
 }
 
+/// -|x| without a kink of its own at 0, where it is x.
+static Value minusSize(Site &s, Value x) {
+  Value isPositive = compare(s, arith::CmpFPredicate::OGT, x, s.like(x, 0));
+  return select(s, isPositive, arith::NegFOp::create(s.b, s.loc, x), x);
+}
+
+/// 1 / (1 + exp(-x)), by the exponential of -|x|, which can't overflow: of the
+/// other one, the derivatives of the parts are 0 and infinity far below zero.
 static Value sigmoidOf(Site &s, Value x) {
-  Value e =
-      math::ExpOp::create(s.b, s.loc, arith::NegFOp::create(s.b, s.loc, x));
+  Value e = math::ExpOp::create(s.b, s.loc, minusSize(s, x));
   Value one = s.like(x, 1);
-  return nn::div(s.b, s.loc, one, nn::add(s.b, s.loc, one, e));
+  Value isPositive = compare(s, arith::CmpFPredicate::OGT, x, s.like(x, 0));
+  return nn::div(s.b, s.loc, select(s, isPositive, one, e),
+                 nn::add(s.b, s.loc, one, e));
 }
 
 FailureOr<Val> tmc::frontend::sigmoid(Site &s, const Val &x) {
@@ -98,11 +107,8 @@ FailureOr<Val> tmc::frontend::exponentialUnit(Site &s, const Val &x,
 /// log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)), which can't overflow. At 0
 /// the slopes of the parts are 0 and 1/2: -|x| is x itself there.
 static Value softplusOf(Site &s, Value x) {
-  Value isPositive = compare(s, arith::CmpFPredicate::OGT, x, s.like(x, 0));
-  Value negative =
-      select(s, isPositive, arith::NegFOp::create(s.b, s.loc, x), x);
-  Value tail = math::Log1pOp::create(s.b, s.loc,
-                                     math::ExpOp::create(s.b, s.loc, negative));
+  Value tail = math::Log1pOp::create(
+      s.b, s.loc, math::ExpOp::create(s.b, s.loc, minusSize(s, x)));
   return nn::add(s.b, s.loc, atLeast(s, x, 0), tail);
 }
 

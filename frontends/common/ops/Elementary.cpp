@@ -1,6 +1,5 @@
 #include "frontends/common/ops/Elementary.h"
 #include "frontends/common/ops/Activation.h"
-#include "frontends/common/ops/Expression.h"
 
 #include <cmath>
 
@@ -116,6 +115,13 @@ Expression tmc::frontend::logSumOf(const Expression &a, const Expression &b,
 //===----------------------------------------------------------------------===//
 // Circles and hyperbolas
 //===----------------------------------------------------------------------===//
+
+Expression tmc::frontend::rootOf(const Expression &x, double order) {
+  Expression isZero = x == 0, inside = x.number(1).when(isZero, x);
+  Expression root = order == 2 ? inside.of(squareRoot)
+                               : inside.with(power, x.number(1 / order));
+  return x.number(0).when(isZero, root);
+}
 
 FailureOr<Val> tmc::frontend::tangent(Site &s, const Val &in) {
   Expression x(s, in);

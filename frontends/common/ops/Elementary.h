@@ -6,6 +6,7 @@
 #ifndef TMC_FRONTENDS_COMMON_OPS_ELEMENTARY_H
 #define TMC_FRONTENDS_COMMON_OPS_ELEMENTARY_H
 
+#include "frontends/common/ops/Expression.h"
 #include "frontends/common/ops/Logic.h"
 
 namespace tmc::frontend {
@@ -27,6 +28,11 @@ mlir::FailureOr<Val> exponentialMinusOne(Site &s, const Val &x);
 /// base^x and the logarithm of that base.
 mlir::FailureOr<Val> exponentialOf(Site &s, double base, const Val &x);
 mlir::FailureOr<Val> logarithmOf(Site &s, double base, const Val &x);
+
+/// The square root of `x`, at least 0, or another one: x^(1 / order). It has no
+/// gradient at 0, as in PyTorch's norms and standard deviations, where the
+/// formula's is 0 times infinity.
+Expression rootOf(const Expression &x, double order = 2);
 
 mlir::FailureOr<Val> tangent(Site &s, const Val &x);
 mlir::FailureOr<Val> arcSine(Site &s, const Val &x);

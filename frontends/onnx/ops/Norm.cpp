@@ -1,6 +1,7 @@
 // Norm.cpp - normalizations and softmax.
 
 #include "frontends/common/ops/Norm.h"
+#include "frontends/common/ops/Elementary.h"
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Pointwise.h"
@@ -71,7 +72,7 @@ static LogicalResult importMeanVarianceNormalization(Node &n) {
   Val mean, variance;
   if (failed(moments(n, x, dims, mean, variance)))
     return failure();
-  ASSIGN_OR_FAIL(Val deviation, squareRoot(n, variance));
+  ASSIGN_OR_FAIL(Val deviation, rootOf(Expression(n, variance)).value());
   // The operator's own definition adds this.
   ASSIGN_OR_FAIL(deviation,
                  add(n, {deviation, Val(Array::splat(x.type, {}, 1e-9))}));
@@ -181,7 +182,7 @@ static LogicalResult importLpNormalization(Node &n) {
   ASSIGN_OR_FAIL(Val size, order == 1 ? absolute(n, x) : multiply(n, {x, x}));
   ASSIGN_OR_FAIL(Val norm, reduceSum(n, size, {axis}, true));
   if (order == 2) {
-    ASSIGN_OR_FAIL(norm, squareRoot(n, norm));
+    ASSIGN_OR_FAIL(norm, rootOf(Expression(n, norm)).value());
   }
   Val zero(Array::splat(x.type, {}, 0)), one(Array::splat(x.type, {}, 1));
   ASSIGN_OR_FAIL(Val isZero, equals(n, {norm, zero}));

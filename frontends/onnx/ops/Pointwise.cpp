@@ -41,7 +41,6 @@ static Register mod("Mod", importMod);
 
 TMC_OF_ONE(Exp, exponential);
 TMC_OF_ONE(Log, logarithm);
-TMC_OF_ONE(Sqrt, squareRoot);
 TMC_OF_ONE(Tanh, hyperbolicTangent);
 TMC_OF_ONE(Erf, errorFunction);
 TMC_OF_ONE(Sin, sine);
@@ -62,6 +61,37 @@ TMC_OF_ONE(Cosh, hyperbolicCosine);
 TMC_OF_ONE(Asinh, inverseHyperbolicSine);
 TMC_OF_ONE(Acosh, inverseHyperbolicCosine);
 TMC_OF_ONE(Atanh, inverseHyperbolicTangent);
+
+/// True if `value` is a sum of squares, or a mean of them.
+static bool isSumOfSquares(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<nn::ReshapeOp, nn::BroadcastOp>(op))
+    return isSumOfSquares(op->getOperand(0));
+  if (isa<arith::MulFOp, arith::DivFOp>(op) &&
+      nn::splatValue(op->getOperand(1)))
+    return isSumOfSquares(op->getOperand(0));
+  auto reduce = dyn_cast<nn::ReduceOp>(op);
+  if (!reduce || reduce.getKind() != nn::ReduceKind::Sum)
+    return false;
+  Operation *squares = reduce.getInput().getDefiningOp();
+  if (auto power = dyn_cast_or_null<math::PowFOp>(squares))
+    return nn::splatValue(power.getRhs()) == std::optional<double>(2);
+  return isa_and_nonnull<arith::MulFOp>(squares) &&
+         squares->getOperand(0) == squares->getOperand(1);
+}
+
+/// Exporters write norms and standard deviations as roots of such sums.
+static LogicalResult importSqrt(Node &n) {
+  const Val x = n.input(0);
+  if (n.foldable(x))
+    return n.set(squareRoot(n, x));
+  ASSIGN_OR_FAIL(Value value, n.materialise(x));
+  return n.set(isSumOfSquares(value) ? rootOf(Expression(n, x)).value()
+                                     : squareRoot(n, x));
+}
+static Register sqrtOp("Sqrt", importSqrt);
 
 static LogicalResult importIsInf(Node &n) {
   return n.set(isInfinite(n, n.input(0), n.intAttr("detect_positive", 1),

@@ -1,6 +1,7 @@
 // Reduce.cpp - sums, means and extremes over dimensions.
 
 #include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/Elementary.h"
 #include "frontends/onnx/Node.h"
 
 using namespace mlir;
@@ -47,9 +48,13 @@ static LogicalResult importReduceSumSquare(Node &n) {
 static Register reduceSumSquare("ReduceSumSquare", importReduceSumSquare);
 
 static LogicalResult importReduceL2(Node &n) {
-  return sumOf(
-      n, [&](Value x) { return nn::mul(n.b, n.loc, x, x); },
-      [&](Value s) -> Value { return math::SqrtOp::create(n.b, n.loc, s); });
+  ASSIGN_OR_FAIL(Dims dims, dimsOf(n));
+  ASSIGN_OR_FAIL(Val sum,
+                 reduceSumOf(
+                     n, n.input(0), dims, keeps(n),
+                     [&](Value x) { return nn::mul(n.b, n.loc, x, x); },
+                     [](Value s) { return s; }));
+  return n.set(rootOf(Expression(n, sum)).value());
 }
 static Register reduceL2("ReduceL2", importReduceL2);
 

@@ -11,6 +11,7 @@
 #include "frontends/torch/ops/Complex.h"
 #include "frontends/Checked.h"
 #include "frontends/common/Importer.h"
+#include "frontends/common/ops/Elementary.h"
 #include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/PadConcatSplit.h"
 #include "frontends/common/ops/Reduce.h"

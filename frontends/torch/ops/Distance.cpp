@@ -2,6 +2,7 @@
 
 #include "frontends/torch/ops/Distance.h"
 #include "frontends/common/ops/Activation.h"
+#include "frontends/common/ops/Elementary.h"
 #include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Shape.h"
 #include "frontends/torch/ops/Pointwise.h"

@@ -18,13 +18,6 @@ FailureOr<Val> tmc::torch_import::selfAs(Call &c, ElementType otherwise) {
   return castTo(c, c.tensor("self"), type);
 }
 
-Expression tmc::torch_import::rootOf(const Expression &x, double order) {
-  Expression isZero = x == 0, inside = x.number(1).when(isZero, x);
-  Expression root = order == 2 ? inside.of(squareRoot)
-                               : inside.with(power, x.number(1 / order));
-  return x.number(0).when(isZero, root);
-}
-
 using Binary = FailureOr<Val> (*)(Site &, Operands);
 
 static LogicalResult ofBoth(Call &c, Binary build) {

@@ -16,10 +16,6 @@ mlir::FailureOr<Val> selfAs(Call &c, ElementType otherwise);
 mlir::FailureOr<Val> extremeOf(Call &c, tmc::frontend::Operands two,
                                bool isLargest);
 
-/// The square root of `x`, at least 0, or another one: x^(1 / order). It has no
-/// gradient at 0, as in PyTorch's norms, where the formula has none at all.
-Expression rootOf(const Expression &x, double order = 2);
-
 } // namespace tmc::torch_import
 
 #endif // TMC_FRONTENDS_TORCH_OPS_POINTWISE_H

@@ -1,6 +1,7 @@
 // Reduce.cpp - sums, means and extremes over dimensions.
 
 #include "frontends/common/ops/Reduce.h"
+#include "frontends/common/ops/Elementary.h"
 #include "frontends/common/ops/Gather.h"
 #include "frontends/common/ops/Generate.h"
 #include "frontends/common/ops/Logic.h"
@@ -194,7 +195,7 @@ static Register var("var", importVar);
 
 static LogicalResult importStd(Call &c) {
   ASSIGN_OR_FAIL(Moments moments, momentsOf(c));
-  return c.set(squareRoot(c, moments.variance));
+  return c.set(rootOf(Expression(c, moments.variance)).value());
 }
 static Register deviation("std", importStd);
 
@@ -210,7 +211,7 @@ static LogicalResult importStdMean(Call &c) {
   ASSIGN_OR_FAIL(Moments moments, momentsOf(c));
   if (failed(c.set(1, moments.mean)))
     return failure();
-  return c.set(squareRoot(c, moments.variance));
+  return c.set(rootOf(Expression(c, moments.variance)).value());
 }
 static Register stdMean("std_mean", importStdMean);
 

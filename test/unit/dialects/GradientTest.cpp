@@ -14,8 +14,10 @@
 #include "test/unit/dialects/Cases.h"
 
 #include "dialects/interfaces/Interfaces.h"
+#include "dialects/nn/NN.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 
 #include <gtest/gtest.h>
@@ -199,6 +201,108 @@ TEST(Gradient, AgreesWithFiniteDifferences) {
     ++checked;
   }
   EXPECT_GT(checked, 80);
+}
+
+/// `function` with elements of `type` for those of f64; null where it then
+/// isn't valid.
+static OwningOpRef<ModuleOp> inType(func::FuncOp function, StringRef type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << function;
+  for (StringRef ending : {"xf64>", "<f64>"})
+    for (size_t at = 0; (at = text.find(ending, at)) != std::string::npos;)
+      text.replace(at + 1, 3, type);
+  ScopedDiagnosticHandler quiet(function.getContext(),
+                                [](Diagnostic &) { return success(); });
+  return parse(*function.getContext(), text);
+}
+
+/// Where the ops of `function` in double give numbers that `type` has, those of
+/// `typed` give numbers.
+static void checkNumbers(Operation *function, Operation *typed,
+                         const SmallVector<Tensor> &inputs, double largest) {
+  auto want = reference::interpret(function, inputs,
+                                   {reference::Rounding::None, nullptr});
+  SmallVector<Tensor> narrow;
+  Block &block = typed->getRegion(0).front();
+  for (auto [input, argument] : llvm::zip_equal(inputs, block.getArguments())) {
+    Tensor tensor(cast<ShapedType>(argument.getType()));
+    tensor.floats = input.floats;
+    tensor.ints = input.ints;
+    narrow.push_back(std::move(tensor));
+  }
+  auto got = reference::interpret(typed, narrow,
+                                  {reference::Rounding::ToType, nullptr});
+  ASSERT_TRUE(succeeded(want) && succeeded(got));
+  for (auto [i, w, g] : llvm::enumerate(*want, *got))
+    for (int64_t j = 0; j < w.size(); ++j)
+      if (std::fabs(w.number(j)) <= largest)
+        EXPECT_TRUE(std::isfinite(g.number(j)))
+            << "result " << i << ", element " << j << " is " << g.number(j)
+            << " instead of " << w.number(j);
+}
+
+/// Numbers where functions saturate, that all types have; sometimes equal ones.
+static void drawEdges(SmallVector<Tensor> &inputs, Random &random) {
+  constexpr double kEdges[] = {0, 1, -1, 0.5, 89, -89, 100, -100, 9984, -9984};
+  for (Tensor &input : inputs) {
+    for (double &value : input.floats)
+      value = kEdges[random.below(std::size(kEdges))];
+    if (random.coin())
+      for (double &value : input.floats)
+        value = input.floats[0];
+  }
+}
+
+// Of ops that are whole in kernels, or pointwise. What is taken apart computes
+// in f32 in any case (WidenComposites.cpp).
+TEST(Gradient, IsANumberAtTheEdges) {
+  struct Type {
+    StringRef name;
+    double largest; // Products of a few rounded numbers stay below the type's.
+  };
+  constexpr int kDraws = 24;
+  Random random(3);
+  std::map<std::string, int64_t> checked;
+  for (func::FuncOp function : Cases::get().getFunctions()) {
+    Question question = wholeQuestion(function);
+    if (!isDifferentiable(function) || question.given.empty() ||
+        question.wanted.empty())
+      continue;
+    SCOPED_TRACE(function.getName().str());
+    OwningOpRef<func::FuncOp> gradient = buildGradient(function, question);
+    for (Type type :
+         {Type{"f32", 1e30}, Type{"bf16", 1e30}, Type{"f16", 1e3}}) {
+      SCOPED_TRACE(type.name.str());
+      Operation *op = Cases::getOp(function);
+      if (type.name != "f32" && isa<nn::NNDialect>(op->getDialect()) &&
+          !isa<PointwiseOpInterface, KernelOpInterface>(op))
+        continue;
+      OwningOpRef<ModuleOp> module = inType(function, type.name);
+      if (!module)
+        continue; // An op that keeps sums in f32.
+      auto typed = *module->getOps<func::FuncOp>().begin();
+      OwningOpRef<func::FuncOp> typedGradient = buildGradient(typed, question);
+      ASSERT_TRUE(typedGradient);
+      for (int draw = 0; draw < kDraws; ++draw) {
+        SmallVector<Tensor> inputs = randomInputs(function, random);
+        drawEdges(inputs, random);
+        checkNumbers(function, typed, inputs, type.largest);
+        for (unsigned i : question.given) {
+          Tensor weight(cast<ShapedType>(function.getResultTypes()[i]));
+          for (double &w : weight.floats)
+            w = random.coin() ? 1 : -0.5;
+          inputs.push_back(std::move(weight));
+        }
+        checkNumbers(*gradient, *typedGradient, inputs, type.largest);
+        if (HasFailure())
+          return;
+      }
+      ++checked[type.name.str()];
+    }
+  }
+  EXPECT_GT(checked["f32"], 80);
+  EXPECT_GT(checked["bf16"], 40);
+  EXPECT_GT(checked["f16"], 40);
 }
 
 // A rule may leave out what nobody wants, and must take a missing gradient for

@@ -241,6 +241,27 @@ TEST_P(OnnxOperator, HasTheGradient) {
   EXPECT_EQ(checked, c.gradient.size());
 }
 
+// Each op rounds to f32, as kernels do: no part of a formula may overflow, or
+// be 0 times infinity, where the whole is a number.
+TEST_P(OnnxOperator, IsANumberInFloatsToo) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  Case c = readCase(GetParam());
+  if (c.gradient.empty())
+    return;
+  OwningOpRef<ModuleOp> module = import(trained(c), true, *context);
+  ASSERT_TRUE(module);
+  ASSERT_TRUE(succeeded(
+      runPipeline(*module, "tmc-autodiff{keep-gradients optimizer=sgd}")));
+  FunctionOpInterface step = functionOf(*module);
+  SmallVector<Tensor> inputs = inputsOf(step, c);
+  auto wide = inDouble(step, inputs);
+  auto floats = reference::interpret(step, std::move(inputs),
+                                     {reference::Rounding::ToType, nullptr});
+  ASSERT_TRUE(succeeded(wide) && succeeded(floats));
+  for (unsigned i = 0; i < step.getNumResults(); ++i)
+    expectNumbers(train::resultName(step, i), (*wide)[i], (*floats)[i]);
+}
+
 static std::vector<std::string> caseNames() {
   return stemsIn(directory(), ".txt");
 }

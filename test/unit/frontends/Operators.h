@@ -30,6 +30,17 @@ inline bool agree(double a, double b, double absolute) {
          std::fabs(a - b) <= absolute + 1e-5 * std::fabs(b);
 }
 
+/// Where `want` is a number that f32 has, so is `got`.
+inline void expectNumbers(llvm::StringRef name, const reference::Tensor &want,
+                          const reference::Tensor &got) {
+  constexpr double kLargest = 1e30;
+  for (int64_t k = 0; k < want.size(); ++k)
+    if (std::fabs(want.number(k)) <= kLargest)
+      EXPECT_TRUE(std::isfinite(got.number(k)))
+          << name.str() << "[" << k << "] is " << got.number(k)
+          << " instead of " << want.number(k);
+}
+
 /// What the files of `directory` that end so are called without that, sorted.
 inline std::vector<std::string> stemsIn(const std::string &directory,
                                         llvm::StringRef ending) {

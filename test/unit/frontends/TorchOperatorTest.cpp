@@ -123,6 +123,24 @@ TEST_P(TorchOperators, GiveTheNumbersAndTheirGradients) {
   EXPECT_EQ(compared, gradients.size());
 }
 
+// Each op rounds to f32, as kernels do: no part of a formula may overflow, or
+// be 0 times infinity, where the whole is a number.
+TEST_P(TorchOperators, AreNumbersInFloatsToo) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  auto model = import(GetParam(), *context);
+  ASSERT_TRUE(model);
+  ASSERT_TRUE(succeeded(runPipeline(
+      *model->module, "tmc-autodiff{keep-gradients optimizer=sgd}")));
+  FunctionOpInterface step = functionOf(*model->module);
+  SmallVector<Tensor> inputs = inputsOf(step, *model);
+  auto wide = inDouble(step, inputs);
+  auto floats = reference::interpret(step, std::move(inputs),
+                                     {reference::Rounding::ToType, nullptr});
+  ASSERT_TRUE(succeeded(wide) && succeeded(floats));
+  for (unsigned i = 0; i < step.getNumResults(); ++i)
+    expectNumbers(train::resultName(step, i), (*wide)[i], (*floats)[i]);
+}
+
 static std::vector<std::string> families() {
   return stemsIn(kDirectory.str(), ".pt2");
 }

@@ -231,6 +231,16 @@ def main():
     # Lengths without anything else that hides keys, and a mask that names fewer keys than there are.
     case("attention-lengths-alone", "Attention", qkv + lengths, opset=24, gradient=("q", "k", "v"))
     case("attention-mask-short", "Attention", qkv + [("mask", draw(3, 4))], opset=24, gradient=("q", "k", "v"))
+    # Far from zero, where parts of a formula overflow in f32; and rows of equal elements.
+    far = np.array([[-1e4, -1000, -100, -89], [-3, 88, 89, 100], [1000, 1e4, 0.5, -1]], dtype=np.float32)
+    for operator, opset in (("Sigmoid", 22), ("Softplus", 22), ("Tanh", 22), ("Mish", 22), ("Gelu", 22), ("Elu", 22),
+                            ("HardSwish", 22), ("Swish", 24), ("Softsign", 22), ("Erf", 22), ("Softmax", 22)):
+        made = [(far / (1 + np.exp(-far.astype(np.float64)))).astype(np.float32)] if operator == "Swish" else None
+        case("far-" + operator.lower(), operator, [("x", far)], gradient=("x",), opset=opset, made=made)
+    rows = np.array([[0, 0, 0], [1, 1, 1], [3, 0, 4]], dtype=np.float32)
+    case("rows-l2", "ReduceL2", [("x", rows), ("axes", ints(1))], constants=("axes",), gradient=("x",))
+    case("rows-lp", "LpNormalization", [("x", rows[1:])], gradient=("x",), axis=1, p=2)
+    case("rows-log-sum-exp", "ReduceLogSumExp", [("x", rows), ("axes", ints(1))], constants=("axes",), gradient=("x",))
 
 
 if __name__ == "__main__":

@@ -99,6 +99,42 @@ def edges(m):
         softmax=(lambda x: torch.softmax(x * 5, 1), at), log_softmax=(lambda x: torch.log_softmax(x * 5, 1), at), logsumexp=(lambda x: torch.logsumexp(x * 5, 1), at))
 
 
+@family("saturated")
+def saturated(m):
+    """Far from zero, where parts of a formula overflow in f32 and the whole doesn't."""
+    far = [[-1e4, -1000.0, -100.0, -89.0], [-88.0, 88.0, 89.0, 100.0], [1000.0, 1e4, 0.0, -1.0]]
+    labels = torch.tensor([[0.0, 1.0, 0.25, 1.0]]).expand(3, 4)
+    names = ("sigmoid", "silu", "glu", "logsigmoid", "softplus", "mish", "tanh", "gelu", "elu", "selu", "celu", "hardswish", "hardsigmoid", "softsign", "tanhshrink")
+    cases = {name: ((lambda f: lambda x: f(x) + 1)(getattr(F, name)), far) for name in names}
+    return dict(
+        cases, gelu_tanh=(lambda x: F.gelu(x, approximate="tanh"), far), swiglu=(lambda x: F.silu(x[:, :2]) * x[:, 2:] * 1e-4, far), atan=(torch.atan, far), erf=(torch.erf, far),
+        expm1=(lambda x: torch.expm1(-x.abs()), far), log1p=(lambda x: torch.log1p(x * x), far), asinh=(torch.asinh, far), logaddexp=(lambda x: torch.logaddexp(x, -x) * 1e-3, far),
+        softmax=(lambda x: torch.softmax(x, 1), far), log_softmax=(lambda x: torch.log_softmax(x, 1) * 1e-3, far), logsumexp=(lambda x: torch.logsumexp(x, 1) * 1e-3, far),
+        softmin=(lambda x: F.softmin(x, 0), far), layer_norm=(lambda x: F.layer_norm(x, (4,)), far), rms_norm=(lambda x: F.rms_norm(x, (4,), eps=1e-6), far),
+        normalize=(lambda x: F.normalize(x), far), cosine=(lambda x: F.cosine_similarity(x, x.flip(1)), far),
+        bce=(lambda x: F.binary_cross_entropy_with_logits(x, labels, reduction="none") * 1e-3, far), cross_entropy=(lambda x: F.cross_entropy(x, torch.tensor([3, 0, 2]), reduction="none") * 1e-3, far),
+        focal=(lambda x: (1 - torch.sigmoid(x)) ** 2 * F.softplus(-x) * 1e-3, far), lstm_cell=(lambda x: torch.cat(m["lstm"](x, (x[:, 1:], x[:, :3])), 1), far),
+        gru_cell=(lambda x: m["gru"](x, x[:, 1:]), far))
+
+
+@family("equal-rows")
+def equal_rows(m):
+    """Rows of equal elements, as those of padding are, where the parts of a norm's derivative are 0 and infinity."""
+    rows = [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-2.0, -2.0, -2.0]]
+    norms = {f"norm_{name}": ((lambda p: lambda x: x.norm(p, dim=1) + 1)(p), rows) for name, p in dict(half=0.5, one=1, more=1.5, two=2, three=3, most=INF, least=-INF).items()}
+    sizes = {f"cdist_{name}": ((lambda p: lambda x: torch.cdist(x, x, p=p) + 1)(p), rows) for name, p in dict(one=1, more=1.5, two=2, three=3).items()}
+    uniform = torch.softmax(torch.zeros(3, 3), 1)
+    return dict(
+        norms, **sizes, std=(lambda x: x.std(1) + 1, rows), std_biased=(lambda x: x.std(1, correction=0) + x, rows), std_all=(lambda x: x[:1].std() + x, rows), std_mean=(lambda x: sum(torch.std_mean(x, 1)) + 1, rows),
+        var=(lambda x: x.var(1) + x, rows), normalized=(lambda x: (x - x.mean(1, True)) / (x.std(1, keepdim=True) + 0.5) + x, rows),
+        cosine=(lambda x: F.cosine_similarity(x[1:], x[1:].flip(0)) + 1, rows), cosine_zero=(lambda x: F.cosine_similarity(x, x.detach(), eps=0.5) + 1, rows),
+        normalize=(lambda x: F.normalize(x, eps=0.5) + 1, rows), pairwise=(lambda x: F.pairwise_distance(x, x.detach(), eps=0.0) + 1, rows), matrix_norm=(lambda x: torch.linalg.matrix_norm(x[:1]) + 1, rows),
+        triplet=(lambda x: F.triplet_margin_loss(x, x.detach(), -x.detach(), reduction="none", eps=0.0), rows), layer_norm=(lambda x: F.layer_norm(x, (3,)) + x, rows),
+        group_norm=(lambda x: F.group_norm(x, 1) + x, rows), instance_norm=(lambda x: F.instance_norm(x[None]) + x, rows), rms_norm=(lambda x: F.rms_norm(x, (3,), eps=1e-5) + x, rows),
+        softmax=(lambda x: torch.softmax(x, 1), rows), log_softmax=(lambda x: torch.log_softmax(x, 1), rows), logsumexp=(lambda x: torch.logsumexp(x, 1), rows), hypot=(lambda x: torch.hypot(x[1:], x[1:]), rows),
+        uniform=(lambda x: x * uniform + torch.log_softmax(torch.full((3, 3), 2.5), 1) * x + torch.logsumexp(torch.ones(3, 3), 1), rows))
+
+
 @family("shapes")
 def shapes(m):
     return dict(
