@@ -194,6 +194,33 @@ SmallVector<Tensor> tmc::drawArguments(train::StepOp step,
   return tensors;
 }
 
+void tmc::drawEdges(train::StepOp step, MutableArrayRef<Tensor> arguments,
+                    uint64_t seed, double largest) {
+  // Of a batch every fourth element, of a parameter every 64th: a product sums
+  // up some of each.
+  constexpr int64_t kOfBatch = 4, kOfParam = 64, kEqualRows = 4;
+  const double edges[] = {0, largest, -largest, 1e-2 * largest,
+                          -1e-2 * largest};
+  for (auto [i, tensor] : llvm::enumerate(arguments)) {
+    train::Role role = train::roleOf(step, i).value_or(train::Role::Scalar);
+    bool isBatch = role == train::Role::Batch;
+    if (!tensor.isFloat() || step.getArgAttr(i, TrainDialect::kSlot) ||
+        (!isBatch && role != train::Role::Param))
+      continue;
+    SplitMix seeded(seed);
+    SplitMix random(seeded.next() + i);
+    for (double &value : tensor.floats)
+      if (random.below(isBatch ? kOfBatch : kOfParam) == 0)
+        value = edges[random.below(std::size(edges))] * (isBatch ? 1 : 1e-2);
+    int64_t row = tensor.rank() ? tensor.shape.back() : 1;
+    for (int64_t at = 0; isBatch && at + row <= tensor.size(); at += row)
+      if (random.below(kEqualRows) == 0)
+        std::fill_n(tensor.floats.begin() + at, row, tensor.floats[at]);
+    tensor.roundToElement();
+  }
+  roundCopies(step, arguments);
+}
+
 void tmc::roundCopies(train::StepOp step, MutableArrayRef<Tensor> arguments) {
   for (unsigned i = 0; i < step.getNumArguments(); ++i)
     if (std::optional<unsigned> param = train::copiedArg(step, i)) {

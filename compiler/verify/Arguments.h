@@ -39,6 +39,13 @@ struct ArgumentDraw {
 llvm::SmallVector<reference::Tensor> drawArguments(train::StepOp step,
                                                    const ArgumentDraw &draw);
 
+/// Puts numbers of up to `largest` into the batch and the parameters of
+/// `arguments`, and rows of equal elements: gates saturate there, and norms see
+/// nothing but a mean.
+void drawEdges(train::StepOp step,
+               llvm::MutableArrayRef<reference::Tensor> arguments,
+               uint64_t seed, double largest);
+
 /// Makes the copies among a step's arguments anew from what they copy, rounded
 /// to nearest.
 void roundCopies(train::StepOp step,

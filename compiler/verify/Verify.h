@@ -37,6 +37,12 @@
 // table says how many do. Where that is more than 1e-2, nothing can be said,
 // and the comparison fails. A draw after which nothing but single numbers of a
 // step with 8-bit codes differ decides nothing, either, unless it is the fifth.
+//
+// ## Edges
+// A last draw, of steps of up to 2^24 elements, puts large numbers (10000, or
+// 100 where those overflow f32) and rows of equal elements into the batch and
+// the parameters. Its results need not be near the reference's, but they are
+// numbers.
 
 #ifndef TMC_COMPILER_VERIFY_VERIFY_H
 #define TMC_COMPILER_VERIFY_VERIFY_H
@@ -80,6 +86,7 @@ struct VerifyReport {
   std::vector<Deviation> deviations;
   int64_t steps = 0;
   int64_t undecided = 0; ///< Draws that rounding decided.
+  int64_t edges = 0;     ///< Draws of large and equal values.
   double stepSeconds = 0, interpreterSeconds = 0;
 };
 
