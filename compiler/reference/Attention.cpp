@@ -3,6 +3,7 @@
 
 #include "compiler/reference/Interpreter.h"
 #include "compiler/reference/Philox.h"
+#include "dialects/nn/AttentionFill.h"
 #include "dialects/nn/NN.h"
 
 #include <cmath>
@@ -13,14 +14,23 @@ using namespace tmc::nn;
 using namespace tmc::reference;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// A query whose lse is at most this sees nothing but what numbers hide.
+constexpr double kHiddenScore = -5000;
 
 namespace {
+/// A score, and its derivatives by scale * q k^T, capped, and by the bias.
+struct Score {
+  double value, slope, onBias;
+};
+
 /// The operands and attributes that attention and its gradient share, with the
 /// indices worked out.
 template <typename OpTy> struct Attention {
   const Tensor &q, &k, &v;
   const Tensor *mask, *bias, *segments, *prefix, *seed, *samples;
-  double scale, softcap, dropout;
+  double scale, softcap, dropout, fill;
+  AttentionFill::Kind fillKind;
+  bool isDouble;
   bool causal;
   int64_t window;
   int64_t stream;
@@ -35,10 +45,14 @@ template <typename OpTy> struct Attention {
         samples(call.inOrNull(op.getSamples())),
         scale(op.getScale().convertToDouble()),
         softcap(op.getSoftcap().convertToDouble()),
-        dropout(op.getDropout().convertToDouble()), causal(op.getCausal()),
-        window(op.getWindow()), stream(op.getStream()), batch(q.shape[0]),
-        queries(q.shape[1]), keys(k.shape[1]), heads(q.shape[2]),
-        groups(k.shape[2]), depth(q.shape[3]) {}
+        dropout(op.getDropout().convertToDouble()), fill(fillOf(op).number),
+        fillKind(fillOf(op).kind),
+        isDouble(cast<RankedTensorType>(op.getQ().getType())
+                     .getElementType()
+                     .isF64()),
+        causal(op.getCausal()), window(op.getWindow()), stream(op.getStream()),
+        batch(q.shape[0]), queries(q.shape[1]), keys(k.shape[1]),
+        heads(q.shape[2]), groups(k.shape[2]), depth(q.shape[3]) {}
 
   int64_t query(int64_t b, int64_t t, int64_t h) const {
     return linearIndex({b, t, h, 0}, q.shape);
@@ -84,23 +98,61 @@ template <typename OpTy> struct Attention {
   }
 
   /// The scores of one query: -inf where it may not look.
-  std::vector<double> scores(int64_t b, int64_t h, int64_t t) const {
-    std::vector<double> row(keys, 0.0);
+  std::vector<Score> scores(int64_t b, int64_t h, int64_t t) const {
+    std::vector<Score> row;
     for (int64_t s = 0; s < keys; ++s) {
-      row[s] = product(b, h, t, s);
+      double score = product(b, h, t, s);
       if (softcap > 0)
-        row[s] = softcap * std::tanh(row[s] / softcap);
-      if (mask) {
-        int64_t i = onScore(*mask, b, h, t, s);
-        if (mask->isFloat())
-          row[s] += mask->floats[i];
-        else if (!mask->ints[i])
-          row[s] = -kInfinity;
-      }
+        score = softcap * std::tanh(score / softcap);
+      if (mask && mask->isFloat())
+        score += mask->floats[onScore(*mask, b, h, t, s)];
       if (bias)
-        row[s] += bias->floats[onScore(*bias, b, h, t, s)];
-      if (!sees(b, t, s))
-        row[s] = -kInfinity;
+        score += bias->floats[onScore(*bias, b, h, t, s)];
+      row.push_back({isHidden(b, h, t, s) ? -kInfinity : score, 1, 1});
+    }
+    return row;
+  }
+
+  bool isHidden(int64_t b, int64_t h, int64_t t, int64_t s) const {
+    return !sees(b, t, s) || (mask && !mask->isFloat() &&
+                              !mask->ints[onScore(*mask, b, h, t, s)]);
+  }
+
+  /// Whether a query may have probabilities though it sees nothing, or nothing
+  /// but what a mask's numbers hide.
+  bool mayHideRows() const { return fill != 0 || (mask && mask->isFloat()); }
+
+  /// A sum of scores as the model has it, which loses digits of the score
+  /// beside a large number.
+  double sum(double x, double y) const {
+    return isDouble ? x + y : double(float(x) + float(y));
+  }
+
+  /// The scores of a query that sees nothing.
+  std::vector<Score> filledScores(int64_t b, int64_t h, int64_t t) const {
+    std::vector<Score> row;
+    for (int64_t s = 0; s < keys; ++s) {
+      Score score{product(b, h, t, s), 1, 1};
+      if (softcap > 0)
+        score.value = softcap * std::tanh(score.value / softcap);
+      bool hidden = isHidden(b, h, t, s);
+      if (hidden && fill == 0) {
+        row.push_back({-kInfinity, 0, 0});
+        continue;
+      }
+      if (hidden && fillKind == AttentionFill::Adds)
+        score.value = sum(score.value, fill);
+      else if (hidden)
+        score = {fill, 0, 1};
+      if (mask && mask->isFloat())
+        score.value =
+            sum(score.value, mask->floats[onScore(*mask, b, h, t, s)]);
+      if (bias)
+        score.value =
+            sum(score.value, bias->floats[onScore(*bias, b, h, t, s)]);
+      if (hidden && fillKind == AttentionFill::ReplacesAll)
+        score = {fill, 0, 0};
+      row.push_back(score);
     }
     return row;
   }
@@ -127,34 +179,45 @@ template <typename OpTy> struct Attention {
 };
 } // namespace
 
-static double logSumExp(const std::vector<double> &row) {
+static double logSumExp(const std::vector<Score> &row) {
   double largest = -kInfinity, sum = 0;
-  for (double value : row)
-    largest = std::max(largest, value);
+  for (const Score &score : row)
+    largest = std::max(largest, score.value);
   if (largest == -kInfinity)
     return -kInfinity; // a row that sees nothing
-  for (double value : row)
-    sum += std::exp(value - largest);
+  for (const Score &score : row)
+    sum += std::exp(score.value - largest);
   return largest + std::log(sum);
 }
 
-/// The probability that belongs to a score; a row that sees nothing has none.
-static double probability(double score, double lse) {
-  return lse == -kInfinity ? 0 : std::exp(score - lse);
+/// Turns scores into probabilities; a row that sees nothing has none.
+static void softmax(std::vector<Score> &row) {
+  double largest = -kInfinity, sum = 0;
+  for (const Score &score : row)
+    largest = std::max(largest, score.value);
+  for (Score &score : row)
+    sum += score.value =
+        largest == -kInfinity ? 0 : std::exp(score.value - largest);
+  for (Score &score : row)
+    score.value = sum > 0 ? score.value / sum : 0;
 }
 
 static LogicalResult attention(AttentionOp op, OpCall &call) {
   Attention<AttentionOp> a(op, call);
   Tensor &out = call.out(0), &lses = call.out(1);
   a.forEachRow([&](int64_t b, int64_t h, int64_t t) {
-    std::vector<double> row = a.scores(b, h, t);
+    std::vector<Score> row = a.scores(b, h, t);
     double lse = logSumExp(row);
+    if (a.mayHideRows() && lse <= kHiddenScore) {
+      lse = -kInfinity;
+      row = a.filledScores(b, h, t);
+    }
     lses.floats[linearIndex({b, h, t}, lses.shape)] = lse;
+    softmax(row);
     for (int64_t s = 0; s < a.keys; ++s)
       for (int64_t d = 0; d < a.depth; ++d)
-        out.floats[a.query(b, t, h) + d] += probability(row[s], lse) *
-                                            a.keep(b, h, t, s) *
-                                            a.v.floats[a.key(b, s, h) + d];
+        out.floats[a.query(b, t, h) + d] +=
+            row[s].value * a.keep(b, h, t, s) * a.v.floats[a.key(b, s, h) + d];
   });
   return success();
 }
@@ -169,23 +232,31 @@ static LogicalResult attentionGrad(AttentionGradOp op, OpCall &call) {
   const Tensor &lses = call.in(op.getLse());
   Tensor &dq = call.out(0), &dk = call.out(1), &dv = call.out(2);
   a.forEachRow([&](int64_t b, int64_t h, int64_t t) {
-    std::vector<double> row = a.scores(b, h, t);
     double lse = lses.floats[linearIndex({b, h, t}, lses.shape)];
+    bool isFilled = a.mayHideRows() && lse == -kInfinity;
+    std::vector<Score> row =
+        isFilled ? a.filledScores(b, h, t) : a.scores(b, h, t);
+    if (isFilled)
+      softmax(row);
+    else
+      for (Score &score : row)
+        score.value = lse == -kInfinity ? 0 : std::exp(score.value - lse);
     int64_t query = a.query(b, t, h);
     double mean = 0;
     for (int64_t d = 0; d < a.depth; ++d)
       mean += grad.floats[query + d] * out.floats[query + d];
     for (int64_t s = 0; s < a.keys; ++s) {
       int64_t key = a.key(b, s, h);
-      double p = probability(row[s], lse), m = a.keep(b, h, t, s), dp = 0;
+      double p = row[s].value, m = a.keep(b, h, t, s), dp = 0;
       for (int64_t d = 0; d < a.depth; ++d) {
         dp += m * grad.floats[query + d] * a.v.floats[key + d];
         dv.floats[key + d] += p * m * grad.floats[query + d];
       }
       double dscore = p * (dp - mean);
       if (a.bias)
-        call.out(3).floats[a.onScore(*a.bias, b, h, t, s)] += dscore;
-      dscore *= a.slope(a.product(b, h, t, s));
+        call.out(3).floats[a.onScore(*a.bias, b, h, t, s)] +=
+            dscore * row[s].onBias;
+      dscore *= row[s].slope * a.slope(a.product(b, h, t, s));
       for (int64_t d = 0; d < a.depth; ++d) {
         dq.floats[query + d] += a.scale * dscore * a.k.floats[key + d];
         dk.floats[key + d] += a.scale * dscore * a.q.floats[query + d];

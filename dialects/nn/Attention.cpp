@@ -1,5 +1,6 @@
 // Attention.cpp - nn.attention and its gradient.
 
+#include "dialects/nn/AttentionFill.h"
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
 
@@ -170,6 +171,19 @@ static std::array<int64_t, 3> stridesOnScores(Value x) {
   return strides;
 }
 
+/// The runtime's name of what a fill does.
+static StringRef wordOf(AttentionFill::Kind kind) {
+  switch (kind) {
+  case AttentionFill::Adds:
+    return "FillKind::Adds";
+  case AttentionFill::ReplacesScore:
+    return "FillKind::ReplacesScore";
+  case AttentionFill::ReplacesAll:
+    return "FillKind::ReplacesAll";
+  }
+  llvm_unreachable("a kind of fill");
+}
+
 template <typename Kernel, typename OpTy>
 static KernelCall attentionKernel(OpTy op, StringRef symbol,
                                   ArrayRef<MemRefType> inputs,
@@ -239,6 +253,10 @@ static KernelCall attentionKernel(OpTy op, StringRef symbol,
         .integer("biasHeadStride", p.biasHeadStride)
         .integer("biasQueryStride", p.biasQueryStride);
   }
+  const AttentionFill fill = fillOf(op);
+  p.fill = fill.number;
+  if (p.fill != 0)
+    call.real("fill", p.fill).word("fillKind", wordOf(fill.kind));
   call.integer("groupsBatchStride", batchStride(op.getGroups()))
       .integer("prefixBatchStride", batchStride(op.getPrefix()))
       .real("dropout", dropout)
@@ -290,6 +308,7 @@ SmallVector<Value> AttentionOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
       getMask(), getGroups(), getPrefix(), getSeed(), getSamples(), getBias(),
       getScaleAttr(), getCausalAttr(), getSoftcapAttr(), getWindowAttr(),
       getDropoutAttr(), getStreamAttr());
+  setFill(grad, fillOf(*this));
   for (unsigned i = 0; i < 3; ++i)
     result[i] = grad.getResult(i);
   if (getBias())

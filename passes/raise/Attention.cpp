@@ -385,7 +385,8 @@ std::optional<Attention> Matcher::match(MatmulOp product) {
             ? !result.mask->select(part.value, part.keep, part.number, why)
             : !result.mask->add(part.value, part.number, why))
       return std::nullopt;
-  result.mask->settle();
+  if (!result.mask->settle(why))
+    return std::nullopt;
   return result;
 }
 
@@ -451,6 +452,7 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
         found->mask->buildPrefix(b, loc), seed, samples, bias,
         APFloat(found->scale), found->mask->isCausal(), APFloat(found->softcap),
         found->mask->getWindow(), APFloat(found->dropout), stream);
+    setFill(attention, found->mask->getFill());
     Value out = TransposeOp::create(b, loc, attention.getOut(),
                                     ArrayRef<int64_t>{0, 2, 1, 3});
     b.replaceOp(
@@ -472,7 +474,7 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
                                 PatternRewriter &b) const override {
     Value mask = op.getMask(), bias = op.getBias();
     if (bool(mask) == bool(bias) || op.getGroups() || op.getPrefix() ||
-        op.getWindow())
+        op.getWindow() || fillOf(op).number != 0)
       return failure();
     Value table = mask ? mask : bias;
     RankedTensorType q = tensorType(op.getQ()), type = tensorType(table);
@@ -484,9 +486,8 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
     if (isCausal)
       parts.addCausal();
     std::string why;
-    if (!parts.addWhole(table, why))
+    if (!parts.addWhole(table, why) || !parts.settle(why))
       return failure();
-    parts.settle();
     const bool isNew = bias
                            ? parts.hasUntrained(isCausal) || !parts.hasTrained()
                            : parts.saysMore(isCausal) || parts.hasTrained();
@@ -495,11 +496,12 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
       return failure();
     Location loc = op.getLoc();
     Value left = parts.build(b, loc);
-    b.replaceOpWithNewOp<AttentionOp>(
+    auto simpler = b.replaceOpWithNewOp<AttentionOp>(
         op, op.getQ(), op.getK(), op.getV(), left, parts.buildGroups(b, loc),
         parts.buildPrefix(b, loc), op.getSeed(), op.getSamples(),
         parts.buildBias(b, loc), op.getScale(), isCausal || parts.isCausal(),
         op.getSoftcap(), parts.getWindow(), op.getDropout(), op.getStream());
+    setFill(simpler, parts.getFill());
     return success();
   }
 

@@ -129,7 +129,7 @@ void AttentionMask::addCondition(const ViewMap &view, bool keep) {
       if (yes && no && *yes != *no)
         return addCondition(viewThrough(choice->condition, view), keep == *yes);
     }
-  Condition condition{view, keep};
+  Condition condition{view, keep, hidings.size() - 1};
   if (takePrefix(condition) || takeGroups(condition))
     return;
   MaskShape found = classify(condition);
@@ -143,8 +143,19 @@ void AttentionMask::takeShape(const MaskShape &found,
                               std::optional<Condition> condition,
                               std::optional<Summand> summand,
                               std::optional<Summand> rest) {
-  shapes.push_back(
-      {found, std::move(condition), std::move(summand), std::move(rest)});
+  shapes.push_back({found, std::move(condition), std::move(summand),
+                    std::move(rest), hidings.size() - 1});
+}
+
+void AttentionMask::beginHiding(Hiding hiding) {
+  if (hiding.whole)
+    hiding.whole->order = hidings.size();
+  hidings.push_back(std::move(hiding));
+}
+
+void AttentionMask::addSummand(Summand summand) {
+  summand.order = hidings.size();
+  summands.push_back(std::move(summand));
 }
 
 /// True if the view depends on nothing but the sample and dimension `kept`.
@@ -320,6 +331,18 @@ MaskShape AttentionMask::classify(const Condition &condition) const {
                           });
 }
 
+/// The number by which a constant forbids keys; NaN if there are several.
+static double fillOf(DenseElementsAttr attr, double factor) {
+  std::optional<double> fill;
+  for (float value : attr.getValues<float>())
+    if (value * factor <= forbids) {
+      if (fill && *fill != value * factor)
+        return std::numeric_limits<double>::quiet_NaN();
+      fill = value * factor;
+    }
+  return fill.value_or(-std::numeric_limits<double>::infinity());
+}
+
 /// Takes in a constant; false if it stays a number to be added.
 bool AttentionMask::addConstant(const ViewMap &view, double factor,
                                 DenseElementsAttr attr) {
@@ -333,6 +356,7 @@ bool AttentionMask::addConstant(const ViewMap &view, double factor,
         return values[i] == 0 ? std::optional<bool>(true) : std::nullopt;
       });
   if (found.kind != MaskShape::Other) {
+    beginHiding({fillOf(attr, factor), false, Summand{view, factor}});
     takeShape(found, std::nullopt, Summand{view, factor});
     return true;
   }
@@ -344,10 +368,13 @@ bool AttentionMask::addConstant(const ViewMap &view, double factor,
                            });
   if (found.kind != MaskShape::Banded || !found.groups.empty())
     return false;
+  const double several = std::numeric_limits<double>::quiet_NaN();
   if (auto row = rowOf(view, factor, attr)) {
+    beginHiding({several, false, Summand{view, factor}});
     takeShape(found, std::nullopt, Summand{view, factor}, row);
     return true;
   }
+  beginHiding({several, false, std::nullopt, /*isAddedAnyway=*/true});
   takeShape(found, std::nullopt);
   return false;
 }
@@ -428,11 +455,11 @@ bool AttentionMask::addDistances(const ViewMap &view, double factor) {
     if (!isDistance)
       continue;
     if (perKey != 0)
-      summands.push_back({slopes,
-                          factor * perKey,
-                          true,
-                          {},
-                          dependsOnParameter(slopes.getSource())});
+      addSummand({slopes,
+                  factor * perKey,
+                  true,
+                  {},
+                  dependsOnParameter(slopes.getSource())});
     return true;
   }
   return false;
@@ -452,6 +479,7 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
     auto no = constantNumber(choice.getFalseValue());
     if (yes && no && (*yes == 0 || *no == 0) &&
         std::min(*yes, *no) * factor <= forbids) {
+      beginHiding({std::min(*yes, *no) * factor, false, Summand{view, factor}});
       addCondition(viewThrough(choice.getCondition(), view), *yes == 0);
       return true;
     }
@@ -463,6 +491,7 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
           constantNumber(keep ? choice.getFalseValue() : choice.getTrueValue());
       if (!fill || !(*fill * factor <= forbids))
         continue;
+      beginHiding({*fill * factor});
       addCondition(viewThrough(choice.getCondition(), view), keep);
       double own = factor;
       ViewMap part = viewThrough(
@@ -488,7 +517,7 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
                                   << ", its products of " << elementType;
     return false;
   }
-  summands.push_back({view, factor, false, {}, dependsOnParameter(source)});
+  addSummand({view, factor, false, {}, dependsOnParameter(source)});
   return true;
 }
 
@@ -511,7 +540,8 @@ void AttentionMask::addCausal() {
   MaskShape found;
   found.kind = MaskShape::Banded;
   found.band.high = 0;
-  shapes.push_back({found, std::nullopt, std::nullopt, std::nullopt});
+  beginHiding({-std::numeric_limits<double>::infinity()});
+  takeShape(found, std::nullopt);
 }
 
 bool AttentionMask::select(Value condition, bool keep, double fill,
@@ -521,6 +551,7 @@ bool AttentionMask::select(Value condition, bool keep, double fill,
           ", which doesn't forbid a key";
     return false;
   }
+  beginHiding({fill, /*replaces=*/true});
   addCondition(viewOf(condition), keep);
   return true;
 }

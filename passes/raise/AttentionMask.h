@@ -13,12 +13,15 @@
 //
 // A number of at most -10000, added to a score or in its place, forbids the key
 // as minus infinity does: beside any score that a model trains with, its
-// exponential is zero. Only of a query that may see no key at all do the pieces
-// make something else, the mean of all values, where nn.attention gives zeros.
+// exponential is zero. Only of a query that sees no key at all do the pieces
+// make something else, the mean of all values, say. Where there may be such a
+// query, the op is told the number (MaskFill.cpp), or adds it as the graph
+// does.
 
 #ifndef TMC_PASSES_RAISE_ATTENTIONMASK_H
 #define TMC_PASSES_RAISE_ATTENTIONMASK_H
 
+#include "dialects/nn/AttentionFill.h"
 #include "passes/raise/MaskShape.h"
 #include "passes/raise/ViewMap.h"
 
@@ -53,8 +56,10 @@ public:
   /// The op is causal already.
   void addCausal();
 
-  /// Decides what the flags say; nothing is added after it.
-  void settle();
+  /// Decides what the flags say; nothing is added after it. Where the op can't
+  /// say what a query that sees nothing means, returns false and says why.
+  bool settle(std::string &why);
+  nn::AttentionFill getFill() const { return fill; }
   bool isCausal() const { return causal; }
   int64_t getWindow() const { return window; }
   bool isPrefixed() const { return prefix || constantPrefix; }
@@ -67,8 +72,11 @@ public:
   /// `wasCausal` did.
   bool hasUntrained(bool wasCausal) const {
     return causal > wasCausal || window || groups || !constantGroups.empty() ||
-           isPrefixed() || !conditions.empty() ||
-           !llvm::all_of(summands, [](const Summand &s) { return s.trained; });
+           isPrefixed() || !conditions.empty() || hasNumbers();
+  }
+  /// True if something is added that isn't trained.
+  bool hasNumbers() const {
+    return !llvm::all_of(summands, [](const Summand &s) { return s.trained; });
   }
   bool hasTrained() const {
     return llvm::any_of(summands, [](const Summand &s) { return s.trained; });
@@ -82,10 +90,12 @@ public:
   mlir::Value buildPrefix(mlir::OpBuilder &b, mlir::Location loc) const;
 
 private:
-  /// An i1 that must be `keep` for a key to be seen.
+  /// An i1 that must be `keep` for a key to be seen; and the hiding that it is
+  /// a part of.
   struct Condition {
     ViewMap view;
     bool keep;
+    size_t hiding = 0;
   };
   /// A number added to the score: `view` times `factor`, and times the number
   /// of the key if `growsWithKey`; or a constant [B or 1, H or 1, 1, S].
@@ -95,6 +105,18 @@ private:
     bool growsWithKey = false;
     mlir::DenseElementsAttr row = {};
     bool trained = false; // A gradient is wanted.
+    size_t order = 0;     // How many hidings stand behind it in the graph.
+  };
+  /// An operation of the graph that hides keys, the last one first.
+  struct Hiding {
+    /// What is added to a score or stands in its place; NaN: several numbers.
+    double fill;
+    bool replaces = false;
+    /// What adds the numbers, where something does and the graph adds nothing
+    /// else there.
+    std::optional<Summand> whole = std::nullopt;
+    /// The numbers are added in any case: a shape only says where they are.
+    bool isAddedAnyway = false;
   };
   /// What a constant or a comparison was found to be, and that again as a part
   /// of the table, for where the op can't say it.
@@ -104,12 +126,25 @@ private:
     std::optional<Summand> summand;
     /// What is still to be added where the op can say the shape.
     std::optional<Summand> rest;
+    size_t hiding = 0;
   };
   /// A value for each sample, and the condition that it stands for.
   struct Given {
     ViewMap view;
     Condition condition;
   };
+
+  /// What follows until the next call is a part of `hiding`.
+  void beginHiding(Hiding hiding);
+  void addSummand(Summand summand);
+  /// Decides what becomes of the numbers that hide keys.
+  bool settleFill(std::string &why);
+  bool settleReplacing(std::string &why);
+  bool settleAdding(std::string &why);
+  bool mayHideRow() const;
+  bool isUsed(size_t hiding) const;
+  /// Takes back what `hiding` was found to say; its numbers are added instead.
+  bool addInstead(size_t hiding, std::string &why);
 
   mlir::Value buildSummand(mlir::OpBuilder &b, mlir::Location loc,
                            const Summand &summand) const;
@@ -143,6 +178,8 @@ private:
   mlir::Type elementType;
   bool causal = false;
   int64_t window = 0;
+  nn::AttentionFill fill;
+  std::vector<Hiding> hidings;
   std::vector<Shaped> shapes;
   std::optional<Given> groups, prefix;
   std::vector<int64_t> constantGroups;

@@ -126,7 +126,9 @@ static Value join(OpBuilder &b, Location loc, ArrayRef<Value> values,
 /// The largest distance that the op's window can say, both ways.
 static bool isSymmetric(const Band &band) { return band.low == -band.high; }
 
-void AttentionMask::settle() {
+bool AttentionMask::settle(std::string &why) {
+  if (!settleFill(why))
+    return false;
   Band band;
   for (const Shaped &part : shapes) {
     if (part.found.kind == MaskShape::Prefixed)
@@ -170,6 +172,7 @@ void AttentionMask::settle() {
   }
   causal |= hasPrefix || prefix.has_value();
   shapes.clear();
+  return true;
 }
 
 Value AttentionMask::buildGroups(OpBuilder &b, Location loc) const {

@@ -16,10 +16,12 @@
 
 #include "runtime/kernels/Attention.h"
 
+#include "runtime/cpu/AttentionHidden.h"
 #include "runtime/cpu/AttentionTile.h"
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/NarrowRows.h"
 #include "runtime/cpu/Parallel.h"
+#include "runtime/kernels/AttentionHidden.h"
 
 #include <algorithm>
 #include <limits>
@@ -216,12 +218,15 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
       }
       for (int64_t i = 0; i < queries; ++i)
         lse[(batch * p.heads + head) * p.queries + q0 + i] =
-            state.sums[i] > 0 ? state.top[i] + std::log(state.sums[i])
-                              : -kInfinity;
+            state.sums[i] > 0
+                ? markHidden(p, state.top[i] + std::log(state.sums[i]))
+                : -kInfinity;
     }
   };
   const int64_t tiles = p.batch * p.heads * groups;
   parallelFor(stream, tiles, attentionWorkers(tiles), part);
+  if (p.fill != 0)
+    cpu::attendHidden(stream, p, ins, outs);
 }
 
 } // namespace tmc

@@ -24,6 +24,7 @@
 
 #include "runtime/kernels/Attention.h"
 
+#include "runtime/cpu/AttentionHidden.h"
 #include "runtime/cpu/AttentionTile.h"
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/NarrowRows.h"
@@ -374,17 +375,20 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         add(batch, kvHead * partHeads + i, worker, sum);
   };
   parallelFor(stream, parts, workers, part);
-  if (!p.bias || p.biasBatchStride || slices == 1)
-    return;
   constexpr int64_t kRun = 4096; // elements that one part adds up
-  parallelFor(stream, (elements + kRun - 1) / kRun, workers,
-              [&](int64_t run, int64_t) {
-                const int64_t first = run * kRun;
-                const int64_t end = std::min(elements, first + kRun);
-                for (int64_t slice = 1; slice < slices; ++slice)
-                  for (int64_t i = first; i < end; ++i)
-                    dbias[i] += sums[(slice - 1) * elements + i];
-              });
+  if (p.bias && !p.biasBatchStride && slices > 1)
+    parallelFor(stream, (elements + kRun - 1) / kRun, workers,
+                [&](int64_t run, int64_t) {
+                  const int64_t first = run * kRun;
+                  const int64_t end = std::min(elements, first + kRun);
+                  for (int64_t slice = 1; slice < slices; ++slice)
+                    for (int64_t i = first; i < end; ++i)
+                      dbias[i] += sums[(slice - 1) * elements + i];
+                });
+  if (mayHideRows(p))
+    cpu::addHiddenGradients(stream, p, ins, outs,
+                            reinterpret_cast<char *>(sums) +
+                                attentionBiasBytes(p, Backend::Cpu));
 }
 
 } // namespace tmc

@@ -14,6 +14,7 @@
 
 #include "runtime/kernels/Attention.h"
 
+#include "runtime/cuda/AttentionHidden.h"
 #include "runtime/cuda/AttentionTile.h"
 #include "runtime/cuda/TensorAttention.h"
 
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
     sum.writeRow(i, StoredOut{out, p.type}.shifted(row * p.headDim), p.headDim);
     if (tx == 0)
       lse[(batch * p.heads + head) * p.queries + query] =
-          total[i] > 0 ? top[i] + logf(total[i]) : -INFINITY;
+          total[i] > 0 ? markHidden(p, top[i] + logf(total[i])) : -INFINITY;
   }
 }
 
@@ -176,18 +177,22 @@ void Attention::run(Stream &stream, In ins, Out outs, void *, bool) {
     cuda::runTensorAttention(queue, p, operand(ins, 0), operand(ins, 1),
                              operand(ins, 2), extras, result(outs, 0),
                              static_cast<float *>(result(outs, 1)));
-    return;
+  } else {
+    (void)cuda::withShape(*state_->device, p, [&](auto shape) {
+      using Shape = decltype(shape);
+      launch(queue, cuda::attention<Shape>,
+             dim3(unsigned(cuda::ceilDivide(p.queries, Shape::Rows)),
+                  unsigned(p.heads), unsigned(p.batch)),
+             dim3(cuda::kSide, cuda::kSide), cuda::sharedBytes<Shape>(), p,
+             operand(ins, 0), operand(ins, 1), operand(ins, 2), extras,
+             result(outs, 0), static_cast<float *>(result(outs, 1)));
+      return Status::ok();
+    });
   }
-  (void)cuda::withShape(*state_->device, p, [&](auto shape) {
-    using Shape = decltype(shape);
-    launch(queue, cuda::attention<Shape>,
-           dim3(unsigned(cuda::ceilDivide(p.queries, Shape::Rows)),
-                unsigned(p.heads), unsigned(p.batch)),
-           dim3(cuda::kSide, cuda::kSide), cuda::sharedBytes<Shape>(), p,
-           operand(ins, 0), operand(ins, 1), operand(ins, 2), extras,
-           result(outs, 0), static_cast<float *>(result(outs, 1)));
-    return Status::ok();
-  });
+  if (p.fill != 0)
+    cuda::attendHidden(
+        queue, p, operand(ins, 0), operand(ins, 1), operand(ins, 2), extras,
+        static_cast<const float *>(result(outs, 1)), result(outs, 0));
 }
 
 } // namespace tmc

@@ -23,6 +23,7 @@
 
 #include "runtime/kernels/Attention.h"
 
+#include "runtime/cuda/AttentionHidden.h"
 #include "runtime/cuda/AttentionTile.h"
 #include "runtime/cuda/TensorAttention.h"
 
@@ -394,7 +395,8 @@ Status AttentionGrad::prepare(Device &device) {
   if (Status s = cuda::requireScratch(
           "attention_grad",
           alignScratch(params_.batch * params_.heads * params_.queries * 4) +
-              attentionBiasBytes(params_, Backend::Cuda),
+              attentionBiasBytes(params_, Backend::Cuda) +
+              attentionHiddenBytes(params_),
           params_.scratchBytes);
       !s)
     return s;
@@ -479,6 +481,10 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
              static_cast<const float *>(slices), elements, parts - 1);
     return Status::ok();
   });
+  if (mayHideRows(p))
+    cuda::addHiddenGradients(queue, p, operands,
+                             reinterpret_cast<char *>(slices) +
+                                 attentionBiasBytes(p, Backend::Cuda));
 }
 
 } // namespace tmc

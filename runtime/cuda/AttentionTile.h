@@ -25,6 +25,7 @@
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Stored.h"
 #include "runtime/kernels/Attention.h"
+#include "runtime/kernels/AttentionHidden.h"
 #include "runtime/kernels/Math.h"
 #include "runtime/kernels/Philox.h"
 
@@ -245,21 +246,6 @@ template <typename Shape> struct Share {
     });
   }
 };
-
-/// Whether causality, the window and the groups let `query` see `key`.
-__device__ inline bool isSeen(const AttentionParams &p,
-                              const AttentionExtras &extras, int64_t batch,
-                              int64_t query, int64_t key) {
-  const int64_t at = query + p.keys - p.queries;
-  if (p.causal && key > at && key >= prefixOf(p, extras, batch))
-    return false;
-  if (p.window > 0 && (key - at >= p.window || at - key >= p.window))
-    return false;
-  if (!extras.groups)
-    return true;
-  const int64_t *groups = extras.groups + batch * p.groupsBatchStride;
-  return groups[key] == groups[at];
-}
 
 /// cap(scale * product) + mask + bias; -infinity where the key isn't seen.
 /// `slope` becomes the derivative of cap.

@@ -125,7 +125,8 @@ __global__ void __launch_bounds__(kTensorThreads)
               p.headDim, out + row * p.headDim, lane);
     if (lane % 4 == 0)
       lse[(batch * p.heads + head) * p.queries + query] =
-          total[half] > 0 ? top[half] + logf(total[half]) : -INFINITY;
+          total[half] > 0 ? markHidden(p, top[half] + logf(total[half]))
+                          : -INFINITY;
   }
 }
 

@@ -18,6 +18,7 @@
 #define TMC_RUNTIME_KERNELS_ATTENTION_H
 
 #include "runtime/kernels/Kernel.h"
+#include "runtime/kernels/Portable.h"
 
 namespace tmc {
 
@@ -25,6 +26,13 @@ enum class MaskKind : uint8_t {
   None,
   Additive, // f32; added after scaling
   Boolean,  // i1; true: attend
+};
+
+/// What a fill does to the score of a hidden key.
+enum class FillKind : uint8_t {
+  Adds,          // It is added.
+  ReplacesScore, // It stands in its place; mask and bias are added.
+  ReplacesAll,   // It stands in the place of everything.
 };
 
 struct AttentionStrides {
@@ -51,6 +59,10 @@ struct AttentionParams {
   /// those of the mask.
   bool bias = false;
   int64_t biasBatchStride = 0, biasHeadStride = 0, biasQueryStride = 0;
+  /// The score of a key that isn't seen, in rows that see nothing; 0: it has no
+  /// probability there either.
+  double fill = 0;
+  FillKind fillKind = FillKind::Adds;
   /// Of groups and of the prefix, where they are given: elements from one
   /// sample to the next; 0 where all share it.
   int64_t groupsBatchStride, prefixBatchStride;
@@ -68,6 +80,16 @@ constexpr int64_t kMostTensorChannels = 128;
 /// bf16.
 inline bool isForTensorCores(const AttentionParams &p) {
   return p.type == DType::BF16 && p.headDim <= kMostTensorChannels;
+}
+
+/// A fill is at most twice this. A query whose lse is at most this sees nothing
+/// but what numbers hide.
+constexpr float kHiddenScore = -5000;
+
+/// Whether a query may have probabilities though it sees nothing, or nothing
+/// but what a mask's numbers hide.
+TMC_HD inline bool mayHideRows(const AttentionParams &p) {
+  return p.fill != 0 || p.mask == MaskKind::Additive;
 }
 
 /// What attention may be given beside q, k and v; null where it isn't.
@@ -91,8 +113,10 @@ struct AttentionExtras {
   }
 };
 
-/// A row that sees no key at all has output 0, and lse -infinity. Scores and
-/// sums are f32 for narrow types, too.
+/// A row that sees no key at all has lse -infinity, and output 0, unless there
+/// is a fill (AttentionHidden.h). So has the lse of a row that sees nothing but
+/// what the mask's numbers hide: in f32 it would lose the sum. Scores and sums
+/// are f32 for narrow types, too.
 ///
 /// ins: q [B, T, H, D], k, v [B, S, Hkv, D] (strided), mask (if any),
 ///      groups i64[B or 1, S] (if any; query t sees keys of the group of key
@@ -190,6 +214,10 @@ inline int64_t attentionGradParts(const AttentionParams &p) {
   return attentionBiasSlices(p, Backend::Cpu) *
          (p.bias && !p.biasHeadStride ? 1 : p.kvHeads);
 }
+/// The top and the sum of each query's scores, where it may see nothing.
+inline int64_t attentionHiddenBytes(const AttentionParams &p) {
+  return mayHideRows(p) ? alignScratch(p.batch * p.heads * p.queries * 8) : 0;
+}
 /// Packed keys (twice) and values, three tiles, one of a bias and the slopes of
 /// a soft cap; per panel queries and their gradients in both orders.
 inline int64_t attentionGradWorkerBytes(const AttentionParams &p) {
@@ -219,9 +247,9 @@ inline int64_t AttentionGrad::scratchCap(const Params &p, Backend backend) {
   if (backend == Backend::Cuda)
     return alignScratch(p.batch * p.heads * p.queries * 4) +
            alignScratch(p.batch * p.heads * p.queries * p.headDim * 4) +
-           attentionBiasBytes(p, backend);
+           attentionBiasBytes(p, backend) + attentionHiddenBytes(p);
   return attentionWorkers(attentionGradParts(p)) * attentionGradWorkerBytes(p) +
-         attentionBiasBytes(p, backend);
+         attentionBiasBytes(p, backend) + attentionHiddenBytes(p);
 }
 
 } // namespace tmc

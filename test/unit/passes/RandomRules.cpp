@@ -3,6 +3,7 @@
 
 #include "test/unit/passes/RandomGraph.h"
 
+#include "dialects/nn/AttentionFill.h"
 #include "dialects/nn/Builders.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -61,12 +62,18 @@ static void unary(GraphBuilder &g) {
     return g.add(arith::NegFOp::create(b, loc, x));
   case 11: // relu
     return g.add(arith::MaximumFOp::create(b, loc, x, g.constant(x, 0)));
-  case 12: // sigmoid
-    return g.add(nn::div(
-        b, loc, g.constant(x, 1),
-        nn::add(b, loc, g.constant(x, 1),
-                math::ExpOp::create(
-                    b, loc, arith::NegFOp::create(b, loc, g.squash(x))))));
+  case 12: { // sigmoid
+    Value zero = g.constant(x, 0), one = g.constant(x, 1);
+    Value isPositive =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x, zero);
+    Value e = math::ExpOp::create(
+        b, loc,
+        arith::SelectOp::create(b, loc, isPositive,
+                                arith::NegFOp::create(b, loc, x), x));
+    return g.add(nn::div(b, loc,
+                         arith::SelectOp::create(b, loc, isPositive, one, e),
+                         nn::add(b, loc, one, e)));
+  }
   default:
     return g.add(nn::GeluOp::create(b, loc, x, g.random.coin()));
   }
@@ -427,6 +434,8 @@ static void attention(GraphBuilder &g) {
       causal ? g.b.getUnitAttr() : nullptr, g.b.getF64FloatAttr(softcap),
       g.b.getI64IntegerAttr(window), g.b.getF64FloatAttr(dropout),
       g.b.getI64IntegerAttr(dropout > 0 ? g.stream() : 0));
+  if (g.random.below(3) == 0)
+    nn::setFill(op, {-1e4, nn::AttentionFill::Kind(g.random.below(3))});
   g.add(op.getOut());
 }
 

@@ -64,51 +64,84 @@ size_t biasAt(const AttentionParams &p, int64_t b, int64_t h, int64_t t,
                 t * p.biasQueryStride + s);
 }
 
-/// Probabilities before dropout of one row; the log-sum-exp.
-double row(const Case &c, const Doubles &q, const Doubles &k, int64_t b,
-           int64_t h, int64_t t, Doubles &probability,
-           Doubles *slopes = nullptr) {
+/// A score, and its derivatives by the capped product and by the bias.
+struct Score {
+  double value, slope = 1, onBias = 1;
+};
+
+/// A sum that loses digits of the score beside a large number, as in f32.
+double sumOf(double x, double y) { return double(float(x) + float(y)); }
+
+/// The scores of one row: of what it sees, or, with `filled`, of a row that
+/// sees nothing.
+std::vector<Score> scoresOf(const Case &c, const Doubles &q, const Doubles &k,
+                            int64_t b, int64_t h, int64_t t, bool filled) {
   const AttentionParams &p = c.p;
   const int64_t g = h / (p.heads / p.kvHeads);
-  probability.assign(size_t(p.keys), 0);
-  if (slopes)
-    slopes->assign(size_t(p.keys), 1);
-  double top = -INFINITY;
+  std::vector<Score> scores;
   for (int64_t s = 0; s < p.keys; ++s) {
     double x = 0;
     for (int64_t d = 0; d < p.headDim; ++d)
       x += q[size_t(((b * p.queries + t) * p.heads + h) * p.headDim + d)] *
            k[size_t(((b * p.keys + s) * p.kvHeads + g) * p.headDim + d)];
-    x *= p.scale;
+    Score score{x * p.scale};
     if (p.softcap > 0) {
-      const double capped = std::tanh(x / p.softcap);
-      if (slopes)
-        (*slopes)[size_t(s)] = 1 - capped * capped;
-      x = p.softcap * capped;
+      const double capped = std::tanh(score.value / p.softcap);
+      score = {p.softcap * capped, 1 - capped * capped};
     }
     const size_t at = size_t(b * p.maskBatchStride + h * p.maskHeadStride +
                              t * p.maskQueryStride + s);
+    const bool isHidden =
+        !sees(c, b, t, s) || (p.mask == MaskKind::Boolean && !c.booleans[at]);
+    const bool replaces = isHidden && filled && p.fillKind != FillKind::Adds;
+    if (replaces)
+      score = {p.fill, 0};
+    else if (isHidden && filled)
+      score.value = sumOf(score.value, p.fill);
+    auto add = [&](double number) {
+      score.value = filled ? sumOf(score.value, number) : score.value + number;
+    };
     if (p.mask == MaskKind::Additive)
-      x += c.mask[at];
-    if (p.mask == MaskKind::Boolean && !c.booleans[at])
-      x = -INFINITY;
+      add(c.mask[at]);
     if (!c.bias.empty())
-      x += c.bias[biasAt(p, b, h, t, s)];
-    if (!sees(c, b, t, s))
-      x = -INFINITY;
-    probability[size_t(s)] = x;
-    top = std::max(top, x);
+      add(c.bias[biasAt(p, b, h, t, s)]);
+    if (replaces && p.fillKind == FillKind::ReplacesAll)
+      score = {p.fill, 0, 0};
+    if (isHidden && !(filled && p.fill != 0))
+      score = {-INFINITY};
+    scores.push_back(score);
   }
-  if (top == -INFINITY) {
-    std::fill(probability.begin(), probability.end(), 0.0);
-    return -INFINITY;
+  return scores;
+}
+
+/// Probabilities before dropout of one row; the log-sum-exp of what it sees.
+double row(const Case &c, const Doubles &q, const Doubles &k, int64_t b,
+           int64_t h, int64_t t, Doubles &probability,
+           std::vector<Score> *scores = nullptr) {
+  std::vector<Score> own;
+  double lse = 0;
+  for (bool filled : {false, true}) {
+    own = scoresOf(c, q, k, b, h, t, filled);
+    double top = -INFINITY, sum = 0;
+    for (const Score &x : own)
+      top = std::max(top, x.value);
+    probability.clear();
+    for (const Score &x : own)
+      probability.push_back(top == -INFINITY ? 0 : std::exp(x.value - top));
+    for (double x : probability)
+      sum += x;
+    for (double &x : probability)
+      x = sum > 0 ? x / sum : 0;
+    if (filled)
+      break;
+    lse = sum > 0 ? top + std::log(sum) : -INFINITY;
+    if (!mayHideRows(c.p) || lse > kHiddenScore)
+      break;
+    lse = -INFINITY;
   }
-  double sum = 0;
-  for (double &x : probability)
-    sum += x = std::exp(x - top);
-  for (double &x : probability)
-    x /= sum;
-  return top + std::log(sum);
+  if (scores)
+    *scores = own;
+  return lse;
 }
 
 void forward(const Case &c, const Doubles &q, const Doubles &k,
@@ -140,14 +173,15 @@ void backward(const Case &c, const Doubles &dout, Doubles &dq, Doubles &dk,
   dk.assign(c.k.size(), 0);
   dv.assign(c.v.size(), 0);
   dbias.assign(c.bias.size(), 0);
-  Doubles probability, slopes;
+  Doubles probability;
+  std::vector<Score> scores;
   for (int64_t b = 0; b < p.batch; ++b)
     for (int64_t h = 0; h < p.heads; ++h)
       for (int64_t t = 0; t < p.queries; ++t) {
         const int64_t g = h / (p.heads / p.kvHeads);
         const size_t atQ =
             size_t(((b * p.queries + t) * p.heads + h) * p.headDim);
-        row(c, c.q, c.k, b, h, t, probability, &slopes);
+        row(c, c.q, c.k, b, h, t, probability, &scores);
         Doubles dp(size_t(p.keys), 0.0);
         double dot = 0;
         for (int64_t s = 0; s < p.keys; ++s) {
@@ -165,8 +199,8 @@ void backward(const Case &c, const Doubles &dout, Doubles &dq, Doubles &dk,
               size_t(((b * p.keys + s) * p.kvHeads + g) * p.headDim);
           const double onScore = probability[size_t(s)] * (dp[size_t(s)] - dot);
           if (!c.bias.empty())
-            dbias[biasAt(p, b, h, t, s)] += onScore;
-          const double ds = p.scale * onScore * slopes[size_t(s)];
+            dbias[biasAt(p, b, h, t, s)] += onScore * scores[size_t(s)].onBias;
+          const double ds = p.scale * onScore * scores[size_t(s)].slope;
           for (size_t d = 0; d < size_t(p.headDim); ++d) {
             dq[atQ + d] += ds * c.k[atK + d];
             dk[atK + d] += ds * c.q[atQ + d];
@@ -459,6 +493,46 @@ TEST(Attention, Biases) {
   // The first queries see nothing.
   check(withBias(makeCase(2, 2, 2, 50, 20, 8, true, MaskKind::None, 0), false,
                  true, true));
+}
+
+/// `c` with keys of the first samples hidden by a finite number.
+static Case filled(Case c, double fill, FillKind kind) {
+  c.p.fill = fill;
+  c.p.fillKind = kind;
+  for (size_t i = 0; i < c.booleans.size() / 2; ++i)
+    c.booleans[i] = i % 5 == 0;
+  return c;
+}
+
+TEST(Attention, QueriesThatSeeNothing) {
+  for (FillKind kind :
+       {FillKind::Adds, FillKind::ReplacesScore, FillKind::ReplacesAll})
+    for (double fill : {-16384.0, -3.4028234663852886e+38}) {
+      // Left padding beside causality; no key of a sample.
+      Case padded = filled(
+          makeCase(2, 2, 1, 35, 35, 12, true, MaskKind::Boolean, 0, false),
+          fill, kind);
+      for (size_t s = 0; s < 7; ++s)
+        padded.booleans[s] = 0;
+      check(padded);
+      for (size_t s = 0; s < 35; ++s)
+        padded.booleans[35 + s] = 0;
+      check(with(padded, 0.7, 9));
+      check(withBias(padded, kind != FillKind::Adds, fill < -1e9,
+                     kind == FillKind::ReplacesAll));
+      // Queries before all keys.
+      check(filled(makeCase(1, 2, 2, 25, 10, 8, true, MaskKind::None, 0.2),
+                   fill, kind));
+    }
+  // A mask's numbers hide keys as well.
+  for (double fill : {0.0, -1e9}) {
+    Case numbers = filled(
+        makeCase(2, 2, 1, 20, 20, 12, true, MaskKind::Additive, 0, false), fill,
+        FillKind::ReplacesScore);
+    for (size_t s = 0; s < 9; ++s)
+      numbers.mask[s] = s % 2 ? -1e9f : -3e38f;
+    check(withBias(numbers, false, true, false));
+  }
 }
 
 TEST(Attention, SharedKeyHeads) {

@@ -17,6 +17,20 @@ func.func @attention_causal_sees_nothing(%q: tensor<2x3x1x2xf64>, %k: tensor<2x2
   %0:2 = nn.attention %q, %k, %v {causal, scale = 0.7} : (tensor<2x3x1x2xf64>, tensor<2x2x1x2xf64>, tensor<2x2x1x2xf64>) -> (tensor<2x3x1x2xf64>, tensor<2x1x3xf64>)
   return %0#0, %0#1 : tensor<2x3x1x2xf64>, tensor<2x1x3xf64>
 }
+// The same, and what a finite number makes of that query; -1e4 less the score
+// is exact in double.
+func.func @attention_fill_adds(%q: tensor<2x3x1x2xf64>, %k: tensor<2x2x1x2xf64>, %v: tensor<2x2x1x2xf64>) -> (tensor<2x3x1x2xf64>, tensor<2x1x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v {causal, scale = 0.7, nn.fill = -1.0e4} : (tensor<2x3x1x2xf64>, tensor<2x2x1x2xf64>, tensor<2x2x1x2xf64>) -> (tensor<2x3x1x2xf64>, tensor<2x1x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x1x2xf64>, tensor<2x1x3xf64>
+}
+func.func @attention_fill_replaces_score(%q: tensor<2x3x2x2xf64>, %k: tensor<2x2x1x2xf64>, %v: tensor<2x2x1x2xf64>, %b: tensor<1x2x1x2xf64>, %seed: tensor<2xi64>, %samples: tensor<2xi64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v random(%seed, %samples) bias(%b) {causal, scale = 0.7, softcap = 2.0, dropout = 0.3, nn.fill = -1.0e9, nn.fill_kind = 1 : i64} : (tensor<2x3x2x2xf64>, tensor<2x2x1x2xf64>, tensor<2x2x1x2xf64>, tensor<2xi64>, tensor<2xi64>, tensor<1x2x1x2xf64>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>
+}
+func.func @attention_fill_replaces_all(%q: tensor<2x3x1x2xf64>, %k: tensor<2x2x1x2xf64>, %v: tensor<2x2x1x2xf64>, %b: tensor<2x1x3x2xf64>) -> (tensor<2x3x1x2xf64>, tensor<2x1x3xf64> {test.constant}) {
+  %0:2 = nn.attention %q, %k, %v bias(%b) {causal, scale = 0.7, nn.fill = -1.0e9, nn.fill_kind = 2 : i64} : (tensor<2x3x1x2xf64>, tensor<2x2x1x2xf64>, tensor<2x2x1x2xf64>, tensor<2x1x3x2xf64>) -> (tensor<2x3x1x2xf64>, tensor<2x1x3xf64>)
+  return %0#0, %0#1 : tensor<2x3x1x2xf64>, tensor<2x1x3xf64>
+}
 func.func @attention_boolean_mask(%q: tensor<2x3x2x2xf64>, %k: tensor<2x4x2x2xf64>, %v: tensor<2x4x2x2xf64>, %m: tensor<2x1x3x4xi1>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64> {test.constant}) {
   %0:2 = nn.attention %q, %k, %v mask(%m) {scale = 1.0} : (tensor<2x3x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, tensor<2x1x3x4xi1>) -> (tensor<2x3x2x2xf64>, tensor<2x2x3xf64>)
   return %0#0, %0#1 : tensor<2x3x2x2xf64>, tensor<2x2x3xf64>

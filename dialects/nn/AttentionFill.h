@@ -1,0 +1,60 @@
+// AttentionFill.h - what hides keys by a finite number, where nothing is seen.
+//
+// A key that isn't seen has the score -inf, so that a query that sees nothing
+// gets zeros. A model that hides keys by a large finite number instead, such as
+// -1e9, means something else by such a query, and the fill of nn.attention and
+// of its gradient, that number, says what:
+//
+//     nn.attention %q, %k, %v mask(%m)
+//         {causal, scale = 0.125, nn.fill = -1.0e9, nn.fill_kind = 2 : i64}
+//
+// Beside a key that is seen, exp(fill) is 0 and changes no bit. The scores of a
+// query that sees nothing, or nothing but what the mask's own numbers hide (at
+// most -5000), are by `nn.fill_kind`:
+//
+//     0  fill is added to the scores of hidden keys
+//     1  it stands in the place of cap(scale * q k^T); mask and bias are added
+//     2  it stands in the place of everything
+//
+// The sum of fill and score is rounded to f32 (f64 for f64), as the model's is.
+// The op's lse is that of the keys that are seen; of such a query it is -inf.
+
+#ifndef TMC_DIALECTS_NN_ATTENTIONFILL_H
+#define TMC_DIALECTS_NN_ATTENTIONFILL_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Operation.h"
+
+namespace tmc::nn {
+
+struct AttentionFill {
+  enum Kind { Adds, ReplacesScore, ReplacesAll };
+  /// At most -1e4; 0: keys are hidden by minus infinity.
+  double number = 0;
+  Kind kind = Adds;
+};
+
+inline AttentionFill fillOf(mlir::Operation *op) {
+  AttentionFill fill;
+  if (auto number = op->getAttrOfType<mlir::FloatAttr>("nn.fill"))
+    fill.number = number.getValueAsDouble();
+  if (auto kind = op->getAttrOfType<mlir::IntegerAttr>("nn.fill_kind"))
+    fill.kind = AttentionFill::Kind(kind.getInt());
+  return fill;
+}
+
+inline void setFill(mlir::Operation *op, AttentionFill fill) {
+  if (fill.number == 0)
+    return;
+  mlir::MLIRContext *context = op->getContext();
+  op->setAttr("nn.fill", mlir::FloatAttr::get(mlir::Float64Type::get(context),
+                                              fill.number));
+  if (fill.kind != AttentionFill::Adds)
+    op->setAttr(
+        "nn.fill_kind",
+        mlir::IntegerAttr::get(mlir::IntegerType::get(context, 64), fill.kind));
+}
+
+} // namespace tmc::nn
+
+#endif // TMC_DIALECTS_NN_ATTENTIONFILL_H

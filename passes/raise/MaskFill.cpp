@@ -1,0 +1,172 @@
+// MaskFill.cpp - what a query means whose keys a finite number hides, all of
+// them.
+//
+// Minus infinity leaves such a query nothing. A finite number leaves it the
+// softmax of the filled scores: the mean of the values where the number stands
+// in the scores' place, that of the scores alone where it is added to them.
+// nn.attention says so of one number, be it added or in the scores' place
+// (`fill`). Where the graph hides keys several times, one hiding becomes the
+// op's flags and condition, and the others are added as the graph adds them.
+
+#include "passes/raise/AttentionMask.h"
+
+#include "passes/raise/Matchers.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+using namespace tmc::nn;
+
+/// What hides a key is at most this.
+constexpr double kLargestFill = -1e4;
+
+static bool isFinite(double fill) { return !std::isinf(fill); }
+
+/// True if a shape hides keys at all.
+static bool hides(const MaskShape &shape) {
+  return shape.kind == MaskShape::Prefixed || shape.band.hasLow() ||
+         shape.band.hasHigh() || !shape.groups.empty();
+}
+
+/// True if some of the numbers may hide a key.
+static bool mayHide(Value numbers, double factor) {
+  DenseElementsAttr attr;
+  if (!matchPattern(numbers, m_Constant(&attr)) ||
+      !isa<FloatType>(attr.getElementType()))
+    return true;
+  return llvm::any_of(attr.getValues<APFloat>(), [&](const APFloat &number) {
+    return number.convertToDouble() * factor <= kLargestFill;
+  });
+}
+
+/// Shapes leave each query its own key, if it has one. Conditions may hide all
+/// of them, and so may numbers that are added.
+bool AttentionMask::mayHideRow() const {
+  if (!conditions.empty() || shape[2] > shape[3])
+    return true;
+  for (const Shaped &part : shapes)
+    if (part.found.kind != MaskShape::Prefixed &&
+        (part.found.band.low > 0 || part.found.band.high < 0))
+      return true;
+  return llvm::any_of(summands, [](const Summand &summand) {
+    return !summand.trained && !summand.growsWithKey && !summand.row &&
+           mayHide(summand.view.getSource(), summand.factor);
+  });
+}
+
+bool AttentionMask::isUsed(size_t hiding) const {
+  auto isOf = [&](const Condition &c) { return c.hiding == hiding; };
+  return llvm::any_of(conditions, isOf) ||
+         (groups && isOf(groups->condition)) ||
+         (prefix && isOf(prefix->condition)) ||
+         llvm::any_of(shapes, [&](const Shaped &part) {
+           return part.hiding == hiding && hides(part.found);
+         });
+}
+
+bool AttentionMask::addInstead(size_t hiding, std::string &why) {
+  if (!hidings[hiding].whole && !hidings[hiding].isAddedAnyway) {
+    why =
+        "queries may see no key, and its masks together say more of them than "
+        "one fill does";
+    return false;
+  }
+  auto isOf = [&](const Condition &c) { return c.hiding == hiding; };
+  llvm::erase_if(conditions, isOf);
+  llvm::erase_if(shapes,
+                 [&](const Shaped &part) { return part.hiding == hiding; });
+  if (groups && isOf(groups->condition))
+    groups.reset();
+  if (prefix && isOf(prefix->condition))
+    prefix.reset();
+  if (hidings[hiding].whole)
+    summands.push_back(*hidings[hiding].whole);
+  return true;
+}
+
+bool AttentionMask::settleFill(std::string &why) {
+  bool anyFinite = false, anyReplaces = false;
+  for (size_t i = 0; i < hidings.size(); ++i)
+    if (isUsed(i) && isFinite(hidings[i].fill)) {
+      anyFinite = true;
+      anyReplaces |= hidings[i].replaces;
+    }
+  if (!anyFinite || !mayHideRow())
+    return true;
+  return anyReplaces ? settleReplacing(why) : settleAdding(why);
+}
+
+/// What stands in the scores' place is the op's fill; everything else is added.
+bool AttentionMask::settleReplacing(std::string &why) {
+  SmallVector<size_t> kept;
+  for (size_t i = 0; i < hidings.size(); ++i) {
+    if (!isUsed(i))
+      continue;
+    if (hidings[i].replaces && isFinite(hidings[i].fill))
+      kept.push_back(i);
+    else if (!addInstead(i, why))
+      return false;
+  }
+  fill.number = hidings[kept.front()].fill;
+  // Hidings below a summand's order come after it: they replace the sum.
+  bool anyInside = false, anyOutside = false;
+  for (size_t i : kept) {
+    if (hidings[i].fill != fill.number) {
+      why = "scores are replaced by different numbers, and queries may see no "
+            "key";
+      return false;
+    }
+    for (const Summand &summand : summands)
+      (summand.order > i ? anyInside : anyOutside) = true;
+  }
+  if (anyInside && anyOutside) {
+    why = "numbers are added to scores before and after they are replaced, and "
+          "queries may see no key";
+    return false;
+  }
+  fill.kind =
+      anyOutside ? AttentionFill::ReplacesScore : AttentionFill::ReplacesAll;
+  // Both would be the op's mask.
+  if (!conditions.empty() && hasNumbers()) {
+    why = "numbers are added to scores that a condition replaces, and queries "
+          "may see no key";
+    return false;
+  }
+  return true;
+}
+
+/// One hiding is the op's fill: rather one that the op says by flags. Beside
+/// minus infinity, which can't be added to, none is.
+bool AttentionMask::settleAdding(std::string &why) {
+  std::optional<size_t> kept;
+  bool isPlain = true;
+  auto hasShape = [&](size_t hiding) {
+    return llvm::any_of(shapes, [&](const Shaped &part) {
+      return part.hiding == hiding && hides(part.found);
+    });
+  };
+  for (size_t i = 0; i < hidings.size(); ++i) {
+    if (!isUsed(i))
+      continue;
+    isPlain &= isFinite(hidings[i].fill);
+    // A number in the place of a bias takes the bias's gradient.
+    bool canBeFill = hidings[i].whole && !std::isnan(hidings[i].fill);
+    if (canBeFill && (!kept || (hasShape(i) && !hasShape(*kept))))
+      kept = i;
+  }
+  for (size_t i = 0; i < hidings.size(); ++i)
+    if (isUsed(i) && isFinite(hidings[i].fill) && !(isPlain && kept == i) &&
+        !addInstead(i, why))
+      return false;
+  if (!isPlain || !kept)
+    return true;
+  // A condition and numbers would both be the op's mask.
+  if (!conditions.empty() && hasNumbers())
+    return addInstead(*kept, why);
+  fill = {hidings[*kept].fill, AttentionFill::Adds};
+  return true;
+}
