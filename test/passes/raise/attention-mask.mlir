@@ -277,7 +277,7 @@ func.func @padding_added(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v:
 
 // CHECK-LABEL: func @padding_chosen(
 //       CHECK:   %[[M:.*]] = nn.reshape %arg3 : (tensor<2x8xi1>) -> tensor<2x1x1x8xi1>
-//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%[[M]]) {scale
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%[[M]]) {nn.fill = -3.4028234663852886E+38 : f64, scale
 func.func @padding_chosen(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %pad: tensor<2x8xi1>) -> tensor<2x8x4x16xf32> {
   %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
   %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>
@@ -300,7 +300,7 @@ func.func @padding_chosen(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v
 
 // CHECK-LABEL: func @condition_of_work(
 //       CHECK:   %[[M:.*]] = arith.cmpi ne, %{{.*}} : tensor<2x1x1x8xi64>
-//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%[[M]]) {scale
+//       CHECK:   nn.attention %arg0, %arg1, %arg2 mask(%[[M]]) {nn.fill = -1.000000e+04 : f64, nn.fill_kind = 2 : i64, scale
 func.func @condition_of_work(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x4x16xf32>, %v: tensor<2x8x4x16xf32>, %pad: tensor<2x8xi64>) -> tensor<2x8x4x16xf32> {
   %qt = nn.transpose %q [0, 2, 1, 3] : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
   %kt = nn.transpose %k [0, 2, 3, 1] : (tensor<2x8x4x16xf32>) -> tensor<2x4x16x8xf32>

@@ -235,10 +235,11 @@ static void checkNumbers(Operation *function, Operation *typed,
   ASSERT_TRUE(succeeded(want) && succeeded(got));
   for (auto [i, w, g] : llvm::enumerate(*want, *got))
     for (int64_t j = 0; j < w.size(); ++j)
-      if (std::fabs(w.number(j)) <= largest)
+      if (std::fabs(w.number(j)) <= largest) {
         EXPECT_TRUE(std::isfinite(g.number(j)))
             << "result " << i << ", element " << j << " is " << g.number(j)
             << " instead of " << w.number(j);
+      }
 }
 
 /// Numbers where functions saturate, that all types have; sometimes equal ones.

@@ -35,10 +35,11 @@ inline void expectNumbers(llvm::StringRef name, const reference::Tensor &want,
                           const reference::Tensor &got) {
   constexpr double kLargest = 1e30;
   for (int64_t k = 0; k < want.size(); ++k)
-    if (std::fabs(want.number(k)) <= kLargest)
+    if (std::fabs(want.number(k)) <= kLargest) {
       EXPECT_TRUE(std::isfinite(got.number(k)))
           << name.str() << "[" << k << "] is " << got.number(k)
           << " instead of " << want.number(k);
+    }
 }
 
 /// What the files of `directory` that end so are called without that, sorted.
