@@ -3,6 +3,7 @@
 
 #include "passes/Passes.h"
 
+#include "compiler/analysis/StepUpdates.h"
 #include "compiler/analysis/Storage.h"
 #include "dialects/nn/NN.h"
 #include "dialects/train/Train.h"
@@ -38,6 +39,7 @@ struct CopyViews : impl::CopyViewsBase<CopyViews> {
           operand.set(copy(b, op->getLoc(), operand.get()));
       }
     });
+    getOperation()->walk([](train::StepOp step) { copyUpdates(step); });
   }
 
 private:

@@ -254,8 +254,10 @@ def CopyViews : Pass<"tmc-copy-views"> {
   let description = [{
     After it every operand of a kernel is contiguous, or strided where the kernel
     takes strides, and every view is one. In a micro-batch loop, what a kernel
-    can't write over the value of the trip before is copied there. Each `nn.copy`
-    costs a launch; the report counts them.
+    can't write over the value of the trip before is copied there; so is the new
+    value of a state over the old one, where its kernel can't write it there or
+    something reads the old value afterwards. Each `nn.copy` costs a launch; the
+    report counts them.
   }];
   let dependentDialects = ["::tmc::nn::NNDialect"];
 }

@@ -5,6 +5,7 @@
 #include "passes/PlanRemarks.h"
 
 #include "compiler/analysis/PlanRecord.h"
+#include "compiler/analysis/StepUpdates.h"
 #include "compiler/planning/model/Verify.h"
 #include "dialects/interfaces/Fault.h"
 #include "dialects/train/Train.h"

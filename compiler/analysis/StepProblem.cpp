@@ -388,12 +388,20 @@ private:
       recipe.overwrites.push_back(
           {read, written, accumulates || update || updatesCopy || carried});
     }
-    for (ValueId written : recipe.writes)
-      if (out.problem.values[written].updates != kNone &&
-          !updatedHere.contains(written))
-        return kernel->emitError("the new value of '")
-               << out.problem.values[written].name
-               << "' can't take the place of the old one";
+    for (ValueId written : recipe.writes) {
+      ValueId old = out.problem.values[written].updates;
+      if (old == kNone || updatedHere.contains(written))
+        continue;
+      // A copy brings the new value home: the old one lasts until then.
+      if (isa<nn::CopyOp>(kernel) && !llvm::is_contained(recipe.reads, old)) {
+        recipe.reads.push_back(old);
+        recipe.overwrites.push_back({old, written, /*must=*/true});
+        continue;
+      }
+      return kernel->emitError("the new value of '")
+             << out.problem.values[written].name
+             << "' can't take the place of the old one";
+    }
     return success();
   }
 
@@ -460,7 +468,11 @@ private:
     auto isCarried = [&](ValueId id) {
       return out.problem.values[id].kind == ValueKind::Carried;
     };
-    if (variant.writes.empty() || llvm::any_of(variant.reads, isCarried))
+    auto isLasting = [&](ValueId id) {
+      return out.problem.values[id].kind == ValueKind::Persistent;
+    };
+    if (variant.writes.empty() || llvm::any_of(variant.reads, isCarried) ||
+        llvm::any_of(variant.writes, isLasting))
       return;
     variant.instruction = kNone;
     variant.recomputable = true;

@@ -77,10 +77,6 @@ inline constexpr planning::SpaceId kHostSpace = 1, kFileSpace = 2;
 /// the device is the target's.
 int64_t alignmentOf(planning::SpaceId space, int64_t deviceAlignment);
 
-/// Moves each in-place update behind the last read of what it overwrites:
-/// fusion may have moved a read past the update, which values alone allow.
-void sinkUpdates(train::StepOp step);
-
 /// Which recipes a problem offers beside each op's own.
 enum class Recipes {
   Own,  // None: the step as it is.

@@ -1,6 +1,7 @@
 #include "compiler/pipeline/CoarsePlan.h"
 
 #include "compiler/analysis/StepProblem.h"
+#include "compiler/analysis/StepUpdates.h"
 #include "compiler/pipeline/StepForms.h"
 #include "compiler/planning/bound/Bound.h"
 #include "compiler/planning/model/Timeline.h"

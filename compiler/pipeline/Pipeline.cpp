@@ -1,6 +1,7 @@
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/analysis/StepProblem.h"
+#include "compiler/analysis/StepUpdates.h"
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Dialects.h"
 #include "compiler/pipeline/ForwardFile.h"

@@ -3,6 +3,7 @@
 #include "compiler/analysis/MemLiveness.h"
 #include "compiler/analysis/PlanRecord.h"
 #include "compiler/analysis/StepProblem.h"
+#include "compiler/analysis/StepUpdates.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "dialects/mem/Mem.h"

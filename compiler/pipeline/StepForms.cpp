@@ -1,6 +1,7 @@
 #include "compiler/pipeline/StepForms.h"
 
 #include "compiler/analysis/StepProblem.h"
+#include "compiler/analysis/StepUpdates.h"
 #include "passes/Plan.h"
 
 #include "mlir/IR/Diagnostics.h"

@@ -26,6 +26,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 SCOPES = "pkg.torch.onnx.name_scopes"
 TRACE = "pkg.torch.onnx.stack_trace"
 SIGNATURE = "pkg.torch.export.graph_signature.InputSpec.kind"
+FOLDED = "pkg.onnxscript.optimizer.folded_from"
 OUTPUT_SIGNATURE = "pkg.torch.export.graph_signature.OutputSpec.kind"
 ALIGNMENT = 64  # of each tensor in the external file, in bytes
 
@@ -59,13 +60,13 @@ def clean_node(node):
 
 def clean_values(proto):
     """Drop the types of intermediate values, which follow from the operators; initializers keep
-    their entry, because it says whether they are a PARAMETER or a BUFFER."""
+    their entry, because it says whether they are a PARAMETER or a BUFFER, or what they were folded from."""
     graph = proto.graph
-    kept = [v for v in graph.value_info if any(p.key == SIGNATURE for p in v.metadata_props)]
+    kept = [v for v in graph.value_info if any(p.key in (SIGNATURE, FOLDED) for p in v.metadata_props)]
     del graph.value_info[:]
     graph.value_info.extend(kept)
     for value in [*graph.input, *graph.output, *graph.value_info]:
-        props = [p for p in value.metadata_props if p.key == SIGNATURE or p.key == OUTPUT_SIGNATURE]
+        props = [p for p in value.metadata_props if p.key in (SIGNATURE, OUTPUT_SIGNATURE, FOLDED)]
         del value.metadata_props[:]
         value.metadata_props.extend(props)
 

@@ -4,6 +4,8 @@
 
 #include "dialects/train/Train.h"
 
+#include "llvm/Support/GlobPattern.h"
+
 #include <map>
 
 using namespace mlir;
@@ -96,7 +98,7 @@ LogicalResult Importer::addTensors() {
         tensor.bytes() > kMaxConstantBytes)
       isArgument = true;
     // Its value changes: nothing is folded from it.
-    bool isWritten = isFloat(tensor.type) && mutated.contains(tensor.name);
+    bool isWritten = mutated.contains(tensor.name);
     isArgument |= isWritten;
     if (isArgument) {
       v.kind = Val::Poisoned;
@@ -117,26 +119,49 @@ LogicalResult Importer::addTensors() {
   return success();
 }
 
-/// Whether it is named as a module names what it has, "top.2.bias", and not as
-/// exporters and optimizers name constants, "onnx::Add_12",
-/// "/top/Add_output_0".
-static bool isModulePath(StringRef name) {
-  return name.contains('.') && llvm::all_of(name, [](char c) {
+/// Whether it is named as a module names what it has, "top.2.bias" or "scale",
+/// and not as exporters and optimizers name constants, "onnx::Add_12",
+/// "/top/Add_output_0", "21".
+static bool isModuleName(StringRef name) {
+  return !name.empty() && !llvm::isDigit(name[0]) &&
+         llvm::all_of(name, [](char c) {
            return llvm::isAlnum(c) || c == '_' || c == '.';
          });
 }
 
-/// A stored float of more than one element, or a vector of one that a module
-/// has, unless the exporter's notes say otherwise. Whether a path leads from it
-/// to the loss is seen at the end.
+/// A stored float of more than one element, or one number that a module has,
+/// unless the exporter's notes say otherwise. Where nothing says that names are
+/// those of modules, it takes a dot and a dimension to tell such a number from
+/// a constant. Whether a path leads from it to the loss is seen at the end.
 bool Importer::isTrainable(const StoredTensor &tensor) const {
   if (!isFloat(tensor.type))
     return false;
   if (hasNotes)
     return tensor.note == StoredTensor::Parameter;
   auto count = checkedNumElements(tensor.dims);
-  return count && (*count > 1 || (*count == 1 && !tensor.dims.empty() &&
-                                  isModulePath(tensor.name)));
+  if (!count || *count != 1)
+    return count && *count > 1;
+  return isModuleName(tensor.name) &&
+         (namesAreModules ||
+          (!tensor.dims.empty() && StringRef(tensor.name).contains('.')));
+}
+
+/// Names the numbers that may be a model's own and aren't trained.
+void Importer::warnOfConstants() {
+  if (hasNotes || namesAreModules)
+    return;
+  std::vector<std::string> names;
+  for (const StoredTensor &tensor : tensors) {
+    StringRef count = StringRef(tensor.name).rsplit('_').second;
+    bool isCounted = !count.empty() && llvm::all_of(count, llvm::isDigit);
+    if (isFloat(tensor.type) && checkedNumElements(tensor.dims) == 1 &&
+        !isTrainable(tensor) && isModuleName(tensor.name) && !isCounted &&
+        used.contains(tensor.valueName()))
+      names.push_back(tensor.name);
+  }
+  if (!names.empty())
+    warn("numbers of the file are constants, and aren't trained: " +
+         listed(names));
 }
 
 BlockArgument Importer::argumentOf(StoredTensor &tensor) {
@@ -161,7 +186,31 @@ int Importer::storedBehind(const Val &v) const {
   for (auto [i, tensor] : llvm::enumerate(tensors))
     if (v.isTensor() && tensor.argument == v.value)
       return i;
-  return -1;
+  auto found = v.isTensor() ? newValues.find(v.value) : newValues.end();
+  return found == newValues.end() ? -1 : found->second;
+}
+
+Value Importer::newValueOf(int index) const {
+  auto found = llvm::find_if(
+      results, [&](const Result &result) { return result.updates == index; });
+  return index < 0 || found == results.end() ? Value() : found->value;
+}
+
+bool Importer::isFrozenByUser(StringRef name) const {
+  return llvm::any_of(options.freeze, [&](const std::string &text) {
+    auto glob = llvm::GlobPattern::create(text);
+    if (glob)
+      return glob->match(name);
+    llvm::consumeError(glob.takeError()); // It is said later.
+    return false;
+  });
+}
+
+Failure tmc::frontend::oneForSeveral(ArrayRef<std::string> unread) {
+  return Failure::input("the model was exported with one tensor for several "
+                        "inputs, and reads one of them for all: not " +
+                        listed(unread))
+      .note("give the exporter a tensor for each input: labels=ids.clone()");
 }
 
 bool Importer::isMutated(const Val &v) const {
@@ -172,7 +221,7 @@ bool Importer::isMutated(const Val &v) const {
 std::optional<Val> Importer::asConstant(const Val &v) const {
   int index = storedBehind(v);
   if (index < 0 || tensors[index].note == StoredTensor::Parameter ||
-      isMutated(v))
+      isMutated(v) || newValues.count(v.value))
     return std::nullopt;
   Val constant = v;
   constant.kind = Val::Const;
@@ -215,7 +264,8 @@ bool Importer::isInput(const Val &v) const {
 }
 
 Val Importer::detached(const Val &v, Location loc) {
-  if (!v.isTensor() || !isFloat(v.type) || isInput(v))
+  if (!v.isTensor() || !isFloat(v.type) || isInput(v) ||
+      isa_and_nonnull<nn::DetachOp>(v.value.getDefiningOp()))
     return v; // No gradient goes there.
   return Val(Value(nn::DetachOp::create(b, loc, v.value)));
 }

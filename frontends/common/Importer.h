@@ -100,8 +100,9 @@ public:
   int64_t nextStream() { return stream++; }
   int64_t batchSize() const { return batch; }
 
-  /// The running statistic behind `v`, a stored tensor, which becomes a state:
-  /// its newest value. Fails where `v` is something computed.
+  /// The running statistic behind `v`, a stored tensor or the new value of one,
+  /// which becomes a state: its newest value. Fails where `v` is something
+  /// else.
   mlir::FailureOr<mlir::Value> stateOf(const Val &v);
   /// `next` is the new value of the state behind `v`.
   void updateState(const Val &v, mlir::Value next);
@@ -118,7 +119,7 @@ public:
   /// True if the exporter's signature says that a step writes the tensor behind
   /// `v`.
   bool isMutated(const Val &v) const;
-  /// True if `v` is a stored tensor, by whatever name.
+  /// True if `v` is a stored tensor, by whatever name, or a state's new value.
   bool isStored(const Val &v) const { return storedBehind(v) >= 0; }
 
 protected:
@@ -162,6 +163,13 @@ protected:
   std::optional<Dims> boundSizes(llvm::ArrayRef<Declared::Dim> dims) const;
 
   int storedBehind(const Val &v) const;
+  /// The new value that the step has for tensor `index`; null if it has none.
+  mlir::Value newValueOf(int index) const;
+  /// True if the user keeps the parameter as it is.
+  bool isFrozenByUser(llvm::StringRef name) const;
+  /// `v`, which trained parameters reach, was made without gradients: the user
+  /// is told if the loss depends on it.
+  void cut(mlir::Value v) { cuts.push_back(v); }
   bool isTrainable(const StoredTensor &tensor) const;
   mlir::BlockArgument argumentOf(StoredTensor &tensor);
   /// True if `v` is an input: no gradient goes there.
@@ -176,8 +184,18 @@ protected:
   std::vector<StoredTensor> tensors;
   llvm::StringMap<int> tensorOf;
   bool hasNotes = false; ///< The exporter tells parameters from buffers.
-  /// Buffers that a step of the exported program writes, and the names of
-  /// their new values.
+  /// Without notes: all names of tensors that could be a module's are one's.
+  bool namesAreModules = false;
+  /// The file is of an exporter that leaves no trace of torch.no_grad(), and to
+  /// which one tensor that was given for two inputs is one input.
+  bool leavesNoTraces = false;
+  /// What a step writes may be a constant; else that is the old value, which
+  /// the exporter's optimizer folded.
+  bool mayWriteConstants = false;
+  /// Outputs may be statistics' new values, which are none of the user's.
+  bool listsStatistics = true;
+  /// Buffers and parameters that a step of the exported program writes, and the
+  /// names of their new values.
   llvm::StringMap<std::string> mutated;
   std::map<std::string, int64_t> bound;
   int64_t batch = 1;
@@ -209,6 +227,11 @@ private:
   std::string listOutputs(const char *lead) const;
   void setLoss(mlir::Value value, const std::string &name);
   mlir::FailureOr<mlir::Value> addArgument(mlir::Type type, Argument argument);
+  void dropCounters();
+  void warnOfCuts();
+  void warnOfNewValues();
+  void warnOfConstants();
+  mlir::LogicalResult checkMerged();
   void removeDeadCode();
   void removeUnusedArguments();
   mlir::LogicalResult setAttributes();
@@ -222,14 +245,24 @@ private:
     int updates = -1; ///< Index into `tensors`.
   };
   std::vector<Result> results;
+  /// The tensors that values are new values of.
+  llvm::DenseMap<mlir::Value, int> newValues;
+  std::vector<mlir::Value> cuts;
   std::vector<Output> outputs;
   mlir::Value seedArgument, samplesArgument;
   int64_t stream = 0;
   std::vector<std::string> warnings;
 };
 
+/// The refusal where the exporter was given one tensor for several inputs, and
+/// reads one of them in place of `unread`.
+Failure oneForSeveral(llvm::ArrayRef<std::string> unread);
+
 /// "/model/layers.0/Add" -> "model.layers.0.Add".
 std::string cleanName(llvm::StringRef name);
+
+/// What `loc` is called, with the user's line: "layers.0.mul (model.py:12)".
+std::string placeOf(mlir::Location loc);
 
 /// The line of the innermost frame of a Python stack trace, `File "x.py", line
 /// 12, in forward`; unknown where there is none. The path is cut to what

@@ -15,10 +15,10 @@ using namespace tmc::frontend;
 
 using train::TrainDialect;
 
-/// A buffer that the exported program writes, other than a normalization's
-/// statistics, is a state; its new value has the name that the program gives
-/// it. Where the exporter left out the new value, or folded the old one into a
-/// constant, the buffer would stay as it is, silently.
+/// A buffer or parameter that the exported program writes, other than a
+/// normalization's statistics, is a state; its new value has the name that the
+/// program gives it. Where the exporter left out the new value, or folded the
+/// old one into a constant, the buffer would stay as it is, silently.
 LogicalResult Importer::updateBuffers() {
   std::map<std::string, std::string> written; // In the order of names.
   for (const auto &entry : mutated)
@@ -33,26 +33,30 @@ LogicalResult Importer::updateBuffers() {
       continue;
     }
     int index = found->second;
-    if (!used.contains(tensors[index].valueName()) ||
-        llvm::any_of(results, [&](const Result &result) {
-          return result.updates == index;
-        }))
+    bool isKnown = next.kind != Val::Absent;
+    if (newValueOf(index) ||
+        (!used.contains(tensors[index].valueName()) && !isKnown))
       continue;
     BlockArgument argument = tensors[index].argument;
-    if (!argument || !next.isTensor() ||
-        next.value.getType() != argument.getType()) {
+    FailureOr<Value> value = mlir::failure();
+    if (argument &&
+        (next.isTensor() || (next.isConst() && mayWriteConstants)) &&
+        next.type == tensors[index].type && next.dims == tensors[index].dims)
+      value = materialise(next);
+    if (failed(value)) {
       lost.push_back(name);
       continue;
     }
-    results.push_back({next.value, name, false, index});
-    arguments[argument.getArgNumber()].init = "zeros";
+    results.push_back({*value, name, false, index});
+    if (tensors[index].note != StoredTensor::Parameter)
+      arguments[argument.getArgNumber()].init = "zeros";
   }
   if (lost.empty())
     return success();
   Failure f = Failure::unsupported(
       "the model writes " + std::to_string(lost.size()) +
       (lost.size() == 1 ? " buffer whose" : " buffers whose") +
-      " old or new value isn't in the graph, or isn't of floats");
+      " old or new value isn't in the graph");
   std::string names;
   for (const std::string &name : lost)
     names += (names.empty() ? "" : ", ") + name;
@@ -65,6 +69,8 @@ FailureOr<Value> Importer::stateOf(const Val &v) {
   int index = storedBehind(v);
   if (index < 0)
     return mlir::failure();
+  if (v.isTensor() && newValues.count(v.value))
+    return v.value;
   for (Result &result : results)
     if (result.updates == index)
       return result.value;
@@ -76,6 +82,7 @@ FailureOr<Value> Importer::stateOf(const Val &v) {
 void Importer::updateState(const Val &v, Value next) {
   int index = storedBehind(v);
   assert(index >= 0 && "stateOf comes first");
+  newValues[next] = index;
   for (Result &result : results)
     if (result.updates == index) {
       result.value = next;
@@ -130,11 +137,122 @@ LogicalResult Importer::importResults(std::vector<Output> given) {
   }
   // The exporter may list new statistics among the outputs.
   for (Result &update : updates) {
-    llvm::erase_if(results, [&](const Result &result) {
-      return result.value == update.value;
-    });
+    if (listsStatistics)
+      llvm::erase_if(results, [&](const Result &result) {
+        return result.value == update.value;
+      });
     results.push_back(std::move(update));
   }
+  return success();
+}
+
+/// Whole numbers that nothing but their own new value depends on, such as a
+/// count of batches, are no state of a step.
+void Importer::dropCounters() {
+  llvm::erase_if(results, [&](const Result &result) {
+    if (result.updates < 0 || isFloat(tensors[result.updates].type))
+      return false;
+    BlockArgument argument = tensors[result.updates].argument;
+    if (argument.use_empty())
+      return false;
+    llvm::SmallPtrSet<Value, 16> seen{argument};
+    SmallVector<Value> left{argument};
+    while (!left.empty())
+      for (Operation *user : left.pop_back_val().getUsers())
+        for (Value made : user->getResults())
+          if (seen.insert(made).second)
+            left.push_back(made);
+    return llvm::none_of(results, [&](const Result &other) {
+      return other.updates != result.updates && seen.contains(other.value);
+    });
+  });
+}
+
+/// Says where gradients end between trained parameters and the loss. A
+/// Function's forward may be exported so, and its own backward isn't in the
+/// file.
+void Importer::warnOfCuts() {
+  Value loss;
+  for (const Result &result : results)
+    if (result.isLoss)
+      loss = result.value;
+  if (cuts.empty() || !loss)
+    return;
+  llvm::SmallPtrSet<Value, 32> reached = gradientReaches(loss);
+  std::vector<std::string> places;
+  for (Value value : cuts) {
+    bool isRead = llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return isa<nn::DetachOp>(user) && reached.contains(user->getResult(0));
+    });
+    if (std::string place = placeOf(value.getLoc());
+        isRead && !llvm::is_contained(places, place))
+      places.push_back(place);
+  }
+  if (!places.empty())
+    warn("between trained parameters and the loss no gradient flows through "
+         "what ran under torch.no_grad(), at " +
+         listed(places) +
+         " (the backward pass of a torch.autograd.Function isn't in a file)");
+}
+
+/// Where a file leaves no trace of torch.no_grad(), gradients may flow through
+/// the new value of a buffer that was made without: the user is told.
+void Importer::warnOfNewValues() {
+  Value loss;
+  for (const Result &result : results)
+    if (result.isLoss)
+      loss = result.value;
+  if (!leavesNoTraces || !loss)
+    return;
+  llvm::SmallPtrSet<Value, 32> reached = gradientReaches(loss);
+  std::vector<std::string> names;
+  for (const Result &result : results)
+    if (result.updates >= 0 && reached.contains(result.value) &&
+        !isa_and_nonnull<nn::BatchNormOp>(result.value.getDefiningOp()) &&
+        isTrained(result.value))
+      names.push_back(result.name);
+  if (!names.empty())
+    warn("gradients flow through the new values of buffers to trained "
+         "parameters, and the file doesn't say whether they were made under "
+         "torch.no_grad() (detach() is seen, and .pt2 says it): " +
+         listed(names));
+}
+
+/// True if whole numbers of `input` are looked up as tokens, and are the labels
+/// of a loss.
+static bool isTokenAndLabel(BlockArgument input) {
+  bool isToken = false, isLabel = false;
+  llvm::SmallPtrSet<Value, 16> seen{input};
+  SmallVector<Value> left{input};
+  while (!left.empty())
+    for (OpOperand &use : left.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (auto lookup = dyn_cast<nn::EmbeddingOp>(user))
+        isToken |= use.get() == lookup.getIds();
+      if (auto loss = dyn_cast<nn::CrossEntropyOp>(user))
+        isLabel |= use.get() == loss.getLabels();
+      for (Value made : user->getResults())
+        if (getElementTypeOrSelf(made.getType()).isInteger(64) &&
+            seen.insert(made).second)
+          left.push_back(made);
+    }
+  return isToken && isLabel;
+}
+
+/// Refuses a model in which one input is tokens and labels, while another of
+/// its shape is read by nothing.
+LogicalResult Importer::checkMerged() {
+  if (!leavesNoTraces)
+    return success();
+  Block &block = function.getBody().front();
+  for (BlockArgument idle : block.getArguments())
+    for (BlockArgument busy : block.getArguments())
+      if (arguments[idle.getArgNumber()].role == Argument::Batch &&
+          arguments[busy.getArgNumber()].role == Argument::Batch &&
+          idle.use_empty() && idle.getType() == busy.getType() &&
+          isTokenAndLabel(busy))
+        return fail(oneForSeveral(arguments[idle.getArgNumber()].name)),
+               mlir::failure();
   return success();
 }
 
@@ -229,12 +347,13 @@ LogicalResult Importer::setAttributes() {
       llvm::append_range(names, tensors[argument.stored].aliases);
       function.setArgAttr(i, TrainDialect::kAliases, b.getStrArrayAttr(names));
     }
-    if (argument.role != Argument::Param)
-      continue;
+    bool isStored = argument.stored >= 0;
     bool frozen = argument.frozen || !reached[i];
     for (auto [k, glob] : llvm::enumerate(globs))
-      if (glob.match(argument.name))
+      if (isStored && glob.match(argument.name))
         frozen = matched[k] = true;
+    if (argument.role != Argument::Param)
+      continue;
     if (frozen)
       function.setArgAttr(i, TrainDialect::kFrozen, b.getUnitAttr());
   }
@@ -252,11 +371,17 @@ LogicalResult Importer::setAttributes() {
 }
 
 LogicalResult Importer::finish() {
+  dropCounters();
+  warnOfCuts();
+  warnOfNewValues();
+  warnOfConstants();
   SmallVector<Value> values;
   for (const Result &result : results)
     values.push_back(result.value);
   func::ReturnOp::create(b, UnknownLoc::get(&context), values);
   removeDeadCode();
+  if (failed(checkMerged()))
+    return mlir::failure();
   removeUnusedArguments();
   Block &block = function.getBody().front();
   function.setFunctionType(

@@ -19,14 +19,8 @@ static bool holdsFloats(Value v) {
   return type && isa<FloatType>(type.getElementType());
 }
 
-SmallVector<bool> tmc::frontend::reachesLoss(func::FuncOp function,
-                                             Value loss) {
-  Block &block = function.getBody().front();
-  SmallVector<Value> worklist;
-  if (loss)
-    worklist.push_back(loss);
-  else
-    llvm::append_range(worklist, block.getTerminator()->getOperands());
+/// The values from which floats flow to those of `worklist`.
+static llvm::SmallPtrSet<Value, 32> flowTo(SmallVector<Value> worklist) {
   llvm::SmallPtrSet<Value, 32> seen;
   while (!worklist.empty()) {
     Value v = worklist.pop_back_val();
@@ -36,6 +30,22 @@ SmallVector<bool> tmc::frontend::reachesLoss(func::FuncOp function,
     if (op && !op->hasTrait<NotDifferentiable>())
       llvm::append_range(worklist, op->getOperands());
   }
+  return seen;
+}
+
+llvm::SmallPtrSet<Value, 32> tmc::frontend::gradientReaches(Value loss) {
+  return flowTo({loss});
+}
+
+SmallVector<bool> tmc::frontend::reachesLoss(func::FuncOp function,
+                                             Value loss) {
+  Block &block = function.getBody().front();
+  SmallVector<Value> ends;
+  if (loss)
+    ends.push_back(loss);
+  else
+    llvm::append_range(ends, block.getTerminator()->getOperands());
+  llvm::SmallPtrSet<Value, 32> seen = flowTo(std::move(ends));
   SmallVector<bool> reached;
   for (Value argument : block.getArguments())
     reached.push_back(seen.contains(argument));

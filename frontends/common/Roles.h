@@ -7,6 +7,7 @@
 #define TMC_FRONTENDS_COMMON_ROLES_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace tmc::frontend {
 
@@ -21,6 +22,9 @@ struct Statistics {
 };
 /// Those of all normalizations by numbers that the graph doesn't compute.
 llvm::SmallVector<Statistics> givenStatistics(mlir::func::FuncOp function);
+
+/// Values whose gradient by `loss` isn't zero of necessity.
+llvm::SmallPtrSet<mlir::Value, 32> gradientReaches(mlir::Value loss);
 
 /// The parameters from which floats flow to `loss` (to any result if null).
 llvm::SmallVector<bool> reachesLoss(mlir::func::FuncOp function,

@@ -124,6 +124,11 @@ static std::string lineText(Location loc) {
               : std::string();
 }
 
+std::string tmc::frontend::placeOf(Location loc) {
+  auto name = dyn_cast<NameLoc>(loc);
+  return (name ? name.getName().str() : std::string("?")) + lineText(loc);
+}
+
 LogicalResult Site::error(const Twine &message) {
   Failure failure = Failure::input(label() + ": " + message.str());
   if (auto name = dyn_cast<NameLoc>(loc))

@@ -15,6 +15,7 @@ using namespace tmc;
 using namespace tmc::onnx_import;
 
 constexpr const char *kKind = "pkg.torch.export.graph_signature.InputSpec.kind";
+constexpr const char *kFoldedFrom = "pkg.onnxscript.optimizer.folded_from";
 constexpr const char *kSignature =
     "pkg.torch.export.ExportedProgram.graph_signature";
 
@@ -147,7 +148,15 @@ void OnnxImporter::readSignature() {
       mutated[name] = placeholder.str();
       continue;
     }
+    if (head.ends_with("PARAMETER_MUTATION")) {
+      refuse({"parameter", name.str(), "",
+              "forward writes it, and the file doesn't say whether it is "
+              "trained, too (export the model as .pt2, where it does)"});
+      continue;
+    }
     placeholders[placeholder] = name.str();
+    if (head.ends_with("PARAMETER"))
+      parameters.insert(name);
     auto found = tensorOf.find(name);
     if (found == tensorOf.end())
       continue;
@@ -192,7 +201,29 @@ LogicalResult OnnxImporter::readInitializers() {
     tensors[found->second].note =
         kind == "PARAMETER" ? StoredTensor::Parameter : StoredTensor::Buffer;
   }
+  // The TorchScript exporter keeps the names of modules, and tells nothing
+  // else; the other one may have been given one tensor for two inputs.
+  namesAreModules = !hasNotes && proto.producer_name() == "pytorch";
+  leavesNoTraces = hasNotes;
   return addTensors();
+}
+
+/// True if parameters aren't in the graph, and `tensor`, which is none, stands
+/// where a call reads something that the exported program computed: it was
+/// computed from those, most likely.
+bool OnnxImporter::isReadForLost(const StoredTensor &tensor) const {
+  bool isOneLost = llvm::any_of(parameters, [&](const auto &entry) {
+    return !tensorOf.contains(entry.first());
+  });
+  if (!isOneLost || tensor.note != StoredTensor::None)
+    return false;
+  return llvm::any_of(proto.graph().node(), [&](const auto &node) {
+    if (!llvm::is_contained(node.input(), tensor.name))
+      return false;
+    std::optional<TorchCall> call = torchCallOf(node);
+    return call && llvm::is_contained(call->operands(), tensor.name) &&
+           !placeholders.contains(tensor.name);
+  });
 }
 
 /// Exports with folded constants have lost their weights' names: training them
@@ -216,8 +247,24 @@ LogicalResult OnnxImporter::diagnoseFolding() {
     return mlir::failure();
   }
   std::vector<std::string> folded;
+  std::map<std::string, std::string> from;
+  for (const auto &value : proto.graph().value_info())
+    from[value.name()] = metadata(value, kValueMetadata, kFoldedFrom);
   for (const StoredTensor &tensor : tensors) {
     StringRef name = tensor.name;
+    // What it was computed from: "['a', 'mul', 'val_0']".
+    std::vector<std::string> lost;
+    StringRef rest = from[tensor.name];
+    while (!rest.empty()) {
+      StringRef source = rest.split('\'').second.split('\'').first;
+      rest = rest.split('\'').second.split('\'').second;
+      if (parameters.contains(source))
+        lost.push_back(source.str());
+    }
+    if (isFloat(tensor.type) && !lost.empty()) {
+      folded.push_back(tensor.name + " of " + listed(lost));
+      continue;
+    }
     bool isWeight =
         isFloat(tensor.type) && tensor.dims.size() >= 2 && tensor.bytes() > 256;
     bool byTorchScript = name.consume_front("onnx::");
@@ -226,6 +273,9 @@ LogicalResult OnnxImporter::diagnoseFolding() {
     bool byDynamo = name.starts_with("val_") && counted && hasNotes &&
                     tensor.note == StoredTensor::None;
     if (isWeight && ((byTorchScript && counted) || byDynamo))
+      folded.push_back(tensor.name);
+    else if (isFloat(tensor.type) && from[tensor.name].empty() &&
+             isReadForLost(tensor))
       folded.push_back(tensor.name);
   }
   if (folded.empty())
@@ -273,55 +323,88 @@ LogicalResult OnnxImporter::diagnoseMerging() {
 // Nodes
 //===----------------------------------------------------------------------===//
 
+/// True if an exported program calls a detached value so, "detach_1".
+static bool isDetach(StringRef name) {
+  return name.rtrim("0123456789").rtrim('_') == "detach";
+}
+
 /// The exporter's optimizer removes the Identity that a detach() became, but
-/// the call of its reader still names it: the input that the call doesn't name
-/// is the detached one. Nothing if there is none, or if no gradient would flow
-/// to it; refuses the node where several inputs may be meant.
-std::optional<std::string> OnnxImporter::detachedInput(
+/// the call of its reader still names it: an input that the call doesn't name,
+/// or names less often than the node reads it, is the detached one. The places
+/// of such inputs, if a gradient would flow there; refuses the node where
+/// several may be meant.
+SmallVector<int> OnnxImporter::detachedInputs(
     Node &node,
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &all) {
   if (scopes.size() > 1 || node.proto.op_type() == "Identity")
-    return std::nullopt;
+    return {};
   std::optional<TorchCall> call = torchCallOf(node.proto);
   if (!call)
-    return std::nullopt;
+    return {};
   int64_t detaches = 0, unknown = 0;
-  llvm::StringSet<> named;
+  llvm::StringMap<int64_t> named; // How often.
+  std::vector<std::string> operands;
   for (const std::string &operand : call->operands()) {
     auto placeholder = placeholders.find(operand);
     std::string name =
         placeholder == placeholders.end() ? operand : placeholder->second;
-    if (!named.insert(name).second || placeholder != placeholders.end() ||
+    operands.push_back(name);
+    if (++named[name] > 1 || placeholder != placeholders.end() ||
         lookup(name).kind != Val::Absent)
       continue;
-    StringRef stem = StringRef(name).rtrim("0123456789").rtrim('_');
-    ++(stem == "detach" ? detaches : unknown);
+    ++(isDetach(name) ? detaches : unknown);
   }
   if (!detaches)
-    return std::nullopt;
-  std::vector<std::string> unnamed;
-  for (const std::string &name : node.proto.input()) {
+    return {};
+  const auto &inputs = node.proto.input();
+  auto mayBeDetached = [&](const std::string &name) {
     const Val &v = lookup(name);
-    if (named.contains(name) || !v.isTensor() || !isFloat(v.type) ||
-        isInput(v) || llvm::is_contained(unnamed, name))
-      continue;
+    if (!v.isTensor() || !isFloat(v.type) || isInput(v))
+      return false;
     // A node of the same call made it.
-    bool isInner = llvm::any_of(all, [&](const onnx::NodeProto &other) {
+    return llvm::none_of(all, [&](const onnx::NodeProto &other) {
       return llvm::is_contained(other.output(), name) &&
              metadata(other, kNodeMetadata, "pkg.torch.onnx.fx_node") ==
                  metadata(node.proto, kNodeMetadata, "pkg.torch.onnx.fx_node");
     });
-    if (!isInner)
-      unnamed.push_back(name);
+  };
+  SmallVector<int> places;
+  std::vector<std::string> unnamed;
+  bool isClear = !unknown;
+  for (const std::string &name :
+       std::set<std::string>(inputs.begin(), inputs.end())) {
+    int64_t reads = llvm::count(inputs, name), asIs = named.lookup(name);
+    if (reads <= asIs || !mayBeDetached(name))
+      continue;
+    unnamed.push_back(name);
+    // Of several reads of one value the call's own order tells them apart.
+    isClear &= asIs == 0 || operands.size() == size_t(inputs.size());
+    for (int i = 0; i < inputs.size(); ++i)
+      if (inputs[i] == name &&
+          (asIs == 0 || (size_t(i) < operands.size() && isDetach(operands[i]))))
+        places.push_back(i);
   }
   if (unnamed.empty())
-    return std::nullopt;
-  if (unnamed.size() == 1 && !unknown)
-    return unnamed[0];
+    return {};
+  if (unnamed.size() == 1 && isClear)
+    return places;
   (void)node.unsupported(
       "reads a detached value, and the exporter's optimizer has removed which "
       "(export with optimize=False)");
-  return std::nullopt;
+  return {};
+}
+
+/// Copies `proto`, with inputs at `places` renamed to detached values of them.
+onnx::NodeProto OnnxImporter::withDetached(const onnx::NodeProto &proto,
+                                           ArrayRef<int> places, Location loc) {
+  onnx::NodeProto copy = proto;
+  for (int place : places) {
+    std::string name = proto.input(place) + " detached";
+    Val v = detached(lookup(proto.input(place)), loc);
+    scopes.back().values[name] = std::move(v);
+    copy.set_input(place, name);
+  }
+  return copy;
 }
 
 LogicalResult OnnxImporter::spend(int64_t nodes) {
@@ -355,19 +438,14 @@ LogicalResult OnnxImporter::importNodes(
       (void)node.unsupported("");
     auto import = [&]() -> LogicalResult {
       size_t refusalsBefore = refusals.size();
-      std::optional<std::string> cut = detachedInput(node, nodes);
+      SmallVector<int> cut = detachedInputs(node, nodes);
       if (refusals.size() > refusalsBefore)
         return mlir::failure();
-      Val whole;
-      if (cut) {
-        Val &input = scopes.back().values[*cut];
-        whole = input;
-        input = detached(whole, node.loc);
-      }
-      LogicalResult done = fn ? fn(node) : importCall(node, *callee);
-      if (cut)
-        scopes.back().values[*cut] = std::move(whole);
-      return done;
+      if (cut.empty())
+        return fn ? fn(node) : importCall(node, *callee);
+      onnx::NodeProto copy = withDetached(proto, cut, node.loc);
+      Node again(*this, copy, node.loc, node.opset);
+      return fn ? fn(again) : importCall(again, *callee);
     };
     llvm::function_ref<LogicalResult()> known;
     if (fn || callee)

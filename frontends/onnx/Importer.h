@@ -63,9 +63,12 @@ private:
   std::optional<std::pair<ElementType, Dims>>
   declaredType(const std::string &name) const override;
 
-  std::optional<std::string>
-  detachedInput(Node &node,
-                const google::protobuf::RepeatedPtrField<onnx::NodeProto> &all);
+  llvm::SmallVector<int> detachedInputs(
+      Node &node,
+      const google::protobuf::RepeatedPtrField<onnx::NodeProto> &all);
+  onnx::NodeProto withDetached(const onnx::NodeProto &proto,
+                               llvm::ArrayRef<int> places, mlir::Location loc);
+  bool isReadForLost(const StoredTensor &tensor) const;
 
   onnx::ModelProto proto;
   std::map<std::string, int64_t> opsets;
@@ -73,6 +76,7 @@ private:
   int64_t imported = 0;   ///< Nodes, those of bodies each time.
   /// What the exported program calls an initializer or input.
   llvm::StringMap<std::string> placeholders;
+  llvm::StringSet<> parameters; ///< By the exporter's notes.
 };
 
 /// Sizes that the model itself proposes, for dimensions that the user leaves

@@ -5,9 +5,10 @@
 //     g(a): h = f(a); return h                      y = detach(g.h)
 //
 // torch.no_grad() computes its values all the same and cuts the gradients of
-// what it makes. torch.enable_grad(), an autocast that is off, and a checkpoint
-// (tmc plans what is kept) are what stands in them. What else calls a graph
-// stays, and is refused as an operator without an importer.
+// what it makes, and of what it writes. torch.enable_grad(), an autocast that
+// is off, and a checkpoint (tmc plans what is kept) are what stands in them.
+// What else calls a graph stays, and is refused as an operator without an
+// importer.
 
 #include "frontends/torch/Program.h"
 
@@ -115,6 +116,7 @@ bool Inliner::expand(const CallData &call, std::vector<CallData> &into) {
       names.rename(argument);
     for (Arg &result : inner.results)
       names.rename(result);
+    inner.noGrad |= cuts;
     into.push_back(std::move(inner));
   }
   for (size_t i : left) {
@@ -123,6 +125,7 @@ bool Inliner::expand(const CallData &call, std::vector<CallData> &into) {
     copy.name = results[i];
     copy.stackTrace = call.stackTrace;
     copy.modules = call.modules;
+    copy.noGrad = cuts;
     Arg from = block.outputs[i], to = from;
     names.rename(from);
     to.text = results[i];

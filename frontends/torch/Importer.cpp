@@ -19,6 +19,8 @@ TorchImporter::TorchImporter(Program program,
   howToKeepBuffers = "export the program with run_decompositions(), or leave "
                      "the update out of forward";
   howToAvoid = "write it with other operators";
+  mayWriteConstants = true;
+  listsStatistics = false;
 }
 
 Expected<ImportedModel> TorchImporter::run() {
@@ -26,7 +28,7 @@ Expected<ImportedModel> TorchImporter::run() {
     dropChecks();
     checkOperators();
     findWrites();
-    if (failed(readTensors()))
+    if (failed(checkExample()) || failed(readTensors()))
       return mlir::failure();
     FailureOr<std::vector<Declared>> declared = inputs();
     if (failed(declared) || failed(bindDims(*declared, proposedDims())) ||
@@ -34,6 +36,7 @@ Expected<ImportedModel> TorchImporter::run() {
       return mlir::failure();
     if (!refusals.empty())
       return mlir::failure();
+    updateWritten();
     if (failed(updateBuffers()) || failed(importResults(outputs())) ||
         failed(attachLoss()) || failed(finish()))
       return mlir::failure();
@@ -94,9 +97,9 @@ void TorchImporter::dropChecks() {
     auto isWanted = [&](const std::string &name) {
       return wanted.count(name) != 0;
     };
-    bool isKept =
-        made.empty() ? !checks.count(call.op())
-                     : writesInPlace(call.op()) || llvm::any_of(made, isWanted);
+    bool isKept = made.empty()
+                      ? !checks.count(call.op())
+                      : !writesOf(call).empty() || llvm::any_of(made, isWanted);
     if (!isKept)
       continue;
     for (const std::string &name : call.reads())
@@ -124,7 +127,12 @@ void TorchImporter::checkOperators() {
     for (const std::string &name : call.reads()) {
       used.insert(name);
       lastRead[name] = i;
+      if (!call.noGrad)
+        readWithGrad.insert(name);
     }
+    if (call.noGrad)
+      for (const std::string &name : call.makes())
+        madeWithoutGrad.insert(name);
     const bool ofComplex = isOfComplex(call);
     if (!importerOf(call.op(), ofComplex))
       (void)Call(*this, call, locationOf(call, context))
@@ -134,7 +142,25 @@ void TorchImporter::checkOperators() {
     if (!output.value.empty()) {
       used.insert(output.value);
       lastRead[output.value] = program.calls.size();
+      if (output.kind != OutputSpec::Mutation)
+        readWithGrad.insert(output.value);
     }
+}
+
+/// One tensor object that the example gives for several inputs is one value to
+/// the exporter: all that reads any of them reads the last.
+LogicalResult TorchImporter::checkExample() {
+  std::vector<std::string> all, unread;
+  for (const InputSpec &input : program.inputs)
+    if (input.kind == InputSpec::User && program.tensors.count(input.value)) {
+      all.push_back(input.value);
+      if (!used.contains(input.value))
+        unread.push_back(input.value);
+    }
+  if (unread.empty() || !program.exampleTensors ||
+      *program.exampleTensors >= static_cast<int64_t>(all.size()))
+    return success();
+  return fail(oneForSeveral(unread)), mlir::failure();
 }
 
 /// A stored tensor of complex numbers as one of pairs of floats, which is how
@@ -184,6 +210,12 @@ LogicalResult TorchImporter::readTensors() {
       fail(Failure::input("nothing says what '" + input.target + "' is"));
       return mlir::failure();
     }
+    // A storage that isn't there says nothing about what shares it.
+    if (found.meta.isMeta || !archive().archive.has(found.entry)) {
+      found.entry = "data/weights/" + input.target;
+      while (archive().archive.has(found.entry))
+        found.entry += "'";
+    }
     if (isComplexNumber(found.meta.typeNumber) && !asPairs(found.meta)) {
       fail(Failure::unsupported("'" + input.target +
                                 "' has complex numbers of halves"));
@@ -221,6 +253,10 @@ LogicalResult TorchImporter::readTensors() {
                                                      : StoredTensor::Buffer;
     tensor.frozen =
         input.kind == InputSpec::Parameter && !found.meta.requiresGrad;
+    if (tensor.note == StoredTensor::Parameter &&
+        mutated.contains(tensor.name) && !tensor.frozen &&
+        !isFrozenByUser(tensor.name))
+      refuseTrained(tensor);
     tensors.push_back(std::move(tensor));
   }
   if (failed(addTensors()))
@@ -335,13 +371,18 @@ LogicalResult TorchImporter::importCalls() {
         if (const Val v = lookup(name);
             isComplex(name) && (v.dims.empty() || v.dims.back() != 2))
           return call.error("takes shape " + str(v.dims) + " for pairs");
-      return writesInPlace(data.op()) ? importWrite(call, index, fn) : fn(call);
+      std::vector<Write> writes = writesOf(data);
+      return writes.empty()          ? fn(call)
+             : movesStatistics(data) ? moveStatistics(call, index, fn, writes)
+                                     : importWrite(call, index, fn, writes);
     };
     llvm::function_ref<LogicalResult()> known;
     if (fn)
       known = import;
     if (failed(importNode(call, data.reads(), data.makes(), known)))
       return mlir::failure();
+    if (data.noGrad)
+      cutGradients(data, call.loc);
   }
   return success();
 }
@@ -374,10 +415,10 @@ std::vector<Importer::Output> TorchImporter::outputs() {
   std::set<std::string> taken;
   size_t place = 0, places = 0;
   for (const OutputSpec &output : program.outputs)
-    places += output.kind != OutputSpec::BufferMutation;
+    places += output.kind != OutputSpec::Mutation;
   bool areNamed = program.outputNames.size() == places;
   for (const OutputSpec &output : program.outputs) {
-    if (output.kind == OutputSpec::BufferMutation)
+    if (output.kind == OutputSpec::Mutation)
       continue;
     std::string name = areNamed ? program.outputNames[place] : std::string();
     ++place;

@@ -6,9 +6,11 @@
 // - Symbols of the exporter ("s72") have no names of the user's. A dimension is
 //   called by where it first occurs, "input_ids.1"; --dim takes either. Sizes
 //   of the example that the program was exported with are the default.
-// - Calls that write in place (relu_, add_) give a new value to the name that
-//   they write, to its other names, and to the views of the same memory that
-//   are read later (Writes.cpp).
+// - Calls that write in place (relu_, add_, out=) give a new value to the name
+//   that they write, to its other names, and to the views of the same memory
+//   that are read later (Writes.cpp). Buffers, and parameters that aren't
+//   trained, are state where they are written.
+// - What ran without gradients (torch.no_grad()) is cut where it is read.
 // - Tied weights are several names of one view of one storage: one argument.
 
 #ifndef TMC_FRONTENDS_TORCH_IMPORTER_H
@@ -17,6 +19,8 @@
 #include "frontends/common/Importer.h"
 #include "frontends/torch/Call.h"
 #include "frontends/torch/Tensors.h"
+
+#include <set>
 
 namespace tmc::torch_import {
 
@@ -34,13 +38,28 @@ private:
   // In the order in which `run` calls them.
   void dropChecks();
   void checkOperators();
+  mlir::LogicalResult checkExample();
   bool isOfComplex(const CallData &call) const;
   void findWrites();
+  void refuseTrained(const StoredTensor &tensor);
   mlir::LogicalResult readTensors();
   mlir::FailureOr<std::vector<Declared>> inputs();
   std::map<std::string, int64_t> proposedDims() const;
   mlir::LogicalResult importCalls();
-  mlir::LogicalResult importWrite(Call &call, size_t index, ImportFn fn);
+  /// A value that a call writes, and what the call calls the new one; empty
+  /// where it has no name.
+  struct Write {
+    std::string value, result;
+  };
+  std::vector<Write> writesOf(const CallData &call) const;
+  mlir::LogicalResult importWrite(Call &call, size_t index, ImportFn fn,
+                                  llvm::ArrayRef<Write> writes);
+  mlir::LogicalResult written(Call &call, size_t index,
+                              const std::string &value, const Val &next);
+  mlir::LogicalResult moveStatistics(Call &call, size_t index, ImportFn fn,
+                                     llvm::ArrayRef<Write> writes);
+  void cutGradients(const CallData &call, mlir::Location loc);
+  void updateWritten();
   void setAll(const std::string &root, const Val &v);
   std::vector<std::string> readLater(const std::string &self,
                                      size_t index) const;
@@ -71,10 +90,16 @@ private:
   std::map<std::string, View> views;
   /// The last call that reads a value; one more than there are for a result.
   std::map<std::string, size_t> lastRead;
+  /// What is read where gradients flow.
+  std::set<std::string> readWithGrad;
+  /// What calls without gradients make.
+  std::set<std::string> madeWithoutGrad;
+  /// The call that writes a stored tensor, by the user's name.
+  std::map<std::string, size_t> writer;
 };
 
-/// True if `op` writes its first argument: "add_", not "__and__".
-bool writesInPlace(llvm::StringRef op);
+/// True if the call is a normalization that moves the statistics it is given.
+bool movesStatistics(const CallData &call);
 
 /// The importer of `op`, also of one that writes in place; or null.
 ImportFn importerOf(const std::string &op, bool ofComplex = false);

@@ -16,6 +16,10 @@ namespace json = llvm::json;
 constexpr int64_t kMaxJsonBytes = int64_t(1) << 28;
 /// The major version of the schema that is read here.
 constexpr int64_t kSchema = 8;
+/// A block that is computed with or without gradients.
+constexpr const char *kGradBlock = "wrap_with_set_grad_enabled";
+/// An example of more bytes isn't looked at.
+constexpr int64_t kMaxExampleBytes = int64_t(64) << 20;
 
 std::optional<ElementType> tmc::torch_import::typeOfNumber(int64_t number) {
   switch (number) {
@@ -334,6 +338,8 @@ TensorMeta Reader::meta(const json::Object &in) {
   meta.type = typeOfNumber(meta.typeNumber);
   if (auto found = in.getBoolean("requires_grad"))
     meta.requiresGrad = *found;
+  if (const json::Object *device = in.getObject("device"))
+    meta.isMeta = device->getString("type") == StringRef("meta");
   for (const json::Value &entry : array(in, "sizes")) {
     const json::Object *size = entry.getAsObject();
     if (!size)
@@ -386,6 +392,10 @@ CallData Reader::call(const json::Object &in) {
     call.stackTrace = metadata->getString("stack_trace").value_or("");
     call.modules = metadata->getString("nn_module_stack").value_or("");
     call.origin = metadata->getString("torch_fn").value_or("");
+    // What decomposing left of a block without gradients; blocks with them are
+    // no calls of the exported program.
+    call.noGrad = StringRef(call.origin).starts_with(kGradBlock) &&
+                  !StringRef(call.target).contains(kGradBlock);
   }
   std::vector<std::string> makes = call.makes();
   call.name = checkedName(in.getString("name").value_or(""));
@@ -465,12 +475,16 @@ void Reader::readOutput(const json::Object &spec) {
     Arg given = any ? argument(*any) : Arg();
     if (given.kind == Arg::Tensor)
       output.value = given.text; // What isn't one is kept for its place.
-  } else if (kind == "loss_output" || kind == "buffer_mutation") {
+  } else if (kind == "loss_output" || kind == "buffer_mutation" ||
+             kind == "parameter_mutation" || kind == "user_input_mutation") {
     output.kind =
-        kind == "loss_output" ? OutputSpec::Loss : OutputSpec::BufferMutation;
+        kind == "loss_output" ? OutputSpec::Loss : OutputSpec::Mutation;
     output.value = value ? string(*value, "name") : "";
-    if (output.kind == OutputSpec::BufferMutation)
+    // What a program leaves in its inputs is the caller's affair.
+    if (kind == "buffer_mutation")
       output.target = string(*in, "buffer_name");
+    else if (kind == "parameter_mutation")
+      output.target = string(*in, "parameter_name");
   } else {
     if (!failure) {
       failure = Failure::unsupported("the program has an output of kind '" +
@@ -658,6 +672,11 @@ Expected<Program> tmc::torch_import::parseProgram(Archive &archive) {
         !done)
       return done.failure();
   }
+  std::string example = entryLike(archive, "data/sample_inputs/", ".pt");
+  if (int64_t size = archive.sizeOf(example);
+      !example.empty() && size >= 0 && size <= kMaxExampleBytes)
+    if (auto bytes = archive.read(example, kMaxExampleBytes))
+      program.exampleTensors = countTensors(*bytes);
   inlineBlocks(program);
   return program;
 }

@@ -61,6 +61,8 @@ struct CallData {
   std::string stackTrace, modules; ///< Where the user wrote it.
   /// What the user called, "detach_1;method_descriptor.detach".
   std::string origin;
+  /// It ran under torch.no_grad(): no gradient flows through what it makes.
+  bool noGrad = false;
 
   /// "add" of "aten.add.Tensor", of any library; "_operator.mul" is whole.
   std::string op() const;
@@ -74,6 +76,7 @@ struct TensorMeta {
   std::optional<ElementType> type;
   int64_t typeNumber = 0;
   bool requiresGrad = false;
+  bool isMeta = false; ///< It has no values, and its storage says nothing.
   llvm::SmallVector<Declared::Dim, 4> dims; ///< Symbols are the program's own.
   llvm::SmallVector<int64_t, 4> hints;      ///< The sizes of the example.
   Dims strides; ///< In elements; of stored tensors only.
@@ -94,9 +97,9 @@ struct InputSpec {
 };
 
 struct OutputSpec {
-  enum Kind { User, Loss, BufferMutation } kind = User;
+  enum Kind { User, Loss, Mutation } kind = User;
   std::string value;
-  std::string target; ///< The buffer.
+  std::string target; ///< The buffer or parameter that gets the value.
 };
 
 /// A tensor of the archive.
@@ -113,7 +116,14 @@ struct Program {
   std::vector<std::string> outputNames; ///< Of the user's outputs; or empty.
   std::map<std::string, TensorMeta> tensors; ///< By value.
   std::map<std::string, Payload> payloads;   ///< By the user's name.
+  /// How many tensors the example was made of, where the file says it: fewer
+  /// than inputs if one tensor was given for several.
+  std::optional<int64_t> exampleTensors;
 };
+
+/// How many tensors the pickle of an archive that torch.save() wrote builds;
+/// nothing if it isn't understood. Nothing is unpickled.
+std::optional<int64_t> countTensors(std::string_view archive);
 
 /// Puts graphs within calls in place of the calls; those that can't be stay.
 void inlineBlocks(Program &program);

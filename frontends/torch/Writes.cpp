@@ -1,4 +1,4 @@
-// Writes.cpp - calls that write in place, and the views that see it.
+// Writes.cpp - calls that write what they read, and the views that see it.
 //
 //   base ──slice──> row ──t──> column        row.copy_(x):
 //    └────select──> other
@@ -9,12 +9,14 @@
 // A write gives a new value to what it writes. If another name of the same
 // memory is read later, the new value climbs to the memory's first name, by the
 // inverse of each view on the way, and the others are made again from there.
+// What the file stores is read by the next step: a write always climbs to it.
 
 #include "frontends/torch/Importer.h"
 
 #include "frontends/common/ops/Logic.h"
 #include "frontends/common/ops/Scatter.h"
 #include "frontends/common/ops/Shape.h"
+#include "frontends/torch/WrittenArguments.h"
 
 #include <set>
 
@@ -22,13 +24,60 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-bool tmc::torch_import::writesInPlace(StringRef op) {
-  return op.ends_with("_") && !op.ends_with("__");
+/// "add_" is "add" and "__iand__" is "__and__", written in place.
+static std::string withoutPlace(StringRef op) {
+  if (op.ends_with("_") && !op.ends_with("__"))
+    return op.drop_back().str();
+  if (op.starts_with("__i") && op.ends_with("__") &&
+      findOperator(("__" + op.drop_front(3)).str()))
+    return ("__" + op.drop_front(3)).str();
+  return op.str();
 }
 
 ImportFn tmc::torch_import::importerOf(const std::string &op, bool ofComplex) {
-  StringRef stem = op;
-  return findOperator(writesInPlace(op) ? stem.drop_back() : stem, ofComplex);
+  return findOperator(withoutPlace(op), ofComplex);
+}
+
+/// The argument that says of a normalization whether it moves the statistics
+/// that it is given, which its schema doesn't mark; empty: no normalization.
+static StringRef flagOfStatistics(StringRef op) {
+  if (op == "batch_norm" || op == "native_batch_norm" ||
+      op == "_native_batch_norm_legit")
+    return "training";
+  return op == "instance_norm" ? "use_input_stats" : "";
+}
+
+bool tmc::torch_import::movesStatistics(const CallData &call) {
+  StringRef flag = flagOfStatistics(call.op());
+  const Arg *given = flag.empty() ? nullptr : call.argument(flag.str());
+  return given && given->kind == Arg::Bool && given->integer;
+}
+
+std::vector<TorchImporter::Write>
+TorchImporter::writesOf(const CallData &call) const {
+  SmallVector<StringRef> names;
+  if (flagOfStatistics(call.op()).empty())
+    names = writtenArguments(call.target);
+  else if (movesStatistics(call))
+    names = {"running_mean", "running_var"};
+  std::vector<Write> writes;
+  for (StringRef name : names) {
+    const Arg *given = call.argument(name.str());
+    if (!given && name == "self" && !call.arguments.empty())
+      given = &call.arguments[0].second;
+    if (!given)
+      continue;
+    if (given->kind == Arg::Tensor)
+      writes.push_back({given->text, ""});
+    for (const Arg &element : given->list)
+      if (element.kind == Arg::Tensor)
+        writes.push_back({element.text, ""});
+  }
+  std::vector<std::string> made = call.makes();
+  if (made.size() == writes.size() && !movesStatistics(call))
+    for (auto [write, result] : llvm::zip(writes, made))
+      write.result = result;
+  return writes;
 }
 
 const std::string &TorchImporter::memoryOf(const std::string &name) const {
@@ -144,42 +193,53 @@ static Sharing sharingOf(const Program &program, const CallData &call) {
                                                 : Sharing::Either;
 }
 
-/// Which values share memory, and which buffers of floats are written.
+/// Which values share memory, and which stored tensors are written.
 void TorchImporter::findWrites() {
-  std::map<std::string, const InputSpec *> buffers;
+  std::map<std::string, const InputSpec *> stored;
   for (const InputSpec &input : program.inputs)
-    if (input.kind == InputSpec::Buffer)
-      buffers[input.value] = &input;
+    if (input.kind == InputSpec::Buffer || input.kind == InputSpec::Parameter)
+      stored[input.value] = &input;
   for (auto [i, call] : llvm::enumerate(program.calls)) {
-    if (call.arguments.empty() || call.arguments[0].second.kind != Arg::Tensor)
+    std::vector<Write> writes = writesOf(call);
+    for (const Write &write : writes) {
+      if (!write.result.empty()) {
+        memory[write.result] = memoryOf(write.value);
+        same[write.result] = nameOf(write.value);
+      }
+      auto root = stored.find(memoryOf(write.value));
+      if (root == stored.end())
+        continue;
+      mutated[root->second->target] = root->first;
+      writer.try_emplace(root->second->target, i);
+      lastRead[root->first] = program.calls.size(); // By the next step.
+    }
+    if (!writes.empty() || call.arguments.empty() ||
+        call.arguments[0].second.kind != Arg::Tensor)
       continue;
-    bool writes = writesInPlace(call.op());
-    Sharing sharing = writes ? Sharing::View : sharingOf(program, call);
+    Sharing sharing = sharingOf(program, call);
     if (sharing == Sharing::Copy)
       continue;
     const std::string &self = call.arguments[0].second.text;
     for (const std::string &made : call.makes()) {
       memory[made] = memoryOf(self);
-      if (writes)
-        same[made] = nameOf(self);
-      else
-        views[made] = {self, i, sharing == Sharing::View};
+      views[made] = {self, i, sharing == Sharing::View};
     }
-    auto buffer = buffers.find(memoryOf(self));
-    if (writes && buffer != buffers.end())
-      mutated[buffer->second->target] = buffer->second->value;
   }
   for (const OutputSpec &output : program.outputs)
-    if (output.kind == OutputSpec::BufferMutation)
+    if (output.kind == OutputSpec::Mutation && !output.target.empty())
       mutated[output.target] = output.value;
-  // A count of batches is written, too. It is no float, and a step that doesn't
-  // read it needs none.
-  for (const InputSpec &input : program.inputs) {
-    auto found = program.tensors.find(input.value);
-    if (found == program.tensors.end() || !found->second.type ||
-        !isFloat(*found->second.type))
-      mutated.erase(input.target);
-  }
+}
+
+/// Refuses a parameter that forward writes and the optimizer trains: the step
+/// would have two new values for it.
+void TorchImporter::refuseTrained(const StoredTensor &tensor) {
+  std::string place;
+  if (auto found = writer.find(tensor.name); found != writer.end())
+    place = " at " + placeOf(locationOf(program.calls[found->second], context));
+  refuse({"parameter", tensor.name, "",
+          "forward writes it" + place +
+              ", and the optimizer trains it (--freeze it, register it as a "
+              "buffer, or compute what is read from it out of place)"});
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,7 +272,8 @@ std::vector<std::string> TorchImporter::readLater(const std::string &self,
   return names;
 }
 
-/// The value of what `view` is a view of, with `piece` in the view's place.
+/// The value of what `view` is a view of, with `piece` in the view's place;
+/// fails where that isn't known.
 static FailureOr<Val>
 withPiece(Call &view, const std::string &made, const Val &base,
           const Val &piece,
@@ -221,6 +282,11 @@ withPiece(Call &view, const std::string &made, const Val &base,
   // Of complex numbers, the dimension of pairs isn't counted.
   view.hidden = view.reader.isComplex(made) ? 1 : 0;
   int64_t rank = base.rank();
+  // A write through it leaves the gradients of the base as they are.
+  if (op == "detach")
+    return base.isTensor() && view.importer.isTrained(base.value)
+               ? FailureOr<Val>(failure())
+               : piece;
   if (op == "slice") {
     ASSIGN_OR_FAIL(int64_t dim, view.dim("dim", 0, rank));
     ASSIGN_OR_FAIL(int64_t start, view.integer("start", 0));
@@ -306,8 +372,14 @@ LogicalResult TorchImporter::spread(Call &call, const std::string &self,
     FailureOr<Val> whole =
         withPiece(maker, at, lookup(base), lookup(at),
                   [&](const std::string &name) { return lookup(name); });
+    if (failed(whole) && (failure || !refusals.empty()))
+      return mlir::failure();
+    if (failed(whole) && data.op() == "detach")
+      return call.unsupported("writes through a detached view of '" + base +
+                              "', which has gradients: make a new value in "
+                              "place of it");
     if (failed(whole))
-      return failure || !refusals.empty() ? mlir::failure() : refuse(stale[0]);
+      return refuse(stale[0]);
     setAll(base, *whole);
     fresh.insert(base);
     at = base;
@@ -339,29 +411,95 @@ LogicalResult TorchImporter::spread(Call &call, const std::string &self,
   return success();
 }
 
-/// A call that writes `self`: its result is the new value of all names of
-/// `self`.
-LogicalResult TorchImporter::importWrite(Call &call, size_t index,
-                                         ImportFn fn) {
-  const auto &arguments = call.data.arguments;
-  if (arguments.empty() || arguments[0].second.kind != Arg::Tensor)
-    return call.error("writes no tensor");
-  const std::string self = arguments[0].second.text;
-  const Val before = lookup(self);
+/// `next` is the new value of `value`, and of all that shares its memory.
+LogicalResult TorchImporter::written(Call &call, size_t index,
+                                     const std::string &value,
+                                     const Val &next) {
+  setAll(nameOf(value), next);
+  std::vector<std::string> stale = readLater(value, index);
+  return stale.empty() ? success() : spread(call, value, stale);
+}
+
+/// A call whose results are the new values of what it writes.
+LogicalResult TorchImporter::importWrite(Call &call, size_t index, ImportFn fn,
+                                         ArrayRef<Write> writes) {
+  SmallVector<Val> before;
+  for (const Write &write : writes) {
+    before.push_back(lookup(write.value));
+    if (write.result.empty())
+      return call.unsupported("writes " + Twine(writes.size()) +
+                              " tensors, and has " +
+                              Twine(call.data.makes().size()) + " results");
+    if (call.data.noGrad && !madeWithoutGrad.count(memoryOf(write.value)) &&
+        before.back().isTensor() && isTrained(before.back().value))
+      return call.unsupported(
+          "writes a value that has gradients where none are recorded "
+          "(torch.no_grad()): make a new value in place of it");
+  }
   if (failed(fn(call)))
     return mlir::failure();
-  if (call.data.results.size() != 1)
-    return call.error("writes in place and has " +
-                      Twine(call.data.results.size()) + " results");
-  Val after = lookup(call.data.results[0].text);
-  if (after.dims != before.dims)
-    return call.error("writes shape " + str(after.dims) + " into shape " +
-                      str(before.dims));
-  FailureOr<Val> cast = castTo(call, after, before.type);
-  if (failed(cast))
+  for (auto [write, old] : llvm::zip(writes, before)) {
+    Val after = lookup(write.result);
+    // What has no elements takes any shape: out=torch.empty(0).
+    if (after.dims != old.dims && !llvm::is_contained(old.dims, 0))
+      return call.error("writes shape " + str(after.dims) + " into shape " +
+                        str(old.dims));
+    FailureOr<Val> next = castTo(call, after, old.type);
+    if (failed(next))
+      return mlir::failure();
+    if (call.data.noGrad)
+      next = detached(*next, call.loc);
+    scopes.back().values[write.result] = *next;
+    if (failed(written(call, index, write.value, *next)))
+      return mlir::failure();
+  }
+  return success();
+}
+
+/// A normalization: its importer moves the statistics, and results don't have
+/// them.
+LogicalResult TorchImporter::moveStatistics(Call &call, size_t index,
+                                            ImportFn fn,
+                                            ArrayRef<Write> writes) {
+  if (failed(fn(call)))
     return mlir::failure();
-  scopes.back().values[call.data.results[0].text] = *cast;
-  setAll(nameOf(self), *cast);
-  std::vector<std::string> stale = readLater(self, index);
-  return stale.empty() ? success() : spread(call, self, stale);
+  for (const Write &write : writes) {
+    // None for what is no buffer.
+    Value newest = newValueOf(storedBehind(lookup(write.value)));
+    if (newest && failed(written(call, index, write.value, Val(newest))))
+      return mlir::failure();
+  }
+  return success();
+}
+
+/// Cuts the gradients of what `call` made without them, where it is read with
+/// them.
+void TorchImporter::cutGradients(const CallData &call, Location loc) {
+  for (const std::string &name : call.makes()) {
+    const Val v = lookup(name);
+    if (!readWithGrad.count(name) || !v.isTensor() || !isFloat(v.type))
+      continue;
+    bool isNewState = llvm::any_of(mutated, [&](const auto &entry) {
+      return entry.second == memoryOf(name);
+    });
+    auto detach = v.value.getDefiningOp<nn::DetachOp>();
+    Value whole = detach ? detach.getInput() : v.value;
+    if (isTrained(whole) && !isNewState)
+      cut(whole);
+    scopes.back().values[name] = detached(v, loc);
+  }
+}
+
+/// The last values of what is written are the new ones of the step.
+void TorchImporter::updateWritten() {
+  for (const auto &entry : mutated) {
+    auto found = tensorOf.find(entry.first());
+    const Val next = lookup(entry.second);
+    if (found == tensorOf.end() || !next.isTensor())
+      continue;
+    const StoredTensor &tensor = tensors[found->second];
+    if (tensor.argument && next.value.getType() == tensor.argument.getType() &&
+        newValueOf(found->second))
+      updateState(Val(Value(tensor.argument)), next.value);
+  }
 }

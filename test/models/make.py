@@ -284,6 +284,52 @@ class LostBuffer(nn.Module):
         return F.cross_entropy(logits, label)
 
 
+class Functions(nn.Module):
+    """Functions of parameters alone, which the exporter's defaults fold: a number's, a vector's, a matrix's."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.t = nn.Parameter(torch.rand(3)), nn.Parameter(torch.tensor(0.5))
+        self.u, self.v = nn.Parameter(torch.rand(3, 1)), nn.Parameter(torch.rand(1, 3))
+
+    def forward(self, x):
+        return ((x * torch.exp(self.a) / self.t.exp()) @ (self.u @ self.v)).pow(2).sum()
+
+
+class DetachedTwice(nn.Module):
+    """Nodes that read one value twice, detached in one place, the first or the second."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.rand(3)), nn.Parameter(torch.rand(3))
+
+    def forward(self, x):
+        y, z = self.a * x, self.b * x
+        return (y * y.detach()).sum() + (z.detach() / z).sum()
+
+
+class Labelled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(7, 4), nn.Linear(4, 7)
+
+    def forward(self, ids, labels):
+        return F.cross_entropy(self.head(self.table(ids)).transpose(1, 2), labels)
+
+
+def functions(path, notes=True):
+    as_users_do(path, Functions().train(), dict(x=torch.rand(2, 3)))
+    if not notes:
+        proto = onnx.load(path)
+        for value in proto.graph.value_info:
+            del value.metadata_props[:]
+        onnx.save(proto, path)
+
+
+def one_tensor(path, ids=torch.zeros(2, 5, dtype=torch.int64)):
+    as_users_do(path, Labelled().train(), dict(ids=ids, labels=ids), optimize=False)
+
+
 class Norm(nn.Module):
     """One convolution with its batch normalization."""
 
@@ -367,6 +413,10 @@ MODELS = {
     "lost-buffer": lambda p: as_users_do(
         p, LostBuffer().train(), dict(x=torch.zeros(5, 4), label=torch.zeros(5, dtype=torch.int64)), optimize=False),
     "folded-norm": norm,
+    "folded-functions": functions,
+    "folded-functions-bare": lambda p: functions(p, notes=False),
+    "detached-twice": lambda p: as_users_do(p, DetachedTwice().train(), dict(x=torch.rand(3))),
+    "one-tensor": one_tensor,
     "merged-norm": lambda p: norm(p, training=False, dynamo=False),
     "fixed-norm-torchscript": fixed_norm,
     "frozen-norm-torchscript": frozen_norm,

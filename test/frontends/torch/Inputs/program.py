@@ -1,7 +1,8 @@
 """Write a small exported program from lines of text: `program.py TEXT OUT.pt2`.
 
     x: f32 4 8                                          an input, with its type and sizes
-    w: f32 4 8 = param                                  a parameter, without a value
+    w: f32 4 8 = param                                  a parameter, without a value; or `frozen`, or a `buffer`
+    w: f32 4 8 = param meta                             of the meta device: all have one storage, of no bytes
     row = aten.select.int self=x dim=0 index=1          a call
     values, places = aten.topk.default self=x k=2       with two results
     parts = [a, b] aten.split.Tensor self=x split_size=2      with a list of them
@@ -10,6 +11,8 @@
     h = aten.mul.Tensor self=x other=w
     end h                                               ... and its outputs
     y = higher_order.wrap_with_set_grad_enabled False inner row w       a call with a graph
+    write b row                                         a new value of what is stored, as decomposed programs have it
+    example x x y                                       what each input of the example is: one tensor may be several
     return row values
 
 Arguments are names of values, numbers, True and False, quoted texts, and lists of these. `#` begins a
@@ -17,7 +20,9 @@ comment.
 """
 
 import ast
+import io
 import json
+import pickle
 import re
 import sys
 import zipfile
@@ -45,6 +50,29 @@ def literal(text, known, blocks):
     return {kinds[type(value)]: value}
 
 
+class Tensor:
+    """As torch.save() writes one: its storage is outside of the pickle."""
+
+    def __reduce__(self):
+        return tuple, ([Storage()],)
+
+
+class Storage:
+    pass
+
+
+def example(names):
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value):
+            return ("storage", "0") if isinstance(value, Storage) else None
+    tensors = {name: Tensor() for name in names}
+    text, archive = io.BytesIO(), io.BytesIO()
+    Pickler(text, 2).dump((tuple(tensors[name] for name in names), {}))
+    with zipfile.ZipFile(archive, "w") as target:
+        target.writestr(zipfile.ZipInfo("archive/data.pkl"), text.getvalue())
+    return archive.getvalue()
+
+
 def meta(kind, sizes, trains=False):
     strides, stride = [], 1
     for size in reversed(sizes):
@@ -56,14 +84,23 @@ def meta(kind, sizes, trains=False):
         storage_offset=dict(as_int=0), layout=7)
 
 
+def written(specs, name, value):
+    kind = "parameter" if any("parameter" in s and s["parameter"]["parameter_name"] == name for s in specs) else "buffer"
+    return {kind + "_mutation": {"arg": {"name": value}, kind + "_name": name}}
+
+
 def main():
     with open(sys.argv[1]) as file:
         lines = [line.split("#")[0].strip() for line in file]
     known, values, inputs, nodes, specs, outputs = set(), {}, [], [], [], []
-    blocks, around = {}, None
+    blocks, around, config, writes, given = {}, None, {}, [], []
     for line in filter(None, lines):
         if line.startswith("return"):
             outputs = line.split()[1:]
+        elif line.startswith("write "):
+            writes.append(line.split()[1:])
+        elif line.startswith("example "):
+            given = line.split()[1:]
         elif line.startswith("begin "):
             block, *names = line.split()[1:]
             around, known, nodes = (block, names, known, nodes), set(names), []
@@ -79,9 +116,13 @@ def main():
             known.add(name)
             argument = {"name": name}
             inputs.append({"as_tensor": argument})
-            is_parameter = role.strip() == "param"
-            values[name] = meta(kind, [int(n) for n in sizes], is_parameter)
-            specs.append({"parameter": {"arg": argument, "parameter_name": name}} if is_parameter else
+            role, *where = role.split() or [""]
+            values[name] = meta(kind, [int(n) for n in sizes], role == "param")
+            if where:
+                values[name]["device"]["type"] = where[0]
+                config[name] = dict(path_name="weight_0", use_pickle=False, tensor_meta=values[name])
+            specs.append({"parameter": {"arg": argument, "parameter_name": name}} if role in ("param", "frozen") else
+                         {"buffer": {"arg": argument, "buffer_name": name}} if role == "buffer" else
                          {"user_input": {"arg": {"as_tensor": argument}}})
         else:
             made, _, rest = line.partition("=")
@@ -96,21 +137,25 @@ def main():
             known.update(n.strip() for n in made.split(","))
             target, *arguments = rest.split()
             pairs = (text.split("=", 1) if "=" in text else ("", text) for text in arguments)
-            given = [dict(name=a, arg=literal(v, known, blocks), kind=1) for a, v in pairs]
-            nodes.append(dict(target="torch.ops." + target, inputs=given, outputs=results, metadata={}, name=made.split(",")[0].strip()))
+            read = [dict(name=a, arg=literal(v, known, blocks), kind=1) for a, v in pairs]
+            nodes.append(dict(target="torch.ops." + target, inputs=read, outputs=results, metadata={}, name=made.split(",")[0].strip()))
     results = [{"as_tensor": {"name": n}} for n in outputs]
     program = dict(
         graph_module=dict(
             graph=dict(inputs=inputs, outputs=results, nodes=nodes, tensor_values=values, sym_int_values={}, sym_bool_values={},
                        is_single_tensor_return=False, custom_obj_values={}),
-            signature=dict(input_specs=specs, output_specs=[{"user_output": {"arg": r}} for r in results]),
+            signature=dict(input_specs=specs, output_specs=[written(specs, *pair) for pair in writes] + [{"user_output": {"arg": r}} for r in results]),
             module_call_graph=[]),
         opset_version=dict(aten=10), range_constraints={}, schema_version=dict(major=8, minor=0), torch_version="unnamed")
     with zipfile.ZipFile(sys.argv[2], "w") as target:
         for name, text in (("models/model.json", json.dumps(program)), ("archive_format", "pt2"), ("archive_version", "0"),
-                           ("byteorder", "little"), ("data/weights/model_weights_config.json", json.dumps(dict(config={}))),
+                           ("byteorder", "little"), ("data/weights/model_weights_config.json", json.dumps(dict(config=config))),
                            ("data/constants/model_constants_config.json", json.dumps(dict(config={})))):
             target.writestr(zipfile.ZipInfo("model/" + name), text)
+        if config:
+            target.writestr(zipfile.ZipInfo("model/data/weights/weight_0"), b"")
+        if given:
+            target.writestr(zipfile.ZipInfo("model/data/sample_inputs/model.pt"), example(given))
 
 
 main()
