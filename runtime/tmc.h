@@ -105,14 +105,17 @@ typedef struct tmc_statistics {
 
 TMC_API void tmc_options_init(tmc_options *options);
 
-/* Maps the arena and prepares the kernels. Nothing is loaded yet. */
+/* Maps the arena and prepares the kernels. Nothing is loaded yet. `options` may
+ * be null: the defaults. */
 TMC_API int tmc_step_create(const tmc_options *options, tmc_step **step);
 TMC_API void tmc_step_destroy(tmc_step *step);
 
 /* The last error of this thread, or "". */
 TMC_API const char *tmc_last_error(void);
 
-/* Parameters and states: from a safetensors file by name, or random. */
+/* Parameters and states: from a safetensors file by name, or random. What isn't
+ * trained is never random where it has a value, or the weights.safetensors
+ * beside the library has one. */
 TMC_API int tmc_step_load(tmc_step *step, const char *safetensors_path);
 TMC_API int tmc_step_init_random(tmc_step *step, uint64_t seed);
 
@@ -122,7 +125,8 @@ TMC_API int tmc_step_tensor(const tmc_step *step, int64_t index,
                             tmc_tensor *tensor);
 
 /* Copies of whole tensors; `bytes` must be the tensor's size. Batch inputs are
- * written before each step; integer inputs are checked against their range. */
+ * written before the first step, and stay until they are written again; integer
+ * inputs are checked against their range. */
 TMC_API int tmc_step_write(tmc_step *step, const char *name, const void *data,
                            int64_t bytes);
 TMC_API int tmc_step_read(tmc_step *step, const char *name, void *data,
@@ -134,10 +138,13 @@ TMC_API void tmc_step_set_learning_rate(tmc_step *step, double learning_rate);
 TMC_API int tmc_step_run(tmc_step *step, double *loss);
 
 /* A checkpoint is a directory; it is replaced atomically. save writes
- * parameters, states, moments, step count and seed; resume reads them back. */
+ * parameters, states, moments, the counts of steps and of batches, and the
+ * seed; resume reads them back. A finite value is never replaced by one that
+ * isn't. */
 TMC_API int tmc_step_save(tmc_step *step, const char *directory);
-/* The parameters alone, in directory/model.safetensors: floats in `type`
- * ("f32", "bf16", "f16"), rounded to nearest; null: as the step keeps them. */
+/* The model, in directory/model.safetensors, under the names of its state_dict:
+ * floats in `type` ("f32", "bf16", "f16"), rounded to nearest; null: as the
+ * step keeps them. */
 TMC_API int tmc_step_save_weights(tmc_step *step, const char *directory,
                                   const char *type);
 TMC_API int tmc_step_resume(tmc_step *step, const char *directory);

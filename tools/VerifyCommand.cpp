@@ -24,6 +24,7 @@ int VerifyCommand::run() {
   options.seed = seed;
   options.threads = threads;
   options.weights = weights;
+  options.data.assign(data.begin(), data.end());
   options.progress = isatty(2);
   Expected<VerifyReport> done = verifyStep(options);
   if (!done) {

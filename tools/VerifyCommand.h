@@ -40,6 +40,11 @@ struct VerifyCommand {
       llvm::cl::desc("a .safetensors file (default: DIR/weights.safetensors, "
                      "else random weights)"),
       llvm::cl::sub(command), llvm::cl::cat(category)};
+  llvm::cl::list<std::string> data{
+      "data", llvm::cl::value_desc("FILE|NAME=FILE"),
+      llvm::cl::desc("inputs, as DIR/train takes them (default: drawn): for a "
+                     "model whose inputs have a domain"),
+      llvm::cl::sub(command), llvm::cl::cat(category)};
 
   /// Prints the worst tensors; returns the exit code.
   int run();

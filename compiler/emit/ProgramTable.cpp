@@ -411,6 +411,21 @@ private:
     return text;
   }
 
+  /// Whether updates take a factor that clips.
+  bool clips() {
+    bool found = false;
+    program.walk([&](mem::LaunchOp launch) {
+      if (launch.getCallee() != "GradNorm")
+        return;
+      for (Attribute param : launch.getParams()) {
+        auto pair = cast<ArrayAttr>(param);
+        if (cast<StringAttr>(pair[0]) == "maxNorm")
+          found |= cast<FloatAttr>(pair[1]).getValueAsDouble() > 0;
+      }
+    });
+    return found;
+  }
+
   void printProgram() {
     PlanRecord plan = PlanRecord::of(program).value_or(PlanRecord());
     int64_t loss = -1, norm = -1, scale = -1, count = -1, saturations = -1,
@@ -451,6 +466,7 @@ private:
        << ",\n    .lossScaleTensor = " << scale
        << ",\n    .updateCountTensor = " << count
        << ",\n    .saturationsTensor = " << saturations
+       << (scale < 0 && clips() ? ",\n    .skipsNonFinite = true" : "")
        << ",\n    .samplesPerStep = " << samples
        << ",\n    .tokensPerStep = " << tokens
        << ",\n    .plan = {.budgetBytes = " << options.budgetBytes

@@ -13,18 +13,39 @@
 
 using namespace tmc;
 
+static std::error_code writeTo(llvm::raw_fd_ostream &os,
+                               const std::string &content) {
+  os << content;
+  os.flush();
+  std::error_code error = os.error();
+  os.clear_error();
+  return error;
+}
+
+/// Writes a file whole, or leaves what is there: a full disk leaves no half of
+/// one. What isn't a regular file (a terminal, a pipe) is written as it comes.
 static Expected<bool> writeFile(const std::string &path,
                                 const std::string &content) {
-  std::error_code error;
-  llvm::raw_fd_ostream os(path, error);
-  if (!error) {
-    os << content;
-    os.flush();
-    error = os.error();
-    os.clear_error();
-  }
-  if (error)
+  auto failed = [&](const std::error_code &error) {
     return Failure::world("can't write '" + path + "': " + error.message());
+  };
+  std::error_code error;
+  if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path)) {
+    llvm::raw_fd_ostream os(path, error);
+    if (!error)
+      error = writeTo(os, content);
+    return error ? Expected<bool>(failed(error)) : true;
+  }
+  auto file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
+  if (!file)
+    return failed(llvm::errorToErrorCode(file.takeError()));
+  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  if ((error = writeTo(os, content))) {
+    llvm::consumeError(file->discard());
+    return failed(error);
+  }
+  if (llvm::Error kept = file->keep(path))
+    return failed(llvm::errorToErrorCode(std::move(kept)));
   return true;
 }
 

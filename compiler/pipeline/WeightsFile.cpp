@@ -41,10 +41,82 @@ static std::string contradiction(const ModelValue &value,
   if (tensor.shape != value.shape)
     return "'" + value.name + "' is " + shapeText(tensor.shape) +
            "; the model's is " + shapeText(value.shape);
-  if (!canBecome(tensor.type, value.type))
+  if (tensor.isUnsigned || !canBecome(tensor.type, value.type))
     return "'" + value.name + "' is " + nameOf(tensor.type) +
            "; the model's is " + nameOf(value.type);
   return "";
+}
+
+/// The type as files have it.
+static SafeTensor unusedTensor(const Weights::Unused &tensor) {
+  using frontend::ElementType;
+  SafeTensor result;
+  result.shape = tensor.shape;
+  auto set = [&](DType type, bool isUnsigned = false) {
+    result.type = type;
+    result.isUnsigned = isUnsigned;
+    return result;
+  };
+  switch (tensor.type) {
+  case ElementType::F32:
+    return set(DType::F32);
+  case ElementType::U8:
+    return set(DType::U8);
+  case ElementType::I8:
+    return set(DType::I8);
+  case ElementType::U16:
+    return set(DType::U16);
+  case ElementType::I16:
+    return set(DType::I16);
+  case ElementType::I32:
+    return set(DType::I32);
+  case ElementType::I64:
+    return set(DType::I64);
+  case ElementType::Bool:
+    return set(DType::I1);
+  case ElementType::F16:
+    return set(DType::F16);
+  case ElementType::F64:
+    return set(DType::F64);
+  case ElementType::U32:
+    return set(DType::I32, true);
+  case ElementType::U64:
+    return set(DType::I64, true);
+  case ElementType::BF16:
+    return set(DType::BF16);
+  }
+  return result;
+}
+
+/// Adds what the graph doesn't read, from --weights where that has it in the
+/// same form. A model whose values aren't there has none of these either.
+static Expected<bool> addUnused(Weights &model, const WeightsPrefix &prefix,
+                                WeightSources &sources) {
+  for (const Weights::Unused &tensor : model.unused()) {
+    std::vector<std::string> names{tensor.name};
+    names.insert(names.end(), tensor.aliases.begin(), tensor.aliases.end());
+    SafeTensor like = unusedTensor(tensor);
+    std::string_view bytes;
+    for (const std::string &name : names)
+      if (const SafeTensor *given = sources.given.find(prefix.nameInFile(name));
+          given && bytes.empty() && given->shape == like.shape &&
+          given->type == like.type)
+        bytes = {sources.given.data(*given), size_t(given->end - given->begin)};
+    if (bytes.empty()) {
+      auto read = model.read(tensor);
+      if (!read && read.failure().kind != FailureKind::World)
+        return std::move(read.failure());
+      if (!read)
+        continue;
+      bytes = *read;
+    }
+    for (const std::string &name : names) {
+      sources.tensors.emplace_back(name, like);
+      sources.bytes.push_back(bytes);
+      sources.totalBytes += int64_t(bytes.size());
+    }
+  }
+  return true;
 }
 
 std::string WeightsPrefix::nameInFile(const std::string &name) const {
@@ -76,6 +148,11 @@ static Expected<std::string> check(const std::vector<ModelValue> &values,
                                    const WeightsPrefix &prefix) {
   std::vector<std::string> missing, unexpected, wrong;
   std::set<std::string> known;
+  for (const Weights::Unused &tensor : model.unused()) {
+    known.insert(prefix.nameInFile(tensor.name));
+    for (const std::string &alias : tensor.aliases)
+      known.insert(prefix.nameInFile(alias));
+  }
   for (const ModelValue &value : values) {
     if (const SafeTensor *tensor = find(file, value, prefix, known)) {
       if (std::string text = contradiction(value, *tensor); !text.empty())
@@ -158,12 +235,12 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
     sources.bytes.push_back(bytes);
     sources.totalBytes += int64_t(bytes.size());
   }
+  sources.transient = model.transient();
+  if (auto added = addUnused(model, prefix, sources); !added)
+    return std::move(added.failure());
   return sources;
 }
 
-/// Says in a file's metadata that it is ours.
-constexpr const char *kMakerKey = "made_by";
-constexpr const char *kMaker = "tmc compile";
 constexpr const char *kFile = "weights.safetensors";
 
 Expected<bool> tmc::writeWeights(const WeightSources &sources,
@@ -171,8 +248,11 @@ Expected<bool> tmc::writeWeights(const WeightSources &sources,
   if (sources.tensors.empty())
     return true;
   auto tensors = sources.tensors;
-  std::string header =
-      safetensorsHeader(tensors, {{"format", "pt"}, {kMakerKey, kMaker}});
+  std::map<std::string, std::string> metadata = {{"format", "pt"},
+                                                 {kMakerKey, kMaker}};
+  for (const std::string &name : sources.transient)
+    metadata[kTransientKey] += name + "\n";
+  std::string header = safetensorsHeader(tensors, metadata);
   std::vector<std::string_view> pieces = {header};
   pieces.insert(pieces.end(), sources.bytes.begin(), sources.bytes.end());
   return directory.write(kFile, pieces);

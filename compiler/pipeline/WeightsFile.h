@@ -6,8 +6,12 @@
 //     (in its file or beside it)                                 piece
 //
 // Values are mapped and written from where they are: none is copied through
-// memory of ours. A model whose external data isn't there compiles all the
-// same; the trainer then asks for --weights or --init.
+// memory of ours. What the model has and its graph doesn't read is in the file,
+// too (counts of batches, unused buffers): a trainer passes it on to the model
+// that it saves. Names that aren't of the model's state_dict are in the
+// metadata, one a line, since such a model must not have them. A model whose
+// external data isn't there compiles all the same; the trainer then asks for
+// --weights or --init.
 
 #ifndef TMC_COMPILER_PIPELINE_WEIGHTSFILE_H
 #define TMC_COMPILER_PIPELINE_WEIGHTSFILE_H
@@ -29,8 +33,9 @@ struct WeightSources {
   std::vector<std::pair<std::string, SafeTensor>> tensors;
   std::vector<std::string_view> bytes; // Of `tensors`, one for one.
   int64_t totalBytes = 0;
-  std::vector<std::string> missing; // Values that nothing gives.
-  std::string why;                  // ... and why, for a note.
+  std::vector<std::string> transient; // Names that aren't of the state_dict.
+  std::vector<std::string> missing;   // Values that nothing gives.
+  std::string why;                    // ... and why, for a note.
   std::vector<std::string> warnings;
 };
 

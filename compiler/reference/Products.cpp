@@ -1,5 +1,6 @@
 // Products.cpp - matrix products and convolutions.
 
+#include "compiler/reference/DoubleProduct.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/reference/PackedScales.h"
 #include "compiler/reference/Window.h"
@@ -14,58 +15,6 @@ template <typename F>
 static void forEachBlock(int64_t count, int64_t size, F &&body) {
   for (int64_t begin = 0; begin < count; begin += size)
     body(begin, std::min(count, begin + size));
-}
-
-/// The rows x cols matrix at `data`, or, if `transposed`, the one whose
-/// transpose is there.
-static std::vector<double> matrixOf(const double *data, int64_t rows,
-                                    int64_t cols, bool transposed) {
-  std::vector<double> result(data, data + rows * cols);
-  if (!transposed)
-    return result;
-  constexpr int64_t kTile = 16;
-  forEachBlock(rows, kTile, [&](int64_t i0, int64_t i1) {
-    forEachBlock(cols, kTile, [&](int64_t j0, int64_t j1) {
-      for (int64_t i = i0; i < i1; ++i)
-        for (int64_t j = j0; j < j1; ++j)
-          result[i * cols + j] = data[j * rows + i];
-    });
-  });
-  return result;
-}
-
-/// Adds to out[j], for j < count, the products of four numbers of a row of x
-/// with four rows of y.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-static void
-addProducts4(double *__restrict out, int64_t count, const double *x,
-             const double *__restrict y, int64_t stride) {
-  const double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-  const double *y1 = y + stride, *y2 = y1 + stride, *y3 = y2 + stride;
-  for (int64_t j = 0; j < count; ++j)
-    out[j] += (x0 * y[j] + x1 * y1[j]) + (x2 * y2[j] + x3 * y3[j]);
-}
-
-/// out += x y, for m x k, k x n and m x n. A step of a real model is minutes of
-/// this: a block of y stays in the cache while rows of x go by.
-static void addProduct(double *out, const double *x, const double *y, int64_t m,
-                       int64_t k, int64_t n) {
-  constexpr int64_t kDepth = 128, kWidth = 256;
-  forEachBlock(n, kWidth, [&](int64_t j0, int64_t j1) {
-    forEachBlock(k, kDepth, [&](int64_t p0, int64_t p1) {
-      for (int64_t i = 0; i < m; ++i) {
-        double *row = out + i * n + j0;
-        int64_t p = p0;
-        for (; p + 4 <= p1; p += 4)
-          addProducts4(row, j1 - j0, x + i * k + p, y + p * n + j0, n);
-        for (; p < p1; ++p)
-          for (int64_t j = 0; j < j1 - j0; ++j)
-            row[j] += x[i * k + p] * y[p * n + j0 + j];
-      }
-    });
-  });
 }
 
 /// What codes stand for: each is multiplied by its scale, that of everything or
@@ -108,12 +57,13 @@ static LogicalResult matmul(MatmulOp op, OpCall &call) {
     out.floats = acc->floats;
 
   for (int64_t b = 0; b < batch; ++b) {
-    std::vector<double> x =
-        matrixOf(&lhs.floats[b * m * k], m, k, op.getTransposeLhs());
-    std::vector<double> y =
-        matrixOf(&rhs.floats[b * k * n], k, n, op.getTransposeRhs());
-    double *to = &out.floats[b * m * n];
-    addProduct(to, x.data(), y.data(), m, k, n);
+    double *to = out.floats.data() + b * m * n;
+    addProduct(to,
+               MatrixView::of(lhs.floats.data() + b * m * k, m, k,
+                              op.getTransposeLhs()),
+               MatrixView::of(rhs.floats.data() + b * k * n, k, n,
+                              op.getTransposeRhs()),
+               m, k, n);
     for (int64_t i = 0; bias && i < m; ++i)
       for (int64_t j = 0; j < n; ++j)
         to[i * n + j] += bias->floats[j];
@@ -225,8 +175,11 @@ static LogicalResult conv(ConvOp op, OpCall &call) {
     c.forEachMeeting(group, [&](int64_t k, int64_t p, int64_t i) {
       window[k * size + p] = input.floats[i];
     });
-    addProduct(result.data(), &filter.floats[group * c.filters * c.weights],
-               window.data(), c.filters, c.weights, size);
+    addProduct(result.data(),
+               MatrixView::of(&filter.floats[group * c.filters * c.weights],
+                              c.filters, c.weights),
+               MatrixView::of(window.data(), c.weights, size), c.filters,
+               c.weights, size);
     c.forEachOutput(group, [&](int64_t f, int64_t p, int64_t o) {
       out.floats[o] = result[f * size + p];
     });
@@ -245,10 +198,10 @@ static LogicalResult convGradInput(ConvGradInputOp op, OpCall &call) {
     c.forEachOutput(group, [&](int64_t f, int64_t p, int64_t o) {
       g[f * size + p] = grad.floats[o];
     });
-    std::vector<double> turned =
-        matrixOf(&filter.floats[group * c.filters * c.weights], c.weights,
-                 c.filters, /*transposed=*/true);
-    addProduct(window.data(), turned.data(), g.data(), c.weights, c.filters,
+    addProduct(window.data(),
+               MatrixView::of(&filter.floats[group * c.filters * c.weights],
+                              c.weights, c.filters, /*isTransposed=*/true),
+               MatrixView::of(g.data(), c.filters, size), c.weights, c.filters,
                size);
     c.forEachMeeting(group, [&](int64_t k, int64_t p, int64_t i) {
       out.floats[i] += window[k * size + p];
@@ -264,15 +217,18 @@ static LogicalResult convGradFilter(ConvGradFilterOp op, OpCall &call) {
   ConvProducts c(op, input.shape, out.shape, grad.shape);
   c.forEachPiece([&](int64_t group) {
     int64_t size = c.elements();
-    std::vector<double> window(size * c.weights), g(c.filters * size);
+    std::vector<double> window(c.weights * size), g(c.filters * size);
     c.forEachMeeting(group, [&](int64_t k, int64_t p, int64_t i) {
-      window[p * c.weights + k] = input.floats[i];
+      window[k * size + p] = input.floats[i];
     });
     c.forEachOutput(group, [&](int64_t f, int64_t p, int64_t o) {
       g[f * size + p] = grad.floats[o];
     });
-    addProduct(&out.floats[group * c.filters * c.weights], g.data(),
-               window.data(), c.filters, size, c.weights);
+    addProduct(&out.floats[group * c.filters * c.weights],
+               MatrixView::of(g.data(), c.filters, size),
+               MatrixView::of(window.data(), size, c.weights,
+                              /*isTransposed=*/true),
+               c.filters, size, c.weights);
   });
   return success();
 }

@@ -30,7 +30,8 @@ static LogicalResult gradNorm(GradNormOp op, OpCall &call) {
   double norm = std::sqrt(sum) / scale;
   call.out(0).floats[0] = norm;
   double clip = maxNorm == 0 ? 1 : std::min(1.0, maxNorm / (norm + 1e-6));
-  call.out(1).floats[0] = clip / scale;
+  // Of a norm that isn't finite nothing moves.
+  call.out(1).floats[0] = std::isfinite(norm) ? clip / scale : NAN;
   return success();
 }
 
@@ -64,7 +65,8 @@ static LogicalResult lossScale(LossScaleOp op, OpCall &call) {
 /// square.
 template <typename Op>
 static bool isSkipped(Op op, OpCall &call, SmallVector<Value> kept) {
-  if (scalar(call, op.getStep()) != 0)
+  if (scalar(call, op.getStep()) != 0 &&
+      !std::isnan(scalar(call, op.getClip(), 1)))
     return false;
   if (op.getCopy())
     kept.push_back(op.getCopy());

@@ -5,6 +5,7 @@
 #include "compiler/verify/Arguments.h"
 #include "compiler/verify/StepLibrary.h"
 #include "dialects/nn/NN.h"
+#include "runtime/step/Data.h"
 #include "runtime/step/Safetensors.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -120,6 +121,8 @@ private:
   train::StepOp step;
   std::unique_ptr<StepLibrary> library;
   std::map<std::string, std::vector<char>> given;
+  std::vector<TensorInfo> inputs; ///< What data can be for.
+  std::optional<DataReader> reader;
   VerifyReport report;
   int64_t number = 0; ///< Steps that the library has run.
   /// What the interpreter said last, where it failed.
@@ -167,6 +170,8 @@ private:
               checkTensor(train::argName(step, i), step.getArgumentTypes()[i]);
           !done)
         return done;
+    if (auto done = openData(); !done)
+      return done;
     if (!options.weights.empty()) {
       report.weights = options.weights;
       return readWeights();
@@ -192,6 +197,52 @@ private:
                             " bytes, instead of " +
                             shapeText(expected.getShape()) + ", " +
                             std::to_string(bytes) + " bytes");
+    return true;
+  }
+
+  /// Opens --data for the arguments that the trainer would ask it for.
+  Expected<bool> openData() {
+    if (options.data.empty())
+      return true;
+    DataInputs wanted;
+    for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+      const tmc_tensor *tensor = library->find(train::argName(step, i).str());
+      if ((tensor->role != TMC_BATCH && tensor->role != TMC_SCALAR) ||
+          isFed(step, i))
+        continue;
+      TensorInfo info{};
+      info.name = tensor->name;
+      info.type = DType(tensor->dtype);
+      info.rank = tensor->rank;
+      std::copy(tensor->dims, tensor->dims + tensor->rank, info.dims);
+      info.role = Role(tensor->role);
+      if (tensor->role == TMC_BATCH && tensor->rank > 0)
+        wanted.samplesPerStep =
+            std::max(wanted.samplesPerStep, tensor->dims[0]);
+      inputs.push_back(info);
+    }
+    for (const TensorInfo &info : inputs)
+      wanted.inputs.push_back(&info);
+    reader.emplace();
+    if (Status s = DataReader::create(wanted, options.data, *reader,
+                                      /*needsAll=*/false);
+        !s)
+      return Failure{FailureKind(s.code()), s.message(), {}};
+    return true;
+  }
+
+  /// The batch of a draw becomes what is given for its inputs.
+  Expected<bool> readBatch(int64_t drawn) {
+    if (!reader)
+      return true;
+    reader->setPosition(drawn - 1);
+    Status s = reader->next(
+        [&](const TensorInfo &input, const char *data, int64_t bytes) {
+          given[input.name].assign(data, data + bytes);
+          return Status::ok();
+        });
+    if (!s)
+      return Failure{FailureKind(s.code()), s.message(), {}};
     return true;
   }
 
@@ -318,28 +369,36 @@ private:
 
   Expected<bool> compareSteps() {
     std::map<unsigned, double> slotScale;
+    int draws = kDraws;
     for (int64_t k = 0; k < options.steps; ++k) {
-      for (int drawn = 0;; ++drawn) {
+      for (int drawn = 1;; ++drawn) {
         ++number;
+        if (auto read = readBatch(number); !read)
+          return read;
         ArgumentDraw how{options.seed, number, slotScale, &given};
         std::map<unsigned, double> nextScale;
-        auto compared = compareStep(how, nextScale);
+        Results expected;
+        auto compared = compareStep(how, nextScale, expected);
         if (!compared)
           return std::move(compared.failure());
         bool good = llvm::all_of(*compared, isGood);
         if (!good) {
-          if (auto allowed = allowRounding(how, *compared); !allowed)
+          if (auto allowed = allowRounding(how, expected, *compared); !allowed)
             return allowed;
           // Another draw may be exact to the last digits; where none is, the
           // last counts by what rounding allows it.
           good = llvm::all_of(*compared, isGood);
-          if (good && drawn + 1 == kDraws)
+          if (good && drawn == draws)
             if (auto fine = checkCoarsest(*compared); !fine)
               return fine;
-          if ((good || mayBeAScale(*compared)) && drawn + 1 < kDraws) {
+          if ((good || mayBeAScale(*compared)) && drawn < draws) {
             ++report.undecided;
             continue;
           }
+          // What five draws of a step don't decide, five of the next don't
+          // either: one is enough.
+          if (drawn == kDraws)
+            draws = 1;
         }
         llvm::append_range(report.deviations, *compared);
         report.agrees &= good;
@@ -462,17 +521,19 @@ private:
 
   /// Runs both on one draw. `slotScale` gets what the next may start from.
   Expected<std::vector<Deviation>>
-  compareStep(const ArgumentDraw &how, std::map<unsigned, double> &slotScale) {
+  compareStep(const ArgumentDraw &how, std::map<unsigned, double> &slotScale,
+              Results &expected) {
     SmallVector<Tensor> inputs = draw(how);
     Expected<double> loss = runCompiled(inputs);
     if (!loss)
       return std::move(loss.failure());
-    Expected<Results> expected = interpret(std::move(inputs));
-    if (!expected)
-      return std::move(expected.failure());
+    Expected<Results> interpreted = interpret(std::move(inputs));
+    if (!interpreted)
+      return std::move(interpreted.failure());
+    expected = std::move(*interpreted);
     std::vector<Deviation> list;
     std::vector<char> bytes;
-    for (auto [i, want] : llvm::enumerate(*expected)) {
+    for (auto [i, want] : llvm::enumerate(expected)) {
       if (std::optional<unsigned> arg = train::updatedArg(step, i);
           arg && train::copiedArg(step, *arg))
         continue; // It is compared with what it copies.
@@ -492,8 +553,10 @@ private:
       Tensor got = Tensor::fromBytes(want.element, want.shape, bytes.data());
       if (kind == "loss" && !std::isfinite(want.number(0)))
         return Failure::input(
-                   "the reference's loss isn't finite on random values")
-            .note("--weights F.safetensors gives it a model's own");
+                   "the reference's loss isn't finite on " +
+                   std::string(reader ? "these values" : "random values"))
+            .note("--weights F.safetensors gives it a model's own, --data "
+                  "NAME=FILE inputs of its domain");
       if (kind == "loss" && got.number(0) != *loss)
         return Failure::input("the step says a loss of " +
                               std::to_string(*loss) + " and holds one of " +
@@ -598,11 +661,8 @@ private:
   /// Where tensors differ by more than they may, lets them differ by as much as
   /// changes of the inputs as small as a few roundings, or rounding each
   /// result, explain.
-  Expected<bool> allowRounding(const ArgumentDraw &how,
+  Expected<bool> allowRounding(const ArgumentDraw &how, const Results &expected,
                                std::vector<Deviation> &list) {
-    auto expected = interpret(draw(how));
-    if (!expected)
-      return std::move(expected.failure());
     llvm::StringMap<Deviation *> open;
     for (Deviation &d : list)
       if (!isGood(d))
@@ -631,7 +691,7 @@ private:
       auto moved = interpret(inputs, /*roundsInputs=*/false);
       if (!moved)
         return std::move(moved.failure());
-      allow(*moved, *expected);
+      allow(*moved, expected);
       // Where nearly equal numbers are subtracted, or many added, changes of
       // the inputs may move all alike; rounding doesn't.
       auto rounded = interpret(std::move(inputs), /*roundsInputs=*/false,

@@ -2,10 +2,11 @@
 //
 // `DIR/step.mlir` is the step before it was planned, `DIR/libstep.so` what
 // became of it. Both are run on the same values, the weights of
-// `DIR/weights.safetensors` where that is there and random numbers for the
-// rest: the step as compiled code through its C interface, its text by the
-// reference interpreter in double. Draws of dropout are a function of seed and
-// step, so they are the same in both.
+// `DIR/weights.safetensors` where that is there, inputs of data files where
+// some are given, and random numbers for the rest: the step as compiled code
+// through its C interface, its text by the reference interpreter in double.
+// Draws of dropout are a function of seed and step, so they are the same in
+// both.
 //
 // Each step is compared by itself, from the same state in both:
 //
@@ -35,7 +36,8 @@
 // of this kind (many layers of batch norm over few values each): then tensors
 // of the fifth draw may differ by eight times what these move them, and the
 // table says how many do. Where that is more than 1e-2, nothing can be said,
-// and the comparison fails. A draw after which nothing but single numbers of a
+// and the comparison fails. After such a step each later one is drawn once. A
+// draw after which nothing but single numbers of a
 // step with 8-bit codes differ decides nothing, either, unless it is the fifth.
 //
 // ## Edges
@@ -62,6 +64,9 @@ struct VerifyOptions {
   int threads = 0; ///< Of the compiled step; 0: one per core.
   /// A safetensors file; empty: the directory's own, or drawn without one.
   std::string weights;
+  /// What inputs are read from, as the trainer's --data says it; the others are
+  /// drawn.
+  std::vector<std::string> data;
   bool progress = false;
 };
 

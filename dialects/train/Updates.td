@@ -27,9 +27,10 @@ def Train_GradNormOp : Train_Op<"grad_norm", [AttrSizedOperandSegments]> {
   let summary = "global norm of the gradients, and the factor that clips them";
   let description = [{
     `norm` is the square root of the sum, in order, of `squares`; `clip` is
-    min(1, max_norm / (norm + 1e-6)), or 1 if `max_norm` is 0. Where the
-    gradients are those of the loss times `scale`, `norm` is divided by it, and
-    then `clip`, too: that factor unscales and clips at once.
+    min(1, max_norm / (norm + 1e-6)), or 1 if `max_norm` is 0, and NaN if
+    `norm` isn't finite. Where the gradients are those of the loss times
+    `scale`, `norm` is divided by it, and then `clip`, too: that factor unscales
+    and clips at once.
 
     Constraints:
     - C1: `squares` are scalars of one type, and `scale` is one.
@@ -82,7 +83,8 @@ def Train_LossScaleOp : Train_Op<"loss_scale"> {
 /// draws of this update.
 ///
 /// `step` counts updates from 1. At 0 an update leaves everything as it is; so
-/// `train.loss_scale` skips one.
+/// `train.loss_scale` skips one. A `clip` that is NaN does the same: of
+/// gradients whose norm isn't finite, the finite ones say nothing either.
 ///
 /// A parameter in f32 may have a copy in 16 bits, for the products that multiply
 /// those: the last operand, `copy`, whose new value `new_copy` the update rounds

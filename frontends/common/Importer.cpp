@@ -50,9 +50,21 @@ Expected<ImportedModel> Importer::conclude(bool done) {
   for (const Argument &argument : arguments)
     if (argument.stored >= 0)
       entries.push_back({tensors[argument.stored].name, argument.stored});
+  std::vector<Weights::Unused> unused;
+  std::vector<std::string> transient;
+  for (auto [i, tensor] : llvm::enumerate(tensors)) {
+    if (!tensor.isPersistent)
+      transient.push_back(tensor.name);
+    else if (!tensor.argument && tensor.note != StoredTensor::None)
+      unused.push_back({{tensor.name, int(i)},
+                        tensor.aliases,
+                        tensor.type,
+                        {tensor.dims.begin(), tensor.dims.end()}});
+  }
   result.module = std::move(module);
   result.weights =
-      std::make_unique<Weights>(std::move(store), std::move(entries));
+      std::make_unique<Weights>(std::move(store), std::move(entries),
+                                std::move(unused), std::move(transient));
   result.warnings = std::move(warnings);
   return result;
 }

@@ -51,6 +51,7 @@ struct StoredTensor {
   enum Note { None, Parameter, Buffer }; ///< What the exporter says it is.
   Note note = None;
   bool frozen = false;          ///< The exporter says that it isn't trained.
+  bool isPersistent = true;     ///< Of the model's state_dict.
   mlir::BlockArgument argument; ///< Null until something needs it.
 
   int64_t bytes() const; ///< -1 if that is no number.

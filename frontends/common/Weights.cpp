@@ -27,3 +27,7 @@ Expected<std::string_view> Weights::read(const std::string &name) {
     return Failure::input("the model has no parameter '" + name + "'");
   return store->read(entry->index);
 }
+
+Expected<std::string_view> Weights::read(const Unused &tensor) {
+  return store->read(tensor.index);
+}

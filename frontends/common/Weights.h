@@ -8,6 +8,7 @@
 #define TMC_FRONTENDS_COMMON_WEIGHTS_H
 
 #include "compiler/support/Failure.h"
+#include "frontends/common/ElementType.h"
 
 #include <cstdint>
 #include <memory>
@@ -38,12 +39,26 @@ public:
     std::string name;
     int index; ///< Of the store.
   };
+  /// What the model has and its graph doesn't read: counts of batches, a head
+  /// that another task uses.
+  struct Unused : Entry {
+    std::vector<std::string> aliases;
+    frontend::ElementType type;
+    std::vector<int64_t> shape;
+  };
   Weights(std::unique_ptr<frontend::TensorStore> store,
-          std::vector<Entry> entries)
-      : store(std::move(store)), entries(std::move(entries)) {}
+          std::vector<Entry> entries, std::vector<Unused> unused = {},
+          std::vector<std::string> transient = {})
+      : store(std::move(store)), entries(std::move(entries)),
+        rest(std::move(unused)), without(std::move(transient)) {}
 
   /// The name of each parameter and state, in the order of the arguments.
   std::vector<std::string> names() const;
+
+  const std::vector<Unused> &unused() const { return rest; }
+  /// Names of values that aren't of the model's state_dict: buffers that aren't
+  /// persistent, constants.
+  const std::vector<std::string> &transient() const { return without; }
 
   /// Where the values of `name` come from, for messages: "model.onnx.data".
   /// Empty if they are in the model's own file.
@@ -54,12 +69,15 @@ public:
   /// `World` if an external file is missing, with `Input` if it isn't what the
   /// model says.
   Expected<std::string_view> read(const std::string &name);
+  Expected<std::string_view> read(const Unused &tensor);
 
 private:
   const Entry *find(const std::string &name) const;
 
   std::unique_ptr<frontend::TensorStore> store;
   std::vector<Entry> entries;
+  std::vector<Unused> rest;
+  std::vector<std::string> without;
 };
 
 } // namespace tmc

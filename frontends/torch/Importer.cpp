@@ -257,6 +257,7 @@ LogicalResult TorchImporter::readTensors() {
         mutated.contains(tensor.name) && !tensor.frozen &&
         !isFrozenByUser(tensor.name))
       refuseTrained(tensor);
+    tensor.isPersistent = input.isPersistent;
     tensors.push_back(std::move(tensor));
   }
   if (failed(addTensors()))

@@ -450,6 +450,8 @@ void Reader::readInput(const json::Object &spec) {
     input.target = string(*in, kind == "parameter" ? "parameter_name"
                                : kind == "buffer"  ? "buffer_name"
                                                    : "tensor_constant_name");
+    input.isPersistent = input.kind != InputSpec::Constant &&
+                         in->getBoolean("persistent").value_or(true);
   } else if (kind == "constant_input") {
     return;
   } else {

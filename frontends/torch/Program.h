@@ -92,8 +92,9 @@ struct Block {
 
 struct InputSpec {
   enum Kind { User, Parameter, Buffer, Constant } kind = User;
-  std::string value;  ///< The graph's name.
-  std::string target; ///< The user's, of what is stored.
+  std::string value;        ///< The graph's name.
+  std::string target;       ///< The user's, of what is stored.
+  bool isPersistent = true; ///< Of the model's state_dict.
 };
 
 struct OutputSpec {

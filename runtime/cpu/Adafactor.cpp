@@ -237,7 +237,7 @@ void Adafactor::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         using Grad = decltype(grad);
         reportSquares(stream, static_cast<const Grad *>(operand(ins, 1)),
                       params_.count, scratch, floats(result(outs, 3)));
-        if (*longs(operand(ins, 5)) != 0)
+        if (!isSkipped(longs(operand(ins, 5)), floats(operand(ins, 6))))
           AdafactorStep<Param, Grad>(stream, params_, ins, outs, scratch)
               .run(RoundedCopy(params_.copy, result(outs, 4)));
       });

@@ -85,7 +85,7 @@ void adamw4bit(Stream &stream, const AdamParams &q, In ins, Out outs,
   const auto *grad = static_cast<const Grad *>(operand(ins, 1));
   const int64_t step = *longs(operand(ins, 7));
   float *squares = floats(result(outs, 5));
-  if (step == 0)
+  if (isSkipped(&step, floats(operand(ins, 8))))
     return reportSquares(stream, grad, q.count, scratch, squares);
   const AdamFactors f(adam::factors(q, floats(operand(ins, 6)), &step,
                                     floats(operand(ins, 8))));

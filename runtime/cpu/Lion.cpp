@@ -24,7 +24,7 @@ void moveByLion(Stream &stream, const Lion::Params &q, In ins, Out outs,
   const auto *grad = static_cast<const Grad *>(operand(ins, 1));
   const int64_t step = *longs(operand(ins, 4));
   float *squares = floats(result(outs, 2));
-  if (step == 0)
+  if (isSkipped(&step, floats(operand(ins, 5))))
     return reportSquares(stream, grad, q.count, scratch, squares);
   const auto f =
       lion::factors(q, floats(operand(ins, 3)), floats(operand(ins, 5)))

@@ -29,7 +29,7 @@ void adamw(Stream &stream, const AdamParams &q, In ins, Out outs,
            void *scratch) {
   const auto *grad = static_cast<const Grad *>(operand(ins, 1));
   const int64_t step = *longs(operand(ins, 5));
-  if (step == 0)
+  if (isSkipped(&step, floats(operand(ins, 6))))
     return reportSquares(stream, grad, q.count, scratch,
                          floats(result(outs, 3)));
   const AdamFactors f(adam::factors(q, floats(operand(ins, 4)), &step,
@@ -158,7 +158,7 @@ void adamw8bit(Stream &stream, const AdamParams &q, In ins, Out outs,
   const CodeTable &first = codesOf(true), &second = codesOf(false);
   const auto *grad = static_cast<const Grad *>(operand(ins, 1));
   const int64_t step = *longs(operand(ins, 7));
-  if (step == 0)
+  if (isSkipped(&step, floats(operand(ins, 8))))
     return reportSquares(stream, grad, q.count, scratch,
                          floats(result(outs, 5)));
   const AdamFactors f(adam::factors(q, floats(operand(ins, 6)), &step,
@@ -219,10 +219,10 @@ void sgd(Stream &stream, const Sgd::Params &q, In ins, Out outs,
   const auto *grad = static_cast<const Grad *>(operand(ins, 1));
   const float lr = *floats(operand(ins, 3));
   const int64_t t = *longs(operand(ins, 4));
-  if (t == 0)
+  const float *clip = floats(operand(ins, 5));
+  if (isSkipped(&t, clip))
     return reportSquares(stream, grad, q.count, scratch,
                          floats(result(outs, 2)));
-  const float *clip = floats(operand(ins, 5));
   auto *param = static_cast<Param *>(result(outs, 0));
   auto *buffer = static_cast<Moment *>(result(outs, 1));
   const RoundedCopy copy(q.copy, result(outs, 3));
@@ -308,10 +308,7 @@ void GradNorm::run(Stream &, In ins, Out outs, void *, bool) {
   if (float *out = floats(result(outs, 0)))
     *out = float(norm);
   if (float *clip = floats(result(outs, 1)))
-    *clip = float((params_.maxNorm > 0
-                       ? std::min(1.0, params_.maxNorm / (norm + 1e-6))
-                       : 1.0) /
-                  scale);
+    *clip = clipScaleOf(norm, params_.maxNorm, scale);
 }
 
 struct LossScale::State {};

@@ -27,13 +27,13 @@ struct AdafactorStep {
   int64_t lines, tileRows, tiles;
 };
 
-/// The factors of a step, by all threads of a block; false at step 0, where
-/// there is nothing to do. `shared` is the block's.
+/// The factors of a step, by all threads of a block; false where the update is
+/// skipped. `shared` is the block's.
 __device__ bool begins(const AdafactorStep &s, adafactor::Factors &shared) {
   if (threadIdx.x == 0)
     shared = adafactor::factors(s.q, s.rate, s.step, s.clip);
   __syncthreads();
-  return *s.step != 0;
+  return !isSkipped(s.step, s.clip);
 }
 
 /// The line of this warp.
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kBlock)
 /// What updates are multiplied by; one block.
 __global__ void __launch_bounds__(adafactor::kTotalLanes)
     adafactorMove(AdafactorStep s) {
-  if (*s.step == 0)
+  if (isSkipped(s.step, s.clip))
     return;
   __shared__ double shared[adafactor::kTotalLanes];
   double params = 0, updates = 0;

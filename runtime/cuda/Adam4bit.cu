@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kBlock)
               const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
               float *firstScales, uint8_t *secondCodes, float *secondScales,
               RoundedCopy copy) {
-  if (*step == 0)
+  if (isSkipped(step, clip))
     return;
   __shared__ adam::Factors f;
   __shared__ NibbleTable firstTable, secondTable;

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kBlock)
                const float *__restrict__ rate, const int64_t *__restrict__ step,
                const float *__restrict__ clip, Param *param, Moment *moment,
                RoundedCopy copy) {
-  if (*step == 0)
+  if (isSkipped(step, clip))
     return;
   __shared__ lion::Factors<float> shared;
   if (threadIdx.x == 0)

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kBlock)
           const float *__restrict__ rate, const int64_t *__restrict__ step,
           const float *__restrict__ clip, Param *param, Moment *first,
           Moment *second, RoundedCopy copy) {
-  if (*step == 0)
+  if (isSkipped(step, clip))
     return;
   __shared__ adam::Factors shared;
   if (threadIdx.x == 0)
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kBlock)
               const float *__restrict__ clip, Param *param, uint8_t *firstCodes,
               float *firstMost, uint8_t *secondCodes, float *secondMost,
               RoundedCopy copy) {
-  if (*step == 0)
+  if (isSkipped(step, clip))
     return;
   static_assert(kBlock == adam::kCodeBlock && kPiece % kBlock == 0);
   __shared__ adam::Factors shared;
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kBlock)
         const float *__restrict__ rate, const int64_t *__restrict__ step,
         const float *__restrict__ clip, Param *param, Moment *buffer,
         RoundedCopy copy) {
-  if (*step == 0)
+  if (isSkipped(step, clip))
     return;
   const float decay = float(q.weightDecay), momentum = float(q.momentum);
   const float damped = float(1 - q.dampening);
@@ -208,12 +208,8 @@ __global__ void __launch_bounds__(kBlock)
   const double root = sqrt(sum) / divisor;
   if (norm)
     *norm = float(root);
-  if (clip) {
-    const double ratio = maxNorm / (root + 1e-6);
-    // A NaN stays one, as on cpu.
-    const bool isClipped = maxNorm > 0 && !(ratio >= 1.0);
-    *clip = float((isClipped ? ratio : 1.0) / divisor);
-  }
+  if (clip)
+    *clip = clipScaleOf(root, maxNorm, divisor);
 }
 
 __global__ void lossScale(LossScale::Params q, const float *norm, float *scale,

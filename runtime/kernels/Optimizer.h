@@ -7,7 +7,8 @@
 // clipping SquareSum and GradNorm come first.
 //
 // Scalars: lr is f32; step is i64 and counts from 1; clipScale is f32. At step
-// 0 an update leaves parameters and states as they are, and still reports.
+// 0, and where clipScale is NaN (the gradients' norm isn't finite), an update
+// leaves parameters and states as they are, and still reports.
 //
 // Parameters, gradients and moments have a type each, f32 or bf16, gradients
 // f16, too; what is computed of them is f32. What is kept in bf16 is rounded
@@ -32,6 +33,11 @@ namespace tmc {
 constexpr int64_t kUpdateTile = 1 << 16;
 inline int64_t squareSumScratchBytes(int64_t count) {
   return alignScratch((count + kUpdateTile - 1) / kUpdateTile * 8);
+}
+
+/// Whether an update leaves everything as it is; `clipScale` may be absent.
+TMC_HD inline bool isSkipped(const int64_t *step, const float *clipScale) {
+  return *step == 0 || (clipScale && *clipScale != *clipScale);
 }
 
 struct AdamParams {
@@ -189,7 +195,8 @@ public:
 
 /// norm = sqrt(sum of the square sums, in order, in f64) / scale;
 /// clipScale = min(1, maxNorm / (norm + 1e-6)) / scale, 1 / scale where maxNorm
-/// is 0. The scale is 1 where none is given.
+/// is 0, NaN where the norm isn't finite: then no update moves anything. The
+/// scale is 1 where none is given.
 ///
 /// ins: `count` f32 scalars, one per parameter, in a fixed order, then scale
 /// f32 scalar where isScaled. outs: norm f32 scalar, clipScale f32 scalar (or
@@ -208,6 +215,14 @@ public:
   }
   TMC_KERNEL(GradNorm)
 };
+
+/// The factor that clips.
+TMC_HD inline float clipScaleOf(double norm, double maxNorm, double scale) {
+  if (norm - norm != 0)
+    return float(norm - norm); // Of a NaN and of an infinity a NaN.
+  const double ratio = maxNorm / (norm + 1e-6);
+  return float((maxNorm > 0 && ratio < 1.0 ? ratio : 1.0) / scale);
+}
 
 /// What a GradScaler of PyTorch does between two steps. A finite norm: the
 /// optimizer's count goes on, step is its new value, and after `interval` such

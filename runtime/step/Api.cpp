@@ -5,10 +5,13 @@
 #include "runtime/step/Step.h"
 #include "runtime/tmc.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <new>
 #include <optional>
 #include <string>
+#include <unistd.h>
 
 struct tmc_step {
   std::unique_ptr<tmc::Step> step;
@@ -45,6 +48,22 @@ const tmc::TensorInfo *findTensor(tmc_step *step, const char *name,
               std::string("no tensor has the name '") + name + "'"};
   return tensor;
 }
+
+/// weights.safetensors beside the library that this is part of, if there is
+/// one: what the model has that isn't trained. A name without a folder is that
+/// of a program in the search path, and says nothing.
+std::string shippedWeights() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void *>(&tmc_step_create), &info) ||
+      !info.dli_fname)
+    return "";
+  const std::string self = info.dli_fname;
+  const size_t slash = self.rfind('/');
+  if (slash == std::string::npos)
+    return "";
+  const std::string file = self.substr(0, slash + 1) + "weights.safetensors";
+  return access(file.c_str(), F_OK) ? "" : file;
+}
 } // namespace
 
 extern "C" {
@@ -59,6 +78,9 @@ int tmc_step_create(const tmc_options *options, tmc_step **out) {
   if (lastFault)
     return static_cast<int>(tmc::Code::World);
   return guarded([&]() -> tmc::Status {
+    if (!out)
+      return {tmc::Code::Usage,
+              "tmc_step_create needs a place for the step, and got none"};
     tmc_options defaults;
     tmc_options_init(&defaults);
     const tmc_options &given = options ? *options : defaults;
@@ -91,7 +113,8 @@ int tmc_step_load(tmc_step *step, const char *path) {
   return guarded([&] { return step->step->load(path); });
 }
 int tmc_step_init_random(tmc_step *step, uint64_t seed) {
-  return guarded([&] { return step->step->initRandom(seed); });
+  return guarded(
+      [&] { return step->step->initRandom(seed, shippedWeights()); });
 }
 
 int64_t tmc_step_tensor_count(const tmc_step *step) {
@@ -166,7 +189,7 @@ int tmc_step_save_weights(tmc_step *step, const char *directory,
       return {tmc::Code::Usage, std::string("weights are saved in f32, bf16 or "
                                             "f16, not '") +
                                     type + "'"};
-    return step->step->saveWeights(directory, stored);
+    return step->step->saveWeights(directory, stored, shippedWeights());
   });
 }
 int tmc_step_resume(tmc_step *step, const char *directory) {

@@ -15,8 +15,11 @@ struct Flag {
 };
 constexpr Flag kFlags[] = {
     {"--data", "FILE|NAME=FILE",
-     "tokens (uint16), .npy or .safetensors; "
-     "NAME=FILE+1: one token further on"},
+     "tokens (FILE:u16, FILE:u32, llm.c's, LLM.Q's), .npy or\n"
+     "                          .safetensors; NAME=FILE+1: one token further "
+     "on;\n"
+     "                          NAME=FILE*SCALE+SHIFT: floats of a picture's "
+     "bytes"},
     {"--steps", "N", "training steps to take now"},
     {"--lr", "X", "learning rate (default 0.001)"},
     {"--lr-schedule", "SPEC",
@@ -29,8 +32,8 @@ constexpr Flag kFlags[] = {
     {"--save", "DIR", "write a checkpoint there at the end and on Ctrl-C"},
     {"--save-every", "N", "and after every N steps"},
     {"--save-weights", "[=TYPE]",
-     "with each checkpoint, parameters alone in\n"
-     "                          DIR/model.safetensors, as they are, or in "
+     "with each checkpoint, the model in\n"
+     "                          DIR/model.safetensors, as it is, or in "
      "f32,\n"
      "                          bf16 or f16"},
     {"--resume", "DIR", "go on from a checkpoint"},

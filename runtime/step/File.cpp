@@ -47,13 +47,19 @@ std::string formatBytes(int64_t bytes) {
 MappedFile::~MappedFile() {
   if (data_)
     munmap(const_cast<char *>(data_), size_t(bytes_));
+  if (descriptor_ >= 0)
+    close(descriptor_);
 }
 MappedFile::MappedFile(MappedFile &&other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+      bytes_(std::exchange(other.bytes_, 0)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      shown_(std::move(other.shown_)) {}
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(shown_, other.shown_);
   return *this;
 }
 
@@ -79,19 +85,43 @@ Status MappedFile::map(int descriptor, const std::string &shown,
   }
   file = MappedFile();
   file.bytes_ = info.st_size;
+  file.descriptor_ = descriptor;
+  file.shown_ = shown;
   if (info.st_size > 0) {
     void *data = mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE,
                       descriptor, 0);
     if (data == MAP_FAILED) {
       const int error = errno;
-      close(descriptor);
-      file.bytes_ = 0;
+      file = MappedFile();
       return {Code::World,
               "can't map '" + shown + "': " + std::strerror(error)};
     }
     file.data_ = static_cast<const char *>(data);
   }
-  close(descriptor);
+  return Status::ok();
+}
+
+Status MappedFile::read(int64_t at, void *to, int64_t bytes) const {
+  char *out = static_cast<char *>(to);
+  while (bytes > 0) {
+    const ssize_t done = pread(descriptor_, out, size_t(bytes), off_t(at));
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done < 0)
+      return {Code::World,
+              "can't read '" + shown_ + "': " + std::strerror(errno)};
+    if (done == 0) {
+      struct stat info {};
+      (void)fstat(descriptor_, &info);
+      return {Code::World, "'" + shown_ +
+                               "' was cut while it was read: it had " +
+                               std::to_string(bytes_) + " bytes, and has " +
+                               std::to_string(info.st_size)};
+    }
+    out += done;
+    at += done;
+    bytes -= done;
+  }
   return Status::ok();
 }
 
@@ -205,6 +235,21 @@ Status AtomicFile::write(const void *data, int64_t bytes) {
       continue;
     if (done < 0)
       return fail("write");
+    at += done;
+    bytes -= done;
+  }
+  return Status::ok();
+}
+
+Status AtomicFile::rewrite(int64_t at, const void *data, int64_t bytes) {
+  const char *from = static_cast<const char *>(data);
+  while (bytes > 0) {
+    const ssize_t done = pwrite(file_, from, size_t(bytes), off_t(at));
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done < 0)
+      return fail("write");
+    from += done;
     at += done;
     bytes -= done;
   }

@@ -34,6 +34,9 @@ public:
 
   const char *data() const { return data_; }
   int64_t bytes() const { return bytes_; }
+  /// Copies bytes [at, at + bytes) by a call. A file that has been cut since it
+  /// was opened is Code::World here, and a signal where data() is touched.
+  Status read(int64_t at, void *to, int64_t bytes) const;
   /// Drops the pages of these bytes from memory. Reading them again is allowed.
   void release(const char *from, int64_t bytes) const;
 
@@ -42,6 +45,8 @@ private:
                     bool refuseHardLinks, MappedFile &file);
   const char *data_ = nullptr;
   int64_t bytes_ = 0;
+  int descriptor_ = -1;
+  std::string shown_;
 };
 
 /// Writes a file that replaces `directory`/`name` at once, or never:
@@ -60,6 +65,8 @@ public:
   /// Makes the directory if it isn't there (not its parents).
   Status create(const std::string &directory, const std::string &name);
   Status write(const void *data, int64_t bytes);
+  /// Writes over bytes that were written before.
+  Status rewrite(int64_t at, const void *data, int64_t bytes);
   /// Syncs, renames, syncs the directory.
   Status commit();
 

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace tmc {
 
@@ -19,7 +21,11 @@ inline Status writeText(const std::string &path, const std::string &text) {
   const bool closed = file && std::fclose(file) == 0;
   if (written && closed)
     return Status::ok();
-  return {Code::World, "can't write '" + path + "': " + std::strerror(errno)};
+  const int error = errno;
+  struct stat info;
+  if (file && !stat(path.c_str(), &info) && S_ISREG(info.st_mode))
+    unlink(path.c_str()); // No half of a file is left.
+  return {Code::World, "can't write '" + path + "': " + std::strerror(error)};
 }
 
 } // namespace tmc

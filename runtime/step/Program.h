@@ -197,6 +197,10 @@ struct StepProgram {
   /// Numbers that saturated so far as codes of 8 bits (i64): an index into
   /// tensors, or -1.
   int64_t saturationsTensor = -1;
+  /// Updates take a factor that clips, and leave all as it is where the
+  /// gradients' norm isn't finite; such a step may move nothing else, either.
+  /// False where the loss is scaled: then the program counts updates itself.
+  bool skipsNonFinite = false;
   /// Samples and tokens that one step takes (tokens 0: not a token model).
   int64_t samplesPerStep;
   int64_t tokensPerStep;

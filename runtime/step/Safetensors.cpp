@@ -20,13 +20,17 @@ constexpr size_t kMaxDims = 64;
 struct TypeName {
   const char *name;
   DType type;
+  bool isUnsigned = false;
 };
 constexpr TypeName kTypes[] = {
-    {"F32", DType::F32},        {"F16", DType::F16}, {"BF16", DType::BF16},
-    {"F64", DType::F64},        {"BOOL", DType::I1}, {"I8", DType::I8},
-    {"U8", DType::U8},          {"I16", DType::I16}, {"U16", DType::U16},
-    {"I32", DType::I32},        {"I64", DType::I64}, {"F8_E4M3", DType::F8E4M3},
-    {"F8_E5M2", DType::F8E5M2},
+    {"F32", DType::F32},        {"F16", DType::F16},
+    {"BF16", DType::BF16},      {"F64", DType::F64},
+    {"BOOL", DType::I1},        {"I8", DType::I8},
+    {"U8", DType::U8},          {"I16", DType::I16},
+    {"U16", DType::U16},        {"I32", DType::I32},
+    {"I64", DType::I64},        {"F8_E4M3", DType::F8E4M3},
+    {"F8_E5M2", DType::F8E5M2}, {"U32", DType::I32, true},
+    {"U64", DType::I64, true},
 };
 
 /// A reader of exactly the JSON that a header can hold: one object whose values
@@ -208,6 +212,7 @@ private:
         for (const TypeName &known : kTypes)
           if (name == known.name) {
             tensor.type = known.type;
+            tensor.isUnsigned = known.isUnsigned;
             type = true;
           }
         if (!type)
@@ -240,31 +245,72 @@ private:
 
 } // namespace
 
+static Status unsound(const std::string &shown, const std::string &why) {
+  return {Code::BadInput,
+          "'" + shown + "' isn't a sound safetensors file: " + why};
+}
+
+/// Reads the header's length, the first eight of a file's `bytes`.
+static Status readLength(const std::string &shown, const char *data,
+                         int64_t bytes, int64_t &length) {
+  uint64_t read = 0;
+  for (int i = 7; i >= 0; --i)
+    read = read << 8 | static_cast<unsigned char>(data[i]);
+  if (read > uint64_t(kMaxHeaderBytes))
+    return unsound(shown, "its header would take " + std::to_string(read) +
+                              " bytes; at most 100000000 are allowed");
+  if (read > uint64_t(bytes - 8))
+    return unsound(shown, "its header would take " + std::to_string(read) +
+                              " bytes, and the file has " +
+                              std::to_string(bytes));
+  length = int64_t(read);
+  return Status::ok();
+}
+
+static Status tooShort(const std::string &shown, int64_t bytes) {
+  return unsound(shown, "it has " + std::to_string(bytes) +
+                            " bytes, and the header's length alone takes 8");
+}
+
 Status SafetensorsFile::parse(const std::string &shown, const char *data,
                               int64_t bytes, SafetensorsFile &file) {
-  auto bad = [&](const std::string &why) {
-    return Status(Code::BadInput,
-                  "'" + shown + "' isn't a sound safetensors file: " + why);
-  };
   if (bytes < 8)
-    return bad("it has " + std::to_string(bytes) +
-               " bytes, and the header's length alone takes 8");
-  uint64_t length = 0;
-  for (int i = 7; i >= 0; --i)
-    length = length << 8 | static_cast<unsigned char>(data[i]);
-  if (length > uint64_t(kMaxHeaderBytes))
-    return bad("its header would take " + std::to_string(length) +
-               " bytes; at most 100000000 are allowed");
-  if (length > uint64_t(bytes - 8))
-    return bad("its header would take " + std::to_string(length) +
-               " bytes, and the file has " + std::to_string(bytes));
-  const int64_t bodyBytes = bytes - 8 - int64_t(length);
+    return tooShort(shown, bytes);
+  int64_t length = 0;
+  if (Status s = readLength(shown, data, bytes, length); !s)
+    return s;
+  file.body_ = data + 8 + length;
+  return parseHeader(shown, data + 8, length, bytes, file);
+}
 
+/// By reading: a file that is cut meanwhile is an error.
+Status SafetensorsFile::openHeader(const std::string &shown) {
+  const int64_t bytes = mapped_.bytes();
+  if (bytes < 8)
+    return tooShort(shown, bytes);
+  char start[8];
+  if (Status s = mapped_.read(0, start, 8); !s)
+    return s;
+  int64_t length = 0;
+  if (Status s = readLength(shown, start, bytes, length); !s)
+    return s;
+  std::string header(size_t(length), '\0');
+  if (Status s = mapped_.read(8, header.data(), length); !s)
+    return s;
+  body_ = mapped_.data() + 8 + length;
+  return parseHeader(shown, header.data(), length, bytes, *this);
+}
+
+Status SafetensorsFile::parseHeader(const std::string &shown, const char *data,
+                                    int64_t length, int64_t bytes,
+                                    SafetensorsFile &file) {
+  auto bad = [&](const std::string &why) { return unsound(shown, why); };
+  const int64_t bodyBytes = bytes - 8 - length;
   file.path_ = shown;
   file.tensors_.clear();
   file.metadata_.clear();
-  file.body_ = data + 8 + length;
-  HeaderParser parser(data + 8, data + 8 + length);
+  file.bodyAt_ = 8 + length;
+  HeaderParser parser(data, data + length);
   if (!parser.parse(file.tensors_, file.metadata_))
     return bad(parser.error());
 
@@ -301,7 +347,7 @@ Status SafetensorsFile::parse(const std::string &shown, const char *data,
 Status SafetensorsFile::open(const std::string &path, SafetensorsFile &file) {
   if (Status s = MappedFile::open(path, file.mapped_); !s)
     return s;
-  return parse(path, file.mapped_.data(), file.mapped_.bytes(), file);
+  return file.openHeader(path);
 }
 
 Status SafetensorsFile::openBeneath(const std::string &directory,
@@ -309,8 +355,7 @@ Status SafetensorsFile::openBeneath(const std::string &directory,
                                     SafetensorsFile &file) {
   if (Status s = MappedFile::openBeneath(directory, name, file.mapped_); !s)
     return s;
-  return parse(directory + "/" + name, file.mapped_.data(),
-               file.mapped_.bytes(), file);
+  return file.openHeader(directory + "/" + name);
 }
 
 const SafeTensor *SafetensorsFile::find(const std::string &name) const {
@@ -340,7 +385,7 @@ safetensorsHeader(std::vector<std::pair<std::string, SafeTensor>> &tensors,
     tensor.end = at += bytes;
     const char *type = "F32";
     for (const TypeName &known : kTypes)
-      if (known.type == tensor.type)
+      if (known.type == tensor.type && known.isUnsigned == tensor.isUnsigned)
         type = known.name;
     json += "," + jsonQuoted(name) + ":{\"dtype\":\"" + type +
             "\",\"shape\":[" + shape + "],\"data_offsets\":[" +

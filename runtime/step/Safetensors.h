@@ -30,6 +30,7 @@ struct SafeTensor {
   DType type = DType::F32;
   std::vector<int64_t> shape;
   int64_t begin = 0, end = 0;
+  bool isUnsigned = false; // I32 and I64 that hold u32 and u64
 };
 
 class SafetensorsFile {
@@ -50,6 +51,17 @@ public:
   const char *data(const SafeTensor &tensor) const {
     return body_ + tensor.begin;
   }
+  /// Where a tensor's bytes begin in the file.
+  int64_t offset(const SafeTensor &tensor) const {
+    return bodyAt_ + tensor.begin;
+  }
+  /// Copies bytes [at, at + bytes) of a tensor of a file that is open.
+  Status read(const SafeTensor &tensor, int64_t at, void *to,
+              int64_t bytes) const {
+    return mapped_.read(offset(tensor) + at, to, bytes);
+  }
+  /// Of the whole file that is open.
+  const MappedFile &file() const { return mapped_; }
   /// Bytes [at, at + bytes) of a tensor have been read; of a mapped file they
   /// no longer take memory.
   void release(const SafeTensor &tensor, int64_t at, int64_t bytes) const {
@@ -58,12 +70,25 @@ public:
   const std::string &path() const { return path_; }
 
 private:
+  /// Parses the header alone: the file has `bytes`.
+  static Status parseHeader(const std::string &shown, const char *data,
+                            int64_t length, int64_t bytes,
+                            SafetensorsFile &file);
+  Status openHeader(const std::string &shown);
+
   MappedFile mapped_;
   std::string path_;
   const char *body_ = nullptr;
+  int64_t bodyAt_ = 0;
   std::map<std::string, SafeTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };
+
+/// Metadata by which a compilation's weights.safetensors is known, and its
+/// list, one a line, of what isn't of the model's state_dict.
+constexpr const char *kMakerKey = "made_by";
+constexpr const char *kMaker = "tmc compile";
+constexpr const char *kTransientKey = "transient";
 
 /// The header of a file that holds these tensors one after the other, with its
 /// length in front, padded to a multiple of 8 bytes. Fills in begin and end.

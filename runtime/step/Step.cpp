@@ -3,6 +3,7 @@
 #include "runtime/step/Step.h"
 
 #include "runtime/step/AllocationCounter.h"
+#include "runtime/step/Ranges.h"
 
 #include <algorithm>
 #include <chrono>
@@ -99,7 +100,8 @@ private:
 };
 
 Step::Step(const StepProgram &program, const StepOptions &options)
-    : program_(program), options_(options) {}
+    : program_(program), options_(options),
+      given_(size_t(program.tensorCount)) {}
 
 Step::~Step() {
   if (kernels_)
@@ -236,21 +238,12 @@ Status Step::checkRange(const TensorInfo &tensor, const void *data) const {
       return s;
   for (int32_t k = 0; k < tensor.rangeCount; ++k) {
     const IndexRange &range = tensor.ranges[k];
-    int64_t boxCount = 1;
-    for (int32_t dim = 0; dim < tensor.rank; ++dim)
-      boxCount *= range.sizes[dim];
-    for (int64_t i = 0; i < boxCount; ++i) {
-      int64_t rest = i, index = 0, stride = 1;
-      for (int32_t dim = tensor.rank; dim-- > 0;) {
-        index +=
-            (range.offsets[dim] + rest % range.sizes[dim] * range.steps[dim]) *
-            stride;
-        rest /= range.sizes[dim];
-        stride *= tensor.dims[dim];
-      }
-      if (Status s = checkElement(tensor, data, index, range); !s)
-        return s;
-    }
+    Status status;
+    if (!allOfRange(range, tensor, [&](int64_t index) {
+          status = checkElement(tensor, data, index, range);
+          return status.isOk();
+        }))
+      return status;
   }
   return Status::ok();
 }
@@ -275,12 +268,10 @@ Status Step::write(const TensorInfo &tensor, const void *data, int64_t bytes) {
       return s;
   if (Status s = homes().write(tensor, 0, data, bytes); !s)
     return s;
-  if (tensor.role == Role::Param) {
-    if (Status s = roundCopies(&tensor); !s)
-      return s;
-    filled_ = true;
-  }
-  return Status::ok();
+  for (int64_t i = 0; i < program_.tensorCount; ++i)
+    if (program_.tensors + i == &tensor)
+      given_[size_t(i)] = true;
+  return tensor.role == Role::Param ? roundCopies(&tensor) : Status::ok();
 }
 
 Status Step::read(const TensorInfo &tensor, void *data, int64_t bytes) {
@@ -328,7 +319,7 @@ Status Step::feed() {
       break;
     }
     case Feed::Step: {
-      const int64_t step = steps_ + 1;
+      const int64_t step = steps_ + 1 - skipped_;
       if (Status s = homes.write(tensor, 0, &step, sizeof step); !s)
         return s;
       break;
@@ -348,9 +339,13 @@ Status Step::faultOf(const IndexFault &fault) const {
 Status Step::run(double &loss) {
   if (!lost_)
     return lost_;
-  if (!filled_)
-    return {Code::Usage,
-            "the parameters have no values yet: load or initialize them first"};
+  if (Status s = checkParams(); !s)
+    return s;
+  if (Status s = checkInputs(); !s)
+    return s;
+  if (program_.skipsNonFinite)
+    if (Status s = keepStates(); !s)
+      return s;
   AllocationCounter *counter = allocationCounter();
   if (observer_)
     observer_->start();
@@ -398,6 +393,37 @@ Status Step::run(double &loss) {
   gradNorm_ = scalar(program_.gradNormTensor);
   lossScale_ = scalar(program_.lossScaleTensor);
   ++steps_;
+  ++batches_;
+  if (program_.skipsNonFinite && !std::isfinite(gradNorm_)) {
+    ++skipped_;
+    return returnStates();
+  }
+  return Status::ok();
+}
+
+Status Step::keepStates() {
+  size_t at = 0;
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (info.role != Role::State)
+      continue;
+    if (kept_.size() == at)
+      kept_.emplace_back(size_t(info.bytes()));
+    if (Status s = homes().read(info, 0, kept_[at++].data(), info.bytes()); !s)
+      return s;
+  }
+  return Status::ok();
+}
+
+Status Step::returnStates() {
+  size_t at = 0;
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (info.role == Role::State)
+      if (Status s = homes().write(info, 0, kept_[at++].data(), info.bytes());
+          !s)
+        return s;
+  }
   return Status::ok();
 }
 
@@ -445,6 +471,7 @@ StepStatistics Step::statistics() const {
         .isOk();
     return number;
   };
+  s.skippedSteps = skipped_;
   if (program_.updateCountTensor >= 0)
     s.skippedSteps = steps_ - count(program_.updateCountTensor);
   if (program_.saturationsTensor >= 0)

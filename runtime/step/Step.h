@@ -19,6 +19,7 @@
 #include "runtime/step/Homes.h"
 #include "runtime/step/Profile.h"
 #include "runtime/step/Program.h"
+#include "runtime/step/Safetensors.h"
 #include "runtime/step/Trace.h"
 
 #include <cstdint>
@@ -55,7 +56,7 @@ struct StepStatistics {
   double lastStepSeconds = 0;
   double gradNorm = 0;      // NaN where the program doesn't compute it
   double lossScale = 0;     // of the next step; NaN where the loss isn't scaled
-  int64_t skippedSteps = 0; // so far, whose gradients weren't finite
+  int64_t skippedSteps = 0; // so far, in which nothing moved
   int64_t saturations = -1; // so far; -1: nothing that could is counted
 };
 
@@ -74,8 +75,8 @@ public:
   /// come from the file `beside`, if it has them.
   Status load(const std::string &path, const std::string &beside = "");
   /// By each tensor's own rule; the same numbers on every machine. Parameters
-  /// that aren't trained (tables, frozen ones) keep the values that the file
-  /// `beside` has of them.
+  /// that aren't trained (tables, frozen ones) keep the values that they have,
+  /// and else take those that the file `beside` has of them.
   Status initRandom(uint64_t seed, const std::string &beside = "");
 
   /// A weight's copies follow it, and aren't written by themselves.
@@ -86,19 +87,28 @@ public:
   /// One whole step. Where one fails on its way (a transfer, the device), the
   /// values are lost: it and all that would use them say so, until they are
   /// loaded, initialized or resumed anew.
+  /// Of a program that clips, a step whose gradients' norm isn't finite moves
+  /// nothing: neither parameters and moments, nor states, nor the optimizer's
+  /// count. It counts as a step that was skipped.
   Status run(double &loss);
 
-  /// Everything a later run needs, in `directory`/checkpoint.safetensors.
-  /// `extra` travels in the file's metadata.
-  Status save(const std::string &directory,
-              const std::map<std::string, std::string> &extra = {});
-  /// Parameters alone, in `directory`/model.safetensors: floats in `type`
-  /// (F32, BF16 or F16), rounded to nearest, or as the step keeps them.
-  /// Code::BadInput where that can't hold a finite one.
+  /// Everything a later run needs, in `directory`/checkpoint.safetensors, with
+  /// a checksum. Code::BadInput, and no file is touched, where something that
+  /// is finite in the file that is there isn't in the step.
+  Status save(const std::string &directory);
+  /// The model, in `directory`/model.safetensors: parameters and states under
+  /// all of their names, floats in `type` (F32, BF16 or F16), rounded to
+  /// nearest, or as the step keeps them; and what the file `beside` has of the
+  /// model that no step needs (counts of batches, unused buffers).
+  /// Code::BadInput where `type` can't hold a finite number, and as save().
   Status saveWeights(const std::string &directory,
-                     std::optional<DType> type = std::nullopt);
-  Status resume(const std::string &directory,
-                std::map<std::string, std::string> *extra = nullptr);
+                     std::optional<DType> type = std::nullopt,
+                     const std::string &beside = "");
+  Status resume(const std::string &directory);
+
+  /// Batches that were run, those of resumed runs included: where the data
+  /// goes on.
+  int64_t batches() const { return batches_; }
 
   StepStatistics statistics() const;
   /// Where the time went, or nullptr where no profile was asked for.
@@ -128,6 +138,15 @@ private:
   Status roundCopies(const TensorInfo *weight = nullptr);
   /// All values are there.
   Status finishValues();
+  /// Code::Usage where a parameter, or an input that takes data, was never
+  /// given.
+  Status checkParams() const;
+  Status checkInputs() const;
+  /// States of the model as they were before a step that may be skipped.
+  Status keepStates();
+  Status returnStates();
+  /// A checkpoint is as it was written.
+  static Status checkSum(const SafetensorsFile &file);
   Status feed();
   Homes homes() const { return Homes(*device_, file_.get()); }
   double scalar(int64_t index) const;
@@ -140,11 +159,14 @@ private:
   std::unique_ptr<Profile> profile_;
   std::unique_ptr<Trace> trace_;
   void *kernels_ = nullptr;
-  bool filled_ = false, started_ = false;
+  bool started_ = false;
+  std::vector<bool> given_; // by tensor: it has been written
   /// Why the values are lost, where a step failed in its middle.
   Status lost_;
   double learningRate_ = 1e-3;
-  int64_t steps_ = 0;
+  int64_t steps_ = 0, batches_ = 0;
+  int64_t skipped_ = 0;                 // of a program with skipsNonFinite
+  std::vector<std::vector<char>> kept_; // of states, in their order
   double lastSeconds_ = 0, gradNorm_ = 0, lossScale_ = 0;
   int64_t allocations_ = -1, largestAllocation_ = -1;
   mutable int64_t highWater_ = 0, hostHighWater_ = 0, highWaterSteps_ = -1;

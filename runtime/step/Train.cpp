@@ -135,6 +135,7 @@ struct Trainer {
   std::unique_ptr<Step> step;
   DataReader data;
   Log log;
+  int warnings = 0; // of losses that aren't finite
 
   Status start() {
     StepOptions options;
@@ -149,7 +150,9 @@ struct Trainer {
     options.seed = arguments.seed.value_or(0);
     const StepProgram &program = *tmc_step_program();
     // The data comes first: it costs nothing to find out that it doesn't fit.
-    if (Status s = DataReader::create(program, arguments.data, data); !s)
+    if (Status s =
+            DataReader::create(DataInputs::of(program), arguments.data, data);
+        !s)
       return s;
     if (const std::string warning = data.warning(); !warning.empty())
       std::fprintf(stderr, "warning: %s\n", visible(warning).c_str());
@@ -164,12 +167,9 @@ struct Trainer {
                   formatBytes(file->bytes()).c_str(),
                   visible(file->description()).c_str());
     if (!arguments.resume.empty()) {
-      std::map<std::string, std::string> extra;
-      if (Status s = step->resume(arguments.resume, &extra); !s)
+      if (Status s = step->resume(arguments.resume); !s)
         return s;
-      const int64_t position =
-          std::strtoll(extra["data_position"].c_str(), nullptr, 10);
-      data.setPosition(position > 0 ? position : 0);
+      data.setPosition(step->batches());
     } else if (Status s = startValues(); !s) {
       return s;
     }
@@ -197,12 +197,44 @@ struct Trainer {
   Status save() {
     if (arguments.save.empty())
       return Status::ok();
-    if (Status s =
-            step->save(arguments.save,
-                       {{"data_position", std::to_string(data.position())}});
-        !s || !arguments.saveWeights)
+    if (Status s = step->save(arguments.save); !s || !arguments.saveWeights)
       return s;
-    return step->saveWeights(arguments.save, arguments.weightsType);
+    return step->saveWeights(arguments.save, arguments.weightsType,
+                             shippedWeights());
+  }
+
+  /// The next batch, to the step.
+  Status feed() {
+    return data.next(
+        [&](const TensorInfo &input, const char *bytes, int64_t count) {
+          return step->write(input, bytes, count);
+        });
+  }
+
+  /// Says what made the loss no number, or the step move nothing; each cause
+  /// for the first few times.
+  Status checkLoss(int64_t now, double loss, bool isStill) {
+    if (std::isfinite(loss) && !isStill)
+      return Status::ok();
+    const std::string labels =
+        std::isnan(loss) ? data.withoutLabels() : std::string();
+    const std::string at = "step " + std::to_string(now) + ": ";
+    const StepProgram &program = step->program();
+    const bool isKept = program.skipsNonFinite || program.lossScaleTensor >= 0;
+    if (!labels.empty() && !isKept)
+      return {Code::BadInput, at + labels + ", and the loss is their mean"};
+    constexpr int kMostWarnings = 5;
+    if (++warnings > kMostWarnings)
+      return Status::ok();
+    const std::string what = !labels.empty() ? labels
+                             : isStill
+                                 ? "the norm of the gradients isn't finite"
+                                 : "the loss isn't finite";
+    std::fprintf(stderr, "warning: %s%s%s%s\n", at.c_str(), what.c_str(),
+                 isStill ? "; nothing moved" : "",
+                 warnings == kMostWarnings ? " (the last warning of this kind)"
+                                           : "");
+    return Status::ok();
   }
 
   Status train() {
@@ -214,12 +246,16 @@ struct Trainer {
       const int64_t now = step->steps() + 1;
       const double rate = arguments.rate * arguments.schedule.factor(now, last);
       step->setLearningRate(rate);
-      if (Status s = data.next(*step); !s)
+      if (Status s = feed(); !s)
         return s;
       double loss = 0;
       if (Status s = step->run(loss); !s)
         return s;
       const StepStatistics stats = step->statistics();
+      const bool isStill =
+          program.skipsNonFinite && stats.skippedSteps > skipped;
+      if (Status s = checkLoss(now, loss, isStill); !s)
+        return s;
       const bool tokens = program.tokensPerStep > 0;
       const double perSecond =
           double(tokens ? program.tokensPerStep : program.samplesPerStep) /
@@ -236,7 +272,9 @@ struct Trainer {
                     loss, std::fabs(stats.gradNorm), stats.lastStepSeconds,
                     perSecond, tokens ? "tokens" : "samples",
                     formatBytes(stats.highWaterBytes).c_str(),
-                    isScaled ? scaleText(stats, isSkipped).c_str() : "",
+                    isScaled  ? scaleText(stats, isSkipped).c_str()
+                    : isStill ? "  not finite, nothing moved"
+                              : "",
                     saturationText(saturated).c_str());
         std::fflush(stdout);
       }
@@ -247,7 +285,9 @@ struct Trainer {
               (isScaled ? ",\"loss_scale\":" + jsonNumber(stats.lossScale) +
                               ",\"skipped_steps\":" +
                               std::to_string(stats.skippedSteps)
-                        : "") +
+               : program.skipsNonFinite
+                   ? ",\"skipped_steps\":" + std::to_string(stats.skippedSteps)
+                   : "") +
               (stats.saturations < 0
                    ? ""
                    : ",\"saturations\":" + std::to_string(stats.saturations)) +
@@ -334,7 +374,7 @@ int main(int count, char **words) {
   // A file that would grow past a limit is an error to report, not a death.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    Trainer trainer{arguments, nullptr, {}, {}};
+    Trainer trainer{arguments, nullptr, {}, {}, 0};
     if (Status s = trainer.start(); !s)
       return report(s);
     if (Status s = trainer.train(); !s)

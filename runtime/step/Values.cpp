@@ -1,10 +1,10 @@
 //===- Values.cpp - where a step's parameters come from and go to ---------===//
 //
-// Weights, random initialization, and checkpoints: the parts of Step that move
-// parameters and states.
+// Weights and random initialization; Checkpoint.cpp has checkpoints.
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/step/Values.h"
 #include "runtime/kernels/Storage.h"
 #include "runtime/step/Normal.h"
 #include "runtime/step/Safetensors.h"
@@ -14,16 +14,14 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
 namespace tmc {
 
-namespace {
+using namespace values;
 
-/// Bytes moved at a time, so that no copy of a large tensor is made.
-constexpr int64_t kPieceBytes = 1 << 20;
+namespace {
 
 /// FNV-1a: a tensor's own random stream, from its name alone.
 uint32_t streamOf(const char *name) {
@@ -31,30 +29,6 @@ uint32_t streamOf(const char *name) {
   for (; *name; ++name)
     hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619u;
   return hash;
-}
-
-/// The floats that are converted on their way between files and steps.
-bool isPlainFloat(DType type) {
-  return type == DType::F64 || type == DType::F32 || type == DType::F16 ||
-         type == DType::BF16;
-}
-
-/// Element i of floats in a file.
-float floatAt(DType type, const char *data, int64_t i) {
-  auto read = [&](auto value) {
-    std::memcpy(&value, data + i * int64_t(sizeof value), sizeof value);
-    return value;
-  };
-  switch (type) {
-  case DType::F64:
-    return float(read(double()));
-  case DType::F16:
-    return widen(read(f16()));
-  case DType::BF16:
-    return widen(read(bf16()));
-  default:
-    return read(float());
-  }
 }
 
 /// Sends `count` floats to elements [first, first + count) of a tensor, rounded
@@ -75,50 +49,11 @@ Status send(const Homes &homes, const TensorInfo &info, int64_t first,
   return homes.write(info, at, from, count * 4);
 }
 
-/// `count` plain floats in another type, rounded to nearest. False where a
-/// finite one becomes infinite.
-bool convert(DType from, const char *data, int64_t count, DType to,
-             std::vector<char> &converted) {
-  converted.resize(size_t(count * sizeOf(to)));
-  bool holdsAll = true;
-  auto convertTo = [&](auto like) {
-    for (int64_t i = 0; i < count; ++i) {
-      const float value = floatAt(from, data, i);
-      decltype(like) stored;
-      if constexpr (std::is_same_v<decltype(like), float>)
-        stored = value;
-      else
-        stored = narrow<decltype(like)>(value);
-      std::memcpy(converted.data() + i * int64_t(sizeof stored), &stored,
-                  sizeof stored);
-      holdsAll &= !std::isfinite(value) ||
-                  std::isfinite(floatAt(to, converted.data(), i));
-    }
-  };
-  if (to == DType::BF16)
-    convertTo(bf16());
-  else if (to == DType::F16)
-    convertTo(f16());
-  else
-    convertTo(float());
-  return holdsAll;
-}
-
-bool sameShape(const TensorInfo &info, const SafeTensor &tensor) {
-  return size_t(info.rank) == tensor.shape.size() &&
-         std::equal(tensor.shape.begin(), tensor.shape.end(), info.dims);
-}
-
 std::string shapeText(const int64_t *dims, size_t rank) {
   std::string text = "[";
   for (size_t i = 0; i < rank; ++i)
     text += (i ? ", " : "") + std::to_string(dims[i]);
   return text + "]";
-}
-
-bool isValue(const TensorInfo &info) {
-  return info.role == Role::Param || info.role == Role::State ||
-         info.role == Role::Moment;
 }
 
 /// What all elements start as, where they start alike.
@@ -177,23 +112,70 @@ Status fill(const Homes &homes, const TensorInfo &info, uint64_t seed) {
   });
 }
 
-bool holdsNan(const SafetensorsFile &file, const SafeTensor &tensor,
-              int64_t count) {
+Status findNan(const SafetensorsFile &file, const SafeTensor &tensor,
+               bool &found) {
+  found = false;
   if (!isPlainFloat(tensor.type))
-    return false;
-  bool found = false;
-  const int64_t size = sizeOf(tensor.type);
-  for (int64_t at = 0; at < count && !found; at += kPieceBytes / size) {
-    const int64_t end = std::min(count, at + kPieceBytes / size);
-    for (int64_t i = at; i < end && !found; ++i)
-      found = std::isnan(floatAt(tensor.type, file.data(tensor), i));
-    file.release(tensor, at * size, (end - at) * size);
-  }
-  return found;
+    return Status::ok();
+  return eachFilePiece(file, tensor, [&](const char *data, int64_t bytes) {
+    const int64_t count = bytes / sizeOf(tensor.type);
+    for (int64_t i = 0; i < count && !found; ++i)
+      found = std::isnan(floatAt(tensor.type, data, i));
+    return Status::ok();
+  });
 }
 
-/// Copies one tensor of a file to its place, floats as the step has them. Of
-/// the file a piece at a time is in memory.
+} // namespace
+
+namespace values {
+
+float floatAt(DType type, const char *data, int64_t i) {
+  auto read = [&](auto value) {
+    std::memcpy(&value, data + i * int64_t(sizeof value), sizeof value);
+    return value;
+  };
+  switch (type) {
+  case DType::F64:
+    return float(read(double()));
+  case DType::F16:
+    return widen(read(f16()));
+  case DType::BF16:
+    return widen(read(bf16()));
+  default:
+    return read(float());
+  }
+}
+
+/// Whether no exponent is all ones.
+template <typename Bits>
+static bool isFiniteBits(const char *data, int64_t count, Bits exponent) {
+  bool isGood = true;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, data + i * int64_t(sizeof bits), sizeof bits);
+    isGood &= (bits & exponent) != exponent;
+  }
+  return isGood;
+}
+
+bool isFinite(DType type, const char *data, int64_t count) {
+  switch (type) {
+  case DType::F64:
+    return isFiniteBits<uint64_t>(data, count, uint64_t(0x7ff) << 52);
+  case DType::F16:
+    return isFiniteBits<uint16_t>(data, count, 0x7c00);
+  case DType::BF16:
+    return isFiniteBits<uint16_t>(data, count, 0x7f80);
+  default:
+    return isFiniteBits<uint32_t>(data, count, 0x7f800000);
+  }
+}
+
+bool sameShape(const TensorInfo &info, const SafeTensor &tensor) {
+  return size_t(info.rank) == tensor.shape.size() &&
+         std::equal(tensor.shape.begin(), tensor.shape.end(), info.dims);
+}
+
 Status place(const Homes &homes, const SafetensorsFile &file,
              const SafeTensor &tensor, const TensorInfo &info) {
   if (!sameShape(info, tensor))
@@ -202,32 +184,25 @@ Status place(const Homes &homes, const SafetensorsFile &file,
                 shapeText(tensor.shape.data(), tensor.shape.size()) + " in '" +
                 file.path() + "' and " +
                 shapeText(info.dims, size_t(info.rank)) + " in the step"};
-  const char *from = file.data(tensor);
-  if (tensor.type == info.type) {
-    for (int64_t at = 0; at < info.bytes(); at += kPieceBytes) {
-      const int64_t some = std::min(kPieceBytes, info.bytes() - at);
-      if (Status s = homes.write(info, at, from + at, some); !s)
-        return s;
-      file.release(tensor, at, some);
-    }
-    return Status::ok();
-  }
-  if (!isPlainFloat(tensor.type) || !isPlainFloat(info.type) ||
-      info.type == DType::F64)
+  const bool isSame = tensor.type == info.type && !tensor.isUnsigned;
+  if (!isSame && (!isPlainFloat(tensor.type) || !isPlainFloat(info.type) ||
+                  info.type == DType::F64))
     return {Code::BadInput, std::string("'") + info.name + "' is " +
                                 nameOf(tensor.type) + " in '" + file.path() +
                                 "' and " + nameOf(info.type) + " in the step"};
-  const int64_t count = info.elements();
-  std::vector<float> piece(size_t(std::min(kPieceBytes / 4, count)));
-  for (int64_t at = 0; at < count; at += kPieceBytes / 4) {
-    const int64_t some = std::min(kPieceBytes / 4, count - at);
-    for (int64_t i = 0; i < some; ++i)
-      piece[size_t(i)] = floatAt(tensor.type, from, at + i);
-    if (Status s = send(homes, info, at, piece.data(), some); !s)
-      return s;
-    file.release(tensor, at * sizeOf(tensor.type), some * sizeOf(tensor.type));
-  }
-  return Status::ok();
+  int64_t at = 0; // bytes, of elements as the step has them
+  std::vector<float> floats;
+  return eachFilePiece(file, tensor, [&](const char *data, int64_t bytes) {
+    const int64_t count = bytes / sizeOf(tensor.type);
+    const int64_t first = at / sizeOf(info.type);
+    at += count * sizeOf(info.type);
+    if (isSame)
+      return homes.write(info, first * sizeOf(info.type), data, bytes);
+    floats.resize(size_t(count));
+    for (int64_t i = 0; i < count; ++i)
+      floats[size_t(i)] = floatAt(tensor.type, data, i);
+    return send(homes, info, first, floats.data(), count);
+  });
 }
 
 std::string listNames(const std::vector<std::string> &names) {
@@ -239,7 +214,7 @@ std::string listNames(const std::vector<std::string> &names) {
   return text;
 }
 
-} // namespace
+} // namespace values
 
 /// The tensor of `file` that has one of the names of `info`, or null.
 static const SafeTensor *tensorFor(const SafetensorsFile &file,
@@ -268,7 +243,7 @@ Status Step::startStates() {
 }
 
 Status Step::startMoments() {
-  if (std::exchange(started_, true) || filled_)
+  if (std::exchange(started_, true))
     return Status::ok();
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
@@ -304,10 +279,15 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
   if (!beside.empty())
     if (Status s = SafetensorsFile::open(beside, file); !s)
       return s;
+  // What isn't trained and has a value keeps it.
+  auto stays = [&](int64_t i) {
+    const TensorInfo &info = program_.tensors[i];
+    return info.role == Role::Param && !info.trainable && given_[size_t(i)];
+  };
   std::vector<std::string> without;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
-    if (info.role == Role::Param && info.init == Init::None &&
+    if (info.role == Role::Param && info.init == Init::None && !stays(i) &&
         !shipped(file, info))
       without.push_back(info.name);
   }
@@ -317,6 +297,8 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
                                 "weights file"};
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
+    if (stays(i))
+      continue;
     if (const SafeTensor *tensor = shipped(file, info)) {
       if (Status s = place(homes(), file, *tensor, info); !s)
         return s;
@@ -331,6 +313,8 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
 Status Step::load(const std::string &path, const std::string &beside) {
   SafetensorsFile file, other;
   if (Status s = SafetensorsFile::open(path, file); !s)
+    return s;
+  if (Status s = checkSum(file); !s)
     return s;
   if (!beside.empty())
     if (Status s = SafetensorsFile::open(beside, other); !s)
@@ -349,8 +333,11 @@ Status Step::load(const std::string &path, const std::string &beside) {
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     const SafeTensor *tensor = tensorFor(file, info);
-    if (info.role == Role::Param && tensor && sameShape(info, *tensor) &&
-        holdsNan(file, *tensor, info.elements()))
+    bool hasNan = false;
+    if (info.role == Role::Param && tensor && sameShape(info, *tensor))
+      if (Status s = findNan(file, *tensor, hasNan); !s)
+        return s;
+    if (hasNan)
       broken.push_back(info.name);
   }
   if (!broken.empty())
@@ -373,172 +360,54 @@ Status Step::load(const std::string &path, const std::string &beside) {
       return s;
   }
   steps_ = 0;
+  batches_ = 0;
+  skipped_ = 0;
   return finishValues();
 }
 
 Status Step::finishValues() {
   if (Status s = roundCopies(); !s)
     return s;
-  filled_ = true;
+  for (int64_t i = 0; i < program_.tensorCount; ++i)
+    if (isValue(program_.tensors[i]))
+      given_[size_t(i)] = true;
+  started_ = true;
   lost_ = Status::ok();
   return Status::ok();
 }
 
-/// A tensor and a name of it.
-using Named = std::pair<const char *, const TensorInfo *>;
-
-/// Writes tensors one after the other, plain floats in `type` where one is
-/// given, rounded to nearest.
-static Status writeFile(const Homes &homes, const std::string &directory,
-                        const char *name, const std::vector<Named> &infos,
-                        std::optional<DType> type,
-                        const std::map<std::string, std::string> &metadata) {
-  std::vector<std::pair<std::string, SafeTensor>> tensors;
-  for (const auto &[called, info] : infos) {
-    SafeTensor tensor;
-    tensor.type = type && isPlainFloat(info->type) ? *type : info->type;
-    tensor.shape.assign(info->dims, info->dims + info->rank);
-    tensors.emplace_back(called, tensor);
-  }
-  AtomicFile out;
-  if (Status s = out.create(directory, name); !s)
-    return s;
-  const std::string header = safetensorsHeader(tensors, metadata);
-  if (Status s = out.write(header.data(), int64_t(header.size())); !s)
-    return s;
-  std::vector<char> piece(static_cast<size_t>(kPieceBytes)), converted;
-  for (size_t i = 0; i < infos.size(); ++i) {
-    const TensorInfo &info = *infos[i].second;
-    for (int64_t at = 0; at < info.bytes(); at += kPieceBytes) {
-      const int64_t some = std::min(kPieceBytes, info.bytes() - at);
-      if (Status s = homes.read(info, at, piece.data(), some); !s)
-        return s;
-      const std::vector<char> *bytes = &piece;
-      int64_t count = some;
-      if (tensors[i].second.type != info.type) {
-        if (!convert(info.type, piece.data(), some / sizeOf(info.type),
-                     tensors[i].second.type, converted))
-          return {Code::BadInput,
-                  std::string("'") + info.name + "' has numbers that " +
-                      nameOf(tensors[i].second.type) + " can't hold; '" + name +
-                      "' isn't written"};
-        bytes = &converted;
-        count = int64_t(converted.size());
-      }
-      if (Status s = out.write(bytes->data(), count); !s)
-        return s;
-    }
-  }
-  return out.commit();
-}
-
-Status Step::save(const std::string &directory,
-                  const std::map<std::string, std::string> &extra) {
-  if (!lost_)
-    return lost_;
-  if (!filled_)
-    return {Code::Usage, "there is nothing to save yet"};
-  std::vector<Named> infos;
-  for (int64_t i = 0; i < program_.tensorCount; ++i)
-    if (const TensorInfo &info = program_.tensors[i]; isValue(info))
-      infos.emplace_back(info.name, &info);
-  std::map<std::string, std::string> metadata = extra;
-  metadata["format"] = "tmc-checkpoint-1";
-  metadata["model"] = program_.model;
-  metadata["fingerprint"] = program_.fingerprint;
-  metadata["step"] = std::to_string(steps_);
-  metadata["seed"] = std::to_string(options_.seed);
-  return writeFile(homes(), directory, kCheckpointFile, infos, std::nullopt,
-                   metadata);
-}
-
-Status Step::saveWeights(const std::string &directory,
-                         std::optional<DType> type) {
-  if (!lost_)
-    return lost_;
-  if (!filled_)
-    return {Code::Usage, "there is nothing to save yet"};
-  std::vector<Named> infos;
+Status Step::checkParams() const {
+  std::vector<std::string> missing;
+  int64_t count = 0;
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     if (info.role != Role::Param)
       continue;
-    infos.emplace_back(info.name, &info);
-    // PyTorch's state_dict has a tied weight under each of its names.
-    for (int32_t k = 0; k < info.aliasCount; ++k)
-      infos.emplace_back(info.aliases[k], &info);
+    ++count;
+    if (!given_[size_t(i)])
+      missing.push_back(info.name);
   }
-  // transformers opens only files that say so.
-  return writeFile(homes(), directory, kModelFile, infos, type,
-                   {{"format", "pt"}});
+  if (missing.empty())
+    return Status::ok();
+  const bool hasAny = int64_t(missing.size()) < count;
+  return {Code::Usage,
+          (hasAny ? listNames(missing) : std::string("the parameters")) +
+              (hasAny && missing.size() == 1
+                   ? " has no value yet: load or initialize it first"
+                   : " have no values yet: load or initialize them first")};
 }
 
-Status Step::resume(const std::string &directory,
-                    std::map<std::string, std::string> *extra) {
-  SafetensorsFile file;
-  const std::string path = directory + "/" + kCheckpointFile;
-  if (Status s = SafetensorsFile::open(path, file); !s)
-    return s;
-  auto meta = [&](const char *key) -> std::string {
-    auto found = file.metadata().find(key);
-    return found == file.metadata().end() ? "" : found->second;
-  };
-  if (meta("format") != "tmc-checkpoint-1")
-    return {Code::BadInput, "'" + path + "' isn't a checkpoint"};
-  if (meta("fingerprint") != program_.fingerprint) {
-    for (int64_t i = 0; i < program_.tensorCount; ++i) {
-      const TensorInfo &info = program_.tensors[i];
-      const SafeTensor *tensor = isValue(info) ? file.find(info.name) : nullptr;
-      if (tensor && tensor->type != info.type && sameShape(info, *tensor))
-        return {Code::BadInput,
-                "'" + path + "' is of a step with other types: '" + info.name +
-                    "' is " + nameOf(tensor->type) + " there and " +
-                    nameOf(info.type) +
-                    " in this step; resume it with a step of its precision and "
-                    "optimizer, or begin anew from it with --weights"};
-    }
-    return {Code::BadInput,
-            "'" + path + "' is a checkpoint of another model ('" +
-                meta("model") + "'); this step is of '" + program_.model + "'"};
-  }
-  auto number = [&](const char *key, uint64_t &value) {
-    const std::string text = meta(key);
-    value = 0;
-    for (char c : text)
-      if (c < '0' || c > '9' ||
-          __builtin_mul_overflow(value, uint64_t(10), &value) ||
-          __builtin_add_overflow(value, uint64_t(c - '0'), &value))
-        return false;
-    return !text.empty();
-  };
-  uint64_t step, seed;
-  if (!number("step", step) || step > uint64_t(INT64_MAX) ||
-      !number("seed", seed))
-    return {Code::BadInput, "'" + path + "' has no sound step and seed"};
-  // All is checked before anything is changed.
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
-    if (!isValue(info))
-      continue;
-    const SafeTensor *tensor = file.find(info.name);
-    if (!tensor || tensor->type != info.type || !sameShape(info, *tensor))
-      return {Code::BadInput, "'" + path + "' is a checkpoint of another " +
-                                  "model: '" + info.name + "' is " +
-                                  (tensor ? "of another shape" : "missing")};
-  }
-  for (int64_t i = 0; i < program_.tensorCount; ++i) {
-    const TensorInfo &info = program_.tensors[i];
-    if (isValue(info))
-      if (Status s = place(homes(), file, *file.find(info.name), info); !s)
-        return s;
-  }
-  steps_ = int64_t(step);
-  options_.seed = seed;
-  if (Status s = finishValues(); !s)
-    return s;
-  if (extra)
-    *extra = file.metadata();
-  return Status::ok();
+Status Step::checkInputs() const {
+  std::vector<std::string> missing;
+  for (int64_t i = 0; i < program_.tensorCount; ++i)
+    if (program_.tensors[i].feed == Feed::Data && !given_[size_t(i)])
+      missing.push_back(program_.tensors[i].name);
+  if (missing.empty())
+    return Status::ok();
+  return {Code::Usage, listNames(missing) +
+                           (missing.size() == 1 ? " was" : " were") +
+                           " never written: a step takes its inputs before it "
+                           "runs"};
 }
 
 } // namespace tmc

@@ -27,6 +27,7 @@ import math
 import os
 import struct
 import sys
+import tempfile
 import zlib
 
 UNIT = 2.0 ** -24  # Half a unit in the last place of single precision, relative.
@@ -90,16 +91,22 @@ class Step:
         self.call("tmc_step_read", name.encode(), ctypes.c_void_p(address), ctypes.c_int64(4 * count))
         return values
 
+    def save_weights(self, directory):
+        self.call("tmc_step_save_weights", directory.encode(), None)
+
     def run(self, rate):
         loss = ctypes.c_double()
         self.api.tmc_step_set_learning_rate(self.step, ctypes.c_double(rate))
         self.call("tmc_step_run", ctypes.byref(loss))
         return loss.value
 
-    def grad_norm(self):
+    def statistics(self):
         statistics = Statistics()
         self.call("tmc_step_get_statistics", ctypes.byref(statistics))
-        return statistics.grad_norm
+        return statistics
+
+    def grad_norm(self):
+        return self.statistics().grad_norm
 
 
 def read_npy(path):
@@ -228,8 +235,8 @@ def feed(step, golden, here):
         step.write(name, read_npy(os.path.join(here, path)))
 
 
-def check_run(directory, golden, here, name, threads, fault=1.0):
-    """`fault` times the learning rate."""
+def check_run(directory, golden, here, name, threads, state_dict=False, fault=1.0):
+    """`fault` times the learning rate; with `state_dict` what is saved is checked, too."""
     run = golden["runs"][name]
     step = start(directory, golden, here, threads)
     losses, norms = [], []
@@ -242,7 +249,55 @@ def check_run(directory, golden, here, name, threads, fault=1.0):
         bad += compare_numbers("gradient norm", run["gradient_norms"], norms, tolerance(golden["terms"]))
     bad += compare("parameter", run["parameters"], step.read, lambda n: allowed_parameter(run["parameters"][n]),
                    run["left_out"])
-    return bad + compare_states(run["states"], golden, step)
+    if state_dict:
+        bad += check_state_dict(step, golden, len(run["losses"]))
+    bad += compare_states(run["states"], golden, step)
+    return bad + (check_overflow(step, golden, here) if run["clip"] else 0)
+
+
+def check_overflow(step, golden, here):
+    """With weights of which no gradient is a number, a step that clips moves nothing. Returns the number of faults."""
+    counts = {name: math.prod(tensor["shape"]) for name, tensor in golden["gradients"].items()}
+    counts.update((name, math.prod(tensor["shape"])) for name, tensor in golden["states_after_forward"].items())
+    for name in golden["parameters"]:
+        step.write(name, array.array("f", (1e30 * v for v in step.read(name, counts[name]))).tobytes())
+    before = {name: step.read(name, count).tobytes() for name, count in counts.items()}
+    feed(step, golden, here)
+    step.run(RATE)
+    norm, skipped = step.grad_norm(), step.statistics().skipped_steps
+    bad = [name for name, count in counts.items() if step.read(name, count).tobytes() != before[name]]
+    print(f"overflow: norm {norm}, {skipped} skipped, {len(bad)} moved {bad[:3]}")
+    return len(bad) + (math.isfinite(norm) or skipped != 1)
+
+
+def check_state_dict(step, golden, steps):
+    """What the step saves is the exported module's state_dict: its names and no others, with their types and shapes,
+    batches counted. Returns the number of faults."""
+    with tempfile.TemporaryDirectory() as directory:
+        step.save_weights(directory)
+        with open(os.path.join(directory, "model.safetensors"), "rb") as file:
+            data = file.read()
+    length = struct.unpack("<Q", data[:8])[0]
+    entries = json.loads(data[8:8 + length])
+    entries.pop("__metadata__")
+    got = {name: [entry["dtype"], entry["shape"]] for name, entry in entries.items()}
+    bad = 0
+    for name in sorted(set(got) | set(golden["state_dict"])):
+        if got.get(name) != golden["state_dict"].get(name):
+            print(f"state_dict: {name} is {got.get(name)}, {golden['state_dict'].get(name)} expected")
+            bad += 1
+    for name, entry in entries.items():
+        value = data[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]]
+        good = True
+        if name.endswith("num_batches_tracked"):
+            good = struct.unpack("<q", value)[0] == golden["batches_before"] + steps
+        elif name in golden["parameters"] + golden["states"] and entry["dtype"] == "F32":
+            good = value == step.read(name, len(value) // 4).tobytes()
+        if not good:
+            print(f"state_dict: {name} has another value than the step")
+            bad += 1
+    print(f"state_dict: {len(got)} tensors, {bad} wrong")
+    return bad
 
 
 def check_gradients(directory, golden, here, threads, fault=1.0, scaled=None):
@@ -321,6 +376,7 @@ def main():
     parser.add_argument("step", nargs="?", help="directory of a compiled step")
     parser.add_argument("golden", help="a .json file of this folder")
     parser.add_argument("--run")
+    parser.add_argument("--state-dict", action="store_true", help="the graph is an exported program: look at what is saved")
     parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--planted", action="store_true", help="then find planted faults")
@@ -340,7 +396,7 @@ def main():
             bad += check_planted(golden, "gradients of 1.01 times their size", check, fault=FAULT)
             bad += check_planted(golden, f"a product with 1.01 times {matrix}", check, scaled=matrix)
     if options.run:
-        check = functools.partial(check_run, options.step, golden, here, options.run, options.threads)
+        check = functools.partial(check_run, options.step, golden, here, options.run, options.threads, options.state_dict)
         bad += check()
         if options.planted:
             bad += check_planted(golden, "1.01 times the learning rate", check, fault=FAULT)

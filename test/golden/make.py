@@ -42,6 +42,7 @@ PROGRAMS = {
 }
 ENTRIES = 8  # of each tensor
 LOGITS = 64  # entries of the logits
+SAVED = {torch.float32: "F32", torch.int64: "I64"}  # as a file of weights names them
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 
 ADAMW = dict(name="adamw", lr=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.01)
@@ -243,7 +244,12 @@ def golden(name, graphs, model, inputs, call, runs, check=True, keep=True):
         results.append((each, lambda m, tensors=tensors: call(m, tensors)))
     programs = [f"test/models/{program}.pt2" for program in PROGRAMS[name]]
     out = dict(graphs=[*graphs, *programs], dims=dimensions(graphs[0], inputs), weights=source, inputs={k: f"{name}.{k}.npy" for k in inputs},
-               parameters=parameters, states=buffers, torch=torch.__version__)
+               parameters=parameters, states=buffers)
+    if programs:
+        saved = model.state_dict()
+        out["state_dict"] = {n: [SAVED[v.dtype], list(v.shape)] for n, v in saved.items()}
+        out["batches_before"] = next((int(v) for n, v in saved.items() if n.endswith("num_batches_tracked")), 0)
+    out["torch"] = torch.__version__
     firsts = []
     for each, run_once in results:
         each = copy.deepcopy(each)

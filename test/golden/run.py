@@ -54,7 +54,8 @@ def cases(first):
             yield f"{stem}/gradients", path, golden, graph, "sgd(momentum=0,weight_decay=0)", ["--gradients"]
             if graph in programs[:1]:
                 name, run = next(iter(golden["runs"].items()))
-                yield f"{stem}/{name}", path, golden, graph, spec(run), ["--run", name]
+                saved = ["--state-dict"] if "state_dict" in golden else []
+                yield f"{stem}/{name}", path, golden, graph, spec(run), ["--run", name, *saved]
             if graph != golden["graphs"][0]:
                 continue  # The optimizer doesn't depend on how the graph was exported.
             for name, run in golden["runs"].items():

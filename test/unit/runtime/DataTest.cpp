@@ -4,8 +4,10 @@
 #include "TinyProgram.h"
 
 #include "runtime/step/Data.h"
+#include "runtime/step/Step.h"
 #include "test/unit/TemporaryDirectory.h"
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -38,7 +40,13 @@ protected:
     return file(name, bytes);
   }
   Status open(std::vector<std::string> specs) {
-    return DataReader::create(program_, specs, reader_);
+    return DataReader::create(DataInputs::of(program_), specs, reader_);
+  }
+  Status next() {
+    return reader_.next(
+        [&](const TensorInfo &input, const char *bytes, int64_t count) {
+          return step_->write(input, bytes, count);
+        });
   }
   std::vector<int64_t> read(const char *name) {
     std::vector<int64_t> v(tiny::kRows);
@@ -69,31 +77,31 @@ std::string npy(const char *descr, const char *shape, size_t bytes) {
 
 TEST_F(Data, StreamsTokensAndWraps) {
   // 100 tokens: three batches of 32 fit, and then it starts again.
-  const std::string f = tokens("t", 100);
+  const std::string f = tokens("t.bin", 100);
   ASSERT_TRUE(open({f}));
   EXPECT_EQ(reader_.batchesPerEpoch(), 3);
   for (int64_t batch = 0; batch < 4; ++batch) {
-    ASSERT_TRUE(reader_.next(*step_));
+    ASSERT_TRUE(next());
     EXPECT_EQ(read("tokens")[0], batch % 3 * 32);
     EXPECT_EQ(read("tokens")[31], batch % 3 * 32 + 31);
     EXPECT_EQ(read("labels"), read("tokens"));
   }
   reader_.setPosition(1);
-  ASSERT_TRUE(reader_.next(*step_));
+  ASSERT_TRUE(next());
   EXPECT_EQ(read("tokens")[0], 32);
 }
 
 TEST_F(Data, ShiftsTargets) {
-  const std::string f = tokens("t", 96);
+  const std::string f = tokens("t.bin", 96);
   ASSERT_TRUE(open({"tokens=" + f, "labels=" + f + "+1"}));
   EXPECT_EQ(reader_.batchesPerEpoch(), 2); // 97 tokens would make three
-  ASSERT_TRUE(reader_.next(*step_));
+  ASSERT_TRUE(next());
   EXPECT_EQ(read("tokens")[5], 5);
   EXPECT_EQ(read("labels")[5], 6);
 }
 
 TEST_F(Data, WarnsOfLabelsThatAreTheTokens) {
-  const std::string f = tokens("t", 96), other = tokens("u", 96);
+  const std::string f = tokens("t.bin", 96), other = tokens("u.bin", 96);
   ASSERT_TRUE(open({f}));
   EXPECT_NE(reader_.warning().find("--data labels=" + f + "+1 gives"),
             std::string::npos)
@@ -120,7 +128,7 @@ TEST_F(Data, DoesNotWarnWhereTheModelMovesLabels) {
       info.rangeCount = 1;
     }
   program_.tensors = tensors.data();
-  ASSERT_TRUE(open({tokens("t", 96)}));
+  ASSERT_TRUE(open({tokens("t.bin", 96)}));
   EXPECT_EQ(reader_.warning(), "");
 }
 
@@ -129,7 +137,7 @@ TEST_F(Data, ReadsArrays) {
   ASSERT_TRUE(open({"tokens=" + file("t.npy", npy("|u1", "(9, 8)", 72)),
                     "labels=" + file("l.npy", npy("|u1", "(64,)", 64))}));
   EXPECT_EQ(reader_.batchesPerEpoch(), 2);
-  ASSERT_TRUE(reader_.next(*step_));
+  ASSERT_TRUE(next());
   EXPECT_EQ(read("tokens")[31], 1);
   fails({"tokens=" + i32, "labels=" + file("b.npy", npy("<f4", "(64,)", 256))},
         Code::BadInput, "holds f32, and 'labels' takes i64");
@@ -145,13 +153,14 @@ TEST_F(Data, ReadsArrays) {
 }
 
 TEST_F(Data, RefusesWhatDoesNotFit) {
-  const std::string f = tokens("t", 100);
-  fails({tokens("short", 31)}, Code::BadInput,
+  const std::string f = tokens("t.bin", 100);
+  fails({tokens("short.bin", 31)}, Code::BadInput,
         "has 31 tokens; one step takes 32");
-  fails({tokens("empty", 0)}, Code::BadInput, "has 0 tokens");
-  fails({"tokens=" + f, "labels=" + tokens("s", 32) + "+1"}, Code::BadInput,
+  fails({tokens("empty.bin", 0)}, Code::BadInput, "is empty");
+  fails({"tokens=" + f, "labels=" + tokens("s.bin", 32) + "+1"}, Code::BadInput,
         "has 32 tokens; one step takes 33");
-  fails({file("odd", "abc")}, Code::BadInput, "odd number of bytes");
+  fails({file("odd.bin", std::string("\0\1\2", 3))}, Code::BadInput,
+        "has 3 bytes, which isn't a whole number of u16 tokens");
   fails({"tokens=" + f}, Code::Usage, "no --data for 'labels' i64[4, 8]");
   fails({"tokens=" + f, "tokens=" + f, "labels=" + f}, Code::Usage, "twice");
   fails({"token=" + f}, Code::Usage, "the inputs are 'tokens', 'labels'");
@@ -161,14 +170,157 @@ TEST_F(Data, RefusesWhatDoesNotFit) {
 }
 
 TEST_F(Data, NamesATokenOutOfRange) {
-  const std::string f = tokens("t", 200, 150);
+  const std::string f = tokens("t.bin", 200, 150);
   ASSERT_TRUE(open({f}));
   for (int i = 0; i < 3; ++i)
-    ASSERT_TRUE(reader_.next(*step_));
-  const Status s = reader_.next(*step_); // tokens 96 .. 127
+    ASSERT_TRUE(next());
+  const Status s = next(); // tokens 96 .. 127
   EXPECT_EQ(s.code(), Code::BadInput);
   EXPECT_NE(s.message().find("from element 96 on: element 4 of 'tokens' is "
                              "100, outside [0, 100)"),
             std::string::npos)
       << s.message();
+}
+
+TEST_F(Data, ReadsFloatsOfAnyKind) {
+  // An input [4, 8] of floats in the place of the tokens.
+  std::vector<TensorInfo> tensors(program_.tensors,
+                                  program_.tensors + program_.tensorCount);
+  TensorInfo *image = nullptr;
+  for (TensorInfo &info : tensors)
+    if (info.name == std::string("tokens")) {
+      image = &info;
+      info.type = DType::F32;
+      info.limit = 0;
+    }
+  program_.tensors = tensors.data();
+  program_.samplesPerStep = tiny::kBatch;
+  const std::string labels = "labels=" + tokens("l.bin", 96);
+  std::vector<float> got(tiny::kRows);
+  auto take = [&](const std::string &spec) {
+    Status s = open({"tokens=" + spec, labels});
+    if (s)
+      s = reader_.next(
+          [&](const TensorInfo &input, const char *bytes, int64_t count) {
+            if (&input == image)
+              std::memcpy(got.data(), bytes, size_t(count));
+            return Status::ok();
+          });
+    return s;
+  };
+  // Bytes of 1, in each of the types.
+  struct Case {
+    const char *descr;
+    int64_t bytes;
+    double value;
+  };
+  const Case cases[] = {{"|u1", 1, 1},
+                        {"|i1", 1, 1},
+                        {"<u2", 2, 257},
+                        {"<f2", 2, 257 * 0x1p-24},
+                        {"<V2", 2, 0x1.02p-125},
+                        {"<f8", 8, 0x1.01010101p-1007},
+                        {"|b1", 1, 1}};
+  for (const Case &c : cases) {
+    const std::string f =
+        file("x.npy", npy(c.descr, "(4, 8)", size_t(tiny::kRows * c.bytes)));
+    const Status s = take(f);
+    ASSERT_TRUE(s) << c.descr << ": " << s.message();
+    EXPECT_EQ(got[31], float(c.value)) << c.descr;
+  }
+  const std::string picture = file("p.npy", npy("|u1", "(4, 8)", 32));
+  ASSERT_TRUE(take(picture + "*0.5"));
+  EXPECT_EQ(got[0], 0.5f);
+  ASSERT_TRUE(take(picture + "*0.5-2"));
+  EXPECT_EQ(got[0], -1.5f);
+  ASSERT_TRUE(take(picture + "*2e-1+0.25"));
+  EXPECT_EQ(got[0], 0.45f);
+  EXPECT_EQ(take(file("w.npy", npy("<i4", "(4, 8)", 128))).message(),
+            "'" + (dir_ / "w.npy") +
+                "', for 'tokens': element 0 is 16843009, which f32 can't hold");
+  EXPECT_NE(take(picture + "+1").message().find("stream of tokens"),
+            std::string::npos);
+  fails({"tokens=" + picture, labels + "*2"}, Code::Usage,
+        "'*' only means something for floats");
+}
+
+TEST_F(Data, WhatBelongsToNoSampleIsTheSameInEachStep) {
+  static const TensorInfo inputs[] = {{.name = "weights",
+                                       .type = DType::F32,
+                                       .rank = 1,
+                                       .dims = {3},
+                                       .offset = 0,
+                                       .role = Role::Batch,
+                                       .feed = Feed::Data},
+                                      {.name = "temperature",
+                                       .type = DType::F32,
+                                       .rank = 0,
+                                       .dims = {},
+                                       .offset = 0,
+                                       .role = Role::Batch,
+                                       .feed = Feed::Data},
+                                      {.name = "rate",
+                                       .type = DType::F32,
+                                       .rank = 0,
+                                       .dims = {},
+                                       .offset = 0,
+                                       .role = Role::Batch,
+                                       .feed = Feed::Data}};
+  const Status s =
+      DataReader::create({{&inputs[0], &inputs[1], &inputs[2]}, 4},
+                         {"weights=" + file("w.npy", npy("|u1", "(3,)", 3)),
+                          "temperature=" + file("t.npy", npy("|u1", "()", 1)),
+                          "rate=" + file("r.npy", npy("|u1", "(5,)", 5))},
+                         reader_);
+  ASSERT_TRUE(s) << s.message();
+  EXPECT_EQ(reader_.batchesPerEpoch(), 5); // Of the rates, one in each step.
+  int seen = 0;
+  for (int step = 0; step < 7; ++step)
+    ASSERT_TRUE(
+        reader_.next([&](const TensorInfo &input, const char *data, int64_t) {
+          for (int64_t i = 0; i < input.elements(); ++i, ++seen)
+            EXPECT_EQ(reinterpret_cast<const float *>(data)[i], 1);
+          return Status::ok();
+        }));
+  EXPECT_EQ(seen, 35);
+}
+
+TEST_F(Data, NumbersThatATypeCantHoldAreNamed) {
+  const std::string labels = "labels=" + tokens("l.bin", 96);
+  std::string wide = npy("<u8", "(4, 8)", 256);
+  wide[wide.size() - 1] = '\xff';
+  ASSERT_TRUE(open({"tokens=" + file("u.npy", wide), labels}));
+  Status s = next();
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_EQ(s.message(), "'" + (dir_ / "u.npy") +
+                             "', for 'tokens': element 31 is "
+                             "18374969058471772417, which i64 can't hold");
+}
+
+TEST_F(Data, ACutFileIsAnErrorOfTheNextBatch) {
+  const std::string f = tokens("t.bin", 96);
+  ASSERT_TRUE(open({f}));
+  ASSERT_TRUE(next());
+  fs::resize_file(f, 100);
+  const Status s = next();
+  EXPECT_EQ(s.code(), Code::World);
+  EXPECT_EQ(s.message(), "'" + f +
+                             "' was cut while it was read: it had 192 bytes, "
+                             "and has 100");
+}
+
+TEST_F(Data, ABatchWithoutLabelsNamesItsSamples) {
+  std::string bytes = npy("<i8", "(8, 8)", 512);
+  for (size_t i = 0; i < 64; ++i) {
+    const int64_t label = i < 32 ? -100 : 1;
+    std::memcpy(bytes.data() + bytes.size() - 512 + i * 8, &label, 8);
+  }
+  ASSERT_TRUE(open(
+      {"tokens=" + tokens("t.bin", 96), "labels=" + file("l.npy", bytes)}));
+  ASSERT_TRUE(next());
+  EXPECT_EQ(reader_.withoutLabels(), "no label of 'labels' counts in samples 0 "
+                                     "to 3 of '" +
+                                         (dir_ / "l.npy") + "'");
+  ASSERT_TRUE(next());
+  EXPECT_EQ(reader_.withoutLabels(), "");
 }

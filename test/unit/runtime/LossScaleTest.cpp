@@ -3,7 +3,9 @@
 #include "Adam.h"
 #include "Testing.h"
 
+#include "runtime/kernels/Adafactor.h"
 #include "runtime/kernels/Adam.h"
+#include "runtime/kernels/Lion.h"
 
 #include <limits>
 #include <random>
@@ -99,6 +101,18 @@ TEST(GradNorm, TakesTheScaleOut) {
   EXPECT_EQ(norm, kInf);
 }
 
+TEST(GradNorm, OfNoNumberClipsNothing) {
+  for (float square : {kInf, std::nanf("")})
+    for (double maxNorm : {0.0, 2.0}) {
+      float norm = 0, clip = 1;
+      runKernel<GradNorm>(1,
+                          {.count = 1, .maxNorm = maxNorm, .scratchBytes = 0},
+                          {&square}, {&norm, &clip});
+      EXPECT_FALSE(std::isfinite(norm));
+      EXPECT_TRUE(std::isnan(clip)) << "norm " << norm << ", of " << maxNorm;
+    }
+}
+
 namespace {
 
 /// Some bytes, all of them different from their neighbours.
@@ -112,11 +126,13 @@ Vector<char> noise(size_t bytes, unsigned seed) {
 
 } // namespace
 
-TEST(Updates, LeaveEverythingAtStepZero) {
-  const int64_t count = 70001;
+TEST(Updates, LeaveEverythingAtStepZeroAndWhereTheNormIsNoNumber) {
+  constexpr int64_t count = 70001;
+  // Half of it as codes of 4 bits, whose blocks have half the elements.
+  constexpr int64_t packed = count / 2 / 128 * 128;
   const auto codes = size_t(count);
   const auto blocks = size_t((count + adam::kCodeBlock - 1) / adam::kCodeBlock);
-  const float lr = 0.1f, clip = 1;
+  const float lr = 0.1f;
   Floats g = randomFloats(count, 1);
   g[777] = kInf;
   for (DType kept : {DType::F32, DType::BF16}) {
@@ -140,8 +156,32 @@ TEST(Updates, LeaveEverythingAtStepZero) {
                           .nesterov = false,
                           .stream = 0,
                           .scratchBytes = 0};
-    auto run = [&](int64_t t) {
-      float squares[3] = {};
+    AdamParams adam4bit = adam;
+    adam4bit.count = packed;
+    const Lion::Params lion{.param = kept,
+                            .grad = DType::F32,
+                            .moment = kept,
+                            .count = count,
+                            .beta1 = 0.9,
+                            .beta2 = 0.99,
+                            .weightDecay = 0.1,
+                            .stream = 0,
+                            .scratchBytes = 0};
+    const Adafactor::Params adafactor{.param = kept,
+                                      .grad = DType::F32,
+                                      .count = count,
+                                      .batch = 1,
+                                      .rows = 0,
+                                      .columns = 0,
+                                      .beta2Decay = -0.8,
+                                      .eps1 = 1e-30,
+                                      .eps2 = 1e-3,
+                                      .d = 1,
+                                      .weightDecay = 0.1,
+                                      .stream = 0,
+                                      .scratchBytes = 0};
+    auto run = [&](int64_t t, float clip) {
+      float squares[6] = {};
       runKernel<AdamW>(2, adam, {p(0), g, p(1), p(2), &lr, &t, &clip},
                        {p(0), p(1), p(2), squares});
       runKernel<AdamW8bit>(2, adam,
@@ -149,12 +189,25 @@ TEST(Updates, LeaveEverythingAtStepZero) {
                            {p(0), p(3), p(4), p(5), p(6), squares + 1});
       runKernel<Sgd>(2, sgd, {p(0), g, p(1), &lr, &t, &clip},
                      {p(0), p(1), squares + 2});
+      runKernel<Lion>(2, lion, {p(0), g, p(1), &lr, &t, &clip},
+                      {p(0), p(1), squares + 3});
+      runKernel<AdamW4bit>(2, adam4bit,
+                           {p(0), g, p(3), p(4), p(5), p(6), &lr, &t, &clip},
+                           {p(0), p(3), p(4), p(5), p(6), squares + 4});
+      if (kept == DType::F32)
+        runKernel<Adafactor>(2, adafactor,
+                             {p(0), g, p(1), nullptr, &lr, &t, &clip},
+                             {p(0), p(1), nullptr, squares + 5});
+      else
+        squares[5] = kInf;
       for (float square : squares)
         EXPECT_EQ(square, kInf);
     };
-    run(0);
+    run(0, 1);
     EXPECT_EQ(at, before);
-    run(1);
+    run(1, std::nanf(""));
+    EXPECT_EQ(at, before);
+    run(1, 1);
     for (size_t i = 0; i < at.size(); ++i)
       EXPECT_NE(at[i], before[i]) << "the other steps do move " << i;
   }

@@ -25,7 +25,7 @@ protected:
   }
   std::vector<std::string> words(std::vector<std::string> more) {
     more.insert(more.end(),
-                {"--nvme", *this / "swap", "--data", *this / "tokens"});
+                {"--nvme", *this / "swap", "--data", *this / "tokens.bin"});
     return more;
   }
   std::string checkpoint(const char *directory) {

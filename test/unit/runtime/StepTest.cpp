@@ -10,9 +10,14 @@
 #include "runtime/tmc.h"
 #include "test/unit/TemporaryDirectory.h"
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <random>
 #include <sys/resource.h>
 
 using namespace tmc;
@@ -321,6 +326,253 @@ TEST(Step, NothingRunsBeforeThereAreParameters) {
   double loss;
   EXPECT_EQ(step->run(loss).code(), Code::Usage);
   EXPECT_EQ(step->save("/nowhere").code(), Code::Usage);
+  const std::vector<float> some(size_t(tiny::kTable), 0.25f);
+  const TensorInfo &embed = *step->find("embed");
+  ASSERT_TRUE(step->write(embed, some.data(), embed.bytes()));
+  EXPECT_EQ(step->run(loss).message(),
+            "'head' has no value yet: load or initialize it first");
+}
+
+TEST(Step, NothingRunsBeforeThereAreInputs) {
+  auto step = makeStep();
+  ASSERT_TRUE(step->initRandom(1));
+  double loss;
+  Status s = step->run(loss);
+  EXPECT_EQ(s.code(), Code::Usage);
+  EXPECT_EQ(s.message(), "'tokens', 'labels' were never written: a step takes "
+                         "its inputs before it runs");
+  const test::Longs tokens(tiny::kRows, 3);
+  const TensorInfo &info = *step->find("tokens");
+  ASSERT_TRUE(step->write(info, tokens, info.bytes()));
+  EXPECT_EQ(step->run(loss).message().find("'labels' was never written"), 0u);
+  const TensorInfo &labels = *step->find("labels");
+  ASSERT_TRUE(step->write(labels, tokens, labels.bytes()));
+  EXPECT_TRUE(step->run(loss));
+  EXPECT_TRUE(step->run(loss)) << "inputs stay as they are";
+}
+
+TEST(Step, WhatIsFrozenIsNotDrawn) {
+  ChangedProgram frozen("head", [](TensorInfo &t) { t.trainable = false; });
+  std::unique_ptr<Step> step;
+  ASSERT_TRUE(Step::create(frozen.program, {}, step));
+  const std::vector<float> some(size_t(tiny::kTable), 0.25f);
+  const TensorInfo &head = *step->find("head");
+  ASSERT_TRUE(step->write(head, some.data(), head.bytes()));
+  ASSERT_TRUE(step->initRandom(1));
+  EXPECT_EQ(values(*step, "head"), some);
+  EXPECT_NE(values(*step, "embed"), some);
+}
+
+namespace {
+
+/// Makes the loss, and so each gradient, no number.
+void overflow(Step &step) {
+  const std::vector<float> most(size_t(tiny::kTable), 3e38f);
+  for (const char *name : {"embed", "head"}) {
+    const TensorInfo &info = *step.find(name);
+    ASSERT_TRUE(step.write(info, most.data(), info.bytes()));
+  }
+}
+
+const char *const kMoved[] = {"embed",  "head",   "embed.m", "embed.v",
+                              "head.m", "head.v", "seen"};
+
+} // namespace
+
+TEST(Step, NothingMovesWhereTheNormIsNoNumber) {
+  const StepProgram program = tiny::clippedProgram();
+  std::unique_ptr<Step> step, other;
+  ASSERT_TRUE(Step::create(program, {}, step));
+  ASSERT_TRUE(Step::create(program, {}, other));
+  ASSERT_TRUE(step->initRandom(1));
+  runSteps(*step, 2, 1);
+  std::map<std::string, std::vector<float>> good, before;
+  for (const char *name : kMoved)
+    good[name] = values(*step, name);
+  overflow(*step);
+  for (const char *name : kMoved)
+    before[name] = values(*step, name);
+  EXPECT_TRUE(std::isnan(runSteps(*step, 1, 3)));
+  for (const char *name : kMoved)
+    EXPECT_EQ(values(*step, name), before[name]) << name;
+  EXPECT_EQ(step->statistics().steps, 3);
+  EXPECT_EQ(step->statistics().skippedSteps, 1);
+  EXPECT_EQ(step->batches(), 3);
+  // The next update is the third, as if there had been no step between.
+  for (const char *name : {"embed", "head"})
+    ASSERT_TRUE(step->write(*step->find(name), good[name].data(),
+                            step->find(name)->bytes()));
+  ASSERT_TRUE(other->initRandom(1));
+  runSteps(*other, 2, 1);
+  EXPECT_EQ(runSteps(*step, 1, 9), runSteps(*other, 1, 9));
+  for (const char *name : kMoved)
+    EXPECT_EQ(values(*step, name), values(*other, name)) << name;
+  // A resumed run counts as one that went on.
+  TemporaryDirectory dir;
+  ASSERT_TRUE(step->save(dir / "c"));
+  ASSERT_TRUE(other->resume(dir / "c"));
+  EXPECT_EQ(other->statistics().skippedSteps, 1);
+  EXPECT_EQ(runSteps(*step, 1, 4), runSteps(*other, 1, 4));
+  EXPECT_EQ(values(*step, "embed"), values(*other, "embed"));
+}
+
+TEST(Checkpoint, WhatIsFiniteIsNotReplacedByWhatIsNot) {
+  TemporaryDirectory dir;
+  auto step = makeStep();
+  ASSERT_TRUE(step->initRandom(1));
+  runSteps(*step, 1, 1);
+  ASSERT_TRUE(step->save(dir / "c"));
+  ASSERT_TRUE(step->saveWeights(dir / "c"));
+  const std::string path = dir / "c/checkpoint.safetensors";
+  auto bytes = [](const std::string &file) {
+    std::ifstream in(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string before = bytes(path);
+  const std::string model = bytes(dir / "c/model.safetensors");
+  overflow(*step);
+  runSteps(*step, 1, 2);
+  const Status s = step->save(dir / "c");
+  EXPECT_EQ(s.code(), Code::BadInput);
+  EXPECT_EQ(s.message(),
+            "'embed', 'head', 'embed.m' and 3 more aren't finite after step 2; "
+            "'" +
+                path + "' is, and stays as it was");
+  EXPECT_FALSE(step->saveWeights(dir / "c"));
+  EXPECT_EQ(bytes(path), before);
+  EXPECT_EQ(bytes(dir / "c/model.safetensors"), model);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir / "c"), {}), 2);
+  // Where there is none, or one that isn't better, it is written.
+  EXPECT_TRUE(step->save(dir / "d"));
+  EXPECT_TRUE(step->save(dir / "d"));
+}
+
+TEST(Checkpoint, EveryChangedByteIsSeen) {
+  TemporaryDirectory dir;
+  auto step = makeStep(), back = makeStep();
+  ASSERT_TRUE(step->initRandom(1));
+  runSteps(*step, 2, 1);
+  ASSERT_TRUE(step->save(dir / "c"));
+  ASSERT_TRUE(back->resume(dir / "c"));
+  const std::string path = dir / "c/checkpoint.safetensors";
+  std::string bytes;
+  {
+    std::ifstream in(path, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const size_t headerEnd = bytes.find("}}") + 2;
+  std::mt19937 random(7);
+  for (int i = 0; i < 400; ++i) {
+    // Half of them in the header, where less is.
+    const size_t at = random() % (i % 2 ? bytes.size() : headerEnd);
+    const auto mask = char(1 << random() % 8);
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(std::streamoff(at)).put(char(bytes[at] ^ mask));
+    file.close();
+    const Status s = back->resume(dir / "c");
+    EXPECT_EQ(s.code(), Code::BadInput) << "byte " << at;
+    if (at > headerEnd + 8) {
+      EXPECT_NE(s.message().find("is damaged: its bytes don't have its "
+                                 "checksum"),
+                std::string::npos)
+          << s.message();
+      EXPECT_EQ(back->load(path).code(), Code::BadInput);
+    }
+    file.open(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(std::streamoff(at)).put(bytes[at]);
+  }
+  EXPECT_TRUE(back->resume(dir / "c"));
+}
+
+TEST(Checkpoint, CountsThatAreNoneAreRefused) {
+  TemporaryDirectory dir;
+  auto step = makeStep(), back = makeStep();
+  ASSERT_TRUE(step->initRandom(1));
+  ASSERT_TRUE(step->save(dir / "c"));
+  SafetensorsFile file;
+  const std::string path = dir / "c/checkpoint.safetensors";
+  ASSERT_TRUE(SafetensorsFile::open(path, file));
+  std::vector<std::pair<std::string, SafeTensor>> tensors(
+      file.tensors().begin(), file.tensors().end());
+  std::sort(tensors.begin(), tensors.end(), [](const auto &a, const auto &b) {
+    return a.second.begin < b.second.begin;
+  });
+  const std::string body(file.data(tensors[0].second),
+                         size_t(tensors.back().second.end));
+  // As a file of before there was a checksum.
+  std::map<std::string, std::string> plain = file.metadata();
+  plain.erase("checksum");
+  plain["format"] = "tmc-checkpoint-1";
+  auto resume = [&](const char *key, const char *value) {
+    std::map<std::string, std::string> metadata = plain;
+    metadata.erase(key);
+    if (value)
+      metadata[key] = value;
+    std::ofstream(path, std::ios::binary)
+        << safetensorsHeader(tensors, metadata) << body;
+    return back->resume(dir / "c");
+  };
+  EXPECT_TRUE(resume("step", "7"));
+  EXPECT_EQ(back->steps(), 7);
+  EXPECT_TRUE(resume("data_position", "9"));
+  EXPECT_EQ(back->batches(), 9);
+  for (const char *key : {"step", "data_position"})
+    for (const char *value :
+         {static_cast<const char *>(nullptr), "", "-1", "x", "1 ", "0x10",
+          "9007199254740993", "9223372036854775807", "9223372036854775808",
+          "18446744073709551615", "99999999999999999999"}) {
+      const Status s = resume(key, value);
+      EXPECT_EQ(s.code(), Code::BadInput)
+          << key << " " << (value ? value : "missing");
+      EXPECT_NE(s.message().find("has no sound"), std::string::npos);
+    }
+}
+
+TEST(Checkpoint, TheModelIsWhole) {
+  // Beside the step: counts of batches, and what no step needs.
+  TemporaryDirectory dir;
+  ChangedProgram normed("embed.m", [](TensorInfo &t) {
+    t.name = "bn.running_mean";
+    t.role = Role::State;
+  });
+  std::unique_ptr<Step> step;
+  ASSERT_TRUE(Step::create(normed.program, {}, step));
+  std::vector<std::pair<std::string, SafeTensor>> tensors = {
+      {"bn.num_batches_tracked", {DType::I64, {}, 0, 0}},
+      {"still.num_batches_tracked", {DType::I64, {}, 0, 0}},
+      {"head", {DType::F32, {1}, 0, 0}},
+      {"unused", {DType::F32, {2}, 0, 0}}};
+  const int64_t counts[] = {40, 50};
+  const float floats[] = {1, 0.1f, 3};
+  const std::string beside = dir / "weights.safetensors";
+  std::ofstream(beside, std::ios::binary)
+      << safetensorsHeader(tensors, {{"made_by", "tmc compile"},
+                                     {"transient", "embed\nnothing\n"}}) +
+             std::string(reinterpret_cast<const char *>(counts), 16) +
+             std::string(reinterpret_cast<const char *>(floats), 12);
+  ASSERT_TRUE(step->initRandom(1));
+  runSteps(*step, 3, 1);
+  ASSERT_TRUE(step->saveWeights(dir / "w", DType::BF16, beside));
+  SafetensorsFile file;
+  ASSERT_TRUE(SafetensorsFile::open(dir / "w/model.safetensors", file));
+  std::string names;
+  for (const auto &entry : file.tensors())
+    names += entry.first + " ";
+  EXPECT_EQ(names, "bn.num_batches_tracked bn.running_mean head "
+                   "still.num_batches_tracked unused ");
+  auto count = [&](const char *name) {
+    int64_t value;
+    std::memcpy(&value, file.data(*file.find(name)), 8);
+    return value;
+  };
+  EXPECT_EQ(count("bn.num_batches_tracked"), 43);
+  EXPECT_EQ(count("still.num_batches_tracked"), 50);
+  EXPECT_EQ(file.find("unused")->type, DType::BF16);
+  EXPECT_EQ(file.find("head")->end - file.find("head")->begin,
+            tiny::kTable * 2);
+  bf16 last;
+  std::memcpy(&last, file.data(*file.find("unused")) + 2, 2);
+  EXPECT_EQ(widen(last), 3);
 }
 
 TEST(Checkpoint, ResumingChangesNoBit) {
@@ -330,11 +582,10 @@ TEST(Checkpoint, ResumingChangesNoBit) {
   const double want = runSteps(*straight, 8, 1);
   ASSERT_TRUE(half->initRandom(3));
   runSteps(*half, 4, 1);
-  ASSERT_TRUE(half->save(dir / "c", {{"data_position", "4"}}));
-  std::map<std::string, std::string> extra;
-  const Status s = rest->resume(dir / "c", &extra);
+  ASSERT_TRUE(half->save(dir / "c"));
+  const Status s = rest->resume(dir / "c");
   ASSERT_TRUE(s) << s.message();
-  EXPECT_EQ(extra["data_position"], "4");
+  EXPECT_EQ(rest->batches(), 4);
   EXPECT_EQ(rest->steps(), 4);
   EXPECT_EQ(runSteps(*rest, 4, 5), want);
   EXPECT_EQ(values(*straight, "embed"), values(*rest, "embed"));
@@ -680,5 +931,13 @@ TEST(CInterface, IsAThinCover) {
                "weights are saved in f32, bf16 or f16, not 'f8e4m3'");
   EXPECT_EQ(tmc_step_save_weights(step, (dir / "w").c_str(), nullptr), 0);
   EXPECT_EQ(tmc_step_save_weights(step, (dir / "w").c_str(), "bf16"), 0);
+  // Where the data goes on is kept.
+  ASSERT_EQ(tmc_step_save(step, (dir / "c").c_str()), 0);
+  SafetensorsFile file;
+  ASSERT_TRUE(SafetensorsFile::open(dir / "c/checkpoint.safetensors", file));
+  EXPECT_EQ(file.metadata().at("data_position"), "1");
   tmc_step_destroy(step);
+  EXPECT_EQ(tmc_step_create(&options, nullptr), 2);
+  EXPECT_STREQ(tmc_last_error(),
+               "tmc_step_create needs a place for the step, and got none");
 }

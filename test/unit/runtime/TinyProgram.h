@@ -13,6 +13,8 @@
 #include "runtime/kernels/Optimizer.h"
 #include "runtime/step/Program.h"
 
+#include <vector>
+
 namespace tmc::test::tiny {
 
 constexpr int64_t kBatch = 4, kTime = 8, kRows = kBatch * kTime;
@@ -29,6 +31,7 @@ constexpr int64_t kRate = 0xc400, kStep = 0xc440, kWeight = 0xc480;
 constexpr int64_t kLoss = 0xc4c0, kNorm = 0xc500; // results
 constexpr int64_t kEmbedSquares = 0xc540, kHeadSquares = 0xc580;
 constexpr int64_t kSeed = 0xc5c0, kSamples = 0xc600;
+constexpr int64_t kClip = 0xc640, kSeen = 0xc680;     // of the step that clips
 constexpr int64_t kHidden = 0xd000, kLogits = 0xe000; // activations
 constexpr int64_t kLse = 0x12000, kDHidden = 0x13000;
 constexpr int64_t kDEmbed = 0x14000, kDHead = 0x16000; // gradients
@@ -203,9 +206,41 @@ struct Kernels {
                 .stream = 0,
                 .scratchBytes = kScratch}};
   GradNorm norm{{.count = 2, .maxNorm = 0, .scratchBytes = 0}};
+  SquareSum squares{
+      {.type = DType::F32, .count = kTable, .scratchBytes = kScratch}};
+  GradNorm clip{{.count = 2, .maxNorm = 1, .scratchBytes = kScratch}};
 };
 
-inline void run(Queues &q, void *kernels) {
+/// Where the updates stand, of a step that doesn't clip, and of one that does.
+inline void runUpdates(Queues &q, Kernels &k, bool clips) {
+  Stream &s = q.compute();
+  auto at = [&](int64_t offset) -> void * { return q.device() + offset; };
+  if (clips) {
+    k.squares.run(s, {at(kDEmbed)}, {at(kEmbedSquares)}, at(kScratchAt));
+    k.squares.run(s, {at(kDEmbed)}, {at(kSeen)}, at(kScratchAt));
+    k.squares.run(s, {at(kDHead)}, {at(kHeadSquares)}, at(kScratchAt));
+    k.clip.run(s, {at(kEmbedSquares), at(kHeadSquares)}, {at(kNorm), at(kClip)},
+               at(kScratchAt));
+  }
+  void *const clip = clips ? at(kClip) : nullptr;
+  k.update.run(s,
+               {at(kEmbed), at(kDEmbed), at(kEmbedM), at(kEmbedV), at(kRate),
+                at(kStep), clip},
+               {at(kEmbed), at(kEmbedM), at(kEmbedV), at(kEmbedSquares)},
+               at(kScratchAt));
+  q.launched(7);
+  k.update.run(s,
+               {at(kHead), at(kDHead), at(kHeadM), at(kHeadV), at(kRate),
+                at(kStep), clip},
+               {at(kHead), at(kHeadM), at(kHeadV), at(kHeadSquares)},
+               at(kScratchAt));
+  q.launched(8);
+  if (!clips)
+    k.norm.run(s, {at(kEmbedSquares), at(kHeadSquares)}, {at(kNorm)}, nullptr);
+  q.launched(9);
+}
+
+template <bool clips = false> void run(Queues &q, void *kernels) {
   Stream &s = q.compute();
   Kernels &k = *static_cast<Kernels *>(kernels);
   auto at = [&](int64_t offset) -> void * { return q.device() + offset; };
@@ -226,18 +261,7 @@ inline void run(Queues &q, void *kernels) {
   k.embedGrad.run(s, {at(kTokens), at(kDHidden)}, {at(kDEmbed)},
                   at(kScratchAt));
   q.launched(6);
-  k.update.run(
-      s,
-      {at(kEmbed), at(kDEmbed), at(kEmbedM), at(kEmbedV), at(kRate), at(kStep)},
-      {at(kEmbed), at(kEmbedM), at(kEmbedV), at(kEmbedSquares)},
-      at(kScratchAt));
-  q.launched(7);
-  k.update.run(
-      s, {at(kHead), at(kDHead), at(kHeadM), at(kHeadV), at(kRate), at(kStep)},
-      {at(kHead), at(kHeadM), at(kHeadV), at(kHeadSquares)}, at(kScratchAt));
-  q.launched(8);
-  k.norm.run(s, {at(kEmbedSquares), at(kHeadSquares)}, {at(kNorm)}, nullptr);
-  q.launched(9);
+  runUpdates(q, k, clips);
 }
 
 inline StepProgram program() {
@@ -275,8 +299,32 @@ inline StepProgram program() {
     visit(context, "embedGrad", k.embedGrad);
     visit(context, "update", k.update);
     visit(context, "norm", k.norm);
+    visit(context, "squares", k.squares);
+    visit(context, "clip", k.clip);
   };
-  p.run = run;
+  p.run = run<>;
+  return p;
+}
+
+/// The same, whose gradients are clipped, with a state of the model that each
+/// step writes.
+inline StepProgram clippedProgram() {
+  static const std::vector<TensorInfo> tensors = [] {
+    std::vector<TensorInfo> all(std::begin(kTensors), std::end(kTensors));
+    all.push_back({.name = "seen",
+                   .type = DType::F32,
+                   .rank = 0,
+                   .dims = {},
+                   .offset = kSeen,
+                   .role = Role::State,
+                   .init = Init::Ones});
+    return all;
+  }();
+  StepProgram p = program();
+  p.tensors = tensors.data();
+  p.tensorCount = int64_t(tensors.size());
+  p.skipsNonFinite = true;
+  p.run = run<true>;
   return p;
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -89,7 +90,7 @@ TEST_F(Trainer, StartsFromTheWeightsBesideIt) {
       train({"--steps", "3", "--save", *this / "c", "--init", "random:9"}).code,
       0);
   fs::copy(TINY_TRAIN, dir_ / "train");
-  const std::string tokens = *this / "tokens";
+  const std::string tokens = *this / "tokens.bin";
   auto loss = [&](std::string more) {
     const std::string command = (*this / "train") + " --steps 1 --quiet" +
                                 " --data " + tokens + " --log " +
@@ -115,7 +116,7 @@ TEST_F(Trainer, ExitCodes) {
   EXPECT_EQ(nothing.code, 2);
   EXPECT_NE(nothing.error.find("--init random:SEED"), std::string::npos);
   // A place for checkpoints that can't be is refused before the first step.
-  for (const char *place : {"nowhere/c", "tokens", "tokens/c"}) {
+  for (const char *place : {"nowhere/c", "tokens.bin", "tokens.bin/c"}) {
     const Result r = train({"--steps", "3", "--save", *this / place});
     EXPECT_EQ(r.code, 74) << place;
     EXPECT_EQ(r.error.find("error: can't save in '"), 0u) << r.error;
@@ -125,9 +126,9 @@ TEST_F(Trainer, ExitCodes) {
   EXPECT_EQ(r.code, 1);
   EXPECT_EQ(r.error.find("error: can't open '"), 0u) << r.error;
   EXPECT_EQ(r.out, "");
-  std::ofstream(*this / "wild", std::ios::binary) << std::string(800, '\1');
-  r = finish(start({"--steps", "1", "--data", "tokens=" + (*this / "wild"),
-                    "--data", "labels=" + (*this / "labels")}));
+  std::ofstream(*this / "wild.bin", std::ios::binary) << std::string(800, '\1');
+  r = finish(start({"--steps", "1", "--data", "tokens=" + (*this / "wild.bin"),
+                    "--data", "labels=" + (*this / "labels.bin")}));
   EXPECT_EQ(r.code, 1); // token 257 of 100
   EXPECT_NE(r.error.find("is 257, outside [0, 100)"), std::string::npos);
   EXPECT_EQ(std::count(r.error.begin(), r.error.end(), '\n'), 1);
@@ -146,7 +147,7 @@ TEST_F(Trainer, AFullDiskLosesNothing) {
 
 TEST_F(Trainer, CtrlCSavesAndLeaves) {
   const pid_t child = start({"--steps", "100000000", "--save", *this / "c",
-                             "--data", *this / "tokens"});
+                             "--data", *this / "tokens.bin"});
   while (read(*this / "out").find("step 3/") == std::string::npos)
     usleep(1000);
   kill(child, SIGINT);
@@ -166,7 +167,7 @@ TEST_F(Trainer, AKillLeavesAWholeCheckpoint) {
   for (int round = 0; round < 10; ++round) {
     const pid_t child =
         start({"--steps", "100000000", "--save", *this / "c", "--save-every",
-               "1", "--quiet", "--data", *this / "tokens"});
+               "1", "--quiet", "--data", *this / "tokens.bin"});
     usleep(useconds_t(5000 + 3000 * round));
     kill(child, SIGKILL);
     EXPECT_EQ(finish(child).code, -SIGKILL);
@@ -177,4 +178,55 @@ TEST_F(Trainer, AKillLeavesAWholeCheckpoint) {
   std::ofstream(dir_ / "c/.checkpoint.safetensors.tmp.99999999") << "half";
   ASSERT_EQ(train({"--steps", "1", "--save", *this / "c"}).code, 0);
   EXPECT_EQ(std::distance(fs::directory_iterator(*this / "c"), {}), 1);
+}
+
+TEST_F(Trainer, SaysThatNothingMovedAndGoesOn) {
+  // Weights of which the first step's gradients are no numbers.
+  ASSERT_EQ(train({"--steps", "2", "--save", *this / "c"}).code, 0);
+  setenv("TMC_TINY_CLIPS", "1", 1);
+  const std::string weights = *this / "c/checkpoint.safetensors";
+  std::string bytes = read(weights);
+  const size_t body = bytes.size() - 6 * 6400;
+  const float most = 3e38f;
+  for (size_t i = 0; i < 3200; ++i)
+    std::memcpy(bytes.data() + body + i * 4, &most, 4);
+  // No checkpoint, whose bytes would be told from those that were written.
+  bytes.replace(bytes.find("tmc-checkpoint-2"), 16, "some-others-file");
+  std::ofstream(*this / "huge.safetensors", std::ios::binary) << bytes;
+  const Result r = train({"--steps", "3", "--weights",
+                          *this / "huge.safetensors", "--log", *this / "log"});
+  unsetenv("TMC_TINY_CLIPS");
+  ASSERT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(r.error.find("warning: step 1: the norm of the gradients isn't "
+                         "finite; nothing moved\nwarning: step 2: "),
+            0u)
+      << r.error;
+  EXPECT_NE(r.out.find("not finite, nothing moved"), std::string::npos);
+  EXPECT_EQ(field(*this / "log", "skipped_steps").back(), "3");
+}
+
+TEST_F(Trainer, KeepsTheLastGoodCheckpoint) {
+  ASSERT_EQ(train({"--steps", "2", "--save", *this / "c"}).code, 0);
+  const std::string before = read(*this / "c/checkpoint.safetensors");
+  const Result r = train({"--steps", "9", "--resume", *this / "c", "--save",
+                          *this / "c", "--lr", "1e30"});
+  EXPECT_EQ(r.code, 1) << r.error;
+  EXPECT_NE(r.error.find(": the loss isn't finite\n"), std::string::npos)
+      << r.error;
+  EXPECT_NE(r.error.find("aren't finite after step 11; '"), std::string::npos)
+      << r.error;
+  EXPECT_EQ(read(*this / "c/checkpoint.safetensors"), before);
+}
+
+TEST_F(Trainer, ACutDataFileIsOneMessage) {
+  const pid_t child =
+      start({"--steps", "100000000", "--data", *this / "tokens.bin"});
+  while (read(*this / "out").find("step 3/") == std::string::npos)
+    usleep(1000);
+  fs::resize_file(*this / "tokens.bin", 2);
+  const Result r = finish(child);
+  EXPECT_EQ(r.code, 74);
+  EXPECT_EQ(r.error, "error: '" + (*this / "tokens.bin") +
+                         "' was cut while it was read: it had 4000 bytes, and "
+                         "has 2\n");
 }

@@ -30,7 +30,8 @@ class Trainer : public ::testing::Test {
 protected:
   Trainer() {
     for (const char *name : {"tokens", "labels"}) {
-      std::ofstream tokens(dir_ / name, std::ios::binary);
+      std::ofstream tokens(dir_ / (name + std::string(".bin")),
+                           std::ios::binary);
       for (int i = 0; i < 2000; ++i)
         tokens.put(char(i * i % 97)).put(0);
     }
@@ -52,11 +53,11 @@ protected:
     std::erase(arguments, "--no-start");
     // Of labels from the tokens' own file the trainer warns.
     auto shared = std::find(arguments.begin(), arguments.end(),
-                            std::string(*this / "tokens"));
+                            std::string(*this / "tokens.bin"));
     if (shared != arguments.end()) {
       *shared = "tokens=" + *shared;
       arguments.insert(arguments.end(),
-                       {"--data", "labels=" + (*this / "labels")});
+                       {"--data", "labels=" + (*this / "labels.bin")});
     }
     const pid_t child = fork();
     if (child)
@@ -84,7 +85,7 @@ protected:
             read(dir_ / "out"), read(dir_ / "err")};
   }
   Result train(std::vector<std::string> arguments, rlim_t fileLimit = 0) {
-    arguments.insert(arguments.end(), {"--data", *this / "tokens"});
+    arguments.insert(arguments.end(), {"--data", *this / "tokens.bin"});
     return finish(start(arguments, fileLimit));
   }
   /// The values of one field of a log, as text.

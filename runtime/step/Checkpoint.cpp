@@ -1,0 +1,444 @@
+//===- Checkpoint.cpp - what a step leaves behind -------------------------===//
+//
+// Checkpoints, and the model's values alone. Both are safetensors files that
+// replace an older one whole, or not at all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/kernels/Storage.h"
+#include "runtime/step/Safetensors.h"
+#include "runtime/step/Step.h"
+#include "runtime/step/Values.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <sstream>
+
+namespace tmc {
+
+using namespace values;
+
+namespace {
+
+/// The second format has a checksum.
+constexpr const char *kFormat = "tmc-checkpoint-2";
+constexpr const char *kFormatWithoutSum = "tmc-checkpoint-1";
+constexpr const char *kSumKey = "checksum";
+/// As it stands in a header, before the digits.
+constexpr const char *kSumText = "\"checksum\":\"";
+constexpr size_t kSumDigits = 16;
+
+/// Steps and batches of a checkpoint are at most this: no run takes as many,
+/// and a double counts up to here.
+constexpr uint64_t kMostSteps = uint64_t(1) << 53;
+
+/// The checksum of a file: of its header, with zeros for the digits of the sum
+/// itself, and of the pieces of its tensors, in order.
+class FileSum {
+public:
+  void add(const void *data, int64_t bytes) {
+    sum_ = std::rotl(sum_, 7) * 0x9e3779b97f4a7c15u ^ checksumOf(data, bytes);
+  }
+  std::string digits() const {
+    char text[kSumDigits + 1];
+    std::snprintf(text, sizeof text, "%016llx",
+                  static_cast<unsigned long long>(sum_));
+    return text;
+  }
+
+private:
+  uint64_t sum_ = 0;
+};
+
+/// `count` plain floats in another type, rounded to nearest. False where a
+/// finite one becomes infinite.
+bool convert(DType from, const char *data, int64_t count, DType to,
+             std::vector<char> &converted) {
+  converted.resize(size_t(count * sizeOf(to)));
+  bool holdsAll = true;
+  auto convertTo = [&](auto like) {
+    for (int64_t i = 0; i < count; ++i) {
+      const float value = floatAt(from, data, i);
+      decltype(like) stored;
+      if constexpr (std::is_same_v<decltype(like), float>)
+        stored = value;
+      else
+        stored = narrow<decltype(like)>(value);
+      std::memcpy(converted.data() + i * int64_t(sizeof stored), &stored,
+                  sizeof stored);
+      holdsAll &= !std::isfinite(value) ||
+                  std::isfinite(floatAt(to, converted.data(), i));
+    }
+  };
+  if (to == DType::BF16)
+    convertTo(bf16());
+  else if (to == DType::F16)
+    convertTo(f16());
+  else
+    convertTo(float());
+  return holdsAll;
+}
+
+/// A tensor and a name of it.
+struct Named {
+  std::string name;
+  const TensorInfo *info;
+};
+
+/// A tensor of another file.
+struct Passed {
+  std::string name;
+  SafeTensor tensor;
+  int64_t added = 0; // to a count
+};
+
+struct Contents {
+  std::vector<Named> tensors;
+  SafetensorsFile beside;
+  std::vector<Passed> passed; // of `beside`
+  std::optional<DType> type;  // of plain floats; none: as the step has them
+  std::map<std::string, std::string> metadata;
+  bool hasSum = false;
+  int64_t step = 0; // for messages
+};
+
+/// Those of `names` whose tensors in the file that is there are finite.
+Status finiteIn(const std::string &path, const std::vector<std::string> &names,
+                std::vector<std::string> &finite) {
+  SafetensorsFile old;
+  if (!SafetensorsFile::open(path, old))
+    return Status::ok(); // Nothing of worth is replaced.
+  for (const std::string &name : names) {
+    const SafeTensor *tensor = old.find(name);
+    if (!tensor || !isPlainFloat(tensor->type))
+      continue;
+    bool isGood = true;
+    if (Status s = eachFilePiece(old, *tensor,
+                                 [&](const char *data, int64_t bytes) {
+                                   isGood &=
+                                       isFinite(tensor->type, data,
+                                                bytes / sizeOf(tensor->type));
+                                   return Status::ok();
+                                 });
+        !s)
+      return s;
+    if (isGood)
+      finite.push_back(name);
+  }
+  return Status::ok();
+}
+
+/// Whether a step may have made a value that isn't finite.
+bool isMade(const TensorInfo &info) {
+  return info.role != Role::Param || info.trainable;
+}
+
+/// Writes tensors one after the other. A value that isn't finite replaces none
+/// that is.
+Status writeFile(const Homes &homes, const std::string &directory,
+                 const char *name, const Contents &contents) {
+  std::vector<std::pair<std::string, SafeTensor>> tensors;
+  for (const Named &named : contents.tensors) {
+    SafeTensor tensor;
+    tensor.type = contents.type && isPlainFloat(named.info->type)
+                      ? *contents.type
+                      : named.info->type;
+    tensor.shape.assign(named.info->dims, named.info->dims + named.info->rank);
+    tensors.emplace_back(named.name, tensor);
+  }
+  for (const Passed &passed : contents.passed) {
+    tensors.emplace_back(passed.name, passed.tensor);
+    if (contents.type && isPlainFloat(passed.tensor.type))
+      tensors.back().second.type = *contents.type;
+  }
+  std::map<std::string, std::string> metadata = contents.metadata;
+  if (contents.hasSum)
+    metadata[kSumKey] = std::string(kSumDigits, '0');
+  AtomicFile out;
+  if (Status s = out.create(directory, name); !s)
+    return s;
+  FileSum sum;
+  auto write = [&](const char *data, int64_t bytes) {
+    if (contents.hasSum)
+      sum.add(data, bytes);
+    return out.write(data, bytes);
+  };
+  const std::string header = safetensorsHeader(tensors, metadata);
+  if (Status s = write(header.data(), int64_t(header.size())); !s)
+    return s;
+  std::vector<char> piece(static_cast<size_t>(kPieceBytes)), converted;
+  auto writeAs = [&](DType to, DType from, const char *data, int64_t bytes,
+                     const std::string &tensor) -> Status {
+    if (to == from)
+      return write(data, bytes);
+    if (!convert(from, data, bytes / sizeOf(from), to, converted))
+      return {Code::BadInput, "'" + tensor + "' has numbers that " +
+                                  nameOf(to) + " can't hold; '" + name +
+                                  "' isn't written"};
+    return write(converted.data(), int64_t(converted.size()));
+  };
+  std::vector<std::string> broken;
+  for (size_t i = 0; i < contents.tensors.size(); ++i) {
+    const TensorInfo &info = *contents.tensors[i].info;
+    const DType type = tensors[i].second.type;
+    bool isGood = true;
+    for (int64_t at = 0; at < info.bytes(); at += kPieceBytes) {
+      const int64_t some = std::min(kPieceBytes, info.bytes() - at);
+      const int64_t count = some / sizeOf(info.type);
+      if (Status s = homes.read(info, at, piece.data(), some); !s)
+        return s;
+      if (isPlainFloat(info.type) && isMade(info))
+        isGood &= isFinite(info.type, piece.data(), count);
+      if (Status s = writeAs(type, info.type, piece.data(), some,
+                             contents.tensors[i].name);
+          !s)
+        return s;
+    }
+    if (!isGood)
+      broken.push_back(contents.tensors[i].name);
+  }
+  for (size_t i = 0; i < contents.passed.size(); ++i) {
+    const Passed &passed = contents.passed[i];
+    const DType type = tensors[contents.tensors.size() + i].second.type;
+    auto pass = [&](char *data, int64_t bytes) {
+      int64_t count;
+      if (passed.added && bytes == sizeof count) {
+        std::memcpy(&count, data, sizeof count);
+        count += passed.added;
+        std::memcpy(data, &count, sizeof count);
+      }
+      return writeAs(type, passed.tensor.type, data, bytes, passed.name);
+    };
+    if (Status s = eachFilePiece(contents.beside, passed.tensor, pass); !s)
+      return s;
+  }
+  const std::string path = directory + "/" + name;
+  std::vector<std::string> lost;
+  if (!broken.empty())
+    if (Status s = finiteIn(path, broken, lost); !s)
+      return s;
+  if (!lost.empty())
+    return {Code::BadInput,
+            listNames(lost) + (lost.size() == 1 ? " isn't" : " aren't") +
+                " finite after step " + std::to_string(contents.step) + "; '" +
+                path + "' is, and stays as it was"};
+  if (contents.hasSum) {
+    const size_t at = header.find(kSumText) + std::strlen(kSumText);
+    const std::string digits = sum.digits();
+    if (Status s = out.rewrite(int64_t(at), digits.data(), kSumDigits); !s)
+      return s;
+  }
+  return out.commit();
+}
+
+} // namespace
+
+/// A file without a checksum isn't of ours, or of before there was one.
+Status Step::checkSum(const SafetensorsFile &file) {
+  auto of = [&](const char *key) -> std::string {
+    auto found = file.metadata().find(key);
+    return found == file.metadata().end() ? "" : found->second;
+  };
+  if (of("format") != kFormat)
+    return Status::ok();
+  auto damaged = [&] {
+    return Status(Code::BadInput,
+                  "'" + file.path() +
+                      "' is damaged: its bytes don't have its checksum");
+  };
+  std::vector<std::pair<int64_t, const SafeTensor *>> tensors;
+  int64_t headerBytes = file.file().bytes();
+  for (const auto &[name, tensor] : file.tensors()) {
+    headerBytes = std::min(headerBytes, file.offset(tensor));
+    tensors.emplace_back(tensor.begin, &tensor);
+  }
+  // Empty tensors have no pieces, wherever they stand.
+  std::sort(tensors.begin(), tensors.end());
+  std::string header(size_t(headerBytes), '\0');
+  if (Status s = file.file().read(0, header.data(), headerBytes); !s)
+    return s;
+  const size_t found = header.find(kSumText);
+  const size_t at = found + std::strlen(kSumText);
+  if (found == std::string::npos || of(kSumKey).size() != kSumDigits ||
+      header.compare(at, kSumDigits, of(kSumKey)) != 0)
+    return damaged();
+  header.replace(at, kSumDigits, kSumDigits, '0');
+  FileSum sum;
+  sum.add(header.data(), headerBytes);
+  for (const auto &[begin, tensor] : tensors)
+    if (Status s = eachFilePiece(file, *tensor,
+                                 [&](const char *data, int64_t bytes) {
+                                   sum.add(data, bytes);
+                                   return Status::ok();
+                                 });
+        !s)
+      return s;
+  return sum.digits() == of(kSumKey) ? Status::ok() : damaged();
+}
+
+Status Step::save(const std::string &directory) {
+  if (!lost_)
+    return lost_;
+  if (!checkParams())
+    return {Code::Usage, "there is nothing to save yet"};
+  Contents contents;
+  for (int64_t i = 0; i < program_.tensorCount; ++i)
+    if (const TensorInfo &info = program_.tensors[i]; isValue(info))
+      contents.tensors.push_back({info.name, &info});
+  contents.metadata = {{"format", kFormat},
+                       {"model", program_.model},
+                       {"fingerprint", program_.fingerprint},
+                       {"step", std::to_string(steps_)},
+                       {"seed", std::to_string(options_.seed)},
+                       {"data_position", std::to_string(batches_)}};
+  if (program_.skipsNonFinite)
+    contents.metadata["skipped_steps"] = std::to_string(skipped_);
+  contents.hasSum = true;
+  contents.step = steps_;
+  return writeFile(homes(), directory, kCheckpointFile, contents);
+}
+
+/// What the file `beside` has of the model, and no step needs. PyTorch's batch
+/// norm counts its batches beside its statistics: a step moves those, and the
+/// count is that of the file and of the steps that did.
+static Status passOn(const StepProgram &program, int64_t moved,
+                     const std::string &beside, Contents &contents) {
+  if (Status s = SafetensorsFile::open(beside, contents.beside); !s)
+    return s;
+  auto meta = [&](const char *key) -> std::string {
+    auto found = contents.beside.metadata().find(key);
+    return found == contents.beside.metadata().end() ? "" : found->second;
+  };
+  if (meta(kMakerKey) != kMaker)
+    return Status::ok(); // Of a file that the user put there, who knows.
+  std::set<std::string> known;
+  for (const Named &named : contents.tensors)
+    known.insert(named.name);
+  std::istringstream transient(meta(kTransientKey));
+  for (std::string name; std::getline(transient, name);) {
+    known.insert(name);
+    std::erase_if(contents.tensors,
+                  [&](const Named &named) { return named.name == name; });
+  }
+  const std::string end = "num_batches_tracked";
+  for (const auto &[name, tensor] : contents.beside.tensors()) {
+    if (known.count(name))
+      continue;
+    Passed passed{name, tensor};
+    if (name.size() >= end.size() && tensor.type == DType::I64 &&
+        name.compare(name.size() - end.size(), end.size(), end) == 0) {
+      const std::string statistic =
+          name.substr(0, name.size() - end.size()) + "running_mean";
+      for (int64_t i = 0; i < program.tensorCount; ++i)
+        if (program.tensors[i].role == Role::State &&
+            statistic == program.tensors[i].name)
+          passed.added = moved;
+    }
+    contents.passed.push_back(std::move(passed));
+  }
+  return Status::ok();
+}
+
+Status Step::saveWeights(const std::string &directory,
+                         std::optional<DType> type, const std::string &beside) {
+  if (!lost_)
+    return lost_;
+  if (!checkParams())
+    return {Code::Usage, "there is nothing to save yet"};
+  Contents contents;
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (info.role != Role::Param && info.role != Role::State)
+      continue;
+    contents.tensors.push_back({info.name, &info});
+    // PyTorch's state_dict has a tied weight under each of its names.
+    for (int32_t k = 0; k < info.aliasCount; ++k)
+      contents.tensors.push_back({info.aliases[k], &info});
+  }
+  if (!beside.empty())
+    if (Status s = passOn(program_, steps_ - skipped_, beside, contents); !s)
+      return s;
+  // transformers opens only files that say so.
+  contents.metadata = {{"format", "pt"}};
+  contents.type = type;
+  contents.step = steps_;
+  return writeFile(homes(), directory, kModelFile, contents);
+}
+
+Status Step::resume(const std::string &directory) {
+  SafetensorsFile file;
+  const std::string path = directory + "/" + kCheckpointFile;
+  if (Status s = SafetensorsFile::open(path, file); !s)
+    return s;
+  auto meta = [&](const char *key) -> std::string {
+    auto found = file.metadata().find(key);
+    return found == file.metadata().end() ? "" : found->second;
+  };
+  if (meta("format") != kFormat && meta("format") != kFormatWithoutSum)
+    return {Code::BadInput, "'" + path + "' isn't a checkpoint"};
+  if (Status s = checkSum(file); !s)
+    return s;
+  if (meta("fingerprint") != program_.fingerprint) {
+    for (int64_t i = 0; i < program_.tensorCount; ++i) {
+      const TensorInfo &info = program_.tensors[i];
+      const SafeTensor *tensor = isValue(info) ? file.find(info.name) : nullptr;
+      if (tensor && tensor->type != info.type && sameShape(info, *tensor))
+        return {Code::BadInput,
+                "'" + path + "' is of a step with other types: '" + info.name +
+                    "' is " + nameOf(tensor->type) + " there and " +
+                    nameOf(info.type) +
+                    " in this step; resume it with a step of its precision and "
+                    "optimizer, or begin anew from it with --weights"};
+    }
+    return {Code::BadInput,
+            "'" + path + "' is a checkpoint of another model ('" +
+                meta("model") + "'); this step is of '" + program_.model + "'"};
+  }
+  auto number = [&](const char *key, uint64_t &value) {
+    const std::string text = meta(key);
+    value = 0;
+    for (char c : text)
+      if (c < '0' || c > '9' ||
+          __builtin_mul_overflow(value, uint64_t(10), &value) ||
+          __builtin_add_overflow(value, uint64_t(c - '0'), &value))
+        return false;
+    return !text.empty();
+  };
+  uint64_t step, seed, batches, skipped = 0;
+  if (!number("step", step) || step > kMostSteps || !number("seed", seed))
+    return {Code::BadInput, "'" + path + "' has no sound step and seed"};
+  if (!number("data_position", batches) || batches > kMostSteps)
+    return {Code::BadInput, "'" + path + "' has no sound position of the data"};
+  if (program_.skipsNonFinite && !meta("skipped_steps").empty() &&
+      (!number("skipped_steps", skipped) || skipped > step))
+    return {Code::BadInput,
+            "'" + path + "' has no sound count of skipped steps"};
+  // All is checked before anything is changed.
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (!isValue(info))
+      continue;
+    const SafeTensor *tensor = file.find(info.name);
+    if (!tensor || tensor->type != info.type || tensor->isUnsigned ||
+        !sameShape(info, *tensor))
+      return {Code::BadInput, "'" + path + "' is a checkpoint of another " +
+                                  "model: '" + info.name + "' is " +
+                                  (tensor ? "of another shape" : "missing")};
+  }
+  for (int64_t i = 0; i < program_.tensorCount; ++i) {
+    const TensorInfo &info = program_.tensors[i];
+    if (isValue(info))
+      if (Status s = place(homes(), file, *file.find(info.name), info); !s)
+        return s;
+  }
+  steps_ = int64_t(step);
+  batches_ = int64_t(batches);
+  skipped_ = int64_t(skipped);
+  options_.seed = seed;
+  return finishValues();
+}
+
+} // namespace tmc
