@@ -23,6 +23,12 @@
  * tmc_last_error() then holds one sentence, valid until the thread's next call.
  * A step may be used by one thread at a time.
  *
+ * Several steps in one program: give each but one a name of its own,
+ * `tmc compile --name gan_d`. Its library is libgan_d.so, its functions are
+ * gan_d_step_create and so on, declared in its step.h; types are those of here.
+ * A step goes to the functions of its own library. Libraries without a name can
+ * be opened beside each other with dlopen.
+ *
  *===----------------------------------------------------------------------===*/
 #ifndef TMC_RUNTIME_TMC_H
 #define TMC_RUNTIME_TMC_H
@@ -108,10 +114,18 @@ TMC_API void tmc_options_init(tmc_options *options);
 /* Maps the arena and prepares the kernels. Nothing is loaded yet. `options` may
  * be null: the defaults. */
 TMC_API int tmc_step_create(const tmc_options *options, tmc_step **step);
+/* The same of the step with this identity; a library with another one is
+ * refused (2). step.h makes this of tmc_step_create: what a program was
+ * compiled with may not be of the library that it finds. */
+TMC_API int tmc_step_create_of(const char *identity, const tmc_options *options,
+                               tmc_step **step);
 TMC_API void tmc_step_destroy(tmc_step *step);
 
 /* The last error of this thread, or "". */
 TMC_API const char *tmc_last_error(void);
+
+/* Tells compilations apart: that of step.h is TMC_STEP_IDENTITY. */
+TMC_API const char *tmc_step_identity(void);
 
 /* Parameters and states: from a safetensors file by name, or random. What isn't
  * trained is never random where it has a value, or the weights.safetensors

@@ -48,6 +48,9 @@ int CalibrateCommand::run() {
   if (rounds < 1)
     return fail(Failure::usage("--rounds=" + std::to_string(rounds) +
                                " is no positive number"));
+  if (patience < 0)
+    return fail(Failure::usage("--patience=" + std::to_string(patience) +
+                               " is negative"));
   // A minute of measuring must not be lost to a mistyped path.
   std::string directory = llvm::sys::path::parent_path(output).str();
   if (llvm::sys::fs::access(directory.empty() ? "." : directory,
@@ -58,6 +61,7 @@ int CalibrateCommand::run() {
   options.threads = threads;
   options.rounds = rounds;
   options.fileDirectory = nvme;
+  options.patienceSeconds = patience;
   options.progress = isatty(2);
   Expected<Calibration> done = calibrate(options);
   if (!done)

@@ -31,6 +31,14 @@ struct CalibrateCommand {
       llvm::cl::desc("of the measured steps (default: one per core)"),
       llvm::cl::sub(command),
       llvm::cl::cat(category)};
+  llvm::cl::opt<int> patience{
+      "patience",
+      llvm::cl::init(CalibrateOptions().patienceSeconds),
+      llvm::cl::value_desc("SECONDS"),
+      llvm::cl::desc("after which a run of transfers is ended, as of a slow\n"
+                     "                          disk; 0: never (default: 14)"),
+      llvm::cl::sub(command),
+      llvm::cl::cat(category)};
   llvm::cl::opt<int> rounds{
       "rounds",
       llvm::cl::init(CalibrateOptions().rounds),

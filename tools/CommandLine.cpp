@@ -29,7 +29,9 @@ static StringRef nearest(StringRef word, ArrayRef<StringRef> names) {
 }
 
 static std::string dashed(StringRef flag) {
-  return (flag.size() == 1 || flag == "MD" || flag == "MF" ? "-" : "--") +
+  return (flag.size() == 1 || flag == "MD" || flag == "MF" || flag == "MT"
+              ? "-"
+              : "--") +
          flag.str();
 }
 

@@ -156,7 +156,7 @@ ROOMS = {
                           "compiler/emit", "compiler/analysis", "compiler/planning",
                           "compiler/target", "compiler/support", "runtime/kernels",
                           "runtime/step"],
-    "compiler/verify": ["compiler/reference", "compiler/pipeline", "dialects",
+    "compiler/verify": ["compiler/reference", "compiler/pipeline", "compiler/emit", "dialects",
                         "compiler/support", "runtime/tmc.h", "runtime/kernels",
                         "runtime/step"],
     "compiler/calibrate": ["compiler/pipeline", "compiler/report", "compiler/emit",
@@ -355,8 +355,29 @@ def check_ctest(tally, build):
             tally.test(name, verdict == "Passed", done.stdout[-4000:])
 
 
+def search_paths(*places):
+    """Programs and libraries in `places` that look for libraries where it depends on the
+    user's directory: a part of their RPATH or RUNPATH is empty or relative."""
+    bad, seen = [], 0
+    for place in places:
+        for path in [place] if os.path.isfile(place) else glob.glob(os.path.join(place, "**"), recursive=True):
+            if not os.path.isfile(path) or path.endswith((".a", ".o")):
+                continue
+            with open(path, "rb") as file:
+                if file.read(4) != b"\x7fELF":
+                    continue
+            seen += 1
+            said = run(["readelf", "-dW", path]).stdout
+            for parts in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", said):
+                if not all(part.startswith("/") for part in parts.split(":")):
+                    bad.append("%s has '%s'" % (path, parts))
+    return bad if seen else ["there is no program"]
+
+
 def check_install(tally, build):
     """What `cmake --install` puts elsewhere compiles and trains by itself."""
+    bad = search_paths(os.path.join(build, "bin"), os.path.join(build, "lib"))
+    tally.test("install: programs of the build search no relative place", not bad, "\n".join(bad))
     with tempfile.TemporaryDirectory() as place:
         prefix, step = os.path.join(place, "prefix"), os.path.join(place, "step")
         done = run(["cmake", "--install", build, "--prefix", prefix])
@@ -371,7 +392,9 @@ def check_install(tally, build):
                  "random:1"]):
             if done.returncode == 0:
                 done = run(command, cwd=place)
+        bad = search_paths(prefix, step)
     tally.test("install", done.returncode == 0, done.stdout[-4000:])
+    tally.test("install: programs and steps search no relative place", not bad, "\n".join(bad))
 
 
 def resolved_target(build):

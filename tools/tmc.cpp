@@ -5,6 +5,7 @@
 #include "compiler/pipeline/Doctor.h"
 #include "compiler/pipeline/Interrupt.h"
 #include "compiler/pipeline/OutOfMemory.h"
+#include "compiler/pipeline/OutputDirectory.h"
 #include "compiler/pipeline/Show.h"
 #include "compiler/planning/driver/PlanBy.h"
 #include "passes/Offload.h"
@@ -15,6 +16,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <unistd.h>
@@ -179,6 +181,16 @@ struct ModelFlags {
                               cl::desc("output directory (default: the "
                                        "model's name)"),
                               cl::sub(compile), cl::cat(category)};
+  cl::opt<bool> force{"force",
+                      cl::desc("write into a directory that holds other files, "
+                               "too"),
+                      cl::sub(compile), cl::cat(category)};
+  cl::opt<std::string> stepName{
+      "name", cl::value_desc("NAME"),
+      cl::desc("of the step in a program with several: libNAME.so with\n"
+               "                          NAME_step_create, ... (default: "
+               "libstep.so, tmc_step_create)"),
+      cl::sub(compile), cl::cat(category)};
   cl::opt<bool> noCache{"no-cache",
                         cl::desc("compile every kernel, even one whose object "
                                  "is kept in\n                          "
@@ -189,6 +201,10 @@ struct ModelFlags {
   cl::opt<std::string> dependFile{"MF", cl::value_desc("FILE"),
                                   cl::desc("where (default: DIR.d)"),
                                   cl::sub(compile), cl::cat(category)};
+  cl::list<std::string> dependTargets{
+      "MT", cl::value_desc("FILE"),
+      cl::desc("what it says depends (default: all that is written)"),
+      cl::sub(compile), cl::cat(category)};
   cl::opt<std::string> plantDefect{
       "plant-defect",   cl::value_desc("PHASE:KIND"),
       cl::ReallyHidden, cl::desc("go wrong after a phase, for tests"),
@@ -393,13 +409,23 @@ Expected<CompileOptions> ModelFlags::read() {
   options.snapshot = snapshot;
   options.trace = trace;
   options.output = output;
+  options.force = force;
+  if (!stepName.empty() &&
+      (!isStepName(stepName) || stepName == "tmc" || stepName == "step"))
+    return Failure::usage("--name=" + stepName +
+                          " can't begin identifiers of C, or is ours")
+        .note(
+            "letters, digits and _ can, at most 64, no digit first; not 'tmc' "
+            "and 'step'");
+  options.name = stepName;
   options.useCache = !noCache;
-  if (depend || !dependFile.empty())
-    options.depfile =
-        dependFile.empty()
-            ? (output.empty() ? std::string("step") : std::string(output)) +
-                  ".d"
-            : std::string(dependFile);
+  if (depend || !dependFile.empty() || !dependTargets.empty()) {
+    llvm::StringRef directory(output);
+    std::string stem = directory.empty() ? llvm::sys::path::stem(model).str()
+                                         : directory.rtrim('/').str();
+    options.depfile = dependFile.empty() ? stem + ".d" : dependFile.getValue();
+  }
+  options.depfileTargets = {dependTargets.begin(), dependTargets.end()};
   options.problemFile = problem;
   options.progress = isatty(2);
   return options;

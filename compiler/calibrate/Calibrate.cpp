@@ -5,11 +5,13 @@
 #include "compiler/calibrate/ProbeRun.h"
 #include "compiler/calibrate/Probes.h"
 #include "compiler/pipeline/Compile.h"
+#include "compiler/pipeline/Folder.h"
 #include "compiler/pipeline/SystemMemory.h"
 #include "compiler/support/Escape.h"
 #include "compiler/support/Json.h"
 
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -117,11 +119,11 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   Calibration calibration;
   calibration.target = *known;
 
-  SmallString<128> directory;
-  if (std::error_code error =
-          sys::fs::createUniqueDirectory("tmc-calibrate", directory))
+  // Nobody else may write programs that are run here.
+  SmallString<128> directory(makeTemporaryDirectory("tmc-calibrate"));
+  if (directory.empty())
     return Failure::world("can't make a directory for temporary files: " +
-                          error.message());
+                          llvm::sys::StrError());
   llvm::scope_exit clean([&] { sys::fs::remove_directories(directory); });
   auto say = [&](const std::string &what) {
     if (options.progress)
@@ -129,7 +131,7 @@ tmc::Expected<Calibration> tmc::calibrate(const CalibrateOptions &options) {
   };
   // What it needs is known before a minute of measuring.
   MoveRunner moves{*known, (directory + "/moves").str(), options.fileDirectory,
-                   options.threads};
+                   options.threads, options.patienceSeconds};
   if (moves.fileDirectory.empty())
     moves.fileDirectory = directory.str().str();
   if (auto done = moves.fit(); !done)

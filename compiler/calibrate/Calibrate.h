@@ -32,6 +32,9 @@ struct CalibrateOptions {
   /// Where the file is whose rates are measured; empty: among the temporary
   /// files.
   std::string fileDirectory;
+  /// After which a run of transfers is ended; 0: never. By default, three
+  /// rounds and a first run take less than a minute.
+  int64_t patienceSeconds = 14;
   bool progress = false;
 };
 

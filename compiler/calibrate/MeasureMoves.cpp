@@ -12,11 +12,6 @@
 using namespace llvm;
 using namespace tmc;
 
-namespace {
-/// Three rounds and the first run take less than a minute then.
-constexpr unsigned kRunLimitSeconds = 14;
-} // namespace
-
 tmc::Expected<bool> MoveRunner::fit() {
   llvm::ErrorOr<sys::fs::space_info> room = sys::fs::disk_space(fileDirectory);
   if (!room)
@@ -47,7 +42,7 @@ tmc::Expected<bool> MoveRunner::compile(const MoveWork &probe,
   if (!installation)
     return std::move(installation.failure());
   return compileStep(*installation, target, {{source, /*computes=*/false}},
-                     step + "/libstep.so", step + "/train");
+                     {step + "/libstep.so", /*exports=*/"", step + "/train"});
 }
 
 tmc::Expected<EngineRates> MoveRunner::run(const std::string &step) const {
@@ -57,7 +52,7 @@ tmc::Expected<EngineRates> MoveRunner::run(const std::string &step) const {
                         {"--steps=2", "--data=input=" + step + ".npy",
                          "--trace=" + trace, "--nvme=" + fileDirectory},
                         threads,
-                        kRunLimitSeconds});
+                        unsigned(limitSeconds)});
   if (!done)
     return std::move(done.failure())
         .note("the file is in '" + fileDirectory +
@@ -97,8 +92,8 @@ tmc::Expected<bool> MoveRunner::measure() {
 
 Failure MoveRunner::tooSlow() const {
   return Failure::world("transfers were ended after " +
-                        std::to_string(kRunLimitSeconds) + " s, in each round")
+                        std::to_string(limitSeconds) + " s, in each round")
       .note("the disk of '" + fileDirectory +
-            "' is slow, or other programs have the machine; --nvme=DIR "
-            "measures a file elsewhere");
+            "' is slow, or other programs have the machine; --patience=SECONDS "
+            "waits longer, --nvme=DIR measures a file elsewhere");
 }

@@ -4,8 +4,9 @@
 //                                   |
 //     balancedWork -> text -> run, once in each round -> the fastest round's
 //
-// Each run is ended after a while, so that a slow disk or a busy machine can't
-// hold a calibration for long. One round that wasn't is enough.
+// Each run is ended after a while (14 s, unless the user has more patience), so
+// that a slow disk or a busy machine can't hold a calibration for long. One
+// round that wasn't is enough.
 
 #ifndef TMC_COMPILER_CALIBRATE_MEASUREMOVES_H
 #define TMC_COMPILER_CALIBRATE_MEASUREMOVES_H
@@ -22,6 +23,7 @@ struct MoveRunner {
   std::string directory;     // Of the probe's own files; there is none yet.
   std::string fileDirectory; // Of the file that is read and written.
   int64_t threads = 0;       // Of the step; 0: one per core.
+  int64_t limitSeconds;      // Of a run; 0: none.
 
   MoveWork work{};
   EngineRates fastest{}; // Of all rounds so far; empty: each was ended.

@@ -14,6 +14,7 @@
 #ifndef TMC_COMPILER_EMIT_EMIT_H
 #define TMC_COMPILER_EMIT_EMIT_H
 
+#include "compiler/emit/StepInterface.h"
 #include "dialects/mem/Mem.h"
 #include "runtime/kernels/Kernel.h"
 
@@ -54,7 +55,8 @@ mlir::FailureOr<StepText> emitStep(mlir::ModuleOp module,
                                    const EmitOptions &options);
 
 /// The text of step.h: how to embed the step, and its tensors' names.
-std::string emitHeader(mem::ProgramOp program, const EmitOptions &options);
+std::string emitHeader(mem::ProgramOp program, const EmitOptions &options,
+                       const StepInterface &interface);
 
 /// Tells checkpoints of different models apart: a hash of what is saved.
 std::string fingerprintOf(mem::ProgramOp program);

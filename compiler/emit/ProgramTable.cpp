@@ -539,20 +539,21 @@ std::string tmc::fingerprintOf(mem::ProgramOp program) {
   return llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 16);
 }
 
-std::string tmc::emitHeader(mem::ProgramOp program,
-                            const EmitOptions &options) {
+std::string tmc::emitHeader(mem::ProgramOp program, const EmitOptions &options,
+                            const StepInterface &interface) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "/* step.h - the compiled training step of " << inComment(options.model)
-     << ".\n *\n * Link libstep.so and use the functions of tmc.h. Tensors by "
-        "name:\n *\n";
+     << ".\n *\n * Link "
+     << (interface.name.empty()
+             ? "libstep.so and use the functions of tmc.h."
+             : "lib" + interface.name + ".so and use its functions.")
+     << " Tensors by name:\n *\n";
   forSaved(program, [&](StringRef name, MemRefType type, bool saved) {
     os << " *   " << inComment(name) << ": ";
     llvm::interleave(type.getShape(), os, "x");
     os << (type.getRank() ? "x" : "") << type.getElementType() << ".\n";
   });
-  os << " */\n#ifndef TMC_STEP_H\n#define TMC_STEP_H\n\n#include \"tmc.h\"\n\n"
-     << "#define TMC_STEP_ARENA_BYTES " << int64_t(program.getArenaBytes())
-     << "LL\n\n#endif\n";
+  os << " */\n" << interfaceHeader(interface, int64_t(program.getArenaBytes()));
   return text;
 }

@@ -1,6 +1,9 @@
 #include "compiler/pipeline/Compile.h"
 
 #include "compiler/emit/Emit.h"
+#include "compiler/emit/StepInterface.h"
+#include "compiler/pipeline/Config.h"
+#include "compiler/pipeline/Depfile.h"
 #include "compiler/pipeline/HostCompiler.h"
 #include "compiler/pipeline/OutputDirectory.h"
 #include "compiler/pipeline/Sweep.h"
@@ -8,7 +11,6 @@
 #include "compiler/report/Snapshot.h"
 #include "compiler/support/Escape.h"
 
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -32,15 +34,9 @@ void tmc::warn(const std::string &message) {
   llvm::errs() << "tmc: warning: " << visible(message) << "\n";
 }
 
-/// Writes all that the output directory holds beside what is linked.
-static Expected<bool> writeFiles(Compilation &compilation,
-                                 OutputDirectory &directory, StepText &step) {
+/// What step.cpp and its kin are to say of this compilation.
+static EmitOptions emitOptions(Compilation &compilation) {
   const CompileOptions &options = compilation.options();
-  if (auto done = directory.write("plan.json", planJson(compilation.planned()));
-      !done)
-    return done;
-  if (options.emit == Artifact::Plan)
-    return true;
   EmitOptions emit;
   emit.model = compilation.modelName();
   emit.backend = compilation.target().backend;
@@ -53,17 +49,55 @@ static Expected<bool> writeFiles(Compilation &compilation,
   mem::ProgramOp program =
       *compilation.module().getOps<mem::ProgramOp>().begin();
   emit.entrySeconds = predictedSeconds(compilation.trace(), program);
+  return emit;
+}
+
+/// A step as text, and how it meets programs.
+struct NamedStep {
+  StepText text;
+  StepInterface interface;
+};
+
+static Expected<bool> writePlan(Compilation &compilation,
+                                OutputDirectory &directory,
+                                const std::string &identity) {
+  Planned planned = compilation.planned();
+  planned.identity = identity;
+  const Artifact emit = compilation.options().emit;
+  if (emit == Artifact::Exe || emit == Artifact::Lib)
+    planned.library = libraryOf(compilation.options().name);
+  return directory.write("plan.json", planJson(planned));
+}
+
+/// Writes all that the output directory holds beside what is linked.
+static Expected<bool> writeFiles(Compilation &compilation,
+                                 OutputDirectory &directory, NamedStep &step) {
+  const CompileOptions &options = compilation.options();
+  if (options.emit == Artifact::Plan)
+    return writePlan(compilation, directory, "");
+  EmitOptions emit = emitOptions(compilation);
   Expected<StepText> source = compilation.print(emit);
   if (!source)
     return std::move(source.failure());
-  step = std::move(*source);
-  bool cuda = emit.backend == Backend::Cuda;
-  if (auto done = writeWeights(*compilation.weights(), directory); !done)
+  const WeightSources &weights = *compilation.weights();
+  step.text = std::move(*source);
+  step.interface = {options.name,
+                    identityOf({TMC_VERSION, options.name, step.text.whole,
+                                weights.digest()})};
+  const std::string tail = interfaceText(step.interface);
+  step.text.whole += tail;
+  step.text.main += tail;
+  if (auto done = writeWeights(weights, step.interface.identity, directory);
+      !done)
     return done;
+  mem::ProgramOp program =
+      *compilation.module().getOps<mem::ProgramOp>().begin();
+  const bool cuda = emit.backend == Backend::Cuda;
   std::vector<std::pair<std::string, std::string>> files = {
-      {cuda ? "step.cu" : "step.cpp", step.whole},
-      {"step.h", emitHeader(program, emit)},
-      {"step.mlir", compilation.shapedText()},
+      {cuda ? "step.cu" : "step.cpp", step.text.whole},
+      {"step.h", emitHeader(program, emit, step.interface)},
+      {"step.mlir",
+       identityComment(step.interface.identity) + compilation.shapedText()},
       {"report.html", planHtml(compilation.planned(), knownCurve(compilation))},
       {"plan-trace.json", planTraceJson(compilation.trace())}};
   if (!options.snapshot.empty())
@@ -75,23 +109,21 @@ static Expected<bool> writeFiles(Compilation &compilation,
   for (const auto &[name, content] : files)
     if (auto done = directory.write(name, content); !done)
       return done;
-  return true;
+  return writePlan(compilation, directory, step.interface.identity);
 }
 
-static Expected<bool> link(Compilation &compilation, OutputDirectory &directory,
-                           const StepText &step) {
-  Expected<Installation> installation = Installation::find();
-  if (!installation)
-    return std::move(installation.failure());
+static Expected<bool> link(Compilation &compilation,
+                           const Installation &installation,
+                           OutputDirectory &directory, const NamedStep &step) {
   auto header =
-      llvm::MemoryBuffer::getFile(installation->includeDir + "/runtime/tmc.h");
+      llvm::MemoryBuffer::getFile(installation.includeDir + "/runtime/tmc.h");
   if (!header)
-    return Failure::world("can't read '" + installation->includeDir +
+    return Failure::world("can't read '" + installation.includeDir +
                           "/runtime/tmc.h'");
   if (auto done = directory.write("tmc.h", (*header)->getBuffer().str()); !done)
     return done;
-  Artifact emit = compilation.options().emit;
-  if (emit != Artifact::Exe && emit != Artifact::Lib)
+  const CompileOptions &options = compilation.options();
+  if (options.emit != Artifact::Exe && options.emit != Artifact::Lib)
     return true;
   // The pieces say what step.cpp does, and go when they are compiled.
   std::string suffix =
@@ -99,40 +131,90 @@ static Expected<bool> link(Compilation &compilation, OutputDirectory &directory,
   std::vector<StepPiece> pieces;
   auto add = [&](const std::string &name, const std::string &text,
                  bool computes) {
-    pieces.push_back({directory.staged(name + suffix), computes});
-    return directory.write(name + suffix, text);
+    pieces.push_back({directory.scratch(name + suffix), computes});
+    return directory.writeScratch(name + suffix, text);
   };
-  if (auto done = add("main", step.main, /*computes=*/false); !done)
+  if (auto done = add("main", step.text.main, /*computes=*/false); !done)
     return done;
-  for (const auto &[i, text] : llvm::enumerate(step.kernels))
+  for (const auto &[i, text] : llvm::enumerate(step.text.kernels))
     if (auto done = add("kernels_" + std::to_string(i), text, true); !done)
       return done;
-  std::string cached =
-      compilation.options().useCache ? ObjectCache::userDirectory() : "";
-  Expected<bool> done =
-      compileStep(*installation, compilation.target(), pieces,
-                  directory.staged("libstep.so"),
-                  emit == Artifact::Exe ? directory.staged("train") : "",
-                  ObjectCache(cached));
-  for (const StepPiece &piece : pieces)
-    llvm::sys::fs::remove(piece.source);
-  return done;
+  const std::string exports = "exports.map";
+  if (auto done =
+          directory.writeScratch(exports, exportedNames(step.interface));
+      !done)
+    return done;
+  ObjectCache cache =
+      ObjectCache::open(options.useCache ? ObjectCache::userDirectory() : "");
+  if (!cache.warning().empty())
+    llvm::errs() << "tmc: note: " << cache.warning() << "\n";
+  return compileStep(
+      installation, compilation.target(), pieces,
+      {directory.staged(libraryOf(options.name)), directory.scratch(exports),
+       options.emit == Artifact::Exe ? directory.staged("train") : ""},
+      cache);
 }
 
-/// A rule for make and ninja: the outputs follow from the model file.
-static Expected<bool> writeDepfile(const CompileOptions &options,
-                                   const std::string &output) {
-  std::error_code error;
-  llvm::raw_fd_ostream os(options.depfile, error);
-  if (error)
-    return Failure::world("can't write '" + options.depfile +
-                          "': " + error.message());
-  os << output << "/plan.json: " << options.model
-     << (options.weights.empty() ? "" : " ") << options.weights << "\n";
+/// What a build system has to know: all that was written, and what of.
+static DependRule dependRule(const Compilation &compilation,
+                             const Installation &installation,
+                             const std::string &output,
+                             const std::vector<std::string> &written) {
+  const CompileOptions &options = compilation.options();
+  DependRule rule{options.depfileTargets,
+                  filesOf(installation, compilation.target())};
+  if (rule.targets.empty()) {
+    // First what is always there and moved into place last.
+    rule.targets = {output + "/plan.json"};
+    for (const std::string &name : written)
+      if (name != "plan.json")
+        rule.targets.push_back(output + "/" + name);
+  }
+  for (const std::string &file : compilation.filesRead())
+    rule.prerequisites.push_back(file);
+  return rule;
+}
+
+/// The directory that the flags mean, with no word of the model's path but its
+/// name.
+static Expected<std::string> outputOf(const CompileOptions &options) {
+  if (!options.output.empty())
+    return options.output;
+  std::string name = llvm::sys::path::stem(options.model).str();
+  if (name.empty() || name == "." || name == "..")
+    return Failure::usage("'" + options.model +
+                          "' gives no name for the output directory")
+        .note("give -o DIR");
+  return name;
+}
+
+/// What can be said before minutes of planning.
+static Expected<bool> checkOutput(const CompileOptions &options,
+                                  const std::string &output) {
+  if (!options.force)
+    if (auto done = OutputDirectory::check(output); !done)
+      return done;
+  if (options.depfile.empty())
+    return true;
+  std::vector<std::string> targets = options.depfileTargets;
+  if (targets.empty())
+    targets = {output + "/plan.json"};
+  for (auto done : {checkMakeNames(targets, RulePart::Target),
+                    checkMakeNames({options.model}, RulePart::Prerequisite)})
+    if (!done)
+      return done;
   return true;
 }
 
 Expected<bool> tmc::compileModel(const CompileOptions &options) {
+  Expected<std::string> output = outputOf(options);
+  const bool isPrinted = options.to || options.emit == Artifact::Mlir;
+  if (!isPrinted) {
+    if (!output)
+      return std::move(output.failure());
+    if (auto fine = checkOutput(options, *output); !fine)
+      return fine;
+  }
   Compilation compilation(options);
   Phase last = std::min(options.to.value_or(Phase::Place), Phase::Place);
   if (options.emit == Artifact::Mlir)
@@ -159,35 +241,38 @@ Expected<bool> tmc::compileModel(const CompileOptions &options) {
     llvm::outs() << source->whole;
     return true;
   }
-  std::string output =
-      options.output.empty() ? compilation.modelName() : options.output;
-  Expected<OutputDirectory> directory = OutputDirectory::create(output);
+  Expected<Installation> installation = Installation::find();
+  if (!installation)
+    return std::move(installation.failure());
+  Expected<OutputDirectory> directory =
+      OutputDirectory::create(*output, options.force);
   if (!directory)
     return std::move(directory.failure());
-  StepText step;
+  NamedStep step;
   if (done = writeFiles(compilation, *directory, step); !done)
     return done;
   if (options.emit != Artifact::Plan)
-    if (done = link(compilation, *directory, step); !done)
+    if (done = link(compilation, *installation, *directory, step); !done)
       return done;
-  if (compilation.weights() && compilation.weights()->tensors.empty())
-    removeOldWeights(output);
-  // A trainer of another plan beside this one's text would mislead; but only a
-  // directory with a plan is one of ours.
   std::vector<std::string> replaced;
-  if (llvm::sys::fs::exists(output + "/plan.json"))
-    replaced = {"train",           "libstep.so",  "step.cpp",
-                "step.cu",         "step.h",      "step.mlir",
-                "plan-trace.json", "report.html", "tmc.h"};
+  if (compilation.weights() && compilation.weights()->tensors.empty() &&
+      hasOldWeights(*output))
+    replaced.push_back(kWeightsFile);
+  DependRule rule;
+  if (!options.depfile.empty()) {
+    rule = dependRule(compilation, *installation, *output, directory->names());
+    if (done = checkRule(rule); !done)
+      return done;
+  }
   if (done = directory->commit(replaced); !done)
     return done;
   if (!options.depfile.empty())
-    if (done = writeDepfile(options, output); !done)
+    if (done = writeDepfile(options.depfile, rule); !done)
       return done;
   if (options.quiet)
     return true;
   llvm::errs() << visible(planTable(compilation.planned()) + "  wrote " +
-                          output + "/\n");
+                          *output + "/\n");
   if (const WeightSources *weights = compilation.weights();
       weights && !weights->missing.empty())
     llvm::errs() << "tmc: note: the values of " << weights->missing.size()

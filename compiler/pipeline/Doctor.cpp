@@ -2,6 +2,7 @@
 
 #include "compiler/emit/Emit.h"
 #include "compiler/pipeline/Config.h"
+#include "compiler/pipeline/Folder.h"
 #include "compiler/pipeline/SystemMemory.h"
 #include "runtime/step/Processor.h"
 
@@ -34,7 +35,10 @@ struct Workplace {
   SmallString<128> path;
   std::error_code error;
 
-  Workplace() { error = sys::fs::createUniqueDirectory("tmc-doctor", path); }
+  Workplace() : path(makeTemporaryDirectory("tmc-doctor")) {
+    if (path.empty())
+      error = std::error_code(errno, std::generic_category());
+  }
   ~Workplace() {
     if (!error)
       sys::fs::remove_directories(path);

@@ -303,8 +303,7 @@ static std::string keyOf(const std::string &identity, const StepPiece &piece) {
 tmc::Expected<bool> tmc::compileStep(const Installation &installation,
                                      const Target &target,
                                      const std::vector<StepPiece> &pieces,
-                                     const std::string &library,
-                                     const std::string &trainer,
+                                     const StepFiles &files,
                                      const ObjectCache &cache) {
   bool cuda = target.backend == Backend::Cuda;
   std::string runtime = installation.runtimeLibrary(target);
@@ -323,9 +322,10 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
     return std::move(compiler.failure());
   std::vector<std::string> headers = runtimeHeaders(installation);
   std::string first = precompiled(installation, target, headers);
-  std::string identity = cache.isOff() ? ""
-                                       : identify(*compiler, installation,
-                                                  target, headers, library);
+  std::string identity =
+      cache.isOff()
+          ? ""
+          : identify(*compiler, installation, target, headers, files.library);
   std::vector<std::string> objects;
   std::vector<ToolRun> compiles;
   std::vector<std::pair<std::string, std::string>> fresh; // Key, object.
@@ -347,28 +347,43 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
     cache.keep(key, object);
 
   std::vector<std::string> libraries = stepLibraries(target.backend);
+  // A word for the linker, which nvcc cuts at commas.
+  auto forLinker = [&](const std::string &word) {
+    std::string text;
+    for (char c : word)
+      text += cuda && c == ',' ? "\\," : std::string(1, c);
+    return std::vector<std::string>{"-Xlinker", text};
+  };
   std::vector<std::string> link = {*compiler, "-shared"};
-  link.insert(link.end(), objects.begin(), objects.end());
-  link.insert(link.end(), {"-o", library});
+  auto add = [&](const std::vector<std::string> &words) {
+    link.insert(link.end(), words.begin(), words.end());
+  };
+  add(objects);
+  add({"-o", files.library});
+  // A program may hold several steps. Each one's calls stay in its own library,
+  // and nothing but its interface is seen.
+  add(forLinker("-Bsymbolic"));
+  add(forLinker("-soname=" + sys::path::filename(files.library).str()));
+  if (!files.exports.empty())
+    add(forLinker("--version-script=" + files.exports));
   // Everything that the C interface promises, whether the step calls it or not.
   // nvcc moves archives in front of the linker's words, so it can't be made to
   // take one whole. One name brings in the object with the whole interface, and
   // kernels (and the libraries that they need) only as the step uses them.
   if (cuda)
-    link.insert(link.end(),
-                {"-Xlinker", "--undefined=tmc_step_create", runtime});
+    add({"-Xlinker", "--undefined=tmc_step_create", runtime});
   else
-    link.push_back("-Wl,--whole-archive," + runtime + ",--no-whole-archive");
-  link.insert(link.end(), libraries.begin(), libraries.end());
-  std::vector<ToolRun> links = {{link, library + ".log"}};
-  if (!trainer.empty()) {
+    add({"-Wl,--whole-archive", runtime, "-Wl,--no-whole-archive"});
+  add(libraries);
+  std::vector<ToolRun> links = {{link, files.library + ".log"}};
+  if (!files.trainer.empty()) {
     std::vector<std::string> exe = {*compiler};
     exe.insert(exe.end(), objects.begin(), objects.end());
     exe.insert(exe.end(),
-               {"-o", trainer, installation.libraryDir + "/libtmc-trainer.a",
-                runtime});
+               {"-o", files.trainer,
+                installation.libraryDir + "/libtmc-trainer.a", runtime});
     exe.insert(exe.end(), libraries.begin(), libraries.end());
-    links.push_back({exe, trainer + ".log"});
+    links.push_back({exe, files.trainer + ".log"});
   }
   if (auto done = runTools(links); !done)
     return done;
@@ -379,4 +394,16 @@ tmc::Expected<bool> tmc::compileStep(const Installation &installation,
   for (const ToolRun &run : links)
     sys::fs::remove(run.log);
   return true;
+}
+
+std::vector<std::string> tmc::filesOf(const Installation &installation,
+                                      const Target &target) {
+  std::vector<std::string> files = {
+      installation.program, installation.runtimeLibrary(target),
+      installation.libraryDir + "/libtmc-trainer.a"};
+  for (const std::string &header : runtimeHeaders(installation))
+    files.push_back(header);
+  llvm::erase_if(
+      files, [](const std::string &file) { return !sys::fs::exists(file); });
+  return files;
 }

@@ -66,15 +66,26 @@ struct StepPiece {
   bool computes = true;
 };
 
+/// What a step is linked into.
+struct StepFiles {
+  std::string library; // Its file name is what programs look for: the SONAME.
+  std::string exports; // A version script; empty: it exports all that it has.
+  std::string trainer; // Empty: none.
+};
+
 /// Compiles `pieces` side by side, but for those that `cache` has, and links
-/// `library` and, unless it is empty, `trainer`. A missing compiler or one that
-/// fails is the world's fault; its messages become notes.
+/// `files`. A missing compiler or one that fails is the world's fault; its
+/// messages become notes.
 Expected<bool> compileStep(const Installation &installation,
                            const Target &target,
                            const std::vector<StepPiece> &pieces,
-                           const std::string &library,
-                           const std::string &trainer,
-                           const ObjectCache &cache = ObjectCache(""));
+                           const StepFiles &files,
+                           const ObjectCache &cache = ObjectCache());
+
+/// What compileStep reads beside `pieces`, and a change of which may change
+/// what it makes: tmc, the runtime's libraries and headers.
+std::vector<std::string> filesOf(const Installation &installation,
+                                 const Target &target);
 
 } // namespace tmc
 

@@ -24,7 +24,7 @@ struct DirectoryEntry { // linux_dirent64, which no header declares.
 };
 
 void removeFilesIn(const char *path) {
-  int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (directory < 0)
     return;
   alignas(DirectoryEntry) char buffer[4096];

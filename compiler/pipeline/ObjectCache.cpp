@@ -3,21 +3,23 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/SHA256.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
-#include <filesystem>
+#include <optional>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 using namespace tmc;
 using llvm::StringRef;
-namespace fs = std::filesystem;
 
 /// What an entry begins with, before the hash of its content and a newline.
 static constexpr StringRef kMagic = "tmc-object 1 ";
@@ -28,13 +30,42 @@ static std::string hashOf(StringRef content) {
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
 
-static bool writeAll(const std::string &path, StringRef head, StringRef body) {
-  FILE *out = std::fopen(path.c_str(), "wb");
-  if (!out)
-    return false;
-  bool ok = std::fwrite(head.data(), 1, head.size(), out) == head.size() &&
-            std::fwrite(body.data(), 1, body.size(), out) == body.size();
-  return std::fclose(out) == 0 && ok;
+/// The user's own plain file, which nobody else can write.
+static bool isOwn(const struct stat &status) {
+  return status.st_uid == geteuid() && status.st_nlink == 1 &&
+         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// Makes `path` and what is missing above it, for the user alone.
+static bool makeDirectories(const std::string &path) {
+  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST)
+    return true;
+  const size_t slash = path.find_last_of('/');
+  return errno == ENOENT && slash != std::string::npos && slash > 0 &&
+         makeDirectories(path.substr(0, slash)) &&
+         (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST);
+}
+
+ObjectCache ObjectCache::open(const std::string &directory, int64_t mostBytes) {
+  ObjectCache cache;
+  if (directory.empty() || !makeDirectories(directory))
+    return cache;
+  Folder folder = Folder::open(directory, Folder::Links::Refused);
+  if (!folder) {
+    if (errno == ELOOP || errno == ENOTDIR) // The latter says Linux of a link.
+      cache.why = "it is no directory of its own";
+  } else if (folder.status().st_uid != geteuid()) {
+    cache.why = "it belongs to another user";
+  } else if (folder.status().st_mode & (S_IWGRP | S_IWOTH)) {
+    cache.why = "other users can write in it";
+  } else if (fchmod(folder.fd(), 0700) == 0) {
+    cache.folder = std::move(folder);
+    cache.mostBytes = mostBytes;
+  }
+  if (!cache.why.empty())
+    cache.why =
+        "no compiled kernels are kept in '" + directory + "': " + cache.why;
+  return cache;
 }
 
 std::string ObjectCache::userDirectory() {
@@ -48,23 +79,37 @@ std::string ObjectCache::userDirectory() {
   return "";
 }
 
+/// Writes a file that a tool of ours reads next.
+static bool writeFile(const std::string &path, StringRef content) {
+  const int fd =
+      ::open(path.c_str(),
+             O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0)
+    return false;
+  llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
+  os << content;
+  os.close();
+  const bool good = !os.has_error();
+  os.clear_error();
+  return good;
+}
+
 bool ObjectCache::fetch(const std::string &key, const std::string &file) const {
   if (isOff())
     return false;
-  std::string entry = directory + "/" + key;
-  auto read = llvm::MemoryBuffer::getFile(entry, /*IsText=*/false,
-                                          /*RequiresNullTerminator=*/false);
-  if (!read)
+  struct stat status;
+  std::optional<std::string> entry = folder.read(key, mostBytes, &status);
+  if (!entry)
     return false;
-  StringRef content = (*read)->getBuffer();
+  StringRef content = *entry;
   bool whole = content.consume_front(kMagic);
   auto [hash, object] = content.split('\n');
-  if (!whole || hash != hashOf(object)) {
-    unlink(entry.c_str());
+  if (!whole || !isOwn(status) || hash != hashOf(object)) {
+    folder.remove(key);
     return false;
   }
-  utimensat(AT_FDCWD, entry.c_str(), nullptr, 0); // Used now.
-  return writeAll(file, "", object);
+  utimensat(folder.fd(), key.c_str(), nullptr, AT_SYMLINK_NOFOLLOW); // Used.
+  return writeFile(file, object);
 }
 
 void ObjectCache::keep(const std::string &key, const std::string &file) const {
@@ -72,16 +117,19 @@ void ObjectCache::keep(const std::string &key, const std::string &file) const {
     return;
   auto read = llvm::MemoryBuffer::getFile(file, /*IsText=*/false,
                                           /*RequiresNullTerminator=*/false);
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (!read || error)
+  if (!read)
     return;
   StringRef object = (*read)->getBuffer();
-  std::string ours = directory + "/" + key + "." + std::to_string(getpid());
-  std::string head = kMagic.str() + hashOf(object) + "\n";
-  if (!writeAll(ours, head, object) ||
-      std::rename(ours.c_str(), (directory + "/" + key).c_str()) != 0) {
-    unlink(ours.c_str());
+  // Of a name that no other call has: of this process or of one elsewhere with
+  // the same number.
+  const std::string ours =
+      key + "." + llvm::utohexstr(llvm::sys::Process::GetRandomNumber()) + "." +
+      std::to_string(getpid());
+  const std::string head = kMagic.str() + hashOf(object) + "\n";
+  if (!folder.create(ours, 0600, {head, object}))
+    return; // A file of this name wasn't ours.
+  if (!folder.rename(ours, folder, key)) {
+    folder.remove(ours);
     return;
   }
   evict();
@@ -93,28 +141,25 @@ void ObjectCache::keep(const std::string &key, const std::string &file) const {
 void ObjectCache::evict() const {
   struct Entry {
     int64_t seconds, nanoseconds, bytes;
-    std::string path;
-    auto age() const { return std::tie(seconds, nanoseconds, path); }
+    std::string name;
+    auto age() const { return std::tie(seconds, nanoseconds, name); }
   };
   std::vector<Entry> entries;
   int64_t total = 0;
-  std::error_code error;
-  for (fs::directory_iterator at(directory, error), end; !error && at != end;
-       at.increment(error)) {
-    struct stat status;
-    std::string path = at->path().string();
-    if (lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+  for (std::string &name : folder.names()) {
+    std::optional<struct stat> status = folder.status(name);
+    if (!status || !S_ISREG(status->st_mode))
       continue;
-    entries.push_back({status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
-                       int64_t(status.st_size), path});
-    total += status.st_size;
+    entries.push_back({status->st_mtim.tv_sec, status->st_mtim.tv_nsec,
+                       int64_t(status->st_size), std::move(name)});
+    total += status->st_size;
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry &a, const Entry &b) { return a.age() < b.age(); });
   for (const Entry &entry : entries) {
     if (total <= mostBytes)
       break;
-    unlink(entry.path.c_str());
+    folder.remove(entry.name);
     total -= entry.bytes;
   }
 }

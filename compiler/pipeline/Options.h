@@ -87,7 +87,11 @@ struct CompileOptions {
   std::string weights;     // A .safetensors file; empty: the model's own.
   std::pair<std::string, std::string> weightsPrefix; // Of names: there, here.
   std::string output;  // Directory; empty: the model's name.
+  bool force = false;  // Whoever's files are there.
+  std::string name;    // --name, which C identifiers begin with; empty: none.
   std::string depfile; // -MF; empty: none.
+  /// -MT: what the depfile says follows; empty: all that is written.
+  std::vector<std::string> depfileTargets;
   /// Names of files for other viewers, in the output directory; empty: none.
   std::string snapshot, trace;
   std::string plantDefect; // "PHASE:KIND" of createPlantDefect, for tests.

@@ -2,81 +2,115 @@
 
 #include "compiler/pipeline/Interrupt.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <unistd.h>
 
 using namespace tmc;
+using llvm::StringRef;
 namespace fs = std::filesystem;
 
-static Failure worldFailure(const std::string &what, const std::string &path,
-                            const std::error_code &error) {
+namespace {
+
+constexpr const char *kPlan = "plan.json";
+constexpr const char *kStagingPrefix = ".tmc-";
+/// In a staging directory whose files are being moved into place.
+constexpr const char *kPublishing = "publishing";
+/// What a compilation may write, beside its library and weights.
+constexpr const char *kFiles[] = {"train",       "step.cpp",  "step.cu",
+                                  "step.h",      "step.mlir", "plan-trace.json",
+                                  "report.html", "tmc.h"};
+
+/// No plan of ours is larger.
+constexpr int64_t kMostPlanBytes = int64_t(64) << 20;
+
+Failure worldFailure(const std::string &what, const std::string &path,
+                     int error) {
   return Failure::world("can't " + what + " '" + path +
-                        "': " + error.message());
+                        "': " + std::strerror(error));
 }
 
-Expected<OutputDirectory> OutputDirectory::create(const std::string &path) {
-  std::error_code error;
-  bool made = fs::create_directories(path, error);
-  if (error)
-    return worldFailure("make the directory", path, error);
-  std::string staging =
-      (fs::path(path) / (".tmc-" + std::to_string(getpid()))).string();
-  fs::create_directory(staging, error);
-  if (error) {
-    std::error_code ignored;
-    if (made)
-      fs::remove(path, ignored);
-    return worldFailure("write in", path, error);
+std::string joined(const std::string &directory, const std::string &name) {
+  return (fs::path(directory) / name).string();
+}
+
+/// The text of a plan.json that a compilation left; nothing where there is none
+/// or it is somebody else's.
+std::optional<std::string> planIn(const Folder &directory) {
+  std::optional<std::string> text = directory.read(kPlan, kMostPlanBytes);
+  // As it is printed; nothing has to be parsed that may be a stranger's.
+  for (const char *key : {"\n  \"compiled_for\": ", "\n  \"schema\": "})
+    if (text && !StringRef(*text).contains(key))
+      return std::nullopt;
+  return text;
+}
+
+/// The name of that plan's step; "": it has none, or no library.
+std::string stepNameOf(StringRef plan) {
+  StringRef name = plan.split("\n  \"library\": \"lib").second.split('"').first;
+  return name.consume_back(".so") && name != "step" && isStepName(name.str())
+             ? name.str()
+             : "";
+}
+
+/// A staging directory that no process has locked, of this user.
+bool isAbandoned(const Folder &directory, const std::string &name) {
+  if (!StringRef(name).starts_with(kStagingPrefix))
+    return false;
+  Folder staging = directory.folder(name);
+  return staging && staging.status().st_uid == geteuid() &&
+         staging.lock(/*waits=*/false);
+}
+
+bool isStaging(const Folder &directory, const std::string &name) {
+  std::optional<struct stat> status = directory.status(name);
+  return StringRef(name).starts_with(kStagingPrefix) && status &&
+         S_ISDIR(status->st_mode);
+}
+
+void removeAbandoned(const Folder &directory) {
+  for (const std::string &name : directory.names())
+    if (isAbandoned(directory, name))
+      directory.removeFolder(name);
+}
+
+/// A file that no compilation has written, or "": all are ours.
+std::string strangerIn(const Folder &directory) {
+  if (planIn(directory))
+    return "";
+  std::string stranger;
+  for (const std::string &name : directory.names()) {
+    if (!isStaging(directory, name)) {
+      if (stranger.empty() || name < stranger)
+        stranger = name;
+    } else if (isAbandoned(directory, name) &&
+               directory.folder(name).status(kPublishing)) {
+      return ""; // What is here was being published.
+    }
   }
-  removeWhenStopped(staging, made ? path : "");
-  return OutputDirectory(path, staging, made);
+  return stranger;
 }
 
-OutputDirectory::OutputDirectory(OutputDirectory &&other)
-    : path(std::move(other.path)), staging(std::move(other.staging)),
-      made(other.made) {
-  other.staging.clear();
-}
-
-OutputDirectory::~OutputDirectory() {
-  if (staging.empty())
-    return;
-  keepWhenStopped();
-  std::error_code ignored;
-  fs::remove_all(staging, ignored);
-  if (made)
-    fs::remove(path, ignored); // Only where it is empty.
-}
-
-std::string OutputDirectory::staged(const std::string &name) const {
-  return (fs::path(staging) / name).string();
-}
-
-Expected<bool>
-OutputDirectory::write(const std::string &name,
-                       const std::vector<std::string_view> &pieces) {
-  std::string file = staged(name);
-  FILE *out = std::fopen(file.c_str(), "wb");
-  bool ok = out;
-  for (std::string_view piece : pieces)
-    ok = ok && std::fwrite(piece.data(), 1, piece.size(), out) == piece.size();
-  int problem = errno;
-  if (out && std::fclose(out) != 0 && ok) {
-    ok = false;
-    problem = errno;
-  }
-  if (!ok)
-    return Failure::world("can't write '" + (fs::path(path) / name).string() +
-                          "': " + std::strerror(problem));
-  return true;
+Expected<bool> refuseStrangers(const Folder &directory,
+                               const std::string &path) {
+  const std::string stranger = strangerIn(directory);
+  if (stranger.empty())
+    return true;
+  return Failure::usage("'" + path +
+                        "' holds files that tmc compile didn't "
+                        "write: '" +
+                        stranger + "'")
+      .note("-o NAME makes another directory; with --force files of a step "
+            "replace those of their names");
 }
 
 /// Signals wait while files are moved into place.
-namespace {
 struct SignalsHeld {
   SignalsHeld() {
     sigset_t all;
@@ -86,26 +120,144 @@ struct SignalsHeld {
   ~SignalsHeld() { sigprocmask(SIG_SETMASK, &old, nullptr); }
   sigset_t old;
 };
+
 } // namespace
+
+bool tmc::isStepName(const std::string &name) {
+  constexpr size_t kMost = 64;
+  return !name.empty() && name.size() <= kMost && !llvm::isDigit(name[0]) &&
+         llvm::all_of(name,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+std::string tmc::libraryOf(const std::string &stepName) {
+  return "lib" + (stepName.empty() ? "step" : stepName) + ".so";
+}
+
+std::string tmc::stepNameIn(const std::string &path) {
+  Folder directory = Folder::open(path, Folder::Links::Followed);
+  std::optional<std::string> plan;
+  if (directory)
+    plan = planIn(directory);
+  return plan ? stepNameOf(*plan) : "";
+}
+
+Expected<bool> OutputDirectory::check(const std::string &path) {
+  Folder directory = Folder::open(path, Folder::Links::Followed);
+  return directory ? refuseStrangers(directory, path) : Expected<bool>(true);
+}
+
+Expected<OutputDirectory> OutputDirectory::create(const std::string &path,
+                                                  bool force) {
+  OutputDirectory output;
+  output.path = path;
+  std::error_code error;
+  const bool made = fs::create_directories(path, error);
+  if (error)
+    return worldFailure("make the directory", path, error.value());
+  output.directory = Folder::open(path, Folder::Links::Followed);
+  if (!output.directory)
+    return worldFailure("open the directory", path, errno);
+  output.made = made;
+  // Of an opening of its own, whose lock ends with it: between making a staging
+  // directory and locking it nobody looks for abandoned ones.
+  Folder held = Folder::open(path, Folder::Links::Followed);
+  held.lock(/*waits=*/true);
+  if (!force)
+    if (auto ours = refuseStrangers(output.directory, path); !ours)
+      return std::move(ours.failure());
+  // A name that begins with a dash or an at sign would be an option of whoever
+  // is called with it.
+  const std::string place = fs::path(path).is_absolute() ? path : "./" + path;
+  std::string staging = makeOwnDirectory(joined(place, kStagingPrefix));
+  if (staging.empty())
+    return worldFailure("write in", path, errno);
+  output.stagingPath = staging;
+  output.stagingName = fs::path(staging).filename().string();
+  output.staging = output.directory.folder(output.stagingName);
+  if (!output.staging)
+    return worldFailure("open", staging, errno);
+  output.staging.lock(/*waits=*/false);
+  if (planIn(output.directory))
+    removeAbandoned(output.directory);
+  removeWhenStopped(staging, made ? path : "");
+  return output;
+}
+
+OutputDirectory::~OutputDirectory() {
+  if (!directory)
+    return;
+  if (!stagingName.empty()) {
+    keepWhenStopped();
+    directory.removeFolder(stagingName);
+  }
+  std::error_code ignored;
+  if (made)
+    fs::remove(path, ignored); // Only where it is empty.
+}
+
+std::string OutputDirectory::staged(const std::string &name) {
+  if (!llvm::is_contained(written, name))
+    written.push_back(name);
+  return scratch(name);
+}
+
+std::string OutputDirectory::scratch(const std::string &name) const {
+  return joined(stagingPath, name);
+}
+
+Expected<bool>
+OutputDirectory::write(const std::string &name,
+                       const std::vector<std::string_view> &pieces) {
+  staging.remove(name); // One of the same name that was written before.
+  if (!staging.create(name, 0666, pieces))
+    return worldFailure("write", joined(path, name), errno);
+  staged(name);
+  return true;
+}
+
+Expected<bool> OutputDirectory::writeScratch(const std::string &name,
+                                             const std::string &content) const {
+  if (!staging.create(name, 0666, {content}))
+    return worldFailure("write", joined(path, name), errno);
+  return true;
+}
 
 Expected<bool>
 OutputDirectory::commit(const std::vector<std::string> &replaced) {
-  SignalsHeld held;
-  std::error_code error;
-  for (const std::string &name : replaced)
-    if (!fs::exists(staged(name), error))
-      fs::remove(fs::path(path) / name, error);
-  error.clear();
-  for (const fs::directory_entry &entry :
-       fs::directory_iterator(staging, error)) {
-    fs::rename(entry.path(), fs::path(path) / entry.path().filename(), error);
-    if (error)
-      return worldFailure("move into place", entry.path().filename(), error);
+  SignalsHeld signals;
+  Folder held = Folder::open(path, Folder::Links::Followed);
+  held.lock(/*waits=*/true); // Two steps are published one after the other.
+  for (const std::string &name : written)
+    if (auto old = directory.status(name); old && S_ISDIR(old->st_mode))
+      return worldFailure("replace", joined(path, name), EISDIR);
+  std::vector<std::string> obsolete = replaced;
+  if (std::optional<std::string> plan = planIn(directory)) {
+    obsolete.insert(obsolete.end(), std::begin(kFiles), std::end(kFiles));
+    obsolete.push_back(libraryOf(stepNameOf(*plan)));
   }
-  if (error)
-    return worldFailure("read", staging, error);
-  fs::remove(staging, error);
-  staging.clear();
+  if (!staging.create(kPublishing, 0600, {}))
+    return worldFailure("write in", path, errno);
+  auto publish = [&](const std::string &name) -> Expected<bool> {
+    if (!staging.rename(name, directory, name))
+      return worldFailure("move into place", name, errno);
+    return true;
+  };
+  // A directory whose plan.json is old isn't up to date for make.
+  for (const std::string &name : written)
+    if (name != kPlan)
+      if (auto done = publish(name); !done)
+        return done;
+  for (const std::string &name : obsolete)
+    if (!llvm::is_contained(written, name))
+      directory.remove(name);
+  if (llvm::is_contained(written, kPlan))
+    if (auto done = publish(kPlan); !done)
+      return done;
   keepWhenStopped();
+  directory.removeFolder(stagingName);
+  stagingName.clear();
+  made = false;
+  removeAbandoned(directory);
   return true;
 }

@@ -24,10 +24,13 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <set>
 #include <unistd.h>
 
 using namespace mlir;
@@ -40,7 +43,9 @@ Planned Compilation::planned() const {
           form.figures,
           form.trace,
           modelValues,
-          sources ? sources->totalBytes : -1};
+          sources ? sources->totalBytes : -1,
+          /*library=*/"",
+          /*identity=*/""};
 }
 
 Compilation::Compilation(CompileOptions options) : asked(std::move(options)) {
@@ -54,6 +59,25 @@ Compilation::Compilation(CompileOptions options) : asked(std::move(options)) {
 
 std::string Compilation::modelName() const {
   return llvm::sys::path::stem(asked.model).str();
+}
+
+std::vector<std::string> Compilation::filesRead() const {
+  std::vector<std::string> files = {asked.model};
+  std::set<std::string> beside;
+  if (imported && sources)
+    for (const std::string &name : imported->weights->names())
+      beside.insert(imported->weights->fileOf(name));
+  for (const std::string &name : beside) {
+    llvm::SmallString<128> file = llvm::sys::path::parent_path(asked.model);
+    llvm::sys::path::append(file, name);
+    if (!name.empty() && llvm::sys::fs::exists(file))
+      files.push_back(file.str().str());
+  }
+  if (!asked.weights.empty())
+    files.push_back(asked.weights);
+  if (isTargetFile(asked.target))
+    files.push_back(asked.target);
+  return files;
 }
 
 void Compilation::say(const std::string &what) {

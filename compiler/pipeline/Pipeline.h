@@ -69,6 +69,9 @@ public:
   const std::vector<ModelValue> &values() const { return modelValues; }
   /// Where their values are; null where none are wanted (see `wantsWeights`).
   const WeightSources *weights() const { return sources.get(); }
+  /// The files that were read: the model, what lies beside it, --weights, and
+  /// the target's.
+  std::vector<std::string> filesRead() const;
   /// What the search for levers saw; null where all were pinned.
   const LeverChoice *levers() const { return choice.get(); }
   /// What the levers come to within another budget of the device (-1: without

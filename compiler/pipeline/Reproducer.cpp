@@ -1,11 +1,8 @@
 #include "compiler/pipeline/Reproducer.h"
 
 #include "llvm/ADT/SmallString.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-#include "llvm/Support/xxhash.h"
 
 using namespace tmc;
 
@@ -38,13 +35,12 @@ std::string Reproducer::write() const { return writeReproducer(text); }
 
 std::string tmc::writeReproducer(const std::string &text) {
   llvm::SmallString<128> path;
-  llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
-  llvm::sys::path::append(
-      path,
-      "tmc-crash-" + llvm::utohexstr(llvm::xxh3_64bits(text), true) + ".mlir");
-  std::error_code error;
-  llvm::raw_fd_ostream os(path, error);
+  int fd;
+  // Of mode 0600, and never by a link that was put in its place.
+  std::error_code error =
+      llvm::sys::fs::createTemporaryFile("tmc-crash", "mlir", fd, path);
   if (!error) {
+    llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
     os << text;
     os.close();
     error = os.error();

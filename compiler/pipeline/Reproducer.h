@@ -4,7 +4,8 @@
 //
 //     tmc-opt --run-reproducer /tmp/tmc-crash-3f2a....mlir
 //
-// The name is a hash of what is in the file: the same defect, the same file.
+// The model is a user's own: the file has a random name, is new, and nobody
+// else can read it.
 
 #ifndef TMC_COMPILER_PIPELINE_REPRODUCER_H
 #define TMC_COMPILER_PIPELINE_REPRODUCER_H

@@ -1,8 +1,12 @@
 #include "compiler/pipeline/WeightsFile.h"
 
+#include "runtime/step/Identity.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/xxhash.h"
+
 #include <algorithm>
 #include <set>
-#include <unistd.h>
 
 using namespace tmc;
 
@@ -241,29 +245,38 @@ tmc::gatherWeights(const std::vector<ModelValue> &values, Weights &model,
   return sources;
 }
 
-constexpr const char *kFile = "weights.safetensors";
+std::string WeightSources::digest() const {
+  std::string text;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    text += tensors[i].first + "\n" + nameOf(tensors[i].second.type) +
+            shapeText(tensors[i].second.shape) +
+            std::to_string(llvm::xxh3_64bits(llvm::ArrayRef(
+                reinterpret_cast<const uint8_t *>(bytes[i].data()),
+                bytes[i].size()))) +
+            "\n";
+  return text;
+}
 
 Expected<bool> tmc::writeWeights(const WeightSources &sources,
+                                 const std::string &identity,
                                  OutputDirectory &directory) {
   if (sources.tensors.empty())
     return true;
   auto tensors = sources.tensors;
-  std::map<std::string, std::string> metadata = {{"format", "pt"},
-                                                 {kMakerKey, kMaker}};
+  std::map<std::string, std::string> metadata = {
+      {"format", "pt"}, {kMakerKey, kMaker}, {kIdentityKey, identity}};
   for (const std::string &name : sources.transient)
     metadata[kTransientKey] += name + "\n";
   std::string header = safetensorsHeader(tensors, metadata);
   std::vector<std::string_view> pieces = {header};
   pieces.insert(pieces.end(), sources.bytes.begin(), sources.bytes.end());
-  return directory.write(kFile, pieces);
+  return directory.write(kWeightsFile, pieces);
 }
 
-void tmc::removeOldWeights(const std::string &directory) {
-  std::string path = directory + "/" + kFile;
+bool tmc::hasOldWeights(const std::string &directory) {
   SafetensorsFile file;
-  if (!SafetensorsFile::open(path, file))
-    return;
+  if (!SafetensorsFile::open(directory + "/" + kWeightsFile, file))
+    return false;
   auto maker = file.metadata().find(kMakerKey);
-  if (maker != file.metadata().end() && maker->second == kMaker)
-    unlink(path.c_str());
+  return maker != file.metadata().end() && maker->second == kMaker;
 }

@@ -37,7 +37,12 @@ struct WeightSources {
   std::vector<std::string> missing;   // Values that nothing gives.
   std::string why;                    // ... and why, for a note.
   std::vector<std::string> warnings;
+
+  /// A text that differs where a value, a name or a type does.
+  std::string digest() const;
 };
+
+constexpr const char *kWeightsFile = "weights.safetensors";
 
 /// "OLD=NEW": names that begin with OLD in a file begin with NEW in the model.
 /// Either may be empty.
@@ -55,13 +60,15 @@ Expected<WeightSources> gatherWeights(const std::vector<ModelValue> &values,
                                       Weights &model, const std::string &path,
                                       const WeightsPrefix &prefix);
 
-/// Writes them to the staged file weights.safetensors; none if there are none.
+/// Writes them to the staged file weights.safetensors, which says that it is of
+/// the step `identity`; none if there are none.
 Expected<bool> writeWeights(const WeightSources &sources,
+                            const std::string &identity,
                             OutputDirectory &directory);
 
-/// Removes the weights.safetensors that an earlier compilation left in
-/// `directory`; a file that somebody else put there stays.
-void removeOldWeights(const std::string &directory);
+/// Whether an earlier compilation left a weights.safetensors in `directory`,
+/// and nobody else put it there.
+bool hasOldWeights(const std::string &directory);
 
 } // namespace tmc
 

@@ -162,6 +162,10 @@ static json::Value chosenJson(const PlanFigures &plan) {
                       {"levers", std::move(levers)}};
 }
 
+static json::Value nameOrNull(const std::string &name) {
+  return name.empty() ? json::Value(nullptr) : json::Value(name);
+}
+
 std::string tmc::planJson(const Planned &planned) {
   const PlanFigures &plan = planned.figures;
   json::Object classes;
@@ -174,6 +178,8 @@ std::string tmc::planJson(const Planned &planned) {
           {"model", planned.model},
           {"target", planned.target},
           {"compiled_for", planned.compiledFor},
+          {"identity", nameOrNull(planned.identity)},
+          {"library", nameOrNull(planned.library)},
           {"budget_bytes", known(plan.budgetBytes)},
           {"arena_bytes",
            known(plan.arenaBytes < 0 ? plan.arenaBytes

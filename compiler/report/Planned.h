@@ -82,6 +82,8 @@ struct Planned {
   const PlanTrace &trace;
   const std::vector<ModelValue> &values;
   int64_t weightBytes = -1; // Written beside the step; -1: not asked for.
+  /// Of a compiled step: its library's file and its identity; empty: a plan.
+  std::string library, identity;
 };
 
 } // namespace tmc

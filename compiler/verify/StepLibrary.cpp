@@ -16,27 +16,31 @@ struct StepLibrary::Functions {
   decltype(&tmc_step_load) load;
   decltype(&tmc_step_set_learning_rate) setLearningRate;
   decltype(&tmc_step_run) run;
+  decltype(&tmc_step_identity) identity;
 
-  /// The name of the first function that isn't there, or null.
-  const char *find(void *handle) {
-    const char *missing = nullptr;
+  /// The name of the first function that isn't there, or "". They begin with
+  /// `prefix`.
+  std::string find(void *handle, const std::string &prefix) {
+    std::string missing;
     auto get = [&](auto &function, const char *name) {
+      const std::string full = prefix + name;
       function = reinterpret_cast<std::decay_t<decltype(function)>>(
-          dlsym(handle, name));
-      if (!function && !missing)
-        missing = name;
+          dlsym(handle, full.c_str()));
+      if (!function && missing.empty())
+        missing = full;
     };
-    get(optionsInit, "tmc_options_init");
-    get(create, "tmc_step_create");
-    get(destroy, "tmc_step_destroy");
-    get(lastError, "tmc_last_error");
-    get(tensorCount, "tmc_step_tensor_count");
-    get(tensor, "tmc_step_tensor");
-    get(write, "tmc_step_write");
-    get(read, "tmc_step_read");
-    get(load, "tmc_step_load");
-    get(setLearningRate, "tmc_step_set_learning_rate");
-    get(run, "tmc_step_run");
+    get(optionsInit, "options_init");
+    get(identity, "step_identity");
+    get(create, "step_create");
+    get(destroy, "step_destroy");
+    get(lastError, "last_error");
+    get(tensorCount, "step_tensor_count");
+    get(tensor, "step_tensor");
+    get(write, "step_write");
+    get(read, "step_read");
+    get(load, "step_load");
+    get(setLearningRate, "step_set_learning_rate");
+    get(run, "step_run");
     return missing;
   }
 };
@@ -53,14 +57,17 @@ StepLibrary::~StepLibrary() {
 std::string StepLibrary::lastError() const { return f->lastError(); }
 
 Expected<std::unique_ptr<StepLibrary>>
-StepLibrary::open(const std::string &path, int threads, uint64_t seed) {
+StepLibrary::open(const std::string &path, const std::string &name, int threads,
+                  uint64_t seed) {
   std::unique_ptr<StepLibrary> made(new StepLibrary);
   // A name without a slash would be looked for in the system's directories.
   std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   made->handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!made->handle)
     return Failure::input("can't load '" + path + "': " + dlerror());
-  if (const char *missing = made->f->find(made->handle))
+  if (std::string missing =
+          made->f->find(made->handle, (name.empty() ? "tmc" : name) + "_");
+      !missing.empty())
     return Failure::input("'" + path + "' is no compiled step: it has no " +
                           missing);
   tmc_options options;
@@ -107,6 +114,8 @@ Expected<bool> StepLibrary::load(const std::string &safetensors) {
     return Failure{static_cast<FailureKind>(code), lastError(), {}};
   return true;
 }
+
+std::string StepLibrary::identity() const { return f->identity(); }
 
 void StepLibrary::setLearningRate(double rate) {
   f->setLearningRate(step, rate);

@@ -17,10 +17,13 @@ namespace tmc {
 
 class StepLibrary {
 public:
-  /// Loads the library at `path` and creates its step on `threads` threads (0:
-  /// one per core), which draws its random numbers from `seed`.
-  static Expected<std::unique_ptr<StepLibrary>>
-  open(const std::string &path, int threads, uint64_t seed);
+  /// Loads the library at `path`, of a step with this name ("": none), and
+  /// creates its step on `threads` threads (0: one per core), which draws its
+  /// random numbers from `seed`.
+  static Expected<std::unique_ptr<StepLibrary>> open(const std::string &path,
+                                                     const std::string &name,
+                                                     int threads,
+                                                     uint64_t seed);
   ~StepLibrary();
   StepLibrary(const StepLibrary &) = delete;
   StepLibrary &operator=(const StepLibrary &) = delete;
@@ -36,6 +39,7 @@ public:
   Expected<bool> read(const std::string &name, void *data, int64_t bytes);
   Expected<bool> load(const std::string &safetensors);
   void setLearningRate(double rate);
+  std::string identity() const;
   /// One step; its loss.
   Expected<double> run();
 

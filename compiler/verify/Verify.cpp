@@ -1,6 +1,8 @@
 #include "compiler/verify/Verify.h"
 
+#include "compiler/emit/StepInterface.h"
 #include "compiler/pipeline/Dialects.h"
+#include "compiler/pipeline/OutputDirectory.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/verify/Arguments.h"
 #include "compiler/verify/StepLibrary.h"
@@ -14,6 +16,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
@@ -92,6 +95,12 @@ std::string shapeText(ArrayRef<int64_t> shape) {
   return text.empty() ? "scalar" : text;
 }
 
+/// What the text of a step says that it is of; "": nothing.
+std::string identityOfFile(const std::string &path) {
+  auto text = llvm::MemoryBuffer::getFile(path);
+  return text ? identityIn((*text)->getBuffer().take_front(4096).str()) : "";
+}
+
 class Verifier {
 public:
   explicit Verifier(const VerifyOptions &options) : options(options) {}
@@ -133,8 +142,9 @@ private:
   //===--------------------------------------------------------------------===//
 
   Expected<bool> open() {
+    const std::string name = stepNameIn(options.directory);
     const std::string text = options.directory + "/step.mlir",
-                      binary = options.directory + "/libstep.so";
+                      binary = options.directory + "/" + libraryOf(name);
     for (const std::string &path : {text, binary})
       if (!llvm::sys::fs::exists(path))
         return Failure::input("'" + options.directory +
@@ -160,10 +170,16 @@ private:
       return Failure::input("'" + text + "' holds no training step");
     step = *steps.begin();
 
-    auto opened = StepLibrary::open(binary, options.threads, options.seed);
+    auto opened =
+        StepLibrary::open(binary, name, options.threads, options.seed);
     if (!opened)
       return std::move(opened.failure());
     library = std::move(*opened);
+    if (library->identity() != identityOfFile(text))
+      return Failure::input("'" + binary +
+                            "' and step.mlir beside it are of "
+                            "two compilations")
+          .note("tmc compile MODEL -o DIR writes both again");
     library->setLearningRate(kVerifyRate);
     for (unsigned i = 0; i < step.getNumArguments(); ++i)
       if (auto done =

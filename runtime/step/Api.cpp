@@ -1,6 +1,7 @@
 //===- Api.cpp - the C interface over Step --------------------------------===//
 
 #include "runtime/kernels/Names.h"
+#include "runtime/step/Identity.h"
 #include "runtime/step/Processor.h"
 #include "runtime/step/Step.h"
 #include "runtime/tmc.h"
@@ -102,6 +103,19 @@ int tmc_step_create(const tmc_options *options, tmc_step **out) {
     return tmc::Status::ok();
   });
 }
+
+int tmc_step_create_of(const char *identity, const tmc_options *options,
+                       tmc_step **out) {
+  // Plain comparisons: nothing of the step's target may run yet.
+  if (!identity || std::strcmp(identity, tmc::stepIdentity()) != 0) {
+    lastFault = "the program was compiled with the step.h of another "
+                "compilation than this library: compile both again";
+    return static_cast<int>(tmc::Code::Usage);
+  }
+  return tmc_step_create(options, out);
+}
+
+const char *tmc_step_identity(void) { return tmc::stepIdentity(); }
 
 void tmc_step_destroy(tmc_step *step) { delete step; }
 

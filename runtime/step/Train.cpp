@@ -9,7 +9,9 @@
 #include "runtime/step/AllocationCounter.h"
 #include "runtime/step/Arguments.h"
 #include "runtime/step/Data.h"
+#include "runtime/step/Identity.h"
 #include "runtime/step/Processor.h"
+#include "runtime/step/Safetensors.h"
 #include "runtime/step/Step.h"
 
 #include <cerrno>
@@ -59,6 +61,25 @@ std::string shippedWeights() {
   const std::string file =
       self.substr(0, self.rfind('/') + 1) + "weights.safetensors";
   return access(file.c_str(), F_OK) ? "" : file;
+}
+
+/// Fails where the compiler left the weights beside the trainer for another
+/// step: of a compilation that was ended while it published its files.
+Status checkShipped(const std::string &path) {
+  SafetensorsFile file;
+  if (path.empty() || !SafetensorsFile::open(path, file))
+    return Status::ok(); // Whoever reads it says why it can't be read.
+  auto said = [&](const char *key) {
+    const auto found = file.metadata().find(key);
+    return found == file.metadata().end() ? std::string() : found->second;
+  };
+  if (said(kMakerKey) != kMaker || said(kIdentityKey) == stepIdentity())
+    return Status::ok();
+  return {Code::BadInput,
+          "'" + path +
+              "' is of another compilation than this trainer: "
+              "compile the model again, or move the file away and "
+              "give --weights FILE"};
 }
 
 /// Whether a checkpoint could be written in `directory`, which may not be there
@@ -181,8 +202,11 @@ struct Trainer {
   /// From --weights, by --init, or what the compiler left beside the program.
   Status startValues() {
     const std::string shipped = shippedWeights();
+    const Status known = checkShipped(shipped);
     if (!arguments.weights.empty())
-      return step->load(arguments.weights, shipped);
+      return step->load(arguments.weights, known ? shipped : "");
+    if (!known)
+      return known;
     if (arguments.init)
       return step->initRandom(arguments.initSeed, shipped);
     const Status done =

@@ -154,7 +154,7 @@ public:
     }
     Expected<bool> done =
         compileStep(*installation, *findTarget("cpu"),
-                    {{path + "/kernels.cpp"}}, path + "/kernels.so", "");
+                    {{path + "/kernels.cpp"}}, {path + "/kernels.so", "", ""});
     if (!done) {
       report(done.failure());
       return;

@@ -44,7 +44,7 @@ static void age(const std::string &path, int64_t seconds) {
 
 TEST(ObjectCache, FindsWhatItKept) {
   TemporaryDirectory directory;
-  ObjectCache cache(directory / "of/a/user");
+  ObjectCache cache = ObjectCache::open(directory / "of/a/user");
   std::string content = std::string("bytes\0and\nlines", 15);
   write(directory / "a.o", content);
   EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
@@ -56,7 +56,7 @@ TEST(ObjectCache, FindsWhatItKept) {
 
 TEST(ObjectCache, DropsWhatIsDamaged) {
   TemporaryDirectory directory;
-  ObjectCache cache(directory / "cache");
+  ObjectCache cache = ObjectCache::open(directory / "cache");
   std::string content(1000, 'x'), entry = directory / "cache/key";
   write(directory / "a.o", content);
   cache.keep("key", directory / "a.o");
@@ -81,19 +81,105 @@ TEST(ObjectCache, IsNoErrorWhereItCantBe) {
   write(directory / "a.o", "object");
   for (const std::string &path :
        {std::string(), directory / "file", directory / "file/below"}) {
-    ObjectCache cache(path);
+    ObjectCache cache = ObjectCache::open(path);
     cache.keep("key", directory / "a.o");
     EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
   }
   // And what is kept may have nowhere to go.
-  ObjectCache cache(directory / "cache");
+  ObjectCache cache = ObjectCache::open(directory / "cache");
   cache.keep("key", directory / "a.o");
   EXPECT_FALSE(cache.fetch("key", directory / "nowhere/b.o"));
 }
 
+static mode_t modeOf(const std::string &path) {
+  struct stat status = {};
+  EXPECT_EQ(lstat(path.c_str(), &status), 0) << path;
+  return status.st_mode & 07777;
+}
+
+TEST(ObjectCache, IsOfTheUserAlone) {
+  TemporaryDirectory directory;
+  const std::string place = directory / "above/cache";
+  write(directory / "a.o", "object");
+  const mode_t old = umask(0);
+  ObjectCache made = ObjectCache::open(place);
+  made.keep("key", directory / "a.o");
+  umask(old);
+  EXPECT_EQ(modeOf(directory / "above"), 0700u);
+  EXPECT_EQ(modeOf(place), 0700u);
+  EXPECT_EQ(modeOf(place + "/key"), 0600u);
+  // Others could look into it: they no longer can.
+  ASSERT_EQ(chmod(place.c_str(), 0755), 0);
+  ObjectCache again = ObjectCache::open(place);
+  EXPECT_EQ(modeOf(place), 0700u);
+  EXPECT_TRUE(again.fetch("key", directory / "b.o"));
+  EXPECT_EQ(again.warning(), "");
+  // Others could write in it: what is there may be theirs.
+  for (mode_t mode : {0777, 0720, 01777, 0702}) {
+    ASSERT_EQ(chmod(place.c_str(), mode), 0);
+    ObjectCache open = ObjectCache::open(place);
+    EXPECT_TRUE(open.isOff());
+    EXPECT_NE(open.warning().find("other users can write in it"),
+              std::string::npos);
+    open.keep("other", directory / "a.o");
+    EXPECT_FALSE(open.fetch("key", directory / "b.o"));
+    EXPECT_FALSE(fs::exists(place + "/other"));
+  }
+  ASSERT_EQ(chmod(place.c_str(), 0700), 0);
+  // A link to a directory, though it is ours.
+  fs::create_directory_symlink(place, directory / "link");
+  ObjectCache linked = ObjectCache::open(directory / "link");
+  EXPECT_TRUE(linked.isOff());
+  EXPECT_NE(linked.warning().find("no directory of its own"),
+            std::string::npos);
+}
+
+TEST(ObjectCache, IsNotOfAnotherUser) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root gives files away";
+  TemporaryDirectory directory;
+  ObjectCache::open(directory / "cache");
+  ASSERT_EQ(chown((directory / "cache").c_str(), 1, 1), 0);
+  ObjectCache cache = ObjectCache::open(directory / "cache");
+  EXPECT_TRUE(cache.isOff());
+  EXPECT_NE(cache.warning().find("another user"), std::string::npos);
+}
+
+/// Sound by its own hash, but an entry that somebody else may have put there.
+TEST(ObjectCache, TakesNoEntryOfOthers) {
+  TemporaryDirectory directory;
+  ObjectCache cache = ObjectCache::open(directory / "cache");
+  const std::string entry = directory / "cache/key";
+  write(directory / "a.o", "object");
+  auto keep = [&] {
+    cache.keep("key", directory / "a.o");
+    ASSERT_TRUE(cache.fetch("key", directory / "b.o"));
+  };
+  keep();
+  fs::rename(entry, directory / "elsewhere"); // A link to a sound one.
+  fs::create_symlink(directory / "elsewhere", entry);
+  EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
+  // Keeping replaces the link, and leaves what it leads to.
+  const std::string before = read(directory / "elsewhere");
+  write(directory / "a.o", "another object");
+  keep();
+  EXPECT_FALSE(fs::is_symlink(entry));
+  EXPECT_EQ(read(directory / "elsewhere"), before);
+  ASSERT_EQ(chmod(entry.c_str(), 0666), 0);
+  EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
+  EXPECT_FALSE(fs::exists(entry));
+  keep();
+  fs::create_hard_link(entry, directory / "second");
+  EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
+  keep();
+  fs::remove(entry);
+  ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0); // Must not wait for a writer.
+  EXPECT_FALSE(cache.fetch("key", directory / "b.o"));
+}
+
 TEST(ObjectCache, LeavesNothingWhereTheDiskIsFull) {
   TemporaryDirectory directory;
-  ObjectCache cache(directory / "cache");
+  ObjectCache cache = ObjectCache::open(directory / "cache");
   write(directory / "a.o", std::string(100'000, 'x'));
   auto *before = signal(SIGXFSZ, SIG_IGN);
   rlimit old, small;
@@ -112,7 +198,7 @@ TEST(ObjectCache, LosesWhatIsUnusedForLongest) {
   TemporaryDirectory directory;
   std::string content(1000, 'x'), place = directory / "cache";
   constexpr int64_t kRoom = 3500; // For three of a thousand and their heads.
-  ObjectCache cache(place, kRoom);
+  ObjectCache cache = ObjectCache::open(place, kRoom);
   write(directory / "a.o", content);
   for (int i = 0; i < 3; ++i) {
     cache.keep("key" + std::to_string(i), directory / "a.o");
@@ -138,7 +224,7 @@ TEST(ObjectCache, LosesWhatIsUnusedForLongest) {
 
 TEST(ObjectCache, TakesTwoAtOnce) {
   TemporaryDirectory directory;
-  ObjectCache cache(directory / "cache", 40'000);
+  ObjectCache cache = ObjectCache::open(directory / "cache", 40'000);
   auto use = [&](int self) {
     std::string mine = directory / ("in" + std::to_string(self));
     std::string out = directory / ("out" + std::to_string(self));

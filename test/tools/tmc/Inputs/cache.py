@@ -37,8 +37,6 @@ def files(name):
             result[each] = file.read()
     # The only thing that is measured.
     result["plan.json"] = b"\n".join(l for l in result["plan.json"].split(b"\n") if b"plan_seconds" not in l)
-    # Pages hold what the table says.
-    result.pop("report.html")
     return result
 
 
@@ -93,6 +91,24 @@ assert compile("unwritable", cache=os.path.join(HERE, "file")) == first
 assert compile("nowhere", cache="/proc/nowhere") == first
 print("the same bytes where there can be no cache")
 
+# Where somebody else could have put an entry, none is taken, and none is kept.
+os.chmod(OBJECTS, 0o777)
+overwrite(lambda content: MAGIC + hashlib.sha256(another).hexdigest().encode() + b"\n" + another)
+planted = entries()
+process = start("shared")
+text = process.communicate()[0]
+assert process.returncode == 0 and files("shared") == first, text
+assert text.count("note: no compiled kernels are kept in '%s': other users can write in it" % OBJECTS) == 1, text
+assert entries() == planted
+shutil.rmtree(OBJECTS)
+os.makedirs(os.path.join(HERE, "elsewhere"))
+os.symlink(os.path.join(HERE, "elsewhere"), OBJECTS)
+process = start("linked")
+text = process.communicate()[0]
+assert process.returncode == 0 and "it is no directory of its own" in text, text
+assert not os.listdir(os.path.join(HERE, "elsewhere"))
+print("no cache that others could write")
+
 shutil.rmtree(CACHE)
 both = [start("left"), start("right")]
 for process in both:
@@ -100,4 +116,6 @@ for process in both:
     assert process.returncode == 0, text
 assert files("left") == files("right") == first
 assert entries() == kept
+assert os.stat(OBJECTS).st_mode & 0o7777 == 0o700
+assert all(os.stat(os.path.join(OBJECTS, each)).st_mode & 0o7777 == 0o600 for each in kept)
 print("two at once")

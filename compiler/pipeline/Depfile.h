@@ -1,0 +1,43 @@
+// Depfile.h - a rule for make and ninja: what follows from which files.
+//
+//     step/plan.json step/train: /usr/bin/tmc a\ model.onnx
+//
+// (each name on a line of its own)
+//
+// Make reads some characters of a name as its own: `$(shell ...)` runs, `;`
+// begins a command. Spaces, `#`, `:` and `$` have an escape that make and ninja
+// both know; a name with any other such character is refused.
+
+#ifndef TMC_COMPILER_PIPELINE_DEPFILE_H
+#define TMC_COMPILER_PIPELINE_DEPFILE_H
+
+#include "compiler/support/Failure.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tmc {
+
+/// Where a name stands in a rule.
+enum class RulePart { Target, Prerequisite };
+
+/// `name` as make and ninja both read it, or nothing.
+std::optional<std::string> makeName(const std::string &name, RulePart part);
+
+/// Fails where a depfile can't name one of `names`.
+Expected<bool> checkMakeNames(const std::vector<std::string> &names,
+                              RulePart part);
+
+struct DependRule {
+  std::vector<std::string> targets, prerequisites;
+};
+
+/// Fails where the rule can't be written.
+Expected<bool> checkRule(const DependRule &rule);
+
+Expected<bool> writeDepfile(const std::string &path, const DependRule &rule);
+
+} // namespace tmc
+
+#endif // TMC_COMPILER_PIPELINE_DEPFILE_H
