@@ -64,6 +64,8 @@ constexpr Way kWays[] = {
      "keep all elements, and multiply by a mask or choose by where()"},
     {nullptr, "keys and values of the past",
      "export without a cache (use_cache=False)"},
+    {nullptr, "scale_grad_by_freq",
+     "build the table without scale_grad_by_freq"},
     {nullptr, "several lengths",
      "pad to one length, and leave the padding out of the loss"},
     {nullptr, "packed sequences",

@@ -6,6 +6,7 @@
 #include "dialects/train/Train.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/GlobPattern.h"
 
 #include <set>
@@ -419,9 +420,27 @@ LogicalResult OnnxImporter::spend(int64_t nodes) {
   return mlir::failure();
 }
 
+const onnx::NodeProto *OnnxImporter::makerOf(const std::string &name) const {
+  return makers.empty() ? nullptr : makers.back().lookup(name);
+}
+
+/// Refuses a node whose note asks for what the node doesn't say.
+static LogicalResult checkNote(Node &node) {
+  std::optional<TorchCall> call = torchCallOf(node.proto);
+  std::optional<std::string> lost = call ? lostArgument(*call) : std::nullopt;
+  return lost ? node.unsupported("argument " + *lost +
+                                 " of the call that the node was exported from")
+              : success();
+}
+
 LogicalResult OnnxImporter::importNodes(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
     int64_t opset, bool isBody) {
+  auto &made = makers.emplace_back();
+  for (const onnx::NodeProto &node : nodes)
+    for (const std::string &name : node.output())
+      made[name] = &node;
+  llvm::scope_exit leave([&] { makers.pop_back(); });
   for (const onnx::NodeProto &proto : nodes) {
     if (failed(spend(1)))
       return mlir::failure();
@@ -441,11 +460,15 @@ LogicalResult OnnxImporter::importNodes(
       SmallVector<int> cut = detachedInputs(node, nodes);
       if (refusals.size() > refusalsBefore)
         return mlir::failure();
-      if (cut.empty())
-        return fn ? fn(node) : importCall(node, *callee);
-      onnx::NodeProto copy = withDetached(proto, cut, node.loc);
-      Node again(*this, copy, node.loc, node.opset);
-      return fn ? fn(again) : importCall(again, *callee);
+      LogicalResult done = checkNote(node);
+      if (failed(done))
+        return done;
+      // The node as its importer sees it says what was read.
+      const onnx::NodeProto copy =
+          cut.empty() ? onnx::NodeProto() : withDetached(proto, cut, node.loc);
+      Node again(*this, cut.empty() ? proto : copy, node.loc, node.opset);
+      done = fn ? fn(again) : importCall(again, *callee);
+      return fn && succeeded(done) ? again.checkAllRead() : done;
     };
     llvm::function_ref<LogicalResult()> known;
     if (fn || callee)

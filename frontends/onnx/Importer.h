@@ -40,6 +40,9 @@ public:
 
   ModelFiles &files() { return *modelFiles; }
 
+  /// The node of the current scope that makes `name`; null if none does.
+  const onnx::NodeProto *makerOf(const std::string &name) const;
+
 private:
   /// Counts what is imported, bodies each time they are. Fails where a model
   /// comes to more than any that is trained.
@@ -74,6 +77,9 @@ private:
   std::map<std::string, int64_t> opsets;
   ModelFiles *modelFiles; ///< The store's.
   int64_t imported = 0;   ///< Nodes, those of bodies each time.
+  /// The nodes of the graph, and of the bodies within it that are being
+  /// imported, by what they make.
+  std::vector<llvm::StringMap<const onnx::NodeProto *>> makers;
   /// What the exported program calls an initializer or input.
   llvm::StringMap<std::string> placeholders;
   llvm::StringSet<> parameters; ///< By the exporter's notes.

@@ -68,6 +68,7 @@ int Node::numOutputs() const { return proto.output_size(); }
 
 const Val &Node::input(int i) const {
   static const Val absent;
+  readInputs.insert(i);
   if (i >= proto.input_size() || proto.input(i).empty())
     return absent;
   return importer.lookup(proto.input(i));
@@ -117,7 +118,12 @@ FailureOr<Dims> Node::ints(int i) {
 // Attributes
 //===----------------------------------------------------------------------===//
 
+void Node::ignore(std::initializer_list<const char *> names) const {
+  readAttributes.insert(names.begin(), names.end());
+}
+
 const onnx::AttributeProto *Node::attribute(StringRef name) const {
+  readAttributes.insert(name.str());
   for (const auto &attribute : proto.attribute())
     if (attribute.name() == name)
       return &attribute;

@@ -11,11 +11,18 @@
 // and calls the builder that says what they mean (frontends/common/ops), or
 // builds ops itself where no other format has the operator. See Site.h for
 // values, building and failure.
+//
+// A node notes which inputs and attributes its importer reads. An input that is
+// given and isn't read refuses the node, and so does an attribute without its
+// default (Unread.cpp): a model that asks for something never gets something
+// else. What has no meaning for this node is named by `ignore`.
 
 #ifndef TMC_FRONTENDS_ONNX_NODE_H
 #define TMC_FRONTENDS_ONNX_NODE_H
 
 #include "frontends/common/Site.h"
+
+#include <set>
 
 namespace onnx {
 class AttributeProto;
@@ -47,6 +54,14 @@ public:
   bool has(int i) const { return input(i).kind != Val::Absent; }
   const Val &input(int i) const;
   llvm::SmallVector<Val> inputs() const;
+  /// These attributes mean nothing here, whatever they are.
+  void ignore(std::initializer_list<const char *> names) const;
+  /// Input `i` means nothing here.
+  void ignoreInput(int i) const { readInputs.insert(i); }
+  /// Refuses the node if an input or an attribute is given that nobody has
+  /// read.
+  mlir::LogicalResult checkAllRead();
+
   /// True if something reads output `i`.
   bool isUsed(int i) const;
 
@@ -79,6 +94,10 @@ public:
   mlir::LogicalResult set(mlir::FailureOr<Val> v) {
     return failed(v) ? mlir::failure() : set(0, std::move(*v));
   }
+
+private:
+  mutable std::set<int> readInputs;
+  mutable std::set<std::string> readAttributes;
 };
 
 using ImportFn = mlir::LogicalResult (*)(Node &);

@@ -54,6 +54,33 @@ tmc::onnx_import::torchCallOf(const onnx::NodeProto &node) {
   return call;
 }
 
+namespace {
+struct Argument {
+  const char *op;
+  size_t index;
+  const char *keyword, *usual;
+};
+/// What torch.onnx's translations take and don't use. Others of them are read
+/// where the operator is imported: padding_idx, label_smoothing.
+constexpr Argument kLost[] = {
+    {"aten.avg_pool2d", 6, "divisor_override", "None"},
+    {"aten.avg_pool3d", 6, "divisor_override", "None"},
+    {"aten.embedding", 3, "scale_grad_by_freq", "False"},
+    {"aten.embedding_bag", 3, "scale_grad_by_freq", "False"},
+    {"aten._embedding_bag", 3, "scale_grad_by_freq", "False"},
+};
+} // namespace
+
+std::optional<std::string>
+tmc::onnx_import::lostArgument(const TorchCall &call) {
+  for (const Argument &lost : kLost) {
+    std::string given = call.argument(lost.index, lost.keyword);
+    if (call.calls(lost.op) && !given.empty() && given != lost.usual)
+      return lost.keyword + ("=" + given);
+  }
+  return std::nullopt;
+}
+
 bool TorchCall::calls(const std::string &op) const {
   StringRef rest = target;
   return rest.consume_front(op) && (rest.empty() || rest.starts_with("."));

@@ -40,6 +40,10 @@ struct TorchCall {
   std::vector<std::string> operands() const;
 };
 
+/// An argument of the call that the exporter leaves out of the file, though it
+/// changes what is computed: "divisor_override=3". Nothing if there is none.
+std::optional<std::string> lostArgument(const TorchCall &call);
+
 /// The call that `node` is noted with; nothing where there is none.
 std::optional<TorchCall> torchCallOf(const onnx::NodeProto &node);
 

@@ -51,8 +51,17 @@ std::vector<std::string> tmc::torch_import::operatorNames() {
 Call::Call(TorchImporter &reader, const CallData &data, Location loc)
     : Site(reader, loc), reader(reader), data(data) {}
 
+const Arg *Call::argument(const std::string &name) const {
+  wereRead.insert(name);
+  return data.argument(name);
+}
+
+void Call::ignore(std::initializer_list<const char *> names) const {
+  wereRead.insert(names.begin(), names.end());
+}
+
 bool Call::has(const std::string &name) const {
-  const Arg *found = data.argument(name);
+  const Arg *found = argument(name);
   return found && found->kind != Arg::None;
 }
 
@@ -74,17 +83,17 @@ static Val valueOf(const Importer &importer, const Arg &argument) {
 }
 
 Val Call::tensor(const std::string &name) const {
-  const Arg *found = data.argument(name);
+  const Arg *found = argument(name);
   return found ? valueOf(importer, *found) : Val();
 }
 
 bool Call::isNumber(const std::string &name) const {
-  const Arg *found = data.argument(name);
+  const Arg *found = argument(name);
   return found && found->kind != Arg::Tensor;
 }
 
 bool Call::isComplex(const std::string &name) const {
-  const Arg *found = data.argument(name);
+  const Arg *found = argument(name);
   return found && found->kind == Arg::Tensor && reader.isComplex(found->text);
 }
 
@@ -100,7 +109,7 @@ FailureOr<SmallVector<Val>> Call::tensors(const std::string &name) {
 
 /// The argument, or null if it isn't given and need not be.
 FailureOr<const Arg *> Call::wanted(const std::string &name, bool hasDefault) {
-  const Arg *found = data.argument(name);
+  const Arg *found = argument(name);
   if (found && found->kind == Arg::None)
     found = nullptr;
   if (!found && !hasDefault)

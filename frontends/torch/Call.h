@@ -13,6 +13,11 @@
 // numbers by now, since every symbol is bound. See Site.h for values, building
 // and failure.
 //
+// A call notes which arguments its importer reads. An argument that is given,
+// isn't read and hasn't ATen's default refuses the call (Unread.cpp): a program
+// that asks for something never gets something else. An argument without a
+// meaning for this call is named by `ignore`.
+//
 // The name is ATen's without the overload. A name that ends in an underscore
 // isn't registered: it is the operator without it, and a new value for `self`
 // (see Importer.h).
@@ -21,6 +26,8 @@
 #define TMC_FRONTENDS_TORCH_CALL_H
 
 #include "frontends/torch/Program.h"
+
+#include <set>
 
 namespace tmc::torch_import {
 
@@ -38,6 +45,13 @@ public:
 
   std::string opName() const override { return data.target; }
   std::string nodeName() const override { return data.name; }
+
+  /// The argument as the file has it, or null; it counts as read.
+  const Arg *argument(const std::string &name) const;
+  /// These arguments mean nothing here, whatever they are.
+  void ignore(std::initializer_list<const char *> names) const;
+  /// Refuses the call if an argument is given that nobody has read.
+  mlir::LogicalResult checkAllRead();
 
   /// True if the argument is given and isn't None.
   bool has(const std::string &name) const;
@@ -97,6 +111,8 @@ public:
 private:
   mlir::FailureOr<const Arg *> wanted(const std::string &name, bool hasDefault);
   mlir::FailureOr<int64_t> integerOf(const Arg &argument);
+
+  mutable std::set<std::string> wereRead;
 };
 
 /// The common type of operands by PyTorch's rules: tensors with dimensions

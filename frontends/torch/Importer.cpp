@@ -373,9 +373,11 @@ LogicalResult TorchImporter::importCalls() {
             isComplex(name) && (v.dims.empty() || v.dims.back() != 2))
           return call.error("takes shape " + str(v.dims) + " for pairs");
       std::vector<Write> writes = writesOf(data);
-      return writes.empty()          ? fn(call)
-             : movesStatistics(data) ? moveStatistics(call, index, fn, writes)
-                                     : importWrite(call, index, fn, writes);
+      LogicalResult done = writes.empty() ? fn(call)
+                           : movesStatistics(data)
+                               ? moveStatistics(call, index, fn, writes)
+                               : importWrite(call, index, fn, writes);
+      return failed(done) ? done : call.checkAllRead();
     };
     llvm::function_ref<LogicalResult()> known;
     if (fn)

@@ -123,6 +123,14 @@ Expression tmc::frontend::rootOf(const Expression &x, double order) {
   return x.number(0).when(isZero, root);
 }
 
+FailureOr<Val> tmc::frontend::logAddExp(Site &s, const Val &a, const Val &b) {
+  return logSumOf(Expression(s, a), Expression(s, b), M_E).value();
+}
+
+FailureOr<Val> tmc::frontend::logSigmoid(Site &s, const Val &x) {
+  return (-(-Expression(s, x)).of(softplus)).value();
+}
+
 FailureOr<Val> tmc::frontend::tangent(Site &s, const Val &in) {
   Expression x(s, in);
   return (x.of(sine) / x.of(cosine)).value();

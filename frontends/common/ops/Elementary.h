@@ -33,6 +33,10 @@ mlir::FailureOr<Val> logarithmOf(Site &s, double base, const Val &x);
 /// gradient at 0, as in PyTorch's norms and standard deviations, where the
 /// formula's is 0 times infinity.
 Expression rootOf(const Expression &x, double order = 2);
+/// log(exp(x) + exp(y)), which doesn't overflow where its parts do.
+mlir::FailureOr<Val> logAddExp(Site &s, const Val &x, const Val &y);
+/// log(sigmoid(x)), the same.
+mlir::FailureOr<Val> logSigmoid(Site &s, const Val &x);
 
 mlir::FailureOr<Val> tangent(Site &s, const Val &x);
 mlir::FailureOr<Val> arcSine(Site &s, const Val &x);

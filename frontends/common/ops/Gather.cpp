@@ -165,6 +165,10 @@ FailureOr<Val> tmc::frontend::gather(Site &s, const Val &data,
   for (int64_t dim : kept)
     withOnes[dim] = indices.dims[dim];
   found = s.reshape(found, gatheredDims(data.dims, withOnes, axis));
+  if (padding && llvm::is_contained(list, *padding)) {
+    ASSIGN_OR_FAIL(Value ids, s.materialise(distinct));
+    found = withoutGradientAt(s, found, s.reshape(ids, withOnes), *padding);
+  }
   ASSIGN_OR_FAIL(Value wide, s.broadcast(Val(found), dims));
   return Val(wide);
 }

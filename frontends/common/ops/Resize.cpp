@@ -34,22 +34,22 @@ struct Axis {
 
 /// Where element `i` of the result lies among those of the input.
 static double sourceOf(const ResizeRule &rule, int64_t i, const Axis &a) {
-  double in = static_cast<double>(a.in), whole = in * a.scale;
+  double in = static_cast<double>(a.in), out = static_cast<double>(a.out);
   switch (rule.place) {
   case ResizeRule::AlignCorners:
-    return a.out == 1 ? 0 : i * (in - 1) / (whole - 1);
+    return a.out == 1 ? 0 : i * (in - 1) / (out - 1);
   case ResizeRule::Asymmetric:
     return i / a.scale;
   case ResizeRule::TorchHalfPixel:
     return a.out == 1 ? 0 : (i + 0.5) / a.scale - 0.5;
   case ResizeRule::Symmetric:
-    return in / 2 * (1 - a.out / whole) + (i + 0.5) / a.scale - 0.5;
+    return in / 2 * (1 - out / (in * a.scale)) + (i + 0.5) / a.scale - 0.5;
   case ResizeRule::HalfPixelUp:
     return (i + 0.5) / a.scale;
   case ResizeRule::Crop: {
     double extent = (a.crop.second - a.crop.first) * (in - 1);
     return a.crop.first * (in - 1) +
-           (whole == 1 ? extent / 2 : i * extent / (whole - 1));
+           (a.out == 1 ? extent / 2 : i * extent / (out - 1));
   }
   case ResizeRule::HalfPixel:
     break;
@@ -187,6 +187,16 @@ static FailureOr<Value> extrapolated(Site &s, Value y, int64_t axis,
   return nn::add(s.b, s.loc, y, wide);
 }
 
+void tmc::frontend::stretchFilter(ResizeRule &rule, ArrayRef<int64_t> in,
+                                  ArrayRef<double> sizes,
+                                  std::vector<double> &scales) {
+  rule.place = ResizeRule::HalfPixel;
+  for (size_t i = 0; i < in.size(); ++i)
+    scales[i] = sizes[i] > 1 && in[i] > 1
+                    ? (sizes[i] - 1) / static_cast<double>(in[i] - 1)
+                    : HUGE_VAL;
+}
+
 FailureOr<Val> tmc::frontend::resize(Site &s, const Val &x,
                                      ArrayRef<int64_t> axes,
                                      ArrayRef<double> scales,
@@ -207,7 +217,8 @@ FailureOr<Val> tmc::frontend::resize(Site &s, const Val &x,
     Axis a{in, static_cast<int64_t>(wanted), scale, {0, 1}};
     if (isCrop)
       a.crop = rule.crop[i];
-    if (in == a.out && scale == 1 && a.crop == std::pair(0.0, 1.0))
+    if (in == a.out && (scale == 1 || rule.copiesEqual) &&
+        a.crop == std::pair(0.0, 1.0))
       continue;
     if (in > kMaxFoldElements / a.out)
       return s.unsupported("resizing " + Twine(in) + " elements to " +

@@ -14,12 +14,12 @@ struct ResizeRule {
   enum Place {
     HalfPixel,      ///< (i + 0.5) / scale - 0.5
     TorchHalfPixel, ///< The same, or 0 where the result is one element.
-    AlignCorners,   ///< i (in - 1) / (in scale - 1)
+    AlignCorners,   ///< i (in - 1) / (out - 1)
     Asymmetric,     ///< i / scale
     /// HalfPixel about the middle, where in * scale is no whole number.
     Symmetric,
     HalfPixelUp, ///< (i + 0.5) / scale
-    /// i (to - from) (in - 1) / (in scale - 1) + from (in - 1), of a crop.
+    /// i (to - from) (in - 1) / (out - 1) + from (in - 1), of a crop.
     Crop,
   } place = HalfPixel;
   /// What is nearest to a place.
@@ -28,11 +28,21 @@ struct ResizeRule {
   bool excludeOutside = false;
   /// Shrinking takes the mean over all elements that fall into one.
   bool antialias = false;
+  /// A dimension that keeps its size is copied, whatever the factor: what
+  /// PyTorch does by linear modes, of antialiased images, and in two dimensions
+  /// by the nearest element.
+  bool copiesEqual = false;
   /// For Crop: where it begins and ends along each axis, as shares of it, and
   /// what stands where it leaves the image.
   std::vector<std::pair<double, double>> crop;
   double extrapolation = 0;
 };
+
+/// PyTorch's antialiased resizing with aligned corners: the filter has the
+/// width of the spacing between corners, and the places stay those of half
+/// pixels.
+void stretchFilter(ResizeRule &rule, llvm::ArrayRef<int64_t> in,
+                   llvm::ArrayRef<double> sizes, std::vector<double> &scales);
 
 /// `x` with dimension axes[i] of the size sizes[i]; scales[i] is what the
 /// places are computed by.

@@ -23,6 +23,7 @@ static LogicalResult importLinearAttention(Node &n) {
   a.key = n.input(1);
   a.value = n.input(2);
   a.state = n.input(3);
+  n.ignore({"chunk_size"}); // How it may be computed, not what.
   a.heads = n.intAttr("q_num_heads", 0);
   a.groups = n.intAttr("kv_num_heads", 0);
   std::string rule = n.stringAttr("update_rule", "gated_delta");

@@ -129,6 +129,7 @@ static Register cumSum("CumSum", importCumSum);
 
 /// Only a condition that is known: one branch is the graph, the other nothing.
 static LogicalResult importIf(Node &n) {
+  n.ignore({"then_branch", "else_branch"}); // One of them isn't taken.
   ASSIGN_OR_FAIL(Dims condition, n.ints(0));
   const char *name =
       condition.size() == 1 && condition[0] ? "then_branch" : "else_branch";

@@ -59,6 +59,7 @@ static LogicalResult importWhere(Node &n) {
 static Register whereOp("Where", importWhere);
 
 static LogicalResult importCast(Node &n) {
+  n.ignore({"saturate", "round_mode"}); // Of floats of 8 bits.
   int64_t number = n.intAttr("to", 0);
   auto to = typeOfNumber(number);
   if (!to)
@@ -68,6 +69,7 @@ static LogicalResult importCast(Node &n) {
 static Register castOp("Cast", importCast);
 
 static LogicalResult importCastLike(Node &n) {
+  n.ignore({"saturate", "round_mode"});
   return n.set(castTo(n, n.input(0), n.input(1).type));
 }
 static Register castLike("CastLike", importCastLike);

@@ -148,6 +148,7 @@ static Register instanceNorm("InstanceNormalization",
 static LogicalResult importBatchNormalization(Node &n) {
   BatchNorm norm{n.input(0), n.input(1), n.input(2), n.input(3), n.input(4)};
   norm.epsilon = epsilonOf(n);
+  n.ignore({"momentum"}); // Unless something is updated.
   bool training =
       n.opset < 14 ? n.numOutputs() > 1 : n.intAttr("training_mode", 0) != 0;
   // The dynamo exporter says so in the graph's signature only.

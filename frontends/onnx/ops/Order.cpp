@@ -26,6 +26,7 @@ static Register argMin("ArgMin", importArgMin);
 
 static LogicalResult importTopK(Node &n) {
   const Val x = n.input(0);
+  n.ignore({"sorted"}); // They are, which is allowed where it isn't asked for.
   ASSIGN_OR_FAIL(Dims count, n.ints(1));
   if (count.size() != 1)
     return n.error("wants one number of elements");

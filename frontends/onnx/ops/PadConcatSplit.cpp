@@ -133,6 +133,7 @@ static LogicalResult importSequenceConstruct(Node &n) {
 static Register sequenceConstruct("SequenceConstruct", importSequenceConstruct);
 
 static LogicalResult importSequenceEmpty(Node &n) {
+  n.ignore({"dtype"});
   return n.set(sequenceOf({}));
 }
 static Register sequenceEmpty("SequenceEmpty", importSequenceEmpty);

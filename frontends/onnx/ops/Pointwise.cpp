@@ -17,7 +17,6 @@ using namespace tmc::onnx_import;
   static Register register##NAME(#NAME, import##NAME)
 
 TMC_OF_ALL(Add, add);
-TMC_OF_ALL(Sub, subtract);
 TMC_OF_ALL(Mul, multiply);
 TMC_OF_ALL(Div, divide);
 TMC_OF_ALL(Pow, power);
@@ -40,7 +39,6 @@ static Register mod("Mod", importMod);
   static Register register##NAME(#NAME, import##NAME)
 
 TMC_OF_ONE(Exp, exponential);
-TMC_OF_ONE(Log, logarithm);
 TMC_OF_ONE(Tanh, hyperbolicTangent);
 TMC_OF_ONE(Erf, errorFunction);
 TMC_OF_ONE(Sin, sine);

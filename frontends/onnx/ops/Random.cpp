@@ -11,8 +11,12 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::onnx_import;
 
+/// A step draws by its own seed, its number and the sample's.
+static constexpr const char *kSeed = "seed";
+
 static LogicalResult importDropout(Node &n) {
   const Val in = n.input(0);
+  n.ignore({kSeed, "ratio"}); // An attribute of sets that drop nothing.
   double p = 0.5;
   if (n.has(1)) {
     ASSIGN_OR_FAIL(Array ratio, n.array(1));
@@ -45,6 +49,7 @@ static FailureOr<ElementType> typeOf(Node &n, ElementType otherwise) {
 
 /// The shape of input 0, or the attribute's.
 static FailureOr<std::pair<Dims, ElementType>> drawn(Node &n, bool isLike) {
+  n.ignore({kSeed});
   ElementType type =
       isLike && isFloat(n.input(0).type) ? n.input(0).type : ElementType::F32;
   ASSIGN_OR_FAIL(type, typeOf(n, type));
@@ -91,6 +96,7 @@ static Register randomNormalLike("RandomNormalLike", importNormalLike);
 /// One with the probability that the input says.
 static LogicalResult importBernoulli(Node &n) {
   const Val p = n.input(0);
+  n.ignore({kSeed});
   if (failed(checkFloats(n, p)))
     return failure();
   ASSIGN_OR_FAIL(ElementType type, typeOf(n, p.type));

@@ -25,6 +25,7 @@ static FailureOr<Val> entry(Node &n, const Val &v, int64_t i) {
 /// The activations must be the operator's own.
 static LogicalResult checkActivations(Node &n, Recurrence::Kind &kind,
                                       int64_t directions) {
+  n.ignore({"activation_alpha", "activation_beta"}); // These take none.
   const auto *a = n.attribute("activations");
   if (!a)
     return success();
@@ -49,6 +50,7 @@ static LogicalResult layer(Node &n, Recurrence::Kind kind) {
   Val x = n.input(0);
   if (x.rank() != 3 || n.input(1).rank() != 3 || n.input(2).rank() != 3)
     return n.error("inputs of shape " + str(x.dims));
+  n.ignore({"hidden_size"}); // The weights' own.
   std::string direction = n.stringAttr("direction", "forward");
   int64_t directions = direction == "bidirectional" ? 2 : 1;
   if (failed(checkActivations(n, kind, directions)))

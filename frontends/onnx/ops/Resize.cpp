@@ -2,6 +2,7 @@
 
 #include "frontends/common/ops/Resize.h"
 #include "frontends/onnx/Node.h"
+#include "frontends/onnx/TorchCall.h"
 
 #include <cmath>
 
@@ -57,6 +58,12 @@ static LogicalResult readCrop(Node &n, size_t axes, ResizeRule &rule) {
   return success();
 }
 
+/// The product is one of f32, whose rounding makes whole numbers whole: ten
+/// times 0.7 is seven.
+static double sizeOf(int64_t in, double scale) {
+  return std::floor(static_cast<float>(in) * static_cast<float>(scale));
+}
+
 /// One scale for all axes, so that none is larger (or smaller) than asked for.
 static LogicalResult keepAspect(Node &n, ArrayRef<int64_t> in,
                                 std::vector<double> &scales,
@@ -76,6 +83,34 @@ static LogicalResult keepAspect(Node &n, ArrayRef<int64_t> in,
   return success();
 }
 
+/// What PyTorch's call says beyond the node: the exporter leaves out factors
+/// where it writes sizes, and knows no other meaning of aligned corners than
+/// ONNX's. `sizes` are of the last dimensions.
+static void readCall(Node &n, ArrayRef<int64_t> in, ArrayRef<double> sizes,
+                     std::vector<double> &scales, ResizeRule &rule) {
+  std::optional<TorchCall> call = torchCallOf(n.proto);
+  StringRef op = call ? StringRef(call->target) : StringRef();
+  if (!op.consume_front("aten.") || !op.contains("upsample_"))
+    return;
+  rule.copiesEqual = op.contains("linear") || op.contains("_aa") ||
+                     op.starts_with("upsample_nearest2d");
+  if (op.contains("_aa") && rule.place == ResizeRule::AlignCorners) {
+    stretchFilter(rule, in, sizes, scales);
+    return;
+  }
+  // (self, output_size, align_corners, factors...), or without the corners.
+  const bool isNearest = op.contains("nearest");
+  const size_t spatial = in.size() - 2;
+  static constexpr const char *kNames[] = {"scales_d", "scales_h", "scales_w"};
+  if (!op.ends_with(".default") || in.size() < 3 || spatial > 3)
+    return;
+  for (size_t i = 0; i < spatial; ++i)
+    if (auto factor =
+            call->number((isNearest ? 2 : 3) + i,
+                         spatial == 1 ? "scales" : kNames[3 - spatial + i]))
+      scales[2 + i] = *factor;
+}
+
 static LogicalResult importResize(Node &n) {
   const Val x = n.input(0);
   if (failed(checkFloats(n, x)))
@@ -88,13 +123,17 @@ static LogicalResult importResize(Node &n) {
       ASSIGN_OR_FAIL(entry, n.axis(entry, x.rank()));
     }
   }
+  n.ignoreInput(1); // A region means nothing without a crop.
   if (rule.place == ResizeRule::Crop && failed(readCrop(n, axes.size(), rule)))
     return failure();
   std::vector<double> scales, sizes;
   Dims in;
   bool hasSizes = n.has(3);
+  n.ignoreInput(2); // Older sets want scales beside sizes, of no element.
   ASSIGN_OR_FAIL(Array given, n.array(hasSizes ? 3 : 2));
   (hasSizes ? sizes : scales) = given.floats();
+  for (double &scale : scales)
+    scale = shortest(scale);
   if ((hasSizes ? sizes.size() : scales.size()) != axes.size() || axes.empty())
     return n.error("has sizes for other than " + Twine(axes.size()) + " axes");
   for (auto [i, axis] : llvm::enumerate(axes)) {
@@ -103,10 +142,12 @@ static LogicalResult importResize(Node &n) {
     if (hasSizes)
       scales.push_back(sizes[i] / size);
     else
-      sizes.push_back(std::floor(size * scales[i]));
+      sizes.push_back(sizeOf(in.back(), scales[i]));
   }
   if (hasSizes && failed(keepAspect(n, in, scales, sizes)))
     return failure();
+  if (static_cast<int64_t>(axes.size()) == x.rank())
+    readCall(n, in, sizes, scales, rule);
   return n.set(resize(n, x, axes, scales, sizes, rule));
 }
 static Register resizeOp("Resize", importResize);
@@ -124,11 +165,13 @@ static LogicalResult importUpsample(Node &n) {
   rule.mode = mode == "nearest" ? ResizeRule::Nearest : ResizeRule::Linear;
   ASSIGN_OR_FAIL(Array given, n.array(1));
   std::vector<double> scales = given.floats(), sizes;
+  for (double &scale : scales)
+    scale = shortest(scale);
   if (static_cast<int64_t>(scales.size()) != x.rank())
     return n.error("has " + Twine(scales.size()) + " scales for shape " +
                    str(x.dims));
   for (auto [size, scale] : llvm::zip(x.dims, scales))
-    sizes.push_back(std::floor(static_cast<double>(size) * scale));
+    sizes.push_back(sizeOf(size, scale));
   return n.set(resize(n, x, nn::firstDims(x.rank()), scales, sizes, rule));
 }
 static Register upsample("Upsample", importUpsample);

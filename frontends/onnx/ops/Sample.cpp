@@ -69,6 +69,7 @@ static LogicalResult importDeformConv(Node &n) {
   conv.spec.strides = n.intsAttr("strides").value_or(Dims());
   conv.spec.dilations = n.intsAttr("dilations").value_or(Dims());
   conv.spec.padding = n.intsAttr("pads").value_or(Dims());
+  n.ignore({"kernel_shape"}); // The filters' own.
   conv.groups = n.intAttr("group", 1);
   conv.offsetGroups = n.intAttr("offset_group", 1);
   return n.set(convolveDeformed(n, conv));

@@ -68,6 +68,7 @@ static LogicalResult importConvTranspose(Node &n) {
 static Register convTranspose("ConvTranspose", importConvTranspose);
 
 static LogicalResult importMaxPool(Node &n) {
+  n.ignore({"storage_order"}); // Of places, if something reads them.
   if (n.isUsed(1)) {
     ASSIGN_OR_FAIL(Val places, placesOfMaxima(n, n.input(0), windowOf(n),
                                               n.intAttr("storage_order", 0)));

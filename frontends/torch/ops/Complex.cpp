@@ -341,7 +341,13 @@ static LogicalResult importStft(Call &c) {
   ASSIGN_OR_FAIL(int64_t length, c.integer("win_length", points));
   ASSIGN_OR_FAIL(bool normalized, c.flag("normalized", false));
   ASSIGN_OR_FAIL(bool oneSided, c.flag("onesided", !c.isComplex("self")));
-  ASSIGN_OR_FAIL(bool center, c.flag("center", false));
+  // One overload has it, by default true.
+  ASSIGN_OR_FAIL(
+      bool center,
+      c.flag("center", StringRef(c.data.target).ends_with(".center")));
+  // The result is of complex numbers, or another operator; what isn't centred
+  // isn't padded.
+  c.ignore({"return_complex", "pad_mode"});
   Val window = c.tensor("window");
   if (center || c.isComplex("self") || x.rank() < 1 || x.rank() > 2 ||
       length < 1 || length > points)

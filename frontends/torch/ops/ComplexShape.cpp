@@ -42,6 +42,7 @@ static RegisterComplex copy("copy", importCounted);
 
 /// Zeros, whatever else the memory would hold.
 static LogicalResult importZeros(Call &c) {
+  c.ignore({"dtype"}); // Of the two sizes, f32 is computed.
   const bool isLike = !c.has("size");
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(Dims dims, c.integers("size", self.dims));

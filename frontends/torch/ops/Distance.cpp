@@ -53,7 +53,7 @@ static Register frobenius("frobenius_norm", importVectorNorm);
 /// Of matrices the root of all squares; others need their singular values.
 static LogicalResult importMatrixNorm(Call &c) {
   ASSIGN_OR_FAIL(Val x, selfAs(c, c.tensor("self").type));
-  bool isNamed = c.has("ord") && c.data.argument("ord")->kind == Arg::String;
+  bool isNamed = c.has("ord") && c.argument("ord")->kind == Arg::String;
   std::string name = "fro";
   if (isNamed) {
     ASSIGN_OR_FAIL(name, c.text("ord", "fro"));

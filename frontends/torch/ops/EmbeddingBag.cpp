@@ -10,7 +10,7 @@
 #include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Scatter.h"
 #include "frontends/common/ops/Shape.h"
-#include "frontends/torch/Call.h"
+#include "frontends/torch/ops/Gather.h"
 
 #include <cmath>
 
@@ -138,6 +138,8 @@ static FailureOr<Val> largest(Call &c, const Bags &bags, const Val &rows,
 
 static LogicalResult importEmbeddingBag(Call &c) {
   const Val weight = c.tensor("weight"), indices = c.tensor("indices");
+  if (failed(checkTableGradients(c)))
+    return failure();
   ASSIGN_OR_FAIL(int64_t mode, c.integer("mode", Sum));
   ASSIGN_OR_FAIL(int64_t padding, c.integer("padding_idx", -1));
   if (weight.rank() != 2 || mode < Sum || mode > Max)

@@ -9,14 +9,25 @@
 #include "frontends/common/ops/Reduce.h"
 #include "frontends/common/ops/Scatter.h"
 #include "frontends/common/ops/Shape.h"
-#include "frontends/torch/Call.h"
+#include "frontends/torch/ops/Gather.h"
 
 using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
+LogicalResult tmc::torch_import::checkTableGradients(Call &c) {
+  c.ignore({"sparse"});
+  ASSIGN_OR_FAIL(bool byFrequency, c.flag("scale_grad_by_freq", false));
+  if (byFrequency)
+    return c.unsupported("gradients divided by how often an index occurs "
+                         "(scale_grad_by_freq)");
+  return success();
+}
+
 /// The row `padding_idx` gets no gradient from this lookup.
 static LogicalResult importEmbedding(Call &c) {
+  if (failed(checkTableGradients(c)))
+    return failure();
   ASSIGN_OR_FAIL(int64_t padding, c.integer("padding_idx", -1));
   return c.set(
       gather(c, c.tensor("weight"), c.tensor("indices"), 0,
@@ -389,6 +400,7 @@ static LogicalResult importSliceScatter(Call &c) {
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", 0, self.rank()));
   ASSIGN_OR_FAIL(int64_t start, c.integer("start", 0));
   ASSIGN_OR_FAIL(int64_t step, c.integer("step", 1));
+  c.ignore({"end"}); // The piece's size says it.
   ASSIGN_OR_FAIL(Val piece, castTo(c, c.tensor("src"), self.type));
   if (self.dims.empty() || start == INT64_MIN)
     return c.error("writes into shape " + str(self.dims));

@@ -82,6 +82,7 @@ static Register newOnes("new_ones", importOnes);
 
 /// Programs do not depend on the content of unwritten memory: zeros will do.
 static LogicalResult importEmpty(Call &c) {
+  c.ignore({"stride"});
   bool isNew = c.has("self");
   ASSIGN_OR_FAIL(Dims dims, c.integers("size", isNew ? c.tensor("self").dims
                                                      : std::optional<Dims>()));

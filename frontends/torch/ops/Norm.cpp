@@ -90,6 +90,7 @@ static LogicalResult importGroupNorm(Call &c) {
   if (failed(checkUnused(c, 1)))
     return failure();
   bool isNative = c.has("group");
+  c.ignore({"N", "C", "HxW"}); // The input's sizes.
   ASSIGN_OR_FAIL(int64_t groups,
                  c.integer(isNative ? "group" : "num_groups", std::nullopt));
   ASSIGN_OR_FAIL(double epsilon, c.number("eps", 1e-5));
@@ -162,6 +163,7 @@ static LogicalResult importInstanceNorm(Call &c) {
   const Val x = c.tensor("input");
   if (!useInput || c.has("running_mean") || x.rank() < 2)
     return c.unsupported("running statistics of samples");
+  c.ignore({"momentum"}); // There are no running statistics.
   ASSIGN_OR_FAIL(double epsilon, c.number("eps", 1e-5));
   return c.set(groupNorm(c, x, x.dims[1], c.tensor("weight"), c.tensor("bias"),
                          epsilon));

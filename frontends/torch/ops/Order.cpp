@@ -46,12 +46,15 @@ static LogicalResult importTopk(Call &c) {
   ASSIGN_OR_FAIL(int64_t count, c.integer("k", std::nullopt));
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", -1, self.rank()));
   ASSIGN_OR_FAIL(bool isLargest, c.flag("largest", true));
+  c.ignore({"sorted"}); // They are, which is allowed where it isn't asked for.
   ASSIGN_OR_FAIL(Ordered both, ordered(c, self, dim, count, isLargest));
   return setBoth(c, both);
 }
 static Register topk("topk", importTopk);
 
+/// Equal elements stay in order, whether that is asked for or not.
 static FailureOr<Ordered> sorted(Call &c) {
+  c.ignore({"stable"});
   const Val self = c.tensor("self");
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", -1, self.rank()));
   ASSIGN_OR_FAIL(bool isDescending, c.flag("descending", false));
@@ -148,7 +151,10 @@ static LogicalResult importProd(Call &c) {
 static Register prod("prod", importProd);
 
 static LogicalResult importCumprod(Call &c) {
-  const Val self = c.tensor("self");
+  const Val x = c.tensor("self");
+  ASSIGN_OR_FAIL(ElementType type,
+                 c.type("dtype", isFloat(x.type) ? x.type : ElementType::I64));
+  ASSIGN_OR_FAIL(Val self, castTo(c, x, type));
   ASSIGN_OR_FAIL(int64_t dim, c.dim("dim", std::nullopt, self.rank()));
   return c.set(runningProduct(c, self, dim));
 }

@@ -382,13 +382,7 @@ TMC_OF_SELF(hardswish, hardSwish(c, x));
 TMC_OF_SELF(hardsigmoid, hardSigmoid(c, x, 1.0 / 6, 0.5));
 TMC_OF_SELF(relu6, clamp(c, x, 0.0, 6.0));
 
-/// log(sigmoid(x)) as -softplus(-x), which can't overflow.
-static LogicalResult importLogSigmoid(Call &c) {
-  ASSIGN_OR_FAIL(Val negative, negate(c, c.tensor("self")));
-  ASSIGN_OR_FAIL(Val y, softplus(c, negative));
-  return c.set(negate(c, y));
-}
-static Register logSigmoid("log_sigmoid", importLogSigmoid);
+TMC_OF_SELF(log_sigmoid, logSigmoid(c, x));
 
 static LogicalResult importRound(Call &c) {
   ASSIGN_OR_FAIL(int64_t decimals, c.integer("decimals", 0));
@@ -451,11 +445,17 @@ static LogicalResult importHardtanh(Call &c) {
 }
 static Register hardtanh("hardtanh", importHardtanh);
 
-/// Beyond `threshold`, softplus is its input: that is so in floats, too.
+/// log(1 + exp(beta x)) / beta, or x where beta x is beyond `threshold`.
 static LogicalResult importSoftplus(Call &c) {
   ASSIGN_OR_FAIL(double beta, c.number("beta", 1));
+  ASSIGN_OR_FAIL(double threshold, c.number("threshold", 20));
+  Expression x(c, c.tensor("self"));
+  Expression inner = beta == 1 ? x : x * beta, y = inner.of(softplus);
   if (beta != 1)
-    return c.unsupported("a beta of " + std::to_string(beta));
-  return c.set(softplus(c, c.tensor("self")));
+    y = y / beta;
+  // From 17 on, log(1 + exp(z)) is z in f32, and so is its slope.
+  constexpr double kLinear = 17;
+  return c.set(
+      (threshold < kLinear ? x.when(inner > threshold, y) : y).value());
 }
 static Register softplusOp("softplus", importSoftplus);

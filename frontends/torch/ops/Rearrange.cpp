@@ -144,7 +144,9 @@ static Register roll("roll", importRoll);
 static LogicalResult importMeshgrid(Call &c) {
   ASSIGN_OR_FAIL(SmallVector<Val> vectors, c.tensors("tensors"));
   ASSIGN_OR_FAIL(std::string order, c.text("indexing", "ij"));
-  if (order == "xy" && vectors.size() > 1)
+  // The second vector goes down, the first one across.
+  const bool isTurned = order == "xy" && vectors.size() > 1;
+  if (isTurned)
     std::swap(vectors[0], vectors[1]);
   Dims dims;
   for (const Val &v : vectors)
@@ -155,14 +157,8 @@ static LogicalResult importMeshgrid(Call &c) {
     ASSIGN_OR_FAIL(v, reshaped(c, v, row));
     ASSIGN_OR_FAIL(v, expand(c, v, dims));
   }
-  if (order == "xy" && vectors.size() > 1) {
+  if (isTurned)
     std::swap(vectors[0], vectors[1]);
-    Dims perm(nn::firstDims(dims.size()));
-    std::swap(perm[0], perm[1]);
-    for (Val &v : vectors) {
-      ASSIGN_OR_FAIL(v, transpose(c, v, perm));
-    }
-  }
   return c.setList(vectors);
 }
 static Register meshgrid("meshgrid", importMeshgrid);

@@ -9,7 +9,25 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::torch_import;
 
-static LogicalResult upsample(Call &c, const ResizeRule &rule,
+/// The factors beside `output_size`, by which places are computed: what the
+/// exporter's decomposition knows of a call by factors. None where not given.
+static FailureOr<SmallVector<std::optional<double>>>
+givenFactors(Call &c, size_t spatial) {
+  static constexpr const char *kNames[] = {"scales_d", "scales_h", "scales_w"};
+  SmallVector<std::optional<double>> factors;
+  for (size_t i = 0; i < spatial && spatial <= std::size(kNames); ++i) {
+    const char *name =
+        spatial == 1 ? "scales" : kNames[std::size(kNames) - spatial + i];
+    std::optional<double> factor;
+    if (c.has(name)) {
+      ASSIGN_OR_FAIL(factor, c.number(name, std::nullopt));
+    }
+    factors.push_back(factor);
+  }
+  return factors;
+}
+
+static LogicalResult upsample(Call &c, ResizeRule rule,
                               const std::string &input) {
   const Val x = c.tensor(input);
   if (x.rank() < 3)
@@ -18,7 +36,7 @@ static LogicalResult upsample(Call &c, const ResizeRule &rule,
   std::vector<double> scales, sizes;
   for (int64_t d = 2; d < x.rank(); ++d)
     axes.push_back(d);
-  bool hasSizes = c.has("output_size");
+  const bool hasSizes = c.has("output_size");
   Dims wanted;
   if (hasSizes) {
     ASSIGN_OR_FAIL(wanted, c.integers("output_size", std::nullopt));
@@ -26,13 +44,17 @@ static LogicalResult upsample(Call &c, const ResizeRule &rule,
   ASSIGN_OR_FAIL(SmallVector<double> factors, c.numbers("scale_factors"));
   if (hasSizes ? wanted.size() != axes.size() : factors.size() != axes.size())
     return c.unsupported("resizing shape " + str(x.dims));
+  ASSIGN_OR_FAIL(auto beside, givenFactors(c, axes.size()));
   for (auto [i, axis] : llvm::enumerate(axes)) {
     double in = static_cast<double>(x.dims[axis]);
     sizes.push_back(hasSizes ? static_cast<double>(wanted[i])
                              : std::floor(in * factors[i]));
-    bool isGiven = factors.size() == axes.size() && !hasSizes;
-    scales.push_back(isGiven ? factors[i] : sizes[i] / in);
+    std::optional<double> factor =
+        hasSizes ? beside[i] : std::optional<double>(factors[i]);
+    scales.push_back(factor ? *factor : sizes[i] / in);
   }
+  if (rule.antialias && rule.place == ResizeRule::AlignCorners)
+    stretchFilter(rule, ArrayRef<int64_t>(x.dims).drop_front(2), sizes, scales);
   return c.set(resize(c, x, axes, scales, sizes, rule));
 }
 
@@ -40,6 +62,7 @@ static LogicalResult nearest(Call &c, ResizeRule::Place place) {
   ResizeRule rule;
   rule.place = place;
   rule.rounding = ResizeRule::Floor;
+  rule.copiesEqual = c.data.op() == "upsample_nearest2d";
   return upsample(c, rule, c.has("input") ? "input" : "self");
 }
 static LogicalResult importNearest(Call &c) {
@@ -65,6 +88,7 @@ static LogicalResult interpolated(Call &c, ResizeRule::Mode mode) {
     rule.excludeOutside = true;
     rule.cubic = -0.5;
   }
+  rule.copiesEqual = rule.antialias || mode == ResizeRule::Linear;
   ASSIGN_OR_FAIL(bool corners, c.flag("align_corners", false));
   rule.place = corners ? ResizeRule::AlignCorners : ResizeRule::HalfPixel;
   return upsample(c, rule, c.has("input") ? "input" : "self");

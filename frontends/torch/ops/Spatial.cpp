@@ -35,7 +35,7 @@ static FailureOr<WindowSpec> windowOf(Call &c, size_t spatial) {
   WindowSpec spec;
   ASSIGN_OR_FAIL(spec.strides, perDimension(c, "stride", spatial, 1));
   ASSIGN_OR_FAIL(spec.dilations, perDimension(c, "dilation", spatial, 1));
-  const Arg *padding = c.data.argument("padding");
+  const Arg *padding = c.argument("padding");
   if (padding && padding->kind == Arg::String) {
     if (padding->text != "same" && padding->text != "valid")
       return c.unsupported("padding '" + padding->text + "'");
@@ -65,8 +65,10 @@ static LogicalResult convolution(Call &c, bool transposed) {
   ASSIGN_OR_FAIL(size_t spatial, spatialOf(c, x));
   ASSIGN_OR_FAIL(int64_t groups, c.integer("groups", 1));
   ASSIGN_OR_FAIL(WindowSpec spec, windowOf(c, spatial));
-  if (!transposed)
+  if (!transposed) {
+    c.ignore({"output_padding"});
     return c.set(convolve(c, x, w, c.tensor("bias"), spec, groups));
+  }
   ASSIGN_OR_FAIL(Dims extra, perDimension(c, "output_padding", spatial, 0));
   return c.set(
       convolveTransposed(c, x, w, c.tensor("bias"), spec, extra, groups));

@@ -36,6 +36,10 @@ static FailureOr<Val> floatsOf(Call &c) {
   return isFloat(x.type) ? FailureOr<Val>(x) : castTo(c, x, ElementType::F32);
 }
 
+static FailureOr<Val> logAddExpOf(Site &s, Operands two) {
+  return logAddExp(s, two[0], two[1]);
+}
+
 static Expression isAtLeast(const Expression &a, const Expression &b) {
   return a.with(greaterOrEqual, b);
 }
@@ -49,14 +53,17 @@ static Expression nonzero(const Expression &x) {
 // Of two operands
 //===----------------------------------------------------------------------===//
 
-/// log(exp(x) + exp(y)) in powers of `base` in place of e.
-static LogicalResult logAddExp(Call &c, double base) {
+static LogicalResult importLogAddExp(Call &c) {
   ASSIGN_OR_FAIL(Pair both, pairOf(c, "other"));
-  return c.set(logSumOf(both.x, both.y, base).value());
+  return c.set(both.x.with(logAddExpOf, both.y).value());
 }
-static LogicalResult importLogAddExp(Call &c) { return logAddExp(c, M_E); }
 static Register logAddExpOp("logaddexp", importLogAddExp);
-static LogicalResult importLogAddExp2(Call &c) { return logAddExp(c, 2); }
+/// log2(2^x + 2^y).
+static LogicalResult importLogAddExp2(Call &c) {
+  ASSIGN_OR_FAIL(Pair both, pairOf(c, "other"));
+  Expression sum = (both.x * M_LN2).with(logAddExpOf, both.y * M_LN2);
+  return c.set((sum / M_LN2).value());
+}
 static Register logAddExp2("logaddexp2", importLogAddExp2);
 
 /// x * log(y), and 0 where x is 0.

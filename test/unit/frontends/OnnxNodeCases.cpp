@@ -257,13 +257,16 @@ int main(int argc, char **argv) {
   // Differences on purpose. The running variance is PyTorch's (see Norm.cpp); a
   // negative index into what a step computes is out of range, as in PyTorch;
   // the older set's bf16 values are written as integers; one case wants an
-  // epsilon that its model lacks; random numbers are the step's own.
+  // epsilon that its model lacks; random numbers are the step's own; aligned
+  // corners stay where they are, whatever the factor (onnxruntime has it so).
   const llvm::StringRef others[] = {"test_batchnorm_epsilon_training_mode",
                                     "test_batchnorm_example_training_mode",
                                     "test_gather_negative_indices",
                                     "test_gather_elements_negative_indices",
                                     "BFLOAT16",
                                     "test_adam_multiple",
+                                    "scales_linear_align_corners",
+                                    "scales_cubic_align_corners",
                                     "test_bernoulli"};
   // What dropout draws is the step's own.
   const llvm::StringRef drawn[] = {

@@ -50,7 +50,44 @@ def case(name, operator, inputs, constants=(), gradient=(), opset=22, outputs=("
         file.write(text_format.MessageToString(whole))
 
 
+def graph(name, text, inputs, made, gradient=()):
+    """A case of several nodes, `text` from the inputs to y, with the numbers that it should give."""
+    made = np.asarray(made)
+    arguments = ", ".join("float[%s] %s" % (",".join(map(str, a.shape)), n) for n, a in inputs)
+    result = "float[%s] y" % ",".join(map(str, made.shape))
+    model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 22]> g (%s) => (%s) { %s }' % (arguments, result, text))
+    helper.set_model_props(model, {**{n: spell(a) for n, a in [*inputs, ("y", made)]}, "gradient": " ".join(gradient)})
+    with open(os.path.join(HERE, name + ".txt"), "w") as file:
+        file.write(text_format.MessageToString(model))
+
+
+def taken_apart():
+    """Functions whose parts have a narrower range than the whole."""
+    wide = np.array([-1e4, -200.0, -89.0, -1.0, 0.0, 2.0, 89.0, 200.0], dtype=np.float32)
+    half = np.float32(0.5)
+    graph("log-sigmoid", "s = Sigmoid(x) y = Log(s)", [("x", wide)], -np.logaddexp(0, -wide.astype(np.float64)), ("x",))
+    graph("log-add-exp", "a = Exp(x) b = Exp(z) c = Add(a, b) y = Log(c)", [("x", wide), ("z", half * wide)],
+          np.logaddexp(wide.astype(np.float64), half * wide.astype(np.float64)), ("x", "z"))
+
+
+def resized():
+    draw = np.random.default_rng(22).uniform
+    # A factor that isn't whole doesn't move the corners: as PyTorch and onnxruntime have it, unlike the reference.
+    line = draw(-1, 1, (1, 1, 5)).astype(np.float32)
+    given = [("x", line), ("", None), ("scales", np.array([1, 1, 1.7], dtype=np.float32))]
+    made = np.interp(np.arange(8) * 4 / 7, np.arange(5), line[0, 0])
+    case("resize-corners", "Resize", given, constants=("scales",), gradient=("x",), mode="linear", coordinate_transformation_mode="align_corners",
+         made=[made.astype(np.float32).reshape(1, 1, 8)])
+    # Ten times 0.7 is seven, though 0.7 is less in f32.
+    line = draw(-1, 1, (1, 1, 10)).astype(np.float32)
+    given = [("x", line), ("", None), ("scales", np.array([1, 1, 0.7], dtype=np.float32))]
+    made = np.interp(np.clip((np.arange(7) + 0.5) / 0.7 - 0.5, 0, 9), np.arange(10), line[0, 0])
+    case("resize-rounded", "Resize", given, constants=("scales",), gradient=("x",), mode="linear", made=[made.astype(np.float32).reshape(1, 1, 7)])
+
+
 def main():
+    taken_apart()
+    resized()
     random = np.random.default_rng(21)
 
     def draw(*shape, low=-1.0, high=1.0):

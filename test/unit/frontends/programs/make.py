@@ -133,6 +133,30 @@ def equal_rows(m):
         group_norm=(lambda x: F.group_norm(x, 1) + x, rows), instance_norm=(lambda x: F.instance_norm(x[None]) + x, rows), rms_norm=(lambda x: F.rms_norm(x, (3,), eps=1e-5) + x, rows),
         softmax=(lambda x: torch.softmax(x, 1), rows), log_softmax=(lambda x: torch.log_softmax(x, 1), rows), logsumexp=(lambda x: torch.logsumexp(x, 1), rows), hypot=(lambda x: torch.hypot(x[1:], x[1:]), rows),
         uniform=(lambda x: x * uniform + torch.log_softmax(torch.full((3, 3), 2.5), 1) * x + torch.logsumexp(torch.ones(3, 3), 1), rows))
+@family("arguments")
+def arguments(m):
+    """What is rarely given, and the ways to resize."""
+    wide = [[-100.0, -30.0, -1.0, 0.0], [0.5, 1.0, 3.0, 19.0], [21.0, 100.0, 1e3, -1e3]]
+    ids = torch.tensor([[1, 2, 1, 0], [0, 1, 2, 1]])
+    given = dict(
+        meshgrid=(lambda x: torch.stack(torch.meshgrid(x[:3], x, indexing="ij")), (4,)), meshgrid_xy=(lambda x: torch.stack(torch.meshgrid(x[:3], x, indexing="xy")), (4,)),
+        meshgrid_volume=(lambda x: torch.stack(torch.meshgrid(x[:2], x, x[1:], indexing="xy")), (4,)), meshgrid_one=(lambda x: torch.meshgrid(x, indexing="xy")[0], (4,)),
+        softplus_low=(lambda x: F.softplus(x, threshold=1), wide), softplus_below=(lambda x: F.softplus(x, threshold=-2), wide),
+        softplus_beta=(lambda x: F.softplus(x, 2, 5), wide), softplus_wide=(lambda x: F.softplus(x, 0.5), wide), logsigmoid_wide=(F.logsigmoid, wide),
+        padding=(lambda x: F.embedding(ids, x, padding_idx=1), (4, 3)), padding_last=(lambda x: F.embedding(ids, x, padding_idx=-2), (4, 3)),
+        padding_alone=(lambda x: F.embedding(torch.tensor([[1, 1], [1, 1]]), x, padding_idx=1) + x[0], (4, 3)), no_padding=(lambda x: F.embedding(ids, x), (4, 3)))
+    shapes = {"nearest": (1, 2, 4, 7), "nearest-exact": (1, 2, 4, 7), "linear": (1, 2, 5), "bilinear": (1, 1, 5, 10), "bicubic": (1, 1, 5, 4), "trilinear": (1, 1, 2, 3, 4)}
+    for mode, shape in shapes.items():
+        for corners in ((None,) if "nearest" in mode else (False, True)):
+            ways = dict(up=dict(scale_factor=1.7), down=dict(scale_factor=0.6), tenth=dict(scale_factor=1.1), size=dict(size=tuple(s + 2 for s in shape[2:])),
+                        one=dict(size=(1,) * (len(shape) - 2)), again=dict(scale_factor=1.7, recompute_scale_factor=True))
+            for name, way in ways.items():
+                for smooth in ((False, True) if mode in ("bilinear", "bicubic") else (False,)):
+                    if name == "tenth" and (smooth or mode == "bicubic"):
+                        continue  # PyTorch's backward isn't that of its forward.
+                    key = "_".join(["resize", mode.replace("-", "_"), name] + ["corners"] * bool(corners) + ["smooth"] * smooth)
+                    given[key] = (lambda x, m=mode, c=corners, s=smooth, w=way: F.interpolate(x, mode=m, align_corners=c, antialias=s, **w), shape)
+    return given
 
 
 @family("shapes")
