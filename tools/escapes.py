@@ -17,6 +17,7 @@ OWN = {
     "compiler/pipeline/Compile.cpp": ["source->whole"],  # C++.
     "compiler/pipeline/Show.cpp": ["planJson("],
     "compiler/emit/Emit.cpp": ["<< parts <<"],  # What has been printed.
+    "compiler/emit/StepInterface.cpp": ["TMC_STEP_H", "_ARENA_BYTES"],  # A name of C, and digits.
     "runtime/step/Train.cpp": ["step %lld/%lld", "interrupted after"],  # Numbers and words.
     "tools/solve/OffloadCommand.cpp": ["plan.makespan"],
     "tools/solve/RematCommand.cpp": ["peak %lld"],

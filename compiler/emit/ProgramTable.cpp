@@ -545,9 +545,9 @@ std::string tmc::emitHeader(mem::ProgramOp program, const EmitOptions &options,
   llvm::raw_string_ostream os(text);
   os << "/* step.h - the compiled training step of " << inComment(options.model)
      << ".\n *\n * Link "
-     << (interface.name.empty()
-             ? "libstep.so and use the functions of tmc.h."
-             : "lib" + interface.name + ".so and use its functions.")
+     << (interface.name.empty() ? "libstep.so and use the functions of tmc.h."
+                                : inComment("lib" + interface.name + ".so") +
+                                      " and use its functions.")
      << " Tensors by name:\n *\n";
   forSaved(program, [&](StringRef name, MemRefType type, bool saved) {
     os << " *   " << inComment(name) << ": ";

@@ -147,7 +147,7 @@ static Expected<bool> link(Compilation &compilation,
   ObjectCache cache =
       ObjectCache::open(options.useCache ? ObjectCache::userDirectory() : "");
   if (!cache.warning().empty())
-    llvm::errs() << "tmc: note: " << cache.warning() << "\n";
+    llvm::errs() << "tmc: note: " << visible(cache.warning()) << "\n";
   return compileStep(
       installation, compilation.target(), pieces,
       {directory.staged(libraryOf(options.name)), directory.scratch(exports),

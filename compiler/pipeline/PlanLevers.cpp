@@ -85,7 +85,8 @@ Expected<LeverChoice> Compilation::leversWithin(int64_t budgetBytes) {
 }
 
 void Compilation::keepForward() {
-  samples = train::markUncut(form.module->lookupSymbol<func::FuncOp>("forward"));
+  samples =
+      train::markUncut(form.module->lookupSymbol<func::FuncOp>("forward"));
   form.module->walk([&](Operation *) { ++ops; });
   llvm::raw_string_ostream os(forward);
   // Fails for versions of the format only, of which none is asked for.

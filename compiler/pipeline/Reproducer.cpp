@@ -1,8 +1,11 @@
 #include "compiler/pipeline/Reproducer.h"
 
 #include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cerrno>
+#include <cstdlib>
 
 using namespace tmc;
 
@@ -35,10 +38,14 @@ std::string Reproducer::write() const { return writeReproducer(text); }
 
 std::string tmc::writeReproducer(const std::string &text) {
   llvm::SmallString<128> path;
-  int fd;
+  llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
+  llvm::sys::path::append(path, "tmc-crash-XXXXXX.mlir");
   // Of mode 0600, and never by a link that was put in its place.
-  std::error_code error =
-      llvm::sys::fs::createTemporaryFile("tmc-crash", "mlir", fd, path);
+  const int fd =
+      mkstemps(const_cast<char *>(path.c_str()), int(sizeof ".mlir" - 1));
+  std::error_code error;
+  if (fd < 0)
+    error = std::error_code(errno, std::generic_category());
   if (!error) {
     llvm::raw_fd_ostream os(fd, /*shouldClose=*/true);
     os << text;

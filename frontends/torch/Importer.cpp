@@ -210,8 +210,10 @@ LogicalResult TorchImporter::readTensors() {
       fail(Failure::input("nothing says what '" + input.target + "' is"));
       return mlir::failure();
     }
-    // A storage that isn't there says nothing about what shares it.
-    if (found.meta.isMeta || !archive().archive.has(found.entry)) {
+    // A storage that isn't there says nothing about what shares it: it is at
+    // most another name of what the graph doesn't read.
+    const bool isOwn = found.meta.isMeta || !archive().archive.has(found.entry);
+    if (found.meta.isMeta) {
       found.entry = "data/weights/" + input.target;
       while (archive().archive.has(found.entry))
         found.entry += "'";
@@ -227,7 +229,8 @@ LogicalResult TorchImporter::readTensors() {
     for (const Declared::Dim &dim : found.meta.dims)
       key += " " + std::to_string(dim.size);
     auto [tied, isNew] = first.try_emplace(key, input.value);
-    if (!isNew && input.kind == InputSpec::Parameter) {
+    if (!isNew && input.kind == InputSpec::Parameter &&
+        !(isOwn && used.contains(input.value))) {
       ties.push_back({input.value, tied->second});
       for (StoredTensor &tensor : tensors)
         if (tensor.value == tied->second)
@@ -373,6 +376,11 @@ LogicalResult TorchImporter::importCalls() {
             isComplex(name) && (v.dims.empty() || v.dims.back() != 2))
           return call.error("takes shape " + str(v.dims) + " for pairs");
       std::vector<Write> writes = writesOf(data);
+      // What is written says where, and isn't read: `out`.
+      for (const auto &[name, argument] : data.arguments)
+        for (const Write &write : writes)
+          if (argument.kind == Arg::Tensor && argument.text == write.value)
+            call.ignore({name.c_str()});
       LogicalResult done = writes.empty() ? fn(call)
                            : movesStatistics(data)
                                ? moveStatistics(call, index, fn, writes)

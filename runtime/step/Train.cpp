@@ -254,8 +254,8 @@ struct Trainer {
                              : isStill
                                  ? "the norm of the gradients isn't finite"
                                  : "the loss isn't finite";
-    std::fprintf(stderr, "warning: %s%s%s%s\n", at.c_str(), what.c_str(),
-                 isStill ? "; nothing moved" : "",
+    std::fprintf(stderr, "warning: %s%s%s%s\n", at.c_str(),
+                 visible(what).c_str(), isStill ? "; nothing moved" : "",
                  warnings == kMostWarnings ? " (the last warning of this kind)"
                                            : "");
     return Status::ok();

@@ -19,7 +19,7 @@ with open(os.path.join(ROOT, "docs", "runtime.md")) as file:
     text = file.read()
 # Blocks are indented; FLAGS are named in what follows.
 block = next(b for b in re.findall(r"(?:^    .*\n)+", text, re.M) if "step.cpp -o train" in b)
-after = text[text.index(block) + len(block):].split("\n\n")[1]
+after = text[text.index(block) + len(block):].split("\n\n")[0]
 flags = " ".join(re.findall(r"`(-[^`]*)`", after)).replace("\n", " ")
 assert flags.startswith("-O3") and flags.endswith("v3"), flags
 include, library = ROOT, os.path.join(BUILD, "lib")

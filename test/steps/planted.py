@@ -67,22 +67,37 @@ class Faults:
             file.write(struct.pack("<f", math.inf))
         return self.verify(directory, "the reference's loss isn't finite")
 
+    def pass_off(self, other, good):
+        """The library of `other` in the place of `good`'s, as if they were of one compilation. Returns `good`'s step.mlir as it was."""
+        shutil.copy(os.path.join(other, "libstep.so"), os.path.join(good, "libstep.so"))
+        lines = []
+        for directory in (other, good):
+            with open(os.path.join(directory, "step.mlir")) as file:
+                lines.append(file.readlines())
+        with open(os.path.join(good, "step.mlir"), "w") as file:
+            file.writelines(lines[0][:1] + lines[1][1:])
+        return "".join(lines[1])
+
     def check(self, tally):
         good = self.compile("good")
         with open(os.path.join(good, "step.cpp")) as file:
             text = file.read()
         other = self.compile("other", "--optimizer=adamw(beta2=0.998)")
         shutil.copy(os.path.join(other, "libstep.so"), os.path.join(good, "libstep.so"))
+        tally.test("faults: a library of another compilation is found", self.verify(good, "are of two compilations"))
+        meant = self.pass_off(other, good)
         tally.test("faults: another beta2 is found", self.verify(good, r"error: the compiled step isn't what .* off by"))
         # Each launch that takes a bias takes the bytes 64 further on.
         offsets = re.findall(r"run\(s, \{at\(0x[0-9a-f]+\), at\(0x[0-9a-f]+\), at\((0x[0-9a-f]+)\)", text)
         if not offsets:
             return tally.test("faults: a launch to change", "the emitted text has no launch of the expected form")
         moved = hex(int(offsets[0], 16) + 64)
+        with open(os.path.join(good, "step.mlir"), "w") as file:
+            file.write(meant)
         self.link(good, re.sub(rf"(run\(s, \{{at\(0x[0-9a-f]+\), at\(0x[0-9a-f]+\), at\(){offsets[0]}\)", rf"\g<1>{moved})", text, count=1))
         tally.test("faults: a wrong offset is found", self.verify(good, r"error: the compiled step isn't what .* off by"))
         small = self.compile("small", "--batch=2")
-        shutil.copy(os.path.join(small, "libstep.so"), os.path.join(good, "libstep.so"))
+        self.pass_off(small, good)
         tally.test("faults: a step of another batch is found", self.verify(good, r"isn't of step.mlir: .* is 2x784"))
         self.check_comparison(tally)
         tally.test("faults: weights of the directory are read", self.own_weights())

@@ -295,7 +295,8 @@ std::string nameText(const std::string &name) {
       std::string_view(name).substr(0, name.find(' '));
   const bool isPlain =
       name.empty() ||
-      (!first.empty() && first.find('=') == std::string_view::npos &&
+      (!first.empty() &&
+       (first[0] == '\'' || first.find('=') == std::string_view::npos) &&
        first != "pinned" && first != "live-out" && first != "again");
   return isPlain ? name : absl::StrCat("'", name, "'");
 }

@@ -25,6 +25,7 @@ static FailureOr<Val> times(Call &c, const Val &v, double factor) {
 static LogicalResult setAdded(Call &c, const Val &y) {
   ASSIGN_OR_FAIL(double alpha, c.number("alpha", 1));
   ASSIGN_OR_FAIL(double beta, c.number("beta", 1));
+  c.ignore({"self"}); // Of no share, its numbers are none.
   ASSIGN_OR_FAIL(Val product, times(c, y, alpha));
   if (beta == 0)
     return c.set(product);

@@ -6,6 +6,7 @@
 #include "frontends/onnx/TorchCall.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <google/protobuf/text_format.h>
@@ -36,12 +37,15 @@ void note(onnx::NodeProto &node, const std::string &call) {
 /// A model of nodes from x, four floats or two images, to y.
 onnx::ModelProto modelOf(const char *nodes, const char *shape) {
   onnx::ModelProto model;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      std::string("ir_version: 8 opset_import { version: 18 } graph { ") +
-          "input { name: 'x' type { tensor_type { elem_type: 1 shape { " +
-          shape + "} } } } output { name: 'y' type { tensor_type { " +
-          "elem_type: 1 } } } " + nodes + "}",
-      &model));
+  const std::string text =
+      (llvm::Twine("ir_version: 8 opset_import { version: 18 } graph { "
+                   "input { name: 'x' type { tensor_type { elem_type: 1 shape "
+                   "{ ") +
+       shape +
+       "} } } } output { name: 'y' type { tensor_type { elem_type: 1 } } } " +
+       nodes + "}")
+          .str();
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &model));
   return model;
 }
 

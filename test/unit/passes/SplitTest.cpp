@@ -96,8 +96,9 @@ static Outcome compareSplit(ModuleOp whole, int64_t batch, int64_t pieces,
     }
     SmallVector<Tensor> mine;
     for (unsigned i = 0; i < forward.getNumArguments(); ++i)
-      mine.push_back(train::isCut(equal, i) ? piece(inputs[i], 0, first, count, batch)
-                                     : inputs[i]);
+      mine.push_back(train::isCut(equal, i)
+                         ? piece(inputs[i], 0, first, count, batch)
+                         : inputs[i]);
     mine.append(facts.begin(), facts.end());
     auto results = reference::interpret(body, mine);
     if (failed(results)) {

@@ -46,6 +46,8 @@ def literal(text, known, blocks):
     if text in TYPES:
         return {"as_scalar_type": TYPES[text]}
     value = ast.literal_eval(text)
+    if value is None:
+        return {"as_none": True}
     kinds = {bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
     return {kinds[type(value)]: value}
 

@@ -60,7 +60,7 @@ static void create(int i) {
     char *data = calloc(1, tensor.bytes);
     for (int64_t n = 0; n < tensor.bytes; n += tensor.dtype == TMC_F32 ? 4 : 8)
       if (tensor.dtype == TMC_F32)
-        *(float *)(data + n) = (float)(n % 44) / 44;
+        *(float *)(data + n) = (float)(n %% 44) / 44;
       else
         *(int64_t *)(data + n) = 1;
     must(i, f->step_write(steps[i], tensor.name, data, tensor.bytes));

@@ -276,7 +276,6 @@ def main():
         case("far-" + operator.lower(), operator, [("x", far)], gradient=("x",), opset=opset, made=made)
     rows = np.array([[0, 0, 0], [1, 1, 1], [3, 0, 4]], dtype=np.float32)
     case("rows-l2", "ReduceL2", [("x", rows), ("axes", ints(1))], constants=("axes",), gradient=("x",))
-    case("rows-lp", "LpNormalization", [("x", rows[1:])], gradient=("x",), axis=1, p=2)
     case("rows-log-sum-exp", "ReduceLogSumExp", [("x", rows), ("axes", ints(1))], constants=("axes",), gradient=("x",))
 
 
