@@ -442,6 +442,8 @@ def check_steps(tally, build):
         rows_of(tally, suite, "test/steps/%s.py" % script, build, "--build", build)
     draws = ["10"] if tally.is_left("draws: 57 of 67") else ["60", "--found"]
     rows_of(tally, "draws", "test/steps/draws.py", build, "--build", build, "--draws", *draws)
+    claims = "5" if tally.is_left("claims: 195 of 200 draws") else "200"
+    rows_of(tally, "claims", "test/steps/claims.py", build, "--build", build, "--draws", claims)
     # Half of the kills by io_uring, half by pread and pwrite.
     kills = 5 if tally.is_left("faults: 100 kills") else 50
     rows_of(tally, "faults", "test/steps/faults.py", build, "--build", build,

@@ -1,16 +1,13 @@
 #include "compiler/pipeline/CoarsePlan.h"
 
-#include "compiler/analysis/StepProblem.h"
-#include "compiler/analysis/StepUpdates.h"
+#include "compiler/pipeline/StateStep.h"
 #include "compiler/pipeline/StepForms.h"
 #include "compiler/planning/bound/Bound.h"
+#include "compiler/planning/driver/SpaceFit.h"
 #include "compiler/planning/model/Timeline.h"
-#include "passes/Passes.h"
-#include "passes/Plan.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace tmc;
@@ -38,39 +35,35 @@ public:
 
   Expected<bool> plan(ModuleOp module) {
     OwningOpRef<ModuleOp> copy = module.clone();
-    Expected<StepProblem> stated = state(*copy);
+    Expected<StepProblem> stated = stateStep(*copy, request);
     if (!stated)
       return std::move(stated.failure());
-    best.baseSeconds = secondsOf(planning::baseCost(stated->problem));
+    const planning::Problem &problem = stated->problem;
+    absl::StatusOr<planning::Profile> base =
+        planning::simulate(problem, planning::baseSolution(problem));
+    if (!base.ok())
+      return defect(base.status());
+    best.baseSeconds = secondsOf(planning::baseCost(problem));
+    best.baseBytes = base->peakBytes;
+    best.neededBytes = base->peakBytes + problem.reservedBytes;
     // Each kernel runs once, unless the host runs it.
     if (best.baseSeconds < useless) {
-      if (Expected<bool> done = stay(stated->problem); !done)
+      if (Expected<bool> done = stay(problem); !done)
         return done;
     } else if (spec.isNone()) {
+      best.impossibleBelowBytes =
+          planning::impossibleBelowFreely(problem, planning::relax(problem));
       leaveOut(best.baseSeconds);
     }
     if (spec.isNone())
       return true;
-    Expected<StepProblem> moved = stateWithMoves(module);
+    OwningOpRef<ModuleOp> peeled = module.clone();
+    Expected<StepProblem> moved =
+        stateWithMoves(*peeled, spec, request, budget);
     if (!moved)
       return std::move(moved.failure());
     best.impossibleBelowBytes = planning::impossibleBelow(moved->problem);
     return wantsMoves() ? move(*moved) : true;
-  }
-
-  Expected<int64_t> impossibleBelow(ModuleOp module) {
-    if (!spec.isNone()) {
-      Expected<StepProblem> stated = stateWithMoves(module);
-      if (!stated)
-        return std::move(stated.failure());
-      return planning::impossibleBelow(stated->problem);
-    }
-    OwningOpRef<ModuleOp> copy = module.clone();
-    Expected<StepProblem> stated = state(*copy);
-    if (!stated)
-      return std::move(stated.failure());
-    return planning::impossibleBelowFreely(stated->problem,
-                                           planning::relax(stated->problem));
   }
 
   CoarsePlan best;
@@ -84,41 +77,6 @@ private:
   static Failure defect(const absl::Status &status) {
     return Failure::defect("a step can't be planned coarsely: " +
                            status.ToString());
-  }
-
-  Expected<StepProblem> state(ModuleOp module) {
-    for (auto step : module.getOps<train::StepOp>()) {
-      sinkUpdates(step);
-      FailureOr<StepProblem> stated =
-          buildProblem(step, request.device, Recipes::Parts);
-      if (failed(stated))
-        break;
-      if (isTooLargeToPlan(stated->problem))
-        return Failure::unsupported("the step is too large to plan");
-      if (absl::Status status = planning::check(stated->problem); !status.ok())
-        return defect(status);
-      return std::move(*stated);
-    }
-    return Failure::defect("the planning problem can't be stated");
-  }
-
-  /// The problem in which values may leave the device.
-  Expected<StepProblem> stateWithMoves(ModuleOp module) {
-    OwningOpRef<ModuleOp> peeled = module.clone();
-    if (Expected<bool> done =
-            request.runPasses(*peeled, Phase::Shape,
-                              [](OpPassManager &pm) {
-                                pm.addNestedPass<train::StepOp>(createPeel());
-                              });
-        !done)
-      return std::move(done.failure());
-    Expected<StepProblem> stated = state(*peeled);
-    if (!stated)
-      return std::move(stated.failure());
-    if (absl::Status status = offerMoves(*stated, spec, request.device, budget);
-        !status.ok())
-      return defect(status);
-    return stated;
   }
 
   void take(double seconds, bool moves) {
@@ -149,12 +107,6 @@ private:
     if (spec.isNone()) {
       best.impossibleBelowBytes = plan->impossibleBelowBytes;
       best.neededBytes = plan->peakBytes + problem.reservedBytes;
-    } else {
-      absl::StatusOr<planning::Profile> profile =
-          planning::simulate(problem, planning::baseSolution(problem));
-      if (!profile.ok())
-        return defect(profile.status());
-      best.neededBytes = profile->peakBytes + problem.reservedBytes;
     }
     if (!plan->feasible)
       return true;
@@ -188,9 +140,10 @@ private:
   }
 };
 
-/// The better one of two forms' plans, and bounds of either.
+/// The better one of two forms' plans, and bounds of both.
 CoarsePlan eitherOf(const CoarsePlan &a, const CoarsePlan &b) {
   CoarsePlan either = b.fits && (!a.fits || b.seconds < a.seconds) ? b : a;
+  either.baseBytes = a.baseSeconds <= b.baseSeconds ? a.baseBytes : b.baseBytes;
   auto least = [&](auto CoarsePlan::*figure) {
     either.*figure = a.*figure < 0   ? b.*figure
                      : b.*figure < 0 ? a.*figure
@@ -206,32 +159,6 @@ CoarsePlan eitherOf(const CoarsePlan &a, const CoarsePlan &b) {
 }
 
 } // namespace
-
-static Expected<OffloadSpec> offloadOf(const PlanRequest &request) {
-  llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(request.asked.offload);
-  if (!spec)
-    return Failure::usage(llvm::toString(spec.takeError()));
-  return *spec;
-}
-
-Expected<int64_t> tmc::impossibleBelow(const StepForm &form,
-                                       const StepForm &other,
-                                       const PlanRequest &request) {
-  Expected<OffloadSpec> spec = offloadOf(request);
-  if (!spec)
-    return std::move(spec.failure());
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const StepForm *each : {&form, &other}) {
-    if (!each->module)
-      continue;
-    Expected<int64_t> bytes =
-        Planner(request, *spec, HUGE_VAL).impossibleBelow(*each->module);
-    if (!bytes)
-      return std::move(bytes.failure());
-    least = std::min(least, *bytes);
-  }
-  return least;
-}
 
 Expected<CoarsePlan> tmc::planCoarsely(StepForm &form, StepForm &other,
                                        const PlanRequest &request,

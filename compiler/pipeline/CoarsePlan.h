@@ -30,6 +30,8 @@ struct CoarsePlan {
   double stayingSeconds = -1;
   /// Of all kernels once: no plan without updates on the host is quicker.
   double baseSeconds = -1;
+  /// What that takes, reserved left out: the peak in the program's own order.
+  int64_t baseBytes = -1;
   bool moves = false; // The quickest plan's values do.
   /// About what the step needs of the device, reserved included: the peak of
   /// the best plan that stays there, or, where values may leave, what the step
@@ -51,12 +53,6 @@ struct CoarsePlan {
 Expected<CoarsePlan> planCoarsely(StepForm &form, StepForm &other,
                                   const PlanRequest &request,
                                   double useless = HUGE_VAL);
-
-/// The budget of the device below which no plan of a shaped step is possible in
-/// either of its forms, with moves as far as the request allows them. Nothing
-/// is planned. Errors: as above.
-Expected<int64_t> impossibleBelow(const StepForm &form, const StepForm &other,
-                                  const PlanRequest &request);
 
 } // namespace tmc
 

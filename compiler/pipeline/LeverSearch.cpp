@@ -294,6 +294,9 @@ private:
     }
     for (const auto &[point, why] : refused)
       made.refused.push_back({settingOf(point), why});
+    for (const Point &point : firsts())
+      if (seen.count(point) && !made.reference)
+        made.reference = settingOf(point);
     auto secondsOf = [&](const LeverSetting &setting) {
       return made.seen.at(setting).seconds;
     };
@@ -376,6 +379,16 @@ LeverChoice::alternatives(const LeverSetting &chosen) const {
   tell("loss-chunk", chunks, rows);
   tell("tiles", tiles, tilesOf);
   return levers;
+}
+
+int64_t LeverChoice::impossibleBelowBytes() const {
+  if (seen.size() + refused.size() < space.size())
+    return -1;
+  int64_t least = -1;
+  for (const auto &[setting, plan] : seen)
+    if (least < 0 || plan.impossibleBelowBytes < least)
+      least = plan.impossibleBelowBytes;
+  return least;
 }
 
 bool tmc::isRefusal(const Failure &failure) {

@@ -36,6 +36,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -64,6 +65,13 @@ struct LeverChoice {
   std::vector<LeverSetting> ranked;
   /// Settings that a model can't have, and why: "can't be cut ...".
   std::vector<std::pair<LeverSetting, std::string>> refused;
+  /// The first setting of a search that the model can have: the same for all
+  /// budgets.
+  std::optional<LeverSetting> reference;
+
+  /// The budget below which no setting has a plan; -1 where a setting wasn't
+  /// looked at.
+  int64_t impossibleBelowBytes() const;
 
   /// Each free lever of `chosen`, and what another value of it comes to.
   std::vector<ChosenLever> alternatives(const LeverSetting &chosen) const;

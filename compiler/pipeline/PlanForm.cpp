@@ -5,6 +5,7 @@
 #include "compiler/analysis/StepProblem.h"
 #include "compiler/analysis/StepUpdates.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/pipeline/StateStep.h"
 #include "compiler/planning/model/ProblemFile.h"
 #include "dialects/mem/Mem.h"
 #include "passes/Offload.h"
@@ -179,9 +180,8 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
   placePlanTrace(trace, module);
   PlanRecord record = PlanRecord::in(module).value_or(PlanRecord());
   plan.livePeakBytes = record.livePeakBytes;
-  plan.unconstrainedBytes = record.unconstrainedBytes;
   plan.stepSeconds = secondsOf(record.costPs);
-  plan.unconstrainedSeconds = secondsOf(record.unconstrainedCostPs);
+  plan.kernelSeconds = secondsOf(record.unconstrainedCostPs);
   plan.recomputedOps = record.recomputedOps;
   plan.hostPeakBytes = record.hostPeakBytes;
   plan.filePeakBytes = record.filePeakBytes;
@@ -190,7 +190,6 @@ static void readFigures(StepForm &form, const PlanRequest &request) {
   plan.readBytes = record.readBytes;
   plan.writtenBytes = record.writtenBytes;
   trace.stepSeconds = plan.stepSeconds;
-  trace.unconstrainedSeconds = plan.unconstrainedSeconds;
   plan.microBatches = request.asked.microBatches;
   for (size_t i = 0; i < planning::kNumClasses; ++i)
     if (record.peakByClass[i] >= 0)
@@ -279,6 +278,7 @@ static Expected<bool> planWithMoves(StepForm &form,
   figures.budgetBytes = request.budgets.device;
   figures.reservedBytes = request.device.reservedBytes;
   figures.smallestStoppedEarly = false;
+  figures.boundOrder = PlanFigures::BoundOrder::Program;
   form.trace = {}; // That of a plan without moves, if one was sought.
   PlanRequest tighter = request;
   for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
@@ -326,8 +326,27 @@ static Expected<bool> planWithMoves(StepForm &form,
 
 /// Whether moves may gain what they are worth over the form's plan without.
 static bool mayGainByMoves(const PlanFigures &figures) {
-  return figures.stepSeconds >
-         figures.unconstrainedSeconds * (1 + kWorthMovesPart);
+  return figures.stepSeconds > figures.kernelSeconds * (1 + kWorthMovesPart);
+}
+
+/// A plan of `form` moves nothing although its values may move. The claims
+/// become those of the problem with moves, which `shaped` states.
+static Expected<bool> claimWithMoves(StepForm &form, ModuleOp shaped,
+                                     const PlanRequest &request) {
+  Expected<PlanClaims> claims =
+      claimsOf(shaped, request, Claims::BytesAndSeconds);
+  if (!claims)
+    return std::move(claims.failure());
+  PlanFigures &figures = form.figures;
+  figures.impossibleBelowBytes = claims->impossibleBelowBytes;
+  figures.smallestFoundBytes = -1; // With moves none was sought.
+  figures.smallestStoppedEarly = false;
+  // The plan's own order isn't the program's: each order has its bound.
+  const double own =
+      figures.boundSeconds < 0 ? figures.stepSeconds : figures.boundSeconds;
+  figures.boundSeconds = std::min(own, claims->atLeastSeconds);
+  figures.boundOrder = PlanFigures::BoundOrder::Program;
+  return true;
 }
 
 /// Plans with moves where that makes the step fit, or quicker by as much as it
@@ -337,27 +356,30 @@ static Expected<bool> planAsNeeded(StepForm &form, const PlanRequest &request) {
   Expected<bool> alone = planOnDevice(form, request);
   if (!alone && alone.failure().kind == FailureKind::OverBudget)
     return planWithMoves(form, request);
-  if (!alone || request.isCandidate || !mayGainByMoves(form.figures))
+  if (!alone)
     return alone;
-  std::swap(form.module, shaped); // From here on what is planned alone.
+  if (request.isCandidate || !mayGainByMoves(form.figures))
+    return claimWithMoves(form, *shaped, request);
+  OwningOpRef<ModuleOp> unmoved = std::move(form.module);
   PlanFigures figures = form.figures;
   PlanTrace trace = std::move(form.trace);
+  form.module = shaped->clone();
   Expected<bool> moved = planWithMoves(form, request);
   if (!moved && moved.failure().kind != FailureKind::OverBudget)
     return moved;
   if (moved &&
       form.figures.stepSeconds * (1 + kWorthMovesPart) < figures.stepSeconds)
     return moved;
-  std::swap(form.module, shaped);
+  form.module = std::move(unmoved);
   form.figures = std::move(figures);
   form.trace = std::move(trace);
-  return true;
+  return claimWithMoves(form, *shaped, request);
 }
 
 Expected<bool> tmc::planForm(StepForm &form, const PlanRequest &request) {
-  llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(request.asked.offload);
+  Expected<OffloadSpec> spec = offloadOf(request);
   if (!spec)
-    return Failure::usage(llvm::toString(spec.takeError()));
+    return std::move(spec.failure());
   if (spec->isNone())
     return planOnDevice(form, request);
   return spec->onlyIfNeeded ? planAsNeeded(form, request)

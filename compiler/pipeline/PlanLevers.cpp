@@ -3,6 +3,7 @@
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/pipeline/CoarsePlan.h"
+#include "compiler/pipeline/StateStep.h"
 #include "compiler/pipeline/StepForms.h"
 #include "compiler/planning/model/Parallel.h"
 #include "compiler/report/PlanReport.h"
@@ -411,13 +412,16 @@ Expected<bool> Compilation::planBest(Phase last) {
       return std::move(least.failure());
     impossible = std::min(impossible, *least);
   } else {
-    for (const auto &[setting, plan] : choice->seen)
-      if (plan.impossibleBelowBytes >= 0)
-        impossible = std::min(impossible, plan.impossibleBelowBytes);
+    impossible = std::min(impossible, choice->impossibleBelowBytes());
   }
   adopt(std::move(*best));
   programs.reset();
   form.figures.impossibleBelowBytes = impossible;
+  if (choice->reference) {
+    const CoarsePlan &reference = choice->seen.at(*choice->reference);
+    form.figures.unconstrainedSeconds = reference.baseSeconds;
+    form.figures.unconstrainedBytes = reference.baseBytes;
+  }
   if (failure) {
     *failure = overBudget(form, request(last).budgets.device);
     if (const std::string flags = flagsOf(before, asked); !flags.empty())

@@ -1,8 +1,6 @@
 #include "compiler/pipeline/StepForms.h"
 
-#include "compiler/analysis/StepProblem.h"
-#include "compiler/analysis/StepUpdates.h"
-#include "passes/Plan.h"
+#include "compiler/pipeline/StateStep.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -21,20 +19,14 @@ void tmc::searchAhead(StepForm &form, const PlanRequest &request) {
   ScopedDiagnosticHandler silence(form.module->getContext(),
                                   [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = form.module->clone();
-  for (auto step : copy->getOps<train::StepOp>()) {
-    sinkUpdates(step);
-    FailureOr<StepProblem> stated =
-        buildProblem(step, request.device, Recipes::Parts);
-    if (failed(stated) || isTooLargeToPlan(stated->problem) ||
-        !planning::check(stated->problem).ok())
-      return;
-    form.ahead = std::make_unique<planning::PlanAhead>(
-        std::move(stated->problem), request.device.arenaAlignment,
-        planning::SolveOptions{.order = planning::OrderMode::Free,
-                               .effort = request.effort()},
-        request.budgets.device);
-    return; // There is one step.
-  }
+  Expected<StepProblem> stated = stateStep(*copy, request);
+  if (!stated)
+    return;
+  form.ahead = std::make_unique<planning::PlanAhead>(
+      std::move(stated->problem), request.device.arenaAlignment,
+      planning::SolveOptions{.order = planning::OrderMode::Free,
+                             .effort = request.effort()},
+      request.budgets.device);
 }
 
 /// A form whose coarse plan is this part slower than the other's isn't quicker
@@ -48,9 +40,29 @@ static bool isWorse(const StepForm &form, const StepForm &other) {
           form.coarse->seconds > other.coarse->seconds * (1 + kCoarseIsClose));
 }
 
-/// The least of two bounds or budgets, either of which may be unknown (-1).
-static int64_t leastKnown(int64_t a, int64_t b) {
-  return a < 0 ? b : b < 0 ? a : std::min(a, b);
+/// Whether one of two budgets is known, and smaller or alone.
+static bool isSmaller(int64_t bytes, int64_t other) {
+  return bytes >= 0 && (other < 0 || bytes < other);
+}
+
+/// The claims of `form` become those of both forms. `isPlanned`: `other` has a
+/// plan, so that its figures say what was proved of it.
+static Expected<bool> claimForBoth(StepForm &form, const StepForm &other,
+                                   bool isPlanned, const PlanRequest &request) {
+  PlanClaims claims{other.figures.impossibleBelowBytes,
+                    other.figures.boundSeconds};
+  if (!isPlanned) {
+    Expected<PlanClaims> made =
+        claimsOf(*other.module, request, Claims::BytesAndSeconds);
+    if (!made)
+      return std::move(made.failure());
+    claims = *made;
+  }
+  PlanFigures &figures = form.figures;
+  figures.impossibleBelowBytes =
+      std::min(figures.impossibleBelowBytes, claims.impossibleBelowBytes);
+  figures.boundSeconds = std::min(figures.boundSeconds, claims.atLeastSeconds);
+  return true;
 }
 
 /// Plans both forms; `form` becomes the one to run.
@@ -71,42 +83,78 @@ static Expected<bool> chooseForm(StepForm &form, StepForm &other,
   Expected<bool> first = planForm(form, request);
   if (!first && !isOver(first))
     return first;
-  PlanFigures &figures = form.figures;
-  if (first && isWorse(other, form)) {
-    figures.impossibleBelowBytes = leastKnown(
-        figures.impossibleBelowBytes, other.coarse->impossibleBelowBytes);
-    return true;
-  }
+  if (first && isWorse(other, form))
+    return claimForBoth(form, other, /*isPlanned=*/false, request);
   PlanRequest second = request;
   second.isFittedOtherwise = bool(first);
   Expected<bool> next = planForm(other, second);
   if (!next && !isOver(next))
     return next;
+  PlanFigures &figures = form.figures;
   bool isNextBetter = bool(next);
   if (first && next)
     isNextBetter = other.figures.stepSeconds <= figures.stepSeconds;
   else if (!first && !next)
     isNextBetter =
-        other.figures.smallestFoundBytes <= figures.smallestFoundBytes;
+        isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes);
   if (isNextBetter)
     std::swap(form, other);
-  if (other.figures.smallestFoundBytes >= 0 &&
-      other.figures.smallestFoundBytes < figures.smallestFoundBytes) {
+  if (isSmaller(other.figures.smallestFoundBytes, figures.smallestFoundBytes)) {
     figures.smallestFoundBytes = other.figures.smallestFoundBytes;
     figures.smallestStoppedEarly = other.figures.smallestStoppedEarly;
   }
-  figures.impossibleBelowBytes = std::min(figures.impossibleBelowBytes,
-                                          other.figures.impossibleBelowBytes);
+  if (Expected<bool> done =
+          claimForBoth(form, other, bool(isNextBetter ? first : next), request);
+      !done)
+    return done;
   if (!first && !next)
     return overBudget(form, request.budgets.device);
   return true;
 }
 
+namespace {
+/// What every plan of a step is compared with.
+struct Reference {
+  double seconds = -1;
+  int64_t bytes = -1; // Reserved left out.
+};
+} // namespace
+
+/// The quicker form of a step without a budget, in the program's own order.
+/// Unknown where a problem can't be stated: planning says why.
+static Reference referenceOf(const StepForm &form, const StepForm &other,
+                             const PlanRequest &request) {
+  ScopedDiagnosticHandler silence(form.module.get().getContext(),
+                                  [](Diagnostic &) { return success(); });
+  Reference best;
+  for (const StepForm *each : {&form, &other}) {
+    if (!each->module)
+      continue;
+    OwningOpRef<ModuleOp> copy = each->module.get().clone();
+    Expected<StepProblem> stated = stateStep(*copy, request);
+    if (!stated)
+      return {};
+    const planning::Problem &problem = stated->problem;
+    const double seconds = double(planning::baseCost(problem)) * 1e-12;
+    if (best.seconds >= 0 && best.seconds <= seconds)
+      continue;
+    absl::StatusOr<planning::Profile> profile =
+        planning::simulate(problem, planning::baseSolution(problem));
+    if (!profile.ok())
+      return {};
+    best = {seconds, profile->peakBytes};
+  }
+  return best;
+}
+
 Expected<bool> tmc::planForms(StepForm &form, StepForm &other,
                               const PlanRequest &request) {
   auto start = std::chrono::steady_clock::now();
+  const Reference reference = referenceOf(form, other, request);
   Expected<bool> done =
       other.module ? chooseForm(form, other, request) : planForm(form, request);
+  form.figures.unconstrainedSeconds = reference.seconds;
+  form.figures.unconstrainedBytes = reference.bytes;
   form.figures.planSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();

@@ -100,7 +100,7 @@ static json::Value leversJson(const PlanFigures &plan, const PlanTrace &trace) {
        split ? json::Value(plan.unsplitBytes - levers.plainPeak)
              : json::Value(nullptr)},
       {"micro_batches_s",
-       split ? json::Value(plan.unconstrainedSeconds - plan.unsplitSeconds)
+       split ? json::Value(plan.kernelSeconds - plan.unsplitSeconds)
              : json::Value(nullptr)},
       {"in_place_bytes", levers.plainPeak - levers.inPlacePeak},
       {"order_bytes", levers.inPlacePeak - levers.orderPeak},
@@ -195,7 +195,9 @@ std::string tmc::planJson(const Planned &planned) {
           {"lower_bound_pct", timed && plan.boundSeconds >= 0
                                   ? json::Value(plan.lowerBoundPct())
                                   : json::Value(nullptr)},
-          {"lower_bound_scope", "fixed-order"},
+          {"lower_bound_scope", plan.boundOrder == PlanFigures::BoundOrder::Plan
+                                    ? "fixed-order"
+                                    : "program-order"},
           {"smallest_found_bytes", known(plan.smallestFoundBytes)},
           {"smallest_found_stopped_early", plan.smallestStoppedEarly},
           {"impossible_below_bytes", known(plan.impossibleBelowBytes)},

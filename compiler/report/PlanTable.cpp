@@ -194,7 +194,9 @@ static void tellTime(Table &table, const PlanFigures &plan) {
   if (plan.boundSeconds >= 0)
     table.row("proven at least", readableSeconds(plan.boundSeconds),
               "overhead " + percent(plan.lowerBoundPct()) +
-                  ", for this order of first runs");
+                  (plan.boundOrder == PlanFigures::BoundOrder::Plan
+                       ? ", for this order of first runs"
+                       : ", for the program's order of first runs"));
 }
 
 static void tellPrecision(Table &table, const PlanTrace &trace,
@@ -277,12 +279,12 @@ static void tellLevers(Table &table, const PlanFigures &plan,
     return;
   table.heading("what each lever bought, at the peak");
   if (plan.microBatches > 1 && plan.unsplitBytes >= 0)
-    table.row(
-        "micro-batches", signedBytes(levers.plainPeak - plan.unsplitBytes),
-        std::to_string(plan.microBatches) + " of them, " +
-            percent(100 * (plan.unconstrainedSeconds / plan.unsplitSeconds - 1),
-                    "%+.2f %%") +
-            " time");
+    table.row("micro-batches",
+              signedBytes(levers.plainPeak - plan.unsplitBytes),
+              std::to_string(plan.microBatches) + " of them, " +
+                  percent(100 * (plan.kernelSeconds / plan.unsplitSeconds - 1),
+                          "%+.2f %%") +
+                  " time");
   else
     table.row("micro-batches", "none");
   table.row("results in place",

@@ -121,7 +121,7 @@ struct PlanTrace {
   std::vector<Products> products, exceptions;
   int64_t budgetBytes = -1, arenaBytes = -1, reservedBytes = 0;
   int64_t hostArenaBytes = -1, fileArenaBytes = -1; // -1: nothing is there.
-  double stepSeconds = -1, unconstrainedSeconds = -1;
+  double stepSeconds = -1;
   std::vector<Segment> segments;
   std::vector<Launch> launches;
   std::vector<Value> values;

@@ -135,7 +135,6 @@ void fieldsOf(T &trace,
   f("host_arena_bytes", trace.hostArenaBytes);
   f("file_arena_bytes", trace.fileArenaBytes);
   f("step_s", trace.stepSeconds);
-  f("unconstrained_s", trace.unconstrainedSeconds);
   f("peak_launch", trace.peakLaunch);
   f("peak_bytes", trace.peakBytes);
 }

@@ -41,9 +41,22 @@ struct ChosenLever {
 /// negative number: unknown.
 struct PlanFigures {
   int64_t budgetBytes = -1, arenaBytes = -1, livePeakBytes = -1;
-  int64_t reservedBytes = 0, unconstrainedBytes = -1;
+  int64_t reservedBytes = 0;
   std::map<std::string, int64_t> peakByClass;
-  double stepSeconds = -1, unconstrainedSeconds = -1, boundSeconds = -1;
+  double stepSeconds = -1;
+  /// Of all kernels of this step's program, each once.
+  double kernelSeconds = -1;
+  /// Of the step without a budget, in the program's own order: the same for all
+  /// budgets. Where a step has two forms the quicker one; where levers are free
+  /// the first setting that any search looks at.
+  double unconstrainedSeconds = -1;
+  int64_t unconstrainedBytes = -1; // Reserved left out.
+  /// No plan that the flags allow, with the levers' chosen values, takes less;
+  /// of the orders that `boundOrder` says.
+  double boundSeconds = -1;
+  enum class BoundOrder { Plan, Program } boundOrder = BoundOrder::Plan;
+  /// The smallest budget that is known to work; -1: none was sought. The budget
+  /// below which no plan exists that the flags allow.
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = -1;
   bool smallestStoppedEarly = false; // Its search was, by its counted work.
   /// Of parameters' copies in 16 bits that updates write; 0: none.

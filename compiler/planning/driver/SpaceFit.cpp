@@ -33,11 +33,13 @@ public:
     if (!found.ok())
       return found;
     const int64_t impossible = impossibleBelow(problem);
-    int64_t smallest = found->plan.feasible ? budgetOf(*found) : -1;
+    int64_t smallest = -1;
     using Smallest = SpaceFitOptions::Smallest;
     if (options.smallest == Smallest::Always ||
         (options.smallest == Smallest::WhereNoneFits &&
          !found->plan.feasible)) {
+      if (found->plan.feasible)
+        smallest = budgetOf(*found);
       absl::StatusOr<FittedSpaces> least = findSmallest(smallest, impossible);
       if (!least.ok())
         return least;

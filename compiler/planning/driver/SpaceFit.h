@@ -38,8 +38,8 @@ struct FittedSpaces {
   std::vector<int64_t> layoutPeakBytes, arenaBytes;
   std::vector<PackOptions> packing;
   /// Budgets of the device, reserved included, with the budgets of the others
-  /// as they are: the smallest that is known to work when given, or -1, and the
-  /// one below which none can.
+  /// as they are: the smallest that is known to work when given, -1 where none
+  /// was found or sought, and the one below which no plan exists.
   int64_t smallestFoundBytes = -1, impossibleBelowBytes = 0;
 };
 

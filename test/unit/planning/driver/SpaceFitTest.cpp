@@ -84,6 +84,14 @@ TEST(SpaceFit, ArenasAreWithinTheirBudgets) {
     absl::StatusOr<FittedSpaces> fitted = fitSpaces(p, quickly(p));
     ASSERT_TRUE(fitted.ok()) << fitted.status().message();
     ASSERT_NO_FATAL_FAILURE(expectFits(p, *fitted));
+    EXPECT_LE(fitted->impossibleBelowBytes,
+              fitted->arenaBytes[0] + p.reservedBytes);
+    EXPECT_EQ(fitted->smallestFoundBytes, -1) << "none was sought";
+    // A smallest budget that was sought is no larger than what fits.
+    SpaceFitOptions seeking = quickly(p);
+    seeking.smallest = SpaceFitOptions::Smallest::Always;
+    fitted = fitSpaces(p, seeking);
+    ASSERT_TRUE(fitted.ok()) << fitted.status().message();
     EXPECT_LE(fitted->impossibleBelowBytes, fitted->smallestFoundBytes);
     EXPECT_LE(fitted->smallestFoundBytes, p.spaces[0].budgetBytes);
   }

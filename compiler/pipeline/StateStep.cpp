@@ -1,0 +1,135 @@
+#include "compiler/pipeline/StateStep.h"
+
+#include "compiler/analysis/StepUpdates.h"
+#include "compiler/pipeline/StepForms.h"
+#include "compiler/planning/bound/Bound.h"
+#include "compiler/planning/bound/SpaceBound.h"
+#include "compiler/planning/driver/SpaceFit.h"
+#include "passes/Passes.h"
+#include "passes/Plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+using namespace tmc;
+
+/// Steps of each ascent of the bound with moves: as many as a full search takes
+/// (compiler/planning/driver/SpaceStrategies.h).
+static constexpr int64_t kBoundSteps = 100;
+
+static Failure defect(const absl::Status &status) {
+  return Failure::defect("a step's problem can't be stated: " +
+                         status.ToString());
+}
+
+Expected<OffloadSpec> tmc::offloadOf(const PlanRequest &request) {
+  llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(request.asked.offload);
+  if (!spec)
+    return Failure::usage(llvm::toString(spec.takeError()));
+  return *spec;
+}
+
+Expected<StepProblem> tmc::stateStep(ModuleOp module,
+                                     const PlanRequest &request) {
+  for (auto step : module.getOps<train::StepOp>()) {
+    sinkUpdates(step);
+    FailureOr<StepProblem> stated =
+        buildProblem(step, request.device, Recipes::Parts);
+    if (failed(stated))
+      break;
+    if (isTooLargeToPlan(stated->problem))
+      return Failure::unsupported("the step is too large to plan");
+    if (absl::Status status = planning::check(stated->problem); !status.ok())
+      return defect(status);
+    return std::move(*stated);
+  }
+  return Failure::defect("a module has no step that can be planned");
+}
+
+Expected<StepProblem> tmc::stateWithMoves(ModuleOp module,
+                                          const OffloadSpec &spec,
+                                          const PlanRequest &request,
+                                          const SpaceBudgets &budgets) {
+  if (Expected<bool> done =
+          request.runPasses(module, Phase::Shape,
+                            [](OpPassManager &pm) {
+                              pm.addNestedPass<train::StepOp>(createPeel());
+                            });
+      !done)
+    return std::move(done.failure());
+  Expected<StepProblem> stated = stateStep(module, request);
+  if (!stated)
+    return stated;
+  if (absl::Status status = offerMoves(*stated, spec, request.device, budgets);
+      !status.ok())
+    return defect(status);
+  return stated;
+}
+
+static Expected<PlanClaims> claimsWithMoves(ModuleOp module,
+                                            const OffloadSpec &spec,
+                                            const PlanRequest &request,
+                                            Claims wanted) {
+  Expected<StepProblem> stated =
+      stateWithMoves(module, spec, request, request.budgets);
+  if (!stated)
+    return std::move(stated.failure());
+  const planning::Problem &problem = stated->problem;
+  PlanClaims claims;
+  claims.impossibleBelowBytes = planning::impossibleBelow(problem);
+  if (wanted == Claims::Bytes)
+    return claims;
+  absl::StatusOr<planning::SpaceCertificate> proof =
+      planning::ascendSpaces(problem, {.steps = kBoundSteps});
+  if (!proof.ok())
+    return defect(proof.status());
+  absl::StatusOr<int64_t> proven = planning::provenMakespan(problem, *proof);
+  if (!proven.ok())
+    return defect(proven.status());
+  claims.atLeastSeconds = double(*proven) * 1e-12;
+  return claims;
+}
+
+Expected<PlanClaims> tmc::claimsOf(ModuleOp module, const PlanRequest &request,
+                                   Claims wanted) {
+  Expected<OffloadSpec> spec = offloadOf(request);
+  if (!spec)
+    return std::move(spec.failure());
+  OwningOpRef<ModuleOp> copy = module.clone();
+  PlanClaims claims;
+  if (!spec->isNone()) {
+    Expected<PlanClaims> made = claimsWithMoves(*copy, *spec, request, wanted);
+    if (!made)
+      return made;
+    claims = *made;
+  } else {
+    Expected<StepProblem> stated = stateStep(*copy, request);
+    if (!stated)
+      return std::move(stated.failure());
+    const planning::Problem &problem = stated->problem;
+    claims.impossibleBelowBytes =
+        planning::impossibleBelowFreely(problem, planning::relax(problem));
+    if (wanted == Claims::BytesAndSeconds)
+      claims.atLeastSeconds = double(planning::baseCost(problem)) * 1e-12;
+  }
+  const int64_t budget = request.budgets.device;
+  if (wanted == Claims::BytesAndSeconds && budget >= 0 &&
+      budget < claims.impossibleBelowBytes)
+    claims.atLeastSeconds = HUGE_VAL;
+  return claims;
+}
+
+Expected<int64_t> tmc::impossibleBelow(const StepForm &form,
+                                       const StepForm &other,
+                                       const PlanRequest &request) {
+  Expected<PlanClaims> least = claimsOf(*form.module, request, Claims::Bytes);
+  if (!least)
+    return std::move(least.failure());
+  if (!other.module)
+    return least->impossibleBelowBytes;
+  Expected<PlanClaims> more = claimsOf(*other.module, request, Claims::Bytes);
+  if (!more)
+    return std::move(more.failure());
+  return std::min(least->impossibleBelowBytes, more->impossibleBelowBytes);
+}
