@@ -56,7 +56,7 @@ public:
 
   const Problem &problem;
   std::vector<InstructionId> order;
-  std::vector<int64_t> starts; // Of segments; and the end of the last.
+  std::vector<int64_t> starts; // By segment; and the end of the last.
 
 private:
   int64_t trips(SegmentId s) const { return problem.segments[s].trips; }

@@ -85,7 +85,7 @@ struct SpaceCertificate {
   struct Price {
     InstructionId moment = kNone;
     SpaceId space = 0;
-    int64_t price = 0; // Of a byte, in units of cost / denominator.
+    int64_t price = 0; // Per byte, in units of cost / denominator.
   };
   int64_t denominator = 1;
   /// By segment, then engine; each segment's sum is at most `denominator`.

@@ -29,7 +29,7 @@ private:
   /// begin.
   struct Touch {
     bool ever = false;
-    Wide rent = 0; // Of a byte, up to and with that moment.
+    Wide rent = 0; // Per byte, up to and with that moment.
     SegmentId segment = 0;
   };
 

@@ -48,7 +48,7 @@ struct SpaceModel {
 
   const Problem &problem;
   std::vector<InstructionId> order; // Per moment.
-  std::vector<int32_t> begins;      // Of segments, and the end.
+  std::vector<int32_t> begins;      // By segment, and the end.
   std::vector<Run> runs;
   std::vector<Gap> gaps;
   std::vector<std::vector<Breaker>> breakers; // Per value.

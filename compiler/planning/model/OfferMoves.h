@@ -43,7 +43,7 @@ struct MoveRate {
 struct MoveOptions {
   MoveRate toHost = {25'000'000'000, 10'000'000};
   MoveRate toDevice = toHost;
-  MoveRate update = {50'000'000'000, 0}; // For all bytes it touches there.
+  MoveRate update = {50'000'000'000, 0}; // On the host; by bytes touched.
   int64_t hostBudget = -1;               // Bytes; -1: no limit.
   int64_t leastBytes = 1 << 20;          // Least size of a value worth a move.
   /// Contents that may move: temporaries; moments; parameters. The host runs an

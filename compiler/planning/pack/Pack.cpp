@@ -40,7 +40,8 @@ constexpr size_t kFewGroups = 4000;
 /// each pair, counts `kManyOrders` times.
 constexpr size_t kManyGroups = 20'000;
 constexpr int kManyOrders = 15;
-/// With many groups, more effort than this only changes the seed.
+/// Largest effort with many groups, in percent. A larger effort then has no
+/// effect; another seed has.
 constexpr int64_t kMostManyEffort = 200;
 
 int64_t alignUp(int64_t value, int64_t alignment) {

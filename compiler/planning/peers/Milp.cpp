@@ -147,7 +147,7 @@ private:
   std::vector<OpId> makers; // Ops that can recompute, by rank.
   /// By value: S of this stage, S of the next, and R; -1 if there is no choice.
   std::vector<int32_t> held, next, rerun;
-  std::vector<std::pair<OpId, int32_t>> slots; // Of this stage, with R.
+  std::vector<std::pair<OpId, int32_t>> slots; // This stage's, with R.
   Row freed; // Values that leave memory after the slot before.
 };
 

@@ -206,8 +206,8 @@ std::vector<Decision> Chain::within(int64_t bytes) const {
     i = size_t(step.from);
     b = step.bytes, l = step.link;
   }
-  // The inputs of a recomputed stretch stay available, whatever their own block
-  // decides.
+  // The inputs of a recomputed stretch stay available: this overrides the
+  // decision of their own block.
   for (auto [v, decision] : inputs)
     if (decisions[v] == Decision::Recompute)
       decisions[v] = decision;

@@ -45,7 +45,7 @@ public:
   std::vector<Item> items;
   /// The place after that of the most live bytes.
   size_t turn = 0;
-  int64_t timeBefore = 0, timeBehind = 0; // Of the kernels.
+  int64_t timeBefore = 0, timeBehind = 0; // Kernel times.
 
   /// The segment that turns: the one with the most work.
   const std::vector<InstructionId> &order() const {

@@ -231,7 +231,7 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
   for (ValueId v : op.writes)
     if (!contains(set.data(), v))
       bytes += linear.bytes[v];
-  // Values that die here for good may be overwritten.
+  // Values without a later use may be overwritten here.
   auto isSpent = [&](ValueId v) { return own && costToGo.useful[v] <= stage; };
   int64_t need =
       bytes + op.workspaceBytes - savedByOverwrites(op, isSpent) - limit;

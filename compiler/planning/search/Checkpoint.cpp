@@ -14,8 +14,8 @@ constexpr int32_t kLeastForward = 4;
 /// median.
 constexpr int32_t kSmallPart = 16;
 constexpr int32_t kLongestBlock = 512;
-/// A cut is narrow if at most as many bytes cross it as cross the narrowest
-/// tenth of all cuts.
+/// A cut is narrow if its crossing bytes are at most the 10th percentile of all
+/// cuts.
 constexpr size_t kNarrowPart = 10;
 /// Factor between two numbers of segments that are tried: sqrt(2).
 constexpr double kNextParts = 1.41421356;
@@ -54,8 +54,8 @@ std::vector<int64_t> crossingForward(const LinearProblem &linear,
 
 /// Starts of the repeated blocks of a model, and of the part after them. Two
 /// stages one period apart have the same cost and the same result sizes. The
-/// repeated stretch may begin anywhere in a block, so the result holds each cut
-/// that the fewest bytes cross. Empty: nothing repeats.
+/// repeated stretch may begin anywhere in a block, so the result holds each
+/// set of cuts that the fewest bytes cross. Empty: nothing repeats.
 std::vector<std::vector<int32_t>>
 repeatedBlocks(const LinearProblem &linear, const std::vector<int64_t> &across,
                int32_t first = 0) {
@@ -114,8 +114,7 @@ repeatedBlocks(const LinearProblem &linear, const std::vector<int64_t> &across,
   return best;
 }
 
-/// Without repeats: cuts that at most as many bytes cross as the narrowest
-/// tenth.
+/// Without repeats: the narrow cuts.
 std::vector<int32_t> narrowPlaces(const std::vector<int64_t> &across) {
   int32_t turn = int32_t(across.size()) - 1;
   std::vector<int64_t> sorted(across.begin() + std::min(turn, 1), across.end());

@@ -51,7 +51,7 @@ private:
     RecipeId recipe;
     InstructionId instruction;
     int64_t end;
-    size_t entry; // Of the plan's list, or kNowhere.
+    size_t entry; // In the plan's list, or kNowhere.
     size_t load;  // Or kNowhere.
   };
   bool isHost(ValueId v) const { return problem.values[v].space == forms.host; }
@@ -424,7 +424,7 @@ private:
   const std::vector<char> &isDynamic;
   EngineClock &clock;
   std::vector<std::deque<Open>> open; // Per engine.
-  std::vector<char> isDone;           // Of the plan's Starts.
+  std::vector<char> isDone;           // By Start in the plan.
   std::map<ValueId, size_t> pending;  // Tracked values on the host.
   struct {
     size_t user = kNowhere, entry = 0;

@@ -10,8 +10,8 @@ namespace {
 
 /// Up to this many candidates, every subset is tried.
 constexpr size_t kFewCandidates = 6;
-/// With more candidates: sizes of the largest content that stay free for work
-/// in flight; tried in this order.
+/// With more candidates: numbers of pieces, each as large as the largest
+/// content, that stay free on the host for work in flight; tried in this order.
 constexpr int64_t kFreePieces[] = {4, 12, 2};
 
 class FileMover {

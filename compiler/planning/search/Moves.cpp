@@ -314,7 +314,7 @@ private:
   const Problem &whole;
   const SpaceChoice &choice;
   const Projection &projection;
-  std::vector<Execution> planned;          // Of all segments.
+  std::vector<Execution> planned;          // For all segments.
   std::vector<size_t> ends;                // Per segment.
   std::vector<std::vector<Touch>> touches; // By `keyOf`, in order.
   std::vector<char> hasStash;              // By `keyOf`.

@@ -38,7 +38,7 @@ namespace tmc::planning {
 struct MovedPlan {
   Solution solution;
   int64_t makespan = 0;
-  std::vector<int64_t> peakBytes; // Of each space, reserved left out.
+  std::vector<int64_t> peakBytes; // Per space, reserved left out.
   int64_t refused = 0; // Lists with a file that `simulate` refused on the way.
 };
 

@@ -78,7 +78,7 @@ struct Precedence {
     }
   }
   std::vector<std::vector<int32_t>> before, after;
-  std::vector<int32_t> first, last; // Of the run of stages it may move in.
+  std::vector<int32_t> first, last; // Run of stages that it may move in.
 };
 
 Orders ordersOf(const Problem &problem, const LinearProblem &linear,

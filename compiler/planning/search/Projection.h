@@ -72,7 +72,7 @@ struct Projection {
     Kind kind = Kind::Kernel;
     RecipeId recipe = kNone; // In the whole problem.
     InstructionId instruction = kNone;
-    RecipeId stash = kNone; // Of a fetch of a value made on the device.
+    RecipeId stash = kNone; // Fetch of a device's value: its stash.
   };
   Problem problem;
   std::vector<Origin> origins; // Per recipe of `problem`.

@@ -44,7 +44,7 @@ struct Transfer {
   /// instance before. Work: the first and the last place at which it may start.
   size_t first = 0, last = 0;
   size_t nextWrite = 0;      // Stash: next write of its value.
-  size_t begin = 0, end = 0; // Of its segment.
+  size_t begin = 0, end = 0; // Its segment's.
   /// A copy of a value that stays, or a return of a result of the host.
   bool isIdle = false;
   int32_t work = kNone; // Copy or return: index into `works`.
