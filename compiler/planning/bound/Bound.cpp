@@ -7,17 +7,17 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Iterations at least; those in a row without a gain that shorten the steps,
-/// as a part of all, and by how much; and where that ends.
+/// Fewest iterations; iterations in a row without gain that shorten the steps,
+/// as a part of all; the factor of the steps; and the shortest step.
 constexpr int64_t kLeastIterations = 10, kPatiencePart = 60, kLeastPatience = 8,
                   kMostPatience = 60;
 constexpr double kShorten = 0.6, kShortestStep = 1e-7;
 /// A gain below this part of the value doesn't count.
 constexpr double kLeastGain = 1e-6;
-/// Without a plan: the part of the cost of all gaps that is aimed at, and how
-/// far above the best value.
+/// Targets. Without a plan: this part of the cost of all gaps, or this factor
+/// of the best value. With a plan: at least this factor of the best value.
 constexpr double kGuessPart = 0.01, kGuessAbove = 1.05, kTargetAbove = 1.0001;
-/// How strongly a direction turns away from the one before.
+/// Strength of the turn of a direction away from the one before.
 /// Source: Camerini, Fratta, Maffioli (1975).
 constexpr double kDeflection = 1.5;
 
@@ -41,7 +41,7 @@ private:
   size_t n;
   std::vector<double> prices, prefix, gradient, direction, diff, over;
   std::vector<G> gaps;
-  double norm = 0; // Of the direction, squared.
+  double norm = 0; // Square of the direction's length.
   bool anyOver = false;
 };
 
@@ -49,8 +49,8 @@ PriceAscent::PriceAscent(const Relaxation &relaxation, int64_t limitBytes,
                          const DualOptions &options)
     : options(options), n(relaxation.live.size()), prices(n, 0),
       prefix(n + 1, 0), gradient(n), direction(n, 0), diff(n + 1), over(n) {
-  // Only gaps that contain a moment with a price matter; those are the moments
-  // above the limit when all is kept.
+  // Only gaps that contain a moment with a price matter; such a moment is above
+  // the limit when all values are kept.
   std::vector<int32_t> above(n + 1, 0);
   for (size_t k = 0; k < n; ++k) {
     over[k] = double(relaxation.live[k] - limitBytes);
@@ -81,8 +81,7 @@ double PriceAscent::evaluate() {
   return value;
 }
 
-/// The next direction, deflected so that it doesn't zigzag; false: there is
-/// none.
+/// The next direction, deflected against zigzags; false: there is none.
 bool PriceAscent::turn() {
   double broken = 0;
   for (size_t k = 0; k < n; ++k) {
@@ -120,7 +119,7 @@ std::vector<double> PriceAscent::run() {
       options.knownExtraCost > 0 ? double(options.knownExtraCost) : 0;
   double guess = target;
   if (target <= 0) {
-    // Without a plan: aim at a little above what has been reached.
+    // Without a plan, aim slightly above the best value.
     for (const G &g : gaps)
       guess += g.cost;
     guess *= kGuessPart;
@@ -136,7 +135,7 @@ std::vector<double> PriceAscent::run() {
       bestValue = value;
       best = prices;
     } else if (++sinceBest > patience) {
-      // The steps are too long: shorten them, and go on from the best prices.
+      // The steps are too long: shorten them, and restart from the best prices.
       step *= kShorten;
       sinceBest = 0;
       prices = best;
@@ -175,7 +174,7 @@ Certificate tmc::planning::certify(const Problem &problem, const Relaxation &,
     most = std::max(most, p);
   if (!(most > 0) || !std::isfinite(most))
     return best;
-  // The largest price becomes some 2^36; the denominator stays below 2^60.
+  // The largest price becomes about 2^36; the denominator is at most 2^60.
   int exponent = std::clamp(36 - std::ilogb(most), 0, 60);
   Certificate c = best;
   c.denominator = int64_t(1) << exponent;

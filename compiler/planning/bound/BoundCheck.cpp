@@ -1,5 +1,5 @@
-// What a certificate proves, on its own. `Bound.cpp` sums bytes moment by
-// moment and takes back what broken gaps save; here the same number is summed
+// The checker of price certificates. `Bound.cpp` sums bytes moment by moment
+// and subtracts the savings of broken gaps. The same number is summed here
 // value by value: a gap contributes the smaller of its bytes times the prices
 // inside it and its cost, so that
 //
@@ -28,7 +28,7 @@ absl::Status tmc::planning::checkNothingMoves(const Problem &problem) {
       " engines, so they may be fetched"));
 }
 
-/// Sums of the prices before each moment.
+/// Prefix sums of the prices before each moment.
 static absl::StatusOr<std::vector<Wide>>
 readPrices(const Certificate &certificate, size_t moments) {
   if (certificate.denominator < 1)
@@ -86,7 +86,7 @@ tmc::planning::provenExtraCost(const Problem &problem,
   if (sum.overflow)
     return absl::OutOfRangeError(
         "the sums of the certificate don't fit 128 bits");
-  // Costs are integers, so a bound that isn't rounds up.
+  // Costs are integers, so a fractional bound rounds up.
   Wide whole = sum.value / denominator;
   if (sum.value % denominator > 0)
     ++whole;

@@ -1,8 +1,8 @@
-// BoundCheck.h - what the checkers of bounds know of a problem, on their own.
+// BoundCheck.h - the facts about a problem that the checkers of bounds share.
 //
-// Walks the instructions forward and finds, with no code of `Relax.cpp`, what
-// each moment needs at least and where the gaps are; the essay is in `Bound.h`.
-// Both checkers, that of prices and that of cases, stand on it.
+// Walks the instructions forward and finds, without code of `Relax.cpp`, the
+// least bytes of each moment and the gaps; `Bound.h` explains them. Both
+// checkers, of prices and of cases, use this walk.
 
 #ifndef TMC_COMPILER_PLANNING_BOUND_BOUNDCHECK_H
 #define TMC_COMPILER_PLANNING_BOUND_BOUNDCHECK_H
@@ -16,11 +16,11 @@ namespace tmc::planning {
 
 using Wide = __int128;
 
-/// An error where moves may bring back what is absent: the bounds of `Bound.h`
-/// and `Branch.h` count on its recomputation, and prove nothing then.
+/// An error if moves may bring back absent values: the bounds of `Bound.h` and
+/// `Branch.h` assume that those are recomputed, and then prove nothing.
 absl::Status checkNothingMoves(const Problem &problem);
 
-/// A sum that remembers having overflowed.
+/// A sum that records an overflow.
 struct CheckedSum {
   Wide value = 0;
   bool overflow = false;
@@ -36,27 +36,27 @@ struct CheckedSum {
 struct WalkedGap {
   ValueId value = kNone;
   int64_t begin = 0, end = 0;
-  int64_t cost = -1; // The least that breaking it costs; -1: it can't be.
-  SegmentId from = kNone, to = kNone; // Where the two uses are.
-  bool avoidable = false; // Another recipe does without the later use.
+  int64_t cost = -1; // The least cost to break it; -1: unbreakable.
+  SegmentId from = kNone, to = kNone; // Segments of the two uses.
+  bool avoidable = false;             // Another recipe avoids the later use.
 };
 
 class GapWalk {
 public:
   explicit GapWalk(const Problem &problem);
-  /// Calls `onMoment` for each instruction and `onGap` for each gap that has
+  /// Calls `onMoment` for each instruction, and `onGap` for each gap with
   /// moments and bytes.
   void run();
 
-  /// Bytes that are in memory when the instruction first runs, gaps left out.
+  /// Bytes in memory when the instruction first runs, gaps left out.
   std::function<void(int64_t moment, Wide bytes)> onMoment;
   std::function<void(const WalkedGap &)> onGap;
-  /// What running every instruction by its cheapest recipe adds: at most 0.
+  /// Change of cost if every instruction runs its cheapest recipe: at most 0.
   Wide cheaperRecipes = 0;
 
   const Problem &problem;
   std::vector<InstructionId> order;
-  std::vector<int64_t> starts; // Of segments; and the end of the last.
+  std::vector<int64_t> starts; // By segment; and the end of the last.
 
 private:
   int64_t trips(SegmentId s) const { return problem.segments[s].trips; }
@@ -72,7 +72,7 @@ private:
 
   Wide pins = 0;
   std::vector<int64_t> share;
-  std::vector<std::vector<SegmentId>> makers; // Where each remaking may run.
+  std::vector<std::vector<SegmentId>> makers; // Segments of its recipes.
   std::vector<std::pair<int64_t, SegmentId>> last;
   std::set<std::pair<ValueId, ValueId>> carrier; // (from, carried)
   std::vector<SegmentId> home;

@@ -9,25 +9,26 @@ using namespace tmc::planning::branching;
 
 namespace {
 
-/// The average of whether a gap was broken forgets by this factor.
+/// Weights of the old average and of the new value: how often a gap is broken.
 constexpr double kMemory = 0.95, kNews = 0.05;
-/// What raises the bound by less than this part is no gain; after so many
-/// iterations without one the step is shortened, down to the least.
+/// A smaller relative rise of the bound is no gain. Iterations without gain
+/// after which the step is shortened; its factor, and the shortest step.
 constexpr double kGain = 1e-5;
 constexpr int kPatience = 12;
 constexpr double kStepFall = 0.6, kLeastStep = 1e-3;
-/// How far a direction turns from the one before, where they are at odds.
+/// Strength of the turn of a direction away from the one before, if they
+/// disagree.
 /// Source: Camerini, Fratta, Maffioli, "On improving relaxation methods by
 /// modified gradient techniques" (1975).
 constexpr double kDeflection = 1.5;
-/// What free gaps are in doubt by.
+/// Cost added to each gap, so that gaps without cost can be split too.
 constexpr double kNoCost = 1e-9;
-/// Counted work of a price; and of a cell and a row, in estimates.
+/// Counted work of a price; of a cell and of a row, in estimates.
 constexpr int64_t kPriceWork = 6, kSlotWork = 4, kRowWork = 10;
-/// Iterations for the first case, and for each of the others.
+/// Iterations for the first case (least, most), and for each other case.
 constexpr int64_t kLeastIterations = 10, kMostIterations = 600;
 constexpr int kIterations = 120;
-/// Costs are whole: what is proved is rounded up.
+/// Costs are integers: a proved bound is rounded up.
 constexpr double kLess = 0.5;
 /// Without a plan, prices aim at this part of the cost of all gaps.
 constexpr double kAimPart = 0.01;
@@ -38,12 +39,12 @@ struct Prices {
   std::vector<double> lambda, mu;
 };
 
-/// A case: what is decided, and the best prices met for it.
+/// A case: its decisions, and the best prices found for it.
 struct Case {
   double bound = -kInfinity;
   Prices prices;
   std::vector<std::pair<int32_t, int8_t>> fixes;
-  int32_t split = -1; // The line to split at next.
+  int32_t split = -1; // The line to split next.
 };
 
 class Ascent {
@@ -51,7 +52,7 @@ public:
   Ascent(const Model &model, double target)
       : evaluate(model), target(target), model(model) {}
 
-  /// Raises `c.bound` from `c.prices` on; chooses the line to split at.
+  /// Raises `c.bound`, starting from `c.prices`; chooses the line to split.
   void run(Case &c, int iterations);
 
   Evaluator evaluate;
@@ -77,7 +78,8 @@ void Ascent::run(Case &c, int iterations) {
   double weight = 0;
   for (int i = 0; i < iterations; ++i) {
     double value = evaluate(now.lambda, now.mu);
-    // How often each gap was broken of late: who is undecided?
+    // Recent share of iterations that broke each gap; undecided gaps are near
+    // 1/2.
     weight = weight * kMemory + kNews;
     for (size_t l = 0; l < share.size(); ++l)
       share[l] = share[l] * kMemory + kNews * evaluate.isBroken(l);
@@ -150,7 +152,7 @@ void Ascent::run(Case &c, int iterations) {
   }
 }
 
-/// The most expensive moments, and the fullest, spread over the step.
+/// The most expensive and the fullest moments, spread over the step.
 std::vector<int32_t> choose(const Relaxation &relaxation,
                             const std::vector<double> &prices, int64_t limit,
                             int32_t most) {
@@ -186,7 +188,7 @@ std::vector<int32_t> choose(const Relaxation &relaxation,
   if (prices.size() == n)
     spread(prices, prices, (most + 1) / 2);
   spread(excess, excess, most / 2);
-  // The moments that are above the limit even with every gap broken.
+  // Moments above the limit even with every gap broken.
   for (size_t k = 0; k < n; ++k)
     if (relaxation.floor[k] > limit)
       out.push_back(int32_t(k));
@@ -204,7 +206,7 @@ struct Tree {
   std::vector<Case> cases = {Case{}};
 };
 
-/// Splits the weakest case until the work is done or `target` is reached.
+/// Splits the weakest case until the work is used up or `target` is reached.
 Tree grow(const Model &model, Prices prices, double target,
           const BranchOptions &options) {
   Ascent ascent(model, target);
@@ -263,7 +265,8 @@ BranchCertificate round(const Model &model, const Tree &tree) {
     out.nodes.push_back({});
     return out;
   }
-  // The largest become some 2^40 and at most 2^61, the denominator 2^60.
+  // The largest prices become about 2^40 and at most 2^61, the denominator at
+  // most 2^60.
   int exponent = kMostBits;
   if (most > 0)
     exponent = std::min(exponent, kPriceBits - std::ilogb(most));
@@ -329,7 +332,7 @@ BranchCertificate tmc::planning::branch(const Problem &problem,
     for (const Gap &g : relaxation.gaps)
       target += double(g.cost) * kAimPart;
   }
-  // Prices move to the nearest of the chosen moments.
+  // Prices move to the nearest chosen moment.
   Prices start;
   start.lambda.assign(chosen.size(), 0);
   start.mu.assign(model.rows.size(), 0);

@@ -1,6 +1,6 @@
-// What a tree of cases proves, on its own: gaps from `GapWalk`, tails and cells
-// counted afresh, and for each leaf the cheapest path of each gap by a table
-// over (cell, there or not, recomputed or not), in checked 128-bit integers.
+// The checker of trees of cases: gaps from `GapWalk`, its own tails and cells,
+// and for each leaf the cheapest path of each gap by a table over (cell, in
+// memory or not, recomputed or not), in checked 128-bit integers.
 
 #include "compiler/planning/bound/BoundCheck.h"
 #include "compiler/planning/bound/Branch.h"
@@ -23,12 +23,12 @@ absl::Status wrong(const std::string &what) {
 /// A gap or tail that meets a chosen moment.
 struct Strip {
   ValueId value;
-  int64_t begin, end; // LiveProfile strictly inside.
+  int64_t begin, end; // Moments strictly inside.
   int64_t lo, hi;     // Chosen moments inside; cells lo..hi.
-  SegmentId segment;  // kNone: its ends lie apart, or its use is avoidable.
-  Wide cost;          // Of recomputing it; -1 if that can't be.
+  SegmentId segment;  // kNone: ends in two segments, or use avoidable.
+  Wide cost;          // To recompute it; -1: impossible.
   bool isTail;
-  size_t cell; // Of its first cell, in tables over all cells.
+  size_t cell; // Its first cell, in tables over all cells.
 };
 
 class CaseChecker {
@@ -46,7 +46,7 @@ private:
   absl::Status readRows();
   absl::Status checkPrices() const;
   absl::Status visit(size_t &node, int depth);
-  /// Nothing: the case is empty.
+  /// No value: the case is empty.
   std::optional<Wide> leaf(const BranchCertificate::Node &node);
   std::optional<Wide> cheapestPath(size_t strip,
                                    const std::vector<Wide> &lambda);
@@ -75,20 +75,20 @@ private:
   std::vector<Wide> need; // At each chosen moment, every strip broken.
   std::vector<Strip> strips;
   std::map<std::pair<ValueId, int64_t>, size_t> stripAt; // By moment before.
-  std::vector<std::vector<int64_t>>
-      naturals; // LiveProfile of uses, production.
+  std::vector<std::vector<int64_t>> naturals; // Moments of uses, production.
   std::vector<SegmentId> lastSegment, home;
   std::vector<std::vector<RecipeId>> makers; // Recipes that write a value.
   std::vector<char> isCarried;               // Into the next trip.
   size_t cells = 0;
-  /// Of each row: where its value or its input is there, or its input made.
+  /// Slots of a row: its value in memory, its input in memory, its input made.
   struct Row {
     size_t value, read, madeBegin, madeEnd;
   };
   std::vector<Row> rows;
   std::vector<int8_t> fixes; // 1 kept, 2 broken.
   std::vector<Wide> kept;    // Bytes of the kept strips at each moment.
-  /// By cell, at the present leaf: for being there at its end, and made in it.
+  /// Per cell, at the current leaf: prices for being in memory at its end, and
+  /// for being made in it.
   std::vector<Wide> forThere, forMade;
   Wide least = 0;
   bool any = false, overflow = false;
@@ -174,7 +174,7 @@ void CaseChecker::readGaps() {
   walk.run();
 }
 
-/// After its last use a value may stay for the sake of recomputations.
+/// After its last use a value may stay in memory for recomputations.
 void CaseChecker::addTail(ValueId v) {
   const Value &value = problem.values[v];
   SegmentId s = lastSegment[v];
@@ -187,7 +187,7 @@ void CaseChecker::addTail(ValueId v) {
   int64_t begin = naturals[v].back() + 1, end = walk.starts[s + 1];
   if (begin >= end || stripAt.count({v, begin - 1}))
     return;
-  Wide least = -1; // Of its share of what remakes it.
+  Wide least = -1; // Its share of the least recipe cost.
   for (RecipeId r : makers[v]) {
     const Recipe &recipe = problem.recipes[r];
     if (!mayRun(r, s))
@@ -270,7 +270,7 @@ std::optional<Wide> CaseChecker::cheapestPath(size_t index,
   const Strip &strip = strips[index];
   Wide bytes = problem.values[strip.value].bytes;
   Wide denominator = certificate.denominator;
-  // By (there, recomputed); none: that can't be.
+  // By (in memory, recomputed); no entry: impossible.
   struct Entry {
     bool is = false;
     Wide cost = 0;
@@ -375,8 +375,8 @@ absl::Status CaseChecker::visit(size_t &node, int depth) {
                               " after moment ", at.after, ", which isn't one"));
   int8_t before = fixes[strip->second];
   for (int8_t fix : {int8_t(1), int8_t(2)}) {
-    // Where a gap is decided already, the other case is empty; it may stand in
-    // the tree, but counts as decided before.
+    // If a gap is decided already, the other case is empty. It may stand in the
+    // tree, but the earlier decision holds.
     fixes[strip->second] = before ? before : fix;
     bool keeps = !before && fix == 1;
     const Strip &gap = strips[strip->second];
@@ -411,7 +411,7 @@ absl::StatusOr<int64_t> CaseChecker::run() {
   if (overflow)
     return absl::OutOfRangeError(
         "the sums of the certificate don't fit 128 bits");
-  if (!any) // Every case is empty: there is no plan, whatever it may cost.
+  if (!any) // Every case is empty: no plan exists.
     return std::numeric_limits<int64_t>::max() / 4;
   Wide denominator = certificate.denominator;
   Wide whole = least / denominator + (least % denominator > 0);

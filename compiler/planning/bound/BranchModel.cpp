@@ -10,8 +10,8 @@ Model::Model(const Problem &problem, const Relaxation &relaxation,
   double bytes = 0;
   for (const Gap &g : relaxation.gaps)
     bytes += double(g.bytes);
-  // A mean gap, times a factor by which the slopes along lambda (sums over all
-  // gaps) and along mu (one each) are of like size however long the step is.
+  // A mean gap, times a factor that gives the slopes along lambda (sums over
+  // all gaps) and along mu (one each) a similar size in steps of any length.
   double count = double(std::max<size_t>(1, relaxation.gaps.size()));
   byteUnit =
       std::max(1.0, bytes / count * std::max(1.0, __builtin_sqrt(count / 100)));

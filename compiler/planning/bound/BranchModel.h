@@ -1,9 +1,9 @@
 // BranchModel.h - the relaxation at a few chosen moments, and its value at
 // given prices.
 //
-// `Branch.h` is the essay: each gap is a line of cells between chosen moments,
-// rows tie a value to its inputs, and for given prices each line is a path
-// problem of two states a cell, solved exactly (`Evaluator`).
+// `Branch.h` explains the model: each gap is a line of cells between chosen
+// moments, rows tie a value to its inputs, and for given prices each line is a
+// path problem with two states per cell, solved exactly (`Evaluator`).
 
 #ifndef TMC_COMPILER_PLANNING_BOUND_BRANCHMODEL_H
 #define TMC_COMPILER_PLANNING_BOUND_BRANCHMODEL_H
@@ -18,23 +18,23 @@ namespace tmc::planning::branching {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// A gap or a tail as the paths see it. Slot `slot + c` of any table is its
-/// cell c, and the chosen moment at the end of that cell.
+/// A gap or a tail, for the paths. Slot `slot + c` of any table is its cell c,
+/// and the chosen moment at the end of that cell.
 struct Line {
   ValueId value;
-  int32_t first, end; // LiveProfile strictly inside: [first, end).
+  int32_t first, end; // Moments strictly inside: [first, end).
   int32_t lo, hi;     // Chosen moments inside: [lo, hi); cells lo..hi.
   int32_t slot;
   double bytes;
-  double cost; // Of recomputing it.
+  double cost; // To recompute it.
   bool isTail;
   int8_t fix = 0;
 };
 
-/// What is decided about a line.
+/// The decision about a line.
 enum Fix : int8_t { kFree = 0, kKept = 1, kBroken = 2 };
 
-/// Slots at which a row is satisfied: `value` or `read` there, `read` made.
+/// Slots that satisfy a row: `value` or `read` in memory, `read` made.
 struct RowSlots {
   int32_t value, read, made, madeEnd; // [made, madeEnd)
 };
@@ -67,15 +67,14 @@ private:
   void addTails(const std::vector<char> &isInput);
   void addRows();
 
-  std::vector<std::vector<int32_t>>
-      naturals; // LiveProfile of uses, production.
+  std::vector<std::vector<int32_t>> naturals; // Moments of uses, production.
   std::vector<SegmentId> home, lastSegment;
   std::vector<int32_t> segmentEnd;
-  /// What is read by every recipe that recomputes a value; and the cheapest
-  /// share, by segments where it may run (kNone: anywhere).
+  /// Inputs that every recipe of a value reads; and the least cost share, by
+  /// the segment where the recipe may run (kNone: any).
   std::vector<std::vector<ValueId>> inputs;
   std::vector<std::vector<std::pair<SegmentId, double>>> remakes;
-  std::vector<std::vector<int32_t>> linesOf; // Of a value, ascending.
+  std::vector<std::vector<int32_t>> linesOf; // Per value, ascending.
 };
 
 /// L and its slope at given prices.
@@ -89,7 +88,7 @@ public:
 
   double operator()(const std::vector<double> &lambda,
                     const std::vector<double> &mu);
-  /// Decides lines; false if the case is empty.
+  /// Applies decisions to lines; false if the case is empty.
   bool decide(const std::vector<std::pair<int32_t, int8_t>> &fixes);
 
   const Model &model;
@@ -108,13 +107,13 @@ private:
   double path(const Line &line);
   double pathBroken(const Line &line);
 
-  std::vector<int64_t> room; // At each moment, in the present case.
-  std::vector<double> hold;  // Of being there at a cell's end.
-  std::vector<double> bonus; // For being made in a cell.
-  std::vector<int8_t> there; // At a cell's end, in the best answer.
-  std::vector<int32_t> made; // Times made, up to and with a cell.
-  /// Back pointers: by state at the end, whether it was there at the beginning
-  /// and whether it was made.
+  std::vector<int64_t> room; // At each moment, in this case.
+  std::vector<double> hold;  // Cost of memory at a cell's end.
+  std::vector<double> bonus; // Gain for a remaking in a cell.
+  std::vector<int8_t> there; // At a cell's end, in the best path.
+  std::vector<int32_t> made; // Remakings up to and with a cell.
+  /// Back pointers: by state at the end, whether the value was in memory at the
+  /// beginning and whether it was made.
   std::vector<std::array<int8_t, 4>> keepFrom;
 };
 

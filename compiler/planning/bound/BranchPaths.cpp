@@ -22,7 +22,7 @@ bool Evaluator::decide(const std::vector<std::pair<int32_t, int8_t>> &fixes) {
   return fits;
 }
 
-/// A free or kept line; sets `there`, and `made` cell by cell.
+/// The best path of a free or kept line; sets `there`, and `made` cell by cell.
 double Evaluator::path(const Line &line) {
   int32_t count = line.hi - line.lo + 1;
   const double *h = &hold[line.slot], *b = &bonus[line.slot];
@@ -35,16 +35,16 @@ double Evaluator::path(const Line &line) {
     }
     return value;
   }
-  double in = 0, out = kInfinity; // There, not there.
+  double in = 0, out = kInfinity; // In memory, not in memory.
   for (int32_t c = 0; c < count; ++c) {
     double remake = line.cost - b[c];
     double held = c + 1 < count ? h[c] : 0;
-    // Being recomputed where it is there already pays only for its bonus.
+    // Remaking a value that is in memory pays only for its bonus.
     double fromIn = in + std::min(0.0, remake), fromOut = out + remake;
     int8_t source = fromIn <= fromOut ? (remake < 0 ? 3 : 2) : 1;
     double is = std::min(fromIn, fromOut);
     double stays = out, goes = is;
-    // To be gone at the end: gone all along, or there (made) and dropped.
+    // Absent at the end: absent all along, or in memory (made) and dropped.
     int8_t gone = stays <= goes ? 0 : source;
     keepFrom[line.slot + c] = {gone, source, 0, 0};
     out = std::min(stays, goes);
@@ -61,10 +61,11 @@ double Evaluator::path(const Line &line) {
   return value;
 }
 
-/// The same where it must be recomputed at least once.
+/// The best path with at least one recomputation.
 double Evaluator::pathBroken(const Line &line) {
   int32_t count = line.hi - line.lo + 1;
-  // State: there * 2 + made by now. Back pointer: state before * 2 + made here.
+  // State: in memory * 2 + made by now. Back pointer: state before * 2 + made
+  // here.
   double at[4] = {kInfinity, kInfinity, 0, kInfinity};
   for (int32_t c = 0; c < count; ++c) {
     double remake = line.cost - bonus[line.slot + c];

@@ -88,7 +88,7 @@ void GapWalk::visit(int64_t k) {
     ValueId v = aliasIn(read, s);
     if (!counts(v))
       continue;
-    int64_t avoid = -1; // The least that not reading it costs.
+    int64_t avoid = -1; // The least cost of not reading it.
     for (RecipeId r : instruction.recipes) {
       const Recipe &recipe = problem.recipes[r];
       if (contains(recipe.reads, read))
@@ -122,7 +122,7 @@ void GapWalk::visit(int64_t k) {
     endOfTrip(s);
 }
 
-/// What the next trip surely reads under its carried name is held to here.
+/// Holds to here each value that the next trip surely reads as carried.
 void GapWalk::endOfTrip(SegmentId s) {
   for (ValueId v : ownCarriers(s)) {
     auto at = last[v];
@@ -147,7 +147,7 @@ std::vector<ValueId> GapWalk::ownCarriers(SegmentId s) {
   return {out.begin(), out.end()};
 }
 
-/// The gap of v that ends at moment k in segment s; a use avoided at `avoid`.
+/// Ends the gap of v at moment k in segment s; `avoid`: cost to avoid the use.
 void GapWalk::close(ValueId v, int64_t k, SegmentId s, int64_t avoid) {
   auto [from, was] = last[v];
   last[v] = {k, s};

@@ -7,12 +7,12 @@ using namespace tmc::planning;
 
 namespace {
 
-/// What can happen to a value in the chosen trip of each segment.
+/// A use of a value in the chosen trip of its segment.
 struct Event {
   int32_t moment;
   SegmentId segment;
   bool certain;       // Every recipe reads it.
-  int64_t extra = -1; // Else: the least that avoiding the read costs.
+  int64_t extra = -1; // Else: the least cost to avoid the read.
 };
 
 int64_t mulDiv(int64_t a, int64_t b, int64_t c) {
@@ -33,7 +33,7 @@ public:
 
 private:
   int64_t bytesOf(ValueId v) const { return problem.values[v].bytes; }
-  /// Temporary contents, by their main forms: on the device.
+  /// Temporary contents, by their main forms on the device.
   bool counted(ValueId v) const {
     return problem.values[v].kind != ValueKind::Persistent &&
            problem.values[v].formOf == kNone;
@@ -62,14 +62,14 @@ private:
   int64_t constant = 0; // Persistent values.
   std::vector<InstructionId> sequence;
   std::vector<int32_t> segmentBegin;
-  std::vector<SegmentId> home; // Where a value is made.
+  std::vector<SegmentId> home; // Segment of a value's maker.
   std::vector<int32_t> made;   // Moment of its production.
-  /// Shares of cost: the least over recipes, in proportion to bytes.
+  /// Least share of the cost over a value's recipes, in proportion to bytes.
   std::vector<int64_t> share;
   std::vector<std::vector<RecipeId>> remakes;
-  std::vector<std::vector<Event>> events; // Of each value.
+  std::vector<std::vector<Event>> events; // Per value.
   std::vector<char> carries;              // Needed when its trip ends.
-  /// Differences: bytes of gaps that can't break, and of those that can.
+  /// Differences: bytes of unbreakable gaps, and of breakable ones.
   std::vector<int64_t> held, gapped;
 };
 
@@ -117,8 +117,8 @@ void Relaxing::shareCosts() {
   }
 }
 
-/// Notes what is read for certain, and what avoiding an uncertain read costs;
-/// returns the bytes of the certain ones.
+/// Records certain reads, and the cost of avoiding uncertain ones; returns the
+/// bytes of the certain reads.
 int64_t Relaxing::addReads(int32_t k, const Instruction &instruction,
                            int64_t least) {
   SegmentId s = instruction.segment;
@@ -149,7 +149,7 @@ int64_t Relaxing::addReads(int32_t k, const Instruction &instruction,
   return bytes;
 }
 
-/// The most that overwriting saves for a result: it takes its best operand.
+/// Most bytes that an overwrite saves for a result: by its best operand.
 int64_t Relaxing::mostSaved(const Instruction &instruction,
                             ValueId written) const {
   int64_t best = 0;
@@ -177,7 +177,7 @@ void Relaxing::visit(int32_t k) {
   out.live[k] = footprint;
 }
 
-/// The least that a broken gap costs; -1: it can't be broken.
+/// The least cost of breaking a gap; -1: it can't be broken.
 int64_t Relaxing::costOfBreaking(ValueId v, SegmentId from, SegmentId to,
                                  int64_t extra) const {
   int64_t cost = -1;
@@ -224,7 +224,7 @@ void Relaxing::addGaps(ValueId v) {
     segment = home[value.carriedFrom];
     from = segmentBegin[segment] - 1;
   }
-  // Where the gap begins that leaves a segment: after a body, at its end.
+  // Begin of a gap that leaves a segment: after a body, at its end.
   auto leaving = [&] {
     return tripsOf(segment) > 1 ? segmentBegin[segment + 1] : from + 1;
   };
@@ -232,8 +232,8 @@ void Relaxing::addGaps(ValueId v) {
     if (e.segment == segment) {
       addGap(v, from + 1, e.moment - 1, segment, segment, e.extra);
     } else {
-      // On to the use, or to the beginning of the body that has the use.
-      // Bodies in between are crossed whole, in every trip.
+      // Up to the use, or to the beginning of the body with the use. Gaps cross
+      // bodies in between whole, in every trip.
       int32_t last =
           tripsOf(e.segment) > 1 ? segmentBegin[e.segment] - 1 : e.moment - 1;
       addGap(v, leaving(), last, segment, e.segment, e.extra);

@@ -10,19 +10,18 @@ namespace {
 
 using Point = SpacePoint<double>;
 
-// Of weights and prices in the certificate: a part in a billion is below all
-// that an ascent can tell.
+// Denominator of weights and prices: 1e-9 is finer than an ascent resolves.
 constexpr int64_t kDenominator = 1 << 30;
-// The first step aims at this share of the start's bound above it...
+// The first step aims above the start's bound by this share of the costs...
 constexpr double kReach = 0.1;
-// ...and half as far after so many steps without gain.
+// ...and the reach is halved after this many steps without gain.
 constexpr int kPatience = 20;
 // The part of the last step's direction that is kept.
 constexpr double kDeflection = 0.6;
-// What no plan costs: this many times all recipes in all trips.
+// No plan costs this many times all recipes in all trips.
 constexpr double kBeyond = 1000;
 
-/// The nearest point with no negative weight and a sum of 1.
+/// Projects to the nearest point without negative weights and with sum 1.
 void project(std::vector<double> &weights) {
   std::vector<double> sorted = weights;
   std::sort(sorted.rbegin(), sorted.rend());
@@ -53,10 +52,10 @@ public:
         bytes = std::max(bytes, double(space.budgetBytes));
   }
 
-  /// From here, `steps` steps; keeps the best point seen of all climbs.
+  /// Climbs `steps` steps from `at`; keeps the best point of all climbs.
   void climb(Point at) {
-    // One unit of a weight moves the sum by about `costs`, one of a price by
-    // `bytes` at each of some moments: prices are climbed in units of a share.
+    // One unit of a weight moves the sum by about `costs`, one unit of a price
+    // by `bytes` at each of some moments. So prices climb in units of a share.
     double unit = std::max(costs, 1.0) / bytes /
                   std::sqrt(double(model.order.size()) + 1);
     Point direction(model);

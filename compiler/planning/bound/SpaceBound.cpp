@@ -12,7 +12,7 @@ namespace {
 
 using Wide = __int128;
 
-/// Whether no sum at `point` can leave 128 bits, rounded generously up.
+/// Whether all sums at `point` fit 128 bits, by a generous estimate.
 bool isSmall(const SpaceModel &model, const SpacePoint<Wide> &point) {
   const Problem &p = model.problem;
   double bytes = 0, costs = 0, trips = 0, weight = 0, price = 0, copies = 1;
@@ -38,7 +38,7 @@ bool isSmall(const SpaceModel &model, const SpacePoint<Wide> &point) {
          1e37;
 }
 
-/// Whether the certificate's numbers are of this problem.
+/// An error if the certificate's numbers don't belong to this problem.
 absl::Status wellFormed(const Problem &p, const SpaceCertificate &c) {
   auto bad = [](const char *what) {
     return absl::InvalidArgumentError(std::string("the certificate ") + what);
@@ -107,7 +107,7 @@ absl::StatusOr<int64_t> provenBy(const SpaceModel &model,
   Wide sum = SpaceRelax<Wide>(model).sum(point, nullptr);
   Wide den = certificate.denominator;
   Wide bound = sum <= 0 ? Wide(0) : (sum + den - 1) / den;
-  // A bound beyond all plans says that there is none.
+  // A bound beyond all plans means that no plan exists.
   return int64_t(std::min<Wide>(bound, std::numeric_limits<int64_t>::max()));
 }
 

@@ -12,7 +12,7 @@ namespace tmc::planning {
 
 namespace {
 
-// More executions than any step has; beyond it the walk would take minutes.
+// No step has more executions; beyond this the walk would take minutes.
 constexpr int64_t kMostExecutions = 100'000'000;
 
 template <typename... Parts> absl::Status refused(const Parts &...parts) {
@@ -25,10 +25,11 @@ public:
   absl::StatusOr<int64_t> run();
 
 private:
-  /// When an instruction last might touch a value, or the step's begin.
+  /// The last moment at which an instruction might touch a value, or the step's
+  /// begin.
   struct Touch {
     bool ever = false;
-    Wide rent = 0; // Of a byte, up to and with that moment.
+    Wide rent = 0; // Per byte, up to and with that moment.
     SegmentId segment = 0;
   };
 
@@ -40,7 +41,8 @@ private:
     return it == prices.end() ? Wide(0) : it->second;
   }
   bool isFree(const Recipe &r) const;
-  /// The least charge of an extra run that writes v in [from, to]; -1: none.
+  /// The least charge of an extra run that writes v in segments [from, to]; -1:
+  /// none.
   Wide leastCharge(ValueId v, SegmentId from, SegmentId to) const;
   Wide operands(const Recipe &r, InstructionId i);
   Wide owed(const Recipe &r, InstructionId i, SegmentId now);
@@ -64,11 +66,11 @@ private:
   std::map<ValueId, std::vector<const Recipe *>> makers; // By extra runs.
   std::map<ValueId, int64_t> mayRead;                    // Executions.
   std::map<ValueId, ValueId> next;         // The value that updates it.
-  std::vector<std::vector<ValueId>> forms; // Of contents.
-  std::vector<Wide> rent;                  // Of a byte of each space, so far.
+  std::vector<std::vector<ValueId>> forms; // Per content.
+  std::vector<Wide> rent;                  // Per byte, by space, so far.
   std::vector<Wide> wholeRent, freeBytes;
   std::vector<Touch> touches;
-  /// In a walk ahead: the rents of all spaces up to a value's last touch.
+  /// From a first walk: the rents of all spaces up to a value's last touch.
   std::vector<std::vector<Wide>> lastTouch;
   CheckedSum sum;
   bool overflow = false;
@@ -192,7 +194,7 @@ Wide Checker::leastCharge(ValueId v, SegmentId from, SegmentId to) const {
   return least;
 }
 
-/// What the bytes cost that run `r` of instruction `i` surely holds.
+/// Price of the bytes that run `r` of instruction `i` surely holds.
 Wide Checker::operands(const Recipe &r, InstructionId i) {
   Wide out = 0;
   std::set<ValueId> read(r.reads.begin(), r.reads.end());
@@ -221,7 +223,7 @@ Wide Checker::operands(const Recipe &r, InstructionId i) {
   return plus(out, times(priceOf(i, r.workspaceSpace), r.workspaceBytes));
 }
 
-/// Rent of a home after its last touch, or that of what updates it.
+/// Rent of a home, or of the form that updates it, after the last touch.
 Wide Checker::tailRent(ValueId v) const {
   SpaceId space = p.values[v].space;
   Wide since = lastTouch[v][space];
@@ -237,7 +239,7 @@ Wide Checker::tailRent(ValueId v) const {
   return wholeRent[space] - since;
 }
 
-/// What the gaps that end at this run, and its input forms, cost at least.
+/// The least cost of the gaps that end at this run, and of its input forms.
 Wide Checker::owed(const Recipe &r, InstructionId i, SegmentId now) {
   Wide out = 0;
   for (ValueId v : r.reads) {
@@ -266,7 +268,7 @@ Wide Checker::owed(const Recipe &r, InstructionId i, SegmentId now) {
 
 void Checker::execute(InstructionId i, SegmentId now) {
   const Instruction &instruction = p.instructions[i];
-  // The rent with this moment's; gaps that end here take it off again.
+  // Rent includes this moment; gaps that end here subtract it again.
   for (size_t s = 0; s < rent.size(); ++s) {
     Wide price = priceOf(i, SpaceId(s));
     rent[s] += price;
@@ -310,7 +312,7 @@ absl::StatusOr<int64_t> Checker::run() {
   if (absl::Status status = readCertificate(); !status.ok())
     return status;
   findFacts();
-  // A walk ahead, for what comes after a value's last touch.
+  // A first walk, for the moments after a value's last touch.
   rent.assign(p.spaces.size(), 0);
   lastTouch.assign(p.values.size(), rent);
   for (const Segment &s : p.segments)
@@ -332,7 +334,7 @@ absl::StatusOr<int64_t> Checker::run() {
     for (int64_t trip = 0; trip < p.segments[s].trips; ++trip)
       for (InstructionId i : p.segments[s].instructions)
         execute(i, SegmentId(s));
-  // Results stay to the end, if no other form can be where they are.
+  // Results stay to the end, if no other form can be their home.
   for (size_t v = 0; v < p.values.size(); ++v) {
     if (p.values[v].kind != ValueKind::Temporary || !p.values[v].liveOut ||
         !madeByOwn.count(ValueId(v)))

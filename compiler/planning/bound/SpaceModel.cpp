@@ -52,7 +52,7 @@ SpaceModel::SpaceModel(const Problem &problem)
   addTails();
 }
 
-/// Chains of updates of which every content has a single possible home.
+/// Finds chains of updates in which every content has one possible home.
 void SpaceModel::findResident() {
   auto onlyHome = [&](ValueId main) {
     ValueId home = kNone;
@@ -110,7 +110,8 @@ bool SpaceModel::isInput(ValueId v) const {
   return problem.values[v].kind == ValueKind::Temporary && !ownWritten[v];
 }
 
-/// Its cost and the bytes that its operands surely take where it starts.
+/// The variant's cost, and the bytes that its operands surely take at its
+/// start.
 SpaceModel::Variant SpaceModel::variantOf(const Recipe &recipe) const {
   Variant out;
   out.engine = recipe.engine;
@@ -204,8 +205,8 @@ void SpaceModel::addRun(SegmentId segment, int pass, int32_t moment) {
   runs.push_back(std::move(run));
 }
 
-/// What stays to the end: the rent of homes after their last reader, which
-/// belongs to their first gap, and of results.
+/// Adds values that stay to the end: the rent of homes after their last reader,
+/// as a part of their first gap, and the rent of results.
 void SpaceModel::addTails() {
   SegmentId end = SegmentId(problem.segments.size());
   int32_t endMoment = int32_t(order.size());

@@ -11,7 +11,7 @@
 namespace tmc::planning {
 
 struct SpaceModel {
-  /// Moments [begin, end), in so many trips.
+  /// Moments [begin, end), in `copies` trips.
   struct Range {
     int32_t begin = 0, end = 0;
     int64_t copies = 1;
@@ -19,17 +19,17 @@ struct SpaceModel {
   struct Gap {
     ValueId value = kNone;
     std::vector<Range> ranges;
-    SegmentId from = 0, to = 0; // Where it can be broken, both included.
+    SegmentId from = 0, to = 0; // Segments where it can be broken, inclusive.
   };
   struct Variant {
     EngineId engine = 0;
     int64_t cost = 0;
-    std::vector<std::pair<SpaceId, int64_t>> bytes; // Of its operands.
+    std::vector<std::pair<SpaceId, int64_t>> bytes; // Its operands'.
     std::vector<int32_t> gaps;
     std::vector<ValueId> inputs; // Forms that only moves make.
   };
   /// An instruction in `times` of its trips, which have the same gaps. Moment
-  /// kNone: the end of the step, which reads what is alive to it.
+  /// kNone: the end of the step, which reads the values alive there.
   struct Run {
     int32_t moment = kNone;
     SegmentId segment = 0;
@@ -41,20 +41,20 @@ struct SpaceModel {
     EngineId engine = 0;
     SegmentId segment = kNone;
     int64_t cost = 0;
-    int64_t shares = 1; // How many values it writes.
+    int64_t shares = 1; // Number of values that it writes.
   };
 
   explicit SpaceModel(const Problem &problem);
 
   const Problem &problem;
-  std::vector<InstructionId> order; // Of each moment.
-  std::vector<int32_t> begins;      // Of segments, and the end.
+  std::vector<InstructionId> order; // Per moment.
+  std::vector<int32_t> begins;      // By segment, and the end.
   std::vector<Run> runs;
   std::vector<Gap> gaps;
-  std::vector<std::vector<Breaker>> breakers; // Of each value.
+  std::vector<std::vector<Breaker>> breakers; // Per value.
   std::vector<int64_t> readers;               // Executions that may read it.
-  std::vector<char> resident;                 // Of each value.
-  std::vector<int64_t> residentBytes;         // Of each space.
+  std::vector<char> resident;                 // Per value.
+  std::vector<int64_t> residentBytes;         // Per space.
 
 private:
   struct Place {
@@ -72,7 +72,7 @@ private:
   Variant variantOf(const Recipe &recipe) const;
   bool isInput(ValueId v) const;
 
-  std::vector<std::vector<ValueId>> forms; // Of each main form.
+  std::vector<std::vector<ValueId>> forms; // Per main form.
   std::vector<ValueId> heir;               // The value that updates it.
   std::vector<char> ownWritten;            // By some variant.
   std::vector<Place> last;
@@ -81,7 +81,7 @@ private:
 
 /// Whether the recipe may be a copy of a first trip's nothing (R15).
 bool mayBeFree(const Problem &problem, const Recipe &recipe);
-/// Why this bound can't take the problem.
+/// An Unimplemented error if this bound doesn't support the problem.
 absl::Status boundable(const Problem &problem);
 
 } // namespace tmc::planning

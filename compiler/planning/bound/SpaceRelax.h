@@ -1,7 +1,7 @@
 // SpaceRelax.h - the sum of `SpaceBound.h` at a point of weights and prices.
 //
 // In doubles it has a slope, for the ascent; in 128-bit integers it is the
-// proof. One text for both, so that what is climbed is what is proved.
+// proof. One template serves both, so the ascent climbs the proved sum.
 
 #ifndef TMC_COMPILER_PLANNING_BOUND_SPACERELAX_H
 #define TMC_COMPILER_PLANNING_BOUND_SPACERELAX_H
@@ -13,8 +13,8 @@ namespace tmc::planning {
 
 /// Weights and prices, dense; also a slope in each of them.
 template <typename N> struct SpacePoint {
-  std::vector<std::vector<N>> weights; // Of segments, of engines.
-  std::vector<std::vector<N>> prices;  // Of spaces, of moments.
+  std::vector<std::vector<N>> weights; // By segment, engine.
+  std::vector<std::vector<N>> prices;  // By space, moment.
 
   explicit SpacePoint(const SpaceModel &model)
       : weights(model.problem.segments.size(),
@@ -48,7 +48,7 @@ private:
   }
 
   const SpaceModel &model;
-  std::vector<std::vector<N>> before; // Of spaces: prices before each moment.
+  std::vector<std::vector<N>> before; // Per space: prices before each moment.
   std::vector<std::vector<N>> change; // The slope's, as differences.
 };
 
@@ -172,8 +172,8 @@ N SpaceRelax<N>::sum(const SpacePoint<N> &at, SpacePoint<N> *slope) {
   return total;
 }
 
-/// What `certificate` proves, and what `ascendSpaces` finds, if `model` is
-/// true.
+/// The bound that `certificate` proves, and the certificate that `ascendSpaces`
+/// finds, if `model` is correct.
 absl::StatusOr<int64_t> provenBy(const SpaceModel &model,
                                  const SpaceCertificate &certificate);
 SpaceCertificate ascend(const SpaceModel &model,

@@ -8,14 +8,14 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Builds a forward graph; `train` appends its backward part.
+/// Builds a forward graph; `train` appends the backward part.
 class Builder {
 public:
   explicit Builder(const GenerateOptions &options)
       : random(options.seed), repeats(options.repeats) {}
 
-  /// A node of the given size and cost that reads `inputs`; `needs` says
-  /// which of them, and whether its own result, its derivative uses.
+  /// Adds a node of this size and cost that reads `inputs`. `usesInputs` and
+  /// `usesResult`: whether its derivative reads its inputs, or its own result.
   int32_t add(int64_t bytes, int64_t cost, std::vector<int32_t> inputs,
               bool usesInputs, bool usesResult) {
     auto vary = [&](int64_t x) {
@@ -112,7 +112,7 @@ Graph tmc::planning::generateGraph(const GenerateOptions &options) {
     for (int64_t block = 0; block < std::max<int64_t>(1, n / 28); ++block)
       transformerBlock(b, x, 1000);
   } else if (options.family == Family::UNet) {
-    // Bytes halve and costs stay on the way down.
+    // Bytes halve per level on the way down; costs stay equal.
     int64_t levels = 5, each = std::max<int64_t>(1, n / (levels * 2 * 7));
     int32_t x = b.add(32000, 1000, {}, false, false);
     std::vector<int32_t> skips;
@@ -128,8 +128,8 @@ Graph tmc::planning::generateGraph(const GenerateOptions &options) {
         convolution(b, x, 32000 >> level, 4000);
     }
   } else {
-    // Layers of about sqrt(n) nodes; each node reads one to six of the nodes
-    // of the layers before, mostly of the last.
+    // Layers of about sqrt(n) nodes; each node reads one to six nodes of
+    // earlier layers, mostly of the last.
     int64_t width = 1;
     while (width * width < n)
       ++width;

@@ -1,9 +1,8 @@
 // Generate.h - training graphs of any size, for tests and measurements.
 //
 // Each family is a forward part, a loss and the backward part that reverse-mode
-// differentiation makes of it, in the order in which a framework would run it.
-// Sizes and costs vary from layer to layer by a seed, so that no two layers are
-// the same unless `repeats` asks for it.
+// differentiation gives, in the order of a framework. Sizes and costs vary from
+// layer to layer by a seed, so no two layers are equal unless `repeats` is set.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_GENERATE_H
 #define TMC_COMPILER_PLANNING_MODEL_GENERATE_H
@@ -20,9 +19,9 @@ enum class Family : uint8_t {
 
 struct GenerateOptions {
   Family family = Family::Transformer;
-  int64_t nodes = 1000; // About as many.
+  int64_t nodes = 1000; // Approximate number of nodes.
   uint64_t seed = 1;
-  bool repeats = true; // All layers alike.
+  bool repeats = true; // All layers are equal.
 };
 
 Graph generateGraph(const GenerateOptions &options);

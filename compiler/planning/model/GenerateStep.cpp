@@ -10,7 +10,7 @@ constexpr SpaceId kHost = 1, kFile = 2;
 constexpr EngineId kToHost = 1, kToDevice = 2, kHostEngine = 3, kFileRead = 4,
                    kFileWrite = 5;
 
-/// Picoseconds that `bytes` take.
+/// Time in picoseconds to move `bytes`.
 int64_t timeOf(int64_t bytes, int64_t bandwidth) {
   return int64_t(__int128(bytes) * 1'000'000'000'000 / bandwidth);
 }
@@ -44,7 +44,7 @@ private:
   };
   struct Layer {
     std::string name;
-    Forms state[3], next[3]; // Parameter and moments, and what replaces them.
+    Forms state[3], next[3]; // Parameter, moments; and their new versions.
     Forms gradient, carried;
     ValueId saved = kNone, streamIn = kNone;
   };
@@ -76,7 +76,7 @@ private:
     end = loops ? problem.addSegment("epilogue") : body;
   }
 
-  /// `main` and its other forms; those of `old` are what they update.
+  /// `main` and its other forms; each form updates the same form of `old`.
   Forms addForms(Value main, const Forms *old = nullptr) {
     Forms forms;
     std::string name = main.name;
@@ -227,7 +227,7 @@ private:
     problem.addVariant(update, host);
   }
 
-  /// Of device memory: what an update there is bound by.
+  /// Bandwidth of device memory, which bounds an update there.
   static constexpr int64_t kDeviceBandwidth = 1'000'000'000'000;
 
   const StepOptions &options;

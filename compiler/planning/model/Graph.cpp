@@ -9,7 +9,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Whitespace separated integers, with the line they stand in.
+/// Whitespace-separated integers, with their line numbers.
 class Numbers {
 public:
   explicit Numbers(std::string_view text)

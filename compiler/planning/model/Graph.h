@@ -5,8 +5,8 @@
 //     from to         m lines, one per edge
 //
 // A node is an instruction with one result; the order of the nodes is the order
-// of first computation. Instances published with Checkmate and MOCCASIN have
-// been rewritten to it.
+// of first computation. The instances published with Checkmate and MOCCASIN
+// were converted to this format.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_GRAPH_H
 #define TMC_COMPILER_PLANNING_MODEL_GRAPH_H
@@ -31,11 +31,11 @@ struct Graph {
 absl::StatusOr<Graph> parseGraph(std::string_view text);
 std::string printGraph(const Graph &graph);
 
-/// Value, recipe and instruction i are node i; all may be recomputed. An edge
+/// Value, recipe and instruction i are node i; all may be recomputed. Each edge
 /// must lead forward in the order of the nodes.
 absl::StatusOr<Problem> problemOf(const Graph &graph);
 
-/// Node numbers in execution order, and back.
+/// Conversions between a solution and node numbers in execution order.
 std::vector<int32_t> sequenceOf(const Problem &problem,
                                 const Solution &solution);
 absl::StatusOr<Solution> solutionOf(const Problem &problem,

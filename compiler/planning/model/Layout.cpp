@@ -1,4 +1,4 @@
-// Layout.cpp - a solution's segments laid out, trip by trip.
+// Layout.cpp - lays out a solution's segments, trip by trip.
 
 #include "compiler/planning/model/ListCheck.h"
 #include "compiler/planning/model/Timeline.h"
@@ -20,17 +20,17 @@ class TripClock {
 public:
   explicit TripClock(size_t numEngines) : idleAt(numEngines, 0) {}
 
-  /// A compute entry; returns when it ends.
+  /// Runs a compute entry; returns its end.
   int64_t run(int64_t cost) { return idleAt[kComputeEngine] += cost; }
-  /// Work whose inputs are complete at `ready`; returns when it ends.
+  /// Starts work whose inputs are complete at `ready`; returns its end.
   int64_t start(EngineId engine, int64_t cost, int64_t ready) {
     int64_t begin =
         std::max({idleAt[engine], idleAt[kComputeEngine], done, ready});
     return idleAt[engine] = begin + cost;
   }
-  /// When the compute entries so far are through.
+  /// The end of the compute entries so far.
   int64_t now() const { return idleAt[kComputeEngine]; }
-  /// The Done of work that ends at `end`; returns how long compute waits.
+  /// The Done of work that ends at `end`; returns the time that compute waits.
   int64_t finish(int64_t end, bool computeWaits) {
     done = std::max(done, end);
     int64_t waits = std::max<int64_t>(end - idleAt[kComputeEngine], 0);
@@ -44,8 +44,8 @@ public:
   }
 
 private:
-  std::vector<int64_t> idleAt; // Of each engine.
-  int64_t done = 0; // When all work is complete whose Done has stood.
+  std::vector<int64_t> idleAt; // Per engine.
+  int64_t done = 0;            // End of all work whose Done has passed.
 };
 
 class Layout {
@@ -80,19 +80,19 @@ private:
   const Problem &problem;
   const Solution &solution;
   Timeline timeline;
-  std::vector<ValueId> home;    // Of each value's content.
+  std::vector<ValueId> home;    // Home of each value's content.
   std::vector<int32_t> current; // Instance of each value.
   std::vector<int32_t> outside; // The same, before the segment.
-  /// A carried value that is nothing differs from one that isn't made yet.
+  /// Distinguishes nothing (a first trip's) from a value that isn't made yet.
   std::vector<char> isNothing;
-  std::vector<std::vector<ValueId>> own, carried; // Of each segment.
+  std::vector<std::vector<ValueId>> own, carried; // Per segment.
 
-  // Of the trip that is being laid out.
+  // State of the current trip.
   TripClock clock{1};
-  std::vector<int32_t> doneAt;   // Of each Start: the index of its Done.
-  std::vector<int64_t> workEnd;  // Of each `work`; kIdle: it moves nothing.
-  std::vector<int32_t> inFlight; // Until when work reads or writes a value.
-  std::vector<int64_t> madeTime; // Of each instance.
+  std::vector<int32_t> doneAt;   // Per Start: the index of its Done.
+  std::vector<int64_t> workEnd;  // By `work`; kIdle: it moves nothing.
+  std::vector<int32_t> inFlight; // Per value: last moment of its work.
+  std::vector<int64_t> madeTime; // Per instance.
   static constexpr int64_t kIdle = -1;
 };
 
@@ -128,7 +128,7 @@ absl::StatusOr<Timeline> Layout::run() {
     int64_t trips = problem.segments[s].trips;
     for (int32_t trip = 0; trip < shown; ++trip) {
       beginTrip(s, trip);
-      // The middle trip stands for all that aren't shown.
+      // The middle trip stands for all trips that aren't shown.
       int64_t times = trip == 1 && shown == 3 ? trips - 2 : 1;
       if (absl::Status status = layTrip(s, trip, times); !status.ok())
         return status;
@@ -162,8 +162,9 @@ void Layout::beginSegment(SegmentId s) {
   workEnd.assign(startOf.size(), 0);
 }
 
-/// Carried values become what the trip before left; all else that the trip
-/// before wrote (R15), or that is the segment's own (R7), is forgotten.
+/// Carried values become the values that the trip before left. All other values
+/// that the trip before wrote (R15), or the segment's own ones (R7), are
+/// forgotten.
 void Layout::beginTrip(SegmentId s, int32_t trip) {
   clock = TripClock(problem.engines.size());
   std::vector<int32_t> bindings;
@@ -306,8 +307,7 @@ absl::Status Layout::keepWhatStays() {
   return absl::OkStatus();
 }
 
-/// Overwrites that are taken, and new contents at home: an instance in the
-/// place of another.
+/// Sets `storageOf` for taken overwrites and for new contents at home.
 absl::Status Layout::takeStorage() {
   for (size_t t = 0; t < timeline.size(); ++t) {
     const Execution &e = executionAt(t);
@@ -328,7 +328,8 @@ absl::Status Layout::takeStorage() {
   return problem.exactLoops ? takeHomes() : absl::OkStatus();
 }
 
-/// R14: what is written of the homes of persistent contents, and where.
+/// R14: checks writes of homes of persistent contents, and gives each its
+/// place.
 absl::Status Layout::takeHomes() {
   std::vector<int32_t> initial(problem.values.size(), kNone);
   for (int32_t i = 0; i < int32_t(timeline.instances.size()); ++i) {
@@ -352,7 +353,7 @@ absl::Status Layout::takeHomes() {
     int32_t was = initial[value.updates];
     std::span<const int32_t> reads = timeline.readsAt(instance.begin);
     if (std::find(reads.begin(), reads.end(), was) != reads.end())
-      continue; // By an overwrite, which `simulate` asks for.
+      continue; // By an overwrite, which `simulate` checks.
     if (instance.storageOf != kNone)
       return broken(absl::StrCat("'", value.name, "' is a home, but '",
                                  maker.name, "' overwrites another value"));

@@ -23,7 +23,7 @@ absl::Status checkRecomputation(const Problem &problem, const Recipe &recipe) {
   return absl::OkStatus();
 }
 
-/// Each instruction once in its own segment, by a recipe of its own.
+/// Each instruction runs once in its own segment, by one of its recipes.
 absl::Status checkRuns(const Problem &problem, const Solution &solution) {
   std::vector<char> ran(problem.instructions.size(), 0);
   for (size_t s = 0; s < solution.segments.size(); ++s)

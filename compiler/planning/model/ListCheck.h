@@ -1,8 +1,8 @@
-// ListCheck.h - whether a solution's lists and homes are well formed.
+// ListCheck.h - checks that a solution's lists and homes are well formed.
 //
-// What the timeline asks before it lays anything out: indices, instructions
-// that run once, work that has its Start and its Done, engines first in, first
-// out, and homes that can be. It knows nothing of what is in memory.
+// The timeline runs this check before it lays out a list: indices, instructions
+// that run once, work with a Start and a Done, engines first in, first out, and
+// possible homes. The check doesn't know the contents of memory.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_LISTCHECK_H
 #define TMC_COMPILER_PLANNING_MODEL_LISTCHECK_H
@@ -11,7 +11,7 @@
 
 namespace tmc::planning {
 
-/// The first thing wrong with the lists or the homes, in words.
+/// The first defect of the lists or the homes, in words.
 absl::Status checkLists(const Problem &problem, const Solution &solution);
 
 } // namespace tmc::planning

@@ -54,7 +54,7 @@ private:
     problem.values[v].pinned = false;
     return addForm(v, onHost, host, "@host");
   }
-  /// Its form in a space, of those that are there already.
+  /// The value's form in a space; `forms` holds those that exist.
   ValueId addForm(ValueId v, std::vector<ValueId> &forms, SpaceId space,
                   const char *suffix) {
     if (forms[v] != kNone)
@@ -100,8 +100,8 @@ private:
     problem.addRecipe(std::move(r));
   }
 
-  /// Whether it is a parameter that may only be lent to the host, for updates
-  /// there: it goes and comes back, and its form there is no home.
+  /// Whether it is a parameter that is only lent to the host for updates there:
+  /// it goes and comes back, and its form there is no home.
   bool staysHome(ValueId v) const {
     const Value &value = problem.values[v];
     return value.kind == ValueKind::Persistent && !options.parameters &&
@@ -116,7 +116,8 @@ private:
             (value.valueClass == ValueClass::Optimizer && options.optimizer));
   }
 
-  /// An optimizer's update: it replaces moments, or a parameter.
+  /// Offers moves and a host variant for an optimizer's update, which replaces
+  /// moments or a parameter.
   void addUpdate(InstructionId i) {
     const Recipe own = problem.recipes[problem.instructions[i].recipes[0]];
     if (std::none_of(own.writes.begin(), own.writes.end(), [&](ValueId v) {
@@ -137,7 +138,7 @@ private:
     for (std::vector<ValueId> *list : {&there.reads, &there.writes})
       for (ValueId &v : *list) {
         bytes += problem.values[v].bytes;
-        // What is small goes to where it is read, and nowhere else.
+        // Small values only go to the side that reads them.
         if (problem.values[v].kind == ValueKind::Persistent && !staysHome(v))
           addMoves(v);
         else if (list == &there.reads)
@@ -156,8 +157,8 @@ private:
     problem.addVariant(i, std::move(there));
   }
 
-  /// Parameters, of the first `count` values, that nothing updates: their home
-  /// is never written, so they only come.
+  /// Offers fetches of parameters, among the first `count` values, that nothing
+  /// updates: their home is never written, so they need no stash.
   void addFrozen(ValueId count) {
     std::vector<char> isUpdated(size_t(count), 0);
     for (ValueId v = 0; v < count; ++v)
@@ -171,7 +172,7 @@ private:
         addFetch(v);
   }
 
-  /// A file behind the host, for all that is large enough there.
+  /// A file behind the host, for all contents that are large enough.
   void addFile() {
     file = SpaceId(problem.spaces.size());
     problem.spaces.push_back({"file", SpaceKind::File, options.fileBudget});
@@ -194,8 +195,8 @@ private:
 
   Problem &problem;
   const MoveOptions &options;
-  std::vector<ValueId> onHost, inFile;   // Forms.
-  std::vector<char> canLeave, canReturn; // Moves are offered.
+  std::vector<ValueId> onHost, inFile;   // Form per value.
+  std::vector<char> canLeave, canReturn; // Moves offered.
   SpaceId host = 0, file = 0;
   EngineId toHost = 0, toDevice = 0, hostEngine = 0;
 };

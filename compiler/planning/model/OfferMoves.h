@@ -1,26 +1,25 @@
-// OfferMoves.h - a host beside the device, and a file behind the host: what of
-// a step may move there.
+// OfferMoves.h - adds a host beside the device, and a file behind the host,
+// with the moves that a step may use.
 //
-// A step's problem knows the device alone (`StepProblem.h`). Here it gets a
-// space and three engines more, and forms in that space:
+// A step's problem knows only the device (`StepProblem.h`). This file adds a
+// space and three engines, and forms in that space:
 //
-//   - Of each temporary large enough to be worth a transfer, of parameters and
-//     of what updates change: stash and fetch. Of parameters that nothing
-//     updates: fetch.
-//   - Of an optimizer's updates a variant that the host runs, on the forms
-//     there, if it has the kernel; whatever they read or write gets a form,
-//     too.
+//   - Stash and fetch for each temporary large enough to be worth a transfer,
+//     for parameters, and for contents that updates change. Only fetch for
+//     parameters that nothing updates.
+//   - For an optimizer's update a variant that the host runs, on the forms
+//     there, if the host has the kernel; all values that the update reads or
+//     writes get a form, too.
 //
-// Parameters, moments and whatever else an update changes may be at home on
-// either side. Nothing has to move: the plans of the problem before are plans
-// of this one.
+// Parameters, moments and other updated contents may be at home on either side.
+// Nothing has to move: the plans of the problem before are plans of this one.
 //
-// With a file (`fileRead.bandwidth`) there are a third space, two engines and,
-// of what has a form on the host and is large enough, a form in the file:
+// With a file (`fileRead.bandwidth`) there are a third space, two engines and a
+// form in the file for each form on the host that is large enough:
 //
 //     a  <- stash, fetch ->  a@host  <- write, read ->  a@file
 //
-// A form goes to the file and comes back through the host alone. So a plan with
+// A form goes to the file and comes back only through the host. So a plan with
 // the states in the file is one of: read, update on the host, write; or read,
 // fetch, update on the device, stash, write.
 
@@ -35,32 +34,32 @@
 
 namespace tmc::planning {
 
-/// What one transfer, or one update, takes.
+/// Time of one transfer, or of one update.
 struct MoveRate {
-  int64_t bandwidth = 0; // Bytes a second.
-  int64_t latency = 0;   // Picoseconds, whatever the bytes.
+  int64_t bandwidth = 0; // Bytes per second.
+  int64_t latency = 0;   // Picoseconds, for any number of bytes.
 };
 
 struct MoveOptions {
   MoveRate toHost = {25'000'000'000, 10'000'000};
   MoveRate toDevice = toHost;
-  MoveRate update = {50'000'000'000, 0}; // On the host; what it touches there.
+  MoveRate update = {50'000'000'000, 0}; // On the host; by bytes touched.
   int64_t hostBudget = -1;               // Bytes; -1: no limit.
-  int64_t leastBytes = 1 << 20;          // Of a temporary that may move.
-  /// What may move: temporaries; moments; parameters. The host runs an update
-  /// where its moments may be at home there; a parameter that may not comes
-  /// and goes.
+  int64_t leastBytes = 1 << 20;          // Least size of a value worth a move.
+  /// Contents that may move: temporaries; moments; parameters. The host runs an
+  /// update if the moments may be at home there; a parameter that may not be at
+  /// home there is copied for the update and comes back.
   bool activations = true, optimizer = true, parameters = true;
-  /// Whether the host has the kernel of an instruction's update. Null: of each.
+  /// Whether the host has the kernel of an instruction's update. Null: always.
   std::function<bool(InstructionId)> runsOnHost = nullptr;
-  /// From and to the file; without a bandwidth from it there is no file, and
-  /// without one to it, that is as fast.
+  /// From and to the file. Without a read bandwidth there is no file; without a
+  /// write bandwidth, writes are as fast as reads.
   MoveRate fileRead = {0, 100'000'000}, fileWrite = {0, 100'000'000};
   int64_t fileBudget = -1; // Bytes; -1: no limit.
 };
 
-/// Offers the moves. An error where the problem has more than one space. Its
-/// loops get exact trips (R15); what is carried from trip to trip stays.
+/// Adds the moves. An error if the problem has more than one space. The loops
+/// get exact trips (R15); values carried from trip to trip stay on the device.
 absl::Status offerMoves(Problem &problem, const MoveOptions &options);
 
 } // namespace tmc::planning

@@ -17,7 +17,7 @@ void tmc::planning::inParallel(size_t count,
   try {
     for (size_t i = 1; i < count && i < most; ++i)
       others.emplace_back(work);
-  } catch (const std::system_error &) { // No more of them.
+  } catch (const std::system_error &) { // No more threads.
   }
   work();
   for (std::thread &other : others)

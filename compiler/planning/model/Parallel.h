@@ -1,7 +1,7 @@
-// Parallel.h - a few independent pieces of work at the same time.
+// Parallel.h - runs a few independent pieces of work in parallel.
 //
-// What they find must not depend on when they run: planning gives the same
-// answer on any machine.
+// The results must not depend on the timing: planning gives the same answer on
+// any machine.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_PARALLEL_H
 #define TMC_COMPILER_PLANNING_MODEL_PARALLEL_H
@@ -12,7 +12,7 @@
 namespace tmc::planning {
 
 /// Calls `f(i)` for each i below `count`, on as many threads as there are
-/// processors, or as the system gives.
+/// processors, or fewer if the system gives fewer.
 void inParallel(size_t count, const std::function<void(size_t)> &f);
 
 } // namespace tmc::planning

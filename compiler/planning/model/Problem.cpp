@@ -97,7 +97,7 @@ std::vector<ValueId> tmc::planning::homesOf(const Problem &problem,
     chosen[home[h]] = h;
   for (size_t v = 0; v < home.size(); ++v)
     home[v] = chosen[home[v]];
-  // What replaces a content is at home where that is.
+  // A new content is at home where the old one's home is updated.
   std::vector<ValueId> successor(home.size(), kNone);
   for (size_t v = 0; v < home.size(); ++v)
     if (ValueId old = problem.values[v].updates;
@@ -188,7 +188,7 @@ void tmc::planning::takeOverwrites(const Problem &problem, Solution &solution) {
       e.overwrites.clear();
   absl::StatusOr<Timeline> timeline = timelineOf(problem, solution);
   if (!timeline.ok())
-    return; // `simulate` will say what is wrong.
+    return; // `simulate` will report the error.
   // An option is open if the read instance dies there in every trip shown.
   std::vector<std::vector<std::vector<char>>> open(solution.segments.size());
   for (size_t s = 0; s < open.size(); ++s)

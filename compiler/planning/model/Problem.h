@@ -1,22 +1,21 @@
-// Problem.h - what a schedule of a training step has to decide, as plain
-// values.
+// Problem.h - the decisions of a training step's schedule, as plain values.
 //
 // A step is a list of *segments*; a segment is a list of *instructions* that
 // runs `trips` times: prologue x 1, body x N (one micro-batch each), a peeled
 // last body x 1, epilogue x 1. An instruction makes *values* from values by a
-// *recipe*. Every instruction runs once in each trip of its segment; beyond
-// that, any recomputable recipe may run again, anywhere it is allowed, so that
-// a value need not be held between its uses:
+// *recipe*. Every instruction runs once in each trip of its segment. In
+// addition, any recomputable recipe may run again, anywhere it is allowed, so
+// that a value need not be held between its uses:
 //
 //     keep        F1 F2 F3 | B3 B2 B1        a1 and a2 held from F to B
 //     recompute   F1 F2 F3 | B3 F1 F2 B2 B1  a1 and a2 computed twice
 //
-// A *solution* says for each segment which recipes run, in which order. One
-// entry of that list is an *execution*; the bytes a value holds from one
-// execution that writes it on are an *instance* of the value. All of memory
+// A *solution* gives for each segment the recipes that run, in order. One entry
+// of that list is an *execution*; the bytes that a value holds after one
+// execution that writes it are an *instance* of the value. All of memory
 // follows from the solution by these rules, and nothing else is modelled. R1 to
-// R8 are the whole of a problem with one space and one engine; R9 to R15 add
-// other spaces and the work beside the compute engine:
+// R8 describe a problem with one space and one engine; R9 to R16 add other
+// spaces and the work beside the compute engine:
 //
 //  R1 A read takes the latest instance: the one of the last execution before
 //     it that writes the value. It is an error if there is none.
@@ -33,29 +32,28 @@
 //     written value takes part in at most one taken overwrite of an execution.
 //  R5 A *persistent* value is in memory when the step begins, and when it ends:
 //     parameters, optimizer moments, the batch, scalars. It is alive at every
-//     moment, its life goes around the end of the step. If value v has
-//     `updates = u`, then u is what the step finds and v what it leaves, v must
+//     moment; its life goes around the end of the step. If value v has
+//     `updates = u`, then the step begins with u and ends with v, v must
 //     overwrite u, and one of the two is alive at every moment. A temporary
 //     value with `liveOut` is alive to the end of the step (the loss).
 //  R6 In each trip of its segment but the first, a *carried* value c is the
 //     instance that `carriedFrom` had at the end of the trip before: to read c
 //     is to read that instance. In the first trip c is the instance of
-//     `initial`, or nothing where `initial` is none: the first pass writes
-//     where the others add, and a read of nothing costs no bytes.
-//  R7 Segments with several trips run the same list each trip. What the
-//     segment's own instructions write is forgotten at the start of a trip (a
+//     `initial`, or nothing if `initial` is none: the first trip writes where
+//     the others add, and a read of nothing costs no bytes.
+//  R7 Segments with several trips run the same list each trip. Values written
+//     by the segment's own instructions are forgotten at the start of a trip (a
 //     read must come after a write of the same trip; carrying is the only
 //     bridge). A value made outside may be read in each trip, so it is alive
 //     over all of them but the last, and there to its last read.
-//  R8 A buffer has one place for all trips. So what is alive in a body is what
-//     is alive in a middle trip, which begins with what is carried and ends
-//     with what the next one needs, even where there are but two trips.
+//  R8 A buffer has one place for all trips. So the values alive in a body are
+//     those alive in a middle trip, which begins with the carried values and
+//     ends with the values that the next trip needs, even with only two trips.
 //
-// So the live bytes of a step are those of its unrolled execution list, of
-// which the first, a middle and the last trip of each segment of several show
-// every moment there is (`simulate`). The peak is their maximum;
-// `reservedBytes` is added where the peak is compared with a budget of the
-// device.
+// So the live bytes of a step are those of its unrolled execution list. The
+// first, a middle and the last trip of each segment of several show every
+// moment of it (`simulate`). The peak is the maximum; `reservedBytes` is added
+// when the peak is compared with a budget of the device.
 //
 // Spaces, engines, time
 // ---------------------
@@ -79,8 +77,8 @@
 //     other, each first in, first out. An execution on the compute engine
 //     (engine 0) is one entry; *work* on any other engine is two entries of the
 //     same list, `Start` and `Done`, which share a `work` number. The Dones of
-//     an engine stand in the order of its Starts. What the work reads and
-//     writes, and its scratch, is alive from Start through Done.
+//     an engine stand in the order of its Starts. The values that work reads
+//     and writes, and its scratch, are alive from Start through Done.
 //
 //     Example: `stash` copies a while f2 runs; a is freed after the Done.
 //
@@ -101,7 +99,7 @@
 //
 // R12 Time. Work begins when its engine is free and these are complete: the
 //     compute entries before its Start, the work whose Done stands before it,
-//     and the maker of what it reads. Compute waits at the Done of work that
+//     and the makers of its inputs. Compute waits at the Done of work that
 //     reads or writes a value of the device, and at no other. At the border of
 //     a trip every engine is idle. So a trip takes as long as its last engine,
 //     and the *makespan* is the sum over the trips. With one engine it is the
@@ -117,24 +115,26 @@
 //     The makespan is 60; without the moves it would be 50.
 //
 // R13 A taken overwrite of work: the read instance must have no other reader
-//     that stands after the Start (of work: whose Done does), and its maker's
-//     Done must stand before the Start. The larger of the two counts from Start
-//     through Done. (R4 is the same where Start and Done are one moment.)
+//     that stands after the Start (or whose Done does, if the reader is work),
+//     and its maker's Done must stand before the Start. The larger of the two
+//     counts from Start through Done. (R4 is the case where Start and Done are
+//     one moment.)
 //
 //     Example: AdamW on the host reads m@host and writes m'@host in its place:
-//     100 bytes, not 200, from Start through Done. With `copy( adam( )copy
-//     )adam`, where copy reads m@host, it may not: the copy is under way.
+//     100 bytes, not 200, from Start through Done. The list `copy( adam( )copy
+//     )adam`, where copy reads m@host, is an error: the copy is in flight.
 //
-// R14 Homes. A persistent content has a *home*: the form in which it is between
-//     steps. `Solution::homes` names it; a form of kind Persistent can be it.
-//     R5 holds for the home only; other forms are temporaries, and there only
-//     if something makes them. The home of what isn't updated is never written.
-//     If the content is updated, the new content's home is the form that
-//     `updates` the old home. It is written exactly once, and the old home
-//     never. The execution that writes it takes the old home's storage under
-//     R13; if it also reads the old home, that overwrite must be declared and
-//     taken. A temporary content with `liveOut` has a home, too, among its
-//     forms that say `liveOut`; it is alive to the end of the step.
+// R14 Homes. A persistent content has a *home*: its form between two steps.
+//     `Solution::homes` names it; it must be a form of kind Persistent.
+//     R5 holds for the home only; other forms are temporaries, and exist only
+//     if a recipe makes them. The home of a content without updates is never
+//     written. If the content is updated, the new content's home is the form
+//     that `updates` the old home. The new home is written exactly once, the
+//     old home never. The execution that writes the new home takes the old
+//     home's storage under R13; if it also reads the old home, that overwrite
+//     must be declared and taken. A temporary content with `liveOut` has a
+//     home, too, among its forms with `liveOut`; it is alive to the end of the
+//     step.
 //
 //     Example: m (200 bytes) is at home on the host. The device updates it:
 //
@@ -145,14 +145,14 @@
 //     The stash writes m' in m's place. Between `update` and the stash's Start
 //     m@host holds the old content, and may still be fetched.
 //
-// R15 Loops, with `exactLoops`, in place of R7's forgetting and of R8: what a
-//     trip writes is forgotten when the next trip begins; what the last trip
-//     writes stays. A read takes its own trip's last write, else the instance
+// R15 Loops, with `exactLoops`, in place of R7's forgetting and of R8: values
+//     written in a trip are forgotten when the next trip begins; those of the
+//     last trip stay. A read takes its own trip's last write, else the instance
 //     from outside the segment, which then is alive in all trips. A form that
 //     is carried is a carried value of its own (c@host from t@host), and
 //     crosses the border only if the next trip reads it. It may also be written
 //     within a trip, by a copy. A copy of a first trip's nothing makes nothing;
-//     on a copy engine it takes no time and no scratch, and nobody waits for
+//     on a copy engine it takes no time and no scratch, and no entry waits for
 //     it. Kernels cost the same. Two trips are laid out as two, three and more
 //     as first, middle and last. A peeled last trip is a segment of its own.
 //
@@ -161,18 +161,18 @@
 //     too, is laid out: f g f g f.
 //
 // R16 Variants. All recipes of an instruction make the same contents, in any
-//     forms. What the chosen one doesn't make is optional.
+//     forms. Forms that the chosen recipe doesn't make are optional.
 //
 //     Example: `adam` on compute reads g, m and writes m'; its variant on the
 //     host's engine reads g@host, m@host and writes m'@host. If the host's
 //     runs, m' exists only if a fetch makes it.
 //
 // R9 to R16 need no deadlock check: every wait points backwards in the list.
-// Nor does memory depend on durations: it is a function of the list alone.
+// Memory doesn't depend on durations: it is a function of the list alone.
 //
 // A view is not a value: the builder of a problem collapses a view into the
-// value whose storage it reads. Sizes are as they will be placed, that is,
-// already rounded up to the arena's alignment.
+// value whose storage it reads. Sizes are those of the placed buffers, already
+// rounded up to the arena's alignment.
 //
 // Costs are int64 picoseconds (or any other unit, the same everywhere): sums
 // are exact, so a plan and its bound are the same on every machine.
@@ -198,7 +198,7 @@ using SpaceId = int32_t;
 using EngineId = int32_t;
 inline constexpr int32_t kNone = -1;
 
-/// What a value is for; decides nothing, reports are broken down by it.
+/// The purpose of a value, for reports only; it decides nothing.
 enum class ValueClass : uint8_t {
   Parameter,
   Gradient,
@@ -214,15 +214,15 @@ const char *nameOf(ValueClass valueClass);
 enum class ValueKind : uint8_t { Temporary, Persistent, Carried };
 
 struct Value {
-  std::string name; // The model's own, for messages and reports.
+  std::string name; // From the model, for messages.
   int64_t bytes = 0;
   ValueClass valueClass = ValueClass::Activation;
   ValueKind kind = ValueKind::Temporary;
   bool liveOut = false;        // Temporary: alive to the end of the step.
   bool pinned = false;         // Never recomputed, moved or dropped.
   ValueId updates = kNone;     // Persistent: the old version this replaces.
-  ValueId carriedFrom = kNone; // Carried: whose last instance it begins as.
-  /// Carried: what it is in the first trip. Pinned, unless `exactLoops`.
+  ValueId carriedFrom = kNone; // Carried: starts as its last instance.
+  /// Carried: its instance in the first trip. Pinned, unless `exactLoops`.
   ValueId initial = kNone;
   ValueId formOf = kNone; // The content's main form; kNone: this is it (R9).
   SpaceId space = 0;      // Where its bytes are.
@@ -243,22 +243,21 @@ struct Recipe {
   int64_t cost = 0;            // Picoseconds of one execution, on `engine`.
   int64_t workspaceBytes = 0;  // Scratch, in `workspaceSpace`.
   std::vector<Overwrite> overwrites; // In order of preference.
-  /// The instruction whose own execution this recipe can be. kNone: it only
-  /// recomputes (a pruned variant, a cheaper kernel from other values).
+  /// The instruction that this recipe can run for. kNone: it only recomputes (a
+  /// pruned variant, a cheaper kernel from other values).
   InstructionId instruction = kNone;
   /// May run in addition to the instructions' own executions.
   bool recomputable = false;
-  /// The only segment it may run in, or kNone for any.
-  /// Who reads a carried value is bound to the segment that carries it.
+  /// The only segment that it may run in; kNone: any. A recipe that reads a
+  /// carried value is bound to the segment that carries it.
   SegmentId segment = kNone;
   EngineId engine = 0;
   SpaceId workspaceSpace = 0;
 };
 
-/// Runs exactly once in each trip of its segment, by one of its recipes; all
+/// Runs exactly once in each trip of its segment, by one of its recipes. All
 /// recipes of an instruction make the same contents (R16), so with one form of
-/// each they write the same values. `recipes[0]` is what runs when nothing is
-/// gained by another.
+/// each they write the same values. `recipes[0]` is the default.
 struct Instruction {
   std::string name;
   SegmentId segment = 0;
@@ -276,7 +275,7 @@ struct Segment {
 enum class SpaceKind : uint8_t { Device, Host, File };
 const char *nameOf(SpaceKind kind);
 
-/// Where bytes can be. Space 0 is the device's own memory, the only one of its
+/// A place for bytes. Space 0 is the device's own memory, the only one of its
 /// kind.
 struct MemorySpace {
   std::string name = "device";
@@ -286,9 +285,9 @@ struct MemorySpace {
   int64_t reservedBytes = 0;
 };
 
-/// What an engine may do: kernels on device values, kernels on host values, or
-/// copies between two kinds of space. A copy between host and file goes
-/// through host bytes, which are its scratch.
+/// The work of an engine: kernels on device values, kernels on host values, or
+/// copies between two kinds of space. A copy between host and file goes through
+/// host bytes, which are its scratch.
 enum class EngineKind : uint8_t {
   Compute,
   DeviceToHost,
@@ -299,7 +298,7 @@ enum class EngineKind : uint8_t {
 };
 const char *nameOf(EngineKind kind);
 
-/// What does work beside the others, first in, first out. Engine 0 computes,
+/// Runs work beside the other engines, first in, first out. Engine 0 computes,
 /// the only one of its kind.
 struct Engine {
   std::string name = "compute";
@@ -314,17 +313,17 @@ struct Problem {
   std::vector<MemorySpace> spaces = {MemorySpace{}};
   std::vector<Engine> engines = {Engine{}};
   int64_t reservedBytes = 0; // Context, handles: counted against the budget.
-  /// R15 for its loops. Wanted where there are other spaces or engines.
+  /// R15 for the loops. Required with other spaces or engines.
   bool exactLoops = false;
 
   ValueId addValue(Value value);
   RecipeId addRecipe(Recipe recipe);
   SegmentId addSegment(std::string name, int64_t trips = 1);
-  /// Adds an instruction at the end of `segment` with its first recipe, whose
-  /// `instruction` it sets; and its `segment`, where that has several trips or
-  /// a carried value is read.
+  /// Adds an instruction at the end of `segment` with its first recipe. Sets
+  /// the recipe's `instruction`, and its `segment` if the segment has several
+  /// trips or the recipe reads a carried value.
   InstructionId addInstruction(SegmentId segment, Recipe recipe);
-  /// Another recipe that `instruction` may run by.
+  /// Adds another recipe for `instruction`.
   RecipeId addVariant(InstructionId instruction, Recipe recipe);
 
   /// The main form of v's content.
@@ -333,7 +332,7 @@ struct Problem {
   }
   /// Whether the recipe reads one form and writes another of one content.
   bool isCopy(const Recipe &recipe) const;
-  /// A copy of its engine's, not a kernel.
+  /// Whether the recipe runs on a copy engine: it is no kernel.
   bool isMove(const Recipe &recipe) const;
   /// Whether compute waits for its Done (R12).
   bool touchesDevice(const Recipe &recipe) const;
@@ -342,18 +341,18 @@ struct Problem {
   }
 };
 
-/// Whether R1 to R8 are the whole of the problem: one space, one engine, one
+/// Whether R1 to R8 describe all of the problem: one space, one engine, one
 /// form of each content, loops without R15.
 bool isOneSpace(const Problem &problem);
-/// How many trips of a segment show every moment there is.
+/// Number of trips of a segment that show every moment.
 int32_t shownTrips(const Problem &problem, SegmentId segment);
 
-/// The first thing wrong with `problem`, in words with names and numbers:
-/// indices, negative sizes, sums that overflow, an order in which something is
-/// read before it is made, an in-place update that can't be in place.
+/// The first defect of `problem`, in words with names and numbers: indices,
+/// negative sizes, sums that overflow, an order in which a value is read before
+/// it is made, an in-place update that can't be in place.
 absl::Status check(const Problem &problem);
 
-/// An execution of compute is one entry, Whole; work is a Start and a Done.
+/// An execution on compute is one entry, Whole; work is a Start and a Done.
 enum class Phase : uint8_t { Whole, Start, Done };
 
 /// One entry of a segment's list.
@@ -364,7 +363,7 @@ struct Execution {
   /// Indices into the recipe's `overwrites` that are taken; a Done has none.
   std::vector<int32_t> overwrites;
   Phase phase = Phase::Whole;
-  /// What a Start and its Done share, and no other entry of the segment does.
+  /// Shared by a Start and its Done, and by no other entry of the segment.
   int32_t work = kNone;
 };
 
@@ -380,11 +379,12 @@ struct Solution {
 std::vector<ValueId> homesOf(const Problem &problem, const Solution &solution);
 
 /// Every instruction once, by its first recipe, in the program's order, each
-/// possible overwrite taken; work is done at once. Homes are the main forms.
+/// possible overwrite taken; each Done right after its Start. Homes are the
+/// main forms.
 Solution baseSolution(const Problem &problem);
 
 /// Replaces the overwrites of every execution by those that R4 permits there,
-/// first come first served in the recipe's order. Never raises the live bytes.
+/// taken in the recipe's order. Never raises the live bytes.
 void takeOverwrites(const Problem &problem, Solution &solution);
 
 /// Cost of the solution: each execution times the trips of its segment. With
@@ -392,22 +392,22 @@ void takeOverwrites(const Problem &problem, Solution &solution);
 int64_t costOf(const Problem &problem, const Solution &solution);
 int64_t baseCost(const Problem &problem);
 
-/// Memory of one solution over the moments of its unrolled list, of which
-/// segments of several trips show the first, a middle one and the last.
+/// Memory of one solution over the moments of its unrolled list; segments of
+/// several trips show the first, a middle one and the last.
 struct Profile {
   struct Moment {
     SegmentId segment = 0;
-    int32_t trip = 0;  // 0, 1 or 2 of those shown.
+    int32_t trip = 0;  // 0, 1 or 2 of the trips shown.
     int32_t index = 0; // Into the segment's list.
   };
   std::vector<Moment> moments;
   std::vector<int64_t> liveBytes; // One per moment, reserved left out.
-  int64_t peakBytes = 0;          // Of the device, like the two below.
+  int64_t peakBytes = 0;          // On the device, like the next two.
   size_t peakMoment = 0;
-  /// What is alive at `peakMoment`, by class; sums to `peakBytes`.
+  /// Live bytes at `peakMoment`, by class; sums to `peakBytes`.
   std::array<int64_t, kNumClasses> peakByClass = {};
-  std::vector<int64_t> spacePeakBytes; // Of every space.
-  std::vector<int64_t> engineBusy;     // Of every engine, each trip counted.
+  std::vector<int64_t> spacePeakBytes; // Per space.
+  std::vector<int64_t> engineBusy;     // Per engine, each trip counted.
   int64_t makespan = 0;                // R12.
 };
 
@@ -422,14 +422,14 @@ struct Instance {
   int32_t begin = 0;
   int32_t last = 0;
   /// The instance whose storage this one took over (overwrite or carry), or
-  /// kNone. Those of one chain share an offset.
+  /// kNone. Instances of one chain share an offset.
   int32_t storageOf = kNone;
   /// The moment that ends its writing: `begin`, or the Done of work.
   int32_t made = 0;
 };
 
-/// Every instance of the unrolled list, moments as in `simulate`: what a
-/// packing needs. In ascending order of `begin`.
+/// Every instance of the unrolled list, for a packing; moments as in
+/// `simulate`. In ascending order of `begin`.
 absl::StatusOr<std::vector<Instance>> instancesOf(const Problem &problem,
                                                   const Solution &solution);
 

@@ -9,7 +9,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Room below INT64_MAX that sums of sizes and costs must keep.
+/// Largest sum of sizes or costs: a quarter of INT64_MAX.
 constexpr int64_t kMaxSum = std::numeric_limits<int64_t>::max() / 4;
 
 template <typename... Words> absl::Status malformed(const Words &...words) {
@@ -20,7 +20,7 @@ bool isIn(const std::vector<ValueId> &list, ValueId v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
-/// The first thing wrong, in the order in which a reader would look for it.
+/// Finds the first defect, in the order in which a reader looks for it.
 class Check {
 public:
   explicit Check(const Problem &problem)
@@ -59,8 +59,8 @@ private:
   absl::Status checkCarriedReads() const;
 
   const Problem &problem;
-  std::vector<int32_t> listed;      // Of each instruction: how often.
-  std::vector<InstructionId> maker; // Of each content.
+  std::vector<int32_t> listed;      // Per instruction: how often.
+  std::vector<InstructionId> maker; // Per content.
   __int128 stepCost = 0;
 };
 
@@ -162,8 +162,8 @@ absl::Status Check::checkOverwrites(const Recipe &r) const {
 }
 
 absl::Status Check::checkWrites(const Recipe &r) const {
-  // A copy makes what is there already, in another form; what it may overwrite
-  // is a matter of the plan (R14).
+  // A copy makes another form of an existing content; the plan decides the
+  // possible overwrites (R14).
   if (problem.exactLoops && problem.isCopy(r) && r.instruction == kNone)
     return absl::OkStatus();
   for (ValueId w : r.writes) {

@@ -23,7 +23,7 @@ constexpr EngineKind kEngineKinds[] = {
     EngineKind::Compute,  EngineKind::DeviceToHost, EngineKind::HostToDevice,
     EngineKind::FileRead, EngineKind::FileWrite,    EngineKind::Host};
 
-/// One line, taken apart word by word: `key=value` and flags, then the name.
+/// One line, read word by word: `key=value` and flags, then the name.
 class Line {
 public:
   Line(std::string_view text, int64_t number, bool hasSpaces)
@@ -39,7 +39,7 @@ public:
     rest.remove_prefix(out.size());
     return out;
   }
-  /// If the next word is `key=...`, its value.
+  /// If the next word is `key=...`, takes its value.
   bool take(std::string_view key, std::string_view &value) {
     std::string_view before = rest, w = word();
     if (w.size() > key.size() && w.substr(0, key.size()) == key &&
@@ -278,7 +278,7 @@ void parseLine(Line &line, Problem &problem) {
       line.hasSpaces ? ", reserved, space, engine or loops" : " or reserved"));
 }
 
-/// Whether version 1 can't say it all.
+/// Whether the problem needs version 2.
 bool saysSpaces(const Problem &problem) {
   const MemorySpace device;
   const Engine compute;
@@ -288,8 +288,8 @@ bool saysSpaces(const Problem &problem) {
          problem.engines[0].name != compute.name;
 }
 
-/// `name` at the end of a line; in quotes where its first word would be taken
-/// for a key or a flag.
+/// `name` at the end of a line; in quotes if its first word would be read as a
+/// key or a flag.
 std::string nameText(const std::string &name) {
   const std::string_view first =
       std::string_view(name).substr(0, name.find(' '));
@@ -393,7 +393,7 @@ std::string tmc::planning::printProblem(const Problem &problem) {
     absl::StrAppend(&out, v.pinned ? " pinned" : "",
                     v.liveOut ? " live-out" : "", " ", nameText(v.name), "\n");
   }
-  // Instructions in the program's order: their numbers are written anew.
+  // Instructions in the program's order, with new numbers.
   std::vector<InstructionId> newNumber(problem.instructions.size(), kNone);
   InstructionId next = 0;
   for (const Segment &s : problem.segments)

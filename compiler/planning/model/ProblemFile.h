@@ -1,7 +1,7 @@
 // ProblemFile.h - the full planning problem as a text file.
 //
 // One thing per line; things are named by their number in order of appearance,
-// and what isn't said is the default of Problem.h. Names come last on a line,
+// and omitted fields have the defaults of Problem.h. Names come last on a line,
 // may hold spaces, and end with it. `#` begins a comment line.
 //
 //     tmc-problem 1
@@ -14,7 +14,7 @@
 //     recipe instruction=0 cost=125000 workspace=256 again segment=0 ..
 //         .. reads=0,1,2 writes=5 may=2:5 must=1:6 attention
 //
-// (The backslash stands for a line that goes on; the file has none.)
+// (`..` marks a line that is continued here; a file has no continued lines.)
 // Instructions stand in the program's order; a recipe without `instruction`
 // only recomputes.
 //
@@ -35,8 +35,8 @@
 //     recipe cost=900 again engine=3 scratch-space=1 workspace=4096 ..
 //
 // Kinds of spaces: device, host, file. Kinds of engines: compute,
-// device-to-host, host-to-device, file-read, file-write, host. The writer
-// writes version 1 where that says it all.
+// device-to-host, host-to-device, file-read, file-write, host. The writer uses
+// version 1 if that can express the problem.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H
 #define TMC_COMPILER_PLANNING_MODEL_PROBLEMFILE_H
@@ -47,10 +47,10 @@
 
 namespace tmc::planning {
 
-/// Whether `text` begins as such a file does.
+/// Whether `text` begins like a problem file.
 bool isProblemFile(std::string_view text);
 
-/// An error names the line. What is read still has to pass `check`.
+/// An error names the line. The result still has to pass `check`.
 absl::StatusOr<Problem> parseProblem(std::string_view text);
 std::string printProblem(const Problem &problem);
 

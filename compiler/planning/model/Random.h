@@ -1,9 +1,9 @@
 // Random.h - random numbers that are the same everywhere.
 //
-// The standard library's engines are specified bit by bit but its distributions
-// are not, and std::log may differ in the last bit from one library to the
-// next. A plan must not: so this is splitmix64, and a logarithm made of
-// operations that IEEE 754 defines.
+// The standard library's engines are specified bit by bit, but its
+// distributions are not, and std::log may differ in the last bit between
+// libraries. A plan must be the same everywhere, so this is splitmix64, and a
+// logarithm made of operations that IEEE 754 defines.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_RANDOM_H
 #define TMC_COMPILER_PLANNING_MODEL_RANDOM_H
@@ -12,7 +12,7 @@
 
 namespace tmc::planning {
 
-/// Bits of the exponent that `power` looks at.
+/// Number of exponent bits that `power` uses.
 inline constexpr int kPowerBits = 24;
 
 /// base^exponent, exponent in [0, 1], by square roots: the same everywhere.

@@ -8,7 +8,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// R14: what begins in the place of an old home may do so.
+/// R14: a content that takes an old home's place may begin there.
 absl::Status checkHomes(const Problem &problem, const Timeline &u) {
   for (const Instance &i : u.instances) {
     if (i.begin < 0 || i.storageOf == kNone ||
@@ -24,7 +24,7 @@ absl::Status checkHomes(const Problem &problem, const Timeline &u) {
   return absl::OkStatus();
 }
 
-/// R14: who reads the old home writes the new one in its place.
+/// R14: an execution that reads the old home writes the new one in its place.
 absl::Status checkHomeOverwrite(const Problem &problem, const Timeline &u,
                                 size_t t, const Recipe &recipe,
                                 const std::vector<ValueId> &home) {
@@ -45,8 +45,8 @@ absl::Status checkHomeOverwrite(const Problem &problem, const Timeline &u,
   return absl::OkStatus();
 }
 
-/// R4 and R13: every taken overwrite is of an instance that is through, and
-/// shares neither end with another; every must is taken.
+/// R4 and R13: every taken overwrite is of an instance that isn't read later,
+/// and shares neither end with another; every must is taken.
 absl::Status checkOverwrites(const Problem &problem, const Solution &solution,
                              const Timeline &u) {
   std::vector<ValueId> home;
@@ -93,7 +93,7 @@ absl::Status checkOverwrites(const Problem &problem, const Solution &solution,
   return absl::OkStatus();
 }
 
-/// What is alive at the peak, by class.
+/// Live bytes at the peak, by class.
 void countClasses(const Problem &problem, const Solution &solution,
                   const Timeline &timeline, Profile &profile) {
   int32_t peak = int32_t(profile.peakMoment);
@@ -111,7 +111,7 @@ void countClasses(const Problem &problem, const Solution &solution,
         problem.values[i.value].space != SpaceId(kDeviceSpace))
       continue;
     int64_t bytes = problem.values[i.value].bytes;
-    // The taker of a storage counts for what it has beyond the giver.
+    // An instance that takes storage counts for its bytes beyond the giver's.
     if (i.storageOf != kNone && i.made >= peak)
       bytes -= std::min(
           bytes, problem.values[timeline.instances[i.storageOf].value].bytes);

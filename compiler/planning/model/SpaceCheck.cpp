@@ -44,7 +44,7 @@ absl::Status checkHouse(const Problem &problem) {
   return absl::OkStatus();
 }
 
-/// A form's kind and references follow its content's main form.
+/// Checks that a form's kind and references follow its content's main form.
 absl::Status checkForm(const Problem &problem, const Value &form) {
   const Value &main = problem.values[form.formOf];
   if (form.kind != main.kind && form.kind != ValueKind::Temporary)
@@ -103,8 +103,7 @@ absl::Status checkForms(const Problem &problem) {
   return absl::OkStatus();
 }
 
-/// Kinds of the spaces that an engine reads from, writes to and has its
-/// scratch in.
+/// Kinds of the spaces that an engine reads, writes and uses for scratch.
 struct Reach {
   SpaceKind reads, writes, scratch, otherScratch;
 };

@@ -1,8 +1,8 @@
-// SpaceCheck.h - whether a problem's spaces, engines and forms are well formed.
+// SpaceCheck.h - checks that a problem's spaces, engines and forms are well
+// formed.
 //
-// The part of `check` (Problem.h) that knows R9, R10, R14 and R16. It runs
-// first: later parts look contents and engines up without asking whether they
-// are there.
+// The part of `check` (Problem.h) for R9, R10, R14 and R16. It runs first,
+// because later parts look up contents and engines without a check.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_SPACECHECK_H
 #define TMC_COMPILER_PLANNING_MODEL_SPACECHECK_H
@@ -11,8 +11,8 @@
 
 namespace tmc::planning {
 
-/// The first thing wrong with spaces, engines, forms, or what engines read and
-/// write, in words with names and numbers.
+/// The first defect of spaces, engines, forms, or of the values that engines
+/// read and write, in words with names and numbers.
 absl::Status checkSpaces(const Problem &problem);
 
 } // namespace tmc::planning

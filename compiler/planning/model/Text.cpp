@@ -12,7 +12,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Digits with at most one point, exactly; the rest of the text is left.
+/// Digits with at most one point, exactly; leaves the rest of the text.
 struct Decimal {
   int64_t digits = 0;
   int64_t scale = 1;

@@ -1,4 +1,4 @@
-// Text.h - sizes as people write them, and JSON as `--json` promises it.
+// Text.h - sizes in human notation, and the JSON of `--json`.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_TEXT_H
 #define TMC_COMPILER_PLANNING_MODEL_TEXT_H

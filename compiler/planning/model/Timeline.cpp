@@ -94,7 +94,7 @@ Timeline::liveBytes(std::span<const int64_t> bytesOfValue) const {
     int64_t bytes = bytesOfValue[i.value];
     live[std::max(i.begin, 0)] += bytes;
     live[std::min<size_t>(i.last + 1, n + 1)] -= bytes;
-    if (i.storageOf != kNone) { // Both count while one hands over.
+    if (i.storageOf != kNone) { // Both count during an overwrite.
       int64_t shared =
           std::min(bytes, bytesOfValue[instances[i.storageOf].value]);
       live[i.begin] -= shared;

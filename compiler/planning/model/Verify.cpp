@@ -14,8 +14,8 @@ namespace {
 using Wide = __int128;
 
 /// Walks the unrolled step backward with the set of values whose present bytes
-/// a later entry needs. No instances, no intervals: a second way to the same
-/// numbers.
+/// a later entry needs. It uses neither instances nor intervals, so it is a
+/// second way to the same numbers.
 class Walk {
 public:
   Walk(const Problem &problem, const Solution &solution)
@@ -35,7 +35,7 @@ public:
     }
     for (const Value &value : problem.values)
       if (value.updates != kNone)
-        drop(value.updates); // What the step leaves is the new version.
+        drop(value.updates); // The step ends with the new version.
     for (SegmentId s = SegmentId(problem.segments.size()) - 1; s >= 0; --s) {
       int64_t trips = problem.segments[s].trips > 1 ? 3 : 1;
       for (int64_t trip = trips - 1; trip >= 0; --trip)
@@ -107,7 +107,7 @@ private:
 
   /// One trip of segment s, last execution first.
   std::optional<std::string> walkTrip(SegmentId s, bool first) {
-    // In a first trip a carried value goes by the name of what it is then.
+    // In a first trip a carried value has the name of its initial value.
     auto named = [&](ValueId v) {
       const Value &value = problem.values[v];
       return first && value.kind == ValueKind::Carried ? value.initial : v;
@@ -115,7 +115,7 @@ private:
     const std::vector<Execution> &list = solution.segments[s];
     for (size_t v = 0; first && v < problem.values.size(); ++v)
       if (needed[v] && problem.values[v].kind == ValueKind::Carried) {
-        drop(ValueId(v)); // Needed after a segment of one trip.
+        drop(ValueId(v)); // Read after a segment of one trip.
         if (problem.values[v].initial != kNone)
           need(problem.values[v].initial);
       }
@@ -209,7 +209,8 @@ absl::StatusOr<Claim> measureAll(const Problem &problem,
   return claim;
 }
 
-/// Peaks of other spaces as claimed, and every space within its own budget.
+/// Checks that the claimed peaks of other spaces are right, and that every
+/// space is within its own budget.
 std::optional<std::string> checkPeaks(const Problem &problem, const Claim &is,
                                       const Claim &claim) {
   for (size_t s = 0; s < problem.spaces.size(); ++s) {

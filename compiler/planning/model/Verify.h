@@ -1,11 +1,10 @@
-// Verify.h - proves a solution right, or names what is wrong with it.
+// Verify.h - proves a solution right, or names its first defect.
 //
-// Nothing here is shared with the planners or with `simulate`: the verifier
-// unrolls the loops by itself, walks the executions forward with the set of
-// instances in memory, and backward for last reads, in 128-bit sums. It names
-// the first defect, with numbers. Every answer of every
-// planner, ours or plugged in, passes through it before it reaches the IR, in
-// release builds too.
+// The verifier shares nothing with the planners or with `simulate`: it unrolls
+// the loops itself and walks the executions backward with the set of values
+// that later entries need, in 128-bit sums. It names the first defect, with
+// numbers. Every answer of every planner, built-in or external, passes through
+// it before it reaches the IR, in release builds too.
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_VERIFY_H
 #define TMC_COMPILER_PLANNING_MODEL_VERIFY_H
@@ -18,17 +17,17 @@
 
 namespace tmc::planning {
 
-/// What a planner says of its solution.
+/// A planner's claim about its solution.
 struct Claim {
   int64_t peakBytes = 0;    // Live, reserved left out.
   int64_t cost = 0;         // The makespan.
   int64_t budgetBytes = -1; // Reserved included; -1: none.
-  /// Of the spaces from 1 on; what each may take is said in the problem.
+  /// Peaks of the spaces from 1 on; their budgets are in the problem.
   std::vector<int64_t> otherPeakBytes = {};
 };
 
 /// The first defect of `solution` or of `claim`, or nothing. With several
-/// spaces or engines it begins with the rule that is broken ("R13: ...").
+/// spaces or engines it begins with the broken rule ("R13: ...").
 std::optional<std::string> verifySolution(const Problem &problem,
                                           const Solution &solution,
                                           const Claim &claim);

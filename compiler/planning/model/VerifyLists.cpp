@@ -1,5 +1,5 @@
-// VerifyLists.cpp - the verifier's own look at lists: indices, instructions
-// that run once, and work that has its Start and its Done (R10).
+// VerifyLists.cpp - the verifier's own check of lists: indices, instructions
+// that run once, and work with a Start and a Done (R10).
 
 #include "compiler/planning/model/VerifySpaces.h"
 

@@ -16,7 +16,7 @@ template <typename... Words> Defect defect(const Words &...words) {
   return absl::StrCat(words...);
 }
 
-/// The bytes that one write leaves, or that the step begins with.
+/// The bytes of one write, or of a home at the step's begin.
 struct Version {
   ValueId value = kNone;
   int32_t from = -1; // Its writer's Start (or only entry); -1: none.
@@ -32,7 +32,7 @@ struct Entry {
   int32_t start = 0, done = 0;        // The entries of the same work.
   std::vector<int32_t> reads, writes; // Versions; a Done has none.
   bool idle = false;                  // A move of a first trip's nothing.
-  /// Old homes, and the new ones that it writes in their places.
+  /// Pairs of old homes and new homes that the entry writes in their places.
   std::vector<std::pair<int32_t, int32_t>> oldHomes;
 };
 
@@ -88,24 +88,23 @@ private:
   Defect checkHomePlace(const Entry &entry, int32_t old, int32_t now) const;
   Defect release(const Entry &entry, int32_t at);
   void change(int32_t version, int needs, int holds);
-  /// Pairs (old, new) of versions of which the new one takes the old one's
-  /// place.
+  /// Pairs (old, new) of versions: the new one takes the old one's place.
   std::vector<std::pair<int32_t, int32_t>> takesOf(const Entry &entry) const;
 
   const Problem &problem;
   const Solution &solution;
   SpaceMeasure &measure;
-  std::vector<ValueId> homes; // Of each main form.
+  std::vector<ValueId> homes; // Per main form.
   std::vector<Version> versions;
   std::vector<Entry> entries;
-  std::vector<int32_t> meaning; // The version that each value's name means.
-  std::vector<int32_t> initial; // The version that a home begins with.
+  std::vector<int32_t> meaning; // The version that a name means.
+  std::vector<int32_t> initial; // A home's version at the begin.
   std::vector<int32_t> homeWrites;
-  std::vector<int32_t> busyUntil; // Of each value: a Done.
-  std::vector<char> needed;       // Of each version, by later entries.
+  std::vector<int32_t> busyUntil; // Per value: a Done.
+  std::vector<char> needed;       // Per version, by later entries.
   std::vector<int32_t> held;      // By how many works in flight.
   std::vector<int32_t> taker;     // The entry that takes its place.
-  std::vector<Wide> bytes;        // Of each space.
+  std::vector<Wide> bytes;        // Per space.
 };
 
 Defect SpaceWalk::chooseHomes() {
@@ -124,7 +123,8 @@ Defect SpaceWalk::chooseHomes() {
                     "' is its home");
     homes[main] = h;
   }
-  // First of what the step begins with, then of what replaces it.
+  // First the homes of contents at the step's begin, then those of their
+  // updates.
   std::vector<ValueId> heir(problem.values.size(), kNone);
   for (ValueId v = 0; v < ValueId(problem.values.size()); ++v) {
     const Value &value = problem.values[v];
@@ -261,7 +261,7 @@ Defect SpaceWalk::nameWrites(Entry &entry, int32_t at) {
   return std::nullopt;
 }
 
-/// What the list says of overwrites: each storage once, each must taken.
+/// R4: the list overwrites each storage once and takes each must.
 Defect SpaceWalk::checkTakes(const Entry &entry) const {
   const Recipe &r = *entry.recipe;
   const std::vector<int32_t> &taken = entry.execution->overwrites;
@@ -301,7 +301,7 @@ Defect SpaceWalk::checkHomes() {
   return std::nullopt;
 }
 
-/// How long the entries from `begin` to `end`, one trip, take (R12).
+/// Time of the entries [begin, end), one trip (R12).
 Wide SpaceWalk::timeOf(size_t begin, size_t end) const {
   std::vector<Wide> ends(end - begin, 0), engineEnd(problem.engines.size(), 0);
   Wide computed = 0, awaited = 0, complete = 0, latest = 0;
@@ -362,14 +362,14 @@ SpaceWalk::takesOf(const Entry &entry) const {
   return takes;
 }
 
-/// Going back over an entry's Done.
+/// Walks back over an entry's Done.
 void SpaceWalk::hold(const Entry &entry) {
   for (const std::vector<int32_t> *list : {&entry.reads, &entry.writes})
     for (int32_t version : *list)
       if (version >= 0)
         change(version, needed[version], 1);
   for (auto [old, now] : takesOf(entry)) {
-    // A later need or another taker is named when its Start is reached.
+    // A later need or another taker is reported at its Start.
     if (taker[old] == kNone && !needed[old])
       taker[old] = entry.start;
     bool reads = std::count(entry.reads.begin(), entry.reads.end(), old);
@@ -383,8 +383,8 @@ void SpaceWalk::hold(const Entry &entry) {
     bytes[entry.recipe->workspaceSpace] += entry.recipe->workspaceBytes;
 }
 
-/// R14: a new home is in the old one's place alone, and declares it where it
-/// reads it.
+/// R14: a new home takes only the old home's place, and declares that if it
+/// reads the old home.
 Defect SpaceWalk::checkHomePlace(const Entry &entry, int32_t old,
                                  int32_t now) const {
   const Recipe &r = *entry.recipe;
@@ -406,7 +406,7 @@ Defect SpaceWalk::checkHomePlace(const Entry &entry, int32_t old,
   return std::nullopt;
 }
 
-/// Going back over its Start.
+/// Walks back over an entry's Start.
 Defect SpaceWalk::release(const Entry &entry, int32_t at) {
   const Recipe &r = *entry.recipe;
   for (int32_t version : entry.reads)

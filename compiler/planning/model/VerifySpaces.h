@@ -4,8 +4,9 @@
 // The part of `Verify.h` for everything beyond R1 to R8. It shares nothing with
 // the timeline: it unrolls up to four trips, names each version of each value
 // on the way forward, walks back with the set of versions that are needed or
-// held, and times each trip by the ends of what every entry waits for. All sums
-// have 128 bits. A defect begins with its rule: "R13: 'adam' overwrites ...".
+// held, and times each trip by the ends of the work that each entry waits for.
+// All sums have 128 bits. A defect begins with its rule: "R13: 'adam'
+// overwrites ...".
 
 #ifndef TMC_COMPILER_PLANNING_MODEL_VERIFYSPACES_H
 #define TMC_COMPILER_PLANNING_MODEL_VERIFYSPACES_H
@@ -16,14 +17,14 @@
 
 namespace tmc::planning {
 
-/// What a plan takes, by the verifier's own count.
+/// Bytes and time of a plan, by the verifier's own count.
 struct SpaceMeasure {
-  std::vector<__int128> peakBytes; // Of every space, reserved left out.
+  std::vector<__int128> peakBytes; // Per space, reserved left out.
   __int128 makespan = 0;
 };
 
-/// The first defect of the lists themselves: what runs where and how often, and
-/// R10. Nothing of what is in memory.
+/// The first defect of the lists themselves: which recipes run where and how
+/// often, and R10. It doesn't check memory.
 std::optional<std::string> verifyLists(const Problem &problem,
                                        const Solution &solution);
 

@@ -14,8 +14,8 @@ int64_t alignmentOf(const ArenaProblem &problem, const Buffer &buffer) {
   return buffer.alignment ? buffer.alignment : problem.alignment;
 }
 
-/// For each buffer, the one at the end of its chain of `inside` and its
-/// distance from that one's start.
+/// Per buffer: the end of its `inside` chain, and its distance from that
+/// buffer's start.
 struct Root {
   int32_t buffer;
   int64_t distance;
@@ -87,7 +87,7 @@ tmc::planning::checkArena(const ArenaProblem &problem) {
 
 int64_t tmc::planning::peakBytes(const ArenaProblem &problem) {
   std::vector<Root> roots = rootsOf(problem);
-  // Members of a group alive at the same moment count by their union.
+  // Members of a group alive at the same moment count as their union.
   std::vector<std::vector<int32_t>> members(problem.buffers.size());
   for (size_t i = 0; i < roots.size(); ++i)
     members[roots[i].buffer].push_back(int32_t(i));
@@ -122,9 +122,9 @@ int64_t tmc::planning::peakBytes(const ArenaProblem &problem) {
   return peak;
 }
 
-/// A sweep over time with the live buffers by offset. Those of different groups
-/// never overlap (else the sweep had ended), so a newcomer is compared with its
-/// neighbours only.
+/// A sweep over time with the live buffers by offset. Live buffers of different
+/// groups never overlap (otherwise the sweep has ended), so a new buffer is
+/// compared only with its neighbours.
 static std::optional<std::string>
 findOverlap(const std::vector<Buffer> &buffers, const Packing &packing,
             const std::vector<int32_t> &group) {
@@ -176,9 +176,9 @@ findOverlap(const std::vector<Buffer> &buffers, const Packing &packing,
          ++up)
       if (group[up->second] != group[e.buffer])
         return defect(up->second);
-    // Going down, the first stranger met may be too short to reach this buffer
-    // while a longer one of its group does; whatever lies below another
-    // group's buffer ends before that one begins.
+    // Going down, the first buffer of another group may be too short to reach
+    // this buffer although a longer one of its group does. Buffers below a
+    // second group's buffer end before that one begins.
     int32_t stranger = -1;
     for (auto down = it; down != live.begin();) {
       --down;

@@ -1,4 +1,4 @@
-// Arena.h - where each buffer lives inside one allocation.
+// Arena.h - the place of each buffer inside one allocation.
 //
 // A step is a fixed list of instructions. A buffer is alive from the
 // instruction that first writes it to the one that last reads it, and two
@@ -11,13 +11,14 @@
 //
 // Some buffers are tied: `inside` puts one at a fixed distance in another (a
 // piece of a concatenation; at distance 0, the in-place successor that takes
-// over its predecessor's storage). Tied buffers form one *group*, placed as one
+// its predecessor's storage). Tied buffers form one *group*, placed as one
 // shape: the union of its members' boxes. Members of a group may overlap each
-// other in time and place, for they were tied knowing that they share bytes.
+// other in time and place: their tie means that they share bytes.
 //
 // `ArenaProblem` states the buffers, `packArena` chooses offsets, and
-// `verifyPacking` proves a choice right without knowing how it was made. Every
-// planner answer passes through `verifyPacking`, in release builds too.
+// `verifyPacking` proves the offsets right independently of `packArena`. The
+// answer of every planner passes through `verifyPacking`, in release builds
+// too.
 
 #ifndef TMC_COMPILER_PLANNING_PACK_ARENA_H
 #define TMC_COMPILER_PLANNING_PACK_ARENA_H
@@ -29,7 +30,7 @@
 
 namespace tmc::planning {
 
-/// LiveProfile [begin, end) during which a buffer holds a live value.
+/// Instructions [begin, end) during which a buffer holds a live value.
 struct Lifetime {
   int64_t begin = 0;
   int64_t end = 0;
@@ -44,7 +45,7 @@ struct Buffer {
   std::string name; // For diagnostics only.
   int64_t bytes = 0;
   Lifetime lifetime;
-  int64_t alignment = 0; // 0: the problem's.
+  int64_t alignment = 0; // 0: the problem's alignment.
   /// This buffer is at `distance` bytes from the start of buffer `inside`
   /// (which may itself be inside another; no cycles).
   int32_t inside = -1;
@@ -54,9 +55,8 @@ struct Buffer {
 
 struct ArenaProblem {
   std::vector<Buffer> buffers;
-  int64_t alignment = 256; // Of every offset not said otherwise.
-  int64_t capacityBytes =
-      -1; // Stop improving once within; -1: as small as found.
+  int64_t alignment = 256;    // For offsets; a buffer may override it.
+  int64_t capacityBytes = -1; // Good enough; -1: as small as found.
 };
 
 /// `offsets[i]` places `problem.buffers[i]`.
@@ -70,12 +70,12 @@ struct PackOptions {
   int64_t effort = 100; // Counted work, in percent of the default.
 };
 
-/// Largest total size of bytes alive at one instruction (groups counted by the
-/// union of their members alive). No packing is smaller.
+/// Largest total size in bytes of buffers alive at one instruction (a group
+/// counts as the union of its live members). No packing is smaller.
 int64_t peakBytes(const ArenaProblem &problem);
 
-/// The first thing wrong with `problem`, or nothing: negative sizes, ties that
-/// form a cycle or disagree with fixed offsets or alignments.
+/// The first defect of `problem`, or nothing: negative sizes, ties that form a
+/// cycle or disagree with fixed offsets or alignments.
 std::optional<std::string> checkArena(const ArenaProblem &problem);
 
 /// Offsets for a problem that `checkArena` accepts.

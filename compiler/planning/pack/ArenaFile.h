@@ -17,8 +17,8 @@
 
 namespace tmc::planning {
 
-/// An error names the line. The problem has passed `checkArena`; offsets are
-/// aligned to 1 where the file doesn't say.
+/// An error names the line. The result has passed `checkArena`; the default
+/// alignment is 1.
 absl::StatusOr<ArenaProblem> parseArena(std::string_view text);
 /// The problem without ties, as `parseArena` reads it.
 std::string printLifetimes(const ArenaProblem &problem);

@@ -1,4 +1,4 @@
-// BufferGroups.h - what packing places: groups of tied buffers.
+// BufferGroups.h - groups of tied buffers, which the packer places.
 //
 // A buffer without ties is a group of its own. Time is compressed to sections:
 // between two neighbouring ends of lives nothing changes.
@@ -25,12 +25,12 @@ struct BufferGroup {
   int64_t fixed = -1; // Offset of the start; -1: free.
   int64_t alignment = 1;
   int64_t extent = 0; // Bytes from the start to the last end.
-  /// From the first section of all members to behind the last.
+  /// From the first section of all members to after the last.
   int32_t first = std::numeric_limits<int32_t>::max(), last = 0;
 };
 
 struct BufferGroups {
-  /// Of a buffer.
+  /// The place of a buffer.
   struct Place {
     int32_t group;
     int64_t distance; // From the group's start.
@@ -43,8 +43,8 @@ struct BufferGroups {
 /// The groups of a problem that `checkArena` accepts.
 BufferGroups groupBuffers(const ArenaProblem &problem);
 
-/// Those first that live where most is alive, of these the longest lives; those
-/// with fixed offsets before all.
+/// Groups with fixed offsets first; then by the most live bytes during their
+/// lives, descending; among equals the longest lives first.
 std::vector<int32_t> pressedFirst(const BufferGroups &of);
 
 } // namespace tmc::planning

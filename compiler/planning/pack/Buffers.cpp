@@ -56,7 +56,7 @@ public:
     return out;
   }
 
-  /// Of each buffer that `run` made.
+  /// Per buffer made by `run`.
   std::vector<ValueClass> classes;
 
 private:
@@ -73,12 +73,12 @@ private:
   Timeline u;
   int32_t rows = 0;
   std::vector<int32_t> segmentBegin;
-  /// Buffers: one per place in the lists that writes a value, then joined.
+  /// Buffers: one per value and place in the lists that writes it, then joined.
   std::vector<int32_t> owner;
   std::vector<ValueId> valueOf;
-  std::vector<int64_t> bytes; // The most of what shares a buffer.
+  std::vector<int64_t> bytes; // The most of all instances in a buffer.
   std::vector<char> persistent, liveOut;
-  std::vector<int32_t> bufferOf; // Of each instance.
+  std::vector<int32_t> bufferOf; // Per instance.
   std::vector<std::vector<Touch>> touches;
 
   int32_t find(int32_t b) {
@@ -122,7 +122,7 @@ private:
     for (size_t i = 0; i < u.instances.size(); ++i)
       if (u.instances[i].storageOf != kNone)
         unite(bufferOf[i], bufferOf[u.instances[i].storageOf]);
-    // A carried value is one buffer, whichever trip it comes from.
+    // A carried value is one buffer in all trips.
     std::map<std::pair<int32_t, ValueId>, int32_t> carried;
     for (size_t t = 0; t < u.size(); ++t) {
       const Recipe &recipe = recipeAt(t);
@@ -139,7 +139,7 @@ private:
     }
   }
 
-  /// Where in its list the entry's work is done.
+  /// Index in the list of the entry's Done.
   int32_t doneOf(size_t s, size_t entry) const {
     const std::vector<Execution> &list = solution.segments[s];
     size_t at = entry;
@@ -160,7 +160,7 @@ private:
       const Profile::Moment &m = u.moments[t];
       bool loops = problem.segments[m.segment].trips > 1;
       if (loops && m.trip != 1)
-        continue; // The second trip shows what a body reads and writes.
+        continue; // The second trip shows all touches of a body.
       auto touch = [&](std::span<const int32_t> list, bool reads, size_t at) {
         for (int32_t instance : list)
           if (instance != kNone)
@@ -169,7 +169,7 @@ private:
       };
       touch(u.readsAt(t), true, t);
       touch(u.writesAt(t), false, t);
-      // Work touches all of it to its Done.
+      // Work touches its operands through its Done.
       if (size_t end = size_t(u.endOf(t)); end != t) {
         touch(u.readsAt(t), false, end);
         touch(u.writesAt(t), false, end);

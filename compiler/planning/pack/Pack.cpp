@@ -2,16 +2,16 @@
 // order, then exact search.
 //
 // Greedy placement takes the groups of tied buffers in some order and gives
-// each the lowest offset it can have. On a problem of moderate size that looks
-// into the holes between what is placed already; on a large one only at the
-// tops, which a segment tree over time answers in O(log n). Lives of a training
-// step are nested, so long lives first is nearly perfect where all is kept.
+// each the lowest possible offset. On a problem of moderate size it looks into
+// the holes between placed buffers; on a large one only at the tops, which a
+// segment tree over time gives in O(log n). Lives of a training step are
+// nested, so an order by long lives is nearly perfect if all values are kept.
 //
-// Where much is recomputed the arena is nearly full for most of the step, and
-// no such order is good. Then the groups that end up high complain: each moves
-// forward in the order, a random part of the way, and all are placed again
-// (squeaky wheel optimization, Joslin and Clements 1999). Small groups, which
-// find a hole anyway, wait for the end.
+// With much recomputation the arena is nearly full for most of the step, and no
+// such order is good. Then each group that ends up high moves forward in the
+// order by a random distance, and all are placed again (squeaky wheel
+// optimization, Joslin and Clements 1999). Small groups, which always find a
+// hole, are placed last.
 
 #include "compiler/planning/model/Random.h"
 #include "compiler/planning/pack/Arena.h"
@@ -31,16 +31,17 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 /// Counted steps, about a nanosecond each, for better orders.
 constexpr int64_t kImproveWork = 20'000'000;
-/// Orders tried in one go: of few groups, more don't help.
+/// Most orders in one search; with few groups, more don't help.
 constexpr int kMostOrders = 200;
-/// Up to so many groups are few, so that better orders are always sought.
+/// Most groups for which better orders are always sought.
 constexpr size_t kFewGroups = 4000;
-/// Up to so many a place is looked for in holes, too, where tops lose more than
-/// a hundredth: that costs the square of the number. The work of one order, a
-/// step for each pair, is counted as often as kManyOrders.
+/// Most groups for which holes are searched too, if tops alone lose more than 1
+/// %. The cost is the square of the number. The work of one order, one step for
+/// each pair, counts `kManyOrders` times.
 constexpr size_t kManyGroups = 20'000;
 constexpr int kManyOrders = 15;
-/// Of many groups, more effort than this is spent on another seed only.
+/// Largest effort with many groups, in percent. A larger effort then has no
+/// effect; another seed has.
 constexpr int64_t kMostManyEffort = 200;
 
 int64_t alignUp(int64_t value, int64_t alignment) {
@@ -59,21 +60,21 @@ public:
   Packing run();
 
 private:
-  /// Many small groups cost time, and find a place in any hole.
+  /// Small groups among many cost time and fit into any hole.
   bool isSmall(const BufferGroup &group) const {
     return groups.size() > 500 && group.fixed < 0 &&
            group.extent < lowest / 1000;
   }
-  /// But for those that live long, which would come to lie on top of all: they
-  /// go to the bottom, where they waste next to nothing.
+  /// Small groups with long lives would end up on top of all others. They go to
+  /// the bottom, where they waste almost no bytes.
   bool isSediment(const BufferGroup &group) const {
     return isSmall(group) && group.last - group.first > sections / 8;
   }
   /// Where greedy placement looks for an offset.
   enum class Look : uint8_t { Tops, TightestHole, LowestHole };
-  /// Greedy placement of the groups in `order`; returns the arena.
+  /// Greedy placement of the groups in `order`; returns the arena in bytes.
   int64_t greedy(const std::vector<int32_t> &order, Look look);
-  /// The same of all groups, kept if it is the best.
+  /// Places all groups greedily; the best placement is kept.
   int64_t attempt(const std::vector<int32_t> &order, Look look) {
     int64_t arena = greedy(order, look);
     for (size_t i = 0; i < problem.buffers.size(); ++i) // Empty ones count too.
@@ -82,11 +83,10 @@ private:
     keep(lastOffsets, arena);
     return arena;
   }
-  /// Of many groups: better orders from the one in which the groups come first
-  /// that live where most is alive, the longest of them first.
+  /// With many groups: improves the order of `pressedFirst`.
   void improveWherePressed();
-  /// Changes `order` to the best that is found; returns its arena, small groups
-  /// left out.
+  /// Changes `order` to the best order found; returns its arena in bytes,
+  /// without small groups.
   int64_t improveOrder(std::vector<int32_t> &order, int64_t amount);
   void exact();
   void keep(const std::vector<int64_t> &offsets, int64_t bytes) {
@@ -95,7 +95,7 @@ private:
       bestOffsets = offsets;
     }
   }
-  /// Without a capacity, a thousandth above the live peak is good enough.
+  /// Without a capacity, 0.1 % above the live peak is good enough.
   int64_t wanted() const {
     if (problem.capacityBytes < 0)
       return lowest + lowest / 1000;
@@ -130,8 +130,8 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
     const BufferGroup &g = groups[r];
     int64_t at = std::max<int64_t>(g.fixed, 0);
     if (g.fixed < 0 && holes) {
-      // Offsets that some placed buffer forbids: open intervals; the lowest
-      // aligned offset outside of them, in the tightest hole.
+      // Placed buffers forbid open intervals of offsets. The result is the
+      // lowest aligned offset outside of them, or the one in the tightest hole.
       bool tight = look == Look::TightestHole && !isSmall(g);
       int64_t tightest = kNever, next = 0;
       at = -1;
@@ -142,7 +142,7 @@ int64_t Packer::greedy(const std::vector<int32_t> &order, Look look) {
           next = alignUp(hi, g.alignment);
         return at < 0 || tight;
       };
-      if (g.members.size() == 1) { // In the order of what is placed.
+      if (g.members.size() == 1) { // In offset order of `put`.
         const BufferGroup::Member &m = g.members.front();
         size_t i = 0;
         for (bool more = true; more && i < put.size(); ++i)
@@ -209,7 +209,7 @@ int64_t Packer::improveOrder(std::vector<int32_t> &order, int64_t amount) {
   for (int i = 0; i < kMostOrders && work < end && best > wanted(); ++i) {
     int64_t arena = greedy(order, Look::LowestHole);
     if (arena <= least) {
-      if (arena < least && arena < best) { // Perhaps with the small ones, too.
+      if (arena < least && arena < best) { // Try with the small ones.
         std::vector<int32_t> all = order;
         all.insert(all.end(), small.begin(), small.end());
         attempt(all, Look::LowestHole);
@@ -266,7 +266,7 @@ void Packer::exact() {
   auto attempt = [&](int64_t target, int64_t amount) {
     std::vector<int64_t> offsets;
     int64_t used = amount;
-    // Sizes are rounded up, so the last may be shorter than it counts.
+    // Sizes are rounded up, so the last box may be shorter than counted.
     SearchResult result =
         searchPacking(boxes, sections, (target + alignment - 1) / alignment,
                       options.seed, used, offsets);
@@ -288,8 +288,8 @@ void Packer::exact() {
     attempt(wanted(), amount * 10);
     return;
   }
-  // The live peak itself, then halfway back to what is known: that seldom ends
-  // otherwise if it hasn't soon.
+  // Tries the live peak, then targets halfway to the best known arena. A search
+  // that doesn't end soon seldom succeeds.
   amount = std::min<int64_t>(amount, 4'000'000'000) / 256;
   int64_t floor = lowest;
   for (int i = 0; i < 4 && best > floor; ++i) {
@@ -316,7 +316,7 @@ Packing Packer::run() {
       return key(a) > key(b);
     });
   };
-  // Size, length of life, their products; what begins early.
+  // Size, length of life, and their products; early begins.
   auto sortByKey = [&](int key) {
     sortBy([&](int32_t r) {
       return key == 0   ? size(r)
@@ -345,7 +345,7 @@ Packing Packer::run() {
     if (best > wanted() + wanted() / 100)
       improveWherePressed();
   }
-  auto improve = [&] { // Half of the work for the most promising.
+  auto improve = [&] { // Half of the work for the best order.
     int64_t amount = kImproveWork / 100 * options.effort, least = kNever;
     for (int key = 0; key < 3 && best > wanted(); ++key) {
       sortByKey(key);
@@ -357,7 +357,7 @@ Packing Packer::run() {
     if (best > wanted())
       improveOrder(bestOrder, amount / 2);
   };
-  // Where a capacity is to be met, it is worth the time also for many.
+  // With a capacity to meet, many groups are worth the time too.
   if (problem.capacityBytes < 0 && small)
     improve();
   if (groups.size() <= (problem.capacityBytes < 0 ? 1000 : 3000) &&
@@ -365,7 +365,7 @@ Packing Packer::run() {
     exact();
   if (problem.capacityBytes >= 0 && small)
     improve();
-  // Move what sticks out above the wanted size to the front, and try again.
+  // Moves groups above the wanted size to the front, and tries again.
   Random random(options.seed);
   const int64_t manyEffort = std::min(options.effort, kMostManyEffort);
   for (int64_t i = 0; !small && i < 12 * manyEffort / 100 && best > wanted();
@@ -398,9 +398,9 @@ Packing Packer::run() {
 
 } // namespace
 
-/// Free buffers that are alive all the time and of whole alignments: wherever
-/// a packing has them, they can as well lie at the bottom. Empty if an offset
-/// is fixed, for then they can't.
+/// Free buffers that are alive all the time and have sizes of whole alignments:
+/// in every packing they can lie at the bottom instead. Empty if an offset is
+/// fixed, because then they can't.
 static std::vector<char> alwaysAlive(const ArenaProblem &problem) {
   const std::vector<Buffer> &buffers = problem.buffers;
   int64_t begin = kNever, end = -kNever;
@@ -444,7 +444,7 @@ Packing tmc::planning::packArena(const ArenaProblem &problem,
       rest.buffers.push_back(problem.buffers[i]);
     }
   packing.arenaBytes = bottom;
-  // Other alignments than the problem's count from the true bottom.
+  // Alignments other than the problem's count from the true bottom.
   for (const Buffer &b : rest.buffers)
     if (b.alignment > 0 && bottom % b.alignment != 0)
       return Packer(problem, options).run();

@@ -10,15 +10,15 @@ using namespace tmc::planning;
 
 namespace {
 
-// Of the buffers that can be placed where few can, those that leave an even top
-// come first. How much so was found on random cuts of a rectangle.
+// Weights that prefer buffers with an even top in a section; found on random
+// cuts of a rectangle.
 constexpr double kFitsEdge = 0.3, kFitsTop = 2;
-/// What it counts as a choice to leave a section's bottom empty.
+/// A section whose bottom may stay empty has this much of a choice more.
 constexpr double kEmpty = 0.3;
-/// Less room above the fullest section than such a part of the capacity is
-/// little.
+/// The search is tight if the room above the fullest section is at most 1/33 of
+/// the capacity.
 constexpr int64_t kTight = 33;
-/// States known to fail; later ones take the place of earlier ones.
+/// Number of stored failed states; later ones replace earlier ones.
 constexpr size_t kFailedStates = size_t(1) << 18;
 
 int64_t luby(int64_t i) {
@@ -66,7 +66,7 @@ public:
     for (size_t b = 0; b < boxes.size(); ++b) {
       double length = boxes[b].last - boxes[b].first,
              size = double(boxes[b].bytes);
-      // Long lives first: they are what others have to lie on.
+      // Long lives first, because others must lie on them.
       rank[b] = mode < 4 ? (mode == 0   ? length * size
                             : mode == 1 ? length
                             : mode == 2 ? size
@@ -113,7 +113,7 @@ private:
     }
   }
 
-  /// Raises low[u]; notes which sections to look at again. False: u can't fit.
+  /// Raises low[u] and marks the sections to check. False: u can't fit.
   bool raise(int32_t u, int64_t to) {
     if (to <= low[u])
       return true;
@@ -124,7 +124,7 @@ private:
     return to + boxes[u].bytes <= capacity;
   }
 
-  /// The section bound over the sections noted.
+  /// The section bound for the marked sections.
   bool sectionsFit() {
     for (int32_t s = dirtyFirst; s < dirtyLast; ++s) {
       if (left[s] == 0)
@@ -176,13 +176,13 @@ private:
         to = std::min(to, low[u] + boxes[u].bytes);
     work += int64_t(meets[b].size());
     if (to == std::numeric_limits<int64_t>::max())
-      return false; // Nothing left to lie on.
+      return false; // No buffer left to lie on.
     dirtyFirst = boxes[b].first;
     dirtyLast = boxes[b].last;
     return raise(b, to) && sectionsFit();
   }
 
-  /// Splits what is left into components and solves each.
+  /// Splits the unplaced buffers into components and solves each.
   bool solveApart(std::vector<int32_t> &group) {
     std::sort(group.begin(), group.end(), [&](int32_t a, int32_t b) {
       return boxes[a].first < boxes[b].first;
@@ -197,7 +197,7 @@ private:
       parts.emplace_back(group.begin() + begin, group.begin() + next);
       begin = next;
     }
-    // The smallest first: if it can't be, that is soonest known.
+    // The smallest first, because its failure is found soonest.
     std::sort(parts.begin(), parts.end(),
               [](const auto &a, const auto &b) { return a.size() < b.size(); });
     for (std::vector<int32_t> &part : parts)
@@ -206,8 +206,8 @@ private:
     return true;
   }
 
-  /// What is left to do in a part is given by the least offsets of its buffers,
-  /// however they came about.
+  /// A hash of the buffers of a part and their least offsets, which determine
+  /// the remaining problem.
   uint64_t stateOf(const std::vector<int32_t> &part) const {
     uint64_t sum = 0;
     for (int32_t u : part) {
@@ -220,9 +220,9 @@ private:
     return sum ? sum : 1;
   }
 
-  /// Where a run of sections lies lower than both its neighbours, what can lie
-  /// at its bottom is alive nowhere else. Of all sections of such runs, the one
-  /// with the fewest choices for how often it has failed before.
+  /// If a run of sections lies lower than both its neighbours, the buffers that
+  /// can lie at its bottom are alive nowhere else. The result is the section of
+  /// such runs with the fewest choices per failure.
   int32_t section(int32_t first, int32_t last) {
     int32_t where = -1;
     double fewest = 0;
@@ -248,7 +248,7 @@ private:
     return end;
   }
 
-  /// The buffer to place, or not, next.
+  /// The buffer to branch on next.
   int32_t choose(const std::vector<int32_t> &part) {
     int32_t first = boxes[part.front()].first, last = first;
     for (int32_t u : part) // Sorted by their first section.
@@ -275,8 +275,8 @@ private:
     return best;
   }
 
-  /// Another rule, better where there is room: of those that lie lowest, one
-  /// in the section with the least to spare.
+  /// Another rule, better if there is room: among the lowest buffers, one in
+  /// the section with the least room.
   int32_t chooseTightest(const std::vector<int32_t> &part) {
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int32_t u : part)
@@ -334,7 +334,7 @@ private:
       if (gaveUp)
         return false;
       if (!lift(best))
-        return false; // The caller undoes.
+        return false; // The caller undoes the changes.
     }
   }
 
@@ -343,10 +343,10 @@ private:
   int64_t &work;
   std::vector<int64_t> low;
   std::vector<char> placed;
-  std::vector<int64_t> left;    // Of each section, bytes not yet placed.
-  std::vector<int64_t> bottom;  // Of each section, the least `low`.
-  std::vector<int32_t> choices; // Of each section, how many have it.
-  std::vector<double> failures; // Of each section, how often it did not fit.
+  std::vector<int64_t> left;    // Per section: bytes not yet placed.
+  std::vector<int64_t> bottom;  // Per section: the least `low`.
+  std::vector<int32_t> choices; // Per section: buffers at `bottom`.
+  std::vector<double> failures; // Per section: failures of the bound.
   std::vector<std::vector<int32_t>> alive;
   std::vector<double> rank;
   std::vector<std::vector<int32_t>> meets;
@@ -369,9 +369,9 @@ SearchResult tmc::planning::searchPacking(const std::vector<Box> &boxes,
   Random random(seed);
   int64_t limit = work;
   for (int attempt = 0; used < limit; ++attempt) {
-    // Each by another rule; what has failed before is remembered.
-    // Restarts whose length follows Luby, Sinclair and Zuckerman (1993): most
-    // are short, and none is the longest for good.
+    // Attempts alternate between rules and share the failed states. Restart
+    // lengths follow Luby, Sinclair and Zuckerman (1993): most are short, and
+    // the longest length grows without bound.
     int64_t nodes = int64_t(boxes.size()) * 4 + 500 * luby(attempt / 2 + 1);
     SearchResult result = searcher.run(random, nodes, attempt);
     if (result == SearchResult::GaveUp)

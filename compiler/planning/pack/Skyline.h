@@ -1,7 +1,7 @@
 // Skyline.h - the highest top over ranges of time, in a segment tree.
 //
-// A node holds the most over its range, and a floor that all of its range has
-// at least; raising a range and asking for its maximum take O(log n) steps.
+// A node holds the maximum over its range, and a floor for all of its range.
+// Raising a range and asking for its maximum take O(log n) steps.
 
 #ifndef TMC_COMPILER_PLANNING_PACK_SKYLINE_H
 #define TMC_COMPILER_PLANNING_PACK_SKYLINE_H
@@ -54,7 +54,7 @@ private:
   }
   size_t size = 1;
   std::vector<int64_t> most;  // Over the node's range.
-  std::vector<int64_t> floor; // Of all of the node's range at least.
+  std::vector<int64_t> floor; // A lower bound for all of the node's range.
 };
 
 } // namespace tmc::planning

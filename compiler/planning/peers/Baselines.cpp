@@ -48,7 +48,7 @@ absl::StatusOr<Solution> tmc::planning::planGreedy(const Problem &problem,
             double(linear.bytes[v]) / double(linear.ops[op].cost + 1);
         if (score <= bestScore)
           continue;
-        // XLA only asks that its operands are alive there anyway.
+        // XLA only requires that the operands are alive there anyway.
         bool there = true;
         for (ValueId u : linear.ops[op].reads) {
           int32_t i =

@@ -1,19 +1,20 @@
-// Baselines.h - what others do, on the same problem and under the same checker.
+// Baselines.h - published planners, on the same problems and under the same
+// checker.
 //
 //   none     keeps everything.
 //   sqrt     Chen et al. (2016): cut the order into segments of equal length
-//            where few bytes cross, keep what crosses, recompute each segment
-//            when its first value is needed again. The number of segments is
-//            the best of all powers of the square root of two.
-//   blocks   every-block checkpointing: cut where a block begins that the model
-//            repeats (if none does: wherever the fewest bytes cross); keep what
-//            enters each block, and all of the last part, the head and loss.
+//            where few bytes cross, keep the crossing values, recompute each
+//            segment when its first value is needed again. Tries numbers of
+//            segments that are powers of the square root of two.
+//   blocks   every-block checkpointing: cut where the model's repeated blocks
+//            begin (without repeats: where the fewest bytes cross); keep the
+//            inputs of each block, and all of the last part, the head and loss.
 //   greedy   XLA's rematerialization: while the peak exceeds the budget, walk
-//            forward; at each moment over it, give up the value that saves the
-//            most bytes for its cost, and compute it again before its next use.
+//            forward; at each moment above it, drop the value that saves the
+//            most bytes for its cost, and recompute it before its next use.
 //
 // PyTorch's min cut with a knapsack has its own header (`MinCut.h`), and so has
-// Checkmate's MILP (`Milp.h`). Registered as planners of these names
+// Checkmate's MILP (`Milp.h`). The planners are registered by these names
 // (`Planners.h`).
 
 #ifndef TMC_COMPILER_PLANNING_PEERS_BASELINES_H

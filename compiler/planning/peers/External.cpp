@@ -23,7 +23,7 @@ extern char **environ;
 
 namespace {
 
-/// How long an external planner may take by default.
+/// Default time limit of an external planner.
 constexpr double kPatienceSeconds = 600;
 constexpr size_t kMostAnswerBytes = size_t(1) << 30;
 
@@ -78,7 +78,7 @@ absl::StatusOr<std::string> run(const std::string &command,
   }
   close(fds[0]);
   int status = 0;
-  // It may have closed its output and go on.
+  // The program may close its output and continue.
   while (defect.empty()) {
     pid_t done = waitpid(child, &status, WNOHANG);
     if (done == child || (done < 0 && errno != EINTR))

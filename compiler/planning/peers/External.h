@@ -1,10 +1,11 @@
-// External.h - programs that plan: a command line in, executions out.
+// External.h - external planner programs: a command line in, executions out.
 //
 // `CMD FILE BUDGET` gets the problem file's path and the budget in bytes. It
 // writes the answer to standard output: for a graph, node numbers in execution
 // order separated by white space; for a full problem, one line per execution,
-// `segment recipe` by number. Exit code 0, or it has no plan. It may take ten
-// minutes, or `timeLimitSeconds`, and is killed then.
+// `segment recipe` by number. Exit code 0 means success; any other code means
+// no plan. After `timeLimitSeconds` (default: ten minutes) the program is
+// killed.
 
 #ifndef TMC_COMPILER_PLANNING_PEERS_EXTERNAL_H
 #define TMC_COMPILER_PLANNING_PEERS_EXTERNAL_H
@@ -15,7 +16,7 @@
 
 namespace tmc::planning {
 
-/// The answer of the shell command `command`, not yet checked.
+/// The answer of the shell command `command`, not checked yet.
 absl::StatusOr<Solution> planByProgram(const std::string &command,
                                        const Problem &problem,
                                        const PlanRequest &request,

@@ -28,10 +28,10 @@ void tmc::planning::registerMilp() {
 
 namespace {
 
-/// More takes hours before the first branch.
+/// A larger program takes hours before the first branch.
 constexpr size_t kMostEntries = 600'000;
 
-/// What the model has no words for.
+/// An error if the model can't express the problem.
 absl::Status accepts(const Problem &problem) {
   for (const Segment &segment : problem.segments)
     if (segment.trips != 1)
@@ -90,7 +90,7 @@ struct Model {
     OpId op;
     int32_t stage, column;
   };
-  std::vector<Clone> clones; // R of all but the stages' own.
+  std::vector<Clone> clones; // R of recomputations.
 };
 
 #ifdef TMC_CBC
@@ -126,7 +126,7 @@ private:
   static bool isRead(const LinearOp &op, ValueId v) {
     return std::find(op.reads.begin(), op.reads.end(), v) != op.reads.end();
   }
-  /// Whether v can be there when stage t begins.
+  /// Whether v can be in memory when stage t begins.
   bool there(ValueId v, int32_t t) const {
     return linear.madeAt[v] >= 0 && t > linear.madeAt[v] && t <= useful[v];
   }
@@ -141,15 +141,14 @@ private:
   double unit, meanCost;
   Model model;
   Program &p = model.program;
-  /// The last stage in which a value can be of use: read by its own
-  /// instruction, or to make something that is.
+  /// The last stage in which a value can be of use: read by the stage's own
+  /// instruction, or by a recomputation of a value that is of use.
   std::vector<int32_t> useful;
   std::vector<OpId> makers; // Ops that can recompute, by rank.
-  /// S of this stage and the next, and R, by value; -1 where there is no
-  /// choice.
+  /// By value: S of this stage, S of the next, and R; -1 if there is no choice.
   std::vector<int32_t> held, next, rerun;
-  std::vector<std::pair<OpId, int32_t>> slots; // Of this stage, with R.
-  Row freed; // What leaves memory after the slot before.
+  std::vector<std::pair<OpId, int32_t>> slots; // This stage's, with R.
+  Row freed; // Values that leave memory after the slot before.
 };
 
 void ModelBuilder::findMakers() {
@@ -169,7 +168,7 @@ void ModelBuilder::findMakers() {
           std::max(useful[u], useful[linear.ops[makers[i]].writes.front()]);
 }
 
-/// R of the stage, S of the next, and how the two follow from each other.
+/// Adds R of the stage, S of the next stage, and the rows between them.
 void ModelBuilder::addColumns(int32_t t) {
   rerun.assign(linear.bytes.size(), -1);
   slots.clear();
@@ -196,7 +195,7 @@ void ModelBuilder::addColumns(int32_t t) {
   }
 }
 
-/// v is there if `reader` runs; -1: it runs.
+/// Row: v is in memory if `reader` runs; -1: the reader always runs.
 void ModelBuilder::mustBeThere(ValueId v, int32_t reader) {
   Row row;
   for (int32_t from : {held[v], rerun[v]})
@@ -207,7 +206,7 @@ void ModelBuilder::mustBeThere(ValueId v, int32_t reader) {
   p.row(std::move(row), reader >= 0 ? 0 : 1, HUGE_VAL);
 }
 
-/// U of each slot; the stage's own instruction comes last.
+/// Adds U of each slot; the stage's own instruction comes last.
 void ModelBuilder::addSlots(int32_t t) {
   const LinearOp &first = ownOf(t);
   int32_t before = -1; // U of the slot before.
@@ -244,7 +243,7 @@ void ModelBuilder::addSlots(int32_t t) {
   }
 }
 
-/// F of what a slot reads, unless something else needs it later.
+/// Adds F of a slot's inputs, unless the stage's own instruction needs them.
 void ModelBuilder::addLeaving(const LinearOp &op, size_t slot,
                               const LinearOp &own) {
   for (ValueId v : op.reads) {
@@ -261,7 +260,7 @@ void ModelBuilder::addLeaving(const LinearOp &op, size_t slot,
   }
 }
 
-/// Values of all columns; empty if none were found.
+/// Values of all columns; empty if no solution was found.
 std::vector<double> solveProgram(const Program &p, int64_t nodes,
                                  double seconds) {
   size_t columns = p.columns.size();
@@ -323,7 +322,8 @@ absl::StatusOr<Solution> tmc::planning::planMilp(const Problem &problem,
   Schedule schedule(linear, limit);
   if (schedule.excess() == 0)
     return schedule.toSolution(problem);
-  // What an instruction needs at once: the solver may search long to see it.
+  // The solver may search long to see that one instruction alone exceeds the
+  // limit.
   for (const LinearStage &stage : linear.stages) {
     const LinearOp &op = linear.ops[stage.variants.front()];
     int64_t bytes = op.writtenBytes + op.workspaceBytes;
@@ -333,7 +333,7 @@ absl::StatusOr<Solution> tmc::planning::planMilp(const Problem &problem,
       return schedule.toSolution(problem);
   }
 #ifdef TMC_CBC
-  // Of branch and bound.
+  // Branch-and-bound nodes.
   constexpr int64_t nodes = 20'000;
   // Rounding within the solver's tolerance may exceed the limit by a little.
   for (int64_t room = limit, tries = 0; room > 0 && tries < 4; ++tries) {

@@ -12,15 +12,15 @@ using namespace tmc::planning;
 namespace {
 
 constexpr int64_t kInfinite = std::numeric_limits<int64_t>::max() / 4;
-/// Up to so many items the knapsack is exact but for rounding.
+/// Up to this many items the knapsack is exact, except for rounding.
 constexpr size_t kExactItems = 4096;
 constexpr int32_t kKnapsackUnits = 1000;
-/// Expensive is what costs so many times more a byte than the lower quarter; at
-/// 0, whatever costs anything.
+/// An operation is expensive if its cost per byte is more than this many times
+/// the lower quartile. 0: every operation with a cost.
 constexpr double kExpensive[] = {4, 1, 0};
 constexpr int32_t kMostRatios = 51, kFewestRatios = 6;
 
-/// A network of directed edges, each beside its reverse.
+/// A network of directed edges; each edge is stored next to its reverse.
 class Network {
 public:
   explicit Network(size_t nodes) : out(nodes) {}
@@ -32,7 +32,7 @@ public:
     edges.push_back({from, 0});
   }
 
-  /// Dinic: shortest augmenting paths, all of one length at once.
+  /// Dinic's algorithm: shortest augmenting paths, all of one length at once.
   void saturate(int32_t source, int32_t sink) {
     while (findLevels(source, sink)) {
       next.assign(out.size(), 0);
@@ -40,7 +40,7 @@ public:
       }
     }
   }
-  /// After `saturate`: what the source still reaches.
+  /// After `saturate`: whether the source still reaches the node.
   bool isReached(int32_t node) const { return level[node] >= 0; }
 
 private:
@@ -62,7 +62,8 @@ private:
     return level[sink] >= 0;
   }
 
-  /// One path along the levels, without recursion: graphs are deep.
+  /// Finds one path along the levels; without recursion, because graphs are
+  /// deep.
   bool augment(int32_t source, int32_t sink) {
     std::vector<int32_t> path;
     int32_t at = source;
@@ -105,15 +106,15 @@ bool isForward(const LinearProblem &linear, ValueId v, int32_t turn) {
   return linear.madeAt[v] >= 0 && linear.madeAt[v] < turn;
 }
 
-/// Made of nothing: like a batch, it is there and can't be recomputed.
+/// Made without inputs: like a batch, it can't be recomputed.
 bool isInput(const Problem &problem, const LinearProblem &linear, ValueId v) {
   return !linear.recomputes[v].empty() &&
          problem.recipes[linear.ops[linear.recomputes[v].front()].recipe]
              .reads.empty();
 }
 
-/// What costs more than `times` as much a byte as what runs as fast as memory
-/// is; by value.
+/// Marks values whose recomputation costs more than `times` x (cost per byte of
+/// the lower quartile, which runs at memory bandwidth). One flag per value.
 std::vector<char> expensiveValues(const LinearProblem &linear, int32_t turn,
                                   double times) {
   auto perByte = [&](const LinearOp &op) {
@@ -138,8 +139,8 @@ std::vector<char> expensiveValues(const LinearProblem &linear, int32_t turn,
   return expensive;
 }
 
-/// Everything saved is held; what else the backward stages read is computed
-/// once, with all it needs, where it is first read.
+/// Holds all saved values. Other forward values that backward stages read are
+/// computed once, with their missing inputs, where they are first read.
 Schedule backward(const LinearProblem &linear, int32_t turn, int64_t limit,
                   const std::vector<char> &saved) {
   Schedule schedule(linear, limit);
@@ -158,7 +159,7 @@ Schedule backward(const LinearProblem &linear, int32_t turn, int64_t limit,
       for (ValueId w : linear.ops[o].writes)
         there[w] = 1;
       if (!schedule.canInsert(o, k))
-        continue; // Held instead.
+        continue; // Hold v instead.
       schedule.insert(o, k);
       for (ValueId u : linear.ops[o].reads)
         open.push_back(u);
@@ -222,7 +223,7 @@ std::vector<char> tmc::planning::knapsack(const std::vector<int64_t> &sizes,
       }
     return taken;
   }
-  // best[u]: the most worth in u units with the items so far.
+  // best[u]: the largest worth in u units with the items so far.
   auto units = [&](size_t i) {
     return capacity <= 0 ? (sizes[i] > 0 ? kKnapsackUnits + 1.0 : 0.0)
                          : double(sizes[i]) / double(capacity) * kKnapsackUnits;
@@ -276,7 +277,7 @@ absl::StatusOr<Solution> tmc::planning::planMinCut(const Problem &problem,
     offer(saved);
     std::vector<ValueId> items;
     std::vector<int64_t> sizes, worth;
-    int64_t room = 0; // What the cut saves beside inputs.
+    int64_t room = 0; // Bytes the cut saves, inputs left out.
     for (ValueId v = 0; v < ValueId(expensive.size()); ++v) {
       room += saved[v] && !isInput(problem, linear, v) ? linear.bytes[v] : 0;
       if (expensive[v] && !isInput(problem, linear, v)) {

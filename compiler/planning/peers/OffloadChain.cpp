@@ -11,23 +11,23 @@ namespace {
 
 using Decision = TurningGaps::Decision;
 
-/// States: bytes in so many parts of what may be held, and the link's time in
-/// parts of twice what hides behind the kernels.
+/// State grid: held bytes in parts of the limit, and link time in parts of
+/// twice the time that hides behind the kernels.
 constexpr int kByteParts = 256, kLinkParts = 16;
-/// Blocks of a chain at most; longer ones are joined in pairs.
+/// Most blocks of a chain; longer chains are joined in pairs.
 constexpr size_t kMostBlocks = 128;
-/// Blocks that are run again from one input, at most.
+/// Most blocks recomputed from one input.
 constexpr size_t kLongestStretch = 8;
 constexpr int64_t kNoCost = std::numeric_limits<int64_t>::max() / 4;
 
 /// A part of the forward chain.
 struct Block {
-  std::vector<ValueId> saved;  // That its backward part reads.
+  std::vector<ValueId> saved;  // Read by its backward part.
   std::vector<ValueId> inputs; // From blocks before it.
   int64_t savedBytes = 0, savedLink = 0, inputBytes = 0, inputLink = 0;
-  int64_t fixedBytes = 0;  // Of what nothing moves.
-  int64_t uniqueBytes = 0; // Of what nothing makes again.
-  int64_t time = 0;        // Of its kernels.
+  int64_t fixedBytes = 0;  // Bytes that nothing moves.
+  int64_t uniqueBytes = 0; // Bytes that nothing recomputes.
+  int64_t time = 0;        // Time of its kernels.
   bool inputCanMove = true;
 };
 
@@ -120,16 +120,16 @@ private:
 
   const TurningGaps &gaps;
   std::vector<Block> blocks;
-  std::vector<char> canMove, canRecompute; // By values.
+  std::vector<char> canMove, canRecompute; // Per value.
 };
 
-/// From every state before block `from` to those before block `to`. `again`:
-/// bytes that are there while the stretch is back.
+/// Extends every state before block `from` to states before block `to`.
+/// `again`: bytes in memory while the stretch is recomputed.
 void Chain::relax(std::vector<std::vector<Step>> &states, size_t from,
                   size_t to, How how, int64_t bytes, int64_t link,
                   int64_t again, int64_t cost, int64_t part,
                   int64_t linkPart) const {
-  // To the nearest part: whether a list fits, its own bytes say.
+  // Rounded to the nearest part: the list's own bytes decide whether it fits.
   auto parts = [](int64_t x, int64_t of) { return (x + of / 2) / of; };
   const int64_t heldParts = parts(bytes, part), againParts = parts(again, part),
                 linkParts = parts(link, linkPart);
@@ -175,7 +175,7 @@ std::vector<Decision> Chain::within(int64_t bytes) const {
               first.inputBytes + again, time, part, linkPart);
     }
   }
-  // The link's time beyond what hides is waited for.
+  // Compute waits for link time that doesn't hide.
   int64_t least = kNoCost;
   int32_t b = 0, l = 0;
   for (int32_t i = 0; i <= kByteParts; ++i)
@@ -206,7 +206,8 @@ std::vector<Decision> Chain::within(int64_t bytes) const {
     i = size_t(step.from);
     b = step.bytes, l = step.link;
   }
-  // What a stretch begins with is there, whatever its own block does.
+  // The inputs of a recomputed stretch stay available: this overrides the
+  // decision of their own block.
   for (auto [v, decision] : inputs)
     if (decisions[v] == Decision::Recompute)
       decisions[v] = decision;

@@ -10,9 +10,9 @@ namespace {
 
 using Decision = TurningGaps::Decision;
 
-/// Bytes are counted in so many parts of what may be held: fewer of many items.
+/// Bytes are counted in this many parts of the limit, fewer with many items.
 constexpr int64_t kMostParts = 512, kLeastParts = 32, kMostCells = 4'000'000;
-/// Prices of the link's second, in seconds of compute, by halving.
+/// Prices of a link's second, in seconds of compute, found by halving.
 constexpr double kMostPrice = 16;
 constexpr int kPriceHalvings = 6;
 
@@ -23,8 +23,8 @@ public:
         parts(std::clamp(kMostCells / (int64_t(gaps.items.size()) + 1),
                          kLeastParts, kMostParts)) {}
 
-  /// The least price at which the link's time hides; at each, the cheapest
-  /// decisions that hold at most `bytes`.
+  /// Decisions at the least price at which the link's time hides; at each
+  /// price, the cheapest decisions that hold at most `bytes`.
   std::vector<Decision> within(int64_t bytes) const {
     const int64_t hidden = std::min(gaps.timeBefore, gaps.timeBehind);
     double low = 0, high = kMostPrice;
@@ -45,7 +45,7 @@ public:
   }
 
 private:
-  /// What is gone costs that, and comes back so.
+  /// The cost of not holding an item, and how the item comes back.
   std::pair<double, Decision> costOf(const TurningGaps::Item &item,
                                      double price) const {
     const double moved = item.fetch == kNone
@@ -60,7 +60,7 @@ private:
                                     int64_t &link) const {
     const size_t n = gaps.items.size();
     const int64_t part = std::max<int64_t>(1, bytes / parts);
-    // gain[b]: the most that is saved by holding b parts.
+    // gain[b]: the largest saving from holding b parts.
     std::vector<double> gain(parts + 1, 0);
     std::vector<std::vector<bool>> takes(n, std::vector<bool>(parts + 1));
     for (size_t i = 0; i < n; ++i) {

@@ -10,19 +10,19 @@ using namespace tmc::planning;
 
 namespace {
 
-/// A value that may leave after the use at place `after` and be back for the
-/// one at `before`.
+/// A value that may leave after the use at place `after` and must be back for
+/// the use at `before`.
 struct Candidate {
-  RecipeId fetch; // Of the projection.
+  RecipeId fetch; // In the projection.
   size_t made, after, before;
 };
 
-/// Of each value with a fetch that a plan may leave out, in the order in which
-/// they are made.
+/// Candidates for all values with an optional fetch, in the order in which the
+/// values are made.
 std::vector<Candidate> candidatesOf(const Projection &projection) {
   const Problem &p = projection.problem;
   std::vector<std::vector<size_t>> touches(p.values.size());
-  std::vector<size_t> segmentOf; // Of places: segments end to end.
+  std::vector<size_t> segmentOf; // Per place: segments end to end.
   for (size_t s = 0; s < p.segments.size(); ++s)
     for (InstructionId i : p.segments[s].instructions) {
       const Recipe &r = p.recipes[p.instructions[i].recipes[0]];
@@ -55,7 +55,7 @@ std::vector<Candidate> candidatesOf(const Projection &projection) {
   return candidates;
 }
 
-/// The program's order with the first `count` of the candidates fetched back.
+/// The program's order with the first `count` candidates fetched back.
 Solution listWith(const Problem &p, const std::vector<Candidate> &candidates,
                   size_t count) {
   std::vector<std::vector<RecipeId>> fetches(p.instructions.size());
@@ -98,7 +98,7 @@ tmc::planning::zeroOffloadBlocks(const Problem &problem, int64_t liveBytes) {
                                                ? GroupMode::Returned
                                                : GroupMode::Paged);
   const SpaceChoice choice = choiceOf(problem, groups, modes);
-  // Activations are recomputed, whatever a transfer would take.
+  // Activations are recomputed, never moved.
   absl::StatusOr<Projection> projection =
       project(problem, choice, std::numeric_limits<double>::infinity());
   if (!projection.ok())
@@ -123,8 +123,8 @@ absl::StatusOr<MovedPlan> tmc::planning::offloadOldest(const Problem &problem,
                       listWith(projection->problem, candidates, count),
                       liveBytes);
   };
-  // The fewest by halving: more of them lower the peak, nearly always. The
-  // list's own peak says how many; with moves it may need a few more.
+  // Finds the fewest by halving: more of them nearly always lower the peak. The
+  // list's own peak gives the number; with moves it may need a few more.
   size_t low = 0, high = candidates.size();
   while (liveBytes >= 0 && low < high) {
     const size_t middle = low + (high - low) / 2;

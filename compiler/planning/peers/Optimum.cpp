@@ -15,7 +15,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// More choices of homes, or of overwrites of one recipe, aren't looked at.
+/// Most choices of homes, and most overwrites of one recipe.
 constexpr size_t kMostHomes = 1024, kMostOverwrites = 6;
 
 using State = OptimumState;
@@ -47,11 +47,11 @@ private:
   const OptimumSteps steps;
   std::deque<Node> nodes;
   std::unordered_map<std::string, std::vector<int32_t>> places;
-  /// Least bound first; of equal ones the nearest to the step's beginning.
+  /// Least bound first; among equal ones the nearest to the step's beginning.
   std::priority_queue<std::tuple<int64_t, int64_t, int32_t>> queue;
 };
 
-/// All of a state but what one may have more or less of.
+/// The parts of a state that must be equal for two states to be compared.
 std::string OptimumSearch::placeOf(const State &s) {
   std::string place;
   auto add = [&](auto x) {
@@ -63,7 +63,7 @@ std::string OptimumSearch::placeOf(const State &s) {
   return place;
 }
 
-/// Whether all that may stand before `b` may stand before `a`, and no later.
+/// Whether each list that may stand before `b` may stand before `a`, no later.
 bool OptimumSearch::isNoWorse(const State &a, const State &b) {
   if (a.behind > b.behind || (a.outer & ~b.outer) || (a.crosses & ~b.crosses))
     return false;

@@ -13,10 +13,10 @@ Names namesOf(const std::vector<ValueId> &values) {
   return names;
 }
 
-/// Compute waits for the Done of a stash, and not for that of what reads it on
-/// the host. So the reader's may stand first. With all other work an earlier
-/// Done is free: it ends before its reader does, for which compute waits, or
-/// nobody waits for it.
+/// Compute waits for the Done of a stash, but not for the Done of host work
+/// that reads the stash's result, so the reader's Done may stand first. For all
+/// other work an earlier Done is free: the work ends before its reader, for
+/// which compute waits, or compute doesn't wait for it.
 bool outlasts(const Problem &problem, const RecipeFacts &facts,
               const Recipe &recipe, const std::vector<RecipeFacts> &others) {
   if (!facts.isWork || !problem.touchesDevice(recipe))
@@ -38,7 +38,8 @@ void findRecipes(OptimumModel &model) {
         outlasts(p, model.recipes[r], p.recipes[r], model.recipes);
 }
 
-/// What may run in segment `s`, and what of it.
+/// Finds the recipes that may run again in segment `s`, and its writable
+/// values.
 void findRuns(OptimumModel &model, SegmentId s) {
   const Problem &p = model.problem;
   SegmentFacts &facts = model.segments[s];
@@ -110,7 +111,7 @@ OptimumModel::OptimumModel(const Problem &problem) : problem(problem) {
     findRuns(*this, SegmentId(s));
     facts.before = before;
     before |= facts.writable;
-    if (facts.trips > 1) // All but what is carried from nothing.
+    if (facts.trips > 1) // All but carried values without initial.
       facts.twofold |= ~facts.carried;
     for (size_t r = 0; r < recipes.size(); ++r)
       if (problem.exactLoops && problem.isMove(problem.recipes[r]) &&
@@ -219,7 +220,8 @@ std::vector<Taking> tmc::planning::takingsOf(const Problem &problem,
       const ValueId old = homes.persistent & bitOf(written)
                               ? problem.values[written].updates
                               : kNone;
-      // A home gives its place to its heir alone, and an heir takes no other.
+      // A home gives its place only to its new version, which takes no other
+      // place.
       isRight &=
           old == read || (old == kNone && !(homes.persistent & bitOf(read)));
       taking.gives |= bitOf(read);

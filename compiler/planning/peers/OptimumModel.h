@@ -1,6 +1,6 @@
-// OptimumModel.h - what the search for an optimum asks of a problem again and
-// again, looked up once: sets of values as bits, what a segment may run, and
-// how little time its kernels take.
+// OptimumModel.h - lookup tables for the search for an optimum: sets of values
+// as bits, the recipes that a segment may run, and the least time of its
+// kernels.
 
 #ifndef TMC_COMPILER_PLANNING_PEERS_OPTIMUMMODEL_H
 #define TMC_COMPILER_PLANNING_PEERS_OPTIMUMMODEL_H
@@ -22,32 +22,32 @@ template <typename Visit> void forEachName(Names names, Visit &&visit) {
 
 /// One way to take the overwrites of a recipe.
 struct Taking {
-  uint32_t overwrites = 0; // Bits of the recipe's.
-  /// Who gives its place to whom: the overwrites, and old homes that the recipe
-  /// doesn't read.
+  uint32_t overwrites = 0; // Bits of the recipe's overwrites.
+  /// Pairs (giver, taker) of storage: the overwrites, and old homes that the
+  /// recipe doesn't read.
   std::vector<std::pair<ValueId, ValueId>> places;
   Names gives = 0;
 };
 
-/// What is fixed about a recipe, whatever the homes.
+/// Facts about a recipe for all homes.
 struct RecipeFacts {
   Names reads = 0, writes = 0;
   bool isWork = false;
-  /// Who reads its results may be done before it is (see `Optimum.h`).
+  /// Readers of its results may be done before it is (see `Optimum.h`).
   bool outlastsReaders = false;
 };
 
-/// What is fixed about a segment.
+/// Facts about a segment.
 struct SegmentFacts {
   int64_t trips = 1;
-  std::vector<RecipeId> again; // What may run beyond the instructions' own.
-  Names writable = 0;          // By anything that may run in it.
+  std::vector<RecipeId> again; // Recipes that may run again.
+  Names writable = 0;          // By all that may run in it.
   Names before = 0;            // May be there before its first trip.
-  Names carried = 0;           // By it.
+  Names carried = 0;           // By the segment.
   Names nothing = 0;           // In its first trip.
-  bool movesNothing = false;   // So its first trip may be quicker.
-  /// Values whose reads say which of two instances they mean: the one from
-  /// before the trip, or one that the trip wrote.
+  bool movesNothing = false;   // The first trip may be faster.
+  /// Values of which a read may mean two instances: the one from before the
+  /// trip, or one that the trip wrote.
   Names twofold = 0;
   std::vector<int64_t> leastBefore; // Compute's, before each instruction.
   int64_t leastEarlier = 0;         // Compute's, in all segments before.
@@ -63,18 +63,18 @@ struct OptimumModel {
   std::vector<int64_t> budgets; // Reserved left out; -1: no limit.
 
   int64_t bytesOf(Names names) const;
-  /// The instance that a carried value of a first trip is, by its name outside.
+  /// The outside name of the instance that v is in a first trip.
   ValueId outsideOf(SegmentId s, ValueId v) const;
 };
 
 /// One choice of homes.
 struct Homes {
   std::vector<ValueId> chosen; // As `Solution::homes`.
-  Names persistent = 0;        // Homes of what persists, old and new.
+  Names persistent = 0;        // Homes of persistent contents, old and new.
   Names atBegin = 0, atEnd = 0;
 };
 
-/// All of them; empty if they are more than `most`.
+/// All choices; empty if there are more than `most`.
 std::vector<Homes> everyHomes(const Problem &problem, size_t most);
 
 /// The ways in which the recipe may take overwrites (R4, R13, R14).

@@ -28,7 +28,7 @@ std::vector<OptimumSteps::Next> OptimumSteps::ends() const {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// By their names outside, of values that mean instances from before the trip.
+/// Outside names of values that mean instances from before the trip.
 Names OptimumSteps::outsideOf(const State &s, Names names) const {
   Names outside = 0;
   forEachName(names, [&](ValueId v) {
@@ -55,7 +55,7 @@ int64_t OptimumSteps::bytesIn(const State &s, Lane lane, SpaceId space) const {
   return bytes;
 }
 
-/// What counts once of those that give their places and those that take them.
+/// Bytes that givers and takers of storage share.
 int64_t OptimumSteps::shared(const State &s, bool first, const Taking &taking,
                              SpaceId space) const {
   int64_t bytes = 0;
@@ -66,8 +66,8 @@ int64_t OptimumSteps::shared(const State &s, bool first, const Taking &taking,
   return bytes;
 }
 
-/// Whether all budgets are kept, while `running` runs on compute (kNone: at a
-/// Done). Lowers what is spare.
+/// Whether all budgets hold while `running` runs on compute (kNone: at a Done).
+/// Updates the free bytes.
 bool OptimumSteps::fits(State &s, RecipeId running,
                         const Taking *taking) const {
   for (Lane lane : {Last, Others}) {
@@ -99,7 +99,7 @@ bool OptimumSteps::fits(State &s, RecipeId running,
 /// Adds values from outside that cross the borders of trips.
 bool OptimumSteps::cross(State &s, Names names) const {
   names &= ~s.crosses;
-  // What a carried value begins as had to be guessed.
+  // Initial values of carried values had to be guessed.
   if (outsideOf(s, s.carries & factsOf(s).twofold) & names)
     return false;
   s.crosses |= names;
@@ -116,7 +116,7 @@ bool OptimumSteps::cross(State &s, Names names) const {
 // Segments
 //===----------------------------------------------------------------------===//
 
-/// Comes to the end of `segment`, behind which `needed` is read.
+/// Comes to the end of `segment`; later segments read `needed`.
 void OptimumSteps::enter(State s, SegmentId segment, Names needed,
                          std::vector<Next> &next) const {
   s.segment = segment;
@@ -132,7 +132,7 @@ void OptimumSteps::enter(State s, SegmentId segment, Names needed,
     enterLoop(s, needed, next);
     return;
   }
-  // Each of what may mean one of two instances does mean one.
+  // A read that may mean one of two instances means one of them.
   const Names twofold = needed & factsOf(s).twofold;
   for (Names outer = twofold;; outer = (outer - 1) & twofold) {
     s.outer = outer;
@@ -172,7 +172,7 @@ void OptimumSteps::enterLoop(const State &s, Names needed,
 void OptimumSteps::leave(State s, std::vector<Next> &next) const {
   const SegmentFacts &facts = factsOf(s);
   const Names carried = (s.need[Last] | s.need[Others]) & facts.carried;
-  // What was to be the trip's own has no maker.
+  // A needed instance of the trip itself has no maker.
   if (s.need[mostNeeding(s)] & facts.twofold & ~s.outer)
     return;
   Names needed = s.need[Last] & ~facts.carried;
@@ -231,8 +231,8 @@ bool OptimumSteps::isAllowed(const State &s, RecipeId r,
     reading |= model.recipes[o.recipe].reads;
     making |= model.recipes[o.recipe].writes;
   }
-  // Nobody reads or makes what gives its place to open work (R13), nor writes
-  // what was read as from before the trip.
+  // No entry reads or makes a value whose storage open work takes (R13), or
+  // writes a value that was read as from before the trip.
   if (((facts.reads | facts.writes) & given) || (facts.writes & s.outer))
     return false;
   if (facts.writes & (facts.isWork ? making : making | reading)) // R11.
@@ -242,7 +242,8 @@ bool OptimumSteps::isAllowed(const State &s, RecipeId r,
   const Names needed = s.need[Last] | s.need[Others];
   if (own == kNone && !(facts.writes & needed) && !facts.outlastsReaders)
     return false;
-  // An heir is written once, in its home's place; both are never there (R14).
+  // A new version is written once, in its home's place; the two never coexist
+  // (R14).
   bool isRight = true;
   Names old = 0;
   forEachName(facts.writes & persistent(s), [&](ValueId w) {
@@ -265,7 +266,7 @@ void OptimumSteps::place(const State &s, RecipeId r, InstructionId own,
       placeReading(s, r, own, taking, next);
 }
 
-/// Each of what is read first, and may mean two instances, means one.
+/// Each first read of a value that may mean two instances means one of them.
 void OptimumSteps::placeReading(const State &s, RecipeId r, InstructionId own,
                                 const Taking &taking,
                                 std::vector<Next> &next) const {
@@ -276,7 +277,7 @@ void OptimumSteps::placeReading(const State &s, RecipeId r, InstructionId own,
   Names mustBeOwn =
       fresh & ~(isLoop(s) ? facts.before & ~facts.carried : facts.before) &
       ~(facts.carried & (isLoop(s) ? s.carries : ~Names(0)));
-  if (isLoop(s)) // What crosses gives its place in no trip.
+  if (isLoop(s)) // A crossing value gives its place in no trip.
     mustBeOwn |= fresh & taking.gives & ~facts.carried;
   if (mustBeOuter & mustBeOwn)
     return;
@@ -288,14 +289,14 @@ void OptimumSteps::placeReading(const State &s, RecipeId r, InstructionId own,
   }
 }
 
-/// `outer`: what the recipe reads first, as from before the trip.
+/// `outer`: values that the recipe reads first, as from before the trip.
 void OptimumSteps::placeAs(State s, RecipeId r, InstructionId own,
                            const Taking &taking, Names outer,
                            std::vector<Next> &next) const {
   const SegmentFacts &segment = factsOf(s);
   const RecipeFacts &facts = model.recipes[r];
   const Recipe &recipe = p.recipes[r];
-  // An instance from outside may go by two names in a first trip.
+  // An instance from outside may have two names in a first trip.
   const Names given = outsideOf(s, taking.gives & (s.outer | outer) &
                                        segment.twofold & ~segment.nothing);
   Names held = s.crosses | outsideOf(s, s.need[mostNeeding(s)] & s.outer);
@@ -346,7 +347,7 @@ void OptimumSteps::placeAs(State s, RecipeId r, InstructionId own,
   next.push_back({std::move(s), {r, own, Phase::Done, 0}});
 }
 
-/// Open work starts.
+/// Starts open work.
 void OptimumSteps::start(State s, size_t open, std::vector<Next> &next) const {
   const OpenWork it = s.open[open];
   const Recipe &recipe = p.recipes[it.recipe];

@@ -1,5 +1,5 @@
-// OptimumSteps.h - the states of the search for an optimum, and what may stand
-// before the list of each (`Optimum.h` says what they mean).
+// OptimumSteps.h - the states of the search for an optimum, and the steps
+// before each state's list (`Optimum.h` explains them).
 
 #ifndef TMC_COMPILER_PLANNING_PEERS_OPTIMUMSTEPS_H
 #define TMC_COMPILER_PLANNING_PEERS_OPTIMUMSTEPS_H
@@ -8,42 +8,43 @@
 
 namespace tmc::planning {
 
-/// Work whose Done is in the list, and not yet its Start.
+/// Work whose Done is in the list, but not yet its Start.
 struct OpenWork {
   RecipeId recipe = kNone;
   InstructionId instruction = kNone;
   const Taking *taking = nullptr;
 };
 
-/// How long before the end of the trip what stands next must end: a compute
-/// entry, what is done, an engine's last work, each open work.
+/// The least time that remains in the trip after the end of: a compute entry
+/// written next, work done at this place, an engine's next work, each open
+/// work.
 struct Tails {
   static constexpr int64_t kNever = -1; // Nothing waits for it.
   int64_t compute = 0, done = kNever;
   std::vector<int64_t> engine, work;
 };
 
-/// The trips of a loop: the last, and all others, of which those in the middle
-/// hold the most. Other segments have the last alone.
+/// The trips of a loop: the last, and all others, of which the middle ones hold
+/// the most. A segment that isn't a loop has only `Last`.
 enum Lane : size_t { Last, Others };
 
 struct OptimumState {
-  int32_t homes = 0;          // Which choice.
+  int32_t homes = 0;          // Index of the choice.
   SegmentId segment = 0;      // kNone: the whole step is written.
   int32_t left = 0;           // Instructions that have to start.
   Names carries = 0;          // Guessed: carried values that cross.
-  Names guessed = 0;          // And what of what they begin as crosses.
-  Names need[2] = {0, 0};     // Of each lane.
+  Names guessed = 0;          // Guessed: their initial values that cross.
+  Names need[2] = {0, 0};     // Per lane.
   Names crosses = 0;          // From outside, in all trips but the last.
-  Names outer = 0;            // Read as from before the trip.
-  std::vector<OpenWork> open; // By engine; the last to be done first.
-  std::vector<int64_t> spare; // Least bytes of each space, of `Others`.
-  /// Of the first trip, if it may be quicker; of all others.
+  Names outer = 0;            // Read as instances from before the trip.
+  std::vector<OpenWork> open; // By engine; latest Done first.
+  std::vector<int64_t> spare; // Least free bytes per space, in `Others`.
+  /// The first trip's, if it may be faster; all other trips'.
   std::vector<Tails> tails;
-  int64_t behind = 0; // What the segments behind take.
+  int64_t behind = 0; // Time of the later segments.
 };
 
-/// What was written last.
+/// The entry that was written last.
 struct OptimumStep {
   RecipeId recipe = kNone; // kNone: a border of segments.
   InstructionId instruction = kNone;
@@ -60,11 +61,11 @@ public:
 
   OptimumSteps(const Problem &problem, std::vector<Homes> homes);
 
-  /// Of each choice of homes, the states of an empty list.
+  /// The states of an empty list, for each choice of homes.
   std::vector<Next> ends() const;
   /// All lists that are one step longer.
   std::vector<Next> before(const OptimumState &s) const;
-  /// What a step takes at the least that ends with the state's list.
+  /// Lower bound on the time of a step that ends with the state's list.
   int64_t boundOf(const OptimumState &s) const;
   const std::vector<ValueId> &homesOf(const OptimumState &s) const {
     return allHomes[s.homes].chosen;
@@ -83,12 +84,12 @@ private:
   EngineId engineOf(const OpenWork &o) const {
     return p.recipes[o.recipe].engine;
   }
-  /// Whether a first trip moves nothing by it.
+  /// Whether the recipe moves nothing in a first trip.
   bool movesNothing(const State &s, RecipeId r) const {
     return p.exactLoops && p.isMove(p.recipes[r]) &&
            (model.recipes[r].reads & factsOf(s).nothing);
   }
-  /// What a trip may write.
+  /// Values that a trip may write.
   Names writableIn(const State &s) const {
     const Names homes = isLoop(s) ? persistent(s) : 0; // R14.
     return factsOf(s).writable & ~homes;
@@ -123,7 +124,7 @@ private:
   const Problem &p;
   const OptimumModel model;
   const std::vector<Homes> allHomes;
-  std::vector<std::vector<std::vector<Taking>>> takings; // Of homes, recipes.
+  std::vector<std::vector<std::vector<Taking>>> takings; // By homes, recipe.
 };
 
 } // namespace tmc::planning

@@ -1,14 +1,13 @@
-// Planners.h - the registry of other planners than our own search.
+// Planners.h - the registry of planners other than our own search.
 //
-// A planner takes a problem and a request and answers with a solution; whatever
-// comes back is checked by `Verify.h` before use (`driver/PlanBy.h`). Two ways
-// to add one:
+// A planner takes a problem and a request and returns a solution; `Verify.h`
+// checks every solution before use (`driver/PlanBy.h`). Two ways to add one:
 //
 //  - in C++: `registerPlanner("mine", "what it does", function)` from any file
 //    linked into the tool;
 //  - as a program: `--planner exec:./mine` (`External.h`).
 //
-// docs/planning.md works an example of both.
+// docs/planning.md shows an example of both.
 
 #ifndef TMC_COMPILER_PLANNING_PEERS_PLANNERS_H
 #define TMC_COMPILER_PLANNING_PEERS_PLANNERS_H
@@ -21,10 +20,10 @@
 
 namespace tmc::planning {
 
-/// What is asked of a planner.
+/// A request to a planner.
 struct PlanRequest {
   int64_t budgetBytes = -1;    // Reserved included; -1: no limit.
-  int64_t effort = 100;        // Of counted work, in percent of the default.
+  int64_t effort = 100;        // Counted work, in percent of the default.
   double timeLimitSeconds = 0; // A guard; 0: none.
 };
 

@@ -8,7 +8,7 @@
 using namespace tmc::planning;
 
 namespace {
-/// Kernels of kernels that a cost looks into; more are never worth it.
+/// Depth to which a cost follows inputs; longer chains never pay off.
 constexpr int kMostDepth = 12;
 constexpr size_t kNever = size_t(-1);
 } // namespace
@@ -37,7 +37,7 @@ TurningGaps::TurningGaps(const Problem &whole, const Projection &projection)
         if (makers[v] == kNone || recipe.cost < device.recipes[makers[v]].cost)
           makers[v] = RecipeId(r);
   }
-  std::vector<char> isGap(makers.size(), 0); // Over the turn.
+  std::vector<char> isGap(makers.size(), 0); // Across the turn.
   if (absl::StatusOr<Timeline> timeline =
           timelineOf(device, baseSolution(device));
       timeline.ok())
@@ -67,7 +67,7 @@ TurningGaps::TurningGaps(const Problem &whole, const Projection &projection)
       [](const Item &a, const Item &b) { return a.made < b.made; });
 }
 
-/// Finds the turn, and the places and the gaps of the segment's first trip.
+/// Finds the turn, and the places and gaps of the segment's first trip.
 void TurningGaps::readTimeline(const Timeline &timeline,
                                std::vector<char> &isGap) {
   int32_t first = kNone;
@@ -103,7 +103,7 @@ void TurningGaps::readTimeline(const Timeline &timeline,
   });
 }
 
-/// Of v's kernel, and of those whose results the backward part doesn't have.
+/// Cost of v's kernel and of the kernels of inputs that are dropped.
 int64_t TurningGaps::chainCost(ValueId v, int depth) const {
   const Recipe &r = device.recipes[makers[v]];
   int64_t cost = r.cost;
@@ -114,7 +114,7 @@ int64_t TurningGaps::chainCost(ValueId v, int depth) const {
   return cost;
 }
 
-/// Writes the list and knows what is there.
+/// Writes the list and knows the values in memory.
 class TurningGaps::Builder {
 public:
   Builder(const TurningGaps &gaps, const std::vector<Decision> &decisions)
@@ -136,10 +136,10 @@ public:
   }
 
 private:
-  /// A kernel that runs again when what it reads is back.
+  /// A kernel that runs again when its inputs are back.
   struct Again {
     RecipeId recipe;
-    size_t next; // Of its reads.
+    size_t next; // Index into its reads.
   };
 
   /// Without recursion: a step of a million kernels may be one chain.
@@ -165,7 +165,7 @@ private:
     isBack[v] = 1;
     if (decisions[v] == Decision::Fetch && fetches[v] != kNone)
       list.push_back({fetches[v], kNone, {}});
-    else if (gaps.makers[v] != kNone) // Else it has to be held.
+    else if (gaps.makers[v] != kNone) // Without a maker, v is held.
       chain.push_back({gaps.makers[v], 0});
   }
 
@@ -189,8 +189,8 @@ absl::StatusOr<MovedPlan> tmc::planning::placeWithin(
     const Projection &projection, const TurningGaps &gaps, int64_t liveBytes,
     const std::function<std::vector<TurningGaps::Decision>(int64_t)>
         &decisionsWithin) {
-  // Parts of all bytes, from above; then the rest by halving. Held to little, a
-  // rule may run so much again that it needs more.
+  // Tries parts of all bytes from above, then halves the rest. With few bytes,
+  // a rule may recompute so much that it needs more bytes.
   constexpr int64_t kParts = 12;
   constexpr int kHalvings = 5;
   int64_t all = 0;

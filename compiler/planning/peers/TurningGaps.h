@@ -1,17 +1,16 @@
-// TurningGaps.h - what a step holds while it turns from forward to backward,
-// and lists that do without some of it.
+// TurningGaps.h - values that a step holds while it turns from forward to
+// backward, and lists that drop some of them.
 //
-// Activations pile up until the step turns; the classic planners all ask the
-// same of each: keep it, run its kernel again, or have it come back from the
-// host.
+// Activations pile up until the step turns. The classic planners decide the
+// same for each: keep it, run its kernel again, or fetch it from the host.
 //
 //     places     f1 f2 f3 | g3 g2 g1
 //     a1         [==u     |       u]     the gap from f2 to g1 spans the turn
 //
-// `listOf` is the program's order with the answers put in: a value that is
-// gone comes back before the first kernel that reads it, and whatever that
-// needs and isn't there comes back before it. Values that the program itself
-// no longer needs count as gone, unless they are kept for this.
+// `listOf` is the program's order with these decisions: a dropped value comes
+// back before the first kernel that reads it, and its missing inputs come back
+// before it. Values that the program itself no longer needs count as dropped,
+// unless they are kept for recomputation.
 
 #ifndef TMC_COMPILER_PLANNING_PEERS_TURNINGGAPS_H
 #define TMC_COMPILER_PLANNING_PEERS_TURNINGGAPS_H
@@ -29,26 +28,26 @@ public:
   enum class Decision : uint8_t { Keep, Recompute, Fetch };
 
   struct Item {
-    ValueId value = kNone; // Of the projection.
+    ValueId value = kNone; // In the projection.
     int64_t bytes = 0;
     size_t made = 0;        // Its maker's place.
     RecipeId fetch = kNone; // kNone: nothing moves it.
-    int64_t linkTime = 0;   // Of its fetch.
+    int64_t linkTime = 0;   // Time of its fetch.
     bool canRecompute = false;
-    /// Of its kernel and of those of gone values that this reads.
+    /// Cost of its kernel and of the kernels of its dropped inputs.
     int64_t recomputeCost = 0;
   };
 
-  /// `projection` moves nothing by itself: it is that of `plainChoice`.
+  /// `projection` must be that of `plainChoice`, which moves nothing by itself.
   TurningGaps(const Problem &whole, const Projection &projection);
 
-  /// In the order in which they are made.
+  /// In the order in which the values are made.
   std::vector<Item> items;
-  /// The first place behind the one of the most live bytes.
+  /// The place after that of the most live bytes.
   size_t turn = 0;
-  int64_t timeBefore = 0, timeBehind = 0; // Of the kernels.
+  int64_t timeBefore = 0, timeBehind = 0; // Kernel times.
 
-  /// The segment that turns: the one of the most work.
+  /// The segment that turns: the one with the most work.
   const std::vector<InstructionId> &order() const {
     return device.segments[segment].instructions;
   }
@@ -56,10 +55,10 @@ public:
     return device.recipes[device.instructions[order()[place]].recipes[0]];
   }
 
-  /// A list by the decision of each value of the projection. `Keep` of what
-  /// isn't an item holds it for those that are run again.
+  /// The list for the decisions, one per value of the projection. `Keep` for a
+  /// value that isn't an item holds it for recomputations.
   Solution listOf(const std::vector<Decision> &decisions) const;
-  /// Items are kept, and what the backward part has no use for is gone.
+  /// Keeps all items; drops values that the backward part doesn't use.
   std::vector<Decision> keepingAll() const {
     std::vector<Decision> decisions(device.values.size(), Decision::Recompute);
     for (const Item &item : items)
@@ -78,14 +77,14 @@ private:
   const Projection &projection;
   const Problem &device;
   size_t segment = 0;
-  std::vector<ValueId> held;    // Read right before the turn and behind it.
-  std::vector<RecipeId> makers; // The cheapest kernel that makes a value again.
-  std::vector<size_t> madeAt, lastUse; // Places, by values.
+  std::vector<ValueId> held;    // Read right before and after the turn.
+  std::vector<RecipeId> makers; // The cheapest kernel that recomputes a value.
+  std::vector<size_t> madeAt, lastUse; // Places, per value.
 };
 
-/// The plan of the most bytes for which `decisionsWithin` leads to a list that
-/// fits `liveBytes` (-1: anything): the bytes of all items in twelfths, from
-/// above, then by halving.
+/// The plan with the most held bytes for which `decisionsWithin` gives a list
+/// that fits `liveBytes` (-1: no limit). Tries the bytes of all items in
+/// twelfths, from above, then by halving.
 absl::StatusOr<MovedPlan>
 placeWithin(const Problem &whole, const SpaceChoice &choice,
             const Projection &projection, const TurningGaps &gaps,

@@ -8,51 +8,52 @@ using namespace tmc::planning;
 
 namespace {
 
-/// With a ramp, where the penalty starts, as a part of what giving up a single
-/// recomputation says: low enough that much is given up at once, since many
-/// together are over the limit for longer.
+/// With a ramp, the first penalty as a part of `marginalPenalty`. It is low, so
+/// that the walk erases many recomputations at once: many erased together
+/// exceed the limit at more moments than one alone.
 constexpr double kFirstPenalty = 0.05;
 
-/// The part of the moves that copy from one repeat to another: each is dozens
-/// of small changes, and most are refused. Where a walk has but few moves for
-/// every stage, they are better spent on single recomputations.
+/// Share of the moves that copy from one repeat to another. One copy is dozens
+/// of small changes, and most copies are refused. If a walk has only few moves
+/// per stage, single recomputations use them better.
 constexpr double kMostCopies = 0.01;
 constexpr double kCopiesTimesStages = 20;
-/// Of these, the part that goes to the next repeat before or after.
+/// Share of the copies that go to the next repeat before or after.
 constexpr double kNearCopies = 0.5;
 
 /// Moves that aren't copies, in percent: insert, erase, shift, switch; the rest
-/// erases one recomputation and inserts another. A repair inserts or erases.
+/// erases one recomputation and inserts another. A repair only inserts or
+/// erases.
 constexpr uint32_t kInserts = 40, kErases = 25, kShifts = 20, kSwitches = 5;
 constexpr uint32_t kAllMoves = 100, kRepairMoves = 50;
 
-/// Above the limit, the part of insertions that aim at a stage above it.
+/// Above the limit, the share of insertions that aim at a stage above it.
 constexpr double kAimed = 0.8;
-/// Values that are tried until one has a gap to insert in.
+/// Values tried until one has a gap to insert into.
 constexpr int kInsertTries = 16;
-/// The part of insertions that don't stand right before the use.
+/// Share of insertions that don't stand right before the use.
 constexpr double kEarly = 0.25;
-/// The mean length of a chain, less one.
+/// Mean length of a chain, less one.
 constexpr double kMeanChain = 3;
-/// Chance that an input that would live longer by more, or by fewer, stages is
-/// recomputed as well.
+/// Chance to recompute an input as well, if its life would grow by more than
+/// `kLongLife` stages, or by fewer.
 constexpr int32_t kLongLife = 4;
 constexpr double kLongChained = 0.6, kShortChained = 0.25;
-/// The part of shifts that stay behind the last use before; that go anywhere;
-/// and how far the others go at most.
+/// Shares of shifts: those that stay behind the last use before; those that go
+/// anywhere. Most stages that the other shifts move.
 constexpr double kShiftsBehindUse = 0.8, kFarShifts = 0.5;
 constexpr uint32_t kNearShift = 4;
 
-/// Moves between two looks at the temperature and the penalty, and looks
+/// Moves between two updates of the temperature and the penalty, and updates
 /// between two questions whether to stop.
 constexpr int64_t kEpoch = 256, kStopEvery = 16;
-/// The penalty rises when more than three quarters of an epoch are above the
-/// limit, and falls when less than half is.
+/// Factors of the penalty: it rises if more than three quarters of an epoch are
+/// above the limit, and falls if less than half is.
 constexpr double kPenaltyRise = 1.05, kPenaltyFall = 0.97;
-/// A ramp may not end within the limit; its last part only lets the excess
-/// fall.
+/// A ramp may end above the limit. From this part of the work on, the excess
+/// may only fall.
 constexpr double kStrictFrom = 0.9;
-/// Counted work of a move, beside what the schedule counts.
+/// Counted work of a move, in addition to the schedule's own.
 constexpr int64_t kMoveWork = 20;
 
 class Annealer {
@@ -86,7 +87,7 @@ private:
     schedule.erase(op, stage);
     log.push_back({Step::Erase, op, stage});
   }
-  /// Erases, and then what has become useless by that.
+  /// Erases a recomputation, and then those that became useless by that.
   void eraseWithFeeders(OpId op, int32_t stage) {
     erase(op, stage);
     pruneFeeders(op, stage);
@@ -99,7 +100,7 @@ private:
       pruneInstance(v, key);
   }
   /// Erases the recomputation that made the instance of v before `key`, if
-  /// nothing it makes is read.
+  /// nothing reads its results.
   void pruneInstance(ValueId v, Key key) {
     int32_t i = schedule.instanceBefore(v, key);
     if (i <= 0)
@@ -115,7 +116,8 @@ private:
         return;
       }
   }
-  /// After inserting `op`: earlier recomputations that it has made useless.
+  /// After an insertion of `op`: erases earlier recomputations that became
+  /// useless.
   void prunePredecessors(OpId op, int32_t stage) {
     Key key = keyOf(stage, linear.ops[op].rank);
     for (ValueId v : linear.ops[op].writes)
@@ -159,14 +161,14 @@ private:
   const AnnealOptions &options;
   std::vector<ValueId> movable;
   std::vector<int32_t> switchable;
-  std::vector<Step> log;     // Of the move at hand.
+  std::vector<Step> log;     // Steps of the current move.
   std::vector<Step> journal; // Accepted since the best state.
   int32_t chainLeft = 0;
   std::vector<Schedule::Clone> copies;
 };
 
-/// Remakes v at `stage`; inputs that this has made live longer may be remade
-/// as well.
+/// Recomputes v at `stage`. Inputs that live longer because of that may be
+/// recomputed as well.
 bool Annealer::insertChain(ValueId v, int32_t stage, int depth) {
   const std::vector<OpId> &ops = linear.recomputes[v];
   OpId op = ops[ops.size() == 1 ? 0 : random.below(uint32_t(ops.size()))];
@@ -183,7 +185,7 @@ bool Annealer::insertChain(ValueId v, int32_t stage, int depth) {
     const Schedule::Instance &instance = schedule.instances(u)[i];
     if (instance.last != key || stageOf(instance.key) == stage)
       continue;
-    // This use is the last: since when would it have been dead?
+    // This use is the last; without it, u would be dead since `before`.
     const std::vector<Key> &uses = schedule.uses(u);
     auto at = std::lower_bound(uses.begin(), uses.end(), key);
     Key before = at == uses.begin() ? instance.key
@@ -260,7 +262,7 @@ bool Annealer::proposeShift() {
   Schedule::Clone c = clones[random.below(uint32_t(clones.size()))];
   const LinearOp &op = linear.ops[c.op];
   Key key = keyOf(c.stage, op.rank);
-  // Between the last use before it and its own first use.
+  // Between the last use before the recomputation and its own first use.
   int32_t lo = op.firstStage, hi = op.lastStage;
   for (ValueId v : op.writes) {
     const std::vector<Key> &uses = schedule.uses(v);
@@ -283,7 +285,7 @@ bool Annealer::proposeShift() {
                        lo, hi);
   if (stage == c.stage || schedule.has(c.op, stage))
     return false;
-  // Sometimes only one more copy, earlier or later.
+  // The recomputation moves from one stage to the other.
   erase(c.op, c.stage);
   insert(c.op, stage);
   return true;
@@ -303,8 +305,8 @@ bool Annealer::proposeSwitch() {
   return true;
 }
 
-/// Recomputes in one stretch of stages what another that is like it does, at
-/// most a layer long.
+/// Copies the recomputations of a stretch of stages, at most one layer long, to
+/// an isomorphic stretch.
 bool Annealer::proposeCopy() {
   const std::vector<Schedule::Clone> &clones = schedule.clones();
   if (clones.empty())
@@ -316,7 +318,7 @@ bool Annealer::proposeCopy() {
   auto at = std::lower_bound(like.begin(), like.end(), stage);
   int32_t period =
       at + 1 == like.end() ? stage - *std::prev(at) : *std::next(at) - stage;
-  // The next one, or any.
+  // The next repeat, or any.
   auto other = like.begin();
   if (random.chance(kNearCopies)) {
     if (at + 1 == like.end() || (at != like.begin() && random.chance(0.5)))
@@ -370,14 +372,14 @@ void Annealer::propose(bool repair) {
     proposeInsert();
 }
 
-/// What a byte above the limit saves at the margin: the median, over a sample
-/// of recomputations that are given up, of the cost that one saves by the
-/// excess that it leaves. 0: nothing to learn it from.
+/// The cost that one byte above the limit saves at the margin: the median, over
+/// a sample of erased recomputations, of (cost saved) / (excess added). 0: no
+/// sample.
 double Annealer::marginalPenalty() {
   constexpr size_t kSample = 64, kTriesEach = 16;
   std::vector<Step> steps;
   std::vector<double> ratios;
-  // Not all of them need leave any: some only hold bytes themselves.
+  // Some erased recomputations add no excess: they only held bytes themselves.
   for (size_t tries = 0;
        tries < kTriesEach * kSample && ratios.size() < kSample;) {
     if (schedule.clones().empty())
@@ -388,7 +390,7 @@ double Annealer::marginalPenalty() {
     if (schedule.excess() > excess)
       ratios.push_back(double(cost - schedule.cost()) /
                        double(schedule.excess() - excess));
-    // What leaves no excess goes for good, until the limit is reached.
+    // Erasures that add no excess stay erased until the limit is reached.
     if (excess == 0) {
       steps.insert(steps.end(), log.begin(), log.end());
     } else {
@@ -404,13 +406,13 @@ double Annealer::marginalPenalty() {
   return *middle;
 }
 
-/// Heats and cools; ends in the best state met.
+/// Anneals; ends in the best state met.
 void Annealer::run() {
   if (movable.empty())
     return;
   bool bestFits = schedule.excess() <= 0;
   int64_t bestCost = schedule.cost(), bestExcess = schedule.excess();
-  std::optional<RematPlan> written; // The best state, if the journal got long.
+  std::optional<RematPlan> written; // The best state, after a long journal.
 
   double meanCost = 0, meanBytes = 0;
   int64_t count = 0;

@@ -1,15 +1,16 @@
 // Anneal.h - simulated annealing over sets of recomputations.
 //
 // The state is a `Schedule` that may exceed its limit; the energy is its cost
-// plus `penalty` times its excess. Moves insert a recomputation before a use
-// (and, when its inputs have been dropped too, theirs: a chain), erase one (and
-// what only it needed), shift one, swap one for another, run an instruction by
-// another of its recipes, or do in one layer as another does. The penalty
-// follows the walk: up while it stays above the limit, down while it stays
-// below, so that it crosses the border of feasibility again and again. Or, for
-// what is large, it grows by a ramp, from what is measured at the start to be
-// low enough that too much is given up. The cheapest feasible state met is the
-// answer: a journal of what has been accepted since leads back to it.
+// plus `penalty` times its excess. A move inserts a recomputation before a use
+// (and a chain of recomputations for inputs that were dropped too), erases one
+// (and those that only it needed), shifts one, swaps one for another, runs an
+// instruction by another of its recipes, or copies the recomputations of one
+// layer to another. The penalty rises while the walk stays above the limit and
+// falls while it stays below, so the walk crosses the border of feasibility
+// again and again. For large problems the penalty grows by a ramp instead: it
+// starts so low that the walk gives up too many recomputations. The result is
+// the cheapest feasible state met; a journal of the moves accepted since then
+// leads back to it.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_ANNEAL_H
 #define TMC_COMPILER_PLANNING_SEARCH_ANNEAL_H
@@ -23,22 +24,22 @@
 namespace tmc::planning {
 
 struct AnnealOptions {
-  int64_t work = 1'000'000'000; // Steps of `Schedule::work`.
-  double startTemperature = 1;  // In units of the mean cost of an operation.
+  int64_t work = 1'000'000'000; // Counted steps (`Schedule::work`).
+  double startTemperature = 1;  // In mean costs of an operation.
   double endTemperature = 0.001;
   /// If > 0: the penalty grows by this factor over the walk.
   double penaltyRamp = 0;
-  /// Steps from the best state on after which it is written down.
+  /// Accepted steps after the best state before that state is copied as a plan.
   size_t longestJournal = 1 << 20;
-  /// Run instructions by other variants too.
+  /// Also run instructions by variants other than the first.
   bool switchesVariants = true;
-  /// What repeats in the schedule's problem; null: nothing, or not to be used.
+  /// Repeats in the schedule's problem; null: don't use repeats.
   Repeats *repeats = nullptr;
-  std::function<bool()> stop; // A guard; asked now and then.
+  std::function<bool()> stop; // Asked now and then; true ends the walk.
 };
 
-/// Leaves `schedule` in the best feasible state met, or else in the one of
-/// least excess, and returns that.
+/// Leaves `schedule` in the best feasible state met, or else in the state of
+/// least excess, and returns that state.
 RematPlan anneal(const LinearProblem &linear, Schedule &schedule,
                  Random &random, const AnnealOptions &options);
 

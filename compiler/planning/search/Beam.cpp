@@ -15,17 +15,16 @@ static bool isIn(const std::vector<ValueId> &list, ValueId v) {
 
 namespace {
 
-/// States followed at first, and how the next beam is wider.
+/// States followed by the first beam, and the factor of the next beam's width.
 constexpr size_t kFirstWidth = 16, kWider = 4;
-/// Where the stage's own instruction can't run yet, so many widths are
-/// followed.
+/// Widths followed in a stage where the stage's own instruction can't run yet.
 constexpr size_t kMostWidths = 40;
-/// Sets of values to leave that are looked at, at most.
+/// Most sets of evicted values that are looked at.
 constexpr int kMostPicks = 500;
 /// Counted work of a new state, and states between two looks at the work.
 constexpr int64_t kStateWork = 40;
 constexpr size_t kLookEvery = 64;
-/// Costs are whole: a plan has to be cheaper by one, less what doubles lose.
+/// Costs are integers: a plan must be cheaper by one, less rounding of doubles.
 constexpr double kLess = 0.5;
 
 class Beam {
@@ -38,16 +37,16 @@ public:
 
   /// Whether a plan was found.
   bool run(RematPlan &plan);
-  /// Whether a wider beam would leave out less.
+  /// Whether the beam left out states, so that a wider one may find more.
   bool narrow = false;
 
 private:
   struct Node {
-    int32_t parent; // In `trail`.
-    OpId op;        // What ran to come here.
+    int32_t parent; // Index into `trail`.
+    OpId op;        // The operation that led here.
     int64_t cost;
     int64_t bytes;
-    double total; // With the bound on what is yet to come.
+    double total; // With the bound on the future cost.
   };
   struct Layer {
     std::vector<Node> nodes;
@@ -64,7 +63,7 @@ private:
     OpId op;
     int32_t stage;
   };
-  struct EvictionSet { // A way to make room.
+  struct EvictionSet { // One way to make room.
     double loss;
     std::vector<ValueId> leaving;
   };
@@ -91,26 +90,26 @@ private:
   CostToGo &costToGo;
   const BeamOptions &options;
   size_t width;
-  int64_t cheapest; // Of plans that are known.
+  int64_t cheapest; // Cost of the cheapest known plan.
   size_t words;
   Layer now, next;
-  std::vector<Step> trail;                 // Of states that were followed.
-  std::vector<Word> set, scratch, missing; // Of the state at hand.
+  std::vector<Step> trail;                 // Followed states.
+  std::vector<Word> set, scratch, missing; // The current state.
   Node at;
-  // The states of this stage that were followed.
+  // States of this stage that were followed.
   std::vector<Word> followed;
   std::vector<int64_t> followedCost;
   struct EvictionCandidate {
     ValueId value;
     int64_t bytes;
     double loss, lossPerByte;
-    int64_t left = 0; // Bytes of this one and all behind it.
+    int64_t left = 0; // Bytes of this candidate and all after it.
   };
   std::vector<EvictionCandidate> candidates;
   std::vector<size_t> picked;
   int64_t picksLeft = 0;
   std::vector<EvictionSet> evictions;
-  std::vector<int32_t> fresh; // Nodes of this stage to be queued.
+  std::vector<int32_t> fresh; // New nodes of this stage, not queued yet.
 };
 
 int32_t Beam::put(Layer &layer, const Word *set, const Node &node) {
@@ -159,7 +158,7 @@ void Beam::pick(size_t from, int64_t need, double loss) {
   if (need <= 0) {
     for (size_t i : picked)
       if (candidates[i].bytes <= -need)
-        return; // Superfluous.
+        return; // One value is superfluous.
     if (evictions.size() == kMostEvictions) {
       std::pop_heap(evictions.begin(), evictions.end(), larger);
       evictions.pop_back();
@@ -173,7 +172,7 @@ void Beam::pick(size_t from, int64_t need, double loss) {
   }
   for (size_t i = from; i < candidates.size() && candidates[i].left >= need;
        ++i) {
-    // What is still needed costs at least this per byte from here on.
+    // Each byte still needed costs at least this from here on.
     if (picksLeft <= 0 || (evictions.size() == kMostEvictions &&
                            loss + double(need) * candidates[i].lossPerByte >=
                                evictions.front().loss))
@@ -184,7 +183,7 @@ void Beam::pick(size_t from, int64_t need, double loss) {
   }
 }
 
-/// The cheapest ways to make room for `op` beside the state at hand.
+/// The cheapest ways to make room for `op` beside the current state.
 void Beam::findEvictions(const LinearOp &op, int32_t stage, bool own,
                          int64_t need) {
   evictions.clear();
@@ -232,12 +231,12 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
   for (ValueId v : op.writes)
     if (!contains(set.data(), v))
       bytes += linear.bytes[v];
-  // What dies here for good may be overwritten.
+  // Values without a later use may be overwritten here.
   auto isSpent = [&](ValueId v) { return own && costToGo.useful[v] <= stage; };
   int64_t need =
       bytes + op.workspaceBytes - savedByOverwrites(op, isSpent) - limit;
   findEvictions(op, stage, own, need);
-  // An instruction costs what its recipe does beyond the first one's.
+  // The cost of an instruction is the cost of its recipe above the first one's.
   int64_t headroom =
       own ? linear.ops[linear.stages[stage].variants.front()].cost : int64_t(0);
   int64_t cost = at.cost + (op.cost - headroom) * linear.stages[stage].trips;
@@ -279,12 +278,12 @@ void Beam::tryOp(OpId id, int32_t step, int32_t stage, bool own) {
   }
 }
 
-/// All that can run next in the state at hand.
+/// Runs each operation that can run next in the current state.
 void Beam::expand(int32_t step, int32_t stage) {
   fresh.clear();
   for (OpId o : linear.stages[stage].variants)
     tryOp(o, step, stage, true);
-  // What the stage is waiting for, with what that is waiting for.
+  // Values that the stage waits for, and the values that those wait for.
   std::vector<ValueId> wanted;
   std::vector<Word> seen(words, 0);
   auto want = [&](const std::vector<ValueId> &list) {
@@ -303,7 +302,7 @@ void Beam::expand(int32_t step, int32_t stage) {
         want(op.reads);
         tryOp(o, step, stage, false);
       }
-  // What can be made now of larger values that are held for it alone.
+  // Values that can be made now from larger values held only for them.
   costToGo.bound(set.data(), stage, missing.data());
   forEach(missing.data(), words, [&](ValueId v) {
     if (contains(seen.data(), v))
@@ -344,7 +343,7 @@ bool Beam::run(RematPlan &plan) {
       enqueue(i);
     size_t count = 0;
     while (!queue.empty()) {
-      // More where the stage's own instruction can't run yet.
+      // Follow more states while the stage's own instruction can't run yet.
       if (count >= width &&
           (next.nodes.size() >= width || count >= kMostWidths * width)) {
         narrow = true;
@@ -382,11 +381,11 @@ bool Beam::run(RematPlan &plan) {
   return true;
 }
 
-/// The executions that lead to a step, less those whose results aren't read.
+/// The executions that lead to a step, without those whose results aren't read.
 RematPlan Beam::planOf(int32_t step) {
   RematPlan plan;
   plan.feasible = true;
-  // Last first, with what is read later.
+  // Last execution first, with the values read later.
   std::vector<char> needed(linear.bytes.size(), 0);
   for (; step >= 0 && trail[step].op != kNone; step = trail[step].parent) {
     const LinearOp &op = linear.ops[trail[step].op];
@@ -440,7 +439,7 @@ RematPlan tmc::planning::beam(const LinearProblem &linear, int64_t limitBytes,
       break;
   }
   work += costToGo.steps;
-  // As a schedule says it: each recomputation once in a stage, by rank.
+  // A schedule has each recomputation at most once in a stage, ordered by rank.
   for (const Schedule::Clone &c : out.sequence)
     if (std::find(out.clones.begin(), out.clones.end(), c) == out.clones.end())
       out.clones.push_back(c);

@@ -1,33 +1,33 @@
-// Beam.h - a plan for a small problem with little room, by keeping many
-// half-made plans side by side.
+// Beam.h - plans a small problem with little memory by keeping many partial
+// plans side by side.
 //
-// Where bytes are scarce and values depend on each other at random, a plan
-// recomputes whole sets of values many times, and no single recomputation
-// can be added to one plan to make a better one: walks from plan to plan get
-// stuck. What is in memory sums up all that a plan has done so far, so this
-// goes forward through the stages with *states*, sets of values in memory:
+// With few bytes and random dependences, a plan recomputes whole sets of values
+// many times, and no single added recomputation makes a plan better: local
+// search gets stuck. The memory contents sum up all past decisions of a plan,
+// so the beam goes forward through the stages with *states*, sets of values in
+// memory:
 //
 //     stage 4                     stage 5                     stage 6
 //     {a c d}  cost 3   -----+->  {a d e}  cost 3   ------->  ...
 //     {a b d}  cost 7        +->  {c d e}  cost 3
 //     {b c}    cost 0   ------->  {b c e}  cost 9 (recomputed d)
 //
-// In a stage, a state may recompute missing values, by whatever its values
-// allow, until the stage's own instruction finds what it reads. Nothing leaves
-// memory before something else needs the room; then each of the cheapest ways
-// to make room is a state. Of two equal states the cheaper stays, and none
-// stays that has less in memory than another one, for more.
+// In a stage, a state may recompute missing values from its values, until the
+// stage's own instruction finds its inputs. A value leaves memory only if
+// something else needs the room; each of the cheapest ways to make room is a
+// state. If two states have the same set, the cheaper one stays. A state is
+// dropped if another state has all of its values for no more cost.
 //
-// States are ranked by their cost plus a bound on what is yet to come, in
-// prices per byte (`Bound.h`): each value that is read later costs the least of
-// holding it at those prices and recomputing it; what is missing is recomputed
-// in any case, and so is what that needs in turn. Of each stage the best
-// `width` states are followed, fewer first and then more, while the work
-// lasts.
+// States are ranked by their cost plus a bound on the future cost, in prices
+// per byte (`Bound.h`). Each value that is read later costs the lesser of
+// holding it at those prices and recomputing it. A missing value must be
+// recomputed, and so must the missing inputs of that recomputation. The best
+// `width` states of each stage are followed; the width grows while work is
+// left.
 //
-// Values may be made in any order within a stage, and more than once, which a
-// `Schedule` can't say: the answer lists its recomputations in the order in
-// which they run.
+// Within a stage values may be made in any order and more than once, which a
+// `Schedule` can't express: the result lists its recomputations in execution
+// order.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_BEAM_H
 #define TMC_COMPILER_PLANNING_SEARCH_BEAM_H
@@ -38,20 +38,21 @@
 
 namespace tmc::planning {
 
-/// Stages up to which a beam is worth its while.
+/// Largest number of stages for which a beam is worth its time.
 inline constexpr size_t kMostBeamStages = 400;
 
 struct BeamOptions {
   int64_t work = 100'000'000; // Counted steps, about a nanosecond each.
-  /// Only plans cheaper than this are sought.
+  /// Seeks only plans cheaper than this.
   int64_t costBelow = std::numeric_limits<int64_t>::max();
-  /// The first plan will do.
+  /// Ends with the first feasible plan.
   bool wantAny = false;
   std::function<bool()> stop;
 };
 
-/// The cheapest plan found within the limit, or one that isn't feasible.
-/// `prices`: per byte, one for each stage of `linear`.
+/// The cheapest plan found within the limit; infeasible if none was found.
+/// `prices`: cost per byte, one for each stage of `linear`. Adds the counted
+/// steps to `work`.
 RematPlan beam(const LinearProblem &linear, int64_t limitBytes,
                const std::vector<double> &prices, const BeamOptions &options,
                int64_t &work);

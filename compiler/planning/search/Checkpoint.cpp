@@ -8,31 +8,32 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Forward stages below which nothing is sought that repeats.
+/// Fewer forward stages than this are not searched for repeats.
 constexpr int32_t kLeastForward = 4;
-/// A stage that writes less than this part of the median is left out where
-/// repeats are sought.
+/// The search for repeats skips a stage that writes less than 1/16 of the
+/// median.
 constexpr int32_t kSmallPart = 16;
 constexpr int32_t kLongestBlock = 512;
-/// Places are narrow that as few bytes cross as a tenth of all.
+/// A cut is narrow if its crossing bytes are at most the 10th percentile of all
+/// cuts.
 constexpr size_t kNarrowPart = 10;
-/// Numbers of segments grow by the square root of two.
+/// Factor between two numbers of segments that are tried: sqrt(2).
 constexpr double kNextParts = 1.41421356;
-/// A segment ends within a quarter of its length of where it would.
+/// A segment's end may move by a quarter of its length.
 constexpr int32_t kCutPart = 4;
 
-/// Bytes alive across the boundary before each stage when all is kept.
+/// Bytes alive across the boundary before each stage if all values are kept.
 std::vector<int64_t> crossing(const LinearProblem &linear) {
   return timelineOf(linear, ownExecutions(linear), /*countUses=*/false)
       .crossingBytes(linear.bytes);
 }
 
-/// Stages of which a forward part stands in front: all, or a segment's.
+/// Stages that contain one forward part: all stages, or those of a segment.
 struct Stretch {
   int32_t begin, end;
 };
 
-/// The forward part ends where the most is alive.
+/// The forward part ends where the most bytes are alive.
 int32_t turningPoint(const std::vector<int64_t> &across, Stretch of) {
   return int32_t(
       std::max_element(across.begin() + of.begin, across.begin() + of.end) -
@@ -42,7 +43,7 @@ int32_t turningPoint(const std::vector<int64_t> &across) {
   return turningPoint(across, {0, int32_t(across.size())});
 }
 
-/// Bytes that cross before each forward stage for the sake of later ones.
+/// Bytes that cross before each forward stage, counting forward readers only.
 std::vector<int64_t> crossingForward(const LinearProblem &linear,
                                      int32_t turn) {
   std::vector<OpId> forward = ownExecutions(linear);
@@ -51,17 +52,17 @@ std::vector<int64_t> crossingForward(const LinearProblem &linear,
       .crossingBytes(linear.bytes);
 }
 
-/// Where the blocks of a model that repeats one begin, and what comes after
-/// them: stages a period apart cost and make the same. The repeated stretch may
-/// begin anywhere in a block: every cut is named that the fewest bytes cross.
-/// Empty: nothing repeats.
+/// Starts of the repeated blocks of a model, and of the part after them. Two
+/// stages one period apart have the same cost and the same result sizes. The
+/// repeated stretch may begin anywhere in a block, so the result holds each
+/// set of cuts that the fewest bytes cross. Empty: nothing repeats.
 std::vector<std::vector<int32_t>>
 repeatedBlocks(const LinearProblem &linear, const std::vector<int64_t> &across,
                int32_t first = 0) {
   int32_t turn = int32_t(across.size()) - 1;
   if (turn - first < kLeastForward)
     return {};
-  // Small work, a count of the labels, may stand anywhere in between.
+  // Small stages, such as a count of the labels, may stand anywhere in between.
   auto written = [&](int32_t k) {
     return linear.ops[linear.stages[k].variants.front()].writtenBytes;
   };
@@ -91,7 +92,8 @@ repeatedBlocks(const LinearProblem &linear, const std::vector<int64_t> &across,
     }
   if (!period)
     return {};
-  // The last kernel of the last block may differ, fused with what follows.
+  // The last kernel of the last block may differ: it is fused with its
+  // successor.
   int32_t end = std::min(count - 1, begin + length + period + 1);
   std::vector<std::vector<int32_t>> best;
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -112,7 +114,7 @@ repeatedBlocks(const LinearProblem &linear, const std::vector<int64_t> &across,
   return best;
 }
 
-/// Otherwise, wherever as few bytes cross as at any tenth place.
+/// Without repeats: the narrow cuts.
 std::vector<int32_t> narrowPlaces(const std::vector<int64_t> &across) {
   int32_t turn = int32_t(across.size()) - 1;
   std::vector<int64_t> sorted(across.begin() + std::min(turn, 1), across.end());
@@ -125,12 +127,12 @@ std::vector<int32_t> narrowPlaces(const std::vector<int64_t> &across) {
   return starts;
 }
 
-/// Keeps what leads from one part to a later one of the forward stages; all
-/// else that is used beyond its own part is recomputed, a part at a time,
-/// where its first value is needed. `blocks`: of what leads on, only that which
-/// the rest can't be made from is kept, and all of the last part, which is
-/// needed at once. `partOf` ends where the stretch's forward part does; what
-/// stands before the stretch is no part of it.
+/// Keeps values that lead from one forward part to a later one. Other values
+/// used beyond their own part are recomputed, one part at a time, where the
+/// first value of that part is needed. With `blocks`, a value that leads on is
+/// kept only if the other kept values can't make it, and the last part, whose
+/// values are needed at once, is kept whole. `partOf` ends with the stretch's
+/// forward part; stages before the stretch are in no part.
 void addCheckpoints(const LinearProblem &linear,
                     const std::vector<int32_t> &partOf, Stretch of, bool blocks,
                     Schedule &schedule) {
@@ -146,7 +148,7 @@ void addCheckpoints(const LinearProblem &linear,
       if (linear.madeAt[v] >= of.begin && linear.madeAt[v] < turn &&
           partOf[linear.madeAt[v]] != partOf[k])
         kept[v] = 1;
-  // What leads into a part and can be made of the rest that does.
+  // Values that lead into a part and can be made from other kept values.
   std::vector<int32_t> backWith(linear.bytes.size(), -1);
   std::vector<std::vector<OpId>> entering(turn ? size_t(partOf.back()) + 1 : 0);
   for (ValueId v = 0; v < ValueId(kept.size()); ++v)
@@ -251,7 +253,7 @@ RematPlan tmc::planning::checkpoint(const LinearProblem &linear,
     int32_t part = 0, since = 0;
     int32_t length = std::max(1, int32_t(turn / parts));
     for (int32_t k = 0; k < turn; ++k) {
-      // Near the end of its length a part ends where least crosses.
+      // A part ends where the fewest bytes cross, near the end of its length.
       int32_t from = since + length - length / kCutPart,
               to = std::min(turn, since + length + length / kCutPart + 1);
       if (k > since && k >= from && k < to &&

@@ -8,14 +8,14 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Counted work of a visit of a value, of a moment or edge of the profile, and
-/// the edges that a recomputation has.
+/// Counted work of a visit of a value, and of a moment or edge of the profile;
+/// edges counted for one recomputation.
 constexpr int64_t kVisitWork = 20, kMomentWork = 8, kCloneEdges = 8;
 /// Prices move by this part of their sum, and by less in each round; the sum
-/// that this is a part of falls by a tenth at most.
+/// used as the scale falls by at most a tenth per round.
 constexpr double kFirstStep = 0.5, kStepFall = 0.95, kLeastStep = 0.02;
 constexpr double kScaleFall = 0.9;
-/// Where nothing costs anything.
+/// The least price, for problems where nothing costs anything.
 constexpr double kLeastPrice = 1e-12;
 
 class Pass {
@@ -40,7 +40,8 @@ public:
   std::vector<Schedule::Clone> run() {
     for (int32_t k = 0; k < int32_t(linear.stages.size()); ++k) {
       const LinearOp &op = linear.ops[linear.stages[k].variants.front()];
-      // Those already there must not be counted as missing by the others.
+      // Inputs in memory already must not count as missing for the other
+      // inputs.
       for (ValueId v : op.reads) {
         visits = 0;
         fetch(v, k);
@@ -59,8 +60,8 @@ public:
   int64_t allVisits = 0;
 
 private:
-  // How far inputs of inputs are followed, and how many values in all for one
-  // that is missing: a block or two.
+  // Depth to which inputs of inputs are followed, and most values visited for
+  // one missing value: a block or two.
   static constexpr int kMostDepth = 20;
   static constexpr int32_t kMostVisits = 400;
   struct Memo {
@@ -78,7 +79,7 @@ private:
     return from + 1 < to ? double(linear.bytes[v]) * (upTo[to] - upTo[from + 1])
                          : 0;
   }
-  /// What v's next own use will cost at least, if it is last alive at `from`.
+  /// The least cost of v's next own use, if v is last alive at `from`.
   double ahead(ValueId v, int32_t from, int32_t now) const {
     std::span<const int32_t> uses = usesOf(v);
     size_t at = size_t(nextUse[v]);
@@ -98,7 +99,7 @@ private:
       return m;
     double best = held(v, last[v], s);
     OpId choice = kNone;
-    m = {s, best, kNone}; // Also what a cycle of recipes meets.
+    m = {s, best, kNone}; // Also the result for a cycle of recipes.
     if (best > 0 && depth < kMostDepth && ++visits < kMostVisits)
       for (OpId o : linear.recomputes[v]) {
         const LinearOp &op = linear.ops[o];
@@ -124,8 +125,8 @@ private:
     if (last[v] == s)
       return;
     if (OpId o = price(v, s, 0).op; o != kNone) {
-      // Inputs first; they may make v themselves by a recipe of several
-      // results.
+      // Inputs first. One of their recipes may have several results and make v
+      // too.
       for (ValueId u : linear.ops[o].reads)
         fetch(u, s);
       if (last[v] != s) {
@@ -139,12 +140,12 @@ private:
   }
 
   const LinearProblem &linear;
-  std::vector<double> upTo;  // Sums of prices.
+  std::vector<double> upTo;  // Prefix sums of prices.
   std::vector<int32_t> last; // Stage at which a value was last alive.
   std::vector<Memo> memo;
-  Timeline timeline;             // When all is held.
-  std::vector<int32_t> instance; // Of each value.
-  std::vector<int32_t> nextUse;  // Of each value, index into its uses.
+  Timeline timeline;             // With all values held.
+  std::vector<int32_t> instance; // Per value.
+  std::vector<int32_t> nextUse;  // Per value, index into its uses.
   std::vector<double> ownCost;
   std::vector<Schedule::Clone> clones;
   int32_t visits = 0;
@@ -172,7 +173,7 @@ tmc::planning::liveOf(const LinearProblem &linear,
             });
   size_t n = linear.stages.size(), c = 0;
   std::vector<OpId> sequence;
-  std::vector<int32_t> stageAt; // Of each moment.
+  std::vector<int32_t> stageAt; // Per moment.
   for (int32_t k = 0; k < int32_t(n); ++k) {
     for (; c < clones.size() && clones[c].stage == k; ++c) {
       sequence.push_back(clones[c].op);
@@ -212,7 +213,8 @@ RematPlan tmc::planning::constructWithin(const LinearProblem &linear,
   for (double p : prices)
     scale += p;
   if (!(scale > 0)) {
-    // No prices to start from: a mean operation for mean bytes at one moment.
+    // Without start prices: mean cost of an operation per mean bytes of a
+    // moment.
     double cost = 0, bytes = 0;
     for (const LinearOp &op : linear.ops)
       cost += double(op.cost), bytes += double(op.writtenBytes);
@@ -251,7 +253,7 @@ RematPlan tmc::planning::constructWithin(const LinearProblem &linear,
     }
     if (size <= 0)
       break;
-    // Prices move by `step` of their sum in all.
+    // All price changes together are `step` times the sum of prices.
     double length = step * scale / size;
     double sum = 0;
     for (size_t k = 0; k < n; ++k) {

@@ -25,7 +25,7 @@ CostToGo::CostToGo(const LinearProblem &linear, int64_t limit,
           uses[v].push_back(k);
       }
   }
-  // An input is of use as long as what can be made of it.
+  // An input is of use as long as the values made from it are.
   for (bool grew = true; grew;) {
     grew = false;
     for (const LinearOp &op : linear.ops)
@@ -50,7 +50,7 @@ CostToGo::CostToGo(const LinearProblem &linear, int64_t limit,
                                   double(op.cost) * share * double(leastTrips));
       if (o == linear.recomputes[v].front())
         inputs[v] = op.reads;
-      else // Only what every recipe needs.
+      else // Keep only inputs that every recipe needs.
         std::erase_if(inputs[v], [&](ValueId u) {
           return std::find(op.reads.begin(), op.reads.end(), u) ==
                  op.reads.end();

@@ -1,18 +1,18 @@
-// CostToGo.h - what is yet to be paid from a stage on, by what is in memory
-// then.
+// CostToGo.h - bounds the cost of a plan from a stage on, given the values in
+// memory there.
 //
-// Prices per byte for each stage (`Bound.h`) put a price on holding a value. So
-// of each value that is read later at least this is paid until then:
+// Prices per byte for each stage (`Bound.h`) give holding a value a cost. Each
+// value that is read later costs until then at least
 //
-//     in memory       the lesser of holding it and of recomputing it
-//     not in memory   recomputing it, and so for each of its inputs that isn't
-//                     in memory either, and for theirs
+//     in memory       the lesser of holding it and recomputing it
+//     not in memory   its recomputation, and that of each of its inputs that
+//                     isn't in memory either, and so on
 //
-// and for each of its later gaps the lesser of the two, as well as the prices
-// times what each stage needs beyond the limit. With the bytes that the limit
-// leaves taken off, the sum is a bound from below on what a plan still costs,
-// where each value is made by one recipe; it ranks the states of a beam
-// (`Beam.h`) and proves nothing to anybody.
+// Each later gap of a value costs the lesser of the two, and each stage costs
+// its price times the bytes that it needs beyond the limit. The sum, less the
+// price of the bytes that the limit leaves free, is a lower bound on the future
+// cost of a plan if each value is made by one recipe. It ranks the states of a
+// beam (`Beam.h`); it isn't used as a proof.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_COSTTOGO_H
 #define TMC_COMPILER_PLANNING_SEARCH_COSTTOGO_H
@@ -31,7 +31,7 @@ inline bool contains(const Word *set, ValueId v) {
 inline void add(Word *set, ValueId v) { set[v / 64] |= Word(1) << v % 64; }
 inline void drop(Word *set, ValueId v) { set[v / 64] &= ~(Word(1) << v % 64); }
 
-/// Calls `visit` with each value of a set; it may change the set.
+/// Calls `visit` with each value of a set; `visit` may change the set.
 template <typename Visit>
 void forEach(const Word *set, size_t words, Visit &&visit) {
   for (size_t w = 0; w < words; ++w)
@@ -44,11 +44,11 @@ public:
   CostToGo(const LinearProblem &linear, int64_t limit,
            const std::vector<double> &prices);
 
-  /// The least that is yet to be paid by a state that has `set` before `stage`.
-  /// Also, if asked for, what is missing and will have to be recomputed.
+  /// The least future cost of a state that holds `set` before `stage`. Fills
+  /// `toMake`, if not null, with missing values that must be recomputed.
   double bound(const Word *set, int32_t stage, Word *toMake = nullptr);
 
-  /// What `bound` grows by if `v` leaves a set.
+  /// Growth of `bound` if `v` leaves a set.
   double loss(Word *set, ValueId v, int32_t stage, double before) {
     drop(set, v);
     double after = bound(set, stage);
@@ -63,20 +63,20 @@ public:
   const LinearProblem &linear;
   int32_t n;
   size_t words;
-  /// The last stage in which a value can be of any use.
+  /// The last stage in which a value can be of use.
   std::vector<int32_t> useful;
   int64_t steps = 0;
 
 private:
-  struct Wanted { // Made before a stage and read in it or later.
+  struct Wanted { // A value made before a stage and read in it or later.
     ValueId value;
-    double held; // Until then, or recomputed if that is cheaper.
+    double held; // Cost to hold it until then, or to recompute it if cheaper.
   };
   std::vector<std::vector<int32_t>> uses; // Stages that read a value.
   std::vector<double> recomputeCost;      // Cost of recomputing a value.
   std::vector<std::vector<ValueId>> inputs;
-  std::vector<std::vector<Wanted>> wanted; // Of each stage.
-  std::vector<double> rest; // Of what begins at a stage or later.
+  std::vector<std::vector<Wanted>> wanted; // Per stage.
+  std::vector<double> rest; // Cost of gaps that begin at a stage or later.
   std::vector<ValueId> stack;
   std::vector<Word> seen;
 };

@@ -1,10 +1,10 @@
-// EngineClock.h - when engines work, by R12, while a list is written.
+// EngineClock.h - the times at which engines work (R12), while a list is made.
 //
-// Whoever places moves one after the other asks when each begins: behind what
-// its engine has to do, and when what it reads is there.
+// Code that places one move after another asks when each move begins: after the
+// earlier work of its engine, and when its inputs are there.
 //
-//     clock.run(kernel)            compute goes on
-//     at = clock.start(fetch)      its engine's next; it ends `cost` later
+//     clock.run(kernel)            compute runs the kernel
+//     at = clock.start(fetch)      next on its engine; it ends `cost` later
 //     clock.end(fetch, at + cost)  compute waits, if it touches the device
 //     clock.border()               a trip ends: every engine is idle
 
@@ -27,7 +27,7 @@ struct EngineClock {
   int64_t now() const { return std::max(compute, done); }
 
   void run(const Recipe &r) { compute += r.cost; }
-  /// When it begins; it ends `cost` later.
+  /// The time at which it begins; it ends `cost` later.
   int64_t start(const Recipe &r) {
     int64_t from = std::max(free[r.engine], now());
     for (ValueId v : r.reads)
@@ -57,7 +57,7 @@ struct EngineClock {
   }
 
   const Problem &problem;
-  std::vector<int64_t> free, made; // Of engines, of values.
+  std::vector<int64_t> free, made; // Per engine; per value.
 };
 
 } // namespace tmc::planning

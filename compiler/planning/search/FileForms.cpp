@@ -33,7 +33,7 @@ FileForms::FileForms(const Problem &problem)
 
 namespace {
 
-/// Where values of the host are written and read in a solution.
+/// Places at which a solution writes and reads values of the host.
 class Finder {
 public:
   Finder(const Problem &problem, const FileForms &forms,
@@ -95,7 +95,7 @@ public:
 private:
   struct Uses {
     size_t reads = 0, writes = 0;
-    size_t made = 0, last = 0; // Places of the first write and the last read.
+    size_t made = 0, last = 0; // Places: first write, last read.
     size_t madeIn = 0;
     bool isElsewhere = false; // In another segment than the first use.
     size_t firstIn = SIZE_MAX;
@@ -133,7 +133,7 @@ private:
            uses[h].writes == 1 && uses[h].reads > 0 && isFree(forms.read[h]) &&
            isFree(forms.write[h]);
   }
-  /// A content that is updated leaves when it is updated.
+  /// An updated content leaves at its update.
   size_t placeOf(ValueId h) const {
     return heir[h] == kNone ? uses[h].last : uses[heir[h]].made;
   }
@@ -163,7 +163,7 @@ private:
   const Timeline &timeline;
   const std::vector<ValueId> home;
   std::vector<Uses> uses;
-  std::vector<ValueId> heir; // Of each value: what updates it.
+  std::vector<ValueId> heir; // Per value: its new version.
 };
 
 } // namespace
@@ -210,7 +210,7 @@ tmc::planning::homesWithFile(const Problem &problem, const FileForms &forms,
     homes.push_back(problem.values[h].space == forms.host && isFiled[h]
                         ? forms.inFile[h]
                         : h);
-  // A content at home in its main form, which is the one on the host.
+  // Contents at home in their main form on the host.
   for (size_t h = 0; h < problem.values.size(); ++h)
     if (const Value &value = problem.values[h];
         value.space == forms.host && isFiled[h] &&

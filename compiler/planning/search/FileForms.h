@@ -1,19 +1,21 @@
-// FileForms.h - what of a plan may wait in a file instead of on the host.
+// FileForms.h - contents of a plan that may wait in a file instead of on the
+// host.
 //
 // A plan of the device and the host (`Moves.h`) may hold more bytes on the host
-// than there are. With a file behind the host each content that is there has
+// than the host has. With a file behind the host, each content on the host has
 // two more states:
 //
-//   - at home in the file: a persistent content. It is read into host bytes
-//     before its uses and, if the step updates it, written back behind;
-//   - waiting in the file: a temporary one, between its stash and its fetch.
+//   - at home in the file, for a persistent content. It is read into host bytes
+//     before its uses and, if the step updates it, written back after that;
+//   - waiting in the file, for a temporary one, between its stash and its
+//   fetch.
 //
 //         list   stash( )stash write( )write ..... read( fetch( )fetch )read
 //         host   [ bytes of a@host         ]       [ and again            ]
 //         file                 [ a@file                                   ..
 //
-// This chooses which: as few as leave a given number of bytes on the host.
-// `FileMoves.h` puts their reads and writes in their places.
+// This file chooses as few contents as leave a given number of bytes on the
+// host. `FileMoves.h` places their reads and writes.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_FILEFORMS_H
 #define TMC_COMPILER_PLANNING_SEARCH_FILEFORMS_H
@@ -22,53 +24,54 @@
 
 namespace tmc::planning {
 
-/// The problem's file beside its host, and what leads there.
+/// The problem's file and host, and the moves between them.
 struct FileForms {
   explicit FileForms(const Problem &problem);
 
-  /// The first space of its kind, or kNone.
+  /// The first space of each kind, or kNone.
   SpaceId host = kNone, file = kNone;
   bool isThere() const { return host != kNone && file != kNone; }
-  /// Of values on the host: the form in the file, the quickest read of it and
-  /// the quickest write; else kNone.
+  /// Per value on the host: its form in the file, the fastest read of that form
+  /// and the fastest write of it; else kNone.
   std::vector<ValueId> inFile;
   std::vector<RecipeId> read, write;
 };
 
 /// A content of a plan that can be in the file.
 struct FileCandidate {
-  ValueId kept = kNone; // On the host: what is there first.
-  ValueId made = kNone; // Persistent: what updates it there, or kNone.
+  ValueId kept = kNone; // On the host: its first form there.
+  ValueId made = kNone; // Persistent: the new content there, or kNone.
   bool persists = false;
   int64_t bytes = 0; // In the file.
-  int64_t cost = 0;  // Time of its reads and writes, of a single trip.
+  int64_t cost = 0;  // Time of its reads and writes in one trip.
 };
 
-/// The candidates of a plan that has a timeline, as they are to leave: of
-/// persistent contents those that are updated first, of temporary ones those
-/// that wait longest. `temporariesFirst`: or the persistent ones.
+/// The candidates of a plan with a timeline, in the order in which they leave
+/// the host: persistent contents that are updated first come first, then
+/// temporary contents that wait longest. `temporariesFirst` puts the temporary
+/// contents before the persistent ones.
 std::vector<FileCandidate> fileCandidates(const Problem &problem,
                                           const FileForms &forms,
                                           const Solution &solution,
                                           const Timeline &timeline,
                                           bool temporariesFirst);
 
-/// How many of the candidates, from the first on, have to leave so that the
-/// others and all else take at most `limit` bytes on the host at any moment;
-/// all if that isn't enough.
+/// The number of candidates, from the first on, that must leave so that the
+/// rest of the host's bytes is at most `limit` at each moment; all candidates
+/// if that isn't enough.
 size_t countToFile(const Problem &problem, const FileForms &forms,
                    const Timeline &timeline,
                    const std::vector<FileCandidate> &candidates, int64_t limit);
 
-/// The homes of `solution`, those that leave (`isFiled`, of values on the host)
-/// in the file.
+/// The homes of `solution`, with those in `isFiled` (by values on the host)
+/// moved to the file.
 std::vector<ValueId> homesWithFile(const Problem &problem,
                                    const FileForms &forms,
                                    const Solution &solution,
                                    const std::vector<char> &isFiled);
 
-/// Temporary values on the host that updates there read or write, of one
-/// segment alone: how long they are there is the updates' affair.
+/// Temporary values on the host that updates there read or write, in one
+/// segment only. The updates decide how long these values live.
 std::vector<char> dynamicValues(const Problem &problem, const FileForms &forms,
                                 const Solution &solution);
 

@@ -51,7 +51,7 @@ private:
     RecipeId recipe;
     InstructionId instruction;
     int64_t end;
-    size_t entry; // Of the plan's list, or kNowhere.
+    size_t entry; // In the plan's list, or kNowhere.
     size_t load;  // Or kNowhere.
   };
   bool isHost(ValueId v) const { return problem.values[v].space == forms.host; }
@@ -64,7 +64,7 @@ private:
   bool isTracked(ValueId v) const {
     return isHost(v) && (isDynamic[v] || options.isFiled[v]);
   }
-  /// `v` is there until so many pieces of work are done.
+  /// `v` is on the host until `pieces` pieces of work are done.
   void hold(ValueId v, size_t pieces) {
     count(v, 1);
     pending[v] = pieces;
@@ -90,7 +90,7 @@ private:
   }
   int64_t baseAtEnd() const { return base.empty() ? 0 : base.back(); }
 
-  /// Whether all of a need's bytes have room from now until its user begins.
+  /// Whether a need's bytes have room from now until its user begins.
   bool hasRoom(const Need &need) {
     if (options.hostBytes < 0)
       return true;
@@ -101,9 +101,9 @@ private:
       return false;
     if (need.user == blocked.user && at <= blocked.entry &&
         filed >= blocked.filed)
-      return false; // As before.
+      return false; // As in the last test.
     for (size_t e = at; e <= need.user && e < list.size(); ++e) {
-      int64_t comes = 0; // And goes again.
+      int64_t comes = 0; // Bytes that come and go.
       if (list[e].phase == Phase::Start && role[e] == Role::Fixed)
         for (ValueId v : recipeAt(e).writes)
           if (isHost(v) && options.isFiled[v])
@@ -142,14 +142,14 @@ private:
     if (--tasks[task].unread == 0 && tasks[task].start <= at)
       ready.push_back(task);
   }
-  /// Behind what makes it.
+  /// Writes v to the file, after its maker.
   void save(ValueId v) {
     if (options.isFiled[v] && forms.write[v] != kNone &&
         (problem.values[v].kind != ValueKind::Persistent ||
          problem.values[v].updates != kNone))
       start(forms.write[v], kNone, kNowhere);
   }
-  /// How many pieces of work hold what is made now.
+  /// Number of pieces of work that hold a new value.
   size_t piecesOf(ValueId v) const {
     if (!options.isFiled[v])
       return 1 + readsOf(v);
@@ -161,7 +161,7 @@ private:
                                 [](const auto &t) { return !t.second; }));
   }
 
-  /// Whether what writes has begun. Updates float: they may be behind.
+  /// Whether entry e, a writer, has begun. Updates float, so one may be late.
   bool isMade(size_t e) const {
     return e < at && (role[e] != Role::Task || tasks[taskAt[e]].isStarted);
   }
@@ -191,20 +191,19 @@ private:
     }
   }
 
-  /// When all that a task reads, nothing of it from the file any more, is
-  /// there.
+  /// The time at which all inputs of a task are there. Its loads are done.
   int64_t readyTime(const Task &task) const {
     int64_t time = 0;
     for (ValueId v : recipeAt(task.start).reads)
       time = std::max(time, clock.made[v]);
     return time;
   }
-  /// Whether all tasks that it follows have started.
+  /// Whether all tasks before it have started.
   bool isFirst(const Task &task) const {
     return std::all_of(task.after.begin(), task.after.end(),
                        [&](size_t other) { return tasks[other].isStarted; });
   }
-  /// The first of these, or kNowhere, and when.
+  /// The first ready task and its time, or kNowhere.
   std::pair<size_t, int64_t> nextTask() const {
     std::pair<size_t, int64_t> next = {kNowhere, kNever};
     for (size_t t : ready)
@@ -222,7 +221,7 @@ private:
     for (const Overwrite &o : r.overwrites)
       if (auto it = pending.find(o.read);
           it != pending.end() && isTracked(o.written)) {
-        count(o.read, -1); // The place is the other's now.
+        count(o.read, -1); // The new value has the storage now.
         pending.erase(it);
       }
     for (ValueId v : r.writes)
@@ -234,7 +233,7 @@ private:
       ++firstTask;
   }
 
-  /// Starts what can start until `until`.
+  /// Starts all work that can start until `until`.
   void issue(int64_t until) {
     while (firstNeed < needs.size() && isIssued(needs[firstNeed]))
       ++firstNeed;
@@ -265,8 +264,8 @@ private:
                        [&](size_t l) { return loads[l].isIssued; });
   }
 
-  /// The engine whose first work ends first; of what floats, or of all: a fixed
-  /// Done that is brought forward holds nothing longer, but compute waits at
+  /// The engine whose first work ends first, among floating work or all work. A
+  /// fixed Done that is brought forward shortens lives, but compute waits at
   /// it.
   size_t nextEngine(bool ofAll) const {
     size_t next = kNowhere;
@@ -281,7 +280,7 @@ private:
     }
     return next;
   }
-  /// All that happens until then.
+  /// Runs all events until `until`.
   void advance(int64_t until) {
     for (;;) {
       issue(until);
@@ -291,7 +290,7 @@ private:
       finishFront(engine);
     }
   }
-  /// The next thing that happens, whenever that is; false: nothing does.
+  /// Runs the next event at any time; false: there is none.
   bool step() {
     const size_t before = out.size();
     issue(clock.now());
@@ -318,7 +317,7 @@ private:
         continue;
       if (!canLoad(need))
         return false;
-      load(need); // More than there is.
+      load(need); // More bytes than the host has.
     }
     return true;
   }
@@ -353,7 +352,7 @@ private:
     for (size_t t = firstTask; t < tasks.size() && tasks[t].start < at; ++t)
       if (tasks[t].limit == at && !tasks[t].isStarted && !forceTask(tasks[t]))
         return false;
-    for (Task &task : tasks) // Started, and yet to end.
+    for (Task &task : tasks) // Started, and must end before.
       if (task.limit == at && task.endsBefore && !forceTask(task))
         return false;
     const Execution &e = list[at];
@@ -387,8 +386,8 @@ private:
       }
     return true;
   }
-  /// What the next task has to read: room that gradients leave free, or it
-  /// would never run and free theirs.
+  /// Bytes that the next task must read. Gradients leave this room free;
+  /// without it the task could never run and free their bytes.
   int64_t reserve() const {
     for (size_t n = firstNeed; n < needs.size(); ++n)
       if (needs[n].task != kNowhere && !isIssued(needs[n]))
@@ -406,7 +405,7 @@ private:
                                [&](const Need &n) { return !isIssued(n); });
       if (need == needs.end())
         break;
-      // None is wanted yet, or there is too little room.
+      // No need is wanted yet, or there is too little room.
       if (!canLoad(*need))
         return false;
       load(*need);
@@ -419,21 +418,21 @@ private:
   }
 
   const FileListOptions &options;
-  /// Bytes on the host, at each entry: of what isn't tracked; of what isn't in
-  /// the file, by the plan.
+  /// Bytes on the host at each entry: `base` counts values that aren't tracked,
+  /// `unfiled` values that aren't in the file, both by the plan.
   const std::vector<int64_t> base, unfiled;
   const std::vector<char> &isDynamic;
   EngineClock &clock;
-  std::vector<std::deque<Open>> open; // Of each engine.
-  std::vector<char> isDone;           // Of the plan's Starts.
-  std::map<ValueId, size_t> pending;  // Tracked values that are there.
+  std::vector<std::deque<Open>> open; // Per engine.
+  std::vector<char> isDone;           // By Start in the plan.
+  std::map<ValueId, size_t> pending;  // Tracked values on the host.
   struct {
     size_t user = kNowhere, entry = 0;
     int64_t filed = 0;
-  } blocked;                   // The need that has found no room, and where.
-  int64_t held = 0, filed = 0; // Their bytes.
+  } blocked;                   // The last need without room, and its place.
+  int64_t held = 0, filed = 0; // Bytes of tracked values.
   size_t at = 0, firstNeed = 0, firstTask = 0;
-  std::vector<size_t> ready; // Tasks that wait for nothing from the file.
+  std::vector<size_t> ready; // Tasks without pending loads.
   int32_t works = 0;
   std::vector<Execution> out;
 };
@@ -445,7 +444,7 @@ tmc::planning::listWithFile(const Problem &problem, const FileForms &forms,
                             const Solution &solution, const Timeline &timeline,
                             const FileListOptions &options) {
   const std::vector<char> isDynamic = dynamicValues(problem, forms, solution);
-  // At each entry of each segment.
+  // Per segment and entry.
   auto liveOf = [&](bool withDynamic) {
     std::vector<int64_t> bytes(problem.values.size(), 0);
     for (size_t v = 0; v < bytes.size(); ++v)

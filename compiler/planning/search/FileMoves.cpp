@@ -8,9 +8,10 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Of few candidates every choice is tried, to the file's budget.
+/// Up to this many candidates, every subset is tried.
 constexpr size_t kFewCandidates = 6;
-/// Of many: so many of the largest contents stay free for what is under way.
+/// With more candidates: numbers of pieces, each as large as the largest
+/// content, that stay free on the host for work in flight; tried in this order.
 constexpr int64_t kFreePieces[] = {4, 12, 2};
 
 class FileMover {
@@ -42,7 +43,7 @@ public:
         return status;
       if (candidates.size() <= kFewCandidates ||
           candidates.front().persists == candidates.back().persists)
-        break; // One order is all orders.
+        break; // Both orders are the same.
     }
     MovedPlan made = hasBest ? std::move(best) : std::move(plan);
     made.refused = refused;
@@ -86,7 +87,7 @@ private:
     absl::StatusOr<Solution> list =
         listWithFile(problem, forms, plan.solution, timeline, options);
     if (absl::IsFailedPrecondition(list.status()))
-      return false; // Not so.
+      return false; // This choice has no list.
     if (!list.ok())
       return list.status();
     absl::StatusOr<Profile> profile = simulate(problem, *list);

@@ -2,8 +2,8 @@
 
 using namespace tmc::planning;
 
-/// Uses of one load that lie closer together than so many of its reads share
-/// it.
+/// Two uses share one load if they lie closer together than this many of its
+/// reads take.
 static constexpr int64_t kSharedReads = 2;
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
@@ -73,8 +73,8 @@ void FileWork::findTasks() {
     orderTask(t);
 }
 
-/// What touches the same values behind it: fixed entries limit it, other tasks
-/// follow it.
+/// Later entries that touch the same values: fixed entries limit the task,
+/// other tasks follow it.
 void FileWork::orderTask(size_t t) {
   Task &task = tasks[t];
   const size_t e = task.start;
@@ -104,7 +104,8 @@ void FileWork::orderTask(size_t t) {
 }
 
 /// A fetch of a value that nothing reads in this segment, from bytes that stay
-/// on the host until then: a temporary content in the file is read for it.
+/// on the host until then. A temporary content in the file doesn't: it is read
+/// for the fetch.
 bool FileWork::canComeBack(size_t e) const {
   const Recipe &r = recipeAt(e);
   if (problem.engines[r.engine].kind != EngineKind::HostToDevice ||
@@ -119,7 +120,7 @@ void FileWork::findLoads() {
   for (size_t v = 0; v < problem.values.size(); ++v) {
     if (problem.values[v].space != forms.host || !isFiled[v])
       continue;
-    // What is made here for a home is there until its last use.
+    // A new content at home stays on the host until its last use here.
     bool isThere = false;
     size_t last = kNowhere;
     for (auto [e, writes] : touches[v]) {
@@ -155,8 +156,8 @@ void FileWork::addLoad(ValueId v, size_t user) {
   loads.push_back({v, user, 1, task});
 }
 
-/// Needs in the order of their users; each is wanted so that all behind it
-/// come in time.
+/// Needs in the order of their users. Each is wanted early enough that all
+/// later needs come in time.
 void FileWork::findNeeds() {
   std::vector<std::vector<size_t>> byUser(list.size());
   for (size_t l = 0; l < loads.size(); ++l)
@@ -173,6 +174,6 @@ void FileWork::findNeeds() {
     for (size_t l : needs[i].loads)
       cost += problem.recipes[forms.read[loads[l].value]].cost;
     next = std::min(next, begins[needs[i].user]) - cost;
-    needs[i].wanted = next - cost; // One ahead.
+    needs[i].wanted = next - cost; // One read ahead.
   }
 }

@@ -1,8 +1,9 @@
-// FileWork.h - what of one segment's list can float around its fixed entries.
+// FileWork.h - the entries of one segment's list that can float around its
+// fixed entries.
 //
-// See FileList.h. Of a plan's list it says which entries are fixed, which
-// updates run on the host (tasks) and what they wait for, which values are read
-// from the file and for whom (loads, needs), and which fetches can come last
+// See FileList.h. For a plan's list this file finds the fixed entries, the
+// updates on the host (tasks) and their predecessors, the values read from the
+// file and their users (loads, needs), and the fetches that can come last
 // (backs).
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_FILEWORK_H
@@ -19,24 +20,24 @@ namespace tmc::planning {
 
 inline constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
 
-/// Entries go by their places in the list.
+/// Entries are named by their places in the list.
 struct FileWork {
   enum class Role : uint8_t { Fixed, Task, Back };
   struct Load {
     ValueId value;
-    size_t user, users;     // The first entry, and how many.
-    size_t task = kNowhere; // That waits for it.
+    size_t user, users;     // First entry; number of users.
+    size_t task = kNowhere; // The task that waits for it.
     bool isIssued = false;
   };
   struct Task {
-    size_t start, done, limit; // Entries; it starts before the fixed limit.
-    bool endsBefore = false;   // And ends.
+    size_t start, done, limit; // Entries; it starts before fixed `limit`.
+    bool endsBefore = false;   // And ends before it.
     std::vector<size_t> after; // Tasks that start before it.
     std::vector<size_t> loads;
-    size_t unread = 0; // Of these.
+    size_t unread = 0; // Loads not done yet.
     bool isStarted = false;
   };
-  /// What is read for one user.
+  /// All loads for one user.
   struct Need {
     size_t user;
     std::vector<size_t> loads;
@@ -44,9 +45,8 @@ struct FileWork {
     int64_t wanted = 0;
   };
 
-  /// `planned` passes over the list's time. `isFiled`: of values on the host,
-  /// those that are in the file. `keepsForTasks`: a read before a fetch serves
-  /// a task behind it.
+  /// Advances `planned` over the list. `isFiled`: by values on the host, those
+  /// in the file. `keepsForTasks`: one read serves a fetch and a later task.
   FileWork(const Problem &problem, const FileForms &forms,
            const std::vector<Execution> &list, const std::vector<char> &isFiled,
            bool keepsForTasks, EngineClock &planned);
@@ -56,10 +56,10 @@ struct FileWork {
   const std::vector<Execution> &list;
   const std::vector<char> &isFiled;
   const bool keepsForTasks;
-  std::vector<Role> role;                                    // Of entries.
+  std::vector<Role> role;                                    // Per entry.
   std::vector<std::vector<std::pair<size_t, bool>>> touches; // Entry, writes.
   std::vector<size_t> startOf, doneOf;                       // By work.
-  std::vector<size_t> taskAt, needOf; // Of entries, or kNowhere.
+  std::vector<size_t> taskAt, needOf; // Per entry, or kNowhere.
   std::vector<Task> tasks;
   std::vector<Load> loads;
   std::vector<Need> needs;                      // In the order of their users.
@@ -79,7 +79,7 @@ private:
   void addLoad(ValueId v, size_t user);
   void findNeeds();
 
-  std::vector<int64_t> begins; // Of entries, in the plan.
+  std::vector<int64_t> begins; // Per entry, in the plan.
 };
 
 } // namespace tmc::planning

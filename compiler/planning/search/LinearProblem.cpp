@@ -76,9 +76,9 @@ private:
   size_t numValues;
   LinearProblem linear;
   std::vector<char> persistent;
-  std::vector<SegmentId> home;          // Of a value: where it is made.
+  std::vector<SegmentId> home;          // Per value: its maker's segment.
   std::vector<int32_t> firstOf, lastOf; // Stages of a segment.
-  /// The stage at which a value is overwritten in place: no later read.
+  /// Stage at which a value is overwritten in place; no later read.
   std::vector<int32_t> overwrittenAt;
 };
 
@@ -126,7 +126,7 @@ void Linearizing::addOp(RecipeId r) {
   linear.ops.push_back(std::move(op));
 }
 
-/// A stage of no instruction: what a segment begins or ends with.
+/// A stage without instruction, at the begin or end of a segment.
 void Linearizing::addPseudo(SegmentId s, std::vector<ValueId> reads,
                             std::vector<ValueId> writes) {
   LinearOp op;
@@ -144,8 +144,8 @@ void Linearizing::addPseudo(SegmentId s, std::vector<ValueId> reads,
   linear.ops.push_back(std::move(op));
 }
 
-/// The stage that writes what a segment carries; returns what the next trip
-/// needs.
+/// The stage that writes a segment's carried values; returns the values that
+/// the next trip needs.
 std::vector<ValueId> Linearizing::addCarried(SegmentId s) {
   int64_t trips = problem.segments[s].trips;
   std::vector<ValueId> carried, initials, atEnd;
@@ -159,7 +159,8 @@ std::vector<ValueId> Linearizing::addCarried(SegmentId s) {
         initials.push_back(from);
     }
   makeUnique(initials);
-  // In a segment of one trip, what begins as nothing stays nothing.
+  // In a segment of one trip, a carried value without initial value stays
+  // nothing.
   if (trips == 1)
     for (ValueId v : carried)
       if (problem.values[v].initial == kNone)
@@ -214,8 +215,8 @@ void Linearizing::findOverwrites() {
         for (const Overwrite &o : problem.recipes[r].overwrites)
           if (o.must)
             overwrittenAt[o.read] = std::min(overwrittenAt[o.read], k);
-  // So is, in the first trip, what a carried value begins as; and a body that
-  // runs again would read it in each trip.
+  // The initial value of a carried value is overwritten too, in the first trip.
+  // In a body of several trips a recomputation would read it in each trip.
   for (size_t v = 0; v < numValues; ++v)
     if (ValueId from = problem.values[v].initial;
         from != kNone && overwrittenAt[v] < n) {
@@ -225,7 +226,7 @@ void Linearizing::findOverwrites() {
     }
 }
 
-/// Rank: where the outputs' maker stands in the order.
+/// The rank is the place of the outputs' first maker in the order.
 void Linearizing::rankOps() {
   std::vector<std::pair<int32_t, OpId>> ranks;
   for (OpId o = 0; o < OpId(problem.recipes.size()); ++o) {
@@ -240,7 +241,7 @@ void Linearizing::rankOps() {
     linear.ops[ranks[i].second].rank = int32_t(i);
 }
 
-/// In which stages an operation may recompute.
+/// Sets the stages in which an operation may recompute.
 void Linearizing::allowRecomputation(OpId o) {
   const Recipe &recipe = problem.recipes[o];
   LinearOp &op = linear.ops[o];
@@ -255,8 +256,8 @@ void Linearizing::allowRecomputation(OpId o) {
     op.firstStage = firstOf[recipe.segment];
     op.lastStage = lastOf[recipe.segment];
   }
-  // Before all its outputs exist a recomputation only makes some early; and
-  // nothing is read or recomputed once it is overwritten in place.
+  // Before all of its outputs exist, a recomputation only makes some of them
+  // early. After an overwrite in place, nothing is read or recomputed.
   for (const std::vector<ValueId> *list : {&recipe.reads, &recipe.writes})
     for (ValueId v : *list) {
       op.firstStage = std::max(op.firstStage, linear.madeAt[v] + 1);

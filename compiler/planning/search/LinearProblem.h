@@ -1,23 +1,22 @@
-// LinearProblem.h - a planning problem as one straight line, which the search
-// works on.
+// LinearProblem.h - a planning problem as one straight line, for the search.
 //
 // Every instruction becomes a *stage*: its own execution closes the stage, and
 // recomputations placed in the stage run before it, ordered among themselves by
 // rank. So the time of an execution is the pair (stage, rank), packed in one
-// `Key`, and a schedule is nothing but a set of (operation, stage) pairs:
+// `Key`, and a schedule is a set of (operation, stage) pairs:
 //
 //     stage        0     1     2        3               4
 //     runs        F1    F2    F3    [F1 F2] B3      [F1] B2
 //
 // Loops fold to one trip. A pseudo stage opens each segment that carries values
-// (it writes them), another closes each segment of several trips (it reads what
-// the next trip needs), and what a stage of the segment costs counts once per
-// trip. The bytes alive at a stage are then at least those of any trip, and
-// equal to those of a middle one.
+// and writes them; another closes each segment of several trips and reads the
+// values that the next trip needs. The cost of a stage counts once per trip.
+// The bytes alive at a stage are then at least those of any trip, and equal to
+// those of a middle one.
 //
-// Persistent values are alive throughout; they become part of `constantBytes`
-// and leave no trace but the hazard: an operation that reads the old version of
-// an updated value has its `lastStage` at the update.
+// Persistent values are alive throughout; they become part of `constantBytes`.
+// Only their hazard remains: an operation that reads the old version of an
+// updated value has its `lastStage` at the update.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_LINEARPROBLEM_H
 #define TMC_COMPILER_PLANNING_SEARCH_LINEARPROBLEM_H
@@ -37,11 +36,11 @@ struct LinearOverwrite {
   bool must;
 };
 
-/// One of a result's options, in order.
+/// One overwrite option of a result, in order.
 struct OverwriteOption {
   ValueId read;
   bool opens;  // The first of its result.
-  bool serves; // The first of its operand, which serves by no other.
+  bool serves; // The first of its operand; later ones never serve.
   int64_t bytes;
 };
 
@@ -49,7 +48,7 @@ struct OverwriteOption {
 struct LinearOp {
   std::vector<ValueId> reads, writes;
   std::vector<LinearOverwrite> overwrites;
-  /// What `savedByOverwrites` needs of them, by the result (`indexOverwrites`).
+  /// `overwrites` by result, for `savedByOverwrites` (`indexOverwrites`).
   std::vector<OverwriteOption> options;
   int64_t cost = 0;
   int64_t workspaceBytes = 0;
@@ -62,7 +61,7 @@ struct LinearOp {
 };
 
 struct LinearStage {
-  std::vector<OpId> variants; // By which it may run; the first by default.
+  std::vector<OpId> variants; // Ways to run it; the first by default.
   InstructionId instruction = kNone;
   SegmentId segment = kNone;
   int64_t trips = 1;
@@ -71,39 +70,39 @@ struct LinearStage {
 struct LinearProblem {
   std::vector<LinearOp> ops;
   std::vector<LinearStage> stages;
-  std::vector<int64_t> bytes;                // Of each value; 0 if persistent.
-  std::vector<std::vector<OpId>> recomputes; // Ops that can remake a value.
+  std::vector<int64_t> bytes;                // Per value; 0 if persistent.
+  std::vector<std::vector<OpId>> recomputes; // Ops that can make a value again.
   std::vector<int32_t> madeAt;               // Stage of a value's maker, or -1.
   int64_t constantBytes = 0;                 // Persistent values.
   int64_t baseCost = 0;
 };
 
 /// `orders[s]` is a permutation of segment s's instructions; empty: the
-/// program's own. The problem has passed `check`.
+/// program's own order. The problem must pass `check`.
 LinearProblem
 linearize(const Problem &problem,
           std::span<const std::vector<InstructionId>> orders = {});
 
-/// The timeline of these operations, in the order in which they run: no loops,
-/// values of persistent storage left out. `countUses`: see `Timeline::finish`.
+/// The timeline of these operations in this order: without loops, without
+/// values of persistent storage. `countUses`: see `Timeline::finish`.
 Timeline timelineOf(const LinearProblem &linear, std::span<const OpId> sequence,
                     bool countUses = true);
 /// The stages' own executions, each by its first variant: moment k is stage k.
 std::vector<OpId> ownExecutions(const LinearProblem &linear);
 
-/// What live bytes may reach within a budget (reserved included; -1: none),
-/// persistent values left out.
+/// The limit of live bytes within a budget in bytes (reserved included; -1:
+/// none), without persistent values.
 int64_t liveLimit(const Problem &problem, const LinearProblem &linear,
                   int64_t budgetBytes);
 
-/// Fills `op.options`: of each result those up to the last that can serve. A
-/// kernel fused of a hundred others has as many operands as results, and each
-/// pair of them is an overwrite; its options are one for each operand.
+/// Fills `op.options`: per result, the options up to the last that can serve. A
+/// kernel fused of a hundred others has an overwrite for each pair of operand
+/// and result; its options are one per operand.
 void indexOverwrites(const LinearProblem &linear, LinearOp &op);
 
-/// The bytes that `op` saves by writing results in the place of what dies with
-/// it: each result takes the first of its options whose operand dies, and each
-/// operand serves by its first option alone.
+/// Bytes that `op` saves by writing results into operands that die with it:
+/// each result takes the first of its options whose operand dies, and each
+/// operand serves by its first option only.
 template <typename Dies>
 int64_t savedByOverwrites(const LinearOp &op, Dies &&dies) {
   int64_t saved = 0;

@@ -10,8 +10,8 @@ struct MostAndExcess {
   int64_t most, excess;
 };
 
-// A third of all time is spent here; wide integer compares halve it. The sums
-// are of integers, so the answer is the same with and without.
+// The search spends a third of its time here; wide integer compares halve it.
+// The sums are integers, so the result doesn't depend on the target.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
 #endif
@@ -38,7 +38,7 @@ LiveProfile::LiveProfile(int32_t blocks, int64_t limitBytes)
 
 void LiveProfile::count() {
   for (std::vector<Node> &nodes : levels)
-    for (Node &node : nodes) { // So that everything is over the limit.
+    for (Node &node : nodes) { // The bound puts every node above the limit.
       node.most = std::numeric_limits<int64_t>::max() / 2;
       node.excess = 0;
     }
@@ -46,8 +46,8 @@ void LiveProfile::count() {
 }
 
 int64_t LiveProfile::refresh(size_t level, int32_t node, int64_t above) {
-  // Sums of 63 bits: a search for which that is too little would hold more
-  // than 2^42 bytes over its limit at each of 2^21 moments.
+  // Sums of 63 bits are enough: an overflow needs more than 2^42 bytes above
+  // the limit at each of 2^21 moments.
   Node &n = levels[level][node];
   above += n.lazy;
   int64_t was = n.excess;
@@ -143,7 +143,7 @@ void LiveProfile::addToBlocks(int32_t first, int32_t last, int64_t bytes) {
     int32_t lo = top ? last : (first + kFanOut - 1) / kFanOut * kFanOut,
             hi = last / kFanOut * kFanOut;
     if (lo >= hi) {
-      // Fewer than fill a parent; they may lie under two.
+      // Too few to fill a parent; they may lie under two.
       int32_t cut = std::clamp(lo, first, last);
       side(first, cut);
       side(cut, last);
@@ -174,7 +174,7 @@ int32_t LiveProfile::worstIn(int32_t block) const {
 int32_t LiveProfile::blockAbove(int32_t from) const {
   if (excess() <= 0)
     return -1;
-  // Up until something lies to the right, then down.
+  // Up until an excess lies to the right, then down.
   int32_t node = from;
   size_t level = 0;
   auto firstBelow = [&](size_t level, int32_t node) {
@@ -195,5 +195,5 @@ int32_t LiveProfile::blockAbove(int32_t from) const {
       if (levels[level][right].excess > 0)
         return firstBelow(level, right);
   }
-  return firstBelow(level, 0); // Around.
+  return firstBelow(level, 0); // Around the end.
 }

@@ -1,17 +1,17 @@
-// LiveProfile.h - live bytes at every moment of a schedule, and how far they
-// exceed a limit, under changes to ranges of moments.
+// LiveProfile.h - live bytes at every moment of a schedule, and their excess
+// over a limit, under changes to ranges of moments.
 //
-// LiveProfile live in blocks, and blocks are the leaves of a tree of fan-out 8:
+// Moments are stored in blocks; blocks are the leaves of a tree of fan-out 8:
 //
 //     level 2                  [         ]
 //     level 1          [   ]      [   ]      [   ]
 //     level 0 (blocks) [|||]      [|||]      [|||]    live bytes of moments
 //
-// A node holds what was added to all of its moments at once, a bound on the
-// most of them, and their *excess*: the sum of the bytes above the limit.
-// Adding to a range of blocks touches a few nodes on each level; only what
-// reaches above the limit, before or after, is walked down to its moments. Near
-// a solution little does, so a change costs O(log(blocks)) small steps.
+// A node holds the bytes added to all of its moments at once, an upper bound on
+// the largest of them, and their *excess*: the sum of the bytes above the
+// limit. Adding to a range of blocks touches a few nodes on each level; only
+// parts above the limit, before or after, are walked down to their moments.
+// Near a solution these are few, so a change costs O(log(blocks)) small steps.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_LIVEPROFILE_H
 #define TMC_COMPILER_PLANNING_SEARCH_LIVEPROFILE_H
@@ -26,9 +26,9 @@ class LiveProfile {
 public:
   LiveProfile(int32_t blocks, int64_t limitBytes);
 
-  /// Appends a moment, before the first `count`.
+  /// Appends a moment; call before the first `count`.
   void append(int32_t block, int64_t bytes) { live[block].push_back(bytes); }
-  /// Counts everything anew.
+  /// Recomputes all sums and bounds.
   void count();
 
   int64_t limit() const { return limitBytes; }
@@ -48,12 +48,13 @@ public:
   /// Adds to all moments of the blocks [first, last).
   void addToBlocks(int32_t first, int32_t last, int64_t bytes);
 
-  /// The sum over all moments of the bytes above the limit.
+  /// Sum over all moments of the bytes above the limit.
   int64_t excess() const { return levels.back().front().excess; }
   int64_t peak() const;
-  /// The index of the largest moment of a block that isn't empty.
+  /// Index of the largest moment of a block that isn't empty.
   int32_t worstIn(int32_t block) const;
-  /// The first block with an excess from `from` on, around; -1: none.
+  /// The first block with an excess, searched from `from` on and around; -1:
+  /// none.
   int32_t blockAbove(int32_t from) const;
 
   int64_t work = 0; // Small steps taken so far.
@@ -61,20 +62,20 @@ public:
 private:
   static constexpr int32_t kFanOut = 8;
   struct Node {
-    int64_t lazy = 0;   // Of all its moments, not in theirs.
-    int64_t most = 0;   // At least the largest of them, `lazy` included.
-    int64_t excess = 0; // Of its moments.
+    int64_t lazy = 0;   // Added to all its moments, not stored in them.
+    int64_t most = 0;   // At least the largest moment, with `lazy`.
+    int64_t excess = 0; // Sum over its moments.
   };
 
-  /// What is added to the moments under a node by it and those above it.
+  /// Bytes that a node and its ancestors add to the moments under the node.
   int64_t lazyFrom(size_t level, int32_t node) const {
     int64_t lazy = 0;
     for (; level < levels.size(); ++level, node /= kFanOut)
       lazy += levels[level][node].lazy;
     return lazy;
   }
-  /// Makes a node's counts exact, where it reaches above the limit. `above` is
-  /// what those above it add. Returns by how much its excess has changed.
+  /// Makes a node's sums exact, where it reaches above the limit. `above`: the
+  /// bytes that its ancestors add. Returns the change of its excess.
   int64_t refresh(size_t level, int32_t node, int64_t above);
   int64_t refreshIfOver(size_t level, int32_t node, int64_t above) {
     const Node &n = levels[level][node];
@@ -82,13 +83,13 @@ private:
                ? refresh(level, node, above)
                : 0;
   }
-  /// After a change of a node's counts: those of the nodes above it.
+  /// Updates the ancestors after a change of a node's sums.
   void raise(size_t level, int32_t node, int64_t excess);
   void settle(int32_t block);
 
   int64_t limitBytes;
-  std::vector<std::vector<int64_t>> live; // Of each block.
-  std::vector<std::vector<Node>> levels;  // Blocks first, one root last.
+  std::vector<std::vector<int64_t>> live; // Per block.
+  std::vector<std::vector<Node>> levels;  // Blocks first, root last.
 };
 
 } // namespace tmc::planning

@@ -2,10 +2,10 @@
 
 using namespace tmc::planning;
 
-/// Of so many values that a loop may have otherwise, each is tried by itself.
+/// Up to this many values with a choice, each is also tried by itself.
 static constexpr size_t kFewChoices = 8;
 
-/// All that has a choice; `held` are contents that have it where they are at
+/// All values with a choice; `held` are contents that have it if they are at
 /// home elsewhere.
 static LoopChoice allOf(const Problem &problem) {
   const size_t n = problem.values.size();
@@ -17,7 +17,7 @@ static LoopChoice allOf(const Problem &problem) {
     else if (kind == EngineKind::DeviceToHost)
       isStashable[r.reads[0]] = 1;
   }
-  // Of device values: the segment that makes it, and whether a loop has read
+  // Per device value: the segment that makes it, and whether a loop has read
   // it.
   std::vector<SegmentId> madeIn(n, kNone);
   std::vector<char> isRead(n, 0);

@@ -9,14 +9,15 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Prefixes of groups are tried in steps of this part of them.
+/// Prefixes of groups are tried in steps of a fifth of the groups.
 constexpr size_t kPrefixParts = 5;
-/// The best of these are climbed from, by stretches of so many parts.
+/// Number of best modes that climb, and number of stretches that a climb
+/// changes.
 constexpr size_t kClimbs = 2, kStretches = 16;
-/// So many of the best are kept for other budgets.
+/// Number of best modes kept for later budgets.
 constexpr size_t kStarts = 12;
 constexpr int kSweeps = 3;
-/// What lacks in the end counts as if it went to and fro this often.
+/// Bytes still missing at the end count as moved this many times.
 constexpr double kLackWeight = 4;
 
 } // namespace
@@ -48,7 +49,7 @@ void ModeLoads::addMode(Sketch &s, const Group &g, GroupMode mode) const {
   if (leavesShared(mode)) {
     s.homes += g.sharedBytes;
     int32_t first = g.firstUse, last = g.lastUse;
-    if (!isOfHost && g.returnIn > 0) // The update reads and writes it, too.
+    if (!isOfHost && g.returnIn > 0) // The update uses it too.
       first = std::min(first, g.update), last = std::max(last, g.update);
     if (g.lastUse < 0 && isOfHost)
       add(everywhere, -g.sharedBytes);
@@ -79,7 +80,8 @@ void ModeLoads::addMode(Sketch &s, const Group &g, GroupMode mode) const {
   }
 }
 
-/// Breaks gaps until the budget lacks nothing. Whether that is so.
+/// Breaks gaps until no bytes are missing; returns whether that succeeds.
+/// `lackTime`: the penalty for missing bytes, in link time.
 bool ModeLoads::relieve(Sketch &s, const UpdateModes &modes, size_t price,
                         int64_t &lackTime) const {
   if (budget < 0)
@@ -147,15 +149,15 @@ bool ModeLoads::relieve(Sketch &s, const UpdateModes &modes, size_t price,
   return lacking == 0;
 }
 
-/// Engines side by side, piece by piece. Work of the links counts in their own
-/// time; `ahead` is what has come before it is wanted, `behind` what waits to
-/// leave.
+/// Runs the engines side by side, piece by piece. Work of the links counts in
+/// their own time: `ahead` is the work done before it is wanted, `behind` the
+/// work that waits to leave.
 int64_t ModeLoads::timeOf(const Sketch &s) const {
   int64_t now = 0, ahead = 0, behind = 0, hostFree = 0;
-  int64_t wanted = 0; // Demand of the pieces up to `reach` that may come.
+  int64_t wanted = 0; // Demand up to `reach` that may come.
   size_t reach = 0;
   int64_t returnFree = 0;
-  int64_t spare = 0; // Time of the link to the host, for copies.
+  int64_t spare = 0; // Free time of the link to the host, for copies.
   auto roomAt = [&](size_t b) {
     if (budget < 0)
       return std::numeric_limits<int64_t>::max() / 4;
@@ -170,7 +172,7 @@ int64_t ModeLoads::timeOf(const Sketch &s) const {
   for (size_t b = 0; b < kPieces; ++b) {
     while (reach < kPieces && s.release[reach] <= int32_t(b))
       wanted += s.in[reach++];
-    if (reach <= b) // What a piece itself gives back.
+    if (reach <= b) // Released in the piece itself.
       wanted += s.in[b], reach = b + 1;
     if (ahead < s.in[b]) {
       const int64_t stall = s.in[b] - ahead;
@@ -191,7 +193,7 @@ int64_t ModeLoads::timeOf(const Sketch &s) const {
     work(kernels, room);
     behind += s.out[b];
     spare -= s.copied[b];
-    if (spare < 0) // The link is late by that.
+    if (spare < 0) // The link is late.
       behind -= spare, spare = 0;
     if (s.host[b] > 0)
       hostFree = std::max(hostFree, now + behind) + s.host[b];
@@ -233,7 +235,7 @@ ModeLoads::Loads ModeLoads::of(const UpdateModes &modes) const {
     if (loads.estimate < best.estimate)
       best = loads;
     if (sketch.live == base.live)
-      break; // No price changes what lacks nothing.
+      break; // Nothing is missing at any price.
   }
   return best;
 }
@@ -249,7 +251,7 @@ ModeLoads::stretches(size_t count) const {
   for (size_t i = 0; i < groups.size(); ++i) {
     done += bytesOf(groups[i]);
     const bool isLast = i + 1 == groups.size();
-    // Hostable groups and the others part.
+    // Hostable groups and other groups are in different stretches.
     if (isLast || i + 1 == all.hostable ||
         done * int64_t(count) >= sum * int64_t(made.size() + 1))
       made.push_back({first, i + 1}), first = i + 1;
@@ -257,7 +259,7 @@ ModeLoads::stretches(size_t count) const {
   return made;
 }
 
-/// Changes stretches' modes while that gains.
+/// Changes the modes of stretches while the estimate falls.
 void ModeLoads::climb(
     Candidate &candidate,
     const std::vector<std::pair<size_t, size_t>> &stretches) const {

@@ -1,22 +1,22 @@
-// ModeLoads.h - what modes of updates come to before anything is planned.
+// ModeLoads.h - estimates the cost of update modes before anything is planned.
 //
-// Of thousands of choices few are worth a plan. Which, a sketch of the step
-// says: the program's order in some hundred pieces of equal length, each with
-// what it loads on every engine and the bytes that are alive there.
+// Only few of thousands of choices are worth a plan. A sketch of the step finds
+// them: the program's order in 96 pieces of equal length, each with its load on
+// every engine and its live bytes.
 //
-//   bytes     all at home on the device, less what the modes take away: states
-//             everywhere but at their update, parameters but from their first
-//             use to their last, gradients from their stash on
-//   relief    where the budget lacks bytes, gaps of activations and of
-//             parameters that can be fetched again, the cheapest first at a
-//             price of a link's second: each is recomputed or moved
-//   time      compute waits for what it needs from the link, which works ahead
-//             as far as bytes are free, and for stashes that have no room to
-//             wait; updates on the host begin when their gradients are there,
-//             one after the other; what they return follows
+//   bytes     all at home on the device, less the bytes that the modes remove:
+//             states everywhere except at their update, parameters outside
+//             [first use, last use], gradients after their stash
+//   relief    where bytes exceed the budget, gaps of activations and of
+//             parameters that can be fetched again, cheapest first at a given
+//             price of a link's second: each value is recomputed or moved
+//   time      compute waits for its inputs from the link, which works ahead as
+//             far as bytes are free, and for stashes without room to wait;
+//             updates on the host begin when their gradients are there, one
+//             after the other; their results follow
 //
-// The last of all engines ends the step. This proves nothing: `leastMakespan`
-// does.
+// The step ends with its last engine. The estimate is no bound;
+// `leastMakespan` gives one.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_MODELOADS_H
 #define TMC_COMPILER_PLANNING_SEARCH_MODELOADS_H
@@ -27,20 +27,20 @@
 
 namespace tmc::planning {
 
-/// Of all groups' choices, computed once; a choice then takes one pass over the
-/// groups and the pieces.
+/// Loads of all groups' choices, computed once. After that, a choice takes one
+/// pass over the groups and the pieces.
 class ModeLoads {
 public:
   ModeLoads(const Problem &problem, const UpdateGroups &groups);
 
-  /// Prices of a link's second, in seconds of compute, that are sketched.
+  /// Prices of a link's second, in seconds of compute, that the sketch tries.
   static constexpr std::array<double, 3> kPrices = {0.02, 0.5, 8};
 
   struct Loads {
     int64_t estimate = 0; // Plans should come near it.
-    int64_t moved = 0;    // Of both links.
-    double price = 0;     // At which it is least.
-    bool fits = true;     // Relief was found for all that lacks.
+    int64_t moved = 0;    // Time of both links.
+    double price = 0;     // The price of the least estimate.
+    bool fits = true;     // Relief was found for all missing bytes.
   };
   Loads of(const UpdateModes &modes) const;
 
@@ -48,12 +48,12 @@ public:
     Loads loads;
     UpdateModes modes;
   };
-  /// Modes that promise most, the best first and none twice: from prefixes of
-  /// the groups on, by changes of stretches of groups while these gain. Asked
-  /// again, it begins with the best of before.
+  /// The most promising modes, best first, none twice. The search starts from
+  /// prefixes of the groups and changes stretches of groups while the estimate
+  /// falls. A later call starts from the best modes of the call before.
   std::vector<Candidate> ranked(size_t most);
 
-  /// From now on so many bytes of the budget stay free.
+  /// Keeps this many bytes of the budget free from now on.
   void keepFree(int64_t bytes) {
     budget = whole < 0 ? -1 : std::max<int64_t>(0, whole - bytes);
   }
@@ -65,7 +65,7 @@ private:
   static constexpr size_t kPieces = 96;
   using Pieces = std::array<int64_t, kPieces>;
 
-  /// Pieces [first, last): inside, a value need not be there.
+  /// Pieces [first, last) in which a value need not be in memory.
   struct Range {
     int32_t first = 0, last = 0;
     bool isEmpty() const { return first >= last; }
@@ -76,28 +76,28 @@ private:
     int64_t bytes = 0, out = 0;
   };
   struct Group {
-    int64_t device = 0, host = 0; // Its update.
+    int64_t device = 0, host = 0; // Cost of its update.
     int32_t update = 0;           // Piece.
     std::vector<Gradient> gradients;
-    int64_t statesIn = 0, statesOut = 0; // Time of the links.
+    int64_t statesIn = 0, statesOut = 0; // Link time.
     int64_t sharedIn = 0, sharedOut = 0, copyOut = 0, returnIn = 0;
     int64_t stateBytes = 0, sharedBytes = 0;
-    /// Of what is shared: its uses besides the update, and the longest gap
+    /// Uses of the shared contents other than the update, and the longest gap
     /// between them.
     int32_t firstUse = 0, lastUse = -1;
     Range gap;
-    int64_t trips = 1; // So often it is fetched.
+    int64_t trips = 1; // Times it is fetched.
   };
-  /// A span in which a value may be gone.
+  /// A span in which a value may be absent.
   struct Gap {
     Range inside;
     int32_t from = 0, to = 0; // Pieces of the uses around it.
     int64_t bytes = 0;
     int64_t again = -1;        // Cost of a recomputation, or -1.
     int64_t in = -1, out = -1; // Time of the links, or -1.
-    int32_t group = kNone;     // Of a gradient: the update that reads it.
+    int32_t group = kNone;     // Gradient: the update that reads it.
   };
-  /// What a choice loads on the pieces.
+  /// Loads of a choice on the pieces.
   struct Sketch {
     Pieces live = {}, most = {}; // Bytes; the largest that come and go.
     Pieces compute = {}, in = {}, out = {}, host = {}, returned = {},
@@ -124,26 +124,26 @@ private:
   const UpdateGroups &all;
   std::vector<Group> groups;
   std::vector<Gap> gaps;
-  std::vector<UpdateModes> starts; // Of `ranked`.
-  /// Of each price, gaps in the order of what a byte costs.
+  std::vector<UpdateModes> starts; // For `ranked`.
+  /// Per price, gaps in the order of cost per byte.
   std::array<std::vector<int32_t>, kPrices.size()> order;
   Pieces baseLive = {}, baseCompute = {};
   int64_t places = 0;
   int64_t whole = -1;  // The budget, reserved left out.
-  int64_t budget = -1; // Less what stays free.
+  int64_t budget = -1; // Without the bytes kept free.
   int64_t hostBudget = -1;
   bool hasFile = false;
-  double linkTime = 0; // Of a byte.
+  double linkTime = 0; // Per byte.
   double readTime = 0, writeTime = 0;
 
-  // Of values, by their main forms; used to build the above.
+  // Per value, by main form; used to build the data above.
   struct Use {
     int64_t place;
     bool reads;
   };
   std::vector<std::vector<Use>> uses;
   std::vector<int64_t> inTime, outTime, tripsAt;
-  std::vector<int32_t> placeOf; // Of instructions.
+  std::vector<int32_t> placeOf; // Per instruction.
 };
 
 } // namespace tmc::planning

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-// What is known of a step before any choice.
+// The data of a step that no choice changes.
 
 using namespace tmc::planning;
 
@@ -49,7 +49,7 @@ ModeLoads::ModeLoads(const Problem &problem, const UpdateGroups &groups)
   addGaps(problem);
 }
 
-/// Where each instruction stands, what it uses, and the bytes alive there.
+/// Places of instructions, uses of values, and the live bytes there.
 void ModeLoads::addPlaces(const Problem &problem) {
   uses.resize(problem.values.size());
   placeOf.assign(problem.instructions.size(), 0);
@@ -159,7 +159,7 @@ void ModeLoads::addGroup(const Problem &problem, const UpdateGroup &group) {
   groups.push_back(std::move(g));
 }
 
-/// Spans between two touches of what kernels make.
+/// Spans between two uses of kernels' results.
 void ModeLoads::addGaps(const Problem &problem) {
   std::vector<int64_t> again(problem.values.size(), -1);
   for (const Recipe &r : problem.recipes) {

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Projection::Kind;
 
-/// The planned list, and the transfers that it asks for.
+/// The planned list and the transfers that it needs.
 class Placer {
 public:
   Placer(const Problem &whole, const SpaceChoice &choice,
@@ -35,7 +35,7 @@ public:
     absl::StatusOr<Profile> profile = simulate(projection.problem, solution);
     if (!profile.ok())
       return profile.status();
-    // Of all trips that a segment shows, the most.
+    // The maximum over all trips that a segment shows.
     std::vector<int64_t> live(planned.size(), 0);
     for (size_t t = 0; t < profile->moments.size(); ++t) {
       const Profile::Moment &at = profile->moments[t];
@@ -58,8 +58,8 @@ public:
   }
 
 private:
-  /// Segments stand one behind the other. A transfer begins and ends in one:
-  /// between two places of `planned`, the end of the segment's list the last.
+  /// Segments stand one after another. A transfer begins and ends in one
+  /// segment, between two places of `planned`; the last is the end of its list.
   size_t beginOf(size_t segment) const {
     return segment ? ends[segment - 1] + 1 : 0;
   }
@@ -82,12 +82,12 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // What is to be moved
+  // Transfers
   //===--------------------------------------------------------------------===//
 
-  /// What comes in several segments is a value in each of these; here they are
-  /// one, which an entry of a later segment that an earlier one's kernel asks
-  /// for would write beside the segment's own.
+  /// A value fetched in several segments is a projected value in each of them;
+  /// here it is one. Otherwise an entry of a later segment, inserted for a
+  /// kernel of an earlier one, would write beside the segment's own.
   size_t keyOf(ValueId v) const {
     return projection.values[v] == kNone ? whole.values.size() + size_t(v)
                                          : size_t(projection.values[v]);
@@ -111,7 +111,7 @@ private:
         touches[keyOf(v)].push_back({e, false, true});
     }
   }
-  /// The first that is at `e` or behind it.
+  /// Index of the first touch at `e` or after it.
   static size_t touchAt(const std::vector<Touch> &list, size_t e) {
     return size_t(std::lower_bound(list.begin(), list.end(), e,
                                    [](const Touch &touch, size_t entry) {
@@ -120,8 +120,9 @@ private:
                   list.begin());
   }
 
-  /// The first entry after `e` that reads what `e` writes; none if nobody does
-  /// or it is written again before. What goes home is read by the step's end.
+  /// The first entry after `e` that reads the instance written by `e`; none if
+  /// no entry does or the value is written again first. The step's end reads
+  /// values that go home.
   std::optional<size_t> readerOf(size_t e, ValueId v) const {
     const std::vector<Touch> &list = touches[keyOf(v)];
     if (size_t i = touchAt(list, e + 1); i < list.size())
@@ -130,8 +131,8 @@ private:
       return planned.size();
     return std::nullopt;
   }
-  /// The place behind the last that reads the instance of `v` which is there at
-  /// `e`, and the first place from there on that writes it anew.
+  /// The place after the last read of the instance of `v` that is there at `e`,
+  /// and the first place from there on that writes `v` anew.
   std::pair<size_t, size_t> lifeFrom(size_t e, ValueId v) const {
     const std::vector<Touch> &list = touches[keyOf(v)];
     size_t i = touchAt(list, e), last = e;
@@ -139,7 +140,7 @@ private:
       last = list[i].entry + 1;
     return {last, i < list.size() ? list[i].entry : planned.size()};
   }
-  /// The first place behind the last use of the instance before `e`'s.
+  /// The first place after the last use of the instance before `e`'s.
   size_t readBefore(size_t e, ValueId v) const {
     const std::vector<Touch> &list = touches[keyOf(v)];
     const size_t i = touchAt(list, e);
@@ -217,13 +218,13 @@ private:
     Transfer stash = transfer(recipe, v, place);
     stash.work = workOn[stash.value];
     stash.isIdle = stash.work != kNone && isPersistent(v);
-    // What is there when the step begins may be copied at any time.
+    // A value that is there at the step's begin may be copied at any time.
     const std::vector<Touch> &uses = touches[keyOf(v)];
     if (stash.isIdle && (uses.empty() || !uses.front().writes))
       first = stash.begin;
     stash.first = std::min(first, stash.end);
     const auto [last, next] = lifeFrom(stash.first, v);
-    // It reads the instance that is there first: until that dies.
+    // The stash reads the instance at `first`, so it ends before that dies.
     stash.last = std::min(stash.end, std::max(stash.first, last));
     stash.nextWrite = next;
     t.stashes.push_back(stash);
@@ -239,7 +240,7 @@ private:
     fetch.isIdle =
         fetch.work != kNone && isPersistent(v) && reader >= fetch.end;
     if (fetch.work != kNone && !fetch.isIdle) {
-      // The plan has it right behind its work, which may start later.
+      // The plan has it right after its work, which may start later.
       fetch.first = fetch.done;
       size_t &last = t.works[fetch.work].last;
       last = std::min(last, fetch.done);
@@ -247,9 +248,9 @@ private:
     t.fetches.push_back(fetch);
   }
 
-  /// A fetch from a home is done when work that overwrites the home starts.
+  /// A fetch from a home is done before work that overwrites the home starts.
   void endBeforeOverwrites(Transfers &t) const {
-    std::map<ValueId, size_t> overwrittenAt; // Entries, of main forms.
+    std::map<ValueId, size_t> overwrittenAt; // Entries, per main form.
     for (const Transfer &work : t.works)
       for (ValueId v : whole.recipes[work.recipe].writes)
         if (ValueId old = whole.values[v].updates; old != kNone)
@@ -279,7 +280,7 @@ private:
       before[t.done].push_back(
           {doneRank, {t.recipe, t.instruction, {}, Phase::Done, work}});
     };
-    // What ends makes room before what begins; a queue keeps its order.
+    // Ends come before starts, to free room; each queue keeps its order.
     for (const Transfer &t : transfers.stashes)
       add(t, 0, 1);
     for (const Transfer &t : transfers.works)
@@ -313,15 +314,16 @@ private:
   const Problem &whole;
   const SpaceChoice &choice;
   const Projection &projection;
-  std::vector<Execution> planned;          // All segments'.
-  std::vector<size_t> ends;                // Of segments.
+  std::vector<Execution> planned;          // For all segments.
+  std::vector<size_t> ends;                // Per segment.
   std::vector<std::vector<Touch>> touches; // By `keyOf`, in order.
   std::vector<char> hasStash;              // By `keyOf`.
-  /// Of contents: the first work that reads, and that writes, a form.
+  /// Per content: the first work that reads a form, and the work that writes
+  /// one.
   std::vector<int32_t> workOn, workOf;
 };
 
-/// Within the budgets of all spaces but the device's.
+/// Whether all spaces except the device are within their budgets.
 bool fitsBeside(const Problem &problem, const MovedPlan &plan) {
   for (size_t s = 1; s < problem.spaces.size(); ++s)
     if (int64_t budget = problem.spaces[s].budgetBytes;
@@ -346,7 +348,7 @@ tmc::planning::placeMoves(const Problem &problem, const SpaceChoice &choice,
   absl::StatusOr<MovedPlan> moved = place(false);
   if (!moved.ok() || fitsBeside(problem, *moved))
     return moved;
-  // What has been fetched early leaves room on the host.
+  // Early fetches leave room on the host.
   absl::StatusOr<MovedPlan> eager = place(true);
   return eager.ok() && fitsBeside(problem, *eager) ? eager : moved;
 }

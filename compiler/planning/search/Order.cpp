@@ -16,18 +16,17 @@ namespace {
 
 /// Temperatures at the start and at the end, in mean bytes of a value.
 constexpr double kHot = 3, kCold = 0.001;
-/// Moves between two looks at the temperature, and between two questions
-/// whether to stop.
+/// Moves between two updates of the temperature, and moves between two
+/// questions whether to stop.
 constexpr int64_t kEpoch = 256, kStopEvery = 4096;
-/// The part of the moves that go anywhere; the others go so many stages on, in
-/// the mean.
+/// Share of the moves that go anywhere; mean length of the others, in stages.
 constexpr double kFarMoves = 0.15, kMeanMove = 6;
-/// Counted work of a move; copies are several stages a step.
+/// Counted work of a move; a copy handles several stages in one step.
 constexpr int64_t kMoveWork = 10;
 constexpr int32_t kAcceptedAtOnce = 4, kCopiedAtOnce = 8;
 
-/// Stages of the linear problem with what must come before what. Pseudo stages
-/// stay where they are, at the ends of their segments.
+/// Stages of the linear problem with their predecessors and successors. Pseudo
+/// stages stay at the ends of their segments.
 struct Precedence {
   Precedence(const Problem &problem, const LinearProblem &linear)
       : before(linear.stages.size()), after(linear.stages.size()),
@@ -61,7 +60,7 @@ struct Precedence {
     for (size_t i = 0; i < problem.instructions.size(); ++i)
       for (RecipeId r : problem.instructions[i].recipes)
         for (const Overwrite &o : problem.recipes[r].overwrites)
-          if (o.must) // And what a carried value begins as.
+          if (o.must) // And the initial value of a carried value.
             for (ValueId old : {o.read, problem.values[o.read].initial})
               if (old != kNone)
                 for (int32_t reader : readers[old])
@@ -79,7 +78,7 @@ struct Precedence {
     }
   }
   std::vector<std::vector<int32_t>> before, after;
-  std::vector<int32_t> first, last; // Of the run of stages it may move in.
+  std::vector<int32_t> first, last; // Run of stages that it may move in.
 };
 
 Orders ordersOf(const Problem &problem, const LinearProblem &linear,
@@ -135,7 +134,7 @@ private:
     return linear.ops[linear.stages[stage].variants.front()];
   }
 
-  /// What a stage saves by overwriting what it reads last.
+  /// Bytes that a stage saves by overwriting inputs that it reads last.
   int64_t savedBy(int32_t stage) const {
     int64_t bytes = 0;
     ValueId spent = kNone;
@@ -154,7 +153,7 @@ private:
       held += now;
     }
   };
-  /// Counts [lo, hi) anew, aside.
+  /// Recounts the moments [lo, hi) into `newLive` and `newThrough`.
   Bytes walk(int32_t lo, int32_t hi) {
     int64_t alive = through[lo];
     Bytes bytes;
@@ -170,7 +169,7 @@ private:
     steps += 2 * (hi - lo);
     return bytes;
   }
-  /// Makes what `walk` has counted what counts.
+  /// Makes the counts of `walk` the current ones.
   void accept(int32_t lo, int32_t hi) {
     std::copy(newLive.begin() + lo, newLive.begin() + hi, live.begin() + lo);
     std::copy(newThrough.begin() + lo + 1, newThrough.begin() + hi + 1,
@@ -194,7 +193,7 @@ private:
       saved[late] = savedBy(late);
     }
   }
-  /// The places between what must come before a stage and what after it.
+  /// The places between a stage's predecessors and successors.
   std::pair<int32_t, int32_t> rangeOf(int32_t stage) const {
     int32_t lo = precedence.first[stage], hi = precedence.last[stage];
     for (int32_t b : precedence.before[stage])
@@ -203,7 +202,8 @@ private:
       hi = std::min(hi, position[a] - 1);
     return {lo, hi};
   }
-  /// Moves the stage at `from`; returns what was alive in between, and what is.
+  /// Moves the stage at `from` to `to`; returns the bytes in between, before
+  /// and after.
   std::pair<Bytes, Bytes> move(int32_t from, int32_t to) {
     int32_t stage = sequence[from];
     int32_t first = std::min(from, to), last = std::max(from, to) + 1;
@@ -243,20 +243,20 @@ private:
   std::vector<int32_t> sequence, position;
   std::vector<std::vector<int32_t>> readers;
   std::vector<int32_t> lastReader; // Stage that reads it last, or -1.
-  /// Of each stage, the first of the options in a row for one operand.
+  /// Per stage, the first of consecutive options for one operand.
   std::vector<std::vector<LinearOverwrite>> overwrites;
-  /// Of each stage: what it makes, needs beside, saves by overwriting, and what
-  /// dies with it.
+  /// Per stage: bytes it writes, its workspace, bytes saved by overwrites, and
+  /// bytes that die with it.
   std::vector<int64_t> written, workspace, saved, freed;
-  /// Of each position: the bytes alive there, and those alive before it; and
-  /// what a move would make of them.
+  /// Per position: bytes alive there, and bytes alive before it; the same after
+  /// the current move.
   std::vector<int64_t> live, through, newLive, newThrough;
   int64_t excess = 0, steps = 0;
 };
 
 void Reorderer::run(int64_t &work) {
   best = sequence;
-  double energy = double(excess), least = energy; // But for a constant.
+  double energy = double(excess), least = energy; // Up to a constant.
   double mean = 0;
   for (int64_t b : linear.bytes)
     mean += double(b);
@@ -302,12 +302,12 @@ void Reorderer::run(int64_t &work) {
   work += steps;
 }
 
-/// What frees as much as it takes moves to where it can first run, and what
-/// takes more to where it can last, if all others then hold less. An anneal
-/// doesn't see to that: it counts the moment of the one that moves as well,
-/// which weighs more than few bytes do, and so sends small updates to where
-/// little is alive, the end. Their gradients wait for no reason then, and are
-/// in the way of what must be packed.
+/// Moves a stage that frees as much as it takes to its first possible place,
+/// and one that takes more to its last, if the other moments then hold less. An
+/// anneal doesn't do that: it counts the moment of the moved stage too, which
+/// outweighs a few bytes, so it sends small updates to the end, where little is
+/// alive. Their gradients then live longer without need and make packing
+/// harder.
 void Reorderer::settle(int64_t &work) {
   constexpr int kPasses = 3;
   bool moved = true;
@@ -363,8 +363,8 @@ Orders tmc::planning::listSchedule(const Problem &problem) {
     return bytes;
   };
   for (int32_t begin = 0; begin < n; begin = precedence.last[begin] + 1) {
-    // A ready instruction's growth only falls as others run: a heap whose
-    // entries are brought up to date when they come up.
+    // A ready instruction's growth only falls as others run, so the heap's
+    // entries are updated when they are popped.
     using Entry = std::pair<int64_t, int32_t>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
     std::vector<char> done(size_t(precedence.last[begin] - begin + 1), 0);

@@ -1,16 +1,17 @@
 // Order.h - orders of the instructions that hold fewer bytes.
 //
-// Reordering costs nothing: branches that are independent of each other can be
-// run one after the other instead of side by side, and what frees bytes can be
-// run before what takes them. An order must run makers before readers, readers
-// of an old version before its update in place, and stay within its segment.
+// Reordering costs nothing: independent branches can run one after the other
+// instead of side by side, and instructions that free bytes can run before
+// those that take them. An order must run makers before readers, readers of an
+// old version before its update in place, and each instruction in its segment.
 //
 // `listSchedule` walks forward and always runs the ready instruction that
-// leaves the fewest bytes alive. `reorder` anneals: it moves one instruction to
-// another place between its predecessors and its successors; what is alive
-// changes only between the two places, so a move costs as much as it is long.
-// In the end what frees bytes goes to where it can first run, and what takes
-// them to where it can last: an anneal leaves them anywhere.
+// leaves the fewest bytes alive. `reorder` anneals: a move takes one
+// instruction to another place between its predecessors and its successors.
+// Live bytes change only between the two places, so a move costs as much as it
+// is long. At the end, instructions that free bytes go to their first possible
+// place and those that take bytes to their last, because an anneal leaves them
+// anywhere.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_ORDER_H
 #define TMC_COMPILER_PLANNING_SEARCH_ORDER_H
@@ -30,18 +31,19 @@ Orders programOrders(const Problem &problem);
 Orders listSchedule(const Problem &problem);
 
 struct ReorderOptions {
-  int64_t limitBytes = 0; // Of live bytes, persistent values left out.
-  /// What a byte that is alive for a moment weighs beside one above the limit.
-  /// Of orders that fit equally well the one that holds least leaves room to
-  /// plan and to pack in; one that was only driven below the limit is full
-  /// of values that wait for no reason, and its lives are in no way nested.
+  int64_t limitBytes = 0; // For live bytes without persistent values.
+  /// Weight of a byte alive for a moment, relative to a byte above the limit.
+  /// Among orders that fit equally well, the one that holds the fewest bytes
+  /// leaves room for planning and packing. An order that was only driven below
+  /// the limit holds values without need, and their lives aren't nested.
   double heldWeight = 0.01;
   int64_t work = 500'000'000;
   std::function<bool()> stop;
 };
 
-/// Changes `orders` to lessen the sum over all moments of the bytes above the
-/// limit, and a little of all that are alive; returns the sum that is left.
+/// Changes `orders` to lower the sum over all moments of the bytes above the
+/// limit, plus `heldWeight` times all live bytes. Returns the remaining bytes
+/// above the limit. Adds the counted steps to `work`.
 int64_t reorder(const Problem &problem, Orders &orders, Random &random,
                 const ReorderOptions &options, int64_t &work);
 

@@ -50,8 +50,8 @@ private:
     return whole.engines[r.engine].kind == EngineKind::Host;
   }
 
-  /// The quickest move that writes each value of the device, and the one that
-  /// reads it.
+  /// Finds the fastest move that writes each device value, and the fastest one
+  /// that reads it.
   void indexMoves() {
     fetches.assign(whole.values.size(), kNone);
     stashes.assign(whole.values.size(), kNone);
@@ -76,7 +76,7 @@ private:
           isPersistent(ValueId(v)))
         at(ValueId(v));
   }
-  /// The value's projection, which is there from now on.
+  /// The projection of the value, added if it doesn't exist yet.
   ValueId at(ValueId v) {
     if (projected[v] != kNone)
       return projected[v];
@@ -97,8 +97,9 @@ private:
     return projected[v] = addValue(std::move(value), v);
   }
 
-  /// What comes from a home elsewhere comes anew in each segment, as a value of
-  /// its own: held from one to the next it would be alive in every trip.
+  /// A value from a home elsewhere comes anew in each segment, as a value of
+  /// its own: held from one segment to the next, it would be alive in every
+  /// trip.
   void forgetFetched() {
     const bool isLoop = whole.segments[segment].trips > 1;
     for (size_t v = 0; v < whole.values.size(); ++v)
@@ -110,7 +111,7 @@ private:
       }
   }
 
-  /// Before a loop, what it reads and is to be held over its trips.
+  /// Before a loop, fetches its inputs that are to be held over its trips.
   absl::Status fetchHeld() {
     const size_t next = size_t(segment) + 1;
     if (next == whole.segments.size() || whole.segments[segment].trips > 1 ||
@@ -129,7 +130,7 @@ private:
     return result.problem.addValue(std::move(value));
   }
 
-  /// Contents of the device that work on the host reads.
+  /// Finds contents of the device that work on the host reads.
   void findStashed() {
     isStashed.assign(whole.values.size(), 0);
     isCarried = isStashed;
@@ -160,7 +161,7 @@ private:
     result.origins.push_back({kind, recipe, instruction, stash});
   }
 
-  /// A kernel's recipe less what isn't on the device.
+  /// A kernel's recipe without values of other spaces.
   Recipe kernel(const Recipe &r) {
     Recipe k = r;
     k.reads.clear(), k.writes.clear(), k.overwrites.clear();
@@ -177,7 +178,7 @@ private:
     return k;
   }
 
-  /// With one space what is updated is updated in place.
+  /// With one space, every update is in place.
   void updateInPlace(Recipe &r, ValueId written) {
     const ValueId old = result.problem.values[written].updates;
     if (std::find(r.reads.begin(), r.reads.end(), old) == r.reads.end())
@@ -217,7 +218,7 @@ private:
     r.name = whole.recipes[move].name;
     r.reads = {at(v)};
     if (whole.values[v].kind == ValueKind::Temporary) {
-      // It isn't fetched before it is there.
+      // The mark keeps a fetch from running before the stash.
       Value mark;
       mark.name = whole.values[v].name + " there";
       marks[v] = addValue(mark, kNone);
@@ -231,7 +232,7 @@ private:
     return absl::OkStatus();
   }
 
-  /// Once `r` has brought `v` home, nothing fetches what `v` updates from
+  /// Once `r` has brought `v` home, nothing can fetch the old version from
   /// there.
   void endOldHome(ValueId v, Recipe &r) {
     const ValueId old = whole.values[v].updates;
@@ -247,8 +248,8 @@ private:
     r.overwrites.push_back({mark, next, true});
   }
 
-  /// A value of no bytes that a fetch of `v` from its home reads, and the work
-  /// that overwrites that replaces; kNone: no work does.
+  /// A mark of no bytes: a fetch of `v` from its home reads it, and the work
+  /// that overwrites the home replaces it. kNone: no work overwrites the home.
   ValueId markOf(ValueId v) {
     ValueId main = whole.contentOf(v);
     if (!isOverwritten[main])
@@ -287,7 +288,7 @@ private:
       isThere[v] = 1;
       madeIn[v] = segment;
       bool leaves = isPersistent(v) && !isAtHome(v);
-      // What is carried is stashed where the host reads it: after the last
+      // A carried value is stashed where the host reads it: after the last
       // trip.
       if (leaves || comesAnew[v] ||
           (isStashed[whole.contentOf(v)] && !isCarried[v]))
@@ -343,8 +344,8 @@ private:
     return absl::OkStatus();
   }
 
-  /// What the host made comes to its home on the device, in the old one's
-  /// place.
+  /// Fetches a result of the host to its home on the device, in the old
+  /// content's place.
   absl::Status addReturn(ValueId v) {
     RecipeId move = fetches[v];
     if (move == kNone)
@@ -363,7 +364,7 @@ private:
     return absl::OkStatus();
   }
 
-  /// Kernels that only recompute, and fetches of what kernels make.
+  /// Adds kernels that only recompute, and fetches of values that kernels make.
   void addRecomputations() {
     auto isUsable = [&](ValueId v) { return isOnDevice(v) && isThere[v]; };
     for (size_t i = 0; i < whole.recipes.size(); ++i) {
@@ -401,11 +402,11 @@ private:
   const SpaceChoice &choice;
   const double price;
   Projection result;
-  SegmentId segment = kNone; // The one at hand.
+  SegmentId segment = kNone; // The current one.
   std::vector<ValueId> home, projected, marks;
   std::vector<RecipeId> fetches, stashes;
-  /// Of values: made or fetched so far, fetched first, stashed; of main forms:
-  /// read by work, written by it at home.
+  /// Per value: there so far, fetched first, stashed. Per main form: read by
+  /// work, overwritten at home by work.
   std::vector<char> isThere, isFetched, hasStash, isStashed, isOverwritten;
   std::vector<char> isCarried;         // To the next trip, of main forms.
   std::vector<char> comesAnew, isHeld; // `LoopChoice`.

@@ -55,7 +55,7 @@ RematPlan tmc::planning::rematPlanOf(const LinearProblem &linear,
     }
     place(lastOf[s]);
   }
-  // A stage runs each operation once, and some plans do more (`Beam.h`).
+  // A stage runs each operation at most once; some plans run more (`Beam.h`).
   std::sort(plan.clones.begin(), plan.clones.end(), byStage);
   plan.clones.erase(std::unique(plan.clones.begin(), plan.clones.end()),
                     plan.clones.end());

@@ -4,10 +4,10 @@
 
 using namespace tmc::planning;
 
-/// How far apart a difference may be and still be seen.
+/// Largest distance, in stages, at which a difference is seen.
 static constexpr int kRounds = 5;
-/// An operation that reads more than this, a sum over all gradients, reads them
-/// in no order that means anything.
+/// The order of inputs is ignored if there are more than this: in a sum over
+/// all gradients, say, it means nothing.
 static constexpr size_t kMostOrdered = 16;
 
 static uint64_t mix(uint64_t a, uint64_t b) {
@@ -17,7 +17,7 @@ static uint64_t mix(uint64_t a, uint64_t b) {
   return x ^ x >> 32;
 }
 
-/// One hash per stage, of it and its surroundings.
+/// One hash per stage, for the stage and its surroundings.
 static std::vector<uint64_t> structureOf(const LinearProblem &linear) {
   std::vector<uint64_t> stages(linear.stages.size(), 0);
   std::vector<uint64_t> values(linear.bytes.begin(), linear.bytes.end());
@@ -65,7 +65,7 @@ Repeats::Repeats(const LinearProblem &linear)
       repeated += size;
 }
 
-/// What `a` reads stands where what `b` reads does.
+/// Pairs the inputs of `a` with those of `b`.
 bool Repeats::match(const LinearOp &a, const LinearOp &b) {
   if (a.reads.size() != b.reads.size())
     return false;
@@ -78,7 +78,8 @@ bool Repeats::translate(const Schedule &schedule, int32_t from, int32_t to,
                         int32_t shift, std::vector<Schedule::Clone> &out) {
   out.clear();
   ++translation;
-  // Readers come after what they read, and say which value is meant.
+  // Readers come after their inputs' makers, so going backward pairs the
+  // values.
   for (int32_t k = to; k >= from; --k) {
     if (!areIsomorphic(k, k + shift) ||
         !match(linear.ops[schedule.variantOf(k)],

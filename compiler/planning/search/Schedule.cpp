@@ -166,7 +166,7 @@ int64_t Schedule::discountAt(Key key, OpId op) const {
 void Schedule::refreshTouched() {
   for (Key key : touched) {
     int32_t stage = stageOf(key);
-    // A moment that has just been closed may still be named.
+    // A key may name a moment that has just been erased.
     int32_t index = rankOf(key) == kOwnRank ? int32_t(stageClones[stage].size())
                                             : indexInStage(key);
     if (rankOf(key) != kOwnRank &&
@@ -196,7 +196,7 @@ void Schedule::insert(OpId op, int32_t stage) {
   std::vector<OpId> &list = stageClones[stage];
   int32_t block = stage / kBlockStages, index = indexInStage(key);
 
-  // What is alive on the way into the next moment is alive at the new one.
+  // Bytes alive on the way into the next moment are alive at the new one.
   const LinearOp &next =
       linear.ops[index < int32_t(list.size()) ? list[index] : variantOf(stage)];
   int64_t live = moments.at(block, offset[stage] + index) - next.writtenBytes -
@@ -259,7 +259,7 @@ void Schedule::erase(OpId op, int32_t stage) {
 void Schedule::switchVariant(int32_t stage, int32_t index) {
   Key key = keyOf(stage, kOwnRank);
   const LinearOp &was = linear.ops[variantOf(stage)];
-  // Both write the same values: only reads, cost and workspace change.
+  // Both variants write the same values: only reads, cost and workspace change.
   for (ValueId v : was.reads)
     dropUse(v, key);
   currentCost -= was.cost * linear.stages[stage].trips;

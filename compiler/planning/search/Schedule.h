@@ -1,14 +1,14 @@
 // Schedule.h - a schedule that can be changed and undone quickly, with its live
 // bytes at every moment.
 //
-// A schedule is a set of recomputations (op, stage) over a `LinearProblem`
-// problem. Two primitives change it, `insert` and `erase`; both keep up to date
-//   - of each value, the keys of its uses and its instances [key, last],
+// A schedule is a set of recomputations (op, stage) over a `LinearProblem`. Two
+// primitives change it, `insert` and `erase`; both update
+//   - per value, the keys of its uses and its instances [key, last],
 //   - the live bytes of each moment, and the *excess*: the sum over all moments
 //     of the bytes above the limit, which a search drives to zero.
 //
-// LiveProfile live in blocks of 32 stages under a tree (`LiveProfile.h`):
-// adding bytes to a range of them walks the two blocks at its ends and a few
+// Moments are stored in blocks of 32 stages under a tree (`LiveProfile.h`):
+// adding bytes to a range of moments walks the two blocks at its ends and a few
 // nodes in between. Near a solution a change costs O(deg * (64 + log n)) small
 // steps.
 
@@ -29,8 +29,8 @@ public:
     friend bool operator==(const Clone &, const Clone &) = default;
   };
 
-  /// No recomputation; `limitBytes` is what live bytes may reach, persistent
-  /// values left out.
+  /// A schedule without recomputations; `limitBytes` is the limit of the live
+  /// bytes, persistent values left out.
   Schedule(const LinearProblem &linear, int64_t limitBytes);
 
   bool canInsert(OpId op, int32_t stage) const {
@@ -75,7 +75,8 @@ public:
   /// Index of the last instance of `v` with a key below `key`, or -1.
   int32_t instanceBefore(ValueId v, Key key) const;
 
-  /// The stage of some moment above the limit, found from `from` around; -1.
+  /// The stage of a moment above the limit, searched from `from` on and around;
+  /// -1: none.
   int32_t stageAboveLimit(int32_t from) const;
 
   /// The schedule as a solution of the problem that was linearized.
@@ -111,13 +112,14 @@ private:
   int64_t currentCost = 0;
   std::vector<int32_t> variants;
   std::vector<std::vector<OpId>> stageClones;
-  std::vector<std::vector<int32_t>> cloneIndex; // In `allClones`.
-  /// Saved by overwrites, main last; empty where no op overwrites.
+  std::vector<std::vector<int32_t>> cloneIndex; // Into `allClones`.
+  /// Bytes saved by overwrites, the stage's own last; empty if no op
+  /// overwrites.
   std::vector<std::vector<int64_t>> discounts;
-  std::vector<int32_t> offset; // Of a stage's first moment, within its block.
+  std::vector<int32_t> offset; // Per stage: its first moment, within its block.
   std::vector<ValueState> values;
   std::vector<Clone> allClones;
-  std::vector<Key> touched; // LiveProfile whose discount may have changed.
+  std::vector<Key> touched; // Moments whose discount may have changed.
   bool anyOverwrites = false;
 };
 

@@ -7,7 +7,8 @@ using namespace tmc::planning;
 
 namespace {
 
-/// Rounds of places and times; more were seen to change little.
+/// Rounds of places and times, and rounds without gain; more rounds changed
+/// little in measurements.
 constexpr int kRounds = 6, kIdleRounds = 2;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 2;
 
@@ -77,8 +78,8 @@ void Transfers::take(size_t from, size_t to, int64_t bytes) {
     room[e] -= bytes;
 }
 
-/// Each begins as soon as its value is made and the link is free; copies where
-/// it has nothing else to do, or where their work would come.
+/// Each stash begins as soon as its value is made and the link is free; a copy
+/// begins where the link is idle, or where its work needs it.
 void Transfers::placeStashes() {
   outQueue.clear();
   std::vector<size_t> wanted(stashes.size());
@@ -89,7 +90,7 @@ void Transfers::placeStashes() {
   std::stable_sort(copies.begin(), copies.end(), [&](int32_t a, int32_t b) {
     return works[stashes[a].work].first < works[stashes[b].work].first;
   });
-  int64_t now = 0; // When the link is free.
+  int64_t now = 0; // Time when the link is free.
   size_t copy = 0, place = 0;
   auto add = [&](int32_t i, size_t start) {
     Transfer &t = stashes[i];
@@ -122,10 +123,10 @@ void Transfers::placeStashes() {
     add(copies[copy], std::clamp(entryAt(now), next.first, mostOf(next)));
   }
   std::fill(stashedAt.begin(), stashedAt.end(), places);
-  for (const Transfer &t : fetches) // Where a value comes back first.
+  for (const Transfer &t : fetches) // Where a value first comes back.
     if (!t.isIdle)
       stashedAt[t.value] = std::min(stashedAt[t.value], t.first);
-  // The last first: one that must end early makes those before it do so.
+  // The last first: one that must end early makes earlier ones end early too.
   size_t latest = places;
   for (size_t k = outQueue.size(); k-- > 0;) {
     Transfer &t = stashes[outQueue[k]];
@@ -142,7 +143,7 @@ void Transfers::placeStashes() {
     t.done = done;
     latest = std::min(latest, done);
   }
-  for (size_t k = 0; k < outQueue.size(); ++k) { // Its own start is the least.
+  for (size_t k = 0; k < outQueue.size(); ++k) { // Not before its own start.
     Transfer &t = stashes[outQueue[k]];
     t.done = std::max(t.done, t.start);
     if (k)
@@ -150,7 +151,7 @@ void Transfers::placeStashes() {
   }
 }
 
-/// Work that takes the place of what it reads starts where that is copied.
+/// Work that overwrites its inputs starts where they have been copied.
 void Transfers::placeWorks() {
   for (Transfer &t : works)
     t.start = t.first;
@@ -167,7 +168,7 @@ void Transfers::placeWorks() {
     t.done = t.end;
 }
 
-/// Each ends when it is wanted, or when the next one has to begin.
+/// Each fetch ends when it is wanted, or when the next one must begin.
 void Transfers::placeFetches(bool isEager) {
   std::vector<size_t> wanted(fetches.size());
   int64_t next = kNever;
@@ -182,7 +183,7 @@ void Transfers::placeFetches(bool isEager) {
       --at;
     wanted[i] = next < 0 || isEager ? 0 : at;
   }
-  // Since when a value is elsewhere. Works are waited for.
+  // Where a value is elsewhere from. Works are waited for.
   std::fill(stashedAt.begin(), stashedAt.end(), 0);
   for (const Transfer &t : stashes)
     stashedAt[t.value] = t.done;
@@ -207,7 +208,7 @@ void Transfers::placeFetches(bool isEager) {
   }
 }
 
-/// Puts what the host has updated where the link to the device has time.
+/// Places returns of updated contents where the link to the device is idle.
 void Transfers::placeReturns() {
   std::vector<int32_t> returns;
   for (size_t i = 0; i < fetches.size(); ++i)
@@ -267,7 +268,7 @@ void Transfers::placeReturns() {
 // The clock
 //===----------------------------------------------------------------------===//
 
-/// When places are reached in the list (R12), and its makespan.
+/// Times at which places are reached in the list (R12); returns the makespan.
 int64_t Transfers::takeTimes() {
   stashEnd.resize(stashes.size()), fetchStart.resize(fetches.size());
   workEnd.resize(works.size());

@@ -2,25 +2,25 @@
 //
 // The list's entries have places 0, 1, ...; each segment has one more, its end.
 // A transfer's Start and Done stand before two of these places. Bytes that are
-// free between buy time: a stash may end later, as long as there is room for
-// what it reads; a fetch may start earlier, as soon as there is room for what
-// it writes. When they would have to, to stall no engine, follows from the
-// links:
+// free between them reduce stalls: a stash may end later while there is room
+// for its input; a fetch may start earlier once there is room for its output.
+// The place at which no engine stalls follows from the links:
 //
-//   - *To the host* go what kernels make, as soon as it is made, one after the
-//     other, and *copies* of what stays on the device (a parameter that the
-//     host updates), whenever the link has nothing else to do.
-//   - *To the device* come what kernels wait for, as late as the links allow,
-//     in the order in which they are wanted, and *returns* of what the host has
-//     updated, whenever the link has nothing else to do.
+//   - *The link to the host* takes kernels' results as soon as they are made,
+//     one after the other, and *copies* of values that stay on the device (a
+//     parameter that the host updates) whenever it is idle.
+//   - *The link to the device* takes kernels' inputs as late as the links
+//   allow,
+//     in the order in which they are wanted, and *returns* of contents that the
+//     host has updated whenever it is idle.
 //   - *Work on the host* starts where its copies are done, one after the other.
 //
 //     d2h    [stash a1][copy w1][stash a2]      [gradient][gradient]
 //     host                                              [update][update]
 //     h2d                    [fetch a2][fetch a1]               [w1'] [w2']
 //
-// Times come from the list that was placed before, at first from the kernels
-// alone: so places and times are found in rounds, and the quickest is kept. The
+// Times come from the list placed before, at first from the kernels alone. So
+// places and times are found in rounds, and the fastest round is kept. The
 // clock is that of R12; it allocates nothing.
 
 #ifndef TMC_COMPILER_PLANNING_SEARCH_TRANSFERS_H
@@ -37,22 +37,22 @@ namespace tmc::planning {
 struct Transfer {
   RecipeId recipe = kNone;
   InstructionId instruction = kNone;
-  ValueId value = kNone; // Of the device; kNone: work.
-  /// Stash: the first place behind its maker, and the one until which the
-  /// value is there anyway, or, if sooner, is written anew. Fetch: `first` is
-  /// where the plan has it, `last` the first behind what used the instance
-  /// before. Work: the first place at which it may start, and the last.
+  ValueId value = kNone; // On the device; kNone: work.
+  /// Stash: the first place after its maker, and the place until which the
+  /// value is there anyway or, if earlier, is written anew. Fetch: `first` is
+  /// its place in the plan, `last` the first place after the last use of the
+  /// instance before. Work: the first and the last place at which it may start.
   size_t first = 0, last = 0;
-  size_t nextWrite = 0;      // Of a stash's value.
-  size_t begin = 0, end = 0; // Of its segment.
-  /// A copy of what stays; or a return of what the host has made.
+  size_t nextWrite = 0;      // Stash: next write of its value.
+  size_t begin = 0, end = 0; // Its segment's.
+  /// A copy of a value that stays, or a return of a result of the host.
   bool isIdle = false;
-  int32_t work = kNone; // Of a copy or a return: into `works`.
+  int32_t work = kNone; // Copy or return: index into `works`.
   int64_t bytes = 0;
-  size_t start = 0, done = 0; // Fetch: `done` is where it is read first.
+  size_t start = 0, done = 0; // Fetch: `done` is its first read.
 };
 
-/// Of a segment of the list: where it ends, and how often it runs.
+/// A segment of the list: its end and its number of trips.
 struct TransferSegment {
   size_t end = 0;
   int64_t trips = 1;
@@ -69,8 +69,8 @@ public:
   /// list's order.
   std::vector<Transfer> stashes, fetches, works;
 
-  /// Places all; the makespan. `isEager`: fetches start as soon as there is
-  /// room.
+  /// Places all transfers; returns the makespan. `isEager`: fetches start as
+  /// soon as there is room.
   int64_t place(bool isEager);
 
 private:
@@ -95,10 +95,10 @@ private:
   size_t places = 0;
   /// In the order in which their links run them.
   std::vector<int32_t> outQueue, inQueue, hostQueue;
-  std::vector<int64_t> room, begin; // Of places: bytes; when they are reached.
-  std::vector<int64_t> stashEnd, fetchStart, workEnd; // Of the last list.
+  std::vector<int64_t> room, begin; // Per place: bytes; time it is reached.
+  std::vector<int64_t> stashEnd, fetchStart, workEnd; // Times in the last list.
   EngineClock clock;
-  std::vector<size_t> stashedAt; // Of contents.
+  std::vector<size_t> stashedAt; // Per content.
 };
 
 } // namespace tmc::planning

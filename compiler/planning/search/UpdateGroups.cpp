@@ -111,7 +111,7 @@ GroupMode tmc::planning::possibleMode(const UpdateGroup &group,
                                       GroupMode mode) {
   if (isHosted(mode) && !group.isHostable())
     mode = GroupMode::Away;
-  // A group without one kind moves the other.
+  // A group without one kind of contents moves the other.
   if (group.shared.empty() && mode != GroupMode::Device)
     return isHosted(mode)                ? GroupMode::Hosted
            : mode == GroupMode::Streamed ? GroupMode::Device
