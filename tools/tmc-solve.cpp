@@ -7,7 +7,7 @@
 //                        [--json FILE]
 //   tmc-solve bound FILE [--budget 0.8x|SIZE] [--effort N] [--json FILE]
 //   tmc-solve offload FILE --budget 0.8x|SIZE [--host-budget SIZE]
-//             [--file-bandwidth N] [--file-budget SIZE]
+//                        [--file-bandwidth N] [--file-budget SIZE]
 //                        [--bandwidth GB/s] [--host-bandwidth GB/s]
 //                        [--move CLASS] [--planner NAME] [--coarse] [--seed N]
 //                        [--sweep N] [--json FILE]

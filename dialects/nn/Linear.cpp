@@ -183,8 +183,7 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
     rejoin = Rejoin::concat(lhs);
   else if (lhs == lhsRow && rhs < 0)
     rejoin = Rejoin::concat(rank - 2);
-  else if (lhs < 0 && rhs == rhsCol && !getBias()) // else the bias would be cut
-                                                   // too
+  else if (lhs < 0 && rhs == rhsCol && !getBias()) // else it cuts the bias
     rejoin = Rejoin::concat(rank - 1);
   else if (lhs >= rank - 2 && rhs >= rank - 2 && lhs != lhsRow &&
            rhs != rhsCol && !getBias() && !getAcc())

@@ -61,8 +61,7 @@ innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
     const int64_t end = std::min(k, p0 + kAheadSteps);
     for (int64_t p = p0; p < end; ++p) {
       V row[kVectors];
-      if (Pack) // Rows of b in place: the hardware prefetcher doesn't follow
-                // them.
+      if (Pack) // The hardware prefetcher doesn't follow rows of b.
 #pragma GCC unroll 4
         for (int j = 0; j < kPanelN; j += kLineFloats)
           __builtin_prefetch(b.data + kPackAhead * b.stride + j);

@@ -62,8 +62,7 @@ inline Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
 /// slab of a, and a panel of b for each worker.
 struct Cuts {
   int64_t slabDepth, slabRows;
-  int64_t panels, perTile, tiles; // panels of kPanelN columns; tiles of perTile
-                                  // panels
+  int64_t panels, perTile, tiles; // panels have kPanelN columns
   float *packedA, *packedB;
   int64_t packedBFloats; // of a worker
 

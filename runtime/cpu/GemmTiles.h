@@ -1,7 +1,6 @@
 //===- GemmTiles.h - products of bf16 factors on AMX's tiles ----*- C++ -*-===//
 //
-//     TDPBF16PS    c (i, j) += even + odd, where over 16 pairs of numbers along
-//     k
+//     TDPBF16PS    c (i, j) += even + odd, over 16 pairs of numbers along k:
 //                  even = sum of a (i, 2 q) b (2 q, j),
 //                  odd = sum of a (i, 2 q + 1) b (2 q + 1, j)
 //

@@ -6,7 +6,7 @@
 //   for each tile of keys that the queries see:
 //     k tile;  s = cap(scale q k^T) + mask
 //     top, sum and out are rescaled to the new maximum
-//     p = exp(s - top), dropped where dropout says so, to shared memory
+//     p = exp(s - top), with dropout, to shared memory
 //     v tile, in k's place;  out += p v
 //   out /= sum;  lse = top + log sum
 //

@@ -44,8 +44,7 @@ public:
 
 private:
   ConvParams params_{};
-  int64_t pixels_ = 0, piece_ = 0; // in total, and in each piece except the
-                                   // last
+  int64_t pixels_ = 0, piece_ = 0; // in total, and in each full piece
   bool isProduct_ = false;         // of x itself, without gathering
   Gemm whole_, last_;
 };

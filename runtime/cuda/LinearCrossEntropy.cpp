@@ -243,8 +243,7 @@ LinearCrossEntropyWithGrad::LinearCrossEntropyWithGrad(const Params &params)
 LinearCrossEntropyWithGrad::~LinearCrossEntropyWithGrad() = default;
 
 Status LinearCrossEntropyWithGrad::prepare(Device &device) {
-  Params without = params_; // Without the log-sum-exps, which come before the
-                            // rest.
+  Params without = params_; // Without the log-sum-exps, which come first.
   without.scratchBytes -= alignScratch(params_.rows * 4);
   return state_->prepare("linear_cross_entropy_with_grad", device, without,
                          true);

@@ -5,9 +5,9 @@
 // sums.
 //
 //   a line     the squares of a row's elements, or of kLine elements of a
-//   tensor
-//              without rows: kLineLanes lanes of f32, lane l adding elements l,
-//              l + kLineLanes, ... by fma; then lane i + lane i + 32, + 16, ...
+//              tensor without rows: kLineLanes lanes of f32, lane l adding
+//              elements l, l + kLineLanes, ... by fma; then lane i + lane
+//              i + 32, + 16, ...
 //   a column   tiles of rows, f32, each from its first row to its last by fma;
 //              then the tiles in order
 //   a tensor   its lines in f64: kTotalLanes lanes, lane l adding lines l,

@@ -1,8 +1,8 @@
 //===- CrossEntropy.h - the loss over a vocabulary --------------*- C++ -*-===//
 //
 //   loss = weight * sum over rows r with label[r] != ignoreIndex of
-//          (lse[r] - logits[r, label[r]]),   lse[r] = log sum_v exp logits[r,
-//          v]
+//          (lse[r] - logits[r, label[r]])
+//   lse[r] = log sum_v exp logits[r, v]
 //
 // `weight` is usually one over the number of counted rows of the whole batch. A
 // label outside [0, vocabulary) that isn't ignoreIndex becomes the step's error

@@ -1,8 +1,8 @@
 //===- Fused.h - fused bodies on every backend ------------------*- C++ -*-===//
 //
 // `Fused<Body>` (runtime/cpu/Fused.h, runtime/cuda/Fused.h) runs a generated
-// body over its rows and columns. A body is a
-// struct like this one, which the compiler prints:
+// body over its rows and columns. The compiler prints a body as a struct like
+// this one:
 //
 //     struct residual_norm {
 //       static constexpr const char *name = "residual_norm"; // in messages
@@ -10,9 +10,8 @@
 //       const float *x, *scale;
 //       float *y;
 //       residual_norm(tmc::In in, tmc::Out out) : x(...), ... {}
-//       template <typename R> TMC_HD void row(const R &row, Sums sums) const;
-//       template <typename R> TMC_HD void finish(const R &row, Sums sums)
-//       const;
+//       template <typename R> TMC_HD void row(const R &, Sums) const;
+//       template <typename R> TMC_HD void finish(const R &, Sums) const;
 //     };
 //
 // `row` is called for each row (or piece of a row, if no row is reduced). If

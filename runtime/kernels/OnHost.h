@@ -6,7 +6,7 @@
 //
 //     OnHost<AdamW> hostadamw_0{{.param = DType::F32, ...}};
 //     q.onHost(41, k.hostadamw_0, {host(0x0), ...}, {host(0x0), ...},
-//     host(0x9000));
+//              host(0x9000));
 //
 // The results have the same bits as the backend's own kernel: both compile the
 // same arithmetic (runtime/kernels/Adam.h), rounding included.

@@ -29,8 +29,7 @@ struct Arguments {
   uint64_t initSeed = 0;
   std::string save, resume, log;    // "": not requested
   int64_t saveEvery = 0;            // steps; 0: at the end only
-  bool saveWeights = false;         // with each checkpoint, also the parameters
-                                    // alone
+  bool saveWeights = false;         // beside each checkpoint: the weights
   std::optional<DType> weightsType; // none: as the step keeps them
   int threads = 0;
   std::optional<uint64_t> seed;

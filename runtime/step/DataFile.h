@@ -9,8 +9,7 @@
 //     20240520, 20240801 (llm.c)     tokens, u16 and u32
 //     "BIN.TOK\n" (LLM.Q)            tokens, u32
 //     Parquet, Arrow, zip, JSON, ..  refused by its name
-//     none of these                  tokens, where the name or the user says
-//     so:
+//     none of these                  tokens, if the name or the user says so:
 //                                    FILE:u16, FILE:u32, *.u16.bin, *.u32.bin,
 //                                    or *.bin (u16)
 //

@@ -276,8 +276,7 @@ Status FileArena::ended(int64_t offset) const {
 /// A request and its progress.
 struct FileArena::Piece {
   int64_t offset = 0, bytes = 0, done = 0;
-  int64_t most = 0; // bytes that the current request may transfer (a planted
-                    // fault)
+  int64_t most = 0; // bytes of the current request (a planted fault)
   char *data = nullptr;
   int stalls = 0;
   bool writes = false;

@@ -181,8 +181,7 @@ struct StepProgram {
   const char *fingerprint; // tells checkpoints of other models apart
   int64_t arenaBytes;      // on the device
   int64_t hostArenaBytes = 0, fileArenaBytes = 0;
-  const char *fileDirectory = ""; // for the file arena, if none is given; "":
-                                  // none
+  const char *fileDirectory = ""; // default of the file arena; "": none
   int32_t eventCount = 0;         // events are 0, 1, ..., eventCount - 1
 
   const TensorInfo *tensors;

@@ -4,8 +4,8 @@
 // all work between two steps: fills parameters, feeds inputs, runs, reads
 // results, writes checkpoints.
 //
-//     create -> (load | initRandom | resume) -> { write batch; run } ... ->
-//     save
+//     create -> (load | initRandom | resume)
+//            -> { write batch; run } ... -> save
 //
 // The C interface (tmc.h) and the trainer (Train.cpp) are thin layers over
 // this.
