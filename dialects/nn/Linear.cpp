@@ -183,7 +183,7 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
     rejoin = Rejoin::concat(lhs);
   else if (lhs == lhsRow && rhs < 0)
     rejoin = Rejoin::concat(rank - 2);
-  else if (lhs < 0 && rhs == rhsCol && !getBias()) // else it cuts the bias
+  else if (lhs < 0 && rhs == rhsCol && !getBias()) // a bias would be cut
     rejoin = Rejoin::concat(rank - 1);
   else if (lhs >= rank - 2 && rhs >= rank - 2 && lhs != lhsRow &&
            rhs != rhsCol && !getBias() && !getAcc())
