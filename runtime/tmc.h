@@ -1,5 +1,4 @@
-/*===- tmc.h - the C interface of a compiled step
- *----------------------------===
+/*===- tmc.h - the C interface of a compiled step ------------------------===
  *
  * For embedding a compiled step in a program: link libstep.so, include this.
  *
@@ -18,16 +17,16 @@
  *     tmc_step_destroy(step);
  *
  * Every function that can fail returns 0 or a code: 1 bad input, 2 wrong use,
- * 3 over the planned memory, 4 unsupported, 70 a defect of ours, 74 the world
- * (disk full, out of memory, a processor without the step's instructions).
- * tmc_last_error() then holds one sentence, valid until the thread's next call.
- * A step may be used by one thread at a time.
+ * 3 over the planned memory, 4 unsupported, 70 a bug in tmc, 74 an error of the
+ * system (disk full, out of memory, a processor without the step's
+ * instructions). tmc_last_error() then returns one sentence, valid until the
+ * thread's next call. Only one thread at a time may use a step.
  *
- * Several steps in one program: give each but one a name of its own,
- * `tmc compile --name gan_d`. Its library is libgan_d.so, its functions are
- * gan_d_step_create and so on, declared in its step.h; types are those of here.
- * A step goes to the functions of its own library. Libraries without a name can
- * be opened beside each other with dlopen.
+ * Several steps in one program: give all of them except one their own name,
+ * `tmc compile --name gan_d`. The library is then libgan_d.so, and the
+ * functions are gan_d_step_create and so on, declared in its step.h. The types
+ * are those of this header. Pass a step only to the functions of its own
+ * library. Libraries without a name can be loaded side by side with dlopen.
  *
  *===----------------------------------------------------------------------===*/
 #ifndef TMC_RUNTIME_TMC_H
@@ -49,10 +48,10 @@ typedef struct tmc_options {
   int32_t poison;       /* 1: overwrite each buffer at its death */
   int32_t check_finite; /* 1: fail at the first launch that makes NaN or Inf */
   uint64_t seed;        /* of dropout and other draws; default 0 */
-  /* Of plans that move values. */
-  const char *nvme_directory;   /* where a file arena is kept; null: where
-                                   tmc compile --nvme said */
-  int32_t host_threads;         /* of updates on the host; 0: the cores left */
+  /* For plans that move values: */
+  const char *nvme_directory;   /* of the file arena; null: the directory of
+                                   tmc compile --nvme */
+  int32_t host_threads;         /* for updates on the host; 0: the free cores */
   double link_bytes_per_second; /* cpu: of copies, each way; 0: no limit */
 } tmc_options;
 
@@ -81,7 +80,7 @@ typedef enum tmc_role {
   TMC_BATCH,
   TMC_SCALAR,
   TMC_OUTPUT,
-  TMC_COPY /* a parameter in 16 bits, which follows it: written with it alone */
+  TMC_COPY /* a 16-bit copy of a parameter, updated only with the parameter */
 } tmc_role;
 
 typedef struct tmc_tensor {
@@ -99,24 +98,24 @@ typedef struct tmc_statistics {
   int64_t high_water_bytes; /* touched pages of the arena */
   int64_t allocations; /* of more than 1 KiB outside it, in the last step */
   int64_t largest_allocation_bytes; /* outside it, in the last step */
-  int64_t steps;                    /* done so far, resumed ones included */
+  int64_t steps;                    /* done so far, including resumed ones */
   double last_step_seconds;
-  double grad_norm;      /* of the last step; NaN where it isn't computed */
-  double loss_scale;     /* of the next step; NaN where there is none */
-  int64_t skipped_steps; /* so far, whose gradients weren't finite */
-  int64_t saturations;   /* so far, of codes of 8 bits; -1: scales always fit */
-  /* Beside the device's arena; 0 where the plan has none. */
+  double grad_norm;      /* of the last step; NaN if it isn't computed */
+  double loss_scale;     /* of the next step; NaN if there is none */
+  int64_t skipped_steps; /* so far, with gradients that weren't finite */
+  int64_t saturations;   /* so far, of 8-bit codes; -1: scales always fit */
+  /* In addition to the device's arena; 0 if the plan has none. */
   int64_t host_arena_bytes, host_high_water_bytes, file_arena_bytes;
 } tmc_statistics;
 
 TMC_API void tmc_options_init(tmc_options *options);
 
-/* Maps the arena and prepares the kernels. Nothing is loaded yet. `options` may
- * be null: the defaults. */
+/* Maps the arena and prepares the kernels. Loads no values yet. If `options` is
+ * null, the defaults are used. */
 TMC_API int tmc_step_create(const tmc_options *options, tmc_step **step);
-/* The same of the step with this identity; a library with another one is
- * refused (2). step.h makes this of tmc_step_create: what a program was
- * compiled with may not be of the library that it finds. */
+/* The same for the step with this identity; a library with another identity is
+ * refused (2). step.h maps tmc_step_create to this function, because a program
+ * may find another library than that of the step.h of its compilation. */
 TMC_API int tmc_step_create_of(const char *identity, const tmc_options *options,
                                tmc_step **step);
 TMC_API void tmc_step_destroy(tmc_step *step);
@@ -124,22 +123,22 @@ TMC_API void tmc_step_destroy(tmc_step *step);
 /* The last error of this thread, or "". */
 TMC_API const char *tmc_last_error(void);
 
-/* Tells compilations apart: that of step.h is TMC_STEP_IDENTITY. */
+/* Identifies a compilation; that of step.h is TMC_STEP_IDENTITY. */
 TMC_API const char *tmc_step_identity(void);
 
-/* Parameters and states: from a safetensors file by name, or random. What isn't
- * trained is never random where it has a value, or the weights.safetensors
- * beside the library has one. */
+/* Set parameters and states: from a safetensors file by name, or at random. A
+ * parameter that isn't trained is never random if it has a value, or if the
+ * weights.safetensors beside the library has one. */
 TMC_API int tmc_step_load(tmc_step *step, const char *safetensors_path);
 TMC_API int tmc_step_init_random(tmc_step *step, uint64_t seed);
 
-/* The tensors that can be named. */
+/* The tensors that can be accessed by name. */
 TMC_API int64_t tmc_step_tensor_count(const tmc_step *step);
 TMC_API int tmc_step_tensor(const tmc_step *step, int64_t index,
                             tmc_tensor *tensor);
 
-/* Copies of whole tensors; `bytes` must be the tensor's size. Batch inputs are
- * written before the first step, and stay until they are written again; integer
+/* Copy whole tensors; `bytes` must be the tensor's size. Batch inputs must be
+ * written before the first step, and stay until they are written again. Integer
  * inputs are checked against their range. */
 TMC_API int tmc_step_write(tmc_step *step, const char *name, const void *data,
                            int64_t bytes);
@@ -148,17 +147,17 @@ TMC_API int tmc_step_read(tmc_step *step, const char *name, void *data,
 
 TMC_API void tmc_step_set_learning_rate(tmc_step *step, double learning_rate);
 
-/* One training step. `loss` may be null. */
+/* Runs one training step. `loss` may be null. */
 TMC_API int tmc_step_run(tmc_step *step, double *loss);
 
-/* A checkpoint is a directory; it is replaced atomically. save writes
+/* A checkpoint is a directory, which is replaced atomically. save writes
  * parameters, states, moments, the counts of steps and of batches, and the
- * seed; resume reads them back. A finite value is never replaced by one that
- * isn't. */
+ * seed; resume reads them back. A finite value is never replaced by a
+ * non-finite one. */
 TMC_API int tmc_step_save(tmc_step *step, const char *directory);
-/* The model, in directory/model.safetensors, under the names of its state_dict:
- * floats in `type` ("f32", "bf16", "f16"), rounded to nearest; null: as the
- * step keeps them. */
+/* Writes the model to directory/model.safetensors, under the names of its
+ * state_dict: floats in `type` ("f32", "bf16", "f16"), rounded to nearest, or
+ * in the step's types if `type` is null. */
 TMC_API int tmc_step_save_weights(tmc_step *step, const char *directory,
                                   const char *type);
 TMC_API int tmc_step_resume(tmc_step *step, const char *directory);

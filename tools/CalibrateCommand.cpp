@@ -11,7 +11,7 @@
 
 using namespace tmc;
 
-/// Writes through a file beside it, so that no half of one is ever there.
+/// Writes `path` through a temporary file, so that no partial file ever exists.
 static Expected<bool> writeTarget(const std::string &path,
                                   const std::string &text) {
   auto cant = [&](const std::string &why) {
@@ -51,7 +51,7 @@ int CalibrateCommand::run() {
   if (patience < 0)
     return fail(Failure::usage("--patience=" + std::to_string(patience) +
                                " is negative"));
-  // A minute of measuring must not be lost to a mistyped path.
+  // A minute of measurement must not be lost because of a mistyped path.
   std::string directory = llvm::sys::path::parent_path(output).str();
   if (llvm::sys::fs::access(directory.empty() ? "." : directory,
                             llvm::sys::fs::AccessMode::Write))

@@ -1,4 +1,4 @@
-// CalibrateCommand.h - `tmc calibrate -o FILE`: its flags and what it does.
+// CalibrateCommand.h - `tmc calibrate -o FILE`: its flags and its work.
 
 #ifndef TMC_TOOLS_CALIBRATECOMMAND_H
 #define TMC_TOOLS_CALIBRATECOMMAND_H
@@ -55,7 +55,7 @@ struct CalibrateCommand {
                      "                          among temporary files)"),
       llvm::cl::sub(command), llvm::cl::cat(category)};
 
-  /// Measures, prints a table; returns tmc's exit code.
+  /// Measures, prints a table, and returns tmc's exit code.
   int run();
 };
 

@@ -15,7 +15,7 @@ static int wrong(Failure failure) {
   return failure.exitCode();
 }
 
-/// The one of `names` that `word` was probably meant to be, or "".
+/// The one of `names` that the user probably meant by `word`, or "".
 static StringRef nearest(StringRef word, ArrayRef<StringRef> names) {
   StringRef best;
   unsigned bestDistance = std::max<size_t>(2, word.size() / 2);
@@ -35,7 +35,7 @@ static std::string dashed(StringRef flag) {
          flag.str();
 }
 
-/// The flags of `command` that people are told about, by name.
+/// The visible flags of `command`, by name.
 static SmallVector<cl::Option *> flagsOf(const Command &command) {
   SmallVector<cl::Option *> flags;
   for (auto &entry : command.parser->OptionsMap)
@@ -80,8 +80,7 @@ static void printHelp(const Program &program, const Command &command) {
   os << "  " << left_justify("--help", kColumn - 2) << "this text\n";
 }
 
-/// Looks at the words of one command; what LLVM's parser would say of them is
-/// said better here.
+/// Checks the words of one command before LLVM's parser, with better messages.
 static std::optional<int> look(ArrayRef<char *> arguments,
                                const Program &program, const Command &command) {
   SmallVector<StringRef> words, names;
@@ -172,7 +171,7 @@ std::optional<int> tmc::parseCommandLine(int argc, char **argv,
   raw_string_ostream os(said);
   if (cl::ParseCommandLineOptions(argc, argv, "", &os))
     return std::nullopt;
-  if (said.empty()) // It is about a value, and was printed.
+  if (said.empty()) // It concerns a value, and was printed.
     return int(FailureKind::Usage);
   // Without the program's name.
   said = StringRef(said).split('\n').first.split(": ").second.str();

@@ -1,7 +1,7 @@
-// CommandLine.h - the manners of a command with subcommands and flags.
+// CommandLine.h - a command line with subcommands and flags.
 //
-// LLVM's command line parses; this looks at the words first, so that what is
-// wrong is said once, in one message with a suggestion, and prints the help.
+// LLVM's command line parses. The code here first checks the words: it reports
+// a mistake once, in one message with a suggestion, and prints the help.
 //
 //     tmc compile model.onnx --budgt 1GiB
 //     tmc: error: unknown flag '--budgt'

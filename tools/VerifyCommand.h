@@ -1,4 +1,4 @@
-// VerifyCommand.h - `tmc verify DIR`: its flags and what it does.
+// VerifyCommand.h - `tmc verify DIR`: its flags and its work.
 
 #ifndef TMC_TOOLS_VERIFYCOMMAND_H
 #define TMC_TOOLS_VERIFYCOMMAND_H
@@ -46,7 +46,7 @@ struct VerifyCommand {
                      "model whose inputs have a domain"),
       llvm::cl::sub(command), llvm::cl::cat(category)};
 
-  /// Prints the worst tensors; returns the exit code.
+  /// Prints the worst tensors and returns the exit code.
   int run();
 };
 

@@ -1,9 +1,9 @@
-// tmc-import - prints the module that a frontend makes of a model: a tool of
-// the tests and of whoever writes an importer, like tmc-opt.
+// tmc-import - prints the module that a frontend builds from a model: a tool
+// for tests and for authors of importers, like tmc-opt.
 //
 //   tmc-import model.onnx --batch 4 --dim sequence=64
 //   tmc-import model.pt2
-//   tmc-import model.txt             anything else is protobuf's text format
+//   tmc-import model.txt             any other file is protobuf's text format
 //   tmc-import model.txt --encode    the same as the bytes of an .onnx file
 
 #include "compiler/support/Escape.h"

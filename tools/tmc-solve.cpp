@@ -7,7 +7,7 @@
 //                        [--json FILE]
 //   tmc-solve bound FILE [--budget 0.8x|SIZE] [--effort N] [--json FILE]
 //   tmc-solve offload FILE --budget 0.8x|SIZE [--host-budget SIZE]
-//             [--file-bandwidth N] [--file-budget SIZE]
+//                        [--file-bandwidth N] [--file-budget SIZE]
 //                        [--bandwidth GB/s] [--host-bandwidth GB/s]
 //                        [--move CLASS] [--planner NAME] [--coarse] [--seed N]
 //                        [--sweep N] [--json FILE]
@@ -18,9 +18,9 @@
 //                        [--file-bandwidth GB/s] [--micro-batches N] [-o FILE]
 //   tmc-solve strategies
 //
-// Exit codes: 0 done; 1 the input is at fault; 2 usage; 3 the budget or the
-// capacity isn't met; 4 the planner can't take this problem; 70 a defect of
-// ours; 74 the world is at fault.
+// Exit codes: 0 done; 1 wrong input; 2 wrong usage; 3 the budget or the
+// capacity is too small; 4 the planner doesn't support this problem; 70 a bug
+// in tmc; 74 an error of the system.
 
 #include "compiler/planning/driver/PlanBy.h"
 #include "compiler/planning/driver/Strategies.h"
@@ -35,7 +35,7 @@ using namespace tmc::planning;
 
 namespace {
 
-/// What `--help` prints after the usage; planners follow.
+/// The text of `--help` after the usage; the planners follow it.
 constexpr const char *kHelpText =
     "\n"
     "remat: which values to recompute, and when, within a budget of bytes.\n"

@@ -248,7 +248,8 @@ struct ModelFlags {
   Expected<bool> readOffload(CompileOptions &options);
 };
 
-/// The positive number that `flag` is given; `others` names what else it takes.
+/// Parses the positive number of `flag`; `others` names the other allowed
+/// values.
 Expected<int64_t> countOf(const char *flag, const std::string &text,
                           const char *others = "") {
   int64_t count;
@@ -258,7 +259,7 @@ Expected<int64_t> countOf(const char *flag, const std::string &text,
                         " is no positive number" + others);
 }
 
-/// What may leave the device, and where to.
+/// Reads which values may leave the device, and to which space.
 Expected<bool> ModelFlags::readOffload(CompileOptions &options) {
   llvm::Expected<OffloadSpec> spec = OffloadSpec::parse(offload.getValue());
   if (!spec)
@@ -346,7 +347,7 @@ Expected<CompileOptions> ModelFlags::read() {
   options.outputs = {keep.begin(), keep.end()};
   if (Expected<bool> done = readOffload(options); !done)
     return std::move(done.failure());
-  // Words in the place of a number.
+  // Words that stand for a number.
   auto word = [](const cl::opt<std::string> &flag, const char *text,
                  int64_t value, auto &field) {
     if (flag != text)
@@ -438,7 +439,7 @@ int finish(const Expected<bool> &done) {
   return done.failure().exitCode();
 }
 
-/// Ends well where the default target works.
+/// Succeeds if the default target works.
 int examineMachine() {
   Diagnosis diagnosis = examine();
   llvm::outs() << diagnosisTable(diagnosis, isatty(1) && !getenv("NO_COLOR"));
@@ -450,7 +451,7 @@ int examineMachine() {
 
 } // namespace
 
-/// Runs `body`; a crash in it is a defect that is owned up to.
+/// Runs `body`; a crash in it is reported as a bug in tmc.
 static int guarded(llvm::function_ref<int()> body) {
   int code = 0;
   llvm::CrashRecoveryContext::Enable();

@@ -53,9 +53,9 @@ struct NegVjp : Vjp<NegVjp, arith::NegFOp> {
   }
 };
 
-/// max and min pass the gradient to the operand that won; a tie is shared, as
-/// PyTorch does for two tensors. A splat that ties takes none: relu has no
-/// slope at zero.
+/// max and min pass the gradient to the operand with the larger or smaller
+/// value. For a tie both operands share it, as in PyTorch for two tensors. A
+/// splat gets none for a tie: relu has slope zero at zero.
 template <typename OpTy, arith::CmpFPredicate wins>
 struct ExtremumVjp : Vjp<ExtremumVjp<OpTy, wins>, OpTy> {
   static Grads build(OpTy op, OpBuilder &b, Value dy) {
@@ -93,7 +93,7 @@ struct CastVjp : Vjp<CastVjp<OpTy, BackOp>, OpTy> {
   }
 };
 
-/// Constants cost nothing and are the same for every piece of a batch.
+/// Constants cost nothing and are equal for all parts of a batch.
 struct ConstantCost
     : CostOpInterface::ExternalModel<ConstantCost, arith::ConstantOp> {
   int64_t getFlops(Operation *) const { return 0; }

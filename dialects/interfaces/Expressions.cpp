@@ -57,7 +57,8 @@ static Type elementOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
-/// A comparison of floats that is true, or false, where one is a NaN.
+/// A comparison of floats; unordered predicates are true if an operand is NaN,
+/// ordered ones are false.
 static std::string compareFloats(arith::CmpFPredicate predicate,
                                  const std::string &a, const std::string &b) {
   using P = arith::CmpFPredicate;
@@ -115,7 +116,7 @@ std::string tmc::expressionOf(arith::CmpIOp op, const OperandText &text) {
     return op.getPredicate() == P::eq ? "logicalNot(" + differ + ")" : differ;
   }
   auto is = [&](const char *sign) {
-    // One after the other: only the first may be a literal.
+    // One after the other: only the first operand may be a literal.
     std::string a = text.mixed(0), b = text.mixed(1);
     return "asMask(" + a + " " + sign + " " + b + ")";
   };
@@ -148,7 +149,7 @@ std::string tmc::expressionOf(arith::SelectOp op, const OperandText &text) {
          b + "))";
 }
 
-/// An integer, or a mask whose true is 1, or -1 if `isSigned`, as a float.
+/// An integer as a float; a mask's true becomes 1, or -1 if `isSigned`.
 static std::string toFloat(Value in, const std::string &x, bool isSigned) {
   if (elementOf(in).isInteger(1))
     return (isSigned ? "-" : "") + ("fromMask<float>(" + x + ")");
@@ -169,7 +170,7 @@ std::string tmc::expressionOf(arith::FPToSIOp op, const OperandText &text) {
          text.lanes(0) + ")";
 }
 
-/// Between integers of different widths, and from masks.
+/// Converts between integers of different widths, and from masks.
 static std::string widen(Type from, Type to, const std::string &x,
                          bool isSigned) {
   std::string type = to.isInteger(64) ? "int64_t" : "int32_t";

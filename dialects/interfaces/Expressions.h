@@ -1,9 +1,9 @@
 // Expressions.h - elements of fused kernels as C++ text.
 //
-// What a pointwise op's expression is made of (`PointwiseOpInterface`): names
-// of types, literals, and the expressions that are more than a sign between
-// their operands or a call. The text is compiled for both backends, over the
-// value types of runtime/kernels/Vec.h.
+// The parts of a pointwise op's expression (`PointwiseOpInterface`): names of
+// types, literals, and the expressions that are more than a sign between their
+// operands or a call. The text is compiled for both backends, with the value
+// types of runtime/kernels/Vec.h.
 
 #ifndef TMC_DIALECTS_INTERFACES_EXPRESSIONS_H
 #define TMC_DIALECTS_INTERFACES_EXPRESSIONS_H
@@ -14,15 +14,15 @@
 
 namespace tmc {
 
-/// A number as a literal of the C++ type that kernels compute an element type
-/// in: 0.5f, 3 (i32), int64_t(3), true.
+/// A number as a literal of the C++ type in which kernels compute an element
+/// type: 0.5f, 3 (i32), int64_t(3), true.
 std::string literalOf(mlir::Type element, double value);
 
 /// The C++ type in which elements are stored ("float", "tmc::bf16", "bool"), or
-/// "" for one that fused kernels don't know.
+/// "" for a type that fused kernels don't support.
 llvm::StringRef storageType(mlir::Type element);
 
-/// True of floats that are stored with fewer bits than kernels compute with.
+/// True for floats that are stored with fewer bits than kernels compute with.
 bool isNarrowFloat(mlir::Type element);
 
 std::string expressionOf(mlir::arith::CmpFOp op, const OperandText &text);

@@ -1,8 +1,8 @@
-// Fault.h - whose fault an error is.
+// Fault.h - the party responsible for an error.
 //
-// An error that a pass or a verifier emits is a defect of ours, unless it says
-// otherwise: what the user can do something about is emitted here, and carries
-// the exit code that `tmc` ends with in its diagnostic's metadata.
+// An error that a pass or a verifier emits is a bug in tmc by default. Errors
+// that the user can fix are emitted by the functions here, and carry the exit
+// code of `tmc` in their diagnostic's metadata.
 //
 //     return emitFault(op->getLoc(), Fault::Unsupported)
 //            << "'" << op->getName() << "' has no derivative";
@@ -24,7 +24,7 @@ enum class Fault : int64_t {
   Unsupported = 4,
 };
 
-/// An error at `loc` that isn't ours.
+/// Emits an error at `loc` that isn't a bug in tmc.
 inline mlir::InFlightDiagnostic emitFault(mlir::Location loc, Fault fault) {
   mlir::InFlightDiagnostic error = mlir::emitError(loc);
   error.getUnderlyingDiagnostic()->getMetadata().push_back(
@@ -32,7 +32,7 @@ inline mlir::InFlightDiagnostic emitFault(mlir::Location loc, Fault fault) {
   return error;
 }
 
-/// Whose fault `diagnostic` says it is; nothing where it is ours.
+/// The fault recorded in `diagnostic`; none for a bug in tmc.
 inline std::optional<Fault> faultOf(mlir::Diagnostic &diagnostic) {
   for (mlir::DiagnosticArgument &argument : diagnostic.getMetadata())
     if (argument.getKind() ==

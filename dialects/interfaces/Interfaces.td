@@ -3,7 +3,7 @@
 
 include "mlir/IR/OpBase.td"
 
-/// What a value of a step may hold.
+/// The element types of a step's values.
 defvar kElementTypes = [F8E4M3FN, F8E5M2, F16, BF16, F32, F64, I1, I8, I32, I64];
 
 def CostOpInterface : OpInterface<"CostOpInterface"> {

@@ -17,7 +17,7 @@ namespace {
 /// A function that is computed by a polynomial.
 template <Word function> using Series = Costing<Call<function>, kSeriesCost>;
 
-/// Spells derivatives briefly.
+/// Short forms for building derivatives.
 struct Spell {
   OpBuilder &b;
   Location loc;
@@ -121,7 +121,7 @@ struct AtanVjp : Vjp<AtanVjp, math::AtanOp> {
 
 struct AbsVjp : Vjp<AbsVjp, math::AbsFOp> {
   static Grads build(math::AbsFOp op, OpBuilder &b, Value dy) {
-    // The sign of x, and nothing at zero.
+    // The sign of x, and zero at zero.
     Spell s{b, op.getLoc()};
     Value x = op.getOperand(), zero = s.constant(x, 0);
     auto is = [&](arith::CmpFPredicate predicate) -> Value {
@@ -144,7 +144,8 @@ struct PowVjp : Vjp<PowVjp, math::PowFOp> {
     Value dx = s.mul(dy, s.mul(p, less));
     if (p.getDefiningOp<arith::ConstantOp>())
       return {dx, Value()};
-    // What 0 is multiplied by must be a number: 0^p has no slope, nor has x^0.
+    // The factor must be finite at 0: the gradient of 0^p with respect to p,
+    // and of x^0 with respect to x, is zero.
     Location loc = op.getLoc();
     auto isZero = [&](Value v) -> Value {
       return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, v,

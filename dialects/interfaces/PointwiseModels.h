@@ -1,7 +1,7 @@
-// PointwiseModels.h - what the external models of upstream's pointwise ops
-// share.
+// PointwiseModels.h - common code of the external models of upstream's
+// pointwise ops.
 //
-// Such an op is one line: how it is spelled, and its derivative.
+// Such an op needs one line for its expression, and one for its derivative.
 //
 //     attachPointwise<Infix<"+">, AddFOp, AddIOp>(context);
 //     AddFOp::attachInterface<AddVjp>(*context);
@@ -26,8 +26,8 @@ struct PointwiseCost
   }
 };
 
-/// Every operand that holds the batch holds it in the same dimension; one that
-/// doesn't must not be a tensor that varies along it, which only splats are.
+/// All operands that hold the batch hold it in the same dimension. Other
+/// operands must not vary along that dimension, so they must be splats.
 template <typename OpTy>
 struct PointwiseSplit
     : BatchSplitOpInterface::ExternalModel<PointwiseSplit<OpTy>, OpTy> {
@@ -61,17 +61,17 @@ struct Vjp : DifferentiableOpInterface::ExternalModel<Derived, OpTy> {
 // Expressions
 //===----------------------------------------------------------------------===//
 
-/// Text as a template's argument.
+/// Text as a template argument.
 template <size_t N> struct Word {
   char text[N];
   constexpr Word(const char (&word)[N]) { std::copy_n(word, N, text); }
 };
 
-/// Work on an element, in simple vector operations.
+/// The cost of an element, in simple vector operations.
 constexpr unsigned kDivisionCost = 8, kSeriesCost = 16;
 
-/// Ways to spell an op: the expression, its cost, and whether its result must
-/// be rounded where the type is narrower than f32.
+/// Forms of an op's expression: the text, its cost, and whether its result must
+/// be rounded if the type is narrower than f32.
 struct Spelling {
   static constexpr unsigned cost = 1;
   static constexpr bool rounds = true;
@@ -80,13 +80,13 @@ struct Spelling {
 /// a + b
 template <Word sign> struct Infix : Spelling {
   static std::string expression(mlir::Operation *, const OperandText &text) {
-    // One after the other: only the first may be a literal.
+    // One after the other: only the first operand may be a literal.
     std::string a = text.mixed(0), b = text.mixed(1);
     return a + " " + sign.text + " " + b;
   }
 };
 
-/// The same, where the operands may be masks.
+/// The same for operands that may be masks.
 template <Word sign> struct Bits : Infix<sign> {
   static std::string expression(mlir::Operation *op, const OperandText &text) {
     auto type = llvm::cast<mlir::RankedTensorType>(op->getResult(0).getType());
@@ -127,7 +127,8 @@ template <typename How, unsigned elementCost> struct Costing : How {
   static constexpr unsigned cost = elementCost;
 };
 
-/// The result needs no rounding: it is one of the operands, but for its sign.
+/// The result needs no rounding: it is one of the operands, except for its
+/// sign.
 template <typename How> struct Exact : How {
   static constexpr bool rounds = false;
 };

@@ -1,10 +1,9 @@
-// Mem.h - the mem dialect: how a step runs.
+// Mem.h - the mem dialect: the execution of a step.
 //
-// A `mem.program` is flat: buffers first, then launches in the order in which
-// they run, a loop's body written once. Work beside the kernels (copies,
-// launches on the host) is ordered by events. The live bytes of a program
-// follow from it alone (`compiler/analysis/MemLiveness.h`), and must equal the
-// plan's.
+// A `mem.program` is flat: buffers first, then launches in execution order,
+// with a loop's body written once. Events order work beside the kernels
+// (copies, launches on the host). The live bytes of a program follow from the
+// program alone (`compiler/analysis/MemLiveness.h`), and must equal the plan's.
 
 #ifndef TMC_DIALECTS_MEM_MEM_H
 #define TMC_DIALECTS_MEM_MEM_H
@@ -25,12 +24,12 @@
 #include "dialects/mem/Mem.h.inc"
 
 namespace tmc::mem {
-/// Where the bytes of a buffer of type `memref` are.
+/// The space of a buffer of type `memref`.
 SpaceKind spaceOf(mlir::Type memref);
 /// The engine of a launch.
 Engine engineOf(LaunchOp launch);
-/// The engine of a copy from one space to another; nothing where no engine
-/// copies so.
+/// The engine of a copy from one space to another; none if no engine does such
+/// copies.
 std::optional<Engine> copyEngine(SpaceKind from, SpaceKind to);
 } // namespace tmc::mem
 

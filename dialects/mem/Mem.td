@@ -173,10 +173,11 @@ def Mem_FillOp : Op<Mem_Dialect, "fill", [
 // Work beside the kernels
 //===----------------------------------------------------------------------===//
 
-/// Engines run beside each other, each first in, first out. What orders them are
-/// events: a `record` marks where its engine is, a `wait` holds another engine
-/// until it is passed. Work is a copy, or a launch on the host; its own event
-/// follows it, and a `done` says where in the program it is over:
+/// Engines run concurrently, each first in, first out. Events order them: a
+/// `record` marks the current position of its engine, and a `wait` holds
+/// another engine until that position is passed. Work is a copy, or a launch on
+/// the host; its own event follows it, and a `done` marks the place in the
+/// program where the work must be complete:
 ///
 ///     mem.record 0 on compute               kernels so far
 ///     mem.wait 0 on d2h
@@ -186,7 +187,7 @@ def Mem_FillOp : Op<Mem_Dialect, "fill", [
 ///     mem.wait 1 on compute
 ///     mem.done 1                            %a's bytes may be another's
 ///
-/// A wait means the latest record of its event that stands before it.
+/// A wait refers to the latest record of its event before it.
 def Mem_Engine : I32EnumAttr<"Engine", "what runs work, first in, first out", [
     I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"ToHost", 1, "d2h">,
     I32EnumAttrCase<"ToDevice", 2, "h2d">, I32EnumAttrCase<"Read", 3, "read">,

@@ -1,7 +1,7 @@
 // Atoms.h - the common factors of the dimensions of a region's values.
 //
-// A union-find whose elements can also be split: an atom of 768 that is equated
-// with 12 and 64 becomes the two of them everywhere. See FusedPlan.h.
+// A union-find whose elements can also be split: if an atom of 768 is equated
+// with 12 and 64, it becomes these two everywhere. See FusedPlan.h.
 
 #ifndef TMC_DIALECTS_NN_ATOMS_H
 #define TMC_DIALECTS_NN_ATOMS_H
@@ -17,7 +17,7 @@ class Atoms {
 public:
   using List = llvm::SmallVector<unsigned, 4>;
 
-  /// A fresh atom; none for a size of 1, which takes no part in indexing.
+  /// A new atom; none for a size of 1, which isn't indexed.
   List make(int64_t size) {
     if (size == 1)
       return {};
@@ -25,7 +25,7 @@ public:
     return {unsigned(nodes.size() - 1)};
   }
 
-  /// What `list` has become: atoms that are neither merged nor split.
+  /// The current form of `list`: atoms that are neither merged nor split.
   List resolve(llvm::ArrayRef<unsigned> list) const {
     List out;
     for (unsigned id : list)
@@ -35,8 +35,8 @@ public:
 
   int64_t size(unsigned id) const { return nodes[id].size; }
 
-  /// Makes both lists, outermost first, mean the same. False if their sizes
-  /// have no common refinement.
+  /// Equates both lists, outermost first. False if their sizes have no common
+  /// refinement.
   bool unify(llvm::ArrayRef<unsigned> a, llvm::ArrayRef<unsigned> b) {
     for (;;) {
       List x = resolve(a), y = resolve(b);
@@ -58,7 +58,7 @@ public:
     }
   }
 
-  /// Cuts an atom into size / inner and inner. False if that isn't whole.
+  /// Cuts an atom into size / inner and inner. False if that isn't an integer.
   bool split(unsigned id, int64_t inner) {
     if (inner <= 0 || size(id) % inner != 0)
       return false;

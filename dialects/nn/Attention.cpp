@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// A number for each position of a sample, or for each sample, which all
-/// samples may share: [B or 1, rest].
+/// A number for each position of a sample, or for each sample: [B or 1, rest].
+/// All samples may share it.
 static bool isPerSample(Value x, int64_t batch, ArrayRef<int64_t> rest) {
   RankedTensorType type = tensorType(x);
   return type.getElementType().isInteger(64) &&
@@ -22,7 +22,8 @@ static bool isPerSample(Value x, int64_t batch, ArrayRef<int64_t> rest) {
          type.getShape().drop_front() == rest;
 }
 
-/// Whether `type`, of a mask or bias, repeats to the `scores` [B, H, T, S].
+/// Whether `type`, of a mask or bias, can be broadcast to the `scores` [B, H,
+/// T, S].
 static bool broadcastsTo(RankedTensorType type, ArrayRef<int64_t> scores) {
   if (type.getRank() != 4 || type.getDimSize(3) != scores[3])
     return false;
@@ -105,13 +106,13 @@ static RankedTensorType lseType(RankedTensorType q) {
       accumulationType(q.getElementType()));
 }
 
-/// Operations on each pair of scores for `products` matrix products and
-/// `others` on the score itself.
+/// Operations for each score: `products` matrix products and `others` on the
+/// score itself.
 static int64_t perScore(RankedTensorType q, int64_t products, int64_t others) {
   return products * 2 * q.getDimSize(3) + others;
 }
 
-/// Pairs of scores that are looked at, times heads and batch.
+/// Computed scores, including all heads and the batch.
 template <typename OpTy> static int64_t scoreCount(OpTy op) {
   RankedTensorType q = tensorType(op.getQ()), k = tensorType(op.getK());
   int64_t queries = q.getDimSize(1), keys = k.getDimSize(1);
@@ -128,9 +129,9 @@ template <typename OpTy> static int64_t scoreCount(OpTy op) {
   return pairs * q.getDimSize(0) * q.getDimSize(2);
 }
 
-/// Everything is cut along dimension 0, and rejoins there, but for the seed and
-/// what masks in the same way every row of the batch; the gradient of a bias
-/// that does is a sum over them.
+/// All operands and results are cut and rejoined along dimension 0, except the
+/// seed and masks that all samples share. The gradient of a shared bias is a
+/// sum over the samples.
 template <typename OpTy>
 static BatchSplit splitAttention(OpTy op, ArrayRef<int64_t> batchDims) {
   bool any = llvm::any_of(batchDims, [](int64_t dim) { return dim >= 0; });
@@ -156,8 +157,8 @@ SmallVector<unsigned> AttentionOp::getRoundedResults() { return {0}; }
 SmallVector<unsigned> AttentionGradOp::getFactors() { return {0, 1, 2, 3, 5}; }
 SmallVector<unsigned> AttentionGradOp::getRoundedResults() { return {0, 1, 2}; }
 
-/// Elements from one batch, head and query of a mask or bias to the next; 0
-/// where it repeats.
+/// Elements from one batch, head and query of a mask or bias to the next; 0 if
+/// it is broadcast.
 static std::array<int64_t, 3> stridesOnScores(Value x) {
   std::array<int64_t, 3> strides = {0, 0, 0};
   if (!x)
@@ -171,7 +172,7 @@ static std::array<int64_t, 3> stridesOnScores(Value x) {
   return strides;
 }
 
-/// The runtime's name of what a fill does.
+/// The runtime's enumerator for a fill.
 static StringRef wordOf(AttentionFill::Kind kind) {
   switch (kind) {
   case AttentionFill::Adds:
@@ -199,8 +200,8 @@ static KernelCall attentionKernel(OpTy op, StringRef symbol,
   p.kvHeads = k.getDimSize(2);
   p.softcap = op.getSoftcap().convertToDouble();
   KernelCall call(op->getContext(), symbol.str(), Kernel::takes(p.type));
-  // Where cuda's kernels don't multiply on tensor cores they widen, and
-  // multiply on the units of f32.
+  // If cuda's kernels don't use tensor cores, they widen the factors and
+  // multiply in f32.
   call.products =
       backend == Backend::Cuda && !isForTensorCores(p) ? DType::F32 : p.type;
   call.type("type", q)
@@ -223,7 +224,7 @@ static KernelCall attentionKernel(OpTy op, StringRef symbol,
                  ? MaskKind::Boolean
                  : MaskKind::Additive;
   const auto maskStrides = stridesOnScores(op.getMask());
-  // From one sample to the next; 0 where all share it.
+  // Elements from one sample to the next; 0 if all samples share it.
   auto batchStride = [](Value x) -> int64_t {
     if (!x || tensorType(x).getDimSize(0) == 1)
       return 0;
@@ -263,7 +264,7 @@ static KernelCall attentionKernel(OpTy op, StringRef symbol,
       .integer("rowsPerSample", rowsPerSample)
       .integer("stream", op.getStream());
   call.scratchBytes = Kernel::scratchCap(p, backend);
-  // Operands before the mask are always there; those after it may not be.
+  // Operands before the mask are always present; those after it are optional.
   for (unsigned i = 0; i < maskIndex; ++i)
     call.ins.push_back(i);
   int64_t next = maskIndex;
@@ -374,10 +375,10 @@ KernelCall AttentionGradOp::getKernel(ArrayRef<MemRefType> inputs,
                                                    inputs, 6, backend);
   if (backend != Backend::Cuda)
     return call;
-  // There, dk and dv come from one pass over the scores, dq from another and
-  // dbias from a third: each has the products q k^T and dout v^T of its own.
+  // On cuda, dk and dv come from one pass over the scores, dq from a second and
+  // dbias from a third; each pass computes its own products q k^T and dout v^T.
   // Tensor cores get P and dS as two bf16 numbers. The third pass has no kernel
-  // for them, and takes longest.
+  // for tensor cores, and takes the longest.
   if (getBias())
     call.products = DType::F32;
   call.flops = gradFlops(*this, getBias()                      ? 9

@@ -1,4 +1,4 @@
-// Attention.td - attention, recognised whole.
+// Attention.td - attention as one op.
 
 #ifndef TMC_DIALECTS_NN_ATTENTION_TD
 #define TMC_DIALECTS_NN_ATTENTION_TD

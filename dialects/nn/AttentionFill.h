@@ -1,23 +1,24 @@
-// AttentionFill.h - what hides keys by a finite number, where nothing is seen.
+// AttentionFill.h - keys hidden by a finite number, in rows without visible
+// keys.
 //
-// A key that isn't seen has the score -inf, so that a query that sees nothing
-// gets zeros. A model that hides keys by a large finite number instead, such as
-// -1e9, means something else by such a query, and the fill of nn.attention and
-// of its gradient, that number, says what:
+// A hidden key has the score -inf, so a query without visible keys gets zeros.
+// A model that hides keys by a large finite number instead, such as -1e9, has
+// other results for such a query. The fill of nn.attention and of its gradient
+// is that number:
 //
 //     nn.attention %q, %k, %v mask(%m)
 //         {causal, scale = 0.125, nn.fill = -1.0e9, nn.fill_kind = 2 : i64}
 //
-// Beside a key that is seen, exp(fill) is 0 and changes no bit. The scores of a
-// query that sees nothing, or nothing but what the mask's own numbers hide (at
-// most -5000), are by `nn.fill_kind`:
+// Beside a visible key, exp(fill) is 0 and changes no bit. For a query that
+// sees no key, or only keys hidden by the mask's own numbers (at most -5000),
+// `nn.fill_kind` defines the scores:
 //
 //     0  fill is added to the scores of hidden keys
-//     1  it stands in the place of cap(scale * q k^T); mask and bias are added
-//     2  it stands in the place of everything
+//     1  fill replaces cap(scale * q k^T); mask and bias are added
+//     2  fill replaces the whole score
 //
-// The sum of fill and score is rounded to f32 (f64 for f64), as the model's is.
-// The op's lse is that of the keys that are seen; of such a query it is -inf.
+// The sum of fill and score is rounded to f32 (f64 for f64), as in the model.
+// The op's lse covers the visible keys; for such a query it is -inf.
 
 #ifndef TMC_DIALECTS_NN_ATTENTIONFILL_H
 #define TMC_DIALECTS_NN_ATTENTIONFILL_H

@@ -1,5 +1,5 @@
-// Builders.h - short spellings of the IR that derivatives and rewrites are made
-// of. Every function inserts at the builder's insertion point.
+// Builders.h - short forms for building the IR of derivatives and rewrites.
+// Every function inserts at the builder's insertion point.
 
 #ifndef TMC_DIALECTS_NN_BUILDERS_H
 #define TMC_DIALECTS_NN_BUILDERS_H
@@ -26,16 +26,16 @@ mlir::Value broadcastLeading(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value broadcastTrailing(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::Value x, mlir::Type type);
 
-/// Sum of `x` over `dims`; `x` itself where there are none.
+/// Sum of `x` over `dims`; `x` itself if `dims` is empty.
 mlir::Value reduceSum(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                       llvm::ArrayRef<int64_t> dims);
 
-/// `x` with `shape`; `x` itself where it has it.
+/// `x` with `shape`; `x` itself if it has that shape.
 mlir::Value reshapeTo(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                       llvm::ArrayRef<int64_t> shape);
 
-/// `x` in another float type: rounded where that is narrower; itself where it
-/// is the same.
+/// `x` in another float type, rounded if that is narrower; `x` itself if the
+/// type is equal.
 mlir::Value convertTo(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
                       mlir::Type element);
 mlir::Value add(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x,
@@ -60,7 +60,7 @@ inline mlir::RankedTensorType tensorType(mlir::Value x) {
   return mlir::cast<mlir::RankedTensorType>(x.getType());
 }
 
-/// f64 for f64, else f32: what sums and statistics of `element` are kept in.
+/// f64 for f64, else f32: the type of sums and statistics of `element`.
 mlir::Type accumulationType(mlir::Type element);
 
 } // namespace tmc::nn

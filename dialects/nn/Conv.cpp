@@ -11,7 +11,7 @@ using namespace tmc;
 using namespace tmc::nn;
 
 namespace {
-/// An activation's type by dimension, whatever its layout.
+/// The dimensions of an activation, for both layouts.
 struct Image {
   int64_t n, c, h, w;
 
@@ -26,7 +26,7 @@ struct Image {
   }
 };
 
-/// The attributes that every op of this file has.
+/// The common attributes of the ops in this file.
 struct Spatial {
   ArrayRef<int64_t> strides, padding, dilations;
   bool channelsLast;
@@ -38,7 +38,7 @@ struct Spatial {
 };
 } // namespace
 
-/// C3: two positive entries each, and four of padding that aren't negative.
+/// C3: two positive entries each, and four nonnegative entries of padding.
 static LogicalResult checkSpatial(std::optional<Location> loc, const Spatial &s,
                                   ArrayRef<int64_t> window) {
   auto isPositivePair = [](ArrayRef<int64_t> v) {
@@ -65,7 +65,7 @@ static std::optional<int64_t> outSize(const Spatial &s, int dim, int64_t in,
   return (padded - reach) / s.strides[dim] + 1;
 }
 
-/// The result of sliding `window` over `input`, giving `channels` channels.
+/// The result type of sliding `window` over `input`, with `channels` channels.
 static FailureOr<RankedTensorType>
 slide(std::optional<Location> loc, RankedTensorType input, const Spatial &s,
       ArrayRef<int64_t> window, std::optional<int64_t> channels) {
@@ -209,7 +209,7 @@ static KernelCall poolKernel(StringRef symbol, Operation *op,
   return call;
 }
 
-/// Multiply-adds, as two flops, of a convolution with these types.
+/// The flops of a convolution with these types; a multiply-add counts as two.
 static int64_t convFlops(RankedTensorType result, RankedTensorType filter) {
   return 2 * result.getNumElements() *
          llvm::product_of(filter.getShape().drop_front());

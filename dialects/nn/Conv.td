@@ -6,8 +6,8 @@
 include "dialects/nn/Base.td"
 
 /// Spatial parameters shared by convolutions and pools. The activation's layout
-/// is [N, H, W, C] if `channels_last`, else [N, C, H, W]; filters are
-/// [K, C / groups, R, S] in any case.
+/// is [N, H, W, C] if `channels_last`, else [N, C, H, W]; filters are always
+/// [K, C / groups, R, S].
 class NN_Spatial<dag more = (ins)> {
   dag arguments = !con(more, (ins
       DenseI64ArrayAttr:$strides,   // [h, w]

@@ -78,8 +78,8 @@ int64_t FusedOp::getFlops() {
 
 SmallVector<Value> FusedOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                      ArrayRef<bool> wanted) {
-  // The chain rule inside the group: a group is differentiated as what it is
-  // made of, inlined at the builder's place.
+  // The chain rule inside the group: its ops are cloned at the insertion point
+  // and differentiated.
   IRMapping map;
   map.map(getBlock().getArguments(), getInputs());
   SmallVector<Operation *> clones;
@@ -115,7 +115,7 @@ SmallVector<Value> FusedOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
 }
 
 BatchSplit FusedOp::getSplit(ArrayRef<int64_t> batchDims) {
-  // Each op of the group answers for itself, with the batch traced through.
+  // Each op of the group is queried, with the batch traced through the group.
   DenseMap<Value, Rejoin> rejoins;
   for (auto [argument, dim] : llvm::zip(getBlock().getArguments(), batchDims))
     rejoins[argument] = dim < 0 ? Rejoin::whole() : Rejoin::concat(dim);
@@ -149,10 +149,10 @@ SmallVector<std::pair<unsigned, unsigned>> FusedOp::getOverwrites() {
 }
 
 KernelCall FusedOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
-  // The symbol of the generated kernel is given when the region is outlined.
+  // Outlining the region sets the symbol of the generated kernel.
   std::optional<FusedPlan> plan = planFused(getBlock());
   KernelCall call(getContext(), "", plan.has_value());
-  // Kernels that differ in nothing else share their text.
+  // Kernels that differ only by their streams share their code.
   SmallVector<int64_t> streams;
   for (auto random : getBlock().getOps<RandomOp>())
     streams.push_back(random.getStream());

@@ -1,4 +1,4 @@
-// FusedPlan.cpp - from a region to rows, columns, passes and sums.
+// FusedPlan.cpp - plans rows, columns, passes and sums for a region.
 
 #include "dialects/nn/FusedPlan.h"
 
@@ -16,10 +16,10 @@ using namespace tmc;
 using namespace tmc::nn;
 
 //===----------------------------------------------------------------------===//
-// What may stand in a region
+// Ops allowed in a region
 //===----------------------------------------------------------------------===//
 
-/// Element types that the kernels' value types have.
+/// Whether the kernels' value types include the element type.
 static bool hasKernelType(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && !storageType(type.getElementType()).empty();
@@ -38,8 +38,8 @@ bool tmc::nn::isFusible(Operation *op) {
   if (!llvm::all_of(op->getOperands(), hasKernelType) ||
       !llvm::all_of(op->getResults(), hasKernelType))
     return false;
-  // A constant has no place among rows and columns over which a sum could be
-  // made; its reduction is a constant, and folds.
+  // A constant has no place among rows and columns, so a kernel can't sum it
+  // up. Its reduction is a constant, and is folded.
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return isa<FloatType>(tensorType(reduce.getInput()).getElementType()) &&
            !isConstant(reduce.getInput());
@@ -62,7 +62,7 @@ AtomSet FusedPlan::typeAtoms(Value value) const {
 }
 
 bool FusedPlan::isContiguous(Value value) const {
-  // Column atoms all there, innermost and in order; or none.
+  // All column atoms, innermost and in order; or none.
   AtomSet cols = typeAtoms(value) & colMask();
   if (!cols)
     return true;
@@ -77,7 +77,7 @@ bool FusedPlan::isContiguous(Value value) const {
 
 namespace {
 
-/// What a draw costs per element, in simple vector operations.
+/// The cost of a random number per element, in simple vector operations.
 constexpr unsigned kDrawCost = 20;
 
 /// Rough cost of an op per element, in simple vector operations.
@@ -89,9 +89,9 @@ unsigned costOf(Operation *op) {
   return isSplat(op) || isa<BroadcastOp, ReshapeOp>(op) ? 0 : 1;
 }
 
-/// What keeping a value costs: a store and a load.
+/// The cost of keeping a value: a store and a load.
 constexpr unsigned kKeepCost = 4;
-/// Columns that a sum over everything is best cut into.
+/// The best number of columns for a sum over all elements.
 constexpr int64_t kTotalColumns = 4096;
 
 class Planner {
@@ -103,7 +103,7 @@ public:
       why = reason;
       return std::nullopt;
     }
-    // The fewest rows, that is the longest columns, that do.
+    // The fewest rows, so the longest columns, that work.
     std::string first;
     for (bool strict : {true, false})
       for (unsigned p = 0; p <= plan.atoms.size(); ++p) {
@@ -113,8 +113,8 @@ public:
         if (first.empty())
           first = reason;
       }
-    // A lone reduction over dimensions in the middle: they become the columns,
-    // and are read one by one.
+    // A lone reduction over dimensions in the middle: these dimensions become
+    // the columns, and their elements are read one by one.
     if (permuteForReduction()) {
       FusedPlan candidate = plan;
       if (split(candidate, permutedRows, /*strict=*/false))
@@ -143,7 +143,7 @@ private:
 
   Operation *terminator() { return block.getTerminator(); }
 
-  /// A random op's seed is no tensor of the iteration space.
+  /// A random op's seed isn't a tensor of the iteration space.
   static bool isSeed(Value value) {
     return llvm::any_of(value.getUses(), [](OpOperand &use) {
       return isa<RandomOp>(use.getOwner()) && use.getOperandNumber() == 0;
@@ -157,7 +157,8 @@ private:
     return list;
   }
 
-  /// Scalars, too: a later `dims[value]` must not move the others.
+  /// Declares scalars too: a later insertion by `dims[value]` would move the
+  /// other entries.
   void declare(Value value) {
     auto &list = dims[value];
     for (int64_t size : tensorType(value).getShape())
@@ -166,7 +167,7 @@ private:
 
   /// Equates dimensions, op by op.
   bool collect() {
-    constexpr int kMostStreams = 8; // As runtime/kernels/Fused.h has it.
+    constexpr int kMostStreams = 8; // As in runtime/kernels/Generated.h.
     if (llvm::range_size(block.getOps<RandomOp>()) > kMostStreams)
       return refuse("it draws from more than 8 streams");
     for (BlockArgument argument : block.getArguments()) {
@@ -234,8 +235,8 @@ private:
     return true;
   }
 
-  /// Cuts a huge innermost atom that is summed up whole, so that the sum can be
-  /// made in parts.
+  /// Cuts a very large innermost atom that is summed completely, so that the
+  /// sum can be computed in parts.
   void cutTotals(Value root) {
     bool hasTotal = false;
     for (Operation &op : block.without_terminator())
@@ -255,7 +256,7 @@ private:
   }
   static constexpr int64_t kTileQuantum = 64;
 
-  /// Orders the atoms by the value that has them all.
+  /// Orders the atoms by the value that has all of them.
   bool order() {
     Value root;
     size_t most = 0;
@@ -313,7 +314,7 @@ private:
     return set;
   }
 
-  /// Tries rows of the first `p` atoms.
+  /// Tries the first `p` atoms as rows.
   bool split(FusedPlan &candidate, unsigned p, bool strict) {
     candidate.rowAtoms = p;
     FusedShape &shape = candidate.shape;
@@ -382,8 +383,8 @@ private:
     return true;
   }
 
-  /// True if the finish, which knows sums over rows and what varies by column
-  /// alone, would need a row's reduction to make `value`.
+  /// True if `value` depends on a reduction of a row. The finish has only sums
+  /// over rows and values that vary by column alone.
   bool wantsRowSum(const FusedPlan &candidate, Value value) {
     DenseSet<Operation *> seen;
     SmallVector<Value> open = {value};
@@ -405,7 +406,7 @@ private:
     AtomSet input = candidate.typeAtoms(reduce.getInput());
     AtomSet kept = candidate.typeAtoms(reduce.getResult());
     AtomSet gone = input & ~kept;
-    if (!gone) // Dimensions of size 1: nothing happens.
+    if (!gone) // Only dimensions of size 1 are reduced.
       return true;
     FusedShape &shape = candidate.shape;
     if (candidate.late.contains(reduce.getInput()))
@@ -472,7 +473,8 @@ private:
     return plan;
   }
 
-  /// Passes, as a set, in which an op's operands are wanted by the op.
+  /// Chooses the kept values, from the set of passes in which each value is
+  /// needed.
   void chooseKept(FusedPlan &plan) {
     if (plan.passes < 2)
       return;
@@ -484,7 +486,7 @@ private:
     };
     for (Value yielded : terminator()->getOperands())
       want(yielded, uint64_t(1) << last);
-    // What a value costs from what is in memory.
+    // The cost of computing a value from values in memory.
     DenseMap<Value, unsigned> cost;
     for (Operation &op : block.without_terminator()) {
       unsigned sum = costOf(&op);
@@ -498,7 +500,8 @@ private:
       Value result = op.getResult(0);
       auto kind = plan.reductions.find(&op);
       if (kind != plan.reductions.end()) {
-        // Made in the pass of its input's level; sums over rows in the last.
+        // A reduction runs in the pass of its input's level; sums over rows in
+        // the last pass.
         unsigned level = plan.level.lookup(op.getOperand(0));
         want(op.getOperand(0),
              uint64_t(1) << (kind->second == Reduction::Column ? last : level));
@@ -521,7 +524,7 @@ private:
     plan.shape.kept = plan.kept.size();
   }
 
-  /// Of the values chosen, drops those that others of them make cheap.
+  /// Drops kept values that other kept values make cheap.
   void dropCheap(FusedPlan &plan) {
     DenseMap<Value, unsigned> cost;
     for (Operation &op : block.without_terminator()) {
@@ -554,8 +557,8 @@ std::optional<FusedPlan> tmc::nn::planFused(Block &block, std::string *why) {
 // In-place results
 //===----------------------------------------------------------------------===//
 
-/// True if `argument`, a number for all, is read for nothing but `yielded`:
-/// once, by the one thread that then stores it when everything else is done.
+/// True if `argument`, a single number, is read only for `yielded`: once, by
+/// the one thread that then stores the result after all other work.
 static bool isRunningTotal(const FusedPlan &plan, BlockArgument argument,
                            Value yielded) {
   if (!argument.hasOneUse() || !yielded.hasOneUse() ||
@@ -570,11 +573,12 @@ tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   for (BlockArgument argument : block.getArguments()) {
     auto type = tensorType(argument);
-    // A seed or the samples' numbers have no place, nor does a constant below.
+    // A seed or the samples' numbers have no place, and a constant below has
+    // none either.
     auto own = plan.place.find(argument);
     if (own == plan.place.end())
       continue;
-    // Read with other columns than the result's: by gathering.
+    // The argument is read with other columns than the result's: by gathering.
     if (!plan.isContiguous(argument) || !llvm::is_sorted(own->second))
       continue;
     for (auto [index, yielded] :
@@ -586,9 +590,9 @@ tmc::nn::overwritesOf(Block &block, const FusedPlan &plan) {
           place == plan.place.end() || place->second != own->second)
         continue;
       // An element of rows x cols is read by the thread that writes it, in the
-      // same pass or an earlier one; a column, by the finish or before it. One
-      // number per row, or in all, is read by several threads, unless it is a
-      // total that is only added to.
+      // same pass or an earlier one; a column is read by the finish or before
+      // it. One number per row, or in total, is read by several threads, unless
+      // it is a total that is only added to.
       AtomSet type = plan.typeAtoms(yielded);
       if (type == plan.allMask() || (type && plan.isFinished(yielded)) ||
           (!type && isRunningTotal(plan, argument, yielded)))

@@ -1,4 +1,5 @@
-// FusedSlice.cpp - the part of a fused kernel that makes some of its results.
+// FusedSlice.cpp - the part of a fused kernel that computes some of its
+// results.
 
 #include "dialects/nn/FusedSlice.h"
 
@@ -11,8 +12,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// What `wanted` values are computed from, walking back as far as `stops`:
-/// the ops on the way, and the values it ends at.
+/// Walks back from the values `wanted` to the values `stops` and to arguments:
+/// collects the ops on the way, and the values where the walk ends.
 static void walkBack(ArrayRef<Value> wanted, const DenseSet<Value> &stops,
                      DenseSet<Operation *> &ops, SetVector<Value> &ends) {
   SmallVector<Value> open(wanted);
@@ -43,7 +44,8 @@ SmallVector<unsigned> tmc::nn::resultsBehind(FusedOp op, unsigned wanted) {
 }
 
 /// True if the part's sums run over the same rows and columns, in the same
-/// tiles, as those of the whole: `map` leads from the whole to the part.
+/// tiles, as those of the whole; `map` maps ops of the whole to ops of the
+/// part.
 static bool sumsAlike(FusedOp whole, FusedOp part,
                       const DenseMap<Operation *, Operation *> &map) {
   std::optional<FusedPlan> before = planFused(whole.getBlock());
@@ -83,7 +85,7 @@ FusedOp tmc::nn::sliceFused(OpBuilder &b, FusedOp op, ArrayRef<unsigned> wanted,
   SetVector<Value> ends;
   walkBack(targets, stops, ops, ends);
 
-  // Operands in the whole's order, then what is given.
+  // Operands in the order of the whole, then the given results.
   SmallVector<Value> inputs, inside;
   for (auto [argument, input] :
        llvm::zip(op.getBlock().getArguments(), op.getInputs()))

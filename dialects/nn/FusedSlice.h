@@ -1,15 +1,15 @@
-// FusedSlice.h - a part of a fused kernel, as a kernel of its own.
+// FusedSlice.h - a part of a fused kernel, as its own kernel.
 //
-// A group that makes several results can be asked for some of them alone, and
-// may start from others that are in memory:
+// From a group with several results, a kernel for only some of them can be
+// built. It may start from other results that are in memory:
 //
 //     residual, normed = fused(projected, previous)     the whole group
 //     normed           = fused(residual)                wanted 1, given 0
 //     residual         = fused(projected, previous)     wanted 0
 //
-// That is what makes the norm cheap to recompute where the residual stream is
-// kept. A part computes each element by the same operations as the whole, and
-// sums in the same tree; where it couldn't, there is no such part.
+// So the norm is cheap to recompute if the residual stream is kept. A part
+// computes each element by the same operations as the whole, and sums in the
+// same tree; if that isn't possible, there is no such part.
 
 #ifndef TMC_DIALECTS_NN_FUSEDSLICE_H
 #define TMC_DIALECTS_NN_FUSEDSLICE_H
@@ -18,12 +18,12 @@
 
 namespace tmc::nn {
 
-/// Results of `op`, other than `wanted`, that `wanted` is computed from
-/// directly: where the walk back from it first meets them.
+/// Results of `op`, other than `wanted`, from which `wanted` is computed
+/// directly: a walk back from `wanted` ends there.
 llvm::SmallVector<unsigned> resultsBehind(FusedOp op, unsigned wanted);
 
-/// Builds, at `b`, the part of `op` that makes `wanted` from `op`'s operands
-/// and its results `given`. Null where no kernel of the same bits does that.
+/// Builds, at `b`, the part of `op` that computes `wanted` from `op`'s operands
+/// and its results `given`. Null if no kernel gives the same bits.
 FusedOp sliceFused(mlir::OpBuilder &b, FusedOp op,
                    llvm::ArrayRef<unsigned> wanted,
                    llvm::ArrayRef<unsigned> given);

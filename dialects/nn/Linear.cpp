@@ -1,5 +1,5 @@
 // Linear.cpp - nn.matmul, nn.embedding and its gradient: products with
-// matrices, spelled out or one-hot.
+// matrices, explicit or one-hot.
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
@@ -16,7 +16,7 @@ using namespace tmc::nn;
 // nn.matmul
 //===----------------------------------------------------------------------===//
 
-/// The matrix of `type` as the product reads it: {rows, columns}.
+/// The dimensions of a factor as the product reads it: {rows, columns}.
 static std::pair<int64_t, int64_t> matrixDims(ShapedType type,
                                               bool transposed) {
   int64_t rows = type.getShape().drop_back().back();
@@ -24,7 +24,7 @@ static std::pair<int64_t, int64_t> matrixDims(ShapedType type,
   return transposed ? std::pair(cols, rows) : std::pair(rows, cols);
 }
 
-/// The shape of the product of operands that agree.
+/// The shape of the product of valid operands.
 static SmallVector<int64_t> productShape(Value lhs, Value rhs,
                                          bool transposeLhs, bool transposeRhs) {
   ShapedType left = tensorType(lhs);
@@ -56,7 +56,8 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value lhs,
         transposeLhs, transposeRhs, /*tf32=*/false);
 }
 
-/// Whether elements of `type`, f32, are rounded to those of `other`, 16 bits.
+/// Whether f32 elements of `type` are rounded to the 16-bit elements of
+/// `other`.
 static bool isReadAs(RankedTensorType type, RankedTensorType other) {
   return type.getElementType().isF32() && other.getElementTypeBitWidth() == 16;
 }
@@ -144,7 +145,7 @@ SmallVector<Value> MatmulOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
     return MatmulOp::create(b, getLoc(), l, r, tl, tr,
                             tensorType(of).getElementType());
   };
-  // dy is multiplied in the type that the factors are multiplied in.
+  // dy is multiplied in the same type as the factors.
   auto dyLike = [&](Value factor) {
     Type type = tensorType(factor).getElementType();
     return convertTo(b, getLoc(), dy, type.isF32() ? narrowerOf(x, w) : type);
@@ -182,11 +183,11 @@ BatchSplit MatmulOp::getSplit(ArrayRef<int64_t> batchDims) {
     rejoin = Rejoin::concat(lhs);
   else if (lhs == lhsRow && rhs < 0)
     rejoin = Rejoin::concat(rank - 2);
-  else if (lhs < 0 && rhs == rhsCol && !getBias()) // else cut the bias too
+  else if (lhs < 0 && rhs == rhsCol && !getBias()) // a bias would be cut
     rejoin = Rejoin::concat(rank - 1);
   else if (lhs >= rank - 2 && rhs >= rank - 2 && lhs != lhsRow &&
            rhs != rhsCol && !getBias() && !getAcc())
-    rejoin = Rejoin::sum(); // Contracts the batch away.
+    rejoin = Rejoin::sum(); // Sums over the batch.
   else if (lhs < 0 && rhs < 0)
     rejoin = Rejoin::whole();
   else
@@ -287,7 +288,7 @@ KernelCall MatmulOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
   return call;
 }
 
-/// The call of `Kernel`, which reads or adds rows of `table`.
+/// The call of `Kernel`, which reads rows of `table` or adds to them.
 template <typename Kernel>
 static KernelCall lookupKernel(StringRef symbol, RankedTensorType table,
                                RankedTensorType ids, Backend backend) {
@@ -336,7 +337,7 @@ SmallVector<Value> EmbeddingOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                          ArrayRef<bool> wanted) {
   if (!wanted[0])
     return {Value(), Value()};
-  // Rows add up in f32 at least.
+  // Rows are added up in f32 at least.
   RankedTensorType table = tensorType(getTable());
   Type sums = accumulationType(table.getElementType());
   Value grad =

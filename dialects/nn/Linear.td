@@ -65,7 +65,7 @@ def NN_MatmulOp : NN_Op<"matmul", [
                    "::mlir::Value":$bias, "::mlir::Value":$acc,
                    "bool":$transposeLhs, "bool":$transposeRhs)>];
   let extraClassDeclaration = [{
-    /// Whether its factors' scales are packed, as a card reads them.
+    /// Whether the scales of its factors are packed for a card.
     bool hasPackedScales();
   }];
   let assemblyFormat = [{

@@ -9,8 +9,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// C1 of the losses: one label per row, and scalars and lse in the type that
-/// losses have.
+/// C1 of the losses: one label per row, and scalars and lse in the accumulation
+/// type.
 static LogicalResult checkLoss(std::optional<Location> loc, int64_t rows,
                                Type element, Value labels, Value scalar,
                                Value lse) {
@@ -39,7 +39,7 @@ static Value lossScale(OpBuilder &b, Location loc, Value dloss, Value weight) {
   return mul(b, loc, dloss, weight);
 }
 
-/// Losses add up and rows lie side by side; only dimension 0 may be cut.
+/// Losses are added up and rows are concatenated; only dimension 0 may be cut.
 static BatchSplit splitLoss(ArrayRef<int64_t> rowOperands,
                             ArrayRef<int64_t> otherOperands,
                             ArrayRef<Rejoin> results) {
@@ -202,8 +202,8 @@ static LogicalResult checkChunked(std::optional<Location> loc, Adaptor op,
                    scalar, lse);
 }
 
-/// Adds the gradients' types, which are those of what they are of. What is in
-/// `results` before them has to be made.
+/// Adds the types of the gradients, which equal the types of the operands. The
+/// results that are already in `results` must always be computed.
 template <typename Adaptor>
 static LogicalResult appendGradients(std::optional<Location> loc, Adaptor op,
                                      SmallVectorImpl<Type> &results) {
@@ -244,7 +244,8 @@ static int64_t logitCount(Value x, Value table) {
   return tensorType(x).getDimSize(0) * tensorType(table).getDimSize(0);
 }
 
-/// What chunks move: each so often the table (or its gradient), and each logit.
+/// The bytes that chunks move: `tablePasses` times the table (or its gradient)
+/// per chunk, and `logitPasses` times each logit.
 static int64_t chunkBytes(Value x, Value table, int64_t chunk,
                           int64_t tablePasses, int64_t logitPasses) {
   int64_t rows = tensorType(x).getDimSize(0);
@@ -295,11 +296,11 @@ BatchSplit LinearCrossEntropyOp::getSplit(ArrayRef<int64_t> d) {
   return splitLoss({d[0], d[2]}, others, {Rejoin::sum(), Rejoin::concat(0)});
 }
 
-/// Of the losses in chunks: x and the table are multiplied, dx is rounded.
+/// For the chunked losses: x and the table are multiplied, dx is rounded.
 bool LinearCrossEntropyOp::takesTF32() { return true; }
 bool LinearCrossEntropyGradOp::takesTF32() { return true; }
 bool LinearCrossEntropyWithGradOp::takesTF32() { return true; }
-/// A table of parameters is rounded as it is read.
+/// A table of parameters is rounded when it is read.
 static bool roundsTable(unsigned factor, bool onCard) {
   return factor == 1 && !onCard;
 }
@@ -358,8 +359,8 @@ linearKernel(StringRef symbol, Value x, Value table, Value labels, bool bias,
   return call;
 }
 
-/// The kernel's operands: the accumulator is the last, and the result's own
-/// buffer.
+/// The kernel's operands. The accumulator is the last operand and the result's
+/// own buffer, so it is left out.
 static KernelCall withoutAccumulator(KernelOpInterface op, KernelCall call) {
   const int64_t last = op.getAccumulator();
   if (last >= 0)
@@ -408,8 +409,8 @@ unsigned LinearCrossEntropyWithGradOp::getAccumulated() {
   return cast<OpResult>(getDtable()).getResultNumber();
 }
 
-/// The logits' product and that of dx pass over the table, that of dtable twice
-/// over what it adds to.
+/// The products for the logits and for dx pass once over the table, that for
+/// dtable twice over its accumulator.
 template <typename OpTy>
 static int64_t gradientBytes(OpTy op, int64_t logitPasses) {
   int64_t dx = isMade(op.getDx()), dtable = isMade(op.getDtable());
@@ -425,7 +426,7 @@ static int64_t gradientFlops(OpTy op, int64_t perLogit) {
          (2 * products * tensorType(op.getX()).getDimSize(1) + perLogit);
 }
 
-/// The logits are made and turned into their gradient.
+/// The logits are computed and turned into their gradient.
 int64_t LinearCrossEntropyGradOp::getBytesMoved() {
   return gradientBytes(*this, 3);
 }

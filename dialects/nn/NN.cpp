@@ -1,5 +1,5 @@
-// NN.cpp - the nn dialect and the short spellings of Builders.h; the ops are in
-// one file per family.
+// NN.cpp - the nn dialect and the functions of Builders.h; each family of ops
+// has its own file.
 
 #include "dialects/nn/NN.h"
 
@@ -67,7 +67,7 @@ Value tmc::nn::convertTo(OpBuilder &b, Location loc, Value x, Type element) {
     return arith::ExtFOp::create(b, loc, to, x);
   if (from.getElementTypeBitWidth() > element.getIntOrFloatBitWidth())
     return arith::TruncFOp::create(b, loc, to, x);
-  // Of the same width: by way of what holds both.
+  // The types have the same width: converts through f32, which holds both.
   Value wide = convertTo(b, loc, x, b.getF32Type());
   return arith::TruncFOp::create(b, loc, to, wide);
 }

@@ -1,8 +1,8 @@
-// NN.h - the nn dialect: what is computed.
+// NN.h - the nn dialect: the computation.
 //
-// Immutable, ranked, statically shaped tensors. Pointwise work is upstream's
-// arith and math on tensors; this dialect adds what they lack, and a `*_grad`
-// op only where a gradient can't be said with ops already there.
+// Immutable, ranked, statically shaped tensors. Pointwise work uses upstream's
+// arith and math on tensors. This dialect adds the missing ops, and a `*_grad`
+// op only if existing ops can't express a gradient.
 
 #ifndef TMC_DIALECTS_NN_NN_H
 #define TMC_DIALECTS_NN_NN_H
@@ -26,8 +26,8 @@
 
 namespace tmc::nn {
 
-/// What `op` adds one of its results onto, in place: an operand, or room for
-/// one. None: it can't.
+/// The operand onto which `op` accumulates one of its results in place, or the
+/// place for such an operand. None if the op can't accumulate.
 std::optional<mlir::MutableOperandRange> accumulatorOf(mlir::Operation *op);
 
 } // namespace tmc::nn

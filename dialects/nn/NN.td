@@ -1,5 +1,5 @@
-// NN.td - the dialect nn: what is computed. One file per family, beside the .cpp
-// that answers for it.
+// NN.td - the nn dialect: the computation. One file per family of ops, beside
+// the .cpp that implements it.
 
 #ifndef TMC_DIALECTS_NN_NN_TD
 #define TMC_DIALECTS_NN_NN_TD

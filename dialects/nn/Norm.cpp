@@ -1,7 +1,7 @@
 // Norm.cpp - norms, softmax and GELU: checked, costed and differentiated whole.
 //
-// Apart from batch_norm these have no kernel: before kernels are chosen they
-// are taken apart into pointwise work and row reductions.
+// Except for batch_norm these ops have no kernel: before kernels are chosen
+// they are decomposed into pointwise work and row reductions.
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
@@ -22,7 +22,8 @@ static RankedTensorType vectorLike(RankedTensorType like, int64_t n) {
   return RankedTensorType::get({n}, like.getElementType());
 }
 
-/// C1 of the row norms: `vector` (may be null) is as long as a row of `input`.
+/// C1 of the row norms: `vector` (may be null) has the length of a row of
+/// `input`.
 static LogicalResult checkRowVector(std::optional<Location> loc, Value input,
                                     Value vector, StringRef what) {
   auto type = cast<RankedTensorType>(input.getType());
@@ -35,7 +36,7 @@ static LogicalResult checkRowVector(std::optional<Location> loc, Value input,
   return success();
 }
 
-/// Row-wise ops keep the batch where it is unless it lies within the row.
+/// Row-wise ops keep the batch dimension, unless it is inside the row.
 static BatchSplit splitRows(Value input, ArrayRef<int64_t> batchDims) {
   if (llvm::any_of(batchDims.drop_front(), [](int64_t d) { return d >= 0; }))
     return BatchSplit::refuse("its parameters depend on the batch");
@@ -47,7 +48,8 @@ static BatchSplit splitRows(Value input, ArrayRef<int64_t> batchDims) {
 }
 
 namespace {
-/// Spells row statistics: sums over the innermost dimension, and back.
+/// Short forms for row statistics: sums over the innermost dimension, and their
+/// broadcast.
 struct Rows {
   OpBuilder &b;
   Location loc;
@@ -98,8 +100,8 @@ SmallVector<Value> LayerNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   Location loc = getLoc();
   Rows rows{b, loc, tensorType(getInput())};
   Value dy = grads[0], x = getInput();
-  // The statistics are recomputed from x: two reductions, cheaper than two
-  // more saved values, and fused with what follows.
+  // The statistics are recomputed from x: two reductions, which are cheaper
+  // than two more saved values, and fuse with the following ops.
   Value centred = sub(b, loc, x, rows.spread(rows.mean(x)));
   Value rstd = rows.rsqrt(rows.mean(mul(b, loc, centred, centred)),
                           getEpsilon().convertToDouble());
@@ -270,7 +272,7 @@ static int64_t channelsOf(RankedTensorType type, bool channelsLast) {
 }
 
 /// C1 of both: `vectors` have one element per channel of `input`, all of its
-/// type or all of that in which it is summed up.
+/// type or all of its accumulation type.
 static LogicalResult checkChannels(std::optional<Location> loc, Value input,
                                    ArrayRef<Value> vectors, bool channelsLast) {
   auto type = cast<RankedTensorType>(input.getType());
@@ -315,7 +317,7 @@ int64_t BatchNormOp::getFlops() {
 SmallVector<Value> BatchNormOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                                          ArrayRef<bool> wanted) {
   SmallVector<Value> result(getNumOperands());
-  // The statistics that leave the step carry no gradient.
+  // The statistics that leave the step have no gradient.
   if (!grads[0])
     return result;
   auto grad =

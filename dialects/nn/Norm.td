@@ -1,6 +1,6 @@
-// Norm.td - norms and activations: recognised whole, differentiated whole, then
-// taken apart into pointwise work and row reductions, which fuse with what is
-// around.
+// Norm.td - norms and activations: recognised and differentiated as one op,
+// then decomposed into pointwise work and row reductions, which fuse with the
+// ops around them.
 
 #ifndef TMC_DIALECTS_NN_NORM_TD
 #define TMC_DIALECTS_NN_NORM_TD

@@ -135,7 +135,7 @@ int64_t QuantizeOp::getFlops() { return flopsOfQuantize(getInput()); }
 int64_t QuantizeBothOp::getFlops() { return flopsOfQuantize(getInput()); }
 int64_t QuantizeBlocksOp::getFlops() { return flopsOfQuantize(getInput()); }
 
-/// The whole tensor is read twice, but for a delayed scale; a block stays in
+/// The whole tensor is read twice, except for a delayed scale; a block stays in
 /// the cache.
 template <typename Op> static int64_t bytesOfQuantize(Op op) {
   int64_t bytes = sumOfTensorBytes(op);

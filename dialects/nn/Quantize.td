@@ -1,4 +1,4 @@
-// Quantize.td - floats as codes of 8 bits and the scales that go with them.
+// Quantize.td - floats as 8-bit codes with their scales.
 
 #ifndef TMC_DIALECTS_NN_QUANTIZE_TD
 #define TMC_DIALECTS_NN_QUANTIZE_TD

@@ -22,7 +22,7 @@ LogicalResult RandomOp::verify() {
   return success();
 }
 
-/// Ten rounds of Philox, two multiplications each, make four numbers.
+/// Ten rounds of Philox, two multiplications each, give four numbers.
 static constexpr int64_t kFlopsPerDraw = 10;
 
 int64_t RandomOp::getFlops() {

@@ -1,4 +1,4 @@
-// Random.td - random numbers, the same wherever they are made.
+// Random.td - random numbers that don't depend on place or order.
 
 #ifndef TMC_DIALECTS_NN_RANDOM_TD
 #define TMC_DIALECTS_NN_RANDOM_TD

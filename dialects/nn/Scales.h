@@ -1,8 +1,8 @@
-// Scales.h - which codes of a tensor share a scale.
+// Scales.h - the groups of codes that share a scale.
 //
 // The scales of a tensor of 8-bit codes are one scalar, or a tensor of the same
-// rank. Of the two innermost dimensions each index has scales of its own, or
-// 128 of them share one:
+// rank. Along each of the two innermost dimensions each index has its own
+// scales, or 128 indices share them:
 //
 //     codes [256, 512]   scale []          the whole tensor
 //                        scale [256, 4]    128 of a row
@@ -10,9 +10,9 @@
 //                        scale [2, 4]      squares of 128 x 128
 //
 // Or they are a vector: packed, in the order in which a card's products read
-// them (runtime/kernels/Quantize.h). Blocks of packed scales go along rows, of
-// a matrix whose rows are a multiple of 8, so that the length tells what shares
-// a scale:
+// them (runtime/kernels/Quantize.h). Blocks of packed scales go along rows of a
+// matrix whose number of rows is a multiple of 8, so the length of the vector
+// identifies the blocks:
 //
 //     codes [256, 512]   scale [1024]      128 of a row, 4 x 256
 //                        scale [8]         squares of 128 x 128, 2 x 4
@@ -26,18 +26,18 @@
 
 namespace tmc::nn {
 
-/// Rows of codes whose scales are packed are a multiple of it.
+/// The number of rows of codes with packed scales is a multiple of this.
 constexpr int64_t kPackedRows = 8;
 
-/// What shares a scale; nothing if `scale` isn't of the shape of scales of
-/// `codes`, packed ones included.
+/// The block that shares a scale; none if `scale` doesn't have the shape of
+/// scales of `codes`, packed ones included.
 std::optional<ScaleBlock> scaleBlockOf(mlir::RankedTensorType codes,
                                        mlir::RankedTensorType scale);
 
 /// The type of the scales of `codes` for such blocks.
 mlir::RankedTensorType scaleTypeFor(mlir::RankedTensorType codes,
                                     ScaleBlock block);
-/// The type of packed ones, of blocks that go along the rows of a matrix.
+/// The type of packed scales, for blocks that go along the rows of a matrix.
 mlir::RankedTensorType packedScaleTypeFor(mlir::RankedTensorType codes,
                                           ScaleBlock block);
 inline bool arePacked(mlir::RankedTensorType scale) {

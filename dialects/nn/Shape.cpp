@@ -1,5 +1,5 @@
-// Shape.cpp - ops that move elements and compute none (reduce aside): reshape,
-// slice, pad, concat, transpose, broadcast, reduce, copy, iota.
+// Shape.cpp - ops that only move elements, except reduce: reshape, slice, pad,
+// concat, transpose, broadcast, reduce, copy, iota.
 
 #include "dialects/nn/Builders.h"
 #include "dialects/nn/NN.h"
@@ -13,8 +13,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// The split of an op all of whose dimensions map one to one, `map[i]` being
-/// the result's dimension for the operand's dimension i (-1: none).
+/// The split of an op whose dimensions map one to one: `map[i]` is the result's
+/// dimension for the operand's dimension i (-1: none).
 static BatchSplit splitByMap(int64_t batchDim, ArrayRef<int64_t> map) {
   if (batchDim < 0)
     return {{Rejoin::whole()}, ""};
@@ -51,7 +51,7 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *context,
   return success();
 }
 
-/// The dimensions of `type` that `dims` leaves, in order.
+/// The dimensions of `type` outside `dims`, in order.
 static SmallVector<int64_t> otherDims(RankedTensorType type,
                                       ArrayRef<int64_t> dims) {
   SmallVector<int64_t> kept;
@@ -72,8 +72,8 @@ SmallVector<Value> ReduceOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
   Value dy = broadcastTo(b, getLoc(), grads[0], type, kept);
   if (getKind() == ReduceKind::Sum)
     return {dy};
-  // The gradient of an extremum goes to where it is attained, in equal shares,
-  // as PyTorch's amax and amin do.
+  // The gradient of an extremum goes to the elements that equal it, in equal
+  // parts, as in PyTorch's amax and amin.
   Value extremum = broadcastTo(b, getLoc(), getResult(), type, kept);
   Value hit = arith::CmpFOp::create(b, getLoc(), arith::CmpFPredicate::OEQ,
                                     getInput(), extremum);
@@ -208,8 +208,8 @@ SmallVector<Value> ReshapeOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
 BatchSplit ReshapeOp::getSplit(ArrayRef<int64_t> batchDims) {
   if (batchDims[0] < 0)
     return {{Rejoin::whole()}, ""};
-  // The batch is the outer part of some dimension: pieces stay in one run of
-  // memory per element of the dimensions before it. The result needs a
+  // The batch is the outer part of some dimension: for each element of the
+  // dimensions before it, pieces are contiguous in memory. The result needs a
   // dimension that begins at the same place.
   ArrayRef<int64_t> from = tensorType(getInput()).getShape();
   ArrayRef<int64_t> to = tensorType(getResult()).getShape();
@@ -231,7 +231,7 @@ MemRefType ReshapeOp::viewOf(MemRefType source) {
   if (failed(source.getStridesAndOffset(strides, offset)))
     return {};
   // Walks both shapes from the inside, matching groups of dimensions that hold
-  // the same elements; inside a group of the source memory must be in a row.
+  // the same elements; inside a group of the source, memory must be contiguous.
   SmallVector<int64_t> result(shape.size());
   int64_t i = source.getRank() - 1, j = shape.size() - 1;
   while (j >= 0) {
@@ -246,7 +246,7 @@ MemRefType ReshapeOp::viewOf(MemRefType source) {
     if (i < 0)
       return {};
     int64_t stride = strides[i], have = source.getDimSize(i), need = 1;
-    // Collapse source dimensions until the group covers shape[j].
+    // Merges source dimensions until the group covers shape[j].
     while (have % shape[j] != 0 || have < shape[j]) {
       if (--i < 0)
         return {};
@@ -256,10 +256,10 @@ MemRefType ReshapeOp::viewOf(MemRefType source) {
         return {};
       have *= source.getDimSize(i);
     }
-    // Hand out the group to result dimensions.
+    // Divides the group among result dimensions.
     while (j >= 0 && need < have) {
       if (have % (need * shape[j]) != 0) {
-        // The group ends inside this dimension: take in more of the source.
+        // The group ends inside this dimension: adds more of the source.
         if (--i < 0)
           return {};
         if (source.getDimSize(i) == 1)
@@ -353,7 +353,8 @@ SmallVector<Value> SliceOp::buildVjp(OpBuilder &b, ArrayRef<Value> grads,
                         getOffsets(), getSteps())};
 }
 
-/// A box may be cut with the batch only if it holds that dimension whole.
+/// A box may be cut with the batch only if it contains that dimension
+/// completely.
 static BatchSplit splitBox(int64_t batchDim, RankedTensorType small,
                            RankedTensorType large) {
   if (batchDim < 0)
@@ -412,8 +413,8 @@ static void collectAddends(Value sum, SmallVectorImpl<Value> &addends) {
 }
 
 namespace {
-/// Pads that fill a tensor side by side, added up, are a concatenation: the
-/// gradient of a tensor of which every part was sliced. Other addends stay.
+/// A sum of pads that fill a tensor side by side is a concatenation: the
+/// gradient of a tensor all parts of which were sliced. Other addends stay.
 struct SumOfPadsIsConcat : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::AddFOp op,
@@ -458,7 +459,7 @@ struct SumOfPadsIsConcat : OpRewritePattern<arith::AddFOp> {
   }
 
 private:
-  /// The only dimension along which the pads add anything.
+  /// The only dimension along which the pads add elements.
   static std::optional<int64_t> commonDim(ArrayRef<PadOp> pads,
                                           RankedTensorType type) {
     std::optional<int64_t> found;
@@ -607,7 +608,7 @@ KernelCall CopyOp::getKernel(ArrayRef<MemRefType> inputs, Backend backend) {
     stride *= out.getDimSize(dim);
   }
   KernelCall call(getContext(), "Copy", Copy::takes(runtimeType(out)));
-  // The operand's pointer already stands at its offset.
+  // The operand's pointer already includes its offset.
   call.type("type", out)
       .list("shape", out.getShape())
       .list("inStrides", strides)

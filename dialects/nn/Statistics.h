@@ -1,4 +1,4 @@
-// Statistics.h - what a batch norm's statistics are of.
+// Statistics.h - the number of values in a batch norm's statistics.
 
 #ifndef TMC_DIALECTS_NN_STATISTICS_H
 #define TMC_DIALECTS_NN_STATISTICS_H
@@ -7,7 +7,8 @@
 
 namespace tmc::nn {
 
-/// Of how many values a channel's statistics are. One has no variance.
+/// The number of values in a channel's statistics. A single value has no
+/// variance.
 int64_t valuesPerChannel(BatchNormOp op);
 
 } // namespace tmc::nn

@@ -158,8 +158,8 @@ LogicalResult MicroBatchOp::verify() {
 }
 
 namespace {
-/// A carried value that every run hands on as it came is zeros, as it began:
-/// the gradient of a parameter that the loss doesn't depend on.
+/// A carried value that every run passes on unchanged stays zero, its initial
+/// value: the gradient of a parameter on which the loss doesn't depend.
 struct DropIdleCarried : OpRewritePattern<MicroBatchOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -234,7 +234,7 @@ RankedTensorType train::inSpace(Type tensor, Space space) {
                                    : SpaceAttr::get(type.getContext(), space));
 }
 
-/// C1 and C2 of the moves; `steps`: how many spaces away from the device.
+/// C1 and C2 of the moves; `steps`: the number of spaces away from the device.
 static LogicalResult checkMove(Operation *op, int steps) {
   Type source = op->getOperand(0).getType(),
        result = op->getResult(0).getType();

@@ -1,4 +1,4 @@
-// Train.h - the train dialect: what a training step is.
+// Train.h - the train dialect: a training step.
 
 #ifndef TMC_DIALECTS_TRAIN_TRAIN_H
 #define TMC_DIALECTS_TRAIN_TRAIN_H
@@ -28,44 +28,46 @@ class UpdateRule : public mlir::OpTrait::TraitBase<ConcreteOp, UpdateRule> {};
 #include "dialects/train/Train.h.inc"
 
 namespace tmc::train {
-/// The role of argument `index`; nothing where it has none.
+/// The role of argument `index`; none if it has no role.
 std::optional<Role> roleOf(mlir::FunctionOpInterface function, unsigned index);
 
 /// The `train.name` of argument or result `index`, or "".
 llvm::StringRef argName(mlir::FunctionOpInterface function, unsigned index);
 llvm::StringRef resultName(mlir::FunctionOpInterface function, unsigned index);
 
-/// The number of the result marked `train.loss`; nothing where there is none.
+/// The number of the result marked `train.loss`; none if there is no such
+/// result.
 std::optional<unsigned> lossResult(mlir::FunctionOpInterface function);
 
-/// The argument whose new value result `index` is; nothing where it is none's.
+/// The argument whose new value is result `index`; none if it isn't a new
+/// value.
 std::optional<unsigned> updatedArg(mlir::FunctionOpInterface function,
                                    unsigned index);
 
-/// The argument of which argument `index` is a copy in 16 bits; nothing where
-/// it is none.
+/// The argument of which argument `index` is a 16-bit copy; none if it isn't a
+/// copy.
 std::optional<unsigned> copiedArg(mlir::FunctionOpInterface function,
                                   unsigned index);
 
-/// Gives `step` one more state, its last argument, with attributes beside role
-/// and name; and, as its last result, an argument's new value.
+/// Adds a state to `step`, its last argument, with attributes beside role and
+/// name; and adds an argument's new value as its last result.
 mlir::BlockArgument addState(StepOp step, llvm::StringRef name, mlir::Type type,
                              llvm::ArrayRef<mlir::NamedAttribute> attrs);
 void addNewValue(StepOp step, mlir::BlockArgument argument, mlir::Value value);
 
-/// Where the bytes of a tensor of type `tensor` are.
+/// The space of a tensor of type `tensor`.
 Space spaceOf(mlir::Type tensor);
 /// The type of the same tensor in `space`.
 mlir::RankedTensorType inSpace(mlir::Type tensor, Space space);
-/// The work that `done` ends; null where it is no end of work.
+/// The op that starts the work that `done` ends; null if `done` ends no work.
 mlir::Operation *startOf(mlir::Operation *done);
 /// Whether `op` starts work beside the device's kernels.
 bool isWork(mlir::Operation *op);
 
-/// A scalar in f32 (f64 beside f64), in the space of `tensor`.
+/// A scalar type of f32 (f64 for f64 tensors), in the space of `tensor`.
 mlir::RankedTensorType scalarBeside(mlir::Type tensor);
-/// Replaces an update that keeps no copy by one that keeps `copy`, of the type
-/// that the copy is to have; returns the new copy.
+/// Replaces an update without a copy by one with `copy`, of the copy's type;
+/// returns the new copy.
 mlir::Value keepCopy(mlir::Operation *update, mlir::Value copy);
 } // namespace tmc::train
 

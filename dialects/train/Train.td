@@ -53,15 +53,17 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kRanges = "train.ranges";
     static constexpr ::llvm::StringLiteral kLoss = "train.loss";
     static constexpr ::llvm::StringLiteral kUpdates = "train.updates";
-    /// On `func.func @forward` after the split pass: how often the body runs.
+    /// On `func.func @forward` after the split pass: the number of runs of the
+    /// body.
     static constexpr ::llvm::StringLiteral kMicroBatches =
         "train.micro_batches";
-    /// On `func.func @forward` after the layout phase: the parts that rows
-    /// between wide products are computed in.
+    /// On `func.func @forward` after the layout phase: the number of parts in
+    /// which rows between wide products are computed.
     static constexpr ::llvm::StringLiteral kTiles = "train.tiles";
     /// On a product: the exception of `--precision` that decided its type.
     static constexpr ::llvm::StringLiteral kPrecision = "train.precision";
-    /// On every op from `plan` on: which execution of its original it is.
+    /// On every op from `plan` on: the number of its execution among those of
+    /// its original.
     static constexpr ::llvm::StringLiteral kInstance = "train.instance";
     /// On an update that the host runs: unit.
     static constexpr ::llvm::StringLiteral kOnHost = "train.on_host";
@@ -202,17 +204,17 @@ def Train_YieldOp : Op<Train_Dialect, "yield", [
 // Moves and other work beside the device's kernels
 //===----------------------------------------------------------------------===//
 
-/// Work that runs beside the device's kernels is two ops of the schedule:
+/// Work beside the device's kernels is two ops of the schedule:
 ///
 ///     %h = train.stash_start %v          the copy may begin
 ///     %w = nn.matmul ...                 runs meanwhile
 ///     train.stash_done %h                the copy is over: %v's bytes are free
 ///
-/// What the work reads and writes is alive from its start through its done.
-/// Each engine does one thing at a time, in the order of the starts, and dones
-/// of one engine stand in that order. Compute waits at the done of work that
-/// reads or writes a value of the device, and at no other.
-/// compiler/planning/model/Problem.h (R10 to R12) is the whole of it.
+/// Values that the work reads and writes are alive from its start through its
+/// done. Each engine does one thing at a time, in the order of the starts, and
+/// the dones of one engine have the same order. Compute waits at the done of
+/// work that reads or writes a value of the device, and at no other.
+/// compiler/planning/model/Problem.h (R10 to R12) has the complete rules.
 class Train_Move<string mnemonic> : Op<Train_Dialect, mnemonic> {
   let arguments = (ins Train_AnyTensor:$source);
   let results = (outs Train_AnyTensor:$result);

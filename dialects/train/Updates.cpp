@@ -1,4 +1,4 @@
-// Updates.cpp - the optimizers' rules.
+// Updates.cpp - the rules of the optimizers.
 
 #include "dialects/train/Train.h"
 
@@ -16,7 +16,7 @@ static int64_t elements(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
 }
 
-/// Whether an update rounds by chance what it keeps in `value`.
+/// Whether an update rounds `value` stochastically.
 static bool isRounded(Value value) {
   auto element = dyn_cast<FloatType>(
       cast<RankedTensorType>(value.getType()).getElementType());
@@ -69,13 +69,13 @@ static void appendResults(Value param, ArrayRef<Value> kept, Value copy,
 }
 
 template <typename Op> static int64_t bytesOfUpdate(Op op) {
-  // The old copy takes no part in the new one.
+  // The update doesn't read the old copy.
   int64_t unread = op.getCopy() ? sizeInBytes(op.getCopy().getType()) : 0;
   return sumOfTensorBytes(op) - unread;
 }
 
-/// `pairs`, and the copy, which is the last operand and the last result but
-/// one.
+/// `pairs`, and the pair of the copy: the last operand, and the result before
+/// the last.
 template <typename Op>
 static SmallVector<std::pair<unsigned, unsigned>>
 overwritesOf(Op op, SmallVector<std::pair<unsigned, unsigned>> pairs) {
@@ -104,7 +104,7 @@ Value train::keepCopy(Operation *update, Value copy) {
   return keeping->getResult(squares);
 }
 
-/// The types of an update's kernel.
+/// Adds the types of an update's kernel.
 template <typename Op>
 static void addTypes(KernelCall &call, Op op, Type moment) {
   call.type("param", op.getParam().getType())
@@ -114,8 +114,8 @@ static void addTypes(KernelCall &call, Op op, Type moment) {
     call.type("copy", op.getCopy().getType());
 }
 
-/// The order of a kernel's values where it is the op's but for a copy: the old
-/// one isn't read, and the new one stands behind the sum of squares.
+/// The order of a kernel's values: that of the op, except for a copy. The old
+/// copy isn't read, and the new one comes after the sum of squares.
 template <typename Op> static void addCopy(KernelCall &call, Op op) {
   if (!op.getCopy())
     return; // The last operand, the clip, may be absent.
@@ -171,8 +171,8 @@ KernelCall AdamWOp::getKernel(ArrayRef<MemRefType>, Backend) {
   return adamKernel<AdamW>(*this, "AdamW", getM().getType());
 }
 
-/// The results of an update whose moments are codes and a scale for each block;
-/// `mScale` and `vScale` are its scales.
+/// The results of an update whose moments are codes with a scale for each
+/// block; `mScale` and `vScale` are these scales.
 template <typename Op>
 static LogicalResult
 inferCodedUpdate(std::optional<Location> loc, typename Op::Adaptor op,
@@ -218,7 +218,7 @@ LogicalResult AdamW8bitOp::inferReturnTypes(MLIRContext *,
 }
 
 int64_t AdamW8bitOp::getFlops() {
-  // Beside AdamW's: two codes read, two found among neighbours.
+  // In addition to AdamW: two codes are read, two are found among neighbours.
   return 40 * elements(getParam());
 }
 int64_t AdamW8bitOp::getBytesMoved() { return bytesOfUpdate(*this); }
@@ -251,7 +251,8 @@ LogicalResult AdamW4bitOp::inferReturnTypes(MLIRContext *,
 }
 
 int64_t AdamW4bitOp::getFlops() {
-  // Beside AdamW's: two codes read, two found by comparing with 15 bounds.
+  // In addition to AdamW: two codes are read, two are found by comparison with
+  // 15 bounds.
   return 55 * elements(getParam());
 }
 int64_t AdamW4bitOp::getBytesMoved() { return bytesOfUpdate(*this); }
@@ -303,7 +304,7 @@ LogicalResult AdafactorOp::inferReturnTypes(MLIRContext *,
 int64_t AdafactorOp::getFlops() { return 30 * elements(getParam()); }
 int64_t AdafactorOp::getBytesMoved() {
   // The gradient is read for the moments, for the update's size and for the
-  // update; where each element has a moment, the first two are one.
+  // update; if each element has a moment, the first two are one pass.
   int64_t reads = getMoments().size();
   return bytesOfUpdate(*this) + reads * sizeInBytes(getGrad().getType()) +
          sizeInBytes(getParam().getType());
@@ -349,7 +350,8 @@ KernelCall AdafactorOp::getKernel(ArrayRef<MemRefType>, Backend backend) {
   call.ins.push_back(getMoments().size() > 1 ? at++ : -1);
   call.ins.append({at, at + 1});
   call.ins.push_back(getClip() ? at + 2 : -1);
-  // param, moments, sum of squares, copy, which is the result before that sum.
+  // param, moments, sum of squares, copy; the copy is the result before that
+  // sum.
   int64_t last = getOperation()->getNumResults() - 1;
   call.outs = {0, 1, getMoments().size() > 1 ? 2 : -1, last};
   if (getCopy())
@@ -442,7 +444,8 @@ KernelCall SGDOp::getKernel(ArrayRef<MemRefType>, Backend) {
   call.ins.push_back(getMomentumBuffer() ? at++ : -1);
   call.ins.append({at, at + 1});
   call.ins.push_back(getClip() ? at + 2 : -1);
-  // param, buffer, sum of squares, copy, which is the result before that sum.
+  // param, buffer, sum of squares, copy; the copy is the result before that
+  // sum.
   int64_t last = getOperation()->getNumResults() - 1;
   call.outs = {0, getMomentumBuffer() ? 1 : -1, last};
   if (getCopy())

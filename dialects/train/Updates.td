@@ -1,11 +1,11 @@
 // Updates.td - gradients' norms, the loss's scale, and the optimizers' rules.
 //
-// Included by Train.td, behind the dialect and its types.
+// Included by Train.td, after the dialect and its types.
 
 #ifndef TMC_DIALECTS_TRAIN_UPDATES_TD
 #define TMC_DIALECTS_TRAIN_UPDATES_TD
 
-/// `costs`: methods of `CostOpInterface` whose default isn't the op's.
+/// `costs`: methods of `CostOpInterface` that the op defines itself.
 class Train_Op<string mnemonic, list<Trait> traits = [],
                list<string> costs = []>
     : Op<Train_Dialect, mnemonic, !listconcat([
@@ -75,36 +75,37 @@ def Train_LossScaleOp : Train_Op<"loss_scale"> {
 }
 
 /// An optimizer's rule: operand 0 is the parameter, operand 1 its gradient, and
-/// result 0 the new parameter. State and its types are the rule's own.
+/// result 0 the new parameter. Each rule has its own states and types.
 ///
-/// Parameter, gradient and moments have types of their own; what is computed of
-/// them is f32. Where a parameter or a moment has 16 bits, its new value is
-/// rounded by chance, as runtime/kernels/Stochastic.h says: `stream` numbers the
-/// draws of this update.
+/// Parameter, gradient and moments have their own types; the arithmetic is f32.
+/// If a parameter or a moment has 16 bits, its new value is rounded
+/// stochastically (runtime/kernels/Stochastic.h): `stream` numbers the random
+/// bits of this update.
 ///
-/// `step` counts updates from 1. At 0 an update leaves everything as it is; so
-/// `train.loss_scale` skips one. A `clip` that is NaN does the same: of
-/// gradients whose norm isn't finite, the finite ones say nothing either.
+/// `step` counts updates from 1. At 0 an update changes nothing:
+/// `train.loss_scale` skips updates in this way. A NaN `clip` has the same
+/// effect: if the norm of the gradients isn't finite, the finite gradients
+/// aren't used either.
 ///
-/// A parameter in f32 may have a copy in 16 bits, for the products that multiply
-/// those: the last operand, `copy`, whose new value `new_copy` the update rounds
-/// from the new parameter as it writes that, to nearest, as a cast does. So the
-/// masters are read once, and no step begins with casts:
+/// A parameter in f32 may have a 16-bit copy, for the products that multiply
+/// it: the last operand, `copy`. The update rounds the new value, `new_copy`,
+/// from the new parameter, to nearest, as a cast does. So the master weights
+/// are read once, and no step begins with casts:
 ///
 ///     products --read--> copy <--rounds-- update --writes--> parameter
 ///
-/// The copy is a state of the step (`train.copy_of`), and always its parameter
-/// rounded: the runtime makes it anew wherever a parameter gets a value, from
-/// weights, at random, from a checkpoint or from outside, and files hold
-/// parameters alone, so that the two can't disagree. At step 0 both stay. As any
-/// new value the new copy takes the old one's bytes, so that an update comes
-/// after every product that reads the copy.
+/// The copy is a state of the step (`train.copy_of`), and always its rounded
+/// parameter: the runtime rounds it again each time a parameter gets a value,
+/// from weights, at random, from a checkpoint or from outside. Files hold
+/// parameters alone, so that the two can't differ. At step 0 both stay
+/// unchanged. Like any new value, the new copy takes the bytes of the old one,
+/// so an update comes after every product that reads the copy.
 def Train_UpdateRule : NativeOpTrait<"UpdateRule"> {
   let cppNamespace = "::tmc::train";
 }
 
-/// Ops whose last result is the gradient's sum of squares, and the one before
-/// it the new copy, if there is one.
+/// Ops whose last result is the gradient's sum of squares; the result before it
+/// is the new copy, if there is one.
 class Train_Update<string mnemonic>
     : Train_Op<mnemonic, [Train_UpdateRule, AttrSizedOperandSegments],
                ["getBytesMoved"]>;
@@ -254,7 +255,7 @@ def Train_AdafactorOp : Train_Update<"adafactor"> {
                        Optional<Train_Float>:$copy, F64Attr:$beta2_decay,
                        F64Attr:$eps1, F64Attr:$eps2, F64Attr:$d,
                        F64Attr:$weight_decay, OptionalAttr<I64Attr>:$stream);
-  // The moments' new values and the copy's, where there is such.
+  // The new values of the moments and of the copy, if any.
   let results = (outs Train_Float:$new_param, Variadic<Train_Float>:$new_states,
                       Train_Float:$square);
   let assemblyFormat = [{
@@ -324,7 +325,7 @@ def Train_SGDOp : Train_Update<"sgd"> {
                        Optional<Train_Float>:$copy, F64Attr:$momentum,
                        F64Attr:$dampening, F64Attr:$weight_decay,
                        UnitAttr:$nesterov, OptionalAttr<I64Attr>:$stream);
-  // The buffer's new value and the copy's, where there are such.
+  // The new values of the buffer and of the copy, if any.
   let results = (outs Train_Float:$new_param, Variadic<Train_Float>:$new_states,
                       Train_Float:$square);
   let assemblyFormat = [{

@@ -1,5 +1,5 @@
-// FoldIntoKernels.cpp - -tmc-fold-into-kernels: what a kernel does for nothing,
-// and what needn't be done.
+// FoldIntoKernels.cpp - -tmc-fold-into-kernels: folds work that a kernel does
+// at no cost, and removes work that isn't needed.
 
 #include "passes/Passes.h"
 
@@ -36,7 +36,7 @@ Value rowVector(Value value) {
   return broadcast.getInput();
 }
 
-/// matmul + bias, through a reshape that leaves the rows as they are.
+/// matmul + bias, through a reshape that doesn't change the rows.
 struct FoldBias : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::AddFOp op,
@@ -68,23 +68,23 @@ struct FoldBias : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-/// True if nothing but one op reads `value` and its bytes may be taken: it is
-/// computed here and no view, or a loop carries or leaves it.
+/// True if only one op reads `value` and its bytes may be overwritten: an op
+/// that is no view computes it here, or a loop carries or returns it.
 bool mayAccumulateOnto(Value value) {
   if (!value.hasOneUse())
     return false;
   if (Operation *op = value.getDefiningOp())
     return !isa<ViewOpInterface>(op) && !op->hasTrait<OpTrait::ConstantLike>();
-  // Of a function's or a step's arguments the caller keeps the bytes.
+  // The caller keeps the bytes of a function's or a step's arguments.
   Operation *parent = cast<BlockArgument>(value).getOwner()->getParentOp();
   auto loop = dyn_cast<train::MicroBatchOp>(parent);
   return loop && llvm::is_contained(loop.getCarried(), value);
 }
 
-/// x + product, where the product can add onto x's bytes; or where what the
-/// product adds onto can, or what that adds onto: x + (a + b) is (x + a) + b.
-/// Worth it where x isn't pointwise work, which would take the addition for
-/// nothing.
+/// Rewrites x + product if the product can add onto x's bytes. Also if the
+/// product already adds onto a value that can, directly or through further
+/// additions: x + (a + b) is (x + a) + b. Pointwise work in x would do the
+/// addition at no cost, so x must not be pointwise.
 struct FoldAccumulator : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::AddFOp sum,
@@ -102,8 +102,9 @@ struct FoldAccumulator : OpRewritePattern<arith::AddFOp> {
   }
 
 private:
-  /// The op that adds the first term of `total`, and adds it onto nothing; null
-  /// if there is none, or another op reads a part of the sum.
+  /// The op that adds the first term of `total` and doesn't accumulate onto
+  /// another value; null if there is none, or if another op reads a part of the
+  /// sum.
   static Operation *firstOf(Value total, Block *block) {
     while (true) {
       Operation *op = total.getDefiningOp();
@@ -120,7 +121,7 @@ private:
     }
   }
 
-  /// True if a loop carries `x` or has left it, or a kernel has made it.
+  /// True if a loop carries or returns `x`, or a kernel computes it.
   static bool isKnownBefore(Value x, Operation *op) {
     Operation *made = x.getDefiningOp();
     return !made ||
@@ -129,8 +130,8 @@ private:
   }
 };
 
-/// Collects what `value` is made of behind `op`, in order; false if `op` or an
-/// op with effects is among it.
+/// Collects the ops after `op` that `value` depends on, in order; false if `op`
+/// or an op with effects is among them.
 bool dependsBehind(Value value, Operation *op, SetVector<Operation *> &found) {
   Operation *made = value.getDefiningOp();
   if (!made || made->getBlock() != op->getBlock() ||
@@ -145,8 +146,9 @@ bool dependsBehind(Value value, Operation *op, SetVector<Operation *> &found) {
   return true;
 }
 
-/// A loss in chunks and its gradient: one kernel, which makes the logits once.
-/// Only the gradient may read the log-sum-exps, for nobody keeps them then.
+/// A loss in chunks and its gradient become one kernel, which computes the
+/// logits once. Only the gradient may read the log-sum-exps, because the kernel
+/// doesn't store them.
 struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(LinearCrossEntropyGradOp op,
@@ -160,7 +162,8 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
         loss.getIgnoreIndex() != op.getIgnoreIndex() ||
         loss.getTf32() != op.getTf32())
       return failure();
-    // A gradient that is scaled by what comes of the loss has to wait for it.
+    // If the gradient's scale depends on the loss, the gradient must run after
+    // it.
     SetVector<Operation *> needed;
     if (!dependsBehind(op.getScale(), loss, needed) ||
         (op.getAcc() && !dependsBehind(op.getAcc(), loss, needed)))
@@ -181,7 +184,7 @@ struct FoldLossIntoGrad : OpRewritePattern<LinearCrossEntropyGradOp> {
   }
 };
 
-/// The 16-bit logits that `logits` is a widened copy of, or null.
+/// The 16-bit logits of which `logits` is a widened copy, or null.
 Value narrowLogits(Value logits) {
   auto widened = logits.getDefiningOp<arith::ExtFOp>();
   if (!widened ||
@@ -192,7 +195,7 @@ Value narrowLogits(Value logits) {
   return widened.getIn();
 }
 
-/// A loss reads 16-bit logits as they are.
+/// A loss reads 16-bit logits directly.
 struct FoldWidening : OpRewritePattern<CrossEntropyOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(CrossEntropyOp op,
@@ -205,7 +208,7 @@ struct FoldWidening : OpRewritePattern<CrossEntropyOp> {
   }
 };
 
-/// And its gradient rounds what it makes, where nobody reads it otherwise.
+/// Its gradient rounds its result, if all readers round it.
 struct FoldRounding : OpRewritePattern<CrossEntropyGradOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(CrossEntropyGradOp op,
@@ -228,8 +231,9 @@ struct FoldRounding : OpRewritePattern<CrossEntropyGradOp> {
   }
 };
 
-/// Gradients that nobody reads aren't made. Told once, before there is a plan:
-/// of what runs again, a plan may leave results alone that it counts as made.
+/// Marks gradients without readers, so that they aren't computed. This runs
+/// once, before planning: later, a plan may drop a recomputed op's results that
+/// it counts as computed.
 template <typename OpTy> struct MarkUnread : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpTy op,
@@ -249,7 +253,7 @@ template <typename OpTy> struct MarkUnread : OpRewritePattern<OpTy> {
 // Algebra
 //===----------------------------------------------------------------------===//
 
-/// A splat, told as broadcast or reshape of one.
+/// A broadcast or reshape of a splat is a splat.
 template <typename OpTy> struct FoldSplat : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpTy op,
@@ -348,7 +352,7 @@ struct MergeBroadcasts : OpRewritePattern<BroadcastOp> {
   }
 };
 
-/// A sum over dimensions that were made by repetition is a product.
+/// A sum over dimensions that a broadcast made is a product.
 struct FoldSumOfBroadcast : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReduceOp op,
@@ -383,8 +387,9 @@ struct FoldSumOfBroadcast : OpRewritePattern<ReduceOp> {
   }
 };
 
-/// A reduction over outer and inner dimensions: the inner ones first, row by
-/// row, then the rows. A kernel does each of them in a run of memory.
+/// Splits a reduction over outer and inner dimensions: the inner ones first,
+/// row by row, then the rows. A kernel does each of them over contiguous
+/// memory.
 struct SplitReduction : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReduceOp op,
@@ -393,7 +398,7 @@ struct SplitReduction : OpRewritePattern<ReduceOp> {
     int64_t rank = tensorType(op.getInput()).getRank();
     if (int64_t(dims.size()) == rank || dims.empty() || dims.back() != rank - 1)
       return failure();
-    size_t inner = 1; // The run of reduced dimensions at the end.
+    size_t inner = 1; // The reduced dimensions at the end.
     while (inner < dims.size() &&
            dims[dims.size() - 1 - inner] == rank - 1 - int64_t(inner))
       ++inner;
@@ -407,7 +412,7 @@ struct SplitReduction : OpRewritePattern<ReduceOp> {
   }
 };
 
-/// Powers that are products and roots.
+/// Powers that are products or roots.
 struct ExpandPower : OpRewritePattern<math::PowFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::PowFOp op,
@@ -438,9 +443,9 @@ struct ExpandPower : OpRewritePattern<math::PowFOp> {
   }
 };
 
-/// Whether `value` is a sum of numbers of `element`, 16 bits, widened: a
-/// multiple of the least of them, so that rounding makes a zero of none but
-/// zero.
+/// Whether `value` is a sum of widened 16-bit numbers of type `element`. Such a
+/// sum is a multiple of the smallest such number, so rounding to `element`
+/// gives zero only for zero.
 static bool isSumOf(Value value, Type element) {
   if (auto sum = value.getDefiningOp<arith::AddFOp>())
     return isSumOf(sum.getLhs(), element) && isSumOf(sum.getRhs(), element);
@@ -448,9 +453,10 @@ static bool isSumOf(Value value, Type element) {
   return widened && tensorType(widened.getIn()).getElementType() == element;
 }
 
-/// x > 0 where max(x, 0) is at hand: the same of the latter, which is wanted
-/// anyway, so that x need not be saved for the derivative of relu. Where it is
-/// rounded, and that changes no sign, what is kept is the rounded one.
+/// Replaces x > 0 by max(x, 0) > 0 if max(x, 0) exists: it is needed anyway, so
+/// x doesn't have to be saved for the derivative of relu. If max(x, 0) is
+/// rounded and the rounding changes no sign, the comparison reads the rounded
+/// value.
 struct CompareRectified : OpRewritePattern<arith::CmpFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::CmpFOp op,
@@ -485,7 +491,8 @@ struct CompareRectified : OpRewritePattern<arith::CmpFOp> {
   }
 };
 
-/// Puts a loop of one run's body in its place. What it is carried is zeros.
+/// Replaces a loop that runs once by its body. Its carried values start as
+/// zeros.
 void inlineSingleRun(train::MicroBatchOp op) {
   OpBuilder b(op);
   IRMapping map;
@@ -529,7 +536,7 @@ struct FoldIntoKernels : impl::FoldIntoKernelsBase<FoldIntoKernels> {
     splats.operator()<arith::DivFOp>([](double a, double b) { return a / b; });
     ReshapeOp::getCanonicalizationPatterns(patterns, c);
     GreedyRewriteConfig config;
-    config.enableFolding(false); // Only what is said above.
+    config.enableFolding(false); // Only the patterns above.
     config.enableConstantCSE(false);
     if (failed(
             applyPatternsGreedily(getOperation(), std::move(patterns), config)))

@@ -1,4 +1,4 @@
-// Fuse.cpp - -tmc-fuse: groups of pointwise work become one op each.
+// Fuse.cpp - -tmc-fuse: each group of pointwise ops becomes one op.
 
 #include "passes/Passes.h"
 
@@ -24,9 +24,10 @@ namespace tmc {
 namespace {
 using namespace nn;
 
-/// An optimizer's update takes the bytes of its parameter: it comes after every
-/// op that reads the parameter, and no later than it must. Values alone don't
-/// say so, and a kernel stands where the last of its parts stood.
+/// An optimizer's update overwrites its parameter, so it must come after every
+/// op that reads the parameter. SSA values don't express that order, and a
+/// fused kernel is placed at its last op. Other ops keep their order as far as
+/// possible.
 void sortUpdatesAfterReads(Block &block) {
   SmallVector<Operation *> ops;
   DenseMap<Operation *, unsigned> indexOf;
@@ -55,7 +56,7 @@ void sortUpdatesAfterReads(Block &block) {
         for (Operation *reader : op->getOperand(operand).getUsers())
           require(block.findAncestorOpInBlock(*reader), op);
   }
-  // Of what is ready, always the first in the present order.
+  // Among the ready ops, always takes the first in the current order.
   std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
   for (unsigned i = 0; i < ops.size(); ++i)
     if (waitsFor[i] == 0)
@@ -70,7 +71,7 @@ void sortUpdatesAfterReads(Block &block) {
   }
 }
 
-/// The sum of `count` elements that are `number`, rounded to `element`.
+/// The sum of `count` elements equal to `number`, rounded to `element`.
 Attribute sumOfEqual(Attribute number, int64_t count, Type element) {
   if (auto whole = dyn_cast<IntegerAttr>(number))
     return IntegerAttr::get(
@@ -81,8 +82,8 @@ Attribute sumOfEqual(Attribute number, int64_t count, Type element) {
                                      double(count));
 }
 
-/// What `op` makes of operands all of whose elements are equal: equal elements,
-/// or nothing where it isn't known.
+/// The result of `op` if each of its operands has equal elements: a splat, or
+/// null if the result isn't known.
 DenseElementsAttr foldSplats(Operation *op) {
   if (op->getNumOperands() == 0 || op->getNumResults() != 1)
     return {};
@@ -116,8 +117,8 @@ DenseElementsAttr foldSplats(Operation *op) {
       dyn_cast_if_present<Attribute>(results[0]));
 }
 
-/// A kernel neither sums up a constant nor yields one: it has no place among
-/// rows and columns. What is made of equal elements alone is a constant.
+/// A kernel can't sum up a constant or return one: a constant has no place
+/// among rows and columns. So results of splats alone are folded to constants.
 void foldConstants(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block))
     if (DenseElementsAttr folded = foldSplats(&op);
@@ -155,8 +156,8 @@ private:
     sortUpdatesAfterReads(block);
   }
 
-  /// Equal reshapes outside of kernels become one, so that a kernel doesn't
-  /// read one value as several.
+  /// Merges equal reshapes outside of kernels, so that a kernel doesn't read
+  /// one value twice.
   static void mergeViews(Block &block) {
     DenseMap<std::pair<Value, Type>, Value> known;
     for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -177,7 +178,8 @@ private:
     GroupInterface interface = interfaceOf(group);
     auto fused = cast_or_null<FusedOp>(buildFused(rewriter, group));
     if (!fused) {
-      // One by one, then. A lone op without a kernel stays: lowering names it.
+      // Falls back to single ops. A lone op without a kernel stays, and
+      // lowering reports it.
       if (group.size() > 1)
         for (Operation *op : group)
           replace(op, rewriter);
@@ -194,7 +196,7 @@ private:
     eliminateCommonSubExpressions(rewriter, dominance, fused);
   }
 
-  /// Erases an op of which nothing but reshapes inside the group are left.
+  /// Erases an op whose only remaining users are reshapes of the group.
   static void eraseWithViews(Operation *op) {
     for (Operation *view : llvm::make_early_inc_range(op->getUsers()))
       eraseWithViews(view);

@@ -1,4 +1,4 @@
-// FusionGroups.cpp - which ops become one kernel.
+// FusionGroups.cpp - groups of ops that become one kernel.
 
 #include "passes/fuse/FusionGroups.h"
 
@@ -23,7 +23,7 @@ using namespace tmc::nn;
 
 static bool isConstant(Value value) { return splatValue(value).has_value(); }
 
-/// The value that `value` is a reshape of, or itself.
+/// The value behind the reshapes that give `value`, or `value` itself.
 static Value throughViews(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>())
     value = reshape.getInput();
@@ -61,7 +61,8 @@ GroupInterface tmc::interfaceOf(ArrayRef<Operation *> group) {
   return interface;
 }
 
-/// Clones what makes `value` of what `map` knows: a constant, or reshapes.
+/// Clones the constant or the reshapes that compute `value` from values in
+/// `map`.
 static void cloneOperand(OpBuilder &b, Value value, IRMapping &map) {
   if (map.contains(value))
     return;
@@ -87,7 +88,7 @@ static void cloneInto(FusedOp fused, ArrayRef<Operation *> group,
   for (Value output : interface.outputs)
     yielded.push_back(map.lookup(output));
   YieldOp::create(b, fused.getLoc(), yielded);
-  // What lost its readers to a copy elsewhere takes no part in the plan.
+  // Ops whose readers now use a clone are dead, and must not affect the plan.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();
@@ -114,11 +115,11 @@ Operation *tmc::buildFused(OpBuilder &b, ArrayRef<Operation *> group) {
 // Cheap producers
 //===----------------------------------------------------------------------===//
 
-/// A value this many times smaller than what is made from it counts as nothing.
+/// An operand is small if it is this many times smaller than the result.
 static constexpr int64_t kSmallPart = 8;
 
-/// True if `op` makes much from little: all it reads, through other such ops,
-/// is small beside its result.
+/// True if `op` computes a large result from little data: all operands, through
+/// other such ops, are small compared with its result.
 static bool isLeafy(Operation *op, const DenseSet<Operation *> &leafy) {
   if (!isFusible(op) || isa<ReduceOp, ReshapeOp>(op) || op->use_empty())
     return false;
@@ -149,7 +150,7 @@ void tmc::cloneForEachUser(Block &block) {
     bool others = llvm::any_of(op->getUsers(), [&](Operation *user) {
       return !llvm::is_contained(users, user);
     });
-    // The last one keeps the original.
+    // The last user keeps the original.
     if (!others && !users.empty())
       users.pop_back();
     for (Operation *user : users) {
@@ -186,8 +187,8 @@ public:
     for (Operation *op : order)
       rank[op] = place[op];
     sequence.assign(order.begin(), order.end());
-    // A broadcast waits for its reader: before, it has dimensions that nothing
-    // else in its group has.
+    // A broadcast is merged after its readers: before, it has dimensions that
+    // no other op of its group has.
     for (bool broadcasts : {false, true})
       for (Operation *op : order)
         if (groupOf.contains(op) && isa<BroadcastOp>(op) == broadcasts)
@@ -207,11 +208,11 @@ private:
   Block &block;
   SmallVector<Operation *> order;
   DenseMap<Operation *, unsigned> place;
-  /// The first op of an op's group, and the group of that op.
+  /// The first op of each op's group, and the group of each first op.
   DenseMap<Operation *, Operation *> groupOf;
   DenseMap<Operation *, FusionGroup> members;
 
-  /// The op in this block that `op` is, or is inside of.
+  /// The op of this block that is `op` or contains it.
   Operation *here(Operation *op) { return block.findAncestorOpInBlock(*op); }
 
   Operation *groupAt(Operation *op) {
@@ -219,10 +220,10 @@ private:
     return found == groupOf.end() ? nullptr : found->second;
   }
 
-  /// Broadcasts first, since what they repeat often comes from the group that
-  /// the op joins next; then the largest operands, which gain the most. A sum
-  /// of two reductions goes with the one that is made last: sums of tiles then
-  /// add up in one order, whatever adds them.
+  /// Broadcasts come first, because their operands often come from the group
+  /// that the op joins next; then the largest operands, which gain the most. A
+  /// sum of two reductions joins the later one, so that the sums of tiles are
+  /// always added up in one order.
   void mergeWithProducers(Operation *op) {
     SmallVector<Operation *> producers;
     auto collect = [&](Operation *of) {
@@ -246,8 +247,8 @@ private:
       tryMerge(groupOf[producer], groupOf[op]);
   }
 
-  /// A sum over rows joins a group that reads one of the large values that it
-  /// reads: the gradients of a norm's scale and shift, that of its input.
+  /// A sum over rows joins a group that reads one of its large inputs: the
+  /// gradients of a norm's scale and shift join the gradient of its input.
   void mergeWithReaders(Operation *op) {
     if (!isSumOverRows(op))
       return;
@@ -304,11 +305,11 @@ private:
     return found->second;
   }
 
-  /// Whether groups can be one kernel, by their patterns: a model's layers are
-  /// much the same.
+  /// Whether groups can be one kernel, by their patterns: the layers of a model
+  /// have the same patterns.
   llvm::StringMap<bool> expressible;
 
-  /// Equal for groups whose fused ops differ by names and places only.
+  /// Equal for groups whose fused ops differ only by names and positions.
   static std::string patternOf(ArrayRef<Operation *> group) {
     std::string pattern;
     auto add = [&](auto part) {
@@ -318,7 +319,7 @@ private:
     DenseMap<Value, unsigned> inputs;
     for (Operation *op : group) {
       add(op->getName().getAsOpaquePointer());
-      if (!isa<RandomOp>(op)) // Draws differ by their streams.
+      if (!isa<RandomOp>(op)) // Random numbers differ by their streams.
         add(op->getAttrDictionary().getAsOpaquePointer());
       for (Value operand : op->getOperands()) {
         add(operand.getType().getAsOpaquePointer());
@@ -352,8 +353,8 @@ private:
     return pattern;
   }
 
-  /// Groups and ungrouped ops, in an order in which they could run; null where
-  /// one has merged with another.
+  /// Groups and ungrouped ops, in a valid execution order; null entries have
+  /// been merged into another group.
   SmallVector<Operation *> sequence;
   DenseMap<Operation *, unsigned> rank;
 
@@ -373,9 +374,10 @@ private:
       visit(node);
   }
 
-  /// Moves what must run after `a` behind `b`, so that both can run as one at
-  /// b's rank. False if something must run between them. Groups far apart are
-  /// left so: one kernel of both would keep its inputs alive for long.
+  /// Moves the ops that must run after `a` behind `b`, so that both can run
+  /// together at b's rank. False if another op must run between them. Groups
+  /// that are far apart aren't merged: one kernel would keep its inputs alive
+  /// for a long time.
   bool bringTogether(Operation *a, Operation *b) {
     constexpr unsigned kFar = 400;
     unsigned first = rank[a], last = rank[b];
@@ -388,7 +390,7 @@ private:
       Operation *node = work.pop_back_val();
       forEachReader(node, [&](Operation *reader) {
         if (reader == b)
-          between |= node != a; // A direct edge is what merging is for.
+          between |= node != a; // Merging removes a direct edge.
         else if (reader != node && rank.contains(reader) &&
                  rank[reader] < last && after.insert(reader).second)
           work.push_back(reader);
@@ -396,7 +398,7 @@ private:
     }
     if (between)
       return false;
-    SmallVector<Operation *> reordered{nullptr}; // The place that falls vacant.
+    SmallVector<Operation *> reordered{nullptr}; // The place that becomes free.
     for (unsigned i = first + 1; i < last; ++i)
       if (sequence[i] && !after.contains(sequence[i]))
         reordered.push_back(sequence[i]);
@@ -414,7 +416,7 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // Making again
+  // Recomputation
   //===--------------------------------------------------------------------===//
 
   unsigned lastPlace(ArrayRef<Operation *> group) {
@@ -433,20 +435,22 @@ private:
     for (Operation *op : order)
       if (members.contains(op))
         heads.push_back(op);
-    // Consumers from the last to the first: what they stop reading may then
-    // have fewer readers.
+    // Goes from the last consumer to the first: a value that a consumer no
+    // longer reads then has fewer readers.
     for (Operation *head : llvm::reverse(heads))
       if (members.contains(head))
         recomputeFor(head);
   }
 
-  /// What a group would recompute, and what it would read instead.
+  /// The ops that a group would recompute, and the values that it would then
+  /// read.
   struct Cone {
     llvm::SetVector<Operation *> ops;
     llvm::SetVector<Value> leaves;
   };
 
-  /// A statistic of a row is recomputed with the row; a sum of all rows isn't.
+  /// A statistic of a row is recomputed with the row; a sum over all rows
+  /// isn't.
   static bool isSumOverRows(Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
     return reduce &&
@@ -454,7 +458,7 @@ private:
                                tensorType(reduce.getInput()).getRank() - 1);
   }
 
-  /// True if a group writes `value` for others than itself and `group`.
+  /// True if a group writes `value` for readers other than itself and `group`.
   bool isWrittenAnyway(Value value, ArrayRef<Operation *> group) {
     return anyUser(value, [&](Operation *user) {
       Operation *at = here(user);
@@ -484,8 +488,8 @@ private:
     return cone.ops.size() <= kMostOps;
   }
 
-  /// True if `value` is in memory at `moment` anyway: nobody computes it in the
-  /// step, or someone outside `group` reads it then, later, or just before.
+  /// True if `value` is in memory at `moment` anyway: it is an argument of the
+  /// step, or an op outside `group` reads it then, later, or shortly before.
   bool isAliveAnyway(Value value, ArrayRef<Operation *> group,
                      unsigned moment) {
     value = throughViews(value);
@@ -507,8 +511,8 @@ private:
     llvm::SetVector<Value> read;
     for (Value input : interface.inputs)
       read.insert(throughViews(input));
-    // One by one, as long as one gains: what is then read anyway may make the
-    // next one free.
+    // Adds one input at a time while bytes are saved: a value that is then read
+    // anyway may make the next input free.
     Cone cone;
     DenseSet<Value> replaced;
     for (bool changed = true; changed;) {
@@ -539,7 +543,7 @@ private:
       adopt(head, cone, replaced);
   }
 
-  /// Clones the cone before the group and makes it the group's.
+  /// Clones the cone before the group and adds the clones to the group.
   void adopt(Operation *head, const Cone &cone,
              const DenseSet<Value> &replaced) {
     FusionGroup group = members[head];
@@ -547,8 +551,8 @@ private:
     Operation *before = group.front()->getPrevNode();
     IRMapping map;
     FusionGroup clones;
-    // Clones of earlier adoptions share a place: among them the cone's order
-    // counts, operands first.
+    // Clones of earlier adoptions have equal places; they keep the cone's
+    // order, operands first.
     SmallVector<Operation *> ordered(cone.ops.begin(), cone.ops.end());
     llvm::stable_sort(ordered, [&](Operation *x, Operation *y) {
       return place[x] < place[y];

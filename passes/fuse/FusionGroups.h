@@ -1,11 +1,11 @@
-// FusionGroups.h - which ops become one kernel.
+// FusionGroups.h - groups of ops that become one kernel.
 //
 // Groups start as single ops and merge along the edges from producer to
-// consumer, in program order, wherever one kernel can do both (FusedPlan.h) and
-// no other op must run in between. Reductions also join a group that reads what
-// they read. Then, for each group, values that other groups make are recomputed
-// inside it where that lets fewer bytes live: the derivative of an activation
-// starts from what is saved anyway.
+// consumer, in program order, if one kernel can do both (FusedPlan.h) and no
+// other op must run between them. Reductions also join a group that reads the
+// same values. Then each group recomputes values of other groups if fewer bytes
+// stay alive: for example, the derivative of an activation starts from a value
+// that is saved anyway.
 
 #ifndef TMC_PASSES_FUSE_FUSIONGROUPS_H
 #define TMC_PASSES_FUSE_FUSIONGROUPS_H
@@ -22,21 +22,22 @@ namespace tmc {
 /// outputs are views outside of it.
 using FusionGroup = llvm::SmallVector<mlir::Operation *>;
 
-/// What a group takes and gives, in the order of first use and of making.
+/// The inputs of a group in the order of first use, and its outputs in the
+/// order of ops.
 struct GroupInterface {
   llvm::SetVector<mlir::Value> inputs, outputs;
 };
 GroupInterface interfaceOf(llvm::ArrayRef<mlir::Operation *> group);
 
-/// Clones cheap producers that need next to nothing for each op that reads
-/// them: random numbers, their comparisons, broadcasts of vectors.
+/// Clones cheap producers with small operands for each op that reads them:
+/// random numbers, their comparisons, broadcasts of vectors.
 void cloneForEachUser(mlir::Block &block);
 
-/// Groups the fusible ops of `block`. Clones what groups recompute.
+/// Groups the fusible ops of `block`. Clones the ops that groups recompute.
 llvm::SmallVector<FusionGroup> findFusionGroups(mlir::Block &block);
 
-/// An nn.fused with the group's ops cloned into it. Its results are the outputs
-/// of interfaceOf(group). Returns null if no kernel can do the group.
+/// Builds an nn.fused with the group's ops cloned into it. Its results are the
+/// outputs of interfaceOf(group). Returns null if no kernel can do the group.
 mlir::Operation *buildFused(mlir::OpBuilder &b,
                             llvm::ArrayRef<mlir::Operation *> group);
 

@@ -1,4 +1,5 @@
-// KeepCopies.cpp - -tmc-keep-copies: updates write what products read.
+// KeepCopies.cpp - -tmc-keep-copies: updates write the copies that products
+// read.
 
 #include "passes/Passes.h"
 
@@ -19,7 +20,7 @@ namespace tmc {
 namespace {
 using train::TrainDialect;
 
-/// True if a product multiplies `value`, perhaps moved.
+/// True if a product multiplies `value`, possibly after moves of its elements.
 bool isMultiplied(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -34,7 +35,7 @@ bool isMultiplied(Value value) {
 struct KeepCopies : impl::KeepCopiesBase<KeepCopies> {
   void runOnOperation() override {
     train::StepOp step = getOperation();
-    // Of each parameter in f32 its casts to 16 bits, in the step's order.
+    // The casts to 16 bits of each f32 parameter, in the step's order.
     llvm::MapVector<BlockArgument, SmallVector<arith::TruncFOp>> casts;
     step.walk([&](arith::TruncFOp cast) {
       auto argument = dyn_cast<BlockArgument>(cast.getIn());
@@ -49,7 +50,8 @@ struct KeepCopies : impl::KeepCopiesBase<KeepCopies> {
   }
 
 private:
-  /// The op that makes the new value of `argument`; null: nothing updates it.
+  /// The op that computes the new value of `argument`; null if no op updates
+  /// it.
   static Operation *updateOf(train::StepOp step, BlockArgument argument) {
     Operation *end = step.getBody().front().getTerminator();
     for (unsigned i = 0; i < step.getNumResults(); ++i)
@@ -77,7 +79,7 @@ private:
     train::addNewValue(step, copy, train::keepCopy(update, copy));
   }
 
-  /// "fc.weight.bf16", a state of the step.
+  /// The name is for example "fc.weight.bf16"; the copy is a state of the step.
   BlockArgument addCopy(train::StepOp step, unsigned index, Type type) {
     Builder b(&getContext());
     std::string param = train::argName(step, index).str();

@@ -1,4 +1,5 @@
-// RoundAsRead.cpp - -tmc-round-as-read: parameters without narrow copies.
+// RoundAsRead.cpp - -tmc-round-as-read: products round f32 parameters
+// themselves.
 
 #include "passes/OnTarget.h"
 
@@ -18,15 +19,16 @@ namespace tmc {
 namespace {
 using namespace nn;
 
-/// What a function or a step is given, in f32: it lies there for all of it.
+/// True for an f32 argument of a function or a step: it is in memory the whole
+/// time.
 bool isGiven(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   return argument && tensorType(value).getElementType().isF32() &&
          isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
 }
 
-/// The f32 value whose cast `value` is, perhaps viewed otherwise; null if it is
-/// no cast of what is given.
+/// The f32 argument whose cast is `value`, possibly through views; null if
+/// `value` isn't the cast of an argument.
 Value wideOf(Value value, SmallVectorImpl<Operation *> &views) {
   Operation *op = value.getDefiningOp();
   while (op && isView(op) && op->getNumOperands() == 1) {
@@ -48,7 +50,7 @@ struct RoundAsRead : impl::RoundAsReadBase<RoundAsRead> {
       return signalPassFailure();
     const bool onCard = device->backend == Backend::Cuda;
     getOperation()->walk([&](PrecisionOpInterface product) {
-      // One factor has to say what the other is rounded to.
+      // One factor must keep the narrow type to which the other one is rounded.
       for (unsigned factor : {1, 0})
         if (product.roundsAsRead(factor, onCard) && read(product, factor))
           break;

@@ -1,9 +1,9 @@
-// Activations.cpp - gelu, by its tanh or its erf.
+// Activations.cpp - gelu, with tanh or with erf.
 //
 // Exporters and authors order the factors of x * (1 + t) / 2 in every way, and
-// write x^3 as a power or as products. So the match is algebra: t is tanh or
-// erf of a polynomial in x, and the whole is a polynomial in x and t.
-// Coefficients decide.
+// write x^3 as a power or as products. So the match uses algebra: t is tanh or
+// erf of a polynomial in x, and the whole is a polynomial in x and t. The match
+// compares coefficients.
 
 #include "passes/raise/Matchers.h"
 
@@ -24,7 +24,7 @@ namespace {
 using Polynomial = std::map<std::pair<int, int>, double>;
 } // namespace
 
-/// Powers above this belong to no activation we know.
+/// No known activation has higher powers.
 constexpr int maxDegree = 3;
 constexpr int maxDepth = 8;
 
@@ -90,8 +90,8 @@ static std::optional<Polynomial> polynomial(Value value, Value x, Value t,
   return a;
 }
 
-/// True if `p` has these coefficients, up to the digits that are written out,
-/// and no others.
+/// True if `p` has these coefficients and no others, up to the digits that
+/// exporters write.
 static bool hasCoefficients(const Polynomial &p, const Polynomial &wanted) {
   for (auto [power, coefficient] : p)
     if (coefficient != 0 && !wanted.count(power))
@@ -102,7 +102,8 @@ static bool hasCoefficients(const Polynomial &p, const Polynomial &wanted) {
   });
 }
 
-/// Every value from which arithmetic leads to `value`, `value` included.
+/// Collects all values from which arithmetic computes `value`, including
+/// `value`.
 static void collectSources(Value value, SmallVectorImpl<Value> &out,
                            int depth = maxDepth) {
   if (constantNumber(value) || llvm::is_contained(out, value))
@@ -116,7 +117,8 @@ static void collectSources(Value value, SmallVectorImpl<Value> &out,
       collectSources(operand, out, depth - 1);
 }
 
-/// Every value that arithmetic makes of `value` within a few steps.
+/// Collects the values that arithmetic computes from `value` within `depth`
+/// ops.
 static void collectUses(Value value, SmallVectorImpl<Value> &out, int depth) {
   if (depth == 0)
     return;
@@ -141,7 +143,7 @@ template <typename OpTy> struct RaiseGelu : OpRewritePattern<OpTy> {
 
     SmallVector<Value> sources, uses;
     collectSources(op.getOperand(), sources);
-    // The last of the uses is the whole; before it are its parts.
+    // The last use is the whole expression; its parts come before it.
     collectUses(op.getResult(), uses, 4);
     for (Value x : sources) {
       auto argument = polynomial(op.getOperand(), x, Value());

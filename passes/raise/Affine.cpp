@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// Reads a constant as affine: a range that was folded at import.
+/// Reads a constant as an affine number: a range that was folded at import.
 static std::optional<Affine> affineConstant(Value value) {
   DenseElementsAttr attr;
   RankedTensorType type = tensorType(value);
@@ -135,7 +135,7 @@ std::optional<std::pair<int64_t, int64_t>> tmc::asAtMostZero(Operation *op,
       break;
     }
   } else if (auto cmp = dyn_cast_or_null<arith::CmpFOp>(op)) {
-    switch (cmp.getPredicate()) { // Whole numbers: never unordered.
+    switch (cmp.getPredicate()) { // Integers: never unordered.
     case arith::CmpFPredicate::OLT:
     case arith::CmpFPredicate::ULT:
       kind = Lt;

@@ -1,4 +1,4 @@
-// Affine.h - whole numbers that grow evenly with the index: positions.
+// Affine.h - integers that are affine in the index: positions.
 
 #ifndef TMC_PASSES_RAISE_AFFINE_H
 #define TMC_PASSES_RAISE_AFFINE_H
@@ -11,19 +11,18 @@
 
 namespace tmc {
 
-/// A whole number that is `base` plus `steps[i]` for each step along dimension
-/// i.
+/// An integer equal to `base` plus `steps[i]` for each step along dimension i.
 struct Affine {
   int64_t base = 0;
   llvm::SmallVector<int64_t> steps;
 };
 
-/// `value` as such a number: a range, computed or folded, and sums, differences
-/// and multiples of ranges.
+/// `value` as an affine number: a range, computed or folded, and sums,
+/// differences and multiples of ranges.
 std::optional<Affine> affineOf(mlir::Value value, int depth = 12);
 
-/// The sign and slack with which the comparison `op` is
-/// sign * (lhs - rhs) + slack <= 0, with the outcome negated unless `keep`.
+/// The sign and slack for which the comparison `op` means sign * (lhs - rhs) +
+/// slack <= 0; the outcome is negated unless `keep`.
 std::optional<std::pair<int64_t, int64_t>> asAtMostZero(mlir::Operation *op,
                                                         bool keep);
 

@@ -3,8 +3,8 @@
 //
 // The match begins at the product with v and walks back: through dropout to the
 // softmax, through masks and factors to the product of q and k, through views
-// to the projections. nn.attention reads [B, T, H, D], which is how projections
-// lie in memory, so that the exporter's transposes vanish on the way.
+// to the projections. nn.attention reads [B, T, H, D], the layout of
+// projections in memory, so that the exporter's transposes disappear.
 
 #include "passes/raise/AttentionMask.h"
 #include "passes/raise/Matchers.h"
@@ -25,7 +25,7 @@ using namespace tmc::nn;
 namespace {
 
 /// The names of the scores' dimensions, here and below: batch, heads, queries
-/// (T), keys (S); `size` is that of a head (D).
+/// (T), keys (S); `size` is the size of a head (D).
 struct Attention {
   MatmulOp scores, product;
   int64_t batch, heads, queries, keys, size;
@@ -36,20 +36,20 @@ struct Attention {
   std::optional<ViewMap> q, k, v; // [B, T, H, D], [B, S, G, D].
 };
 
-/// What an op does to scores or probabilities on their way. Collected from the
-/// later to the earlier, before the shape is known.
+/// An op between scores and probabilities. The parts are collected from the
+/// last to the first, before the shape is known.
 struct MaskPart {
   Value value;
   bool isSelect;
-  bool keep;     // Of a select.
-  double number; // Of a select, the fill; else the factor.
+  bool keep;     // For a select.
+  double number; // For a select, the fill; else the factor.
 };
 
 class Matcher {
 public:
   explicit Matcher(AttentionMask::Cache &cache) : cache(cache) {}
-  /// Everything about the attention whose last product is `product`, or
-  /// nothing; then `why` says which part is to blame.
+  /// Matches the attention whose last product is `product`. If there is none,
+  /// returns nothing, and `why` names the part that doesn't match.
   std::optional<Attention> match(MatmulOp product);
   std::string why;
 
@@ -63,7 +63,7 @@ private:
   bool takeDropout(Attention &result);
   bool takeShape(Attention &result);
   bool takeOperands(Attention &result);
-  /// Remembers a shape with all leading dimensions apart.
+  /// Records a shape with separate leading dimensions.
   void see(Value value) {
     ArrayRef<int64_t> shape = tensorType(value).getShape();
     if (shape.size() > widest.size())
@@ -75,15 +75,15 @@ private:
   AttentionMask::Cache &cache;
   SoftmaxOp softmax;
   Value gate;            // The i1 of dropout, or null.
-  bool gateKeeps = true; // It is true where an element is kept.
-  double gateScale = 1;  // The factor of what is kept.
+  bool gateKeeps = true; // True if the gate is true for kept elements.
+  double gateScale = 1;  // The factor of kept elements.
   SmallVector<MaskPart> parts;
-  SmallVector<int64_t> widest, plain; // Plain: of [B, H, T, S] or such.
+  SmallVector<int64_t> widest, plain; // Plain: like [B, H, T, S].
 };
 
 } // namespace
 
-/// A change of shape that leaves the matrices as they are.
+/// True for a change of shape that doesn't change the matrices.
 static bool keepsMatrices(ReshapeOp op) {
   ArrayRef<int64_t> from = tensorType(op.getInput()).getShape();
   ArrayRef<int64_t> to = tensorType(op.getResult()).getShape();
@@ -91,7 +91,8 @@ static bool keepsMatrices(ReshapeOp op) {
          from.take_back(2) == to.take_back(2);
 }
 
-/// If `value` is a number c where an i1 holds and zero elsewhere: the i1 and c.
+/// If `value` is a number c where an i1 is true and zero elsewhere: the i1 and
+/// c.
 static std::pair<Value, double> asGate(Value value) {
   value = skipCasts(value);
   if (auto cast = value.getDefiningOp<arith::UIToFPOp>())
@@ -110,7 +111,7 @@ static std::pair<Value, double> asGate(Value value) {
   return {gate, number * factor};
 }
 
-/// True if `condition` says that `value` is not a number.
+/// True if `condition` tests whether `value` is NaN.
 static bool isNaNTest(Value condition, Value value) {
   auto cmp = condition.getDefiningOp<arith::CmpFOp>();
   return cmp && cmp.getLhs() == value && cmp.getRhs() == value &&
@@ -118,7 +119,7 @@ static bool isNaNTest(Value condition, Value value) {
           cmp.getPredicate() == arith::CmpFPredicate::UNE);
 }
 
-/// Does a batched product lie before `value`, behind factors, masks and views?
+/// Whether a batched product computes `value` through factors, masks and views.
 static bool leadsToProduct(Value value, int depth = 8) {
   if (value.getDefiningOp<MatmulOp>())
     return tensorType(value).getRank() > 2;
@@ -152,7 +153,7 @@ bool Matcher::walkProbabilities(Value value, Attention &result) {
       Value yes = choice.getTrueValue(), no = choice.getFalseValue();
       bool zeroIf = constantNumber(yes) == 0,
            zeroElse = constantNumber(no) == 0;
-      // Rows that see nothing are zeros in nn.attention as well.
+      // Rows that see no key are zeros in nn.attention too.
       if (zeroIf && isNaNTest(condition, no)) {
         next = no;
       } else if (!gate && (zeroIf || zeroElse)) {
@@ -176,11 +177,11 @@ bool Matcher::walkProbabilities(Value value, Attention &result) {
 }
 
 bool Matcher::walkScores(Value value, Attention &result) {
-  double factor = 1; // Of everything before.
-  size_t masked = 0; // Parts that stand behind a soft cap.
+  double factor = 1; // The product of all earlier factors.
+  size_t masked = 0; // Parts that come after a soft cap.
   while (true) {
     see(value);
-    // What is multiplied with a tanh is its cap: no score is larger.
+    // The factor of a tanh is its cap: no score is larger.
     if (auto tanh = value.getDefiningOp<math::TanhOp>();
         tanh && result.softcap == 0 && factor > 0) {
       result.softcap = factor;
@@ -209,7 +210,7 @@ bool Matcher::walkScores(Value value, Attention &result) {
         next = keep ? choice.getTrueValue() : choice.getFalseValue();
       }
     }
-    // Of a sum, the scores are the side that a batched product leads to.
+    // In a sum, the scores are the operand that comes from a batched product.
     for (auto [x, mask] : bothWays<arith::AddFOp>(value))
       if (next == value && leadsToProduct(x)) {
         parts.push_back({mask, false, true, factor});
@@ -217,7 +218,7 @@ bool Matcher::walkScores(Value value, Attention &result) {
       }
     if (auto difference = value.getDefiningOp<arith::SubFOp>();
         difference && constantNumber(difference.getRhs()))
-      next = difference.getLhs(); // A softmax doesn't see it.
+      next = difference.getLhs(); // A softmax is invariant to it.
     if (next == value)
       return refuse("its scores are more than a product, a factor and a mask");
     value = next;
@@ -228,7 +229,7 @@ bool Matcher::takeDropout(Attention &result) {
   if (!gate)
     return isNear(gateScale, 1) ||
            refuse("its probabilities are multiplied by a number");
-  while (true) { // Views of the condition change nothing but its shape.
+  while (true) { // Views of the condition change only its shape.
     ViewMap view = ViewMap::of(gate);
     if (!view.isReshape())
       break;
@@ -281,8 +282,8 @@ bool Matcher::takeShape(Attention &result) {
   int64_t lead = llvm::product_of(scores.getShape().drop_back(2));
   if (widest.size() > 3) {
     result.batch = widest[0];
-    // Windows of pictures stand apart for the mask alone. They share a bias,
-    // which heads of all windows wouldn't.
+    // Image windows are separate only for the mask. They share a bias, so they
+    // can't become heads.
     if (widest.size() > 4 && !plain.empty() && !result.random &&
         plain[0] % result.batch == 0 && plain[0] * plain[1] == lead &&
         llvm::any_of(parts, [](const MaskPart &part) {
@@ -291,7 +292,7 @@ bool Matcher::takeShape(Attention &result) {
       result.batch = plain[0];
     result.heads = result.batch ? lead / result.batch : 0;
   } else {
-    // One dimension for both: heads are what lies inside a query in memory.
+    // One dimension for both: the parts inside a query in memory are heads.
     result.batch = lead;
     result.heads = 1;
     ViewMap q = ViewMap::of(result.scores.getLhs());
@@ -316,7 +317,7 @@ bool Matcher::takeShape(Attention &result) {
   if (result.random) {
     if (tensorType(result.random.getSamples()).getNumElements() != result.batch)
       return refuse("its dropout doesn't count samples as its batch does");
-    // Nothing else may have made the shape of the numbers from another one.
+    // No other op may have changed the shape of the random numbers.
     if (tensorType(result.random.getResult()).getNumElements() !=
         scores.getNumElements())
       return refuse("its dropout drops more than single probabilities");
@@ -324,7 +325,7 @@ bool Matcher::takeShape(Attention &result) {
   return true;
 }
 
-/// `value`, with matrices of [rows, columns], or [columns, rows] if
+/// `value` with matrices of [rows, columns], or [columns, rows] if
 /// `transposed`, as [B, rows, H, columns].
 static std::optional<ViewMap> perHead(const Attention &a, Value value,
                                       int64_t rows, int64_t columns,
@@ -394,7 +395,7 @@ std::optional<Attention> Matcher::match(MatmulOp product) {
 // The op
 //===----------------------------------------------------------------------===//
 
-/// The permutation of the source's dimensions that `view` is, if it is one.
+/// `view` as a permutation of the source's dimensions, if it is one.
 static std::optional<SmallVector<int64_t>> asPermutation(const ViewMap &view) {
   int64_t rank = tensorType(view.getSource()).getRank();
   if (rank != int64_t(view.getRank()) || view.hasRepeats())
@@ -463,9 +464,9 @@ struct RaiseAttention : OpRewritePattern<MatmulOp> {
   std::shared_ptr<AttentionMask::Cache> cache;
 };
 
-/// A mask or bias that came as a table to an attention that was whole in the
-/// file: what the op can say without it. A bias leaves what isn't trained to
-/// the mask.
+/// Simplifies a mask or bias table of an attention that was one op in the file:
+/// flags, groups and a prefix replace parts of the table. Parts of a bias that
+/// aren't trained become the mask.
 struct SimplifyMask : OpRewritePattern<AttentionOp> {
   SimplifyMask(MLIRContext *context,
                std::shared_ptr<AttentionMask::Cache> cache)
@@ -491,7 +492,7 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
     const bool isNew = bias
                            ? parts.hasUntrained(isCausal) || !parts.hasTrained()
                            : parts.saysMore(isCausal) || parts.hasTrained();
-    // A prefix would lift what the flag forbids.
+    // A prefix would show keys that the causal flag hides.
     if (!isNew || (isCausal && parts.isPrefixed()))
       return failure();
     Location loc = op.getLoc();
@@ -508,8 +509,8 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
   std::shared_ptr<AttentionMask::Cache> cache;
 };
 
-/// Leaves out the dimensions along which a mask or bias is constant, of an
-/// attention that was whole in the file.
+/// Drops the dimensions along which a mask or bias is constant, for an
+/// attention that was one op in the file.
 struct NarrowTables : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AttentionOp op,
@@ -534,7 +535,7 @@ void tmc::populateRaiseAttention(RewritePatternSet &patterns) {
 }
 
 //===----------------------------------------------------------------------===//
-// What isn't raised
+// Attention that isn't raised
 //===----------------------------------------------------------------------===//
 
 /// The nearest `OpTy` before `value`, through pointwise ops and views.

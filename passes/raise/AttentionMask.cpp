@@ -1,4 +1,4 @@
-// AttentionMask.cpp - what an exporter does to scores, sorted.
+// AttentionMask.cpp - classifies the masks of an exporter's scores.
 
 #include "passes/raise/AttentionMask.h"
 
@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// What forbids a key is at most this.
+/// Numbers of at most this forbid a key.
 constexpr double forbids = -1e4;
 
 ViewMap AttentionMask::viewOf(Value value, double *factor) const {
@@ -53,7 +53,7 @@ ViewMap AttentionMask::viewThrough(Value operand, const ViewMap &outer,
 }
 
 namespace {
-/// `yes` where a condition holds, else `no`: a triangle of ones, say.
+/// `yes` if a condition is true, else `no`: for example a triangle of ones.
 struct Choice {
   Value condition;
   double yes, no;
@@ -77,8 +77,8 @@ static std::optional<Choice> choiceOf(Value value) {
   return std::nullopt;
 }
 
-/// What the comparison `op` says of two numbers; nothing: it is none, or of
-/// numbers without sign.
+/// The result of the comparison `op` for two numbers; none if `op` is no
+/// comparison, or an unsigned one.
 static std::optional<bool> compare(Operation *op, double lhs, double rhs) {
   if (auto cmp = dyn_cast<arith::CmpIOp>(op))
     switch (cmp.getPredicate()) {
@@ -114,7 +114,7 @@ void AttentionMask::addCondition(const ViewMap &view, bool keep) {
   for (auto [x, ones] : bothWays<arith::XOrIOp>(view.getSource()))
     if (constantNumber(ones) == 1)
       return addCondition(viewThrough(x, view), !keep);
-  // A choice between two numbers, compared with a third: its own condition.
+  // A choice between two numbers, compared with a third, is its own condition.
   if (isa_and_nonnull<arith::CmpIOp, arith::CmpFOp>(op))
     for (bool swapped : {false, true}) {
       auto choice = choiceOf(op->getOperand(swapped));
@@ -158,7 +158,7 @@ void AttentionMask::addSummand(Summand summand) {
   summands.push_back(std::move(summand));
 }
 
-/// True if the view depends on nothing but the sample and dimension `kept`.
+/// True if the view depends only on the sample and on dimension `kept`.
 static bool isPerSample(const ViewMap &view, unsigned kept) {
   for (unsigned dim = 1; dim < 4; ++dim)
     if (dim != kept && !view.isConstantAlong(dim))
@@ -224,7 +224,7 @@ bool AttentionMask::takeGroups(const Condition &condition) {
   return true;
 }
 
-/// The offsets in the source of each index along a dimension.
+/// The offset in the source of each index along a dimension.
 static SmallVector<int64_t>
 offsetsOf(ArrayRef<std::pair<int64_t, int64_t>> atoms) {
   SmallVector<int64_t> offsets = {0};
@@ -259,7 +259,7 @@ MaskShape AttentionMask::classifyConstant(
   auto at = [](ArrayRef<int64_t> list, int64_t i) {
     return list.size() == 1 ? list[0] : list[i];
   };
-  // All samples and heads must see the same.
+  // The mask must be the same for all samples and heads.
   int64_t one = offsets[0][0] + offsets[1][0];
   for (int64_t b : offsets[0])
     for (int64_t h : offsets[1])
@@ -306,7 +306,7 @@ MaskShape AttentionMask::classifyComparison(const Condition &condition) const {
   for (unsigned dim = 0; dim < 4; ++dim)
     largest += std::max<int64_t>(step[dim], 0) * (shape[dim] - 1);
   if (largest <= 0)
-    return found; // Everything is seen.
+    return found; // Every key is visible.
   if (step[0] != 0 || step[1] != 0 || step[2] + step[3] != 0 ||
       std::abs(step[3]) != 1)
     return other;
@@ -343,7 +343,7 @@ static double fillOf(DenseElementsAttr attr, double factor) {
   return fill.value_or(-std::numeric_limits<double>::infinity());
 }
 
-/// Takes in a constant; false if it stays a number to be added.
+/// Adds a constant; false if it stays a number to be added.
 bool AttentionMask::addConstant(const ViewMap &view, double factor,
                                 DenseElementsAttr attr) {
   if (!attr.getElementType().isF32())
@@ -360,8 +360,9 @@ bool AttentionMask::addConstant(const ViewMap &view, double factor,
     takeShape(found, std::nullopt, Summand{view, factor});
     return true;
   }
-  // Numbers of their own for the keys that aren't forbidden, as for distances.
-  // The factor is positive; its negative marks another reading.
+  // The visible keys may have different numbers, as for distances. The factor
+  // is positive; its negative marks this second meaning of the constant in the
+  // cache.
   found = classifyConstant(view, attr, -factor,
                            [&](int64_t i) -> std::optional<bool> {
                              return values[i] * factor > forbids;
@@ -400,7 +401,7 @@ AttentionMask::rowOf(const ViewMap &view, double factor,
       auto at = [&](int64_t t, int64_t s) {
         return values[b + h + offsets[2][t] + offsets[3][s]] * factor;
       };
-      // The last query sees most.
+      // The last query sees the most keys.
       int64_t last = shape[2] - 1;
       double largest = 0;
       for (int64_t s = 0; s < keys; ++s) {
@@ -419,7 +420,8 @@ AttentionMask::rowOf(const ViewMap &view, double factor,
           if (!first)
             first = s;
           double here = at(t, s) - at(t, *first);
-          // Differences of rounded numbers.
+          // The numbers are rounded, so differences are compared with a
+          // tolerance.
           if (std::abs(here - (whole[s] - whole[*first])) > 1e-6 * largest)
             return std::nullopt;
         }
@@ -432,8 +434,8 @@ AttentionMask::rowOf(const ViewMap &view, double factor,
                  DenseElementsAttr::get(type, ArrayRef<float>(row))};
 }
 
-/// Slopes, the same for all queries and keys, times distances: of the distance
-/// only the key's part is seen by a softmax.
+/// Slopes, equal for all queries and keys, times distances. A softmax depends
+/// only on the part of the distance that varies with the key.
 bool AttentionMask::addDistances(const ViewMap &view, double factor) {
   for (auto [x, distance] : bothWays<arith::MulFOp>(view.getSource())) {
     ViewMap slopes = viewThrough(x, view);
@@ -470,7 +472,7 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
   Value source = view.getSource();
   Operation *op = source.getDefiningOp();
   if (auto number = constantNumber(source); number && std::isfinite(*number))
-    return true; // The same for every key.
+    return true; // Equal for every key.
   if (DenseElementsAttr attr; matchPattern(source, m_Constant(&attr)))
     if (addConstant(view, factor, attr))
       return true;
@@ -509,7 +511,7 @@ bool AttentionMask::addView(const ViewMap &view, double factor,
   }
   DenseElementsAttr constant;
   if (view.isConstantAlong(3) && !matchPattern(source, m_Constant(&constant)))
-    return true; // The same for every key.
+    return true; // Equal for every key.
   if (addDistances(view, factor))
     return true;
   if (Type type = tensorType(source).getElementType(); type != elementType) {

@@ -1,22 +1,22 @@
-// AttentionMask.h - what an exporter does to scores, as nn.attention's mask.
+// AttentionMask.h - an exporter's masks as nn.attention's mask.
 //
-// Masks arrive as numbers added to the scores, or as scores replaced where a
-// condition holds; as constants, comparisons of positions, conjunctions with a
-// padding mask. This sorts them. What the op can say without a table becomes
-// that: keys after a query are the causal flag, keys too far from it the
-// window, keys of other parts of a block or packed sequence the groups, keys
-// that all see the prefix. What forbids nothing is dropped; the rest is one
-// operand, with the dimensions along which it is constant left out. Numbers
-// that depend on a trained parameter are another, the bias: it alone has a
-// gradient, and what masks some samples doesn't make it a table for each of
-// them.
+// Masks arrive as numbers added to the scores, or as scores replaced if a
+// condition is true; as constants, comparisons of positions, or conjunctions
+// with a padding mask. This class classifies them. A mask that the op can
+// express without a table becomes an attribute or a small operand: keys after a
+// query the causal flag, keys too far from it the window, keys of other parts
+// of a block or packed sequence the groups, keys visible to all queries the
+// prefix. A mask that forbids nothing is dropped. The rest is one operand,
+// without the dimensions along which it is constant. Numbers that depend on a
+// trained parameter are another operand, the bias: only the bias has a
+// gradient, and a mask of some samples doesn't turn the bias into a table per
+// sample.
 //
 // A number of at most -10000, added to a score or in its place, forbids the key
-// as minus infinity does: beside any score that a model trains with, its
-// exponential is zero. Only of a query that sees no key at all do the pieces
-// make something else, the mean of all values, say. Where there may be such a
-// query, the op is told the number (MaskFill.cpp), or adds it as the graph
-// does.
+// like minus infinity: compared with any score of training, its exponential is
+// zero. Only if a query sees no key at all is the result different, for example
+// the mean of all values. If there may be such a query, the op gets the number
+// as its fill (MaskFill.cpp), or adds the number as the graph does.
 
 #ifndef TMC_PASSES_RAISE_ATTENTIONMASK_H
 #define TMC_PASSES_RAISE_ATTENTIONMASK_H
@@ -34,116 +34,118 @@ namespace tmc {
 
 class AttentionMask {
 public:
-  /// What constants were found to be: all layers of a model share their masks,
-  /// which may have millions of elements.
+  /// The classified constants: all layers of a model share their masks, which
+  /// may have millions of elements.
   struct Cache;
 
-  /// For scores of `shape` [B, H, T, S], whatever shape they have in the IR,
-  /// and products of `elementType`.
+  /// For scores of `shape` [B, H, T, S], for any shape in the IR, and products
+  /// of `elementType`.
   AttentionMask(llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
                 Cache &cache)
       : shape(llvm::to_vector(shape)), elementType(elementType), cache(&cache) {
   }
 
-  /// Scores plus `value` times `factor`. Where that can't be said by a mask,
-  /// returns false and says why.
+  /// Adds `value` times `factor` to the scores. If a mask can't express that,
+  /// returns false and sets `why`.
   bool add(mlir::Value value, double factor, std::string &why);
-  /// Scores where `condition` is `keep`, else `fill`.
+  /// Keeps scores where `condition` is `keep`; the others become `fill`.
   bool select(mlir::Value condition, bool keep, double fill, std::string &why);
 
-  /// All of a mask of the op, of the shape that this was made for.
+  /// Adds a complete mask of the op, with the shape given to the constructor.
   bool addWhole(mlir::Value mask, std::string &why);
-  /// The op is causal already.
+  /// Records that the op is already causal.
   void addCausal();
 
-  /// Decides what the flags say; nothing is added after it. Where the op can't
-  /// say what a query that sees nothing means, returns false and says why.
+  /// Decides the flags; nothing may be added afterwards. If the op can't
+  /// express the result of a query that sees no key, returns false and sets
+  /// `why`.
   bool settle(std::string &why);
   nn::AttentionFill getFill() const { return fill; }
   bool isCausal() const { return causal; }
   int64_t getWindow() const { return window; }
   bool isPrefixed() const { return prefix || constantPrefix; }
-  /// True if something is said without a table that `wasCausal` didn't.
+  /// True if flags, groups or a prefix express more than `wasCausal`, or no
+  /// table is left.
   bool saysMore(bool wasCausal) const {
     return causal > wasCausal || window || groups || !constantGroups.empty() ||
            isPrefixed() || (conditions.empty() && summands.empty());
   }
-  /// True if something is said that isn't numbers that are trained, beside what
-  /// `wasCausal` did.
+  /// True if a part of the mask isn't trained, in addition to `wasCausal`.
   bool hasUntrained(bool wasCausal) const {
     return causal > wasCausal || window || groups || !constantGroups.empty() ||
            isPrefixed() || !conditions.empty() || hasNumbers();
   }
-  /// True if something is added that isn't trained.
+  /// True if numbers are added that aren't trained.
   bool hasNumbers() const {
     return !llvm::all_of(summands, [](const Summand &s) { return s.trained; });
   }
   bool hasTrained() const {
     return llvm::any_of(summands, [](const Summand &s) { return s.trained; });
   }
-  /// The operands of the op, each null where there is none: what the flags,
-  /// groups and prefix don't say and isn't trained, what is trained, ...
+  /// The operands of the op, null if absent: the untrained part that flags,
+  /// groups and prefix don't express; the trained part;
   mlir::Value build(mlir::OpBuilder &b, mlir::Location loc) const;
   mlir::Value buildBias(mlir::OpBuilder &b, mlir::Location loc) const;
-  /// ... [B or 1, S], and [B or 1].
+  /// the groups, [B or 1, S]; and the prefix, [B or 1].
   mlir::Value buildGroups(mlir::OpBuilder &b, mlir::Location loc) const;
   mlir::Value buildPrefix(mlir::OpBuilder &b, mlir::Location loc) const;
 
 private:
-  /// An i1 that must be `keep` for a key to be seen; and the hiding that it is
-  /// a part of.
+  /// An i1 that must be `keep` for a visible key, and the hiding to which it
+  /// belongs.
   struct Condition {
     ViewMap view;
     bool keep;
     size_t hiding = 0;
   };
-  /// A number added to the score: `view` times `factor`, and times the number
-  /// of the key if `growsWithKey`; or a constant [B or 1, H or 1, 1, S].
+  /// A number added to the score: `view` times `factor`, and times the key's
+  /// index if `growsWithKey`; or a constant [B or 1, H or 1, 1, S].
   struct Summand {
     ViewMap view;
     double factor;
     bool growsWithKey = false;
     mlir::DenseElementsAttr row = {};
-    bool trained = false; // A gradient is wanted.
-    size_t order = 0;     // How many hidings stand behind it in the graph.
+    bool trained = false; // Needs a gradient.
+    size_t order = 0;     // The number of hidings after it in the graph.
   };
-  /// An operation of the graph that hides keys, the last one first.
+  /// An op of the graph that hides keys; the last one comes first.
   struct Hiding {
-    /// What is added to a score or stands in its place; NaN: several numbers.
+    /// The number added to a score or put in its place; NaN: several numbers.
     double fill;
     bool replaces = false;
-    /// What adds the numbers, where something does and the graph adds nothing
-    /// else there.
+    /// The addition of the numbers, if the graph adds nothing else there.
     std::optional<Summand> whole = std::nullopt;
-    /// The numbers are added in any case: a shape only says where they are.
+    /// The numbers are added in any case: a shape only describes their
+    /// positions.
     bool isAddedAnyway = false;
   };
-  /// What a constant or a comparison was found to be, and that again as a part
-  /// of the table, for where the op can't say it.
+  /// The class of a constant or a comparison, and the same as a part of the
+  /// table, in case the op can't express it.
   struct Shaped {
     MaskShape found;
     std::optional<Condition> condition;
     std::optional<Summand> summand;
-    /// What is still to be added where the op can say the shape.
+    /// The part that must still be added if the op can express the shape.
     std::optional<Summand> rest;
     size_t hiding = 0;
   };
-  /// A value for each sample, and the condition that it stands for.
+  /// A value for each sample, and the condition that it replaces.
   struct Given {
     ViewMap view;
     Condition condition;
   };
 
-  /// What follows until the next call is a part of `hiding`.
+  /// All parts until the next call belong to `hiding`.
   void beginHiding(Hiding hiding);
   void addSummand(Summand summand);
-  /// Decides what becomes of the numbers that hide keys.
+  /// Decides how the numbers that hide keys are expressed.
   bool settleFill(std::string &why);
   bool settleReplacing(std::string &why);
   bool settleAdding(std::string &why);
   bool mayHideRow() const;
   bool isUsed(size_t hiding) const;
-  /// Takes back what `hiding` was found to say; its numbers are added instead.
+  /// Removes the conditions and shapes of `hiding`; its numbers are added
+  /// instead.
   bool addInstead(size_t hiding, std::string &why);
 
   mlir::Value buildSummand(mlir::OpBuilder &b, mlir::Location loc,
@@ -151,7 +153,7 @@ private:
   ViewMap viewOf(mlir::Value value, double *factor = nullptr) const;
   ViewMap viewThrough(mlir::Value operand, const ViewMap &outer,
                       double *factor = nullptr) const;
-  /// Takes in an i1 that must be `keep` for a key to be seen.
+  /// Adds an i1 that must be `keep` for a visible key.
   void addCondition(const ViewMap &view, bool keep);
   bool addView(const ViewMap &view, double factor, std::string &why);
   bool addConstant(const ViewMap &view, double factor,
@@ -161,15 +163,16 @@ private:
   void takeShape(const MaskShape &found, std::optional<Condition> condition,
                  std::optional<Summand> summand = std::nullopt,
                  std::optional<Summand> rest = std::nullopt);
-  /// A constant that differs from a row of numbers for the keys by the same
-  /// number for all keys of a query, which a softmax doesn't see.
+  /// The row of a constant that equals a row of numbers for the keys plus one
+  /// number for each query, to which a softmax is invariant.
   std::optional<Summand> rowOf(const ViewMap &view, double factor,
                                mlir::DenseElementsAttr attr) const;
   bool addDistances(const ViewMap &view, double factor);
   MaskShape classify(const Condition &condition) const;
   MaskShape classifyComparison(const Condition &condition) const;
-  /// `sees` says whether element i of `constant` allows a key, if that is what
-  /// it says at all; `meaning` tells apart different readings of one constant.
+  /// `sees` returns whether element i of `constant` allows a key, or none if
+  /// the element means something else; `meaning` distinguishes different
+  /// meanings of one constant.
   MaskShape
   classifyConstant(ViewMap view, mlir::Attribute constant, double meaning,
                    llvm::function_ref<std::optional<bool>(int64_t)> sees) const;
@@ -194,8 +197,8 @@ struct AttentionMask::Cache {
       shapes;
 };
 
-/// A mask or bias with one element along each dimension but the last where it
-/// is constant; null where it has no such dimension of more.
+/// A mask or bias with one element along each dimension, except the last, where
+/// it is constant; null if there is no such dimension of size above 1.
 mlir::Value narrowTable(mlir::OpBuilder &b, mlir::Value table);
 
 } // namespace tmc

@@ -1,8 +1,8 @@
 // Lookups.cpp - a lookup of all rows in order is a view.
 //
-// Exporters index a padding mask by every pair of sample and position. What
-// remains of it after import is a table of as many rows as there are ids, and
-// ids that count up.
+// Exporters index a padding mask by every pair of sample and position. After
+// import this is a table with as many rows as there are ids, and the ids are 0,
+// 1, 2, ...
 
 #include "passes/raise/Matchers.h"
 

@@ -12,11 +12,11 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// What CrossEntropyOp ignores unless told.
+/// The default ignored index of CrossEntropyOp.
 constexpr int64_t defaultIgnored = -100;
 
-/// If `condition` compares a value with a constant, and is `holds` where they
-/// differ: that value and the constant.
+/// If `condition` compares a value with a constant and is `holds` if they
+/// differ: the value and the constant.
 static std::pair<Value, int64_t> differsFrom(Value condition, bool holds) {
   ViewMap view = ViewMap::of(condition);
   auto cmp = view.getSource().getDefiningOp<arith::CmpIOp>();
@@ -44,8 +44,8 @@ struct Picked {
 };
 } // namespace
 
-/// `value` as a choice by label: a sum over classes of what a comparison of the
-/// class with the label lets through.
+/// `value` as a choice by label: a sum over classes of the elements whose class
+/// equals the label.
 static std::optional<Picked> picked(Value value) {
   auto sum = flat(value).getDefiningOp<ReduceOp>();
   if (!sum || sum.getKind() != ReduceKind::Sum || sum.getDims().size() != 1)
@@ -79,7 +79,7 @@ static std::optional<Picked> picked(Value value) {
 
 namespace {
 
-/// The sum over all rows of the negated logarithm of the label's probability.
+/// The sum over all rows of the negative logarithm of the label's probability.
 struct RaiseSum : OpRewritePattern<ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReduceOp op,
@@ -124,7 +124,7 @@ struct RaiseSum : OpRewritePattern<ReduceOp> {
       value = next;
     }
     Value labels = found->labels;
-    // Labels that don't count are made valid before the choice.
+    // Ignored labels are made valid before the choice.
     if (auto safe = labels.getDefiningOp<arith::SelectOp>())
       for (bool holds : {true, false}) {
         Value kept = holds ? safe.getTrueValue() : safe.getFalseValue();
@@ -154,7 +154,7 @@ struct RaiseSum : OpRewritePattern<ReduceOp> {
   }
 };
 
-/// A scalar factor of a loss goes into its weight.
+/// A scalar factor of a loss moves to its weight.
 template <typename OpTy> struct TakeFactor : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpTy op, PatternRewriter &b) const override {
@@ -183,8 +183,8 @@ template <typename OpTy> struct TakeFactor : OpRewritePattern<OpTy> {
   }
 };
 
-/// True if nothing but `reader` and the function's return reads `value`, or a
-/// change of its shape.
+/// True if only `reader` and the function's return read `value`, or a reshape
+/// of it.
 static bool isOnlyReturned(Value value, Operation *reader) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     return user == reader || user->hasTrait<OpTrait::IsTerminator>() ||
@@ -192,22 +192,21 @@ static bool isOnlyReturned(Value value, Operation *reader) {
   });
 }
 
-/// Logits as a product with a table, plus a number per class where there is
-/// one.
+/// Logits as a product with a table, plus an optional number per class.
 struct Linear {
   MatmulOp product;
   Value bias;
-  /// What picks the rows of the logits from the product's, the last first: a
-  /// change of shape, or a slice.
+  /// The values that select the logits' rows from the product's rows, the last
+  /// first: a reshape, or a slice.
   SmallVector<Value> picks;
-  /// What the product, wider copies of it and slices hold, all of which are
-  /// there before the loss.
+  /// The bytes of the product, its wider copies and slices, all of which are
+  /// alive before the loss.
   int64_t heldBytes = 0;
 };
 
-/// `logits` as such, where nothing but `reader` and the function's return reads
-/// what is made on the way: a change of shape, a slice of rows (labels that are
-/// shifted have no logits in the last row), a cast to f32.
+/// `logits` as such a product, if only `reader` and the function's return read
+/// the intermediate values. Allowed ops between: a reshape, a slice of rows
+/// (shifted labels need no logits in the last row), a cast to f32.
 static std::optional<Linear> linearOf(Value logits, Operation *reader) {
   Linear found;
   const int64_t classes = tensorType(logits).getShape().back();
@@ -268,7 +267,7 @@ static std::optional<Linear> linearOf(Value logits, Operation *reader) {
   }
 }
 
-/// The rows of the product's left factor from which the logits' rows are made.
+/// The rows of the product's left factor that give the logits' rows.
 static Value rowsOf(OpBuilder &b, Location loc, Linear linear) {
   Value x = linear.product.getLhs();
   const int64_t width = tensorType(x).getShape().back();
@@ -284,8 +283,8 @@ static Value rowsOf(OpBuilder &b, Location loc, Linear linear) {
   return x;
 }
 
-/// cross_entropy(x * table^T + bias) by chunks of rows, of which each is in
-/// f32. The logits may still be returned, but nothing else may read them.
+/// cross_entropy(x * table^T + bias) in chunks of rows, each in f32. The logits
+/// may still be returned, but no other op may read them.
 struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
   RaiseLinear(MLIRContext *context, LossChunks chunks)
       : OpRewritePattern(context), chunks(chunks) {}
@@ -306,11 +305,11 @@ struct RaiseLinear : OpRewritePattern<CrossEntropyOp> {
     b.replaceOp(op, linear.getResults());
     return success();
   }
-  /// True if one kernel can make the loss and its gradient, for nothing comes
-  /// between, and memory is saved: the table has no gradient; or it is no
-  /// larger than the logits, from which it can be made later, or than what is
-  /// held of them at the loss; or it is a sum over micro-batches, which is
-  /// there anyway.
+  /// True if one kernel can compute the loss and its gradient, because no op is
+  /// between them, and memory is saved. The table has no gradient; or its
+  /// gradient isn't larger than the logits, so that it can be computed later,
+  /// or than the bytes held for them at the loss; or the gradient is a sum over
+  /// micro-batches, which is in memory anyway.
   bool isFree(CrossEntropyOp op, Linear linear) const {
     const int64_t rows =
         tensorType(op.getLogits()).getDimSize(0) / chunks.microBatches;

@@ -1,12 +1,12 @@
-// MaskFill.cpp - what a query means whose keys a finite number hides, all of
-// them.
+// MaskFill.cpp - queries all of whose keys are hidden by a finite number.
 //
-// Minus infinity leaves such a query nothing. A finite number leaves it the
-// softmax of the filled scores: the mean of the values where the number stands
-// in the scores' place, that of the scores alone where it is added to them.
-// nn.attention says so of one number, be it added or in the scores' place
-// (`fill`). Where the graph hides keys several times, one hiding becomes the
-// op's flags and condition, and the others are added as the graph adds them.
+// With minus infinity such a query has no probabilities. With a finite number
+// it has the softmax of the filled scores: equal probabilities if the number
+// replaces the scores, or the softmax of the scores alone if the number is
+// added to them. nn.attention supports one such number (`fill`), added or in
+// the scores' place. If the graph hides keys several times, one hiding becomes
+// the op's flags and condition, and the others are added as the graph adds
+// them.
 
 #include "passes/raise/AttentionMask.h"
 
@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// What hides a key is at most this.
+/// Numbers of at most this hide a key.
 constexpr double kLargestFill = -1e4;
 
 static bool isFinite(double fill) { return !std::isinf(fill); }
@@ -44,7 +44,7 @@ static bool mayHide(Value numbers, double factor) {
 }
 
 /// Shapes leave each query its own key, if it has one. Conditions may hide all
-/// of them, and so may numbers that are added.
+/// keys, and so may added numbers.
 bool AttentionMask::mayHideRow() const {
   if (!conditions.empty() || shape[2] > shape[3])
     return true;
@@ -100,7 +100,8 @@ bool AttentionMask::settleFill(std::string &why) {
   return anyReplaces ? settleReplacing(why) : settleAdding(why);
 }
 
-/// What stands in the scores' place is the op's fill; everything else is added.
+/// A number in the scores' place becomes the op's fill; all other numbers are
+/// added.
 bool AttentionMask::settleReplacing(std::string &why) {
   SmallVector<size_t> kept;
   for (size_t i = 0; i < hidings.size(); ++i) {
@@ -130,7 +131,7 @@ bool AttentionMask::settleReplacing(std::string &why) {
   }
   fill.kind =
       anyOutside ? AttentionFill::ReplacesScore : AttentionFill::ReplacesAll;
-  // Both would be the op's mask.
+  // Both need the op's mask.
   if (!conditions.empty() && hasNumbers()) {
     why = "numbers are added to scores that a condition replaces, and queries "
           "may see no key";
@@ -139,8 +140,8 @@ bool AttentionMask::settleReplacing(std::string &why) {
   return true;
 }
 
-/// One hiding is the op's fill: rather one that the op says by flags. Beside
-/// minus infinity, which can't be added to, none is.
+/// One hiding becomes the op's fill, preferably one that flags express. If
+/// another hiding uses minus infinity, no hiding becomes the fill.
 bool AttentionMask::settleAdding(std::string &why) {
   std::optional<size_t> kept;
   bool isPlain = true;
@@ -153,7 +154,7 @@ bool AttentionMask::settleAdding(std::string &why) {
     if (!isUsed(i))
       continue;
     isPlain &= isFinite(hidings[i].fill);
-    // A number in the place of a bias takes the bias's gradient.
+    // A fill in the place of a bias would take the bias's gradient.
     bool canBeFill = hidings[i].whole && !std::isnan(hidings[i].fill);
     if (canBeFill && (!kept || (hasShape(i) && !hasShape(*kept))))
       kept = i;
@@ -164,7 +165,7 @@ bool AttentionMask::settleAdding(std::string &why) {
       return false;
   if (!isPlain || !kept)
     return true;
-  // A condition and numbers would both be the op's mask.
+  // A condition and numbers would both need the op's mask.
   if (!conditions.empty() && hasNumbers())
     return addInstead(*kept, why);
   fill = {hidings[*kept].fill, AttentionFill::Adds};

@@ -1,4 +1,4 @@
-// MaskOperands.cpp - what nn.attention is given of a mask that was sorted.
+// MaskOperands.cpp - nn.attention's operands for a classified mask.
 
 #include "passes/raise/AttentionMask.h"
 #include "passes/raise/Matchers.h"
@@ -13,7 +13,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// Can the elements of `value` at index 0 of `dim` stand for all others?
+/// Whether the elements of `value` at index 0 of `dim` equal those at all other
+/// indices.
 static bool isConstantAlong(Value value, unsigned dim, int depth = 6) {
   if (constantNumber(value) || ViewMap::of(value).isConstantAlong(dim))
     return true;
@@ -43,8 +44,8 @@ static Value narrow(OpBuilder &b, Value value, unsigned dim) {
   return clonePointwise(b, value.getDefiningOp(), operands);
 }
 
-/// The dimension of `view`'s source that is the whole of its dimension `dim`,
-/// and along which the source is constant by what pointwise ops read.
+/// The dimension of `view`'s source that is exactly its dimension `dim`, if the
+/// operands of pointwise ops show that the source is constant along it.
 static std::optional<unsigned> constantInSource(const ViewMap &view,
                                                 unsigned dim) {
   Value source = view.getSource();
@@ -55,8 +56,8 @@ static std::optional<unsigned> constantInSource(const ViewMap &view,
   return std::nullopt;
 }
 
-/// `view` with one element along each dimension where it is constant, be it by
-/// broadcasts before the pointwise ops that made its source.
+/// `view` with one element along each dimension where it is constant, also if
+/// broadcasts before the pointwise ops of its source make it constant.
 static Value buildNarrow(OpBuilder &b, Location loc, ViewMap view) {
   for (unsigned dim = 0; dim < 3; ++dim)
     if (view.isConstantAlong(dim))
@@ -79,7 +80,7 @@ Value tmc::narrowTable(OpBuilder &b, Value table) {
   return {};
 }
 
-/// `value` repeated along dimensions of size one to `shape`.
+/// `value` repeated to `shape` along dimensions of size one.
 static Value stretch(OpBuilder &b, Location loc, Value value,
                      ArrayRef<int64_t> shape) {
   RankedTensorType type = tensorType(value);
@@ -96,7 +97,7 @@ static Value stretch(OpBuilder &b, Location loc, Value value,
       b, loc, RankedTensorType::get(shape, type.getElementType()), value, dims);
 }
 
-/// Whole numbers as i64.
+/// Integers as i64.
 static Value widened(OpBuilder &b, Location loc, Value value) {
   auto type = tensorType(value);
   auto wide = RankedTensorType::get(type.getShape(), b.getI64Type());
@@ -104,7 +105,7 @@ static Value widened(OpBuilder &b, Location loc, Value value) {
                       : Value(arith::ExtSIOp::create(b, loc, wide, value));
 }
 
-/// All of `values`, repeated to their common shape and joined two by two.
+/// All `values`, repeated to their common shape and joined in pairs.
 static Value join(OpBuilder &b, Location loc, ArrayRef<Value> values,
                   llvm::function_ref<Value(Value, Value)> joinTwo) {
   Value result;
@@ -123,7 +124,8 @@ static Value join(OpBuilder &b, Location loc, ArrayRef<Value> values,
   return result;
 }
 
-/// The largest distance that the op's window can say, both ways.
+/// True if the band has equal distances on both sides, as the op's window
+/// requires.
 static bool isSymmetric(const Band &band) { return band.low == -band.high; }
 
 bool AttentionMask::settle(std::string &why) {
@@ -165,7 +167,7 @@ bool AttentionMask::settle(std::string &why) {
       constantGroups = part.found.groups;
     }
   }
-  // A prefix lifts what causality forbids, and nothing else may forbid it.
+  // A prefix shows keys that causality hides; no other flag may hide them.
   if (prefix && (causal || !fits)) {
     conditions.push_back(prefix->condition);
     prefix.reset();

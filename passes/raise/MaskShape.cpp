@@ -5,7 +5,7 @@
 using namespace tmc;
 
 namespace {
-/// The keys that a query sees, where they are one piece.
+/// The keys that a query sees, as one interval.
 struct Row {
   int64_t first = 0, end = 0;
   bool isEmpty() const { return first == end; }
@@ -13,7 +13,7 @@ struct Row {
 using Rows = std::vector<Row>;
 } // namespace
 
-/// Nothing where a row has holes.
+/// None if a row has holes.
 static std::optional<Rows>
 rowsOf(int64_t queries, int64_t keys,
        llvm::function_ref<bool(int64_t, int64_t)> sees) {
@@ -52,7 +52,7 @@ static std::optional<Band> bandOf(const Rows &rows, int64_t keys) {
     const int64_t p = t + keys - queries;
     const Row &row = rows[t];
     if (row.isEmpty())
-      continue; // Beyond a bound that another row shows.
+      continue; // Beyond a bound that another row determines.
     if (row.first > 0)
       band.low = std::max(band.low, row.first - p);
     if (row.end < keys)
@@ -69,7 +69,7 @@ static std::optional<Band> bandOf(const Rows &rows, int64_t keys) {
   return withoutIdleBounds(band, queries, keys);
 }
 
-/// The prefix beside which `rows` are causal.
+/// The prefix for which `rows` are causal.
 static std::optional<int64_t> prefixOf(const Rows &rows, int64_t keys) {
   const int64_t queries = static_cast<int64_t>(rows.size());
   const int64_t prefix = rows[0].end;
@@ -80,8 +80,8 @@ static std::optional<int64_t> prefixOf(const Rows &rows, int64_t keys) {
   return prefix;
 }
 
-/// The group of each key, by its first key, where `rows` see their groups, or,
-/// if `isCausal`, their groups up to themselves.
+/// The group of each key, named by its first key, if `rows` see their groups,
+/// or if `isCausal`, their groups up to themselves. Else empty.
 static std::vector<int64_t> groupsOf(const Rows &rows, bool isCausal) {
   const int64_t count = static_cast<int64_t>(rows.size());
   std::vector<int64_t> groups(count);

@@ -1,4 +1,4 @@
-// MaskShape.h - what a table of who sees whom says in a few numbers.
+// MaskShape.h - describes a table of visible keys by a few numbers.
 //
 //   band 0:   . causal       band -1..0:   window of two, and causal
 //   x             x             prefix of two      groups 0 0 0 3 3
@@ -7,7 +7,7 @@
 //   x x x x       . . x x       x x x              x x x
 //                               x x x x            . . . x x
 //
-// Query t of T stands at p = t + S - T among S keys, as in nn.attention.
+// Query t of T has position p = t + S - T among S keys, as in nn.attention.
 
 #ifndef TMC_PASSES_RAISE_MASKSHAPE_H
 #define TMC_PASSES_RAISE_MASKSHAPE_H
@@ -21,8 +21,7 @@
 
 namespace tmc {
 
-/// Key s is seen if s - p is in [low, high]; a side that leaves nothing out has
-/// no bound.
+/// Key s is visible if s - p is in [low, high]; kNone: no bound on that side.
 struct Band {
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max() / 4;
   int64_t low = -kNone, high = kNone;
@@ -40,15 +39,16 @@ struct MaskShape {
   Kind kind = Other;
   Band band;
   int64_t prefix = 0;
-  /// If not empty: beside that, only keys of p's group are seen.
+  /// If not empty: only keys of p's group are visible, in addition to the
+  /// above.
   std::vector<int64_t> groups;
 };
 
-/// The shape of the mask of which `sees(t, s)` tells the elements.
+/// The shape of a mask whose elements are `sees(t, s)`.
 MaskShape shapeOfMask(int64_t queries, int64_t keys,
                       llvm::function_ref<bool(int64_t, int64_t)> sees);
 
-/// `band` without the bounds that leave out none of `queries` and `keys`.
+/// `band` without bounds that hide none of the `keys` from the `queries`.
 Band withoutIdleBounds(Band band, int64_t queries, int64_t keys);
 
 } // namespace tmc

@@ -1,4 +1,4 @@
-// Matchers.cpp - what the matchers of -tmc-raise share.
+// Matchers.cpp - common functions of the matchers of -tmc-raise.
 
 #include "passes/raise/Matchers.h"
 
@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// Deeper than any exporter writes a constant.
+/// Larger than the depth of any exporter's constants.
 constexpr int maxConstantDepth = 8;
 
 static std::optional<double> constantNumber(Value value, int depth) {
@@ -62,7 +62,7 @@ std::optional<double> tmc::constantNumber(Value value) {
   return ::constantNumber(value, maxConstantDepth);
 }
 
-/// Above this, constants are told by structure or not at all.
+/// Larger constants are recognised by structure only.
 constexpr int64_t maxEvaluated = int64_t(1) << 22;
 
 /// `from` read along `strides`, one list of (size, stride) per dimension.

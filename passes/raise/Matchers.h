@@ -1,6 +1,6 @@
-// Matchers.h - what the matchers of -tmc-raise share.
+// Matchers.h - common functions of the matchers of -tmc-raise.
 //
-// A matcher looks at structure only. It sees through what doesn't change a
+// A matcher looks at structure only. It sees through ops that don't change a
 // value (views, widening and narrowing casts) and through every way of writing
 // a constant; ViewMap.h does the same for changes of layout.
 
@@ -16,26 +16,27 @@
 
 namespace tmc {
 
-/// The number that every element of `value` is, if constants alone make it:
-/// seen through views, casts and arithmetic.
+/// The number that every element of `value` equals, if it is computed from
+/// constants only; looks through views, casts and arithmetic.
 std::optional<double> constantNumber(mlir::Value value);
 
-/// The elements of `value`, in row-major order, if it is made of integer
-/// constants by views, slices, sums and products, and isn't too large to tell.
+/// The elements of `value`, in row-major order, if it is computed from integer
+/// constants by views, slices, sums and products, and isn't too large to
+/// evaluate.
 std::optional<std::vector<int64_t>> integerConstants(mlir::Value value);
 
-/// `value` before changes of its float type.
+/// `value` before casts of its float type.
 mlir::Value skipCasts(mlir::Value value);
 
-/// `value` as x times a number: x, and the number multiplied onto `factor`.
-/// Returns `value` itself where it isn't a product with a constant.
+/// If `value` is x times a number: returns x, and multiplies `factor` by the
+/// number. Else returns `value` itself.
 mlir::Value skipFactor(mlir::Value value, double &factor);
 
-/// True if `a` is `b` but for rounding to the few digits that exporters write.
+/// True if `a` equals `b` up to the few digits that exporters write.
 bool isNear(double a, double b, double tolerance = 1e-5);
 
-/// The operands of a commutative op `OpTy` that defines `value`, one way round
-/// and the other; none if something else defines it.
+/// The operands of a commutative op `OpTy` that defines `value`, in both
+/// orders; none if another op defines it.
 template <typename OpTy>
 llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2>
 bothWays(mlir::Value value) {
@@ -46,25 +47,25 @@ bothWays(mlir::Value value) {
           {op->getOperand(1), op->getOperand(0)}};
 }
 
-/// One number per row of the innermost dimension, repeated along it: the value
-/// with the rows' numbers, whose elements are as many as `value` has rows and
-/// in their order; constant factors on the way are multiplied onto `factor`.
-/// Null where `value` isn't that.
+/// If `value` repeats one number per row along the innermost dimension: the
+/// value with the rows' numbers, one element per row in the order of rows.
+/// Multiplies `factor` by constant factors on the way. Else null.
 mlir::Value rowNumbers(mlir::Value value, double &factor);
 
-/// If `value` is the mean of the rows of something, one number per row or
-/// already repeated along them: that something, else null.
+/// If `value` is the mean of the rows of another value, one number per row or
+/// repeated along them: that value, else null.
 mlir::Value meanIn(mlir::Value value);
 
-/// True if both are one value, or were computed alike from the same values.
+/// True if both are one value, or are computed by equal ops from the same
+/// values.
 bool isSame(mlir::Value a, mlir::Value b);
 
 /// The vector of the innermost dimension that `value` repeats for every row.
 mlir::Value rowVector(mlir::OpBuilder &b, mlir::Value value);
 bool isRowVector(mlir::Value value);
 
-/// True if the gradient of the loss by `value` may be wanted: it depends, by
-/// floats, on a trainable parameter.
+/// True if the gradient of the loss with respect to `value` may be needed:
+/// `value` depends, through floats, on a trainable parameter.
 bool dependsOnParameter(mlir::Value value);
 
 /// A pointwise op: all its operands and its result are tensors of one shape.
@@ -91,7 +92,7 @@ void populateRaiseNorms(mlir::RewritePatternSet &patterns);
 void populateRaiseSoftmax(mlir::RewritePatternSet &patterns);
 
 /// Warns about each softmax between two batched products in `root` that isn't
-/// an attention op, with the reason.
+/// part of an attention op, with the reason.
 void warnAboutUnraisedAttention(mlir::Operation *root);
 
 } // namespace tmc

@@ -9,8 +9,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// `value` with its two innermost dimensions exchanged, if a transpose made it
-/// and that undoes it.
+/// `value` with its two innermost dimensions exchanged, if that cancels a
+/// transpose.
 static std::optional<ViewMap> matrixTransposed(Value value) {
   ViewMap view = ViewMap::of(value);
   if (!view.needsTranspose())

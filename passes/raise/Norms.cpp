@@ -1,9 +1,9 @@
 // Norms.cpp - layer_norm and rms_norm from means, squares and roots.
 //
-// First the normalization alone is found, then scale and shift are taken into
-// it, so that a norm without them is raised too. Statistics may be computed on
-// [..., 1] or already repeated along the row, divided by or multiplied with the
-// reciprocal.
+// First the normalization alone is matched, then scale and shift are folded
+// into it, so that a norm without them is raised too. Statistics may be
+// computed on [..., 1] or already repeated along the row; the row may be
+// divided by the root, or multiplied by its reciprocal.
 
 #include "passes/raise/Matchers.h"
 #include "passes/raise/ViewMap.h"
@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// What is squared to give `value`, or null.
+/// The value whose square is `value`, or null.
 static Value squaredIn(Value value) {
   if (auto mul = value.getDefiningOp<arith::MulFOp>())
     return isSame(mul.getLhs(), mul.getRhs()) ? mul.getLhs() : Value();
@@ -26,22 +26,22 @@ static Value squaredIn(Value value) {
   return {};
 }
 
-/// One over the number whose reciprocal `value` is, or null.
+/// The number of which `value` is the reciprocal, or null.
 static Value reciprocalIn(Value value) {
   auto div = value.getDefiningOp<arith::DivFOp>();
   return div && constantNumber(div.getLhs()) == 1 ? div.getRhs() : Value();
 }
 
 namespace {
-/// x / sqrt(mean(x^2) + epsilon), one way or another.
+/// x / sqrt(mean(x^2) + epsilon), in one of its forms.
 struct Normalized {
   Value x;
   double epsilon;
 };
 } // namespace
 
-/// The number of each row behind `value` with its repetition along the row
-/// taken off; `value` itself where it isn't repeated any more.
+/// The value of `value` per row, without its repetition along the row; `value`
+/// itself if it isn't repeated.
 static Value perRow(Value value) {
   double factor = 1;
   Value rows = rowNumbers(value, factor);
@@ -81,7 +81,7 @@ static std::optional<Normalized> rootMeanSquare(Value value, bool reciprocal) {
   return Normalized{x, epsilon};
 }
 
-/// What is normalized to give `op`, or nothing.
+/// The value and epsilon that `op` normalizes, or none.
 static std::optional<Normalized> normalized(Operation *op) {
   std::optional<Normalized> found;
   Value x;
@@ -109,8 +109,8 @@ template <typename OpTy> struct RaiseNorm : OpRewritePattern<OpTy> {
     if (!found)
       return failure();
     auto epsilon = b.getF64FloatAttr(found->epsilon);
-    // x less its mean: a layer norm. The mean is exact, so that its variance
-    // needs no other.
+    // x minus its mean: a layer norm. The difference has mean zero, so its mean
+    // square is the variance.
     if (auto difference = found->x.template getDefiningOp<arith::SubFOp>()) {
       if (Value of = meanIn(difference.getRhs());
           of && isSame(of, difference.getLhs())) {
@@ -124,8 +124,8 @@ template <typename OpTy> struct RaiseNorm : OpRewritePattern<OpTy> {
   }
 };
 
-/// The norm's own result in `value` and the other operand of the product or sum
-/// that `op` is, if that repeats one vector for every row.
+/// For a product or sum `op`: the norm's result, and the other operand, if that
+/// repeats one vector for every row.
 template <typename NormOp>
 std::pair<NormOp, Value> normAndVector(Operation *op) {
   for (int i : {0, 1}) {
@@ -172,7 +172,7 @@ struct TakeShift : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-/// A norm of widened elements, narrowed again, is a norm: its sums are kept in
+/// A norm of widened elements that is narrowed again is a norm: its sums are in
 /// f32 in any case.
 template <typename NormOp>
 struct DropCasts : OpRewritePattern<arith::TruncFOp> {

@@ -1,9 +1,8 @@
-// Raise.cpp - -tmc-raise: what an exporter took apart, put together.
+// Raise.cpp - -tmc-raise: rebuilds the ops that an exporter decomposed.
 //
-// Each family of patterns is a file of its own beside this one; this is the
-// order in which they run. Views go first and last: first so that products,
-// norms and softmax lie bare, last so that the transposes around raised ops
-// cancel.
+// Each family of patterns has its own file here; this file defines the order in
+// which they run. View patterns run first and last: first to expose products,
+// norms and softmax, last to cancel the transposes around raised ops.
 
 #include "passes/Passes.h"
 #include "passes/raise/Matchers.h"
@@ -36,8 +35,8 @@ struct Raise : impl::RaiseBase<Raise> {
     populateRaiseAttention(whole);
     populateViewPatterns(whole);
     populateRaiseMatmul(whole);
-    // Constants are left as they are: masks are recognised by how they are
-    // made.
+    // Constants aren't folded: masks are recognised by the ops that compute
+    // them.
     GreedyRewriteConfig config;
     config.enableFolding(false);
     if (failed(

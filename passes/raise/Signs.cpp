@@ -1,10 +1,9 @@
-// Signs.cpp - the sign of a part goes into the constant it is multiplied
-// with.
+// Signs.cpp - moves the sign of a part into its constant factor.
 //
 // A rotation by positions is written as x * cos + concat(-x2, x1) * sin. The
-// negation stands alone between a slice and a concatenation, where no kernel
-// can take it; with its sign in the table of sines it isn't there at all, nor
-// in the gradient. A product's sign is exact: no bit of the result changes.
+// negation is alone between a slice and a concatenation, where no kernel can
+// take it. With its sign in the table of sines it disappears, also from the
+// gradient. A product's sign is exact: no bit of the result changes.
 
 #include "passes/raise/Matchers.h"
 #include "passes/raise/ViewMap.h"
@@ -18,7 +17,7 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// The dimension of `view`'s source that the whole of `dim` is, or -1.
+/// The dimension of `view`'s source that equals its dimension `dim`, or -1.
 static int64_t sourceDimOf(const ViewMap &view, int64_t dim) {
   int64_t rank = tensorType(view.getSource()).getRank();
   for (int64_t d = 0; d < rank; ++d)
@@ -27,8 +26,8 @@ static int64_t sourceDimOf(const ViewMap &view, int64_t dim) {
   return -1;
 }
 
-/// `values` with the sign of those changed whose index along `dim` is in
-/// `negative`. Each use of a table makes it again, so this goes by bytes: the
+/// `values` with the opposite sign at the indices along `dim` that are in
+/// `negative`. Each use of a table calls this again, so it works on bytes: the
 /// sign is the highest bit.
 static DenseElementsAttr withSigns(DenseElementsAttr values, int64_t dim,
                                    const llvm::BitVector &negative) {

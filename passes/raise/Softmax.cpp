@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace tmc;
 using namespace tmc::nn;
 
-/// If `value`, per row or repeated along it, is a reduction of rows: of what.
+/// If `value`, per row or repeated along it, is a reduction of rows: the
+/// reduced value.
 static Value reducedRows(Value value, ReduceKind kind) {
   double factor = 1;
   if (Value rows = rowNumbers(value, factor))
@@ -26,8 +27,8 @@ static Value reducedRows(Value value, ReduceKind kind) {
   return reduce.getInput();
 }
 
-/// x, if `value` is x less the maximum of its row, which no softmax sees; else
-/// `value`.
+/// x if `value` is x minus the maximum of its row, to which a softmax is
+/// invariant; else `value`.
 static Value skipMaximum(Value value) {
   auto difference = value.getDefiningOp<arith::SubFOp>();
   if (!difference)
@@ -98,7 +99,7 @@ struct RaiseDifference : OpRewritePattern<arith::SubFOp> {
   }
 };
 
-/// log(softmax(x)), which loses small probabilities.
+/// log(softmax(x)), which underflows for small probabilities.
 struct RaiseLog : OpRewritePattern<math::LogOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::LogOp op,

@@ -28,7 +28,7 @@ ViewMap ViewMap::identity(Value value) {
   return map;
 }
 
-/// The value that `op` shows in another shape, or null.
+/// The value that `op` views in another shape, or null.
 static Value viewed(Operation *op) {
   if (isa_and_nonnull<ReshapeOp, TransposeOp, BroadcastOp>(op))
     return op->getOperand(0);
@@ -61,7 +61,7 @@ ViewMap ViewMap::of(Value value, double *scale) {
       break;
     chain.push_back(op);
   }
-  // Where a reshape cuts through an atom in the middle, the way begins there.
+  // If a reshape cuts an atom in the middle, the view starts there.
   while (true) {
     Value source = value;
     if (!chain.empty())
@@ -268,7 +268,8 @@ Value ViewMap::build(OpBuilder &b, Location loc) const {
   }
   SmallVector<int64_t> shape = getShape();
   if (hasRepeats()) {
-    // One dimension per atom; only those of the source exist before.
+    // One dimension per atom; before the broadcast, only atoms of the source
+    // exist.
     SmallVector<int64_t> atomShape, own, dims;
     for (ArrayRef<int> group : groups)
       for (int atom : group) {
@@ -291,8 +292,8 @@ Value ViewMap::build(OpBuilder &b, Location loc) const {
 // Transposes through other ops
 //===----------------------------------------------------------------------===//
 
-/// With `alone`, only if nothing else needs the ops on the way, so that none is
-/// there twice.
+/// With `alone`, only if no other op uses the ops on the way, so that none is
+/// duplicated.
 static bool canTransposeFreely(Value value, ArrayRef<int64_t> perm, bool alone,
                                int depth) {
   if (llvm::is_sorted(perm) || constantNumber(value))
@@ -311,7 +312,7 @@ static bool canTransposeFreely(Value value, ArrayRef<int64_t> perm, bool alone,
   });
 }
 
-/// Long enough for rotary positions, short enough to stay quick.
+/// Enough for rotary positions, and small enough to be fast.
 constexpr int maxTransposeDepth = 8;
 
 bool tmc::canTransposeFreely(Value value, ArrayRef<int64_t> perm) {
@@ -377,7 +378,7 @@ int64_t countTransposes(ArrayRef<Operation *> ops) {
                         [](Operation *op) { return isa<TransposeOp>(op); });
 }
 
-/// A chain of views with more transposes than its effect needs is made anew.
+/// Rebuilds a chain of views that has more transposes than needed.
 template <typename ViewOp> struct ShortenViews : OpRewritePattern<ViewOp> {
   using OpRewritePattern<ViewOp>::OpRewritePattern;
   LogicalResult matchAndRewrite(ViewOp op,
@@ -391,7 +392,7 @@ template <typename ViewOp> struct ShortenViews : OpRewritePattern<ViewOp> {
   }
 };
 
-/// A transpose that undoes one before it, behind other ops.
+/// A transpose that cancels an earlier one, through other ops.
 struct UndoTranspose : OpRewritePattern<TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(TransposeOp op,
@@ -405,7 +406,7 @@ struct UndoTranspose : OpRewritePattern<TransposeOp> {
   }
 };
 
-/// Two reshapes in a row are one.
+/// Two consecutive reshapes become one.
 struct MergeReshapes : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReshapeOp op,
@@ -423,8 +424,8 @@ struct MergeReshapes : OpRewritePattern<ReshapeOp> {
   }
 };
 
-/// A slice of a transpose is a transpose of a slice: smaller, and at the place
-/// where it may meet another.
+/// A slice of a transpose becomes a transpose of a slice: it is smaller, and
+/// may cancel with another transpose there.
 struct SliceBeforeTranspose : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SliceOp op,

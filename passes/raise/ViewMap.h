@@ -1,16 +1,15 @@
-// ViewMap.h - a value as another one's elements, read in another order.
+// ViewMap.h - a value as the elements of another one, in another order.
 //
-// Exporters write one change of layout in many ways: K's two transposes apart
-// or fused, a flattening around a transpose, heads repeated before or after it.
-// A view map forgets the way and keeps the result. It cuts the source's
-// dimensions into atoms, and every dimension of the result is a product of
-// atoms:
+// Exporters write one change of layout in many ways: K's two transposes
+// separate or fused, a flattening around a transpose, heads repeated before or
+// after it. A view map keeps only the result. It cuts the source's dimensions
+// into atoms, and every dimension of the result is a product of atoms:
 //
 //   source  [4, 64, 768]            atoms  b=4  t=64  h=12  d=64
 //   result  [4, 12, 64, 64]         groups [b] [h] [t] [d]
 //
-// An atom that isn't the source's repeats: a broadcast made it. Dimensions of
-// size one have no atoms.
+// An atom that isn't part of the source repeats: a broadcast made it.
+// Dimensions of size one have no atoms.
 
 #ifndef TMC_PASSES_RAISE_VIEWMAP_H
 #define TMC_PASSES_RAISE_VIEWMAP_H
@@ -23,7 +22,7 @@ namespace tmc {
 
 class ViewMap {
 public:
-  /// `value` as itself.
+  /// `value` as a view of itself.
   static ViewMap identity(mlir::Value value);
 
   /// `value` as a view of the farthest value from which reshapes, transposes
@@ -31,18 +30,18 @@ public:
   /// splat constant, and multiplies `scale` by them.
   static ViewMap of(mlir::Value value, double *scale = nullptr);
 
-  /// Appends a reshape to the way from the source. False, and no change, where
-  /// the result's dimensions are not products of atoms.
+  /// Appends a reshape. Returns false, without a change, if the result's
+  /// dimensions aren't products of atoms.
   bool reshape(llvm::ArrayRef<int64_t> shape);
   void transpose(llvm::ArrayRef<int64_t> perm);
   void broadcast(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> shape);
-  /// Appends `op`, one of the three above; any other changes nothing.
+  /// Appends `op`, one of the three above; other ops change nothing.
   bool apply(mlir::Operation *op);
 
   mlir::Value getSource() const { return source; }
-  /// The ops that `of` saw, from the source to the value.
+  /// The ops that `of` went through, from the source to the value.
   llvm::ArrayRef<mlir::Operation *> getOps() const { return ops; }
-  /// Remembers `more`, which were applied after those.
+  /// Records ops that were applied after those.
   void addOps(llvm::ArrayRef<mlir::Operation *> more) {
     ops.append(more.begin(), more.end());
   }
@@ -50,35 +49,34 @@ public:
   int64_t getDim(unsigned dim) const;
   llvm::SmallVector<int64_t> getShape() const;
 
-  /// The source's atoms come in another order.
+  /// True if the source's atoms are in another order.
   bool needsTranspose() const;
   bool hasRepeats() const;
-  /// The result's elements in row-major order are the source's.
+  /// True if the result's elements in row-major order are those of the source.
   bool isReshape() const { return !hasRepeats() && !needsTranspose(); }
-  /// The result is the source.
+  /// True if the result is the source.
   bool isIdentity() const;
-  /// No element depends on the index along `dim`.
+  /// True if no element depends on the index along `dim`.
   bool isConstantAlong(unsigned dim) const;
-  /// Dimension `dim` is the whole of the source's dimension `sourceDim`.
+  /// True if dimension `dim` is exactly the source's dimension `sourceDim`.
   bool isDimOfSource(unsigned dim, unsigned sourceDim) const;
 
-  /// Makes `dim` one element long; legal where the view is constant along it.
+  /// Makes `dim` one element long; the view must be constant along it.
   void dropDim(unsigned dim) { groups[dim].clear(); }
-  /// Takes the source for `narrowed`, whose dimension `sourceDim` has one
-  /// element of the former many; no dimension of the view runs along it any
-  /// more.
+  /// Replaces the source by `narrowed`, whose dimension `sourceDim` has one
+  /// element; no dimension of the view may use that dimension any more.
   void narrowSource(mlir::Value narrowed, unsigned sourceDim);
-  /// The factor by which the view repeats innermost within `dim`, as query
-  /// heads share a key.
+  /// The factor by which the view repeats innermost within `dim`: query heads
+  /// share a key like this.
   int64_t getInnerRepeats(unsigned dim) const;
   void dropInnerRepeats(unsigned dim);
 
   /// For each dimension of the result, its atoms as pairs of size and stride in
-  /// the source's elements, outermost first; what repeats has stride 0.
+  /// elements of the source, outermost first; repeating atoms have stride 0.
   llvm::SmallVector<llvm::SmallVector<std::pair<int64_t, int64_t>>>
   getStrides() const;
 
-  /// The view, by at most three reshapes, a transpose and a broadcast.
+  /// Builds the view with at most three reshapes, a transpose and a broadcast.
   mlir::Value build(mlir::OpBuilder &b, mlir::Location loc) const;
 
 private:
@@ -86,7 +84,7 @@ private:
   int64_t sizeOf(llvm::ArrayRef<int> atoms) const;
   /// The source's atoms in the result's order.
   llvm::SmallVector<int> resultOrder() const;
-  /// Cuts `atom` into `outer` of what remains; returns the remaining atom.
+  /// Cuts `atom` into `outer` and the rest; returns the atom of the rest.
   int split(int atom, int64_t outer);
 
   mlir::Value source;
@@ -97,10 +95,11 @@ private:
   llvm::SmallVector<mlir::Operation *> ops;
 };
 
-/// Can `value` be had with its dimensions permuted, without a transpose: by
-/// undoing one before it, behind pointwise ops, slices and concatenations?
+/// Whether `value` can be computed with permuted dimensions without a
+/// transpose, by cancelling an earlier one through pointwise ops, slices and
+/// concatenations.
 bool canTransposeFreely(mlir::Value value, llvm::ArrayRef<int64_t> perm);
-/// Does so; the ops in between are recomputed on permuted values.
+/// Builds that; the ops in between are recomputed on permuted values.
 mlir::Value transposeFreely(mlir::OpBuilder &b, mlir::Value value,
                             llvm::ArrayRef<int64_t> perm);
 

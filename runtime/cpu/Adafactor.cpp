@@ -1,7 +1,7 @@
 //===- Adafactor.cpp - Adafactor's updates on cpu -------------------------===//
 //
-// Three passes over the gradient: the moments with the parameter's own size;
-// the update's size; the update. A tensor without rows needs two.
+// Three passes over the gradient: the moments, with the parameter's own size;
+// the size of the update; the update. A tensor without rows needs two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,8 @@ private:
   Param *param;
   float *first, *second, *paramLines, *updateLines, *columns, *means;
 
-  /// Runs body(begin, end) over [0, count) of things of `elements` elements.
+  /// Runs body(begin, end) over [0, count) of items with `elements` elements
+  /// each.
   template <typename F>
   void eachRange(int64_t count, int64_t elements, F &&body) {
     const int64_t some = std::max<int64_t>(1, kUpdateTile / elements);
@@ -75,7 +76,7 @@ private:
     });
   }
 
-  /// The sum of the squares of `count` numbers that at(i, n) gives.
+  /// The sum of the squares of `count` numbers; at(i, n) loads n of them.
   template <typename F> static float line(int64_t count, F &&at) {
     Wide sum = simd::splatWide(0);
     eachVector(0, count, {}, [&](int64_t i, int part, int64_t n) {
@@ -103,7 +104,7 @@ private:
         sumTile(tile);
     });
   }
-  /// The rows' moments, and a tile's part of those of columns.
+  /// The moments of rows, and a tile's part of the moments of columns.
   void sumTile(int64_t tile) {
     const int64_t matrix = tile / sums.tiles;
     const int64_t from = tile % sums.tiles * sums.tileRows;
@@ -160,7 +161,7 @@ private:
                      means[matrix];
     return adafactor::updateOf(g, moment, leastSquare, simd::sqrt);
   }
-  /// The same where a moment is each element's own.
+  /// The same for tensors with a moment for each element.
   V updates(int64_t i, int64_t n) const {
     return adafactor::updateOf(loadSome(grad + i, n) * scale,
                                loadSome(first + i, n), leastSquare, simd::sqrt);
@@ -210,7 +211,7 @@ private:
       }
     });
   }
-  /// The updates of elements from `at` on: rows' ends are anywhere.
+  /// The updates of elements from `at` on; rows may end anywhere.
   void fill(float *some, int64_t at, int64_t count) const {
     if (!sums.isFactored)
       return eachVector(0, count, {}, [&](int64_t i, int, int64_t n) {

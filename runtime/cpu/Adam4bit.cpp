@@ -10,7 +10,8 @@ using namespace updates;
 
 namespace {
 
-/// The codes of one moment: what a byte's two are, and where the next begins.
+/// The codes of one moment: the two values of each byte, and the bounds of
+/// codes.
 struct NibbleTable {
   float pair[256][2];
   float bounds[adam::kNibbles - 1];
@@ -30,7 +31,7 @@ const NibbleTable &nibblesOf(bool isSigned) {
   return isSigned ? first : second;
 }
 
-/// A block's moments as floats, and back.
+/// Converts a block's moments to floats and back.
 struct NibbleMoments {
   alignas(64) float x[adam::kNibbleBlock];
 
@@ -71,7 +72,7 @@ AdamW4bit::AdamW4bit(const Params &params) : params_(params) {}
 AdamW4bit::~AdamW4bit() = default;
 
 Status AdamW4bit::prepare(Device &) {
-  (void)nibblesOf(true); // Made before the first step.
+  (void)nibblesOf(true); // Built before the first step.
   return cpu::requireScratch("adamw4bit", scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);
 }

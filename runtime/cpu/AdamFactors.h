@@ -1,6 +1,6 @@
 //===- AdamFactors.h - AdamW's factors in every lane ------------*- C++ -*-===//
 //
-// And what AdamW does to a vector whose moments are kept in codes.
+// Also AdamW's update of a vector with coded moments.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_ADAMFACTORS_H
@@ -23,9 +23,9 @@ struct AdamFactors {
         scale(simd::splat(f.scale)) {}
 };
 
-/// Updates `count` elements from `at` on, a vector's at most, and their moments
-/// `m` and `v`, of which all of a vector is there. Where a gradient isn't
-/// finite, all stay.
+/// Updates `count` elements from `at` on, at most one vector, and their moments
+/// `m` and `v`, which are complete vectors. If a gradient isn't finite, the
+/// element and its moments don't change.
 template <typename Chance, typename Grad, typename Param>
 inline void updateFinite(const AdamFactors &f, Chance &chance, const Grad *grad,
                          Param *param, const RoundedCopy &copy, int64_t at,

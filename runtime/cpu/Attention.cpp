@@ -41,15 +41,15 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// What one panel of queries carries from chunk to chunk.
+/// The state of one panel of queries between chunks.
 struct PanelState {
   float *acc;  // [headDim, kPanelN]
   float *top;  // [kPanelN], the largest score so far
   float *sums; // [kPanelN], of exp(score - top)
 };
 
-/// Turns scores into exp(score - top), moves `top` on, and says by how much
-/// what was accumulated under the old top shrinks.
+/// Turns scores into exp(score - top), updates `top`, and returns in `shrink`
+/// the factor for sums accumulated with the old top.
 void softmaxRows(float *tile, int64_t keys, const PanelState &state,
                  V (&shrink)[kVectors]) {
   for (int v = 0; v < kVectors; ++v) {
@@ -57,7 +57,7 @@ void softmaxRows(float *tile, int64_t keys, const PanelState &state,
     V top = old;
     for (int64_t r = 0; r < keys; ++r)
       top = simd::max(top, simd::load(tile + r * kPanelN + v * kWidth));
-    // A lane that has seen nothing yet: any finite shift gives exp(-inf) = 0.
+    // If a lane has seen no key yet, any finite shift gives exp(-inf) = 0.
     const V shift = top == -kInfinity ? V{} : top;
     shrink[v] = simd::exp(old - shift);
     V sum = simd::load(state.sums + v * kWidth) * shrink[v];
@@ -146,7 +146,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
       std::fill(state.sums, state.sums + kPanelN, 0.0f);
     }
 
-    // Chunks begin at multiples of their size, whatever a window leaves out.
+    // Chunks begin at multiples of their size, for any window.
     auto firstChunk = [&](int64_t q0) {
       return cpu::firstKey(p, q0) / chunk * chunk;
     };
@@ -165,7 +165,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         const int64_t first = firstChunk(q0);
         if (keys <= 0 || s0 < first)
           continue;
-        // Whole panels of keys, which may reach beyond `keys`; the tile has
+        // Whole panels of keys, which may extend beyond `keys`; the tile has
         // room for the chunk.
         for (int64_t r = 0; r < keys; r += kPanelM)
           gemm::inner(std::min<int64_t>(kPanelM, here - r), kPanelN, depth,
@@ -211,7 +211,7 @@ void Attention::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
         cpu::transposePanel(state.acc, depth, queries, to.floats(), to.stride,
                             false);
       } else {
-        // The packed queries have been read for the last time.
+        // The packed queries aren't needed any more.
         cpu::transposePanel(state.acc, depth, queries, packedQ(panel), depth,
                             false);
         narrowRows(packedQ(panel), depth, queries, depth, to);

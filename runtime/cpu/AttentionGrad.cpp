@@ -1,7 +1,7 @@
 //===- AttentionGrad.cpp - gradients of attention on cpu ------------------===//
 //
-// A part of the work is one key head of one sample. Probabilities are made
-// again from the saved log-sum-exp, tile by tile:
+// A part of the work is one key head of one sample. Probabilities are
+// recomputed from the saved log-sum-exp, tile by tile:
 //
 //     for each chunk of keys:
 //       pack k and v (rows: keys) and k^T (rows: channels)
@@ -15,9 +15,9 @@
 //         dk += dS q                                  keys x channels
 //         dq += (k^T dS)^T                            panel x channels
 //
-// The first addition into an element is a write; dbias begins with zeros. They
-// come in this order whatever the number of threads. A bias that samples or
-// heads share is a sum over them: then a part of the work is a slice of the
+// The first addition to an element is a write; dbias begins with zeros. The
+// order of additions is the same for any number of threads. A bias that samples
+// or heads share is a sum over them: then a part of the work is a slice of the
 // batch (attentionBiasSlices), or all key heads.
 //
 //===----------------------------------------------------------------------===//
@@ -46,11 +46,11 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// sum over channels of dout * out, for each query of a panel; rows lie
+/// The sum over channels of dout * out, for each query of a panel; rows are
 /// `stride` apart.
 void rowDots(const float *dout, const float *out, int64_t stride, int64_t depth,
              int64_t queries, float *dots) {
-  // The lanes of a sum, whatever the width of a register.
+  // The lanes of a sum, for any width of a register.
   constexpr int kDotLanes = 16, kDotVectors = kDotLanes / kWidth;
   for (int64_t i = 0; i < queries; ++i) {
     V sum[kDotVectors] = {};
@@ -76,14 +76,14 @@ struct Pieces {
   float *keysRows, *valuesRows, *keysColumns; // packed operands of a chunk
   float *probabilities, *gradients;           // tiles
   int32_t *keep;
-  float *slopes = nullptr;       // of a soft cap: a tile
-  float *onScores = nullptr;     // of a bias: a tile of its gradient
+  float *slopes = nullptr;       // a tile of the derivatives of a soft cap
+  float *onScores = nullptr;     // a tile of the gradient of a bias
   float *queryPanel, *doutPanel; // [depth, kPanelN]: right operands
   float *queryRows, *doutRows;   // panels of [kPanelN, kPanelN]
   float *queryGradient;          // [depth, kPanelN]
   float *dots, *lse;             // [kPanelN]
-  // Of narrow results: rows of out and of dout, and the sums of dk and dv of a
-  // chunk and of dq, whose rows are `depth` long.
+  // For narrow results: rows of out and of dout, and the sums of dk and dv of a
+  // chunk and of dq, with rows of `depth` elements.
   float *outPanelRows, *doutPanelRows, *dk, *dv, *dq;
 
   Pieces(const AttentionParams &p, float *at) {
@@ -121,8 +121,8 @@ struct Pieces {
   }
 };
 
-/// From scores and products to the two tiles that multiply: probabilities
-/// after dropout, and gradients of the scores; and to those of a bias.
+/// Turns scores and products into the two tiles that multiply (probabilities
+/// after dropout, and gradients of the scores) and the tile of a bias.
 void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
                   bool dropout) {
   const V scale = simd::splat(float(p.scale));
@@ -151,8 +151,8 @@ void gradientTile(const AttentionParams &p, const Pieces &m, int64_t keys,
   }
 }
 
-/// Adds a tile to the gradient of a bias, whose rows lie `stride` apart;
-/// without a stride, all queries add to one row.
+/// Adds a tile to the gradient of a bias, whose rows are `stride` apart; if
+/// stride is 0, all queries add to one row.
 void addOnScores(const float *tile, int64_t keys, int64_t queries,
                  float *gradient, int64_t stride) {
   if (stride != 0)
@@ -165,8 +165,8 @@ void addOnScores(const float *tile, int64_t keys, int64_t queries,
   }
 }
 
-/// rows (+)= tile (keys x queries) times packed (queries x depth): it adds to
-/// the first `written` rows, whole panels of them, and writes the others.
+/// rows (+)= tile (keys x queries) times packed (queries x depth). Adds to the
+/// first `written` rows, whole panels of them, and overwrites the others.
 void addRows(const float *tile, int64_t keys, int64_t written, int64_t queries,
              const float *packed, int64_t depth, float *rows, int64_t stride) {
   for (int64_t d = 0; d < depth; d += kPanelN)
@@ -182,7 +182,7 @@ void zeroRows(float *rows, int64_t count, int64_t depth, int64_t stride) {
     std::fill_n(rows + r * stride, depth, 0.0f);
 }
 
-/// Asks for rows that the next panel reads.
+/// Prefetches rows that the next panel reads.
 void askFor(const gemm::Matrix &rows, int64_t count, int64_t depth) {
   const int64_t line = 64 / sizeOf(rows.type);
   for (int64_t r = 0; r < count; ++r)
@@ -221,7 +221,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
   const bool inPlace = p.type == DType::F32;
   const int64_t workerBytes = attentionGradWorkerBytes(p);
 
-  // Of one key head of a sample; what it adds to `dbias` begins there.
+  // Works on one key head of a sample; its part of `dbias` begins at `dbias`.
   auto add = [&](int64_t batch, int64_t kvHead, int64_t worker, float *dbias) {
     const Pieces m(p, reinterpret_cast<float *>(static_cast<char *>(scratch) +
                                                 worker * workerBytes));
@@ -229,7 +229,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
     const gemm::Matrix vHead = v.shifted(batch * p.v.batch + kvHead * p.v.head);
     const int64_t keyBase = batch * p.keys * keyStride + kvHead * depth;
     const int64_t firstHead = kvHead * perKey;
-    // From row to row of where gradients add up.
+    // Elements from row to row of the sums of gradients.
     const int64_t dqStride = inPlace ? queryStride : depth;
     const int64_t dkStride = inPlace ? keyStride : depth;
 
@@ -294,7 +294,7 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
             const float x =
                 i < queries ? lse[(batch * p.heads + head) * p.queries + q0 + i]
                             : kInfinity;
-            // A row that sees nothing has no probabilities.
+            // If a row sees no key, all its probabilities are zero.
             m.lse[i] = x == -kInfinity ? kInfinity : x;
           }
           for (int64_t r = 0; r < keys; r += kPanelM) {
@@ -318,7 +318,8 @@ void AttentionGrad::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
                             q0 * p.biasQueryStride + s0,
                         p.biasQueryStride);
 
-          // Whole panels of rows, so that each is either new or not.
+          // Whole panels of rows, so that each panel is either new or already
+          // written.
           const int64_t whole =
               std::min(here, (keys + kPanelM - 1) / kPanelM * int64_t(kPanelM));
           std::fill(m.probabilities + keys * kPanelN,

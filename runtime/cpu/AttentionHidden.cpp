@@ -1,8 +1,8 @@
-//===- AttentionHidden.cpp - queries that see nothing, on cpu -------------===//
+//===- AttentionHidden.cpp - queries without visible keys, on cpu ---------===//
 //
-// Row by row and element by element: such queries are those of padding. Sums
-// run over the keys, or over the queries, in their order, so that threads
-// change no bit.
+// Works row by row and element by element: such queries are mostly padding.
+// Sums run over the keys, or over the queries, in order, so the number of
+// threads changes no bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 /// Channels that are added up at a time.
 constexpr int64_t kChannels = 256;
 
-/// Attention's operands, of elements T; `out`, `dout` and `lse` are those of
-/// the gradient.
+/// The operands of attention, with elements T; `out`, `dout` and `lse` are
+/// operands of the gradient.
 template <typename T> struct Operands {
   const AttentionParams &p;
   const T *q, *k, *v, *out, *dout;
@@ -54,7 +54,7 @@ template <typename T> struct Operands {
   }
 
   int64_t kvHeadOf(int64_t head) const { return head / (p.heads / p.kvHeads); }
-  /// Where a query's row begins in out, dout and dq.
+  /// The index of a query's row in out, dout and dq.
   int64_t outRow(int64_t batch, int64_t head, int64_t query) const {
     return ((batch * p.queries + query) * p.heads + head) * p.headDim;
   }
@@ -118,7 +118,8 @@ template <typename T> void addTo(T *to, const float *sums, int64_t count) {
     storeLanes<1>(to + d, loadLanes<1>(to + d) + sums[d]);
 }
 
-/// Calls body with the first channel and the number of them, for all channels.
+/// Calls body with the first channel and the number of channels, for all
+/// channels.
 template <typename F> void forChannels(int64_t headDim, F &&body) {
   for (int64_t d = 0; d < headDim; d += kChannels)
     body(d, std::min(kChannels, headDim - d));
@@ -144,7 +145,7 @@ void attendRow(const Operands<T> &o, int64_t batch, int64_t head, int64_t query,
   });
 }
 
-/// Its gradient alone: nothing else was added to the query's.
+/// The gradient of the query: nothing else was added to it.
 template <typename T>
 void queryGradient(const Operands<T> &o, int64_t batch, int64_t head,
                    int64_t query, const FilledRow &row, T *dq) {
@@ -163,7 +164,8 @@ void queryGradient(const Operands<T> &o, int64_t batch, int64_t head,
   });
 }
 
-/// Adds to a key's gradients what the queries in the group of heads give.
+/// Adds the contributions of the queries in the group of heads to a key's
+/// gradients.
 template <typename T>
 void keyGradients(const Operands<T> &o, int64_t batch, int64_t kvHead,
                   int64_t key, const FilledRow *rows, T *dk, T *dv) {
@@ -190,15 +192,15 @@ void keyGradients(const Operands<T> &o, int64_t batch, int64_t kvHead,
   });
 }
 
-/// Calls body with `own` where the bias has elements of its own for it, else
-/// with each number below `end`.
+/// Calls body with `own` if the bias has its own elements for it, else with
+/// each number below `end`.
 template <typename F>
 void forShared(bool isOwn, int64_t own, int64_t end, F &&body) {
   for (int64_t i = isOwn ? own : 0; i < (isOwn ? own + 1 : end); ++i)
     body(i);
 }
 
-/// Adds to a row of dbias what the queries that share it give.
+/// Adds the contributions of the queries that share it to a row of dbias.
 template <typename T>
 void biasGradient(const Operands<T> &o, int64_t batchOf, int64_t headOf,
                   int64_t queryOf, const FilledRow *rows, float *dbias) {

@@ -1,4 +1,4 @@
-//===- AttentionHidden.h - queries that see nothing, on cpu -----*- C++ -*-===//
+//===- AttentionHidden.h - queries without visible keys, on cpu -*- C++ -*-===//
 #ifndef TMC_RUNTIME_CPU_ATTENTIONHIDDEN_H
 #define TMC_RUNTIME_CPU_ATTENTIONHIDDEN_H
 
@@ -6,13 +6,13 @@
 
 namespace tmc::cpu {
 
-/// Writes the outputs of the queries that see nothing, once the others and lse
-/// are there. `ins` and `outs` are those of Attention.
+/// Writes the outputs of the queries without visible keys. The other outputs
+/// and lse must be complete. `ins` and `outs` are those of Attention.
 void attendHidden(Stream &stream, const AttentionParams &p, In ins, Out outs);
 
-/// Adds what those queries give to dq, dk, dv and dbias, once the others are
-/// there. `ins` and `outs` are those of AttentionGrad; `scratch` has
-/// attentionHiddenBytes.
+/// Adds the contributions of those queries to dq, dk, dv and dbias. The other
+/// contributions must be complete. `ins` and `outs` are those of AttentionGrad;
+/// `scratch` has attentionHiddenBytes.
 void addHiddenGradients(Stream &stream, const AttentionParams &p, In ins,
                         Out outs, void *scratch);
 

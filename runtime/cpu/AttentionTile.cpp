@@ -30,7 +30,7 @@ VI laneNumbers() {
   return v;
 }
 
-/// Adds m[q * stride + r]; without a stride, the same for every query.
+/// Adds m[q * stride + r]; if stride is 0, the same for every query.
 void addNumbers(const float *m, int64_t stride, const AttentionTile &tile,
                 float *scores) {
   if (stride == 0) {
@@ -73,7 +73,7 @@ void addMask(const AttentionParams &p, const void *mask,
         scores[r * kPanelN + q] = kUnseen;
 }
 
-/// softcap * tanh(score / softcap), and the slopes of that.
+/// softcap * tanh(score / softcap), and its derivatives.
 void capScores(const AttentionParams &p, int64_t count, float *scores,
                float *slopes) {
   const V cap = simd::splat(float(p.softcap));
@@ -86,8 +86,9 @@ void capScores(const AttentionParams &p, int64_t count, float *scores,
   }
 }
 
-/// Hides the keys from `end` on of the first lane, `end` + 1 on of the second,
-/// and so on: what lies right of a diagonal. `least` keys stay in each lane.
+/// Hides the keys from `end` on in the first lane, from `end` + 1 on in the
+/// second, and so on: the keys right of a diagonal. Keys below `least` stay
+/// visible.
 void hideAfter(const AttentionTile &tile, int64_t end, int64_t least,
                float *scores) {
   const VI lanes = laneNumbers();
@@ -100,8 +101,8 @@ void hideAfter(const AttentionTile &tile, int64_t end, int64_t least,
     }
 }
 
-/// Hides the keys before `first` of the first lane, `first` + 1 of the second,
-/// and so on.
+/// Hides the keys before `first` in the first lane, before `first` + 1 in the
+/// second, and so on.
 void hideBefore(const AttentionTile &tile, int64_t first, float *scores) {
   const VI lanes = laneNumbers();
   const int64_t end = std::min(tile.keys, first + kPanelN - 1 - tile.key);
@@ -140,7 +141,7 @@ void scaleAndMask(const AttentionParams &p, const AttentionExtras &operands,
                    tile.head * p.biasHeadStride +
                    tile.query * p.biasQueryStride + tile.key,
                p.biasQueryStride, tile, scores);
-  // Where the first lane's query stands among the keys.
+  // The position of the first lane's query among the keys.
   const int64_t at = tile.query + p.keys - p.queries;
   if (p.causal)
     hideAfter(
@@ -167,7 +168,7 @@ void dropoutBits(const AttentionParams &p, const AttentionExtras &operands,
       uint64_t(tile.query);
   const uint64_t keys = uint64_t(p.keys);
   if (keys % 4 || tile.key % 4) {
-    // Quads straddle the rows: one word at a time.
+    // Quads cross the ends of rows: one word at a time.
     for (int64_t r = 0; r < tile.keys; ++r)
       for (int64_t q = 0; q < kPanelN; ++q) {
         const uint64_t index =

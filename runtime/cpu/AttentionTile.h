@@ -8,10 +8,10 @@
 //      key s0+1   [ . . . . . . . . . ]     tile[r * kPanelN + lane]
 //         ...
 //
-// so that the softmax runs down the rows with one query per lane and no
-// horizontal sums, and a finished tile of probabilities is, as it lies, the
-// packed right-hand operand of the product with v. This file says what happens
-// to a tile between the two products: scale, masks, dropout.
+// The softmax runs down the rows, with one query per lane and no horizontal
+// sums. A finished tile of probabilities already has the layout of the packed
+// right-hand operand of the product with v. This file defines the work on a
+// tile between the two products: scale, masks, dropout.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_ATTENTIONTILE_H
@@ -24,14 +24,14 @@
 
 namespace tmc::cpu {
 
-/// Where a tile lies in the whole.
+/// The position of a tile in the whole.
 struct AttentionTile {
   int64_t batch, head;
-  int64_t query, queries; // first, and how many lanes count
-  int64_t key, keys;      // first, and how many rows
+  int64_t query, queries; // first, and the number of used lanes
+  int64_t key, keys;      // first, and the number of rows
 };
 
-/// The keys below this are seen by the queries below `queryEnd` at most.
+/// Queries below `queryEnd` see only keys below this.
 inline int64_t keyEnd(const AttentionParams &p, const AttentionExtras &o,
                       int64_t batch, int64_t queryEnd) {
   const int64_t at = queryEnd - 1 + p.keys - p.queries;
@@ -46,7 +46,7 @@ inline int64_t keyEnd(const AttentionParams &p, const AttentionExtras &o,
   return std::clamp<int64_t>(end, 0, p.keys);
 }
 
-/// The keys before this are seen by no query from `query` on.
+/// The queries from `query` on see no key before this one.
 inline int64_t firstKey(const AttentionParams &p, int64_t query) {
   if (p.window <= 0)
     return 0;
@@ -54,12 +54,12 @@ inline int64_t firstKey(const AttentionParams &p, int64_t query) {
   return std::clamp<int64_t>(first, 0, p.keys);
 }
 
-/// Scales and caps raw products and applies the masks: what isn't seen becomes
-/// -inf. With a soft cap, `slopes` gets its derivatives, unless it is null.
+/// Scales and caps raw products and applies the masks: hidden keys become -inf.
+/// With a soft cap, `slopes` gets its derivatives, unless it is null.
 void scaleAndMask(const AttentionParams &p, const AttentionExtras &operands,
                   const AttentionTile &tile, float *scores, float *slopes);
 
-/// keep[r * kPanelN + lane]: all bits set where dropout keeps the element.
+/// keep[r * kPanelN + lane]: all bits are set if dropout keeps the element.
 void dropoutBits(const AttentionParams &p, const AttentionExtras &operands,
                  const AttentionTile &tile, int32_t *keep);
 

@@ -1,9 +1,10 @@
-//===- BF16Elements.h - elements that are read as bf16's --------*- C++ -*-===//
+//===- BF16Elements.h - elements that are read as bf16 ----------*- C++ -*-===//
 //
-// What packs factors for the instructions that multiply bf16's numbers in pairs
-// (GemmPairs.h, GemmTiles.h) reads them by: bf16, codes of 8 bits, and floats
-// that are rounded on the way. A number is either the upper half of a float, or
-// one of a pair of neighbours in four bytes, the first one below:
+// Loads of elements for packing factors for the instructions that multiply
+// pairs of bf16 numbers (GemmPairs.h, GemmTiles.h): bf16, 8-bit codes, and
+// floats that are rounded when they are read. A number is either the upper half
+// of a float, or one of a pair of neighbours in four bytes, with the first one
+// in the low half:
 //
 //     bits 31..16  element 2 q + 1        bits 15..0  element 2 q
 //
@@ -24,7 +25,7 @@ using simd::VU;
 
 constexpr uint32_t kUpperHalf = 0xffff0000;
 
-/// Numbers that lie in upper halves, as pairs.
+/// Packs numbers in upper halves into pairs.
 inline VU pairsOf(V first, V second) {
   return ((VU)first >> 16) | ((VU)second & kUpperHalf);
 }
@@ -36,7 +37,7 @@ inline V inUpperHalves(Halves bits) {
 
 inline __mmask16 lanes(int64_t count) { return __mmask16((1u << count) - 1); }
 
-/// tmc::loadSome by the instructions for bf16.
+/// tmc::loadSome with the bf16 instructions.
 inline V loadSome(const bf16 *from, int64_t count) {
   return inUpperHalves((Halves)_mm256_maskz_loadu_epi16(lanes(count), from));
 }
@@ -45,7 +46,7 @@ inline V loadSome(const ReadAs<bf16> *from, int64_t count) {
   return inUpperHalves((Halves)_mm512_cvtneps_pbh(floats));
 }
 
-/// 2 * kWidth elements that are contiguous, as pairs of neighbours.
+/// 2 * kWidth contiguous elements, as pairs of neighbours.
 template <typename T> VU loadPairs(const T *from) {
   const V low = (V)loadLanes<kWidth>(from);
   const V high = (V)loadLanes<kWidth>(from + kWidth);
@@ -61,7 +62,7 @@ inline VU loadPairs(const ReadAs<bf16> *from) {
   return (VU)_mm512_cvtne2ps_pbh(high, low);
 }
 
-/// Calls f with a pointer to the elements as what they are read as.
+/// Calls f with a pointer to the elements in the type in which they are read.
 template <typename F> void withBF16Elements(const Matrix &matrix, F &&f) {
   if (matrix.type == DType::F32)
     return f(static_cast<const ReadAs<bf16> *>(matrix.data));

@@ -1,11 +1,12 @@
 //===- BatchNorm.cpp - batch normalization on cpu -------------------------===//
 //
 // Column sums of [rows, channels]: rows are cut into at most kBatchNormChunks
-// chunks, these into blocks of kBlockRows. Rows are added up within a block,
-// blocks within a chunk, chunks in double, each in order: a mean is wrong by a
-// few units in the last place however many rows there are. One long chain of
-// additions would shift the whole channel by many, and what is near zero to the
-// other side of a ReLU. The variance is taken around the mean in a second pass.
+// chunks, and chunks into blocks of kBlockRows. Rows are added up within a
+// block, blocks within a chunk, chunks in double, each in order, so the error
+// of a mean is a few units in the last place for any number of rows. One long
+// chain of additions could have a much larger error, which shifts the whole
+// channel and moves values near zero to the other side of a ReLU. The variance
+// is computed around the mean in a second pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +29,10 @@ namespace {
 
 /// Rows that are added up in one chain.
 constexpr int64_t kBlockRows = 16;
-/// Rows that are gone over side by side: what a channel needs is then loaded
-/// once for all of them, and each is still read as it lies.
+/// Rows that are processed together: a channel's parameters are then loaded
+/// once for all of them, and each row is still read contiguously.
 constexpr int64_t kRows = 4;
-/// Channels whose sums are kept near meanwhile.
+/// Channels whose sums stay in the cache during a pass over rows.
 constexpr int64_t kRange = 1024;
 
 /// kWidth channels or, if not `whole`, the first `count`.
@@ -56,7 +57,7 @@ template <typename F> void eachVector(int64_t channels, F &&body) {
 }
 
 /// Runs body(std::integral_constant<int64_t, rows>, row) for rows [from, to),
-/// kRows at a time, the last ones one by one.
+/// kRows at a time, the last rows one by one.
 template <typename F> void eachRows(int64_t from, int64_t to, F &&body) {
   for (; from + kRows <= to; from += kRows)
     body(std::integral_constant<int64_t, kRows>(), from);
@@ -70,7 +71,7 @@ struct Sums {
   float *first, *second, *total1, *total2;
 
   Sums(const BatchNormParams &p, void *scratch) {
-    // Enough rows in a chunk to be worth handing out.
+    // Enough rows in a chunk to justify handing it to a thread.
     const int64_t wanted = std::max<int64_t>(
         (p.rows + kBatchNormChunks - 1) / kBatchNormChunks,
         std::min<int64_t>(p.rows,
@@ -85,8 +86,8 @@ struct Sums {
   }
 };
 
-/// `count` sums over all rows, 1 or 2, which end in total1 and total2.
-/// `column(lanes, channel)` gives a function of (row, V (&sums)[count]) that
+/// Computes `count` sums over all rows, 1 or 2, into total1 and total2.
+/// `column(lanes, channel)` returns a function of (row, V (&sums)[count]) that
 /// adds to them.
 template <int count, typename F>
 void columnSums(Stream &stream, const BatchNormParams &p, const Sums &sums,
@@ -137,7 +138,7 @@ void columnSums(Stream &stream, const BatchNormParams &p, const Sums &sums,
   }
 }
 
-/// Runs over everything, chunk by chunk: `column(lanes, channel)` gives a
+/// Visits all elements, chunk by chunk: `column(lanes, channel)` returns a
 /// function of the row.
 template <typename F>
 void eachElement(Stream &stream, const BatchNormParams &p, const Sums &sums,
@@ -155,15 +156,15 @@ void eachElement(Stream &stream, const BatchNormParams &p, const Sums &sums,
   });
 }
 
-/// Elements from a row to the one that will be read kRows later, if a tensor
-/// doesn't stay in a cache between two walks over it: walks are too short, from
-/// one group of rows to the next, for the processor to see them coming.
+/// The prefetch distance in elements: kRows rows, if a tensor doesn't stay in a
+/// cache between two passes, else 0. The hardware prefetcher doesn't help here:
+/// each group of rows is too short.
 int64_t lookAhead(const BatchNormParams &p) {
   constexpr int64_t kCachedFloats = 1 << 20;
   return p.rows * p.channels > kCachedFloats ? kRows * p.channels : 0;
 }
 
-/// p, with what lies `distance` further on asked for.
+/// Returns p, and prefetches the element at `distance`.
 template <typename T> const T *ahead(const T *p, int64_t distance) {
   __builtin_prefetch(p + distance);
   return p;
@@ -183,7 +184,7 @@ Status BatchNorm::prepare(Device &) {
                              params_.scratchBytes);
 }
 
-/// BatchNorm::run() of activations that T holds.
+/// BatchNorm::run() for activations of type T.
 template <typename T>
 static void normalize(Stream &stream, const BatchNormParams &p, In ins,
                       Out outs, void *scratch) {
@@ -254,7 +255,7 @@ Status BatchNormGrad::prepare(Device &) {
                              params_.scratchBytes);
 }
 
-/// BatchNormGrad::run() of activations that T holds.
+/// BatchNormGrad::run() for activations of type T.
 template <typename T>
 static void gradient(Stream &stream, const BatchNormParams &p, In ins, Out outs,
                      void *scratch, bool accumulate) {

@@ -1,6 +1,6 @@
-//===- Checks.h - what every cpu kernel's prepare() asks --------*- C++ -*-===//
+//===- Checks.h - checks of every cpu kernel's prepare() --------*- C++ -*-===//
 //
-// Refusals in one wording.
+// Common error messages.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CHECKS_H
@@ -12,7 +12,7 @@
 
 namespace tmc::cpu {
 
-/// OverBudget, if more scratch is wanted than was planned.
+/// OverBudget if a kernel needs more scratch than planned.
 inline Status requireScratch(const char *kernel, int64_t wanted,
                              int64_t planned) {
   if (wanted <= planned)

@@ -1,9 +1,9 @@
 //===- Conv.cpp - two-dimensional convolution on cpu ----------------------===//
 //
-// Products of matrices (Matmul for windows of one pixel, Winograd.h for those
-// of 3 x 3, ConvProduct.h), or where each channel has a filter of its own,
-// vectors of channels (Depthwise.h). prepare() lists the windows of a pass; all
-// memory that run() needs is in the planned scratch.
+// Convolutions are products of matrices (Matmul for 1 x 1 windows, Winograd.h
+// for 3 x 3 windows, else ConvProduct.h), or if each channel has its own
+// filter, vectors of channels (Depthwise.h). prepare() lists the windows of a
+// pass; all memory of run() is in the planned scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,10 +65,10 @@ void runFilterGradient(Stream &stream, const ConvParams &p,
   });
 }
 
-/// What a pass needs to know, beside its parameters.
+/// The prepared state of a pass.
 struct Pass {
   conv::Windows windows;
-  std::optional<Matmul> product; ///< All of the pass, where it is one.
+  std::optional<Matmul> product; ///< the pass, if it is a single product
 
   Pass(const ConvParams &p, bool gradInput, Matmul::Params product)
       : windows(p, gradInput) {
@@ -135,7 +135,7 @@ void ConvGradFilter::run(Stream &stream, In ins, Out outs, void *scratch,
     return runFilterGradient(stream, p, state_->windows, x, dy,
                              static_cast<float *>(result(outs, 0)), bytes,
                              accumulate);
-  // A narrow gradient is rounded once, from sums of f32.
+  // A narrow gradient is rounded once, from f32 sums.
   const int64_t count = conv::forwardProduct(p).columns *
                         conv::forwardProduct(p).depth * p.groups;
   float *sums = static_cast<float *>(scratch);

@@ -14,7 +14,7 @@ using gemm::kPanelN;
 
 namespace {
 
-/// Which unit of work a number stands for.
+/// The unit of work with a given number.
 struct Unit {
   int64_t group, o0, o1, c0, c1, part;
 
@@ -32,8 +32,8 @@ struct Unit {
   }
 };
 
-/// The lines of `width` floats in each of `rows` rows. Narrow ones are so few
-/// bytes that asking for them is no faster.
+/// The cache lines of `rows` rows of `width` floats each. Narrow rows have too
+/// few bytes for a prefetch to help.
 gemm::Ahead slabLines(const void *, int64_t, int64_t, int64_t) { return {}; }
 gemm::Ahead slabLines(const float *data, int64_t width, int64_t rows,
                       int64_t stride) {
@@ -48,8 +48,8 @@ gemm::Ahead slabLines(const float *data, int64_t width, int64_t rows,
   return ahead;
 }
 
-/// Adds to the first part's sums those of the others, in order; part i's lie
-/// i * partFloats further on.
+/// Adds the sums of the other parts to those of the first, in order; the sums
+/// of part i begin at i * partFloats.
 void addParts(int64_t floats, int64_t parts, int64_t partFloats, float *sums) {
   for (int64_t part = 1; part < parts; ++part) {
     const float *from = sums + part * partFloats;
@@ -118,7 +118,7 @@ void filterGradient(Stream &stream, const ConvParams &p, const Grid &grid,
           const int64_t pieces = segments(grid, source, p0, depth, segment);
           gemm::packA({dy + p0 * p.outChannels + o, 1, p.outChannels, p.type},
                       height, depth, slab);
-          // While this block is computed, the next one's slab comes nearer.
+          // While this block is computed, the next block's slab is prefetched.
           const int64_t calls =
               ceilDiv(columns, kPanelN) * ceilDiv(height, kPanelM);
           gemm::Ahead ahead = slabLines(

@@ -1,7 +1,7 @@
-//===- ConvInner.h - rows that lie apart times a packed panel ---*- C++ -*-===//
+//===- ConvInner.h - strided rows times a packed panel ----------*- C++ -*-===//
 //
 // The register-blocked kernel of runtime/cpu/Gemm.h for convolutions: its left
-// rows aren't packed, and its results go to rows anywhere.
+// rows aren't packed, and each row of its results has any address.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CONVINNER_H
@@ -11,19 +11,19 @@
 
 namespace tmc::conv {
 
-/// Steps of k between two looks ahead.
+/// Steps of k between two prefetches.
 constexpr int64_t kAheadSteps = 4;
 
-/// What an inner kernel writes: m x n results, row i at c + rows[i].
+/// The results of an inner kernel: m x n, row i at c + rows[i].
 struct Target {
   float *c;
   const int64_t *rows;
   int64_t m, n;
-  bool add; // to what is there
+  bool add; // to the existing values
 };
 
 /// The target gets gemm::kPanelM rows of a, `rowStride` floats apart, times
-/// packed b; `vectors` of the panel's columns count.
+/// packed b; `vectors` of the panel's columns are used.
 template <int vectors, int64_t rowStride>
 void inner(int64_t k, const float *a, const float *b, const Target &t) {
   simd::V acc[gemm::kPanelM][vectors];
@@ -33,7 +33,7 @@ void inner(int64_t k, const float *a, const float *b, const Target &t) {
     for (int j = 0; j < vectors; ++j)
       acc[i][j] = simd::V{};
   for (int64_t p = 0; p < k; ++p) {
-    // The target comes nearer meanwhile, a row at a time: all at once would
+    // Prefetches the target meanwhile, a row at a time: all rows at once would
     // fill the buffers that the loads need.
     if (p % kAheadSteps == 0 && p / kAheadSteps < t.m)
 #pragma GCC unroll 4

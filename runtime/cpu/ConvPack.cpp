@@ -21,7 +21,7 @@ FilterView viewFilter(const ConvParams &p, bool gradInput, const void *filter) {
   return {filter, p.filter, p.type, window, out, in, in * window, window};
 }
 
-/// As simd::transposeBlock, of elements that are widened first.
+/// Like simd::transposeBlock, for elements that are widened first.
 template <typename T>
 static void turnBlock(const T *from, int64_t fromStride, float *to,
                       int64_t toStride) {
@@ -35,7 +35,7 @@ static void turnBlock(const T *from, int64_t fromStride, float *to,
   }
 }
 
-/// packPanel() of elements that are read as T.
+/// packPanel() for elements that are read as T.
 template <typename T>
 static void packElements(const FilterView &f, const T *data,
                          const std::vector<Place> &places, int64_t panel,
@@ -57,14 +57,14 @@ static void packElements(const FilterView &f, const T *data,
         packRow(t, d);
     return;
   }
-  if (f.columnStride == 1) { // the columns of a row lie together
+  if (f.columnStride == 1) { // the columns of a row are contiguous
     for (int64_t d = 0; d < f.depth; ++d)
       widenRow<kPanelN>(from + d * f.depthStride,
                         packed.row(places[0], panel, d));
     return;
   }
-  // Blocks of kWidth elements that follow each other in each column, turned.
-  // They are taps of as many channels as it takes, or of one.
+  // Transposed blocks of kWidth elements that are contiguous in each column.
+  // The elements are taps of one channel, or of several consecutive channels.
   float turned[kWidth * kPanelN];
   auto turn = [&](const T *block) {
     for (int v = 0; v < kVectors; ++v)
@@ -93,8 +93,8 @@ static void packElements(const FilterView &f, const T *data,
       packRow(tap, channel);
     return;
   }
-  // A block reads beyond the last tap: into the next channel's, if there is
-  // one.
+  // A block may read beyond the last tap, into the next channel's taps; only
+  // the last channel has no next one.
   for (int64_t d = 0; d + 1 < f.depth; ++d)
     for (int64_t t = 0; t < f.window; t += kWidth) {
       turn(from + d * f.depthStride + t);

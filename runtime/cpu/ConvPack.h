@@ -1,7 +1,7 @@
 //===- ConvPack.h - filters as packed panels --------------------*- C++ -*-===//
 //
-// An OIHW filter of any type, turned into the panels of kPanelN columns of
-// floats that the inner kernel reads.
+// Packs an OIHW filter of any type into the panels of kPanelN columns of floats
+// that the inner kernel reads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CONVPACK_H
@@ -13,16 +13,16 @@
 
 namespace tmc::conv {
 
-/// The filter of a group in one pass: a matrix [(tap, depth channel), column],
-/// whose element lies at data[tap + channel * depthStride + column *
+/// The filter of a group in one pass: a matrix [(tap, depth channel), column]
+/// with the element at data[tap + channel * depthStride + column *
 /// columnStride].
 struct FilterView {
   const void *data;
-  DType type, readAs; // f32 is rounded to `readAs` as it is read
+  DType type, readAs; // f32 is rounded to `readAs` when it is read
   int64_t window, columns, depth;
   int64_t columnStride, depthStride;
 
-  /// The filter that begins so many elements further on.
+  /// The filter that begins `elements` elements later.
   FilterView shifted(int64_t elements) const {
     FilterView other = *this;
     other.data = static_cast<const char *>(data) + elements * sizeOf(type);
@@ -30,8 +30,8 @@ struct FilterView {
   }
 };
 
-/// Calls f with a value of what the elements of a convolution's filter are read
-/// as.
+/// Calls f with a value of the type as which the elements of a convolution's
+/// filter are read.
 template <typename F> void withFilterElements(DType type, DType readAs, F &&f) {
   if (type != DType::F32 || readAs == DType::F32)
     return withFloats(type, f);
@@ -40,8 +40,8 @@ template <typename F> void withFilterElements(DType type, DType readAs, F &&f) {
   f(ReadAs<f16>{});
 }
 
-/// Where a group's packed filter lies: grids, then panels of columns, then
-/// taps, then channels, and for each a row of kPanelN.
+/// The layout of a group's packed filter: grids, then panels of columns, then
+/// taps, then channels, and for each of these a row of kPanelN.
 struct PackedFilter {
   float *data;
   int64_t panels, depth;
@@ -53,12 +53,12 @@ struct PackedFilter {
   }
 };
 
-/// The filter of group 0 in the forward pass or, if gradInput, in that of the
-/// input gradient.
+/// The filter of group 0 in the forward pass or, if gradInput, in the input
+/// gradient.
 FilterView viewFilter(const ConvParams &p, bool gradInput, const void *filter);
 
-/// Packs one panel of columns; zeros behind the last column. `places` says
-/// where each element of the window goes.
+/// Packs one panel of columns; zeros after the last column. `places` has the
+/// place of each element of the window.
 void packPanel(const FilterView &f, const std::vector<Place> &places,
                int64_t panel, const PackedFilter &packed);
 

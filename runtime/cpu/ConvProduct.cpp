@@ -32,7 +32,7 @@ void product(Stream &stream, const ConvParams &p, bool gradInput,
   const int64_t width = gradInput ? p.inWidth : p.outWidth;
   const int64_t pixelElements = gradInput ? p.inChannels : p.outChannels;
 
-  // Packed: groups, then grids, then panels.
+  // Packed order: groups, then grids, then panels.
   const int64_t panels = ceilDiv(view.columns, kPanelN);
   const int64_t groupFloats = window * view.depth * panels * kPanelN;
   float *packed = reinterpret_cast<float *>(scratch);
@@ -53,7 +53,7 @@ void product(Stream &stream, const ConvParams &p, bool gradInput,
         const int64_t slice = number % across;
         int64_t tile = number / across % rowTilesAll;
         const int64_t group = number / across / rowTilesAll;
-        // The grid that has this tile, and its filter.
+        // The grid of this tile, and its filter.
         const Grid *grid = windows.grids.data();
         const float *b = packed + group * groupFloats;
         int64_t rows, depth;
@@ -88,7 +88,7 @@ void product(Stream &stream, const ConvParams &p, bool gradInput,
         const int64_t j1 = std::min(view.columns, j0 + columns);
         T *result = to + group * view.columns + j0;
         float *a = reinterpret_cast<float *>(workers + worker * workerBytes);
-        // Sums are formed where the result is, if it holds them.
+        // Sums are computed in the result itself, if it is f32.
         float *sums;
         if constexpr (isRounded)
           sums = a + kGatherBytes / 4;

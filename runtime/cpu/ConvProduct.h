@@ -7,10 +7,9 @@
 //   dx [pixel, c] = sum_(tap, o) dy [pixel's viewers: (tap, o)] f [(tap, o), c]
 //   df [o, (tap, c)] = sum_pixel dy [pixel, o] x [pixel's window: (tap, c)]
 //
-// (per group; ConvWindow.h says what windows and viewers are.) They run on the
-// register-blocked kernels of runtime/cpu/Gemm.h, whose operands are packed on
-// the way; packing gathers the windows, and nothing larger than a tile of them
-// exists at any time.
+// (per group; ConvWindow.h defines windows and viewers.) They run on the
+// register-blocked kernels of runtime/cpu/Gemm.h. Packing gathers the windows,
+// so at most a tile of them exists at any time.
 //
 // Forward and input gradient:
 //
@@ -20,8 +19,8 @@
 //         gather the pixels' windows, row after row         order)
 //         panels of columns: panels of rows: inner kernel
 //
-// Gathered rows are copies of contiguous channels, which costs a few percent;
-// the inner kernel reads them as they lie, a fixed distance apart.
+// Gathered rows are copies of contiguous channels, which costs a few percent.
+// The inner kernel reads them unpacked, a fixed distance apart.
 //
 // Filter gradient:
 //
@@ -33,28 +32,28 @@
 //           panels of o: inner kernel
 //       put the sums in the filter's order, or add them there
 //
-// Pixels are cut into parts only where o and c make too few units; then each
-// unit has sums of its own, and the parts' are added in order.
+// Pixels are cut into parts only if o and c make too few units. Then each unit
+// has its own sums, and the sums of the parts are added in order.
 //
 // The bits. Every element is a sum in one order, which depends on the shape
-// alone: of fused multiply-adds along a step of kGemmDepth, from zero; of the
-// steps' sums; of the parts' sums. Neither the number of threads nor the width
-// of the machine's registers is part of that order, so that all machines with
-// fused multiply-adds give the same bits. Chains are short: an element's error
-// is at most (kGemmDepth + steps + parts) units of 2^-24 of the sum of the
-// absolute values of its products (Higham, Accuracy and Stability of Numerical
-// Algorithms, 2nd edition, section 4.2).
+// alone: fused multiply-adds along a step of kGemmDepth, from zero; then the
+// steps' sums; then the parts' sums. The number of threads and the width of the
+// registers don't change that order, so all machines with fused multiply-adds
+// give the same bits. Chains are short: an element's error is at most
+// (kGemmDepth + steps + parts) units of 2^-24 of the sum of the absolute values
+// of its products (Higham, Accuracy and Stability of Numerical Algorithms, 2nd
+// edition, section 4.2).
 //
-// Types. Images are widened as they are gathered, the filter as it is packed; a
-// narrow result is rounded once, from a tile's sums in scratch.
+// Types. Images are widened when they are gathered, the filter when it is
+// packed; a narrow result is rounded once, from a tile's sums in scratch.
 //
-// Padding is multiplied as zeros. A filter or gradient that is infinite gives
-// NaN there, as it does in any product.
+// Padding is multiplied as zeros. An infinite filter or gradient gives NaN
+// there, as in any product.
 //
-// Scratch, as runtime/kernels/Conv.h counts it for every machine alike: the
-// packed filter and per worker kGatherBytes and a tile's sums; or per worker a
-// packed slab of dy and a panel of windows, and the sums of one unit (with
-// parts: of all).
+// Scratch, with the sizes of runtime/kernels/Conv.h, equal for every machine:
+// the packed filter and per worker kGatherBytes and a tile's sums; or per
+// worker a packed slab of dy and a panel of windows, and the sums of one unit
+// (with parts: of all units).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CONVPRODUCT_H
@@ -69,15 +68,15 @@ class Stream;
 namespace conv {
 
 /// The forward pass (`from` x, `to` y) or, if gradInput, the input gradient
-/// (`from` dy, `to` dx); `windows` are that pass's. T is what holds p.type.
-/// scratch: scratchCap of Conv or ConvGradInput.
+/// (`from` dy, `to` dx); `windows` are those of the pass. T is the storage type
+/// of p.type. scratch: scratchCap of Conv or ConvGradInput.
 template <typename T>
 void product(Stream &stream, const ConvParams &p, bool gradInput,
              const Windows &windows, const T *from, const void *filter, T *to,
              char *scratch);
 
-/// The filter gradient, OIHW, in f32; `grid` is the forward pass's.
-/// scratch: scratchCap of ConvGradFilter, less filterSumBytes().
+/// The filter gradient, OIHW, in f32; `grid` is that of the forward pass.
+/// scratch: scratchCap of ConvGradFilter, minus filterSumBytes().
 template <typename T>
 void filterGradient(Stream &stream, const ConvParams &p, const Grid &grid,
                     const T *x, const T *dy, float *out, char *scratch,

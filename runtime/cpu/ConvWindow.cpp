@@ -14,11 +14,11 @@ using gemm::kLineFloats;
 
 namespace {
 
-/// Runs of up to this many floats ask for the elements behind them.
+/// Runs of up to this many floats prefetch the elements after them.
 constexpr int64_t kAheadFloats = 64;
 
-/// One dimension of a residue's taps: window positions that see it, with the
-/// source position of each for the residue's first pixel.
+/// One dimension of a residue's taps: the window positions that use it, with
+/// the source position of each for the residue's first pixel.
 std::vector<Tap> seenAlong(int64_t residue, int64_t kernel, int64_t dilation,
                            int64_t stride, int64_t pad) {
   std::vector<Tap> taps;
@@ -81,7 +81,7 @@ Windows::Windows(const ConvParams &p, bool gradInput)
       places[size_t(grid.taps[size_t(t)].index)] = {before, taps, t};
     before += taps;
   }
-  // An input smaller than the stride lacks some residues, and these taps.
+  // An input smaller than the stride lacks some residues: their taps come last.
   for (Place &place : places)
     if (place.before < 0)
       place.before = before++;
@@ -109,17 +109,17 @@ int64_t segments(const Grid &grid, const Source<T> &source, int64_t first,
 
 namespace {
 
-/// Elements [begin, end) of a run of taps, of each row of a segment.
+/// Elements [begin, end) of a run of taps, for each row of a segment.
 template <typename T> struct Run {
   const Source<T> &source;
   int64_t step;       // between the windows of two rows
-  int64_t reach;      // of the run, in pixels: its taps but one
+  int64_t reach;      // of the run, in pixels: its taps minus one
   int64_t begin, end; // of its elements
   bool ahead;
 };
 
-/// One row, whose run begins at pixel w of a line of the image and may leave
-/// it.
+/// One row, whose run begins at pixel w of a line of the image and may extend
+/// beyond it.
 template <typename T>
 void gatherEdge(const Run<T> &run, const T *line, int64_t w, float *out) {
   const int64_t channels = run.source.channels;
@@ -132,8 +132,8 @@ void gatherEdge(const Run<T> &run, const T *line, int64_t w, float *out) {
   clear(run.end - high, out + (high - run.begin));
 }
 
-/// Rows that don't leave the image, of `length` elements or, where that is
-/// unknown, 0.
+/// Rows that are inside the image, of `length` elements; 0: the length isn't
+/// known at compile time.
 template <int length, typename T>
 void gatherInside(const Run<T> &run, int64_t rows, const T *from, float *out,
                   int64_t stride) {
@@ -158,7 +158,7 @@ void gatherRun(const Run<T> &run, const Tap &tap, const Segment<T> &segment,
     return;
   }
   const T *line = segment.image + h * source.width * source.stride;
-  // Rows [first, last) see the image alone.
+  // Rows [first, last) are completely inside the image.
   const int64_t w = segment.w + tap.w;
   const int64_t first = std::min(rows, w >= 0 ? 0 : ceilDiv(-w, run.step));
   const int64_t room = source.width - run.reach - w; // w + r * step < room + w

@@ -2,13 +2,13 @@
 //
 //        guard | arena: exactly the planned bytes, page-rounded | guard
 //
-// The arena ends where the last guard page begins up to the rounding, so that a
-// kernel that runs off either end stops at once. Nothing is touched at
-// creation; /proc/self/pagemap then says which pages ever were.
+// The arena ends at the last guard page, up to the rounding, so a kernel that
+// runs past either end stops at once. Creation touches no page;
+// /proc/self/pagemap then lists the touched pages.
 //
-// An arena of several huge pages begins at one and asks for them: a column of a
-// large matrix lies in as many small pages as it has rows. The system gives
-// them or doesn't; a touched one counts as a whole.
+// An arena of several huge pages begins at a huge page and requests such pages:
+// a column of a large matrix would use as many small pages as it has rows. The
+// system may refuse. A touched huge page counts completely.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ namespace {
 /// All bits set: a NaN in every float type, minus one in every integer type.
 constexpr int kPoison = 0xff;
 
-/// Of x86-64 and of most others.
+/// The size on x86-64 and on most other processors.
 constexpr int64_t kHugePage = 2 << 20;
 
 /// One mapping between guard pages.
@@ -68,7 +68,7 @@ public:
     }
     if (mprotect(begin_, size_t(bytes_), PROT_READ | PROT_WRITE))
       return noMemory(what, bytes);
-    if (huge) // Whether it is heard or not.
+    if (huge) // Only a request.
       (void)madvise(begin_, size_t(bytes_), MADV_HUGEPAGE);
     return Status::ok();
   }
@@ -163,7 +163,7 @@ private:
   Mapping device_, host_;
   ThreadPool pool_;
   Stream stream_;
-  CpuQueues queues_; // ends before what it moves
+  CpuQueues queues_; // destroyed before the memory that it moves
 };
 
 } // namespace

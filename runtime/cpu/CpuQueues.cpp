@@ -51,7 +51,7 @@ void CpuQueues::waitForEvent(Engine engine, int32_t event) {
     return;
   if (engine == Engine::Compute)
     return reached.counter->waitFor(reached.number);
-  // What is first in its own queue needs no wait.
+  // Work of the same queue is already in order.
   EngineThread *thread = of(engine);
   if (thread && reached.counter != &thread->completed())
     thread->wait(*reached.counter, reached.number);

@@ -1,8 +1,8 @@
 //===- CpuQueues.h - the engines of the cpu backend -------------*- C++ -*-===//
 //
-// Kernels run in the calling thread; each other engine that a program needs is
+// Kernels run in the calling thread. Each other engine that a program needs is
 // a thread (runtime/step/EngineThread.h). An event is the number of an engine's
-// work; one of compute has been reached when it is recorded.
+// work; an event of compute is reached when it is recorded.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CPUQUEUES_H

@@ -30,8 +30,8 @@ template <typename T> V loadPart(const T *row, int64_t count, float rest) {
 }
 } // namespace
 
-/// The maximum first, then the sum of exponentials. The second pass finds the
-/// row in the cache.
+/// Computes the maximum first, then the sum of exponentials. The second pass
+/// finds the row in the cache.
 template <typename T> float rowLogSumExp(const T *row, int64_t count) {
   constexpr float kNone = -std::numeric_limits<float>::infinity();
   Wide top = simd::splatWide(kNone);
@@ -99,7 +99,8 @@ bool labelCounts(Stream &stream, const LabelRule &rule, int64_t row,
 
 float weightedLoss(Stream &stream, const LabelRule &rule, const void *labels,
                    int64_t rows, const float *losses, float weight) {
-  // In f64, in the order of the rows: no threads, no rounding to speak of.
+  // In f64, in the order of the rows: without threads, and with negligible
+  // rounding.
   double total = 0;
   for (int64_t r = 0; r < rows; ++r)
     if (labelCounts(stream, rule, r, indexAt(labels, rule.type, r)))

@@ -1,6 +1,6 @@
 //===- CrossEntropyRows.h - rows of a classifier ----------------*- C++ -*-===//
 //
-// What the plain and the chunked cross-entropy share.
+// The common part of the plain and the chunked cross-entropy.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_CROSSENTROPYROWS_H
@@ -17,7 +17,7 @@ class Stream;
 
 namespace cpu {
 
-/// Which labels count.
+/// The rule for counting labels.
 struct LabelRule {
   DType type;
   int64_t vocabulary, ignoreIndex;
@@ -27,13 +27,13 @@ struct LabelRule {
 /// T: float, bf16 or f16, computed in f32.
 template <typename T> float rowLogSumExp(const T *row, int64_t count);
 
-/// out[i] = scale * exp(row[i] - lse), less scale at the label, in f32 and
+/// out[i] = scale * exp(row[i] - lse), minus scale at the label, in f32 and
 /// rounded once; out may be row.
 template <typename T>
 void rowGradient(const T *row, T *out, int64_t count, int64_t label, float lse,
                  float scale);
 
-/// False for the ignored label, and for one outside the vocabulary, which
+/// False for the ignored label, and for a label outside the vocabulary, which
 /// becomes the stream's fault.
 bool labelCounts(Stream &stream, const LabelRule &rule, int64_t row,
                  int64_t label);

@@ -12,10 +12,10 @@ namespace tmc::conv {
 
 namespace {
 
-/// Neighbouring results that are computed side by side in registers.
+/// Neighbouring results that are computed together in registers.
 constexpr int kSide = 4;
 
-/// What is the same for a row of results at one vector of channels.
+/// The common values of a row of results at one vector of channels.
 template <typename T> struct Line {
   const Grid &grid;
   const Source<T> &source;
@@ -53,7 +53,7 @@ void turn(const T *from, int64_t channels, int64_t positions, float *to) {
       to[k * channels + c] = loadLanes<1>(from + c * positions + k);
 }
 
-/// Window positions of one row that are summed side by side in registers.
+/// Window positions of one row that are summed together in registers.
 constexpr int kPositions = 4;
 
 /// One row of dy against one row of x: adds to `sums` [positions, channels] at
@@ -78,7 +78,7 @@ void addRow(const ConvParams &p, const T *x, const T *dy, int64_t j0,
   }
 }
 
-/// All of one sample, added to `sums` [kernelHeight, kernelWidth, channels].
+/// Adds one sample to `sums` [kernelHeight, kernelWidth, channels].
 template <typename T>
 void addSample(const ConvParams &p, const T *x, const T *dy, float *sums) {
   const int64_t channels = p.outChannels;

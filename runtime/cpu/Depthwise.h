@@ -1,10 +1,10 @@
 //===- Depthwise.h - convolutions of single channels ------------*- C++ -*-===//
 //
-// Where each channel has a filter of its own there is no product of matrices:
-// every pass is a sum over taps or pixels for each channel by itself, with the
-// channels innermost in memory. These are vectors of channels. The filter is
-// turned to [window, channels] of floats in scratch first. A channel's sums
-// have one order, whatever the width of a vector and the number of threads.
+// If each channel has its own filter, there is no product of matrices: every
+// pass is a sum over taps or pixels for each channel. Channels are innermost in
+// memory, so the code uses vectors of channels. The filter is first transposed
+// in scratch to [window, channels] of floats. A channel's sums have one order,
+// for any width of a vector and any number of threads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_DEPTHWISE_H

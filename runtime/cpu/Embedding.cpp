@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kRowsPerTile = 64;
 constexpr int64_t kColumnsPerTile = 128;
 
-/// Finds the first index outside the table, before the rows are handed out.
+/// Reports the first index outside the table, before the rows are handed out.
 void reportFault(Stream &stream, const EmbeddingParams &p, const void *index) {
   for (int64_t r = 0; r < p.rows; ++r) {
     const int64_t i = cpu::indexAt(index, p.indexType, r);
@@ -77,7 +77,7 @@ void EmbeddingGrad::run(Stream &stream, In ins, Out outs, void *,
         });
   }
   reportFault(stream, p, index);
-  // A part owns columns, and adds all rows to them in order.
+  // A part owns some columns, and adds all rows to them in order.
   parallelFor(
       stream, (p.channels + kColumnsPerTile - 1) / kColumnsPerTile,
       [&](int64_t tile, int64_t) {

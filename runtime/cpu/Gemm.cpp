@@ -33,12 +33,13 @@ void packRowsFixed(const float *a, int64_t rowStride, int64_t k, float *to) {
       to[p * M + i] = a[i * rowStride + p];
 }
 
-/// Packs `panels` times kPanelM rows of a, whose columns are contiguous: one
-/// column of all of them after the other, as they lie in memory.
+/// Packs `panels` times kPanelM rows of a, whose columns are contiguous: column
+/// after column, in the order of memory.
 void packColumns(const float *a, int64_t colStride, int64_t panels, int64_t k,
                  float *to) {
   static_assert(kPanelM <= kWidth);
-  // All but the last column of a panel spill into the next one.
+  // Each column of a panel except the last one also writes into the next
+  // column.
   for (int64_t p = 0; p + 1 < k; ++p) {
     __builtin_prefetch(a + (p + 2) * colStride);
     for (int64_t i = 0; i < panels; ++i)

@@ -2,10 +2,10 @@
 //
 //   c[i, j] (+)= sum_k a(i, k) b(k, j) (+ bias[j])
 //
-// Packed panels and a register-blocked inner kernel, in the manner of BLIS.
-// Libraries' products allocate up to 15 MB a call, or want dense operands and
-// lose half their speed where a leading dimension is a multiple of 4 KiB. Here
-// every byte is in the caller's scratch, which is small:
+// Packed panels and a register-blocked inner kernel, as in BLIS. Products of
+// libraries allocate up to 15 MB a call, or need dense operands and lose half
+// their speed if a leading dimension is a multiple of 4 KiB. Here all memory is
+// the caller's scratch, which is small:
 //
 //     m and k in slabs of a:
 //       pack the slab, in parallel             shared, in the L2 cache
@@ -15,11 +15,11 @@
 //           for each kPanelM rows: inner kernel
 //
 // A slab is one step deep, so that it can be high, unless c is so large that
-// going over it once per step costs more. The order of additions into an
+// passing over it once per step costs more. The order of additions to an
 // element of c depends on k alone: results have the same bits for any number of
 // threads and any m, n. A panel is computed by one thread. Narrow operands are
-// widened as they are packed: their product has the bits that it would have if
-// they had been widened as a whole.
+// widened when they are packed: their product has the same bits as that of
+// completely widened operands.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMM_H
@@ -44,8 +44,8 @@ constexpr int kPanelM = 6; // 12 of 16
 constexpr int kVectors = 2;
 constexpr int kPanelN = kVectors * simd::kWidth;
 
-/// Powers of two by which elements are multiplied: (i, j) by that at
-/// ((row + i) / rows, (column + j) / columns) of a matrix of scales.
+/// Powers of two that multiply the elements: the factor of (i, j) is at ((row +
+/// i) / rows, (column + j) / columns) of a matrix of scales.
 struct BlockScales {
   const float *data = nullptr; // null: none
   int64_t rowStride = 0, colStride = 0;
@@ -61,25 +61,25 @@ struct BlockScales {
   }
 };
 
-/// A matrix in memory: element (i, j) at data[i * rowStride + j * colStride],
-/// in elements of `type`, a float type; one of the strides is 1.
+/// A matrix in memory: element (i, j) is at data[i * rowStride + j *
+/// colStride], in elements of `type`, a float type; one of the strides is 1.
 struct Matrix {
   const void *data;
   int64_t rowStride, colStride;
   DType type = DType::F32;
-  /// What f32 elements are rounded to as they are read; F32: they aren't.
+  /// The type to which f32 elements are rounded when read; F32: not rounded.
   DType readAs = DType::F32;
-  BlockScales scales = {}; // only of 8 bits
+  BlockScales scales = {}; // only for 8-bit elements
 
-  /// True of floats that are read as they are.
+  /// True for floats that aren't rounded.
   bool isPlain() const { return type == DType::F32 && readAs == DType::F32; }
-  /// True where every element is read as one of bf16's numbers.
+  /// True if every element is read as a bf16 number.
   bool isBF16() const {
     return type == DType::BF16 || readAs == DType::BF16 ||
            (sizeOf(type) == 1 && !scales.data);
   }
   const float *floats() const { return static_cast<const float *>(data); }
-  /// The matrix that begins so many elements further on.
+  /// The matrix that begins `elements` elements later.
   Matrix shifted(int64_t elements) const {
     return {static_cast<const char *>(data) + elements * sizeOf(type),
             rowStride,
@@ -108,19 +108,19 @@ struct Problem {
   int64_t ldc;
   bool accumulate; // c += instead of c =
 
-  /// Products of bf16's numbers and their sums take denormals for zeros, as the
+  /// Products of bf16 numbers and their sums treat denormals as zeros, as the
   /// instructions for them do, so that all processors give the same bits.
   bool flushesDenormals() const { return a.isBF16() && b.isBF16(); }
 };
 
-/// Runs the product on the stream's threads. scratch: as Matmul::scratchCap()
-/// says for f32.
+/// Runs the product on the stream's threads. scratch: Matmul::scratchCap() for
+/// f32.
 void run(Stream &stream, const Problem &problem, void *scratch);
 
 constexpr int64_t kLineFloats = 16;
 
-/// Lines of memory that will be wanted after this inner kernel, asked for a few
-/// at a time along its loop: all at once they would fill the buffers that its
+/// Cache lines that are needed after this inner kernel. They are prefetched a
+/// few at a time along its loop: all at once would fill the buffers that its
 /// own loads need. Line l is at base + (l & mask) * fast + (l >> shift) * slow.
 struct Ahead {
   const float *base = nullptr;
@@ -137,15 +137,15 @@ struct Ahead {
 
 /// Packs rows [0, m) x columns [0, k) of `a` into panels of kPanelM rows, k
 /// outermost within a panel: panel p at to + p * kPanelM * k. The last panel
-/// holds only the rows that there are.
+/// holds only the existing rows.
 void packA(const Matrix &a, int64_t m, int64_t k, float *to);
-/// Packs k x n (n <= kPanelN) of `b`, row by row, each kPanelN long, zeros
-/// behind n.
+/// Packs k x n (n <= kPanelN) of `b`, row by row; each row has kPanelN
+/// elements, zeros after n.
 void packB(const Matrix &b, int64_t k, int64_t n, float *to);
 /// c[m, n] (+)= packed a (m <= kPanelM rows) times packed b; n <= kPanelN.
 void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
            float *c, int64_t ldc, bool accumulate, const float *bias);
-/// The same, asking for lines that will be wanted soon.
+/// The same, with a prefetch of lines that are needed soon.
 void inner(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
            float *c, int64_t ldc, bool accumulate, Ahead &ahead);
 

@@ -1,7 +1,7 @@
 //===- GemmInner.h - the register-blocked kernel of products ----*- C++ -*-===//
 //
-// What Gemm.h's packed panels are multiplied by: M rows of a with a panel of b,
-// all sums in registers.
+// Multiplies M rows of a packed panel of a with a panel of b (Gemm.h), with all
+// sums in registers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMMINNER_H
@@ -27,22 +27,22 @@ struct Singles {
   static constexpr auto packB = gemm::packB;
 };
 
-/// Steps of k between two looks ahead.
+/// Steps of k between two prefetches.
 constexpr int64_t kAheadSteps = 8;
-/// Rows of b between packing one and asking for another.
+/// Rows of b between packing a row and prefetching another.
 constexpr int64_t kPackAhead = 8;
 
-/// Where the inner kernel finds b: packed, or in place, to be packed on the
-/// way.
+/// The source of b for the inner kernel: packed, or in place and packed during
+/// the product.
 struct PanelB {
   const float *data;
-  int64_t stride; // kPanelN where packed
+  int64_t stride; // kPanelN if packed
   float *pack;    // or nullptr
 };
 
 /// acc += a b for exactly M rows, by `Arithmetic::fma`: an element of a and b
-/// is a float, or whatever else of four bytes it multiplies. a's element (i, p)
-/// is at a[p * M + i], or, if RowMajor, a[i * kPanelN + p].
+/// is a float, or other four bytes that it multiplies. Element (i, p) of a is
+/// at a[p * M + i], or, if RowMajor, at a[i * kPanelN + p].
 template <typename Arithmetic, int M, bool RowMajor, bool Pack>
 [[gnu::always_inline]] inline void
 innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
@@ -61,7 +61,7 @@ innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
     const int64_t end = std::min(k, p0 + kAheadSteps);
     for (int64_t p = p0; p < end; ++p) {
       V row[kVectors];
-      if (Pack) // Rows of b in place: the hardware doesn't see them coming.
+      if (Pack) // The hardware prefetcher doesn't follow rows of b.
 #pragma GCC unroll 4
         for (int j = 0; j < kPanelN; j += kLineFloats)
           __builtin_prefetch(b.data + kPackAhead * b.stride + j);
@@ -86,7 +86,7 @@ innerFixed(int64_t k, const float *a, PanelB b, const float *c, int64_t ldc,
   }
 }
 
-/// The sums at the start: zeros, or what c holds.
+/// The sums at the start: zeros, or the values of c.
 template <int M>
 [[gnu::always_inline]] inline void startSums(bool goesOn, int64_t n,
                                              const float *c, int64_t ldc,
@@ -107,8 +107,8 @@ template <typename Arithmetic, int M, bool RowMajor, bool Pack>
 void innerRows(int64_t n, int64_t k, const float *a, const PanelB &b, float *c,
                int64_t ldc, bool accumulate, const float *bias, Ahead &ahead) {
   V acc[M][kVectors];
-  // Where k is cut into pieces as wide as a panel, the sum goes on from c: the
-  // pieces' width must not show in the bits.
+  // If k is cut into pieces as wide as a panel, the sum continues from c, so
+  // that the pieces' width doesn't change the bits.
   const bool goesOn = RowMajor && accumulate;
   startSums<M>(goesOn, n, c, ldc, acc);
   innerFixed<Arithmetic, M, RowMajor, Pack>(k, a, b, c, ldc, ahead, acc);

@@ -13,8 +13,8 @@ using simd::kWidth;
 
 namespace {
 
-/// Rows of kWidth elements that are contiguous in memory, turned: kWidth rows
-/// of `rows` elements each, `toStride` apart.
+/// Transposes rows of kWidth contiguous elements: kWidth rows of `rows`
+/// elements each, `toStride` apart.
 template <int Rows, bool Narrow, typename T>
 void turn(const T *from, int64_t stride, float *to, int64_t toStride) {
   alignas(64) float block[Rows * kWidth];
@@ -61,7 +61,7 @@ void packPanelB(const T *from, int64_t rowStride, int64_t colStride, int64_t k,
 }
 
 /// Multiplies `count` rows of packed numbers, `width` each and `stride` apart,
-/// by their scales: number (i, j) by that of element (i, j) of a matrix.
+/// by their scales: number (i, j) by the scale of element (i, j) of a matrix.
 void scalePacked(const BlockScales &scales, int64_t count, int64_t width,
                  int64_t stride, float *packed) {
   constexpr int64_t kMost = std::max(kPanelM, kPanelN);
@@ -75,7 +75,7 @@ void scalePacked(const BlockScales &scales, int64_t count, int64_t width,
   }
 }
 
-/// Calls f with a value of what the elements are read as.
+/// Calls f with a value of the type as which the elements are read.
 template <typename F> void withElements(const Matrix &matrix, F &&f) {
   if (matrix.type != DType::F32)
     return withStorage(matrix.type, f);

@@ -1,8 +1,8 @@
 //===- GemmPack.h - packing narrow operands of products ---------*- C++ -*-===//
 //
 // Gemm.h's packA and packB for elements of 8 and 16 bits, and for floats that
-// are rounded: a square of them is widened, or rounded, on the stack, and
-// turned from there where it lies the wrong way.
+// are rounded: a square of elements is widened or rounded on the stack, and
+// transposed there if the layout requires it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMMPACK_H

@@ -22,7 +22,7 @@ namespace tmc::gemm {
 
 namespace {
 
-/// Pairs of a number without a neighbour have this one, on the left.
+/// The partner of a number without a neighbour, in a pair of the left factor.
 constexpr uint32_t kMinusZero = 0x8000;
 
 /// The instruction adds the upper number's product first.
@@ -56,7 +56,7 @@ void zip(const T *from, int64_t along, int64_t across, int64_t count, int64_t q,
   }
 }
 
-/// kWidth pairs of each of `Rows` rows that are contiguous, turned.
+/// Transposes kWidth pairs of each of `Rows` contiguous rows.
 template <int Rows, typename T>
 void turn(const T *from, int64_t stride, float *to, int64_t width) {
   alignas(64) float block[Rows * kWidth];
@@ -116,7 +116,7 @@ struct Pairs {
 };
 
 /// Seconds of the inner kernel of whole panels, k packed elements deep; the
-/// least of a few.
+/// minimum of several runs.
 template <typename Arithmetic> double secondsOfPanel(int64_t k) {
   alignas(64) float a[kPanelM * kGemmDepth] = {};
   alignas(64) float b[kPanelN * kGemmDepth] = {};

@@ -1,11 +1,11 @@
 //===- GemmRun.h - the loops of products ------------------------*- C++ -*-===//
 //
-// The loops of Gemm.h around any inner kernel. An `Arithmetic` says what packed
-// elements, of four bytes each, are:
+// The loops of Gemm.h around any inner kernel. An `Arithmetic` defines packed
+// elements of four bytes each:
 //
-//     kStep             numbers along k in one of them: 1, or 2
-//     kPacksOnTheWay    whether a plain b may be packed by the inner kernel
-//     fma(a, b, c)      what a vector of them adds to sums
+//     kStep             numbers along k in an element: 1, or 2
+//     kPacksOnTheWay    whether the inner kernel may pack a plain b
+//     fma(a, b, c)      c plus the products of the elements of a and b
 //     packA, packB      as in Gemm.h, ceil(k / kStep) elements deep
 //
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,7 @@ namespace tmc::gemm {
 using InnerFn = void (*)(int64_t, int64_t, const float *, const PanelB &,
                          float *, int64_t, bool, const float *, Ahead &);
 
-/// Inner kernels by their rows, less one.
+/// Inner kernels by their number of rows, minus one.
 template <typename Arithmetic, bool RowMajor, bool Pack, int... I>
 constexpr std::array<InnerFn, sizeof...(I)>
 innerTable(std::integer_sequence<int, I...>) {
@@ -34,11 +34,11 @@ template <typename Arithmetic, bool RowMajor = false, bool Pack = false>
 constexpr auto kInnerTable = innerTable<Arithmetic, RowMajor, Pack>(
     std::make_integer_sequence<int, kPanelM>());
 
-/// The lines of the k x n panel at `b`.
+/// The cache lines of the k x n panel at `b`.
 inline Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
   Ahead ahead;
   if (n < kPanelN || b.type != DType::F32)
-    return ahead; // the last panel, or so narrow that it is no faster
+    return ahead; // the last panel, or too narrow for a gain
   ahead.base = b.floats();
   if (b.colStride == 1) {
     constexpr int64_t perRow = (kPanelN + kLineFloats - 1) / kLineFloats;
@@ -58,11 +58,11 @@ inline Ahead linesOf(const Matrix &b, int64_t k, int64_t n) {
   return ahead;
 }
 
-/// How a product is cut, and where the scratch holds its packed parts: one slab
-/// of a, and a panel of b for each worker.
+/// The cut of a product, and the places of its packed parts in scratch: one
+/// slab of a, and a panel of b for each worker.
 struct Cuts {
   int64_t slabDepth, slabRows;
-  int64_t panels, perTile, tiles; // of kPanelN columns; of so many panels
+  int64_t panels, perTile, tiles; // panels have kPanelN columns
   float *packedA, *packedB;
   int64_t packedBFloats; // of a worker
 
@@ -95,7 +95,7 @@ void runWith(Stream &stream, const Problem &now, void *scratch) {
     const int64_t rows = std::min(slabRows, m - i0);
     for (int64_t s0 = 0; s0 < k; s0 += slabDepth) {
       const int64_t slab = std::min(slabDepth, k - s0);
-      // A depth after another, and in each the panels of rows.
+      // One depth after another, and in each the panels of rows.
       auto packTile = [&](int64_t tile, int64_t) {
         const int64_t r0 = tile * packRows;
         const int64_t height = std::min(packRows, rows - r0);
@@ -121,7 +121,7 @@ void runWith(Stream &stream, const Problem &now, void *scratch) {
           for (int64_t d0 = 0; d0 < slab; d0 += kGemmDepth) {
             const int64_t depth = std::min(kGemmDepth, slab - d0);
             const Matrix b = now.b.at(s0 + d0, j0);
-            // While this block is computed, the next one comes nearer.
+            // While this block is computed, the next one is prefetched.
             const bool down = d0 + depth < slab;
             const int64_t nextD = down ? d0 + depth : 0;
             const int64_t nextJ = down ? j0 : j0 + kPanelN;
@@ -130,13 +130,14 @@ void runWith(Stream &stream, const Problem &now, void *scratch) {
                                   std::clamp<int64_t>(n - nextJ, 0, kPanelN));
             const int64_t lines = ahead.end;
             const int64_t share = lines * kPanelM / rows + 1;
-            // The first rows pack on the way, where b lies the right way.
+            // The first rows pack during the product, if the layout of b allows
+            // it.
             const bool packNow = Arithmetic::kPacksOnTheWay &&
                                  b.colStride == 1 && cols == kPanelN &&
                                  b.isPlain();
             if (!packNow)
               Arithmetic::packB(b, depth, cols, packed);
-            // Not while packing: codes are widened by way of denormals.
+            // Not while packing: widening of codes uses denormals.
             const simd::DenormalMode mode(flushes);
             const bool add = now.accumulate || s0 + d0 > 0;
             const float *bias =

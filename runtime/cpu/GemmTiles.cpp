@@ -24,16 +24,17 @@ namespace tmc::gemm {
 
 namespace {
 
-/// A tile: rows, and pairs or sums in each.
+/// Rows of a tile, and pairs or sums in each row.
 constexpr int64_t kTile = 16;
-/// Rows and columns of sums in four tiles, and numbers along k in one step.
+/// Rows and columns of the sums in four tiles, and numbers along k in one step.
 constexpr int64_t kBlock = 2 * kTile;
 constexpr int64_t kStep = 2 * kTile;
 static_assert(kWidth == kTile && kPanelN == kBlock);
 static_assert(kGemmDepth % kStep == 0);
 
-/// How the tiles of a slab are cut: rows of a block of a, pairs of a step. Only
-/// a slab of fewer rows, or a shorter sum, has less than whole ones.
+/// The cut of a slab into tiles: rows of a block of a, pairs of a step. They
+/// are below the full size only if the slab has fewer rows, or the sum is
+/// shorter.
 struct Cut {
   int64_t rows, pairs;
 
@@ -48,8 +49,8 @@ struct Cut {
   int64_t upper() const { return std::min(rows, kTile); } // of a block's rows
 };
 
-/// The tiles' sizes, in the processor's own format. Tiles 0 to 3 are sums,
-/// 4 and 5 a's, 6 and 7 b's.
+/// The sizes of the tiles, in the processor's format. Tiles 0 to 3 hold sums, 4
+/// and 5 parts of a, 6 and 7 parts of b.
 struct alignas(64) Palette {
   uint8_t palette = 1, startRow = 0;
   uint8_t reserved[14] = {};
@@ -72,7 +73,7 @@ struct alignas(64) Palette {
   }
 };
 
-/// Within its life this thread's tiles are of these sizes.
+/// Configures this thread's tiles during its lifetime.
 class TileState {
 public:
   explicit TileState(const Palette &palette) { _tile_loadconfig(&palette); }
@@ -81,8 +82,8 @@ public:
   TileState &operator=(const TileState &) = delete;
 };
 
-/// The pairs of a line of `count` numbers from `from` on, `stride` apart; zeros
-/// behind them, up to kTile pairs.
+/// The pairs of a line of `count` numbers from `from` on, `stride` apart, then
+/// zeros up to kTile pairs.
 template <typename T>
 VU linePairs(const T *from, int64_t stride, int64_t count) {
   if (stride == 1 && count >= kStep)
@@ -93,8 +94,8 @@ VU linePairs(const T *from, int64_t stride, int64_t count) {
   return pairsOf(simd::load(numbers[0]), simd::load(numbers[1]));
 }
 
-/// Pair q of `count` <= kTile lines whose numbers are beside each other: number
-/// p of them at from + p * along.
+/// Pair q of `count` <= kTile adjacent lines: number p of the lines is at from
+/// + p * along.
 template <typename T>
 VU crossPairs(const T *from, int64_t along, int64_t count, int64_t q,
               int64_t depth) {
@@ -106,13 +107,13 @@ VU crossPairs(const T *from, int64_t along, int64_t count, int64_t q,
                             : V{});
 }
 
-/// The first `pairs` of a row.
+/// Stores the first `pairs` pairs of a row.
 void storePairs(float *to, VU row, int64_t pairs) {
   _mm512_mask_storeu_ps(to, lanes(pairs), (V)row);
 }
 
-/// Packs a step of up to kTile rows, of which `rows` are there and `height` are
-/// wanted: rows of cut.pairs pairs. depth: of the step.
+/// Packs a step of up to kTile rows: `rows` exist and `height` are written,
+/// each with `pairs` pairs. depth: of the step.
 template <typename T>
 void packTileA(const T *from, int64_t rowStride, int64_t colStride,
                int64_t rows, int64_t height, int64_t pairs, int64_t depth,
@@ -133,8 +134,8 @@ void packTileA(const T *from, int64_t rowStride, int64_t colStride,
   std::fill(to + rows * pairs, to + height * pairs, 0.0f);
 }
 
-/// Packs rows [first, end) of the slab `a`, whole blocks but at its end, and
-/// `depth` columns, to where they lie in the packed slab.
+/// Packs rows [first, end) and `depth` columns of the slab `a` to their places
+/// in the packed slab. Blocks are whole, except at the end of the slab.
 void packA(const Matrix &a, const Cut &cut, int64_t first, int64_t end,
            int64_t blocks, int64_t depth, float *to) {
   const int64_t block = cut.rows * cut.pairs;
@@ -152,8 +153,8 @@ void packA(const Matrix &a, const Cut &cut, int64_t first, int64_t end,
   });
 }
 
-/// Packs depth x n (n <= kBlock) of b: rows of kBlock pairs, zeros behind n and
-/// behind depth.
+/// Packs depth x n (n <= kBlock) of b: rows of kBlock pairs, zeros after n and
+/// after depth.
 void packB(const Matrix &b, const Cut &cut, int64_t depth, int64_t n,
            float *to) {
   withBF16Elements(b, [&](const auto *data) {
@@ -166,7 +167,8 @@ void packB(const Matrix &b, const Cut &cut, int64_t depth, int64_t n,
         if (b.colStride == 1) {
           const auto *rows = from + d * b.rowStride;
           for (int64_t q = 0; q < cut.pairs; ++q) {
-            // The next panel's: the hardware doesn't see rows coming.
+            // The next panel's rows: the hardware prefetcher doesn't follow
+            // them.
             for (int64_t p : {2 * q, 2 * q + 1})
               __builtin_prefetch(rows + p * b.rowStride + kBlock, 0, 2);
             simd::store(at + q * kBlock, (V)crossPairs(rows, b.rowStride,
@@ -187,8 +189,8 @@ void packB(const Matrix &b, const Cut &cut, int64_t depth, int64_t n,
   });
 }
 
-/// The sums of a block of a and a panel of b, `steps` deep: steps of a lie
-/// `aStep` apart. To `sums`, rows of kBlock.
+/// The sums of a block of a and a panel of b, `steps` deep, to `sums`, rows of
+/// kBlock. The steps of a are `aStep` apart.
 template <bool isHigh>
 void multiply(const Cut &cut, int64_t steps, const float *a, int64_t aStep,
               const float *b, float *sums) {
@@ -244,7 +246,7 @@ bool knowsTiles() { return true; }
 
 void runTiles(Stream &stream, const Problem &now, void *scratch) {
   static const bool permitted = permitTiles();
-  (void)permitted; // A step that may not use them isn't started.
+  (void)permitted; // If the process may not use tiles, the step isn't started.
   const int64_t m = now.m, n = now.n, k = now.k;
   const auto [slabDepth, slabRows, panels, perTile, tiles, packedA, packedB,
               packedBFloats] = Cuts(now, scratch);
@@ -257,7 +259,7 @@ void runTiles(Stream &stream, const Problem &now, void *scratch) {
     const int64_t blockFloats = cut.rows * cut.pairs;
     for (int64_t s0 = 0; s0 < k; s0 += slabDepth) {
       const int64_t slab = std::min(slabDepth, k - s0);
-      // Where the numbers from d0 on are in the packed slab.
+      // The place of the numbers from d0 on in the packed slab.
       auto slabAt = [&](int64_t d0) {
         return packedA + d0 / (2 * cut.pairs) * blocks * blockFloats;
       };
@@ -284,7 +286,7 @@ void runTiles(Stream &stream, const Problem &now, void *scratch) {
           for (int64_t d0 = 0; d0 < slab; d0 += kGemmDepth) {
             const int64_t depth = std::min(kGemmDepth, slab - d0);
             packB(now.b.at(s0 + d0, j0), cut, depth, columns, packed);
-            // Not while packing: codes are widened by way of denormals.
+            // Not while packing: widening of codes uses denormals.
             const simd::DenormalMode mode(true);
             const bool add = now.accumulate || s0 + d0 > 0;
             const float *bias =
@@ -293,7 +295,7 @@ void runTiles(Stream &stream, const Problem &now, void *scratch) {
               const int64_t r = block * cut.rows;
               const int64_t height = std::min(cut.rows, rows - r);
               float *c = now.c + (i0 + r) * now.ldc + j0;
-              // They come nearer while the tiles are multiplied.
+              // They are prefetched while the tiles are multiplied.
               for (int64_t i = 0; i < height; ++i)
                 for (int64_t j = 0; j < kBlock; j += kLineFloats)
                   __builtin_prefetch(c + i * now.ldc + j, 1);

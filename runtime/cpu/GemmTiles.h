@@ -1,23 +1,22 @@
 //===- GemmTiles.h - products of bf16 factors on AMX's tiles ----*- C++ -*-===//
 //
-//     TDPBF16PS    c (i, j) += even + odd, where over 16 pairs of numbers along
-//     k
+//     TDPBF16PS    c (i, j) += even + odd, over 16 pairs of numbers along k:
 //                  even = sum of a (i, 2 q) b (2 q, j),
 //                  odd = sum of a (i, 2 q + 1) b (2 q + 1, j)
 //
 // AMX's instruction multiplies 16 rows by 16 columns of sums. Both chains begin
-// with zero and are of fused multiply-adds in the order of q; all is rounded to
-// nearest, and takes denormals for zeros. That is another order than one
-// multiply-add after the other, which the other instruction sets have
-// (GemmPairs.h): a step for cpu:v4-amx has bits of its own. Its sums are
-// shorter chains, so that errors are no larger.
+// with zero and consist of fused multiply-adds in the order of q. All results
+// are rounded to nearest, and denormals are treated as zeros. This order
+// differs from the consecutive multiply-adds of the other instruction sets
+// (GemmPairs.h), so a step for cpu:v4-amx has its own bits. Its chains are
+// shorter, so errors aren't larger.
 //
 //     even += a0 b0, a2 b2, ... a30 b30  |
 //                                        |  c += even + odd, every 32 numbers
 //     odd  += a1 b1, a3 b3, ... a31 b31  |
 //
-// As everywhere, sums go on for kGemmDepth numbers and are then added to what
-// is in memory. Where k ends within 32, zeros follow.
+// As in the other kernels, sums run over kGemmDepth numbers and are then added
+// to memory. If k ends within 32 numbers, zeros follow.
 //
 // Four tiles hold 32 rows by 32 columns of sums, two each of the factors:
 //
@@ -25,8 +24,8 @@
 //     a: 2    c  c
 //     tiles   c  c
 //
-// A slab of a is packed as 32 rows of 32 numbers after each other, in a cache
-// that all threads share; a panel of b by each thread, as pairs:
+// A slab of a is packed as consecutive blocks of 32 rows of 32 numbers, in a
+// cache that all threads share. Each thread packs its panel of b, as pairs:
 //
 //     a  [depth / 32][rows / 32][32 rows][16 pairs]
 //     b  [depth / 2 pairs][32 columns]
@@ -44,8 +43,8 @@ namespace tmc::gemm {
 /// Whether this library was compiled with the instruction.
 bool knowsTiles();
 
-/// Gemm.h's run(). Both factors' elements are bf16's. Only where
-/// `knowsTiles()`, in a process that may use tiles (runtime/step/Processor.h).
+/// Gemm.h's run(). The elements of both factors are bf16. Requires
+/// `knowsTiles()`, and a process that may use tiles (runtime/step/Processor.h).
 void runTiles(Stream &stream, const Problem &problem, void *scratch);
 
 } // namespace tmc::gemm

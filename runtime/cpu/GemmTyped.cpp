@@ -22,8 +22,8 @@ static void eachRows(Stream &stream, int64_t rows, F &&f) {
               });
 }
 
-/// Makes row `row` of a block of sums what goes to `out`: scaled, with a bias
-/// and with what is there already.
+/// Turns row `row` of a block of sums into the final values for `out`: scales
+/// it, and adds the bias and the existing values.
 static void scaleRow(const TypedProblem &p, float *row, int64_t n,
                      const float *bias, const StoredRows &out) {
   const float left = p.lhsScale ? *p.lhsScale : 1;

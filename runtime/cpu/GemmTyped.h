@@ -6,9 +6,9 @@
 //   with scales:   round((sum * lhsScale) * rhsScale (+ bias[j])
 //                        (+ out[b, i, j]))
 //
-// Gemm.h adds up in f32 and reads operands of any type. Where the result is
-// narrow, blocks of it are made in scratch and rounded from there: each element
-// is rounded once, whatever k is. So are they where sums are scaled.
+// Gemm.h adds up in f32 and reads operands of any type. If the result is
+// narrow, blocks of it are computed in scratch and rounded from there: each
+// element is rounded once, for any k. Scaled sums use such blocks too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_GEMMTYPED_H
@@ -19,8 +19,8 @@
 
 namespace tmc::gemm {
 
-/// c[m, n] = a b (+ bias) for one product whose result is of type `out`, in
-/// rows `ldc` elements apart. A bias has the result's type. scratch:
+/// c[m, n] = a b (+ bias) for one product with a result of type `out`, in rows
+/// `ldc` elements apart. A bias has the result's type. scratch:
 /// Matmul::scratchCap() bytes.
 struct TypedProblem {
   int64_t m, n, k;
@@ -30,7 +30,7 @@ struct TypedProblem {
   int64_t ldc;
   DType out;
   bool accumulate;
-  /// One number each by which the sums are multiplied, or nullptr.
+  /// One factor each for all sums, or nullptr.
   const float *lhsScale = nullptr, *rhsScale = nullptr;
   bool scalesSums() const { return lhsScale || rhsScale; }
 };

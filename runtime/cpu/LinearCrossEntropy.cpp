@@ -1,8 +1,8 @@
 //===- LinearCrossEntropy.cpp - the loss of a product, in chunks, on cpu --===//
 //
-// Logits of one chunk of rows at a time, or of a part of it, live in scratch;
-// the gradient makes them again, or goes on where the loss has them, turns them
-// into their own gradient, rounds that to its place, and multiplies.
+// Scratch holds the logits of one chunk of rows at a time, or of a part of it.
+// The gradient recomputes them, or continues with the logits of the loss. It
+// turns them into their own gradient, rounds that to its place, and multiplies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ Status prepareChunked(const char *name, const LinearCrossEntropyParams &p,
 struct Scratch {
   int64_t logitsRows;
   float *logits, *losses, *partial;
-  void *gradient; // of the logits, in the type of x; in f32 in their place
+  void *gradient; // of the logits, in the type of x; f32: in place
   void *product;
   Scratch(const LinearCrossEntropyParams &p, void *base)
       : logitsRows(tmc::logitsRows(p, Backend::Cpu)) {
@@ -45,7 +45,7 @@ struct Scratch {
   }
 };
 
-/// What every chunk reads.
+/// The operands of every chunk.
 struct Operands {
   gemm::Matrix x, w; // row by row
   const void *labels;
@@ -76,8 +76,8 @@ void makeLogits(Stream &stream, const LinearCrossEntropyParams &p,
             scratch.product);
 }
 
-/// Makes logits of rows [r0, r0 + rows), as many as there is room for at a
-/// time, and calls f with the number of each row and its logits.
+/// Computes the logits of rows [r0, r0 + rows), as many as fit at a time, and
+/// calls f with the number of each row and its logits.
 template <typename F>
 void eachRow(Stream &stream, const LinearCrossEntropyParams &p,
              const Operands &in, int64_t r0, int64_t rows,
@@ -91,15 +91,15 @@ void eachRow(Stream &stream, const LinearCrossEntropyParams &p,
   }
 }
 
-/// Rows of the logits' gradient, of the type of x.
+/// Rows of the logits' gradient, in the type of x.
 gemm::Matrix gradientRows(const LinearCrossEntropyParams &p,
                           const Scratch &scratch) {
   return {scratch.gradient, p.vocabulary, 1, p.type, p.readAs()};
 }
 
-/// sums[v] (+)= the sum over all rows of their logits' gradient [v], of which
-/// scratch has rows [r0, r0 + rows). Rows are added in the order in which a
-/// fused kernel adds them: any chunk gives the bits of the whole gradient's.
+/// sums[v] (+)= the sum over all rows of element v of the logits' gradient.
+/// Scratch has rows [r0, r0 + rows) of it. Rows are added in the order of a
+/// fused kernel, so any chunk size gives the bits of the whole gradient.
 void addRows(Stream &stream, const LinearCrossEntropyParams &p, int64_t r0,
              int64_t rows, const Scratch &scratch, float *sums,
              bool accumulate) {
@@ -136,7 +136,7 @@ void addRows(Stream &stream, const LinearCrossEntropyParams &p, int64_t r0,
       });
 }
 
-/// The log-sum-exp of a row of logits, and its loss if it counts.
+/// The log-sum-exp of a row of logits, and its loss if the label is valid.
 float takeLoss(const LinearCrossEntropyParams &p, const void *labels, int64_t r,
                const float *row, float *losses) {
   const float lse = cpu::rowLogSumExp(row, p.vocabulary);
@@ -146,8 +146,8 @@ float takeLoss(const LinearCrossEntropyParams &p, const void *labels, int64_t r,
   return lse;
 }
 
-/// The logits of row r become its gradient, which is rounded to its place among
-/// the rows from r0 on.
+/// Turns the logits of row r into their gradient, and rounds it to its place
+/// among the rows from r0 on.
 void takeGradient(const LinearCrossEntropyParams &p, const void *labels,
                   int64_t r0, int64_t r, float *row, float lse, float scale,
                   const Scratch &scratch) {
@@ -161,13 +161,13 @@ void takeGradient(const LinearCrossEntropyParams &p, const void *labels,
                {gradientRows(p, scratch).at(r - r0, 0).data, 0, p.type});
 }
 
-/// What is wanted; null: not.
+/// The requested gradients; null: not requested.
 struct Gradients {
   void *dx; // of the type of x
   float *dw, *dbias;
 };
 
-/// Multiplies the logits' gradient of a chunk, which is in scratch.
+/// Multiplies by a chunk's gradient of logits, which is in scratch.
 void addGradients(Stream &stream, const LinearCrossEntropyParams &p,
                   const Operands &in, int64_t r0, int64_t rows,
                   const Scratch &scratch, const Gradients &to,

@@ -19,7 +19,7 @@ Status Matmul::prepare(Device &) {
                              params_.scratchBytes);
 }
 
-/// A factor that lies in memory as rows of `columns`, as the product reads it.
+/// A factor as the product reads it; in memory it has rows of `columns`.
 static gemm::Matrix factor(const void *data, DType type, int64_t columns,
                            bool transposed, ScaleBlock block,
                            const void *scales) {
@@ -31,7 +31,7 @@ static gemm::Matrix factor(const void *data, DType type, int64_t columns,
   return transposed ? stored.transposed() : stored;
 }
 
-/// Matrix `i` of a batch: `elements` after the one before.
+/// Matrix `i` of a batch; matrices are `elements` apart.
 static gemm::Matrix ofBatch(gemm::Matrix matrix, int64_t i, int64_t elements,
                             int64_t scales) {
   matrix = matrix.shifted(i * elements);

@@ -1,8 +1,8 @@
 //===- Movement.cpp - kernels that move elements on cpu -------------------===//
 //
-// Strided copies of one, two, four or eight bytes. Transposes that move the
-// innermost dimension go by square blocks; everything else ends in runs of
-// contiguous elements.
+// Strided copies of one, two, four or eight bytes. Transposes of the innermost
+// dimension use square blocks; all other copies end in runs of contiguous
+// elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace tmc {
 
 namespace {
 
-/// Elements of one part of a copy, at least.
+/// The smallest number of elements in one part of a copy.
 constexpr int64_t kTileElements = 1 << 15;
 constexpr int kMaxDims = 8;
 
@@ -32,7 +32,7 @@ struct Box {
   void push(int64_t size, int64_t inStride, int64_t outStride) {
     if (size == 1 && rank > 0)
       return;
-    // A dimension that continues the one outside it becomes part of it.
+    // A dimension that continues the one outside it is merged into it.
     if (rank > 0 && in[rank - 1] == inStride * size &&
         out[rank - 1] == outStride * size) {
       shape[rank - 1] *= size;
@@ -61,7 +61,7 @@ void line(const T *from, int64_t fromStride, T *to, int64_t toStride,
       to[i * toStride] = from[i * fromStride];
 }
 
-/// Two innermost dimensions whose unit strides cross: by blocks.
+/// Two innermost dimensions whose unit strides cross: copied in blocks.
 void crossed(const float *from, int64_t rows, int64_t fromStride, float *to,
              int64_t columns, int64_t toStride) {
   // from[r + c * fromStride] -> to[r * toStride + c]
@@ -164,8 +164,8 @@ std::vector<int64_t> contiguous(const std::vector<int64_t> &shape) {
   return strides;
 }
 
-/// A gather's index, counted from the end if negative; out of range is a fault
-/// and position 0.
+/// A gather's index, counted from the end if negative; -1 if it is out of
+/// range.
 int64_t gatherIndex(const void *index, DType type, int64_t i, int64_t axis) {
   int64_t at = cpu::indexAt(index, type, i);
   at = at < 0 ? at + axis : at;
@@ -180,7 +180,7 @@ void gatherFaults(Stream &stream, const void *index, DType type, int64_t count,
 
 } // namespace
 
-/// What prepare() works out, so that run() allocates nothing.
+/// Prepared, so that run() allocates nothing.
 struct Transpose::State {
   Box box;
 };

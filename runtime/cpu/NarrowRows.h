@@ -1,4 +1,4 @@
-//===- NarrowRows.h - rows of narrow numbers, widened and back --*- C++ -*-===//
+//===- NarrowRows.h - conversion of rows of narrow numbers ------*- C++ -*-===//
 #ifndef TMC_RUNTIME_CPU_NARROWROWS_H
 #define TMC_RUNTIME_CPU_NARROWROWS_H
 
@@ -8,7 +8,7 @@
 
 namespace tmc {
 
-/// Calls f with a value of what holds `type`, one of the narrow float types.
+/// Calls f with a value of the storage type of `type`, a narrow float type.
 template <typename F> void withStorage(DType type, F &&f) {
   switch (type) {
   case DType::BF16:
@@ -24,7 +24,7 @@ template <typename F> void withStorage(DType type, F &&f) {
   }
 }
 
-/// Calls f with a value of what holds `type`, f32 or 16 bits.
+/// Calls f with a value of the storage type of `type`, f32 or 16 bits.
 template <typename F> void withFloats(DType type, F &&f) {
   switch (type) {
   case DType::F32:
@@ -38,7 +38,7 @@ template <typename F> void withFloats(DType type, F &&f) {
   }
 }
 
-/// The first `count` <= kWidth elements, widened; zeros behind them.
+/// The first `count` <= kWidth elements, widened; then zeros.
 template <typename T> TMC_INLINE simd::V loadSome(const T *p, int64_t count) {
   if (count == simd::kWidth)
     return simd::V(loadLanes<simd::kWidth>(p));
@@ -50,7 +50,8 @@ template <typename T> TMC_INLINE simd::V loadSome(const T *p, int64_t count) {
     return simd::V(loadLanes<simd::kWidth>(some));
   }
 }
-/// Rounds the first `count` <= kWidth lanes to what is at `p`.
+/// Rounds the first `count` <= kWidth lanes to the type at `p`, and stores
+/// them.
 template <typename T>
 TMC_INLINE void storeSome(T *p, simd::V v, int64_t count) {
   if (count == simd::kWidth) {
@@ -64,7 +65,7 @@ TMC_INLINE void storeSome(T *p, simd::V v, int64_t count) {
   }
 }
 
-/// `Count` elements, a multiple of a register's.
+/// Widens `Count` elements, a multiple of a register's lanes.
 template <int Count, typename T>
 TMC_INLINE void widenRow(const T *from, float *to) {
   constexpr int N = simd::kWidth;

@@ -1,4 +1,4 @@
-//===- OnHost.cpp - kernels on the host are the backend's own -------------===//
+//===- OnHost.cpp - host kernels are the backend's own kernels ------------===//
 
 #include "runtime/kernels/OnHost.h"
 

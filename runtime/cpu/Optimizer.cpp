@@ -1,7 +1,7 @@
 //===- Optimizer.cpp - updates of parameters on cpu -----------------------===//
 //
 // One pass over the memory of each tensor. Scalar factors are computed in f64
-// and rounded once, as PyTorch's are.
+// and rounded once, as in PyTorch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,8 +75,8 @@ void AdamW::run(Stream &stream, In ins, Out outs, void *scratch, bool) {
 
 namespace {
 
-/// The codes of one moment, and the way from a float to the nearest: floats
-/// that begin with the same 16 bits have two neighbouring codes at most.
+/// The codes of one moment, and a table for the nearest code: floats with the
+/// same first 16 bits have at most two different codes, which are neighbours.
 struct CodeTable {
   float value[adam::kCodes], above[adam::kCodes];
   uint8_t least[1 << 16];
@@ -88,14 +88,14 @@ struct CodeTable {
       above[c] = adam::boundBetween(value[c], value[c + 1]);
     above[adam::kCodes - 1] = 1;
     for (uint32_t top = 0; top < 1 << 16; ++top) {
-      // The least of them has the largest bits where they are negative.
+      // If they are negative, the smallest one has the largest bits.
       const uint32_t bits = top << 16 | (top >> 15 ? 0xffffu : 0u);
       float x;
       std::memcpy(&x, &bits, sizeof x);
       least[top] = uint8_t(adam::nearestCode(x, above));
     }
   }
-  /// |x| <= 1.
+  /// Requires |x| <= 1.
   uint8_t nearest(float x) const {
     uint32_t bits;
     std::memcpy(&bits, &x, sizeof bits);
@@ -109,7 +109,7 @@ const CodeTable &codesOf(bool isSigned) {
   return isSigned ? first : second;
 }
 
-/// A block's moments as floats, and back; zeros behind the last.
+/// Converts a block's moments to floats and back; zeros after the last.
 struct Moments {
   alignas(64) float x[adam::kCodeBlock];
 
@@ -145,7 +145,7 @@ AdamW8bit::AdamW8bit(const Params &params) : params_(params) {}
 AdamW8bit::~AdamW8bit() = default;
 
 Status AdamW8bit::prepare(Device &) {
-  (void)codesOf(true), (void)codesOf(false); // Made before the first step.
+  (void)codesOf(true), (void)codesOf(false); // Built before the first step.
   return cpu::requireScratch("adamw8bit", scratchCap(params_, Backend::Cpu),
                              params_.scratchBytes);
 }

@@ -1,14 +1,14 @@
 //===- Parallel.h - the cpu backend's threads -------------------*- C++ -*-===//
 //
-// A pool of threads that lives as long as its device, and the one way in which
-// kernels use it:
+// A pool of threads that lives as long as its device. Kernels use it only by
+// parallelFor:
 //
 //     parallelFor(stream, tiles, [&](int64_t tile, int64_t worker) {...});
 //
-// The number of tiles must be a function of the shape alone, and what a tile
-// computes must not depend on the worker; then results have the same bits for
-// every number of threads. `worker` is below `threadCount(stream)`, and below
-// `maxWorkers` where that is given: it picks a piece of scratch.
+// The number of tiles must depend on the shape alone, and a tile's results must
+// not depend on the worker; then results have the same bits for every number of
+// threads. `worker` is below `threadCount(stream)`, and below `maxWorkers` if
+// given: it selects a piece of scratch.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_PARALLEL_H
@@ -24,7 +24,7 @@ namespace tmc {
 
 class ThreadPool {
 public:
-  /// Starts threads - 1 threads; the caller of run() is the other one.
+  /// Starts threads - 1 threads; the caller of run() is the last one.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
@@ -34,7 +34,7 @@ public:
 
   using Body = void (*)(void *context, int64_t tile, int64_t worker);
   /// Runs body for each tile in [0, tiles), in any order, on at most maxWorkers
-  /// threads, and returns when all have run. Allocates nothing.
+  /// threads, and returns when all have finished. Allocates nothing.
   void run(int64_t tiles, int64_t maxWorkers, Body body, void *context);
 
 private:

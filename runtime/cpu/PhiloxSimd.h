@@ -1,7 +1,7 @@
 //===- PhiloxSimd.h - random words for a vector of counters -----*- C++ -*-===//
 //
-// Philox.h's ten rounds on one counter per lane: the same words, a register at
-// a time.
+// The ten rounds of Philox.h with one counter per lane: the same words, a
+// register at a time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_PHILOXSIMD_H

@@ -1,9 +1,10 @@
 //===- Pool.cpp - two-dimensional pooling on cpu --------------------------===//
 //
-// NHWC: the innermost loop runs over channels, one vector at a time. Forward
-// parts are rows of the result; gradient parts are samples, because windows may
-// overlap. A gradient of f32 adds up where it is; of a narrow one, some
-// channels of an image add up in scratch and are rounded from there.
+// NHWC: the innermost loop runs over channels, one vector at a time. Parts of a
+// forward pass are rows of the result; parts of a gradient are samples, because
+// windows may overlap. An f32 gradient is added up in place. A narrow one is
+// added up in scratch, for some channels of an image at a time, and rounded
+// from there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +25,7 @@ using simd::VI;
 
 namespace {
 
-/// The window of one result, cut to the input; and in how many elements it lies
-/// in the padded input.
+/// The window of one result, cut to the input, and the divisor of its average.
 struct Window {
   int64_t h0, w0; // of tap (0, 0), may be negative
   const PoolParams &p;
@@ -48,7 +48,7 @@ struct Window {
     }
   }
 
-  /// What an average divides by.
+  /// The divisor of an average.
   float divisor() const {
     int64_t count = 0;
     if (p.countIncludePad) {
@@ -77,8 +77,8 @@ void eachResult(Stream &stream, const PoolParams &p, F &&body) {
   });
 }
 
-/// Where some channels of one window's gradient go: what a pixel's channels add
-/// up in lies at sums + pixel * stride.
+/// The place of the gradient of one window for some channels: the sums of a
+/// pixel are at sums + pixel * stride.
 struct Spread {
   int64_t in, out; // offsets of the sample's and of the result's channels
   int64_t lanes;
@@ -86,7 +86,7 @@ struct Spread {
   int64_t stride;
 };
 
-/// For each result in order, in parallel over samples: body(window) gives a
+/// For each result in order, in parallel over samples: body(window) returns a
 /// function of a Spread, which is called for all channels. scratch:
 /// poolGradScratchCap().
 template <typename T, typename F>
@@ -138,7 +138,7 @@ void maxPool(Stream &stream, const PoolParams &p, const T *x, T *y) {
       V top = simd::splat(-std::numeric_limits<float>::infinity());
       window.each([&](int64_t pixel) {
         const V value = loadSome(x + in + pixel * p.channels + c, n);
-        // A NaN stays.
+        // A NaN stays a NaN.
         top = (value > top) | (value != value) ? value : top;
       });
       storeSome(y + out + c, top, n);

@@ -1,4 +1,4 @@
-//===- Quantize.cpp - floats as codes of 8 bits on cpu --------------------===//
+//===- Quantize.cpp - floats as 8-bit codes on cpu ------------------------===//
 
 #include "runtime/kernels/Quantize.h"
 
@@ -14,7 +14,7 @@ namespace tmc {
 
 namespace {
 
-/// Calls f with values of what holds floats of type `in` and codes of `codes`.
+/// Calls f with values of the storage types of `in` and `codes`.
 template <typename F> void withTypes(DType in, DType codes, F &&f) {
   auto withCodes = [&](auto like) {
     if (codes == DType::F8E4M3)
@@ -30,7 +30,7 @@ template <typename F> void withTypes(DType in, DType codes, F &&f) {
     withCodes(f16{});
 }
 
-/// most[i] = the larger of it and the magnitude of x[i], for i < count.
+/// most[i] = the maximum of most[i] and the magnitude of x[i], for i < count.
 template <typename T> void maximize(const T *x, int64_t count, int32_t *most) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
@@ -67,7 +67,7 @@ void encode(const T *x, int64_t count, float factor, C *codes) {
   }
 }
 
-/// How many of x's numbers saturate.
+/// The number of elements of x that saturate.
 template <typename T>
 int32_t saturated(const T *x, int64_t count, float factor, DType codes) {
   Ints<kLanes> found{};
@@ -156,7 +156,7 @@ void quantizeBlocks(const Quantize::Params &p, const T *x, C *codes,
     }
     return;
   }
-  // A column's scale is for one row where the blocks are single numbers.
+  // If blocks are single numbers, a column's factor is that of one row.
   for (int64_t i = 0; i < height; i += p.blockRows) {
     const int64_t rows = std::min(p.blockRows, height - i);
     int32_t maxima[kScaleBlock] = {};

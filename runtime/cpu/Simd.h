@@ -1,12 +1,12 @@
 //===- Simd.h - vectors of native width -------------------------*- C++ -*-===//
 //
-// A GCC vector of floats as wide as the machine's registers, with the few
-// operations that the cpu kernels need. Contraction is off; a fused
-// multiply-add happens exactly where `fma` is written.
+// A GCC vector of floats as wide as the machine's registers, with the
+// operations that the cpu kernels need. Contraction is off: only an explicit
+// `fma` fuses a multiplication and an addition.
 //
 // Reductions use kLanes logical lanes on every machine (a Wide is that many
-// floats in several registers), so that a sum has the same bits whatever the
-// width of a register.
+// floats in several registers), so that a sum has the same bits for any
+// register width.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_SIMD_H
@@ -35,7 +35,7 @@ using VI = int32_t __attribute__((vector_size(kWidth * 4)));
 using VU = uint32_t __attribute__((vector_size(kWidth * 4)));
 
 inline V splat(float x) {
-  // Written out: `V{} + x` would cost an addition.
+  // An intrinsic, because `V{} + x` would cost an addition.
 #if defined(__AVX512F__)
   return _mm512_set1_ps(x);
 #elif defined(__AVX__)
@@ -75,7 +75,7 @@ inline V fma(V a, V b, V c) {
 #endif
 }
 
-/// Within its life, if `flush`, this thread takes denormals for zeros.
+/// During its lifetime, if `flush`, this thread treats denormals as zeros.
 class DenormalMode {
 public:
   explicit DenormalMode(bool flush) : before_(_mm_getcsr()) {

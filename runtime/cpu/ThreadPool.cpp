@@ -1,8 +1,8 @@
 //===- ThreadPool.cpp - the cpu backend's threads -------------------------===//
 //
-// Workers spin for a short while before they sleep: the parts of a step follow
+// Workers spin for a short time before they sleep: the parts of a step follow
 // each other within microseconds, and a wake-up through the kernel costs more
-// than many of them take.
+// time than many parts take.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 namespace tmc {
 
 namespace {
-/// Turns of the spin loop before a worker sleeps: some 50 microseconds.
+/// Iterations of the spin loop before a worker sleeps: about 50 microseconds.
 constexpr int kSpins = 4000;
 
 void pause() {
@@ -33,7 +33,7 @@ void pause() {
 } // namespace
 
 struct ThreadPool::Shared {
-  // The work: written by run() before `generation` rises.
+  // The work; run() writes it before `generation` increases.
   Body body = nullptr;
   void *context = nullptr;
   int64_t tiles = 0, maxWorkers = 0;
@@ -77,7 +77,7 @@ struct ThreadPool::Shared {
     }
   }
 
-  /// Announces one more generation to all workers.
+  /// Announces a new generation to all workers.
   void announce() {
     generation.fetch_add(1);
     if (sleepers.load() > 0) {

@@ -1,4 +1,4 @@
-//===- TransposeBlock.h - a square block, turned in registers ---*- C++ -*-===//
+//===- TransposeBlock.h - transposes a block in registers -------*- C++ -*-===//
 //
 // The core of every transposition on cpu: packing, attention's results, the
 // transpose kernel.
@@ -12,7 +12,7 @@
 namespace tmc::simd {
 
 /// to[j * toStride + i] = from[i * fromStride + j] for a block of Rows rows of
-/// kWidth. The last kWidth - Rows elements of each row written are zeros, or,
+/// kWidth. The last kWidth - Rows elements of each written row are zeros, or,
 /// if Narrow, aren't written.
 template <int Rows = kWidth, bool Narrow = false>
 inline void transposeBlock(const float *from, int64_t fromStride, float *to,
@@ -24,7 +24,7 @@ inline void transposeBlock(const float *from, int64_t fromStride, float *to,
     else
       store(to + j * toStride, v);
   };
-  // Four floats of row i, in part i / 4 of a register: that costs no shuffle.
+  // Four floats of row i, in part i / 4 of a register: this needs no shuffle.
   auto part = [&](int i, int column) {
     return i < Rows ? _mm_loadu_ps(from + i * fromStride + column)
                     : _mm_setzero_ps();
@@ -39,7 +39,7 @@ inline void transposeBlock(const float *from, int64_t fromStride, float *to,
       v = _mm512_insertf32x4(v, part(8 + i, c), 2);
       r[i] = _mm512_insertf32x4(v, part(12 + i, c), 3);
     }
-    // Then four by four within the parts: neighbours, then pairs.
+    // Then 4 x 4 blocks within the parts: neighbours, then pairs.
     V t[4];
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
@@ -61,7 +61,7 @@ inline void transposeBlock(const float *from, int64_t fromStride, float *to,
     }
   }
 #elif defined(__AVX__)
-  // Rows i and i + 4 share a register: quarters are then four by four.
+  // Rows i and i + 4 share a register, so that each half holds a 4 x 4 block.
   auto quarter = [&](int i, int column) {
     return i < Rows ? _mm_loadu_ps(from + i * fromStride + column)
                     : _mm_setzero_ps();

@@ -1,8 +1,8 @@
-//===- Updates.h - what updates on cpu are made of --------------*- C++ -*-===//
+//===- Updates.h - common parts of updates on cpu ---------------*- C++ -*-===//
 //
-// Vectors of a tensor's elements, the chance by which they are rounded, and the
-// sums of squares that updates report. The text that includes this also runs on
-// the host beside a card: runtime/cuda/HostUpdates.cpp.
+// Vectors of a tensor's elements, the random bits that round them, and the sums
+// of squares of the updates. The code that includes this also runs on the host
+// beside a card: runtime/cuda/HostUpdates.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CPU_UPDATES_H
@@ -27,11 +27,10 @@ using simd::kWidth;
 using simd::V;
 using simd::Wide;
 
-/// Elements between what is updated and what is asked for: a page, at which the
-/// hardware's own looking ahead ends.
+/// Prefetch distance in elements: a page, where the hardware prefetcher stops.
 constexpr int64_t kAhead = 1024;
 
-/// What is read from front to back: elements of `size` bytes.
+/// An array that is read from front to back: elements of `size` bytes.
 struct Ahead {
   const char *data;
   int64_t size;
@@ -41,9 +40,9 @@ struct Ahead {
       : data(reinterpret_cast<const char *>(data)), size(sizeof(T)) {}
 };
 
-/// Calls body(i, part, count) for the vectors of [begin, end): `part` is the
-/// register of a Wide that vector i belongs to, `count` < kWidth only at the
-/// very end. The memory of `streams` is asked for ahead.
+/// Calls body(i, part, count) for the vectors of [begin, end). `part` is the
+/// register of a Wide for vector i. `count` < kWidth only at the very end. The
+/// memory of `streams` is prefetched.
 template <typename F>
 void eachVector(int64_t begin, int64_t end,
                 std::initializer_list<Ahead> streams, F &&body) {
@@ -81,13 +80,13 @@ inline void storeSome(const RoundedCopy &copy, int64_t i, V v, int64_t count) {
     copy.store<1>(i + lane, v[lane]);
 }
 
-/// The chance by which an update's vectors are rounded; `Count` values of it
-/// may be.
+/// The random bits that round an update's vectors; up to `Count` values of an
+/// element may be rounded.
 template <int Count> class Chance {
 public:
   Chance(int64_t stream, int64_t step) : draws(roundingDraws(stream, step)) {}
 
-  /// To be called for each vector in turn, from the front of a tile.
+  /// Must be called for each vector in order, from the start of a tile.
   void moveTo(int64_t element) {
     at = element % kDrawn;
     if (at == 0)
@@ -103,7 +102,7 @@ public:
   }
 
 private:
-  /// Elements of a register's lanes of quads.
+  /// Elements whose quads fill a register, one quad per lane.
   static constexpr int64_t kDrawn = kWidth * kRoundedElements;
   static_assert(kUpdateTile % kDrawn == 0);
 
@@ -132,7 +131,7 @@ private:
   alignas(64) uint16_t halves[Count][kDrawn];
 };
 
-/// Where nothing is rounded.
+/// Without rounding.
 template <> class Chance<0> {
 public:
   Chance(int64_t, int64_t) {}
@@ -146,17 +145,19 @@ inline int64_t tilesOf(int64_t count) {
   return (count + kUpdateTile - 1) / kUpdateTile;
 }
 
-/// Whose order sums of squares are added in. This text also runs on the host
-/// beside a card (runtime/cuda/HostUpdates.cpp): then in that of its kernels.
+/// The order of sums of squares. This code also runs on the host beside a card
+/// (runtime/cuda/HostUpdates.cpp); then it uses the order of the card's
+/// kernels.
 #ifdef TMC_SUMS_OF_CUDA
 constexpr bool kSumsOfCuda = true;
 #else
 constexpr bool kSumsOfCuda = false;
 #endif
-/// What runtime/cuda/Optimizer.cu adds up at once of a part, and of all parts.
+/// The lanes of runtime/cuda/Optimizer.cu in the sum of a part, and of all
+/// parts.
 constexpr int kCudaPartLanes = 1024, kCudaLanes = 256;
 
-/// As blockReduce() of runtime/cuda/Launch.h.
+/// The order of blockReduce() in runtime/cuda/Launch.h.
 inline double reduceAsBlock(double *lanes, int count) {
   for (int step = count / 2; step > 0; step /= 2)
     for (int i = 0; i < step; ++i)
@@ -164,7 +165,7 @@ inline double reduceAsBlock(double *lanes, int count) {
   return lanes[0];
 }
 
-/// As cuda's squareParts().
+/// The order of cuda's squareParts().
 template <typename Grad>
 double cudaSquaresOf(const Grad *grad, int64_t begin, int64_t end) {
   alignas(64) float sums[kCudaPartLanes] = {};
@@ -221,7 +222,7 @@ double squaresOf(const Grad *grad, int64_t begin, int64_t end) {
   return double(simd::sum(sum));
 }
 
-/// All that is left of an update at step 0.
+/// The only work of an update at step 0.
 template <typename Grad>
 void reportSquares(Stream &stream, const Grad *grad, int64_t count,
                    void *scratch, float *squares) {

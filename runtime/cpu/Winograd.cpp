@@ -36,12 +36,12 @@ struct Tiling {
   }
 };
 
-/// Images that patches are taken from.
+/// Images from which patches are taken.
 template <typename T> struct Images {
-  const T *data; // at the first channel that counts
+  const T *data; // at the first used channel
   int64_t height, width, channels;
 
-  /// Where a pixel's channels are; zeros if it lies outside.
+  /// The channels of a pixel; zeros if it is outside the image.
   const T *pixel(int64_t image, int64_t h, int64_t w) const {
     static const T zeros[kWinogradDepth] = {};
     if (h < 0 || h >= height || w < 0 || w >= width)
@@ -54,8 +54,8 @@ template <typename T> struct Images {
 template <typename T> V loadWide(const T *p) { return V(loadLanes<kWidth>(p)); }
 
 /// B' d B, channel by channel, of the 4 x 4 pixels from (h, w) on, at most
-/// kWinogradDepth channels. Point i gets them at to + i * pointStride; each
-/// kPanelN of them lie panelStride further on.
+/// kWinogradDepth channels. Point i goes to to + i * pointStride; groups of
+/// kPanelN channels are panelStride apart.
 template <typename T>
 void transformPatch(const Images<T> &images, int64_t image, int64_t h,
                     int64_t w, int64_t channels, float *to, int64_t pointStride,
@@ -87,8 +87,8 @@ void transformPatch(const Images<T> &images, int64_t image, int64_t h,
   }
 }
 
-/// G g G' of a panel's filters, in place: their taps are those of the first
-/// nine points.
+/// G g G' of a panel's filters, in place: the first nine points hold their
+/// taps.
 void transformFilters(const PackedFilter &packed, int64_t panel,
                       int64_t depth) {
   const V half = simd::splat(0.5f);
@@ -186,8 +186,8 @@ void transformGradient(const Images<T> &dy, const Tiling::Tile &tile,
   }
 }
 
-/// c [rows, kPanelN] (+)= sum over t < depth of a [t, row] b [t, column]; a's
-/// rows lie kWinogradSide apart, c's as well.
+/// c [rows, kPanelN] (+)= sum over t < depth of a [t, row] b [t, column]; rows
+/// of a and of c are kWinogradSide apart.
 template <int rows>
 void addProducts(int64_t depth, const float *a, const float *b, float *c,
                  int64_t columns, bool add) {
@@ -228,11 +228,11 @@ constexpr std::array<AddProducts, sizeof...(rows)>
 addProductsTable(std::index_sequence<rows...>) {
   return {addProducts<int(rows) + 1>...};
 }
-/// By the number of rows less one.
+/// By the number of rows minus one.
 constexpr auto kAddProducts =
     addProductsTable(std::make_index_sequence<kPanelM>());
 
-/// Which unit of a filter gradient a number stands for.
+/// The unit of a filter gradient with a given number.
 struct Unit {
   int64_t o, outs, c, channels, part;
 
@@ -288,7 +288,8 @@ void winograd(Stream &stream, const ConvParams &p, bool gradInput,
   const Images<T> images =
       gradInput ? Images<T>{from, p.outHeight, p.outWidth, p.outChannels}
                 : Images<T>{from, p.inHeight, p.inWidth, p.inChannels};
-  // Where a result's window begins: backward, the filter is turned.
+  // The start of a result's window: backward, the filter is rotated by 180
+  // degrees.
   const int64_t top = gradInput ? 2 - p.padTop : p.padTop;
   const int64_t left = gradInput ? 2 - p.padLeft : p.padLeft;
 
@@ -398,7 +399,7 @@ void winogradFilterGradient(Stream &stream, const ConvParams &p, const T *x,
             transformGradient(dys, tile, unit.outs, left + i * kWinogradSide,
                               kWinogradMatrix);
           }
-          // As many rows at a time as there are registers for, or about.
+          // About as many rows at a time as the registers hold.
           const int64_t steps = ceilDiv(unit.outs, kPanelM);
           for (int64_t point = 0; point < kWinogradPoints; ++point)
             for (int64_t c = 0; c < unit.channels; c += kPanelN)

@@ -1,7 +1,7 @@
 //===- Adafactor.cu - Adafactor's updates on cuda -------------------------===//
 //
-// A warp takes a line: a row, or a piece of a tensor without rows. Sums are
-// those of the cpu's text, in the same order (runtime/kernels/Adafactor.h).
+// A warp takes a line: a row, or a piece of a tensor without rows. The sums
+// have the order of the cpu backend's sums (runtime/kernels/Adafactor.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using adafactor::Sums;
 
 constexpr int64_t kWarps = kBlock / kWarp;
 
-/// What every kernel of an update reads.
+/// The operands of every kernel of an update.
 struct AdafactorStep {
   Adafactor::Params q;
   const float *rate;
@@ -27,8 +27,8 @@ struct AdafactorStep {
   int64_t lines, tileRows, tiles;
 };
 
-/// The factors of a step, by all threads of a block; false where the update is
-/// skipped. `shared` is the block's.
+/// Computes the factors of a step, by all threads of a block; false if the
+/// update is skipped. `shared` is in the block's shared memory.
 __device__ bool begins(const AdafactorStep &s, adafactor::Factors &shared) {
   if (threadIdx.x == 0)
     shared = adafactor::factors(s.q, s.rate, s.step, s.clip);
@@ -36,12 +36,13 @@ __device__ bool begins(const AdafactorStep &s, adafactor::Factors &shared) {
   return !isSkipped(s.step, s.clip);
 }
 
-/// The line of this warp.
+/// The line number of this warp.
 __device__ int64_t lineOfWarp() {
   return int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarp;
 }
 
-/// Adds add(i, lane's sum so far) over [0, count): a line's sum, in every lane.
+/// Calls add(i, the lane's sum so far) over [0, count) and returns the line's
+/// sum in every lane.
 template <typename F> __device__ float sumLine(int64_t count, F &&add) {
   static_assert(adafactor::kLineLanes == 2 * kWarp);
   const int lane = int(threadIdx.x) % kWarp;
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(kBlock)
   s.paramLines[r] = size;
 }
 
-/// Of each tile the squares of each column.
+/// The squares of each column of each tile.
 template <typename Grad>
 __global__ void __launch_bounds__(kBlock)
     adafactorTiles(AdafactorStep s, const Grad *__restrict__ grad) {
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(kBlock)
   s.columns[i] = sum;
 }
 
-/// Columns' moments.
+/// The moments of columns.
 __global__ void __launch_bounds__(kBlock) adafactorColumns(AdafactorStep s) {
   __shared__ adafactor::Factors f;
   const int64_t i = globalThread();
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(kBlock) adafactorColumns(AdafactorStep s) {
   s.second[i] = adafactor::moved(s.second[i], sum / float(s.q.rows), f);
 }
 
-/// The means of rows' moments, by matrix.
+/// The means of row moments, for each matrix.
 __global__ void __launch_bounds__(kBlock) adafactorMeans(AdafactorStep s) {
   __shared__ adafactor::Factors f;
   const int64_t matrix = lineOfWarp();
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(kBlock) adafactorMeans(AdafactorStep s) {
     s.means[matrix] = adafactor::divisorOf(f, sum, s.q.rows);
 }
 
-/// The update of element c of row r, which is element i of all.
+/// The update of element c of row r; i is its index in the tensor.
 template <typename Grad>
 __device__ float updateOf(const AdafactorStep &s, const adafactor::Factors &f,
                           const Grad *grad, int64_t r, int64_t c, int64_t i) {
@@ -139,7 +140,7 @@ __device__ float updateOf(const AdafactorStep &s, const adafactor::Factors &f,
   return adafactor::updateOf(loadLanes<1>(grad + i) * f.scale, moment,
                              f.leastSquare, Root{});
 }
-/// The same where a moment is each element's own.
+/// The same for tensors with a moment for each element.
 template <typename Grad>
 __device__ float updateOf(const AdafactorStep &s, const adafactor::Factors &f,
                           const Grad *grad, int64_t i) {
@@ -191,7 +192,7 @@ __global__ void __launch_bounds__(kBlock)
   s.updateLines[r] = squares;
 }
 
-/// What updates are multiplied by; one block.
+/// The factor of the updates; one block.
 __global__ void __launch_bounds__(adafactor::kTotalLanes)
     adafactorMove(AdafactorStep s) {
   if (isSkipped(s.step, s.clip))

@@ -1,6 +1,6 @@
 //===- Adam4bit.cu - AdamW with moments in 4 bits on cuda -----------------===//
 //
-// A thread takes a byte of codes, two elements; kGroup threads a block of them.
+// A thread takes a byte of codes, two elements; kGroup threads take a block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,11 +15,11 @@ namespace {
 constexpr int kGroup = adam::kNibbleBlock / 2;
 static_assert(kBlock % kGroup == 0 && kPiece % (2 * kBlock) == 0);
 
-/// The codes of one moment, as a block of threads uses them.
+/// The codes of one moment, in a block's shared memory.
 struct NibbleTable {
   float value[adam::kNibbles], bounds[adam::kNibbles - 1];
 
-  /// By all threads; a barrier must follow.
+  /// Called by all threads; a barrier must follow.
   __device__ void fill(bool isSigned) {
     const int code = int(threadIdx.x);
     if (code < adam::kNibbles)
@@ -35,7 +35,7 @@ struct NibbleTable {
   }
 };
 
-/// The largest of a group's values, for each of its threads.
+/// The largest of a group's values, returned to each of its threads.
 __device__ float groupMax(float value, float *shared) {
   const int i = int(threadIdx.x);
   __syncthreads(); // of an earlier use of `shared`
@@ -49,7 +49,7 @@ __device__ float groupMax(float value, float *shared) {
   return shared[i - i % kGroup];
 }
 
-/// What one thread holds of a moment: two elements, and their block's scale.
+/// One thread's part of a moment: two elements, and their block's scale.
 struct NibbleMoment {
   float x[2];
 
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kBlock)
   const int64_t begin = int64_t(blockIdx.x) * kPiece;
   const int64_t end = begin + kPiece < q.count ? begin + kPiece : q.count;
   for (int64_t from = begin; from < end; from += 2 * kBlock) {
-    // A group is within the tensor or outside it as a whole.
+    // A group is completely inside or outside the tensor.
     const int64_t at = from + 2 * threadIdx.x, block = at / adam::kNibbleBlock;
     NibbleMoment m{}, v{};
     if (at < end) {
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kBlock)
           copy.store<1>(i, p);
       }
     }
-    // The scales have been read: groupMax begins with a barrier.
+    // All threads have read the scales: groupMax begins with a barrier.
     const float scaleM = adam::scaleOf(groupMax(m.largest(), reduced));
     const float scaleV = adam::scaleOf(groupMax(v.largest(), reduced));
     if (at >= end)

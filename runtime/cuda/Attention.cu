@@ -5,8 +5,8 @@
 //   q tile                                       once
 //   for each tile of keys that the queries see:
 //     k tile;  s = cap(scale q k^T) + mask
-//     top, sum, and what has been added up so far move to the new maximum
-//     p = exp(s - top), dropped where dropout says so, to shared memory
+//     top, sum and out are rescaled to the new maximum
+//     p = exp(s - top), with dropout, to shared memory
 //     v tile, in k's place;  out += p v
 //   out /= sum;  lse = top + log sum
 //
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   float *kvTile = qTile + Shape::kOperandFloats;
   float *scores = kvTile + Shape::kOperandFloats;
 
-  // The last queries see most keys: they start first.
+  // The last queries see the most keys, so they start first.
   const int64_t query0 = int64_t(gridDim.x - 1 - blockIdx.x) * Rows;
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   const int64_t kvHead = head / (p.heads / p.kvHeads);
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
         largest = largest > s[i][j] ? largest : s[i][j];
       }
       largest = overRow(largest, MaxOp{});
-      // A row that has seen nothing: any finite shift gives exp(-inf) = 0.
+      // If a row has seen no key yet, any finite shift gives exp(-inf) = 0.
       const float shift = largest == -INFINITY ? 0.0f : largest;
       const float shrink = expf(top[i] - shift);
       top[i] = largest;
@@ -121,8 +121,8 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   }
 }
 
-/// Calls body with the largest tiles for heads of that size that the device has
-/// room for.
+/// Calls body with the largest tiles for this headDim that fit the device's
+/// shared memory.
 template <typename F>
 Status withShape(const CudaDevice &device, const AttentionParams &p, F &&body) {
   if (p.headDim <= 64)

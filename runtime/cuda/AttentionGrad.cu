@@ -1,7 +1,7 @@
 //===- AttentionGrad.cu - gradients of attention on cuda ------------------===//
 //
-// Probabilities are recomputed from the saved log-sum-exp. Three launches, with
-// a bias five, and each result is added up by one block, in order:
+// Probabilities are recomputed from the saved log-sum-exp. There are three
+// launches, five with a bias. Each result is added up by one block, in order:
 //
 //   dots:  for each query, the sum over channels of dout * out
 //   keys:  a block per tile of keys and key head: dk, dv
@@ -12,7 +12,7 @@
 //            for each sample and head, and tile of queries, that share it
 //   slices:  their sum
 //
-// where a tile of scores is, in the middle three,
+// For a tile of scores, the middle three launches compute
 //
 //   P = exp(cap(scale q k^T) + mask + bias - lse);  dP = dout v^T
 //   dS = P (drop(dP) - dots);                 dv += drop(P)^T dout
@@ -77,7 +77,7 @@ template <typename Shape> struct Tiles {
         scores(dout + Shape::kOperandFloats) {}
 };
 
-/// The tiles of a head's queries and of dout.
+/// Loads the tiles of a head's queries and of dout.
 template <typename Shape>
 __device__ void loadQueries(const AttentionParams &p, const GradOperands &o,
                             int64_t batch, int64_t head, int64_t query0,
@@ -91,7 +91,7 @@ __device__ void loadQueries(const AttentionParams &p, const GradOperands &o,
                   query0, p.queries, stride, p.headDim, tiles.dout);
 }
 
-/// The tiles of a head's keys and values.
+/// Loads the tiles of a head's keys and values.
 template <typename Shape>
 __device__ void loadKeys(const AttentionParams &p, const GradOperands &o,
                          int64_t batch, int64_t kvHead, int64_t key0,
@@ -104,9 +104,9 @@ __device__ void loadKeys(const AttentionParams &p, const GradOperands &o,
       key0, p.keys, p.v.time, p.headDim, tiles.v);
 }
 
-/// This thread's scores of a tile: drop(P) in `kept`, dS in `slope`, that of
-/// the product or, OfBias, of what is added to it. If the kernel has dropout,
-/// tiles.scores holds what is kept.
+/// This thread's scores of a tile: `kept` is drop(P), and `slope` is dS with
+/// respect to the product, or if OfBias, to the bias. If the kernel has
+/// dropout, tiles.scores holds the kept elements.
 template <typename Shape, bool OfBias = false>
 __device__ void gradientScores(const AttentionParams &p, const GradOperands &o,
                                const Tiles<Shape> &tiles, int64_t batch,
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   const int64_t firstTile = firstQuery(p, o.extras, batch, key0) / Rows;
   const int64_t queryEnd = queryEndOf(p, key0 + Rows);
   for (int64_t head = kvHead * perKey; head < (kvHead + 1) * perKey; ++head) {
-    // Outside of the loop, or registers spill.
+    // Outside of the loop; inside it, registers spill.
     const StoredIn qHead =
         StoredIn{o.q, p.type}.shifted(batch * p.q.batch + head * p.q.head);
     const StoredIn doutHead = StoredIn{o.dout, p.type}.shifted(
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
       float kept[kPer][kPer], slope[kPer][kPer];
       gradientScores<Shape>(p, o, tiles, batch, head, query0, key0, kept,
                             slope);
-      // A thread overwrites what it alone has read.
+      // Each thread overwrites only scores that it alone has read.
       writeScores<Shape>(kept, tiles.scores);
       __syncthreads();
       dv.template add<true>(tiles.scores, tiles.dout);
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   const int64_t kvHead = head / (p.heads / p.kvHeads);
   const int row0 = int(threadIdx.y) * kPer;
 
-  // Outside of the loop, or registers spill.
+  // Outside of the loop; inside it, registers spill.
   const StoredIn kHead =
       StoredIn{o.k, p.type}.shifted(batch * p.k.batch + kvHead * p.k.head);
   const StoredIn vHead =
@@ -264,8 +264,8 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
   }
 }
 
-/// A block: a tile of keys of a bias, and of queries if it has them; a head if
-/// it has them; and a slice of the batch.
+/// A block: a tile of keys of a bias, and of queries if the bias has them; a
+/// head if the bias has heads; and a slice of the batch.
 template <typename Shape>
 __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
     gradientOfBias(AttentionParams p, GradOperands o, int64_t perSlice,
@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
     for (int j = 0; j < kPer; ++j)
       sum[i][j] = 0;
 
-  // What shares this tile of a bias.
+  // The samples and heads that share this tile of a bias.
   const int64_t slice = blockIdx.z, ownHead = blockIdx.y;
   const int64_t batchEnd =
       (slice + 1) * perSlice < p.batch ? (slice + 1) * perSlice : p.batch;
@@ -332,7 +332,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kAttentionBlocks)
       }
     return;
   }
-  // All queries share a row: over a thread's, then over the threads'.
+  // All queries share a row: sums over a thread's queries, then over threads.
   __syncthreads();
 #pragma unroll
   for (int j = 0; j < kPer; ++j) {
@@ -368,8 +368,9 @@ __global__ void __launch_bounds__(kSliceBlock)
   dbias[i] = sum;
 }
 
-/// Calls body with the largest tiles for heads of that size that the device has
-/// room for. Of the widest heads there are none for 64 KiB: prepare() says so.
+/// Calls body with the largest tiles for this headDim that fit the device's
+/// shared memory. The widest heads have no tiles for 64 KiB; prepare() reports
+/// that.
 template <typename F>
 Status withShape(const CudaDevice &device, const AttentionParams &p, F &&body) {
   const bool large = device.sharedBytes() >= sharedBytes<TileShape<64, 64>>();

@@ -1,7 +1,8 @@
-//===- AttentionHidden.cu - queries that see nothing, on cuda -------------===//
+//===- AttentionHidden.cu - queries without visible keys, on cuda ---------===//
 //
-// A warp takes a query, or a key, and its lanes every 32nd channel; all others
-// return at once. Sums run over the keys, or over the queries, in their order.
+// A warp takes one such query, or a key, and each lane every 32nd channel.
+// Warps of other queries return at once. Sums run over the keys, or over the
+// queries, in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,7 @@ namespace tmc::cuda {
 namespace {
 
 constexpr int kHiddenBlock = 128;
-/// Channels of a lane: heads have at most 256.
+/// Channels of a lane: headDim is at most 256.
 constexpr int kLaneChannels = 256 / kWarp;
 
 __device__ inline float overWarp(float x) {
@@ -25,7 +26,7 @@ __device__ inline float overWarp(float x) {
   return x;
 }
 
-/// A lane's share of a row of channels.
+/// A lane's part of a row of channels.
 struct Channels {
   float at[kLaneChannels];
 
@@ -50,7 +51,7 @@ struct Channels {
     for (int i = 0; i < kLaneChannels; ++i)
       at[i] = fmaf(factor, other.at[i], at[i]);
   }
-  /// Over all lanes.
+  /// The sum over all lanes.
   __device__ float dot(const Channels &other) const {
     float sum = 0;
 #pragma unroll
@@ -128,8 +129,8 @@ struct Rows {
   }
 };
 
-/// A probability after dropout, and the gradient of its score: by what is added
-/// to it, and by q k^T.
+/// A probability after dropout, and the gradient of its score with respect to
+/// the added bias and to q k^T.
 struct ScoreGradient {
   float kept, onBias, onProduct;
 };
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(kHiddenBlock)
             p.headDim);
 }
 
-/// dq of such queries, and their softmax for the other kernels.
+/// dq of these queries, and their softmax for the other kernels.
 __global__ void __launch_bounds__(kHiddenBlock)
     hiddenQueries(AttentionParams p, GradOperands o, FilledRow *filled) {
   const int64_t number = globalThread() / kWarp;
@@ -194,7 +195,7 @@ __global__ void __launch_bounds__(kHiddenBlock)
     filled[number] = row;
 }
 
-/// What such queries add to a key's gradients.
+/// Adds the contributions of these queries to a key's gradients.
 __global__ void __launch_bounds__(kHiddenBlock)
     hiddenKeys(AttentionParams p, GradOperands o, const FilledRow *filled) {
   const int64_t number = globalThread() / kWarp; // (b, s, kvHead)
@@ -240,7 +241,7 @@ __global__ void __launch_bounds__(kHiddenBlock)
   onValue.store(dv, p.headDim);
 }
 
-/// What such queries add to an element of dbias, a warp each.
+/// Adds the contributions of these queries to an element of dbias, a warp each.
 __global__ void __launch_bounds__(kHiddenBlock)
     hiddenBias(AttentionParams p, GradOperands o, const FilledRow *filled) {
   const int64_t batches = p.biasBatchStride ? p.batch : 1;
@@ -255,7 +256,8 @@ __global__ void __launch_bounds__(kHiddenBlock)
   const int lane = int(threadIdx.x) % kWarp;
   const Rows rows{p, o};
   float sum = 0;
-  // One element's queries, samples and heads: its own, or all that share it.
+  // The queries, samples and heads of one element: its own, or all that share
+  // it.
   const int64_t batchEnd = batches > 1 ? b + 1 : p.batch;
   const int64_t headEnd = heads > 1 ? h + 1 : p.heads;
   const int64_t queryEnd = queries > 1 ? t + 1 : p.queries;

@@ -1,4 +1,4 @@
-//===- AttentionHidden.h - queries that see nothing, on cuda ----*- C++ -*-===//
+//===- AttentionHidden.h - queries without visible keys, on cuda *- C++ -*-===//
 #ifndef TMC_RUNTIME_CUDA_ATTENTIONHIDDEN_H
 #define TMC_RUNTIME_CUDA_ATTENTIONHIDDEN_H
 
@@ -6,14 +6,14 @@
 
 namespace tmc::cuda {
 
-/// Writes the outputs of the queries that see nothing, once the others and lse
-/// are there.
+/// Writes the outputs of the queries without visible keys. The other outputs
+/// and lse must be complete.
 void attendHidden(Queue &queue, const AttentionParams &p, const void *q,
                   const void *k, const void *v, const AttentionExtras &extras,
                   const float *lse, void *out);
 
-/// Adds what those queries give to dq, dk, dv and dbias, once the others are
-/// there. `scratch` has attentionHiddenBytes.
+/// Adds the contributions of those queries to dq, dk, dv and dbias. The other
+/// contributions must be complete. `scratch` has attentionHiddenBytes.
 void addHiddenGradients(Queue &queue, const AttentionParams &p,
                         const GradOperands &operands, void *scratch);
 

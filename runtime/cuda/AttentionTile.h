@@ -1,21 +1,22 @@
 //===- AttentionTile.h - tiles of attention in shared memory ----*- C++ -*-===//
 //
-// What the kernels of attention and its gradient share. A block of 16 x 16
-// threads works on one tile of Rows queries by Rows keys at a time; operands
-// come in tiles of Rows rows by Depth channels (the head's, zeros behind),
-// Depth + 4 floats apart, so that 16-byte reads of eight rows hit all banks.
-// Tiles hold f32 whatever the type in memory: narrow ones would be widened at
-// each of their Rows reads, and the sums are f32's to the bit.
+// The common part of the kernels of attention and its gradient. A block of 16 x
+// 16 threads works on one tile of Rows queries by Rows keys at a time. Operands
+// come in tiles of Rows rows by Depth channels (the head's channels, then
+// zeros). Rows are Depth + 4 floats apart, so that 16-byte reads of eight rows
+// use all banks. Tiles hold f32 for every type in memory: a narrow element
+// would be widened at each of its Rows reads, and the sums have the same bits
+// as those of f32.
 //
-// Thread (tx, ty) owns, of a tile of scores, the queries ty * kPer + i and the
-// keys tx + 16 * j; of an operand-shaped result, the rows ty * kPer + i and the
-// channels 64 * g + 4 * tx + e.
+// In a tile of scores, thread (tx, ty) owns the queries ty * kPer + i and the
+// keys tx + 16 * j. In a result with the shape of an operand, it owns the rows
+// ty * kPer + i and the channels 64 * g + 4 * tx + e.
 //
 //        key  0 1 2 .. 15 16 ..            channel 0 1 2 3 4 .. 63 64 ..
 //   query 0   0 1 2 .. 15 0 1 ..  (tx)        row  0 0 0 0 1 .. 15  0 ..  (tx)
 //         .   ty = 0: kPer rows
 //
-// Every sum runs in one fixed order: within a thread along k, across the 16
+// Every sum has one fixed order: within a thread along k, then across the 16
 // threads of a row by exchanges at distances 8, 4, 2, 1.
 //
 //===----------------------------------------------------------------------===//
@@ -33,13 +34,13 @@ namespace tmc::cuda {
 
 constexpr int kSide = 16; // threads along each side of a block
 constexpr int kAttentionThreads = kSide * kSide;
-/// What registers leave room for on a multiprocessor: 128 a thread. Left to
-/// itself the assembler takes up to 198, which leaves room for one block, or
-/// 64, and spills.
+/// Blocks that fit the registers of a multiprocessor, with 128 registers a
+/// thread. Without this limit the assembler uses up to 198, so that one block
+/// fits, or 64, with spills.
 constexpr int kAttentionBlocks = 2;
 
-/// Sizes of the tiles for heads of up to Depth channels: small enough for 99
-/// KiB of shared memory, or for the 64 KiB that sm_75 gives a block.
+/// Sizes of the tiles for heads of up to Depth channels: they fit 99 KiB of
+/// shared memory, or the 64 KiB of a block on sm_75.
 template <int Rows_, int Depth_> struct TileShape {
   static constexpr int Rows = Rows_, Depth = Depth_;
   static constexpr int kPer = Rows / kSide;     // rows, and keys, a thread
@@ -54,13 +55,13 @@ template <int Rows_, int Depth_> struct TileShape {
 TMC_HD inline int64_t clampTo(int64_t x, int64_t end) {
   return x < 0 ? 0 : x < end ? x : end;
 }
-/// The keys below this may be seen because of the prefix.
+/// Keys below this are visible because of the prefix.
 __device__ inline int64_t prefixOf(const AttentionParams &p,
                                    const AttentionExtras &extras,
                                    int64_t batch) {
   return extras.prefix ? extras.prefix[batch * p.prefixBatchStride] : 0;
 }
-/// The keys below this are seen by the queries below `queryEnd` at most.
+/// The queries below `queryEnd` see only keys below this.
 __device__ inline int64_t keyEndOf(const AttentionParams &p,
                                    const AttentionExtras &extras, int64_t batch,
                                    int64_t queryEnd) {
@@ -74,7 +75,7 @@ __device__ inline int64_t keyEndOf(const AttentionParams &p,
     end = at + p.window;
   return clampTo(end, p.keys);
 }
-/// The keys before this are seen by no query from `query` on.
+/// The queries from `query` on see no key before this one.
 TMC_HD inline int64_t firstKey(const AttentionParams &p, int64_t query) {
   return p.window > 0
              ? clampTo(query + p.keys - p.queries - p.window + 1, p.keys)
@@ -92,7 +93,7 @@ __device__ inline int64_t firstQuery(const AttentionParams &p,
     first = at - p.window + 1;
   return clampTo(first, p.queries);
 }
-/// The queries below this see keys below `keyEnd` at most.
+/// The queries from this one on see no key below `keyEnd`.
 TMC_HD inline int64_t queryEndOf(const AttentionParams &p, int64_t keyEnd) {
   return p.window > 0
              ? clampTo(keyEnd - 1 - (p.keys - p.queries) + p.window, p.queries)
@@ -117,7 +118,7 @@ __device__ inline float4 read4(const float *p) {
   return *reinterpret_cast<const float4 *>(p);
 }
 
-/// N floats in a row, aligned to their size together.
+/// Reads N consecutive floats, aligned to their total size.
 template <int N> __device__ void readRow(const float *p, float (&to)[N]) {
   if constexpr (N == 4) {
     const float4 x = read4(p);
@@ -163,7 +164,7 @@ __device__ void dotRows(const float *a, const float *b,
   }
 }
 
-/// A thread's share of an operand-shaped result.
+/// A thread's part of an operand-shaped result.
 template <typename Shape> struct Share {
   float4 at[Shape::kPer][Shape::kGroups];
 
@@ -192,7 +193,7 @@ template <typename Shape> struct Share {
     constexpr int stride = Shape::kScoreStride;
     const int row0 = int(threadIdx.y) * kPer;
     const float *column = rows + 4 * int(threadIdx.x);
-    // Four rows at a time, so that weights are read 16 bytes at a time too.
+    // Four rows at a time, so that weights also have 16-byte reads.
 #pragma unroll 2
     for (int r0 = 0; r0 < Shape::Rows; r0 += 4) {
       float w[4][kPer]; // [row][i]
@@ -226,7 +227,7 @@ template <typename Shape> struct Share {
     }
   }
 
-  /// Writes row i's channels to `row`, which is the row's start in memory.
+  /// Writes the channels of row i to `row`, the row's start in memory.
   __device__ void writeRow(int i, const StoredOut &row, int64_t headDim) const {
     const int tx = int(threadIdx.x);
     row.visit([&](auto *to) {
@@ -247,7 +248,7 @@ template <typename Shape> struct Share {
   }
 };
 
-/// cap(scale * product) + mask + bias; -infinity where the key isn't seen.
+/// cap(scale * product) + mask + bias; -infinity if the key isn't visible.
 /// `slope` becomes the derivative of cap.
 __device__ inline float maskedScore(const AttentionParams &p,
                                     const AttentionExtras &extras,
@@ -276,9 +277,9 @@ __device__ inline float maskedScore(const AttentionParams &p,
                                                              : -INFINITY;
 }
 
-/// Fills a tile of scores, Queries rows that are Stride apart, with 1 where
-/// dropout keeps an element, else 0. Four elements in a row of the whole come
-/// from one Philox call.
+/// Fills a tile of scores, Queries rows that are Stride apart, with 1 if
+/// dropout keeps an element, else 0. Four consecutive elements of the whole
+/// matrix come from one Philox call.
 template <int Queries, int Keys, int Stride, int Threads>
 __device__ void
 fillKept(const AttentionParams &p, const AttentionExtras &extras, int64_t batch,
@@ -309,7 +310,7 @@ fillKept(const AttentionParams &p, const AttentionExtras &extras, int64_t batch,
   }
 }
 
-/// The same of a block's tile of scores.
+/// The same for a block's tile of scores.
 template <typename Shape>
 __device__ void
 fillKept(const AttentionParams &p, const AttentionExtras &extras, int64_t batch,
@@ -318,7 +319,7 @@ fillKept(const AttentionParams &p, const AttentionExtras &extras, int64_t batch,
       p, extras, batch, head, query0, key0, tile);
 }
 
-/// Combines over the 16 threads of a row, by exchanges; all get the result.
+/// Combines x over the 16 threads of a row, by exchanges; all get the result.
 template <typename Op> __device__ float overRow(float x, Op op) {
 #pragma unroll
   for (int distance = kSide / 2; distance > 0; distance /= 2)

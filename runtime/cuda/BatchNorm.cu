@@ -1,9 +1,9 @@
 //===- BatchNorm.cu - batch normalization on cuda -------------------------===//
 //
 // Column sums of [rows, channels]: rows are cut into kBatchNormChunks chunks. A
-// block takes kColumns columns of one chunk; each of its kLines lines of
-// threads adds every kLines-th row, the lines are added in order, and so are,
-// by a second launch, the chunks. The variance is taken around the mean.
+// block takes kColumns columns of one chunk. Each of its kLines lines of
+// threads adds every kLines-th row; then the lines are added in order. A second
+// launch adds the chunks in order. The variance is computed around the mean.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,8 @@ struct Sums {
   }
 };
 
-/// What is summed: body(row, channel, a, b) adds an element's terms.
+/// The terms of sums: a call (at, channel, a, b) adds the terms of element
+/// `at`.
 struct SumOfX {
   StoredIn x;
   __device__ void operator()(int64_t at, int64_t, float &a, float &) const {

@@ -1,17 +1,17 @@
 //===- Conv.cu - two-dimensional convolution on cuda ----------------------===//
 //
-// By cuDNN (Dnn.h) on a copy of the filter as OHWI, in the activations' type,
-// in scratch:
+// Uses cuDNN (Dnn.h), with a copy of the filter as OHWI, in the activations'
+// type, in scratch:
 //
 //     scratch: [ filter, OHWI | cuDNN's workspace ]
 //
-// Its filter gradients of 16 bits are rounded to their operands' type. Those of
-// one group are products whose sums are f32 instead (ConvFilter.h).
+// cuDNN's 16-bit filter gradients are rounded to their operands' type. So those
+// with one group use products with f32 sums instead (ConvFilter.h).
 //
-// Shapes that cuDNN doesn't take go through plain kernels: one thread per
-// element of y or dx, one block per element of dfilter; slow, but every sum has
-// one order there too, and is in f32. So do filter gradients of 16 bits of
-// several groups.
+// Shapes that cuDNN doesn't support use plain kernels: one thread per element
+// of y or dx, one block per element of dfilter. They are slow, but every sum
+// has one order too, and is in f32. 16-bit filter gradients with several groups
+// use them as well.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,13 +62,13 @@ struct Shape {
   TMC_HD int64_t outAt(int64_t n, int64_t y, int64_t x, int64_t c) const {
     return ((n * h.outSize + y) * w.outSize + x) * outChannels + c;
   }
-  /// OHWI.
+  /// The index in OHWI order.
   TMC_HD int64_t filterAt(int64_t o, int64_t i, int64_t r, int64_t s) const {
     return ((o * h.taps + r) * w.taps + s) * inPerGroup + i;
   }
 };
 
-/// Element `at` of an OHWI filter stands there in the OIHW one.
+/// The OIHW index of element `at` of an OHWI filter.
 TMC_HD inline int64_t oihwOf(const Shape &p, int64_t at) {
   const int64_t i = at % p.inPerGroup;
   at /= p.inPerGroup;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kBlock)
     ohwi.put(at, oihw.at(oihwOf(p, at)));
 }
 
-/// `stride` elements of ohwi to an output channel.
+/// `stride`: elements of ohwi for an output channel.
 __global__ void __launch_bounds__(kBlock)
     unpackFilter(Shape p, const float *__restrict__ ohwi, int64_t stride,
                  StoredOut oihw, bool accumulate) {
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(kBlock)
     dfilter.put(blockIdx.x, accumulate ? dfilter.at(blockIdx.x) + sum : sum);
 }
 
-/// What the forward pass and the input gradient remember.
+/// The prepared state of the forward pass and the input gradient.
 struct ConvState : Prepared {
   DnnConv dnn;
 
@@ -187,7 +187,7 @@ struct ConvState : Prepared {
     return dnn.prepare(*device, kind, p, p.scratchBytes - packedFilterBytes(p));
   }
 
-  /// Packs the filter, then runs cuDNN or `plain`, of `count` elements.
+  /// Packs the filter, then runs cuDNN, or `plain` with `count` elements.
   template <typename Plain>
   void run(Queue &queue, const ConvParams &p, int64_t count, Plain plain,
            const void *from, const void *filter, void *to, void *scratch) {

@@ -1,4 +1,4 @@
-//===- ConvFilter.cu - filter gradients of 16 bits on cuda ----------------===//
+//===- ConvFilter.cu - 16-bit filter gradients on cuda --------------------===//
 
 #include "runtime/cuda/ConvFilter.h"
 
@@ -12,16 +12,17 @@ namespace tmc::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-/// Pixels of a piece: rows of dy then begin at multiples of 16 bytes.
+/// Pixels of a piece are a multiple of this, so that rows of dy begin at
+/// multiples of 16 bytes.
 constexpr int64_t kPixelStep = 8;
 
-/// What a thread needs to know to copy an element of a window.
+/// The parameters for copying an element of a window.
 struct Gathering {
   Window h, w;
   int64_t channels, columns, first, count; // count: elements of the piece
 };
 
-/// One element of 16 bits, whatever they are.
+/// Copies one 16-bit element of any type.
 __global__ void __launch_bounds__(kBlock)
     gatherWindows(Gathering g, const uint16_t *__restrict__ x,
                   uint16_t *__restrict__ windows) {
@@ -34,7 +35,7 @@ __global__ void __launch_bounds__(kBlock)
   const int64_t ow = pixel % g.w.outSize,
                 oh = pixel / g.w.outSize % g.h.outSize;
   const int64_t n = pixel / g.w.outSize / g.h.outSize;
-  uint16_t value = 0; // also behind the last tap
+  uint16_t value = 0; // also after the last tap
   if (r < g.h.taps) {
     const int64_t ih = g.h.input(oh, r), iw = g.w.input(ow, s);
     if (ih >= 0 && iw >= 0)

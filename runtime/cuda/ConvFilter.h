@@ -1,11 +1,11 @@
-//===- ConvFilter.h - filter gradients of 16 bits on cuda -------*- C++ -*-===//
+//===- ConvFilter.h - 16-bit filter gradients on cuda -----------*- C++ -*-===//
 //
-//   sums [o, (tap, c)] = sum over pixels of dy [pixel, o] window [pixel, (tap,
-//   c)]
+//   sums[o, (tap, c)] = sum over pixels of dy[pixel, o] window[pixel, (tap, c)]
 //
-// cuDNN rounds a filter gradient to the type of its operands; a gradient of a
-// parameter is to be f32. So it is a product of cuBLASLt's (Gemm.h), whose sums
-// are, with windows that are gathered into the workspace some pixels at a time:
+// cuDNN rounds a filter gradient to the type of its operands, but a parameter's
+// gradient should be f32. So it is computed as a cuBLASLt product (Gemm.h) with
+// f32 sums. The windows are gathered into the workspace several pixels at a
+// time:
 //
 //     scratch: [ sums, f32 | windows | cuBLASLt's workspace ]
 //
@@ -13,10 +13,10 @@
 //       gather their windows, channels innermost, zeros in the padding
 //       sums (+)= dy^T windows
 //
-// The windows of one pixel that move by one are x itself: one product then. A
-// piece is what fits the workspace, a function of the shape alone, and so is
-// the order of the sums. Rows of windows and sums are padded to 16 bytes
-// (gatheredColumns()).
+// For a 1 x 1 window with stride 1, the windows are x itself, so there is one
+// product. A piece is as large as fits the workspace. Its size, and so the
+// order of the sums, depends on the shape only. Rows of windows and sums are
+// padded to 16 bytes (gatheredColumns()).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_CONVFILTER_H
@@ -27,15 +27,16 @@
 
 namespace tmc::cuda {
 
-/// A filter gradient of which `gathersWindows`.
+/// A filter gradient for which `gathersWindows` is true.
 class GatheredFilter {
 public:
-  /// A piece's windows take at most `windowBytes`, of at least one step.
+  /// A piece's windows take at most `windowBytes`, but a piece has at least one
+  /// step.
   Status prepare(CudaDevice &device, const ConvParams &params,
                  int64_t windowBytes = kWindowBytes);
 
-  /// Queues the sums, f32 [outChannels, gatheredColumns()], to the beginning of
-  /// `scratch`, of ConvGradFilter::scratchCap() bytes.
+  /// Queues the computation of the sums, f32 [outChannels, gatheredColumns()],
+  /// at the start of `scratch`, which has ConvGradFilter::scratchCap() bytes.
   void run(Queue &queue, const void *x, const void *dy, void *scratch);
 
   static constexpr int64_t kWindowBytes =
@@ -43,8 +44,8 @@ public:
 
 private:
   ConvParams params_{};
-  int64_t pixels_ = 0, piece_ = 0; // in all, and in each piece but the last
-  bool isProduct_ = false;         // of x itself
+  int64_t pixels_ = 0, piece_ = 0; // in total, and in each full piece
+  bool isProduct_ = false;         // of x itself, without gathering
   Gemm whole_, last_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kBlock = 256;
 
-/// Whether a row counts; `label` is then within the vocabulary.
+/// Whether a row counts; if it does, `label` is in the vocabulary.
 __device__ bool labelCounts(const LabelRule &rule, int64_t row,
                             int64_t &label) {
   label = indexAt(rule.labels, rule.type, rule.firstRow + row);
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(kBlock)
   *loss = accumulate ? *loss + total : total;
 }
 
-// In place where dlogits is logits: hence no __restrict__. A narrower element
-// lies where one before it was: a round's are all read before they are written.
+// No __restrict__: dlogits may be the logits. A narrower element overwrites an
+// earlier one, so each round is read completely before it is written.
 template <typename T>
 __global__ void __launch_bounds__(kBlock)
     gradientOfRow(LabelRule rule, StoredIn logits, const float *lse,
@@ -93,8 +93,8 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-/// A thread takes a column: neighbours read neighbours, and the order of the
-/// rows is kept.
+/// A thread takes a column: neighbouring threads read neighbouring elements,
+/// and the rows are added in order.
 template <typename T>
 __global__ void __launch_bounds__(kBlock)
     sumOfRows(const T *__restrict__ values, int64_t stride, int64_t rows,

@@ -1,9 +1,9 @@
-//===- CrossEntropyRows.h - what the losses share on cuda -------*- C++ -*-===//
+//===- CrossEntropyRows.h - launches of the losses on cuda ------*- C++ -*-===//
 //
 // Launches over rows of logits, for cross_entropy and for the chunks of
 // linear_cross_entropy. A block takes a row; its threads read it twice, the
-// second time from the cache. Logits lie one row behind the other; they and
-// their gradient are f32, bf16 or f16.
+// second time from the cache. Rows of logits are contiguous; logits and their
+// gradient are f32, bf16 or f16.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_CROSSENTROPYROWS_H
@@ -15,9 +15,10 @@
 
 namespace tmc::cuda {
 
-/// What says which rows count. `firstRow` is the number of row 0 in the whole.
+/// The rule for counting rows. `firstRow` is the number of row 0 in the whole
+/// batch.
 struct LabelRule {
-  const void *labels; // of the whole
+  const void *labels; // of the whole batch
   DType type;
   int64_t vocabulary, ignoreIndex, firstRow;
 };
@@ -29,9 +30,9 @@ struct StoredRows {
   int64_t stride;
 };
 
-/// lse[r] and losses[r] = lse - logits[r, label] (0 where the row doesn't
-/// count), for rows [firstRow, firstRow + rows) of which `logits` holds only
-/// these. A bad label becomes the step's fault.
+/// lse[r] and losses[r] = lse - logits[r, label] (0 if the row doesn't count),
+/// for rows [firstRow, firstRow + rows). `logits` holds only these rows. A bad
+/// label becomes the step's fault.
 void rowLosses(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                int64_t rows, float *lse, float *losses);
 
@@ -40,8 +41,8 @@ void weightedLoss(Queue &queue, const float *losses, int64_t rows,
                   const float *weight, float *loss, bool accumulate);
 
 /// dlogits = scale * (exp(logits - lse) - [label]), rounded once, 0 in rows
-/// that don't count. dlogits may be logits, and may be narrower: a row begins
-/// where theirs does.
+/// that don't count. dlogits may be in the place of the logits, and may be
+/// narrower: then each of its rows begins where the row of the logits begins.
 void rowGradients(Queue &queue, const LabelRule &rule, const StoredIn &logits,
                   int64_t rows, const float *lse, const float *scale,
                   const StoredRows &dlogits);

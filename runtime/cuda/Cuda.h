@@ -1,11 +1,10 @@
 //===- Cuda.h - the cuda backend's device -----------------------*- C++ -*-===//
 //
-// What the sources of runtime/cuda share on the host: the device behind the
-// Device interface, and refusals in one wording. Launch.h adds what kernels
-// need.
+// The host side of runtime/cuda: the device behind the Device interface, and
+// common error messages. Launch.h adds the device side.
 //
-// Errors: run() can't return one. The first that a launch or a library call
-// meets is kept by the device and returned by its next synchronize().
+// Errors: run() can't return one. The device keeps the first error of a launch
+// or a library call, and its next synchronize() returns it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_CUDA_H
@@ -23,13 +22,13 @@
 
 namespace tmc::cuda {
 
-/// The first fault that a kernel met (see IndexFault), in device memory.
+/// The first index fault of a kernel (see IndexFault), in device memory.
 struct DeviceFault {
   int set;
   int64_t row, value, limit;
 };
 
-/// Pinned host memory that transfers pass through.
+/// Pinned host memory for transfers.
 struct Staging;
 
 class CudaDevice final : public Device {
@@ -40,17 +39,17 @@ public:
   Status open();
 
   const char *name() const override { return "cuda"; }
-  /// Fails with Code::World where the arena and the reserve don't fit into what
-  /// is free.
+  /// Fails with Code::World if the arena and the reserve don't fit the free
+  /// memory.
   Status allocateArena(int64_t bytes) override;
   Status checkReserve() override;
   char *arena() const override { return arena_; }
-  /// Mapped, then registered with the driver once.
+  /// The memory is mapped, then registered with the driver once.
   Status allocateHostArena(int64_t bytes) override;
   char *hostArena() const override { return hostArena_; }
 
-  /// The bytes are copied when the call returns; they arrive in the order of
-  /// the compute stream, so that launches that follow see them.
+  /// The bytes are copied when the call returns. They arrive in the order of
+  /// the compute stream, so later launches see them.
   void upload(void *to, const void *from, int64_t bytes) override;
   void download(void *to, const void *from, int64_t bytes) override;
   void poison(void *device, int64_t bytes) override;
@@ -61,23 +60,22 @@ public:
     queues_->place(arena_, hostArena_);
     return queues_->start(needs, options_);
   }
-  /// Of the engines that are threads.
+  /// Observes the engines that are threads.
   void observeWork(WorkObserver *observer) override {
     queues_->observe(observer);
   }
   Status synchronize() override;
-  /// The arena is taken whole from the driver, which doesn't tell what of it
-  /// was touched.
+  /// The arena's size: the driver doesn't report which part was touched.
   int64_t highWaterBytes() const override { return arenaBytes_; }
   int64_t hostHighWaterBytes() const override { return hostArenaBytes_; }
 
-  /// Where kernels report an index outside its table.
+  /// Kernels report an index outside its table here.
   DeviceFault *fault() const { return fault_; }
   int64_t multiprocessors() const { return multiprocessors_; }
-  /// Shared memory that a block may have: 64 KiB on sm_75, 99 KiB or more on
-  /// what came later.
+  /// Shared memory of a block, in bytes: 64 KiB on sm_75, at least 99 KiB on
+  /// later cards.
   int64_t sharedBytes() const { return sharedBytes_; }
-  /// 75 of sm_75.
+  /// For example 75 for sm_75.
   int computeCapability() const { return computeCapability_; }
 
   /// Keeps the first error for synchronize().
@@ -87,8 +85,8 @@ public:
       fail(Code::World, std::string(what) + ": " + cudaGetErrorString(error));
   }
 
-  /// Handles of libraries, made when first asked for, so that a step links
-  /// only what its kernels use. The pointers' deleters free them.
+  /// Handles of libraries, created at the first request, so that a step links
+  /// only the libraries of its kernels. The pointers' deleters free them.
   std::shared_ptr<void> blas, dnn;
 
 private:
@@ -101,7 +99,7 @@ private:
   int64_t arenaBytes_ = 0, hostArenaBytes_ = 0;
   size_t hostMappedBytes_ = 0;
   DeviceOptions options_;
-  int64_t freeBytes_ = 0; // when there was a context, and nothing else of ours
+  int64_t freeBytes_ = 0; // after the context exists, before other allocations
   int64_t multiprocessors_ = 1, sharedBytes_ = 0;
   int computeCapability_ = 0;
   Status error_;
@@ -114,8 +112,8 @@ inline cudaStream_t nativeOf(Stream &stream) {
   return static_cast<cudaStream_t>(stream.native());
 }
 
-/// One call of a kernel object's run(): launches on a stream, errors to the
-/// device under the kernel's name.
+/// One call of a kernel object's run(): it launches on a stream and passes
+/// errors to the device with the kernel's name.
 class Queue {
 public:
   Queue(CudaDevice &device, Stream &stream, const char *name)
@@ -137,13 +135,13 @@ private:
   const char *name_;
 };
 
-/// What most kernels remember from prepare().
+/// The prepared state of most kernels.
 struct Prepared {
   CudaDevice *device = nullptr;
 };
 
 //===----------------------------------------------------------------------===//
-// Refusals
+// Error messages
 //===----------------------------------------------------------------------===//
 
 inline Status requireScratch(const char *kernel, int64_t wanted,

@@ -1,9 +1,9 @@
 //===- CudaDevice.cpp - arena, transfers and stream of the cuda backend --===//
 //
-// One cudaMalloc is the arena. Uploads and downloads pass through four pinned
-// slots, so that the copy of one slot overlaps with filling the next; an upload
+// One cudaMalloc is the arena. Uploads and downloads go through four pinned
+// slots, so that the copy of one slot overlaps with filling the next. An upload
 // returns when its last slot is queued on the compute stream, a download when
-// its last byte is there.
+// its last byte has arrived.
 //
 //   host memory -> slot 0..3 (pinned) -> arena      in the stream's order
 //
@@ -69,7 +69,7 @@ CudaDevice::~CudaDevice() {
 Status CudaDevice::open() {
   int devices = 0, device = 0;
   if (cudaError_t e = cudaGetDeviceCount(&devices); e != cudaSuccess) {
-    // The same code says that there is no driver and that it is too old.
+    // The same code means that there is no driver or that it is too old.
     if (e == cudaErrorInsufficientDriver)
       return {Code::World,
               "can't use a cuda device: there is no driver, or one that is "
@@ -149,9 +149,9 @@ Status CudaDevice::allocateArena(int64_t bytes) {
   const std::string wanted = "an arena of " + std::to_string(bytes) + " bytes";
   const std::string there =
       std::to_string(free) + " of " + std::to_string(total) + " bytes are free";
-  // The reserve is for the context too, which is there already. How much it
-  // takes isn't known: all that is in use counts as it where that is within the
-  // reserve; where more is, others use the device, and nothing counts.
+  // The reserve also covers the context, which exists already. Its size is
+  // unknown. If the used memory fits the reserve, all of it counts as context.
+  // If not, other programs use the device, and no memory counts as context.
   const int64_t used = int64_t(total) - int64_t(free);
   const int64_t context = used <= options_.reservedBytes ? used : 0;
   if (int64_t(free) + context < bytes + options_.reservedBytes)
@@ -165,7 +165,7 @@ Status CudaDevice::allocateArena(int64_t bytes) {
                                    size_t(std::max<int64_t>(bytes, 1)));
   if (e == cudaSuccess)
     return Status::ok();
-  (void)cudaGetLastError(); // it was reported: later calls start clean
+  (void)cudaGetLastError(); // already reported: later calls start clean
   arena_ = nullptr;
   arenaBytes_ = 0;
   return worldError("can't allocate " + wanted + " (" + there + ")", e);
@@ -186,7 +186,7 @@ Status CudaDevice::allocateHostArena(int64_t bytes) {
     return {Code::World, "can't map " + what + ": " + std::strerror(errno)};
   if (cudaError_t e = cudaHostRegister(mapped, size, cudaHostRegisterMapped);
       e != cudaSuccess) {
-    (void)cudaGetLastError(); // it was reported: later calls start clean
+    (void)cudaGetLastError(); // already reported: later calls start clean
     munmap(mapped, size);
     return worldError("can't pin " + what, e);
   }
@@ -223,7 +223,7 @@ void CudaDevice::upload(void *to, const void *from, int64_t bytes) {
     const int slot = staging_->next;
     staging_->next = (slot + 1) % kSlots;
     char *pinned = staging_->slots + slot * kSlotBytes;
-    // The slot's last copy, in either direction, must be over.
+    // The slot's last copy, in either direction, must be complete.
     check(cudaEventSynchronize(staging_->done[slot]), "upload");
     std::memcpy(pinned, source + at, size_t(piece));
     check(cudaMemcpyAsync(target + at, pinned, size_t(piece),
@@ -236,7 +236,7 @@ void CudaDevice::upload(void *to, const void *from, int64_t bytes) {
 void CudaDevice::download(void *to, const void *from, int64_t bytes) {
   const char *source = static_cast<const char *>(from);
   char *target = static_cast<char *>(to);
-  // One piece is on its way while the one before it is copied out.
+  // One piece is transferred while the previous one is copied out.
   const int64_t pieces = (bytes + kSlotBytes - 1) / kSlotBytes;
   int slots[2] = {};
   for (int64_t i = 0; i <= pieces; ++i) {

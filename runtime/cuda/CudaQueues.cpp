@@ -12,14 +12,14 @@ namespace tmc::cuda {
 
 namespace {
 
-/// Counters in pinned memory, a line of the cache each.
+/// Counters in pinned memory, a cache line each.
 constexpr size_t kCounterBytes = 64;
-/// CU_STREAM_WAIT_VALUE_GEQ: until the word is at least the value.
+/// CU_STREAM_WAIT_VALUE_GEQ: waits until the word is at least the value.
 constexpr unsigned kWaitAtLeast = 0;
 
 void raise(void *counter) { static_cast<WorkCounter *>(counter)->raise(); }
 
-/// Of a copy that an observer is told of.
+/// The times of a copy, for an observer.
 struct Stamp {
   WorkObserver *observer;
   Engine engine;
@@ -91,7 +91,7 @@ Status CudaQueues::start(const QueueNeeds &needs,
     return worldError("can't pin the engines' counters", e);
   void *found = nullptr;
   cudaDriverEntryPointQueryResult result;
-  // As of CUDA 12: a word of memory that the device can read will do.
+  // Since CUDA 12: any memory word that the device can read is allowed.
 #if CUDART_VERSION >= 12050
   const cudaError_t asked = cudaGetDriverEntryPointByVersion(
       "cuStreamWaitValue64", &found, 12000, cudaEnableDefault, &result);
@@ -106,7 +106,7 @@ Status CudaQueues::start(const QueueNeeds &needs,
       return {Code::World,
               "updates on the host need a processor with AVX2 and FMA"};
     const int cores = int(std::thread::hardware_concurrency());
-    // Compute takes one, which queues.
+    // The thread that queues compute's work takes one core.
     hostPool_ = std::make_unique<ThreadPool>(
         options.hostThreads > 0 ? options.hostThreads : std::max(1, cores - 1));
     hostStream_ = Stream(hostPool_.get());
@@ -207,8 +207,8 @@ void CudaQueues::streamWaitsForThread(Engine engine, const Event &event) {
   const EngineThread *thread = of(event.engine);
   if (!thread)
     return;
-  // Also where the thread has come that far: what is ordered by streams doesn't
-  // depend on how quick it was.
+  // Also if the thread has already reached the number: the order of streams
+  // must not depend on the thread's speed.
   const auto word =
       reinterpret_cast<unsigned long long>(&thread->completed().place());
   if (waitValue_ &&
@@ -228,7 +228,7 @@ void CudaQueues::beforeWaiting() {
 }
 
 void CudaQueues::drain() {
-  // Streams first: threads wait for what they tell.
+  // Streams first: they raise the counters that threads wait for.
   for (cudaStream_t stream : streams_)
     if (stream)
       check(cudaStreamSynchronize(stream), "the step");

@@ -1,8 +1,8 @@
 //===- CudaQueues.h - the engines of the cuda backend -----------*- C++ -*-===//
 //
-// Copies have a stream of their own in each direction; the file's engines and
-// the host's are threads (runtime/step/EngineThread.h). The caller runs ahead
-// of all of them. What waits for what:
+// Each direction of copies has its own stream. The engines of the file and of
+// the host are threads (runtime/step/EngineThread.h). The caller runs ahead of
+// all engines. Waits:
 //
 //     stream for stream   cudaStreamWaitEvent
 //     thread for thread   the other thread's counter
@@ -13,8 +13,8 @@
 //                         pinned memory, has come far enough; where the driver
 //                         can't, the caller waits
 //
-// A function that the driver calls on the host never blocks: such functions may
-// be called one after the other, whatever their streams.
+// A function that the driver calls on the host never blocks: the driver may
+// call such functions one after the other, even if their streams differ.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_CUDAQUEUES_H
@@ -53,11 +53,11 @@ private:
     Engine engine = Engine::Compute; // of the latest record
     uint64_t number = 0;             // of a thread's work
   };
-  /// A stream that tells a thread of events.
+  /// A stream that informs a thread of events.
   struct Teller {
     cudaStream_t stream = nullptr;
-    uint64_t told = 0; // how often it was asked to
-    WorkCounter heard; // how often it did
+    uint64_t told = 0; // requested notifications
+    WorkCounter heard; // received notifications
   };
   using WaitValue = int (*)(cudaStream_t, unsigned long long, uint64_t,
                             unsigned);
@@ -66,10 +66,10 @@ private:
     return engine != Engine::Compute && engine != Engine::ToHost &&
            engine != Engine::ToDevice;
   }
-  /// A fault of the step, in the device's words.
+  /// Records a fault of the step, with the device's error text.
   void check(cudaError_t error, const char *what);
   void hold(EngineThread &thread, const WorkCounter &counter, uint64_t number);
-  /// Before the caller waits for a thread: what threads wait for is told.
+  /// Called before the caller waits for a thread: completes all notifications.
   void beforeWaiting() override;
   void streamWaitsForThread(Engine engine, const Event &event);
   void threadWaitsForStream(Engine engine, const Event &event);

@@ -1,8 +1,8 @@
 //===- Dnn.cpp - convolutions by cuDNN ------------------------------------===//
 //
-// The functions used are those of cuDNN since version 7, which version 9 still
-// has. Without its header, or with TMC_WITHOUT_CUDNN, the backend has plain
-// convolutions only.
+// All functions used here exist since cuDNN 7, and version 9 still has them.
+// Without its header, or with TMC_WITHOUT_CUDNN, the backend has only plain
+// convolutions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int kCandidates = 16;
 constexpr int64_t kWorkspaceAlign = 256;
 
-/// Runs calls until one fails; says which.
+/// Runs calls until one fails, and records the failed call.
 class Calls {
 public:
   bool operator()(cudnnStatus_t status, const char *what) {
@@ -62,7 +62,7 @@ bool fitsInt(std::initializer_list<int64_t> values) {
 
 namespace {
 
-/// The library's name of an element type.
+/// The library's constant for an element type.
 cudnnDataType_t dataType(DType type) {
   switch (type) {
   case DType::BF16:
@@ -154,7 +154,7 @@ struct DnnConv::State {
     }
   }
 
-  /// Whether products are of the operands as they are: f32 isn't rounded.
+  /// Whether products use the operands unrounded: f32 stays f32.
   bool isExact(cudnnMathType_t math) const {
     return math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH ||
            (isNarrow && math == CUDNN_TENSOR_OP_MATH);
@@ -178,7 +178,7 @@ struct DnnConv::State {
     }
   }
 
-  /// A status other than success means that there is no candidate.
+  /// A status other than success means that there are no candidates.
   void choose(int64_t limit) {
     int count = 0;
     if (kind == ConvKind::Forward) {
@@ -220,7 +220,8 @@ Status DnnConv::prepare(CudaDevice &device, ConvKind kind, const ConvParams &p,
     return status;
   if (Status status = s.describe(p); !status)
     return status;
-  // The library derives the size of the result; a floor elsewhere may differ.
+  // The library computes the size of the result; other rounding rules may
+  // differ.
   int n = 0, c = 0, h = 0, w = 0;
   if (cudnnGetConvolution2dForwardOutputDim(s.window, s.x, s.filter, &n, &c, &h,
                                             &w) != CUDNN_STATUS_SUCCESS ||

@@ -1,10 +1,10 @@
 //===- Dnn.h - convolutions by cuDNN ----------------------------*- C++ -*-===//
 //
 // One convolution, or one of its gradients, on NHWC activations and an OHWI
-// filter. cuDNN takes only padding that is equal on both sides, and may have no
-// deterministic algorithm within the planned workspace; then usable() is false
-// and the caller has plain kernels. Which of the two runs is settled in
-// prepare(), by the shape and the library's heuristics, without timing.
+// filter. cuDNN supports only padding that is equal on both sides, and may have
+// no deterministic algorithm within the planned workspace. Then usable() is
+// false and the caller uses plain kernels. prepare() makes this choice, from
+// the shape and the library's heuristics, without timing.
 //
 // Math is true f32: tensor cores are off.
 //
@@ -26,7 +26,7 @@ public:
   DnnConv(const DnnConv &) = delete;
   DnnConv &operator=(const DnnConv &) = delete;
 
-  /// `workspaceBytes`: what the library may take, its alignment included.
+  /// `workspaceBytes`: the most that the library may use, alignment included.
   Status prepare(CudaDevice &device, ConvKind kind, const ConvParams &params,
                  int64_t workspaceBytes);
   bool usable() const;

@@ -1,8 +1,8 @@
 //===- Embedding.cu - rows of a table by index, on cuda -------------------===//
 //
-// The gradient sorts (index, row) pairs; then each run of one index is added up
-// by one block, in the order of the rows. Rows of the table that no index names
-// are zeroed, or left as they are.
+// The gradient sorts (index, row) pairs. Then one block adds up each run of
+// equal indices, in the order of the rows. Other rows of the table are zeroed,
+// or left unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kBlock = 256;
 
-/// Rows are moved as Words: elements, or as wide as the row's size allows.
+/// Moves rows as Words: elements, or the widest words that the row's size
+/// allows.
 template <typename Word>
 __global__ void __launch_bounds__(kBlock)
     lookUp(EmbeddingParams p, int64_t words, const Word *__restrict__ table,
@@ -35,7 +36,8 @@ __global__ void __launch_bounds__(kBlock)
     out[row * words + c] = table[i * words + c];
 }
 
-/// (index, row) of each row; a row with a bad index sorts behind all others.
+/// The pair (index, row) of each row; a row with a bad index sorts after all
+/// others.
 __global__ void __launch_bounds__(kBlock)
     makePairs(EmbeddingParams p, const void *__restrict__ index,
               SortPair *pairs, DeviceFault *fault) {
@@ -65,8 +67,8 @@ __global__ void __launch_bounds__(kDigits)
   counts[int64_t(threadIdx.x) * gridDim.x + blockIdx.x] = found;
 }
 
-/// counts[i] = the sum of those before it, in one block: each thread adds up a
-/// stretch, the stretches' sums are added up in order.
+/// counts[i] = the sum of all counts before it, in one block: each thread adds
+/// up a stretch, then the stretches' sums are added up in order.
 __global__ void __launch_bounds__(kBlock)
     sumBefore(int32_t *counts, int64_t count) {
   __shared__ int32_t sums[kBlock];
@@ -103,7 +105,8 @@ __global__ void __launch_bounds__(kDigits)
       to[at++] = pairs[i];
 }
 
-/// A block per pair and kBlock columns: the first pair of a run adds it up.
+/// A block per pair and kBlock columns: the first pair of a run adds up the
+/// run.
 __global__ void __launch_bounds__(kBlock)
     addRuns(EmbeddingParams p, const SortPair *__restrict__ pairs,
             const float *__restrict__ dout, float *table) {
@@ -189,7 +192,7 @@ void EmbeddingGrad::run(Stream &stream, In ins, Out outs, void *scratch,
          dim3(cuda::kBlock), 0, p, operand(ins, 0), from,
          state_->device->fault());
   const dim3 tiles{unsigned(places.tiles)};
-  // Keys reach from 0 to the vocabulary's size, which marks a bad index.
+  // Keys are 0 to the vocabulary's size, which marks a bad index.
   for (int pass = 0; pass < cuda::sortPasses(p.vocabulary + 1); ++pass) {
     launch(queue, cuda::countDigits, tiles, dim3(cuda::kDigits), 0, from,
            p.rows, pass, counts);

@@ -10,7 +10,7 @@
 namespace tmc {
 
 namespace detail {
-/// Queues `kernel`; an error goes to the device under the queue's name.
+/// Queues `kernel`; an error goes to the device with the queue's name.
 template <typename... P, typename... A>
 void launchFused(cuda::Queue &queue, void (*kernel)(P...), dim3 grid,
                  dim3 block, A... arguments) {
@@ -94,7 +94,7 @@ public:
     constexpr int rowsPerBlock = kCudaBlockThreads / threads;
     const Body body(ins, outs, params_.streams);
     cuda::Queue queue(*device_, stream, Body::name);
-    // Which thread takes which column doesn't depend on the alignment.
+    // The assignment of columns to threads doesn't depend on the alignment.
     const bool aligned =
         Body::shape.cols % 4 == 0 && detail::allAligned(ins, outs);
     auto *partials = static_cast<float *>(scratch);

@@ -9,18 +9,18 @@ namespace tmc::cuda {
 
 namespace {
 
-/// The library wants its workspace at a multiple of this.
+/// The required alignment of the library's workspace, in bytes.
 constexpr int64_t kWorkspaceAlign = 256;
 /// Two algorithms are chosen for each product: one for operands that allow
-/// 16-byte accesses, as every whole buffer does, and one for views that don't.
-/// A view's place within its buffer doesn't depend on the plan, nor does the
-/// choice.
+/// 16-byte accesses, as every whole buffer does, and one for other views. A
+/// view's offset within its buffer doesn't depend on the plan, so the choice
+/// doesn't either.
 constexpr uint32_t kVectorAlign = 16;
-/// How many candidates are asked for; the first that fits is taken.
+/// The number of requested candidates; the first one that fits is used.
 constexpr int kCandidates = 16;
-/// A query wants the address of scales of blocks, and doesn't read there.
+/// A query needs a nonnull address of block scales, but doesn't read there.
 constexpr uintptr_t kSomeAddress = 256;
-/// For the message where nothing fits the planned scratch.
+/// For the error message if no algorithm fits the planned scratch.
 constexpr int64_t kGenerousBytes = int64_t(1) << 30;
 
 std::string statusText(cublasStatus_t status) {
@@ -28,7 +28,7 @@ std::string statusText(cublasStatus_t status) {
   return text ? text : "error " + std::to_string(int(status));
 }
 
-/// The library's name of an element type.
+/// The library's constant for an element type.
 cudaDataType_t dataType(DType type) {
   switch (type) {
   case DType::F16:
@@ -46,7 +46,7 @@ cudaDataType_t dataType(DType type) {
   }
 }
 
-/// Runs calls until one fails; says which.
+/// Runs calls until one fails, and records the failed call.
 class Calls {
 public:
   void operator()(cublasStatus_t status, const char *what) {
@@ -60,7 +60,7 @@ private:
   Status failed_;
 };
 
-/// The one handle of a device.
+/// The single library handle of a device.
 Status handleOf(CudaDevice &device, cublasLtHandle_t &handle) {
   if (!device.blas) {
     cublasLtHandle_t made = nullptr;
@@ -81,7 +81,7 @@ struct Gemm::State {
   cublasLtHandle_t handle = nullptr;
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
-  /// For operands aligned to kVectorAlign, and to their element only.
+  /// For operands aligned to kVectorAlign, and for others.
   cublasLtMatmulAlgo_t aligned{}, unaligned{};
   size_t alignedBytes = 0, unalignedBytes = 0;
 
@@ -96,9 +96,8 @@ struct Gemm::State {
       (void)cublasLtMatmulDescDestroy(operation);
   }
 
-  /// A column-major matrix and its batch; columns are `columnStride` elements
-  /// apart,
-  /// 0: they follow each other.
+  /// A column-major matrix and its batch. Columns are `columnStride` elements
+  /// apart; 0: contiguous.
   void layout(Calls &calls, cublasLtMatrixLayout_t &to, cudaDataType_t type,
               int64_t rows, int64_t cols, int64_t columnStride = 0) {
     calls(cublasLtMatrixLayoutCreate(&to, type, uint64_t(rows), uint64_t(cols),
@@ -125,7 +124,7 @@ struct Gemm::State {
           what);
   }
 
-  /// How the scales of both factors lie, those of blocks.
+  /// Describes the layout of both factors' block scales.
   Status describeBlocks(Calls &calls) {
 #if CUBLAS_VERSION >= 120900
     auto describe = [&](cublasLtMatmulDescAttributes_t mode,
@@ -150,8 +149,8 @@ struct Gemm::State {
 #endif
   }
 
-  /// The first algorithm for operands of this alignment that takes at most
-  /// `limit` bytes; `found` is false where there is none.
+  /// The first algorithm for operands of this alignment that needs at most
+  /// `limit` bytes; `found` is false if there is none.
   Status choose(uint32_t alignment, int64_t limit, cublasLtMatmulAlgo_t &algo,
                 size_t &bytes, bool &found) {
     found = false;
@@ -261,7 +260,7 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
   if (!calls.status())
     return calls.status();
 
-  // Rounding the workspace up may cost the alignment once.
+  // Rounding the workspace's address up may cost the alignment once.
   const int64_t limit = params.scratchBytes - kWorkspaceAlign > 0
                             ? params.scratchBytes - kWorkspaceAlign
                             : 0;
@@ -269,7 +268,7 @@ Status Gemm::prepare(const char *name, CudaDevice &device,
                                        s.alignedBytes);
       !status)
     return status;
-  if (isFloat8(params.lhs)) { // The library has no others.
+  if (isFloat8(params.lhs)) { // The library supports no other alignment.
     s.unaligned = s.aligned;
     s.unalignedBytes = s.alignedBytes;
     return Status::ok();

@@ -2,8 +2,8 @@
 
 #include "runtime/cuda/HostUpdates.h"
 
-// What the backends share; the other headers of runtime that the text includes
-// are compiled again with it, as the cpu backend compiles them.
+// Headers that both backends share. The other runtime headers are compiled
+// again below, as the cpu backend compiles them.
 #include "runtime/cpu/Checks.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/kernels/DType.h"
@@ -17,14 +17,14 @@
 #include <immintrin.h>
 #endif
 
-// The emulated backend's own kernels see another Vec.h.
+// Kernels of the emulated backend use another Vec.h.
 #undef TMC_CUDA_EMULATED
 
 namespace tmc::host {
 
-/// Sums of squares as this backend's kernels add them.
+/// Adds sums of squares in the order of this backend's kernels.
 #define TMC_SUMS_OF_CUDA
-// Its `namespace tmc` is tmc::host::tmc here.
+// The `namespace tmc` of these files becomes tmc::host::tmc.
 #include "runtime/cpu/Adafactor.cpp"
 #include "runtime/cpu/Adam4bit.cpp"
 #include "runtime/cpu/Lion.cpp"

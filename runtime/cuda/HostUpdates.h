@@ -1,9 +1,9 @@
 //===- HostUpdates.h - the cpu backend's updates, beside cuda's -*- C++ -*-===//
 //
-// HostUpdates.cpp compiles the text of runtime/cpu/Optimizer.cpp within a
-// namespace, so that its classes and those of this backend, which have the same
-// names, can be in one library. Parameters are passed as bytes: the two
-// declarations of a class are of one text.
+// HostUpdates.cpp compiles runtime/cpu/Optimizer.cpp inside a namespace, so
+// that one library can hold its classes and this backend's classes with the
+// same names. Parameters are passed as bytes: both declarations of a class come
+// from the same source.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_HOSTUPDATES_H
@@ -16,7 +16,7 @@
 
 namespace tmc::host {
 
-/// Whether this processor has the instructions that they were compiled for.
+/// Whether this processor has the instructions that the updates use.
 bool canRun();
 
 #define TMC_DECLARE_MAKE(NAME)                                                 \

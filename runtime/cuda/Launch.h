@@ -1,12 +1,13 @@
-//===- Launch.h - what kernels of the cuda backend are made of --*- C++ -*-===//
+//===- Launch.h - launches and device functions of cuda kernels -*- C++ -*-===//
 //
-// A launch that checks itself, and what the kernels share on the device.
+// A launch with error checks, and the device code that kernels share.
 //
-// Kernels of ours are launched by `launch`, never by <<<>>>, and name their
-// dynamic shared memory by TMC_DYNAMIC_SHARED (LaunchText.h).
+// Kernels are launched by `launch`, never by <<<>>>, and declare their dynamic
+// shared memory by TMC_DYNAMIC_SHARED (LaunchText.h).
 //
-// Determinism: each result is written by one thread, and sums run along fixed
-// trees of the shape. Products are contracted only where fmaf says so.
+// Determinism: each result is written by one thread, and sums follow fixed
+// trees that depend on the shape. Products are contracted only by an explicit
+// fmaf.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_LAUNCH_H
@@ -76,8 +77,9 @@ __device__ inline int64_t indexAt(const void *indices, DType type, int64_t i) {
                             : static_cast<const int32_t *>(indices)[i];
 }
 
-/// Reports an index outside its table. The one atomic of the backend: which of
-/// several faults is named may vary; results don't depend on it.
+/// Reports an index outside its table. This is the only atomic of the backend.
+/// The reported fault may vary if there are several; results don't depend on
+/// it.
 __device__ inline void reportFault(DeviceFault *fault, int64_t row,
                                    int64_t value, int64_t limit) {
   if (atomicCAS(&fault->set, 0, 1) == 0) {

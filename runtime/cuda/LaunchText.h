@@ -1,9 +1,8 @@
-//===- LaunchText.h - the two phrases that only nvcc reads ------*- C++ -*-===//
+//===- LaunchText.h - syntax that only nvcc reads ---------------*- C++ -*-===//
 //
-// A launch and dynamic shared memory have syntax of their own. A build that
-// reads kernels with another compiler defines both macros before it includes
-// anything of the backend; then every kernel runs as it stands on a machine
-// without a GPU.
+// A launch and dynamic shared memory have their own syntax. A build with
+// another compiler defines both macros before it includes a header of the
+// backend. Then every kernel runs unchanged on a machine without a GPU.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_LAUNCHTEXT_H

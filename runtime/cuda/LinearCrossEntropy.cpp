@@ -1,10 +1,10 @@
 //===- LinearCrossEntropy.cpp - loss of a product, chunk by chunk, on cuda ===//
 //
-// The logits of a chunk of rows exist only in scratch; the gradient makes them
-// again, or goes on where the loss has them, turns them into their own gradient
-// in place, and multiplies twice. Where x and w are narrow the logits are f32,
-// and a row of their gradient, rounded, takes the first half of the logits'
-// row; byte by byte:
+// The logits of a chunk of rows exist only in scratch. The gradient recomputes
+// them, or continues with the logits of the loss. It turns them into their own
+// gradient in place, and multiplies twice. If x and w are narrow, the logits
+// are f32, and a row of the rounded gradient takes the first half of the
+// logits' row. Byte by byte:
 //
 //   logits   [rows, V] f32     x0 x0 x0 x0 x1 x1 x1 x1 ...
 //   dlogits  [rows, V] bf16    d0 d0 d1 d1 ...             2 V from row to row
@@ -26,8 +26,8 @@ namespace {
 /// One product for whole chunks and one for a shorter last chunk.
 class ChunkedGemm {
 public:
-  /// `shape` gives all but the scratch of the product of a chunk of so many
-  /// rows; see Gemm::prepare for `lhsStride`.
+  /// `shape` gives all parameters except scratch for the product of a chunk
+  /// with a given number of rows; see Gemm::prepare for `lhsStride`.
   template <typename Shape>
   Status prepare(const char *name, CudaDevice &device,
                  const LinearCrossEntropyParams &p, int64_t productBytes,
@@ -75,7 +75,7 @@ struct Pieces {
   }
 };
 
-/// Of the logits' gradient, in elements.
+/// The row stride of the logits' gradient, in elements.
 int64_t gradientStride(const LinearCrossEntropyParams &p) {
   return p.vocabulary * (4 / sizeOf(p.type));
 }
@@ -83,12 +83,12 @@ StoredRows gradientOf(const LinearCrossEntropyParams &p, const Pieces &pieces) {
   return {pieces.logits, p.type, gradientStride(p)};
 }
 
-/// The products, and what is done with each chunk of logits.
+/// The products, and the work for each chunk of logits.
 struct Products {
   CudaDevice *device = nullptr;
   ChunkedGemm logits, dx, dw;
 
-  /// What is wanted; null: not.
+  /// The requested gradients; null: not requested.
   struct Gradients {
     void *dx; // of the type of x
     float *dw, *dbias;
@@ -106,7 +106,7 @@ struct Products {
                w, bias, pieces.logits, pieces.product, false);
   }
 
-  /// Multiplies the logits' gradient of a chunk, which is in scratch.
+  /// Multiplies by a chunk's gradient of logits, which is in scratch.
   void addGradients(Queue &queue, const LinearCrossEntropyParams &p,
                     const void *x, const void *w, int64_t r0, int64_t rows,
                     const Pieces &pieces, const Gradients &to,
@@ -243,7 +243,7 @@ LinearCrossEntropyWithGrad::LinearCrossEntropyWithGrad(const Params &params)
 LinearCrossEntropyWithGrad::~LinearCrossEntropyWithGrad() = default;
 
 Status LinearCrossEntropyWithGrad::prepare(Device &device) {
-  Params without = params_; // The log-sum-exps, which lie before the rest.
+  Params without = params_; // Without the log-sum-exps, which come first.
   without.scratchBytes -= alignScratch(params_.rows * 4);
   return state_->prepare("linear_cross_entropy_with_grad", device, without,
                          true);

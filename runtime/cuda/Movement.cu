@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kBlock)
   y[e] = x[(o * p.axis + at) * p.inner + i];
 }
 
-/// A thread owns dx[o, :, i] and adds in the order of the indices.
+/// A thread owns dx[o, :, i] and adds to it in the order of the indices.
 __global__ void __launch_bounds__(kBlock)
     scatterAdd(GatherGrad::Params p, const void *__restrict__ index,
                const float *__restrict__ dy, float *dx, DeviceFault *fault) {
@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-/// A thread owns one element of dx and looks through the indices: the same
-/// sums, for shapes with few columns.
+/// A thread owns one element of dx and scans all indices: the same sums, for
+/// shapes with few columns.
 __global__ void __launch_bounds__(kBlock)
     scatterScan(GatherGrad::Params p, const void *__restrict__ index,
                 const float *__restrict__ dy, float *dx, DeviceFault *fault) {
@@ -120,10 +120,10 @@ __global__ void __launch_bounds__(kBlock)
   }
   dx[e] = sum;
 }
-/// With so many columns each can have a thread of its own.
+/// With this many columns, each column gets its own thread.
 constexpr int64_t kManyColumns = 1024;
 
-/// Calls body with a value of an unsigned type as wide as an element.
+/// Calls body with a value of the unsigned type of an element's size.
 template <typename F> void withWord(DType type, F &&body) {
   switch (sizeOf(type)) {
   case 8:

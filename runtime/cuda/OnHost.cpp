@@ -1,4 +1,4 @@
-//===- OnHost.cpp - kernels on the host beside those of the device --------===//
+//===- OnHost.cpp - host kernels beside the device's kernels --------------===//
 
 #include "runtime/kernels/OnHost.h"
 

@@ -1,10 +1,10 @@
 //===- Optimizer.cu - updates of parameters on cuda -----------------------===//
 //
 // The updates are pointwise: a thread takes every kBlock-th element of its
-// block's piece, or every kBlock-th run of eight where one quad of draws rounds
-// that many. Scalar factors are computed in f64 and rounded once, by one
-// thread of each block. The sum of squares is a pass of its own, one block per
-// kUpdateTile elements, whose partial sums a last block adds by a fixed tree.
+// block's piece, or every kBlock-th run of eight if one quad of random numbers
+// rounds a run. Scalar factors are computed in f64 and rounded once, by one
+// thread of each block. The sum of squares is a separate pass: one block per
+// kUpdateTile elements, and a last block adds the partial sums by a fixed tree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,11 +45,11 @@ __global__ void __launch_bounds__(kBlock)
       });
 }
 
-/// The codes of one moment, as a block of threads uses them.
+/// The codes of one moment, in a block's shared memory.
 struct CodeTable {
   float value[adam::kCodes], above[adam::kCodes];
 
-  /// By all threads; a barrier must follow.
+  /// Called by all threads; a barrier must follow.
   __device__ void fill(bool isSigned) {
     for (int c = int(threadIdx.x); c < adam::kCodes; c += int(blockDim.x)) {
       value[c] = adam::codeValue(isSigned, c);
@@ -61,7 +61,7 @@ struct CodeTable {
   }
 };
 
-/// A block of threads takes a piece, and in it a block of codes at a time, an
+/// A block of threads takes a piece, one block of codes at a time, with one
 /// element per thread.
 template <typename Param, typename Grad>
 __global__ void __launch_bounds__(kBlock)
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kBlock)
       if constexpr (!isNarrow<Param>)
         copy.store<1>(i, p);
     }
-    // The maxima have been read: blockReduce begins with a barrier.
+    // All threads have read the maxima: blockReduce begins with a barrier.
     const float mostM = blockReduce(fabsf(m), reduced, MaxOp{});
     const float mostV = blockReduce(v, reduced, MaxOp{});
     if (i < end) {
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(kBlock)
     *out = float(total);
 }
 
-/// As many addresses as the arguments of one launch hold with ease.
+/// The most addresses of one launch; they fit its arguments easily.
 constexpr int64_t kNormPiece = 256;
 struct NormPiece {
   const float *squares[kNormPiece];
@@ -361,7 +361,7 @@ GradNorm::~GradNorm() = default;
 
 Status GradNorm::prepare(Device &device) {
   state_->device = &cuda::deviceOf(device);
-  // One running sum, needed only where the addresses don't fit one launch.
+  // One running sum, needed only if the addresses don't fit one launch.
   return cuda::requireScratch(
       "grad_norm",
       params_.count > cuda::kNormPiece ? int64_t(sizeof(double)) : 0,

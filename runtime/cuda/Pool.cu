@@ -1,7 +1,7 @@
 //===- Pool.cu - two-dimensional pooling on cuda --------------------------===//
 //
 // A thread per element of the result. A gradient gathers: the thread of an
-// input looks at the windows that cover it, in row-major order of the taps.
+// input reads the windows that cover it, in row-major order of the taps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ struct Place {
   }
 };
 
-/// Position in image n of the first largest element under a window; -1 where
-/// there is none but padding. A NaN is larger than all.
+/// Position in image n of the first largest element under a window; -1 if the
+/// window covers only padding. A NaN is larger than all numbers.
 __device__ int64_t firstLargest(const Windows &p, StoredIn x, int64_t n,
                                 int64_t c, int64_t oh, int64_t ow) {
   int64_t at = -1;

@@ -1,14 +1,14 @@
-//===- Quantize.cu - floats as codes of 8 bits on cuda --------------------===//
+//===- Quantize.cu - floats as 8-bit codes on cuda ------------------------===//
 //
-// Scales and codes are those of the cpu, bit for bit. A block takes a tile of
-// as many elements as a thread of the cpu does; where codes are wanted turned
-// as well, a square of them, which is turned in shared memory:
+// Scales and codes are those of the cpu, bit for bit. A block takes a tile with
+// as many elements as a cpu thread's tile. If transposed codes are needed too,
+// the tile is a square, which is transposed in shared memory:
 //
-//     scale of x       maxima of tiles, then one block: their maximum; encode
+//     scale of x       maxima of tiles; then one block: their maximum; encode
 //     scale delayed    one block: the history's maximum; encode, with maxima
 //                      and counts of tiles; then one block: amax and count
 //     of blocks        encode, with the maxima of a square's rows and columns,
-//                      or of all of it: scales go across no square
+//                      or of the whole square: no scale crosses a square
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,18 +32,19 @@ struct LargerOp {
   }
 };
 
-/// What a thread finds in its elements.
+/// The findings of a thread in its elements.
 struct Tally {
   int32_t most = 0, saturated = 0;
 
-  /// A tile's, for all of its threads. `shared` has room for each.
+  /// The tally of a tile, returned to all its threads. `shared` has a place for
+  /// each.
   __device__ Tally ofBlock(int32_t *shared) const {
     return {blockReduce(most, shared, LargerOp()),
             blockReduce(saturated, shared, AddOp())};
   }
 };
 
-/// maxima[tile] = the bits of its largest magnitude.
+/// maxima[tile] = the bits of the tile's largest magnitude.
 __global__ void __launch_bounds__(kBlock)
     findMaxima(StoredIn x, int64_t count, int32_t *maxima) {
   __shared__ int32_t shared[kBlock];
@@ -62,8 +63,7 @@ __global__ void __launch_bounds__(kBlock)
     maxima[blockIdx.x] = most;
 }
 
-/// The scale of what has these magnitudes: bits of floats, whose signs don't
-/// count.
+/// The scale for these magnitudes: bits of floats, whose signs are ignored.
 __global__ void __launch_bounds__(kBlock)
     findScale(const int32_t *__restrict__ magnitudes, int64_t count,
               DType codes, float *scale) {
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kBlock)
     *scale = scaleOfWhole(most, codes);
 }
 
-/// A code of x, which the tally takes up.
+/// Encodes x and adds it to the tally.
 template <typename C>
 __device__ void encodeOne(float x, float factor, DType codes, Tally &tally,
                           C *to) {
@@ -88,7 +88,7 @@ __device__ void encodeOne(float x, float factor, DType codes, Tally &tally,
   storeLanes<1>(to, unlessInfinite(x, x * factor));
 }
 
-/// What a tile found, where that is wanted.
+/// Stores the tally of a tile, if requested.
 __device__ void keep(const Tally &tally, int32_t *shared, int32_t *maxima,
                      int32_t *counts) {
   if (!maxima)
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kBlock)
   keep(tally, shared, maxima, counts);
 }
 
-/// Matrices, and squares of them.
+/// The size of a matrix, and its number of squares.
 struct Squares {
   int64_t rows, columns, high, wide;
 
@@ -128,8 +128,8 @@ struct Squares {
         wide(blocksIn(p.columns, kQuantizeSide)) {}
 };
 
-/// The same of squares, whose codes go to `turned`, too. A row of a square in
-/// shared memory is a byte longer, so that columns lie in different banks.
+/// The same for squares, whose codes also go to `turned`. A row of a square in
+/// shared memory has one extra byte, so that columns are in different banks.
 template <typename C>
 __global__ void __launch_bounds__(kBlock)
     encodeSquares(StoredIn x, Squares s, DType codes,
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kBlock)
   keep(tally, shared, maxima, counts);
 }
 
-/// What the tiles found, together.
+/// Combines the findings of all tiles.
 __global__ void __launch_bounds__(kBlock)
     gather(const int32_t *__restrict__ maxima,
            const int32_t *__restrict__ counts, int64_t tiles, float *amax,
@@ -189,24 +189,24 @@ __global__ void __launch_bounds__(kBlock)
 //===----------------------------------------------------------------------===//
 
 static_assert(kSide == kScaleBlock);
-/// A square's threads: each has elements of one column, kRowStep rows apart, as
-/// many as a warp has lanes.
+/// The threads of a square: each has as many elements of one column as a warp
+/// has lanes, kRowStep rows apart.
 constexpr int kSquareThreads = 512, kRowStep = kSquareThreads / kSide;
 static_assert(kSide / kRowStep == kWarp);
 /// Warps that share a row of a square.
 constexpr int kParts = kSide / kWarp;
 
-/// Codes and packed scales of one order of a matrix; or nothing.
+/// Codes and packed scales for one order of a matrix; null: not requested.
 template <typename C> struct Packed {
   C *codes;
   float *scales;
   PackedScales place;
 };
 
-/// The largest magnitude over the lanes of a warp of each of 32 numbers, as
-/// bits: lane i gets that of number i. Lanes exchange halves of the numbers,
-/// then quarters, ...: 31 shuffles in place of 160. (By recursion: nvcc leaves
-/// the array of a loop of loops in memory.)
+/// For each of 32 numbers, the largest magnitude over the lanes of a warp, as
+/// bits; lane i gets the result of number i. Lanes exchange halves of the
+/// numbers, then quarters, ...: 31 shuffles instead of 160. (A recursion,
+/// because nvcc keeps the array in memory if nested loops are used.)
 template <int Half = kWarp / 2, typename T>
 __device__ int32_t maximaOfLanes(const T (&numbers)[2 * Half]) {
   const bool isUpper = (threadIdx.x & unsigned(Half)) != 0;
@@ -225,7 +225,7 @@ __device__ int32_t maximaOfLanes(const T (&numbers)[2 * Half]) {
     return larger[0];
 }
 
-/// The maximum of what N parts have found of row or column `i`.
+/// The maximum over N parts for row or column `i`.
 template <int N>
 __device__ int32_t largestOf(const int32_t (&parts)[N][kSide], int i) {
   int32_t most = 0;
@@ -235,9 +235,9 @@ __device__ int32_t largestOf(const int32_t (&parts)[N][kSide], int i) {
   return most;
 }
 
-/// Writes the scales of a square at (row0, column0) of the matrix that `to` is
-/// of, and keeps the factor of each of its rows. Thread i has the maximum of
-/// row i, or of the square.
+/// Writes the scales of the square at (row0, column0) of `to`'s matrix, and
+/// keeps the factor of each row. Thread i passes the maximum of row i, or of
+/// the square.
 template <typename C>
 __device__ void scaleRows(const Packed<C> &to, int64_t row0, int64_t column0,
                           int32_t most, DType codes, float *factors) {
@@ -255,15 +255,15 @@ __device__ void scaleRows(const Packed<C> &to, int64_t row0, int64_t column0,
   const int64_t at = place.at(row0, column0);
   if (i == 0)
     to.scales[at] = scale;
-  // The last square of a row writes the zeros behind it.
+  // The last square of a row writes the zeros after it.
   const int64_t behind = blocksIn(place.columns, kSide) + i;
   if (column0 + kSide >= place.columns && behind < place.along())
     to.scales[row0 / kSide * place.along() + behind] = 0;
 }
 
-/// Codes of squares of a matrix and the scales of their rows, and of the
-/// squares turned and the scales of their columns. Elements stay in registers,
-/// so that they are read once.
+/// Codes of the squares of a matrix with the scales of their rows, and of the
+/// transposed squares with the scales of their columns. Elements stay in
+/// registers, so they are read once.
 template <typename C>
 __global__ void __launch_bounds__(kSquareThreads)
     encodeBlocks(StoredIn x, Squares s, DType type, Packed<C> straight,
@@ -275,7 +275,7 @@ __global__ void __launch_bounds__(kSquareThreads)
   const int64_t column0 = int64_t(blockIdx.x) % s.wide * kSide;
   const int64_t row0 = int64_t(blockIdx.x) / s.wide * kSide;
   const int across = int(threadIdx.x) % kSide, down = int(threadIdx.x) / kSide;
-  // Rows from this thread's first one on, in its column.
+  // Rows from this thread's first row on, in its column.
   const int64_t below = column0 + across < s.columns ? s.rows - row0 - down : 0;
   const int rows = int(below < kSide ? below : kSide);
   const int64_t first = (row0 + down) * s.columns + column0 + across,

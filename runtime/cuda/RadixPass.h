@@ -1,14 +1,15 @@
 //===- RadixPass.h - the arithmetic of a stable radix sort ------*- C++ -*-===//
 //
-// Pairs (key, value) are sorted by one digit of the key per pass, least digit
-// first. A tile of pairs belongs to one block; thread d of it owns digit d:
+// Pairs (key, value) are sorted by one digit of the key per pass, least
+// significant digit first. A tile of pairs belongs to one block; thread d of it
+// owns digit d:
 //
-//     counts[d][tile] = pairs of the tile with digit d          (one thread
-//     each) starts          = counts, summed up before each, digit by digit
+//     counts[d][tile] = pairs of the tile with digit d   (one thread each)
+//     starts          = sum of all earlier counts, digit by digit
 //     thread d walks the tile in order and moves its pairs to starts[d][tile]++
 //
-// Each pair's place is a function of the keys alone: no atomics, and equal keys
-// keep their order.
+// Each pair's place depends on the keys only: there are no atomics, and equal
+// keys keep their order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_RADIXPASS_H
@@ -41,7 +42,7 @@ struct SortPair {
   int32_t key, value;
 };
 
-/// Where the pieces of a sort's scratch begin, in bytes.
+/// The offsets of the pieces of a sort's scratch, in bytes.
 struct SortScratch {
   int64_t tiles, first, second, counts, bytes;
 

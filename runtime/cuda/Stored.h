@@ -1,10 +1,9 @@
 //===- Stored.h - floats in memory as f32, bf16 or f16, on cuda -*- C++ -*-===//
 //
-// Kernels that compute in f32 widen what they load and round what they store,
-// once. What the type is they learn at run time: it decides a loop of loads or
-// a store, never how a kernel computes, and the branch is the same for all
-// threads. A template would compile each kernel three times, for every
-// architecture.
+// Kernels that compute in f32 widen loaded values and round stored ones, once.
+// They get the type at run time. It selects a loop of loads or a store, but
+// never changes the arithmetic, and all threads take the same branch. A
+// template would compile each kernel three times, for every architecture.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_STORED_H
@@ -42,8 +41,8 @@ template <typename Void> struct StoredFloats {
     visit([&](auto *p) { storeLanes<1>(p + i, value); });
   }
 
-  /// Calls body with the pointer that this is: to float, bf16 or f16. They are
-  /// read by loadLanes<1> and written by storeLanes<1>.
+  /// Calls body with the data as a pointer to float, bf16 or f16. loadLanes<1>
+  /// reads it and storeLanes<1> writes it.
   template <typename F> __device__ void visit(F &&body) const {
     if (type == DType::BF16)
       body(as<bf16>());
@@ -60,8 +59,8 @@ private:
   }
 };
 
-/// On the host: calls body with a value of what holds `type`, to choose a
-/// template by.
+/// On the host: calls body with a value of the storage type of `type`, to
+/// select a template.
 template <typename F> void withStored(DType type, F &&body) {
   if (type == DType::BF16)
     body(bf16{});

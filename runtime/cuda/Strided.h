@@ -1,14 +1,14 @@
-//===- Strided.h - index arithmetic of kernels that move elements -*- C++
-//-*-===//
+//===- Strided.h - index arithmetic of element moves ------------*- C++ -*-===//
 //
 // A move: for each index below `shape`, element
 //   out[outOffset + sum i_d outStrides[d]] = in[inOffset + sum i_d
 //   inStrides[d]]
-// Transpose, concat, pad and strided copies all become one. Before a launch it
-// is simplified: dimensions of size 1 go, and neighbours that are one run in
-// both in and out become one, so that few divisions remain per element.
+// Transpose, concat, pad and strided copies all become one move. Before a
+// launch the move is simplified: dimensions of size 1 are removed, and
+// neighbouring dimensions that are contiguous in both in and out are merged, so
+// that few divisions per element remain.
 //
-// Plain C++, so that it is tested on the host.
+// Plain C++, so that tests can run it on the host.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_STRIDED_H
@@ -37,7 +37,7 @@ struct Move {
     return n;
   }
 
-  /// Element number `i`, row-major over `shape`, is at these places.
+  /// The places of element number `i`, row-major over `shape`.
   TMC_HD void locate(int64_t i, int64_t &in, int64_t &out) const {
     in = inOffset;
     out = outOffset;
@@ -61,7 +61,7 @@ inline std::vector<int64_t> rowMajor(const std::vector<int64_t> &shape) {
   return strides;
 }
 
-/// The simplified move, or false where more than kMoveRank dimensions remain.
+/// The simplified move, or false if more than kMoveRank dimensions remain.
 inline bool makeMove(const std::vector<int64_t> &shape,
                      const std::vector<int64_t> &inStrides,
                      const std::vector<int64_t> &outStrides, int64_t inOffset,
@@ -92,7 +92,7 @@ inline bool makeMove(const std::vector<int64_t> &shape,
   return true;
 }
 
-/// Side of the square tiles that a transposition goes through.
+/// Side of the square tiles of a transposition.
 constexpr int64_t kTransposeTile = 32;
 
 /// A move whose fastest dimension in `in` isn't the fastest in `out`: element
@@ -106,7 +106,7 @@ struct Transposition {
   TMC_HD int64_t blocks() const { return aTiles * bTiles * rest.count(); }
 };
 
-/// False where the move isn't of that kind, or so small in one dimension that
+/// False if the move isn't of that kind, or so small in one dimension that
 /// tiles would be mostly empty.
 inline bool asTransposition(const Move &move, Transposition &t) {
   int in = -1, out = -1;

@@ -1,8 +1,9 @@
-//===- TensorAttention.cu - attention of bf16 by tensor cores -------------===//
+//===- TensorAttention.cu - bf16 attention on tensor cores ----------------===//
 //
-// The tiling of Attention.cu and AttentionGrad.cu with fragments in place of
-// threads' shares (TensorTile.h): a block owns rows of queries, or, for the
-// gradients of keys and values, of keys, and walks tiles of the other side:
+// The tiling of Attention.cu and AttentionGrad.cu with fragments instead of the
+// parts of threads (TensorTile.h). A block owns rows of queries (for the
+// gradients of keys and values, rows of keys) and walks tiles of the other
+// side:
 //
 //   forward   s = q k^T;  p = exp(s - top);         out += p v
 //   queries   s = q k^T;  dp = dout v^T;            dq  += ds k
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   const TensorTiles<Shape, 1> tiles(memory);
   constexpr int Walked = Shape::Walked;
   const int lane = linearThread() % kWarp, warp = linearThread() / kWarp;
-  // The last queries see most keys: they start first.
+  // The last queries see the most keys, so they start first.
   const int64_t query0 = int64_t(gridDim.x - 1 - blockIdx.x) * kOwnRows;
   const int64_t head = blockIdx.y, batch = blockIdx.z;
   const int64_t kvHead = head / (p.heads / p.kvHeads);
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   int stage = 0;
   for (int64_t key0 = keyBegin; key0 < keyEnd; key0 += Walked, stage ^= 1) {
     waitGroup<0>();
-    __syncthreads(); // this tile is there, the other stage has been read
+    __syncthreads(); // this tile has arrived, the other stage has been read
     fetch(key0 + Walked, stage ^ 1);
     if (drops) {
       fillKept<kOwnRows, Walked, Shape::kKeptStride, kTensorThreads>(
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(kTensorThreads)
           largest = largest > x ? largest : x;
         }
       largest = overQuad(largest, MaxOp{});
-      // A row that has seen nothing: any finite shift gives exp(-inf) = 0.
+      // If a row has seen no key yet, any finite shift gives exp(-inf) = 0.
       const float shift = largest == -INFINITY ? 0.0f : largest;
       const float shrink = expf(top[half] - shift);
       top[half] = largest;
@@ -130,13 +131,14 @@ __global__ void __launch_bounds__(kTensorThreads)
   }
 }
 
-/// How dout lies.
+/// The strides of dout.
 __device__ inline AttentionStrides stridesOfDout(const AttentionParams &p) {
   return {p.queries * p.heads * p.headDim, p.heads * p.headDim, p.headDim};
 }
 
-/// One score of a gradient: the product becomes drop(P), the gradient of what
-/// was dropped that of the product. `factor` is what dropout multiplies by.
+/// One score of a gradient: `product` becomes drop(P), and `gradient`, of the
+/// dropped probability, becomes that of the product. `factor` is dropout's
+/// multiplier.
 __device__ inline void gradientOfScore(const AttentionParams &p,
                                        const AttentionExtras &extras,
                                        bool plain, int64_t batch, int64_t head,
@@ -195,7 +197,7 @@ __global__ void __launch_bounds__(kTensorThreads)
     const int64_t head = kvHead * perKey + step / trips;
     const int64_t query0 = begin + step % trips * Walked;
     waitGroup<0>();
-    __syncthreads(); // this tile is there, the other stage has been read
+    __syncthreads(); // this tile has arrived, the other stage has been read
     fetch(step + 1, stage ^ 1);
     if (drops) {
       fillKept<Walked, kOwnRows, kOwnRows + 4, kTensorThreads>(
@@ -289,7 +291,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   int stage = 0;
   for (int64_t key0 = keyBegin; key0 < keyEnd; key0 += Walked, stage ^= 1) {
     waitGroup<0>();
-    __syncthreads(); // this tile is there, the other stage has been read
+    __syncthreads(); // this tile has arrived, the other stage has been read
     fetch(key0 + Walked, stage ^ 1);
     if (drops) {
       fillKept<kOwnRows, Walked, Shape::kKeptStride, kTensorThreads>(
@@ -328,8 +330,8 @@ __global__ void __launch_bounds__(kTensorThreads)
   }
 }
 
-/// Calls body with the forward kernel's shape, and the gradients'. Longer heads
-/// are walked in smaller tiles there, for the registers' sake.
+/// Calls body with the shape of the forward kernel and that of the gradients.
+/// The gradients walk longer heads in smaller tiles, to save registers.
 template <typename F>
 auto withTensorShapes(const AttentionParams &p, F &&body) {
   if (p.headDim <= 64)

@@ -1,14 +1,14 @@
-//===- TensorAttention.h - attention of bf16 by tensor cores ----*- C++ -*-===//
+//===- TensorAttention.h - bf16 attention on tensor cores -------*- C++ -*-===//
 //
-// The kernels of TensorAttention.cu, for Attention.cu and AttentionGrad.cu:
-// what the ones of those files compute of the same operands, with the same
-// masks, dropout and windows, where operands are bf16.
+// The kernels of TensorAttention.cu, for Attention.cu and AttentionGrad.cu.
+// They compute the same results as the kernels of those files, with the same
+// masks, dropout and windows, for bf16 operands.
 //
-// Products of operands are exact and added up in f32. What the softmax gives
-// goes into the second products as two bf16 numbers, its rounded value and
-// what that leaves: 16 bits of it count. So results are those of the f32
-// kernels up to the order of sums, not to the bit. f16 hasn't the range for
-// that: gradients of scores overflow where a loss is scaled.
+// Products of operands are exact and added up in f32. Results of the softmax
+// enter the second products as two bf16 numbers, the rounded value and the
+// rounded rest: 16 bits in total. So results equal those of the f32 kernels up
+// to the order of sums, not to the bit. f16 doesn't have enough range:
+// gradients of scores overflow if a loss is scaled.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_TENSORATTENTION_H
@@ -19,19 +19,19 @@
 
 namespace tmc::cuda {
 
-/// What gradients of attention read and write. `dots` [batch, heads, queries]:
-/// for each query, the sum over channels of dout * out.
+/// The operands and results of the gradients of attention. `dots` [batch,
+/// heads, queries]: for each query, the sum over channels of dout * out.
 struct GradOperands {
   const void *q, *k, *v, *out, *dout;
   const float *lse;
   AttentionExtras extras;
   float *dots;
   void *dq, *dk, *dv;
-  float *dbias, *slices; // of the second slice of the batch on
+  float *dbias, *slices; // from the second slice of the batch on
 };
 
-/// Whether the device has units and shared memory for these kernels, and the
-/// operands are theirs: bf16, heads of up to 128 channels.
+/// Whether the device has tensor cores and shared memory for these kernels, and
+/// the operands have their form: bf16, heads of up to 128 channels.
 bool takesTensorCores(const CudaDevice &device, const AttentionParams &p);
 
 Status prepareTensorAttention(const CudaDevice &device,
@@ -40,7 +40,7 @@ void runTensorAttention(Queue &queue, const AttentionParams &p, const void *q,
                         const void *k, const void *v,
                         const AttentionExtras &extras, void *out, float *lse);
 
-/// dq, dk and dv, once the dots are there.
+/// Computes dq, dk and dv; the dots must be complete.
 Status prepareTensorGradients(const CudaDevice &device,
                               const AttentionParams &p);
 void runTensorGradients(Queue &queue, const AttentionParams &p,

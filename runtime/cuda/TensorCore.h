@@ -1,7 +1,7 @@
-//===- TensorCore.h - products of fragments, copies in flight ---*- C++ -*-===//
+//===- TensorCore.h - fragment products, asynchronous copies ----*- C++ -*-===//
 //
-// What a warp's tensor cores take and give, as functions on values that lanes
-// hold, for kernels that read the same on a card and in the emulator.
+// The operations of a warp's tensor cores, as functions on values that lanes
+// hold. Kernels that use them read the same on a card and in the emulator.
 //
 //   mma            C[16, 8] += A[16, k] B[k, 8], where a row of A and a column
 //                  of B are 32 bytes: k is 8 of tf32, 16 of bf16 or f16, 32 of
@@ -10,7 +10,7 @@
 //   copyAsync      global to shared memory, behind the thread's back, until
 //                  waitGroup says that it is over
 //
-// Lane l = 4 * g + t holds of A, B and C (byte columns; floats of C):
+// In A, B and C, lane l = 4 * g + t holds (byte columns; floats of C):
 //
 //     A           0..15        16..31     B      column g     C      2t, 2t+1
 //     row g       word 0, 4t   word 2     0..15   word 0, 4t  row g   c0, c1
@@ -20,18 +20,18 @@
 // Fragments for mma.m16n8k8" (tf32), "... mma.m16n8k16 with floating point
 // type" and "... mma.m16n8k32"; "ldmatrix"; "cp.async", "cp.async.wait_group".
 //
-// Products are exact. A card adds them and C in f32 in an order and with a
-// rounding that the PTX ISA leaves open; the emulator adds them to C one by
-// one, k ascending, each sum rounded to nearest.
+// Products are exact. A card adds them and C in f32. The PTX ISA leaves the
+// order and the rounding open. The emulator adds them to C one by one, k
+// ascending, with each sum rounded to nearest.
 //
-// All lanes of a warp call mma and loadMatrices together, in one place of the
-// program, and none has left the kernel. Nothing here orders memory accesses:
-// before loadMatrices reads what another lane has stored, there is a barrier,
-// and copies are waited for by the thread that made them *before* the barrier
-// by which the others learn of it.
+// All lanes of a warp must call mma and loadMatrices together, in one place of
+// the program. No function here orders memory accesses: a barrier is needed
+// before loadMatrices reads the stores of another lane. A thread must wait for
+// its own copies *before* the barrier after which other threads read them.
 //
-// Needed: sm_80 for mma, sm_89 of fp8, sm_75 of f16; sm_75 for loadMatrices.
-// Below that, mma traps (see kHasMma). Below sm_80 copyAsync copies at once.
+// Required: sm_80 for mma, sm_89 for fp8, sm_75 for f16; sm_75 for
+// loadMatrices. On older cards mma traps (see kHasMma). Below sm_80 copyAsync
+// copies at once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_TENSORCORE_H
@@ -46,7 +46,7 @@ namespace tmc::cuda {
 
 enum class Element { BF16, F16, TF32, E4M3, E5M2 };
 
-/// A lane's share of A, B and C.
+/// A lane's part of A, B and C.
 struct FragmentA {
   uint32_t words[4];
 };
@@ -60,17 +60,17 @@ struct FragmentC {
 #ifdef __CUDA_ARCH__
 constexpr int kArchitecture = __CUDA_ARCH__;
 #else
-constexpr int kArchitecture = 890; // of the host's view, and the emulator's
+constexpr int kArchitecture = 890; // for the host pass, and the emulator
 #endif
-/// Whether the device that this is compiled for multiplies elements of a type.
+/// Whether the device of this compilation multiplies elements of a type.
 template <Element T>
 constexpr bool kHasMma = kArchitecture >=
                          (T == Element::E4M3 || T == Element::E5M2 ? 890
                           : T == Element::F16                      ? 750
                                                                    : 800);
 
-/// Two floats rounded to bf16, `low` in the low half: the order in which a
-/// fragment holds neighbours.
+/// Two floats rounded to bf16, `low` in the low half: the order of neighbours
+/// in a fragment.
 __device__ __forceinline__ uint32_t packBF16(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   uint32_t both;
@@ -119,7 +119,7 @@ template <int Pending> __device__ __forceinline__ void waitGroup() {
 
 #else // a card
 
-/// c += a * b. The types of A and B are one, or both of fp8.
+/// c += a * b. A and B have the same type, or are both fp8.
 template <Element A, Element B = A>
 __device__ __forceinline__ void mma(FragmentC &c, const FragmentA &a,
                                     const FragmentB &b) {
@@ -152,7 +152,7 @@ __device__ __forceinline__ void mma(FragmentC &c, const FragmentA &a,
   if constexpr (A == Element::TF32)
     TMC_MMA("m16n8k8", "tf32.tf32");
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
-  // Half of the columns at a time.
+  // Half of the k range at a time.
   if constexpr (A == Element::F16)
     for (int half = 0; half < 2; ++half)
       asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
@@ -169,11 +169,11 @@ __device__ __forceinline__ void mma(FragmentC &c, const FragmentA &a,
 #endif
 }
 
-/// Loads `Count` matrices of 8 x 8 elements of 2 bytes: `row` of lane 8 * m + r
-/// is the address, aligned to 16 bytes, of row r of matrix m, and lane 4 * g +
-/// t gets of matrix m, in words[m], the elements 2t and 2t + 1 of row g; where
-/// `Transposed`, of column g. All lanes' addresses are valid ones, also those
-/// beyond 8 * Count: sm_75 asks for it.
+/// Loads `Count` matrices of 8 x 8 elements of 2 bytes. `row` of lane 8 * m + r
+/// is the address, aligned to 16 bytes, of row r of matrix m. In words[m], lane
+/// 4 * g + t gets the elements 2t and 2t + 1 of row g of matrix m (of column g
+/// if `Transposed`). All lanes need valid addresses, also those beyond 8 *
+/// Count: sm_75 requires it.
 template <int Count, bool Transposed = false>
 __device__ __forceinline__ void loadMatrices(uint32_t (&words)[Count],
                                              const void *row) {
@@ -201,16 +201,16 @@ __device__ __forceinline__ void loadMatrices(uint32_t (&words)[Count],
 #undef TMC_LOAD
 }
 
-/// Copies `Bytes` bytes, both addresses aligned to that, of which the last
-/// Bytes - valid are zeros that nothing is read for. Nobody may touch what is
-/// written, or write what is read, before waitGroup says that it is over.
+/// Copies `Bytes` bytes between addresses aligned to `Bytes`. The last Bytes -
+/// valid bytes become zeros without a read. Until waitGroup returns, no thread
+/// may access the destination or write the source.
 template <int Bytes>
 __device__ __forceinline__ void copyAsync(void *shared, const void *global,
                                           int valid = Bytes) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const unsigned to = unsigned(__cvta_generic_to_shared(shared));
-  // Past the first-level cache where the instruction can.
+  // Bypasses the first-level cache if the instruction allows it.
   if constexpr (Bytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
                  "l"(global), "r"(valid)
@@ -227,15 +227,15 @@ __device__ __forceinline__ void copyAsync(void *shared, const void *global,
 #endif
 }
 
-/// Closes the group of this thread's copies since the last one, if any.
+/// Closes the group of this thread's copies since the last group, if any.
 __device__ __forceinline__ void commitGroup() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-/// Waits until at most the `Pending` youngest groups of this thread's aren't
-/// over. Copies that no group was closed for aren't waited for.
+/// Waits until at most the `Pending` youngest groups of this thread are
+/// unfinished. Copies outside of closed groups aren't waited for.
 template <int Pending> __device__ __forceinline__ void waitGroup() {
   static_assert(Pending >= 0);
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -1,13 +1,13 @@
-//===- TensorTile.h - tiles of bf16 attention for tensor cores --*- C++ -*-===//
+//===- TensorTile.h - tiles of bf16 attention, tensor cores -----*- C++ -*-===//
 //
-// What the kernels of TensorAttention.cu share. A block of four warps owns 64
-// rows of operands, a warp 16 of them, and walks tiles of the other side's
-// rows, two operands at a time and two stages of them: the next tile is on its
-// way while one is used.
+// The common part of the kernels of TensorAttention.cu. A block of four warps
+// owns 64 rows of operands, a warp 16 of them. It walks tiles of the other
+// side's rows, two operands at a time and in two stages: the next tile arrives
+// while the current one is used.
 //
-// A tile is rows of bf16, Depth + 8 apart, so that the eight rows of a matrix
-// lie in different banks. Scores stay in registers: the sums that a lane holds
-// of two products of 8 columns are what it gives to a product along these 16.
+// A tile is rows of bf16, Depth + 8 elements apart, so that the eight rows of a
+// matrix are in different banks. Scores stay in registers: a lane's sums of two
+// products of 8 columns are its operand for a product along these 16 columns.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_TENSORTILE_H
@@ -40,7 +40,7 @@ __device__ inline int linearThread() {
 struct TensorRows {
   const uint16_t *data;
   int64_t rows, stride; // in elements
-  bool isAligned;       // each row's start and length to 16 bytes
+  bool isAligned;       // each row's start and length are multiples of 16 bytes
 
   __device__ TensorRows(const void *base, int64_t shift, int64_t rows,
                         int64_t stride, int64_t headDim)
@@ -49,7 +49,7 @@ struct TensorRows {
                                   stride % 8 == 0 && headDim % 8 == 0) {}
 };
 
-/// Those of `head`, which lies so.
+/// The rows of `head` in an operand with these strides.
 __device__ inline TensorRows rowsOfHead(const void *base,
                                         const AttentionStrides &strides,
                                         int64_t rows, int64_t headDim,
@@ -58,8 +58,8 @@ __device__ inline TensorRows rowsOfHead(const void *base,
           headDim};
 }
 
-/// Begins to copy rows [row0, row0 + Count) into a tile, zeros where there is
-/// nothing. They are there after waitGroup and a barrier.
+/// Starts to copy rows [row0, row0 + Count) into a tile, with zeros for missing
+/// elements. They are visible after waitGroup and a barrier.
 template <typename Shape, int Count>
 __device__ void fetchTile(const TensorRows &from, int64_t row0, int64_t headDim,
                           uint16_t *tile) {
@@ -78,7 +78,7 @@ __device__ void fetchTile(const TensorRows &from, int64_t row0, int64_t headDim,
   }
 }
 
-/// The same rows of two operands, into tiles that follow each other.
+/// The same rows of two operands, into consecutive tiles.
 template <typename Shape, int Count>
 __device__ void fetchPair(const TensorRows &first, const TensorRows &second,
                           int64_t row0, int64_t headDim, uint16_t *tiles) {
@@ -116,7 +116,7 @@ __device__ void multiplyRows(FragmentC (&c)[Shape::kColumns],
   }
 }
 
-/// Two numbers as bf16 and what that leaves of them, as bf16.
+/// Two numbers as bf16, and the rest of each number as bf16.
 __device__ inline void splitBF16(float low, float high, uint32_t &rounded,
                                  uint32_t &rest) {
   rounded = packBF16(low, high);
@@ -162,7 +162,7 @@ template <int N> __device__ void zeroSums(FragmentC (&c)[N]) {
       sum = 0;
 }
 
-/// Writes a lane's share of row `half` (of g, g + 8) of a result.
+/// Writes a lane's part of row `half` (of g, g + 8) of a result.
 template <int N>
 __device__ void writeSums(const FragmentC (&c)[N], int half, float scale,
                           int64_t headDim, uint16_t *row, int lane) {
@@ -184,8 +184,8 @@ __device__ void writeSums(const FragmentC (&c)[N], int half, float scale,
   }
 }
 
-/// Whether each of these queries sees each of these keys, and scores are scaled
-/// products: most tiles of most models.
+/// Whether all these queries see all these keys, and scores are scaled products
+/// only: true for most tiles of most models.
 __device__ inline bool isPlain(const AttentionParams &p,
                                const AttentionExtras &extras, int64_t query0,
                                int64_t queries, int64_t key0, int64_t keys) {
@@ -203,7 +203,7 @@ template <typename Op> __device__ float overQuad(float x, Op op) {
   return op(x, __shfl_xor_sync(0xffffffffu, x, 1));
 }
 
-/// A block's own tiles, then two pairs of walked ones, then what is kept.
+/// A block's own tiles, then two pairs of walked tiles, then the kept scores.
 template <typename Shape, int Own> struct TensorTiles {
   uint16_t *own;
   float *kept;

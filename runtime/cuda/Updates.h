@@ -1,7 +1,7 @@
-//===- Updates.h - what updates on cuda are made of -------------*- C++ -*-===//
+//===- Updates.h - common parts of updates on cuda --------------*- C++ -*-===//
 //
-// The elements of a block of threads, the chance by which they are rounded, and
-// the sums of squares that updates report.
+// The elements of a block of threads, the random bits that round them, and the
+// sums of squares of the updates.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_UPDATES_H
@@ -14,8 +14,8 @@
 
 namespace tmc::cuda {
 
-/// Queues *out = the sum of squares of x, where `out` isn't null: one block per
-/// kUpdateTile elements, whose partial sums a last block adds by a fixed tree.
+/// Queues *out = the sum of squares of x, if `out` isn't null: one block per
+/// kUpdateTile elements; a last block adds the partial sums by a fixed tree.
 template <typename T>
 void squareSum(Queue &queue, const T *x, int64_t count, void *scratch,
                float *out);
@@ -34,8 +34,8 @@ struct Root {
   __device__ float operator()(float x) const { return sqrtf(x); }
 };
 
-/// The chance by which a thread rounds a run of elements; `Count` values of
-/// each.
+/// The random bits by which a thread rounds a run of elements; `Count` values
+/// for each element.
 template <int Count> struct Chance {
   static constexpr int kRun = kRoundedElements;
   PhiloxWords words[Count];
@@ -53,7 +53,7 @@ template <int Count> struct Chance {
   }
 };
 
-/// Where nothing is rounded.
+/// Without rounding.
 template <> struct Chance<0> {
   static constexpr int kRun = 1;
 

@@ -1,11 +1,12 @@
-//===- Window.h - which elements a sliding window covers --------*- C++ -*-===//
+//===- Window.h - the elements under a sliding window -----------*- C++ -*-===//
 //
 // One dimension of a pooling or convolution window:
 //
 //     in = out * stride - pad + tap * dilation        0 <= in < inSize
 //
-// forwards (the inputs that an output sees) and backwards (the outputs that see
-// an input: what a gradient gathers, so that no two threads add to one place).
+// forwards (the inputs of an output) and backwards (the outputs that use an
+// input; a gradient gathers over them, so that no two threads add to one
+// place).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_CUDA_WINDOW_H
@@ -32,7 +33,7 @@ struct Window {
       return -1;
     return at / stride < outSize ? at / stride : -1;
   }
-  /// How many of the taps of `out` are elements.
+  /// The number of taps of `out` that are inside the input.
   TMC_HD int64_t covered(int64_t out) const {
     int64_t count = 0;
     for (int64_t tap = 0; tap < taps; ++tap)

@@ -1,13 +1,13 @@
 //===- Adafactor.h - Adafactor's update -------------------------*- C++ -*-===//
 //
-// The update, and what its kernels have in common on both backends, so that
+// The update, and the code that its kernels on both backends share, so that
 // they give the same bits: the arithmetic of an element, and the order of the
 // sums.
 //
 //   a line     the squares of a row's elements, or of kLine elements of a
-//   tensor
-//              without rows: kLineLanes lanes of f32, lane l adding elements l,
-//              l + kLineLanes, ... by fma; then lane i + lane i + 32, + 16, ...
+//              tensor without rows: kLineLanes lanes of f32, lane l adding
+//              elements l, l + kLineLanes, ... by fma; then lane i + lane
+//              i + 32, + 16, ...
 //   a column   tiles of rows, f32, each from its first row to its last by fma;
 //              then the tiles in order
 //   a tensor   its lines in f64: kTotalLanes lanes, lane l adding lines l,
@@ -26,20 +26,21 @@
 
 namespace tmc {
 
-/// PyTorch's Adafactor. Of a tensor of two dimensions or more, matrices of the
-/// last two, second moments are kept as a mean of each row and of each column:
+/// PyTorch's Adafactor. A tensor of two or more dimensions is a batch of
+/// matrices over its last two. Its second moments are a mean of each row and
+/// each column:
 ///   w = t^beta2Decay; rho = min(lr, 1 / sqrt(t)); p' = p (1 - lr weightDecay)
 ///   rowVar += w (mean of g g along a row - rowVar), and colVar along a column
 ///   v = rowVar colVar / max(mean of rowVar, eps1)
 ///   u = g / sqrt(max(v, eps1^2))
 ///   p = p' - max(eps2, rms(p)) rho / max(1, rms(u) / d) u
-/// Of other tensors v is a moment of each element, moved towards g g by w.
+/// For other tensors v has a moment for each element, moved towards g g by w.
 /// Source: torch.optim.Adafactor; the order of the sums is above.
 ///
 /// ins: p, g [count], rowVar [batch, rows] or v [count], colVar [batch,
 /// columns] or absent, lr, step, clipScale (or absent). outs: p and the moments
-/// (the same buffers), squareSum f32 scalar (or absent), copy [count] where
-/// there is one.
+/// (the same buffers), squareSum f32 scalar (or absent), copy [count] (or
+/// absent).
 class Adafactor : public Kernel {
 public:
   struct Params {
@@ -64,19 +65,19 @@ namespace tmc::adafactor {
 
 constexpr int kLineLanes = 64, kTotalLanes = 1024;
 constexpr int64_t kLine = 1024;
-/// Rows of a tile, where there are as many.
+/// Rows of a tile, if the matrix has as many.
 constexpr int64_t kTileRows = 64;
 
 TMC_HD inline int64_t ceilOf(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// How a tensor is summed up, and where the sums are in a kernel's scratch.
+/// The structure of a tensor's sums, and their places in a kernel's scratch.
 struct Sums {
   bool isFactored;
   int64_t lines;    // Of the whole tensor.
   int64_t tileRows; // The last tile of a matrix may have fewer.
   int64_t tiles;    // Of a matrix.
   // Offsets in bytes: squares of parameters and of updates, a float per line;
-  // sums of tiles, a float per column; a mean per matrix; what moves p.
+  // sums of tiles, a float per column; a mean per matrix; the factor of p.
   int64_t params, updates, columns, means, move, bytes;
 
   TMC_HD explicit Sums(const Adafactor::Params &q) {
@@ -87,7 +88,7 @@ struct Sums {
       tileRows = q.rows < kTileRows ? q.rows : kTileRows;
       tiles = ceilOf(q.rows, tileRows);
     }
-    // Behind the parts of the gradient's own sum of squares.
+    // After the parts of the gradient's own sum of squares.
     params = ceilOf(ceilOf(q.count, kUpdateTile) * 8, 64) * 64;
     updates = params + ceilOf(lines * 4, 64) * 64;
     columns = updates + ceilOf(lines * 4, 64) * 64;
@@ -96,21 +97,21 @@ struct Sums {
     move = means + (isFactored ? ceilOf(q.batch * 4, 64) * 64 : 0);
     bytes = move + 64;
   }
-  /// Sum `offset` in the scratch of a kernel.
+  /// The sum at `offset` in the scratch of a kernel.
   TMC_HD static float *at(void *scratch, int64_t offset) {
     return reinterpret_cast<float *>(static_cast<char *>(scratch) + offset);
   }
 };
 
-// In double: `tmc::sqrt`, of one float, would hide the library's.
+// Computed in double; `::sqrt` because `tmc::sqrt` of one float hides it.
 
-/// What one step multiplies by; computed in double and rounded once.
+/// The factors of one step; computed in double and rounded once.
 struct Factors {
   float decay, weight, scale;
   float least, leastSquare; // eps1 and its square.
 };
 
-/// What the kernels' scalar operands say; `clipScale` may be absent.
+/// The factors from the kernels' scalar operands; `clipScale` may be absent.
 TMC_HD inline Factors factors(const Adafactor::Params &q, const float *rate,
                               const int64_t *step, const float *clipScale) {
   return {float(1 - double(*rate) * q.weightDecay),
@@ -118,8 +119,8 @@ TMC_HD inline Factors factors(const Adafactor::Params &q, const float *rate,
           clipScale ? *clipScale : 1.0f, float(q.eps1), float(q.eps1 * q.eps1)};
 }
 
-/// What an update is multiplied by before it is added: of the sums of squares
-/// of the parameters and of the updates.
+/// The factor of an update before it is added, from the sums of squares of the
+/// parameters and of the updates.
 TMC_HD inline float moveOf(const Adafactor::Params &q, float rate, int64_t step,
                            double params, double updates) {
   const double size = ::sqrt(double(q.count)), slow = 1 / ::sqrt(double(step));
@@ -130,21 +131,21 @@ TMC_HD inline float moveOf(const Adafactor::Params &q, float rate, int64_t step,
   return float(-(alpha / (ratio > 1 ? ratio : 1)));
 }
 
-/// `from` moved towards `to` by `weight`, as PyTorch's lerp has it: all the way
-/// at 1. V is a float, or a vector of them.
+/// `from` moved towards `to` by `f.weight`, as PyTorch's lerp: at 1 it is
+/// exactly `to`. V is a float, or a vector of floats.
 template <typename V> TMC_HD inline V moved(V from, V to, const Factors &f) {
   return f.weight < 0.5f ? from + f.weight * (to - from)
                          : to - (to - from) * (1.0f - f.weight);
 }
 
-/// The mean of a matrix's rows' moments that columns are divided by.
+/// The mean of a matrix's row moments; columns are divided by it.
 TMC_HD inline float divisorOf(const Factors &f, float sum, int64_t rows) {
   const float mean = sum / float(rows);
   return mean < f.least ? f.least : mean;
 }
 
-/// The update before it is multiplied, of a gradient and its second moment.
-/// `root` is V's square root.
+/// The update before its factor, from a gradient and its second moment. `root`
+/// is the square root of V.
 template <typename V, typename Root>
 TMC_HD inline V updateOf(V grad, V moment, V leastSquare, Root root) {
   const V least = moment < leastSquare ? leastSquare : moment;

@@ -1,14 +1,15 @@
 //===- Adam.h - AdamW of one element, and 8-bit moments ---------*- C++ -*-===//
 //
-// What AdamW's kernels have in common, on both backends.
+// The code that AdamW's kernels on both backends share.
 //
-// Moments in 8 bits: each block of kCodeBlock elements has its largest absolute
-// value in f32, and each element a code, whose value times that maximum is the
-// moment. Codes are numbered by value. Between 0 and 1 there are seven decades
-// (10^(i-7), 10^(i-6)], i = 0..6, cut into 2^i equal intervals where the map is
-// signed, 2^(i+1) where it isn't; a code's value is the middle of its interval.
-// 0 and 1 are codes, and if signed the negatives of all but 1. So 8 bits span
-// seven orders of magnitude, with a relative step of 1 % at the top.
+// Moments in 8 bits: a block of kCodeBlock elements stores its largest absolute
+// value in f32, and a code for each element. The moment is the code's value
+// times the maximum. Codes are numbered by value. Between 0 and 1 there are
+// seven decades (10^(i-7), 10^(i-6)], i = 0..6. Decade i is cut into 2^i equal
+// intervals if the map is signed, else into 2^(i+1). A code's value is the
+// middle of its interval. 0 and 1 are codes, and if signed the negatives of all
+// but 1. So 8 bits span seven orders of magnitude, with a relative step of 1 %
+// at the top.
 //
 // Source: Dettmers, Lewis, Shleifer, Zettlemoyer, "8-bit Optimizers via
 // Block-wise Quantization" (ICLR 2022), dynamic tree quantization.
@@ -26,12 +27,12 @@
 
 namespace tmc::adam {
 
-/// What one step multiplies by; computed in double and rounded once.
+/// The factors of one step; computed in double and rounded once.
 struct Factors {
   float decay, w1, b2, w2, root, epsilon, size, scale;
 };
 
-/// What the kernels' scalar operands say; `clipScale` may be absent.
+/// The factors from the kernels' scalar operands; `clipScale` may be absent.
 TMC_HD inline Factors factors(const AdamParams &q, const float *rate,
                               const int64_t *count, const float *clipScale) {
   const double lr = *rate, step = double(*count); // from 1
@@ -47,8 +48,9 @@ TMC_HD inline Factors factors(const AdamParams &q, const float *rate,
   return f;
 }
 
-/// The new parameter, and the new moments in place. V is a float, or a vector
-/// of them, F factors of that type; `root` is its square root.
+/// Returns the new parameter and updates the moments in place. V is a float or
+/// a vector of floats, F the factors of that type; `root` is the square root of
+/// V.
 template <typename V, typename F, typename Root>
 TMC_HD inline V update(const F &f, V grad, V param, V &first, V &second,
                        Root root) {
@@ -66,7 +68,7 @@ TMC_HD inline V update(const F &f, V grad, V param, V &first, V &second,
 /// Elements that share a maximum.
 constexpr int kCodeBlock = 256;
 constexpr int kCodes = 256;
-/// The code of 0 where there are negatives.
+/// The code of 0 in the signed map.
 constexpr int kSignedZero = 127;
 
 /// The value of a code.
@@ -74,7 +76,7 @@ TMC_HD inline float codeValue(bool isSigned, int code) {
   if (code == kCodes - 1)
     return 1;
   const bool isNegative = isSigned && code < kSignedZero;
-  // Values but 0 count from 1 on; decade i begins at 2^i, or 2^(i+1) - 1.
+  // Nonzero values count from 1; decade i begins at 2^i, or 2^(i+1) - 1.
   const int number = isNegative ? kSignedZero - code
                      : isSigned ? code - kSignedZero
                                 : code;
@@ -90,8 +92,8 @@ TMC_HD inline float codeValue(bool isSigned, int code) {
   return float(isNegative ? -value : value);
 }
 
-/// The largest float that isn't nearer to `upper` than to `lower`: exactly half
-/// way is `lower`'s.
+/// The largest float that isn't nearer to `upper` than to `lower`; the midpoint
+/// belongs to `lower`.
 TMC_HD inline float boundBetween(float lower, float upper) {
   const double middle = 0.5 * (double(lower) + double(upper));
   float bound = float(middle);
@@ -114,12 +116,12 @@ TMC_HD inline int nearestCode(float x, const float *above) {
   return code;
 }
 
-/// What a block's values are divided by.
+/// The divisor of a block's values.
 TMC_HD inline float divisorOf(float largest) {
   return largest > 0 ? largest : 1.0f;
 }
 
-/// False for NaN and the infinities: such a gradient changes nothing.
+/// False for NaN and infinities: such a gradient changes nothing.
 TMC_HD inline bool isFinite(float x) { return x - x == 0; }
 
 } // namespace tmc::adam

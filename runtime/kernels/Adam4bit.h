@@ -1,15 +1,15 @@
 //===- Adam4bit.h - AdamW's moments in 4 bits -------------------*- C++ -*-===//
 //
-// Each block of kNibbleBlock elements has a scale in f32, its largest absolute
-// value but at least 1e-12, and each element a code of 4 bits, whose value
-// times the scale is the moment. A byte holds two, the first element's above.
-// Codes are numbered by value: those of the first moment are a dynamic map of
-// three decades as that of Adam.h, cut into 1, 2 and 4 intervals, with
-// negatives, 0 and 1; those of the second are 1/16, 2/16, ..., 1. Zero isn't
-// among these, so that no element is divided by a root of nothing.
+// A block of kNibbleBlock elements stores a scale in f32, its largest absolute
+// value but at least 1e-12, and a 4-bit code for each element. The moment is
+// the code's value times the scale. A byte holds two codes, the first in the
+// high bits. Codes are numbered by value. Those of the first moment are a
+// dynamic map as in Adam.h, with three decades cut into 1, 2 and 4 intervals,
+// their negatives, 0 and 1. Those of the second moment are 1/16, 2/16, ..., 1:
+// without zero, so that no element is divided by the root of zero.
 //
 // Sources: Li, Chen, Zhu, "Memory Efficient Optimizers with 4-bit States"
-// (NeurIPS 2023), and torchao's AdamW4bit, whose numbers and blocks these are.
+// (NeurIPS 2023), and torchao's AdamW4bit, with the same values and blocks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_ADAM4BIT_H
@@ -34,8 +34,8 @@ TMC_HD inline float nibbleValue(bool isSigned, int code) {
   return code < kZero ? -kValues[kZero - code] : kValues[code - kZero];
 }
 
-/// The least float that isn't nearer to code than to code + 1: half way is the
-/// upper one's.
+/// The smallest float that isn't nearer to `code` than to `code` + 1; the
+/// midpoint belongs to the upper one.
 TMC_HD inline float nibbleBound(bool isSigned, int code) {
   const double middle = 0.5 * (double(nibbleValue(isSigned, code)) +
                                double(nibbleValue(isSigned, code + 1)));
@@ -49,7 +49,7 @@ TMC_HD inline float nibbleBound(bool isSigned, int code) {
   return bound;
 }
 
-/// What a block whose largest absolute value is `largest` is divided by.
+/// The divisor of a block whose largest absolute value is `largest`.
 TMC_HD inline float scaleOf(float largest) {
   return largest < kLeastScale ? kLeastScale : largest;
 }

@@ -3,9 +3,9 @@
 //   P = softmax(cap(scale q k^T) + mask + bias) over the keys
 //   out = dropout(P) v
 //
-// computed block by block: P is never held. The gradient recomputes P from q, k
-// and the log-sum-exp of each row, which is all that the forward pass saves
-// beside its output.
+// computed block by block: P is never stored. The gradient recomputes P from q,
+// k and the log-sum-exp of each row, which the forward pass saves beside its
+// output.
 //
 // q, k and v may be slices of a packed buffer: each has its own strides, in
 // elements; the innermost dimension (headDim) is contiguous. With kvHeads <
@@ -28,11 +28,11 @@ enum class MaskKind : uint8_t {
   Boolean,  // i1; true: attend
 };
 
-/// What a fill does to the score of a hidden key.
+/// The effect of a fill on the score of a hidden key.
 enum class FillKind : uint8_t {
-  Adds,          // It is added.
-  ReplacesScore, // It stands in its place; mask and bias are added.
-  ReplacesAll,   // It stands in the place of everything.
+  Adds,          // The fill is added to the score.
+  ReplacesScore, // The fill replaces it; mask and bias are added.
+  ReplacesAll,   // The fill replaces score, mask and bias.
 };
 
 struct AttentionStrides {
@@ -43,28 +43,28 @@ struct AttentionParams {
   DType type;
   int64_t batch, heads, kvHeads, queries, keys, headDim;
   AttentionStrides q, k, v;
-  /// Query t, at p = t + keys - queries, sees the keys s <= p, or below the
-  /// sample's prefix.
+  /// Query t, at position p = t + keys - queries, sees the keys s <= p, and
+  /// those below the sample's prefix.
   bool causal;
   double scale;
-  /// Scores are softcap * tanh(score / softcap); 0: they are as they are.
+  /// Scores are softcap * tanh(score / softcap); 0: no cap.
   double softcap;
   /// Query t sees the keys with |s - p| < window; 0: all.
   int64_t window;
   MaskKind mask;
-  /// Elements from one batch, head and query of the mask to the next; 0 where
-  /// it is broadcast. Keys are contiguous.
+  /// Elements from one batch, head and query of the mask to the next; 0 if the
+  /// mask is broadcast. Keys are contiguous.
   int64_t maskBatchStride, maskHeadStride, maskQueryStride;
-  /// Numbers that are added beside the mask, and have a gradient; strides as
-  /// those of the mask.
+  /// Numbers that are added in addition to the mask, and have a gradient;
+  /// strides as for the mask.
   bool bias = false;
   int64_t biasBatchStride = 0, biasHeadStride = 0, biasQueryStride = 0;
-  /// The score of a key that isn't seen, in rows that see nothing; 0: it has no
-  /// probability there either.
+  /// The fill of hidden keys, in rows that see no key; 0: hidden keys have no
+  /// probability in these rows either.
   double fill = 0;
   FillKind fillKind = FillKind::Adds;
-  /// Of groups and of the prefix, where they are given: elements from one
-  /// sample to the next; 0 where all share it.
+  /// Groups and prefix, if given: elements from one sample to the next; 0 if
+  /// all samples share them.
   int64_t groupsBatchStride, prefixBatchStride;
   /// Probability of dropping an element of P; 0: no dropout.
   double dropout;
@@ -73,33 +73,33 @@ struct AttentionParams {
   int64_t scratchBytes;
 };
 
-/// Channels of a head that cuda's kernels for tensor cores take at most.
+/// The largest headDim of cuda's kernels for tensor cores.
 constexpr int64_t kMostTensorChannels = 128;
 
-/// Whether tensor cores multiply these operands on a card that has them for
-/// bf16.
+/// Whether the tensor-core kernels take these operands, on a card with bf16
+/// tensor cores.
 inline bool isForTensorCores(const AttentionParams &p) {
   return p.type == DType::BF16 && p.headDim <= kMostTensorChannels;
 }
 
-/// A fill is at most twice this. A query whose lse is at most this sees nothing
-/// but what numbers hide.
+/// A query whose lse is at most this sees no key, or only keys that the mask's
+/// numbers hide. A fill is at most twice this.
 constexpr float kHiddenScore = -5000;
 
-/// Whether a query may have probabilities though it sees nothing, or nothing
-/// but what a mask's numbers hide.
+/// Whether a query with only hidden keys, or keys hidden by the mask's numbers,
+/// may have nonzero probabilities.
 TMC_HD inline bool mayHideRows(const AttentionParams &p) {
   return p.fill != 0 || p.mask == MaskKind::Additive;
 }
 
-/// What attention may be given beside q, k and v; null where it isn't.
+/// The optional operands of attention; null if absent.
 struct AttentionExtras {
   const void *mask;
   const int64_t *groups, *prefix;
   const int64_t *seed, *samples;
   const float *bias;
 
-  /// Of an operator's inputs, those from `first` on.
+  /// The extras among an operator's inputs, from input `first` on.
   static AttentionExtras of(In ins, size_t first) {
     auto ints = [&](size_t i) {
       return static_cast<const int64_t *>(operand(ins, first + i));
@@ -113,10 +113,10 @@ struct AttentionExtras {
   }
 };
 
-/// A row that sees no key at all has lse -infinity, and output 0, unless there
-/// is a fill (AttentionHidden.h). So has the lse of a row that sees nothing but
-/// what the mask's numbers hide: in f32 it would lose the sum. Scores and sums
-/// are f32 for narrow types, too.
+/// A row that sees no key has lse -infinity, and output 0, unless there is a
+/// fill (AttentionHidden.h). A row whose keys are all hidden by the mask's
+/// numbers also gets lse -infinity, because f32 can't represent its lse
+/// accurately. Scores and sums are f32 for narrow types too.
 ///
 /// ins: q [B, T, H, D], k, v [B, S, Hkv, D] (strided), mask (if any),
 ///      groups i64[B or 1, S] (if any; query t sees keys of the group of key
@@ -150,8 +150,8 @@ public:
   TMC_KERNEL(AttentionGrad)
 };
 
-/// Blocks of the cpu kernels: queries of a panel at most, panels of a group,
-/// keys of a chunk.
+/// Blocks of the cpu kernels: the most queries of a panel, panels of a group,
+/// and keys of a chunk.
 constexpr int64_t kAttentionPanel = 32;
 constexpr int64_t kAttentionGroup = 16;
 constexpr int64_t kAttentionChunk = 256;
@@ -165,7 +165,7 @@ inline int64_t attentionGroup(const AttentionParams &p) {
   const int64_t panels = (p.queries + kAttentionPanel - 1) / kAttentionPanel;
   return panels < kAttentionGroup ? panels : kAttentionGroup;
 }
-/// What one worker needs: packed keys and values, a tile and its dropout bits;
+/// Scratch of one worker: packed keys and values, a tile and its dropout bits;
 /// per panel the packed queries, the sums, and two numbers per query.
 inline int64_t attentionWorkerBytes(const AttentionParams &p) {
   const int64_t chunk = attentionChunk(p);
@@ -179,10 +179,10 @@ inline int64_t attentionBiasElements(const AttentionParams &p) {
          (p.biasQueryStride ? p.queries : 1) * p.keys;
 }
 /// The gradient of a bias that all samples share is a sum over them. The batch
-/// is cut into this many slices, each with a sum of its own, and these are
-/// added up in order: enough slices to have work for many, and as few as take
-/// no more memory than dq and dk together. With a bias for each sample, or
-/// none: as many as samples.
+/// is cut into this many slices, each with its own sum, and the sums are added
+/// in order. There are enough slices to use many threads, but the sums take at
+/// most about the memory of dq and dk. Without a shared bias, each sample is a
+/// slice.
 inline int64_t attentionBiasSlices(const AttentionParams &p, Backend backend) {
   if (!p.bias || p.biasBatchStride)
     return p.batch;
@@ -201,25 +201,25 @@ inline int64_t attentionBiasSlices(const AttentionParams &p, Backend backend) {
   const int64_t slices = wanted < cap ? wanted : cap;
   return slices < p.batch ? slices : p.batch;
 }
-/// The sums of all slices but the first, whose place is the result.
+/// The sums of all slices except the first, whose sum is in the result.
 inline int64_t attentionBiasBytes(const AttentionParams &p, Backend backend) {
   if (!p.bias || p.biasBatchStride)
     return 0;
   return alignScratch(4 * (attentionBiasSlices(p, backend) - 1) *
                       attentionBiasElements(p));
 }
-/// Parts of the work of the cpu kernel: slices of the batch, times key heads
-/// that add to no bias in common.
+/// Parts of the work of the cpu kernel: slices of the batch, times the key
+/// heads if they don't share a bias.
 inline int64_t attentionGradParts(const AttentionParams &p) {
   return attentionBiasSlices(p, Backend::Cpu) *
          (p.bias && !p.biasHeadStride ? 1 : p.kvHeads);
 }
-/// The top and the sum of each query's scores, where it may see nothing.
+/// The maximum and the sum of each query's scores, if queries may see no key.
 inline int64_t attentionHiddenBytes(const AttentionParams &p) {
   return mayHideRows(p) ? alignScratch(p.batch * p.heads * p.queries * 8) : 0;
 }
-/// Packed keys (twice) and values, three tiles, one of a bias and the slopes of
-/// a soft cap; per panel queries and their gradients in both orders.
+/// Packed keys (twice) and values, three tiles, a bias tile and the derivatives
+/// of a soft cap; per panel queries and their gradients in both orders.
 inline int64_t attentionGradWorkerBytes(const AttentionParams &p) {
   const int64_t chunk = attentionChunk(p);
   const int64_t wide =
@@ -227,7 +227,7 @@ inline int64_t attentionGradWorkerBytes(const AttentionParams &p) {
   int64_t floats = 3 * chunk * p.headDim +
                    (3 + (p.softcap > 0) + p.bias) * chunk * kAttentionPanel +
                    (3 * p.headDim + 2 * wide + 2) * kAttentionPanel;
-  if (p.type != DType::F32) // Rows of out and dout; dk and dv, dq, as sums.
+  if (p.type != DType::F32) // Rows of out and dout; sums of dk and dv, dq.
     floats += 2 * p.headDim * kAttentionPanel + 2 * chunk * p.headDim +
               p.heads / p.kvHeads * p.queries * p.headDim;
   return alignScratch(4 * floats);

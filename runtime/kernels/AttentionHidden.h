@@ -1,13 +1,13 @@
-//===- AttentionHidden.h - queries of attention that see nothing *- C++ -*-===//
+//===- AttentionHidden.h - queries without visible keys ---------*- C++ -*-===//
 //
-// A model may hide keys by a large finite number, added to a score or in its
-// place. Beside a key that is seen, such a key's probability is zero, and the
-// kernels leave it out. A query all of whose keys are hidden has nothing beside
-// it: its probabilities are those of the filled scores, for instance 1 / keys
-// each. The kernels of this row by row work come after the ones by tiles, which
-// mark such a query by an lse of -infinity, and give it zeros.
+// A model may hide keys by a large finite number, which is added to a score or
+// replaces it. Beside a visible key, the probability of a hidden key is zero,
+// and the kernels leave it out. If all keys of a query are hidden, its
+// probabilities are those of the filled scores, for instance 1 / keys each. The
+// kernels here work row by row and run after the tiled kernels, which mark such
+// a query by an lse of -infinity and write zeros for it.
 //
-// What is said here of one score holds for both backends.
+// The functions for one score are shared by both backends.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_ATTENTIONHIDDEN_H
@@ -36,13 +36,12 @@ TMC_HD inline bool isSeen(const AttentionParams &p,
   return groups[key] == groups[at];
 }
 
-/// The lse that is written for a query with that one over the keys that it
-/// sees.
+/// The stored lse of a query whose lse over the visible keys is `lse`.
 TMC_HD inline float markHidden(const AttentionParams &p, float lse) {
   return mayHideRows(p) && lse <= kHiddenScore ? -__builtin_inff() : lse;
 }
 
-/// A score of a query that sees nothing.
+/// A score of a query that sees no key.
 struct FilledScore {
   float score;
   float slope;  // its derivative by scale * product
@@ -81,7 +80,7 @@ TMC_HD inline FilledScore filledScore(const AttentionParams &p,
   return f;
 }
 
-/// What dropout multiplies a probability with.
+/// The factor by which dropout multiplies a probability.
 TMC_HD inline float keptFactor(const AttentionParams &p,
                                const AttentionExtras &extras, int64_t batch,
                                int64_t head, int64_t query, int64_t key) {
@@ -100,8 +99,8 @@ TMC_HD inline float keptFactor(const AttentionParams &p,
                                                    : 0.0f;
 }
 
-/// The softmax of a query's filled scores: exp(score - top) / sum. With a top
-/// of -infinity, every probability is 0.
+/// The softmax of a query's filled scores: exp(score - top) / sum. If top is
+/// -infinity, every probability is 0.
 struct FilledRow {
   float top, sum;
 

@@ -26,7 +26,7 @@ struct BatchNormParams {
   int64_t scratchBytes;
 };
 
-/// The most chunks of rows that statistics are cut into.
+/// The largest number of row chunks for statistics.
 constexpr int64_t kBatchNormChunks = 32;
 
 /// Two partial sums per chunk and channel, in f32, and two totals.

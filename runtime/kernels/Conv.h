@@ -1,13 +1,14 @@
 //===- Conv.h - two-dimensional convolution ---------------------*- C++ -*-===//
 //
-// Activations are NHWC; the filter is OIHW, as it stands in the model's file
-// ([outChannels, inChannels / groups, kernelHeight, kernelWidth]), and is
-// repacked into scratch on each run. On cpu, runtime/cpu/ConvProduct.h says
-// what the figures here are of; they are the same for every instruction set.
+// Activations are NHWC. The filter is OIHW, as in the model's file
+// ([outChannels, inChannels / groups, kernelHeight, kernelWidth]), and each run
+// repacks it into scratch. The constants here describe the cpu kernels of
+// runtime/cpu/ConvProduct.h; they are the same for every instruction set.
 //
-// Activations of 16 bits are widened as they are read, sums are in f32, and
-// each element of a result is rounded once. A filter of f32 beside them is
-// rounded to their type as it is read; its gradient is f32 or of their type.
+// 16-bit activations are widened when they are read, sums are in f32, and each
+// element of a result is rounded once. If activations have 16 bits, an f32
+// filter is rounded to their type when it is read; its gradient is f32 or of
+// their type.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_CONV_H
@@ -90,25 +91,25 @@ constexpr int64_t ceilDiv(int64_t n, int64_t by) { return (n + by - 1) / by; }
 constexpr int64_t roundUp(int64_t n, int64_t to) { return ceilDiv(n, to) * to; }
 
 /// Pixels whose windows one thread gathers at a time: whole panels of rows on
-/// every machine, and with kGemmDepth floats of each, a fraction of the
+/// every machine, and with kGemmDepth floats each, a fraction of the
 /// second-level cache.
 constexpr int64_t kTileRows = 2 * kGemmRowStep;
-/// Floats between two gathered rows: a cache line more than they hold, so that
-/// the rows of a panel lie in different sets.
+/// Floats from one gathered row to the next: a cache line more than a row
+/// holds, so that the rows of a panel map to different cache sets.
 constexpr int64_t kRowStride = kGemmDepth + 16;
-/// Tiles or units that a convolution is cut into where its rows alone make
-/// fewer; and the flops below which that doesn't pay.
+/// A convolution is cut into this many tiles or units if its rows alone make
+/// fewer; and the flops of a unit below which a cut doesn't pay.
 constexpr int64_t kUnits = 8;
 constexpr int64_t kUnitFlops = 4 << 20;
-/// Rows of dy's channels that a filter gradient packs at a time, the columns
-/// that it then computes, about, and the most floats of one such result.
+/// Rows of dy's channels that a filter gradient packs at a time, the
+/// approximate columns that it then computes, and the most floats of one such
+/// result.
 constexpr int64_t kSlabRows = 4 * kGemmRowStep;
 constexpr int64_t kSlabColumns = 256;
 constexpr int64_t kSlabFloats = 3 << 14;
 
-/// The matrix product that a convolution's forward pass is: `rows` pixels of
-/// the result, `columns` of its channels, `depth` window elements; of one
-/// group.
+/// The matrix product of a convolution's forward pass, for one group: `rows`
+/// pixels of the result, `columns` of its channels, `depth` window elements.
 struct Product {
   int64_t rows, columns, depth;
 };
@@ -121,16 +122,16 @@ inline double flops(const ConvParams &p) {
   return 2.0 * double(f.rows) * double(f.columns) * double(f.depth) *
          double(p.groups);
 }
-/// How many pieces of work of kUnitFlops there are, at most `most`.
+/// The number of units of kUnitFlops in the work, at most `most`.
 inline int64_t worthOf(const ConvParams &p, int64_t most) {
   const double worth = flops(p) / double(kUnitFlops);
   return worth >= double(most) ? most : worth < 1 ? 1 : int64_t(worth);
 }
 
-/// A window of one pixel that moves by one: x, dy and the filter are matrices
-/// in memory, and each pass is a product that runtime/cpu/Gemm.h computes, in
-/// the same order of additions as ConvProduct.h. It gives columns to threads:
-/// passes with few of them stay there.
+/// A 1 x 1 window with stride 1: x, dy and the filter are matrices in memory,
+/// and each pass is a product that runtime/cpu/Gemm.h computes, in the same
+/// order of additions as ConvProduct.h. Gemm.h divides columns among threads,
+/// so passes with few columns use ConvProduct.h.
 inline bool isPointwise(const ConvParams &p) {
   return p.groups == 1 && p.kernelHeight == 1 && p.kernelWidth == 1 &&
          p.strideHeight == 1 && p.strideWidth == 1 && p.padTop == 0 &&
@@ -168,9 +169,9 @@ inline bool isPointwiseProduct(const ConvParams &p, const Matmul::Params &m) {
          worthOf(p, kUnits) <= ceilDiv(m.n, gemmTileColumns(m.m, m.n, m.k));
 }
 
-/// How the pixels that pass `gradInput` computes are cut: all of the result
-/// forward; those of the input by their residue modulo the stride backward,
-/// each class being a dense convolution with some of the window's taps.
+/// The number of row tiles of a pass. Forward cuts the pixels of the result.
+/// `gradInput` cuts the pixels of the input by their residue modulo the stride:
+/// each class is a dense convolution with some of the window's taps.
 inline int64_t rowTiles(const ConvParams &p, bool gradInput) {
   if (!gradInput)
     return ceilDiv(p.batch * p.outHeight * p.outWidth, kTileRows);
@@ -198,8 +199,8 @@ inline int64_t workersOf(int64_t units) {
   return units < kScratchWorkers ? units : kScratchWorkers;
 }
 
-/// Bytes of the filter, packed into panels of columns; depthwise: as
-/// [window, channels].
+/// Bytes of the packed filter, in panels of columns; for depthwise convolution,
+/// as [window, channels].
 inline int64_t packedBytes(const ConvParams &p, bool gradInput) {
   const int64_t window = p.kernelHeight * p.kernelWidth;
   if (isDepthwise(p))
@@ -209,8 +210,8 @@ inline int64_t packedBytes(const ConvParams &p, bool gradInput) {
   return alignScratch(p.groups * window * depth *
                       roundUp(columns, kGemmPanelN) * 4);
 }
-/// Bytes of the gathered rows of one worker, and of the sums of its tile, which
-/// are those of a result of f32 itself.
+/// Bytes of the gathered rows of one worker, and of its tile's sums. If the
+/// result is f32, the sums are in the result itself.
 constexpr int64_t kGatherBytes = kTileRows * kRowStride * 4;
 inline int64_t tileSumBytes(const ConvParams &p, bool gradInput) {
   return p.type == DType::F32
@@ -231,16 +232,16 @@ inline int64_t filterSumBytes(const ConvParams &p) {
                             p.kernelHeight * p.kernelWidth * 4);
 }
 
-/// How a filter gradient is cut: a unit is some channels of dy (`slabRows`),
+/// The cut of a filter gradient: a unit is some channels of dy (`slabRows`),
 /// all taps of some channels of x (`rangeChannels`), and a part of the pixels.
 struct FilterUnits {
   int64_t slabRows, slabs;           // of a group's channels of dy
   int64_t rangeChannels, ranges;     // of a group's channels of x
   int64_t blocks, partBlocks, parts; // of pixels, kGemmDepth in each block
   int64_t units;                     // in all groups
-  bool direct;                       // the sums are formed in the result itself
-  int64_t slabBytes, panelBytes, sumBytes; // of a worker, but sums: of a unit
-  int64_t sums;                            // how many sums there is room for
+  bool direct;                       // the sums are in the result itself
+  int64_t slabBytes, panelBytes, sumBytes; // of a worker; sumBytes: of a unit
+  int64_t sums;                            // the number of sums that fit
 };
 inline FilterUnits filterUnits(const ConvParams &p) {
   const int64_t window = p.kernelHeight * p.kernelWidth;
@@ -260,7 +261,7 @@ inline FilterUnits filterUnits(const ConvParams &p) {
   u.slabRows =
       u.slabs == 1 ? out : roundUp(ceilDiv(out, u.slabs), kGemmRowStep);
   u.slabs = ceilDiv(out, u.slabRows);
-  // Pixels are cut only where nothing else makes enough units.
+  // Pixels are cut only if slabs and ranges don't make enough units.
   u.blocks = ceilDiv(pixels, kGemmDepth);
   const int64_t others = p.groups * u.slabs * u.ranges;
   int64_t parts = ceilDiv(worthOf(p, kUnits), others);
@@ -278,18 +279,18 @@ inline FilterUnits filterUnits(const ConvParams &p) {
   return u;
 }
 
-/// Windows of 3 x 3 that move by one pixel: four pixels of a result for 16
-/// products a channel in place of 36 (runtime/cpu/Winograd.h). Transforming
-/// costs what few channels don't bring in, and pixels beyond an odd edge are
-/// computed for nothing.
+/// 3 x 3 windows with stride 1: 16 products a channel instead of 36 for four
+/// pixels of a result (runtime/cpu/Winograd.h). With few channels the
+/// transforms cost more than the products save. Pixels beyond an odd edge are
+/// computed and dropped.
 inline int64_t winogradTiles(int64_t batch, int64_t height, int64_t width) {
   return batch * ceilDiv(height, 2) * ceilDiv(width, 2);
 }
 constexpr int64_t kWinogradPoints = 16;
 constexpr int64_t kWinogradChannels = 32; // at least
-constexpr int64_t kWinogradStep = 16;     // and a multiple of this
-/// Filters are transformed and read, 16 floats for 9, in the time of about 60
-/// tiles' products.
+constexpr int64_t kWinogradStep = 16;     // a multiple of this
+/// Transforming and reading the filters, 16 floats instead of 9, takes as long
+/// as the products of about 60 tiles.
 constexpr int64_t kWinogradTiles = 96;
 inline bool isWinogradFilter(const ConvParams &p) {
   auto fits = [](int64_t channels) {
@@ -310,18 +311,18 @@ inline bool isWinograd(const ConvParams &p, bool gradInput) {
                         : winogradTiles(p.batch, p.outHeight, p.outWidth));
 }
 /// Tiles of a block whose windows one thread transforms at a time, channels
-/// that are then added up in one go, floats between two rows of them, and
-/// columns of the result that are kept at each point.
+/// that are added up in one pass, floats from one of their rows to the next,
+/// and columns of the result that are kept at each point.
 constexpr int64_t kWinogradRows = kGemmRowStep;
 constexpr int64_t kWinogradDepth = 128;
 constexpr int64_t kWinogradStride = kWinogradDepth + 16;
 constexpr int64_t kWinogradColumns = 64;
-/// The filter gradient's: tiles of a block, rows and columns of a unit, floats
-/// from a point's matrix to the next one's.
+/// For the filter gradient: tiles of a block, which are also rows and columns
+/// of a unit; floats from one point's matrix to the next.
 constexpr int64_t kWinogradSide = 64;
 constexpr int64_t kWinogradMatrix = kWinogradSide * kWinogradSide + 16;
 
-/// How a pass is cut into units: blocks of tiles by groups of columns.
+/// The cut of a pass into units: blocks of tiles times groups of columns.
 struct WinogradUnits {
   int64_t tiles, blocks;
   int64_t columns, depth; // of the pass's product
@@ -340,7 +341,7 @@ inline WinogradUnits winogradUnits(const ConvParams &p, bool gradInput) {
       roundUp(ceilDiv(u.columns, ceilDiv(worthOf(p, kUnits), u.blocks)),
               kWinogradColumns);
   u.across = ceilDiv(u.columns, u.unitColumns);
-  // A row more between two points keeps them out of each other's sets.
+  // One extra row between two points maps them to different cache sets.
   u.filterBytes = alignScratch(kWinogradPoints * (u.depth + 1) *
                                roundUp(u.columns, kGemmPanelN) * 4);
   u.inputBytes =
@@ -350,8 +351,8 @@ inline WinogradUnits winogradUnits(const ConvParams &p, bool gradInput) {
       alignScratch(kWinogradPoints * kWinogradRows * kWinogradColumns * 4);
   return u;
 }
-/// Operations on `tiles` tiles: products at each point, 32 additions for a
-/// patch's channel, and at most 32 for one of the other side.
+/// Operations on `tiles` tiles: the products at each point, 32 additions for
+/// each channel of a patch, and at most 32 for each channel of the other side.
 inline int64_t winogradFlops(const ConvParams &p, int64_t tiles) {
   return tiles * (2 * kWinogradPoints * p.inChannels * p.outChannels +
                   32 * (p.inChannels + p.outChannels));
@@ -362,14 +363,14 @@ inline int64_t winogradScratch(const ConvParams &p, bool gradInput) {
          workersOf(u.blocks * u.across) * (u.inputBytes + u.pointBytes);
 }
 
-/// How the filter gradient is cut: kWinogradSide of dy's channels by as many of
-/// x's by a part of the tiles.
+/// The cut of the filter gradient: kWinogradSide channels of dy, as many of x,
+/// and a part of the tiles.
 struct WinogradFilterUnits {
   int64_t slabs, ranges;
   int64_t tiles, blocks, partBlocks, parts;
   int64_t units;
-  int64_t sideBytes, sumBytes; // of a worker: one operand; of a unit's sums
-  int64_t sums;                // how many sums there is room for
+  int64_t sideBytes, sumBytes; // of a worker's operand; of a unit's sums
+  int64_t sums;                // the number of sums that fit
 };
 inline WinogradFilterUnits winogradFilterUnits(const ConvParams &p) {
   WinogradFilterUnits u{};
@@ -388,8 +389,8 @@ inline WinogradFilterUnits winogradFilterUnits(const ConvParams &p) {
   return u;
 }
 
-/// Depthwise: rows of the result that a thread computes at a time, and the
-/// parts of a filter gradient, samples in each but the last.
+/// Depthwise: the samples of each part of a filter gradient except the last,
+/// and the number of parts.
 inline int64_t depthwisePartSamples(const ConvParams &p) {
   return ceilDiv(p.batch, worthOf(p, p.batch < 4 ? p.batch : 4));
 }
@@ -413,13 +414,13 @@ inline int64_t packedFilterBytes(const ConvParams &p) {
                       sizeOf(p.type));
 }
 
-/// Filter gradients of 16 bits on cuda, of one group: products of dy with
-/// windows that are gathered some pixels at a time, whose sums are in f32
+/// 16-bit filter gradients on cuda, of one group: products of dy with windows
+/// that are gathered several pixels at a time, with sums in f32
 /// (runtime/cuda/ConvFilter.h).
 inline bool gathersWindows(const ConvParams &p) {
   return isHalf(p.type) && p.groups == 1;
 }
-/// What a row of a window takes: whole accesses of 16 bytes.
+/// Elements of a gathered window row, padded to whole accesses of 16 bytes.
 inline int64_t gatheredColumns(const ConvParams &p) {
   return conv::roundUp(p.inChannels * p.kernelHeight * p.kernelWidth, 8);
 }

@@ -1,8 +1,8 @@
 //===- CrossEntropy.h - the loss over a vocabulary --------------*- C++ -*-===//
 //
 //   loss = weight * sum over rows r with label[r] != ignoreIndex of
-//          (lse[r] - logits[r, label[r]]),   lse[r] = log sum_v exp logits[r,
-//          v]
+//          (lse[r] - logits[r, label[r]])
+//   lse[r] = log sum_v exp logits[r, v]
 //
 // `weight` is usually one over the number of counted rows of the whole batch. A
 // label outside [0, vocabulary) that isn't ignoreIndex becomes the step's error
@@ -52,13 +52,13 @@ public:
   TMC_KERNEL(CrossEntropyGrad)
 };
 
-/// The loss of logits = x w^T (+ bias), taken `chunkRows` rows at a time, so
-/// that no more than chunkRows * vocabulary logits exist at any moment. On the
-/// cpu, chunks of whole multiples of kExactChunkRows give the bits that the
-/// logits as a whole would. Logits, bias, sums and the gradients of w and bias
-/// are f32; the logits' gradient is rounded to the type of x before it is
-/// multiplied, where the logits were. So is w as it is read, where it is f32
-/// and x isn't (cpu).
+/// The loss of logits = x w^T (+ bias), computed `chunkRows` rows at a time, so
+/// that at most chunkRows * vocabulary logits exist at once. On the cpu, if
+/// chunkRows is a multiple of kExactChunkRows, the bits are those of a
+/// computation with all logits at once. Logits, bias, sums and the gradients of
+/// w and bias are f32. The logits' gradient is rounded to the type of x before
+/// it is multiplied. If w is f32 and x isn't, w is rounded to the type of x
+/// when it is read (cpu).
 struct LinearCrossEntropyParams {
   DType type;               // of x and dx
   DType table = DType::F32; // of w
@@ -70,7 +70,7 @@ struct LinearCrossEntropyParams {
   bool tf32 = false; // f32 factors, dlogits among them, are rounded to TF32
   int64_t scratchBytes;
 
-  /// What factors of f32 are rounded to; F32: nothing.
+  /// The type to which f32 factors are rounded; F32: not rounded.
   DType readAs() const { return tf32 ? DType::TF32 : type; }
   /// Rows of the longest chunk.
   int64_t chunk() const { return chunkRows < rows ? chunkRows : rows; }
@@ -102,8 +102,8 @@ public:
 /// ins: x, w, labels, lse, scale (dloss * weight), bias if bias.
 /// outs: dx [rows, channels], dw [vocabulary, channels], dbias [vocabulary] if
 /// bias, summed row after row (on the cpu in the tiles of a fused kernel).
-/// `accumulate` adds to dw and dbias; dx is overwritten. What is null isn't
-/// made.
+/// `accumulate` adds to dw and dbias; dx is overwritten. A null result isn't
+/// computed.
 class LinearCrossEntropyGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
@@ -116,17 +116,17 @@ public:
   TMC_KERNEL(LinearCrossEntropyGrad)
 };
 
-/// The two before in one, with the logits of each chunk made once.
+/// The two kernels above in one; the logits of each chunk are computed once.
 /// ins: x, w, labels, weight, scale (dloss * weight), bias if bias.
-/// outs: loss, dx, dw, dbias if bias. `accumulate` adds to dw and dbias. A
-/// gradient that is null isn't made.
+/// outs: loss, dx, dw, dbias if bias. `accumulate` adds to dw and dbias. A null
+/// gradient isn't computed.
 class LinearCrossEntropyWithGrad : public Kernel {
 public:
   using Params = LinearCrossEntropyParams;
   static constexpr bool takes(DType x, DType table, Backend backend) {
     return takesLinear(x, table, backend);
   }
-  /// The log-sum-exps, which nobody else reads, lie in scratch as well.
+  /// The log-sum-exps, an internal value, are in scratch too.
   static int64_t scratchCap(const Params &params, Backend backend) {
     return linearCrossEntropyScratchCap(params, backend) +
            alignScratch(params.rows * 4);
@@ -140,11 +140,11 @@ public:
 
 namespace tmc {
 
-/// Chunks of so many rows, or of a multiple, end where the cpu's product does
-/// with a sum over rows.
+/// Chunks of this many rows, or of a multiple, have the same boundaries as the
+/// partial sums over rows in the cpu's product.
 constexpr int64_t kExactChunkRows = kGemmDepth;
 
-/// Where the cpu adds rows of a bias's gradient.
+/// The cpu's sums of the rows of a bias's gradient.
 inline int64_t biasScratch(const LinearCrossEntropyParams &params,
                            Backend backend) {
   return params.bias && backend == Backend::Cpu
@@ -152,9 +152,9 @@ inline int64_t biasScratch(const LinearCrossEntropyParams &params,
              : 0;
 }
 
-/// Rows of logits that there are at once. On the cpu a gradient in 16 bits lies
-/// apart from them, and only that has to be whole for a chunk's product: sixty
-/// four rows are enough to multiply as fast.
+/// Rows of logits that exist at once. On the cpu a 16-bit gradient is stored
+/// apart from the logits, and only the gradient must be complete for a chunk's
+/// product: 64 rows of logits are multiplied as fast.
 inline int64_t logitsRows(const LinearCrossEntropyParams &params,
                           Backend backend) {
   constexpr int64_t kFew = 64;
@@ -162,7 +162,7 @@ inline int64_t logitsRows(const LinearCrossEntropyParams &params,
   return isApart && params.chunk() > kFew ? kFew : params.chunk();
 }
 
-/// The gradient of a chunk's logits, where it doesn't take their place.
+/// The gradient of a chunk's logits, if it doesn't overwrite them.
 inline int64_t gradientScratch(const LinearCrossEntropyParams &params,
                                Backend backend) {
   return backend == Backend::Cpu && params.type != DType::F32
@@ -171,8 +171,8 @@ inline int64_t gradientScratch(const LinearCrossEntropyParams &params,
              : 0;
 }
 
-/// Logits, their gradient where it is apart, the rows' losses, a bias's sums,
-/// and what a product may take: of logits, of dx, or of dw.
+/// Logits, their gradient if it is apart, the rows' losses, a bias's sums, and
+/// the largest scratch of the products that give logits, dx and dw.
 inline int64_t
 linearCrossEntropyScratchCap(const LinearCrossEntropyParams &params,
                              Backend backend) {

@@ -24,7 +24,7 @@ enum class DType : uint8_t {
   I64,
   F8E4M3,
   F8E5M2,
-  TF32, // How products read f32; nothing is stored in it.
+  TF32, // Products may read f32 as this; never stored.
 };
 
 /// Bytes of one element in memory.

@@ -1,9 +1,8 @@
 //===- Draws.h - a row of random numbers ------------------------*- C++ -*-===//
 //
 // The uniform numbers of consecutive elements, for fused kernels. On the cpu 64
-// are made at a time and handed out; four words of one Philox call belong to
-// four elements in a row, so that none is wasted. The numbers are those of
-// Philox.h.
+// are computed at a time. The four words of one Philox call belong to four
+// consecutive elements, so none is wasted. The numbers are those of Philox.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_DRAWS_H
@@ -83,7 +82,7 @@ private:
   // One quad per 64-bit lane; only the low half of a lane counts.
 #if defined(__AVX512F__)
   using Wide = __m512i;
-  // The masked forms, since g++ 12 warns of the plain ones' undefined operand.
+  // The masked forms: g++ 12 warns of an undefined operand of the plain ones.
   static constexpr __mmask8 kAllLanes = 0xff;
   static constexpr int kQuads = 8;
   static Wide mul(Wide a, Wide b) {
@@ -107,8 +106,8 @@ private:
   static U all(uint64_t x) { return U{} + x; }
 
   void fillQuads(uint64_t quad, uint32_t *to) const {
-    // Even lanes take the first half of the quads, odd ones the second: then
-    // the interleaving below leaves words in order.
+    // Even lanes take the first half of the quads, odd lanes the second half:
+    // the interleaving below then gives the words in order.
     U q;
     for (int i = 0; i < kQuads; ++i)
       q[i] = quad + uint64_t(i % 2 ? kQuads / 2 + i / 2 : i / 2);

@@ -29,7 +29,7 @@ public:
 
 /// ins: index [rows], dout [rows, channels] (a third in is ignored). outs:
 /// dtable [vocabulary, channels]. `accumulate` adds to it, else it is zeroed
-/// first. Rows are added in their order, whatever the number of threads.
+/// first. Rows are added in order, for any number of threads.
 class EmbeddingGrad : public Kernel {
 public:
   using Params = EmbeddingParams;

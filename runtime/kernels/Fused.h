@@ -1,8 +1,8 @@
-//===- Fused.h - what every backend knows of a fused body -------*- C++ -*-===//
+//===- Fused.h - fused bodies on every backend ------------------*- C++ -*-===//
 //
 // `Fused<Body>` (runtime/cpu/Fused.h, runtime/cuda/Fused.h) runs a generated
-// body over its rows and columns. A body is a
-// struct like this one, which the compiler prints:
+// body over its rows and columns. The compiler prints a body as a struct like
+// this one:
 //
 //     struct residual_norm {
 //       static constexpr const char *name = "residual_norm"; // in messages
@@ -10,13 +10,12 @@
 //       const float *x, *scale;
 //       float *y;
 //       residual_norm(tmc::In in, tmc::Out out) : x(...), ... {}
-//       template <typename R> TMC_HD void row(const R &row, Sums sums) const;
-//       template <typename R> TMC_HD void finish(const R &row, Sums sums)
-//       const;
+//       template <typename R> TMC_HD void row(const R &, Sums) const;
+//       template <typename R> TMC_HD void finish(const R &, Sums) const;
 //     };
 //
-// `row` is called for each row (or piece of one, where no row is reduced);
-// `finish`, if the shape has sums, when all rows are done, with a "row" that
+// `row` is called for each row (or piece of a row, if no row is reduced). If
+// the shape has sums, `finish` is called after all rows, with a "row" that
 // walks the columns once.
 //
 //===----------------------------------------------------------------------===//
@@ -42,11 +41,11 @@ inline Status checkFusedScratch(const FusedTiling &tiling, int64_t planned) {
 template <typename Body>
 constexpr bool hasSums = (Body::shape.columnSums + Body::shape.totals) > 0;
 
-/// Rows of a body: ragged where the columns don't fill whole vectors.
+/// Rows of a body: ragged if the columns don't fill whole vectors.
 template <typename Body>
 using RowOf = Row<(Body::shape.cols % kWholeColumns != 0)>;
 
-/// Floats of a row's kept values, and of one row's share of them.
+/// Floats of a row's kept values.
 template <typename Body>
 constexpr int64_t keptFloats = Body::shape.kept *keptStride(Body::shape.cols);
 } // namespace detail

@@ -1,8 +1,8 @@
-//===- FusedShape.h - how a fused kernel is cut into tiles ------*- C++ -*-===//
+//===- FusedShape.h - the tiles of a fused kernel ---------------*- C++ -*-===//
 //
-// A fused kernel runs over `rows` x `cols` elements, row-major. Everything here
-// is a function of that shape and of the backend, never of the number of
-// threads: the compiler plans scratch by it and the runtime runs by it.
+// A fused kernel runs over `rows` x `cols` elements, row-major. All sizes here
+// depend on that shape and the backend only, not on the number of threads: the
+// compiler plans scratch with them, and the runtime uses the same sizes.
 //
 //      cols ->      a tile: rowsPerTile rows of colsPerTile columns; sums over
 //    r +-----+---+  the rows are made per row of tiles into partials (in
@@ -22,21 +22,22 @@ namespace tmc {
 
 struct FusedShape {
   int64_t rows, cols;
-  /// A tile must hold whole rows, since a row is reduced.
+  /// A tile must hold whole rows, because a row is reduced.
   bool wholeRows = false;
   /// Sums (or extrema) over all rows: of columns, and of one number per row.
   int columnSums = 0;
   int totals = 0;
-  /// Something is done when all rows are.
+  /// `finish` runs after all rows.
   bool finish = false;
-  /// Values of a row that are kept from pass to pass.
+  /// The values of a row that are kept between passes.
   int kept = 0;
 };
 
 struct FusedTiling {
   int64_t rowsPerTile, colsPerTile;
   int64_t rowTiles, colTiles;
-  /// Floats of one row of tiles' partials, and where each sum's begin.
+  /// Columns rounded up to a multiple of 16, and floats of one row of tiles'
+  /// partials.
   int64_t paddedCols, partialFloats;
 
   TMC_HD constexpr int64_t tiles() const { return rowTiles * colTiles; }
@@ -52,18 +53,18 @@ TMC_HD constexpr int64_t clampTo(int64_t x, int64_t low, int64_t high) {
   return x < low ? low : x > high ? high : x;
 }
 
-/// Elements of a tile on the cpu: large beside the cost of handing one out,
-/// small enough to stay in a core's second-level cache.
+/// Elements of a tile on the cpu: enough that the cost of handing out a tile is
+/// small, few enough to stay in a core's second-level cache.
 constexpr int64_t kTileElements = 16384;
 /// Columns of a tile whose partial sums stay in the first-level cache.
 constexpr int64_t kSumColumns = 2048;
-/// Rows of tiles that sums over rows are cut into.
+/// The wanted number of tiles for sums over rows.
 constexpr int64_t kCpuSumTiles = 16;
 constexpr int64_t kCudaSumTiles = 512;
 /// Columns that the threads of one block take at once on cuda.
 constexpr int64_t kCudaBlockColumns = 1024;
 
-/// Threads that share a row on cuda: a warp where few columns leave a block
+/// Threads that share a row on cuda: a warp if few columns would leave a block
 /// idle (then several rows share a block), else a block.
 constexpr int kCudaBlockThreads = 256;
 TMC_HD constexpr int cudaRowThreads(int64_t cols) {
@@ -73,9 +74,10 @@ TMC_HD constexpr int cudaRowThreads(int64_t cols) {
 TMC_HD constexpr int64_t keptStride(int64_t cols) {
   return ceilDiv(cols, 16) * 16;
 }
-/// Values of a row that a kernel may keep: what fits in the stack's part of the
-/// first-level cache, and in the 48 KiB of shared memory of a block: of 8 rows
-/// of up to 512 columns, with room for a reduction's words, or of one longer.
+/// The largest number of kept values of a row. They must fit in the stack's
+/// part of the first-level cache, and in the 48 KiB of shared memory of a
+/// block: for 8 rows of up to 512 columns, with room for a reduction's words,
+/// or for one longer row.
 TMC_HD constexpr int64_t mostKept(int64_t cols) {
   return cols <= 0 ? 0 : (cols <= 512 ? 1440 : 8192) / keptStride(cols);
 }
@@ -97,7 +99,7 @@ TMC_HD constexpr FusedTiling tilingOf(const FusedShape &shape,
   }
   t.colTiles = ceilDiv(cols, t.colsPerTile);
   if (sums) {
-    // Enough tiles to go round, of at least 8 rows each.
+    // Enough tiles for all workers, of at least 8 rows each.
     const int64_t most = cuda ? kCudaSumTiles : kCpuSumTiles;
     const int64_t wanted =
         clampTo(ceilDiv(most, t.colTiles), 1, ceilDiv(rows, 8));

@@ -1,14 +1,14 @@
-//===- Generated.h - a kernel that is in another file -----------*- C++ -*-===//
+//===- Generated.h - a kernel from another file -----------------*- C++ -*-===//
 //
 // A step can be compiled in pieces: its tables in one, the bodies of its
-// generated kernels in others. The piece with the tables sees of a kernel only
-// a function that makes it:
+// generated kernels in others. The piece with the tables sees only a function
+// that makes the kernel:
 //
 //     Kernel *make_fused_7(const FusedParams &);
 //     Generated fused_7_kernel{make_fused_7, {.scratchBytes = 0}};
 //
-// This header is small on purpose: what runs a body (Fused.h) takes longer to
-// read than the tables do.
+// This header is small: parsing the code that runs a body (Fused.h) takes
+// longer than parsing the tables.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_GENERATED_H
@@ -18,10 +18,10 @@
 
 namespace tmc {
 
-/// Random numbers of how many streams a fused kernel may draw.
+/// The largest number of random streams of a fused kernel.
 constexpr int kMostStreams = 8;
 
-/// Parameters of every fused kernel; its shape is in its body's type. One body
+/// Parameters of a fused kernel; its shape is part of its body's type. One body
 /// serves several ops that draw from different streams.
 struct FusedParams {
   int64_t streams[kMostStreams] = {};

@@ -1,4 +1,4 @@
-//===- Kernel.h - what every kernel class is --------------------*- C++ -*-===//
+//===- Kernel.h - the interface of kernel classes ---------------*- C++ -*-===//
 //
 // A kernel class is declared once, in runtime/kernels/<Family>.h, and defined
 // per backend, in runtime/cpu/<Family>.cpp and runtime/cuda/<Family>.cu. An
@@ -11,13 +11,13 @@
 // and row-major unless the class says otherwise, and aligned to 64 bytes (views
 // into a buffer: to their element).
 //
-// Types: `takes` of each class says for which element types it has code. The
-// compiler asks before it prints such an object; nothing asks again.
+// Types: `takes` of each class states the element types that it supports. The
+// compiler checks it before it prints such an object; there is no later check.
 //
-// Scratch: each Params ends with `scratchBytes`, what the compiler planned for
-// one run. `scratchCap(params, backend)` of each class is the closed formula of
-// the shape that both sides use; prepare() refuses where the library wants
-// more. Scratch holds nothing between runs and starts as garbage.
+// Scratch: each Params ends with `scratchBytes`, the planned bytes of one run.
+// `scratchCap(params, backend)` of each class computes it from the shape, for
+// compiler and runtime. prepare() fails if the library needs more. Scratch
+// keeps nothing between runs; its initial content is undefined.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_KERNEL_H
@@ -38,8 +38,8 @@ class Stream;
 
 enum class Backend : uint8_t { Cpu, Cuda };
 
-/// A few addresses, which somebody else holds: those between braces in a call,
-/// or those of an entry of a queue.
+/// A short list of addresses that it doesn't own: a braced list in a call, or
+/// the operands of an entry of a queue.
 template <typename P> class Addresses {
 public:
   constexpr Addresses(std::initializer_list<P> list) : size_(list.size()) {
@@ -68,9 +68,9 @@ constexpr int64_t alignScratch(int64_t bytes) {
   return (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
 }
 
-/// Kernels that need scratch per worker get it for this many workers; with more
-/// threads the others stay idle in them. A constant, so that the plan doesn't
-/// depend on the machine.
+/// Kernels that need scratch per worker get it for this many workers; further
+/// threads stay idle in these kernels. It is a constant, so that the plan
+/// doesn't depend on the machine.
 constexpr int64_t kScratchWorkers = 16;
 
 class Kernel {
@@ -80,18 +80,18 @@ public:
   Kernel(const Kernel &) = delete;
   Kernel &operator=(const Kernel &) = delete;
 
-  /// Creates library primitives and descriptors, once, at load. Refuses where a
-  /// library has no such operation (Code::Unsupported) or wants more scratch
-  /// than was planned (Code::OverBudget, with both figures).
+  /// Creates library primitives and descriptors, once, at load. Fails if a
+  /// library doesn't support the operation (Code::Unsupported) or needs more
+  /// scratch than planned (Code::OverBudget, with both figures).
   virtual Status prepare(Device &device) = 0;
 
-  /// Queues the kernel. Allocates nothing of ours. `accumulate` adds to the
-  /// results that the class names, in place of overwriting them.
+  /// Queues the kernel. The runtime allocates nothing here. `accumulate` adds
+  /// to the results that the class names, instead of overwriting them.
   virtual void run(Stream &stream, In ins, Out outs, void *scratch,
                    bool accumulate = false) = 0;
 };
 
-/// The operand at `index`, or nullptr where the list is shorter.
+/// The operand at `index`, or nullptr if the list is shorter.
 inline const void *operand(In ins, size_t index) {
   return index < ins.size() ? ins.begin()[index] : nullptr;
 }
@@ -99,8 +99,8 @@ inline void *result(Out outs, size_t index) {
   return index < outs.size() ? outs.begin()[index] : nullptr;
 }
 
-/// Declares what every kernel class has: its Params, a hidden state of the
-/// backend, and the two entry points.
+/// Declares the common members of a kernel class: its Params, a hidden state of
+/// the backend, and the two entry points.
 #define TMC_KERNEL(NAME)                                                       \
 public:                                                                        \
   explicit NAME(const Params &params);                                         \

@@ -1,6 +1,6 @@
 //===- Lion.h - Lion of one element -----------------------------*- C++ -*-===//
 //
-// What Lion's kernels have in common, on both backends.
+// The code that Lion's kernels on both backends share.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_LION_H
@@ -11,8 +11,8 @@
 
 namespace tmc::lion {
 
-/// What one step multiplies by; computed in double and rounded once. F is a
-/// float, or a vector with the same number in each lane.
+/// The factors of one step; computed in double and rounded once. F is a float,
+/// or a vector with the same number in each lane.
 template <typename F> struct Factors {
   F decay, b1, w1, b2, w2, rate, scale;
 
@@ -24,7 +24,7 @@ template <typename F> struct Factors {
   }
 };
 
-/// What the kernels' scalar operands say; `clipScale` may be absent.
+/// The factors from the kernels' scalar operands; `clipScale` may be absent.
 TMC_HD inline Factors<float> factors(const Lion::Params &q, const float *rate,
                                      const float *clipScale) {
   return {float(1 - double(*rate) * q.weightDecay),
@@ -36,7 +36,7 @@ TMC_HD inline Factors<float> factors(const Lion::Params &q, const float *rate,
           clipScale ? *clipScale : 1.0f};
 }
 
-/// The new parameter, and the new moment in place.
+/// Returns the new parameter and updates the moment in place.
 template <typename V>
 TMC_HD inline V update(const Factors<V> &f, V grad, V param, V &moment) {
   const V g = grad * f.scale;

@@ -1,4 +1,4 @@
-//===- Math.h - exp, tanh, erf and their like -------------------*- C++ -*-===//
+//===- Math.h - exp, tanh, erf and similar functions ------------*- C++ -*-===//
 //
 // Elementary functions of fused kernels: templates over the value types of
 // Vec.h, so that the vector loop, its tail and cuda compute the same bits.
@@ -77,12 +77,12 @@ template <typename V> TMC_HD TMC_INLINE Reduced<V> reduceByLog2(V x) {
 } // namespace detail
 
 template <typename V> TMC_HD TMC_INLINE V exp(V x) {
-  // Beyond these the result is inf or 0 whatever x is. A NaN passes.
+  // Beyond these bounds the result is inf or 0. A NaN passes.
   x = select(asMask(x > 89.0f), all<V>(89.0f), x);
   x = select(asMask(x < -104.0f), all<V>(-104.0f), x);
   const auto [n, r] = detail::reduceByLog2(x);
   const V y = detail::expm1Reduced(r) + 1.0f;
-  // In two steps, since 2^n alone may be outside the normal range.
+  // In two steps: 2^n alone may be outside the normal range.
   const auto i = bitsAs<Lanes<int32_t, lanesOf<V>>>(n + detail::kRound) -
                  bitsAs<int32_t>(detail::kRound);
   const auto half = i >> 1;
@@ -127,7 +127,7 @@ template <typename V> TMC_HD TMC_INLINE V log(V x) {
   using I = Lanes<int32_t, lanesOf<V>>;
   const auto tiny = asMask(x < 1.17549435e-38f);
   const V scaled = select(tiny, x * 8388608.0f, x); // denormals, by 2^23
-  // 0x3f3504f3 is sqrt(1/2): what is subtracted brings the mantissa there.
+  // 0x3f3504f3 is sqrt(1/2): the subtraction moves the mantissa to that range.
   const I bits = bitsAs<I>(scaled);
   const I e = (bits - 0x3f3504f3) >> 23;
   const V f = bitsAs<V>(bits - (e << 23)) - 1.0f;
@@ -146,14 +146,14 @@ template <typename V> TMC_HD TMC_INLINE V log(V x) {
 
 /// log(1 + x), accurate near zero.
 template <typename V> TMC_HD TMC_INLINE V log1p(V x) {
-  // The rounding of 1 + x is put back as a first-order term.
+  // The rounding error of 1 + x is corrected by a first-order term.
   const V u = x + 1.0f;
   const V lost = (x - (u - 1.0f)) / u;
   const auto plain = asMask((u == 0.0f) | (u == __builtin_inff()));
   return select(plain, log(u), log(u) + lost);
 }
 
-// Rare in training steps: the platform's own, lane by lane.
+// Rare in training steps: the platform's function, lane by lane.
 template <typename V> TMC_HD TMC_INLINE V sin(V x) {
   return lanewise(x, [](float v) { return ::sinf(v); });
 }

@@ -3,14 +3,13 @@
 //   out[b, i, j] = sum_k lhs[b, i, k] rhs[b, k, j] (+ bias[j])
 //
 // cpu: runtime/cpu/GemmTyped.h; cuda: cuBLASLt.
-// Sums are in f32 (f64 for f64) and rounded once, to the type of `out`. A
-// factor of f32 beside one of 16 bits is rounded to its type as it is read
-// (cpu), and so are both to TF32 where that is asked for.
+// Sums are in f32 (f64 for f64) and rounded once, to the type of `out`. An f32
+// factor beside a 16-bit one is rounded to the 16-bit type when it is read
+// (cpu). With tf32, both factors are rounded to TF32.
 //
-// Factors of 8 bits may have scales, by which they are multiplied
-// (Quantize.h). One scale of all of a factor multiplies the sums; those of
-// blocks, powers of two, multiply the codes before (cpu), or the sums of 128 of
-// them (cuda).
+// Factors of 8 bits may have scales, by which they are multiplied (Quantize.h).
+// A scale of a whole factor multiplies the sums. Scales of blocks, powers of
+// two, multiply the codes first (cpu), or the sums of 128 products (cuda).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_MATMUL_H
@@ -22,8 +21,8 @@ namespace tmc {
 
 /// ins: lhs [batch, m, k] (stored [batch, k, m] if transposeLhs),
 ///      rhs [batch, k, n] (stored [batch, n, k] if transposeRhs),
-///      bias [n] if bias, scales of lhs and of rhs if scaled. (What
-///      `accumulate` adds to is outs[0].)
+///      bias [n] if bias, scales of lhs and of rhs if scaled.
+///      (`accumulate` adds to outs[0].)
 /// outs: out [batch, m, n]. `accumulate` adds to it. A bias has out's type.
 class Matmul : public Kernel {
 public:
@@ -32,14 +31,14 @@ public:
     int64_t batch, m, n, k;
     bool transposeLhs, transposeRhs, bias;
     bool tf32 = false;
-    /// What of the stored factors shares a scale.
+    /// The block of a stored factor that shares a scale.
     bool scaled = false;
     int64_t lhsBlockRows = 0, lhsBlockColumns = 0;
     int64_t rhsBlockRows = 0, rhsBlockColumns = 0;
-    bool packed = false; // as both factors' scales lie (Quantize.h)
+    bool packed = false; // layout of both factors' scales (Quantize.h)
     int64_t scratchBytes = 0;
 
-    /// What factors of f32 are rounded to; F32: nothing.
+    /// The type to which f32 factors are rounded; F32: not rounded.
     DType readAs() const {
       return tf32 ? DType::TF32 : lhs == DType::F32 ? rhs : lhs;
     }
@@ -48,17 +47,17 @@ public:
       return scaled && (lhsBlockRows == 0 || rhsBlockRows == 0);
     }
   };
-  /// Types in any layout; and all of a product, codes of 8 bits on cuda
-  /// included: `fitsCodes`, k innermost in both factors.
+  /// The first covers types in any layout. The second covers a whole product;
+  /// 8-bit codes on cuda need `fitsCodes` and k innermost in both factors.
   static constexpr bool takes(DType lhs, DType rhs, DType out, Backend backend);
   static constexpr bool takes(const Params &params, Backend backend);
-  /// Whether cuBLASLt multiplies codes of 8 bits of these sizes: what follows
-  /// each other in memory is a multiple of 16 bytes.
+  /// Whether cuBLASLt multiplies 8-bit codes of these sizes: contiguous runs
+  /// are multiples of 16 bytes.
   static constexpr bool fitsCodes(int64_t n, int64_t k, DType out) {
     return k % 16 == 0 && n * sizeOf(out) % 16 == 0;
   }
-  /// The same with scales of blocks, which want rows of lhs in whole 8, too.
-  /// (The documentation says 4; Transformer Engine's tests have found 8.)
+  /// The same with block scales, which also need the rows of lhs in multiples
+  /// of 8. (The documentation says 4; Transformer Engine's tests have found 8.)
   static constexpr bool fitsBlocks(int64_t m, int64_t n, int64_t k, DType out) {
     return m % 8 == 0 && n % 8 == 0 && fitsCodes(n, k, out);
   }
@@ -69,7 +68,7 @@ public:
 constexpr bool Matmul::takes(DType lhs, DType rhs, DType out, Backend backend) {
   if ((lhs == DType::F32 && isHalf(rhs)) || (isHalf(lhs) && rhs == DType::F32))
     return backend == Backend::Cpu && (out == DType::F32 || isHalf(out));
-  if (lhs != rhs) // Of FP8, one may be a gradient's.
+  if (lhs != rhs) // With FP8, one may be the type of a gradient.
     return backend == Backend::Cpu && isFloat8(lhs) && isFloat8(rhs) &&
            (out == DType::F32 || isHalf(out));
   if (backend == Backend::Cuda)
@@ -91,7 +90,7 @@ constexpr bool Matmul::takes(const Params &p, Backend backend) {
                          p.lhsBlockColumns == kScaleBlock &&
                          p.rhsBlockColumns == kScaleBlock &&
                          (p.lhsBlockRows == 1 || p.rhsBlockRows == 1);
-  // A bias of f32 is none of the library's beside codes.
+  // The library supports no f32 bias beside codes.
   const bool hasResult = isHalf(p.out) || (p.out == DType::F32 && !p.bias);
   return backend == Backend::Cuda && areCodes && hasResult && !p.transposeLhs &&
          p.transposeRhs &&
@@ -102,19 +101,19 @@ constexpr bool Matmul::takes(const Params &p, Backend backend) {
 
 /// Parts of the cpu product; see runtime/cpu/Gemm.h. The depth of the inner
 /// kernel, whose panel of rhs stays in the first-level cache, and the slab of
-/// lhs that stays in the second-level one.
+/// lhs, which stays in the second-level cache.
 constexpr int64_t kGemmDepth = 256;
 constexpr int64_t kGemmSlabFloats = 1 << 16;
-/// A result that the last-level cache doesn't keep is passed over as seldom as
-/// possible: slabs are deeper there.
+/// A result larger than the last-level cache should be passed over few times,
+/// so its slabs are deeper.
 constexpr int64_t kGemmLargeResult = int64_t(1) << 23; // floats
 constexpr int64_t kGemmLargeSlabDepth = 4 * kGemmDepth;
 constexpr int64_t kGemmLargeSlabFloats = 1 << 18;
-/// Panels of lhs have 14 rows, or 6: slabs are cut at a multiple of both.
+/// Panels of lhs have 14 or 6 rows: slabs are cut at a multiple of both.
 constexpr int64_t kGemmRowStep = 42;
-/// No cpu panel is wider, in columns.
+/// The width of the widest cpu panel, in columns.
 constexpr int64_t kGemmPanelN = 32;
-/// Work that is worth handing to another thread.
+/// Flops that justify handing a tile to another thread.
 constexpr int64_t kGemmTileFlops = 1 << 21;
 
 /// Columns and rows of lhs that are packed at once.
@@ -128,7 +127,8 @@ inline int64_t gemmSlabRows(int64_t m, int64_t n, int64_t k) {
       m * n > kGemmLargeResult ? kGemmLargeSlabFloats : kGemmSlabFloats;
   const int64_t most =
       (floats / (gemmSlabDepth(m, n, k) + 1) / kGemmRowStep + 1) * kGemmRowStep;
-  // Of about equal height: a low last slab would read all of rhs for little.
+  // Of about equal height: a low last slab would read all of rhs for little
+  // work.
   const int64_t slabs = (m + most - 1) / most;
   return slabs <= 1 ? m
                     : ((m + slabs - 1) / slabs + kGemmRowStep - 1) /
@@ -141,23 +141,22 @@ inline int64_t gemmTileColumns(int64_t m, int64_t n, int64_t k) {
       (2 * gemmSlabRows(m, n, k) * gemmSlabDepth(m, n, k) * kGemmPanelN + 1);
   return (panels < 1 ? 1 : panels) * kGemmPanelN;
 }
-/// Threads that it can use: each has scratch of its own.
+/// The number of threads that can be used; each has its own scratch.
 inline int64_t gemmWorkers(int64_t m, int64_t n, int64_t k) {
   const int64_t columns = gemmTileColumns(m, n, k);
   const int64_t tiles = (n + columns - 1) / columns;
   return tiles < kScratchWorkers ? tiles : kScratchWorkers;
 }
 
-/// Rows and columns of the blocks in which a narrow result is summed up. Each
-/// block packs its rows of lhs and columns of rhs anew: a slab of rows is what
-/// the product takes at a time in any case, and of so many columns packing the
-/// rows is a few percent.
+/// Rows and columns of the blocks in which a narrow result is summed. Each
+/// block packs its rows of lhs and columns of rhs again. A slab of rows is the
+/// product's unit anyway, and with this many columns packing the rows costs a
+/// few percent.
 constexpr int64_t kNarrowResultRows = 7 * kGemmRowStep;
 constexpr int64_t kNarrowResultColumns = 2048;
 
-/// The scratch of a product with a narrow result, or one that is scaled: a
-/// block of sums, a bias widened, and what the product of a block takes, at
-/// most.
+/// The scratch of a product with a narrow result or with scales: a block of
+/// sums, a widened bias, and the largest scratch of a block's product.
 struct NarrowResultScratch {
   int64_t block, bias, product;
 
@@ -165,7 +164,7 @@ struct NarrowResultScratch {
     m = m < kNarrowResultRows ? m : kNarrowResultRows;
     n = n < kNarrowResultColumns ? n : kNarrowResultColumns;
     const int64_t depth = k < kGemmDepth ? k : kGemmDepth;
-    // gemmSlabRows() rounds up to a step; of fewer rows a tile is wider.
+    // gemmSlabRows() rounds up to a step; with fewer rows a tile is wider.
     const int64_t slab = kGemmSlabFloats + kGemmRowStep * kGemmDepth;
     const int64_t panels = (n + kGemmPanelN - 1) / kGemmPanelN;
     block = alignScratch(m * n * 4);

@@ -1,11 +1,9 @@
-//===- Names.h - names that a file gives, and how they are shown -*- C++
-//-*-===//
+//===- Names.h - checks and displays names from files -----------*- C++ -*-===//
 //
-// A model, a checkpoint or a data file is a stranger's, and so are the names in
-// it. Names are checked once, where a file is read: `nameFault`. Names that
-// passed may still hold what a reader doesn't see, or sees in another order
-// (U+202E turns text around), so that each is written by the function of the
-// language that it is written in:
+// Models, checkpoints and data files may be hostile, and so may be the names in
+// them. `nameFault` checks names once, when a file is read. A valid name may
+// still hold invisible characters, or characters that change the visible order
+// (U+202E reverses text). So each output language has its own function:
 //
 //   terminal, HTML text     visible      a<U+202E>b  ->  a\u202eb
 //   JSON                    jsonQuoted   a<U+202E>b  ->  "a\u202eb"
@@ -25,7 +23,7 @@
 
 namespace tmc {
 
-/// One character of a text in UTF-8; a byte that begins none is one by itself.
+/// One character of UTF-8 text; an invalid byte is a character by itself.
 struct Character {
   uint32_t code = 0;
   int bytes = 1;
@@ -33,7 +31,7 @@ struct Character {
 };
 
 /// The character at `at`, by the well-formed sequences of the standard: no
-/// surrogates, nothing above U+10FFFF, nothing longer than it has to be.
+/// surrogates, nothing above U+10FFFF, and only the shortest encoding.
 /// Source: The Unicode Standard, table 3-7.
 inline Character characterAt(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) {
@@ -80,8 +78,8 @@ inline bool isControl(uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f);
 }
 
-/// Characters that a reader doesn't see, or that change the order or the lines
-/// of what is around them: categories Cc, Cf, Zl and Zp.
+/// Characters that are invisible, or that change the order or the lines of the
+/// text around them: categories Cc, Cf, Zl and Zp.
 /// Source: The Unicode Standard 15, UnicodeData.txt.
 inline bool isHidden(uint32_t code) {
   struct Range {
@@ -102,8 +100,8 @@ inline bool isHidden(uint32_t code) {
                      });
 }
 
-/// Why `name` can't be a name, "holds the control character 0x0a at byte 3";
-/// empty where it can: it is UTF-8 without control characters.
+/// The reason why `name` is invalid, e.g. "holds the control character 0x0a at
+/// byte 3". Empty if the name is UTF-8 without control characters.
 inline std::string nameFault(std::string_view name) {
   for (size_t at = 0; at < name.size();) {
     const Character character = characterAt(name, at);
@@ -142,9 +140,9 @@ inline std::string escapeOf(uint32_t code) {
   return text;
 }
 
-/// `text` for a terminal, or for whatever shows it to somebody: what would be
-/// hidden is written out, and so are bytes that aren't UTF-8. Line feeds and
-/// tabs stay in a text of several lines; in a name they are written out, too.
+/// `text` for display, e.g. on a terminal: hidden characters and bytes that
+/// aren't UTF-8 are written as escapes. Line feeds and tabs stay in a text of
+/// several lines; in a name they are escaped too.
 inline std::string visible(std::string_view text, bool isName = false) {
   std::string result;
   for (size_t at = 0; at < text.size();) {

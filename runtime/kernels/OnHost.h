@@ -1,16 +1,15 @@
-//===- OnHost.h - kernels that run on the host, whatever backend ---*- C++
-//-*-===//
+//===- OnHost.h - kernels that run on the host, on any backend --*- C++ -*-===//
 //
-// Updates of states that are at home on the host run there, by the cpu
-// backend's text, on both backends. An emitted step holds one beside its other
-// kernels, and gives it to the host's engine:
+// Updates of states in host memory run there, with the cpu backend's code, on
+// both backends. An emitted step has such a kernel beside its other kernels,
+// and gives it to the host's engine:
 //
 //     OnHost<AdamW> hostadamw_0{{.param = DType::F32, ...}};
 //     q.onHost(41, k.hostadamw_0, {host(0x0), ...}, {host(0x0), ...},
-//     host(0x9000));
+//              host(0x9000));
 //
-// The results have the bits of the backend's own kernel: the arithmetic of both
-// is one text (runtime/kernels/Adam.h), rounding included.
+// The results have the same bits as the backend's own kernel: both compile the
+// same arithmetic (runtime/kernels/Adam.h), rounding included.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_ONHOST_H
@@ -24,7 +23,7 @@
 
 namespace tmc {
 
-/// There is one for each class of OnHostList.h.
+/// Defined for each class of OnHostList.h.
 template <typename K>
 std::unique_ptr<Kernel> makeOnHost(const typename K::Params &params);
 #define TMC_DECLARE_ON_HOST(NAME)                                              \

@@ -1,8 +1,8 @@
-//===- OnHostList.h - the kernels that run on the host, too -----*- C++ -*-===//
+//===- OnHostList.h - kernels that also run on the host ---------*- C++ -*-===//
 //
-// The classes of Optimizer.h and Adafactor.h, for what a backend says of all.
-// No other header is included: cuda's text for the host puts those into a
-// namespace of its own.
+// The classes of Optimizer.h and Adafactor.h, for code that handles each of
+// them. This file includes no other header: cuda's host code includes those
+// inside its own namespace.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_ONHOSTLIST_H

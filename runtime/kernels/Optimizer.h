@@ -1,23 +1,23 @@
 //===- Optimizer.h - updates of parameters ----------------------*- C++ -*-===//
 //
 // One rule per class, in PyTorch's order of operations. Parameters and states
-// are updated in place. The gradient is first multiplied by `clipScale` where
-// one is given. Each update can also report the sum of squares of the gradient
-// it read (before clipping), so that the norm costs no further pass; with
-// clipping SquareSum and GradNorm come first.
+// are updated in place. The gradient is first multiplied by `clipScale`, if
+// given. An update can also return the sum of squares of its gradient before
+// clipping, so the norm needs no extra pass. With clipping, SquareSum and
+// GradNorm run first.
 //
 // Scalars: lr is f32; step is i64 and counts from 1; clipScale is f32. At step
-// 0, and where clipScale is NaN (the gradients' norm isn't finite), an update
-// leaves parameters and states as they are, and still reports.
+// 0, or if clipScale is NaN (the gradients' norm isn't finite), an update
+// doesn't change parameters and states, but still returns the sum of squares.
 //
-// Parameters, gradients and moments have a type each, f32 or bf16, gradients
-// f16, too; what is computed of them is f32. What is kept in bf16 is rounded
-// stochastically (runtime/kernels/Stochastic.h): to nearest, most updates would
-// be lost, being smaller than half a unit of what they change.
+// Parameters, gradients and moments each have their own type, f32 or bf16;
+// gradients also f16. The arithmetic is f32. Values kept in bf16 are rounded
+// stochastically (runtime/kernels/Stochastic.h): rounding to nearest would lose
+// most updates, which are smaller than half a unit in the last place.
 //
-// Beside a parameter in f32 an update may write a copy of it in bf16 or f16,
-// rounded to nearest, as a cast of the new parameter would be: what products
-// multiply in the next step. At step 0 it stays, too.
+// With an f32 parameter, an update may also write a copy of it in bf16 or f16,
+// rounded to nearest like a cast of the new parameter. The products of the next
+// step read the copy. At step 0 the copy doesn't change either.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_OPTIMIZER_H
@@ -35,25 +35,25 @@ inline int64_t squareSumScratchBytes(int64_t count) {
   return alignScratch((count + kUpdateTile - 1) / kUpdateTile * 8);
 }
 
-/// Whether an update leaves everything as it is; `clipScale` may be absent.
+/// Whether an update changes nothing; `clipScale` may be absent.
 TMC_HD inline bool isSkipped(const int64_t *step, const float *clipScale) {
   return *step == 0 || (clipScale && *clipScale != *clipScale);
 }
 
 struct AdamParams {
   DType param, grad, moment; // AdamW8bit's moments are codes: F32
-  DType copy = DType::F32;   // of a param in F32; F32: there is none
+  DType copy = DType::F32;   // of an f32 param; F32: no copy
   int64_t count;
   double beta1, beta2, epsilon, weightDecay;
-  int64_t stream; // of the draws that round
+  int64_t stream; // of the random numbers that round
   int64_t scratchBytes;
 };
 
-/// What updates keep.
+/// The types of parameters and moments.
 constexpr bool isUpdated(DType type) {
   return type == DType::F32 || type == DType::BF16;
 }
-/// What they take for a gradient.
+/// The types of gradients.
 constexpr bool isGradient(DType type) {
   return isUpdated(type) || type == DType::F16;
 }
@@ -66,7 +66,7 @@ constexpr bool isGradient(DType type) {
 ///
 /// ins: p, g, m, v [count], lr, step, clipScale (or absent).
 /// outs: p, m, v (the same buffers as the ins), squareSum f32 scalar (or
-///       absent), copy [count] where there is one.
+/// absent), copy [count] (or absent).
 class AdamW : public Kernel {
 public:
   using Params = AdamParams;
@@ -79,11 +79,11 @@ public:
   TMC_KERNEL(AdamW)
 };
 
-/// AdamW whose moments are kept in 8 bits (runtime/kernels/Adam.h): a code per
-/// element and the largest absolute value of each block of 256. The update is
-/// AdamW's, in f32 from the moments as they were read, and these are coded
-/// anew, to nearest. Where a gradient isn't finite, parameter and moments stay,
-/// and the sum of squares says so.
+/// AdamW with moments in 8 bits (runtime/kernels/Adam.h): a code per element
+/// and the largest absolute value of each block of 256. The update is AdamW's,
+/// in f32 from the decoded moments, and the new moments are encoded to nearest.
+/// If a gradient isn't finite, parameter and moments don't change, and the sum
+/// of squares isn't finite either.
 ///
 /// ins: p, g [count], codes of m (i8) [count], maxima of m (f32) [blocks],
 /// codes and maxima of v, lr, step, clipScale (or absent). outs: p, codes and
@@ -101,9 +101,9 @@ public:
   TMC_KERNEL(AdamW8bit)
 };
 
-/// AdamW whose moments are kept in 4 bits (runtime/kernels/Adam4bit.h): a code
-/// per element, two to a byte, and a scale of each block of 128, which `count`
-/// is a multiple of. Otherwise as AdamW8bit.
+/// AdamW with moments in 4 bits (runtime/kernels/Adam4bit.h): a code per
+/// element, two to a byte, and a scale for each block of 128; `count` is a
+/// multiple of 128. Otherwise as AdamW8bit.
 ///
 /// ins: p, g [count], codes of m (i8) [count / 2], scales of m (f32) [blocks],
 /// codes and scales of v, lr, step, clipScale (or absent). outs: p, codes and
@@ -121,11 +121,10 @@ public:
   TMC_KERNEL(AdamW4bit)
 };
 
-/// Lion: the sign of a blend of moment and gradient is what a parameter moves
-/// by.
+/// Lion: a parameter moves by the sign of a blend of moment and gradient.
 ///   c = beta1 m + (1 - beta1) g;  p *= 1 - lr weightDecay;  p -= lr sign(c)
 ///   m = beta2 m + (1 - beta2) g
-/// The sign of 0 is 0, and so is a NaN's: then the moment alone is NaN.
+/// The sign of 0 is 0, and so is a NaN's: then only the moment becomes NaN.
 /// Source: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023,
 /// program 1; the order is that of its authors' implementations.
 ///
@@ -194,9 +193,9 @@ public:
 };
 
 /// norm = sqrt(sum of the square sums, in order, in f64) / scale;
-/// clipScale = min(1, maxNorm / (norm + 1e-6)) / scale, 1 / scale where maxNorm
-/// is 0, NaN where the norm isn't finite: then no update moves anything. The
-/// scale is 1 where none is given.
+/// clipScale = min(1, maxNorm / (norm + 1e-6)) / scale; 1 / scale if maxNorm is
+/// 0; NaN if the norm isn't finite, so that no update changes anything. The
+/// scale is 1 if none is given.
 ///
 /// ins: `count` f32 scalars, one per parameter, in a fixed order, then scale
 /// f32 scalar where isScaled. outs: norm f32 scalar, clipScale f32 scalar (or
@@ -219,15 +218,15 @@ public:
 /// The factor that clips.
 TMC_HD inline float clipScaleOf(double norm, double maxNorm, double scale) {
   if (norm - norm != 0)
-    return float(norm - norm); // Of a NaN and of an infinity a NaN.
+    return float(norm - norm); // NaN for a NaN and for an infinity.
   const double ratio = maxNorm / (norm + 1e-6);
   return float((maxNorm > 0 && ratio < 1.0 ? ratio : 1.0) / scale);
 }
 
-/// What a GradScaler of PyTorch does between two steps. A finite norm: the
-/// optimizer's count goes on, step is its new value, and after `interval` such
-/// steps in a row scale *= growth, unless that overflows. Else: step = 0, the
-/// count stays, scale *= backoff. An interval of 0 leaves the scale alone.
+/// The work of PyTorch's GradScaler between two steps. If the norm is finite:
+/// count increases, step is its new value, and after `interval` such steps in a
+/// row scale *= growth, unless that overflows. Else: step = 0, count doesn't
+/// change, scale *= backoff. If interval is 0, the scale doesn't change.
 ///
 /// ins: norm, scale f32, clean i64 (finite steps since the scale moved), count
 /// i64. outs: scale, clean, count (the same buffers as the ins), step i64.
@@ -245,7 +244,7 @@ public:
   TMC_KERNEL(LossScale)
 };
 
-/// One step of it, the same text on both backends; returns step.
+/// One step of the loss scale, the same code on both backends; returns step.
 TMC_HD inline int64_t moveLossScale(const LossScale::Params &q, float norm,
                                     float &scale, int64_t &clean,
                                     int64_t &count) {

@@ -1,8 +1,8 @@
 //===- Philox.h - counter-based random numbers ------------------*- C++ -*-===//
 //
-// Philox4x32-10. A draw depends only on (seed, step, stream, sample, element),
-// so that recomputing, reordering, splitting the batch or changing the number
-// of threads changes no draw, and masks need not be kept.
+// Philox4x32-10. A number depends only on (seed, step, stream, sample,
+// element). Recomputation, reordering, splitting the batch or another number of
+// threads doesn't change it, so dropout masks don't have to be stored.
 //
 //   key      = (low32(seed), high32(seed))
 //   counter  = (low32(idx / 4), high32(idx / 4), stream, low32(step))

@@ -1,8 +1,8 @@
 //===- Pool.h - two-dimensional pooling -------------------------*- C++ -*-===//
 //
 // Pooling over windows of NHWC activations, and its gradients. The sizes of the
-// result are given, so that both rounding rules are expressible. All is of one
-// type, f32 or 16 bits; sums are f32 and rounded once.
+// result are parameters, so that both rounding rules are possible. All tensors
+// have one type, f32 or 16 bits; sums are f32 and rounded once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_POOL_H
@@ -28,13 +28,13 @@ constexpr bool poolTakes(DType type) {
   return type == DType::F32 || isHalf(type);
 }
 
-/// Channels that a narrow gradient's sums are formed of at a time on cpu.
+/// Channels that a narrow gradient sums at a time on cpu.
 constexpr int64_t kPoolChannels = 16;
 
 /// Forward passes need no scratch.
 inline int64_t poolScratchCap(const PoolParams &, Backend) { return 0; }
-/// Nor do gradients on cuda, or where they are formed in place; else the sums
-/// of some channels of an image for each thread.
+/// Gradients on cuda, or those formed in place, need none either. Others need
+/// the sums of some channels of an image for each thread.
 inline int64_t poolGradWorkers(const PoolParams &p) {
   return p.batch < kScratchWorkers ? p.batch : kScratchWorkers;
 }

@@ -1,4 +1,4 @@
-//===- Portable.h - one text for g++ and nvcc -------------------*- C++ -*-===//
+//===- Portable.h - shared code for g++ and nvcc ----------------*- C++ -*-===//
 //
 // Macros by which a function can be written once and be compiled by g++ for the
 // host and by nvcc for both host and device.
@@ -13,8 +13,8 @@
 #define TMC_HD
 #endif
 
-/// Where this text becomes kernels: of a GPU, or of what stands in for one on
-/// the host and says so.
+/// Defined if this code is compiled for a GPU, or for the host's emulation of
+/// one.
 #if defined(__CUDACC__) || defined(TMC_CUDA_EMULATED)
 #define TMC_CUDA
 #endif

@@ -1,14 +1,14 @@
-//===- Quantize.h - floats as codes of 8 bits and scales --------*- C++ -*-===//
+//===- Quantize.h - floats as 8-bit codes and scales ------------*- C++ -*-===//
 //
 //   codes[i] = round(x[i] * (1 / scale))        scale = amax / most, about
 //
-// What shares a scale is the whole tensor, or a block of a matrix; then the
-// scale is a power of two. `nn.quantize` (dialects/nn/Quantize.td) says what is
-// computed to the last bit; ScaleOf.h computes it for both backends.
+// A scale is shared by the whole tensor, or by a block of a matrix; then it is
+// a power of two. `nn.quantize` (dialects/nn/Quantize.td) defines the result to
+// the last bit; ScaleOf.h computes it for both backends.
 //
-// Scales of blocks lie as a matrix of their own, or packed: as cuBLASLt reads
-// those of a factor, whose rows it sums along. Of codes [rows, columns] with
-// L = ceil(columns / 128):
+// Scales of blocks are stored as a matrix of their own, or packed in the order
+// in which cuBLASLt reads the scales of a factor that it sums along rows. For
+// codes [rows, columns] with L = ceil(columns / 128):
 //
 //     128 of a row        [L, rows]: those of all rows, one block after another
 //     128 x 128           [ceil(rows / 128), L rounded up to a multiple of 4],
@@ -41,11 +41,11 @@ TMC_HD constexpr int64_t blocksIn(int64_t count, int64_t size) {
   return (count + size - 1) / size;
 }
 
-/// Rows of packed scales of squares are of whole 16 bytes.
+/// Each row of packed square scales fills whole 16 bytes.
 constexpr int64_t kPackedScales = 4;
 
-/// What packed scales of codes have in memory, and which of them belongs to the
-/// block of element (row, column).
+/// The layout of packed scales in memory, and the index of the scale of element
+/// (row, column).
 struct PackedScales {
   int64_t rows, columns;
   bool areSquares;
@@ -66,11 +66,11 @@ struct PackedScales {
 
 /// ins: x [batch, rows, columns]; the amax history if `history`. outs: codes of
 /// the same shape; scales, one, or [batch, blocks of rows, blocks of columns];
-/// if `turned` (cuda), the codes once more, as [batch, columns, rows]; x's amax
-/// and how many of its numbers saturate (i64) if `history`.
+/// if `turned` (cuda), the codes transposed, as [batch, columns, rows]; if
+/// `history`, the amax of x and the count of its numbers that saturate (i64).
 ///
-/// With `packed` (cuda): codes and packed scales of x, a matrix, then those of
-/// x turned, [columns, rows], with blocks that go along its own rows. Either
+/// With `packed` (cuda): codes and packed scales of a matrix x, then those of x
+/// transposed, [columns, rows], with blocks along the transposed rows. Either
 /// pair may be absent.
 class Quantize : public Kernel {
 public:
@@ -78,15 +78,15 @@ public:
     DType in, codes;
     int64_t batch, rows, columns;
     int64_t blockRows, blockColumns; // 0, 0: the whole tensor
-    int64_t history = 0; // amaxes of steps before, which the scale is made of
+    int64_t history = 0; // amaxes of earlier steps, which give the scale
     bool turned = false;
     bool packed = false;
     int64_t scratchBytes = 0;
 
     constexpr int64_t elements() const { return batch * rows * columns; }
   };
-  /// cuda makes one scale of a tensor, or packed ones: of squares, or of 128 of
-  /// a row.
+  /// cuda makes one scale for a tensor, or packed ones: for squares, or for 128
+  /// elements of a row.
   static constexpr bool takes(const Params &p, Backend backend) {
     if (!(p.in == DType::F32 || isHalf(p.in)) || !isFloat8(p.codes))
       return false;
@@ -100,11 +100,10 @@ public:
   TMC_KERNEL(Quantize)
 };
 
-/// Elements whose maximum is found at a time: a maximum each is kept, and with
-/// a history a count.
+/// Elements of a tile. Each tile has one maximum, and with a history one count.
 constexpr int64_t kQuantizeTile = 1 << 14;
 
-/// Such tiles of a tensor: of what lies together, or squares of a matrix.
+/// Tiles of a tensor: contiguous elements, or squares of a matrix.
 constexpr int64_t kQuantizeSide = 128;
 static_assert(kQuantizeSide * kQuantizeSide == kQuantizeTile);
 constexpr int64_t quantizeTiles(const Quantize::Params &p) {

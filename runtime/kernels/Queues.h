@@ -1,17 +1,18 @@
-//===- Queues.h - what an emitted step gives its work to --------*- C++ -*-===//
+//===- Queues.h - the queues of an emitted step -----------------*- C++ -*-===//
 //
 // An emitted `run(Queues &q, void *kernels)` is one list of calls, in the order
-// of the plan. Six engines take them, and run beside each other; each of them
-// is first in, first out:
+// of the plan. Six engines take the calls and run concurrently; each engine is
+// first in, first out:
 //
 //     compute   kernels of the step, on the device's arena
 //     d2h, h2d  copies between the device's arena and the host's
 //     read, write   transfers between the host's arena and the file's
 //     host      kernels of the cpu backend, on the host's arena
 //
-// Work of another engine than compute stands in the list twice: where it is
-// given (copy, readFile, writeFile, onHost), and where it must be done. Between
-// the two everything that it touches stays as it is. Events order engines:
+// Work of an engine other than compute has two entries in the list: its start
+// (copy, readFile, writeFile, onHost), and the point where it must be done.
+// Between the two, its operands and results must not be touched. Events order
+// engines:
 //
 //     k.gelu_0.run(q.compute(), {at(0x1000)}, {at(0x9000)}, nullptr);
 //     q.launched(17);                             // makes the value
@@ -24,21 +25,20 @@
 //     q.wait(Engine::Compute, 1);
 //     q.done(20);                                 // its done: 0x9000 is free
 //
-// `wait(engine, event)` holds that engine until the event's latest record
-// before this call has been reached. Events are small integers, and used again
-// in each trip and step. Every wait points backwards in the list, so that no
-// engine can wait for itself through others: there is no deadlock, whatever the
-// timing. What a step needs is said by its program (runtime/step/Program.h):
-// engines without a row in its table of launches aren't started, and steps
-// without moves pay nothing.
+// `wait(engine, event)` holds that engine until it reaches the event's latest
+// record before this call. Events are small integers, reused in each loop
+// iteration and step. Every wait points backwards in the list, so no cycle of
+// waits exists and there is no deadlock, for any timing. The program states its
+// needs (runtime/step/Program.h): engines without a row in its table of
+// launches aren't started, and steps without moves have no extra cost.
 //
-// On the cpu backend kernels run in the calling thread, as ever: recording on
-// compute is immediate, and waiting by compute blocks the caller. On cuda the
-// caller runs ahead of all engines.
+// On the cpu backend kernels run in the calling thread: a record on compute is
+// immediate, and a wait by compute blocks the caller. On cuda the caller runs
+// ahead of all engines.
 //
-// Errors: a failed transfer is kept, the first one wins, and what is queued on
-// other engines than compute after it is skipped. The device's synchronize()
-// returns it, and the step is void (Step.h).
+// Errors: the first failed transfer is kept, and later work on engines other
+// than compute is skipped. The device's synchronize() returns the error, and
+// the step is void (Step.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_QUEUES_H
@@ -67,14 +67,14 @@ constexpr const char *nameOf(Engine engine) {
   return names[int(engine)];
 }
 
-/// Operands of one kind that a kernel on the host may have: AdamW8bit with an
-/// overflow flag has nine.
+/// The most operands of one kind of a host kernel: AdamW8bit with an overflow
+/// flag has nine.
 constexpr int kMostHostOperands = 16;
 
 class Queues;
 
-/// Is told of each entry of the list, when run() has come to it. Indices are
-/// those of StepProgram::launches.
+/// Receives each entry of the list when run() reaches it. Indices are those of
+/// StepProgram::launches.
 class LaunchObserver {
 public:
   virtual ~LaunchObserver() = default;
@@ -84,7 +84,7 @@ public:
   virtual void started(Queues &, int64_t) {}
   /// The work of an earlier entry counts as done from here on.
   virtual void done(Queues &, int64_t) {}
-  /// An event is recorded; an engine is told to wait for it.
+  /// An event is recorded; an engine will wait for an event.
   virtual void recorded(Engine, int32_t) {}
   virtual void waiting(Engine, int32_t) {}
 };
@@ -96,13 +96,14 @@ public:
   Queues(const Queues &) = delete;
   Queues &operator=(const Queues &) = delete;
 
-  /// Kernels run here.
+  /// The stream of kernels on compute.
   Stream &compute() { return compute_; }
-  /// The arenas' first bytes. Offsets in the file's are given as they are.
+  /// The first bytes of the arenas. Offsets in the file's arena are plain
+  /// numbers.
   char *device() const { return device_; }
   char *host() const { return host_; }
 
-  /// After each kernel on compute: one test of a pointer.
+  /// Called after each kernel on compute; costs one test of a pointer.
   void launched(int64_t launch) {
     if (observer_)
       observer_->launched(*this, launch);
@@ -112,11 +113,12 @@ public:
       observer_->done(*this, launch);
   }
 
-  /// Between the arenas: Engine::ToHost or Engine::ToDevice.
+  /// Copies between the arenas: Engine::ToHost or Engine::ToDevice.
   virtual void copy(int64_t launch, Engine engine, void *to, const void *from,
                     int64_t bytes) = 0;
-  /// Between the host's arena and the file's. Offsets in the file are multiples
-  /// of kFileBlockBytes, addresses of kFileAlign (runtime/step/FileArena.h).
+  /// Transfers between the host's arena and the file's. Offsets in the file are
+  /// multiples of kFileBlockBytes, addresses of kFileAlign
+  /// (runtime/step/FileArena.h).
   virtual void writeFile(int64_t launch, int64_t fileOffset, const void *from,
                          int64_t bytes) = 0;
   virtual void readFile(int64_t launch, void *to, int64_t fileOffset,

@@ -1,8 +1,8 @@
-//===- Row.h - what the body of a fused kernel sees -------------*- C++ -*-===//
+//===- Row.h - a row in the body of a fused kernel --------------*- C++ -*-===//
 //
-// A fused kernel's body is a function of a row. Row by row, it makes passes
-// over the columns; each pass is a lambda over `Columns<N>`, N columns in a
-// row. For instance, x - mean(x):
+// A fused kernel's body is a function of a row. For each row it makes passes
+// over the columns; each pass is a lambda over `Columns<N>`, N consecutive
+// columns. For instance, x - mean(x):
 //
 //     const float *x = x_ + row.index * 768;
 //     const auto sums = row.template reduce<Sum>([&](auto c) {
@@ -14,12 +14,11 @@
 // On the cpu a row is walked by one thread, in vectors; on cuda by the threads
 // of a warp or of a block, each of which runs the body.
 //
-// A reduction has one tree, whatever is computed on the way. On the cpu: column
-// c belongs to lane c % 64; lanes add up in order of columns; then the upper
-// half of the lanes is added to the lower half, until one is left. The width
-// of a vector doesn't matter. On cuda: column c belongs to the thread that
-// loads it, in order; then lanes, threads of a warp and warps combine in
-// halves.
+// A reduction has a fixed tree. On the cpu: column c belongs to lane c % 64;
+// lanes add up in order of columns; then the upper half of the lanes is added
+// to the lower half, until one is left. The width of a vector has no influence.
+// On cuda: column c belongs to the thread that loads it, in order; then lanes,
+// threads of a warp and warps combine in halves.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_ROW_H
@@ -49,7 +48,7 @@ struct Min {
   template <typename V> TMC_HD static V combine(V a, V b) { return min(a, b); }
 };
 
-/// What a reducing pass returns per element, and what it is reduced to.
+/// The values of a reducing pass for each element, and the reduced values.
 template <typename V, int N> struct Results {
   V v[N];
   TMC_HD V operator[](int i) const { return v[i]; }
@@ -75,9 +74,9 @@ template <typename... Kinds> struct Combine {
 // Partial sums over rows
 //===----------------------------------------------------------------------===//
 
-/// Where a tile's sums over its rows are kept.
+/// The place of a tile's sums over its rows.
 struct Sums {
-  float *partials = nullptr; // this row of tiles'; all of them when finishing
+  float *partials = nullptr; // of this row of tiles; of all when finishing
   FusedTiling tiling{};
   int columnSums = 0;
 
@@ -91,7 +90,7 @@ struct Sums {
 // Columns
 //===----------------------------------------------------------------------===//
 
-/// N columns of a row, from `at` on. Pointers given to it point at column 0.
+/// N columns of a row, from `at` on. Pointer arguments point at column 0.
 template <int N, bool Aligned = false> struct Columns {
   int64_t at;
 
@@ -104,8 +103,8 @@ template <int N, bool Aligned = false> struct Columns {
     askAhead<1>(row);
     storeLanes<N, Aligned>(row + at, value);
   }
-  /// Elements at[i] of a table, one by one: where a view of the columns isn't a
-  /// run of memory.
+  /// Elements at[i] of a table, one by one, for views in which the columns
+  /// aren't contiguous in memory.
   template <typename T>
   TMC_HD TMC_INLINE auto gather(const T *table, Longs<N> index) const {
     if constexpr (N == 1) {
@@ -124,8 +123,8 @@ template <int N, bool Aligned = false> struct Columns {
       return r;
     }
   }
-  /// Asks for what lies a page further on: there the hardware's own looking
-  /// ahead ends. A row that is shorter is followed by the next one.
+  /// Prefetches the data one page ahead, where the hardware prefetcher stops.
+  /// If the row is shorter, that is in the next row.
   template <int Write, typename T>
   TMC_HD TMC_INLINE void askAhead([[maybe_unused]] const T *row) const {
 #ifndef TMC_CUDA
@@ -140,7 +139,7 @@ template <int N, bool Aligned = false> struct Columns {
   TMC_HD TMC_INLINE auto spread(int64_t x) const { return splat<N>(x); }
   TMC_HD TMC_INLINE auto spread(bool x) const { return splatMask<N>(x); }
 
-  /// The columns' numbers.
+  /// The numbers of the columns.
   TMC_HD TMC_INLINE Longs<N> index() const {
     if constexpr (N == 1) {
       return at;
@@ -182,25 +181,25 @@ template <int N, bool Aligned = false> struct Columns {
 constexpr int64_t kWholeColumns = 64;
 
 /// The walk over columns [begin, end) of row `index`. Unless `Ragged`, their
-/// number is a multiple of kWholeColumns, and no code is made for a tail.
+/// number is a multiple of kWholeColumns, and no tail is compiled.
 template <bool Ragged> class Row {
 public:
   int64_t index, begin, end;
-  /// Where values of this row are kept between passes.
+  /// The place of this row's kept values between passes.
   float *keptValues;
   int64_t keptStride;
 
   TMC_HD float *kept(int k) const { return keptValues + k * keptStride; }
 
-  /// Elements that exist once per row, or once in all.
+  /// Elements that exist once per row, or once in total.
   template <typename T> TMC_HD auto load(const T *p) const {
     const auto value = loadLanes<1>(p);
     if (end - begin == 1)
-      settle(); // The only column may be written in its place.
+      settle(); // The only column may be overwritten.
     return value;
   }
   template <typename T, typename V> TMC_HD void store(T *p, V value) const {
-    settle(); // `p` may be the place of an operand that every thread has read.
+    settle(); // `p` may be an operand's place that all threads read before.
     if (isFirst())
       storeLanes<1>(p, value);
   }
@@ -217,14 +216,15 @@ public:
   }
 
 #ifdef TMC_CUDA
-  // Threads of a row: `threads` of them, a warp or a whole block; this one is
-  // number `thread`. A row of fewer than 4 columns per thread idles some.
+  // Threads of a row: `threads` of them, a warp or a whole block; this thread
+  // has number `thread`. If a row has fewer than 4 columns per thread, some are
+  // idle.
   int thread, threads;
   bool aligned;
 
   TMC_HD bool isFirst() const { return begin == 0 && thread == 0; }
 
-  /// What the row's threads have read so far, they have read.
+  /// Waits until all threads of the row have finished their reads so far.
   TMC_HD void settle() const {
 #if defined(__CUDA_ARCH__) || defined(TMC_CUDA_EMULATED)
     if (threads > 32)
@@ -315,7 +315,7 @@ public:
     int64_t c = begin;
     for (; c + kLanes <= last; c += kLanes)
       fn(Columns<kLanes>{c});
-    if constexpr (Ragged) // the bound is there for the compiler
+    if constexpr (Ragged) // tells the bound to the compiler
       for (int i = 0; i < kLanes && c < last; ++i, ++c)
         fn(Columns<1>{c});
   }
@@ -344,8 +344,8 @@ public:
         All::into(acc[r], acc[r + half]);
 #pragma GCC unroll 16
     for (int half = kLanes / 2; half > 0; half /= 2) {
-      // Brings the upper half down; what the upper lanes hold then is of no
-      // use.
+      // Moves the upper half down; the values of the upper lanes are then
+      // unused.
       V upper[n];
       for (int k = 0; k < n; ++k)
         upper[k] = __builtin_shuffle(acc[0][k], laneNumbers() + half);
@@ -367,7 +367,7 @@ private:
     return r;
   }
 
-  /// The last columns, fewer than kTree, from c on: each to its lane.
+  /// The last columns from c on, fewer than kTree, each in its lane.
   template <typename All, int n, typename V, typename Fn>
   void reduceTail(V (*acc)[n], Fn fn, int64_t c) const {
     int64_t lane = 0;

@@ -1,7 +1,8 @@
-//===- ScaleOf.h - the scale of codes of 8 bits -----------------*- C++ -*-===//
+//===- ScaleOf.h - the scale of 8-bit codes ---------------------*- C++ -*-===//
 //
-// From the largest magnitude of what shares it, which is an exact maximum: no
-// order of the values matters. Magnitudes are compared as the bits of floats.
+// A scale follows from the largest magnitude of the values that share it. That
+// maximum is exact, so the order of the values has no influence. Magnitudes are
+// compared as the bits of floats.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_SCALEOF_H
@@ -12,11 +13,11 @@
 
 namespace tmc {
 
-/// The bits of |x| order floats as their magnitudes, a NaN above all.
+/// The bits of |x| order floats by magnitude, with NaN above all.
 template <typename F> TMC_HD TMC_INLINE auto magnitudeBits(F x) {
   return bitsAs<Ints<lanesOf<F>>>(x) & 0x7fffffff;
 }
-/// 2^-126, the least scale: its reciprocal is a float, too.
+/// 2^-126, the smallest scale: its reciprocal is a finite float too.
 constexpr int32_t kLeastScaleBits = 1 << 23;
 
 /// The scale of a tensor whose largest magnitude has these bits.
@@ -31,21 +32,20 @@ TMC_HD inline float scaleOfWhole(int32_t amaxBits, DType codes) {
   return scale < least ? least : scale;
 }
 
-/// What a history keeps of an amax: one that isn't finite leaves no trace.
+/// The entry of an amax in a history: 0 if the amax isn't finite.
 TMC_HD inline float recordedAmax(int32_t amaxBits) {
   return amaxBits >= 0x7f800000 ? 0 : bitsAs<float>(amaxBits);
 }
 
-/// What becomes of x where it is `scaled`: what isn't finite would saturate,
-/// and nobody would see that it was no number, where its scale is of steps
-/// before.
+/// `scaled`, or NaN if x isn't finite. Without this, an infinite x would
+/// saturate unnoticed when its scale comes from earlier steps.
 template <typename F> TMC_HD TMC_INLINE F unlessInfinite(F x, F scaled) {
   return select(asMask(magnitudeBits(x) >= 0x7f800000),
                 bitsAs<F>(splat<lanesOf<F>>(0x7fc00000)), scaled);
 }
 
-/// Lanes whose number x, finite, is beyond the codes' largest one once it is
-/// scaled: a mask, of one lane anything but zero.
+/// Marks lanes where x is finite but `scaled` is beyond the codes' largest
+/// number: a mask; for one lane, nonzero means true.
 template <typename F>
 TMC_HD TMC_INLINE auto isSaturated(F x, F scaled, DType codes) {
   const int32_t mostBits =
@@ -55,8 +55,8 @@ TMC_HD TMC_INLINE auto isSaturated(F x, F scaled, DType codes) {
          asMask(magnitudeBits(x) < 0x7f800000);
 }
 
-/// The scale of a block: a power of two. Both types' largest number is 1.75
-/// times one.
+/// The scale of a block: a power of two. The largest number of both types is
+/// 1.75 times a power of two.
 TMC_HD inline float scaleOfBlock(int32_t amaxBits, DType codes) {
   if (amaxBits >= 0x7f800000)
     return bitsAs<float>(0x7fc00000);

@@ -1,8 +1,8 @@
 //===- Status.h - success, or a code and a sentence -------------*- C++ -*-===//
 //
-// What the runtime's functions return. The codes are the exit codes of the
-// command line, so that a trainer can return them unchanged. A message is lower
-// case, has no full stop, and carries quantities.
+// The result type of the runtime's functions. The codes are the exit codes of
+// the command line, so a trainer can return them unchanged. A message is lower
+// case, has no full stop, and gives quantities.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_STATUS_H
@@ -15,11 +15,11 @@ namespace tmc {
 
 enum class Code : int {
   Ok = 0,
-  BadInput = 1,    // a file, a value, a token is at fault
-  Usage = 2,       // a flag or an argument is at fault
-  OverBudget = 3,  // more memory is wanted than was planned
-  Unsupported = 4, // an element type or a feature that a kernel doesn't have
-  Defect = 70,     // a fault of ours
+  BadInput = 1,    // a wrong file, value or token
+  Usage = 2,       // a wrong flag or argument
+  OverBudget = 3,  // needs more memory than planned
+  Unsupported = 4, // a kernel lacks the element type or feature
+  Defect = 70,     // a bug in tmc
   World = 74,      // disk full, out of memory, no permission
 };
 

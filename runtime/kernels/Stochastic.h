@@ -1,13 +1,14 @@
-//===- Stochastic.h - rounding by chance ------------------------*- C++ -*-===//
+//===- Stochastic.h - stochastic rounding -----------------------*- C++ -*-===//
 //
-// A float between two bf16 becomes the upper one with the probability of its
-// distance from the lower, in units of 2^-16 of theirs: 16 bits of chance are
-// added to the 16 that bf16 drops. So the mean of many roundings is the float,
-// and what bf16 holds stays as it is. Infinities and NaNs stay what they are.
+// A float between two neighbouring bf16 values is rounded up with a probability
+// equal to its distance from the lower one, as a fraction of their difference:
+// 16 random bits are added to the 16 bits that bf16 drops. So the mean of many
+// roundings is the float, and an exact bf16 value doesn't change. Infinities
+// and NaNs stay infinities and NaNs.
 //
-// The bits are Philox's, of the number of an update, the step and the element:
-// the same for every backend, order, number of threads and plan, and for every
-// run's seed.
+// The bits come from Philox, from the number of an update, the step and the
+// element: they are the same for every backend, order, number of threads, plan
+// and seed of a run.
 //
 //   key      = (kRoundingKey, 0)
 //   counter  = (low32(quad), high32(quad), stream, low32(step))
@@ -28,8 +29,8 @@
 namespace tmc {
 
 constexpr uint32_t kRoundingKey = 0x726f756e;
-/// Values of an update that may be rounded, and elements whose bits come of one
-/// quad.
+/// Values of an update that may be rounded, and elements that take their bits
+/// from one quad.
 constexpr int kRoundedValues = 3, kRoundedElements = 8;
 
 /// The draws of one update in one step.
@@ -38,7 +39,7 @@ TMC_HD inline Philox roundingDraws(int64_t stream, int64_t step) {
   return Philox(words, uint32_t(stream));
 }
 
-/// 16 bits of chance for value `which` of `element`.
+/// 16 random bits for value `which` of `element`.
 TMC_HD inline uint32_t roundingBits(const Philox &draws, int64_t element,
                                     int which) {
   const PhiloxWords words = draws.quad(
@@ -60,21 +61,22 @@ TMC_HD TMC_INLINE U stochasticBits(F x, U chance) {
 // Updates of all types
 //===----------------------------------------------------------------------===//
 
-/// Calls f with a value of the type that holds `type`, as `isUpdated` has it.
+/// Calls f with a value of the storage type of `type`, for types of
+/// `isUpdated`.
 template <typename F> void withUpdated(DType type, F &&f) {
   if (type == DType::BF16)
     f(bf16{});
   else
     f(float{});
 }
-/// The same of what `isGradient` has.
+/// The same for types of `isGradient`.
 template <typename F> void withGradient(DType type, F &&f) {
   if (type == DType::F16)
     f(f16{});
   else
     withUpdated(type, f);
 }
-/// The same of a parameter's, a gradient's and a moment's type.
+/// The same for the types of a parameter, a gradient and a moment.
 template <typename F>
 void withUpdated(DType param, DType grad, DType moment, F &&f) {
   withUpdated(param, [&](auto p) {
@@ -83,8 +85,8 @@ void withUpdated(DType param, DType grad, DType moment, F &&f) {
     });
   });
 }
-/// Where an update of a parameter in f32 writes its copy, rounded to nearest;
-/// nowhere where there is none.
+/// The place of the copy of an f32 parameter, rounded to nearest; null if there
+/// is no copy.
 struct RoundedCopy {
   bf16 *brains;
   f16 *halves;
@@ -101,7 +103,7 @@ struct RoundedCopy {
   }
 };
 
-/// Values of an update to draw for: all `Moments`, or the parameter alone.
+/// The number of values of an update that need random bits.
 template <typename Param, typename Moment, int Moments>
 constexpr int kDrawnValues = isNarrow<Moment>  ? 1 + Moments
                              : isNarrow<Param> ? 1

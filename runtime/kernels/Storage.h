@@ -1,7 +1,7 @@
-//===- Storage.h - elements in memory, and what kernels make of them ------===//
+//===- Storage.h - elements in memory and in kernels ------------*- C++ -*-===//
 //
-// Kernels compute floats in f32, small integers in i32, truths in masks. In
-// memory an element may be narrower:
+// Kernels compute floats in f32, small integers in i32, booleans in masks. An
+// element in memory may be narrower:
 //
 //              sign, exponent, mantissa   too large becomes
 //   bf16         1      8         7       inf
@@ -10,10 +10,9 @@
 //   f8e5m2       1      5         2       the largest, 57344
 //   i8, i1       a byte each
 //
-// Storing rounds to the nearest, ties to even, subnormals included; a NaN stays
-// one. `rounded` is what a value of such a type is, whether it has been in
-// memory or not. All of it gives the same bits for one element, for several,
-// and on both backends.
+// A store rounds to the nearest, ties to even, subnormals included; a NaN stays
+// a NaN. `rounded` gives the value after a store and a load. All functions give
+// the same bits for one element, for several, and on both backends.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_STORAGE_H
@@ -34,9 +33,9 @@ struct bf16 {
   uint16_t bits;
 };
 
-/// A float with fewer bits of exponent, and what its conversions need to know:
-/// codes from `kSpecial` on are no finite numbers, and floats whose bits are
-/// `kOverflow` or more become `kMost`.
+/// A float with fewer exponent bits, and the constants of its conversions:
+/// codes from `kSpecial` on aren't finite; floats with bits `kOverflow` or more
+/// become `kMost`.
 struct f16 {
   uint16_t bits;
   static constexpr int kMantissa = 10, kBias = 15;
@@ -56,9 +55,9 @@ struct f8e5m2 {
   static constexpr int32_t kOverflow = 0x47600000; // 57344
 };
 
-/// f32 with 10 bits behind the point: how products read f32, never stored.
+/// f32 with 10 mantissa bits: products may read f32 like this; never stored.
 struct tf32 {};
-/// A float in memory that is rounded to T as it is read.
+/// A float in memory that is rounded to T when it is read.
 template <typename T> struct ReadAs { float value; };
 
 template <typename T>
@@ -66,8 +65,8 @@ constexpr bool isNarrow =
     std::is_same_v<T, bf16> || std::is_same_v<T, f16> ||
     std::is_same_v<T, f8e4m3> || std::is_same_v<T, f8e5m2>;
 
-/// Where the processor converts halves itself. It does as the text below, but
-/// keeps some bits of a NaN.
+/// Set if the processor converts halves itself. The results equal the code
+/// below, except that the processor keeps some bits of a NaN.
 #if !defined(TMC_PACKED_LANES) && defined(__F16C__)
 #define TMC_NATIVE_HALVES 1
 #else
@@ -84,7 +83,7 @@ TMC_HD TMC_INLINE Floats<lanesOf<U>> widenBits(U bits) {
     constexpr uint32_t sign = 1u << (8 * sizeof(T) - 1),
                        cut = 23 - T::kMantissa;
     const U size = bits & (sign - 1u), aligned = size << cut;
-    // A multiplication moves the exponent to f32's bias, and makes subnormals
+    // A multiplication shifts the exponent to f32's bias and makes subnormals
     // normal.
     const float scale = bitsAs<float>(uint32_t(254 - T::kBias) << 23);
     const U finite = bitsAs<U>(bitsAs<Floats<N>>(aligned) * scale);
@@ -111,7 +110,7 @@ TMC_HD TMC_INLINE Lanes<uint32_t, lanesOf<F>> narrowBits(F x) {
     constexpr uint32_t rebias = uint32_t(127 - T::kBias) << 23;
     constexpr uint32_t half = (1u << (cut - 1)) - 1;
     const U normal = (size + (half - rebias) + ((size >> cut) & 1u)) >> cut;
-    // Subnormals: the sum with a float whose unit is theirs rounds for us.
+    // Subnormals: adding a float with the same unit rounds the value.
     constexpr uint32_t unit = uint32_t(127 + 24 - T::kBias - T::kMantissa)
                               << 23;
     const U subnormal =
@@ -144,7 +143,7 @@ template <typename T> TMC_HD TMC_INLINE T narrow(float x) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// N lanes in a row in memory. Unaligned unless `Aligned`.
+/// N consecutive elements in memory, one per lane. Unaligned unless `Aligned`.
 template <int N, bool Aligned = false, typename T>
 TMC_HD TMC_INLINE Lanes<T, N> loadRaw(const T *p) {
   if constexpr (N == 1) {
@@ -186,7 +185,7 @@ TMC_HD TMC_INLINE void storeRaw(T *p, Lanes<T, N> x) {
 #if TMC_NATIVE_HALVES
 TMC_INLINE Floats<kLanes> widenHalves(Lanes<uint16_t, kLanes> bits) {
 #ifdef __AVX512F__
-  // With a mask of all: g++ 12 warns of the other form.
+  // With a full mask: g++ 12 warns of the other form.
   return _mm512_maskz_cvtph_ps(__mmask16(-1), bitsAs<__m256i>(bits));
 #else
   return _mm256_cvtph_ps(bitsAs<__m128i>(bits));
@@ -203,7 +202,7 @@ TMC_INLINE Lanes<uint16_t, kLanes> narrowHalves(Floats<kLanes> x) {
 }
 #endif
 
-/// Loads N elements as what the kernel computes with.
+/// Loads N elements as the type in which kernels compute.
 template <int N, bool A = false>
 TMC_HD TMC_INLINE Floats<N> loadLanes(const float *p) {
   return loadRaw<N, A>(p);
@@ -237,7 +236,7 @@ loadLanes(const T *p) {
     return widenBits<T>(convert<uint32_t>(bits));
   }
 }
-/// i1, a byte each.
+/// i1, one byte each.
 template <int N, bool A = false>
 TMC_HD TMC_INLINE Mask<N> loadLanes(const bool *p) {
   if constexpr (N == 1) {
@@ -293,7 +292,7 @@ TMC_HD TMC_INLINE void storeLanes(bool *p, Mask<N> x) {
   }
 }
 
-/// `x` as storing it as T and loading it again would leave it.
+/// `x` after a store as T and a load.
 template <typename T, typename F> TMC_HD TMC_INLINE F rounded(F x) {
 #if TMC_NATIVE_HALVES
   if constexpr (std::is_same_v<T, f16>) {
@@ -311,7 +310,7 @@ template <typename T, typename F> TMC_HD TMC_INLINE F rounded(F x) {
     const U u = bitsAs<U>(x);
     const U even = (u + (low >> 1) + ((u >> cut) & 1u)) & ~low;
     const auto isNan = asMask(bitsAs<Ints<N>>(u & 0x7fffffffu) > 0x7f800000);
-    // What is left of a NaN stays one.
+    // A NaN keeps its upper bits and stays a NaN.
     return bitsAs<F>(select(isNan, (u | 0x400000u) & ~low, even));
   } else {
     return widenBits<T>(narrowBits<T>(x));

@@ -1,8 +1,8 @@
 //===- Stream.h - a queue of launches ---------------------------*- C++ -*-===//
 //
-// Launches of one stream run in the order in which they were given. On the cpu
-// backend a launch has run when the call returns, and `native()` is the
-// ThreadPool; on cuda it is the cudaStream_t.
+// Launches of one stream run in order. On the cpu backend a launch has finished
+// when the call returns, and `native()` is the ThreadPool; on cuda it is the
+// cudaStream_t.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_STREAM_H
@@ -12,13 +12,13 @@
 
 namespace tmc {
 
-/// An index that a kernel met outside its table. The kernel reads row 0 (or
-/// skips the row) instead, so that no memory outside the table is touched; the
-/// first fault of a step becomes its error.
+/// An index outside the table of a kernel. The kernel reads row 0 instead (or
+/// skips the row), so memory outside the table isn't touched. The first fault
+/// of a step becomes its error.
 struct IndexFault {
   bool set = false;
-  int64_t row = 0;   // where in the index tensor
-  int64_t value = 0; // what stood there
+  int64_t row = 0;   // position in the index tensor
+  int64_t value = 0; // the wrong index
   int64_t limit = 0; // indices must be in [0, limit)
 };
 

@@ -1,16 +1,16 @@
 //===- Vec.h - several elements at once, on both backends -------*- C++ -*-===//
 //
 // The value types of fused kernels. `Floats<N>` is N floats, `Ints<N>` and
-// `Longs<N>` N integers of 32 and 64 bits, `Mask<N>` N truths. N is 1 (plain
+// `Longs<N>` N integers of 32 and 64 bits, `Mask<N>` N booleans. N is 1 (plain
 // scalars) or kLanes: on the cpu a GCC vector as wide as a register, on cuda a
-// struct of four. A kernel's body is a template over N; the same text is the
+// struct of four. A kernel's body is a template over N; the same code is the
 // body of the vector loop, of its tail, and of a cuda thread.
 //
-// No contraction, no reordering: an operation is what is written, in the same
-// order for each N, so that vector body and tail agree bit for bit. `fma` fuses
-// where it is written and nowhere else.
+// No contraction and no reordering: operations run as written, in the same
+// order for each N, so that vector body and tail agree bit for bit. Only an
+// explicit `fma` is fused.
 //
-// How elements lie in memory: Storage.h.
+// The layout of elements in memory: Storage.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_KERNELS_VEC_H
@@ -39,7 +39,7 @@ namespace tmc {
 
 constexpr int kLanes = 4;
 
-/// N elements of T, as large and as aligned as a vector access of them.
+/// N elements of T, with the size and alignment of one vector access.
 template <typename T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   T v[N];
@@ -63,7 +63,7 @@ constexpr int kLanes = 4;
 template <typename T, int N> struct LanesOf {
   typedef T type __attribute__((vector_size(sizeof(T) * N)));
 };
-/// What comparing floats yields: 0 or -1 per lane.
+/// The result of comparing floats: 0 or -1 per lane.
 template <int N> struct MaskOf {
   using type = typename LanesOf<int32_t, N>::type;
 };
@@ -87,7 +87,7 @@ template <typename To, typename From> TMC_HD TMC_INLINE To bitsAs(From from) {
   return to;
 }
 
-/// Number of lanes, and the type of one, of a value of any of these types.
+/// The number of lanes and their type, for a value of any of these types.
 template <typename T> struct LaneTraits {
   static constexpr int count = 1;
   using Element = T;
@@ -183,8 +183,8 @@ template <int N, typename T> TMC_HD TMC_INLINE Lanes<T, N> splat(T x) {
       r[i] = x;
     return r;
 #else
-    // Folds to a broadcast, which a loop over the lanes doesn't; x - 0 is x for
-    // every x, where x + 0 isn't.
+    // Compiles to a broadcast, unlike a loop over the lanes. x - 0 is x for
+    // every x; x + 0 isn't for -0.
     return x - Lanes<T, N>{};
 #endif
   }
@@ -201,7 +201,7 @@ template <int N> TMC_HD TMC_INLINE Mask<N> splatMask(bool x) {
   }
 }
 
-/// f of each lane, one by one: for what has no vector form.
+/// f of each lane, one by one, for functions without a vector form.
 template <typename V, typename Fn> TMC_HD TMC_INLINE V lanewise(V x, Fn f) {
   if constexpr (lanesOf<V> == 1) {
     return f(x);
@@ -255,7 +255,7 @@ TMC_HD TMC_INLINE Mask<kLanes> logicalNot(Mask<kLanes> mask) {
 #endif
 }
 
-/// Any type of lanes to lanes of To: float and integers.
+/// Converts any lanes to lanes of To: float and integers.
 template <typename To, typename V>
 TMC_HD TMC_INLINE Lanes<To, lanesOf<V>> convert(V x) {
   if constexpr (lanesOf<V> == 1) {
@@ -288,7 +288,7 @@ TMC_INLINE Lanes<To, kLanes> fromMask(Ints<kLanes> mask) {
 }
 #endif
 
-/// A comparison's answer as a mask of floats' width.
+/// The result of a comparison, as a mask of the width of floats.
 TMC_HD TMC_INLINE bool asMask(bool answer) { return answer; }
 #ifdef TMC_PACKED_LANES
 TMC_HD TMC_INLINE Mask<kLanes> asMask(Mask<kLanes> answer) { return answer; }
@@ -333,7 +333,7 @@ TMC_HD TMC_INLINE Floats<kLanes> sqrt(Floats<kLanes> x) {
 #endif
 }
 
-/// The larger and the smaller; a NaN wins.
+/// The larger and the smaller of two values; if one is NaN, the result is NaN.
 template <typename V> TMC_HD TMC_INLINE V max(V a, V b) {
   return select(asMask((a > b) | (a != a)), a, b);
 }

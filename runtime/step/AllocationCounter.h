@@ -1,8 +1,8 @@
 //===- AllocationCounter.h - allocations during a step ----------*- C++ -*-===//
 //
-// A program that links AllocationHook.cpp has its malloc family counted while
-// counting is on: how many blocks of more than 1 KiB were asked for, and the
-// largest. The trainer links it, so that each log line can say that a step
+// A program that links AllocationHook.cpp counts the calls of its malloc family
+// while counting is on: the blocks of more than 1 KiB, and the bytes of the
+// largest block. The trainer links it, so each log line can say that a step
 // allocated nothing outside its arena. Without the hook the figures are -1.
 //
 //===----------------------------------------------------------------------===//
@@ -14,7 +14,7 @@
 
 namespace tmc {
 
-/// What a library call may take without being counted as an allocation.
+/// A library call may take this many bytes without being counted.
 constexpr int64_t kSmallAllocationBytes = 1024;
 
 struct AllocationCounter {

@@ -1,10 +1,11 @@
 //===- AllocationHook.cpp - counts the malloc family ----------------------===//
 //
-// Interposes malloc and its kin for the whole process, libraries included, and
-// hands on to glibc's own. Link it into executables only. operator new calls
-// malloc, so it is counted too.
+// Replaces malloc and its relatives for the whole process, libraries included,
+// and passes each call to glibc. Link it into executables only. operator new
+// calls malloc, so it is counted too.
 //
-// AddressSanitizer has a malloc of its own, which must stay; it calls a hook.
+// AddressSanitizer has its own malloc, which must stay; it calls a hook
+// instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,8 @@ void note(size_t bytes) {
 
 extern "C" {
 tmc::AllocationCounter *tmc_allocation_counter() { return &counter; }
-/// A strong reference to this pulls the hook out of its library.
+/// A reference to this function makes the linker take the hook from its
+/// library.
 tmc::AllocationCounter *tmc_link_allocation_hook() { return &counter; }
 
 #ifdef __SANITIZE_ADDRESS__

@@ -20,8 +20,8 @@ struct tmc_step {
 
 namespace {
 thread_local std::string lastError;
-/// Why the processor can't run the step, or nullptr. Apart, so that reading it
-/// runs no code that may have been compiled for the step's target.
+/// Why the processor can't run the step, or nullptr. Kept apart from the other
+/// errors: reading it runs no code compiled for the step's target.
 thread_local const char *lastFault = nullptr;
 
 int give(const tmc::Status &status) {
@@ -30,7 +30,7 @@ int give(const tmc::Status &status) {
   return static_cast<int>(status.code());
 }
 
-/// Runs `body`, and turns what a C caller can't catch into a code.
+/// Runs `body` and turns each C++ exception into an error code.
 template <typename F> int guarded(F &&body) {
   try {
     return give(body());
@@ -50,9 +50,9 @@ const tmc::TensorInfo *findTensor(tmc_step *step, const char *name,
   return tensor;
 }
 
-/// weights.safetensors beside the library that this is part of, if there is
-/// one: what the model has that isn't trained. A name without a folder is that
-/// of a program in the search path, and says nothing.
+/// The file weights.safetensors beside this library, if there is one: it holds
+/// the model's values that aren't trained. If the library's path has no folder,
+/// it belongs to a program found through the search path: the result is "".
 std::string shippedWeights() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void *>(&tmc_step_create), &info) ||
@@ -106,7 +106,7 @@ int tmc_step_create(const tmc_options *options, tmc_step **out) {
 
 int tmc_step_create_of(const char *identity, const tmc_options *options,
                        tmc_step **out) {
-  // Plain comparisons: nothing of the step's target may run yet.
+  // Plain comparisons: no code compiled for the step's target may run yet.
   if (!identity || std::strcmp(identity, tmc::stepIdentity()) != 0) {
     lastFault = "the program was compiled with the step.h of another "
                 "compilation than this library: compile both again";

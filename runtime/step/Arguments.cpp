@@ -61,7 +61,7 @@ constexpr Flag kFlags[] = {
     {"--help", nullptr, "this text"},
 };
 
-/// Levenshtein's distance.
+/// The Levenshtein distance.
 size_t distance(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)
@@ -91,7 +91,7 @@ Status wholeNumber(const std::string &flag, const std::string &text,
               : usage(flag + " takes a whole number, not '" + text + "'");
 }
 
-/// "2GB", "500MiB", "1.5GB", "4096": bytes.
+/// Parses "2GB", "500MiB", "1.5GB" or "4096" as bytes.
 Status byteNumber(const std::string &flag, const std::string &text,
                   double &value) {
   char *end = nullptr;

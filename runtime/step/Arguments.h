@@ -1,7 +1,7 @@
 //===- Arguments.h - the trainer's command line -----------------*- C++ -*-===//
 //
-// What `DIR/train` takes. Parsing is apart from the trainer so that it can be
-// tested without one.
+// The flags of `DIR/train`. The parser is apart from the trainer, so that tests
+// can run it alone.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_ARGUMENTS_H
@@ -25,29 +25,29 @@ struct Arguments {
   double rate = 1e-3;
   Schedule schedule;
   std::string weights;
-  bool init = false; // from random numbers, by initSeed
+  bool init = false; // random values, by initSeed
   uint64_t initSeed = 0;
-  std::string save, resume, log; // "": not asked for
-  int64_t saveEvery = 0;         // steps; 0: at the end only
-  bool saveWeights = false;      // with each checkpoint, the parameters alone
-  std::optional<DType> weightsType; // nothing: as the step keeps them
+  std::string save, resume, log;    // "": not requested
+  int64_t saveEvery = 0;            // steps; 0: at the end only
+  bool saveWeights = false;         // beside each checkpoint: the weights
+  std::optional<DType> weightsType; // none: as the step keeps them
   int threads = 0;
   std::optional<uint64_t> seed;
   bool poison = false, checkFinite = false, quiet = false, help = false;
   bool profile = false;
   std::string profileFile; // "": a table on standard output
-  std::string trace;       // "": not asked for
+  std::string trace;       // "": not requested
   std::string nvme;        // the directory of the file arena
   double linkBytesPerSecond = 0;
   int hostThreads = 0;
 };
 
-/// `arguments` without the program's name. Every fault is Code::Usage.
+/// Parses the arguments after the program's name. Every error is Code::Usage.
 Status parseArguments(const std::vector<std::string> &arguments,
                       Arguments &parsed);
 
-/// The text of --help.
-/// The flags of the trainer of `step`; `program` is what it is called.
+/// The text of --help for the trainer of `step`; `program` is the name in its
+/// usage line.
 std::string helpText(const std::string &program, const StepProgram &step);
 
 } // namespace tmc

@@ -1,7 +1,7 @@
-//===- Checkpoint.cpp - what a step leaves behind -------------------------===//
+//===- Checkpoint.cpp - files that a step writes --------------------------===//
 //
-// Checkpoints, and the model's values alone. Both are safetensors files that
-// replace an older one whole, or not at all.
+// Checkpoints, and files of the model's values alone. Both are safetensors
+// files. A new file replaces an older one completely or not at all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,16 +27,16 @@ namespace {
 constexpr const char *kFormat = "tmc-checkpoint-2";
 constexpr const char *kFormatWithoutSum = "tmc-checkpoint-1";
 constexpr const char *kSumKey = "checksum";
-/// As it stands in a header, before the digits.
+/// The text in a header before the digits of the checksum.
 constexpr const char *kSumText = "\"checksum\":\"";
 constexpr size_t kSumDigits = 16;
 
-/// Steps and batches of a checkpoint are at most this: no run takes as many,
-/// and a double counts up to here.
+/// The largest count of steps or batches in a checkpoint: no run takes as many,
+/// and a double is exact up to here.
 constexpr uint64_t kMostSteps = uint64_t(1) << 53;
 
-/// The checksum of a file: of its header, with zeros for the digits of the sum
-/// itself, and of the pieces of its tensors, in order.
+/// The checksum of a file covers its header (with zeros for the checksum's own
+/// digits) and the pieces of its tensors, in order.
 class FileSum {
 public:
   void add(const void *data, int64_t bytes) {
@@ -53,8 +53,8 @@ private:
   uint64_t sum_ = 0;
 };
 
-/// `count` plain floats in another type, rounded to nearest. False where a
-/// finite one becomes infinite.
+/// Converts `count` plain floats to another type, rounded to nearest. False if
+/// a finite value becomes infinite.
 bool convert(DType from, const char *data, int64_t count, DType to,
              std::vector<char> &converted) {
   converted.resize(size_t(count * sizeOf(to)));
@@ -82,35 +82,35 @@ bool convert(DType from, const char *data, int64_t count, DType to,
   return holdsAll;
 }
 
-/// A tensor and a name of it.
+/// A tensor under one of its names.
 struct Named {
   std::string name;
   const TensorInfo *info;
 };
 
-/// A tensor of another file.
+/// A tensor that is copied from another file.
 struct Passed {
   std::string name;
   SafeTensor tensor;
-  int64_t added = 0; // to a count
+  int64_t added = 0; // added to a count
 };
 
 struct Contents {
   std::vector<Named> tensors;
   SafetensorsFile beside;
   std::vector<Passed> passed; // of `beside`
-  std::optional<DType> type;  // of plain floats; none: as the step has them
+  std::optional<DType> type;  // of plain floats; none: the step's type
   std::map<std::string, std::string> metadata;
   bool hasSum = false;
   int64_t step = 0; // for messages
 };
 
-/// Those of `names` whose tensors in the file that is there are finite.
+/// Collects the `names` whose tensors are finite in the existing file.
 Status finiteIn(const std::string &path, const std::vector<std::string> &names,
                 std::vector<std::string> &finite) {
   SafetensorsFile old;
   if (!SafetensorsFile::open(path, old))
-    return Status::ok(); // Nothing of worth is replaced.
+    return Status::ok(); // Nothing of value is replaced.
   for (const std::string &name : names) {
     const SafeTensor *tensor = old.find(name);
     if (!tensor || !isPlainFloat(tensor->type))
@@ -131,13 +131,13 @@ Status finiteIn(const std::string &path, const std::vector<std::string> &names,
   return Status::ok();
 }
 
-/// Whether a step may have made a value that isn't finite.
+/// Whether a step may have produced a non-finite value here.
 bool isMade(const TensorInfo &info) {
   return info.role != Role::Param || info.trainable;
 }
 
-/// Writes tensors one after the other. A value that isn't finite replaces none
-/// that is.
+/// Writes the tensors in order. A non-finite value never replaces a finite one
+/// of the existing file.
 Status writeFile(const Homes &homes, const std::string &directory,
                  const char *name, const Contents &contents) {
   std::vector<std::pair<std::string, SafeTensor>> tensors;
@@ -236,7 +236,7 @@ Status writeFile(const Homes &homes, const std::string &directory,
 
 } // namespace
 
-/// A file without a checksum isn't of ours, or of before there was one.
+/// A file without a checksum has another origin or an older format.
 Status Step::checkSum(const SafetensorsFile &file) {
   auto of = [&](const char *key) -> std::string {
     auto found = file.metadata().find(key);
@@ -255,7 +255,7 @@ Status Step::checkSum(const SafetensorsFile &file) {
     headerBytes = std::min(headerBytes, file.offset(tensor));
     tensors.emplace_back(tensor.begin, &tensor);
   }
-  // Empty tensors have no pieces, wherever they stand.
+  // Empty tensors have no pieces, so their order is free.
   std::sort(tensors.begin(), tensors.end());
   std::string header(size_t(headerBytes), '\0');
   if (Status s = file.file().read(0, header.data(), headerBytes); !s)
@@ -301,9 +301,10 @@ Status Step::save(const std::string &directory) {
   return writeFile(homes(), directory, kCheckpointFile, contents);
 }
 
-/// What the file `beside` has of the model, and no step needs. PyTorch's batch
-/// norm counts its batches beside its statistics: a step moves those, and the
-/// count is that of the file and of the steps that did.
+/// Takes the values from `beside` that belong to the model but that no step
+/// needs. PyTorch's batch norm counts its batches beside its statistics. The
+/// new count is the file's count plus the `moved` steps that updated the
+/// statistics.
 static Status passOn(const StepProgram &program, int64_t moved,
                      const std::string &beside, Contents &contents) {
   if (Status s = SafetensorsFile::open(beside, contents.beside); !s)
@@ -313,7 +314,7 @@ static Status passOn(const StepProgram &program, int64_t moved,
     return found == contents.beside.metadata().end() ? "" : found->second;
   };
   if (meta(kMakerKey) != kMaker)
-    return Status::ok(); // Of a file that the user put there, who knows.
+    return Status::ok(); // A file of the user: its content is unknown.
   std::set<std::string> known;
   for (const Named &named : contents.tensors)
     known.insert(named.name);
@@ -354,14 +355,14 @@ Status Step::saveWeights(const std::string &directory,
     if (info.role != Role::Param && info.role != Role::State)
       continue;
     contents.tensors.push_back({info.name, &info});
-    // PyTorch's state_dict has a tied weight under each of its names.
+    // PyTorch's state_dict lists a tied weight under each of its names.
     for (int32_t k = 0; k < info.aliasCount; ++k)
       contents.tensors.push_back({info.aliases[k], &info});
   }
   if (!beside.empty())
     if (Status s = passOn(program_, steps_ - skipped_, beside, contents); !s)
       return s;
-  // transformers opens only files that say so.
+  // transformers opens only files with this entry.
   contents.metadata = {{"format", "pt"}};
   contents.type = type;
   contents.step = steps_;
@@ -416,7 +417,7 @@ Status Step::resume(const std::string &directory) {
       (!number("skipped_steps", skipped) || skipped > step))
     return {Code::BadInput,
             "'" + path + "' has no sound count of skipped steps"};
-  // All is checked before anything is changed.
+  // Everything is checked before anything is changed.
   for (int64_t i = 0; i < program_.tensorCount; ++i) {
     const TensorInfo &info = program_.tensors[i];
     if (!isValue(info))

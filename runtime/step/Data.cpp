@@ -1,4 +1,4 @@
-//===- Data.cpp - what a trainer feeds its step ---------------------------===//
+//===- Data.cpp - the data of a trainer's steps ---------------------------===//
 
 #include "runtime/step/Data.h"
 
@@ -27,7 +27,7 @@ std::string shapeOf(const ArrayView &array) {
   return shapeText(array.shape.data(), array.shape.size());
 }
 
-/// True for an input that takes `--data FILE` without its name.
+/// True for an input that `--data FILE` feeds without naming it.
 bool takesTokens(const TensorInfo &input) {
   return isInteger(input.type) && input.rank >= 2;
 }
@@ -63,7 +63,7 @@ Status DataReader::fit(Source &source, int64_t samplesPerStep,
   source.isStream = rank == 1 && takesTokens(input);
   const bool isSame =
       rank == size_t(input.rank) && std::equal(shape, shape + rank, input.dims);
-  // Weights of a loss, temperatures, a table: they belong to every sample.
+  // Weights of a loss, temperatures, a table: the same for every sample.
   source.isFixed = isSame && (rank == 0 || input.dims[0] != samplesPerStep);
   const bool isNumbers = input.rank == 0 && rank == 1; // One in each step.
   const bool isSamples = rank == size_t(input.rank) && rank > 0 &&
@@ -99,8 +99,8 @@ Status DataReader::fit(Source &source, int64_t samplesPerStep,
   return Status::ok();
 }
 
-/// True if the label of the first token of a row counts: a model that moves
-/// labels by itself leaves it out.
+/// True if the label of a row's first token counts. A model that shifts its
+/// labels itself leaves that label out.
 static bool countsFirst(const TensorInfo &input) {
   if (input.rank < 2)
     return false;
@@ -154,7 +154,7 @@ Status DataReader::create(const DataInputs &wanted,
 
   std::vector<DataSpec> rest;
   for (const std::string &text : specs) {
-    // NAME=FILE only if NAME is an input: a file's name may hold '=' too.
+    // NAME=FILE only if NAME is an input: a file name may contain '='.
     const size_t equals = text.find('=');
     const TensorInfo *named = nullptr;
     if (equals != std::string::npos)
@@ -250,7 +250,7 @@ Status DataReader::next(const Writer &write) {
   return Status::ok();
 }
 
-/// "samples 4 to 7 of 'labels.npy'", of the batch that was read last.
+/// "samples 4 to 7 of 'labels.npy'", for the batch that was read last.
 std::string DataReader::place(const Source &source) {
   const TensorInfo &input = *source.input;
   if (source.isStream || input.rank == 0)
@@ -266,8 +266,8 @@ std::string DataReader::place(const Source &source) {
          " of '" + source.spec.path + "'";
 }
 
-/// Whether no element that could be a label counts. Elements whose range lets
-/// no number be ignored aren't labels.
+/// True if the input has labels and all of them are ignored. Elements whose
+/// range has no ignored value aren't labels.
 static bool ignoresAll(const TensorInfo &input, const char *data) {
   auto at = [&](int64_t i) -> int64_t {
     if (input.type == DType::I32) {

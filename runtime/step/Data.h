@@ -1,19 +1,18 @@
-//===- Data.h - what a trainer feeds its step -------------------*- C++ -*-===//
+//===- Data.h - the data of a trainer's steps -------------------*- C++ -*-===//
 //
-// Batches from files (DataFile.h), in order, from the start again when they
-// end:
+// Reads batches from files (DataFile.h) in order, and begins again at the end:
 //
 //     --data FILE          every token-shaped integer input
 //     --data NAME=FILE     one input
-//     --data NAME=FILE+1   the same tokens, one further on (targets)
-//     --data NAME=FILE*0.00392157-0.5   floats, multiplied and moved
+//     --data NAME=FILE+1   the same tokens, shifted by one (targets)
+//     --data NAME=FILE*0.00392157-0.5   floats, multiplied and shifted
 //
-// Tokens in one dimension are a stream: a batch of B x T takes the next B * T
-// of them, sample after sample. An array of the shape of an input that isn't a
-// batch's is the same in each step. Anything else has samples along its first
-// dimension.
+// A one-dimensional array of tokens is a stream: a batch of B x T takes the
+// next B * T of them, sample after sample. An array of the same shape as an
+// input without a batch dimension is the same in each step. Any other array has
+// its samples along its first dimension.
 //
-// The position is one number, the batches taken so far; a checkpoint keeps it.
+// The position is one number, the count of batches; a checkpoint keeps it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_DATA_H
@@ -29,7 +28,7 @@
 
 namespace tmc {
 
-/// What takes data: inputs of a program, and how many samples a step has.
+/// The inputs of a program that take data, and the samples of one step.
 struct DataInputs {
   std::vector<const TensorInfo *> inputs;
   int64_t samplesPerStep = 0;
@@ -39,14 +38,13 @@ struct DataInputs {
 
 class DataReader {
 public:
-  /// Opens what the `--data` values name and fits it to the inputs. Each input
-  /// must get data, where `needsAll`.
+  /// Opens the files of the `--data` values and matches them to the inputs.
+  /// With `needsAll`, an input without data is an error.
   static Status create(const DataInputs &inputs,
                        const std::vector<std::string> &specs,
                        DataReader &reader, bool needsAll = true);
 
-  /// What may be wrong with the data, or "": labels that are the tokens
-  /// themselves.
+  /// A likely mistake in the data, or "": the labels are the tokens themselves.
   std::string warning() const;
 
   /// Takes the whole tensor of one input, in its own type.
@@ -55,8 +53,8 @@ public:
   /// Gives the next batch of each input to `write`.
   Status next(const Writer &write);
 
-  /// Of the batch that next() read last: what says that none of its labels
-  /// counts, or "".
+  /// If no label of the last batch of next() counts, a sentence that says so;
+  /// else "".
   std::string withoutLabels() const;
 
   int64_t position() const { return position_; }
@@ -72,7 +70,7 @@ private:
     bool isStream = false;
     bool isFixed = false; // the same in each step
     int64_t perBatch = 0; // elements
-    int64_t first = 0;    // element of the batch that was read last
+    int64_t first = 0;    // first element of the last batch
     std::vector<char> raw, buffer;
   };
   static Status fit(Source &source, int64_t samplesPerStep, int64_t &batches);

@@ -14,10 +14,10 @@ namespace tmc {
 
 namespace {
 
-/// Bytes at the front of a file by which its kind is known; tar's signature
-/// stands farthest back, a text is one up to here.
+/// The first bytes of a file, which identify its kind. tar's signature is the
+/// farthest from the front; a text file is identified by all of them.
 constexpr int64_t kHeadBytes = 4096;
-/// Bytes in which a *.bin's words are looked at.
+/// The words in this many bytes of a *.bin are checked.
 constexpr int64_t kWordBytes = 1 << 20;
 
 bool endsWith(const std::string &text, const char *end) {
@@ -33,7 +33,7 @@ int32_t intAt(const std::string &head, size_t at) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is refused by its name
+// Refused kinds of files
 //===----------------------------------------------------------------------===//
 
 constexpr const char *kArrays = "write its numbers as .npy or .safetensors";
@@ -77,7 +77,7 @@ constexpr Signature kSignatures[] = {
      "a program", kArrays},
 };
 
-/// Other files of llm.c, which begin with the day of their format, too.
+/// Other files of llm.c, whose magic number is also the date of their format.
 struct OtherOfLlmC {
   int32_t magic;
   const char *what;
@@ -89,22 +89,22 @@ constexpr OtherOfLlmC kOthersOfLlmC[] = {
     {20240522, "questions of llm.c's evaluation"},
 };
 
-/// The stream form of Arrow, which data sets are cached in: a mark, the length
-/// of the schema, and a flatbuffer whose first table is near.
+/// The stream form of Arrow, used to cache data sets: a mark, the length of the
+/// schema, and a flatbuffer whose first table is near.
 bool isArrowStream(const std::string &head) {
   const int32_t length = intAt(head, 4), table = intAt(head, 8);
   return intAt(head, 0) == -1 && length > 0 && length % 8 == 0 &&
          length < (16 << 20) && table > 0 && table < length;
 }
 
-/// A pickle of protocol 2 to 5, whose last byte is its stop sign.
+/// A pickle of protocol 2 to 5; its last byte is the stop opcode.
 bool isPickle(const std::string &head, char last) {
   return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 &&
          last == '.';
 }
 
-/// UTF-8 without control characters but those of plain text. The last
-/// character may be cut.
+/// UTF-8 with no control characters except those of plain text. The last
+/// character may be incomplete.
 bool isText(const std::string &head) {
   for (size_t i = 0; i < head.size();) {
     const auto c = static_cast<unsigned char>(head[i]);
@@ -125,7 +125,7 @@ bool isText(const std::string &head) {
   return !head.empty();
 }
 
-/// What a file is that isn't data, and what to do about it; "": nothing known.
+/// The kind of a file that isn't data, and advice for the user; "": unknown.
 struct Refusal {
   std::string what, advice;
 };
@@ -159,9 +159,9 @@ bool isSafetensors(const std::string &head, int64_t bytes) {
   return length > 0 && length <= bytes - 8;
 }
 
-/// The number at the front of `text`, which moves behind it.
+/// Parses the number at the front of `text`, and advances `text` past it.
 bool takeNumber(const char *&text, double &value) {
-  // Not what strtod takes besides: blanks, hexadecimals, names.
+  // Refuses other forms that strtod accepts: blanks, hexadecimals, names.
   const char *at = text + (*text == '-' || *text == '+');
   if (!((*at >= '0' && *at <= '9') || *at == '.') ||
       (*at == '0' && (at[1] | 0x20) == 'x'))
@@ -191,7 +191,7 @@ DataSpec DataSpec::parse(const std::string &text) {
     }
   }
   std::string &path = spec.path;
-  constexpr size_t kMostDigits = 9; // Of +N: no more than an int holds.
+  constexpr size_t kMostDigits = 9; // Of +N, so that it fits an int.
   if (const size_t plus = path.rfind('+');
       !spec.isScaled && plus != std::string::npos && plus + 1 < path.size() &&
       path.size() - plus <= kMostDigits + 1 &&
@@ -264,7 +264,7 @@ Status parseNpy(const std::string &shown, const std::string &head,
     DType type;
     bool isUnsigned = false;
   };
-  // '<V2' is what numpy writes for the bfloat16 of ml_dtypes.
+  // numpy writes the bfloat16 of ml_dtypes as '<V2'.
   constexpr Known known[] = {
       {"'<f4'", DType::F32},       {"'<f8'", DType::F64},
       {"'<f2'", DType::F16},       {"'<V2'", DType::BF16},
@@ -288,7 +288,7 @@ Status parseNpy(const std::string &shown, const std::string &head,
   const std::string shape = value("shape");
   if (shape.empty() || shape[0] != '(')
     return bad("it has no shape");
-  constexpr size_t kMostDims = 8; // Of an input of a step.
+  constexpr size_t kMostDims = 8; // An input's largest rank.
   array.shape.clear();
   int64_t size = sizeOf(array.type);
   for (size_t i = 1; i < shape.size() && shape[i] != ')';) {
@@ -360,7 +360,7 @@ Status DataFile::parseTokens(const std::string &head, const DataSpec &spec,
   return Status::ok();
 }
 
-/// Tokens without a header, by what the user says or the name does.
+/// Tokens without a header; the user's suffix or the file name gives the type.
 Status DataFile::openRaw(const DataSpec &spec) {
   std::optional<DType> type = spec.raw;
   if (!type && endsWith(path_, ".u32.bin"))
@@ -409,7 +409,7 @@ Status DataFile::open(const DataSpec &spec, const std::string &name,
   const int64_t bytes = file.file_.bytes();
   if (!bytes)
     return {Code::BadInput, "'" + path + "' is empty"};
-  // A .npy file's header may be longer, where its type has many fields.
+  // A .npy header may be longer if its type has many fields.
   constexpr int64_t kNpyHeadBytes = 1 << 17;
   const bool isNpy = endsWith(path, ".npy");
   std::string head(size_t(std::min(bytes, isNpy ? kNpyHeadBytes : kHeadBytes)),
@@ -475,12 +475,12 @@ template <typename T> void put(char *to, int64_t i, T value) {
   std::memcpy(to + i * int64_t(sizeof value), &value, sizeof value);
 }
 
-/// A number of a file: an integer exactly, or a float.
+/// A number of a file: an exact integer, or a float.
 struct Number {
   bool isFloat = false;
   double real = 0;
   int64_t whole = 0;
-  bool isBeyond = false; // A u64 that an i64 can't hold.
+  bool isBeyond = false; // A u64 that doesn't fit an i64.
 
   double asReal() const {
     return isFloat ? real : isBeyond ? double(uint64_t(whole)) : double(whole);
@@ -524,8 +524,8 @@ Number numberAt(const ArrayView &array, const char *from, int64_t i) {
   }
 }
 
-/// Writes a number as a float of type `to`, to nearest. False where a finite
-/// one becomes infinite.
+/// Writes a number as a float of type `to`, rounded to nearest. False if a
+/// finite number becomes infinite.
 bool putFloat(DType to, char *out, int64_t i, double value) {
   if (to == DType::F64) {
     put(out, i, value);
@@ -547,7 +547,8 @@ bool putFloat(DType to, char *out, int64_t i, double value) {
   return std::isfinite(stored) || !std::isfinite(value);
 }
 
-/// Whether a number is of the integers that `to` holds; then it is written.
+/// Writes a number as an integer of type `to`. False if the number isn't an
+/// integer in the range of `to`.
 bool putWhole(DType to, char *out, int64_t i, const Number &number) {
   const int64_t value = number.whole;
   if (number.isBeyond)
@@ -582,7 +583,7 @@ Status convertElements(const ArrayView &array, const char *from, int64_t first,
     std::memcpy(out, from, size_t(count * sizeOf(to)));
     return Status::ok();
   }
-  // An f32 holds each whole number up to here, and not the next one.
+  // f32 represents every integer up to here, but not the next one.
   constexpr double kMostExact = 1 << 24;
   const bool isExact = !spec.isScaled && to != DType::F64;
   for (int64_t i = 0; i < count; ++i) {

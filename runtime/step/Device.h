@@ -1,4 +1,4 @@
-//===- Device.h - what a backend offers -------------------------*- C++ -*-===//
+//===- Device.h - the interface of a backend --------------------*- C++ -*-===//
 //
 // The internal interface of the backends (runtime/cpu, runtime/cuda): arenas on
 // the device and the host, transfers, a compute stream, the engines beside it,
@@ -20,9 +20,11 @@ namespace tmc {
 struct DeviceOptions {
   int threads = 0;        // cpu: workers; 0: one per core
   bool guardPages = true; // cpu: unmapped pages before and after the arena
-  /// cuda: what the plan leaves beside the arena, for context and libraries.
+  /// cuda: bytes that the plan leaves beside the arena, for context and
+  /// libraries.
   int64_t reservedBytes = 0;
-  /// Of the host engine; 0: the cores that compute doesn't use, at least 1.
+  /// Threads of the host engine; 0: the cores that compute doesn't use, at
+  /// least 1.
   int hostThreads = 0;
   /// cpu: a copy between the arenas takes at least its bytes at this rate, in
   /// each direction, by sleeping; 0: as fast as the memory is.
@@ -31,21 +33,21 @@ struct DeviceOptions {
 
 class FileArena;
 
-/// Is told by an engine what it ran, and when, on the engine's own thread.
+/// An engine calls it with the work that ran and the times, on its own thread.
 class WorkObserver {
 public:
   virtual ~WorkObserver() = default;
   virtual void begins(Engine, int64_t /*launch*/) {}
-  /// Seconds are of std::chrono::steady_clock.
+  /// Seconds of std::chrono::steady_clock.
   virtual void ran(Engine, int64_t /*launch*/, double /*beginSeconds*/,
                    double /*endSeconds*/) {}
 };
 
-/// What a program asks of the engines beside compute.
+/// The engines beside compute that a program needs.
 struct QueueNeeds {
   bool engines[kEngineCount] = {};
   int32_t events = 0;
-  /// Entries that a queue holds before its caller waits.
+  /// Entries that a queue can hold; a caller of a full queue waits.
   int64_t depth = 0;
   FileArena *file = nullptr; // where engines read and write
 };
@@ -61,12 +63,12 @@ public:
   /// touched. Fails with Code::World when the machine has too little memory.
   virtual Status allocateArena(int64_t bytes) = 0;
   virtual char *arena() const = 0;
-  /// The same of host memory that copies can reach; none where it isn't asked
-  /// for. Zeroed.
+  /// The same for host memory that copies can reach, zeroed. Programs without a
+  /// host arena don't call it.
   virtual Status allocateHostArena(int64_t bytes) = 0;
   virtual char *hostArena() const = 0;
-  /// Called when all kernels are prepared. Fails with Code::OverBudget where
-  /// that took more memory of the device than the plan left for it.
+  /// Called after all kernels are prepared. Fails with Code::OverBudget if they
+  /// took more device memory than the plan left for them.
   virtual Status checkReserve() { return Status::ok(); }
 
   /// Transfers between host memory and the arena. They are complete when the
@@ -78,18 +80,18 @@ public:
   virtual void poison(void *device, int64_t bytes) = 0;
 
   virtual Stream &compute() = 0;
-  /// What a step is given. Before startQueues() only its compute() works.
+  /// The queues of a step. Before startQueues() only compute() works.
   virtual Queues &queues() = 0;
-  /// Starts the engines that the program needs; both arenas are there.
+  /// Starts the engines that the program needs. Both arenas must exist.
   virtual Status startQueues(const QueueNeeds &needs) = 0;
-  /// While all engines are idle.
+  /// Call it only while all engines are idle.
   virtual void observeWork(WorkObserver *observer) = 0;
-  /// Waits for all engines; reports their first error. Index faults of kernels
-  /// are in compute().fault after it.
+  /// Waits for all engines and returns their first error. Afterwards
+  /// compute().fault holds the index faults of kernels.
   virtual Status synchronize() = 0;
 
-  /// Bytes of the arena that were ever touched, page-rounded (cpu), or its size
-  /// where that can't be seen (cuda).
+  /// Bytes of the arena that were ever touched, rounded up to pages (cpu), or
+  /// the arena's size where touched pages can't be counted (cuda).
   virtual int64_t highWaterBytes() const = 0;
   virtual int64_t hostHighWaterBytes() const = 0;
   virtual int threads() const { return 1; }

@@ -11,9 +11,9 @@
 namespace tmc {
 
 namespace {
-/// Copied between two looks at the clock, where a copy has a rate.
+/// If a copy has a rate limit, the clock is read after each piece.
 constexpr int64_t kPieceBytes = 256 << 10;
-/// Shorter sleeps wait for the end of the copy.
+/// Shorter sleeps are left to the end of the copy.
 constexpr double kLeastSleepSeconds = 1e-4;
 
 void sleepUntil(double seconds) {
@@ -32,8 +32,8 @@ double secondsNow() {
 }
 
 void WorkCounter::raise() {
-  // In one order with the sleepers' count: whoever sees this one's old value
-  // counted itself before.
+  // Sequentially consistent with the sleepers' count: a thread that sees the
+  // old value has already counted itself.
   value_->store(value_->load(std::memory_order_relaxed) + 1);
   if (sleepers_.load() > 0) {
     std::lock_guard lock(mutex_);
@@ -157,7 +157,7 @@ void EngineThread::wait(const WorkCounter &counter, uint64_t number) {
 void EngineThread::commit() { queued_.raise(); }
 
 void EngineThread::serve() {
-  // Sleeps of copies with a rate end on time.
+  // Lets the sleeps of rate-limited copies end on time.
   (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
   for (uint64_t number = 0;; ++number) {
     queued_.waitFor(number + 1);

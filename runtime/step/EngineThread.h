@@ -1,18 +1,18 @@
 //===- EngineThread.h - an engine that is a thread --------------*- C++ -*-===//
 //
 // A ring of work that one caller fills and one thread empties, in order. Work
-// is numbered from 1; `completed()` is the number of the last that is over. So
-// an event of this engine is no object: it is the number of the last work that
-// was queued before it, and waiting for it is waiting until `completed()` has
-// come that far. An event that is recorded anew on another engine simply names
-// another counter, and no generation can be mistaken for another.
+// is numbered from 1; `completed()` is the number of the last finished work. An
+// event of this engine is not an object but a number: that of the last work
+// queued before the event. A wait for the event ends when `completed()` reaches
+// the number. If an event is recorded again on another engine, it refers to
+// another counter, so two generations are never confused.
 //
 //     queue   1 copy | 2 wait (write, 7) | 3 copy |      queued() = 3
 //     record(ToHost, e)          e = {counter of this thread, 3}
 //     wait(FileWrite, e)         write's ring gets: wait until counter >= 3
 //
-// The ring is allocated at start. Where it is full the caller waits; the engine
-// itself waits only for work that was queued before, so it goes on.
+// The ring is allocated at start. If it is full, the caller waits. The engine
+// waits only for work that was queued earlier, so it always makes progress.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_ENGINETHREAD_H
@@ -31,21 +31,22 @@
 
 namespace tmc {
 
-/// A number that rises, and that threads sleep for. (Not std::atomic's wait():
-/// it yields some times before it sleeps, which on a busy machine takes as many
-/// turns of the scheduler.)
+/// An increasing number that threads can wait for. (std::atomic's wait() isn't
+/// used: it yields several times before it sleeps, and on a busy machine each
+/// yield costs a turn of the scheduler.)
 class WorkCounter {
 public:
   WorkCounter() = default;
   WorkCounter(const WorkCounter &) = delete;
   WorkCounter &operator=(const WorkCounter &) = delete;
 
-  /// Where the number is, for a device that reads it: before it is used.
+  /// Moves the number to `place`, where a device reads it. Call it before any
+  /// use.
   void keepAt(std::atomic<uint64_t> *place) { value_ = place; }
   const std::atomic<uint64_t> &place() const { return *value_; }
 
   uint64_t get() const { return value_->load(std::memory_order_acquire); }
-  /// One more, by one thread at a time.
+  /// Adds one; by one thread at a time.
   void raise();
   void waitFor(uint64_t number) const;
 
@@ -61,7 +62,8 @@ class QueueFault {
 public:
   bool isSet() const { return isSet_.load(std::memory_order_acquire); }
   void set(Status status);
-  /// What was set; clears it. For the caller, when all engines are idle.
+  /// Returns the fault and clears it. The caller calls it when all engines are
+  /// idle.
   Status take();
 
 private:
@@ -93,41 +95,41 @@ struct Work {
     fileOffset = offset;
     bytes = count;
   }
-  /// False where there are too many operands.
+  /// False if there are too many operands.
   bool setKernel(Kernel &runs, In in, Out out, void *itsScratch, bool adds);
 };
 
-/// The step gives an engine work, and its table of launches doesn't name it.
+/// The error of work for an engine that the table of launches doesn't name.
 Status unnamedEngine(Engine engine);
-/// Work::setKernel() couldn't.
+/// The error of a failed Work::setKernel().
 Status tooManyOperands();
 
-/// What the threads of one device share.
+/// The data that the threads of one device share.
 struct EngineContext {
   FileArena *file = nullptr;
   Stream *hostStream = nullptr;     // of kernels on the host
-  double linkBytesPerSecond = 0;    // of copies; 0: as fast as they go
+  double linkBytesPerSecond = 0;    // of copies; 0: no limit
   WorkObserver *observer = nullptr; // changed only while all are idle
   QueueFault fault;
 };
 
 class EngineThread {
 public:
-  /// `place`: where completed() is kept; null: here.
+  /// `place`: the location of completed(); null: inside this object.
   EngineThread(Engine engine, EngineContext &context, int64_t depth,
                std::atomic<uint64_t> *place = nullptr);
-  /// After start(). Runs what is queued, then ends.
+  /// Call it after start(). Finishes the queued work, then ends the thread.
   ~EngineThread();
   EngineThread(const EngineThread &) = delete;
   EngineThread &operator=(const EngineThread &) = delete;
   Status start();
 
-  /// The caller fills the next entry and commits it.
+  /// The caller fills the entry that next() returns, then commits it.
   Work &next(Work::Kind kind, int64_t launch);
   void commit();
   /// Whether next() would wait.
   bool isFull() const { return queued() - completed_.get() >= ring_.size(); }
-  /// Holds the engine until another's counter has come to `number`.
+  /// Stops the engine until `counter` reaches `number`.
   void wait(const WorkCounter &counter, uint64_t number);
 
   uint64_t queued() const { return queued_.get(); }
@@ -147,11 +149,11 @@ private:
   std::thread thread_;
 };
 
-/// Copies at most so fast, by sleeping between pieces.
+/// Copies at the given rate at most, by sleeping between pieces.
 void copyAtRate(void *to, const void *from, int64_t bytes,
                 double bytesPerSecond);
 
-/// Of std::chrono::steady_clock.
+/// The time of std::chrono::steady_clock.
 double secondsNow();
 
 } // namespace tmc

@@ -129,8 +129,8 @@ void MappedFile::release(const char *from, int64_t bytes) const {
   if (!data_)
     return;
   const int64_t page = sysconf(_SC_PAGESIZE), begin = from - data_;
-  const int64_t first = begin - begin % page; // The mapping begins a page.
-  // Only a hint: where it fails, pages stay for longer.
+  const int64_t first = begin - begin % page; // The mapping begins at a page.
+  // Only a hint: if it fails, the pages stay in memory longer.
   (void)madvise(const_cast<char *>(data_ + first),
                 size_t(begin + bytes - first), MADV_DONTNEED);
 }
@@ -164,8 +164,8 @@ Status MappedFile::openBeneath(const std::string &directory,
 }
 
 namespace {
-/// Removes what killed runs left: files whose name is `prefix` and the number
-/// of a process that there is no more (or that is us).
+/// Removes the files of killed runs: names made of `prefix` and the number of a
+/// process that no longer exists (or of this process).
 void removeLeftovers(int directory, const std::string &prefix) {
   DIR *entries = fdopendir(dup(directory));
   if (!entries)

@@ -1,7 +1,7 @@
 //===- File.h - opening and replacing files ---------------------*- C++ -*-===//
 //
-// The one place where the runtime opens files for reading, and where it writes
-// them: either whole and synced, or not at all.
+// All files that the runtime reads are opened here, and all files that it
+// writes are written here: completely and synced, or not at all.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_FILE_H
@@ -26,16 +26,17 @@ public:
   /// Opens a file that the user named. It must be a regular file.
   static Status open(const std::string &path, MappedFile &file);
 
-  /// Opens a file whose name stands in another file, and so may be hostile: it
-  /// must lie below `directory`, be reached through no symbolic link, be a
-  /// regular file, and have one name only (no hard link to something else).
+  /// Opens a file whose name comes from another file and may be hostile. The
+  /// file must be below `directory`, behind no symbolic link, regular, and have
+  /// a single name (no hard links).
   static Status openBeneath(const std::string &directory,
                             const std::string &name, MappedFile &file);
 
   const char *data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  /// Copies bytes [at, at + bytes) by a call. A file that has been cut since it
-  /// was opened is Code::World here, and a signal where data() is touched.
+  /// Copies bytes [at, at + bytes) by a system call. If the file was truncated
+  /// after it was opened, this returns Code::World; access to data() would
+  /// raise a signal.
   Status read(int64_t at, void *to, int64_t bytes) const;
   /// Drops the pages of these bytes from memory. Reading them again is allowed.
   void release(const char *from, int64_t bytes) const;
@@ -49,12 +50,12 @@ private:
   std::string shown_;
 };
 
-/// Writes a file that replaces `directory`/`name` at once, or never:
+/// Writes a file that replaces `directory`/`name` atomically, or never:
 ///
 ///     temporary file -> write ... -> fsync -> rename -> fsync of the directory
 ///
-/// Any failure removes the temporary file and leaves the old one as it was. A
-/// failed fsync isn't retried: the data may be gone.
+/// A failure removes the temporary file and leaves the old file unchanged. A
+/// failed fsync isn't retried: the data may be lost.
 class AtomicFile {
 public:
   AtomicFile() = default;
@@ -62,12 +63,12 @@ public:
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
 
-  /// Makes the directory if it isn't there (not its parents).
+  /// Creates the directory if it doesn't exist (its parents must exist).
   Status create(const std::string &directory, const std::string &name);
   Status write(const void *data, int64_t bytes);
-  /// Writes over bytes that were written before.
+  /// Overwrites bytes that were written before.
   Status rewrite(int64_t at, const void *data, int64_t bytes);
-  /// Syncs, renames, syncs the directory.
+  /// Syncs the file, renames it, and syncs the directory.
   Status commit();
 
 private:

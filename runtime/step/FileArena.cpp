@@ -20,16 +20,16 @@ namespace tmc {
 
 namespace {
 
-/// Of a request: whole blocks, enough to keep a drive busy eight at a time.
+/// Bytes of a request: whole blocks, enough that eight keep a drive busy.
 constexpr int64_t kPieceBytes = 512 << 10;
 static_assert(kPieceBytes % kFileBlockBytes == 0);
-/// Memory that isn't aligned passes through so much at a time.
+/// Unaligned memory is copied through a buffer of this size.
 constexpr int64_t kBounceBytes = 1 << 20;
-/// Requests in a row that bring less than a page.
+/// Consecutive requests that transfer less than a page before the error.
 constexpr int kMostStalls = 4;
 
-/// Where a file system has no files without names: between its making and the
-/// removal of its name, one line later.
+/// The file's name on file systems without unnamed files. The name exists only
+/// until the next line removes it.
 constexpr const char *kSwapName = "tmc-swap";
 
 Status worldError(const std::string &what, int error) {
@@ -40,7 +40,7 @@ bool isAligned(const void *memory) {
   return reinterpret_cast<uintptr_t>(memory) % uintptr_t(kFileAlign) == 0;
 }
 
-/// Freed at the end of its scope.
+/// Memory that is freed at the end of its scope.
 struct AlignedMemory {
   explicit AlignedMemory(int64_t bytes)
       : data(static_cast<char *>(
@@ -54,8 +54,8 @@ struct AlignedMemory {
 } // namespace
 
 uint64_t checksumOf(const void *data, int64_t bytes) {
-  // Eight chains of xor and odd multiplication, each a bijection of its state:
-  // a word that differs gives another state, whatever follows.
+  // Eight chains of xor and multiplication by an odd number. Each step is a
+  // bijection of the state, so a changed word always changes the final state.
   constexpr int kLanes = 8;
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15u;
   uint64_t lanes[kLanes];
@@ -109,7 +109,7 @@ Status FileArena::create(const std::string &directory, int64_t bytes,
     return s;
   made->blocks_.resize(size_t(fileBlocks(bytes)));
   if (options.useRing) {
-    // A kernel may have rings and no such requests: ask with one.
+    // A kernel may support rings but not these requests: try one.
     std::unique_ptr<Ring> ring = Ring::create(made->fd_);
     AlignedMemory page(kFileAlign);
     Ring::Done done;
@@ -125,7 +125,7 @@ FileArena::~FileArena() {
   if (fd_ >= 0)
     close(fd_);
   if (directoryFd_ >= 0)
-    close(directoryFd_); // and its lock goes
+    close(directoryFd_); // this releases the lock
 }
 
 Status FileArena::open(const std::string &directory, bool direct) {
@@ -145,7 +145,8 @@ Status FileArena::open(const std::string &directory, bool direct) {
   if (fd_ < 0)
     fd_ = openat(directoryFd_, ".", flags | O_TMPFILE, 0600);
   if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-    // Nobody else of ours is here: what an earlier one left is empty.
+    // The lock excludes other steps, so an existing file of an earlier step is
+    // empty.
     struct stat info;
     if (!fstatat(directoryFd_, kSwapName, &info, AT_SYMLINK_NOFOLLOW)) {
       if (!S_ISREG(info.st_mode) || info.st_size != 0)
@@ -160,7 +161,8 @@ Status FileArena::open(const std::string &directory, bool direct) {
   }
   if (fd_ < 0)
     return worldError(where, errno);
-  // All of it now: a full disk is better known before hours of training.
+  // Allocates the whole file now: a full disk should fail before hours of
+  // training.
   const int64_t bytes = fileBlocks(bytes_) * kFileBlockBytes;
   int error = bytes && fallocate(fd_, 0, 0, off_t(bytes)) ? errno : 0;
   if (error == EOPNOTSUPP || error == ENOSYS)
@@ -271,10 +273,10 @@ Status FileArena::ended(int64_t offset) const {
           (known ? ", it has " + std::to_string(info.st_size) + " bytes" : "")};
 }
 
-/// A request, and what is left of it.
+/// A request and its progress.
 struct FileArena::Piece {
   int64_t offset = 0, bytes = 0, done = 0;
-  int64_t most = 0; // that the request under way may bring (a planted fault)
+  int64_t most = 0; // bytes of the current request (a planted fault)
   char *data = nullptr;
   int stalls = 0;
   bool writes = false;
@@ -283,8 +285,8 @@ struct FileArena::Piece {
   int64_t at() const { return offset + done; }
   int64_t left() const { return bytes - done; }
 
-  /// What is planted for the next request: it goes to the file, or has the
-  /// result that is given back.
+  /// The planted fault of the next request: nullopt sends the request to the
+  /// file; a number is returned as its result.
   std::optional<int64_t> plan(TransferFaults *faults) {
     TransferFaults::Verdict verdict{left()};
     if (faults)
@@ -297,15 +299,15 @@ struct FileArena::Piece {
     return std::nullopt;
   }
 
-  /// Takes what a request brought; an errno where it can't go on, -1 where
-  /// the file ended.
+  /// Takes the result of a request. Returns 0 to continue, an errno on failure,
+  /// or -1 at the end of the file.
   int take(int64_t result) {
     result = std::min(result, most);
     if (result < 0)
       return result == -EINTR || result == -EAGAIN ? 0 : int(-result);
     if (result == 0 && !writes)
       return -1;
-    // Goes on at a page.
+    // Continues at a page boundary.
     const int64_t brought =
         result >= left() ? left() : result / kFileAlign * kFileAlign;
     stalls = brought ? 0 : stalls + 1;
@@ -340,7 +342,7 @@ Status FileArena::moveNow(bool writes, int64_t offset, char *data,
 Status FileArena::moveQueued(bool writes, int64_t offset, char *data,
                              int64_t bytes, Ring &ring) {
   Piece pieces[Ring::kDepth];
-  int waiting[Ring::kDepth], waitingCount = 0; // pieces that have to go on
+  int waiting[Ring::kDepth], waitingCount = 0; // pieces to continue
   int freeSlots[Ring::kDepth], freeCount = Ring::kDepth, onTheWay = 0;
   for (int i = 0; i < Ring::kDepth; ++i)
     freeSlots[i] = i;
@@ -412,7 +414,7 @@ Status FileArena::transfer(bool writes, int64_t offset, char *data,
           return s;
     }
   }
-  // The last block isn't whole, and its last page needn't be.
+  // The last block isn't whole, and its last page may be partial.
   const int64_t rest = bytes - blocks;
   if (!rest)
     return Status::ok();
@@ -445,7 +447,7 @@ Status FileArena::write(int64_t offset, const void *from, int64_t bytes,
                         FileLane *lane) {
   if (Status s = checkPlace("a write", offset, from, bytes, lane); !s)
     return s;
-  // Writing only reads the memory.
+  // A write only reads the memory.
   char *data = const_cast<char *>(static_cast<const char *>(from));
   if (isAligned(from) || !direct_)
     return transfer(true, offset, data, bytes, lane);

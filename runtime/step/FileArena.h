@@ -1,22 +1,22 @@
 //===- FileArena.h - the arena of a step in a file --------------*- C++ -*-===//
 //
-// One file without a name in a directory that the user gives, as large as the
-// plan says, and gone when the process is, however it ends. The directory is
-// locked while a step uses it: a second process is refused.
+// One unnamed file in the user's directory, of the size that the plan gives. It
+// disappears with the process, however the process ends. The directory is
+// locked while a step uses it, so a second process is refused.
 //
 //     host arena                    file
 //     | 64 KiB | 64 KiB | 20 KiB |  offset: a multiple of 64 KiB
 //          block    block   block   a table beside it, in host memory:
 //                                   checksum, length and step of each block
 //
-// Every read compares what came with the table. A block that differs is named
-// with its place: as what an earlier step left there, where it is that (a write
-// was lost), else as damaged. What a transfer needs beyond its own bytes (the
-// rest of a last page) goes through a page of its lane.
+// Every read is checked against the table. An error names the block's place and
+// its kind: data of an earlier step (a lost write), or damage. If a transfer
+// needs bytes beyond its own (the rest of a last page), it uses a page of its
+// lane.
 //
-// Transfers are direct where kernel and file system have it, and go through
-// io_uring where the kernel has it, several pieces at a time; else by pread and
-// pwrite. `description()` says which.
+// Transfers are direct if kernel and file system support it. They use io_uring
+// with several pieces at a time if the kernel has it, else pread and pwrite.
+// `description()` names the mode.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_FILEARENA_H
@@ -32,7 +32,7 @@
 
 namespace tmc {
 
-/// Of host addresses that engines move, and of what goes to the device at once.
+/// Alignment of host addresses that engines move, and of direct transfers.
 constexpr int64_t kFileAlign = 4096;
 /// Offsets of transfers are multiples of this; each block has a checksum.
 constexpr int64_t kFileBlockBytes = 64 << 10;
@@ -41,24 +41,24 @@ constexpr int64_t kFileTableEntryBytes = 32;
 constexpr int64_t fileBlocks(int64_t arenaBytes) {
   return (arenaBytes + kFileBlockBytes - 1) / kFileBlockBytes;
 }
-/// Bytes of host memory that the table of so many blocks takes.
+/// Host memory, in bytes, of the table of this many blocks.
 constexpr int64_t fileTableBytes(int64_t blocks) {
   return blocks * kFileTableEntryBytes;
 }
 
-/// What is about to become of a transfer. For tests: faults are planted here.
+/// Decides the result of a transfer. Tests plant faults here.
 class TransferFaults {
 public:
   virtual ~TransferFaults() = default;
   struct Verdict {
-    int64_t bytes;     // to attempt, at most those asked for
+    int64_t bytes;     // to attempt, at most the requested ones
     int error = 0;     // an errno that the transfer ends with
     bool lost = false; // a write that reports success and writes nothing
   };
   virtual Verdict before(bool /*writes*/, int64_t /*offset*/, int64_t bytes) {
     return {bytes};
   }
-  /// A read has brought that.
+  /// Called after a read with the bytes that it transferred.
   virtual void after(int64_t /*offset*/, char * /*data*/, int64_t /*bytes*/) {}
 };
 
@@ -69,7 +69,7 @@ struct FileArenaOptions {
 
 class Ring; // FileRing.h
 
-/// One engine's way to the file: transfers of one lane follow each other.
+/// One engine's access to the file: transfers of one lane run in order.
 class FileLane {
 public:
   FileLane();
@@ -85,8 +85,8 @@ private:
 
 class FileArena {
 public:
-  /// Fails with Code::World where the directory can't be used: another process
-  /// has it, it isn't there, it has too little room.
+  /// Fails with Code::World if the directory can't be used: another process has
+  /// it, it doesn't exist, or it has too little space.
   static Status create(const std::string &directory, int64_t bytes,
                        const FileArenaOptions &options,
                        std::unique_ptr<FileArena> &arena);
@@ -99,28 +99,27 @@ public:
   /// "io_uring, direct", "pread and pwrite, through the page cache", ...
   std::string description() const;
 
-  /// What the blocks that are written from now on belong to. While no transfer
-  /// runs.
+  /// The step that later writes belong to. Call it while no transfer runs.
   void setStep(int64_t step) { step_ = uint32_t(step); }
 
-  /// Gives a lane what its transfers need: they allocate nothing.
+  /// Gives a lane its buffers, so that its transfers allocate nothing.
   Status prepare(FileLane &lane) const;
 
-  /// `offset` is a multiple of kFileBlockBytes. With a lane, the memory is
-  /// aligned to kFileAlign; without, any memory will do, and any number of
-  /// threads may call, each for blocks of its own.
+  /// `offset` is a multiple of kFileBlockBytes. With a lane, the memory must be
+  /// aligned to kFileAlign. Without one, any memory is allowed and any number
+  /// of threads may call, each for its own blocks.
   Status write(int64_t offset, const void *from, int64_t bytes,
                FileLane *lane = nullptr);
   Status read(int64_t offset, void *to, int64_t bytes,
               FileLane *lane = nullptr);
-  /// What is there is dead: reading it is an error.
+  /// Marks these bytes as dead: reading them is an error.
   void forget(int64_t offset, int64_t bytes);
 
 private:
   struct Block {
     uint64_t sum = 0, lastSum = 0; // now, and before the last write
     uint32_t step = 0, lastStep = 0;
-    uint32_t length = 0; // 0: nothing
+    uint32_t length = 0; // 0: empty
     uint32_t reserved = 0;
   };
   static_assert(sizeof(Block) == kFileTableEntryBytes);
@@ -134,9 +133,9 @@ private:
   Status verify(int64_t offset, const char *data, int64_t bytes) const;
   Status transfer(bool writes, int64_t offset, char *data, int64_t bytes,
                   FileLane *lane);
-  /// Whole pages, one request after the other.
+  /// Moves whole pages, one request after the other.
   Status moveNow(bool writes, int64_t offset, char *data, int64_t bytes);
-  /// The same by the lane's ring, several at a time.
+  /// The same through the lane's ring, with several requests at a time.
   Status moveQueued(bool writes, int64_t offset, char *data, int64_t bytes,
                     Ring &ring);
   Status failed(bool writes, int64_t offset, int64_t bytes, int error) const;
@@ -152,7 +151,7 @@ private:
   std::vector<Block> blocks_;
 };
 
-/// Of a block's bytes; every change of one bit changes it.
+/// The checksum of a block; a change of any single bit changes it.
 uint64_t checksumOf(const void *data, int64_t bytes);
 
 } // namespace tmc

@@ -77,7 +77,7 @@ Ring::~Ring() {
 
 bool Ring::submit(bool writes, void *data, int64_t bytes, int64_t offset,
                   uint64_t tag) {
-  // The kernel has taken all that was submitted before: enter() returned.
+  // The kernel has taken all earlier submissions: enter() returned.
   const uint32_t tail = *tail_, index = tail & *mask_;
   io_uring_sqe &entry = entries_[index];
   std::memset(&entry, 0, sizeof entry);

@@ -1,8 +1,8 @@
 //===- FileRing.h - transfers by io_uring -----------------------*- C++ -*-===//
 //
-// As much of io_uring as the file's arena needs: queue reads and writes of one
-// file, then take one completion after the other. It asks the kernel by its
-// calls, so that a step links no library for it.
+// The part of io_uring that the file arena needs: queue reads and writes of one
+// file, then take completions one at a time. It uses the kernel's system calls,
+// so a step links no extra library.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_FILERING_H
@@ -18,11 +18,11 @@ namespace tmc {
 
 class Ring {
 public:
-  /// Null where the kernel has none, or doesn't let us have one.
+  /// Null if the kernel has no io_uring or doesn't permit it.
   static std::unique_ptr<Ring> create(int file);
   ~Ring();
 
-  /// Requests that may be on their way at once.
+  /// The largest number of requests in flight.
   static constexpr int kDepth = 8;
 
   struct Done {
@@ -30,11 +30,11 @@ public:
     int64_t result; // bytes, or a negative errno
   };
 
-  /// Queues one request; at most kDepth are on their way. False where the
-  /// kernel refuses it, with errno set.
+  /// Queues one request; at most kDepth are in flight. False if the kernel
+  /// refuses it, with errno set.
   bool submit(bool writes, void *data, int64_t bytes, int64_t offset,
               uint64_t tag);
-  /// Waits for a request. False as above.
+  /// Waits for a request. False as above, with errno set.
   bool wait(Done &done);
 
 private:

@@ -1,8 +1,8 @@
 //===- Homes.h - where the tensors of a program are -------------*- C++ -*-===//
 //
-// Between two steps each tensor of a program is in the arena of its space. This
-// is how everything but the step itself reaches it: weights on their way in,
-// checkpoints on their way out, this step's data.
+// Between two steps each tensor of a program is in the arena of its space. All
+// code except the step itself reads and writes tensors through this class:
+// loaded weights, saved checkpoints, and the data of each step.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_HOMES_H
@@ -21,18 +21,18 @@ public:
 
   Device &device() const { return device_; }
 
-  /// `bytes` of a tensor from its byte `first` on; in a file that is a multiple
-  /// of kFileBlockBytes, and a piece that is written is read as a whole or in
-  /// whole blocks. Any number of threads may call, for different pieces.
+  /// Moves `bytes` bytes of a tensor from byte `first` on. In a file, `first`
+  /// is a multiple of kFileBlockBytes, and a written piece is read completely
+  /// or in whole blocks. Any number of threads may call, for different pieces.
   Status write(const TensorInfo &tensor, int64_t first, const void *from,
                int64_t bytes) const;
   Status read(const TensorInfo &tensor, int64_t first, void *to,
               int64_t bytes) const;
 
   /// Overwrites a region with NaNs, or makes reading it an error. All engines
-  /// are idle.
+  /// must be idle.
   void poison(const Region &region) const;
-  /// The bytes of a region.
+  /// Reads the bytes of a region.
   Status read(const Region &region, void *to) const;
 
 private:

@@ -1,8 +1,8 @@
-//===- Identity.h - which compilation a step is of --------------*- C++ -*-===//
+//===- Identity.h - the compilation that made a step ------------*- C++ -*-===//
 //
-// The parts of a step directory hold one identity, a hash of what was compiled
-// (compiler/emit/StepInterface.h). The step has it as a constant; a step that
-// was written by hand may have none.
+// The parts of a step directory carry one identity, a hash of the compiled
+// program (compiler/emit/StepInterface.h). The step has it as a constant; a
+// hand-written step may have none.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_IDENTITY_H
@@ -13,13 +13,13 @@ extern "C" __attribute__((weak)) const char tmc_identity_of_step[];
 
 namespace tmc {
 
-/// "": it has none.
+/// The identity, or "" if the step has none.
 inline const char *stepIdentity() {
   return tmc_identity_of_step ? tmc_identity_of_step : "";
 }
 
-// In the metadata of weights.safetensors, beside who wrote it (Safetensors.h):
-// for which step.
+// The identity in the metadata of weights.safetensors, beside the name of its
+// maker (Safetensors.h).
 constexpr const char *kIdentityKey = "step";
 
 } // namespace tmc

@@ -1,20 +1,20 @@
-//===- Instructions.h - what code asks of a processor -----------*- C++ -*-===//
+//===- Instructions.h - instructions that code needs ------------*- C++ -*-===//
 //
-// Code for AVX-512 ends in a signal on a processor without it. So whatever is
-// compiled with a target's flags says, as data, which instructions its compiler
-// was free to use, and code that runs on every x86-64 compares that with the
-// processor before anything else runs (StartCheck.cpp):
+// Code for AVX-512 raises a signal on a processor without it. So all code that
+// is compiled with a target's flags also states, as data, which instructions
+// its compiler was allowed to use. Code that runs on every x86-64 compares the
+// data with the processor before other code runs (StartCheck.cpp):
 //
 //     step.cpp          -march=...   tmc_step_compiled_for = {"cpu:v4", set}
 //     the cpu library   -march=...   tmc_runtime_instructions = set
 //     StartCheck.cpp    (none)       startFault(): nullptr, or a sentence
 //
 // `kInstructions` follows from the macros that a compiler predefines for its
-// flags. It can't say less than what is used.
+// flags, so it includes every instruction in use.
 //
-// This header holds constants only. A function of it would be compiled with the
-// flags of each user, and a linker keeps one copy of an inline function: the
-// check could get the one with AVX-512.
+// This header holds constants only. A function would be compiled with the flags
+// of each includer, and the linker keeps one copy of an inline function: the
+// check could get the copy with AVX-512.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_INSTRUCTIONS_H
@@ -49,7 +49,7 @@ enum Instructions : uint32_t {
   kAmxBf16 = 1u << 17,
 };
 
-/// What the compiler of this file may use.
+/// The instructions that the compiler of this file may use.
 constexpr uint32_t kInstructions = 0
 #ifdef __SSE4_2__
                                    | kSse42
@@ -107,7 +107,7 @@ constexpr uint32_t kInstructions = 0
 #endif
     ;
 
-// What each target may use; every one of them includes the one before.
+// The instructions of each target; each target includes the previous one.
 constexpr uint32_t kV3 = kSse42 | kPopcnt | kMovbe | kF16c | kFma | kAvx |
                          kAvx2 | kBmi | kBmi2 | kLzcnt;
 constexpr uint32_t kV4 =
@@ -115,7 +115,7 @@ constexpr uint32_t kV4 =
 constexpr uint32_t kV4Bf16 = kV4 | kAvx512Bf16;
 constexpr uint32_t kV4Amx = kV4Bf16 | kAmxTile | kAmxBf16;
 
-/// What an emitted step says of itself.
+/// The target and instructions of an emitted step.
 struct CompiledFor {
   const char *target; // "cpu:v4", "cuda:sm_90"
   uint32_t instructions;

@@ -1,4 +1,4 @@
-//===- Json.h - what the runtime writes for other programs ------*- C++ -*-===//
+//===- Json.h - JSON files for other programs -------------------*- C++ -*-===//
 #ifndef TMC_RUNTIME_STEP_JSON_H
 #define TMC_RUNTIME_STEP_JSON_H
 
@@ -24,7 +24,7 @@ inline Status writeText(const std::string &path, const std::string &text) {
   const int error = errno;
   struct stat info;
   if (file && !stat(path.c_str(), &info) && S_ISREG(info.st_mode))
-    unlink(path.c_str()); // No half of a file is left.
+    unlink(path.c_str()); // No partial file is left.
   return {Code::World, "can't write '" + path + "': " + std::strerror(error)};
 }
 

@@ -1,4 +1,4 @@
-//===- Normal.cpp - normal numbers that are the same everywhere -----------===//
+//===- Normal.cpp - normal numbers, identical on all machines -------------===//
 //
 // Plain loops of multiplications and additions over short arrays, which the
 // compiler turns into vectors; products are never contracted (see the flags in
@@ -21,7 +21,7 @@ constexpr int kBlock = 256;
 inline float logarithm(float x) {
   int32_t bits;
   std::memcpy(&bits, &x, 4);
-  // The mantissa in [sqrt(1/2), sqrt(2)), the exponent to match.
+  // The mantissa in [sqrt(1/2), sqrt(2)), with the matching exponent.
   const int32_t shifted = bits - 0x3f3504f3;
   const int32_t exponent = shifted >> 23;
   const int32_t reduced = (shifted & 0x007fffff) + 0x3f3504f3;

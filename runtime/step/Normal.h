@@ -1,9 +1,9 @@
-//===- Normal.h - normal numbers that are the same everywhere ---*- C++ -*-===//
+//===- Normal.h - normal numbers, identical on all machines -----*- C++ -*-===//
 //
-// Element i of a tensor takes word i of the Philox sequence that belongs to
-// (seed, the tensor's name) through the inverse of the normal distribution. No
-// library function is involved but the square root, which is exactly rounded:
-// every machine draws the same bits.
+// Element i of a tensor is word i of the Philox sequence of (seed, the tensor's
+// name), mapped by the inverse of the normal distribution. The only library
+// function is the square root, which is exactly rounded, so every machine draws
+// the same bits.
 //
 // Source: M. Giles, "Approximating the erfinv function", GPU Computing Gems,
 // 2010 (the polynomials).
@@ -18,7 +18,7 @@
 
 namespace tmc {
 
-/// out[i] = std times normal number first + i; `first` is a multiple of 4.
+/// out[i] = std * normal(first + i); `first` is a multiple of 4.
 void normalNumbers(const Philox &philox, uint64_t first, int64_t count,
                    float std, float *out);
 

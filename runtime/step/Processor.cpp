@@ -15,7 +15,7 @@ namespace tmc {
 
 namespace {
 
-/// In the order in which a message names them: what a target adds stands first.
+/// In the order of the message: the newest extensions of a target come first.
 struct Named {
   uint32_t bit;
   const char *name;
@@ -41,8 +41,8 @@ constexpr Named kNames[] = {
     {kPopcnt, "POPCNT"},
 };
 
-// Registers by their bits in XCR0: SSE and AVX; masks and both halves of the
-// 512-bit ones; tile configuration and tiles.
+// The bits of registers in XCR0: SSE and AVX; masks and both halves of the
+// 512-bit registers; tile configuration and tiles.
 constexpr uint64_t kXcrAvx = 0x6, kXcrAvx512 = kXcrAvx | 0xe0,
                    kXcrAmx = 0x60000;
 
@@ -65,7 +65,7 @@ CpuidWords readCpuid() {
   }
   if (__get_cpuid(0x80000001, &a, &b, &c, &d))
     words.extendedEcx = c;
-  constexpr int kOsXsave = 27; // Without it xgetbv is no instruction.
+  constexpr int kOsXsave = 27; // Without it xgetbv is an invalid instruction.
   if (isSet(words.leaf1Ecx, kOsXsave)) {
     uint32_t low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -105,7 +105,7 @@ uint32_t instructionsOf(const CpuidWords &words) {
 
 bool permitTiles() {
 #if defined(__linux__) && defined(__x86_64__)
-  // Of asm/prctl.h, which older kernels' headers don't have.
+  // From asm/prctl.h, which older kernel headers lack.
   constexpr long kRequestComponent = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestComponent, kTileData) == 0;
 #else

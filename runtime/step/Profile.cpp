@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Kernels in the second table.
+/// Rows of the second table.
 constexpr size_t kMostKernels = 24;
 
 __attribute__((format(printf, 2, 3))) void append(std::string &to,
@@ -28,7 +28,7 @@ __attribute__((format(printf, 2, 3))) void append(std::string &to,
   to += text;
 }
 
-/// A rate, or nothing where the amount is unknown.
+/// The rate in 10^9 per second, or "" if the amount is unknown.
 std::string rate(double amount, double seconds) {
   std::string text;
   if (amount > 0 && seconds > 0)
@@ -39,7 +39,7 @@ std::string rate(double amount, double seconds) {
 } // namespace
 
 void Profile::start() {
-  if (steps_ == 1) // The first step is done: forget it.
+  if (steps_ == 1) // Discards the first step.
     std::fill(times_.begin(), times_.end(), Time{});
   last_ = Clock::now();
 }
@@ -60,7 +60,7 @@ void Profile::started(Queues &queues, int64_t launch) {
     next_->started(queues, launch);
 }
 
-/// The time that compute waited counts as the done's.
+/// The time that compute waited is added to the done entry.
 void Profile::done(Queues &queues, int64_t launch) {
   const Clock::time_point now = Clock::now();
   if (launch >= 0 && launch < program_.launchCount)

@@ -1,11 +1,11 @@
 //===- Profile.h - where the time of a step goes ----------------*- C++ -*-===//
 //
-// Stamps the clock after each launch and adds up, by launch. A step without a
-// profile pays nothing for it. On the cpu backend a launch has run when it is
-// stamped; elsewhere the device is synchronized first, so that launches don't
-// overlap and the sum may exceed a step's usual time.
+// Reads the clock after each launch and adds up the times by launch. A step
+// without a profile has no extra cost. On the cpu backend a launch has finished
+// when the clock is read. On cuda the device is synchronized first, so launches
+// don't overlap and the sum may exceed the usual time of a step.
 //
-// The first step isn't counted: it touches memory for the first time.
+// The first step isn't counted: it is the first to touch the memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_PROFILE_H
@@ -24,8 +24,7 @@ namespace tmc {
 
 class Profile final : public LaunchObserver {
 public:
-  /// `next`, where there is one, is told of each launch too; its time doesn't
-  /// count.
+  /// `next`, if not null, also receives each launch; its time isn't counted.
   Profile(const StepProgram &program, LaunchObserver *next)
       : program_(program), next_(next), times_(size_t(program.launchCount)) {}
 
@@ -34,15 +33,15 @@ public:
   void launched(Queues &queues, int64_t launch) override;
   void started(Queues &queues, int64_t launch) override;
   void done(Queues &queues, int64_t launch) override;
-  /// Ends it.
+  /// Ends a step.
   void finish();
 
-  /// Steps that counted.
+  /// The number of counted steps.
   int64_t steps() const { return steps_ > 1 ? steps_ - 1 : 0; }
 
-  /// A table of kernel families, then one of the kernels that took longest;
-  /// empty before anything counted. Times are of a mean step, "least" of one
-  /// made up of each launch's fastest run: on a busy machine it says more.
+  /// A table of kernel families, then one of the slowest kernels; empty before
+  /// a step was counted. Times are means over steps. "least" adds up each
+  /// launch's fastest run: on a busy machine it is more reliable.
   std::string table() const;
   /// All launches, as JSON.
   std::string json() const;
@@ -53,7 +52,7 @@ private:
     double total = 0, least = 0; // seconds; of all runs, of the fastest one
     int64_t runs = 0;
   };
-  /// What several launches have in common.
+  /// The sums of several launches.
   struct Row {
     std::string name, example;
     int64_t launches = 0;                      // per step

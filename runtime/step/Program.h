@@ -1,10 +1,10 @@
-//===- Program.h - what an emitted step defines -----------------*- C++ -*-===//
+//===- Program.h - the definitions in an emitted step -----------*- C++ -*-===//
 //
 // An emitted step.cpp or step.cu defines one constant `StepProgram` and returns
 // it from `tmc_step_program()`. It is the whole contract between the emitter
-// and the runtime: how large the arenas are, which tensors stand where in them,
-// which of them the runtime has to fill, and one function that queues the
-// launches and moves (runtime/kernels/Queues.h).
+// and the runtime: the sizes of the arenas, the tensors and their places, the
+// tensors that the runtime fills, and one function that queues the launches and
+// moves (runtime/kernels/Queues.h).
 //
 //     static const tmc::TensorInfo tensors[] = {
 //         {.name = "fc.weight", .type = tmc::DType::F32, .rank = 2,
@@ -34,12 +34,13 @@
 
 namespace tmc {
 
-/// Bumped when a field changes its meaning; a runtime refuses other versions.
+/// Increases when a field changes its meaning; a runtime refuses other
+/// versions.
 constexpr int32_t kProgramVersion = 7;
 
 constexpr int kMaxRank = 8;
 
-/// Where bytes are: each space has an arena of its own.
+/// The location of bytes: each space has its own arena.
 enum class Space : uint8_t { Device, Host, File };
 constexpr int kSpaceCount = 3;
 
@@ -50,13 +51,13 @@ enum class Role : uint8_t {
   Batch,  // filled before each step with this step's data
   Scalar, // filled before each step by the runtime
   Output, // readable after a step
-  Copy,   // a weight rounded to 16 bits, of which products read it: in no file
+  Copy,   // a 16-bit copy of a weight, which products read: in no file
 };
 
 /// How `--init random:SEED` fills a tensor.
 enum class Init : uint8_t { None, Normal, Ones, Zeros, Constant };
 
-/// What fills an input before each step.
+/// The source of an input's values before each step.
 enum class Feed : uint8_t {
   None,         // not an input
   Data,         // the data reader, or tmc_step_write
@@ -66,18 +67,18 @@ enum class Feed : uint8_t {
   Step,         // i64 scalar, counts from 1
 };
 
-/// What the integers in a box of an input may be: elements offset + i * step,
-/// 0 <= i < size, along each dimension.
+/// The allowed integers in a box of an input: the box has the elements offset +
+/// i * step, 0 <= i < size, along each dimension.
 struct IndexRange {
   int64_t offsets[kMaxRank];
   int64_t sizes[kMaxRank];
   int64_t steps[kMaxRank];
   int64_t limit; // values must be in [0, limit)
   bool allowIgnore = false;
-  int64_t ignore = 0; // allowed too where allowIgnore is set
+  int64_t ignore = 0; // also allowed if allowIgnore is set
 };
 
-/// A tensor with a fixed place that outlives a launch: what can be loaded, fed,
+/// A tensor with a fixed place that outlives a launch: it can be loaded, fed,
 /// read and saved.
 struct TensorInfo {
   const char *name; // the model's own; unique within the program
@@ -90,20 +91,20 @@ struct TensorInfo {
   double initValue = 0; // Normal: standard deviation; Constant: the number
   bool trainable = false;
   Feed feed = Feed::None;
-  /// Role::Copy: the weight, an index into tensors. Updates round the copy anew
-  /// with it, and so does whatever else gives it a value.
+  /// Role::Copy: the weight, an index into tensors. Each change of the weight
+  /// (update, load, write) rounds the copy again.
   int64_t copyOf = -1;
-  /// Integer inputs: values must be in [0, limit); 0: unknown. `ignore` is
-  /// allowed too where allowIgnore is set (a label that isn't counted).
+  /// Integer inputs: values must be in [0, limit); 0: unknown. If allowIgnore
+  /// is set, `ignore` is also allowed (a label that isn't counted).
   int64_t limit = 0;
   bool allowIgnore = false;
   int64_t ignore = 0;
-  /// The same of boxes of elements, which may overlap.
+  /// The same for boxes of elements, which may overlap.
   const IndexRange *ranges = nullptr;
   int32_t rangeCount = 0;
-  /// Where it is between two steps.
+  /// Its space between two steps.
   Space space = Space::Device;
-  /// Other names of the model for the same weight, which files may use, too.
+  /// Other names of the same weight in the model; files may use them too.
   const char *const *aliases = nullptr;
   int32_t aliasCount = 0;
 
@@ -116,7 +117,7 @@ struct TensorInfo {
   int64_t bytes() const { return elements() * sizeOf(type); }
 };
 
-/// Static data, copied to its place in the device's arena when that is made.
+/// Static data, copied to its place in the device's arena after allocation.
 struct ConstantInfo {
   int64_t offset, bytes;
   const void *data;
@@ -125,30 +126,31 @@ struct ConstantInfo {
 /// A piece of an arena.
 struct Region {
   int64_t offset, bytes;
-  DType type = DType::I8; // what it holds, for --check-finite
+  DType type = DType::I8; // element type, for --check-finite
   Space space = Space::Device;
 };
 
-/// One entry of the list of run() (a loop's body once): a launch on compute, or
-/// the start or the done of work on another engine. `writes` are its results;
-/// those of work begin to exist at its start, and are there at its done.
-/// `deaths` is what is dead after it (every time that it runs).
+/// One entry of the list of run() (a loop's body appears once): a launch on
+/// compute, or the start or the done of work on another engine. `writes` are
+/// its results; results of work come into being at the start entry and are
+/// complete at the done entry. `deaths` are the regions that are dead after
+/// each run of it.
 struct LaunchInfo {
   const char *name;     // "layers.3.gelu", with the instance where recomputed
-  const char *location; // the user's line, or ""
+  const char *location; // the line in the user's source, or ""
   const Region *writes;
   int32_t writeCount;
   const Region *deaths;
   int32_t deathCount;
-  /// For profiles: the kernel class, the object that runs it, and what one run
-  /// does: floating-point operations (a multiply-add is two), bytes that must
-  /// cross the memory bus, elements of the largest operand. 0: unknown.
+  /// For profiles: the kernel class, the kernel object, and the work of one
+  /// run: floating-point operations (a multiply-add counts as two), bytes that
+  /// must cross the memory bus, elements of the largest operand. 0: unknown.
   const char *family = "";
   const char *kernel = "";
   int64_t flops = 0, bytes = 0, elements = 0;
   Engine engine = Engine::Compute;
-  /// Of a done: the index of the start of its work. Such an entry takes no
-  /// engine's time.
+  /// For a done entry: the index of its work's start entry. A done entry takes
+  /// no time on an engine.
   int64_t startedBy = -1;
   int64_t movedBytes = 0;       // between two spaces
   double predictedSeconds = -1; // on its engine; -1: unknown
@@ -158,16 +160,16 @@ struct LaunchInfo {
 /// unknown.
 struct PlanSummary {
   int64_t budgetBytes = -1;
-  /// Of the device's memory, beside the arena: context, library handles. It has
-  /// to be there at start, and preparing kernels may not take more.
+  /// Device memory beside the arena, in bytes: context, library handles. It
+  /// must be free at start, and preparing kernels may not take more.
   int64_t reservedBytes = 0;
   int64_t livePeakBytes = -1;
   int64_t unconstrainedBytes = -1;
   double predictedSeconds = -1;
   double unconstrainedSeconds = -1;
   int64_t recomputedOps = -1;
-  /// Of the host's memory: what it may take, what is reserved in it beside the
-  /// arena (the table of the file's blocks), and the live peak.
+  /// Host memory, in bytes: the budget, the part reserved beside the arena (the
+  /// table of the file's blocks), and the live peak.
   int64_t hostBudgetBytes = -1, hostReservedBytes = 0, hostLivePeakBytes = -1;
   int64_t fileBudgetBytes = -1, fileLivePeakBytes = -1;
 };
@@ -179,7 +181,7 @@ struct StepProgram {
   const char *fingerprint; // tells checkpoints of other models apart
   int64_t arenaBytes;      // on the device
   int64_t hostArenaBytes = 0, fileArenaBytes = 0;
-  const char *fileDirectory = ""; // for it, if none is given; "": none
+  const char *fileDirectory = ""; // default of the file arena; "": none
   int32_t eventCount = 0;         // events are 0, 1, ..., eventCount - 1
 
   const TensorInfo *tensors;
@@ -191,17 +193,18 @@ struct StepProgram {
 
   int64_t lossTensor;     // index into tensors
   int64_t gradNormTensor; // index into tensors, or -1
-  /// Where the loss is scaled, what it is multiplied by and the updates that
-  /// were done (i64): indices into tensors, or -1.
+  /// If the loss is scaled: the scale, and the count of updates done (i64).
+  /// Indices into tensors, or -1.
   int64_t lossScaleTensor = -1, updateCountTensor = -1;
-  /// Numbers that saturated so far as codes of 8 bits (i64): an index into
+  /// The count of numbers that saturated as 8-bit codes (i64): an index into
   /// tensors, or -1.
   int64_t saturationsTensor = -1;
-  /// Updates take a factor that clips, and leave all as it is where the
-  /// gradients' norm isn't finite; such a step may move nothing else, either.
-  /// False where the loss is scaled: then the program counts updates itself.
+  /// True if updates take a clipping factor and change nothing when the norm of
+  /// the gradients isn't finite. Such a step may not change anything else
+  /// either. False if the loss is scaled: then the program counts updates
+  /// itself.
   bool skipsNonFinite = false;
-  /// Samples and tokens that one step takes (tokens 0: not a token model).
+  /// Samples and tokens of one step (0 tokens: the model doesn't take tokens).
   int64_t samplesPerStep;
   int64_t tokensPerStep;
   PlanSummary plan;
@@ -209,7 +212,7 @@ struct StepProgram {
   /// The emitted struct of kernel objects.
   void *(*createKernels)();
   void (*destroyKernels)(void *kernels);
-  /// Calls visit for each kernel object, with its name.
+  /// Calls `visit` with each kernel object and its name.
   void (*visitKernels)(void *kernels, void *context,
                        void (*visit)(void *context, const char *name,
                                      Kernel &kernel));
@@ -221,10 +224,10 @@ struct StepProgram {
 
 /// Defined by the emitted step.
 extern "C" const tmc::StepProgram *tmc_step_program(void);
-/// Defined by the emitted step: data, so that it can be read where no code of
-/// the step can run.
+/// Defined by the emitted step as data, so that it can be read on a processor
+/// that can't run the step's code.
 extern "C" const tmc::CompiledFor tmc_step_compiled_for;
-/// Defined by the library of a backend: the instructions that it is made of.
+/// Defined by the library of a backend: the instructions that it may use.
 extern "C" const uint32_t tmc_runtime_instructions;
 
 #endif // TMC_RUNTIME_STEP_PROGRAM_H

@@ -6,8 +6,9 @@
 
 namespace tmc {
 
-/// Calls holds(index) for the elements of the box `range` of `tensor`, in
-/// order, by their row-major number, until one doesn't hold. True if all do.
+/// Calls holds(index) with the row-major number of each element of the box
+/// `range` of `tensor`, in order, until one call returns false. True if all
+/// calls return true.
 template <typename F>
 bool allOfRange(const IndexRange &range, const TensorInfo &tensor, F &&holds) {
   int64_t count = 1;

@@ -12,9 +12,9 @@ namespace tmc {
 
 namespace {
 
-/// The format's own bound on a header.
+/// The format's own limit on a header's size.
 constexpr int64_t kMaxHeaderBytes = 100'000'000;
-/// More dimensions than any tensor has.
+/// Larger than the rank of any tensor.
 constexpr size_t kMaxDims = 64;
 
 struct TypeName {
@@ -33,9 +33,9 @@ constexpr TypeName kTypes[] = {
     {"U64", DType::I64, true},
 };
 
-/// A reader of exactly the JSON that a header can hold: one object whose values
-/// are objects of strings, string, or lists of non-negative integers. Anything
-/// else is skipped to a fixed depth or refused.
+/// Parses exactly the JSON that a header can hold: one object whose values are
+/// objects of strings, strings, or lists of non-negative integers. Other values
+/// are skipped up to a fixed depth, or refused.
 class HeaderParser {
 public:
   HeaderParser(const char *begin, const char *end)
@@ -96,7 +96,7 @@ private:
     return at_ == end_ || fail("something follows the header's object");
   }
 
-  /// The four digits behind `\u`.
+  /// The four digits after `\u`.
   bool codeUnit(uint32_t &code) {
     if (end_ - at_ < 4)
       return fail("an unfinished escape");
@@ -131,7 +131,7 @@ private:
         uint32_t code = 0, low = 0;
         if (!codeUnit(code))
           return false;
-        // Above U+FFFF it takes two.
+        // A character above U+FFFF takes two code units.
         if ((code & 0xfc00) == 0xd800) {
           if (end_ - at_ < 2 || at_[0] != '\\' || at_[1] != 'u')
             return fail("half of a character");
@@ -250,7 +250,8 @@ static Status unsound(const std::string &shown, const std::string &why) {
           "'" + shown + "' isn't a sound safetensors file: " + why};
 }
 
-/// Reads the header's length, the first eight of a file's `bytes`.
+/// Reads the length of the header from the first eight of the file's `bytes`
+/// bytes.
 static Status readLength(const std::string &shown, const char *data,
                          int64_t bytes, int64_t &length) {
   uint64_t read = 0;
@@ -283,7 +284,7 @@ Status SafetensorsFile::parse(const std::string &shown, const char *data,
   return parseHeader(shown, data + 8, length, bytes, file);
 }
 
-/// By reading: a file that is cut meanwhile is an error.
+/// Uses read calls: a file that is truncated meanwhile is an error.
 Status SafetensorsFile::openHeader(const std::string &shown) {
   const int64_t bytes = mapped_.bytes();
   if (bytes < 8)

@@ -8,10 +8,10 @@
 //      "fc.weight": {"dtype": "F32", "shape": [64, 32],
 //                    "data_offsets": [0, 8192]}}
 //
-// The reader trusts nothing: it bounds the header, checks each size against the
-// shape, and refuses holes, overlaps, doubled names, and names that aren't
-// UTF-8 or hold control characters. All offsets are counted from the end of the
-// header.
+// The reader trusts nothing: it limits the header's size, checks each size
+// against the shape, and refuses holes, overlaps, duplicate names, and names
+// that aren't UTF-8 or that hold control characters. All offsets count from the
+// end of the header.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_SAFETENSORS_H
@@ -30,7 +30,7 @@ struct SafeTensor {
   DType type = DType::F32;
   std::vector<int64_t> shape;
   int64_t begin = 0, end = 0;
-  bool isUnsigned = false; // I32 and I64 that hold u32 and u64
+  bool isUnsigned = false; // I32 and I64 that hold u32 and u64 values
 };
 
 class SafetensorsFile {
@@ -39,7 +39,7 @@ public:
   static Status open(const std::string &path, SafetensorsFile &file);
   static Status openBeneath(const std::string &directory,
                             const std::string &name, SafetensorsFile &file);
-  /// Checks bytes that are already in memory; they must outlive the object.
+  /// Checks bytes in memory; they must outlive the object.
   static Status parse(const std::string &shown, const char *data, int64_t bytes,
                       SafetensorsFile &file);
 
@@ -51,26 +51,26 @@ public:
   const char *data(const SafeTensor &tensor) const {
     return body_ + tensor.begin;
   }
-  /// Where a tensor's bytes begin in the file.
+  /// The offset of a tensor's bytes in the file.
   int64_t offset(const SafeTensor &tensor) const {
     return bodyAt_ + tensor.begin;
   }
-  /// Copies bytes [at, at + bytes) of a tensor of a file that is open.
+  /// Copies bytes [at, at + bytes) of a tensor of the open file.
   Status read(const SafeTensor &tensor, int64_t at, void *to,
               int64_t bytes) const {
     return mapped_.read(offset(tensor) + at, to, bytes);
   }
-  /// Of the whole file that is open.
+  /// The open file.
   const MappedFile &file() const { return mapped_; }
-  /// Bytes [at, at + bytes) of a tensor have been read; of a mapped file they
-  /// no longer take memory.
+  /// Tells the file that bytes [at, at + bytes) of a tensor are no longer
+  /// needed: the pages of a mapped file are freed.
   void release(const SafeTensor &tensor, int64_t at, int64_t bytes) const {
     mapped_.release(data(tensor) + at, bytes);
   }
   const std::string &path() const { return path_; }
 
 private:
-  /// Parses the header alone: the file has `bytes`.
+  /// Parses the header alone, of a file of `bytes` bytes.
   static Status parseHeader(const std::string &shown, const char *data,
                             int64_t length, int64_t bytes,
                             SafetensorsFile &file);
@@ -84,14 +84,14 @@ private:
   std::map<std::string, std::string> metadata_;
 };
 
-/// Metadata by which a compilation's weights.safetensors is known, and its
-/// list, one a line, of what isn't of the model's state_dict.
+/// Metadata that identifies the weights.safetensors of a compilation, and its
+/// list, one name a line, of tensors outside the model's state_dict.
 constexpr const char *kMakerKey = "made_by";
 constexpr const char *kMaker = "tmc compile";
 constexpr const char *kTransientKey = "transient";
 
-/// The header of a file that holds these tensors one after the other, with its
-/// length in front, padded to a multiple of 8 bytes. Fills in begin and end.
+/// The header of a file that holds these tensors in order, with its length in
+/// front, padded to a multiple of 8 bytes. Sets begin and end.
 std::string
 safetensorsHeader(std::vector<std::pair<std::string, SafeTensor>> &tensors,
                   const std::map<std::string, std::string> &metadata);

@@ -4,8 +4,8 @@
 //     linear[:warmup=W,min=F,total=N]      down to F times the rate at step N
 //     cosine[:warmup=W,min=F,total=N]      the same along half a cosine
 //
-// With warm-up, step t of the first W takes t / W of the rate. Without `total`,
-// N is the last step that was asked for.
+// With warm-up, step t of the first W steps uses t / W of the rate. Without
+// `total`, N is the last requested step.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_SCHEDULE_H
@@ -21,11 +21,11 @@ namespace tmc {
 struct Schedule {
   enum class Kind { Constant, Linear, Cosine } kind = Kind::Constant;
   int64_t warmup = 0; // steps
-  double least = 0;   // of the rate, at the end
-  int64_t total = 0;  // steps; 0: as many as are asked for
+  double least = 0;   // part of the rate at the end
+  int64_t total = 0;  // steps; 0: the requested steps
 
   static Status parse(const std::string &text, Schedule &schedule);
-  /// What the rate is multiplied by at step `step`, which counts from 1.
+  /// The factor of the learning rate at step `step`, which counts from 1.
   double factor(int64_t step, int64_t lastStep) const;
 };
 

@@ -1,4 +1,4 @@
-//===- Step.cpp - a compiled step at work ---------------------------------===//
+//===- Step.cpp - runs a compiled step ------------------------------------===//
 
 #include "runtime/step/Step.h"
 
@@ -13,21 +13,22 @@
 
 namespace tmc {
 
-/// Entries of a queue: enough that its caller seldom waits for it.
+/// Entries of a queue: enough that its caller seldom waits.
 static constexpr int64_t kMostQueued = 1024;
 
 AllocationCounter *allocationCounter() {
   return tmc_allocation_counter ? tmc_allocation_counter() : nullptr;
 }
 
-/// Acts between launches, in host memory's time: debugging only.
+/// Poisons and checks buffers between launches, through host memory: for
+/// debugging only.
 class Step::Observer final : public LaunchObserver {
 public:
   Observer(Step &step, bool poison, bool checkFinite)
       : step_(step), poison_(poison), checkFinite_(checkFinite) {}
 
   void launched(Queues &, int64_t index) override { look(index, index); }
-  /// What work on another engine made, and what is dead when it is done.
+  /// Checks the results of work on another engine, and poisons dead buffers.
   void done(Queues &queues, int64_t index) override {
     const StepProgram &program = step_.program_;
     if (index < 0 || index >= program.launchCount)
@@ -55,7 +56,7 @@ private:
       return;
     for (int32_t i = 0; i < launch.deathCount; ++i)
       step_.homes().poison(launch.deaths[i]);
-    // No event of the program stands behind it, for other engines to wait for.
+    // No event of the program follows that other engines could wait for.
     if (program.eventCount > 0)
       step_.device_->queues().drain();
   }
@@ -201,7 +202,7 @@ Status Step::startQueues() {
     needs.engines[i] = rows[i] > 0;
     most = std::max(most, rows[i]);
   }
-  // With two waits before each.
+  // Each entry may have two waits before it.
   needs.depth = std::min(3 * most, kMostQueued);
   return device_->startQueues(needs);
 }
@@ -293,7 +294,7 @@ Status Step::feed() {
     case Feed::Data:
       break;
     case Feed::Samples: {
-      // A few at a time: a transfer costs more than its bytes.
+      // Several at a time: a transfer has a high fixed cost.
       int64_t numbers[128];
       const int64_t count = tensor.elements();
       for (int64_t first = 0; first < count;) {
@@ -445,8 +446,8 @@ double Step::scalar(int64_t index) const {
 StepStatistics Step::statistics() const {
   StepStatistics s;
   s.arenaBytes = program_.arenaBytes;
-  // Looking through a large arena takes milliseconds, and what a step touches
-  // it touches at once: after steps 0, 1, 2, 4, 8, ... is often enough.
+  // Scanning a large arena takes milliseconds, and a step touches all its
+  // memory at once: scanning after steps 0, 1, 2, 4, 8, ... is enough.
   if (highWaterSteps_ < 0 ||
       (highWaterSteps_ != steps_ && (steps_ & (steps_ - 1)) == 0) ||
       highWaterSteps_ * 2 < steps_) {

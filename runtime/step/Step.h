@@ -1,13 +1,14 @@
-//===- Step.h - a compiled step at work -------------------------*- C++ -*-===//
+//===- Step.h - runs a compiled step ----------------------------*- C++ -*-===//
 //
-// Owns the device, the arena and the kernels of one emitted program, and does
-// everything that happens between two steps: filling parameters, feeding
-// inputs, running, reading results, checkpoints.
+// Owns the device, the arenas and the kernels of one emitted program, and does
+// all work between two steps: fills parameters, feeds inputs, runs, reads
+// results, writes checkpoints.
 //
-//     create -> (load | initRandom | resume) -> { write batch; run } ... ->
-//     save
+//     create -> (load | initRandom | resume)
+//            -> { write batch; run } ... -> save
 //
-// The C interface (tmc.h) and the trainer (Train.cpp) are thin covers of this.
+// The C interface (tmc.h) and the trainer (Train.cpp) are thin layers over
+// this.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_STEP_H
@@ -33,15 +34,16 @@ namespace tmc {
 
 struct StepOptions {
   DeviceOptions device;
-  /// Overwrites each buffer at its death: a use after death shows as NaN.
+  /// Overwrites each buffer at its death, so a use after death gives NaN.
   bool poison = false;
-  /// Fails at the first launch that makes a NaN or an infinity, by its name.
+  /// Fails at the first launch that produces a NaN or an infinity, and names
+  /// it.
   bool checkFinite = false;
   /// Times each launch.
   bool profile = false;
-  bool trace = false; // keeps when each entry of a step ran
+  bool trace = false; // keeps the time of each entry of a step
   uint64_t seed = 0;  // of dropout and other draws
-  /// Where the file arena of a program that has one is kept.
+  /// The directory of the file arena, if the program has one.
   std::string nvmeDirectory;
   FileArenaOptions file;
 };
@@ -56,8 +58,8 @@ struct StepStatistics {
   double lastStepSeconds = 0;
   double gradNorm = 0;      // NaN where the program doesn't compute it
   double lossScale = 0;     // of the next step; NaN where the loss isn't scaled
-  int64_t skippedSteps = 0; // so far, in which nothing moved
-  int64_t saturations = -1; // so far; -1: nothing that could is counted
+  int64_t skippedSteps = 0; // so far, in which nothing was updated
+  int64_t saturations = -1; // so far; -1: the program doesn't count them
 };
 
 class Step {
@@ -69,54 +71,55 @@ public:
   const StepProgram &program() const { return program_; }
   const TensorInfo *find(const std::string &name) const;
 
-  /// Parameters and states by name from a safetensors file; half-precision
-  /// floats are widened. States that the file lacks start at their initial
-  /// value, moments at zero. Parameters that aren't trained and that it lacks
-  /// come from the file `beside`, if it has them.
+  /// Loads parameters and states by name from a safetensors file.
+  /// Half-precision floats are widened. States that the file lacks get their
+  /// initial value, moments get zero. Parameters that aren't trained and that
+  /// the file lacks come from the file `beside`, if it has them.
   Status load(const std::string &path, const std::string &beside = "");
-  /// By each tensor's own rule; the same numbers on every machine. Parameters
-  /// that aren't trained (tables, frozen ones) keep the values that they have,
-  /// and else take those that the file `beside` has of them.
+  /// Fills each tensor by its own rule, with the same numbers on every machine.
+  /// Parameters that aren't trained (tables, frozen ones) keep their values if
+  /// they have any, else get those of the file `beside`.
   Status initRandom(uint64_t seed, const std::string &beside = "");
 
-  /// A weight's copies follow it, and aren't written by themselves.
+  /// A weight's copies are updated with it, and can't be written alone.
   Status write(const TensorInfo &tensor, const void *data, int64_t bytes);
   Status read(const TensorInfo &tensor, void *data, int64_t bytes);
 
   void setLearningRate(double rate) { learningRate_ = rate; }
-  /// One whole step. Where one fails on its way (a transfer, the device), the
-  /// values are lost: it and all that would use them say so, until they are
-  /// loaded, initialized or resumed anew.
-  /// Of a program that clips, a step whose gradients' norm isn't finite moves
-  /// nothing: neither parameters and moments, nor states, nor the optimizer's
-  /// count. It counts as a step that was skipped.
+  /// Runs one whole step. If it fails in the middle (a transfer, the device),
+  /// the values are lost: this and all later uses of the values fail until they
+  /// are loaded, initialized or resumed again. If the program clips and the
+  /// norm of the gradients isn't finite, the step changes nothing: no
+  /// parameters, moments or states, and not the optimizer's count. It counts as
+  /// a skipped step.
   Status run(double &loss);
 
-  /// Everything a later run needs, in `directory`/checkpoint.safetensors, with
-  /// a checksum. Code::BadInput, and no file is touched, where something that
-  /// is finite in the file that is there isn't in the step.
+  /// Writes all that a later run needs to `directory`/checkpoint.safetensors,
+  /// with a checksum. If a tensor is finite in the existing file but not in the
+  /// step, fails with Code::BadInput and touches no file.
   Status save(const std::string &directory);
-  /// The model, in `directory`/model.safetensors: parameters and states under
-  /// all of their names, floats in `type` (F32, BF16 or F16), rounded to
-  /// nearest, or as the step keeps them; and what the file `beside` has of the
-  /// model that no step needs (counts of batches, unused buffers).
-  /// Code::BadInput where `type` can't hold a finite number, and as save().
+  /// Writes the model to `directory`/model.safetensors: parameters and states
+  /// under all their names, floats in `type` (F32, BF16 or F16), rounded to
+  /// nearest, or in the step's types. Adds the tensors of the file `beside`
+  /// that belong to the model but that no step needs (counts of batches, unused
+  /// buffers). Fails with Code::BadInput if `type` can't hold a finite number,
+  /// and in the cases of save().
   Status saveWeights(const std::string &directory,
                      std::optional<DType> type = std::nullopt,
                      const std::string &beside = "");
   Status resume(const std::string &directory);
 
-  /// Batches that were run, those of resumed runs included: where the data
-  /// goes on.
+  /// The number of batches run, including those of resumed runs: the position
+  /// in the data.
   int64_t batches() const { return batches_; }
 
   StepStatistics statistics() const;
-  /// Where the time went, or nullptr where no profile was asked for.
+  /// The times of launches, or nullptr without a requested profile.
   const Profile *profile() const { return profile_.get(); }
-  /// When the last step's entries ran, or nullptr.
+  /// The times of the last step's entries, or nullptr.
   const Trace *trace() const { return trace_.get(); }
   Device &device() { return *device_; }
-  /// Where the program keeps bytes in a file, or nullptr.
+  /// The file arena of the program, or nullptr.
   const FileArena *file() const { return file_.get(); }
   int64_t steps() const { return steps_; }
 
@@ -129,23 +132,23 @@ private:
   Status checkElement(const TensorInfo &tensor, const void *data, int64_t index,
                       const IndexRange &range) const;
   Status faultOf(const IndexFault &fault) const;
-  /// States that start as a number have it before any values are given.
+  /// Fills states whose initial value is a number, before any values are given.
   Status startStates();
-  /// Where the first values are written one by one, the others of the kinds
-  /// that no model's weights hold start as in a fresh run.
+  /// If the first values are written one by one, states and moments start as in
+  /// a fresh run.
   Status startMoments();
-  /// Rounds the copies of a weight anew; of all weights where none is given.
+  /// Rounds the copies of `weight` again, or of all weights if it is null.
   Status roundCopies(const TensorInfo *weight = nullptr);
-  /// All values are there.
+  /// Called when all values are present.
   Status finishValues();
-  /// Code::Usage where a parameter, or an input that takes data, was never
-  /// given.
+  /// Code::Usage if a parameter, or an input that takes data, was never
+  /// written.
   Status checkParams() const;
   Status checkInputs() const;
-  /// States of the model as they were before a step that may be skipped.
+  /// Saves the model's states before a step that may be skipped.
   Status keepStates();
   Status returnStates();
-  /// A checkpoint is as it was written.
+  /// Checks that a checkpoint's bytes have the checksum that was written.
   static Status checkSum(const SafetensorsFile &file);
   Status feed();
   Homes homes() const { return Homes(*device_, file_.get()); }
@@ -160,8 +163,8 @@ private:
   std::unique_ptr<Trace> trace_;
   void *kernels_ = nullptr;
   bool started_ = false;
-  std::vector<bool> given_; // by tensor: it has been written
-  /// Why the values are lost, where a step failed in its middle.
+  std::vector<bool> given_; // by tensor: whether it was written
+  /// The reason why the values are lost, if a step failed in its middle.
   Status lost_;
   double learningRate_ = 1e-3;
   int64_t steps_ = 0, batches_ = 0;

@@ -1,9 +1,9 @@
 //===- ThreadQueues.h - queues whose engines are threads --------*- C++ -*-===//
 //
-// What the backends' queues share: the engines that are threads of the process
-// (runtime/step/EngineThread.h), and the entries that only those take. On the
-// cpu backend all engines but compute are such threads; on cuda those of the
-// file and of the host are.
+// The common part of the backends' queues: the engines that are threads of the
+// process (runtime/step/EngineThread.h), and the entries for those engines
+// only. On the cpu backend these are all engines except compute; on cuda, those
+// of the file and of the host.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_THREADQUEUES_H
@@ -19,7 +19,7 @@ class ThreadQueues : public Queues {
 public:
   void place(char *device, char *host) { setArenas(device, host); }
   void observe(WorkObserver *observer) { context_.observer = observer; }
-  /// The first error of what was queued here, when all engines are idle.
+  /// The first error of the queued work; call it when all engines are idle.
   Status takeFault() { return context_.fault.take(); }
 
   void writeFile(int64_t launch, int64_t fileOffset, const void *from,
@@ -32,16 +32,17 @@ public:
 protected:
   explicit ThreadQueues(Stream &compute) : Queues(compute) {}
 
-  /// Null where the program didn't say that it needs the engine.
+  /// Null if the program didn't request the engine.
   EngineThread *of(Engine engine) { return threads_[int(engine)].get(); }
-  /// The next entry of an engine's thread; null, with the fault set, where
-  /// there is none.
+  /// The next entry of an engine's thread. If there is no thread, sets the
+  /// fault and returns null.
   Work *next(Engine engine, Work::Kind kind, int64_t launch);
-  /// A thread's queue is full: called before the caller waits for it.
+  /// Called before the caller waits for a thread's full queue.
   virtual void beforeWaiting() {}
 
   void drainThreads();
-  /// For destructors, first of all: ends the threads before what they use.
+  /// For destructors, as their first call: ends the threads before the objects
+  /// that they use.
   void endThreads();
 
   EngineContext context_;

@@ -1,4 +1,4 @@
-//===- Trace.cpp - a step over time, as predicted and as measured ---------===//
+//===- Trace.cpp - a step over time, predicted and measured ---------------===//
 
 #include "runtime/step/Trace.h"
 

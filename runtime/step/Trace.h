@@ -1,9 +1,9 @@
-//===- Trace.h - a step over time, as predicted and as measured -*- C++ -*-===//
+//===- Trace.h - a step over time, predicted and measured -------*- C++ -*-===//
 //
-// Keeps when each entry of the last step ran on its engine, and, beside it,
-// when the plan says that it should have: each entry takes its predicted time,
-// begins when its engine is free, after what its engine was told to wait for,
-// and not before the caller has come to it.
+// Keeps the time at which each entry of the last step ran on its engine, and
+// the time that the plan predicts: each entry takes its predicted time and
+// begins when its engine is free, when the events that its engine waits for are
+// reached, and not before the caller has queued it.
 //
 //     measured    compute |--gelu--|----matmul----|..|--gelu grad--|
 //                 d2h              |---stash---|
@@ -11,9 +11,9 @@
 //                 d2h              |--stash--|
 //
 // The file is in the format of Chrome's traces, which Perfetto reads: one
-// process for what was measured and one for what was predicted, a thread for
-// each engine. On cuda compute is stamped after a synchronization, as in a
-// profile: what it shows of overlap there is what is left of it then.
+// process for the measured times and one for the predicted ones, a thread for
+// each engine. On cuda, compute is synchronized after each entry, as in a
+// profile, so the trace shows less overlap than a normal step has.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_TRACE_H
@@ -30,10 +30,10 @@ namespace tmc {
 
 class Trace final : public LaunchObserver, public WorkObserver {
 public:
-  /// `next`, where there is one, is told of each entry too.
+  /// `next`, if not null, also receives each entry.
   Trace(const StepProgram &program, LaunchObserver *next);
 
-  /// Begins a step; what was kept of the last one is forgotten.
+  /// Begins a step and discards the spans of the last one.
   void start();
 
   void launched(Queues &queues, int64_t launch) override;
@@ -44,7 +44,7 @@ public:
   void ran(Engine engine, int64_t launch, double beginSeconds,
            double endSeconds) override;
 
-  /// One step's entries; all engines are idle.
+  /// The entries of one step; all engines must be idle.
   std::string json() const;
   Status write(const std::string &path) const;
 
@@ -60,11 +60,11 @@ private:
 
   const StepProgram &program_;
   LaunchObserver *next_;
-  /// By engine; those of work are filled by its thread.
+  /// By engine; the spans of other engines are filled by their threads.
   std::vector<Span> measured_[kEngineCount], predicted_[kEngineCount];
   double begin_ = 0, last_ = 0;
-  // Of the prediction: when each engine is free, and when each event is
-  // reached.
+  // For the prediction: the time at which each engine is free, and at which
+  // each event is reached.
   double free_[kEngineCount] = {};
   std::vector<double> events_;
 };

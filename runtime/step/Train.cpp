@@ -31,7 +31,8 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-/// The first signal asks for a clean end, the second one ends at once.
+/// The first signal requests a clean end; the second one ends the program at
+/// once.
 void onSignal(int signal) {
   interrupted = 1;
   std::signal(signal, SIG_DFL);
@@ -42,7 +43,7 @@ int report(const Status &status) {
   return static_cast<int>(status.code());
 }
 
-/// JSON has no NaN: null.
+/// A number in JSON; null if it isn't finite.
 std::string jsonNumber(double value) {
   if (!std::isfinite(value))
     return "null";
@@ -63,12 +64,12 @@ std::string shippedWeights() {
   return access(file.c_str(), F_OK) ? "" : file;
 }
 
-/// Fails where the compiler left the weights beside the trainer for another
-/// step: of a compilation that was ended while it published its files.
+/// Fails if the weights beside the trainer belong to another step: a
+/// compilation was interrupted while it published its files.
 Status checkShipped(const std::string &path) {
   SafetensorsFile file;
   if (path.empty() || !SafetensorsFile::open(path, file))
-    return Status::ok(); // Whoever reads it says why it can't be read.
+    return Status::ok(); // The reader of the file reports why it can't be read.
   auto said = [&](const char *key) {
     const auto found = file.metadata().find(key);
     return found == file.metadata().end() ? std::string() : found->second;
@@ -82,8 +83,8 @@ Status checkShipped(const std::string &path) {
               "give --weights FILE"};
 }
 
-/// Whether a checkpoint could be written in `directory`, which may not be there
-/// yet: better known before hours of training than after.
+/// Checks that a checkpoint can be written to `directory`, which may not exist
+/// yet. A failure should come before hours of training, not after.
 Status checkPlace(const std::string &directory) {
   const bool there = !access(directory.c_str(), F_OK);
   std::string place = directory;
@@ -108,7 +109,7 @@ Status checkPlace(const std::string &directory) {
   return Status::ok();
 }
 
-/// One open file for --log, or none.
+/// The open file of --log, or none.
 class Log {
 public:
   ~Log() {
@@ -137,7 +138,7 @@ private:
   std::string path_;
 };
 
-/// "  scale 65536", or that the step was skipped.
+/// "  scale 65536", or a text that the step was skipped.
 std::string scaleText(const StepStatistics &stats, bool isSkipped) {
   char text[80];
   std::snprintf(text, sizeof text, "  %s %g",
@@ -146,7 +147,7 @@ std::string scaleText(const StepStatistics &stats, bool isSkipped) {
   return text;
 }
 
-/// "  12 saturated" of a step in which numbers did.
+/// "  12 saturated" if numbers saturated in the step, else "".
 std::string saturationText(int64_t count) {
   return count > 0 ? "  " + std::to_string(count) + " saturated" : "";
 }
@@ -156,7 +157,7 @@ struct Trainer {
   std::unique_ptr<Step> step;
   DataReader data;
   Log log;
-  int warnings = 0; // of losses that aren't finite
+  int warnings = 0; // about losses and norms that aren't finite
 
   Status start() {
     StepOptions options;
@@ -170,7 +171,7 @@ struct Trainer {
     options.device.linkBytesPerSecond = arguments.linkBytesPerSecond;
     options.seed = arguments.seed.value_or(0);
     const StepProgram &program = *tmc_step_program();
-    // The data comes first: it costs nothing to find out that it doesn't fit.
+    // The data comes first: a mismatch is found at no cost.
     if (Status s =
             DataReader::create(DataInputs::of(program), arguments.data, data);
         !s)
@@ -199,7 +200,8 @@ struct Trainer {
                : log.open(arguments.log, !arguments.resume.empty());
   }
 
-  /// From --weights, by --init, or what the compiler left beside the program.
+  /// Values come from --weights, by --init, or from the file beside the
+  /// program.
   Status startValues() {
     const std::string shipped = shippedWeights();
     const Status known = checkShipped(shipped);
@@ -227,7 +229,7 @@ struct Trainer {
                              shippedWeights());
   }
 
-  /// The next batch, to the step.
+  /// Gives the next batch to the step.
   Status feed() {
     return data.next(
         [&](const TensorInfo &input, const char *bytes, int64_t count) {
@@ -235,8 +237,8 @@ struct Trainer {
         });
   }
 
-  /// Says what made the loss no number, or the step move nothing; each cause
-  /// for the first few times.
+  /// Reports why the loss isn't finite or the step changed nothing, a few times
+  /// at most.
   Status checkLoss(int64_t now, double loss, bool isStill) {
     if (std::isfinite(loss) && !isStill)
       return Status::ok();
@@ -353,7 +355,7 @@ struct Trainer {
     return report();
   }
 
-  /// The profile, where one was asked for.
+  /// Writes the trace and the profile, if requested.
   Status report() const {
     if (const Trace *trace = step->trace())
       if (Status s = trace->write(arguments.trace); !s)
@@ -375,7 +377,7 @@ struct Trainer {
 
 int main(int count, char **words) {
   using namespace tmc;
-  // Before anything that could have been compiled for the step's target.
+  // Before any code that may be compiled for the step's target.
   if (const char *fault = startFault()) {
     std::fprintf(stderr, "error: %s\n", visible(fault).c_str());
     return static_cast<int>(Code::World);
@@ -395,7 +397,7 @@ int main(int count, char **words) {
   (void)tmc_link_allocation_hook();
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
-  // A file that would grow past a limit is an error to report, not a death.
+  // Makes a file that grows past a limit an error instead of a fatal signal.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     Trainer trainer{arguments, nullptr, {}, {}, 0};

@@ -1,6 +1,6 @@
-//===- Values.cpp - where a step's parameters come from and go to ---------===//
+//===- Values.cpp - loads and initializes a step's values -----------------===//
 //
-// Weights and random initialization; Checkpoint.cpp has checkpoints.
+// Weights and random initialization; checkpoints are in Checkpoint.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace values;
 
 namespace {
 
-/// FNV-1a: a tensor's own random stream, from its name alone.
+/// FNV-1a of a tensor's name: the number of its random stream.
 uint32_t streamOf(const char *name) {
   uint32_t hash = 2166136261u;
   for (; *name; ++name)
@@ -31,8 +31,8 @@ uint32_t streamOf(const char *name) {
   return hash;
 }
 
-/// Sends `count` floats to elements [first, first + count) of a tensor, rounded
-/// to nearest where it holds narrower ones.
+/// Writes `count` floats to elements [first, first + count) of a tensor,
+/// rounded to nearest if its type is narrower.
 Status send(const Homes &homes, const TensorInfo &info, int64_t first,
             const float *from, int64_t count) {
   const int64_t at = first * sizeOf(info.type);
@@ -56,16 +56,16 @@ std::string shapeText(const int64_t *dims, size_t rank) {
   return text + "]";
 }
 
-/// What all elements start as, where they start alike.
+/// The initial value of all elements, for rules with one constant value.
 float startOf(const TensorInfo &info) {
   if (info.init == Init::Constant)
     return float(info.initValue);
   return info.init == Init::Ones ? 1.0f : 0.0f;
 }
 
-/// Calls f(first, count) for the pieces of `count` floats, on all of the
-/// device's threads: what becomes of an element depends on its place alone. A
-/// thread ends at its first error; one of them is returned.
+/// Calls f(first, count) for pieces of the `count` floats, on all threads of
+/// the device. The result for an element must depend on its index alone. A
+/// thread stops at its first error; one of the errors is returned.
 template <typename F> Status eachPiece(Device &device, int64_t count, F &&f) {
   constexpr int64_t pieceCount = kPieceBytes / 4;
   std::mutex mutex;
@@ -89,7 +89,7 @@ template <typename F> Status eachPiece(Device &device, int64_t count, F &&f) {
   return status;
 }
 
-/// Fills by the tensor's rule; Init::None fills with zeros.
+/// Fills a tensor by its own rule; Init::None gives zeros.
 Status fill(const Homes &homes, const TensorInfo &info, uint64_t seed) {
   const int64_t count = info.elements();
   if (!isPlainFloat(info.type) || info.type == DType::F64) { // Starts at zero.
@@ -146,7 +146,7 @@ float floatAt(DType type, const char *data, int64_t i) {
   }
 }
 
-/// Whether no exponent is all ones.
+/// Whether no element has an exponent of all ones.
 template <typename Bits>
 static bool isFiniteBits(const char *data, int64_t count, Bits exponent) {
   bool isGood = true;
@@ -190,7 +190,7 @@ Status place(const Homes &homes, const SafetensorsFile &file,
     return {Code::BadInput, std::string("'") + info.name + "' is " +
                                 nameOf(tensor.type) + " in '" + file.path() +
                                 "' and " + nameOf(info.type) + " in the step"};
-  int64_t at = 0; // bytes, of elements as the step has them
+  int64_t at = 0; // bytes of elements in the step's type
   std::vector<float> floats;
   return eachFilePiece(file, tensor, [&](const char *data, int64_t bytes) {
     const int64_t count = bytes / sizeOf(tensor.type);
@@ -216,7 +216,7 @@ std::string listNames(const std::vector<std::string> &names) {
 
 } // namespace values
 
-/// The tensor of `file` that has one of the names of `info`, or null.
+/// The tensor of `file` under one of the names of `info`, or null.
 static const SafeTensor *tensorFor(const SafetensorsFile &file,
                                    const TensorInfo &info) {
   const SafeTensor *found = file.find(info.name);
@@ -225,7 +225,7 @@ static const SafeTensor *tensorFor(const SafetensorsFile &file,
   return found;
 }
 
-/// The tensor of `file` that holds what isn't trained, or null.
+/// The tensor of `file` for a parameter that isn't trained, or null.
 static const SafeTensor *shipped(const SafetensorsFile &file,
                                  const TensorInfo &info) {
   return info.role == Role::Param && !info.trainable ? tensorFor(file, info)
@@ -279,7 +279,7 @@ Status Step::initRandom(uint64_t seed, const std::string &beside) {
   if (!beside.empty())
     if (Status s = SafetensorsFile::open(beside, file); !s)
       return s;
-  // What isn't trained and has a value keeps it.
+  // A parameter that isn't trained keeps its value if it has one.
   auto stays = [&](int64_t i) {
     const TensorInfo &info = program_.tensors[i];
     return info.role == Role::Param && !info.trainable && given_[size_t(i)];

@@ -1,7 +1,7 @@
-//===- Values.h - values on their way between files and steps ---*- C++ -*-===//
+//===- Values.h - moves values between files and steps ----------*- C++ -*-===//
 //
-// What loading values (Values.cpp) and checkpoints (Checkpoint.cpp) have in
-// common. Tensors go a piece at a time, so that no copy of a large one is made.
+// The common part of loading values (Values.cpp) and checkpoints
+// (Checkpoint.cpp). Tensors move in pieces, so no large copy is made.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TMC_RUNTIME_STEP_VALUES_H
@@ -18,19 +18,19 @@ namespace tmc::values {
 /// Bytes moved at a time.
 constexpr int64_t kPieceBytes = 1 << 20;
 
-/// The floats that are converted on their way between files and steps.
+/// The float types that are converted between files and steps.
 inline bool isPlainFloat(DType type) {
   return type == DType::F64 || type == DType::F32 || type == DType::F16 ||
          type == DType::BF16;
 }
 
-/// Element i of plain floats.
+/// Element i of an array of plain floats.
 float floatAt(DType type, const char *data, int64_t i);
 
 /// Whether all of `count` plain floats are finite.
 bool isFinite(DType type, const char *data, int64_t count);
 
-/// What has a value between two steps: parameters, states, moments.
+/// The tensors with a value between two steps: parameters, states, moments.
 inline bool isValue(const TensorInfo &info) {
   return info.role == Role::Param || info.role == Role::State ||
          info.role == Role::Moment;
@@ -38,13 +38,14 @@ inline bool isValue(const TensorInfo &info) {
 
 bool sameShape(const TensorInfo &info, const SafeTensor &tensor);
 
-/// Copies one tensor of a file to its place, floats as the step has them.
+/// Copies one tensor of a file to its place, floats converted to the step's
+/// type.
 Status place(const Homes &homes, const SafetensorsFile &file,
              const SafeTensor &tensor, const TensorInfo &info);
 
-/// Calls f(bytes, count) for a tensor of a file, a piece after the other.
-/// F is Status(char *, int64_t bytes), which may change the piece; the first
-/// that fails is returned.
+/// Calls f(bytes, count) for the pieces of a tensor of a file, in order. F is
+/// Status(char *, int64_t bytes) and may change the piece. Returns the first
+/// error.
 template <typename F>
 Status eachFilePiece(const SafetensorsFile &file, const SafeTensor &tensor,
                      F &&f) {

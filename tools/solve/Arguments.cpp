@@ -37,7 +37,7 @@ void note(const std::string &message) {
 
 namespace {
 
-/// At most two letters swapped, missing, added or wrong.
+/// True if at most two letters are swapped, missing, extra or wrong.
 bool isNear(const std::string &a, const std::string &b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)

@@ -1,5 +1,5 @@
-// Arguments.h - what the commands of `tmc-solve` share: flags, files, messages,
-// exit codes.
+// Arguments.h - the common part of the commands of `tmc-solve`: flags, files,
+// messages, exit codes.
 
 #ifndef TMC_TOOLS_SOLVE_ARGUMENTS_H
 #define TMC_TOOLS_SOLVE_ARGUMENTS_H
@@ -21,7 +21,7 @@ enum Exit {
   kWorld = 74
 };
 
-/// What a usage error prints after its message.
+/// The text that a usage error prints after its message.
 extern const char *const kUsageText;
 
 /// Prints an error; returns `code`.
@@ -34,7 +34,7 @@ struct Arguments {
   std::map<std::string, std::string> options;
   std::string error;
 
-  /// The first that is wrong is what is told.
+  /// Records an error; only the first one is reported.
   void wrong(const std::string &what) {
     if (error.empty())
       error = what;
@@ -47,24 +47,24 @@ struct Arguments {
   }
 };
 
-/// The flags that are `known`, by whether they take a value; the command is
-/// argv[1].
+/// Parses the arguments after the command, argv[1]. `known` maps each flag to
+/// whether it takes a value.
 Arguments parseArguments(int argc, char **argv,
                          const std::map<std::string, bool> &known);
-/// What is wrong with the arguments, and the usage; its exit code.
+/// Prints the error of the arguments and the usage; returns the exit code.
 int failUsage(const Arguments &args);
-/// A whole number of at least `least`, and nothing after it.
+/// Parses an integer of at least `least`, with no other text after it.
 bool parseInteger(const std::string &text, int64_t least, int64_t &value);
 double percent(int64_t part, int64_t whole);
 
-/// The whole file, or an exit code.
+/// Reads the whole file; returns 0 or an exit code.
 int readFile(const std::string &path, std::string &out);
-/// "-" is standard output.
+/// Writes a file; "-" is standard output.
 int writeFile(const std::string &path, const std::string &text);
 
-/// Strategies by name that are left out.
+/// Adds the strategies that `--without` excludes, by name.
 void addWithout(Arguments &args, SolveOptions &options);
-/// The problem of a file, graph or full; an exit code where there is none.
+/// Reads a problem, graph or full; returns 0 or an exit code.
 int readProblem(const std::string &path, Problem &problem, bool &isGraph);
 /// `--budget`: a factor of the peak without recomputation, or bytes.
 int readBudget(const std::string &text, const Problem &problem,

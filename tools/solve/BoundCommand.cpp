@@ -23,7 +23,7 @@ std::string describe(const Problem &problem, const SpaceCertificate &proof,
   json.member("scope", "fixed-order");
   json.member("base_load", load);
   json.member("denominator", proof.denominator);
-  json.key("weights"); // Of each segment, of each engine.
+  json.key("weights"); // For each segment, of each engine.
   json.beginArray();
   for (const std::vector<int64_t> &row : proof.weights) {
     json.beginArray();

@@ -1,5 +1,5 @@
-// Commands.h - the commands of `tmc-solve`. Each takes main's own arguments and
-// returns the exit code; `tmc-solve --help` says what they do.
+// Commands.h - the commands of `tmc-solve`. Each takes main's arguments and
+// returns the exit code; `tmc-solve --help` describes them.
 
 #ifndef TMC_TOOLS_SOLVE_COMMANDS_H
 #define TMC_TOOLS_SOLVE_COMMANDS_H

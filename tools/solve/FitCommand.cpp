@@ -11,12 +11,12 @@ namespace tmc::planning {
 
 namespace {
 
-/// Of the arena's buffers, as built-in targets have it.
+/// Alignment of the arena's buffers, as in built-in targets.
 constexpr int64_t kArenaAlignment = 256;
 
 } // namespace
 
-/// Plans and packs as the compiler does: what must fit is the arena.
+/// Plans and packs as the compiler does: the arena must fit the budget.
 int solveFit(int argc, char **argv) {
   Arguments args = parseArguments(argc, argv,
                                   {{"--budget", true},

@@ -15,7 +15,7 @@ namespace tmc::planning {
 
 namespace {
 
-/// The problem of a step of so many layers; none if `args` are wrong.
+/// The problem of a step with `layers` layers; none if `args` are wrong.
 std::optional<Problem> generatedStep(Arguments &args, int64_t layers,
                                      int64_t seed) {
   constexpr int64_t kMostLayers = 1'000'000, kGiga = 1'000'000'000;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kMiB = 1 << 20, kMilli = 1e9; // Of bytes, of picoseconds.
 
-/// What a plan does, counted.
+/// Counts of the moves and recomputations of a plan.
 struct Counts {
   int64_t toHost = 0, toDevice = 0; // Bytes.
   int64_t written = 0, read = 0;    // Of the file.
@@ -62,12 +62,12 @@ std::string describe(const Problem &problem, const SpacePlan &plan,
   json.member("seconds", plan.seconds);
   if (plan.feasible) {
     json.member("makespan", plan.makespan);
-    json.key("peaks"); // Of each space, reserved included.
+    json.key("peaks"); // For each space, including reserved bytes.
     json.beginArray();
     for (size_t s = 0; s < plan.peakBytes.size(); ++s)
       json.value(plan.peakBytes[s] + problem.reservedOf(SpaceId(s)));
     json.endArray();
-    json.key("homes"); // Values, where they aren't a content's main form.
+    json.key("homes"); // Values whose home isn't their content's main form.
     json.beginArray();
     for (ValueId v : plan.solution.homes)
       json.value(int64_t(v));
@@ -100,7 +100,7 @@ int64_t bandwidth(Arguments &args, const char *flag, int64_t otherwise) {
   return number * kGiga;
 }
 
-/// Of `names`, the place of what `flag` says; 0 without it.
+/// The index in `names` of the value of `flag`; 0 without the flag.
 template <size_t N>
 size_t choice(Arguments &args, const char *flag,
               const std::array<const char *, N> &names) {
@@ -136,8 +136,8 @@ void choosePlanner(Arguments &args, SpaceSearchOptions &options) {
                                          "knapsack", "chain", "optimum"})];
 }
 
-/// Why `solveSpaces` has no answer. What is too large for an exact planner is a
-/// case that isn't supported.
+/// Reports why `solveSpaces` has no answer. A problem that is too large for an
+/// exact planner is unsupported.
 int failPlanner(const std::string &file, const absl::Status &status) {
   const bool isTooLarge =
       absl::IsUnimplemented(status) || absl::IsResourceExhausted(status);
@@ -145,8 +145,9 @@ int failPlanner(const std::string &file, const absl::Status &status) {
               file + ": " + std::string(status.message()));
 }
 
-/// Budgets of the device in equal steps up to the problem's: a line for each
-/// with its bytes, the plan's time and what is proved, in picoseconds.
+/// Sweeps the device's budget in equal steps up to the problem's budget: prints
+/// one line each with its bytes, the plan's time and the proved bound, in
+/// picoseconds.
 int sweepDevice(const std::string &file, const Problem &problem, int64_t steps,
                 const SpaceSearchOptions &options) {
   std::vector<int64_t> budgets;

@@ -14,7 +14,7 @@ namespace tmc::planning {
 
 namespace {
 
-/// The tree of cases with its prices (`Branch.h`).
+/// Writes the tree of cases with its prices (`Branch.h`).
 void describe(JsonWriter &json, const BranchCertificate &cases,
               int64_t baseCost) {
   auto pairs = [&](const char *name,
@@ -149,7 +149,7 @@ std::string orderOf(const Arguments &args) {
   return args.get("--order", "fixed");
 }
 
-/// What the flags ask for; says in `args` what is wrong with them.
+/// Reads the options from the flags; reports errors in `args`.
 SolveOptions readOptions(Arguments &args) {
   SolveOptions options;
   options.wantFrontier = args.has("--frontier");
