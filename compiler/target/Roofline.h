@@ -7,9 +7,9 @@
 
 namespace tmc {
 
-/// What a kernel's time follows from.
+/// The parameters of a kernel's time.
 struct Roofline {
-  double launchSeconds = 0;  // Before a kernel does anything.
+  double launchSeconds = 0;  // Before a kernel does any work.
   double flopsPerSecond = 0; // A multiply-add is two.
   double bytesPerSecond = 0; // Of the memory that the kernel works in.
 
