@@ -23,8 +23,8 @@ mlir::FailureOr<Val> disjunction(Site &s, Operands two);
 mlir::FailureOr<Val> exclusiveOr(Site &s, Operands two);
 mlir::FailureOr<Val> negation(Site &s, const Val &x);
 /// Integers shifted by `places` bits, a constant, to the left, or to the right
-/// with copies of the sign. If `places` is negative or at least the width, only
-/// the sign remains.
+/// with copies of the sign. If `places` is negative or at least the width, the
+/// result is 0, or only the sign of a signed integer shifted to the right.
 mlir::FailureOr<Val> shiftedBits(Site &s, const Val &x, const Val &places,
                                  bool isLeft);
 mlir::FailureOr<Val> isNaN(Site &s, const Val &x);

@@ -19,8 +19,8 @@ mlir::FailureOr<Val> layerNorm(Site &s, const Val &x, int64_t axis,
 mlir::FailureOr<Val> rmsNorm(Site &s, const Val &x, int64_t axis,
                              const Val &scale, double epsilon);
 
-/// Each of `groups` groups of channels of `x` [N, C, ...] normalized, times
-/// `scale` plus `shift`: vectors of channels or of groups, or absent.
+/// The normalized groups of channels of `x` [N, C, ...], times `scale` plus
+/// `shift`, which are vectors of channels or of groups, or absent.
 mlir::FailureOr<Val> groupNorm(Site &s, const Val &x, int64_t groups,
                                const Val &scale, const Val &shift,
                                double epsilon);
