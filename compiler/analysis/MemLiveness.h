@@ -11,7 +11,7 @@
 // included; a persistent one always. In a loop, a buffer that is also touched
 // outside it, or that the body reads before it writes it, is alive from the
 // body's first moment to its last: its bytes pass from one trip to the next.
-// Buffers of work beside the kernels stay alive through that work's done.
+// Buffers of asynchronous work stay alive through that work's done.
 
 #ifndef TMC_COMPILER_ANALYSIS_MEMLIVENESS_H
 #define TMC_COMPILER_ANALYSIS_MEMLIVENESS_H

@@ -30,7 +30,7 @@ Value tmc::gradientOf(Value value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Where new values are written
+// The places of new values
 //===----------------------------------------------------------------------===//
 
 bool tmc::mayTakePlace(OpResult made, BlockArgument argument) {

@@ -25,9 +25,9 @@ namespace tmc {
 
 struct CalibrateOptions {
   std::string target = "cpu"; // The target to describe; its sizes are kept.
-  int64_t threads = 0;        // Of the steps; 0: one per core.
+  int64_t threads = 0;        // For the steps; 0: one per core.
   int64_t rounds = 3;         // The number of rounds over all probes.
-  int64_t steps = 3; // Of each probe in each round, after one warm-up step.
+  int64_t steps = 3;          // Per probe and round, after one warm-up step.
   /// The directory of the file whose rates are measured; empty: the directory
   /// of temporary files.
   std::string fileDirectory;

@@ -29,7 +29,7 @@ namespace tmc {
 struct MeasuredLaunch {
   std::string family; // The kernel's class, "Fused" for generated ones.
   double flops = 0, bytes = 0;
-  double seconds = 0; // Of one run.
+  double seconds = 0; // Time of one run.
 };
 
 /// The roofline that explains `launches`, which are of one family. Rates stay

@@ -20,13 +20,13 @@ namespace tmc {
 
 struct MoveRunner {
   Target target;
-  std::string directory;     // Of the probe's own files; created here.
-  std::string fileDirectory; // Of the file that is read and written.
-  int64_t threads = 0;       // Of the step; 0: one per core.
-  int64_t limitSeconds;      // Of a run; 0: none.
+  std::string directory;     // For the probe's own files; created here.
+  std::string fileDirectory; // For the file that is read and written.
+  int64_t threads = 0;       // For the step; 0: one per core.
+  int64_t limitSeconds;      // For each run; 0: none.
 
   MoveWork work{};
-  EngineRates fastest{}; // Of all rounds so far; empty: every run was ended.
+  EngineRates fastest{}; // Best round so far; empty: every run was ended.
 
   /// Chooses sizes by the free memory and the free room on the disk. Fails if
   /// they are too small, or if the directory doesn't exist.

@@ -126,7 +126,7 @@ private:
   const EmitOptions &options;
   MemLiveness liveness;
   DenseMap<Operation *, MemLiveness::Span> spanOf;
-  std::vector<KernelBody> bodies; // Of the generated kernels.
+  std::vector<KernelBody> bodies; // Generated kernels.
   /// The same for the step's pieces, and the names of the bodies there.
   std::vector<KernelBody> pieceBodies;
   std::map<std::string, std::string, std::less<>> nameInPiece;

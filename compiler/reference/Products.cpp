@@ -101,7 +101,7 @@ public:
   /// Calls `body(group, first row)` for all pieces; rows count through all
   /// output images, one after the other.
   template <typename F> void forEachPiece(F &&body) {
-    constexpr int64_t kElements = 4096; // Of a piece: a few MB of columns.
+    constexpr int64_t kElements = 4096; // Per piece: a few MB of columns.
     int64_t rows = output.batch * output.height;
     int64_t some = std::max<int64_t>(1, kElements / output.width);
     for (int64_t group = 0; group < groups; ++group)
@@ -160,7 +160,7 @@ private:
 
 public:
   int64_t groups, filters, depth;
-  int64_t weights; ///< Of one filter.
+  int64_t weights; ///< Per filter.
 };
 
 } // namespace

@@ -81,7 +81,7 @@ struct Contents {
         homeOf[trace.values[v].content] = int32_t(v);
   }
 
-  std::vector<std::vector<int32_t>> tensorsOf; // Of each content, by begin.
+  std::vector<std::vector<int32_t>> tensorsOf; // Per content, by begin.
   std::vector<int32_t> homeOf; // The content's form that persists, or -1.
 };
 

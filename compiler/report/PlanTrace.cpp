@@ -201,8 +201,8 @@ private:
   const planning::Problem &problem;
   const planning::Plan &plan;
   PlanTrace trace;
-  std::vector<PlanTrace::Phase> phaseOf;        // Of each instruction.
-  std::vector<planning::InstructionId> makerOf; // Of each value.
+  std::vector<PlanTrace::Phase> phaseOf;        // By instruction.
+  std::vector<planning::InstructionId> makerOf; // By value.
 
   std::string spaceName(planning::SpaceId space) const {
     return space ? planning::nameOf(problem.spaces[space].kind) : "";

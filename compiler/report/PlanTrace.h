@@ -48,7 +48,7 @@ struct PlanTrace {
   };
   enum class Phase : uint8_t { Forward, Backward, Update };
   struct Launch {
-    std::string name;  // Of the op, in the model's words.
+    std::string name;  // The op's, in the model's words.
     std::string where; // The user's line, "file.py:12"; empty: unknown.
     /// The kernel's kind: "matmul", "fused", ...; "stash" and "fetch" start
     /// copies away from the device and back, and "done" ends work of another

@@ -115,7 +115,7 @@ void tmc::placePlanTrace(PlanTrace &trace, ModuleOp module) {
                                            : "file"});
     }
     std::map<std::pair<int32_t, int32_t>, Made> madeAt;
-    // Whether each tensor is in the place of a persistent value.
+    // By tensor: it is in the place of a persistent value.
     std::vector<bool> stays;
     for (const PlanTrace::Tensor &tensor : trace.tensors) {
       bool updates = tensor.placeOf >= 0 && stays[tensor.placeOf];

@@ -34,7 +34,7 @@ const char *nameOf(ModelValue::Kind kind);
 struct ChosenLever {
   std::string lever, value; // "precision", "bf16"
   std::string instead;      // "f32"; empty: no other is known.
-  double seconds = -1;      // Of the fastest known plan; -1: no plan.
+  double seconds = -1;      // The fastest known plan; -1: no plan.
   double atLeast = -1;      // Without a plan: the bound of every plan.
 };
 
@@ -60,7 +60,7 @@ struct PlanFigures {
   std::map<std::string, double> busySeconds;
   int64_t microBatches = 1;
   int64_t lossChunk = 0; // Rows of logits held at once; 0: all.
-  int64_t tiles = 1;     // Of rows between wide products.
+  int64_t tiles = 1;     // Tiles of rows between wide products.
   std::string batchNorm; // The source of statistics, if not the whole batch.
   /// With several micro-batches: the peak of the step with one micro-batch and
   /// without in-place results, and its predicted time without a budget.

@@ -47,7 +47,7 @@ public:
 private:
   const PlanTrace &trace;
   Pickler p;
-  std::vector<int64_t> startUs; // Of each launch, in microseconds.
+  std::vector<int64_t> startUs; // By launch, in microseconds.
 
   // The space that is being written: its number, and its arena's size.
   std::string space;
@@ -250,7 +250,7 @@ public:
     for (const PlanTrace::Segment &segment : trace.segments)
       for (int64_t trip = 0; trip < segment.trips; ++trip) {
         size_t shown = segment.shownAs(trip);
-        int64_t clock = 0; // Of the kernels.
+        int64_t clock = 0; // The kernels' time.
         for (int32_t l = segment.begin; l < segment.end; ++l) {
           addAlive(l, tripBegin + clock);
           addLaunch(l, tripBegin, shown, segment.trips > 1 ? trip : -1);
@@ -268,7 +268,7 @@ private:
   const PlanTrace &trace;
   std::vector<
       std::pair<std::string, std::map<std::string, std::vector<int64_t>>>>
-      levels; // Of each space.
+      levels; // By space.
   json::Array events;
 
   void named(const char *what, int64_t lane, const std::string &name) {

@@ -23,7 +23,7 @@ constexpr Pcie kPcie5 = {55, 14, 7.1}, kPcie4 = {25, 6.8, 4},
 struct Machine {
   Pcie pcie;
   double memoryGigabytesPerSecond; // Channels x 8 bytes x transfers a second.
-  double gigaflops; // Of f32: cores x GHz x 64 with AVX-512, 32 with AVX2.
+  double gigaflops; // In f32: cores x GHz x 64 with AVX-512, 32 with AVX2.
 };
 
 /// By HostMachine, from the makers' product pages.

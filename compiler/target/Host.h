@@ -26,7 +26,7 @@ namespace tmc {
 
 /// One direction of transfers.
 struct Channel {
-  double latencySeconds = 0; // Of each transfer, before its first byte.
+  double latencySeconds = 0; // Before the first byte of each transfer.
   double bytesPerSecond = 0;
 
   /// Seconds of one transfer.

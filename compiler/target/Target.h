@@ -51,13 +51,13 @@ struct Target {
   std::string name;
   Backend backend = Backend::Cpu;
   std::string arch;          // "sm_90"; an instruction set of cpuArchs().
-  int64_t memoryBytes = -1;  // Of the device; -1: no limit.
+  int64_t memoryBytes = -1;  // The device's; -1: no limit.
   int64_t reservedBytes = 0; // Context and library handles.
-  Rooflines rooflines;       // Of kernels that `families` doesn't name.
+  Rooflines rooflines;       // For kernels outside `families`.
   /// By the kernel's class in the runtime ("Matmul"), "Fused" for generated
   /// ones. Any type may be missing.
   std::map<std::string, Rooflines> families;
-  int64_t arenaAlignment = 256; // Of every buffer.
+  int64_t arenaAlignment = 256; // For every buffer.
   HostDescription host;
   FileDescription file;
 

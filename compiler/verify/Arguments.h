@@ -51,7 +51,7 @@ void drawEdges(train::StepOp step,
 void roundCopies(train::StepOp step,
                  llvm::MutableArrayRef<reference::Tensor> arguments);
 
-/// True for an argument that the runtime sets by itself before a step.
+/// True for an argument that the runtime itself sets before a step.
 bool isFed(train::StepOp step, unsigned argument);
 
 } // namespace tmc

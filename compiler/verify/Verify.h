@@ -61,7 +61,7 @@ struct VerifyOptions {
   std::string directory;
   int64_t steps = 2;
   uint64_t seed = 0;
-  int threads = 0; ///< Of the compiled step; 0: one per core.
+  int threads = 0; ///< For the compiled step; 0: one per core.
   /// A safetensors file; empty: the directory's own, or random values without
   /// one.
   std::string weights;
@@ -78,7 +78,7 @@ struct Deviation {
   std::string kind; ///< "loss", "parameter", "state", "exp_avg", "output", ...
   int64_t elements;
   double difference; ///< Norm of the difference.
-  double norm;       ///< Of the reference.
+  double norm;       ///< Norm of the reference.
   double scale;      ///< The divisor of the difference.
   double allowed;    ///< The largest error that is accepted.
   double error() const;

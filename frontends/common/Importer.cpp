@@ -95,7 +95,7 @@ LocationAttr tmc::frontend::lineOf(StringRef trace, MLIRContext &context) {
 }
 
 //===----------------------------------------------------------------------===//
-// What the file stores
+// Tensors of the file
 //===----------------------------------------------------------------------===//
 
 LogicalResult Importer::addTensors() {

@@ -52,7 +52,7 @@ struct StoredTensor {
   enum Note { None, Parameter, Buffer }; ///< The exporter's statement.
   Note note = None;
   bool frozen = false;          ///< By the exporter's statement.
-  bool isPersistent = true;     ///< Of the model's state_dict.
+  bool isPersistent = true;     ///< In the model's state_dict.
   mlir::BlockArgument argument; ///< Null until it is used.
 
   int64_t bytes() const; ///< -1 if the size overflows.

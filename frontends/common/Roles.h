@@ -20,7 +20,7 @@ void inferInitialization(mlir::func::FuncOp function, mlir::Value loss,
 struct Statistics {
   mlir::BlockArgument mean, variance;
 };
-/// Those of all normalizations by statistics that the graph doesn't compute.
+/// The statistics of all normalizations that the graph doesn't compute.
 llvm::SmallVector<Statistics> givenStatistics(mlir::func::FuncOp function);
 
 /// Values whose gradient by `loss` isn't necessarily zero.

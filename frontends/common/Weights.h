@@ -37,7 +37,7 @@ class Weights {
 public:
   struct Entry {
     std::string name;
-    int index; ///< Of the store.
+    int index; ///< In the store.
   };
   /// A tensor of the model that its graph doesn't read: a count of batches, a
   /// head for another task.

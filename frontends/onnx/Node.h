@@ -43,7 +43,7 @@ public:
 
   OnnxImporter &reader;
   const onnx::NodeProto &proto;
-  int64_t opset; ///< Of the node's domain.
+  int64_t opset; ///< The version of the node's domain.
 
   std::string opName() const override;
   std::string nodeName() const override;

@@ -47,7 +47,7 @@ private:
   struct Entry {
     uint64_t index = 0;
     int64_t size = 0;
-    int64_t offset = 0; ///< Of its stored bytes in the file.
+    int64_t offset = 0; ///< The place of its stored bytes in the file.
     bool stored = true;
   };
   explicit Archive(std::unique_ptr<Zip> zip);

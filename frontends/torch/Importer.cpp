@@ -189,7 +189,7 @@ LogicalResult TorchImporter::readTensors() {
   hasNotes = true;
   std::map<std::string, std::string> first; // By entry and view: the value.
   std::vector<std::pair<std::string, std::string>> ties;
-  // Of tied weights, one that the graph reads gives the name.
+  // A tied weight that the graph reads gives the name.
   std::vector<InputSpec> stored;
   for (bool isRead : {true, false})
     for (const InputSpec &input : program.inputs)

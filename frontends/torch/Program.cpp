@@ -51,7 +51,7 @@ std::optional<ElementType> tmc::torch_import::typeOfNumber(int64_t number) {
 }
 
 bool tmc::torch_import::isComplexNumber(int64_t number) {
-  return number >= 9 && number <= 11; // Of halves, floats and doubles.
+  return number >= 9 && number <= 11; // Complex halves, floats and doubles.
 }
 
 std::string CallData::op() const {

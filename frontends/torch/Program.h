@@ -94,7 +94,7 @@ struct InputSpec {
   enum Kind { User, Parameter, Buffer, Constant } kind = User;
   std::string value;        ///< The graph's name.
   std::string target;       ///< The user's, for stored tensors.
-  bool isPersistent = true; ///< Of the model's state_dict.
+  bool isPersistent = true; ///< In the model's state_dict.
 };
 
 struct OutputSpec {
@@ -105,7 +105,7 @@ struct OutputSpec {
 
 /// A tensor of the archive.
 struct Payload {
-  std::string entry; ///< Of the archive.
+  std::string entry; ///< In the archive.
   TensorMeta meta;
   bool isPickle = false;
 };
@@ -114,7 +114,7 @@ struct Program {
   std::vector<CallData> calls;
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
-  std::vector<std::string> outputNames; ///< Of the user's outputs; or empty.
+  std::vector<std::string> outputNames; ///< For the user's outputs; or empty.
   std::map<std::string, TensorMeta> tensors; ///< By value.
   std::map<std::string, Payload> payloads;   ///< By the user's name.
   /// The number of tensors in the example, if the file has it: fewer than

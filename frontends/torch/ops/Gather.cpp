@@ -86,7 +86,7 @@ namespace {
 /// are moved to the front, the indices are rows of places.
 struct Indices {
   Dims perm;      ///< The indexed dimensions, then the others.
-  Dims common;    ///< Of the indices together.
+  Dims common;    ///< The common shape of the indices.
   Val places;     ///< [common..., number of indexed dimensions]
   int64_t at = 0; ///< The position of the common dimensions in self[indices].
 };
