@@ -100,8 +100,8 @@ static tmc::Expected<bool> measure(CompiledProbe &probe,
   return readProfile(profile, probe.launches);
 }
 
-/// Describes the engines beside the device. Without `fileDirectory` the rates
-/// of files are left out, because a step's file may lie on another disk.
+/// Describes the engines beside the device. Without `fileDirectory` the size
+/// of the file is left out, because a step's file may lie on another disk.
 static void describe(const MoveRunner &moves, const CalibrateOptions &options,
                      Calibration &calibration) {
   calibration.rates = moves.fastest;

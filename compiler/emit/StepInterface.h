@@ -4,8 +4,8 @@
 // The files of a directory belong together: a trainer starts from the weights
 // beside it, a program is compiled with step.h and linked with the library. A
 // compilation that is killed while it publishes them leaves parts of two steps.
-// So each part holds the same identity, a hash of the compiler's inputs, and
-// the start of a step compares:
+// So each part holds the same identity, a hash of the step's text and weights,
+// and the start of a step compares:
 //
 //     step.h               tmc_step_create passes it to the library
 //     weights.safetensors  "step" in its metadata; train compares

@@ -29,7 +29,7 @@ mlir::FailureOr<Val> triangle(Site &s, const Val &x, bool upper, int64_t k);
 mlir::FailureOr<Val> diagonal(Site &s, int64_t rows, int64_t columns, int64_t k,
                               ElementType type);
 
-/// Sums from the start along an axis, as a product with a triangle.
+/// Sums from the start along an axis, as sums over a masked triangle.
 struct CumulativeSum {
   int64_t axis = 0;
   bool exclusive = false, reverse = false;

@@ -176,8 +176,8 @@ FailureOr<Ordered> tmc::frontend::ordered(Site &s, const Val &x,
 // Products
 //===----------------------------------------------------------------------===//
 
-/// By halves, so that the rounding error is as small as for a sum of
-/// logarithms.
+/// Multiplies halves, so that the number of roundings is logarithmic in the
+/// size, as in a sum of logarithms.
 FailureOr<Val> tmc::frontend::productAlong(Site &s, const Val &x,
                                            int64_t axisAttr) {
   ASSIGN_OR_FAIL(int64_t axis, s.axis(axisAttr, x.rank()));

@@ -129,7 +129,8 @@ static Register powOp("pow", importPow);
 FailureOr<Val> tmc::torch_import::extremeOf(Call &c, Operands two,
                                             bool isLargest) {
   auto choose = isLargest ? maximum : minimum;
-  // A constant bound takes no gradient; relu is such a case.
+  // With a constant, max and min pass no gradient at a tie, as relu requires.
+  // So the halves are explicit here.
   if (!isFloat(two[0].type) || !(two[0].isConst() || two[1].isConst()))
     return choose(c, two);
   Expression x(c, two[0]), y(c, two[1]);
